@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Checks what internal/LAYERS promises: modules include only what the table allows, private headers stay in their
-# module, every public header compiles alone, and every global symbol begins with cop_.
+# Checks what internal/LAYERS promises: modules include only what the table allows, private headers
+# stay in their module, every public header compiles alone, and every global symbol begins with
+# cop_.
 #
 #   scripts/check-layers.sh [ROOT]
 set -u
@@ -41,15 +42,18 @@ check_order() {
 		for name in ${line#*:}; do
 			case $seen in
 			*" $name "*) ;;
-			*) fault "internal/LAYERS: $module names $name, which has no row above it" ;;
+			*)
+				fault "internal/LAYERS: $module names $name, which has no row above it"
+				;;
 			esac
 		done
 		seen="$seen$module "
 	done <internal/LAYERS
 }
 
-# Sets module to that of a file: internal/M/…, sim (cmd/copper-sim) or cmd. Tests may include the private headers of their own module. (A function whose output
-# is taken would cost a process for each of some thousand calls.)
+# Sets module to that of a file: internal/M/…, sim (cmd/copper-sim) or cmd. Tests may include the
+# private headers of their own module. (A function whose output is taken would cost a process for
+# each of some thousand calls.)
 set_module() { # FILE
 	case $1 in
 	internal/*)
@@ -77,17 +81,28 @@ check_include() { # FILE INCLUDED
 	esac
 	case $header in
 	*_priv.h) [ "$target" = "$module" ] || fault "$1 includes $header, private to $target" ;;
-	*_testing.h) [[ $1 == *_test.c ]] || [ "$target" = "$module" ] || fault "$1 includes $header, which is for tests" ;;
-	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h | base/ip.h | base/compat.h) ;;
-	*) [ "$target" = "$module" ] || fault "$1 includes $header, which is not the public header of $target" ;;
+	*_testing.h)
+		[[ $1 == *_test.c ]] || [ "$target" = "$module" ] ||
+			fault "$1 includes $header, which is for tests"
+		;;
+	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h | base/ip.h) ;;
+	base/compat.h) ;;
+	*)
+		[ "$target" = "$module" ] ||
+			fault "$1 includes $header, which is not the public header of $target"
+		;;
 	esac
 }
 
 # slowfs plays a file system and does not know Copper.
 check_slowfs() { # FILE INCLUDED
 	case $1:$2 in
-	cmd/slowfs/*:base/base.h | cmd/slowfs/*:base/htab.h | cmd/slowfs/*:base/compat.h | cmd/slowfs/*:dirops/dirops.h) ;;
-	cmd/slowfs/*:*/*) [ ! -d "internal/${2%%/*}" ] || fault "$1 includes $2, but slowfs may use base and dirops only" ;;
+	cmd/slowfs/*:base/base.h | cmd/slowfs/*:base/htab.h | cmd/slowfs/*:base/compat.h) ;;
+	cmd/slowfs/*:dirops/dirops.h) ;;
+	cmd/slowfs/*:*/*)
+		[ ! -d "internal/${2%%/*}" ] ||
+			fault "$1 includes $2, but slowfs may use base and dirops only"
+		;;
 	esac
 }
 
@@ -113,14 +128,15 @@ check_headers() {
 		*) continue ;;
 		esac
 		printf '#include "%s"\n' "${header#internal/}" |
-			cc -std=gnu11 -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -Iinternal -I"${header%/*}" \
+			cc -std=gnu11 -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -Iinternal \
+				-I"${header%/*}" \
 				-I/usr/include/fuse3 -Wall -Wextra -Werror -fsyntax-only -x c - ||
 			fault "$header does not compile alone"
 	done
 }
 
-# Objects of the release build, if it was made. The library names a fuzz target's entry point; accept replaces the C library's, and so do
-# the calls of a test's own storage.
+# Objects of the release build, if it was made. The library names a fuzz target's entry point;
+# accept replaces the C library's, and so do the calls of a test's own storage.
 check_symbols() {
 	local object name source
 	[ -d build/obj ] || return 0
@@ -130,15 +146,20 @@ check_symbols() {
 		[ -e "$source" ] || continue # left by a file that is gone
 		case $source:$name in
 		internal/fabric/guard_in.c:accept | internal/fabric/guard_in.c:listen) ;;
-		internal/fabric/guard_out.c:connect | internal/fabric/guard_out.c:send | internal/fabric/guard_out.c:recv) ;;
+		internal/fabric/guard_out.c:connect | internal/fabric/guard_out.c:send) ;;
+		internal/fabric/guard_out.c:recv) ;;
 		# Tests of requests define libfuse's functions that take their replies.
 		internal/fs/*_test.c:fuse_re[qp]*) ;;
 		internal/origin/unanswered_test.c:statx) ;;
-		*:accept | *:listen | *:connect | *:send | *:recv | *:fuse_re[qp]* | *:statx) fault "$source has $name of its own" ;;
+		*:accept | *:listen | *:connect | *:send | *:recv | *:fuse_re[qp]* | *:statx)
+			fault "$source has $name of its own"
+			;;
 		*) fault "$source has the global symbol $name; make it static or cop_*" ;;
 		esac
-	done < <(find build/obj/internal build/obj/cmd -name '*.o' -print0 2>/dev/null | xargs -0 -r nm -A -g --defined-only 2>/dev/null |
-		sed -n 's/^\([^:]*\):[^ ]* [^ ] /\1 /p' | grep -vE ' (cop_.*|main|fi_.*_ini|LLVMFuzzer.*|_.*)$' | LC_ALL=C sort)
+	done < <(find build/obj/internal build/obj/cmd -name '*.o' -print0 2>/dev/null |
+			xargs -0 -r nm -A -g --defined-only 2>/dev/null |
+		sed -n 's/^\([^:]*\):[^ ]* [^ ] /\1 /p' |
+			grep -vE ' (cop_.*|main|fi_.*_ini|LLVMFuzzer.*|_.*)$' | LC_ALL=C sort)
 }
 
 read_layers

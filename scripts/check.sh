@@ -6,12 +6,13 @@
 #   scripts/check.sh --build DIR --unit-only      unit tests of one build
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
-# COP_LANES tests run at a time (default: two a processor, since most of a test is waiting, at most 8), the longest first. Those with an
-# `# alone:` line are the last ones, one after another.
+# COP_LANES tests run at a time (default: two a processor, since most of a test is waiting, at most
+# 8), the longest first. Those with an `# alone:` line are the last ones, one after another.
 #
-# Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and (those with threads) tsan; system tests with the
-# release build, and with the others those that say so in their `# modes:` line; replay of testdata/fuzz. A build is made while
-# the tests of those before it run.
+# Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and (those
+# with threads) tsan; system tests with the release build, and with the others those that say so in
+# their `# modes:` line; replay of testdata/fuzz. A build is made while the tests of those before it
+# run.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 2
@@ -24,7 +25,8 @@ names=()
 processors=$(nproc)
 lanes=${COP_LANES:-$((processors < 4 ? 2 * processors : 8))}
 started=0
-# libinfinipath, which comes with Debian's libfabric, would leave a *.btr file in the current directory when a test aborts.
+# libinfinipath, which comes with Debian's libfabric, would leave a *.btr file in the current
+# directory when a test aborts.
 export IPATH_NO_BACKTRACE=1
 declare -A running=() # PID -> MODE NAME BEGIN OUTPUT TURN
 declare -A turns=()   # the `# turn:` lines of those that run
@@ -36,7 +38,7 @@ out=$(mktemp -d "${TMPDIR:-/tmp}/copper-check.XXXXXX") || exit 1
 trap 'rm -rf "$out"' EXIT
 
 usage() {
-	sed -n '5,7s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 
@@ -87,7 +89,8 @@ result() { # STATUS MODE NAME MS OUTPUT
 		word=FAIL
 		;;
 	esac
-	printf '%-4s %-7s %-40s %5d.%d s %6s s of processor%s\n' "$word" "$2" "$3" $(($4 / 1000)) $(($4 / 100 % 10)) "$(cpu_of "$5.cpu")" "$reason"
+	printf '%-4s %-7s %-40s %5d.%d s %6s s of processor%s\n' "$word" "$2" "$3" $(($4 / 1000)) \
+		$(($4 / 100 % 10)) "$(cpu_of "$5.cpu")" "$reason"
 	if [ "$word" = FAIL ]; then
 		echo "---- output of $3 ($2), exit $1"
 		cat "$5"
@@ -191,9 +194,12 @@ unit_one() { # MODE PROGRAM
 	wrapped "$1" timeout -k 5 600 "$2"
 }
 
-# What the thread sanitizer has an eye on: threads, of ours or of the libraries, and signal handlers. It links only what it needs.
+# What the thread sanitizer has an eye on: threads, of ours or of the libraries, and signal
+# handlers. It links only what it needs.
 has_threads() { # PROGRAM
-	nm -D --undefined-only "$1" 2>/dev/null | grep -qE ' (pthread_create|sigaction|signal|fi_[a-z]+|fuse_session_[a-z]+)(@|$)' || [ ! -x "$1" ]
+	nm -D --undefined-only "$1" 2>/dev/null |
+		grep -qE ' (pthread_create|sigaction|signal|fi_[a-z]+|fuse_session_[a-z]+)(@|$)' ||
+		[ ! -x "$1" ]
 }
 
 unit_tests() { # BUILD
@@ -231,11 +237,13 @@ has_mode() { # FILE MODE
 # LIMIT TURN FILE of each system test, those with the longest limits first.
 by_length() {
 	awk 'FNR == 1 { turn[FILENAME] = "-"; limit[FILENAME] = 120 } /^# limit:/ { limit[FILENAME] = $3 } /^# turn:/ { turn[FILENAME] = $3 }
-		END { for (file in limit) print limit[file], turn[file], file }' scripts/t/t[0-9]*.sh | LC_ALL=C sort -k 1,1nr -k 3
+		END { for (file in limit) print limit[file], turn[file], file }' \
+		scripts/t/t[0-9]*.sh | LC_ALL=C sort -k 1,1nr -k 3
 }
 
 start_system() { # BUILD TURN FILE
-	start "$(mode_of "$1")" "$(basename "$3" .sh)" "${2#-}" env BUILD="$root/${1#"$root"/}" bash "$3"
+	start "$(mode_of "$1")" "$(basename "$3" .sh)" "${2#-}" \
+		env BUILD="$root/${1#"$root"/}" bash "$3"
 }
 
 # The first one whose turn it can be, so that none takes a lane to wait for its turn.
@@ -309,7 +317,8 @@ fuzz_tests() {
 		module=${fuzzer%%/*}
 		corpus=()
 		[ ! -d "testdata/fuzz/$module" ] || corpus=("$root/testdata/fuzz/$module")
-		launch fuzz "${fuzzer%.c}" fuzz_one "$root/build/fuzz/fuzz/${fuzzer%.c}" "${corpus[@]}"
+		launch fuzz "${fuzzer%.c}" fuzz_one "$root/build/fuzz/fuzz/${fuzzer%.c}" \
+			"${corpus[@]}"
 	done
 }
 

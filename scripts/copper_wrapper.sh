@@ -1,12 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by launch_copper_*.sh and stop_copper_*.sh: the option letters that job scripts have used since Copper 1.0, and which copper to
-# use. They only translate: everything else is done by `copper mount` and `copper stop`.
+# Sourced by launch_copper_*.sh and stop_copper_*.sh: the option letters that job scripts have used
+# since Copper 1.0, and which copper to use. They only translate: everything else is done by `copper
+# mount` and `copper stop`.
 #
 #	-d DIR       the job's directory is DIR/JOBID (default ~/copper-logs)
 #	-v DIR       the mount point (default /tmp/USER/copper)
 #	-l -t -T -M -E -P -N -A -I -b -n     as copper mount has them (copper mount --help-all)
-#	-F FILE      the site's address book, with -a facility (default $facility_address_book, or the one in COPPER_ROOT/build)
+#	-F FILE      the site's address book, with -a facility (default $facility_address_book, or
+#	             the one in COPPER_ROOT/build)
 #	-a WORD      facility or discover (default discover; facility with -F)
 #	-s SECONDS   accepted, ignored: launch returns when the tree is ready
 #
@@ -33,7 +35,8 @@ die() { # STATUS TEXT…
 # COPPER, if set; else that of COPPER_ROOT, of this tree, or of PATH.
 find_copper() {
 	local file
-	for file in "${COPPER:-}" "${COPPER_ROOT:+$COPPER_ROOT/build/copper}" "$here/../build/copper" "$here/../bin/copper"; do
+	for file in "${COPPER:-}" "${COPPER_ROOT:+$COPPER_ROOT/build/copper}" \
+		"$here/../build/copper" "$here/../bin/copper"; do
 		if [ -n "$file" ] && [ -x "$file" ]; then
 			echo "$file"
 			return
@@ -45,7 +48,8 @@ find_copper() {
 # Job scripts that use -a facility alone mean the book that the site has installed.
 find_book() {
 	local file
-	for file in "$book" "${facility_address_book:-}" "${COPPER_ROOT:-/nowhere}/build/$book_name"; do
+	for file in "$book" "${facility_address_book:-}" \
+		"${COPPER_ROOT:-/nowhere}/build/$book_name"; do
 		if [ -n "$file" ] && { [ -f "$file" ] || [ "$file" = "$book" ]; }; then
 			options+=(-F "$file")
 			return
@@ -54,8 +58,8 @@ find_book() {
 	die 1 "-a facility needs the book of the site, and there is none here: name it with -F FILE, or let the nodes ask each other with -a discover"
 }
 
-# Starts the nodes. When they are ready, prints how long their addresses took, in the line that job scripts look for. Signals go to the
-# process that starts them.
+# Starts the nodes. When they are ready, prints how long their addresses took, in the line that job
+# scripts look for. Signals go to the process that starts them.
 launch() { # JOBDIR COMMAND…
 	local book=$1/logs/copper_address_book.txt began status=0 took child
 	shift

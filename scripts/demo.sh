@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Four nodes on this machine run an unmodified Debian python from a slow file system, first without Copper, then through it, and show what
-# the file system saw of that. `make demo` calls it after the build.
+# Four nodes on this machine run an unmodified Debian python from a slow file system, first without
+# Copper, then through it, and show what the file system saw of that. `make demo` calls it after the
+# build.
 #
-#   scripts/demo.sh           root, or any user who may mount with FUSE; needs python3 and python3-numpy
+#   scripts/demo.sh           root, or any user who may mount with FUSE; needs python3 and
+#                             python3-numpy
 #
 # DEMO_REPORT=FILE keeps the job's page (copper report).
-# BUILD (build) has copper and slowfs, DEMO_IMPORT is what is imported (numpy, and torch if it is installed). Exit 0 only if everything
-# went as the text says.
+# BUILD (build) has copper and slowfs, DEMO_IMPORT is what is imported (numpy, and torch if it is
+# installed). Exit 0 only if everything went as the text says.
 set -u
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,8 +31,9 @@ die() {
 
 # ---- leaving nothing behind
 
-# Processes that the demo started are recognised by their environment, which daemons inherit too: nothing is ended by its name. Callers
-# remove the mark from the environment first, so that grep does not find itself.
+# Processes that the demo started are recognised by their environment, which daemons inherit too:
+# nothing is ended by its name. Callers remove the mark from the environment first, so that grep
+# does not find itself.
 started() {
 	grep -lzFx "COPPER_DEMO=$dir" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
 }
@@ -85,13 +88,15 @@ seconds() { # MS
 	printf '%d.%02d s' $(($1 / 1000)) $(($1 % 1000 / 10))
 }
 
-# The python below that prefix, as a job would start it: PYTHONHOME for its own library, LD_LIBRARY_PATH for the shared ones. With a
+# The python below that prefix, as a job would start it: PYTHONHOME for its own library,
+# LD_LIBRARY_PATH for the shared ones. With a
 # node: in its view, in which the prefix is the tree.
 run_python() { # PREFIX [NODE]
 	local lib view=()
 	lib=$1/lib/$(uname -m)-linux-gnu
 	[ -z "${2:-}" ] || view=("$copper" run --mount "$2" --)
-	"${view[@]}" env -i COPPER_DEMO="$dir" HOME="$dir" PATH="$1/bin:/usr/bin:/bin" PYTHONHOME="$1" PYTHONDONTWRITEBYTECODE=1 \
+	"${view[@]}" env -i COPPER_DEMO="$dir" HOME="$dir" PATH="$1/bin:/usr/bin:/bin" \
+		PYTHONHOME="$1" PYTHONDONTWRITEBYTECODE=1 \
 		LD_LIBRARY_PATH="$lib:$lib/blas:$lib/lapack:$1/lib" \
 		python3 -c "import numpy; import $modules; print(numpy.__file__, int(numpy.arange(1000).sum()))"
 }
@@ -103,7 +108,8 @@ timed() { # NAME PREFIX [NODE]
 	run_python "$2" "${3:-}" >"$dir/$1.out" 2>"$dir/$1.err" || return 1
 	echo $(($(now_ms) - begin)) >"$dir/$1.ms"
 	case $(cat "$dir/$1.out") in
-	"$2"/*" 499500" | "${3:-$2}"/*" 499500") ;; # where there are no views, variables name the node
+	# Where there are no views, variables name the node.
+	"$2"/*" 499500" | "${3:-$2}"/*" 499500") ;;
 	*) return 1 ;;
 	esac
 }
@@ -112,7 +118,8 @@ timed_or_die() { # NAME PREFIX
 	timed "$@" || die "the import below $2 failed: $(tail -n 3 "$dir/$1.out" "$dir/$1.err")"
 }
 
-# Runs as many at once as there are nodes, each below the prefix and in the node that the function returns for its number.
+# Runs as many at once as there are nodes, each below the prefix and in the node that the function
+# returns for its number.
 all_at_once() { # NAME FUNCTION
 	local i pids=() begin
 	begin=$(now_ms)
@@ -123,7 +130,8 @@ all_at_once() { # NAME FUNCTION
 		pids+=($!)
 	done
 	for ((i = 0; i < nodes; i++)); do
-		wait "${pids[i]}" || die "import $i failed: $(tail -n 3 "$dir/$1.$i.out" "$dir/$1.$i.err")"
+		wait "${pids[i]}" ||
+			die "import $i failed: $(tail -n 3 "$dir/$1.$i.out" "$dir/$1.$i.err")"
 	done
 	echo $(($(now_ms) - begin)) >"$dir/$1.ms"
 }
@@ -159,11 +167,13 @@ prepare() {
 	[ -x "$copper" ] || die "there is no $copper; run make first"
 	[ -x "$slowfs" ] || die "there is no $slowfs; run make first"
 	[ -x "$python" ] || die "there is no $python; install python3 and python3-numpy"
-	"$python" -c 'import numpy' 2>/dev/null || die "$python cannot import numpy; install python3-numpy"
+	"$python" -c 'import numpy' 2>/dev/null ||
+		die "$python cannot import numpy; install python3-numpy"
 	modules=${DEMO_IMPORT:-}
 	if [ -z "$modules" ]; then
 		modules=numpy
-		"$python" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("torch"))' 2>/dev/null &&
+		"$python" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("torch"))' \
+			2>/dev/null &&
 			modules='numpy, torch'
 	fi
 	mkdir "$dir/slow" "$dir/run"
@@ -175,7 +185,8 @@ prepare() {
 }
 
 slow_mount() { # COUNTERS MOUNTPOINT
-	"$slowfs" --meta-us "$meta_us" --counters "$dir/$1" /usr "$dir/$2" || die "slowfs does not mount"
+	"$slowfs" --meta-us "$meta_us" --counters "$dir/$1" /usr "$dir/$2" ||
+		die "slowfs does not mount"
 }
 
 direct() {
@@ -215,7 +226,8 @@ start_nodes() {
 	say "\$ copper mount --hosts hosts --rank I -d job -N 20 --source slow nodeI     on each node, I = 0..$((nodes - 1))"
 	begin=$(now_ms)
 	for ((i = 0; i < nodes; i++)); do
-		"$copper" mount --hosts "$dir/hosts" --rank "$i" -d "$dir/job" -N 20 --source "$dir/slow" \
+		"$copper" mount --hosts "$dir/hosts" --rank "$i" -d "$dir/job" -N 20 \
+			--source "$dir/slow" \
 			--ready-timeout 20 "$dir/node$i" >"$dir/mount.$i" 2>&1 &
 		pids+=($!)
 	done
@@ -302,10 +314,12 @@ page() {
 	title "9  What the job was like, on one page"
 	say "\$ copper report job"
 	"$copper" report "$dir/job" >/dev/null || die "no page of the job"
-	sed -n 's|.*<h2[^>]*>\(.*\)</h2>.*|\1|p' "$dir/job/report.html" | sed 's/<[^>]*>//g' | while read -r heading; do
+	sed -n 's|.*<h2[^>]*>\(.*\)</h2>.*|\1|p' "$dir/job/report.html" | sed 's/<[^>]*>//g' |
+		while read -r heading; do
 		say "$heading"
 	done
-	[ -z "${DEMO_REPORT:-}" ] || cp "$dir/job/report.html" "$DEMO_REPORT" || die "the page is not kept"
+	[ -z "${DEMO_REPORT:-}" ] || cp "$dir/job/report.html" "$DEMO_REPORT" ||
+		die "the page is not kept"
 }
 
 verdict() {

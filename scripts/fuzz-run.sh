@@ -4,8 +4,9 @@
 #
 #   scripts/fuzz-run.sh [TARGET…]     all, or those whose MODULE/NAME contains one of the words
 #
-# FUZZ_SECONDS (600) for each; FUZZ_DIR (build/fuzz/corpus) keeps the inputs found, with which the next run begins. An input that crashes
-# a target is kept in FUZZ_DIR/found. Ends with 1 if there is one.
+# FUZZ_SECONDS (600) for each; FUZZ_DIR (build/fuzz/corpus) keeps the inputs found, with which the
+# next run begins. An input that crashes a target is kept in FUZZ_DIR/found. Ends with 1 if there is
+# one.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 seconds=${FUZZ_SECONDS:-600}
@@ -37,13 +38,16 @@ run() { # TARGET
 	local name=$1 corpus=$where/$1 log=$where/$1.log seeds=() result=ok found
 	mkdir -p "$corpus" "$where/found"
 	[ ! -d "testdata/fuzz/${name%%/*}" ] || seeds=("testdata/fuzz/${name%%/*}")
-	nice -n 19 "build/fuzz/fuzz/$name" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=25 \
-		-artifact_prefix="$where/found/${name//\//-}-" "$corpus" "${seeds[@]}" >"$log" 2>&1 || result=FOUND
+	nice -n 19 "build/fuzz/fuzz/$name" -max_total_time="$seconds" \
+		-rss_limit_mb=2048 -timeout=25 \
+		-artifact_prefix="$where/found/${name//\//-}-" "$corpus" "${seeds[@]}" >"$log" \
+		2>&1 || result=FOUND
 	if [ "$result" = FOUND ]; then
 		faults=$((faults + 1))
 		found=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
 	fi
-	printf '%-28s %8s runs %6s edges %6s inputs  %s\n' "$name" "$(sed -n 's/^#\([0-9][0-9]*\).*/\1/p' "$log" | tail -n 1)" "$(last cov "$log")" \
+	printf '%-28s %8s runs %6s edges %6s inputs  %s\n' "$name" \
+		"$(sed -n 's/^#\([0-9][0-9]*\).*/\1/p' "$log" | tail -n 1)" "$(last cov "$log")" \
 		"$(find "$corpus" -type f | wc -l)" "$result ${found:-}"
 }
 

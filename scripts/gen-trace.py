@@ -4,16 +4,19 @@
 
     gen-trace.py FORM EVENTS SEED FILE [late] [gzip=N]
 
-FORM: 0 (dlio_profiler), 1 (DFTracer 1.x), 2 (DFTracer 2.x), perfflow (array), perfflow-object, verbose (perfflow in halves),
-chrome (torch.profiler); direct, sync, async, slow (checkpoints of a program, EVENTS of them, as DFTracer 1.x has them: written to the
-parallel file system, or to an SSD twice and copied meanwhile, by another thread, or by one that is slow). late: hashes are defined after their use. gzip=N: members of N events; gzip=0: one member."""
+FORM: 0 (dlio_profiler), 1 (DFTracer 1.x), 2 (DFTracer 2.x), perfflow (array), perfflow-object,
+verbose (perfflow in halves), chrome (torch.profiler); direct, sync, async, slow (checkpoints of a
+program, EVENTS of them, as DFTracer 1.x has them: written to the parallel file system, or to an SSD
+twice and copied meanwhile, by another thread, or by one that is slow). late: hashes are defined
+after their use. gzip=N: members of N events; gzip=0: one member."""
 import gzip
 import json
 import random
 import sys
 import zlib
 
-NAMES = ['open64', 'close', 'read', 'write', 'lseek64', 'fxstat64', '__xstat64', 'mmap', 'fsync', 'opendir', 'readdir', 'pread64']
+NAMES = ['open64', 'close', 'read', 'write', 'lseek64', 'fxstat64', '__xstat64', 'mmap', 'fsync',
+         'opendir', 'readdir', 'pread64']
 WEIGHTS = [3, 3, 30, 40, 8, 4, 4, 1, 1, 1, 1, 4]
 SIZES = [4096, 65536, 1 << 20, 32 << 20]
 START = 1698080323781412
@@ -35,7 +38,8 @@ FILES = list(files())
 
 
 def calls(rng, n):
-    """name, cat, pid, tid, ts, dur, result, file, image_size: a process of some threads, in the order of ends."""
+    """name, cat, pid, tid, ts, dur, result, file, image_size: a process of some threads, in the
+    order of ends."""
     pid = 1000 + rng.randrange(1000)
     ts = START + rng.randrange(1000000)
     for _ in range(n):
@@ -49,7 +53,8 @@ def calls(rng, n):
             yield 'save', 'checkpoint', pid, tid, ts, dur * 20, None, None, rng.choice(SIZES) * 3
         else:
             name = rng.choices(NAMES, WEIGHTS)[0]
-            result = rng.choice([rng.choice(SIZES), rng.randrange(1, 5000), 0, -1]) if 'rea' in name or name == 'write' else 0
+            result = rng.choice([rng.choice(SIZES), rng.randrange(1, 5000), 0,
+                                 -1]) if 'rea' in name or name == 'write' else 0
             yield name, 'POSIX', pid, tid, ts, dur, result, rng.choice(FILES), None
 
 
@@ -61,7 +66,8 @@ def dlio(rng, n):
             args.update(ret=ret, fname=path)
         if image:
             args['image_size'] = image
-        line = {'id': str(i), 'name': name, 'cat': cat, 'pid': str(pid), 'tid': str(tid), 'ts': str(ts), 'dur': str(dur), 'ph': 'X', 'args': args}
+        line = {'id': str(i), 'name': name, 'cat': cat, 'pid': str(pid), 'tid': str(tid),
+                'ts': str(ts), 'dur': str(dur), 'ph': 'X', 'args': args}
         text = json.dumps(line, separators=(',', ':'))
         # As the field has it: a control character as such.
         yield text.replace('"/p/ssd/cache', '"/p/ssd/ca\x01che')
@@ -93,20 +99,25 @@ def last(events, ts):
 
 
 def checkpoint(rng, kind, rank, step, ts, busy):
-    """A checkpoint of one rank, and the flush of it, which may begin before its end, but not while its thread is busy."""
-    pid, sizes = 4000 + rank, [rng.choice([1 << 20, 5000000, 8 << 20]) * rng.randrange(1, 4) for _ in range(3)]
+    """A checkpoint of one rank, and the flush of it, which may begin before its end, but not while
+    its thread is busy."""
+    pid, sizes = 4000 + rank, [rng.choice([1 << 20, 5000000, 8 << 20]) * rng.randrange(1, 4)
+                               for _ in range(3)]
     inside, start = [], ts
     for layer, size in enumerate(sizes):
         tier = '/p/lustre1/ckpt' if kind == 'direct' else '/l/ssd/scr'
         inside += piece(rng, kind, rank, step, pid, last(inside, ts), tier, layer, size, size)
         if kind != 'direct':
-            inside += piece(rng, kind, rank, step, pid, last(inside, ts), '/l/ssd/scr/partner', layer, size, 131072)
+            inside += piece(rng, kind, rank, step, pid, last(inside, ts), '/l/ssd/scr/partner',
+                            layer, size, 131072)
     flush, at = [], max(last(inside, ts) - 3000, busy)
     for layer, size in enumerate(sizes if kind != 'direct' else []):
         tid = pid if kind == 'sync' else pid + 100
         at = last(inside if kind == 'sync' else flush, at)
-        read = [('read', 'POSIX', pid, tid, at, size // 4000 + 1, size, '/l/ssd/scr/step-%d/layer-%d-%d.pt' % (step, rank, layer), None)]
-        copy = read + list(piece(rng, kind, rank, step, tid, last(read, at), '/p/lustre1/ckpt', layer, size, 1 << 20))
+        read = [('read', 'POSIX', pid, tid, at, size // 4000 + 1, size,
+                 '/l/ssd/scr/step-%d/layer-%d-%d.pt' % (step, rank, layer), None)]
+        copy = read + list(piece(rng, kind, rank, step, tid, last(read, at), '/p/lustre1/ckpt',
+                                 layer, size, 1 << 20))
         if kind == 'slow':
             copy = [c[:4] + (at + (c[4] - at) * 3, c[5] * 3) + c[6:] for c in copy]
         (inside if kind == 'sync' else flush).extend(copy)
@@ -135,8 +146,10 @@ def dftracer(rng, n, late, second, scenario=None):
     defined = []
 
     def define(what, name):
-        return json.dumps({'id': 0, 'name': what, 'cat': 'dftracer', 'pid': 1, 'tid': 1, 'ph': kind['M'],
-                           'args': {'hhash': write(hash64(host)), 'name': name, 'value': write(hash64(name))}}, separators=(',', ':'))
+        return json.dumps({'id': 0, 'name': what, 'cat': 'dftracer', 'pid': 1, 'tid': 1,
+                           'ph': kind['M'],
+                           'args': {'hhash': write(hash64(host)), 'name': name,
+                                    'value': write(hash64(name))}}, separators=(',', ':'))
     events = list(checkpoints(rng, n, scenario) if scenario else calls(rng, n))
     for path in dict.fromkeys(e[7] for e in events if e[7]) if scenario else FILES:
         defined.append(define('FH', path))
@@ -151,7 +164,8 @@ def dftracer(rng, n, late, second, scenario=None):
             args.update(fhash=write(hash64(path)), ret=ret)
         if image:
             args['image_size'] = image
-        line = {'id': i, 'name': name, 'cat': cat, 'pid': pid, 'tid': tid, 'ts': ts, 'dur': dur, 'ph': kind['X'], 'args': args}
+        line = {'id': i, 'name': name, 'cat': cat, 'pid': pid, 'tid': tid, 'ts': ts, 'dur': dur,
+                'ph': kind['X'], 'args': args}
         if second:
             line['type'] = 1
             if rng.random() < 0.05:
@@ -172,11 +186,14 @@ def perfflow(rng, n, form):
         start = ts + rng.randrange(1000) / 1000.0
         common = '"cat":"%s","pid":%d,"tid":%d' % (cat, pid, tid)
         if form != 'verbose':
-            yield '{"name":"%s",%s,"ts":%.3f,"ph":"X","dur":%.3f},' % (name, common, start, dur + 0.125)
+            yield '{"name":"%s",%s,"ts":%.3f,"ph":"X","dur":%.3f},' % (name, common, start,
+                dur + 0.125)
         elif rng.random() < 0.2:
             number = rng.randrange(3)
-            yield '{"name":"%s",%s,"ts":%.3f,"ph":"b","id":%d,"scope":"%s"},' % (name, common, start, number, cat)
-            yield '{"name":"%s end",%s,"ts":%.3f,"ph":"e","id":%d,"scope":"%s"},' % (name, common, start + dur, number, cat)
+            yield '{"name":"%s",%s,"ts":%.3f,"ph":"b","id":%d,"scope":"%s"},' % (name, common,
+                start, number, cat)
+            yield '{"name":"%s end",%s,"ts":%.3f,"ph":"e","id":%d,"scope":"%s"},' % (name, common,
+                start + dur, number, cat)
         else:
             yield '{"name":"%s",%s,"ts":%.3f,"ph":"B"},' % (name, common, start)
             if rng.random() < 0.5:
@@ -192,11 +209,13 @@ def chrome(rng, n):
     events = [{'ph': 'M', 'name': 'process_name', 'pid': 1, 'args': {'name': 'python'}}]
     for name, cat, pid, tid, ts, dur, _, _, _ in calls(rng, n):
         args = {'Input Dims': [[1, 2], []], 'External id': 3} if rng.random() < 0.5 else {}
-        events.append({'ph': 'X', 'cat': cat, 'name': 'aten::%s "é"' % name, 'pid': rng.choice([pid, 'Spans']), 'tid': tid,
+        events.append({'ph': 'X', 'cat': cat, 'name': 'aten::%s "é"' % name,
+                       'pid': rng.choice([pid, 'Spans']), 'tid': tid,
                        'ts': ts + rng.randrange(1000) / 1000.0, 'dur': dur + 0.25, 'args': args})
         if rng.random() < 0.05:
             events.append({'ph': 'i', 'name': 'marker', 'pid': pid, 'tid': tid, 'ts': ts, 's': 't'})
-    yield from json.dumps({'schemaVersion': 1, 'deviceProperties': [{'name': 'A {[100'}], 'traceEvents': events, 'traceName': 'x'}, indent=1).split('\n')
+    yield from json.dumps({'schemaVersion': 1, 'deviceProperties': [{'name': 'A {[100'}],
+                           'traceEvents': events, 'traceName': 'x'}, indent=1).split('\n')
 
 
 def main():
@@ -206,8 +225,12 @@ def main():
     words = sys.argv[5:]
     members = next((int(w[5:]) for w in words if w.startswith('gzip=')), None)
     rng = random.Random(seed)
-    lines = {'0': lambda: dlio(rng, n), '1': lambda: dftracer(rng, n, 'late' in words, False), '2': lambda: dftracer(rng, n, 'late' in words, True),
-             'chrome': lambda: chrome(rng, n), **{k: lambda: dftracer(rng, n, 'late' in words, False, form) for k in ('direct', 'sync', 'async', 'slow')}}.get(form, lambda: perfflow(rng, n, form))()
+    lines = {'0': lambda: dlio(rng, n), '1': lambda: dftracer(rng, n, 'late' in words, False),
+             '2': lambda: dftracer(rng, n, 'late' in words, True),
+             'chrome': lambda: chrome(rng, n),
+             **{k: lambda: dftracer(rng, n, 'late' in words, False, form)
+                for k in ('direct', 'sync', 'async', 'slow')}}.get(form,
+                lambda: perfflow(rng, n, form))()
     if members is None:
         with open(path, 'w', encoding='utf-8') as out:
             out.writelines(line + '\n' for line in lines)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs what building and testing Copper needs on Debian 11 to 13. Does nothing, and quickly, if everything is installed. Packages that
-# only tests need and that the release lacks are named and left out.
+# Installs what building and testing Copper needs on Debian 11 to 13. Does nothing, and quickly, if
+# everything is installed. Packages that only tests need and that the release lacks are named and
+# left out.
 #
 #   scripts/install-deps.sh          install what is missing (root, or sudo)
 #   scripts/install-deps.sh --list   print the packages, one a line

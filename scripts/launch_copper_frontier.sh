@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Starts Copper on every node of a Slurm job, and returns when the tree is ready. copper_wrapper.sh has its option letters.
+# Starts Copper on every node of a Slurm job, and returns when the tree is ready. copper_wrapper.sh
+# has its option letters.
 set -eu
 net_type=cxi://cxi1
 book_name=olcf_frontier_copper_addressbook.txt

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The habits that a tool can check: layers, lengths, licence lines, shell scripts, promises in comments, what cppcheck finds in C.
+# The habits that a tool can check: layers, lengths, licence lines, shell scripts, promises in
+# comments, what cppcheck finds in C.
 #
 #   scripts/lint.sh [ROOT]
 set -u
@@ -69,10 +70,12 @@ check_promises() {
 		xargs -r grep -nHEw -- "$words" && fault "words that promise later work"
 }
 
-# What only tests call is no part of the product, but for what they reach in by: fakes, failures and clocks they cause, and looks inside.
+# What only tests call is no part of the product, but for what they reach in by: fakes, failures and
+# clocks they cause, and looks inside.
 check_callers() {
 	local uncalled for_tests='_fake(_|$)|_fabric_net_|_starve$|_for_test$|_cache_check$'
-	uncalled=$(find internal cmd -name '*.[ch]' ! -name '*_test.c' ! -name '*_fuzz.c' ! -name '*_testing.h' -exec awk '
+	uncalled=$(find internal cmd -name '*.[ch]' ! -name '*_test.c' ! -name '*_fuzz.c' \
+			! -name '*_testing.h' -exec awk '
 		FNR == 1 { comment = 0 }
 		{
 			text = ""
@@ -109,15 +112,40 @@ check_spaces() {
 	c_files | xargs -r grep -nHE '^ +[^ *]' && fault "indented with spaces"
 }
 
-# One version of it decides, because no two agree. A line that is still too long is a sentence for users, which can be found by its words.
+# One version of it decides, because no two agree. A line that is still too long is a sentence for
+# users, which can be found by its words.
 check_format() {
 	local format
-	format=$(command -v clang-format-14 || command -v clang-format) && "$format" --version | grep -q 'version 14\.' || {
+	format=$(command -v clang-format-14 || command -v clang-format) &&
+		"$format" --version | grep -q 'version 14\.' || {
 		echo "lint: no clang-format 14 here, which decides how lines are broken" >&2
 		return 0
 	}
-	c_files | grep '\.[ch]$' | xargs -r "$format" --dry-run -Werror >&2 || fault "not as clang-format has it: clang-format -i FILE"
-	c_files | xargs -r grep -nHE '^[^"]{101,}$' | grep -E '[^[:blank:]]+[[:blank:]][^[:blank:]]' && fault "longer than 100 columns"
+	c_files | grep '\.[ch]$' | xargs -r "$format" --dry-run -Werror >&2 ||
+		fault "not as clang-format has it: clang-format -i FILE"
+	c_files | xargs -r grep -nHE '^[^"]{101,}$' |
+		grep -E '[^[:blank:]]+[[:blank:]][^[:blank:]]' && fault "longer than 100 columns"
+}
+
+# A line of a script that has a string may be longer, because a string cannot be broken as code can.
+check_widths() {
+	local wide
+	wide=$({ shell_files; texts | grep '\.py$'; } |
+		grep -vE '^scripts/(bench/|t/t05[14567])' | LC_ALL=C xargs -r awk '
+		/^#!/ || /["\047]/ && !/^[ \t]*#/ { next }
+		{
+			line = $0
+			gsub(/[\200-\277]/, "", line) # what a character has after its first byte
+			for (columns = 0; sub(/^\t/, "", line); columns += 8)
+				;
+			columns += length(line)
+			if (columns > 100)
+				printf "%s:%d: %d columns\n", FILENAME, FNR, columns
+		}')
+	[ -z "$wide" ] || {
+		echo "$wide"
+		fault "longer than 100 columns"
+	}
 }
 
 # The tree must build anywhere: it names no path of one machine.
@@ -126,13 +154,15 @@ check_paths() {
 		fault "a path of one machine"
 }
 
-# What tests see of the harness, its functions and its variables: to read all of it again with each of them would take five times as long.
+# What tests see of the harness, its functions and its variables: to read all of it again with each
+# of them would take five times as long.
 face_of_harness() {
 	local parts
 	mapfile -t parts < <(sed -n 's|^\t*\. "$cop_t/\(.*\)"$|scripts/t/\1|p' scripts/t/harness.sh)
 	echo '# shellcheck shell=bash'
 	sed -nE 's/^([a-z_]+)\(\) \{.*/\1() { :; }/p' scripts/t/harness.sh "${parts[@]}"
-	grep -ohE '\$\{?[A-Za-z_][A-Za-z_0-9]*|\b[A-Za-z_][A-Za-z_0-9]*=' scripts/t/harness.sh "${parts[@]}" | tr -d '${=' |
+	grep -ohE '\$\{?[A-Za-z_][A-Za-z_0-9]*|\b[A-Za-z_][A-Za-z_0-9]*=' scripts/t/harness.sh \
+		"${parts[@]}" | tr -d '${=' |
 		LC_ALL=C sort -u | sed 's/.*/: "${&:=}"/'
 }
 
@@ -142,13 +172,14 @@ check_shell() {
 		echo "lint: no shellcheck here; scripts/install-deps.sh installs it" >&2
 		return 0
 	}
-	# SC2016: programs for sh -c and awk stand in single quotes. SC2002: the message of cat is what some tests
-	# read. SC2015 and SC2155: style, not faults.
+	# SC2016: programs for sh -c and awk stand in single quotes. SC2002: the message of cat is
+	# what some tests read. SC2015 and SC2155: style, not faults.
 	check='xargs -0 -r -n 8 -P '$(nproc)' shellcheck -x -P SCRIPTDIR -e SC2016,SC2002,SC2015,SC2155'
 	shell_files | grep -v '^scripts/t/t[0-9]' | tr '\n' '\0' | $check || fault "shellcheck"
 	tests=$(mktemp -d) || exit 1
 	mkdir -p "$tests/scripts/t"
-	if cp scripts/t/*.sh "$tests/scripts/t" 2>/dev/null && face_of_harness >"$tests/scripts/t/harness.sh"; then
+	if cp scripts/t/*.sh "$tests/scripts/t" 2>/dev/null &&
+		face_of_harness >"$tests/scripts/t/harness.sh"; then
 		(cd "$tests" && printf '%s\0' scripts/t/t[0-9]*.sh | $check) || fault "shellcheck"
 	fi
 	rm -rf "$tests"
@@ -163,8 +194,10 @@ check_c() {
 	}
 	mkdir -p build/cppcheck
 	find internal cmd -name '*.c' ! -name '*_test.c' ! -name '*_fuzz.c' | LC_ALL=C sort |
-		cppcheck --file-list=- --quiet -j "$(nproc)" --cppcheck-build-dir=build/cppcheck --std=c11 --enable=warning,performance,portability \
-			--suppressions-list="$suppressions" --error-exitcode=1 -D_GNU_SOURCE -D__linux__ -Iinternal >&2 || fault "cppcheck"
+		cppcheck --file-list=- --quiet -j "$(nproc)" --cppcheck-build-dir=build/cppcheck \
+			--std=c11 --enable=warning,performance,portability \
+			--suppressions-list="$suppressions" --error-exitcode=1 -D_GNU_SOURCE \
+			-D__linux__ -Iinternal >&2 || fault "cppcheck"
 }
 
 "$here/check-layers.sh" . || fault "layers"
@@ -178,6 +211,7 @@ check_promises
 check_callers
 check_spaces
 check_format
+check_widths
 check_paths
 check_shell
 check_c

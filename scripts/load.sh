@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs a command on a machine that is as busy as possible: N processes that never rest, and one that makes the kernel forget what it keeps
-# of files, at irregular moments (for root only). The exit status is the command's, and nothing stays behind.
+# Runs a command on a machine that is as busy as possible: N processes that never rest, and one that
+# makes the kernel forget what it keeps of files, at irregular moments (for root only). The exit
+# status is the command's, and nothing stays behind.
 #
-#   scripts/load.sh 20 scripts/check.sh                the whole suite; the same as make check LOAD=20
+#   scripts/load.sh 20 scripts/check.sh                the whole suite; the same as make check
+#                                                      LOAD=20
 #   scripts/load.sh 20 make system T=t0540             one test
 #
-# COP_LOAD_DROP_S is the longest time in seconds between two of these moments (default 10; 0: never).
+# COP_LOAD_DROP_S is the longest time in seconds between two of these moments (default 10; 0:
+# never).
 #
-# The busy processes are a session of their own: a kernel that divides its processors among sessions first (autogroup) gives them together
-# as much as it gives a test.
+# The busy processes are a session of their own: a kernel that divides its processors among sessions
+# first (autogroup) gives them together as much as it gives a test.
 set -u
 
 usage() {
-	sed -n '6,7s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 case ${1:-} in
@@ -39,7 +42,8 @@ if [ ! -w /proc/sys/vm/drop_caches ]; then
 	echo 'load.sh: only root makes the kernel forget what it keeps of files; the processors are busy all the same' >&2
 	seconds=0
 fi
-setsid bash -c "$everything" load "$$" "$count" "$seconds" "$busy" "$forget" </dev/null >/dev/null 2>&1 &
+setsid bash -c "$everything" load "$$" "$count" "$seconds" "$busy" "$forget" </dev/null \
+	>/dev/null 2>&1 &
 load=$!
 trap 'kill -- "-$load" 2>/dev/null; wait "$load" 2>/dev/null' EXIT
 "$@" <&0 &

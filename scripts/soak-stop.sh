@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Stops of a tree of 4 nodes with long answers beside twenty busy loops, every second one with --rank-files root: each has to have the sums of all
-# nodes.
+# Stops of a tree of 4 nodes with long answers beside twenty busy loops, every second one with
+# --rank-files root: each has to have the sums of all nodes.
 #
-#   scripts/soak-stop.sh [STOPS [LOOPS]]     100 stops, 20 loops: ten minutes on two processors; BUILD=build/asan for another build
+#   scripts/soak-stop.sh [STOPS [LOOPS]]     100 stops, 20 loops: ten minutes on two processors;
+#                                            BUILD=build/asan for another build
 # limit: soak_limit
 case ${1:-100}${2:-20} in
 *[!0-9]*)

@@ -4,18 +4,19 @@
 
 make SRC                     a tree: stable/ never changes, moving/ is replaced while others read
 replace SRC COUNT            puts a new version in the place of some of moving/
-read MOUNT STATE RANK        reads at random until STATE/stop or STATE/down.RANK exists; exit 1 with a sentence
-                             on a wrong byte, a wrong name or an error that has no excuse
+read MOUNT STATE RANK        reads at random until STATE/stop or STATE/down.RANK exists; exit 1 with
+                             a sentence on a wrong byte, a wrong name or an error that has no excuse
 fresh MOUNT SRC              every file of moving/ is the version that the source has now
 excused STATE RANK           exit 0 if what the reader did last may have met an error of the storage
 table STATE                  what each kind of fault came to, from what follows
 
-STATE holds what happened, in seconds since the epoch: faults (`KIND BEGIN END`, END 0 while it lasts; of a storage that
-fails `eio BEGIN END PATH`), and for each reader the operations that took long or ended badly (`ops.RANK`: `BEGIN END HOW`,
-HOW slow, eio, error or wrong) and the one that it is at (`beat.RANK`: `BEGIN WHAT PATH`).
+STATE holds what happened, in seconds since the epoch: faults (`KIND BEGIN END`, END 0 while it
+lasts; of a storage that fails `eio BEGIN END PATH`), and for each reader the operations that took
+long or ended badly (`ops.RANK`: `BEGIN END HOW`, HOW slow, eio, error or wrong) and the one that it
+is at (`beat.RANK`: `BEGIN WHAT PATH`).
 
-What a file holds follows from its name and generation, so that a reader can tell a wrong byte and a mixture of
-two versions. A file of moving/ begins with its generation."""
+What a file holds follows from its name and generation, so that a reader can tell a wrong byte and a
+mixture of two versions. A file of moving/ begins with its generation."""
 import errno
 import mmap
 import os
@@ -26,7 +27,8 @@ import time
 DIRS, PER_DIR, MOVING = 12, 40, 60
 SIZES = [0, 1, 4095, 4096, 131072, 131073, 1048575, 1048576, 1048577, 300000, 2500000, 5000000]
 # What a reader may see when its own node was killed and then unmounted.
-OF_A_DEAD_NODE = {errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ESHUTDOWN, errno.EINTR, errno.ENOENT}
+OF_A_DEAD_NODE = {errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ESHUTDOWN, errno.EINTR,
+                  errno.ENOENT}
 
 
 # An answer that was on its way when a fault began or ended, on a busy machine.
@@ -66,7 +68,8 @@ def faults(state):
         with open(os.path.join(state, "faults")) as f:
             for line in f:
                 kind, begin, end, *path = line.split()
-                found[kind, begin] = (kind, float(begin), float(end) or float("inf"), path[0] if path else "/")
+                found[kind, begin] = (kind, float(begin), float(end) or float("inf"),
+                                      path[0] if path else "/")
     except FileNotFoundError:
         pass
     return list(found.values())
@@ -131,13 +134,15 @@ def replace(src, count):
 def pread_whole(f, offset, length):
     """A read may be short when its later pages fail; asking again gives the error."""
     data = b""
-    while len(data) < length and (part := os.pread(f.fileno(), length - len(data), offset + len(data))):
+    while len(data) < length and (part := os.pread(f.fileno(), length - len(data),
+            offset + len(data))):
         data += part
     return data
 
 
 def slurp(path, ways):
-    """The whole file, in one of the ways in which programs read: one after the other, at random, mapped."""
+    """The whole file, in one of the ways in which programs read: one after the other, at random,
+    mapped."""
     way = random.randrange(ways)
     with open(path, "rb", buffering=0) as f:
         if way == 0:
@@ -177,7 +182,8 @@ def read_moving(mount, beat):
     name = f"file{random.randrange(MOVING):03}"
     beat.at("read_moving", f"moving/{name}")
     try:
-        # Not mapped: where a read of a file that was replaced is told ESTALE, a mapping gets SIGBUS.
+        # Not mapped: where a read of a file that was replaced is told ESTALE, a mapping gets
+        # SIGBUS.
         got = slurp(os.path.join(mount, "moving", name), 2)
     except OSError as e:
         if e.errno == errno.ESTALE:
@@ -195,14 +201,16 @@ def list_directory(mount, beat):
     d = random.randrange(DIRS)
     beat.at("list_directory", f"stable/d{d:02}")
     where = os.path.join(mount, f"stable/d{d:02}")
-    want = {f"file{i:03}": len(stable_content(f"stable/d{d:02}/file{i:03}")) for i in range(PER_DIR)}
+    want = {f"file{i:03}": len(stable_content(f"stable/d{d:02}/file{i:03}"))
+            for i in range(PER_DIR)}
     got = {e.name: e.stat(follow_symlinks=False).st_size for e in os.scandir(where)}
     if got != want:
         raise Wrong(f"{where}: a listing of {len(got)} names that is not the source's")
 
 
 def ask_absent(mount, beat):
-    name = os.path.join(random.choice(["", "stable", "stable/d01", "moving"]), f"none{random.randrange(1000)}")
+    name = os.path.join(random.choice(["", "stable", "stable/d01", "moving"]),
+                        f"none{random.randrange(1000)}")
     beat.at("ask_absent", name)
     # Not os.path.lexists, to which every error is absence.
     try:
@@ -262,21 +270,28 @@ def operations(state):
 
 
 def table(state):
-    """An operation counts for each fault that it ran across, or that was over less than two seconds before it."""
+    """An operation counts for each fault that it ran across, or that was over less than two seconds
+    before it."""
     kinds, none = {}, "(none of them)"
     for kind, begin, end, _ in faults(state):
         kinds.setdefault(kind, []).append((begin, end))
-    rows = {kind: {"eio": 0, "error": 0, "wrong": 0, "pause": 0.0} for kind in [*sorted(kinds), none]}
+    rows = {kind: {"eio": 0, "error": 0, "wrong": 0, "pause": 0.0}
+            for kind in [*sorted(kinds), none]}
     for begin, end, how in operations(state):
-        met = [k for k, spans in kinds.items() if any(b <= end and begin <= e + 2 for b, e in spans)] or [none]
+        met = [k for k, spans in kinds.items()
+               if any(b <= end and begin <= e + 2 for b, e in spans)] or [none]
         for kind in met:
             row = rows[kind]
             row["pause"] = max(row["pause"], end - begin)
             if how != "slow":
                 row[how] += 1
-    print(f"{'fault':<16} {'times':>6} {'errors':>7} {'EIO as given':>13} {'wrong bytes':>12} {'longest pause':>14}")
+    print(
+        f"{'fault':<16} {'times':>6} {'errors':>7} {'EIO as given':>13} {'wrong bytes':>12} "
+        f"{'longest pause':>14}")
     for kind, row in rows.items():
-        print(f"{kind:<16} {len(kinds.get(kind, [])) or '':>6} {row['error']:>7} {row['eio']:>13} {row['wrong']:>12} {row['pause']:>12.1f} s")
+        print(
+            f"{kind:<16} {len(kinds.get(kind, [])) or '':>6} {row['error']:>7} {row['eio']:>13} "
+            f"{row['wrong']:>12} {row['pause']:>12.1f} s")
 
 
 def fresh(mount, src):
@@ -287,7 +302,9 @@ def fresh(mount, src):
         # The kernel is told to forget by a thread of its own, soon.
         while (got := generation_of(os.path.join(mount, name))) != want:
             if time.monotonic() > deadline:
-                raise Wrong(f"{mount}/{name} is generation {got} after the invalidation, the source has {want}")
+                raise Wrong(
+                    f"{mount}/{name} is generation {got} after the invalidation, the source has "
+                    f"{want}")
             time.sleep(0.1)
 
 

@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Random work on a tree of 12 nodes over a slow storage that stands still or fails now and then: readers that know every byte, nodes killed,
-# stopped, frozen and started again, links cut, packets flipped (where the kernel has netem), files replaced at the source, small caches,
-# invalidation, kernel caches dropped. As root the tree has a network namespace of its own, where links can be cut.
+# Random work on a tree of 12 nodes over a slow storage that stands still or fails now and then:
+# readers that know every byte, nodes killed, stopped, frozen and started again, links cut, packets
+# flipped (where the kernel has netem), files replaced at the source, small caches, invalidation,
+# kernel caches dropped. As root the tree has a network namespace of its own, where links can be
+# cut.
 #
 #   scripts/soak.sh [MINUTES [SEED]]     30 minutes; BUILD=build/asan for another build
 #
-# To narrow a fault down: SOAK_NODES=N nodes (12), SOAK_TREES=T trees, SOAK_DEAD=N nodes dead at a time at most (3), SOAK_SPARE=RANK never killed.
+# To narrow a fault down: SOAK_NODES=N nodes (12), SOAK_TREES=T trees, SOAK_DEAD=N nodes dead at a
+# time at most (3), SOAK_SPARE=RANK never killed.
 #
-# It fails on a wrong byte, an error that is not the one that the storage gave for this name at this time, a reader that does not move for
-# 60 s, memory, descriptors or threads that keep growing, and on anything left mounted or running. At the end stands a table: for each kind
-# of fault how often it came, and what it came to.
+# It fails on a wrong byte, an error that is not the one that the storage gave for this name at this
+# time, a reader that does not move for 60 s, memory, descriptors or threads that keep growing, and
+# on anything left mounted or running. At the end stands a table: for each kind of fault how often
+# it came, and what it came to.
 # limit: soak_limit
-[ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null || COP_OWN_NET=1 exec unshare --net bash "$0" "$@"
+[ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null ||
+	COP_OWN_NET=1 exec unshare --net bash "$0" "$@"
 case ${1:-30} in
 *[!0-9]*)
 	echo "usage: soak.sh [MINUTES [SEED]]" >&2
@@ -25,7 +30,8 @@ soak_limit=$((${1:-30} * 60 + 600))
 # shellcheck source=t/harness.sh
 . "$(dirname "$0")/t/harness.sh"
 
-# What has been freed stays for a while under the address sanitizer: little enough that a leak shows.
+# What has been freed stays for a while under the address sanitizer: little enough that a leak
+# shows.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:quarantine_size_mb=16:thread_local_quarantine_size_kb=64"
 minutes=${1:-30}
 RANDOM=${2:-$$}
@@ -81,7 +87,8 @@ some_living_rank() {
 
 # ---- what may happen
 
-# A node goes, and its reader with it. One that had a file mapped then ends by SIGBUS, 135 to the shell.
+# A node goes, and its reader with it. One that had a file mapped then ends by SIGBUS, 135 to the
+# shell.
 take_one() { # HOW
 	local rank status
 	[ "${#cop_killed[@]}" -lt "${SOAK_DEAD:-3}" ] || return 0
@@ -94,7 +101,8 @@ take_one() { # HOW
 	wait "${reader[$rank]}" 2>/dev/null
 	status=$?
 	[ "$status" -eq 0 ] || [ "$status" -eq 135 ] ||
-		trouble "the reader of the node that went ($1): exit $status: $(tail -n 1 "$T/out.reader.$rank")"
+		trouble "the reader of the node that went ($1): exit $status: $(tail -n 1 \
+			"$T/out.reader.$rank")"
 	unset "reader[$rank]"
 }
 
@@ -130,8 +138,10 @@ some_path() { # of the storage, one that stays
 all_answer() {
 	local rank
 	rank=$(some_living_rank)
-	timeout $((60 * cop_slower)) "$COPPER" cache-stats --json --all "$W/mnt/$rank" >"$T/all.json" 2>/dev/null &&
-		[ "$(grep -o '"ready":true' "$T/all.json" | wc -l)" -ge $((nodes - ${#cop_killed[@]})) ]
+	timeout $((60 * cop_slower)) "$COPPER" cache-stats --json --all "$W/mnt/$rank" \
+		>"$T/all.json" 2>/dev/null &&
+		[ "$(grep -o '"ready":true' "$T/all.json" |
+			wc -l)" -ge $((nodes - ${#cop_killed[@]})) ]
 }
 
 recovered() { # AFTER-WHAT
@@ -153,7 +163,8 @@ cut_link() {
 
 # Of every fiftieth packet one bit is another one.
 flip_packets() {
-	[ -n "${COP_OWN_NET:-}" ] && tc qdisc add dev lo root netem corrupt 2% 2>/dev/null || return 0
+	[ -n "${COP_OWN_NET:-}" ] && tc qdisc add dev lo root netem corrupt 2% 2>/dev/null ||
+		return 0
 	begin_fault flipped_packets
 	sleep $((2 + RANDOM % 3))
 	end_fault flipped_packets
@@ -195,12 +206,15 @@ replace_some() {
 	end_fault replaced_files
 }
 
-# A node that is not there cannot forget anything, and that is told; of any other node it is an error.
+# A node that is not there cannot forget anything, and that is told; of any other node it is an
+# error.
 answered_but_for_the_dead() { # FILE
 	local line rank
 	while IFS= read -r line; do
 		rank=$(sed -n 's/.*(rank \([0-9]*\)) did not answer$/\1/p' <<<"$line")
-		[[ "$line" == invalidated\ on\ * ]] || { [ -n "$rank" ] && ! is_living "$rank"; } || return 1
+		[[ "$line" == invalidated\ on\ * ]] || {
+			[ -n "$rank" ] && ! is_living "$rank"
+		} || return 1
 	done <"$1"
 }
 
@@ -208,7 +222,8 @@ invalidate() { # [PATH]
 	local rank
 	rank=$(some_living_rank)
 	begin_fault invalidation
-	timeout $((60 * cop_slower)) "$COPPER" cache-stats --invalidate "$W/mnt/$rank" ${1:+"$1"} >"$T/out.invalidate" 2>&1 ||
+	timeout $((60 * cop_slower)) "$COPPER" cache-stats --invalidate "$W/mnt/$rank" ${1:+"$1"} \
+		>"$T/out.invalidate" 2>&1 ||
 		answered_but_for_the_dead "$T/out.invalidate" ||
 		trouble "--invalidate ${1:-} on node $rank: exit $?: $(cat "$T/out.invalidate")"
 	end_fault invalidation
@@ -221,7 +236,8 @@ check_fresh() {
 	invalidate
 	for ((rank = 0; rank < nodes; rank++)); do
 		is_living "$rank" || continue
-		timeout $((60 * cop_slower)) "${worker[@]}" fresh "$W/mnt/$rank" "$ORIGIN" >"$T/out.fresh" 2>&1 ||
+		timeout $((60 * cop_slower)) "${worker[@]}" fresh "$W/mnt/$rank" "$ORIGIN" \
+			>"$T/out.fresh" 2>&1 ||
 			trouble "$(tail -n 1 "$T/out.fresh")"
 	done
 	did fresh
@@ -236,7 +252,8 @@ drop_caches() {
 ask_all() {
 	local rank
 	rank=$(some_living_rank)
-	timeout $((60 * cop_slower)) "$COPPER" cache-stats --json --all "$W/mnt/$rank" >"$T/all.json" 2>"$T/out.all" ||
+	timeout $((60 * cop_slower)) "$COPPER" cache-stats --json --all "$W/mnt/$rank" \
+		>"$T/all.json" 2>"$T/out.all" ||
 		trouble "cache-stats --all on node $rank: exit $?: $(cat "$T/out.all")"
 	did ask
 }
@@ -313,14 +330,16 @@ watch_memory() {
 	local rank pid
 	for ((rank = 0; rank < nodes; rank++)); do
 		is_living "$rank" || continue
-		pid=$(node_json "$rank" 2>/dev/null | grep -o '"pid":[0-9]*' | head -n 1 | cut -d : -f 2)
+		pid=$(node_json "$rank" 2>/dev/null | grep -o '"pid":[0-9]*' | head -n 1 |
+				cut -d : -f 2)
 		[ -n "$pid" ] || continue
 		echo "$SECONDS $rank $pid $(awk '/^RssAnon:/ { print $2 }' "/proc/$pid/status") $(find "/proc/$pid/fd" | wc -l) $(find "/proc/$pid/task" -maxdepth 1 | wc -l)"
 	done >>"$T/memory"
 }
 
-# The largest of a process's last third beside the largest of its middle third: a leak grows in both. With `any`, beside the largest of all
-# nodes so far: one that reads the storage from now on, because the roots are dead, starts the threads of a root.
+# The largest of a process's last third beside the largest of its middle third: a leak grows in
+# both. With `any`, beside the largest of all nodes so far: one that reads the storage from now on,
+# because the roots are dead, starts the threads of a root.
 growing() { # COLUMN SLACK [any]
 	awk -v column="$1" -v slack="$2" -v any="${3:-}" '
 		{ n[$3]++; v[$3, n[$3]] = $column; rank[$3] = $2 }
@@ -398,7 +417,8 @@ for rank in "${!reader[@]}"; do
 		trouble "the reader of node $rank: exit $status: $(tail -n 1 "$T/out.reader.$rank")"
 done
 read_by_all=$(cat "$STATE"/count.* | awk '{ sum += $1 } END { print sum + 0 }')
-note "events: $(for e in "${!events[@]}"; do echo "$e ${events[$e]},"; done | sort | paste -sd' ')  things read: $read_by_all"
+note "events: $(for e in "${!events[@]}"; do echo "$e ${events[$e]},"; done | sort |
+		paste -sd' ')  things read: $read_by_all"
 is 'no wrong byte, no error, no hang' "$troubles" 0
 is_at_most 'the readers did read' 100 "$read_by_all"
 is_at_most 'nodes were killed' 1 "${events[killed_one]:-0}"

@@ -148,6 +148,12 @@ void cop_buf_str(struct cop_buf *b, const char *text);
 void cop_buf_printf(struct cop_buf *b, const char *fmt, ...) COP_PRINTF(2, 3);
 void cop_buf_free(struct cop_buf *b);
 
+/* Numbers as LEB128, each in its shortest form (varint.c). */
+void cop_buf_varint(struct cop_buf *b, uint64_t value);
+/* Reads one and moves *at past it. False if it is cut off, has more than 64 bits or is not in its
+ * shortest form. */
+bool cop_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
+
 /* ---- random numbers seen recently ---- */
 
 #define COP_RECENT 1024
@@ -160,6 +166,26 @@ struct cop_recent {
 
 bool cop_recent_has(const struct cop_recent *r, const void *number);
 void cop_recent_add(struct cop_recent *r, const void *number);
+
+/* ---- hashes seen before (seen.c) ---- */
+
+/* A set of hashes: what was seen, without the thing itself. base/htab.h is for entries of their
+ * own; a hash has no link. Two things with one hash are one thing here. Zeroed memory is empty. */
+struct cop_seen {
+	uint64_t *hash; /* open addressing, at most half full; 0: free */
+	size_t slots, count;
+};
+
+enum cop_seen_result {
+	COP_SEEN_NEW,
+	COP_SEEN_BEFORE,
+	COP_SEEN_FULL, /* not added: it has `most` already, or memory is short */
+};
+
+enum cop_seen_result cop_seen_add(struct cop_seen *s, uint64_t hash, size_t most);
+bool cop_seen_has(const struct cop_seen *s, uint64_t hash);
+/* It is empty again, and holds no memory. */
+void cop_seen_forget(struct cop_seen *s);
 
 /* ---- byte ranges ---- */
 
@@ -177,6 +203,9 @@ unsigned cop_range_add(struct cop_range *r, unsigned n, unsigned max, uint64_t s
  * Both retry EINTR. Return the count or -errno. */
 ssize_t cop_read_full(int fd, void *data, size_t len);
 ssize_t cop_write_full(int fd, const void *data, size_t len);
+/* cop_read_full of a file of which *left bytes are left, by its size when it was opened. It reads
+ * no further, because a network file system would ask its server whether there is more. */
+ssize_t cop_read_left(int fd, uint64_t *left, void *data, size_t len);
 /* Opens the regular file name in dir (or AT_FDCWD) for reading and returns the descriptor, with the
  * file's size. -EISDIR or -EINVAL for anything else; otherwise -errno. Never blocks and touches no
  * device, so it is safe in folders that others may write to. */

@@ -43,6 +43,17 @@ ssize_t cop_write_full(int fd, const void *data, size_t len)
 	return (ssize_t)done;
 }
 
+ssize_t cop_read_left(int fd, uint64_t *left, void *data, size_t len)
+{
+	ssize_t n;
+
+	len = COP_MIN(len, *left);
+	n = len ? cop_read_full(fd, data, len) : 0;
+	if (n > 0)
+		*left -= (uint64_t)n;
+	return n;
+}
+
 static int regular_size(const struct stat *st, uint64_t *size)
 {
 	*size = (uint64_t)st->st_size;

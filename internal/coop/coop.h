@@ -6,7 +6,33 @@
  * If a parent is dead, or lacks memory, descriptors or buffers for an answer, coop asks the next
  * living ancestor; if there is none, this node reads the origin itself. A shortage on a node is an
  * error for its own readers only. Requests are idempotent, so they can be sent again. If a peer
- * dies, an application sees a pause, never an error. */
+ * dies, an application sees a pause, never an error.
+ *
+ * A flight is one fetch of one object. The cache finds it by the object's key, so no second one
+ * starts while it lasts, and keeps the list of those who wait for it. Everything else in it belongs
+ * to one owner at a time, who hands it on before anybody else can see it, so it has no lock:
+ *
+ *	state     owner                       thread               ends with
+ *	LED       whoever asked first         the asker's          a place in a group, or in the
+ *	                                                           queue for bytes
+ *	MEMBER    the flight that leads its   that flight's        the read for all of the group:
+ *	          group, at a root                                 group_read()
+ *	RESERVE   the cache's queue for       none                 enough free bytes: start()
+ *	          bytes of the budget
+ *	ACTIVE    coop, in one of the calls   the asker's, one     a call, a job, the queue again
+ *	          in the last column          that frees bytes,    (for a longer answer), or the end
+ *	                                      progress, origin's
+ *	ASKING    the call in rpc, to an      progress             the answer, or none: answered()
+ *	          ancestor
+ *	READING   the job in origin           a worker of origin   what the storage says:
+ *	                                                           cop_coop_blob_read(),
+ *	                                                           checked() or group_read()
+ *	COMPLETE  nobody: everyone who waits  as ACTIVE
+ *	          has the object; it is freed
+ *
+ * On the way it is ACTIVE between any two of RESERVE, ASKING and READING. It is ASKING once for
+ * each ancestor and try. The ancestors only come nearer to the root, so at the latest it ends in
+ * READING. cop_coop_pass asserts that no other change of state happens. */
 #ifndef COP_COOP_H
 #define COP_COOP_H
 

@@ -1,22 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cache's flights are the shared state. A struct flight has one owner at a time, who hands it
- * on through cop_coop_pass before anyone else can see it, and therefore no lock:
- *
- *	state    owner                         thread               ends with
- *	LED      whoever asked first           the asker's          a group, or the queue
- *	MEMBER   the flight that has it in     that flight's        the read for all of them
- *	         its group
- *	RESERVE  the cache's queue for bytes   none                 start()
- *	ACTIVE   coop, in one of the calls     the asker's, one     the queue again, for a longer
- *	         in the last column            that frees bytes,    answer; a call; a job; the end
- *	                                       progress, origin's
- *	ASKING   the call in rpc               progress             answered()
- *	READING  the job in origin             a worker of origin   blob_read(), checked() or
- *	                                                            group_read()
- *	COMPLETE nobody: it is freed           as ACTIVE
- *
- * A flight is ASKING once for each ancestor and try. The upstream rank only goes up, so that it
- * ends in READING at the latest.
+/* coop.h has the states of a flight and its owners; cop_coop_pass below lets no other change pass.
  *
  * Two locks are taken before the cache's. group_lock makes leading a chunk and leading the rest of
  * its group one step at a root, so that each group is read once, however many ask. absence.lock
@@ -147,7 +130,7 @@ struct flight {
 	bool sent_background; /* and it said that nobody waits for it */
 };
 
-/* Hands the flight to another owner, as the table at the head of this file allows. */
+/* Hands the flight to another owner, as the table at the head of coop.h allows. */
 static inline void cop_coop_pass(struct flight *f, enum flight_state to)
 {
 #define MAY(state) (1u << FLIGHT_##state)

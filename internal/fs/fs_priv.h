@@ -182,6 +182,8 @@ int cop_fs_path(const struct inode *i, const char *name, size_t name_len, char p
 uint64_t cop_fs_inode_count(struct cop_fs *fs);
 /* Calls fn for every inode with the table's shard locked. */
 void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i), void *arg);
+/* How many directories are between it and the mount point. */
+unsigned cop_fs_depth(const struct inode *dir);
 
 /* ---- caps.c ---- */
 /* Besides the FUSE_CAP_* of libfuse: absence is an entry with inode 0, which the kernel
@@ -258,7 +260,6 @@ void cop_fs_shown(const struct cop_fs *fs, struct inode *parent, const char *tar
  * between the root and the link. */
 size_t cop_fs_rewrite(const struct cop_fs *fs, unsigned depth, const char *target, size_t len,
 	char out[PATH_BYTES]);
-unsigned cop_fs_depth(const struct inode *dir);
 void cop_fs_readlink(fuse_req_t req, fuse_ino_t ino);
 void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void cop_fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);

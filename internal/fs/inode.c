@@ -240,3 +240,12 @@ void cop_fs_inodes_each(struct cop_fs *fs, void (*fn)(void *arg, struct inode *i
 		pthread_mutex_unlock(&s->lock);
 	}
 }
+
+unsigned cop_fs_depth(const struct inode *dir)
+{
+	unsigned depth = 0;
+
+	for (; dir->parent; dir = dir->parent)
+		depth++;
+	return depth;
+}

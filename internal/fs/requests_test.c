@@ -1,185 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's requests without a kernel: the table of operations over a real coop and cache and a
- * fake origin. The test defines libfuse's reply functions itself and records what they get. */
+/* The kernel's requests that every program makes: names, directories, bytes, changes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <errno.h>
 #include <linux/fuse.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "fs/fs_priv.h"
+#include "fs/fs_testing.h"
 
-#define CHUNK (64 * COP_KIB)
 #define NAMES 300u
-
-struct fuse_req {
-	struct cop_fs *fs;
-	unsigned replies;
-	int lost; /* what a reply returns: -ENOENT for an interrupted request */
-	int error;
-	struct fuse_entry_param entry;
-	struct stat attr;
-	double attr_s;
-	char *data;
-	size_t len;
-};
-
-void *fuse_req_userdata(fuse_req_t req)
-{
-	return req->fs;
-}
-
-static int replied(fuse_req_t req, int error)
-{
-	req->replies++;
-	req->error = error;
-	return req->lost;
-}
-
-int fuse_reply_err(fuse_req_t req, int err)
-{
-	return replied(req, err);
-}
-
-void fuse_reply_none(fuse_req_t req)
-{
-	replied(req, 0);
-}
-
-int fuse_reply_entry(fuse_req_t req, const struct fuse_entry_param *e)
-{
-	req->entry = *e;
-	return replied(req, 0);
-}
-
-int fuse_reply_attr(fuse_req_t req, const struct stat *attr, double timeout)
-{
-	req->attr = *attr;
-	req->attr_s = timeout;
-	return replied(req, 0);
-}
-
-int fuse_reply_iov(fuse_req_t req, const struct iovec *iov, int count)
-{
-	free(req->data);
-	req->data = NULL;
-	req->len = 0;
-	for (int i = 0; i < count; i++) {
-		req->data = realloc(req->data, req->len + iov[i].iov_len + 1);
-		memcpy(req->data + req->len, iov[i].iov_base, iov[i].iov_len);
-		req->len += iov[i].iov_len;
-	}
-	return replied(req, 0);
-}
-
-int fuse_reply_buf(fuse_req_t req, const char *buf, size_t size)
-{
-	return fuse_reply_iov(req, &(struct iovec){(void *)(uintptr_t)buf, size}, size ? 1 : 0);
-}
-
-/* ---- a mount of one node ---- */
-
-static struct cop_stats stats;
-static struct cop_cache *cache;
-static struct cop_origin *origin;
-static struct cop_coop *coop;
-static struct cop_fs *fs;
-static struct fuse_req req;
-
-static int setup(void **state)
-{
-	struct cop_coop_conf conf = {
-		.topo = {1, 8, 1}, .chunk_bytes = CHUNK, .enoent_ttl_ms = 60000, .stats = &stats};
-
-	(void)state;
-	memset(&stats, 0, sizeof(stats));
-	cache = conf.cache = cop_cache_new(64 * COP_MIB, &stats);
-	origin = conf.origin = cop_origin_fake_new();
-	coop = cop_coop_new(&conf);
-	fs = calloc(1, sizeof(*fs));
-	fs->conf = (struct cop_fs_conf){.mountpoint = "/mnt",
-		.source = "/source",
-		.enoent_ttl_ms = 60000,
-		.coop = coop,
-		.cache = cache,
-		.origin = origin,
-		.stats = &stats};
-	fs->conn_caps = CAP_ABSENT_ENTRIES;
-	cop_list_init(&fs->notify);
-	return cop_fs_inodes_init(fs);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	while (cop_origin_fake_run(origin, 1000))
-		;
-	cop_coop_close(coop);
-	cop_origin_close(origin);
-	cop_buf_free(&fs->root_absent);
-	cop_fs_inodes_fini(fs);
-	free(fs);
-	cop_cache_check(cache);
-	cop_coop_free(coop);
-	cop_cache_free(cache);
-	free(req.data);
-	req = (struct fuse_req){0};
-	return 0;
-}
-
-static void put_file(const char *path, const char *content)
-{
-	cop_origin_fake_put(origin, path, content ? S_IFREG | 0644 : S_IFDIR | 0755,
-		content ? content : "", content ? strlen(content) : 0);
-}
-
-/* A request without a reply so far. */
-static fuse_req_t begin_request(void)
-{
-	free(req.data);
-	req = (struct fuse_req){.fs = fs, .lost = req.lost};
-	return &req;
-}
-
-/* Runs the origin until there is a reply, and expects exactly one. */
-static void end_request(void)
-{
-	while (!req.replies && cop_origin_fake_run(origin, 1))
-		;
-	assert_int_equal(req.replies, 1);
-}
-
-static fuse_ino_t lookup(fuse_ino_t dir, const char *name)
-{
-	cop_fs_ops.lookup(begin_request(), dir, name);
-	end_request();
-	return req.error ? 0 : req.entry.ino;
-}
-
-static void forget(fuse_ino_t ino, uint64_t count)
-{
-	cop_fs_ops.forget(begin_request(), ino, count);
-	end_request();
-}
-
-static void read_file(fuse_ino_t ino, size_t size, off_t off)
-{
-	cop_fs_ops.read(begin_request(), ino, size, off, &(struct fuse_file_info){0});
-	end_request();
-}
-
-static void read_dir(fuse_ino_t ino, size_t size, off_t off, bool plus)
-{
-	(plus ? cop_fs_ops.readdirplus : cop_fs_ops.readdir)(
-		begin_request(), ino, size, off, &(struct fuse_file_info){0});
-	end_request();
-}
 
 /* ---- names and attributes ---- */
 
@@ -536,8 +368,6 @@ static void nothing_can_be_changed(void **state)
 	assert_int_equal(req.len, 1);
 	assert_memory_equal(req.data, "x", 1);
 }
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

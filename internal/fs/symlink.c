@@ -6,15 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-unsigned cop_fs_depth(const struct inode *dir)
-{
-	unsigned depth = 0;
-
-	for (; dir->parent; dir = dir->parent)
-		depth++;
-	return depth;
-}
-
 /* The part of an absolute target after the source ("" or "/..."), or NULL if it points
  * elsewhere. */
 static const char *below_source(const struct cop_fs *fs, const char *target, size_t len)

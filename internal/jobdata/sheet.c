@@ -60,19 +60,11 @@ struct input {
 	uint64_t left;
 };
 
-/* Never past the size that the file had when it was opened. */
-static ssize_t read_file(void *arg, void *data, size_t len)
+static ssize_t read_input(void *arg, void *data, size_t len)
 {
 	struct input *in = arg;
-	ssize_t n;
 
-	len = COP_MIN(len, in->left);
-	if (!len)
-		return 0;
-	n = cop_read_full(in->fd, data, len);
-	if (n > 0)
-		in->left -= (uint64_t)n;
-	return n;
+	return cop_read_left(in->fd, &in->left, data, len);
 }
 
 static int open_input(struct input *in, const char *dir, const char *name)
@@ -93,7 +85,7 @@ int cop_jobdata_sheet(struct sheet *s, const char *dir, const char *name)
 
 	if (rc)
 		return rc;
-	rc = cop_jobdata_sheet_from(s, read_file, &in);
+	rc = cop_jobdata_sheet_from(s, read_input, &in);
 	close(in.fd);
 	return rc;
 }
@@ -106,7 +98,7 @@ int cop_jobdata_with_file(
 
 	if (open_input(&in, dir, name))
 		return 0;
-	rc = from(j, read_file, &in);
+	rc = from(j, read_input, &in);
 	close(in.fd);
 	return rc;
 }

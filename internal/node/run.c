@@ -29,46 +29,15 @@ static bool end_because(struct cop_node *n, unsigned why)
 	return left_dead;
 }
 
-/* What the main thread does now and then; UINT64_MAX: never. */
-struct due {
-	uint64_t snapshot_ms, look_ms;
-};
-
-static struct due first_due(const struct cop_node *n)
-{
-	uint64_t every_ms = n->conf->profile_interval_s * 1000ULL, now_ms = cop_now_ms();
-
-	return (struct due){
-		every_ms ? now_ms + every_ms : UINT64_MAX, n->telemetry ? now_ms : UINT64_MAX};
-}
-
-/* Does what is due, and returns how long there will be nothing. */
-static int do_what_is_due(struct cop_node *n, struct due *due)
-{
-	uint64_t now_ms = cop_now_ms(), next_ms;
-
-	if (now_ms >= due->snapshot_ms) {
-		cop_part_snapshot(n->part, "runtime-snapshot", NULL);
-		due->snapshot_ms = now_ms + n->conf->profile_interval_s * 1000ULL;
-	}
-	if (now_ms >= due->look_ms) {
-		cop_part_look(n->part);
-		due->look_ms = now_ms + cop_telemetry_pause_ms(n->telemetry);
-	}
-	next_ms = COP_MIN(due->snapshot_ms, due->look_ms);
-	return next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms);
-}
-
 /* Sleeps until somebody wants this node to end. */
 static bool wait_for_the_end(struct cop_node *n)
 {
-	struct due due = first_due(n);
 	bool left_dead = false;
 
 	while (!cop_waker_is_ending(&n->waker)) {
 		unsigned why = cop_waker_wait(&n->waker,
 			COP_WAKER_WOKEN | COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED,
-			do_what_is_due(n, &due));
+			cop_part_tend(n->part));
 
 		if (!why)
 			continue;

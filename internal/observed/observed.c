@@ -81,15 +81,8 @@ struct source {
 static ssize_t read_source(void *arg, void *data, size_t len)
 {
 	struct source *s = arg;
-	ssize_t got;
 
-	do
-		got = read(s->fd, data, COP_MIN(len, s->left));
-	while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return -errno;
-	s->left -= (uint64_t)got;
-	return got;
+	return cop_read_left(s->fd, &s->left, data, len);
 }
 
 /* NULL, or what is wrong. */

@@ -17,8 +17,6 @@ cop_page_section cop_page_job, cop_page_when, cop_page_operations, cop_page_tree
 /* page.css, which the assembler puts into the program. */
 extern const char cop_page_css[];
 
-/* The name of the job. */
-const char *cop_page_name(const struct cop_page *p);
 /* A paragraph that says what is missing, and how to get it; the text is escaped. */
 void cop_page_missing(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
 /* A paragraph. */

@@ -129,7 +129,8 @@ void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
 
 /* ---- the main thread's ---- */
 
-void cop_part_look(struct cop_part *p)
+/* The counters as they are now go into the telemetry. */
+static void look(struct cop_part *p)
 {
 	struct cop_cache_usage usage;
 
@@ -140,7 +141,9 @@ void cop_part_look(struct cop_part *p)
 		p->conf.telemetry, p->conf.status.stats, usage.used_bytes, usage.limit_bytes);
 }
 
-int cop_part_snapshot(struct cop_part *p, const char *tag, struct cop_err *err)
+/* Writes the current reports, as cop_tally_write; rank 0 also what it has of the telemetry, which
+ * is its own. */
+static int write_snapshot(struct cop_part *p, const char *tag, struct cop_err *err)
 {
 	struct cop_tally_job job = tally_job(p->conf.record);
 	int rc = cop_tally_write(p->conf.tally, tag, err);
@@ -148,12 +151,39 @@ int cop_part_snapshot(struct cop_part *p, const char *tag, struct cop_err *err)
 
 	if (rc || p->conf.status.rank != 0 || !p->conf.telemetry)
 		return rc;
-	cop_part_look(p);
+	look(p);
 	own = cop_telemetry_sum_new(1);
 	if (own && !cop_telemetry_sum_add(own, p->conf.telemetry, 0))
 		cop_tally_write_telemetry(&job, own, tag);
 	cop_telemetry_sum_free(own);
 	return 0;
+}
+
+static uint64_t next_snapshot_ms(const struct cop_part *p, uint64_t now_ms)
+{
+	uint64_t every_ms = p->conf.record->conf->profile_interval_s * 1000ULL;
+
+	return every_ms ? now_ms + every_ms : UINT64_MAX;
+}
+
+int cop_part_tend(struct cop_part *p)
+{
+	uint64_t now_ms = cop_now_ms(), next_ms;
+
+	if (!p->snapshot_ms) {
+		p->snapshot_ms = next_snapshot_ms(p, now_ms);
+		p->look_ms = p->conf.telemetry ? now_ms : UINT64_MAX;
+	}
+	if (now_ms >= p->snapshot_ms) {
+		write_snapshot(p, "runtime-snapshot", NULL);
+		p->snapshot_ms = next_snapshot_ms(p, now_ms);
+	}
+	if (now_ms >= p->look_ms) {
+		look(p);
+		p->look_ms = now_ms + cop_telemetry_pause_ms(p->conf.telemetry);
+	}
+	next_ms = COP_MIN(p->snapshot_ms, p->look_ms);
+	return next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms);
 }
 
 /* At the end of this node. */
@@ -163,7 +193,7 @@ static void add_telemetry(struct cop_part *p, struct cop_treeop_sum *sum)
 
 	if (!p->conf.telemetry)
 		return;
-	cop_part_look(p);
+	look(p);
 	if (!sum->telemetry)
 		sum->telemetry = cop_telemetry_sum_new(p->conf.record->topo.nodes);
 	rc = sum->telemetry
@@ -175,7 +205,7 @@ static void add_telemetry(struct cop_part *p, struct cop_treeop_sum *sum)
 
 static int report(void *ctx, struct cop_err *err)
 {
-	return cop_part_snapshot(ctx, COP_TALLY_ASKED_TAG, err);
+	return write_snapshot(ctx, COP_TALLY_ASKED_TAG, err);
 }
 
 /* The telemetry goes on: it is of the whole job. */
@@ -183,7 +213,7 @@ static int reset(void *ctx, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
 
-	cop_part_look(p);
+	look(p);
 	return cop_tally_reset(p->conf.tally, err);
 }
 

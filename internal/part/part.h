@@ -43,11 +43,10 @@ struct cop_part *cop_part_new(const struct cop_part_conf *conf);
 void cop_part_free(struct cop_part *p);
 
 struct cop_treeop *cop_part_treeop(struct cop_part *p);
-/* Main thread. The counters as they are now go into the telemetry. */
-void cop_part_look(struct cop_part *p);
-/* Main thread. Writes the current reports, as cop_tally_write; rank 0 also what it has of the
- * telemetry, which is its own. */
-int cop_part_snapshot(struct cop_part *p, const char *tag, struct cop_err *err);
+/* Main thread, while the node runs: writes the reports of --profile-interval and records the
+ * counters in the telemetry, each when it is due. Returns for how many ms nothing will be due; -1:
+ * for ever. The first call starts the interval of the reports. */
+int cop_part_tend(struct cop_part *p);
 /* Main thread. The totals of a node that is alone and was unmounted, which has had no request to
  * stop, go to follow. */
 void cop_part_own_totals(struct cop_part *p);

@@ -13,6 +13,8 @@ struct cop_part {
 	struct cop_fs *_Atomic fs;
 	struct cop_prefetch *_Atomic prefetch;
 	_Atomic bool forgot_early; /* a path was invalidated before there was a mount */
+	/* Main thread: when the next one is due; 0: cop_part_tend has not been called. */
+	uint64_t snapshot_ms, look_ms;
 };
 
 /* Any thread; ctx is the part. Forgets a path and everything below it, as struct cop_treeop_ops has

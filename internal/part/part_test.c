@@ -24,6 +24,8 @@ struct node {
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
 	struct cop_follow *follow; /* none */
+	struct cop_tally *tally;
+	struct cop_telemetry *telemetry;
 	struct cop_gate gate;
 	struct cop_waker waker;
 	struct cop_defer deferred;
@@ -44,10 +46,14 @@ static int setup(void **state)
 	struct cop_part_conf conf = {.user_ns = -1};
 	struct cop_join_conf join = {.hosts = &n->hosts, .wake = ignore, .barrier_ended = ignore};
 	struct cop_origin_conf origin = {.source = "/", .max_ops = 1, .stats = &n->stats};
+	struct cop_tally_conf tally = {
+		.job = {.job_dir = "", .source = "/src"}, .conf = &n->conf, .stats = &n->stats};
 	struct cop_err err;
 
-	if (cop_waker_init(&n->waker, -1, &err) || cop_origin_open(&origin, &n->origin, &err))
+	if (cop_waker_init(&n->waker, -1, &err) || cop_origin_open(&origin, &n->origin, &err) ||
+		cop_tally_new(&tally, &n->tally, &err))
 		return -1;
+	n->telemetry = cop_telemetry_new(cop_now_ns());
 	n->topo = (struct cop_topo){.nodes = 1, .fanout = 2, .trees = 1};
 	n->cache = cop_cache_new(COP_MIB, &n->stats);
 	cop_gate_init(&n->gate);
@@ -71,6 +77,8 @@ static int setup(void **state)
 	conf.record = &n->record;
 	conf.rpc = &n->rpc;
 	conf.follow = &n->follow;
+	conf.tally = n->tally;
+	conf.telemetry = n->telemetry;
 	conf.join = n->join;
 	conf.gate = &n->gate;
 	conf.deferred = &n->deferred;
@@ -85,6 +93,8 @@ static int teardown(void **state)
 	struct node *n = *state;
 
 	cop_part_free(n->part);
+	cop_telemetry_free(n->telemetry);
+	cop_tally_free(n->tally);
 	cop_join_free(n->join);
 	cop_defer_fini(&n->deferred);
 	cop_gate_fini(&n->gate);
@@ -187,6 +197,60 @@ static void the_tree_is_asked_for_telemetry_until_this_node_leaves_it(void **sta
 	assert_int_equal(answers, 1);
 }
 
+static uint64_t clock_ms;
+
+static uint64_t clock_ns(void)
+{
+	return clock_ms * COP_NS_PER_MS;
+}
+
+static int tend_after(struct node *n, unsigned ms)
+{
+	clock_ms += ms;
+	return cop_part_tend(n->part);
+}
+
+/* How often the reports were due by now. */
+static unsigned snapshots(struct node *n)
+{
+	static uint64_t next_ms;
+	static unsigned count;
+
+	count += next_ms != n->part->snapshot_ms;
+	next_ms = n->part->snapshot_ms;
+	return count;
+}
+
+static void reports_and_telemetry_come_when_they_are_due(void **state)
+{
+	struct node *n = *state;
+
+	clock_ms = 5000;
+	cop_clocks_for_test(clock_ns, NULL);
+	n->conf.profile_interval_s = 3;
+	/* The telemetry's first look is at once; its next ones are a second later. */
+	assert_int_equal(tend_after(n, 0), 1000);
+	assert_int_equal(snapshots(n), 1);
+	assert_int_equal(tend_after(n, 400), 600);
+	assert_int_equal(tend_after(n, 700), 1000);
+	assert_int_equal(tend_after(n, 1000), 900);
+	assert_int_equal(snapshots(n), 1);
+	/* Late: the interval begins anew. */
+	assert_int_equal(tend_after(n, 2000), 1000);
+	assert_int_equal(snapshots(n), 2);
+	assert_int_equal(n->part->snapshot_ms, clock_ms + 3000);
+	cop_clocks_for_test(NULL, NULL);
+}
+
+static void without_reports_and_telemetry_nothing_is_ever_due(void **state)
+{
+	struct node *n = *state;
+
+	n->part->conf.telemetry = NULL;
+	assert_int_equal(cop_part_tend(n->part), -1);
+	assert_int_equal(cop_part_tend(n->part), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +264,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_stop_makes_the_main_thread_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			the_tree_is_asked_for_telemetry_until_this_node_leaves_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			reports_and_telemetry_come_when_they_are_due, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			without_reports_and_telemetry_nothing_is_ever_due, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,112 +10,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "log/log.h"
-
-/* ---- what has been seen ---- */
-
-enum added { ADDED, KNOWN, FULL };
-
-static enum added set_add(struct cop_past_set *set, uint64_t hash)
-{
-	size_t i = hash % COP_ARRAY_SIZE(set->slot);
-
-	hash += !hash;
-	for (; set->slot[i]; i = (i + 1) % COP_ARRAY_SIZE(set->slot))
-		if (set->slot[i] == hash)
-			return KNOWN;
-	if (set->count == COP_PAST_TABLE)
-		return FULL;
-	set->slot[i] = hash;
-	set->count++;
-	return ADDED;
-}
-
-static bool set_has(const struct cop_past_set *set, uint64_t hash)
-{
-	size_t i = hash % COP_ARRAY_SIZE(set->slot);
-
-	hash += !hash;
-	while (set->slot[i] && set->slot[i] != hash)
-		i = (i + 1) % COP_ARRAY_SIZE(set->slot);
-	return set->slot[i] != 0;
-}
-
-static uint64_t hash_of(const struct cop_past_process *q)
-{
-	uint64_t of[3] = {(uint64_t)q->pid, q->began, q->pages};
-
-	return cop_hash64(of, sizeof(of), 0);
-}
-
-bool cop_past_is_known(const struct cop_past *p, const struct cop_past_process *q)
-{
-	return q->pages && set_has(&p->looked, hash_of(q));
-}
-
-void cop_past_know(struct cop_past *p, const struct cop_past_process *q)
-{
-	if (q->pages && set_add(&p->looked, hash_of(q)) == FULL)
-		p->looked = (struct cop_past_set){0};
-}
-
-/* The storage is asked once for each path, and a client of a network file system may answer with
- * what it has: a program has just opened it. */
-static bool size_of(const char *path, uint64_t *bytes)
-{
-	struct statx st;
-
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE,
-		    &st) ||
-		!S_ISREG(st.stx_mode))
-		return false;
-	*bytes = st.stx_size;
-	return true;
-}
-
-static void count_process(struct cop_past *p, struct cop_past_process *q)
-{
-	uint64_t of[2] = {(uint64_t)q->pid, q->began};
-
-	if (q->counted)
-		return;
-	q->counted = true;
-	if (set_add(&p->processes, cop_hash64(of, sizeof(of), 0)) == ADDED)
-		cop_stats_add(p->conf.stats, COP_PAST_PROGRAMS, 1);
-}
-
-static void count_file(
-	struct cop_past *p, const struct cop_past_process *q, const char *path, uint64_t bytes)
-{
-	if (!p->counted.count)
-		cop_log_info("a program uses files of the source past the mount pid=%d file=\"%s\"",
-			(int)q->pid, path);
-	cop_stats_add(p->conf.stats, COP_PAST_FILES, 1);
-	cop_stats_add(p->conf.stats, COP_PAST_BYTES, bytes);
-	cop_stats_example(p->conf.stats, COP_EXAMPLE_PAST, path);
-}
-
-void cop_past_found(struct cop_past *p, struct cop_past_process *q, const char *path)
-{
-	uint64_t hash = cop_hash64(path, strlen(path), 0), bytes;
-
-	switch (set_add(&p->files, hash)) {
-	case FULL:
-		cop_stats_add(p->conf.stats, COP_PAST_BEYOND, 1);
-		return;
-	case ADDED:
-		if (!size_of(path, &bytes))
-			return;
-		count_file(p, q, path, bytes);
-		set_add(&p->counted, hash);
-		break;
-	case KNOWN:
-		if (!set_has(&p->counted, hash))
-			return;
-	}
-	count_process(p, q);
-}
-
 /* ---- the thread ---- */
 
 static bool is_waiting(const struct cop_past *p, uint64_t until_ns)
@@ -218,6 +112,10 @@ void cop_past_free(struct cop_past *p)
 {
 	if (p->proc >= 0)
 		close(p->proc);
+	cop_seen_forget(&p->files);
+	cop_seen_forget(&p->counted);
+	cop_seen_forget(&p->processes);
+	cop_seen_forget(&p->looked);
 	pthread_cond_destroy(&p->cond);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

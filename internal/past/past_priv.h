@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* past.c is the thread and what has been seen; look.c one look at all processes, which calls
- * process.c for each of them; that one calls back what it finds (cop_past_found).
+/* Calls go one way: past.c is the thread; look.c is one look at all processes; process.c reads one
+ * of them; found.c keeps what has been seen, and counts.
  *
  * The lock is over asked, done and stop only: everything else belongs to whoever looks, which is
  * the thread once it has been started. */
@@ -18,12 +18,6 @@
 /* Distinct files, and distinct processes, that are told apart. */
 #define COP_PAST_TABLE 4096u
 
-/* Hashes with open addressing; never more than half full. */
-struct cop_past_set {
-	uint64_t slot[2 * COP_PAST_TABLE];
-	unsigned count;
-};
-
 struct cop_past {
 	struct cop_past_conf conf;
 	int proc;                            /* descriptor of conf.proc */
@@ -31,7 +25,7 @@ struct cop_past {
 	unsigned source_major, source_minor; /* its device */
 	uint64_t exe[2], mnt_ns[2];          /* device and inode, of this process */
 	pid_t after;                         /* the last process that was looked at; 0: of all */
-	struct cop_past_set files, counted, processes, looked;
+	struct cop_seen files, counted, processes, looked;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	pthread_t thread;
@@ -54,13 +48,6 @@ struct cop_past_process {
 /* -errno; -ENOTSUP: the source holds the system's own programs. */
 int cop_past_new(const struct cop_past_conf *conf, struct cop_past **out);
 void cop_past_free(struct cop_past *p);
-/* Whether the maps of a process were read when it had as many pages as now, and so need not be read
- * again: the kernel takes some hundred microseconds to write those of a Python. One without statm
- * is never known. */
-bool cop_past_is_known(const struct cop_past *p, const struct cop_past_process *q);
-void cop_past_know(struct cop_past *p, const struct cop_past_process *q);
-/* It uses the file at this path of the source. */
-void cop_past_found(struct cop_past *p, struct cop_past_process *q, const char *path);
 
 /* ---- look.c ---- */
 void cop_past_look_now(struct cop_past *p);
@@ -76,5 +63,14 @@ int cop_past_identity(int dir, const char *name, uint64_t id[2]);
 /* Each returns how many lines or descriptors it read, at most max. */
 unsigned cop_past_maps(struct cop_past *p, struct cop_past_process *q, unsigned max);
 unsigned cop_past_fds(struct cop_past *p, struct cop_past_process *q, unsigned max);
+
+/* ---- found.c ---- */
+/* Whether the maps of a process were read when it had as many pages as now, and so need not be read
+ * again: the kernel takes some hundred microseconds to write those of a Python. One without statm
+ * is never known. */
+bool cop_past_is_known(const struct cop_past *p, const struct cop_past_process *q);
+void cop_past_know(struct cop_past *p, const struct cop_past_process *q);
+/* It uses the file at this path of the source. */
+void cop_past_found(struct cop_past *p, struct cop_past_process *q, const char *path);
 
 #endif

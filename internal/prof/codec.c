@@ -26,17 +26,6 @@ _Static_assert(COP_PROF_OPS *(HIST_BUCKETS * 12 + 90) +
 
 static const unsigned char magic[] = {'C', 'P', 'S', 2};
 
-static void put_varint(struct cop_buf *out, uint64_t value)
-{
-	unsigned char byte[10];
-	size_t n = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		byte[n++] = (unsigned char)(value | 0x80);
-	byte[n++] = (unsigned char)value;
-	cop_buf_add(out, byte, n);
-}
-
 static unsigned used_buckets(const struct sum_op *op)
 {
 	unsigned used = 0;
@@ -61,18 +50,18 @@ static void put_row(struct cop_buf *out, unsigned id, const struct sum_op *op)
 {
 	unsigned next = 0;
 
-	put_varint(out, id);
+	cop_buf_varint(out, id);
 	for (unsigned o = COP_PROF_HIT; o < COP_PROF_OUTCOMES; o++)
-		put_varint(out, op->outcome[o]);
-	put_varint(out, op->latency_ns);
-	put_varint(out, op->latency_us);
-	put_varint(out, op->max_ns);
-	put_varint(out, used_buckets(op));
+		cop_buf_varint(out, op->outcome[o]);
+	cop_buf_varint(out, op->latency_ns);
+	cop_buf_varint(out, op->latency_us);
+	cop_buf_varint(out, op->max_ns);
+	cop_buf_varint(out, used_buckets(op));
 	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
 		if (!op->bucket[i])
 			continue;
-		put_varint(out, i - next);
-		put_varint(out, op->bucket[i]);
+		cop_buf_varint(out, i - next);
+		cop_buf_varint(out, op->bucket[i]);
 		next = i + 1;
 	}
 }
@@ -91,19 +80,19 @@ static void put_sketch(struct cop_buf *out, const struct sketch *s)
 	const char *before = "";
 	size_t before_len = 0;
 
-	put_varint(out, s->error);
-	put_varint(out, s->n);
+	cop_buf_varint(out, s->error);
+	cop_buf_varint(out, s->n);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct sketch_row *row = &s->row[i];
 		const char *path = s->text + row->at;
 		size_t same = common_bytes(before, before_len, path, row->len);
 
-		put_varint(out, same);
-		put_varint(out, row->len - same);
+		cop_buf_varint(out, same);
+		cop_buf_varint(out, row->len - same);
 		cop_buf_add(out, path + same, row->len - same);
-		put_varint(out, row->weight);
+		cop_buf_varint(out, row->weight);
 		for (unsigned slot = 0; slot < SLOTS; slot++)
-			put_varint(out, row->count[slot]);
+			cop_buf_varint(out, row->count[slot]);
 		before = path;
 		before_len = row->len;
 	}
@@ -111,17 +100,17 @@ static void put_sketch(struct cop_buf *out, const struct sketch *s)
 
 static void put_classes(struct cop_buf *out, const struct cop_pathclass_totals *t)
 {
-	put_varint(out, (uint64_t)__builtin_popcount(cop_pathclass_seen(t)));
+	cop_buf_varint(out, (uint64_t)__builtin_popcount(cop_pathclass_seen(t)));
 	for (unsigned i = 0; i < COP_PATHCLASSES; i++) {
 		const struct cop_pathclass_total *one = &t->of[i];
 
 		if (!one->example)
 			continue;
-		put_varint(out, i);
-		put_varint(out, one->entries);
-		put_varint(out, one->events);
-		put_varint(out, one->most);
-		put_varint(out, one->example_len);
+		cop_buf_varint(out, i);
+		cop_buf_varint(out, one->entries);
+		cop_buf_varint(out, one->events);
+		cop_buf_varint(out, one->most);
+		cop_buf_varint(out, one->example_len);
 		cop_buf_add(out, one->example, one->example_len);
 	}
 }
@@ -131,16 +120,16 @@ void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out)
 	unsigned rows = 0;
 
 	cop_buf_add(out, magic, sizeof(magic));
-	put_varint(out, COP_PROF_OPS);
-	put_varint(out, HIST_BUCKETS);
-	put_varint(out, s->nodes);
+	cop_buf_varint(out, COP_PROF_OPS);
+	cop_buf_varint(out, HIST_BUCKETS);
+	cop_buf_varint(out, s->nodes);
 	for (unsigned e = 0; e < COP_PROF_TTLS; e++)
-		put_varint(out, s->ttl[e]);
-	put_varint(out, s->latency_us);
-	put_varint(out, s->top_n);
+		cop_buf_varint(out, s->ttl[e]);
+	cop_buf_varint(out, s->latency_us);
+	cop_buf_varint(out, s->top_n);
 	for (unsigned id = 0; id < COP_PROF_OPS; id++)
 		rows += row_used(&s->op[id]);
-	put_varint(out, rows);
+	cop_buf_varint(out, rows);
 	for (unsigned id = 0; id < COP_PROF_OPS; id++)
 		if (row_used(&s->op[id]))
 			put_row(out, id, &s->op[id]);
@@ -157,17 +146,10 @@ struct reader {
 
 static uint64_t get_varint(struct reader *r)
 {
-	uint64_t value = 0;
+	uint64_t value;
 
-	for (unsigned shift = 0; !r->bad && r->at < r->end && shift < 64; shift += 7) {
-		unsigned char byte = *r->at++;
-
-		if ((shift == 63 && byte > 1) || (shift && byte == 0))
-			break; /* past 64 bits, or not the shortest form */
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return value;
-	}
+	if (!r->bad && cop_varint(&r->at, r->end, &value))
+		return value;
 	r->bad = true;
 	return 0;
 }

@@ -237,26 +237,17 @@ int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct
 	return !rc && !rows && k->never_empty ? bad(why, "it has only a header") : rc;
 }
 
-/* Never past the size that the file had when it was opened: a network file system would ask its
- * server whether there is more. */
-static ssize_t read_some(void *arg, void *data, size_t len)
+static ssize_t read_report(void *arg, void *data, size_t len)
 {
 	struct rank_reader *r = arg;
-	ssize_t n;
 
-	len = COP_MIN(len, r->left);
-	if (!len)
-		return 0;
-	n = cop_read_full(r->fd, data, len);
-	if (n > 0)
-		r->left -= (uint64_t)n;
-	return n;
+	return cop_read_left(r->fd, &r->left, data, len);
 }
 
 int cop_report_reader_open(struct rank_reader *r)
 {
 	*r = (struct rank_reader){.fd = -1, .file = cop_report_cluster_new()};
-	return r->file ? cop_csv_open(&r->csv, read_some, r) : -ENOMEM;
+	return r->file ? cop_csv_open(&r->csv, read_report, r) : -ENOMEM;
 }
 
 void cop_report_reader_close(struct rank_reader *r)
@@ -278,7 +269,7 @@ int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
 	cop_report_cluster_clear(r->file);
 	r->paths.len = r->doubt.len = 0;
 	r->doubts = 0;
-	rc = cop_csv_open(&r->csv, read_some, r);
+	rc = cop_csv_open(&r->csv, read_report, r);
 	if (!rc)
 		rc = cop_report_read_csv(r, kind, why);
 	if (!rc && kind == COP_REPORT_AGGREGATE)

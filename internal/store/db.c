@@ -33,7 +33,8 @@ static const char schema[] =
 	"CREATE VIEW metric_last AS SELECT run, key, value, step, time FROM metric AS m"
 	" WHERE step = (SELECT max(step) FROM metric WHERE run = m.run AND key = m.key);";
 
-int cop_store_errno(int code)
+/* The error number of SQLite's result code. */
+static int errno_of(int code)
 {
 	switch (code & 0xff) {
 	case SQLITE_OK:
@@ -82,7 +83,7 @@ static const char *sentence_for(int rc, const char *said)
 
 int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 {
-	int rc = cop_store_errno(code);
+	int rc = errno_of(code);
 
 	/* SQLite's own words for a full disk that it met while it wrote its journal. */
 	if (rc == -EIO && db && sqlite3_system_errno(db) == ENOSPC)

@@ -25,8 +25,6 @@ int cop_store_look(const char *path, struct cop_err *err);
 int cop_store_try_lock(const char *path, bool make, struct cop_err *err);
 
 /* ---- db.c ---- */
-/* The error number of SQLite's result code. */
-int cop_store_errno(int code);
 /* Fills err from the database's last error. */
 int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err);
 /* vfs: NULL, or "unix-none", which takes no locks. The caller closes *db in any case. */

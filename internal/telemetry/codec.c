@@ -26,26 +26,15 @@ _Static_assert(COP_TELEMETRY_ALL_NODES *(5 + 3 * 10 + 2 + 10 * (NUMBERS - 3)) +
 		       COP_TELEMETRY_ENCODED_MAX,
 	"a full sum fits");
 
-static void put_number(struct cop_buf *out, uint64_t value)
-{
-	unsigned char byte[10];
-	size_t n = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		byte[n++] = (unsigned char)(value | 0x80);
-	byte[n++] = (unsigned char)value;
-	cop_buf_add(out, byte, n);
-}
-
 static void put_signed(struct cop_buf *out, int64_t value)
 {
-	put_number(out, value < 0 ? ~((uint64_t)value << 1) : (uint64_t)value << 1);
+	cop_buf_varint(out, value < 0 ? ~((uint64_t)value << 1) : (uint64_t)value << 1);
 }
 
 static void put_all(struct cop_buf *out, const uint64_t *value, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		put_number(out, value[i]);
+		cop_buf_varint(out, value[i]);
 }
 
 static void put_node(struct cop_buf *out, const struct cop_telemetry_node *n)
@@ -55,7 +44,7 @@ static void put_node(struct cop_buf *out, const struct cop_telemetry_node *n)
 	put_signed(out, n->stopped_us);
 	put_all(out, n->phase_us, COP_TELEMETRY_PHASES);
 	put_all(out, n->total, COP_TELEMETRY_TOTALS);
-	put_number(out, n->intervals);
+	cop_buf_varint(out, n->intervals);
 	for (unsigned i = 0; i < n->intervals; i++)
 		put_all(out, n->series[i], METRICS);
 }
@@ -66,16 +55,16 @@ static void put_cell(struct cop_buf *out, const struct spread *s)
 
 	for (unsigned c = 0; s->count && c < SPREAD_CLASSES; c++)
 		used += s->count[c] != 0;
-	put_number(out, used);
+	cop_buf_varint(out, used);
 	if (!used)
 		return;
-	put_number(out, s->least);
-	put_number(out, s->most);
+	cop_buf_varint(out, s->least);
+	cop_buf_varint(out, s->most);
 	for (unsigned c = 0; c < SPREAD_CLASSES; c++) {
 		if (!s->count[c])
 			continue;
-		put_number(out, c - next);
-		put_number(out, s->count[c]);
+		cop_buf_varint(out, c - next);
+		cop_buf_varint(out, s->count[c]);
 		next = c + 1;
 	}
 }
@@ -86,8 +75,8 @@ static void put_folded(struct cop_buf *out, const struct folded *f)
 
 	while (cells > 0 && !f->cell[cells - 1].others)
 		cells--;
-	put_number(out, f->nodes);
-	put_number(out, cells);
+	cop_buf_varint(out, f->nodes);
+	cop_buf_varint(out, cells);
 	for (unsigned i = 0; i < cells; i++)
 		put_cell(out, &f->cell[i]);
 }
@@ -97,9 +86,9 @@ static void put_event(struct cop_buf *out, const struct cop_telemetry_event *e)
 	size_t len = strlen(e->detail);
 
 	put_signed(out, e->at_us);
-	put_number(out, e->rank);
-	put_number(out, e->kind);
-	put_number(out, len);
+	cop_buf_varint(out, e->rank);
+	cop_buf_varint(out, e->kind);
+	cop_buf_varint(out, len);
 	cop_buf_add(out, e->detail, len);
 }
 
@@ -108,19 +97,19 @@ void cop_telemetry_encode(const struct cop_telemetry_sum *s, struct cop_buf *out
 	uint32_t next = 0;
 
 	cop_buf_add(out, magic, sizeof(magic));
-	put_number(out, s->job_nodes);
-	put_number(out, s->level);
+	cop_buf_varint(out, s->job_nodes);
+	cop_buf_varint(out, s->level);
 	put_signed(out, s->unix_ns);
-	put_number(out, s->dropped);
-	put_number(out, s->nodes);
+	cop_buf_varint(out, s->dropped);
+	cop_buf_varint(out, s->nodes);
 	for (size_t i = 0; i < s->nodes; i++) {
-		put_number(out, s->node[i].rank - next);
+		cop_buf_varint(out, s->node[i].rank - next);
 		put_node(out, &s->node[i]);
 		next = s->node[i].rank + 1;
 	}
 	put_folded(out, &s->series);
 	put_folded(out, &s->rows);
-	put_number(out, s->events);
+	cop_buf_varint(out, s->events);
 	for (size_t i = 0; i < s->events; i++)
 		put_event(out, &s->event[i]);
 }
@@ -142,18 +131,9 @@ static uint64_t fail_decoding(struct in *in, int rc)
 
 static uint64_t get_number(struct in *in)
 {
-	uint64_t value = 0;
+	uint64_t value;
 
-	for (unsigned shift = 0; in->p < in->end && shift < 64; shift += 7) {
-		unsigned char byte = *in->p++;
-
-		if (shift == 63 && byte > 1)
-			break;
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return value;
-	}
-	return fail_decoding(in, -EBADMSG);
+	return cop_varint(&in->p, in->end, &value) ? value : fail_decoding(in, -EBADMSG);
 }
 
 static uint64_t get_up_to(struct in *in, uint64_t most)

@@ -31,7 +31,8 @@ static void keep_fault(struct cop_trace_result *r, struct cop_trace_fault new)
 	r->fault[at] = new;
 }
 
-void cop_trace_note(
+/* Notes one place that could not be read, or several of one reason. */
+static void note_broken(
 	struct cop_trace_result *r, size_t source, uint64_t line, const char *why, uint64_t n)
 {
 	r->broken += n;
@@ -134,7 +135,7 @@ static void on_broken(struct sink *s, uint64_t line, const char *why)
 	struct worker *w = COP_CONTAINER_OF(s, struct worker, sink);
 
 	if (!s->names_only)
-		cop_trace_note(&w->r, w->source->index, line, why, 1);
+		note_broken(&w->r, w->source->index, line, why, 1);
 }
 
 static int parse_block(struct worker *w)
@@ -159,7 +160,7 @@ static int fill_block(struct worker *w, struct source *s)
 	int rc = cop_trace_source_fill(s, &w->block);
 
 	if (s->broken)
-		cop_trace_note(&w->r, s->index, s->broken_line, s->broken_why, s->broken);
+		note_broken(&w->r, s->index, s->broken_line, s->broken_why, s->broken);
 	s->broken = 0;
 	return rc;
 }
@@ -465,7 +466,7 @@ static void add_result(struct cop_trace_result *to, const struct cop_trace_resul
 }
 
 /* The first worker is this thread. */
-static void run(struct worker *w, unsigned n)
+static void run_workers(struct worker *w, unsigned n)
 {
 	unsigned started = 1;
 
@@ -517,7 +518,7 @@ int cop_trace_read(struct cop_trace_files *f, const struct cop_trace_conf *conf,
 	for (unsigned i = 0; i < r.threads && !r.rc; i++)
 		r.rc = worker_init(&w[i], &r, i);
 	if (!r.rc)
-		run(w, r.threads);
+		run_workers(w, r.threads);
 	for (unsigned i = 0; i < r.threads; i++) {
 		add_result(result, &w[i].r);
 		worker_fini(&w[i]);

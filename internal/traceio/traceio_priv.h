@@ -316,8 +316,5 @@ int cop_trace_flush(struct worker *w);
 int cop_trace_deliver(struct worker *w, const struct cop_trace_event *e);
 /* The block is parsed: pairs its halves when it is its turn. */
 int cop_trace_turn(struct worker *w);
-/* Notes one place that could not be read, or several of one reason. */
-void cop_trace_note(
-	struct cop_trace_result *r, size_t source, uint64_t line, const char *why, uint64_t n);
 
 #endif

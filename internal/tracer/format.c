@@ -11,8 +11,7 @@
 #include "tracer/tracer_priv.h"
 
 #define LINE_BYTES 1024 /* all names and keys are constants of this program and short */
-#define KNOWN_FIRST ((size_t)1 << 12)
-#define KNOWN_MOST ((size_t)1 << 20)
+#define NAMES_MOST ((size_t)1 << 19) /* 8 MiB */
 
 /* Readers store it as a signed number. */
 static uint64_t hash_of(const char *text, size_t len, uint64_t seed)
@@ -29,11 +28,9 @@ int cop_tracer_format_init(struct format *f, const struct cop_tracer_conf *conf)
 		.source_len = strlen(conf->source),
 		.source_hash = hash_of(conf->source, strlen(conf->source), 0),
 		.base_ns = cop_wall_ns() - (int64_t)cop_now_ns()};
-	f->known.hash = calloc(KNOWN_FIRST, sizeof(*f->known.hash));
-	f->known.cap = KNOWN_FIRST;
 	while (f->source_len && f->source && f->source[f->source_len - 1] == '/')
 		f->source_len--;
-	if (f->source && f->host && f->known.hash)
+	if (f->source && f->host)
 		return 0;
 	cop_tracer_format_fini(f);
 	return -ENOMEM;
@@ -43,48 +40,21 @@ void cop_tracer_format_fini(struct format *f)
 {
 	free(f->source);
 	free(f->host);
-	free(f->known.hash);
+	cop_seen_forget(&f->names);
 	cop_buf_free(&f->path);
 }
 
-/* ---- which names are written already ---- */
-
-static void grow_known(struct known *k)
+/* Whether the name is to be written. If there are too many, they are written once more: readers
+ * take a name twice. */
+static bool is_new(struct cop_seen *names, uint64_t hash)
 {
-	size_t cap = 2 * k->cap;
-	uint64_t *old = k->hash, *hash = cap <= KNOWN_MOST ? calloc(cap, sizeof(*hash)) : NULL;
+	enum cop_seen_result seen = cop_seen_add(names, hash, NAMES_MOST);
 
-	if (!hash) {
-		memset(k->hash, 0, k->cap * sizeof(*k->hash));
-		k->n = 0;
-		return;
+	if (seen == COP_SEEN_FULL) {
+		cop_seen_forget(names);
+		cop_seen_add(names, hash, NAMES_MOST);
 	}
-	for (size_t i = 0; i < k->cap; i++) {
-		size_t at = old[i] % cap;
-
-		while (old[i] && hash[at])
-			at = (at + 1) % cap;
-		if (old[i])
-			hash[at] = old[i];
-	}
-	k->hash = hash;
-	k->cap = cap;
-	free(old);
-}
-
-static bool is_new(struct known *k, uint64_t hash)
-{
-	size_t at;
-
-	hash += !hash;
-	if (4 * k->n > 3 * k->cap)
-		grow_known(k);
-	for (at = hash % k->cap; k->hash[at]; at = (at + 1) % k->cap)
-		if (k->hash[at] == hash)
-			return false;
-	k->hash[at] = hash;
-	k->n++;
-	return true;
+	return seen != COP_SEEN_BEFORE;
 }
 
 /* ---- a line ---- */
@@ -228,7 +198,7 @@ static uint64_t name_file(struct format *f, const struct record *r, struct cop_b
 	const char *path = (const char *)&r->arg[r->args];
 	uint64_t hash = hash_of(path, r->path_len, f->source_hash);
 
-	if (!is_new(&f->known, hash))
+	if (!is_new(&f->names, hash))
 		return hash;
 	f->path.len = 0;
 	cop_buf_add(&f->path, f->source, f->source_len);

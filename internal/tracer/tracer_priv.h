@@ -74,14 +74,6 @@ uint64_t cop_tracer_lost(const struct rings *r);
 
 /* ---- format.c ---- */
 
-/* Hashes of names that the file already has, in open addressing; 0 is free. A full table is
- * cleared, and names are written again. base/htab.h does not fit, because there is no entry that
- * could carry a link. */
-struct known {
-	uint64_t *hash;
-	size_t n, cap;
-};
-
 struct format {
 	uint64_t id; /* of the next line */
 	uint64_t host_hash, source_hash;
@@ -89,8 +81,8 @@ struct format {
 	size_t source_len;
 	int64_t base_ns; /* real time minus monotonic time */
 	int pid;
-	struct known known;
-	struct cop_buf path; /* the path that is being named */
+	struct cop_seen names; /* that the file has already */
+	struct cop_buf path;   /* the path that is being named */
 };
 
 int cop_tracer_format_init(struct format *f, const struct cop_tracer_conf *conf);

@@ -13,6 +13,13 @@
 static const char *const names[] = {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME",
 	"CONDA_PREFIX", "VIRTUAL_ENV", "PERL5LIB", "MODULEPATH"};
 
+bool cop_view_is_below(const char *path, const char *dir)
+{
+	size_t len = strcmp(dir, "/") ? strlen(dir) : 0;
+
+	return strncmp(path, dir, len) == 0 && (path[len] == '/' || !path[len]);
+}
+
 static bool is_replaced(const struct cop_view *v, const char *path)
 {
 	for (unsigned i = 0; i < v->belows; i++)

@@ -31,13 +31,6 @@ const char *cop_view_name(enum cop_view_kind kind)
 	return names[kind];
 }
 
-bool cop_view_is_below(const char *path, const char *dir)
-{
-	size_t len = strcmp(dir, "/") ? strlen(dir) : 0;
-
-	return strncmp(path, dir, len) == 0 && (path[len] == '/' || !path[len]);
-}
-
 struct making {
 	const struct cop_view *v;
 	struct cop_view_made *out;

@@ -16,19 +16,6 @@
 #define THREADS_MAX 64u
 #define TICK_NS 200000000L
 
-void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path, int error)
-{
-	struct cop_walk_tree *t = walk->tree;
-
-	d->state = COP_WALK_FAILED;
-	d->error = error;
-	pthread_mutex_lock(&walk->lock);
-	t->unreadable++;
-	if (t->faults < COP_WALK_NAMED && (t->fault[t->faults].path = strdup(path)))
-		t->fault[t->faults++].error = error;
-	pthread_mutex_unlock(&walk->lock);
-}
-
 /* Under the lock. Last in, first out: the stack then has one path down the tree with its siblings
  * and not a whole level. */
 static int push_batches(struct walk *walk, const struct walk_batch *batch, size_t n)

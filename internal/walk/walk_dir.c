@@ -12,6 +12,19 @@
 #define BUFFER (128 * COP_KIB)
 #define STATS 256u /* attributes that one batch reads */
 
+void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path, int error)
+{
+	struct cop_walk_tree *t = walk->tree;
+
+	d->state = COP_WALK_FAILED;
+	d->error = error;
+	pthread_mutex_lock(&walk->lock);
+	t->unreadable++;
+	if (t->faults < COP_WALK_NAMED && (t->fault[t->faults].path = strdup(path)))
+		t->fault[t->faults++].error = error;
+	pthread_mutex_unlock(&walk->lock);
+}
+
 /* No component may be a link or leave the root, whatever has replaced it since its name was
  * read. */
 static int open_dir(const struct walk *walk, int root, const char *path)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Copper 1.0's ioctl.py CODE, without an ioctl: the numbers and names by which job scripts ask a mount for its counters, answered by copper
-cache-stats. Its files are written into OUTPUT_DIR, or the folder that SPEC_DEV_DIR names; the mount is VIEW_DIR, or the only one here.
+"""Copper 1.0's ioctl.py CODE, without an ioctl: the numbers and names by which job scripts ask a
+mount for its counters, answered by copper cache-stats. Its files are written into OUTPUT_DIR, or
+the folder that SPEC_DEV_DIR names; the mount is VIEW_DIR, or the only one here.
 
     ioctl.py CODE [OUTPUT_DIR]
 """
@@ -33,8 +34,10 @@ LOGS = {
 }
 ALL, RESET, CLEAR_CACHE = 2000, 1900, 100
 CODES = {name: code for code, (name, _) in LOGS.items()}
-CODES.update({"IOCTL_LOG_ALL_METRICS": ALL, "IOCTL_RESET_FS": RESET, "IOCTL_CLEAR_CACHE_TABLES": CLEAR_CACHE})
-# Operations in the order of 1.0's files: title, column of profiling_operations.csv, what follows a number and what separates two.
+CODES.update({"IOCTL_LOG_ALL_METRICS": ALL, "IOCTL_RESET_FS": RESET,
+              "IOCTL_CLEAR_CACHE_TABLES": CLEAR_CACHE})
+# Operations in the order of 1.0's files: title, column of profiling_operations.csv, what follows a
+# number and what separates two.
 OPERATION_FILES = {
     "operation_count.output": ("operation", "total_calls", "", ","),
     "operation_time.output": ("operation_timer", "total_latency_s", " ms", ","),
@@ -42,11 +45,12 @@ OPERATION_FILES = {
     "operation_cache_miss.output": ("operation_cache_miss", "cache_misses", "", ""),
     "operation_cache_neg.output": ("operation_cache_neg", "negative_results", "", ""),
 }
-OPERATIONS = """getattr readlink mknod mkdir unlink rmdir symlink rename link chmod chown truncate open read write statfs flush release fsync
-setxattr getxattr listxattr removexattr opendir readdir releasedir fsyncdir init destroy access create lock utimens bmap ioctl poll
-write_buf read_buf flock fallocate copy_file_range lseek""".split()
-COUNTERS = """lookup forget getattr readlink open read release opendir readdir releasedir statfs access ioctl lseek getxattr
-listxattr""".split()
+OPERATIONS = """getattr readlink mknod mkdir unlink rmdir symlink rename link chmod chown truncate
+open read write statfs flush release fsync setxattr getxattr listxattr removexattr opendir readdir
+releasedir fsyncdir init destroy access create lock utimens bmap ioctl poll write_buf read_buf
+flock fallocate copy_file_range lseek""".split()
+COUNTERS = """lookup forget getattr readlink open read release opendir readdir releasedir statfs
+access ioctl lseek getxattr listxattr""".split()
 
 
 def die(text):
@@ -89,11 +93,13 @@ class Node:
         """The reports of this moment: a format of their paths."""
         node = self.once("status")
         with open(os.devnull, "w") as nowhere:
-            status, text = copper1.ask(["cache-stats", "--snapshot", "--local"] + self.mount, nowhere)
+            status, text = copper1.ask(["cache-stats", "--snapshot", "--local"] +
+                                       self.mount, nowhere)
         where = re.search(r" written to (.*)/profiling/ioctl-snapshot$", text, re.M)
         if status or not node or not where:
             return None
-        return where.group(1) + "/%s/ioctl-snapshot/" + "%s-%d-ioctl-snapshot-" % (node["host"], node["pid"]) + "%s"
+        return where.group(1) + "/%s/ioctl-snapshot/" + "%s-%d-ioctl-snapshot-" % (node["host"],
+            node["pid"]) + "%s"
 
     def ask_operations(self):
         """Rows of profiling_operations.csv; without a profile the counts alone."""
@@ -145,15 +151,20 @@ def log(names, out):
     finally:
         shutil.rmtree(node.made)
     if missing:
-        print("ioctl.py: not read: %s: without a node here nothing is, operations need one that was started with -P (copper mount, "
-              "launch_copper_*.sh), events of paths one with -A" % ", ".join(missing), file=sys.stderr)
+        print(
+            "ioctl.py: not read: %s: without a node here nothing is, operations need one that was "
+            "started with -P (copper mount, "
+              "launch_copper_*.sh), events of paths one with -A" % ", ".join(missing),
+              file=sys.stderr)
     return 1 if len(missing) == len(names) else 0
 
 
 def reset():
     status = copper1.run(["cache-stats", "--reset"] + mount_point())
     if status == 0:
-        print("the caches keep what they hold; copper cache-stats --invalidate %s makes every node forget it" % " ".join(mount_point()))
+        print(
+            "the caches keep what they hold; copper cache-stats --invalidate %s makes every node "
+            "forget it" % " ".join(mount_point()))
     return status
 
 
@@ -165,9 +176,11 @@ def main():
     if code == RESET:
         return reset()
     if code == CLEAR_CACHE:
-        die("caches are not cleared by an ioctl any more: copper cache-stats --invalidate MOUNTPOINT makes every node forget what it holds")
+        die("caches are not cleared by an ioctl any more: copper cache-stats --invalidate "
+            "MOUNTPOINT makes every node forget what it holds")
     if code != ALL and code not in LOGS:
-        die("%s: this is not read, and single counters are not cleared; copper cache-stats --reset MOUNTPOINT (code %d) sets all of them to zero, "
+        die("%s: this is not read, and single counters are not cleared; copper cache-stats "
+            "--reset MOUNTPOINT (code %d) sets all of them to zero, "
             "copper cache-stats --json MOUNTPOINT shows them" % (word, RESET))
     out = sys.argv[2] if len(sys.argv) == 3 else os.environ.get("SPEC_DEV_DIR")
     if not out:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Copper 1.0's summarize_cache_usage.py METRICS_ROOT [--csv FILE]: copper cache-stats --from, as the table that 1.0 printed."""
+"""Copper 1.0's summarize_cache_usage.py METRICS_ROOT [--csv FILE]: copper cache-stats --from, as
+the table that 1.0 printed."""
 import argparse
 import csv
 import os
@@ -18,11 +19,14 @@ HEADS = ("Table", "Files Found", "Used Bytes", "Used Human", "Entries")
 
 def table(rows):
     """The rows of the CSV file as Markdown."""
-    cells = [HEADS] + [(r["table"], "-" if r["table"] == "combined" else r["files_found"], r["used_bytes"], r["used_human"], r["entries"])
+    cells = [HEADS] + [(r["table"], "-" if r["table"] == "combined" else r["files_found"],
+                        r["used_bytes"], r["used_human"], r["entries"])
                        for r in rows if r["table"] in NAMES]
     widths = [max(len(row[i]) for row in cells) for i in range(len(HEADS))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in cells]
-    lines.insert(1, "| " + " | ".join("-" * (w - 1) + (":" if i else "-") for i, w in enumerate(widths)) + " |")
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |"
+             for row in cells]
+    lines.insert(1, "| " + " | ".join("-" * (w - 1) + (":" if i else "-")
+                                      for i, w in enumerate(widths)) + " |")
     return "\n".join(lines)
 
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes a Debian package of the static binary, without network and without root. `make deb` calls it.
+# Makes a Debian package of the static binary, without network and without root. `make deb` calls
+# it.
 #
 #   scripts/packaging/deb.sh BUILD OUTDIR
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
 [ "$#" -eq 2 ] || {
-	sed -n '5s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 build=$1
@@ -22,7 +23,8 @@ if ! file -b "$build/copper" | grep -q 'statically linked'; then
 	exit 1
 fi
 
-# A version that begins with a digit is Debian's as well; else it is made of the time and the commit, below every release.
+# A version that begins with a digit is Debian's as well; else it is made of the time and the
+# commit, below every release.
 version=$("$build/copper" --version | sed -n 's/^copper //p')
 day=$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S 2>/dev/null || echo 0)
 case $version in
@@ -60,7 +62,8 @@ printf 'copper (%s) unstable; urgency=medium\n\n  * Built from %s.\n\n -- Copper
 	"$(date -Ru -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$share/doc/copper/changelog.gz"
 
 mkdir "$root/DEBIAN"
-(cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+(cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) \
+	>"$root/DEBIAN/md5sums"
 cat >"$root/DEBIAN/control" <<CONTROL
 Package: copper
 Version: $deb_version

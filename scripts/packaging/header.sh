@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Prints a header with the parts that it includes from beside it in their places, without their first lines: one file to install.
+# Prints a header with the parts that it includes from beside it in their places, without their
+# first lines: one file to install.
 #
 #   scripts/packaging/header.sh HEADER
 set -eu
 [ "$#" -eq 1 ] || {
-	sed -n '5s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 awk -v dir="$(dirname "$1")" '

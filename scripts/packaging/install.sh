@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Puts what users need below DESTDIR and PREFIX, removes it, or lists it. `make install` and `make uninstall` call it.
+# Puts what users need below DESTDIR and PREFIX, removes it, or lists it. `make install` and `make
+# uninstall` call it.
 #
 #   DESTDIR=DIR PREFIX=/usr/local scripts/packaging/install.sh install|uninstall|list BUILD
 #
@@ -23,7 +24,7 @@ uninstall:?*)
 	}
 	;;
 *)
-	sed -n '5s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 	;;
 esac
@@ -101,7 +102,8 @@ done
 for file in README.md LICENSE; do
 	place "$file" "share/doc/copper/$file" 644
 done
-# What programs mark themselves with: a header, and a module that PYTHONPATH must name (deb.sh puts it where Python looks).
+# What programs mark themselves with: a header, and a module that PYTHONPATH must name (deb.sh puts
+# it where Python looks).
 generate include/copper/mark.h "$here/header.sh" internal/mark/include/copper/mark.h
 place internal/mark/python/copper_mark.py share/copper/python/copper_mark.py 644
 generate share/bash-completion/completions/copper "$here/completion.sh" bash "$build/copper"
@@ -110,7 +112,8 @@ generate "share/modulefiles/copper/$version.lua" modulefile
 
 # Folders that are ours alone.
 if [ "$verb" = uninstall ]; then
-	for dir in share/doc/copper share/modulefiles/copper "$old/get_copper_stats_ioctl" "$old" share/copper/python share/copper include/copper build; do
+	for dir in share/doc/copper share/modulefiles/copper "$old/get_copper_stats_ioctl" "$old" \
+		share/copper/python share/copper include/copper build; do
 		[ ! -d "$dest/$dir" ] || rmdir --ignore-fail-on-non-empty "$dest/$dir"
 	done
 fi

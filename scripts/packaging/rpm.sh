@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes an RPM package of the program that is linked with the system's libfabric, without network and without root. `make rpm` calls it.
+# Makes an RPM package of the program that is linked with the system's libfabric, without network
+# and without root. `make rpm` calls it.
 #
 #   scripts/packaging/rpm.sh BUILD OUTDIR
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 [ "$#" -eq 2 ] || {
-	sed -n '5s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 }
 build=$(cd "$1" && pwd)
@@ -26,10 +27,13 @@ top=$(mktemp -d "${TMPDIR:-/tmp}/copper-rpm.XXXXXX")
 trap 'rm -rf "$top"' EXIT
 mkdir "$top/SOURCES" "$top/SPECS" "$top/tmp"
 "$here/dist.sh" source "$version" "$top/SOURCES" >/dev/null
-tar -C "$top/SPECS" --strip-components=1 -xf "$top/SOURCES/copper-$version.tar.gz" "copper-$version/copper.spec"
+tar -C "$top/SPECS" --strip-components=1 -xf "$top/SOURCES/copper-$version.tar.gz" \
+	"copper-$version/copper.spec"
 # rpm finds the program's libraries; what it is built with is installed, since it has been built.
-rpmbuild -bb --quiet --nodeps --define "_topdir $top" --define "_tmppath $top/tmp" --define "copper_build $build" \
-	--define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' "$top/SPECS/copper.spec" >"$top/log" 2>&1 || {
+rpmbuild -bb --quiet --nodeps --define "_topdir $top" --define "_tmppath $top/tmp" \
+	--define "copper_build $build" \
+	--define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
+	"$top/SPECS/copper.spec" >"$top/log" 2>&1 || {
 	cat "$top/log" >&2
 	exit 1
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Prints the version of this tree: that of the archive which it came in (.version, written by dist.sh), the number where the commit
-# has its tag, else the number with how many commits there are and which one this is: 0.2.0+431.g9639c5d, -dirty after it if files differ.
+# Prints the version of this tree: that of the archive which it came in (.version, written by
+# dist.sh), the number where the commit has its tag, else the number with how many commits there are
+# and which one this is: 0.2.0+431.g9639c5d, -dirty after it if files differ.
 #
 #   scripts/packaging/version.sh NUMBER
 set -eu

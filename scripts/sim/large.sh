@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Prints a trace for copper-sim: a program that reads one large file from its beginning to its end, with a window of chunks ahead of it.
+# Prints a trace for copper-sim: a program that reads one large file from its beginning to its end,
+# with a window of chunks ahead of it.
 #
-#   scripts/sim/large.sh [MIB [WINDOW]]      1024 MiB, and the 16 chunks of a file that goes round four trees; 8 where it has one way
+#   scripts/sim/large.sh [MIB [WINDOW]]      1024 MiB, and the 16 chunks of a file that goes round
+#                                            four trees; 8 where it has one way
 set -u
 mib=${1:-1024}
 window=${2:-16}
 case $mib$window in
 *[!0-9]*)
-	sed -n '5s/^# *//p' "$0" >&2
+	sed -n 's/^#   //p' "$0" >&2
 	exit 2
 	;;
 esac

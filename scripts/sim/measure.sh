@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Measures the rows that copper-sim must reproduce: a first import of numpy on 1 to 16 nodes of this machine at once, over storage that
-# takes META_US for each metadata operation and each read. One line for each round; reduce.py makes testdata/sim/rows.csv of them. The
-# time is the one that bench/together calls waiting: wall less CPU less the time in a run queue, of the reader that waited longest.
+# Measures the rows that copper-sim must reproduce: a first import of numpy on 1 to 16 nodes of this
+# machine at once, over storage that takes META_US for each metadata operation and each read. One
+# line for each round; reduce.py makes testdata/sim/rows.csv of them. The time is the one that
+# bench/together calls waiting: wall less CPU less the time in a run queue, of the reader that
+# waited longest.
 #
 #   scripts/sim/measure.sh >ROUNDS
 #   META_US=5000 COUNTS="1 2 4 8 16" ROUNDS=3 TREES="1 4" BUNDLES="off auto"
@@ -19,7 +21,9 @@ import_wall /usr >/dev/null
 sum_of() { # N GROUP NAME
 	local rank
 	for ((rank = 0; rank < $1; rank++)); do
-		node_json "$rank" | json_value "$2" | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$3"
+		node_json "$rank" | json_value "$2" |
+			"$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' \
+				"$3"
 	done | awk '{ s += $1 } END { print s }'
 }
 
@@ -38,14 +42,17 @@ round() { # N TREES BUNDLE
 	with_tree "$1" -T "$2" --compress off --bundle "$3" --cache-size 512M
 	before=$(cpu_ms "$1")
 	import_wall "$W/mnt/{}" "$1" >"$T/wall"
-	printf '%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n' "$1" "$2" "$3" "$meta_us" "$(cat "$T/wall")" "$(waiting)" \
-		"$(sum_of "$1" origin operations)" "$(sum_of "$1" origin bytes)" "$(sum_of "$1" fabric requests_sent)" "$(sum_of "$1" fabric request_messages)" \
+	printf '%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n' "$1" "$2" "$3" "$meta_us" \
+		"$(cat "$T/wall")" "$(waiting)" \
+		"$(sum_of "$1" origin operations)" "$(sum_of "$1" origin bytes)" \
+		"$(sum_of "$1" fabric requests_sent)" "$(sum_of "$1" fabric request_messages)" \
 		"$(sum_of "$1" fabric bytes_out)" "$(($(cpu_ms "$1") - before))"
 	without_tree
 	without_slowfs
 }
 
-# Microseconds of one operation as its caller sees it: the median of names, opens and reads that nobody has asked for.
+# Microseconds of one operation as its caller sees it: the median of names, opens and reads that
+# nobody has asked for.
 operation_us() {
 	SRC=/usr
 	with_slowfs --meta-us "$meta_us" --read-us "$meta_us" --cache-s 3600
@@ -71,7 +78,8 @@ PY
 }
 
 operation_us
-echo nodes,trees,bundle,meta_us,wall_s,waiting_s,origin_operations,origin_bytes,requests,messages,bytes_out,cpu_ms
+echo nodes,trees,bundle,meta_us,wall_s,waiting_s,origin_operations,origin_bytes,requests,\
+messages,bytes_out,cpu_ms
 for ((i = 0; i < ${ROUNDS:-3}; i++)); do
 	for n in ${COUNTS:-1 2 4 8 16}; do
 		for t in ${TREES:-1 4}; do

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Records what a program asks of Copper, for copper-sim: two nodes on this machine, the program in the mount of the one that is a leaf,
-# whose requests are those of every node of a large tree. Of several rounds the quickest is kept, since neighbours only add. Then the same
-# program without Copper under strace says what one direct client asks of the storage.
+# Records what a program asks of Copper, for copper-sim: two nodes on this machine, the program in
+# the mount of the one that is a leaf, whose requests are those of every node of a large tree. Of
+# several rounds the quickest is kept, since neighbours only add. Then the same program without
+# Copper under strace says what one direct client asks of the storage.
 #
-#   scripts/sim/record.sh OUTPUT COMMAND [ARGUMENT]…        {} in an argument is the root of the tree, /usr or its mount
+#   scripts/sim/record.sh OUTPUT COMMAND [ARGUMENT]…        {} in an argument is the root of the
+#                                                           tree, /usr or its mount
 #   ROUNDS=5 SOURCE=/usr
 #
 #   scripts/sim/record.sh --all                  the three in testdata/sim
@@ -34,7 +36,8 @@ round() { # COMMAND…
 	"${command[@]}" >/dev/null 2>&1 || bail "$* failed"
 	ended=$(date +%s%6N)
 	without_tree
-	"$PYTHON" "$here/reduce.py" trace "$source" "$began" "$ended" "$JOB"/trace/127.0.0.12-*.pfw* >"$T/round.txt" || bail "no trace"
+	"$PYTHON" "$here/reduce.py" trace "$source" "$began" "$ended" \
+		"$JOB"/trace/127.0.0.12-*.pfw* >"$T/round.txt" || bail "no trace"
 	total=$(awk '$1 != "#" { s += $3 } END { print s + 0 }' "$T/round.txt")
 	[ -n "$least" ] && [ "$total" -ge "$least" ] || {
 		least=$total
@@ -49,7 +52,8 @@ record() { # OUTPUT COMMAND…
 		round "$@"
 	done
 	at "$source" "$@"
-	strace -f -qq -e trace=file,read,pread64,mmap,getdents64 -y -o "$T/strace" "${command[@]}" >/dev/null 2>&1 || bail "$* failed under strace"
+	strace -f -qq -e trace=file,read,pread64,mmap,getdents64 -y -o "$T/strace" "${command[@]}" \
+		>/dev/null 2>&1 || bail "$* failed under strace"
 	{
 		echo "# copper-sim trace 1"
 		echo "# command: ${*//$T/TMP}"
@@ -61,12 +65,15 @@ record() { # OUTPUT COMMAND…
 if [ "${1:-}" = --all ]; then
 	data=$cop_root/testdata/sim
 	libs='LD_LIBRARY_PATH={}/lib/x86_64-linux-gnu'
-	record "$data/numpy.txt" env PYTHONHOME={} PYTHONPATH={}/lib/python3/dist-packages OPENBLAS_NUM_THREADS=1 \
+	record "$data/numpy.txt" env PYTHONHOME={} PYTHONPATH={}/lib/python3/dist-packages \
+		OPENBLAS_NUM_THREADS=1 \
 		"$libs" {}/bin/python3 -c 'import numpy'
-	record "$data/perl.txt" env "PERL5LIB={}/share/perl/5.36:{}/lib/x86_64-linux-gnu/perl/5.36:{}/lib/x86_64-linux-gnu/perl-base" \
+	record "$data/perl.txt" \
+		env "PERL5LIB={}/share/perl/5.36:{}/lib/x86_64-linux-gnu/perl/5.36:{}/lib/x86_64-linux-gnu/perl-base" \
 		"$libs" {}/bin/perl -MPOSIX -MStorable -MIO::Socket -MHTTP::Tiny -MUnicode::UCD -e 1
 	printf '#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void)\n{\n\treturn puts("") < 0;\n}\n' >"$T/small.c"
-	record "$data/gcc.txt" env "$libs" {}/bin/gcc -nostdinc -isystem {}/lib/gcc/x86_64-linux-gnu/12/include -isystem {}/include \
+	record "$data/gcc.txt" env "$libs" {}/bin/gcc -nostdinc \
+		-isystem {}/lib/gcc/x86_64-linux-gnu/12/include -isystem {}/include \
 		-isystem {}/include/x86_64-linux-gnu -S -O2 -o /dev/null "$T/small.c"
 else
 	[ $# -ge 2 ] || bail 'usage: record.sh OUTPUT COMMAND [ARGUMENT]…, or record.sh --all'

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What record.sh and measure.sh saw, in the form that copper-sim reads.
 
-reduce.py trace SOURCE BEGAN ENDED FILE...   traces of a leaf node -> the requests of a program (times in us of the real-time clock)
+reduce.py trace SOURCE BEGAN ENDED FILE...   traces of a leaf node -> the requests of a program
+                                             (times in us of the real-time clock)
 reduce.py direct SOURCE STRACE               what a client without Copper asks of the storage
 reduce.py rows ROUNDS                        rounds of measure.sh -> medians
 
@@ -10,13 +11,15 @@ A line of a trace, fields separated by one blank, the path last, relative to the
 
     KIND AFTER THINK_US WAITED BYTES SIZE INDEX CALLS RET PATH
 
-KIND is the request (listing, entry, chunk, names, holes, check, statfs). The request leaves THINK_US after the answer to line AFTER
-(lines count from 0; -1: the start). WAITED is 1 if the program waits for it, 0 if it is read ahead. BYTES is the length of the answer, SIZE
-the file's size, INDEX the chunk's, CALLS the system calls of the root for an answer that is no chunk, RET its status. The last line has the
-KIND end: AFTER it the program thinks THINK_US and is done. Lines that begin with # are comments, but for
-`# direct OPERATIONS BYTES`: system calls that reach the storage of a client that keeps what it has seen, and bytes of the files it opens;
-`# small MODE UID GID SIZE PATH`: a small file in a listed directory, of a kind that the program reads there, which may come beside another.
-"""
+KIND is the request (listing, entry, chunk, names, holes, check, statfs). The request leaves
+THINK_US after the answer to line AFTER (lines count from 0; -1: the start). WAITED is 1 if the
+program waits for it, 0 if it is read ahead. BYTES is the length of the answer, SIZE the file's
+size, INDEX the chunk's, CALLS the system calls of the root for an answer that is no chunk, RET its
+status. The last line has the KIND end: AFTER it the program thinks THINK_US and is done. Lines that
+begin with # are comments, but for `# direct OPERATIONS BYTES`: system calls that reach the storage
+of a client that keeps what it has seen, and bytes of the files it opens; `# small MODE UID GID SIZE
+PATH`: a small file in a listed directory, of a kind that the program reads there, which may come
+beside another."""
 import gzip
 import json
 import os
@@ -29,7 +32,8 @@ import sys
 def events_of(files):
     names, events = {}, []
     for file in files:
-        with (gzip.open if file.endswith(".gz") else open)(file, "rt", errors="surrogateescape") as f:
+        with (gzip.open if file.endswith(".gz") else open)(file, "rt",
+                errors="surrogateescape") as f:
             for line in f:
                 line = line.strip().rstrip(",")
                 if not line.startswith("{"):
@@ -49,7 +53,8 @@ LISTING_ATTRS = 1024
 
 
 def calls_of(kind, path):
-    """The root's system calls, as internal/origin makes them (of holes: those of a file with one extent)."""
+    """The root's system calls, as internal/origin makes them (of holes: those of a file with one
+    extent)."""
     try:
         if kind == "entry":
             return 2 + stat.S_ISLNK(os.lstat(path).st_mode)
@@ -77,7 +82,8 @@ def waited(flight, ops):
     return False
 
 
-# As in internal/bundle: files that may come beside others, and directories that are small enough for it.
+# As in internal/bundle: files that may come beside others, and directories that are small enough
+# for it.
 SMALL_BYTES, SMALL_NAMES = 256 << 10, 1024
 
 
@@ -85,13 +91,15 @@ def kind_of(path):
     name = os.path.basename(path)
     dot = name.rfind(".")
     s = os.lstat(path)
-    small = stat.S_ISREG(s.st_mode) and 0 < s.st_size <= SMALL_BYTES and s.st_blocks > 0 and 0 < dot < len(name) - 1
+    small = (stat.S_ISREG(s.st_mode) and 0 < s.st_size <= SMALL_BYTES and s.st_blocks > 0
+             and 0 < dot < len(name) - 1)
     return (os.path.dirname(path), name[dot + 1:], s.st_mode, s.st_uid, s.st_gid) if small else None
 
 
 def small_files(source, flights):
     """Those beside the small files that the program read, and these themselves."""
-    read = {kind_of(f["path"]) for f in flights if f["args"]["kind"] == "chunk" and f["args"]["ret"] == 0} - {None}
+    read = {kind_of(f["path"]) for f in flights if f["args"]["kind"] == "chunk"
+            and f["args"]["ret"] == 0} - {None}
     for directory in sorted({k[0] for k in read}):
         names = sorted(os.listdir(directory))
         if len(names) > SMALL_NAMES:
@@ -99,19 +107,23 @@ def small_files(source, flights):
         for path in (os.path.join(directory, name) for name in names):
             if kind_of(path) in read:
                 s = os.lstat(path)
-                print(f"# small {s.st_mode & 0o7777:o} {s.st_uid} {s.st_gid} {s.st_size} {os.path.relpath(path, source)}")
+                print(
+                    f"# small {s.st_mode & 0o7777:o} {s.st_uid} {s.st_gid} {s.st_size} "
+                    f"{os.path.relpath(path, source)}")
 
 
 def trace(source, began, ended, files):
     events = events_of(files)
     ops = [e for e in events if e["cat"] == "POSIX" and e["dur"] > 0]
-    flights = [e for e in events if e["name"] == "flight" and "thread" in e["args"] and e["ts"] <= ended]
+    flights = [e for e in events if e["name"] == "flight" and "thread" in e["args"]
+               and e["ts"] <= ended]
     flights.sort(key=lambda e: (e["ts"], e["id"]))
     for f in flights:
         f["waited"] = f["ts"] >= began and waited(f, ops)
 
     def line(number, f, begin):
-        before = [(g["end"], i) for i, g in enumerate(flights[:number]) if g["waited"] and g["end"] <= begin]
+        before = [(g["end"], i) for i, g in enumerate(flights[:number]) if g["waited"]
+                  and g["end"] <= begin]
         end, after = max(before, default=(began, -1))
         think = begin - end
         if f is None:
@@ -134,8 +146,9 @@ LIST = re.compile(r"^\d+ +getdents64\(\d+<([^>]*)>")
 
 
 def direct(source, file):
-    """A name costs one operation, however it is asked for; opening a file or a directory another one, as do its reads: a file's
-    bytes come in one operation for each 4 MiB, a directory in one."""
+    """A name costs one operation, however it is asked for; opening a file or a directory another
+    one, as do its reads: a file's bytes come in one operation for each 4 MiB, a directory in one.
+    """
     names, opened, listed = set(), set(), set()
     with open(file, errors="surrogateescape") as f:
         for line in f:
@@ -165,8 +178,11 @@ def rows(file):
             rounds.setdefault(tuple(values[:4]), []).append([float(v) for v in values[4:]])
     print(",".join(keys))
     for key, values in rounds.items():
-        print(",".join([*key, *(f"{statistics.median(column):g}" if "." in str(statistics.median(column)) and i < 2
-                                else f"{statistics.median(column):.0f}" for i, column in enumerate(zip(*values)))]))
+        print(",".join([*key,
+                        *(f"{statistics.median(column):g}" if "." in str(statistics.median(column))
+                          and i < 2
+                                else f"{statistics.median(column):.0f}"
+                          for i, column in enumerate(zip(*values)))]))
 
 
 def main():

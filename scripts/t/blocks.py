@@ -2,22 +2,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The blocks of README and of the manual, each with its kind, as files that a test can run.
 
-    blocks.py list FILE...                 a line for each block: file, line, kind and what follows it
+    blocks.py list FILE...                 a line for each block: file, line, kind and what follows
+                                           it
     blocks.py write DIR FILE...            and the text of each, as DIR/NUMBER.KIND, in that order
-    blocks.py compare SHOWN PRINTED        lines of SHOWN that PRINTED does not have, but for numbers and sizes
+    blocks.py compare SHOWN PRINTED        lines of SHOWN that PRINTED does not have, but for
+                                           numbers and sizes
 
-In README a block stands between fences, and its kind follows "```sh"; a fence without a word is "text".
-In a page it is a display (.Bd, .Dl), and a comment says its kind on the line before: .\\" block: KIND
-What the kinds mean stands in t0420-blocks.sh."""
+In README a block stands between fences, and its kind follows "```sh"; a fence without a word is
+"text". In a page it is a display (.Bd, .Dl), and a comment says its kind on the line before: .\\"
+block: KIND What the kinds mean stands in t0420-blocks.sh."""
 import os
 import re
 import sys
 
-UNESCAPE = {r'\(aq': "'", r'\(ga': '`', r'\(dq': '"', r'\(ha': '^', r'\(ti': '~', r'\(rs': '\\', r'\e': '\\', r'\-': '-', r'\&': ''}
+UNESCAPE = {r'\(aq': "'", r'\(ga': '`', r'\(dq': '"', r'\(ha': '^', r'\(ti': '~', r'\(rs': '\\',
+            r'\e': '\\', r'\-': '-', r'\&': ''}
 ESCAPE = re.compile(r"\\\(..|\\.")
 
 
-# Formatters make typographic characters of these, unless they are written as \(aq, \(ga, \(ha, \(ti: then nobody can paste them.
+# Formatters make typographic characters of these, unless they are written as \(aq, \(ga, \(ha,
+# \(ti: then nobody can paste them.
 CHANGED = re.compile(r"['`^~]")
 
 
@@ -32,7 +36,8 @@ def blocks_of_markdown(lines):
         fence = line.startswith('```')
         if fence and kind is None:
             words = line[3:].split()
-            kind, start, body = ' '.join(words[1:] if words[:1] == ['sh'] else ['text'] if not words else ['?'] + words), number, []
+            kind, start, body = ' '.join(words[1:] if words[:1] == ['sh'] else ['text'] if not words
+                                         else ['?'] + words), number, []
         elif fence:
             yield start, kind or '?', body
             kind = None
@@ -78,7 +83,8 @@ def blocks(files):
 
 def write(where, files):
     for number, (name, start, kind, body) in enumerate(blocks(files), 1):
-        with open(os.path.join(where, '%03d.%s' % (number, kind.split()[0])), 'w', encoding='utf-8') as out:
+        with open(os.path.join(where, '%03d.%s' % (number, kind.split()[0])), 'w',
+                  encoding='utf-8') as out:
             out.write('\n'.join(body) + '\n')
         print('%03d\t%s\t%d\t%s' % (number, name, start, kind))
 

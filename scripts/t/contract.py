@@ -109,7 +109,8 @@ def flock_excludes(path):
 
 
 def posix_locks(path):
-    """A file that can't be written takes read locks only; a writer's lock is refused for its descriptor, not for the mount."""
+    """A file that can't be written takes read locks only; a writer's lock is refused for its
+    descriptor, not for the mount."""
     fd = os.open(path, os.O_RDONLY)
     fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, 10, 0)
     fails(errno.EBADF, fcntl.lockf, fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
@@ -168,7 +169,8 @@ def no_atime(path):
 
 
 def main():
-    words = {f.__name__: f for f in (isatty, unknown_ioctl, erofs, same_holes, shared_map, flock_excludes,
+    words = {f.__name__: f
+             for f in (isatty, unknown_ioctl, erofs, same_holes, shared_map, flock_excludes,
                                      posix_locks, statfs, telldir, no_atime)}
     words[sys.argv[1]](*sys.argv[2:])
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A name server for tests: dns.py READY ADDRESS NAME=ADDRESS...  Answers for these names, and that there are no others.
+"""A name server for tests: dns.py READY ADDRESS NAME=ADDRESS...  Answers for these names, and that
+there are no others.
 
-Listens on UDP port 53 of ADDRESS and makes the file READY then. What was asked for goes to standard output, a name a line."""
+Listens on UDP port 53 of ADDRESS and makes the file READY then. What was asked for goes to standard
+output, a name a line."""
 import socket
 import struct
 import sys

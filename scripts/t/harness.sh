@@ -8,7 +8,8 @@
 #	# limit: 60                    seconds (default 120; three times that under a sanitizer)
 #	# alone: why               nothing else runs beside it in check.sh
 #	# user: yes                    it uses become_user
-#	# turn: NAME                   one test with this NAME at a time on the machine, also of other checkouts
+#	# turn: NAME                   one test with this NAME at a time on the machine, also of
+#	                               other checkouts
 #	# shellcheck source=harness.sh
 #	. "$(dirname "$0")/harness.sh"
 #	plan 2
@@ -16,9 +17,10 @@
 #	ok 'a file is the same on node 3' cmp "$SRC/hello" "$W/mnt/3/hello"
 #	without_tree
 #
-# Names: T the test's own directory, W where trees are set up (T, or the user's part of it), SRC the source, COPPER
-# and SLOWFS the binaries of BUILD. `BUILD=build/asan scripts/t/t0100-one-node.sh` runs one test alone; COP_KEEP=1 keeps T.
-# Whatever happens, supervise.sh stops, ends and unmounts what the test started, and fails it if something was left.
+# Names: T the test's own directory, W where trees are set up (T, or the user's part of it), SRC the
+# source, COPPER and SLOWFS the binaries of BUILD. `BUILD=build/asan scripts/t/t0100-one-node.sh`
+# runs one test alone; COP_KEEP=1 keeps T. Whatever happens, supervise.sh stops, ends and unmounts
+# what the test started, and fails it if something was left.
 set -u
 
 cop_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -42,7 +44,10 @@ esac
 # The tests may run inside a scheduler's job, or in an environment that changes what programs print.
 for name in $(compgen -e); do
 	case $name in
-	SLURM_* | SBATCH_* | SRUN_* | PBS_* | PALS_* | PMI_* | PMIX_* | FLUX_* | OMPI_* | HYDRA_* | MPI* | COPPER_* | FI_* | PYTHON?*) unset "$name" ;;
+	SLURM_* | SBATCH_* | SRUN_* | PBS_* | PALS_* | PMI_* | PMIX_* | FLUX_* | OMPI_* | \
+		HYDRA_* | MPI* | COPPER_* | FI_* | PYTHON?*)
+		unset "$name"
+		;;
 	esac
 done
 
@@ -62,7 +67,8 @@ SLOWFS=$BUILD/slowfs
 [ -x "$SLOWFS" ] || SLOWFS=$cop_root/build/slowfs
 PYTHON=/usr/bin/python3
 SRC=
-# The last one is for libinfinipath, which comes with libfabric.so and otherwise leaves a *.btr file where a program crashes.
+# The last one is for libinfinipath, which comes with libfabric.so and otherwise leaves a *.btr file
+# where a program crashes.
 export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8 IPATH_NO_BACKTRACE=1
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
@@ -159,7 +165,8 @@ matches() { # DESCRIPTION TEXT REGEX
 	fi
 }
 
-# One point: the command ends with that exit status (`any` is 1 or 2) and gives the reason on standard error in one line.
+# One point: the command ends with that exit status (`any` is 1 or 2) and gives the reason on
+# standard error in one line.
 fails_with() { # EXIT REGEX COMMAND…
 	local want=$1 regex=$2 status text lines
 	shift 2
@@ -172,7 +179,8 @@ fails_with() { # EXIT REGEX COMMAND…
 	if [ "$status" -eq "$want" ] && [ "$lines" -eq 1 ] && grep -Eq -- "$regex" "$T/.err"; then
 		pass "refused: $text"
 	else
-		fail "exit $want and one line like /$regex/" "$*" "exit $status, $lines lines: $text"
+		fail "exit $want and one line like /$regex/" "$*" \
+			"exit $status, $lines lines: $text"
 	fi
 }
 
@@ -187,8 +195,10 @@ fails_with() { # EXIT REGEX COMMAND…
 add_user() { # NAME
 	local n
 	for ((n = 1001; n < 1200; n++)); do
-		! getent passwd "$n" && ! getent group "$n" && alone_with_users groupadd --gid "$n" "$1" || continue
-		! alone_with_users useradd --no-create-home --home-dir "$T/u" --shell /bin/sh --uid "$n" --gid "$n" "$1" || return 0
+		! getent passwd "$n" && ! getent group "$n" &&
+			alone_with_users groupadd --gid "$n" "$1" || continue
+		! alone_with_users useradd --no-create-home --home-dir "$T/u" --shell /bin/sh \
+			--uid "$n" --gid "$n" "$1" || return 0
 		alone_with_users groupdel "$1"
 	done >/dev/null 2>&1
 	return 1
@@ -208,7 +218,8 @@ become_user() {
 	COPPER=$T/bin/copper
 	SLOWFS=$T/bin/slowfs
 	cop_as=(setpriv --reuid "$cop_user" --regid "$cop_user" --clear-groups
-		env HOME="$W" USER="$cop_user" LOGNAME="$cop_user" XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
+		env HOME="$W" USER="$cop_user" LOGNAME="$cop_user"
+			XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
 }
 
 # Where a function cannot be used, as in fails_with, the words of cop_as come before the command.

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Keeps the kernel from taking back what it has of files: hold.py PATH...
 
-Each file named or below a directory named is mapped, and those of its pages that the kernel has right now are locked into memory; each
-directory is held open. So neither memory pressure nor drop_caches takes those pages, or the names and attributes on the way to them. What
-cannot be held are lists of directories and names that are absent. Nothing is read that was not read before.
+Each file named or below a directory named is mapped, and those of its pages that the kernel has
+right now are locked into memory; each directory is held open. So neither memory pressure nor
+drop_caches takes those pages, or the names and attributes on the way to them. What cannot be held
+are lists of directories and names that are absent. Nothing is read that was not read before.
 
 Prints how many files and pages it holds, and holds them until it is killed."""
 
@@ -18,7 +19,8 @@ import sys
 PAGE = mmap.PAGESIZE
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+                      ctypes.c_long]
 libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
 libc.mlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]

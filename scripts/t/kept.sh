@@ -1,13 +1,16 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by harness.sh and the measurements: the kernel takes back what it keeps of files when it likes, even what was read a moment ago.
-# So a test that says that the kernel answers by itself, and that nobody is asked, takes the best of several rounds: a node that asks for
-# too much, or keeps too little, does so in each.
+# Sourced by harness.sh and the measurements: the kernel takes back what it keeps of files when it
+# likes, even what was read a moment ago. So a test that says that the kernel answers by itself, and
+# that nobody is asked, takes the best of several rounds: a node that asks for too much, or keeps
+# too little, does so in each.
 # shellcheck disable=SC2154
 
-# So a test that says that the kernel answers by itself, and nobody is asked, takes the best of several rounds: a node that asks for too
-# much, or keeps too little, does so in each.
-least() { # ENOUGH COMMAND…: the least number that the command prints; no further round once it is at most ENOUGH
+# So a test that says that the kernel answers by itself, and nobody is asked, takes the best of
+# several rounds: a node that asks for too much, or keeps too little, does so in each.
+# ENOUGH COMMAND…: the least number that the command prints; no further round once it is at most
+# ENOUGH.
+least() {
 	local enough=$1 round number best=
 	shift
 	for ((round = 0; round < 30; round++)); do
@@ -18,7 +21,8 @@ least() { # ENOUGH COMMAND…: the least number that the command prints; no furt
 	echo "$best"
 }
 
-# Long rounds need more: from here on the kernel keeps what it has of these files now, and their names (hold.py).
+# Long rounds need more: from here on the kernel keeps what it has of these files now, and their
+# names (hold.py).
 hold_pages() { # FILE|DIR…
 	local before=${cop_holder:-}
 	rm -f "$T/held"
@@ -41,12 +45,14 @@ times_forgotten() {
 	awk '$1 == "drop_slab" { print $2 }' /proc/vmstat
 }
 
-# The files that a node has been asked for so far, in its mount and, for comparison, in the source itself; in the mounts of other nodes,
-# too.
+# The files that a node has been asked for so far, in its mount and, for comparison, in the source
+# itself; in the mounts of other nodes, too.
 hold_what_was_read() { # RANK [RANK…]
 	local rank kept=() relative
-	"$COPPER" cache-stats --output-dir "$T/lists" "$W/mnt/$1" >/dev/null || bail 'no list of what the node holds'
-	mapfile -t relative < <(sed -n "s|^$SRC/\(.*\): [0-9]*\$|\1|p" "$T/lists/data_cache_size.output")
+	"$COPPER" cache-stats --output-dir "$T/lists" "$W/mnt/$1" >/dev/null ||
+		bail 'no list of what the node holds'
+	mapfile -t relative \
+		< <(sed -n "s|^$SRC/\(.*\): [0-9]*\$|\1|p" "$T/lists/data_cache_size.output")
 	kept=("${relative[@]/#/$SRC/}")
 	for rank in "$@"; do
 		kept+=("${relative[@]/#/$W/mnt/$rank/}")

@@ -4,8 +4,9 @@
 #
 #   scripts/t/make-tree.sh [--big-dir] [--many N] DIR
 #
-# --big-dir adds a directory of 100,000 entries, --many N a directory of N small files. As an ordinary user the
-# same tree is made, but the files of mode 000 can't be read by their owner either.
+# --big-dir adds a directory of 100,000 entries, --many N a directory of N small files. As an
+# ordinary user the same tree is made, but the files of mode 000 can't be read by their owner
+# either.
 set -eu
 
 big_dir=
@@ -38,9 +39,12 @@ names() {
 	cd names
 	local long
 	long=$(printf '%0255d' 7)
-	for name in 'with space' '  ' ' leading' 'trailing ' "quote'" 'double"quote' '-rf' '--help' '...' '.hidden' \
-		'back\slash' '$(dollar)' '*' '?' '[a]' '~' '#' '%s%n' $'new\nline' $'tab\t' $'\x01\x02' \
-		$'\xff\xfe not utf-8' $'\xc3\xa9' 'é' $'e\xcc\x81' '日本語' "$long" 'a;b' 'a|b' 'a&b' ':' 'C:' '{' '}'; do
+	for name in 'with space' '  ' ' leading' 'trailing ' "quote'" 'double"quote' '-rf' \
+		'--help' '...' '.hidden' \
+		'back\slash' '$(dollar)' '*' '?' '[a]' '~' '#' '%s%n' $'new\nline' \
+		$'tab\t' $'\x01\x02' \
+		$'\xff\xfe not utf-8' $'\xc3\xa9' 'é' $'e\xcc\x81' '日本語' "$long" 'a;b' 'a|b' 'a&b' \
+		':' 'C:' '{' '}'; do
 		printf '%s\n' "$name" >"./$name"
 	done
 	mkdir './-dir' 'dir with space' $'dir\nline' $'\xff'
@@ -89,7 +93,8 @@ links() {
 sizes() {
 	mkdir -p sizes
 	local size
-	for size in 1 4095 4096 4097 131071 131072 131073 262143 262144 1048575 1048576 1048577 2097151 2097152 \
+	for size in 1 4095 4096 4097 131071 131072 131073 262143 262144 1048575 1048576 1048577 \
+		2097151 2097152 \
 		2097153 3145729 4194304 5000000; do
 		bytes "$size" >"sizes/$size"
 	done
@@ -106,7 +111,8 @@ sparse() {
 	truncate -s 4400M big/over-4-gib
 	printf 'begin' | dd of=big/over-4-gib conv=notrunc status=none
 	printf 'past' | dd of=big/over-4-gib conv=notrunc bs=1 seek=4300000000 status=none
-	printf 'tail' | dd of=big/over-4-gib conv=notrunc bs=1 seek=$((4400 * 1048576 - 4)) status=none
+	printf 'tail' | dd of=big/over-4-gib conv=notrunc bs=1 \
+		seek=$((4400 * 1048576 - 4)) status=none
 }
 
 modes() {
@@ -127,7 +133,8 @@ times() {
 	mkdir -p times
 	local when i=0
 	for when in '1970-01-01 00:00:00.000000000' '1969-12-31 23:59:58.5' '1901-12-14 00:00:00' \
-		'2038-01-19 03:14:08' '2100-01-01 00:00:00.999999999' '2001-02-03 04:05:06.123456789'; do
+		'2038-01-19 03:14:08' '2100-01-01 00:00:00.999999999' \
+		'2001-02-03 04:05:06.123456789'; do
 		i=$((i + 1))
 		: >"times/file$i"
 		touch -d "$when UTC" "times/file$i"

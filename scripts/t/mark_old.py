@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Written after the documentation of PerfFlowAspect, which is not there: another module is in its place."""
+"""Written after the documentation of PerfFlowAspect, which is not there: another module is in its
+place."""
 import os.path
 import sys
 import time

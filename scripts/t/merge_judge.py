@@ -4,8 +4,9 @@
 
     merge_judge.py FILE [PATH...]          one line for each fault, or "same N events"
 
-It is written from the description of the formats, not from the code. Of the sources every event is looked for by name, time and
-duration, corrected by the clocks that the sources tell; B and E become X; what is aggregated becomes an instant."""
+It is written from the description of the formats, not from the code. Of the sources every event is
+looked for by name, time and duration, corrected by the clocks that the sources tell; B and E become
+X; what is aggregated becomes an instant."""
 import bisect
 import collections
 import decimal
@@ -59,10 +60,12 @@ class Sources:
         self.events, self.clocks, self.hosts = [], collections.defaultdict(list), {}
         for path in paths:
             events = objects(path)
-            hosts = {as_hash(e['args']['value']): e['args']['name'] for e in events if e.get('name') == 'HH' and self.phase(e) == 'M'}
+            hosts = {as_hash(e['args']['value']): e['args']['name'] for e in events
+                     if e.get('name') == 'HH' and self.phase(e) == 'M'}
             for e in events:
                 args = e.get('args') if isinstance(e.get('args'), dict) else {}
-                host = args.get('hostname') or (hosts.get(as_hash(args['hhash']), str(args['hhash'])) if 'hhash' in args else '')
+                host = args.get('hostname') or (hosts.get(as_hash(args['hhash']),
+                    str(args['hhash'])) if 'hhash' in args else '')
                 if self.phase(e) == 'M' and e.get('name') == 'CO' and args.get('name') == 'clock':
                     self.clocks[host].append((nanoseconds(e['ts']), nanoseconds(args['value'])))
                 self.events.append((path, host, e, args))
@@ -87,7 +90,8 @@ class Sources:
         return ts - (o0 + fractions.Fraction(o1 - o0) * (ts - t0) / (t1 - t0))
 
     def wanted(self):
-        """Name, phase in the timeline, time and duration of what stands in one event, or in a begin and its end."""
+        """Name, phase in the timeline, time and duration of what stands in one event, or in a begin
+        and its end."""
         out, stack = collections.Counter(), collections.defaultdict(list)
         for path, host, e, _ in self.events:
             ph, ts = self.phase(e), e.get('ts')
@@ -95,20 +99,24 @@ class Sources:
                 continue
             ts = nanoseconds(ts)
             if ph in 'Bb':
-                stack[path, ph, *(self.ids(e) if ph == 'b' else (e['pid'], e['tid']))].append((e, ts))
+                stack[path, ph,
+                      *(self.ids(e) if ph == 'b' else (e['pid'], e['tid']))].append((e, ts))
                 continue
             if ph in 'Ee':
-                begun = stack[path, 'B' if ph == 'E' else 'b', *(self.ids(e) if ph == 'e' else (e['pid'], e['tid']))]
+                begun = stack[path, 'B' if ph == 'E' else 'b',
+                              *(self.ids(e) if ph == 'e' else (e['pid'], e['tid']))]
                 if begun:
                     first, at = begun.pop()
                     start, end = self.corrected(host, at), self.corrected(host, ts)
-                    out[(first['name'], 'X' if ph == 'E' else 'b', round(start), round(end) - round(start) if ph == 'E' else 0)] += 1
+                    out[(first['name'], 'X' if ph == 'E' else 'b', round(start),
+                         round(end) - round(start) if ph == 'E' else 0)] += 1
                 continue
             start = self.corrected(host, ts)
             dur = 0
             if ph == 'X':
                 dur = round(self.corrected(host, ts + nanoseconds(e.get('dur', 0)))) - round(start)
-            out[(e.get('name', ''), {'A': 'i', 'I': 'i', 'R': 'i'}.get(ph, ph), round(start), dur)] += 1
+            out[(e.get('name', ''), {'A': 'i', 'I': 'i', 'R': 'i'}.get(ph, ph), round(start),
+                 dur)] += 1
         return out
 
     @staticmethod
@@ -124,7 +132,8 @@ def close(a, b):
 def compare(want, have):
     """What of the one is not in the other."""
     left, right = sorted((want - have).elements()), sorted((have - want).elements())
-    faults = ['%d are missing, %d are too many: %s, %s' % (len(left), len(right), left[:1], right[:1])] if len(left) != len(right) else []
+    faults = ['%d are missing, %d are too many: %s, %s' %
+              (len(left), len(right), left[:1], right[:1])] if len(left) != len(right) else []
     return faults + ['%s became %s' % (a, b) for a, b in zip(left, right) if not close(a, b)]
 
 
@@ -133,7 +142,8 @@ def refuse(word):
 
 
 def by_itself(events):
-    faults, last, open_spans, flows, async_open = [], None, collections.defaultdict(list), collections.defaultdict(set), collections.Counter()
+    faults, last, async_open = [], None, collections.Counter()
+    open_spans, flows = collections.defaultdict(list), collections.defaultdict(set)
     processes, ids = {}, collections.defaultdict(set)
     for e in events:
         if e['ph'] == 'M':
@@ -174,7 +184,8 @@ def by_itself(events):
             faults += ['%s is no value' % v for v in e['args'].values() if isinstance(v, str)]
     faults += ['%d begins without an end' % len(v) for v in open_spans.values() if v]
     faults += ['%s does not end' % k for k, v in async_open.items() if v]
-    faults += ['flow %s only has %s' % (k, ''.join(v)) for k, v in flows.items() if not {'s', 'f'} <= v]
+    faults += ['flow %s only has %s' % (k, ''.join(v)) for k, v in flows.items()
+               if not {'s', 'f'} <= v]
     if len(set(processes.values())) != len(processes):
         faults.append('two processes have one name')
     return faults

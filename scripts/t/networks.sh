@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Hosts in namespaces of their own (network, mounts, name), and a tree on them. For tests of networks, after harness.sh.
+# Hosts in namespaces of their own (network, mounts, name), and a tree on them. For tests of
+# networks, after harness.sh.
 #
 # The file $T/hosts names the hosts, or $T/hosts.I as host I sees them; host 0 has the switches.
 
@@ -15,7 +16,8 @@ set_up_hosts() { # COUNT
 	for ((i = 0; i <= $1; i++)); do
 		[ -e "$T/hosts.$i" ] || cp "$T/hosts" "$T/hosts.$i"
 		mkdir "$T/mnt.$i"
-		unshare --net --mount --propagation private --uts bash -c "$host_main" host "$T" "$i" &
+		unshare --net --mount --propagation private --uts bash -c "$host_main" \
+			host "$T" "$i" &
 		hosts[i]=$!
 		wait_for 10 test -e "$T/up.$i" || bail "host n$i does not start"
 	done
@@ -58,13 +60,16 @@ is_reached() { # I ADDRESS: nobody listens there, which that host says
 	on "$1" bash -c "exec 3<>'/dev/tcp/$2/9'" 2>&1 | grep -q refused
 }
 
-with_hosts() { # HOSTS [OPTION…]: a tree of three nodes; the exit status of each and what they say go to $T/said
+# HOSTS [OPTION…]: a tree of three nodes; the exit status of each and what they say go to $T/said.
+with_hosts() {
 	local i list=$1
 	shift
 	rm -rf "$T/job"
 	for i in 1 2 3; do
-		on "$i" timeout "$(patient 60)" "$COPPER" mount --hosts "$list" --secret-file "$T/secret" --source "$T/src" -d "$T/job" \
-			--runtime-dir "$T/run.$i" --ready-timeout "$(patient 20)" "$@" "$T/mnt.$i" >"$T/out.$i" 2>&1 &
+		on "$i" timeout "$(patient 60)" "$COPPER" mount --hosts "$list" \
+			--secret-file "$T/secret" --source "$T/src" -d "$T/job" \
+			--runtime-dir "$T/run.$i" --ready-timeout "$(patient 20)" "$@" "$T/mnt.$i" \
+			>"$T/out.$i" 2>&1 &
 		starts[i]=$!
 	done
 	for i in 1 2 3; do
@@ -83,5 +88,6 @@ addresses() { # the fabric's, without their ports, as the logs tell them
 }
 
 stops() { # HOW
-	is "$1: the tree stops" "$(on 1 "$COPPER" stop --runtime-dir "$T/run.1" "$T/mnt.1" 2>&1)" 'stopped 3/3 nodes'
+	is "$1: the tree stops" "$(on 1 "$COPPER" stop --runtime-dir "$T/run.1" "$T/mnt.1" 2>&1)" \
+		'stopped 3/3 nodes'
 }

@@ -9,9 +9,11 @@
 #   node_trace.py counter FILE NAME KEY   the last value
 #   node_trace.py sum FILE NAME KEY   of the arguments of events of this name
 #   node_trace.py values FILE NAME KEY    those of the arguments of events of this name
-#   node_trace.py clock FILE [US]     whether there are clock lines, and how many of them are impossible for a clock of this machine
+# node_trace.py clock FILE [US]     whether there are clock lines, and how many of them are
+# impossible for a clock of this machine
 #                                     that is so many microseconds ahead
-#   node_trace.py order FILE TRACE... of the timeline that these were merged to: whether there are pairs of flows, and how many of them
+# node_trace.py order FILE TRACE... of the timeline that these were merged to: whether there are
+# pairs of flows, and how many of them
 #                                     arrive before they left, or after the answer
 #   node_trace.py flows FILE...       number of pairs, and what has no other half
 import gzip
@@ -21,7 +23,8 @@ import zlib
 
 
 def text(path):
-    """What can be inflated, up to the last whole line: a killed node's last member may be cut off."""
+    """What can be inflated, up to the last whole line: a killed node's last member may be cut off.
+    """
     data, out = open(path, "rb").read(), b""
     while data:
         d = zlib.decompressobj(31)
@@ -63,7 +66,8 @@ def flows(paths):
 
 
 def order(path, traces):
-    """A request arrives after it left and before its answer is there, within what the measurement of clocks allows."""
+    """A request arrives after it left and before its answer is there, within what the measurement
+    of clocks allows."""
     e = json.load(open(path))["traceEvents"]
     slack = 2 * max(x["args"]["rtt"] for t in traces for x in events(t) if x["name"] == "CO") + 2000
     wires = [x for x in e if x["name"] == "wire" and x["ph"] == "X"]
@@ -71,7 +75,8 @@ def order(path, traces):
     pairs = [(left[x["id"]], x) for x in e if x["ph"] == "f" and x["id"] in left]
     early = late = 0
     for s, f in pairs:
-        ends = [w["ts"] + w["dur"] for w in wires if w["pid"] == s["pid"] and w["ts"] - 1 <= s["ts"] <= w["ts"] + w["dur"]]
+        ends = [w["ts"] + w["dur"] for w in wires if w["pid"] == s["pid"]
+                and w["ts"] - 1 <= s["ts"] <= w["ts"] + w["dur"]]
         early += f["ts"] < s["ts"] - slack
         late += bool(ends) and f["ts"] > max(ends) + slack
     print(len(pairs) > 0, early, late)
@@ -107,7 +112,8 @@ def main(what, path, *more):
     elif what == "clock":
         ahead = int(more[0]) if more else 0
         c = [x["args"] for x in e if x["name"] == "CO"]
-        print(len(c) > 0, len([x for x in c if x["rtt"] < 0 or abs(x["value"] - ahead) > 2 * x["rtt"] + 2000]))
+        print(len(c) > 0,
+              len([x for x in c if x["rtt"] < 0 or abs(x["value"] - ahead) > 2 * x["rtt"] + 2000]))
 
 
 main(*sys.argv[1:])

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""old_job.py JOBDIR ROOT: a job directory as Copper 1.0 is documented to leave one, of two ranks that used some of ROOT/conda_env,
-which is made: with full paths, the snapshot before the end, and the sizes of the tables, for which somebody asked while it ran."""
+"""old_job.py JOBDIR ROOT: a job directory as Copper 1.0 is documented to leave one, of two ranks
+that used some of ROOT/conda_env, which is made: with full paths, the snapshot before the end, and
+the sizes of the tables, for which somebody asked while it ran."""
 import os
 import sys
 
@@ -27,12 +28,14 @@ def put(folder, tag, rank, name, text):
 
 # The order is that of a hash table, and the last line has no newline.
 def events(title, rows):
-    return title + " {\n" + "".join("%s%s {\ncache hits: %d,\ncache misses: %d,\nneg: %d\n}\n" % (env, *row) for row in reversed(rows)) + "}"
+    return title + " {\n" + "".join("%s%s {\ncache hits: %d,\ncache misses: %d,\nneg: %d\n}\n" %
+                                    (env, *row) for row in reversed(rows)) + "}"
 
 
 def sizes(sentence, rows, word):
     return (sentence + "".join("%s%s: %d\n" % (env, name, size) for name, size in rows) + bar +
-            "Total bytes: %d\ntotal number of %s: %d\n" % (sum(size for _, size in rows), word, len(rows)) + bar + "\n")
+            "Total bytes: %d\ntotal number of %s: %d\n" %
+            (sum(size for _, size in rows), word, len(rows)) + bar + "\n")
 
 
 def rank(r, tag):
@@ -45,18 +48,24 @@ def rank(r, tag):
         "destroy,1,0,0,0,0.00,0.000000\next_getattr,12,0,0,0,0.00,0.000000\n" % (36 + r))
     put("profiling", tag, r, "profiling_top_paths.csv",
         "category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,ttl_serves,ttl_expires,ttl_clears\n"
-        "metadata,\"%s\",20,20,0,0,0,0,0,0\nmetadata_ttl,\"%s/lib/libnone.so\",5,0,0,0,1,4,0,0\n" % (env, env))
+        "metadata,\"%s\",20,20,0,0,0,0,0,0\nmetadata_ttl,\"%s/lib/libnone.so\",5,0,0,0,1,4,0,0\n" %
+        (env, env))
     put("tables", tag, r, "md_table_cache_event.output", events("md_cache_event_table",
         [(name, 5, 0, 0) for name in exist] + [(name, 0, 0, 3) for name in absent]))
-    put("tables", tag, r, "data_table_cache_event.output", events("data_cache_event_table", [("/bin/python3", 3, 1, 0), ("/lib/libz.so", 4, 2, 0)]))
-    put("tables", tag, r, "tree_table_cache_event.output", events("dir_cache_event_table", [("/lib", 1, 1, 0)]))
-    put("tables", tag, r, "md_ttl_cache_event.output", "Metadata ENOENT TTL Events {\n%s/lib/libnone.so {\n"
+    put("tables", tag, r, "data_table_cache_event.output",
+        events("data_cache_event_table", [("/bin/python3", 3, 1, 0), ("/lib/libz.so", 4, 2, 0)]))
+    put("tables", tag, r, "tree_table_cache_event.output",
+        events("dir_cache_event_table", [("/lib", 1, 1, 0)]))
+    put("tables", tag, r, "md_ttl_cache_event.output",
+        "Metadata ENOENT TTL Events {\n%s/lib/libnone.so {\n"
         "stores: 1,\nserves: 4,\nexpires: 0,\nclears: 0\n}\n}" % env)
 
 
 for r in (1, 2):
     rank(r, None)
     rank(r, "pre-destroy")
-    put("tables", None, r, "data_cache_size.output", sizes("", [("/bin/python3", 100), ("/lib/libz.so", 100 * r)], "files"))
+    put("tables", None, r, "data_cache_size.output",
+        sizes("", [("/bin/python3", 100), ("/lib/libz.so", 100 * r)], "files"))
     put("tables", None, r, "tree_cache_size.output", sizes("", [("/lib", 40)], "entries"))
-    put("tables", None, r, "md_cache_size.output", sizes("all entries should be 144 bytes\n", [(name, 144) for name in exist], "entries"))
+    put("tables", None, r, "md_cache_size.output",
+        sizes("all entries should be 144 bytes\n", [(name, 144) for name in exist], "entries"))

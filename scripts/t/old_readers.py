@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What scripts of Copper 1.0 take from a job directory, by its documentation: they know nothing of what we add.
+"""What scripts of Copper 1.0 take from a job directory, by its documentation: they know nothing of
+what we add.
 
-  old_readers.py observed FOLDER   paths: of each *.output in FOLDER itself, the lines that begin with a slash, cut at " {"
+  old_readers.py observed FOLDER   paths: of each *.output in FOLDER itself, the lines that begin
+                                   with a slash, cut at " {"
   old_readers.py missing FOLDER    those of them that are not on the disk
-  old_readers.py usage FOLDER      "data FILES BYTES ENTRIES", tree and metadata: of every file below FOLDER that is one of the
-                                   three, or ends in it behind a dash, the totals
-  old_readers.py sums JOBDIR       "metric NAME SUM" and "operation NAME CALLS HITS MISSES NEGATIVE SECONDS" over the final files of
-                                   ranks, HOST-PID-profiling_KIND.csv with no dash in HOST
-  old_readers.py summary FILE      headings of a summary for people, and "OPERATION CALLS HITS MISSES NEGATIVE" by position
+  old_readers.py usage FOLDER      "data FILES BYTES ENTRIES", tree and metadata: of every file
+                                   below FOLDER that is one of the three, or ends in it behind a
+                                   dash, the totals
+  old_readers.py sums JOBDIR       "metric NAME SUM" and "operation NAME CALLS HITS MISSES NEGATIVE
+                                   SECONDS" over the final files of ranks,
+                                   HOST-PID-profiling_KIND.csv with no dash in HOST
+  old_readers.py summary FILE      headings of a summary for people, and "OPERATION CALLS HITS
+                                   MISSES NEGATIVE" by position
 """
 import csv
 import os
@@ -29,7 +34,8 @@ def observed(folder):
 
 
 def usage(folder):
-    kinds = {"data": "data_cache_size.output", "tree": "tree_cache_size.output", "metadata": "md_cache_size.output"}
+    kinds = {"data": "data_cache_size.output", "tree": "tree_cache_size.output",
+             "metadata": "md_cache_size.output"}
     for kind, wanted in kinds.items():
         files = size = entries = 0
         for where, _, names in os.walk(folder):
@@ -39,7 +45,8 @@ def usage(folder):
                 with open(os.path.join(where, name), errors="ignore") as f:
                     text = f.read()
                 size += int(re.search(r"^Total bytes:\s*(\d+)\s*$", text, re.M).group(1))
-                entries += int(re.search(r"^total number of (?:files|entries):\s*(\d+)\s*$", text, re.M).group(1))
+                entries += int(re.search(r"^total number of (?:files|entries):\s*(\d+)\s*$", text,
+                                         re.M).group(1))
                 files += 1
         print(kind, files, size, entries)
 
@@ -68,7 +75,8 @@ def sums(job):
     for name in sorted(metrics):
         print("metric", name, "%.6f" % metrics[name])
     for name in sorted(operations):
-        print("operation", name, *("%d" % n for n in operations[name][:4]), "%.6f" % operations[name][4])
+        print("operation", name, *("%d" % n for n in operations[name][:4]),
+              "%.6f" % operations[name][4])
 
 
 def summary(name):

@@ -1,9 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by harness.sh, supervise.sh and the measurements: waiting times that depend on the load of this machine.
+# Sourced by harness.sh, supervise.sh and the measurements: waiting times that depend on the load of
+# this machine.
 #
-# Seconds here are those of a machine on which no process waits for a processor: if ten processes want each processor, a second takes ten.
-# So a limit can be short enough to report a hang soon, and nothing fails because the machine is busy.
+# Seconds here are those of a machine on which no process waits for a processor: if ten processes
+# want each processor, a second takes ten. So a limit can be short enough to report a hang soon, and
+# nothing fails because the machine is busy.
 # shellcheck disable=SC2154
 
 cop_processors=$(nproc)
@@ -16,16 +18,18 @@ look_around() {
 	[ "$CROWD" -ge 1 ] || CROWD=1
 }
 
-# How many seconds by the clock that is on this machine now, for a command with a limit of its own: timeout "$(patient 60)" …
+# How many seconds by the clock that is on this machine now, for a command with a limit of its own:
+# timeout "$(patient 60)" …
 patient() { # SECONDS
 	look_around
 	echo $(($1 * cop_slower * CROWD))
 }
 
-# Ends with 0 as soon as the command does, and with 1 if it does not within that time; looks every COP_POLL_S, or else ever less often, since
-# a look may cost a tenth of a second of processor time.
+# Ends with 0 as soon as the command does, and with 1 if it does not within that time; looks every
+# COP_POLL_S, or else ever less often, since a look may cost a tenth of a second of processor time.
 wait_for() { # SECONDS COMMAND…
-	local left=$(($1 * cop_slower * 1000000)) last=${EPOCHREALTIME/[.,]/} now cop_pause=50 cop_seconds
+	local left=$(($1 * cop_slower * 1000000)) last=${EPOCHREALTIME/[.,]/} now \
+		cop_pause=50 cop_seconds
 	shift
 	while ! "$@" >/dev/null 2>&1; do
 		[ "$left" -gt 0 ] || return 1
@@ -39,8 +43,9 @@ wait_for() { # SECONDS COMMAND…
 	done
 }
 
-# Takes a lane that no other test on this machine has, of this checkout or another: ports and numbers of jobs. Whatever the test starts
-# keeps the lock, so that the lane is free when the last process has ended. A lane can be given when a test is run by hand.
+# Takes a lane that no other test on this machine has, of this checkout or another: ports and
+# numbers of jobs. Whatever the test starts keeps the lock, so that the lane is free when the last
+# process has ended. A lane can be given when a test is run by hand.
 take_lane() {
 	local dir=/tmp/copper-lanes lock
 	[ -z "${COP_LANE:-}" ] || return 0
@@ -57,14 +62,14 @@ take_lane() {
 	return 1
 }
 
-# Runs a command that changes this machine's users, alone: such commands refuse when another holds their lock, and one that is refused
-# halfway leaves a group behind.
+# Runs a command that changes this machine's users, alone: such commands refuse when another holds
+# their lock, and one that is refused halfway leaves a group behind.
 alone_with_users() { # COMMAND…
 	flock -w 120 /tmp/copper-lanes/users "$@"
 }
 
-# Waits for its turn to use what this machine has only once, by NAME; like a lane, the turn is kept by what the test starts. Call it
-# before the test's time begins to run.
+# Waits for its turn to use what this machine has only once, by NAME; like a lane, the turn is kept
+# by what the test starts. Call it before the test's time begins to run.
 take_turn() { # NAME
 	local dir=/tmp/copper-lanes lock
 	[ -d "$dir" ] || mkdir -m 1777 "$dir" 2>/dev/null

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a process was given by whoever started it, a line for each thing: process.py show. And what becomes of one at a terminal or by a
-signal: process.py end HOW COMMAND..., where HOW is kill, core, stop or interrupt."""
+"""What a process was given by whoever started it, a line for each thing: process.py show. And what
+becomes of one at a terminal or by a signal: process.py end HOW COMMAND..., where HOW is kill, core,
+stop or interrupt."""
 
 import ctypes
 import fcntl
@@ -32,7 +33,8 @@ def descriptors():
     for fd in sorted(map(int, os.listdir(own))):
         try:
             if fd != own:
-                yield fd, os.readlink(f"/proc/self/fd/{fd}"), fcntl.fcntl(fd, fcntl.F_GETFL), fcntl.fcntl(fd, fcntl.F_GETFD)
+                yield fd, os.readlink(f"/proc/self/fd/{fd}"), fcntl.fcntl(fd,
+                    fcntl.F_GETFL), fcntl.fcntl(fd, fcntl.F_GETFD)
         except OSError:
             pass
 
@@ -48,16 +50,19 @@ def show():
     print("umask", oct(mask))
     for name in sorted(n for n in dir(resource) if n.startswith("RLIMIT_")):
         print(name, resource.getrlimit(getattr(resource, name)))
-    print("nice", os.nice(0), "policy", os.sched_getscheduler(0), "affinity", sorted(os.sched_getaffinity(0)))
+    print("nice", os.nice(0), "policy", os.sched_getscheduler(0), "affinity",
+          sorted(os.sched_getaffinity(0)))
     print("ioprio", libc.syscall(252, 1, 0) if os.uname().machine == "x86_64" else "")
-    print("death signal", prctl(2), "dumpable", libc.prctl(3), "securebits", libc.prctl(27), "slack", libc.prctl(30))
+    print("death signal", prctl(2), "dumpable", libc.prctl(3), "securebits", libc.prctl(27),
+          "slack", libc.prctl(30))
     print("personality", libc.personality(0xffffffff))
     for name in ("cgroup", "oom_score_adj", "coredump_filter"):
         with open(f"/proc/self/{name}") as f:
             print(name, f.read().split())
     for name in ("net", "ipc", "pid", "uts", "cgroup", "time"):
         print("namespace", os.readlink(f"/proc/self/ns/{name}"))
-    for line in status("SigBlk", "SigIgn", "SigCgt", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Threads"):
+    for line in status("SigBlk", "SigIgn", "SigCgt", "CapInh", "CapPrm", "CapEff", "CapBnd",
+                       "CapAmb", "NoNewPrivs", "Seccomp", "Threads"):
         print(line)
     for line in descriptors():
         print("descriptor", *line)
@@ -110,7 +115,8 @@ def end(how, command):
         time.sleep(0.05)
         os.killpg(pid, signal.SIGTERM)
     state = int(words.readline())
-    print(said.decode().split(), "signal", state & 0x7f, "exit", state >> 8, "core", bool(state & 0x80))
+    print(said.decode().split(), "signal", state & 0x7f, "exit", state >> 8, "core",
+          bool(state & 0x80))
 
 
 if sys.argv[1] == "show":

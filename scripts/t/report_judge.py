@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a page of copper report says, read by a parser of HTML that knows nothing of Copper.
 
-report_judge.py FILE whole               prints "whole" if each tag is closed in order and no id comes twice
+report_judge.py FILE whole               prints "whole" if each tag is closed in order and no id
+                                         comes twice
 report_judge.py FILE sections            the ids of the sections, in order
 report_judge.py FILE loads               what a browser would load or run: nothing
 report_judge.py FILE missing             the ids of sections that say that something is missing
 report_judge.py FILE says TEXT           prints "yes" if the text of the page has it
-report_judge.py FILE table ID HEADING... rows of the first table of that section that has these headings, those cells
-report_judge.py FILE operations CSV      prints "same" if the calls, hits, misses of each operation are those of the CSV
+report_judge.py FILE table ID HEADING... rows of the first table of that section that has these
+headings, those cells
+report_judge.py FILE operations CSV      prints "same" if the calls, hits, misses of each operation
+                                         are those of the CSV
 report_judge.py FILE paths CSV           the same for the most read paths
-report_judge.py FILE nodes CSV           the same for the requests, operations at the storage and parents of all nodes
+report_judge.py FILE nodes CSV           the same for the requests, operations at the storage and
+                                         parents of all nodes
 """
 import csv
 import html.parser
@@ -36,7 +40,8 @@ class Page(html.parser.HTMLParser):
             self.ids.add(a["id"])
         if tag == "section":
             self.sections.append(a["id"])
-        if tag in ("script", "iframe", "object", "embed", "img", "base", "form") or any(k.startswith("on") for k in a):
+        if tag in ("script", "iframe", "object", "embed", "img", "base",
+                   "form") or any(k.startswith("on") for k in a):
             self.loads.append(tag)
         for key in ("href", "src", "action", "xlink:href"):
             if key in a and not a[key].startswith("#") and a[key] != "data:,":
@@ -85,7 +90,8 @@ def rows_of(name):
 
 def shown(path):
     """As the page shows a path: bytes that are no characters, and a line end, by their numbers."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").replace("\n", "\\x0a")
+    return path.encode("utf-8", "surrogateescape").decode("utf-8",
+        "backslashreplace").replace("\n", "\\x0a")
 
 
 def same(got, want):
@@ -107,7 +113,8 @@ def main():
     elif what == "missing":
         print(" ".join(dict.fromkeys(page.missing)))
     elif what == "loads":
-        other = [u for u in re.findall(r"https?://[^\"' <]+", text) if u != "http://www.w3.org/2000/svg"]
+        other = [u for u in re.findall(r"https?://[^\"' <]+", text)
+                 if u != "http://www.w3.org/2000/svg"]
         print(" ".join(page.loads + other + re.findall(r"@import|url\([^)]*\)", text)))
     elif what == "says":
         print("yes" if sys.argv[3] in "".join(page.text) else "no")
@@ -115,18 +122,26 @@ def main():
         for row in table(page, sys.argv[3], sys.argv[4:]):
             print("\t".join(row))
     elif what == "operations":
-        got = table(page, "operations", ["request", "calls", "from memory", "fetched", "absent or refused"])
-        print(same(got, [(r["operation"],) + tuple(number(r[k]) for k in ("total_calls", "cache_hits", "cache_misses", "negative_results"))
+        got = table(page, "operations",
+                    ["request", "calls", "from memory", "fetched", "absent or refused"])
+        print(same(got,
+                   [(r["operation"],) + tuple(number(r[k])
+                   for k in ("total_calls", "cache_hits", "cache_misses", "negative_results"))
                          for r in rows_of(sys.argv[3])]))
     elif what == "paths":
         got = table(page, "paths", ["path", "requests", "fetched"])
         data = [r for r in rows_of(sys.argv[3]) if r["category"] == "data"]
-        data.sort(key=lambda r: (-int(r["total_events"]), r["path"].encode("utf-8", "surrogateescape")))
-        print(same(got, [(shown(r["path"]), number(r["total_events"]), number(r["cache_misses"])) for r in data[:20]]))
+        data.sort(key=lambda r: (-int(r["total_events"]),
+                                 r["path"].encode("utf-8", "surrogateescape")))
+        print(same(got, [(shown(r["path"]), number(r["total_events"]), number(r["cache_misses"]))
+                         for r in data[:20]]))
     elif what == "nodes":
         got = table(page, "tree", ["node", "parent", "requests", "storage operations"])
-        print(same(got, [("%s %s" % (r["rank"], r["host"]), "storage" if r["parent"] == "-1" else r["parent"],
-                          number(r["requests"]), number(r["origin_operations"])) for r in rows_of(sys.argv[3])]))
+        print(same(got,
+                   [("%s %s" % (r["rank"], r["host"]),
+                     "storage" if r["parent"] == "-1" else r["parent"],
+                          number(r["requests"]), number(r["origin_operations"]))
+                    for r in rows_of(sys.argv[3])]))
 
 
 main()

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests of copper run --source in steps of a real Slurm, which tracks processes by control groups, or as COP_TRACKS says.
+# Sourced by tests of copper run --source in steps of a real Slurm, which tracks processes by
+# control groups, or as COP_TRACKS says.
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 COP_TRACKS=${COP_TRACKS:-cgroup}
@@ -8,7 +9,8 @@ COP_TRACKS=${COP_TRACKS:-cgroup}
 
 left() { # mounts, nodes, and files of theirs on any node
 	local i
-	echo "$(slurm_mounts) $(nodes_running) $(for i in "${!slurm_nodes[@]}"; do on_node "$i" find "$NODE_LOCAL/run/copper" -mindepth 1 2>/dev/null; done | tr '\n' ' ')"
+	echo "$(slurm_mounts) $(nodes_running) $(for i in "${!slurm_nodes[@]}"; do on_node "$i" \
+			find "$NODE_LOCAL/run/copper" -mindepth 1 2>/dev/null; done | tr '\n' ' ')"
 }
 none_left() {
 	[ "$(left)" = '0 0 ' ]

@@ -4,8 +4,10 @@
 
     runs_judge.py STORE SQL             the rows, their columns separated by '|'
     runs_judge.py --hold STORE          locks the store until standard input ends; says 'held' first
-    runs_judge.py --no-locks COMMAND... executes it; the kernel refuses locks to it, as a network without a lock service does
-    runs_judge.py --series STORE KEY    how many points of the newest run, whether their steps and times ascend, the largest step
+    runs_judge.py --no-locks COMMAND... executes it; the kernel refuses locks to it, as a network
+    without a lock service does
+    runs_judge.py --series STORE KEY    how many points of the newest run, whether their steps and
+                                        times ascend, the largest step
 """
 import ctypes
 import fcntl
@@ -39,7 +41,8 @@ def no_locks(command):
     load, equal, give = 0x20, 0x15, 0x06
     enolck, allow = 0x00050000 | 37, 0x7FFF0000
     code = b"".join(struct.pack("HBBI", *i) for i in (
-        (load, 0, 0, 0), (equal, 0, 3, number), (load, 0, 0, 24), (equal, 0, 1, fcntl.F_SETLK), (give, 0, 0, enolck), (give, 0, 0, allow)))
+        (load, 0, 0, 0), (equal, 0, 3, number), (load, 0, 0, 24), (equal, 0, 1, fcntl.F_SETLK),
+        (give, 0, 0, enolck), (give, 0, 0, allow)))
     text = ctypes.create_string_buffer(code)
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(text))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -51,7 +54,8 @@ def no_locks(command):
 def series(store, key):
     db = sqlite3.connect(store, timeout=60)
     run = db.execute("SELECT id FROM run ORDER BY start DESC LIMIT 1").fetchone()[0]
-    points = db.execute("SELECT step, time FROM metric WHERE run = ? AND key = ? ORDER BY step", (run, key)).fetchall()
+    points = db.execute("SELECT step, time FROM metric WHERE run = ? AND key = ? ORDER BY step",
+                        (run, key)).fetchall()
     times = [t for _, t in points]
     print(len(points), times == sorted(times), points[-1][0] if points else None)
 

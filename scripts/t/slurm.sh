@@ -1,13 +1,16 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests behind harness.sh: a real Slurm on this machine, from Debian's packages, with virtual nodes n1..nN. Each
-# slurmd has a mount namespace and a host name of its own, and in it
+# Sourced by tests behind harness.sh: a real Slurm on this machine, from Debian's packages, with
+# virtual nodes n1..nN. Each slurmd has a mount namespace and a host name of its own, and in it
 #
-#	$NODE_LOCAL        a directory that only this node sees, as /tmp is on a cluster: mount points, control sockets
+#	$NODE_LOCAL        a directory that only this node sees, as /tmp is on a cluster: mount
+#	                   points, control sockets
 #	/etc/hosts         in which n1 is 127.0.1.1, n2 is 127.0.1.2, ...
 #
-# Processes are tracked as COP_TRACKS says (cgroup, linuxproc), by control groups of the version COP_CGROUPS (v1, v2; if it is empty,
-# the one that this machine tracks by). After become_user jobs and $NODE_LOCAL are that user's. Everything runs with ports and files of the test's own; nothing of the system's Slurm or munge is used or touched.
+# Processes are tracked as COP_TRACKS says (cgroup, linuxproc), by control groups of the version
+# COP_CGROUPS (v1, v2; if it is empty, the one that this machine tracks by). After become_user jobs
+# and $NODE_LOCAL are that user's. Everything runs with ports and files of the test's own; nothing
+# of the system's Slurm or munge is used or touched.
 # shellcheck disable=SC2154
 
 slurm_nodes=()
@@ -73,13 +76,14 @@ slurm_knows() { # VERSION
 }
 # Skips the test if Slurm could not track processes by groups here.
 need_groups() {
-	[ -w "${slurm_groups%/*}" ] || skip_all "no control groups of version ${COP_CGROUPS#v} here, by which Slurm could track"
+	[ -w "${slurm_groups%/*}" ] ||
+		skip_all "no control groups of version ${COP_CGROUPS#v} here, by which Slurm could track"
 	[ "$COP_CGROUPS" != v2 ] || slurm_knows v2 ||
 		skip_all 'this Slurm knows no control groups of version 2'
 }
 
-# A machine that has both versions looks to Slurm like one that has version 2 alone, as most have today. Its first process seems to be in
-# the group at the top, which is the node's.
+# A machine that has both versions looks to Slurm like one that has version 2 alone, as most have
+# today. Its first process seems to be in the group at the top, which is the node's.
 make_unified() {
 	cat >"$T/slurm/unified.c" <<-'C'
 		#include <dlfcn.h>
@@ -103,9 +107,12 @@ make_unified() {
 		}
 		static int opened(const char *name, const char *path, int flags, int mode)
 		{
-			int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, name);
+			typedef int (*open_fn)(const char *, int, ...);
+			open_fn next = (open_fn)dlsym(RTLD_NEXT, name);
 			int fd = next(path, flags, mode);
-			return fd >= 0 && !strncmp(path, "/proc/", 6) && strstr(path, "/cgroup") ? unified(fd, !!strstr(path, "/1/")) : fd;
+			if (fd < 0 || strncmp(path, "/proc/", 6) || !strstr(path, "/cgroup"))
+				return fd;
+			return unified(fd, !!strstr(path, "/1/"));
 		}
 		#define OPEN(name) \
 			int name(const char *path, int flags, ...) \
@@ -119,10 +126,12 @@ make_unified() {
 		OPEN(open)
 		OPEN(open64)
 	C
-	gcc -D_GNU_SOURCE -shared -fPIC -o "$T/slurm/unified.so" "$T/slurm/unified.c" -ldl || bail 'no library can be built'
+	gcc -D_GNU_SOURCE -shared -fPIC -o "$T/slurm/unified.so" "$T/slurm/unified.c" -ldl ||
+		bail 'no library can be built'
 }
 
-# Becomes the slurmd of a node, in namespaces that unshare made: what is unmounted outside must be unmounted here, too.
+# Becomes the slurmd of a node, in namespaces that unshare made: what is unmounted outside must be
+# unmounted here, too.
 slurm_node='
 	forget_other_tests && hostname "$1" &&
 	case $6 in
@@ -138,25 +147,32 @@ start_slurmd() { # NAME
 	local own=$slurm_groups/$1 apart=(unshare --mount --propagation slave --uts)
 	if [ "$COP_CGROUPS" = v2 ] && [ -d "$slurm_groups" ]; then
 		mkdir -p "$own/start" "$own/system.slice"
-		apart=(bash -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$own" "${apart[@]}" --cgroup)
+		apart=(bash -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$own"
+			"${apart[@]}" --cgroup)
 	fi
-	slurm_spawn "$1" "${apart[@]}" bash -c "$slurm_node" slurmd "$1" "$NODE_LOCAL" "$T/slurm/hosts" "${cop_user:-root}" "$slurm_groups" \
+	slurm_spawn "$1" "${apart[@]}" bash -c "$slurm_node" slurmd "$1" "$NODE_LOCAL" \
+		"$T/slurm/hosts" "${cop_user:-root}" "$slurm_groups" \
 		"$COP_CGROUPS" "$T/slurm/unified.so"
 }
 
 start_slurm() { # N
 	local i name
 	for name in munged slurmctld slurmd sbatch srun unshare nsenter; do
-		command -v "$name" >/dev/null || skip_all "no $name; scripts/install-deps.sh installs it"
+		command -v "$name" >/dev/null ||
+			skip_all "no $name; scripts/install-deps.sh installs it"
 	done
 	[ "$(id -u)" -eq 0 ] || skip_all 'slurmd wants to be root'
 	unshare --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 	mkdir -p "$T/slurm/state" "$NODE_LOCAL"
 	[ ! -w "${slurm_groups%/*}" ] || mkdir -p "$slurm_groups" || bail 'no group can be made'
 	slurm_conf "$1" >"$SLURM_CONF"
-	printf '%s\n' CgroupMountpoint=/sys/fs/cgroup ConstrainCores=no ConstrainRAMSpace=no >"$T/slurm/cgroup.conf"
-	! slurm_knows "$COP_CGROUPS" || echo "CgroupPlugin=cgroup/$COP_CGROUPS" >>"$T/slurm/cgroup.conf"
-	[ "$COP_CGROUPS" != v2 ] || { echo IgnoreSystemd=yes >>"$T/slurm/cgroup.conf" && make_unified; }
+	printf '%s\n' CgroupMountpoint=/sys/fs/cgroup ConstrainCores=no ConstrainRAMSpace=no \
+		>"$T/slurm/cgroup.conf"
+	! slurm_knows "$COP_CGROUPS" ||
+		echo "CgroupPlugin=cgroup/$COP_CGROUPS" >>"$T/slurm/cgroup.conf"
+	[ "$COP_CGROUPS" != v2 ] || {
+		echo IgnoreSystemd=yes >>"$T/slurm/cgroup.conf" && make_unified
+	}
 	(umask 077 && head -c 1024 /dev/urandom >"$T/slurm/munge.key")
 	{
 		echo '127.0.0.1 localhost'
@@ -164,16 +180,20 @@ start_slurm() { # N
 			echo "127.0.1.$i n$i"
 		done
 	} >"$T/slurm/hosts"
-	slurm_spawn munged munged --foreground --force --key-file="$T/slurm/munge.key" --socket="$T/slurm/munge.socket" \
-		--pid-file="$T/slurm/munged.pid" --log-file="$T/slurm/munged.log" --seed-file="$T/slurm/munged.seed"
-	wait_for 10 test -S "$T/slurm/munge.socket" || bail "munged does not start" "$(cat "$T/slurm/munged.out")"
+	slurm_spawn munged munged --foreground --force --key-file="$T/slurm/munge.key" \
+		--socket="$T/slurm/munge.socket" \
+		--pid-file="$T/slurm/munged.pid" --log-file="$T/slurm/munged.log" \
+		--seed-file="$T/slurm/munged.seed"
+	wait_for 10 test -S "$T/slurm/munge.socket" ||
+		bail "munged does not start" "$(cat "$T/slurm/munged.out")"
 	slurm_spawn ctld slurmctld -D
 	for ((i = 1; i <= $1; i++)); do
 		mkdir "$T/slurm/spool.n$i"
 		start_slurmd "n$i"
 		slurm_nodes[i]=$!
 	done
-	wait_for 30 slurm_idle "$1" || bail "Slurm does not come up: $(sinfo 2>&1; tail -n 3 "$T"/slurm/*.out)"
+	wait_for 30 slurm_idle "$1" ||
+		bail "Slurm does not come up: $(sinfo 2>&1; tail -n 3 "$T"/slurm/*.out)"
 	export XDG_RUNTIME_DIR=$NODE_LOCAL/run
 }
 
@@ -202,7 +222,8 @@ slurm_is_early() {
 	srun --version | awk '{ split($2, part, "."); exit part[1] > 20 }'
 }
 
-# Submits the script on standard input by sbatch and prints the job's number. Its output goes to $W/out.NAME.
+# Submits the script on standard input by sbatch and prints the job's number. Its output goes to
+# $W/out.NAME.
 submit() { # NAME NODES [SBATCH OPTION…]
 	local name=$1 nodes=$2
 	shift 2
@@ -212,7 +233,8 @@ submit() { # NAME NODES [SBATCH OPTION…]
 		echo 'echo "the script ends with $?"'
 	} >"$T/$name.sh"
 	! slurm_is_early || export SLURM_OVERLAP=1
-	sbatch ${cop_user:+--uid="$cop_user"} --parsable --nodes="$nodes" --job-name="$name" --output="$W/out.$name" --open-mode=append \
+	sbatch ${cop_user:+--uid="$cop_user"} --parsable --nodes="$nodes" --job-name="$name" \
+		--output="$W/out.$name" --open-mode=append \
 		"$@" "$T/$name.sh"
 }
 
@@ -223,13 +245,14 @@ job_is_over() { # ID
 	esac
 }
 
-# The slurmstepds of the nodes. They have an environment of their own, which does not show that they are this test's, but they are in the
-# nodes' namespaces.
+# The slurmstepds of the nodes. They have an environment of their own, which does not show that they
+# are this test's, but they are in the nodes' namespaces.
 slurm_steps() {
 	local file
 	for file in /proc/[0-9]*/exe; do
 		[[ $(readlink "$file" 2>/dev/null) == */slurmstepd ]] || continue
-		[[ " ${slurm_namespaces[*]} " != *" $(readlink "${file%exe}ns/mnt") "* ]] || basename "${file%/exe}"
+		[[ " ${slurm_namespaces[*]} " != *" $(readlink "${file%exe}ns/mnt") "* ]] ||
+			basename "${file%/exe}"
 	done
 }
 
@@ -260,7 +283,8 @@ stop_slurm() {
 	return 0
 }
 
-# For launchers that are not Slurm's: $T/enter is what they start on another node instead of ssh, with HOST COMMAND…; $T/nodefile is PBS's.
+# For launchers that are not Slurm's: $T/enter is what they start on another node instead of ssh,
+# with HOST COMMAND…; $T/nodefile is PBS's.
 hosts_for_mpi() {
 	local i port
 	{
@@ -276,7 +300,8 @@ hosts_for_mpi() {
 		echo 'exec nsenter --target "$pid" --mount --uts bash -c "$*"'
 	} >"$T/enter"
 	chmod +x "$T/enter"
-	# A host is listed once for each of its two slots. The virtual nodes are one machine, so each needs a port of its own.
+	# A host is listed once for each of its two slots. The virtual nodes are one machine, so
+	# each needs a port of its own.
 	for i in "${!slurm_nodes[@]}"; do
 		port=$(free_port)
 		printf 'n%d:%d\nn%d:%d\n' "$i" "$port" "$i" "$port"

@@ -1,9 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests after harness.sh: a tree of software like those that sites have on a parallel file system.
+# Sourced by tests after harness.sh: a tree of software like those that sites have on a parallel
+# file system.
 
-# SOFT is DIR, with envs/torch in the layout of conda (an interpreter that finds its library next to itself), venvs/train (a venv whose base
-# is that environment), a package in each, and train.py, which says on which host it runs and fails where something is read past the mount.
+# SOFT is DIR, with envs/torch in the layout of conda (an interpreter that finds its library next to
+# itself), venvs/train (a venv whose base is that environment), a package in each, and train.py,
+# which says on which host it runs and fails where something is read past the mount.
 make_soft() { # DIR
 	local version env
 	version=$("$PYTHON" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
@@ -13,8 +15,10 @@ make_soft() { # DIR
 	cp -L "$PYTHON" "$env/bin/$version"
 	ln -s "$version" "$env/bin/python3"
 	ln -s python3 "$env/bin/python"
-	rsync -rl --exclude test --exclude __pycache__ --exclude 'config-*' --exclude idlelib --exclude sitecustomize.py \
-		"$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/" "$env/lib/$version"
+	rsync -rl --exclude test --exclude __pycache__ --exclude 'config-*' --exclude idlelib \
+		--exclude sitecustomize.py \
+		"$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/" \
+		"$env/lib/$version"
 	mkdir -p "$env/lib/$version/site-packages/torchlike"
 	echo 'where = __file__' >"$env/lib/$version/site-packages/torchlike/__init__.py"
 	# Debian's interpreter searches dist-packages, conda's site-packages.

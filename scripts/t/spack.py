@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Imports the recipe of Spack with as much of Spack 1.x as it needs, and prints for each variant asked for what it depends on and
-# with which words it calls make, one a line.
+# Imports the recipe of Spack with as much of Spack 1.x as it needs, and prints for each variant
+# asked for what it depends on and with which words it calls make, one a line.
 #
 #   spack.py PACKAGE.PY PREFIX [+static]
 import contextlib
@@ -32,7 +32,8 @@ def block(condition):
 
 
 def fact(kind, spec, when=None):
-    facts.append((kind, spec_is_valid(spec), [*conditions, *([spec_is_valid(when)] if when else [])]))
+    facts.append((kind, spec_is_valid(spec),
+                  [*conditions, *([spec_is_valid(when)] if when else [])]))
 
 
 def variant(name, *, default, description, values=None, multi=False):
@@ -51,7 +52,8 @@ class Spec:
         return {"+static": static, "~static": not static}[text]
 
     def __getitem__(self, name):
-        if name not in [spec.split("@")[0].split(" ")[0] for kind, spec, _ in facts if kind == "depends_on"]:
+        if name not in [spec.split("@")[0].split(" ")[0] for kind, spec, _ in facts
+                        if kind == "depends_on"]:
             sys.exit(f"{name} is not among the dependencies")
         return types.SimpleNamespace(prefix=Prefix(f"{prefix}/{name}"))
 
@@ -89,7 +91,8 @@ module("spack_repo.builtin.build_systems.makefile", MakefilePackage=MakefilePack
 space = {"__name__": "package"}
 exec(compile(pathlib.Path(recipe).read_text(), recipe, "exec"), space)
 package = space["Copper"]()
-for condition in [c for _, _, all_of in facts for c in all_of] + [s for kind, s, _ in facts if kind == "conflicts"]:
+for condition in [c for _, _, all_of in facts for c in all_of] + [s for kind, s, _ in facts
+        if kind == "conflicts"]:
     for name in re.findall(r"(?:^|\s)[+~](\w+)|(?:^|\s)(\w+)=", condition):
         if (name[0] or name[1]) not in [*variants, "platform"]:
             sys.exit(f"no variant {name} for {condition!r}")
@@ -99,5 +102,6 @@ print("variants", *sorted(variants), sep="\t")
 print("build", *package.build_targets, sep="\t")
 print("install", *package.install_targets, sep="\t")
 package.check()
-settings = types.SimpleNamespace(set=lambda name, value: print("environment", name, value, sep="\t"))
+settings = types.SimpleNamespace(set=lambda name,
+                                 value: print("environment", name, value, sep="\t"))
 package.setup_run_environment(settings)

@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readers of a storage that lies or is moved under them. Every byte of a file follows from its name and its place, so that a wrong
-one is known by itself.
+"""Readers of a storage that lies or is moved under them. Every byte of a file follows from its name
+and its place, so that a wrong one is known by itself.
 
 storage.py make FILE BYTES [SALT]            a file
 storage.py like DIRECT FILE                  FILE reads as DIRECT does, or fails with EIO or ESTALE
-storage.py read SECONDS UNTIL FILE...        reads at all places until the file UNTIL is there: right bytes, of one file as long as it is open,
-                                             or an error; prints both counts
+storage.py read SECONDS UNTIL FILE...        reads at all places until the file UNTIL is there:
+                                             right bytes, of one file as long as it is open, or an
+                                             error; prints both counts
 storage.py swap TIMES ONE OTHER              two directories change their names
-storage.py hold GO FILE...                   opens all, reads the first page of each, waits for the file GO, and reads the rest"""
+storage.py hold GO FILE...                   opens all, reads the first page of each, waits for the
+                                             file GO, and reads the rest"""
 
 import errno
 import os
@@ -38,23 +40,28 @@ def whole(path):
 
 
 def like(direct, path):
-    """Its parts as well: a read that begins before what cannot be had may give what comes before that."""
+    """Its parts as well: a read that begins before what cannot be had may give what comes before
+    that."""
     want, got = whole(direct), whole(path)
-    assert want is not None and (got is None or got == want), "%d bytes, directly %d" % (len(got), len(want))
+    assert want is not None and (got is None or got == want), "%d bytes, directly %d" % (len(got),
+        len(want))
     fd, there = os.open(path, os.O_RDONLY), os.open(direct, os.O_RDONLY)
     size = os.fstat(fd).st_size
-    for off in (0, len(want) // 2, max(len(want) - 10, 0), len(want), max(size - 10, 0), size, size + 10):
+    for off in (0, len(want) // 2, max(len(want) - 10, 0), len(want), max(size - 10, 0), size,
+                size + 10):
         try:
             got = os.pread(fd, 5000, off)
         except OSError as e:
             assert e.errno in ERRORS, e
             continue
-        assert got == os.pread(there, 5000, off), "5000 bytes at %d of %d: %d" % (off, size, len(got))
+        assert got == os.pread(there, 5000, off), "5000 bytes at %d of %d: %d" % (off,
+            size, len(got))
     print("as directly" if whole(path) is not None else "an error")
 
 
 def read(seconds, until, *paths):
-    """A name may be absent for a moment, and stand for another file then; an open file is one of the two."""
+    """A name may be absent for a moment, and stand for another file then; an open file is one of
+    the two."""
     right = failed = 0
     end, rng = time.monotonic() + float(seconds), random.Random(1)
     files = {os.path.basename(p) for p in paths}
@@ -105,7 +112,8 @@ def hold(go, *paths):
         for off in range(0, len(wants[p]), 65536):
             try:
                 got = os.pread(fd, 65536, off)
-                assert got == wants[p][off:off + 65536], "wrong bytes of %s at %d: %d" % (p, off, len(got))
+                assert got == wants[p][off:off + 65536], "wrong bytes of %s at %d: %d" % (p,
+                    off, len(got))
                 right += 1
             except OSError as e:
                 assert e.errno in ERRORS, e
@@ -114,4 +122,5 @@ def hold(go, *paths):
 
 
 if __name__ == "__main__":
-    {"make": make, "like": like, "read": read, "swap": swap, "hold": hold}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "like": like, "read": read, "swap": swap,
+     "hold": hold}[sys.argv[1]](*sys.argv[2:])

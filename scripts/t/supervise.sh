@@ -1,10 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The outer half of every system test, sourced by harness.sh: runs the script once more as its own session with
-# a time limit, in a private directory, and afterwards ends, unmounts and reports whatever the test left behind.
+# The outer half of every system test, sourced by harness.sh: runs the script once more as its own
+# session with a time limit, in a private directory, and afterwards ends, unmounts and reports
+# whatever the test left behind.
 #
-# What a test started is recognised by its environment: COP_TEST_DIR is inherited by daemons too, and nothing else has that value. Nothing
-# is ever ended by its name.
+# What a test started is recognised by its environment: COP_TEST_DIR is inherited by daemons too,
+# and nothing else has that value. Nothing is ever ended by its name.
 # shellcheck disable=SC2154
 
 header_value() { # KEY DEFAULT: the rest of a `# KEY: …` line of the script
@@ -59,7 +60,8 @@ sweep() {
 
 show_logs() {
 	local file
-	for file in "$test_dir"{,/u}/{out.*,job.*/logs/{srun.log,*-output.log}} "$test_dir"/slurm/*.log; do
+	for file in "$test_dir"{,/u}/{out.*,job.*/logs/{srun.log,*-output.log}} \
+		"$test_dir"/slurm/*.log; do
 		[ -s "$file" ] || continue
 		echo "# --- ${file#"$test_dir"/}"
 		tail -n 40 "$file" | cut -c -400 | sed 's/^/#   /'
@@ -93,8 +95,8 @@ sanitizer_options() {
 	export TSAN_OPTIONS="suppressions=$cop_root/scripts/tsan.supp:log_path=$test_dir/san/tsan:second_deadlock_stack=1"
 }
 
-# Debian gives /dev/fuse to everyone; on a machine that does not, the test gets a private mount namespace with such a device, and nothing
-# outside it changes.
+# Debian gives /dev/fuse to everyone; on a machine that does not, the test gets a private mount
+# namespace with such a device, and nothing outside it changes.
 namespace_for_user() {
 	[ -z "${COP_TEST_NAMESPACE:-}" ] && [ "$(id -u)" -eq 0 ] || return 0
 	[ -n "$(header_value user '')" ] && [ -e /dev/fuse ] || return 0
@@ -104,10 +106,13 @@ namespace_for_user() {
 	COP_TEST_NAMESPACE=1 exec unshare --mount --propagation private bash "$script" "$@"
 }
 
-# A mount namespace keeps what was mounted when it was made, even when the test that mounted it has unmounted it, and that test's slowfs
-# would not end. So a test that makes one calls this in it first.
+# A mount namespace keeps what was mounted when it was made, even when the test that mounted it has
+# unmounted it, and that test's slowfs would not end. So a test that makes one calls this in it
+# first.
 forget_other_tests() {
-	awk -v own="$COP_TEST_DIR/" '/ - fuse\./ && $5 ~ /\/copper-test\./ && index($5, own) != 1 { print $5 }' /proc/self/mountinfo | tac |
+	awk -v own="$COP_TEST_DIR/" \
+		'/ - fuse\./ && $5 ~ /\/copper-test\./ && index($5, own) != 1 { print $5 }' \
+		/proc/self/mountinfo | tac |
 		while read -r mount; do
 			umount -l "$mount" 2>/dev/null
 		done

@@ -14,7 +14,8 @@ inner() { # NAME, lines on standard input
 		echo ". '$cop_t/harness.sh'"
 		cat
 	} >"$T/$1.sh"
-	env -u COP_TEST_DIR -u XDG_RUNTIME_DIR TMPDIR="$T" BUILD="$BUILD" bash "$T/$1.sh" >"$T/$1.out" 2>&1
+	env -u COP_TEST_DIR -u XDG_RUNTIME_DIR TMPDIR="$T" BUILD="$BUILD" bash "$T/$1.sh" \
+		>"$T/$1.out" 2>&1
 	status=$?
 	output=$(cat "$T/$1.out")
 }
@@ -47,7 +48,7 @@ inner skipped <<'EOT'
 skip_all 'no such machine'
 EOT
 is 'a skipped test says 77' $status 77
-matches 'and why' "$output" '# SKIP no such machine'
+matches 'a skipped test says why' "$output" '# SKIP no such machine'
 
 # On a busy machine a second of its limit may take a minute.
 inner slow 1 <<'EOT'
@@ -55,7 +56,7 @@ plan 1
 sleep 3600
 EOT
 is 'a test past its limit fails' $status 1
-matches 'and says so' "$output" 'not ok - the test ends within 1 s'
+matches 'a test past its limit says so' "$output" 'not ok - the test ends within 1 s'
 
 inner daemon <<'EOT'
 plan 1
@@ -63,7 +64,7 @@ setsid bash -c 'exec -a "daemon of $TMPDIR" sleep 600' >/dev/null 2>&1 &
 ok 'the daemon runs' wait_for 60 pgrep -f "^daemon of $TMPDIR"
 EOT
 is 'a daemon that is left behind fails the test' $status 1
-is 'and is ended' "$(pgrep -cf "^daemon of $T")" 0
+is 'a daemon that is left behind is ended' "$(pgrep -cf "^daemon of $T")" 0
 
 inner mounted <<'EOT'
 plan 1
@@ -73,11 +74,13 @@ echo "$T" >"$TMPDIR/where"
 ok 'true is true' true
 EOT
 is 'a mount that is left behind fails the test' $status 1
-is 'and is unmounted' "$(grep -c "$(cat "$T/where")" /proc/self/mountinfo)" 0
-is 'and its directory is removed' "$(ls -d "$(cat "$T/where")" 2>/dev/null)" ''
+is 'a mount that is left behind is unmounted' \
+	"$(grep -c "$(cat "$T/where")" /proc/self/mountinfo)" 0
+is 'the directory of such a test is removed' "$(ls -d "$(cat "$T/where")" 2>/dev/null)" ''
 
 # Like a test that makes a mount namespace while another test's slowfs is mounted.
-(wait_for 60 test -e "$T/mounted" && exec unshare --mount --propagation private sh -c 'touch "$0/pinned" && exec sleep 600' "$T") &
+(wait_for 60 test -e "$T/mounted" && exec unshare --mount --propagation private \
+		sh -c 'touch "$0/pinned" && exec sleep 600' "$T") &
 inner pinned <<'EOT'
 plan 1
 with_slowfs
@@ -98,7 +101,8 @@ numbers() { # 5, 4, 3, ... each time one less
 echo 6 >"$T/number"
 is 'least stops as soon as it is enough' "$(least 3 numbers) $(cat "$T/number")" '3 3'
 echo 6 >"$T/number"
-is 'and takes the best of thirty if it never is' "$(least -100 numbers) $(cat "$T/number")" '-24 -24'
+is 'least takes the best of thirty if none is enough' \
+	"$(least -100 numbers) $(cat "$T/number")" '-24 -24'
 head -c 100000 /dev/urandom >"$T/page"
 resident() { # pages
 	fincore --noheadings --output PAGES "$T/page"
@@ -109,7 +113,7 @@ hold_pages "$T/page"
 "$PYTHON" -c 'import os, sys; os.posix_fadvise(os.open(sys.argv[1], os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)' "$T/page"
 is 'pages that are held stay' "$(resident) $(cat "$T/held")" "$(printf '%5s' 25) 1 files, 25 pages"
 let_go
-is 'until they are let go' "${cop_holder:-none}" none
+is 'pages that are let go can be dropped' "${cop_holder:-none}" none
 
 inner sanitized <<'EOT'
 plan 1

@@ -27,7 +27,8 @@ list='%p %y %m %s %n %i %l %T@ %C@\n'
 (cd "$T/src" && find . -printf "$list" | sort) >"$T/want"
 (cd "$SRC" && find . -printf "$list" | sort) >"$T/got"
 ok 'every attribute is passed through' cmp "$T/want" "$T/got"
-is 'data past 4 GiB is there' "$(tail -c 4 "$SRC/big/over-4-gib")" "$(tail -c 4 "$T/src/big/over-4-gib")"
+is 'data past 4 GiB is there' \
+	"$(tail -c 4 "$SRC/big/over-4-gib")" "$(tail -c 4 "$T/src/big/over-4-gib")"
 is 'holes are seen' "$("$PYTHON" -c 'import os,sys; print(os.lseek(os.open(sys.argv[1], 0), 4096, os.SEEK_DATA))' "$SRC/big/over-4-gib")" \
 	"$("$PYTHON" -c 'import os,sys; print(os.lseek(os.open(sys.argv[1], 0), 4096, os.SEEK_DATA))' "$T/src/big/over-4-gib")"
 echo change >"$T/src/many/1"
@@ -48,7 +49,8 @@ dd if="$SRC/million" of="$T/copy" bs=100000 status=none
 is 'bytes are counted exactly' "$(slow_count bytes)" 1000000
 is 'reads are counted exactly' "$(slow_count read)" 11
 is 'an open is counted' "$(slow_count open)" 1
-is 'a close is counted' "$(wait_for 5 eval '[ "$(slow_count release)" = 1 ]' && slow_count release)" 1
+is 'a close is counted' \
+	"$(wait_for 5 eval '[ "$(slow_count release)" = 1 ]' && slow_count release)" 1
 
 fresh --cache-s 100
 stat "$SRC/many/1" >/dev/null
@@ -67,12 +69,14 @@ read_again() {
 ok 'pages are read again after each open' test "$(least 0 read_again)" -gt 0
 fresh --cache-s 100 --keep-pages
 cat "$SRC/many/1" >/dev/null
-is 'but for --keep-pages' "$(least 0 read_again)" 0
+is 'with --keep-pages pages stay after an open' "$(least 0 read_again)" 0
 
 fresh --tick 10
 touch -d '2020-02-02 02:02:19.5' "$T/src/many/5"
 touch -d '1969-12-31 23:59:59.5 UTC' "$T/src/many/6"
-is 'with --tick all time stamps are rounded down to it' "$(stat -c '%.Y %X' "$SRC/many/5" "$SRC/many/6" | tr , .) $(($(stat -c %Z "$SRC/many/5") % 10))" \
+is 'with --tick all time stamps are rounded down to it' \
+	"$(stat -c '%.Y %X' "$SRC/many/5" "$SRC/many/6" |
+		tr , .) $(($(stat -c %Z "$SRC/many/5") % 10))" \
 	"$(date -d '2020-02-02 02:02:10' +%s).000000000 $(date -d '2020-02-02 02:02:10' +%s)
 -10.000000000 -10 0"
 
@@ -98,8 +102,9 @@ fresh --direct-io --meta-us 10000 --slots 1 --share "$T/share"
 "$SLOWFS" --reset "$T/share"
 ms=$(elapsed_ms sh -c 'for i in 1 2 3 4 5; do test -e "$0/none$i"; done & for i in 1 2 3 4 5; do test -e "$1/none$i"; done; wait' "$SRC" "$T/second")
 is_at_most 'two mounts share one slot' 100 "$ms"
-is 'they share the counters' "$("$SLOWFS" --print "$T/share" | awk '$1 == "negative" { print $2 }')" 10
-is 'and have their own' "$(slow_count negative)" 5
+is 'the two mounts share the counters' \
+	"$("$SLOWFS" --print "$T/share" | awk '$1 == "negative" { print $2 }')" 10
+is 'two mounts have counters of their own' "$(slow_count negative)" 5
 umount "$T/second"
 
 fresh
@@ -108,7 +113,7 @@ ok 'a fault says that a name is not there' test ! -e "$SRC/many/3"
 slow_fault clear
 slow_fault eio=/many/3
 matches 'a fault gives EIO' "$(cat "$SRC/many/3" 2>&1)" 'Input/output error'
-ok 'its neighbour has none' test -s "$SRC/many/30"
+ok 'a fault leaves its neighbour alone' test -s "$SRC/many/30"
 slow_fault clear
 ok 'a cleared fault is gone' test -s "$SRC/many/3"
 slow_fault hang=many/4
@@ -118,7 +123,7 @@ sleep 1
 ok 'a hang lasts' is_ours "$hung"
 slow_fault clear
 wait "$hung"
-is 'until it is cleared' "$(cat "$T/hung")" "$(cat "$T/src/many/4")"
+is 'a hang ends when it is cleared' "$(cat "$T/hung")" "$(cat "$T/src/many/4")"
 slow_fault hang=many/4
 timeout -s KILL 0.5 cat "$SRC/many/4" >/dev/null 2>&1
 is 'a killed reader is let go' $? 137
@@ -127,9 +132,9 @@ real=$(stat -c %s "$SRC/many/5")
 slow_fault size=1000:many/5
 slow_fault size=-2:many/6
 is 'a size that is reported too large' "$(stat -c %s "$SRC/many/5")" $((real + 1000))
-is 'and one that is reported too small' "$(stat -c %s "$SRC/many/6")" $((real - 2))
+is 'a size can be reported too small' "$(stat -c %s "$SRC/many/6")" $((real - 2))
 slow_fault clear
-is 'until that is cleared' "$(stat -c %s "$SRC/many/5")" "$real"
+is 'sizes are right when the fault is cleared' "$(stat -c %s "$SRC/many/5")" "$real"
 
 fails_with 2 'SOURCE and MOUNTPOINT' "$SLOWFS" "$T/src"
 fails_with 1 'source .*none: No such' "$SLOWFS" "$T/none" "$T/second"

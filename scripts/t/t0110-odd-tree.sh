@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Everything that is odd but legal is the same through two nodes as at the source, including attributes.
+# Everything that is odd but legal is the same through two nodes as at the source, including
+# attributes.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -19,10 +20,12 @@ large=big/over-4-gib
 empty=huge
 
 attributes() { # DIR: all but the time of the last access
-	(cd "$1" && find . -printf '%p\1%y\1%m\1%U\1%G\1%s\1%b\1%n\1%i\1%l\1%T@\1%C@\0' | LC_ALL=C sort -z | sha256sum)
+	(cd "$1" && find . -printf '%p\1%y\1%m\1%U\1%G\1%s\1%b\1%n\1%i\1%l\1%T@\1%C@\0' |
+			LC_ALL=C sort -z | sha256sum)
 }
 archive() { # DIR
-	(cd "$1" && tar --sort=name --exclude="$large" --exclude="./$empty" -cf - . 2>/dev/null | sha256sum)
+	(cd "$1" && tar --sort=name --exclude="$large" --exclude="./$empty" -cf - . 2>/dev/null |
+			sha256sum)
 }
 want_attributes=$(attributes "$SRC")
 want_archive=$(archive "$SRC")
@@ -34,21 +37,29 @@ for rank in 1 0; do
 		-x over-4-gib -x "$empty" -x fifo -x socket "$SRC" "$mnt"
 	is "node $rank: all attributes" "$(attributes "$mnt")" "$want_attributes"
 	is "node $rank: rsync would change nothing" \
-		"$(rsync -nac --delete --itemize-changes --exclude="$large" --exclude="/$empty/" "$SRC/" "$mnt/" 2>&1)" ''
+		"$(rsync -nac --delete --itemize-changes --exclude="$large" --exclude="/$empty/" \
+			"$SRC/" "$mnt/" 2>&1)" ''
 	is "node $rank: tar makes the same archive" "$(archive "$mnt")" "$want_archive"
 done
 mnt=$W/mnt/1
 is 'a file over 4 GiB: what lies past 4 GiB' \
 	"$(dd if="$mnt/$large" bs=1 skip=4300000000 count=4 status=none)" past
 is 'a file over 4 GiB: its end' "$(tail -c 4 "$mnt/$large")" tail
-is 'a hole in it reads as zeros' "$(dd if="$mnt/$large" bs=1M skip=2000 count=2 status=none | tr -d '\0' | wc -c)" 0
-is 'a read past the end gives nothing' "$(dd if="$mnt/$large" bs=1M skip=4500 count=1 status=none | wc -c)" 0
-is 'a loop of links is said to be one' "$(cat "$mnt/links/loop-a" 2>&1 | sed 's/.*: //')" 'Too many levels of symbolic links'
-is 'hard links are one inode' "$(stat -c %i "$mnt/links/hard1")" "$(stat -c %i "$mnt/links/dir/hard2")"
+is 'a hole in it reads as zeros' \
+	"$(dd if="$mnt/$large" bs=1M skip=2000 count=2 status=none | tr -d '\0' | wc -c)" 0
+is 'a read past the end gives nothing' \
+	"$(dd if="$mnt/$large" bs=1M skip=4500 count=1 status=none | wc -c)" 0
+is 'a loop of links is said to be one' \
+	"$(cat "$mnt/links/loop-a" 2>&1 | sed 's/.*: //')" 'Too many levels of symbolic links'
+is 'hard links are one inode' \
+	"$(stat -c %i "$mnt/links/hard1")" "$(stat -c %i "$mnt/links/dir/hard2")"
 ok 'the trees with kept links stop' without_tree
 
 with_tree 2
 mnt=$W/mnt/1
-is 'an absolute link under the source stays inside the mount' "$(readlink -f "$mnt/links/absolute-inside")" "$mnt/links/target"
-is 'so does one to a directory' "$(cat "$mnt/links/absolute-inside-dir/file")" through
-is 'an absolute link to elsewhere is left alone' "$(readlink "$mnt/links/absolute-outside")" /etc/hostname
+is 'an absolute link under the source stays inside the mount' \
+	"$(readlink -f "$mnt/links/absolute-inside")" "$mnt/links/target"
+is 'an absolute link to a directory stays inside, too' \
+	"$(cat "$mnt/links/absolute-inside-dir/file")" through
+is 'an absolute link to elsewhere is left alone' \
+	"$(readlink "$mnt/links/absolute-outside")" /etc/hostname

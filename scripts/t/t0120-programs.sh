@@ -35,11 +35,14 @@ mnt=$W/mnt/1
 ok 'git fsck' git -C "$mnt/repo" fsck --full --no-progress
 is 'git log' "$(git -C "$mnt/repo" log --oneline | wc -l)" 6
 is 'git status sees a clean tree' "$(git -C "$mnt/repo" --no-optional-locks status --porcelain)" ''
-ok 'gcc compiles' gcc -I"$mnt/project/include" -o "$T/program" "$mnt/project/src/main.c" "$mnt/project/src/answer.c"
+ok 'gcc compiles' gcc -I"$mnt/project/include" -o "$T/program" "$mnt/project/src/main.c" \
+	"$mnt/project/src/answer.c"
 is 'the program that it compiled runs' "$("$T/program")" 42
 is 'sqlite3 reads a database' \
-	"$(sqlite3 -readonly "$mnt/data.db" "pragma integrity_check; select count(*), sum(a) from t where b like 'row 1%'")" \
-	"$(sqlite3 -readonly "$SRC/data.db" "pragma integrity_check; select count(*), sum(a) from t where b like 'row 1%'")"
+	"$(sqlite3 -readonly "$mnt/data.db" \
+		"pragma integrity_check; select count(*), sum(a) from t where b like 'row 1%'")" \
+	"$(sqlite3 -readonly "$SRC/data.db" \
+		"pragma integrity_check; select count(*), sum(a) from t where b like 'row 1%'")"
 ok 'the tree stops' without_tree
 
 SRC=/usr

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The mount compared with a read-only bind mount of the same source: every answer of a long list of system calls is the same.
+# The mount compared with a read-only bind mount of the same source: every answer of a long list of
+# system calls is the same.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -8,7 +9,8 @@
 [ "$(id -u)" -eq 0 ] || skip_all 'only root can make a bind mount'
 plan 6
 
-# A tmpfs keeps every time that the kernel knows. Reading a link changes its access time, in the source as well.
+# A tmpfs keeps every time that the kernel knows. Reading a link changes its access time, in the
+# source as well.
 SRC=$T/src
 mkdir -p "$SRC" "$W/mnt/bind"
 mount -t tmpfs -o size=256m,mode=755,noatime tmpfs "$SRC" || skip_all 'no tmpfs can be mounted'
@@ -22,7 +24,8 @@ ok 'nothing differs that is not meant to' timeout "$(patient 60)" "${cop_apart[@
 note "$(cat "$T/.ok")"
 for n in 1024 1025 65537; do
 	ino=$(stat -c %i "$SRC/sizes/$n/f7")
-	is "find by the inode number, $n names" "$(find "$W/mnt/0/sizes/$n" -inum "$ino" -printf %f)" f7
+	is "find by the inode number, $n names" \
+		"$(find "$W/mnt/0/sizes/$n" -inum "$ino" -printf %f)" f7
 done
 ok 'mounted for writing by root, every change is refused with EROFS' \
 	timeout "$(patient 20)" "${cop_apart[@]}" "$PYTHON" "$cop_t/bind_mount.py" writable "$mnt"

@@ -15,7 +15,8 @@ checksums "$SRC" >"$T/want"
 sed 's/^[0-9a-f]*  //' "$T/want" >"$T/names"
 
 reader() { # NUMBER: its own order, so that all meet in the same files from different sides
-	(cd "$W/mnt/$(($1 % 2))" && shuf --random-source=<(yes "$1") "$T/names" | xargs -n 100 b2sum | sort -k 2) >"$T/got.$1"
+	(cd "$W/mnt/$(($1 % 2))" && shuf --random-source=<(yes "$1") "$T/names" |
+			xargs -n 100 b2sum | sort -k 2) >"$T/got.$1"
 }
 for ((round = 1; round <= rounds; round++)); do
 	with_tree 2

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The source changes or fails after it was cached: a reader gets an error or one complete version, never 0 bytes with success.
+# The source changes or fails after it was cached: a reader gets an error or one complete version,
+# never 0 bytes with success.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -55,25 +56,30 @@ rm -r "$ORIGIN/d/gone-dir"
 for rank in 1 2 3; do
 	ok "deleted: node $rank" whole $rank/d/deleted "$old"
 	ok "truncated: node $rank" whole $rank/d/truncated "$old" "$(sum_of A 1000)"
-	ok "replaced by a shorter one: node $rank" whole $rank/d/replaced "$old" "$(sum_of B 2500000)"
+	ok "replaced by a shorter one: node $rank" \
+		whole $rank/d/replaced "$old" "$(sum_of B 2500000)"
 	ok "written over: node $rank" whole $rank/d/rewritten "$old" "$(sum_of B $size)"
 done
-ok 'emptied: old, an error, or empty with the size of an empty file' whole 3/d/emptied "$old" "$([ ! -s 3/d/emptied ] && sum_of A 0)"
+ok 'emptied: old, an error, or empty with the size of an empty file' \
+	whole 3/d/emptied "$old" "$([ ! -s 3/d/emptied ] && sum_of A 0)"
 ok 'grown' whole 3/d/grown "$old" "$(sum_of A $((size + 1000000)))"
-ok 'its directory gone' whole 3/d/gone-dir/file "$old"
+ok 'the directory of the file gone' whole 3/d/gone-dir/file "$old"
 
 "$COPPER" cache-stats --invalidate "$W/mnt/1" >"$T/.out" 2>&1
 is 'everything can be invalidated' $? 0
-is 'then every node sees what is there now' "$(sha256sum <1/d/rewritten; sha256sum <3/d/replaced)" \
+is 'after that every node sees what is there now' \
+	"$(sha256sum <1/d/rewritten; sha256sum <3/d/replaced)" \
 	"$(sha256sum <"$ORIGIN/d/rewritten"; sha256sum <"$ORIGIN/d/replaced")"
-is 'and that a file is gone' "$(cat 2/d/deleted 2>&1 >/dev/null | sed 's/.*: //')" 'No such file or directory'
+is 'every node sees that a file is gone' "$(cat 2/d/deleted 2>&1 >/dev/null | sed 's/.*: //')" \
+	'No such file or directory'
 
 slow_fault eio=/fine
 matches 'EIO of the source is EIO here' "$(cat 2/fine 2>&1)" 'Input/output error'
 slow_fault clear
-is 'and is not remembered' "$(cat 2/fine)" fine
+is 'EIO is not remembered' "$(cat 2/fine)" fine
 
-# Replaced and invalidated again and again, while four nodes read: each reads at least once between two changes.
+# Replaced and invalidated again and again, while four nodes read: each reads at least once between
+# two changes.
 : >"$T/reads"
 read_by_all() { # READS-BEFORE
 	[ "$(wc -c <"$T/reads")" -ge $(($1 + 8)) ]
@@ -92,7 +98,8 @@ while kill -0 "$writer" 2>/dev/null; do
 	for rank in 0 1 2 3; do
 		printf r >>"$T/reads"
 		cat "$rank/large" >"$T/read.$rank" 2>/dev/null || continue
-		if [ "$(stat -c %s "$T/read.$rank")" -eq 20000000 ] && [ "$(tr -s 'A-G' <"$T/read.$rank" | wc -c)" -eq 1 ]; then
+		if [ "$(stat -c %s "$T/read.$rank")" -eq 20000000 ] &&
+			[ "$(tr -s 'A-G' <"$T/read.$rank" | wc -c)" -eq 1 ]; then
 			whole=$((whole + 1))
 		else
 			mixed=$((mixed + 1))
@@ -101,5 +108,5 @@ while kill -0 "$writer" 2>/dev/null; do
 done
 wait "$writer"
 is 'two versions are never mixed' "$mixed" 0
-is_at_most 'and some were read whole' 1 "$whole"
+is_at_most 'some versions were read whole' 1 "$whole"
 note "$whole were read whole"

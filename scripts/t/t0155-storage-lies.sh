@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A storage that reports wrong sizes, and one on which directories are renamed under open files: a reader gets the right bytes or an
-# error.
+# A storage that reports wrong sizes, and one on which directories are renamed under open files: a
+# reader gets the right bytes or an error.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -39,7 +39,8 @@ for bytes in 1 1000 2000000 -1 -1000; do
 	[ "$bytes" -gt 0 ] || direct=$T/pages
 	tell "$bytes"
 	for size in "${sizes[@]}"; do
-		ok "size $size told wrong by $bytes" storage like "$direct/lies/$size" "$W/mnt/1/lies/$size"
+		ok "size $size told wrong by $bytes" \
+			storage like "$direct/lies/$size" "$W/mnt/1/lies/$size"
 	done
 done
 tell 0
@@ -62,8 +63,8 @@ touch "$T/enough"
 wait "$reader"
 is 'changing sizes: no byte is wrong' $? 0
 note "right, failed: $(cat "$T/read")"
-ok 'and afterwards every byte is there' cmp "$ORIGIN/lies/changes3" "$W/mnt/1/lies/changes3"
-is 'with its size' "$(stat -c %s "$W/mnt/1/lies/changes3")" $((4 << 20))
+ok 'when the sizes stay, every byte is there' cmp "$ORIGIN/lies/changes3" "$W/mnt/1/lies/changes3"
+is 'the file has its size' "$(stat -c %s "$W/mnt/1/lies/changes3")" $((4 << 20))
 
 umount "$T/pages"
 
@@ -89,7 +90,8 @@ exec 8<&-
 is_at_most 'some of it was read' 1 "$right"
 note "right, failed: $right, $failed"
 "$COPPER" cache-stats --invalidate "$W/mnt/0" >/dev/null 2>&1
-is 'the old name shows the new directory' "$(cat "$W/mnt/1/top/old/sub/f1" | cmp - "$ORIGIN/top/old/sub/f1" && echo same)" same
+is 'the old name shows the new directory' \
+	"$(cat "$W/mnt/1/top/old/sub/f1" | cmp - "$ORIGIN/top/old/sub/f1" && echo same)" same
 ok 'the new name shows the old one' cmp "$W/mnt/1/top/moved/sub/f2" "$ORIGIN/top/moved/sub/f2"
 
 # Two directories change their names all the time while both nodes read by name.
@@ -99,7 +101,8 @@ for i in 0 1; do
 	storage make "$ORIGIN/other/g$i" $((4 << 20)) other
 done
 rm -f "$T/enough"
-storage read "$(patient 30)" "$T/enough" "$W"/mnt/[01]/one/g0 "$W"/mnt/[01]/one/g1 "$W"/mnt/[01]/other/g0 >"$T/read" 2>&1 &
+storage read "$(patient 30)" "$T/enough" "$W"/mnt/[01]/one/g0 "$W"/mnt/[01]/one/g1 \
+	"$W"/mnt/[01]/other/g0 >"$T/read" 2>&1 &
 reader=$!
 storage swap 30 "$ORIGIN/one" "$ORIGIN/other" &
 swapper=$!

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# An address book instead of the rendezvous, a root without a mount, another provider, several trees, packed chunks: each way to start
-# gives the same files.
+# An address book instead of the rendezvous, a root without a mount, another provider, several
+# trees, packed chunks: each way to start gives the same files.
 # modes: release asan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -39,12 +39,14 @@ for rank in 2 1 0; do
 done
 wait
 same_everywhere 'with a book' 2 1 0
-is 'each node listens, so that the others can tell whether it lives' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 3
-ok 'and it stops' without_tree
+is 'each node listens, so that the others can tell whether it lives' \
+	"$(ss -Hltn "sport = :$cop_port" | wc -l)" 3
+ok 'the tree with an address book stops' without_tree
 
 prepare_tree 2
 head -n 1 "$T/book" >"$T/short-book"
-fails_with 1 '127\.0\.0\.12' "$COPPER" mount --hosts "$HOSTS" --rank 0 --secret-file "$SECRET" --source "$SRC" \
+fails_with 1 '127\.0\.0\.12' "$COPPER" mount --hosts "$HOSTS" --rank 0 --secret-file "$SECRET" \
+	--source "$SRC" \
 	--address-book "$T/short-book" "$W/mnt/0"
 
 # ---- a root that serves and does not mount
@@ -58,7 +60,8 @@ done
 is 'serve returns when the tree is ready' $? 0
 wait
 same_everywhere 'below a root without a mount' 1 2
-is 'the nodes that mount asked the origin nothing' "$(node_stat 1 origin.operations)$(node_stat 2 origin.operations)" 00
+is 'the nodes that mount asked the origin nothing' \
+	"$(node_stat 1 origin.operations)$(node_stat 2 origin.operations)" 00
 cop_killed[0]=1
 matches 'all three stop' "$("$COPPER" stop "$W/mnt/1" 2>&1)" '^stopped 3/3 nodes$'
 cop_tree=0
@@ -74,7 +77,7 @@ for rank in 0 1 2 3 4; do
 	[ "$(node_stat "$rank" origin.reads)" -eq 0 ] || roots=$((roots + 1))
 done
 is 'three roots read the origin' "$roots" 3
-ok 'and stop' without_tree
+ok 'the three nodes stop' without_tree
 rm "$SRC/large"
 want=$(checksums "$SRC")
 
@@ -83,7 +86,7 @@ want=$(checksums "$SRC")
 if [ "$cop_mode" = release ]; then
 	with_tree 2 --net-type shm
 	same_everywhere 'over shared memory' 1
-	ok 'and stops' without_tree
+	ok 'the tree stops' without_tree
 else
 	pass 'shm: only with the release build'
 	pass 'shm: only with the release build'

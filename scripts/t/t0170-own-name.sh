@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two hosts with a network between them, configured as Debian does it: each one's own name means 127.0.1.1 on itself.
+# Two hosts with a network between them, configured as Debian does it: each one's own name means
+# 127.0.1.1 on itself.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -20,9 +21,11 @@ host_main='
 '
 hosts=()
 for i in 0 1; do
-	printf '127.0.0.1 localhost\n127.0.1.1 alpha%s\n10.77.0.%s alpha%s\n' "$i" "$((2 - i))" "$((1 - i))" >"$T/hosts.$i"
+	printf '127.0.0.1 localhost\n127.0.1.1 alpha%s\n10.77.0.%s alpha%s\n' "$i" "$((2 - i))" \
+		"$((1 - i))" >"$T/hosts.$i"
 	mkdir "$T/mnt.$i"
-	unshare --net --mount --propagation private --uts bash -c "$host_main" host "$i" "$T/hosts.$i" "$T/up.$i" &
+	unshare --net --mount --propagation private --uts bash -c "$host_main" host "$i" \
+		"$T/hosts.$i" "$T/up.$i" &
 	hosts+=($!)
 done
 wait_for 10 test -e "$T/up.0" -a -e "$T/up.1"
@@ -36,11 +39,14 @@ for i in 0 1; do
 	on "$i" ip address add "10.77.0.$((i + 1))/24" dev "veth$i"
 	on "$i" ip link set "veth$i" up
 done
-is 'the name of a host means 127.0.1.1 to itself' "$(on 0 getent ahostsv4 alpha0 | head -n 1 | cut -d ' ' -f 1)" 127.0.1.1
+is 'the name of a host means 127.0.1.1 to itself' \
+	"$(on 0 getent ahostsv4 alpha0 | head -n 1 | cut -d ' ' -f 1)" 127.0.1.1
 
 for i in 0 1; do
-	on "$i" timeout "$(patient 60)" "$COPPER" mount --hosts alpha0,alpha1 --secret-file "$T/secret" -d "$T/job" --source "$T/src" \
-		--runtime-dir "$T/run.$i" --ready-timeout "$(patient 20)" "$T/mnt.$i" >"$T/out.$i" 2>&1 &
+	on "$i" timeout "$(patient 60)" "$COPPER" mount --hosts alpha0,alpha1 \
+		--secret-file "$T/secret" -d "$T/job" --source "$T/src" \
+		--runtime-dir "$T/run.$i" --ready-timeout "$(patient 20)" "$T/mnt.$i" \
+		>"$T/out.$i" 2>&1 &
 	starts[i]=$!
 done
 for i in 0 1; do
@@ -48,6 +54,8 @@ for i in 0 1; do
 	is "host $i is part of a tree" "$? $(cat "$T/out.$i")" '0 '
 done
 ok 'a file comes over the network' on 1 cmp "$T/src/dir/numbers" "$T/mnt.1/dir/numbers"
-matches 'its addresses are those of that network' "$(on 1 "$COPPER" cache-stats --runtime-dir "$T/run.1" --json "$T/mnt.1")" '"network":"veth1"'
+matches 'its addresses are those of that network' \
+	"$(on 1 "$COPPER" cache-stats --runtime-dir "$T/run.1" --json "$T/mnt.1")" \
+	'"network":"veth1"'
 is 'the tree stops' "$(on 0 "$COPPER" stop --runtime-dir "$T/run.0" "$T/mnt.0")" 'stopped 2/2 nodes'
 kill "${hosts[@]}"

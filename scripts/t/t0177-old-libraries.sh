@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A program built as with the oldest libraries that will do (make old: no custom io, no loop settings, no expiring of names, no openat2,
-# no close_range) does the same, and reports what it cannot; older libraries are named before anything is compiled.
+# A program built as with the oldest libraries that will do (make old: no custom io, no loop
+# settings, no expiring of names, no openat2, no close_range) does the same, and reports what it
+# cannot; older libraries are named before anything is compiled.
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh
@@ -9,7 +10,8 @@
 plan 25
 
 build() { # ARGUMENT…
-	(cd "$cop_root" && env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES make --no-print-directory "$@")
+	(cd "$cop_root" && env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES make \
+			--no-print-directory "$@")
 }
 
 # ---- libraries that are too old are named
@@ -25,7 +27,8 @@ too_old() { # SENTENCE MAKE-ARGUMENT…
 	local sentence=$1
 	shift
 	build BUILD="$T/b" "$@" "$T/b/needed" >"$T/make" 2>&1
-	is "refused: $sentence" "$? $(grep -c "error: .*$sentence" "$T/make") $(grep -c 'error:' "$T/make")" '2 1 1'
+	is "refused: $sentence" \
+		"$? $(grep -c "error: .*$sentence" "$T/make") $(grep -c 'error:' "$T/make")" '2 1 1'
 }
 too_old 'libfuse is older than 3\.10' CPPFLAGS=-I"$T/fuse"
 too_old 'libfabric is older than 1\.15' CPPFLAGS=-I"$T/fabric"
@@ -35,7 +38,8 @@ ok 'those of this machine will do' build BUILD="$T/b" "$T/b/needed"
 
 # ---- no function is newer than the oldest glibc
 
-# Those of which no version is from 2.31 or before. stat and mknod were inline until 2.33; a guard of its header is around mallinfo2.
+# Those of which no version is from 2.31 or before. stat and mknod were inline until 2.33; a guard
+# of its header is around mallinfo2.
 libc=$(gcc -print-file-name=libc.so.6)
 nm -D --defined-only "$libc" "$(gcc -print-file-name=libm.so.6)" | awk '{
 	split($NF, part, "@+")
@@ -46,14 +50,17 @@ nm -D --defined-only "$libc" "$(gcc -print-file-name=libm.so.6)" | awk '{
 }
 END {
 	for (name in is_new)
-		if (!(name in is_old) && name !~ /^_|^[fl]?stat(at)?(64)?$|^mknod(at)?$|^mallinfo2$/)
+		if (!(name in is_old) &&
+			name !~ /^_|^[fl]?stat(at)?(64)?$|^mknod(at)?$|^mallinfo2$/)
 			print name
 }' >"$T/newer"
 too_new() { # FILE…: what they use of these
-	nm -u "$@" 2>/dev/null | awk '$1 == "U" { print $2 }' | LC_ALL=C sort -u | grep -xF -f "$T/newer" | xargs
+	nm -u "$@" 2>/dev/null | awk '$1 == "U" { print $2 }' | LC_ALL=C sort -u |
+		grep -xF -f "$T/newer" | xargs
 }
 ok 'this glibc has functions that the oldest lacks' grep -qx close_range "$T/newer"
-printf '#include <unistd.h>\nint main(void)\n{\n\treturn close_range(3, 4, 0);\n}\n' | gcc -D_GNU_SOURCE -x c -c -o "$T/new.o" -
+printf '#include <unistd.h>\nint main(void)\n{\n\treturn close_range(3, 4, 0);\n}\n' |
+	gcc -D_GNU_SOURCE -x c -c -o "$T/new.o" -
 is 'a program that uses one is found' "$(too_new "$T/new.o")" close_range
 mapfile -t objects < <(find "$BUILD/obj" -name '*.o')
 is "Copper's objects use none" "$(too_new "${objects[@]}")" ''
@@ -61,7 +68,8 @@ is "Copper's objects use none" "$(too_new "${objects[@]}")" ''
 # ---- compilers: gcc is told to link a sanitizer statically, clang does so and has no such option
 
 sanitizer_link() { # COMPILER
-	build -n -B V=1 MODE=asan CC="$1" build/asan/slowfs | grep -e '-o build/asan/slowfs ' | grep -c -e '-static-libubsan'
+	build -n -B V=1 MODE=asan CC="$1" build/asan/slowfs | grep -e '-o build/asan/slowfs ' |
+		grep -c -e '-static-libubsan'
 }
 printf '#!/bin/sh\necho "Debian $0 version 19"\n' | tee "$T/clang" >"$T/gcc"
 chmod +x "$T/clang" "$T/gcc"
@@ -79,7 +87,8 @@ newer() { # BINARY
 	objdump -d --disassemble=cop_has_openat2 "$1" | grep -c '0x1b5'
 	objdump -d --disassemble=cop_close_range "$1" | grep -c '0x1b4'
 }
-is 'it has no code for newer ones, the other has' "$(newer "$COPPER" | xargs) $(newer "$BUILD/copper" | xargs)" '0 0 0 1 1 1'
+is 'it has no code for newer ones, the other has' \
+	"$(newer "$COPPER" | xargs) $(newer "$BUILD/copper" | xargs)" '0 0 0 1 1 1'
 SRC=$T/src
 small_tree "$SRC"
 numbered_files "$SRC/many" 200 100
@@ -92,12 +101,15 @@ exec 9>"$T/inherited"
 with_tree 3 -A
 exec 9>&-
 wait_for 10 is_gone "$reader"
-is 'a descriptor that a node was started with is closed when it is up' "$(kill -0 "$reader" 2>/dev/null && echo open)" ''
-is 'every node has every file' "$(for i in 0 1 2; do checksums "$W/mnt/$i"; done | LC_ALL=C sort | uniq -c | awk '$1 != 3')" ''
+is 'a descriptor that a node was started with is closed when it is up' \
+	"$(kill -0 "$reader" 2>/dev/null && echo open)" ''
+is 'every node has every file' "$(for i in 0 1 2; do checksums "$W/mnt/$i"; done | LC_ALL=C sort |
+		uniq -c | awk '$1 != 3')" ''
 is 'many at once in one directory' "$(cat "$W/mnt/1/many/"* | wc -c)" "$(cat "$SRC/many/"* | wc -c)"
 fails_with 1 'Read-only file system' touch "$W/mnt/2/new"
-matches 'its log says that they wait for each other' "$(cat "$JOB"/logs/*)" 'lookups in one directory wait for each other'
-is 'and the kernel is not said to have been asked' "$(node_json 1 | "$PYTHON" -c '
+matches 'its log says that they wait for each other' \
+	"$(cat "$JOB"/logs/*)" 'lookups in one directory wait for each other'
+is 'the log does not say that the kernel was asked' "$(node_json 1 | "$PYTHON" -c '
 import json, sys
 print("parallel_dirops" in json.load(sys.stdin)["kernel"]["capabilities"])')" False
 (cd "$W/mnt/1/dir" && exec sleep 60) &
@@ -107,9 +119,13 @@ echo new >"$ORIGIN/dir/new"
 ok 'names and files are forgotten on demand' "$COPPER" cache-stats --invalidate "$W/mnt/0"
 is 'the file is the new one' "$(cat "$W/mnt/2/hello")" changed
 is 'the new name is there' "$(cat "$W/mnt/2/dir/new")" new
-is 'also in the working directory of a program' "$(cat "/proc/$inside/cwd/new")" new
+is 'the new name is in the working directory of a program' "$(cat "/proc/$inside/cwd/new")" new
 kill "$inside"
-is 'the storage was asked by the root alone' "$(node_stat 1 origin.operations) $(node_stat 2 origin.operations)" '0 0'
+is 'the storage was asked by the root alone' \
+	"$(node_stat 1 origin.operations) $(node_stat 2 origin.operations)" '0 0'
 ok 'the tree stops' without_tree
-ok 'used files are distinguished from unused ones' timeout "$(patient 60)" "$COPPER" paths "$JOB" --usage-root "$SRC"
-is 'to the last name' "$(wc -l <"$JOB/paths_dir/all_possible_existing_paths.txt")" "$(find "$SRC" | wc -l)"
+ok 'used files are distinguished from unused ones' \
+	timeout "$(patient 60)" "$COPPER" paths "$JOB" --usage-root "$SRC"
+is 'the list of possible paths has every name' \
+	"$(wc -l <"$JOB/paths_dir/all_possible_existing_paths.txt")" \
+	"$(find "$SRC" | wc -l)"

@@ -14,4 +14,5 @@ mkdir "$T/mnt"
 ok 'the one of this machine will do' "$COPPER" "${alone[@]}" "$T/mnt"
 env LD_PRELOAD="$T/old.so" timeout "$(patient 60)" "$COPPER" "${alone[@]}" "$T/mnt" >"$T/check" 2>&1
 is 'one that is too old will not' "$?" 1
-matches 'and is named, with the way out' "$(cat "$T/check")" 'libfabric 1\.14, which this program found .* LD_LIBRARY_PATH'
+matches 'one that is too old is named, with the way out' \
+	"$(cat "$T/check")" 'libfabric 1\.14, which this program found .* LD_LIBRARY_PATH'

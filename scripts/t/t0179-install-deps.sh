@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# scripts/install-deps.sh on machines unlike this one: bare ones without package lists, without sudo, of releases that lack packages.
-# Scripts that record their arguments replace dpkg, apt and sudo.
+# scripts/install-deps.sh on machines unlike this one: bare ones without package lists, without
+# sudo, of releases that lack packages. Scripts that record their arguments replace dpkg, apt and
+# sudo.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -68,12 +69,14 @@ lines() { # FILE
 
 machine 0
 ok 'root needs no sudo on a bare machine' install_deps
-is 'the lists are fetched, then everything is installed at once' "$(cut -d ' ' -f 1 "$MACHINE/calls" | xargs)" 'update install'
-is 'all that is asked for' "$(LC_ALL=C sort "$MACHINE/installed")" "$("$deps" --list | LC_ALL=C sort)"
+is 'the lists are fetched, then everything is installed at once' \
+	"$(cut -d ' ' -f 1 "$MACHINE/calls" | xargs)" 'update install'
+is 'all that is asked for' "$(LC_ALL=C sort "$MACHINE/installed")" \
+	"$("$deps" --list | LC_ALL=C sort)"
 matches 'it says what it does' "$(cat "$T/err")" '^install-deps: installing gcc make '
 : >"$MACHINE/calls"
-ok 'then there is nothing to do' install_deps
-is 'and apt is not asked' "$(lines calls)" 0
+ok 'a second run has nothing to do' install_deps
+is 'a second run does not ask apt' "$(lines calls)" 0
 
 # ---- a user
 
@@ -81,12 +84,13 @@ machine 1000
 : >"$MACHINE/lists"
 install_deps
 is 'a user without sudo is refused' "$?" 1
-matches 'with advice for root' "$(cat "$T/err")" 'only root .* apt-get install gcc make '
+matches 'a user without sudo gets advice for root' \
+	"$(cat "$T/err")" 'only root .* apt-get install gcc make '
 is 'before anything was tried' "$(lines calls)" 0
 tool sudo <<'S'
 BY_SUDO=1 exec "$@"
 S
-ok 'with sudo it works' install_deps
+ok 'with sudo everything is installed' install_deps
 is 'all is there' "$(lines installed)" "$("$deps" --list | wc -l)"
 rm -f "$bin/sudo"
 ok 'when all is there a user needs nothing' install_deps
@@ -97,15 +101,17 @@ machine 0
 printf '%s\n' libclang-rt-dev lmod >"$MACHINE/lacks"
 ok 'what only tests need may be lacking' install_deps
 is 'the rest is installed' "$(lines installed)" $(($("$deps" --list | wc -l) - 2))
-matches 'it is named' "$(cat "$T/err")" 'has no libclang-rt-dev lmod : the tests that use it are skipped'
+matches 'a package that lacks is named' \
+	"$(cat "$T/err")" 'has no libclang-rt-dev lmod : the tests that use it are skipped'
 : >"$MACHINE/calls"
 ok 'the next time' install_deps
-is 'nothing is fetched again' "$(lines calls)" 0
+is 'the second time nothing is fetched' "$(lines calls)" 0
 machine 0
 echo libfuse3-dev >"$MACHINE/lacks"
 install_deps
 is 'what it is built with may not' "$?" 1
-matches 'with the way out' "$(cat "$T/err")" 'no package libfuse3-dev, .*vendor/README\.md'
+matches 'a lacking package for the build comes with the way out' \
+	"$(cat "$T/err")" 'no package libfuse3-dev, .*vendor/README\.md'
 
 # ---- a mirror that fails
 
@@ -115,4 +121,5 @@ machine 0
 install_deps
 is 'a mirror that fails' "$?" 100
 matches 'says why' "$(cat "$T/err")" 'E: Failed to fetch'
-is 'after its lists were fetched once more' "$(cut -d ' ' -f 1 "$MACHINE/calls" | xargs)" 'install update install'
+is 'after its lists were fetched once more' \
+	"$(cut -d ' ' -f 1 "$MACHINE/calls" | xargs)" 'install update install'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Nodes that are restarted while others read, and nodes that are started with other options than the rest: no error, no waiting, and never
-# wrong bytes.
+# Nodes that are restarted while others read, and nodes that are started with other options than the
+# rest: no error, no waiting, and never wrong bytes.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -35,7 +35,8 @@ again() { # RANK…
 	wait "${pids[@]}"
 	pids=()
 	for rank in "$@"; do
-		start_node "$rank" --trees 2 --fanout 2 --peer-timeout 1 --ready-timeout "$(patient 20)" &
+		start_node "$rank" --trees 2 --fanout 2 --peer-timeout 1 \
+			--ready-timeout "$(patient 20)" &
 		pids+=($!)
 	done
 	for rank in "$@"; do
@@ -54,8 +55,8 @@ for rank in 3 5; do
 	wait "${readers[rank]}"
 	is "node $rank read everything right meanwhile" "$(cat "$T/wrong.$rank")" ''
 done
-ok 'all of them stop' without_tree
-matches 'and there were six' "$(cat "$W/out.stop")" '^stopped 6/6 nodes$'
+ok 'all nodes stop' without_tree
+matches 'all six nodes stop' "$(cat "$W/out.stop")" '^stopped 6/6 nodes$'
 
 # ---- those above and below as well: only the last of the chain knows that the tree was ready
 
@@ -76,16 +77,18 @@ ok 'the chain stops' without_tree
 other='was started with other options: --source, .* the host list or its order'
 with_tree 3 --trees 1 --peer-timeout 1
 "$COPPER" stop --local "$W/mnt/0" >/dev/null
-fails_with 1 "127\.0\.0\.1[23] \(rank [12]\) $other" "$COPPER" mount --hosts "$HOSTS" --rank 0 --secret-file "$SECRET" -d "$JOB" \
+fails_with 1 "127\.0\.0\.1[23] \(rank [12]\) $other" \
+	"$COPPER" mount --hosts "$HOSTS" --rank 0 --secret-file "$SECRET" -d "$JOB" \
 	--source "$T/elsewhere" "$W/mnt/0"
 checksums "$W/mnt/1" >"$T/got"
 ok 'a root that came back with another source was never asked' cmp "$T/got" "$T/want"
 ok 'it is taken when its options are right' start_node 0
 "$COPPER" stop --local "$W/mnt/2" >/dev/null
 (cat "$HOSTS" && echo 127.0.0.14) >"$T/more"
-fails_with 1 "127\.0\.0\.11 \(rank 0\) $other" "$COPPER" mount --hosts "$T/more" --rank 2 --secret-file "$SECRET" -d "$JOB" --source "$SRC" "$W/mnt/2"
-ok 'nor does a longer host list get in' start_node 2
-ok 'and they stop' without_tree
+fails_with 1 "127\.0\.0\.11 \(rank 0\) $other" "$COPPER" mount --hosts "$T/more" --rank 2 \
+	--secret-file "$SECRET" -d "$JOB" --source "$SRC" "$W/mnt/2"
+ok 'a longer host list does not get in' start_node 2
+ok 'the nodes of the first list stop' without_tree
 
 prepare_tree 3
 sed '1!G;h;$!d' "$HOSTS" >"$T/reversed"
@@ -97,18 +100,21 @@ done
 for rank in 0 1 2; do
 	wait "${pids[rank]}"
 	is "node $rank: not with a host list in another order" $? 1
-	matches 'and it says so' "$(cat "$W/out.$rank")" "not ready: 127\.0\.0\.1[0-9] \(rank [0-9]\) $other"
+	matches 'the node says that the host lists differ' \
+		"$(cat "$W/out.$rank")" "not ready: 127\.0\.0\.1[0-9] \(rank [0-9]\) $other"
 done
 is 'no mount is left' "$(mounts_left)" 0
 
-# ---- one that does not start: the others say at once which one and why, though no node below it can reach the root
+# ---- one that does not start: the others say at once which one and why, though no node below it
+# can reach the root
 
 : >"$W/a-file"
 chain() { # RANK-WITHOUT-MOUNT-POINT
 	local rank mnt status
 	for rank in 0 1 2 3; do
 		[ "$rank" = "$1" ] && mnt=$W/a-file || mnt=$W/mnt/$rank
-		timeout "$(patient 90)" "$COPPER" mount --hosts "$HOSTS" --rank "$rank" -d "$JOB" --source "$SRC" --trees 1 --fanout 1 "$mnt" \
+		timeout "$(patient 90)" "$COPPER" mount --hosts "$HOSTS" --rank "$rank" -d "$JOB" \
+			--source "$SRC" --trees 1 --fanout 1 "$mnt" \
 			</dev/null >"$W/out.$rank" 2>&1 &
 		pids[rank]=$!
 	done
@@ -116,9 +122,11 @@ chain() { # RANK-WITHOUT-MOUNT-POINT
 		wait "${pids[rank]}"
 		status=$?
 		if [ "$1" = none ]; then
-			is "node $rank starts" "$status $(grep -v '^copper: note' "$W/out.$rank")" '0 '
+			is "node $rank starts" \
+				"$status $(grep -v '^copper: note' "$W/out.$rank")" '0 '
 		elif [ "$rank" != "$1" ]; then
-			matches "node $1 does not start: node $rank says so" "$status $(cat "$W/out.$rank")" \
+			matches "node $1 does not start: node $rank says so" \
+				"$status $(cat "$W/out.$rank")" \
 				"^1 copper mount: .*127\.0\.0\.1$(($1 + 1)) \(rank $1\) did not start: $W/a-file: is not a directory"
 		fi
 	done
@@ -156,7 +164,8 @@ time.sleep(1000)' "$cop_port" >"$T/listens" &
 holder=$!
 wait_for 10 test -s "$T/listens"
 fails_with 1 "cannot listen on 127\.0\.0\.12 port $cop_port .* taken by process $holder \(python3[0-9.]*\); choose another --port" \
-	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" -d "$JOB" --source "$SRC" "$W/mnt/1"
+	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" -d "$JOB" \
+	--source "$SRC" "$W/mnt/1"
 kill "$holder"
 fails_with 1 '192\.0\.2\.77 is not an address of this machine: check the host list .* --rank' \
 	"$COPPER" mount --hosts 192.0.2.77,127.0.0.12 --rank 0 -d "$JOB" --source "$SRC" "$W/mnt/1"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node's fate may depend on its command: Slurm and other launchers end every process that a command started as soon as it has returned.
-# So a node's command returns only when the nodes below have heard that the tree is ready.
+# A node's fate may depend on its command: Slurm and other launchers end every process that a
+# command started as soon as it has returned. So a node's command returns only when the nodes below
+# have heard that the tree is ready.
 # modes: release asan tsan
 # limit: 90
 # shellcheck source=harness.sh
@@ -30,7 +31,8 @@ with_deaf_child() {
 	begin 1
 	wait_for 20 waits_for_rank_2_alone || bail 'rank 1 does not come to rank 0'
 	deaf=$(processes_of "$COPPER" | while read -r pid; do
-		[ "$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -A 1 -x -e --rank | tail -n 1)" = 1 ] && echo "$pid"
+		[ "$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -A 1 -x -e --rank | tail -n 1)" = \
+			1 ] && echo "$pid"
 	done)
 	# shellcheck disable=SC2086
 	kill -STOP $deaf
@@ -49,23 +51,25 @@ kill -CONT $deaf
 wait_for 20 test -s "$T/returned.1"
 wait_for 20 test -s "$T/returned.0"
 is 'it does when that one has' "$(cat "$T/returned.0" "$T/returned.1" | tr '\n' ' ')" '0 0 '
-is 'and has nothing to complain of' "$(log_of 0 | grep -c 'has not said that it knows')" 0
-ok 'and another node reads through it' cmp "$SRC/hello" "$W/mnt/1/hello"
-ok 'and stops' without_tree
+is 'the stop has nothing to complain of' "$(log_of 0 | grep -c 'has not said that it knows')" 0
+ok 'another node reads through the one that waits' cmp "$SRC/hello" "$W/mnt/1/hello"
+ok 'the node that waits stops' without_tree
 
 with_deaf_child
 wait_for 30 test -s "$T/returned.0"
-is 'nor does it wait for ever' "$(cat "$T/returned.0")" 0
-matches 'and says for whom' "$(log_of 0)" 'has not said that it knows .*rank=1 host=127\.0\.0\.12'
+is 'a node does not wait for the others for ever' "$(cat "$T/returned.0")" 0
+matches 'it says for whom it waited' \
+	"$(log_of 0)" 'has not said that it knows .*rank=1 host=127\.0\.0\.12'
 # shellcheck disable=SC2086
 kill -CONT $deaf
 wait_for 20 test -s "$T/returned.1"
 is 'a node that wakes up later is told then' "$(cat "$T/returned.1")" 0
-ok 'and stops with the others' without_tree
+ok 'the late node stops with the others' without_tree
 
 # ---- a launcher that ends everything that its command started
 
-# The command is the first process of a namespace of its own: when it ends, the kernel kills all others there.
+# The command is the first process of a namespace of its own: when it ends, the kernel kills all
+# others there.
 begin_doomed() { # RANK [OPTION…]
 	(
 		cop_as=(unshare --pid --fork)
@@ -88,5 +92,5 @@ for round in 1 2 3; do
 	"$COPPER" stop --local "$W/mnt/2" >"$W/out.stop" 2>&1
 	umount -l "$W/mnt/0" "$W/mnt/1" 2>/dev/null
 done
-is 'and none returned with anything else than 0' "$know" 3
+is 'every node returns with 0' "$know" 3
 ok 'nothing runs' wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'

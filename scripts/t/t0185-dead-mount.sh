@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that is killed leaves a mount that reports it, never an empty directory, as long as a program of the job may look at it; and then
-# no mount.
+# A node that is killed leaves a mount that reports it, never an empty directory, as long as a
+# program of the job may look at it; and then no mount.
 # modes: release asan
 # limit: 180
 # user: yes
@@ -15,7 +15,8 @@ dead='Transport endpoint is not connected'
 mnt=$W/mnt/0
 looks_dead() { # DESCRIPTION: of what the kernel was not told before
 	is "$1: a file" "$(as_user cat "$mnt/dir/numbers" 2>&1 >/dev/null | sed 's/.*: //')" "$dead"
-	is "$1: a name that does not exist" "$(as_user stat "$mnt/none" 2>&1 >/dev/null | sed 's/.*: //')" "$dead"
+	is "$1: a name that does not exist" \
+		"$(as_user stat "$mnt/none" 2>&1 >/dev/null | sed 's/.*: //')" "$dead"
 	is "$1: find does not end well" "$(as_user find "$mnt" >/dev/null 2>&1; echo $?)" 1
 }
 mounts() {
@@ -32,24 +33,30 @@ killed() { # WHO
 	kill_node 0
 	looks_dead "$1"
 	sleep 2
-	is "$1: it stays so" "$(as_user stat -f "$mnt" 2>&1 >/dev/null | sed 's/.*: //') $(nodes_running)" "$dead 1"
-	matches "$1: stop takes it away" "$(as_user "$COPPER" stop "$mnt" 2>&1)" 'the node there was dead; its mount was removed'
-	is "$1: at once" "$(mounts)" 0
+	is "$1: the dead mount stays dead" \
+		"$(as_user stat -f "$mnt" 2>&1 >/dev/null | sed 's/.*: //') $(nodes_running)" \
+		"$dead 1"
+	matches "$1: stop takes it away" "$(as_user "$COPPER" stop "$mnt" 2>&1)" \
+		'the node there was dead; its mount was removed'
+	is "$1: the mount is gone at once" "$(mounts)" 0
 	ok "$1: its guard goes, too" wait_for 5 gone
 	cop_tree=0
 	with_tree 1
 	kill_node 0
-	matches "$1: the next mount takes it away" "$(start_node 0; cat "$W/out.0")" 'removed the dead mount of an earlier node'
+	matches "$1: the next mount takes it away" \
+		"$(start_node 0; cat "$W/out.0")" 'removed the dead mount of an earlier node'
 	cop_killed=()
-	is "$1: and shows what is there" "$(as_user cat "$mnt/hello") $(mounts)" 'hello 1'
-	ok "$1: and stops" without_tree
+	is "$1: the next mount shows what is there" \
+		"$(as_user cat "$mnt/hello") $(mounts)" 'hello 1'
+	ok "$1: the next mount stops" without_tree
 	is "$1: with nothing left when stop returns" "$(nodes_running) $(mounts)" '0 0'
 }
 killed root
 
 with_tree 3 --peer-timeout 1
 kill_node 2
-matches 'one of three: stop of another takes it away' "$("$COPPER" stop "$W/mnt/0" 2>&1 | tr '\n' ' ')" \
+matches 'one of three: stop of another takes it away' \
+	"$("$COPPER" stop "$W/mnt/0" 2>&1 | tr '\n' ' ')" \
 	"$W/mnt/2: the node there was dead; its mount was removed.*stopped 2/3 nodes"
 is 'one of three: with the others' "$(mounts)" 0
 ok 'one of three: and the guard' wait_for 5 gone
@@ -58,7 +65,9 @@ cop_tree=0
 
 # ---- as long as its own session, in which a script may run
 
-in_session() { # BEFORE AFTER: in a shell of a session of its own, which ends with them; between them the node is killed
+# BEFORE AFTER: in a shell of a session of its own, which ends with them; between them the node is
+# killed.
+in_session() {
 	prepare_tree 1
 	cop_tree=1
 	as_user setsid --wait bash -c '"$1" mount --source "$2" "$3" >/dev/null 2>&1 </dev/null
@@ -82,16 +91,18 @@ sessions() { # WHO
 	is "$1: not while somebody has a file of it open" "$(mounts)" 1
 	kill "$(cat "$W/holder")"
 	rm "$W/holder"
-	ok "$1: but then" wait_for 15 gone
+	ok "$1: the mount goes when the file is closed" wait_for 15 gone
 
 	export PBS_JOBID=4711.test
 	in_session "$holder; setsid sleep 600 >/dev/null 2>&1 & echo \$! >$W/program" :
 	unset PBS_JOBID
 	sleep 3
-	is "$1: nor while a scheduler's job has a program" "$(mounts) $(as_user cat "$mnt/dir/numbers" 2>&1 >/dev/null | sed 's/.*: //')" "1 $dead"
+	is "$1: the mount stays while a scheduler's job has a program" \
+		"$(mounts) $(as_user cat "$mnt/dir/numbers" 2>&1 >/dev/null | sed 's/.*: //')" \
+		"1 $dead"
 	kill "$(cat "$W/program")"
 	sleep 3
-	is "$1: nor right after that, since the next one may come" "$(mounts)" 1
+	is "$1: the mount stays for a while, since the next program may come" "$(mounts)" 1
 	while read -r pid; do
 		! is_ours "$pid" || kill "$pid"
 	done < <(pgrep --exact cop-guard)
@@ -117,9 +128,11 @@ if [ -n "$cut" ]; then
 	wait_for 10 eval '[ "$(nodes_running)" -eq 1 ]'
 	is 'a node whose connection was cut ends, its guard does not' "$(nodes_running)" 1
 	looks_dead 'cut'
-	matches 'cut: stop takes it away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead; its mount was removed'
+	matches 'cut: stop takes it away' \
+		"$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead; its mount was removed'
 	ok 'cut: and the guard' wait_for 5 gone
-	matches 'the log tells' "$(cat "$JOB"/logs/*-output.log)" 'ending reason="the FUSE connection was aborted"'
+	matches 'the log tells' \
+		"$(cat "$JOB"/logs/*-output.log)" 'ending reason="the FUSE connection was aborted"'
 	cop_tree=0
 else
 	for point in 1 2 3 4 5 6 7; do
@@ -136,13 +149,15 @@ if mkdir "$group" 2>/dev/null; then
 	head -c 120000000 /dev/urandom >"$SRC/large"
 	prepare_tree 1
 	cop_tree=1
-	bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$COPPER" mount --source "$SRC" --cache-size 256M --compress off "$mnt" >"$W/out.0" 2>&1 </dev/null
+	bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$COPPER" mount --source "$SRC" \
+		--cache-size 256M --compress off "$mnt" >"$W/out.0" 2>&1 </dev/null
 	pid=$(node_stat 0 pid)
 	echo 48M >"$group/memory.limit_in_bytes"
 	cat "$mnt/large" >/dev/null 2>&1
 	ok 'a node that needs more than the job may use is killed' wait_for 20 is_gone "$pid"
 	looks_dead 'out of memory'
-	matches 'out of memory: stop takes it away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead'
+	matches 'out of memory: stop takes it away' \
+		"$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead'
 	ok 'out of memory: and the guard' wait_for 5 gone
 	cop_tree=0
 	rm "$SRC/large"
@@ -157,7 +172,8 @@ fi
 
 in_step() {
 	prepare_tree 1
-	COPPER_STEP=1 "$COPPER" mount --foreground --source "$SRC" "$mnt" >"$T/out.step" 2>&1 </dev/null &
+	COPPER_STEP=1 "$COPPER" mount --foreground --source "$SRC" "$mnt" >"$T/out.step" \
+		2>&1 </dev/null &
 	above=$!
 	wait_for 10 node_json 0 || bail "$(cat "$T/out.step")"
 	node=$(node_stat 0 pid)
@@ -172,14 +188,15 @@ in_step
 kill -KILL "$node"
 wait_for 5 eval '! stat -f "$mnt" 2>/dev/null'
 sleep 2
-is 'when the node is killed it does not end' "$(is_ours "$above" && stat -f "$mnt" 2>&1 | sed 's/.*: //')" "$dead"
+is 'when the node is killed it does not end' \
+	"$(is_ours "$above" && stat -f "$mnt" 2>&1 | sed 's/.*: //')" "$dead"
 kill "$above"
 wait "$above"
-is 'but when Slurm ends the step' "$? $(mounts)" '137 0'
+is 'the process ends when Slurm ends the step' "$? $(mounts)" '137 0'
 in_step
 disown "$above"
 kill -KILL "$above"
-ok 'and the node without it unmounts' wait_for 10 gone
+ok 'the node without the process unmounts' wait_for 10 gone
 
 # ---- the same with fusermount3
 

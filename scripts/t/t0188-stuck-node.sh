@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node is killed while one of its threads notifies the kernel of a change, and the kernel waits for an answer of this node: the thread
-# never ends by itself, nor does a program that looks at the mount.
+# A node is killed while one of its threads notifies the kernel of a change, and the kernel waits
+# for an answer of this node: the thread never ends by itself, nor does a program that looks at the
+# mount.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -40,9 +41,11 @@ cop_killed[0]=$pid
 "$SLOWFS" --fault "$SLOW_STATE" clear
 ok 'the program is reported' wait_for 60 is_over "$reader"
 wait "$reader" "$teller"
-matches 'by an error' "$(cat "$T/said")" 'not connected|abort'
-is 'and so are all others' "$(timeout "$(patient 20)" stat -f "$W/mnt/0" 2>&1 >/dev/null | sed 's/.*: //')" 'Transport endpoint is not connected'
+matches 'the program gets an error' "$(cat "$T/said")" 'not connected|abort'
+is 'all other waiting programs get an error' \
+	"$(timeout "$(patient 20)" stat -f "$W/mnt/0" 2>&1 >/dev/null |
+		sed 's/.*: //')" 'Transport endpoint is not connected'
 ok 'the node is gone' wait_for 20 is_over "$pid"
-ok 'and its mount can be taken away' timeout "$(patient 20)" "$COPPER" stop "$W/mnt/0"
+ok 'the mount of the dead node can be taken away' timeout "$(patient 20)" "$COPPER" stop "$W/mnt/0"
 cop_tree=0
 without_slowfs

@@ -51,12 +51,14 @@ for ((i = 0; i < 7; i++)); do
 	is "node $i reads everything right" "$(cmp "$T/want" "$T/got.$i" 2>&1)" ''
 done
 is 'seven nodes read, open and list the source as often as one' "$(origin_figures)" "$one"
-# On a busy machine attributes may take more than the second that a listing waits for them; such a name is asked for singly.
+# On a busy machine attributes may take more than the second that a listing waits for them; such a
+# name is asked for singly.
 operations=$(tree_sum origin.operations)
 ok "the nodes count the same operations, or a few names that were not answered in time ($operations, $one_operations)" \
 	test "$operations" -ge "$one_operations" -a "$operations" -le $((one_operations + 8))
 note "lookups at the source: one node $one_lookups, seven nodes $(slow_count lookup)"
-is_at_most 'each root looks up little more than its share' "$(slow_count lookup)" $((one_lookups * 2 + 100))
+is_at_most 'each root looks up little more than its share' \
+	"$(slow_count lookup)" $((one_lookups * 2 + 100))
 ok 'the tree of seven stops' without_tree
 
 with_tree 7
@@ -70,5 +72,5 @@ done
 wait
 is '64 readers of one cold file agree' "$(cut -d ' ' -f 1 "$T"/sum.* | sort -u)" \
 	"$(b2sum "$ORIGIN/cold1" | cut -d ' ' -f 1)"
-is 'and the source gave it once' "$(slow_count bytes)" 20000000
+is 'the source gave the file once' "$(slow_count bytes)" 20000000
 ok 'the tree stops again' without_tree

@@ -26,11 +26,13 @@ await_readers() { # WHAT
 	for reader in "${readers[@]}"; do
 		wait "${reader#*:}"
 		is "$1: node ${reader%%:*} reads everything right" \
-			"$(cat "$T/errors.${reader%%:*}"; cmp "$T/want" "$T/got.${reader%%:*}" 2>&1)" ''
+			"$(cat "$T/errors.${reader%%:*}"; cmp "$T/want" \
+				"$T/got.${reader%%:*}" 2>&1)" ''
 	done
 }
 
-# In a single tree of fan-out 2 some node is both parent and child; the nodes themselves report which.
+# In a single tree of fan-out 2 some node is both parent and child; the nodes themselves report
+# which.
 inner_node() {
 	local i parent
 	for ((i = 0; i < cop_tree; i++)); do
@@ -80,8 +82,9 @@ await_readers "root $root killed"
 kill_node "$child"
 umount -l "$W/mnt/$child"
 unset "cop_killed[$child]"
-ok "its child $child starts again without it" start_node "$child" --trees 1 --fanout 2 --peer-timeout 1 --ready-timeout "$(patient 20)"
-ok 'its remaining nodes stop' without_tree
+ok "its child $child starts again without it" \
+	start_node "$child" --trees 1 --fanout 2 --peer-timeout 1 --ready-timeout "$(patient 20)"
+ok 'the remaining nodes of the tree stop' without_tree
 
 with_tree 4 --trees 1 --peer-timeout 1
 ls -lR "$W/mnt/3" >/dev/null
@@ -90,8 +93,10 @@ timeout "$(patient 60)" cat "$W/mnt/3/many/file00007" >"$T/hung" &
 reader=$!
 sleep 4
 ok 'while the source hangs the reader waits' is_ours "$reader"
-is 'other files are served meanwhile' "$(cmp "$W/mnt/3/many/file00008" "$ORIGIN/many/file00008" 2>&1)" ''
+is 'other files are served meanwhile' \
+	"$(cmp "$W/mnt/3/many/file00008" "$ORIGIN/many/file00008" 2>&1)" ''
 is 'nobody was taken for dead' "$(tree_sum fabric.failovers)" 0
 slow_fault clear
 wait "$reader"
-is 'then it gets the file' "$(cmp "$T/hung" "$ORIGIN/many/file00007" 2>&1)" ''
+is 'the reader gets the file when the source goes on' \
+	"$(cmp "$T/hung" "$ORIGIN/many/file00007" 2>&1)" ''

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A slow node is not a dead node: its children wait for it, do not pass it over, and read nothing at the storage.
+# A slow node is not a dead node: its children wait for it, do not pass it over, and read nothing at
+# the storage.
 # modes: release asan
 # limit: 300
 # shellcheck source=harness.sh
@@ -19,7 +20,8 @@ slow=$(node_stat 1 pid)
 read_some() { # RANK FROM TO: the files of these numbers are as they should be
 	local i
 	for ((i = $2; i <= $3; i++)); do
-		cmp "$W/mnt/$1/$(printf 'file%05d' "$i")" "$ORIGIN/$(printf 'file%05d' "$i")" || return 1
+		cmp "$W/mnt/$1/$(printf 'file%05d' "$i")" "$ORIGIN/$(printf 'file%05d' "$i")" ||
+			return 1
 	done
 }
 
@@ -40,15 +42,16 @@ first=$!
 read_some 4 2 9 &
 second=$!
 sleep 3
-ok 'those below wait' kill -0 "$first" "$second"
+ok 'readers below the stopped node wait' kill -0 "$first" "$second"
 kill -CONT "$slow"
 wait "$first"
 is 'requests made while a node was stopped are answered' $? 0
 wait "$second"
-is 'on every child' $? 0
+is 'every child is answered' $? 0
 is 'no child passed it over' "$(tree_sum fabric.failovers)" 0
 is 'no leaf has asked the storage' "$(leaf_origin)" 0
-matches 'and nobody is called dead' "$("$COPPER" cache-stats --all --json "$W/mnt/3" | json_value total.dead)" '^0$'
+matches 'nobody is called dead' \
+	"$("$COPPER" cache-stats --all --json "$W/mnt/3" | json_value total.dead)" '^0$'
 
 # ---- asked for its statistics while it is stopped
 
@@ -58,7 +61,8 @@ asking=$!
 sleep 2
 kill -CONT "$slow"
 wait "$asking"
-is 'statistics of all wait for it, too' "$(json_value total.nodes <"$T/all.json") $(json_value total.missing <"$T/all.json")" '7 0'
+is 'statistics of all wait for it, too' \
+	"$(json_value total.nodes <"$T/all.json") $(json_value total.missing <"$T/all.json")" '7 0'
 
 # ---- all on one processor, with a hundred other processes
 
@@ -84,9 +88,9 @@ is 'no leaf has asked the storage' "$(leaf_origin)" 0
 
 kill_node 1
 ok 'the children of a killed node continue' read_some 3 20 24
-ok 'all of them' read_some 4 25 29
-is 'past it' "$(($(node_stat 3 fabric.failovers) > 0))" 1
-is 'and not to the storage' "$(leaf_origin)" 0
+ok 'all children of a killed node read' read_some 4 25 29
+is 'the child asks past the killed node' "$(($(node_stat 3 fabric.failovers) > 0))" 1
+is 'the children of a killed node do not ask the storage' "$(leaf_origin)" 0
 cp "$JOB/logs/copper_address_book.txt" "$T/book"
 without_tree
 
@@ -107,8 +111,8 @@ sleep 3
 kill -CONT "$slow"
 wait "$first"
 is 'with an address book: what was asked of a node that was stopped is answered' $? 0
-is 'and nobody passed it over' "$(tree_sum fabric.failovers)" 0
+is 'with an address book nobody passes a stopped node over' "$(tree_sum fabric.failovers)" 0
 kill_node 1
-ok 'and a dead one is' read_some 3 35 39
+ok 'with an address book a dead node is passed over' read_some 3 35 39
 without_tree
 without_slowfs

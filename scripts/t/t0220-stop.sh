@@ -9,32 +9,33 @@ plan 24
 with_tree 4
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'stop ends with 0' $? 0
-matches 'and counts the nodes' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
+matches 'stop counts the nodes' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
 is 'nothing is mounted after it' "$(mounts_left)" 0
 is 'nobody listens any more' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs after it' "$(nodes_running)" 0
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'a second stop is not a failure' $? 0
-matches 'and says that there was nothing' "$(cat "$T/.out")" 'stopped 0/0 nodes'
+matches 'a second stop says that there was nothing' "$(cat "$T/.out")" 'stopped 0/0 nodes'
 cop_tree=0
 
 with_tree 4
 "$COPPER" stop "$W/mnt/3" >"$T/.out" 2>&1
 matches 'any node stops all' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
-is 'really' "$(mounts_left)" 0
+is 'all nodes are gone after a stop at any of them' "$(mounts_left)" 0
 cop_tree=0
 
 with_tree 4
 exec 8<"$W/mnt/1/hello"
 cd "$W/mnt/2/dir" || exit 1
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
-matches 'open files and working directories do not hold it up' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
+matches 'open files and working directories do not hold it up' \
+	"$(cat "$T/.out")" '^stopped 4/4 nodes$'
 cd /
 exec 8<&-
-is 'nor leave a mount' "$(mounts_left)" 0
+is 'open files leave no mount behind' "$(mounts_left)" 0
 wait_for 10 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'nor a process' "$(nodes_running)" 0
+is 'open files leave no process behind' "$(nodes_running)" 0
 cop_tree=0
 
 with_tree 4 --peer-timeout 1
@@ -42,9 +43,9 @@ kill_node 2
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'after a death stop ends with 1' $? 1
 matches 'the living stop, and are counted' "$(cat "$T/.out")" '^stopped 3/4 nodes'
-matches 'and it is told who is missing' "$(cat "$T/.out")" '^127.0.0.13 \(rank 2\) did not answer$'
+matches 'stop names who is missing' "$(cat "$T/.out")" '^127.0.0.13 \(rank 2\) did not answer$'
 unmount_killed
-is 'their mounts are gone' "$(mounts_left)" 0
+is 'the mounts of the living are gone' "$(mounts_left)" 0
 cop_tree=0
 
 with_tree 4 --peer-timeout 1
@@ -53,10 +54,11 @@ is 'one node stops alone' $? 0
 is 'its mount is gone, the others are not' "$(mounts_left)" 3
 is 'the others still read' "$(cat "$W/mnt/3/hello")" hello
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
-is 'and stop' "$(mounts_left)" 0
+is 'the other nodes stop' "$(mounts_left)" 0
 cop_tree=0
 
-# ---- the root dies while the answer to a stop is on its way through it, and another node is silent for as long as that takes
+# ---- the root dies while the answer to a stop is on its way through it, and another node is silent
+# for as long as that takes
 
 with_tree 3 --peer-timeout 1
 held=$(node_stat 2 pid)
@@ -67,8 +69,8 @@ ok 'the node that was asked unmounts' wait_for 10 eval '! is_mounted "$W/mnt/1"'
 kill_node 0
 wait "$stop"
 is 'the stop ends all the same, with 1' "$?" 1
-matches 'and tells who is missing' "$(cat "$T/.out")" '^stopped 1/3 nodes'
-is 'by name' "$(grep -c 'did not answer' "$T/.out")" 2
+matches 'the stop counts the node that answered' "$(cat "$T/.out")" '^stopped 1/3 nodes'
+is 'the stop names both nodes that did not answer' "$(grep -c 'did not answer' "$T/.out")" 2
 kill -CONT "$held"
 "$COPPER" stop --local "$W/mnt/2" >/dev/null 2>&1
 unmount_killed

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Stopping on a busy machine: the sums of every node arrive, however long they are and however late their nodes get a processor.
+# Stopping on a busy machine: the sums of every node arrive, however long they are and however late
+# their nodes get a processor.
 # modes: release asan
 # limit: 300
 # shellcheck source=harness.sh
@@ -12,8 +13,8 @@ long_names "$SRC" 150
 
 # ---- the node above is late: it reads the answer long after it was sent
 
-# In a chain 3 has stopped, 2 waits for a program to close its file, and 1 is stopped meanwhile: nobody reads the answer of 2, for three
-# times as long as a node may be silent.
+# In a chain 3 has stopped, 2 waits for a program to close its file, and 1 is stopped meanwhile:
+# nobody reads the answer of 2, for three times as long as a node may be silent.
 with_tree 4 --peer-timeout 1 --fanout 1 -A -N 50
 read_everything 0 1 2 3
 late=$(node_stat 1 pid)
@@ -28,15 +29,16 @@ sleep 3
 kill -CONT "$late"
 wait "$stop"
 is 'a stop past a node that was stopped for three seconds ends with 0' $? 0
-matches 'and has all of them' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
+matches 'a stop past a slow node has all nodes' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
 is 'the sums have all of them' "$(cluster_value ranks_with_aggregate_files)" 4
-ok 'and nobody stays' wait_for 30 is_gone "$child"
+ok 'the slow node ends' wait_for 30 is_gone "$child"
 exec 8<&-
 cop_tree=0
 
 # ---- busy loops
 
-# The load takes all processors while a tree stops, and no longer; scripts/soak-stop.sh has a hundred turns.
+# The load takes all processors while a tree stops, and no longer; scripts/soak-stop.sh has a
+# hundred turns.
 turns=4
 [ "$cop_mode" = release ] || turns=1
 for options in '-A -N 50' '-A -N 50 --rank-files root'; do
@@ -54,7 +56,7 @@ for options in '-A -N 50' '-A -N 50 --rank-files root'; do
 		cop_tree=0
 	done
 	is "twenty busy loops, $options: every stop ends with 0" "$wrong" 0
-	is 'and every sum has every node' "$sums" "$(printf ' 4%.0s' $(seq "$turns"))"
+	is 'the sums have every node' "$sums" "$(printf ' 4%.0s' $(seq "$turns"))"
 done
 
 # ---- a node that is really missing
@@ -63,8 +65,9 @@ with_tree 4 --peer-timeout 1 -P
 kill_node 2
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'a missing node is a failure' $? 1
-matches 'it is named' "$(cat "$T/.out")" '^127\.0\.0\.13 \(rank 2\) did not answer$'
+matches 'the missing node is named' "$(cat "$T/.out")" '^127\.0\.0\.13 \(rank 2\) did not answer$'
 summary=$JOB/profiling/cluster/cluster-profiling_summary.md
-matches 'in the cluster summary, too' "$(cat "$summary")" '^- Nodes that did not answer: `127\.0\.0\.13` \(rank 2\)$'
+matches 'in the cluster summary, too' \
+	"$(cat "$summary")" '^- Nodes that did not answer: `127\.0\.0\.13` \(rank 2\)$'
 unmount_killed
 cop_tree=0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Stopping by the job directory: with a dead node here, with none, with a dead root; and the messages when it cannot.
+# Stopping by the job directory: with a dead node here, with none, with a dead root; and the
+# messages when it cannot.
 # modes: release asan tsan
 # limit: 180
 # shellcheck source=harness.sh
@@ -8,15 +9,17 @@
 plan 67
 
 stop_job() { # [OPTION…]: from a machine that has none of the nodes, as far as sockets tell
-	XDG_RUNTIME_DIR=$T/elsewhere timeout "$(patient 120)" "$COPPER" stop "$@" >"$T/.out" 2>"$T/.err"
+	XDG_RUNTIME_DIR=$T/elsewhere timeout "$(patient 120)" "$COPPER" stop \
+		"$@" >"$T/.out" 2>"$T/.err"
 }
 mkdir -m 700 "$T/elsewhere"
 
 all_gone() { # WHAT
-	# Guards of killed nodes that a stop elsewhere does not see keep their mounts as long as this session lasts.
+	# Guards of killed nodes that a stop elsewhere does not see keep their mounts as long as
+	# this session lasts.
 	unmount_killed
 	ok "$1" wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
-	is 'and no mount is left' "$(mounts_left)" 0
+	is "$1: no mount is left" "$(mounts_left)" 0
 	cop_tree=0
 }
 
@@ -26,14 +29,18 @@ with_tree 3 -P
 : >"$JOB/logs/node_file.txt"
 stop_job -d "$JOB"
 is 'a tree is stopped from where none of its nodes are' "$?" 0
-is 'all of it' "$(cat "$T/.out")" 'stopped 3/3 nodes'
-is 'without a remark' "$(cat "$T/.err")" ''
-is 'the root has summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 3
+is 'the stop from outside reaches all nodes' "$(cat "$T/.out")" 'stopped 3/3 nodes'
+is 'the stop from outside has no remark' "$(cat "$T/.err")" ''
+is 'the root has summed up' \
+	"$(sed -n 's/^ranks_with_aggregate_files,//p' \
+		"$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 3
 all_gone 'nothing runs'
 stop_job -d "$JOB"
 is 'a second time is not a failure' "$?" 0
-matches 'and says so' "$(cat "$T/.out" "$T/.err")" 'stopped 0/0 nodes'
-matches 'and why' "$(cat "$T/.err")" 'nothing to stop: the tree of .* was stopped already'
+matches 'a second stop says that the tree has ended' \
+	"$(cat "$T/.out" "$T/.err")" 'stopped 0/0 nodes'
+matches 'a stop that stops nothing says why' \
+	"$(cat "$T/.err")" 'nothing to stop: the tree of .* was stopped already'
 
 # ---- the node here is dead, and it is the root
 
@@ -41,14 +48,17 @@ with_tree 3 -P --peer-timeout 1
 kill_node 0
 "$COPPER" stop -d "$JOB" >"$T/.out" 2>"$T/.err"
 is 'with a dead root the others are stopped' "$?" 0
-is 'and counted' "$(cat "$T/.out")" 'stopped 2/3 nodes'
+is 'with a dead root the stopped nodes are counted' "$(cat "$T/.out")" 'stopped 2/3 nodes'
 matches 'the dead one is named' "$(cat "$T/.err")" '^127.0.0.11 \(rank 0\) does not run'
-is 'the counts of the others are summed up' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 2
+is 'the counts of the others are summed up' \
+	"$(sed -n 's/^ranks_with_aggregate_files,//p' \
+		"$JOB/profiling/cluster/cluster-profiling_aggregate.csv")" 2
 "$COPPER" aggregate --no-coverage "$JOB" >"$T/.out" 2>&1
-matches 'aggregate names the nodes whose files are missing' "$(cat "$T/.out")" '1 of the 3 nodes of the job left no file at all, .*: 127.0.0.11$'
+matches 'aggregate names the nodes whose files are missing' \
+	"$(cat "$T/.out")" '1 of the 3 nodes of the job left no file at all, .*: 127.0.0.11$'
 all_gone 'nothing runs'
 stop_job -d "$JOB"
-matches 'which is known afterwards' "$(cat "$T/.err")" 'stopped already'
+matches 'a later stop knows that the tree was stopped' "$(cat "$T/.err")" 'stopped already'
 
 with_tree 5 --fanout 1 --peer-timeout 1
 for i in 0 1 3; do
@@ -67,8 +77,9 @@ silent=$(node_stat 2 pid)
 kill -STOP "$silent"
 stop_job -d "$JOB"
 is 'a node that hangs is a failure' "$?" 1
-is 'of that one only' "$(cat "$T/.out")" 'stopped 2/3 nodes'
-matches 'and named' "$(cat "$T/.err")" '^127.0.0.13 \(rank 2\) did not answer and may still run'
+is 'the two other nodes are stopped' "$(cat "$T/.out")" 'stopped 2/3 nodes'
+matches 'the node that did not answer is named' \
+	"$(cat "$T/.err")" '^127.0.0.13 \(rank 2\) did not answer and may still run'
 kill -CONT "$silent"
 stop_job -d "$JOB"
 is 'once more stops it' "$?" 0
@@ -82,14 +93,15 @@ start_plain 2
 mv "$JOB/secret" "$T/secret"
 stop_job -d "$JOB"
 is 'without the secret nothing is stopped' "$?" 1
-matches 'and it is said what is missing' "$(cat "$T/.err")" "no secret, .*$JOB/secret.* --secret-file"
+matches 'a stop without the secret says what is missing' \
+	"$(cat "$T/.err")" "no secret, .*$JOB/secret.* --secret-file"
 head -c 32 /dev/urandom | base64 >"$T/other"
 chmod 600 "$T/other"
 stop_job -d "$JOB" --secret-file "$T/other" --timeout 20
-is 'nor with another one' "$?" 1
-is 'not one' "$(cat "$T/.out")" 'stopped 0/2 nodes'
-is 'each is named' "$(grep -c 'may still run: something listens' "$T/.err")" 2
-is 'and lives' "$(cat "$W/mnt/1/hello")" hello
+is 'with another secret nothing is stopped' "$?" 1
+is 'with another secret no node is stopped' "$(cat "$T/.out")" 'stopped 0/2 nodes'
+is 'each node that refuses is named' "$(grep -c 'may still run: something listens' "$T/.err")" 2
+is 'the tree lives' "$(cat "$W/mnt/1/hello")" hello
 stop_job -d "$JOB" --secret-file "$T/secret"
 is 'with the right one all are stopped' "$?" 0
 all_gone 'nothing runs'
@@ -97,7 +109,7 @@ all_gone 'nothing runs'
 start_plain 2
 stop_job -d "$JOB"
 is 'the secret of the job directory is found' "$(cat "$T/.out")" 'stopped 2/2 nodes'
-ok 'and goes with the tree' test ! -e "$JOB/secret"
+ok 'the secret goes with the tree' test ! -e "$JOB/secret"
 all_gone 'nothing runs'
 
 start_plain 2 --insecure
@@ -114,8 +126,8 @@ done >"$T/book"
 start_plain 2 --address-book "$T/book" --peer-timeout 1
 kill_node 1
 stop_job -d "$JOB"
-is 'with an address book nobody has a rendezvous' "$?" 0
-is 'and is stopped' "$(cat "$T/.out")" 'stopped 1/2 nodes'
+is 'with an address book stop needs no rendezvous' "$?" 0
+is 'with an address book the living node is stopped' "$(cat "$T/.out")" 'stopped 1/2 nodes'
 all_gone 'nothing runs'
 
 # ---- a tree of one node
@@ -124,7 +136,7 @@ prepare_tree 1
 "$COPPER" mount --source "$SRC" -d "$JOB" "$W/mnt/0" >/dev/null 2>&1
 stop_job -d "$JOB"
 is 'a node alone is stopped by its socket' "$?" 0
-is 'which the job directory knows' "$(cat "$T/.out")" 'stopped 1/1 nodes'
+is 'the job directory knows the socket of a node alone' "$(cat "$T/.out")" 'stopped 1/1 nodes'
 all_gone 'nothing runs'
 
 # ---- starting again over a live tree
@@ -133,9 +145,11 @@ with_tree 2
 cp "$JOB/logs/copper_tree.txt" "$T/tree"
 mkdir "$W/mnt/again"
 fails_with 1 "127.0.0.12 \(rank 1\) of this tree runs already, as process .*; end that tree with 'copper stop -d $JOB'" \
-	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$W/mnt/again"
+	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" \
+	--source "$SRC" "$W/mnt/again"
 fails_with 1 "mounted there already; stop it with 'copper stop $W/mnt/1'" \
-	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" --source "$SRC" "$W/mnt/1"
+	"$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" \
+	--source "$SRC" "$W/mnt/1"
 ok 'the tree lives' cmp "$SRC/hello" "$W/mnt/1/hello"
 
 # ---- what is refused
@@ -156,7 +170,7 @@ fails_with 2 'local stops one node here' "$COPPER" stop --local -d "$JOB"
 sed 's/^terms .*/terms 0123456789abcdef/' "$T/tree" >"$JOB/logs/copper_tree.txt"
 stop_job -d "$JOB" --timeout 20
 is 'a stop with another tree stops nothing' "$?" 1
-ok 'and the tree lives' cmp "$SRC/hello" "$W/mnt/1/hello"
+ok 'the tree lives after a stop of another one' cmp "$SRC/hello" "$W/mnt/1/hello"
 cp "$T/tree" "$JOB/logs/copper_tree.txt"
 stop_job -d "$JOB" "$W/mnt/1"
 is 'the right list stops it' "$(cat "$T/.out")" 'stopped 2/2 nodes'

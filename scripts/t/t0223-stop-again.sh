@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Stopping a job once more when the first stop did not reach every node: what is left, what is reported, and which counts are summed up.
+# Stopping a job once more when the first stop did not reach every node: what is left, what is
+# reported, and which counts are summed up.
 # modes: release asan tsan
 # limit: 150
 # shellcheck source=harness.sh
@@ -18,7 +19,7 @@ stops() { # DESCRIPTION STATUS LINE OPERAND…
 all_gone() {
 	unmount_killed
 	ok 'nothing runs' wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
-	is 'and no mount is left' "$(mounts_left)" 0
+	is 'no mount is left' "$(mounts_left)" 0
 	cop_tree=0
 }
 
@@ -27,14 +28,16 @@ all_gone() {
 start_plain 3 --peer-timeout 1
 kill_node 2
 stops 'a stop that misses a dead node fails' 1 'stopped 2/3 nodes' "$W/mnt/0"
-matches 'and names it' "$(cat "$T/.err")" '^127\.0\.0\.13 \(rank 2\) did not answer'
+matches 'the stop names the node that may be left' \
+	"$(cat "$T/.err")" '^127\.0\.0\.13 \(rank 2\) did not answer'
 ok 'the secret is kept for the node that may be left' test -e "$JOB/secret"
 stops 'once more there is nothing to stop' 0 'stopped 0/3 nodes' -d "$JOB"
-is 'which is said, with who never answered' "$(cat "$T/.err")" '127.0.0.13 (rank 2) did not answer the last stop, and does not run: it was stopped before, or was killed
+is 'the stop says who never answered' "$(cat "$T/.err")" \
+	'127.0.0.13 (rank 2) did not answer the last stop, and does not run: it was stopped before, or was killed
 copper stop: no node of this job runs any more'
-ok 'and the secret goes' test ! -e "$JOB/secret"
+ok 'the secret goes with the last node' test ! -e "$JOB/secret"
 stops 'from then on that is known' 0 'stopped 0/0 nodes' -d "$JOB"
-matches 'and why' "$(cat "$T/.err")" 'was stopped already'
+matches 'the stop says why' "$(cat "$T/.err")" 'was stopped already'
 all_gone
 
 start_plain 3 --peer-timeout 1
@@ -42,8 +45,9 @@ kill_node 0
 stops 'the same with a dead root, whom another node stands in for' 1 'stopped 2/3 nodes' "$W/mnt/1"
 rm "$JOB/secret"
 stops 'once more, without the secret' 0 'stopped 0/3 nodes' -d "$JOB"
-matches 'the root never answered' "$(cat "$T/.err")" '^127\.0\.0\.11 \(rank 0\) did not answer the last stop, and does not run'
-is 'and no other is named' "$(grep -c rank "$T/.err")" 1
+matches 'the root never answered' "$(cat "$T/.err")" \
+	'^127\.0\.0\.11 \(rank 0\) did not answer the last stop, and does not run'
+is 'nobody but the root is named' "$(grep -c rank "$T/.err")" 1
 all_gone
 
 start_plain 2
@@ -52,7 +56,7 @@ for i in 0 1; do
 done
 rm "$JOB/secret"
 stops 'nor is a secret needed where all were killed' 0 'stopped 0/2 nodes' -d "$JOB"
-is 'each is named' "$(grep -c '(rank [01]) does not run' "$T/.err")" 2
+is 'each dead node is named' "$(grep -c '(rank [01]) does not run' "$T/.err")" 2
 all_gone
 
 # ---- a node that hangs
@@ -62,19 +66,21 @@ hung=$(node_stat 2 pid)
 kill -STOP "$hung"
 stops 'a stop that misses a node that hangs fails' 1 'stopped 2/3 nodes' "$W/mnt/0"
 stops 'so does the next while it hangs' 1 'stopped 0/3 nodes' -d "$JOB" --timeout 3
-matches 'and says that it may run' "$(cat "$T/.err")" '^127\.0\.0\.13 \(rank 2\) .*may still run'
+matches 'the stop says that a named node may run' \
+	"$(cat "$T/.err")" '^127\.0\.0\.13 \(rank 2\) .*may still run'
 is 'nothing is left to report about the others' "$(grep -c '(rank [01])' "$T/.err")" 0
 kill -CONT "$hung"
 "$COPPER" stop -d "$JOB" >"$T/.out" 2>"$T/.err"
 is 'when it has come to itself it is stopped' "$?" 0
 # The note of the first stop may have reached it before.
-matches 'or has stopped' "$(cat "$T/.out")" '^stopped [01]/3 nodes$'
+matches 'a node that has come to itself has stopped' "$(cat "$T/.out")" '^stopped [01]/3 nodes$'
 stops 'and nothing is left' 0 'stopped 0/0 nodes' -d "$JOB"
 all_gone
 
 # ---- a node that answers late: reached by the command itself alone
 
-late() { # RANK OF-WHOSE-END OPTION…: stop -d while RANK hangs, which wakes up when that one has ended
+# RANK OF-WHOSE-END OPTION…: stop -d while RANK hangs, which wakes up when that one has ended.
+late() {
 	local pid end
 	pid=$(node_stat "$1" pid)
 	end=$(node_stat "$2" pid)
@@ -93,14 +99,16 @@ with_tree 3 -P --fanout 1 --peer-timeout 1
 kill_node 0
 late 2 1 2/3
 is 'with a dead root its counts are in the sums' "$(cluster_value ranks_with_aggregate_files)" 2
-matches 'whose summary names the root' "$(summary)" 'did not answer: `127\.0\.0\.11` \(rank 0\)$'
-is 'and no other' "$(summary | grep -o '(rank [0-9])' | sort -u)" '(rank 0)'
+matches 'the summary names the dead root' "$(summary)" 'did not answer: `127\.0\.0\.11` \(rank 0\)$'
+is 'the summary names nobody else' "$(summary | grep -o '(rank [0-9])' | sort -u)" '(rank 0)'
 all_gone
 
 with_tree 3 -P --peer-timeout 1
 late 2 0 3/3
-is 'where the root lives it has summed up without it' "$(cluster_value ranks_with_aggregate_files)" 2
-matches 'and says so' "$(summary)" 'did not answer: `127\.0\.0\.13` \(rank 2\)$'
+is 'where the root lives it has summed up without it' \
+	"$(cluster_value ranks_with_aggregate_files)" 2
+matches 'the summary says that a node is missing' \
+	"$(summary)" 'did not answer: `127\.0\.0\.13` \(rank 2\)$'
 "$COPPER" aggregate --no-coverage "$JOB" >"$T/.out" 2>&1
 is 'the files of the nodes have all three' "$(cluster_value ranks_with_aggregate_files)" 3
 all_gone

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A job directory that is full when the tree stops: the command says what could not be written and fails, no file is half written under
-# its name, and what the nodes counted is kept where there is space.
+# A job directory that is full when the tree stops: the command says what could not be written and
+# fails, no file is half written under its name, and what the nodes counted is kept where there is
+# space.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -50,9 +51,11 @@ half_written() {
 check() { # WHAT
 	is "$1: the command fails" "$status" 1
 	is "$1: all nodes have stopped" "$(cat "$T/.out")" 'stopped 3/3 nodes'
-	matches "$1: it says what could not be written" "$(head -n 1 "$T/.err")" "^127[.0-9]*: cannot write $JOB/.*: No space left on device"
+	matches "$1: it says what could not be written" "$(head -n 1 "$T/.err")" \
+		"^127[.0-9]*: cannot write $JOB/.*: No space left on device"
 	is "$1: nothing is half written" "$(half_written)" ''
-	is "$1: no node is left" "$(wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'; nodes_running)" 0
+	is "$1: no node is left" \
+		"$(wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'; nodes_running)" 0
 }
 
 kept() { # the folder where the sums are
@@ -62,7 +65,9 @@ kept() { # the folder where the sums are
 for files in all root; do
 	stop_with_room 60000 --rank-files "$files"
 	check "files of $files"
-	is "files of $files: the sums of all nodes are kept" "$(awk -F, '$1 == "ranks_with_aggregate_files" { print $2 }' "$(kept)"/*-profiling_aggregate.csv)" 3
+	is "files of $files: the sums of all nodes are kept" \
+		"$(awk -F, '$1 == "ranks_with_aggregate_files" { print $2 }' \
+			"$(kept)"/*-profiling_aggregate.csv)" 3
 	umount "$T/full"
 done
 
@@ -82,6 +87,7 @@ rm -f "$JOB"/profiling/cluster/*
 fill "$T/full" 1
 timeout "$(patient 60)" "$COPPER" aggregate "$JOB" >"$T/.out" 2>"$T/.err"
 is 'aggregate without room fails' "$?" 1
-matches 'and says so' "$(cat "$T/.err")" 'cannot write .*No space left on device'
-is 'and leaves nothing half written' "$(half_written)$(ls "$JOB/profiling/cluster")" ''
+matches 'aggregate without room says so' "$(cat "$T/.err")" 'cannot write .*No space left on device'
+is 'aggregate without room leaves nothing half written' \
+	"$(half_written)$(ls "$JOB/profiling/cluster")" ''
 umount "$T/full" "$T/small"

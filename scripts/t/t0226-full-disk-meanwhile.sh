@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A disk that is full while the tree runs: every file is written completely or stays as it was, the command says what could not be written
-# and fails, and no count is lost.
+# A disk that is full while the tree runs: every file is written completely or stays as it was, the
+# command says what could not be written and fails, and no count is lost.
 # modes: release asan
 # limit: 150
 # shellcheck source=harness.sh
@@ -41,7 +41,8 @@ run() { # COMMAND…
 }
 # Temporary files, and tables whose last line is cut.
 half_written() { # DIR
-	find "$1" \( -name '*.tmp*' -o -regextype posix-extended -regex '.*[.][0-9]+[.][a-z0-5]{6}' \) -type f
+	find "$1" \( -name '*.tmp*' -o -regextype posix-extended \
+		-regex '.*[.][0-9]+[.][a-z0-5]{6}' \) -type f
 	find "$1" -name '*.csv' -type f | while read -r file; do
 		[ -s "$file" ] && [ -z "$(tail -c 1 "$file")" ] || echo "$file"
 	done
@@ -53,7 +54,8 @@ kept() { # RANK: the same, wherever it is now
 	local now
 	now=$(served "$1")
 	if [ "$now" -eq 0 ]; then
-		sed -n 's/^read,\([0-9]*\),.*/\1/p' "$JOB/profiling/pre-reset/$(address_of "$1")"-*-profiling_operations.csv
+		sed -n 's/^read,\([0-9]*\),.*/\1/p' \
+			"$JOB/profiling/pre-reset/$(address_of "$1")"-*-profiling_operations.csv
 	else
 		echo "$now"
 	fi
@@ -76,7 +78,8 @@ for room in 4096 60000; do
 	fill "$room"
 	run "${ask[@]}"
 	refused "a snapshot with $room bytes left" "cannot write $JOB/.*: No space left on device"
-	is 'those of before or of now are all there' "$(find "$JOB/profiling/ioctl-snapshot" -type f | wc -l)" "$files"
+	is 'those of before or of now are all there' \
+		"$(find "$JOB/profiling/ioctl-snapshot" -type f | wc -l)" "$files"
 	make_room
 done
 run "${ask[@]}"
@@ -88,14 +91,15 @@ before=$(served 1)
 fill 4096
 run "$COPPER" cache-stats --reset --all "$W/mnt/0"
 refused 'a reset' "cannot write $JOB/.*: No space left on device"
-matches 'a reset: no node counts from zero' "$(cat "$T/.out" "$T/.err")" 'counters of 0/2 nodes set to zero'
+matches 'a reset: no node counts from zero' \
+	"$(cat "$T/.out" "$T/.err")" 'counters of 0/2 nodes set to zero'
 is 'a reset: counting continues' "$(served 0) $(served 1)" "$before $before"
 make_room
 fill 60000
 run "$COPPER" cache-stats --reset --all "$W/mnt/0"
 refused 'a reset that fails in the middle' "cannot write $JOB/.*: No space left on device"
 make_room
-is 'and each node has its counts, or its reports have them' "$(kept 0) $(kept 1)" "$before $before"
+is 'each node has its counts, or its reports have them' "$(kept 0) $(kept 1)" "$before $before"
 run "$COPPER" cache-stats --reset --all "$W/mnt/0"
 is 'with room it is done' "$status $(served 0) $(served 1)" '0 0 0'
 
@@ -126,13 +130,13 @@ beside=$T/full/.src.copper-manifest
 start_tree --prefetch auto
 read_everything 0
 ok 'the tree stops' without_tree
-ok 'and leaves a manifest' test -s "$beside"
+ok 'the tree leaves a manifest' test -s "$beside"
 cp "$beside" "$T/given"
 start_tree --prefetch auto
 read_everything 0
 fill 4096
 ok 'a tree stops well where it cannot leave one' without_tree
 ok 'the one of before is whole' cmp "$T/given" "$beside"
-is 'nothing is half written' "$(half_written "$T/full")$(find "$HOME" -type f)" ''
+is 'no file is half written' "$(half_written "$T/full")$(find "$HOME" -type f)" ''
 make_room
 wait_for 5 umount "$T/full"

@@ -21,9 +21,9 @@ start_pair() { # SECONDS; the second node may have another secret
 
 other_secret=$T/other start_pair 4
 is 'with a wrong secret the first node fails' "$status0" 1
-is 'and the second' "$status1" 1
+is 'with a wrong secret the second node fails' "$status1" 1
 matches 'the missing host is named' "$(cat "$W/out.0")" '127\.0\.0\.12'
-is 'in one line' "$(grep -c . "$W/out.0")" 1
+is 'the missing host is named in one line' "$(grep -c . "$W/out.0")" 1
 is 'nothing is mounted' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs' "$(nodes_running)" 0
@@ -49,10 +49,12 @@ except TimeoutError:
     print("open")
 PY
 }
-is 'a host of the job is asked for the secret by the fabric of the root' "$(connects "$(address_of 1)" 0)" answered
-is 'and the root by that of another node' "$(connects "$(address_of 0)" 1)" answered
+is 'a host of the job is asked for the secret by the fabric of the root' \
+	"$(connects "$(address_of 1)" 0)" answered
+is 'the root is asked for the secret by a host of the job' \
+	"$(connects "$(address_of 0)" 1)" answered
 is 'a host that is not of the job does not' "$(connects 127.0.0.99 0)" closed
-is 'nor that of another node' "$(connects 127.0.0.99 1)" closed
+is 'another node does not get the secret' "$(connects 127.0.0.99 1)" closed
 is 'it was not only its silence' "$(grep -l 'it said nothing' "$JOB"/logs/*.log)" ''
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
 without_tree

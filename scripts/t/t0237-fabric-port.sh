@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A process that reaches libfabric's port without the secret cannot talk to libfabric, not even another user of the same host, nor with an
-# address book. libfabric cannot be crashed by what it does not receive.
+# A process that reaches libfabric's port without the secret cannot talk to libfabric, not even
+# another user of the same host, nor with an address book. libfabric cannot be crashed by what it
+# does not receive.
 # modes: release asan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -43,7 +44,8 @@ speak() { # HOW FROM ADDRESS
 	"${other[@]}" "$PYTHON" "$T/speak.py" "$@" "$T/hello"
 }
 
-# What a node without a secret first sends to a supposed peer is what an unverified peer may send, too.
+# What a node without a secret first sends to a supposed peer is what an unverified peer may send,
+# too.
 prepare_tree 2
 cat >"$T/listen.py" <<'PY'
 import socket, sys
@@ -62,19 +64,25 @@ for rank in 0 1; do
 done >"$T/book"
 "$PYTHON" "$T/listen.py" "$(address_of 0)" "${ports[0]}" "$T/hello" &
 listener=$!
-timeout 60 "$COPPER" mount --hosts "$HOSTS" --rank 1 --insecure --address-book "$T/book" --source "$SRC" --ready-timeout 3 "$W/mnt/1" \
+timeout 60 "$COPPER" mount --hosts "$HOSTS" --rank 1 --insecure --address-book "$T/book" \
+	--source "$SRC" --ready-timeout 3 "$W/mnt/1" \
 	>/dev/null 2>&1
 wait "$listener"
 ok 'the words of a node are had' test -s "$T/hello"
 chmod 644 "$T/hello"
 
-# Without a guard the bytes are received: the packet after them is what the guard protects against. A newer libfabric may survive it.
-"$COPPER" mount --hosts "$HOSTS" --rank 0 --insecure --address-book "$T/book" --source "$SRC" --ready-timeout 20 "$W/mnt/0" >"$W/out.0" 2>&1 &
+# Without a guard the bytes are received: the packet after them is what the guard protects against.
+# A newer libfabric may survive it.
+"$COPPER" mount --hosts "$HOSTS" --rank 0 --insecure --address-book "$T/book" --source "$SRC" \
+	--ready-timeout 20 "$W/mnt/0" >"$W/out.0" 2>&1 &
 first=$!
-"$COPPER" mount --hosts "$HOSTS" --rank 1 --insecure --address-book "$T/book" --source "$SRC" --ready-timeout 20 "$W/mnt/1" >"$W/out.1" 2>&1
+"$COPPER" mount --hosts "$HOSTS" --rank 1 --insecure --address-book "$T/book" --source "$SRC" \
+	--ready-timeout 20 "$W/mnt/1" >"$W/out.1" 2>&1
 wait "$first"
-matches 'a node without a secret receives them' "$(speak unguarded 127.0.0.99 "$(address_of 0):${ports[0]}")" 'closed|answered'
-note "the node that was not guarded $(is_mounted "$W/mnt/0" && stat "$W/mnt/0" >/dev/null 2>&1 && echo lives on || echo died of it)"
+matches 'a node without a secret receives them' \
+	"$(speak unguarded 127.0.0.99 "$(address_of 0):${ports[0]}")" 'closed|answered'
+note "the node that was not guarded $(is_mounted "$W/mnt/0" && stat "$W/mnt/0" >/dev/null 2>&1 &&
+		echo lives on || echo died of it)"
 for rank in 0 1; do
 	timeout 60 "$COPPER" stop "$W/mnt/$rank" >/dev/null 2>&1
 	! is_mounted "$W/mnt/$rank" || umount -l "$W/mnt/$rank"
@@ -83,16 +91,19 @@ wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
 
 attacks() { # WHAT FROM ADDRESS
 	is "$1: the packet of another user is not heard" "$(speak packet "$2" "$3")" closed
-	is "$1: nor a greeting without the secret" "$(speak greeting "$2" "$3")" closed
-	is "$1: nor the challenge sent back" "$(speak echo "$2" "$3")" closed
-	is "$1: they are counted" "$(node_stat 0 fabric.rejected_form)$(node_stat 0 fabric.rejected_secret)" 12
-	matches "$1: and logged" "$(cat "$JOB"/logs/"$(address_of 0)"-*.log)" "refused what=connection from=${2//./\\.} why=\"it does not prove the job's secret\""
+	is "$1: a greeting without the secret is not heard" "$(speak greeting "$2" "$3")" closed
+	is "$1: the challenge sent back is not heard" "$(speak echo "$2" "$3")" closed
+	is "$1: the refused packets are counted" \
+		"$(node_stat 0 fabric.rejected_form)$(node_stat 0 fabric.rejected_secret)" 12
+	matches "$1: refused packets are logged" "$(cat "$JOB"/logs/"$(address_of 0)"-*.log)" \
+		"refused what=connection from=${2//./\\.} why=\"it does not prove the job's secret\""
 }
 with_tree 2
-attacks 'the rendezvous' "$(address_of 1)" "$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")"
+attacks 'the rendezvous' "$(address_of 1)" \
+	"$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")"
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
-ok 'and stops' without_tree
+ok 'the tree stops' without_tree
 with_tree 2 --address-book "$T/book"
 attacks 'an address book' 127.0.0.99 "$(address_of 0):${ports[0]}"
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
-ok 'and stops' without_tree
+ok 'the tree stops' without_tree

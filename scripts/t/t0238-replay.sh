@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# An eavesdropper replays recorded messages to the same node, to another one, to its successor, or in the place of a node that has ended:
-# it is refused and counted, and the tree goes on.
+# An eavesdropper replays recorded messages to the same node, to another one, to its successor, or
+# in the place of a node that has ended: it is refused and counted, and the tree goes on.
 # modes: release asan tsan
 # limit: 180
-[ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null || COP_OWN_NET=1 exec unshare --net bash "$0" "$@"
+[ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null ||
+	COP_OWN_NET=1 exec unshare --net bash "$0" "$@"
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 [ -n "${COP_OWN_NET:-}" ] || skip_all 'no network of its own here, to listen to'
 ip link set lo up || skip_all 'no loopback here'
 plan 21
 
-# Writes the first bytes that each side of each connection sent into a directory, as FROM:PORT-TO:PORT; ends at a signal.
+# Writes the first bytes that each side of each connection sent into a directory, as
+# FROM:PORT-TO:PORT; ends at a signal.
 cat >"$T/listen.py" <<'PY'
 import os, signal, socket, struct, sys
 KEPT = 16384
@@ -52,7 +54,8 @@ while True:
             parts[at] = payload
 PY
 
-# Sends the contents of a file to ADDRESS:PORT, from another address; prints whether more came back than the challenge that everyone gets.
+# Sends the contents of a file to ADDRESS:PORT, from another address; prints whether more came back
+# than the challenge that everyone gets.
 cat >"$T/play.py" <<'PY'
 import socket, sys
 words, source, (host, port) = open(sys.argv[1], "rb").read(), sys.argv[2], sys.argv[3].rsplit(":", 1)
@@ -74,7 +77,8 @@ rest = heard[40:] if heard.startswith(b"COPG\x01\x01") else heard
 print("answered" if rest else "refused")
 PY
 
-# Takes the place of the listener at ADDRESS:PORT: everyone who connects gets the bytes that the first one got there.
+# Takes the place of the listener at ADDRESS:PORT: everyone who connects gets the bytes that the
+# first one got there.
 cat >"$T/pose.py" <<'PY'
 import socket, sys, threading
 words, (host, port) = open(sys.argv[1], "rb").read(), sys.argv[2].rsplit(":", 1)
@@ -108,7 +112,8 @@ fabric_of() { # RANK
 }
 # Of the process that runs now.
 fabric_of_process() { # RANK
-	sed -n 's/.*server running at address: ofi+tcp:..//p' "$JOB/logs/$(address_of "$1")-$(node_stat "$1" pid)-output.log"
+	sed -n 's/.*server running at address: ofi+tcp:..//p' \
+		"$JOB/logs/$(address_of "$1")-$(node_stat "$1" pid)-output.log"
 }
 # What RANK sent to ADDRESS, or what came there first.
 said_to() { # ADDRESS [RANK]
@@ -128,7 +133,8 @@ play() { # WORDS RANK ADDRESS
 
 root=$(address_of 0):$cop_port
 ask=$(said_to "$root" 1)
-matches 'the ask of a node was overheard' "$(head -c 4 "$ask")$(head -c 4 "$(told "$ask")")" '^COPRCOPR$'
+matches 'the ask of a node was overheard' \
+	"$(head -c 4 "$ask")$(head -c 4 "$(told "$ask")")" '^COPRCOPR$'
 # Of two nodes, either may have connected first.
 for listens in 0 1 2; do
 	greeting=$(said_to "$(fabric_of "$listens")")
@@ -136,21 +142,25 @@ for listens in 0 1 2; do
 done
 speaks=$(($(basename "$greeting" | cut -d : -f 1 | cut -d . -f 4) - 11))
 other=$((3 - listens - speaks))
-matches 'and a greeting, with what came behind it' "$(head -c 4 "$greeting")$(grep -ac COP1 "$greeting")$(head -c 4 "$(told "$greeting")")" \
+matches 'a greeting was overheard, with what came behind it' \
+	"$(head -c 4 "$greeting")$(grep -ac COP1 "$greeting")$(head -c 4 "$(told "$greeting")")" \
 	'^COPG[1-9][0-9]*COPG$'
 
-is 'the greeting opens nothing a second time' "$(play "$greeting" "$speaks" "$(fabric_of "$listens")")" refused
-is 'and is counted' "$(rejected "$listens" secret)" 1
-is 'nor does it at another node' "$(play "$greeting" "$speaks" "$(fabric_of "$other")")" refused
+is 'the greeting opens nothing a second time' \
+	"$(play "$greeting" "$speaks" "$(fabric_of "$listens")")" refused
+is 'a greeting that comes again is counted' "$(rejected "$listens" secret)" 1
+is 'the greeting opens nothing at another node' \
+	"$(play "$greeting" "$speaks" "$(fabric_of "$other")")" refused
 # It may not know the host, and then closes the connection before it reads anything.
-is 'which counts it too' "$(node_stat "$other" fabric.rejected)" 1
-is 'nor as from another node' "$(play "$greeting" "$other" "$(fabric_of "$listens")")" refused
+is 'the other node counts the greeting, too' "$(node_stat "$other" fabric.rejected)" 1
+is 'the ask is not answered as from another node' \
+	"$(play "$greeting" "$other" "$(fabric_of "$listens")")" refused
 is 'the ask is not answered a second time' "$(play "$ask" 1 "$root")" refused
-is 'also as from elsewhere' "$(play "$ask" 2 "$root")" refused
-is 'and each is counted as one that came before' "$(rejected 0 replay)" 2
+is 'the ask is not answered from elsewhere' "$(play "$ask" 2 "$root")" refused
+is 'each repeated ask is counted' "$(rejected 0 replay)" 2
 before=$(rejected 2 secret)
-is 'nor is it answered by another node' "$(play "$ask" 1 "$(address_of 2):$cop_port")" refused
-is 'which counts it as a wrong proof' "$(($(rejected 2 secret) - before))" 1
+is 'another node does not answer the ask' "$(play "$ask" 1 "$(address_of 2):$cop_port")" refused
+is 'the other node counts it as a wrong proof' "$(($(rejected 2 secret) - before))" 1
 is 'the greeting is nothing for the rendezvous' "$(play "$greeting" "$speaks" "$root")" refused
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
 
@@ -159,10 +169,12 @@ kill_node "$listens"
 unmount_killed
 cop_killed=()
 ok 'a node is started again' start_node "$listens"
-is 'it takes nothing that was said to the one before it' "$(play "$greeting" "$speaks" "$(fabric_of_process "$listens")")" refused
-is 'and counts it' "$(node_stat "$listens" fabric.rejected)" 1
+is 'it takes nothing that was said to the one before it' \
+	"$(play "$greeting" "$speaks" "$(fabric_of_process "$listens")")" refused
+is 'the new node counts what was said to the one before' "$(node_stat "$listens" fabric.rejected)" 1
 
-# The root has ended, and the eavesdropper takes its place: it listens on both ports that the others know.
+# The root has ended, and the eavesdropper takes its place: it listens on both ports that the others
+# know.
 fabric=$(fabric_of_process 0)
 before=$(rejected 1 secret)
 kill_node 0
@@ -176,7 +188,7 @@ echo new >"$SRC/new"
 wait_for 30 test -e "$W/mnt/1/new"
 is 'the false root gets no request' "$(cat "$W/mnt/1/new")" new
 wait_for 30 eval '[ "$(rejected 1 secret)" -gt "$before" ]'
-ok 'and is counted' test "$(rejected 1 secret)" -gt "$before"
+ok 'the false root is counted' test "$(rejected 1 secret)" -gt "$before"
 ok 'the tree reads all the same' diff -r "$SRC/dir" "$W/mnt/2/dir"
 kill "${posing[@]}"
-ok 'and stops' without_tree
+ok 'the tree stops' without_tree

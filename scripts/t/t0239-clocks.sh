@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clocks that are wrong by hours in either direction, and that jump while nodes run: no wait is longer or shorter for it, and nothing is
-# fresher or older. The machine's clock is not touched: a node gets another wall clock from a library, and another monotonic clock from a
-# namespace.
+# Clocks that are wrong by hours in either direction, and that jump while nodes run: no wait is
+# longer or shorter for it, and nothing is fresher or older. The machine's clock is not touched: a
+# node gets another wall clock from a library, and another monotonic clock from a namespace.
 # modes: shared
 # limit: 150
 # shellcheck source=harness.sh
@@ -58,31 +58,35 @@ read_everything 0 1 2
 jump
 echo late >"$SRC/late"
 for rank in 0 1 2; do
-	ok "an absence ends in its time on node $rank, though its clock jumps" wait_for 20 test -e "$W/mnt/$rank/late"
+	ok "an absence ends in its time on node $rank, though its clock jumps" \
+		wait_for 20 test -e "$W/mnt/$rank/late"
 done
 set_clock 0 $hours
-ok 'and what is read is the same' diff -r "$SRC" "$W/mnt/2"
-is 'the commands work at any hour' "$(clock_of behind; node_stat 1 nodes)$(clock_of ahead; node_stat 1 nodes)" 33
+ok 'what is read is the same though clocks jump' diff -r "$SRC" "$W/mnt/2"
+is 'the commands work at any hour' \
+	"$(clock_of behind; node_stat 1 nodes)$(clock_of ahead; node_stat 1 nodes)" 33
 rm "$SRC/late"
 
 # A guest waits for all nodes with a deadline; by the wall clock it would be over at once, or never.
 clock_of behind
-timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop -d "$JOB" --secret-file "$SECRET" >"$T/.out" 2>&1
+timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop -d "$JOB" --secret-file "$SECRET" \
+	>"$T/.out" 2>&1
 is 'a command whose clock is behind stops the tree' "$?" 0
 cop_as=()
-matches 'all of it' "$(cat "$T/.out")" 'stopped 3/3 nodes'
+matches 'the stop with a wrong clock reaches all nodes' "$(cat "$T/.out")" 'stopped 3/3 nodes'
 cop_tree=0
 wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'and nothing is left' "$(nodes_running)$(mounts_left)" 00
+is 'nothing is left of the tree' "$(nodes_running)$(mounts_left)" 00
 
 start_tree
 clock_of ahead
 jump
-ok 'a clock that jumps is in the way of no stop' timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop "$W/mnt/1"
+ok 'a clock that jumps is in the way of no stop' \
+	timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop "$W/mnt/1"
 cop_as=()
 cop_tree=0
 wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'and leaves nothing' "$(nodes_running)$(mounts_left)" 00
+is 'a stop leaves nothing, though a clock jumps' "$(nodes_running)$(mounts_left)" 00
 
 # Only by the file system's clock is a node's note in the job directory of this start.
 for who in ahead behind; do
@@ -92,8 +96,10 @@ for who in ahead behind; do
 	first=$!
 	cop_as=()
 	wait_for 20 test -d "$JOB/logs"
-	timeout "$(patient 60)" "$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" --job-dir "$JOB" --source "$T/none" \
+	timeout "$(patient 60)" "$COPPER" mount --hosts "$HOSTS" --rank 1 --secret-file "$SECRET" \
+		--job-dir "$JOB" --source "$T/none" \
 		"$W/mnt/1" >"$W/out.1" 2>&1
 	wait "$first"
-	matches "a node whose clock is $who hears why another did not start" "$(cat "$W/out.0")" "$(address_of 1).*did not start.*none"
+	matches "a node whose clock is $who hears why another did not start" \
+		"$(cat "$W/out.0")" "$(address_of 1).*did not start.*none"
 done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that runs out of descriptors or memory reports it: those below it ask elsewhere, and only its own programs see the error.
+# A node that runs out of descriptors or memory reports it: those below it ask elsewhere, and only
+# its own programs see the error.
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 20
@@ -24,7 +25,8 @@ lowest_free() { # RANK
 	echo "$fd"
 }
 no_memory() { # RANK
-	prlimit --pid "$(pid_of "$1")" --data="$(awk '/^VmData/ { print $2 * 1024 }' "/proc/$(pid_of "$1")/status"):"
+	prlimit --pid "$(pid_of "$1")" \
+		--data="$(awk '/^VmData/ { print $2 * 1024 }' "/proc/$(pid_of "$1")/status"):"
 }
 all_again() { # RANK
 	prlimit --pid "$(pid_of "$1")" --nofile="${files[$1]}:" --data=unlimited
@@ -36,7 +38,8 @@ part() { # DIR: of the sums
 	grep " ./$1/" "$T/want"
 }
 reads() { # RANK DIR: what is wrong there, or nothing
-	(cd "$W/mnt/$1" && find "./$2" -type f -print0 | LC_ALL=C sort -z | xargs -0 -r b2sum) 2>&1 | diff - <(part "$2") | head -3
+	(cd "$W/mnt/$1" && find "./$2" -type f -print0 | LC_ALL=C sort -z | xargs -0 -r b2sum) \
+		2>&1 | diff - <(part "$2") | head -3
 }
 takes_again() { # RANK PARENT NAME: reads names that it never asked for, until it asks that parent
 	ls "$W/mnt/$1/rest/none-$RANDOM$RANDOM" "$W/mnt/$1/empty-$RANDOM" >/dev/null 2>&1
@@ -55,20 +58,23 @@ done
 is 'the tree is a chain' "$(node_stat 3 parent) $(node_stat 2 parent) $(node_stat 1 parent)" '2 1 0'
 
 no_descriptors 0
-matches 'a program on a root without descriptors sees that' "$(cat "$W/mnt/0/many/file00000" 2>&1 >/dev/null)" 'Too many open files'
+matches 'a program on a root without descriptors sees that' \
+	"$(cat "$W/mnt/0/many/file00000" 2>&1 >/dev/null)" 'Too many open files'
 is 'one three nodes below reads everything right' "$(reads 3 many)" ''
-is 'and one below it' "$(reads 1 many)" ''
+is 'the node below it reads everything right' "$(reads 1 many)" ''
 is 'the first below it took its place' "$(node_stat 1 parent)" None
-is 'the others did not ask the storage' "$(node_stat 2 origin.operations) $(node_stat 3 origin.operations)" '0 0'
+is 'the others did not ask the storage' \
+	"$(node_stat 2 origin.operations) $(node_stat 3 origin.operations)" '0 0'
 all_again 0
 is 'nothing of that is an error of the storage' "$(tree_sum origin.errors)" 0
 ok 'with descriptors it is asked again' wait_for 20 takes_again 1 0 rest/file00000
-is 'and its own programs read' "$(reads 0 many)" ''
+is 'programs on the node with descriptors read' "$(reads 0 many)" ''
 
 no_memory 1
 is 'below a relay without memory everything is read right' "$(reads 3 large)" ''
-is 'also what is small' "$(reads 3 more)" ''
-is 'the storage was asked by the root and no other' "$(node_stat 2 origin.operations) $(node_stat 3 origin.operations)" '0 0'
+is 'small files are read below a relay without memory' "$(reads 3 more)" ''
+is 'the storage was asked by the root and no other' \
+	"$(node_stat 2 origin.operations) $(node_stat 3 origin.operations)" '0 0'
 is_at_most 'the relay was passed over' 1 "$(node_stat 2 fabric.failovers)"
 is 'nobody was taken for dead' "$(cat "$JOB"/logs/*-output.log | grep -c 'peer is dead')" 0
 all_again 1
@@ -78,8 +84,9 @@ is 'with memory its own programs read' "$(reads 1 large)" ''
 no_descriptors 0
 no_descriptors 1
 is 'without descriptors at the two above, the next one reads the storage' "$(reads 3 rest)" ''
-is 'and the last one does not' "$(node_stat 3 origin.operations)" 0
+is 'the last node does not ask the storage' "$(node_stat 3 origin.operations)" 0
 all_again 0
 all_again 1
-is 'everything is right everywhere' "$(for rank in 0 1 2 3; do checksums "$W/mnt/$rank" | diff - "$T/want" | head -3; done)" ''
+is 'everything is right everywhere' \
+	"$(for rank in 0 1 2 3; do checksums "$W/mnt/$rank" | diff - "$T/want" | head -3; done)" ''
 ok 'the tree stops' without_tree

@@ -14,7 +14,7 @@ mount_here=("$COPPER" mount --source "$SRC")
 
 "$COPPER" >"$T/.out" 2>"$T/.err"
 is 'without a subcommand: misuse' $? 2
-matches 'with the usage' "$(cat "$T/.err")" 'usage: copper'
+matches 'without a subcommand the usage is shown' "$(cat "$T/.err")" 'usage: copper'
 fails_with 2 'unknown.*mout.*mount' "$COPPER" mout
 fails_with 2 '' "$COPPER" mount
 fails_with 2 'no-such-option' "${mount_here[@]}" --no-such-option "$mnt"
@@ -34,7 +34,8 @@ fails_with any 'source.*file' "$COPPER" mount --source "$T/file" "$mnt"
 
 "${mount_here[@]}" "$mnt"
 fails_with any "$mnt.*already" "${mount_here[@]}" "$mnt"
-fails_with any 'already' sh -c 'cd "${1%/*}" && shift && "$@"' - "$mnt" "${mount_here[@]}" "${mnt##*/}"
+fails_with any 'already' sh -c 'cd "${1%/*}" && shift && "$@"' - "$mnt" \
+	"${mount_here[@]}" "${mnt##*/}"
 fails_with 1 "no copper node .*there are: $mnt" "$COPPER" cache-stats "$mnt/dir"
 is 'the mount there continues' "$(cat "$mnt/hello")" hello
 "$COPPER" stop "$mnt" >/dev/null
@@ -66,10 +67,12 @@ open(sys.argv[2], "w").close()
 time.sleep(1000)' "$cop_port" "$T/listening" &
 listener=$!
 wait_for 5 test -e "$T/listening"
-fails_with any "127\.0\.0\.11.*$cop_port|port $cop_port" "${several[@]}" --hosts "$HOSTS" --rank 0 "$mnt"
+fails_with any "127\.0\.0\.11.*$cop_port|port $cop_port" \
+	"${several[@]}" --hosts "$HOSTS" --rank 0 "$mnt"
 kill "$listener"
 
-fails_with any 'carrier-pigeon.*tcp' "${several[@]}" --hosts "$HOSTS" --rank 0 -n carrier-pigeon "$mnt"
+fails_with any 'carrier-pigeon.*tcp' \
+	"${several[@]}" --hosts "$HOSTS" --rank 0 -n carrier-pigeon "$mnt"
 
 # No FUSE, in a mount namespace of its own.
 fails_with any '/dev/fuse' "${cop_apart[@]}" sh -c \
@@ -82,28 +85,31 @@ is 'nothing is mounted' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs' "$(nodes_running)" 0
 
-# Even without its guard, the dead mount of a killed node, whose attributes the kernel still knows, stays until stop or the next mount in
-# its place removes it. (With the guard: t0185.)
+# Even without its guard, the dead mount of a killed node, whose attributes the kernel still knows,
+# stays until stop or the next mount in its place removes it. (With the guard: t0185.)
 kill_guard() {
 	local pid
-	pid=$(pgrep --parent "$(node_stat 0 pid)" --exact cop-guard) && is_ours "$pid" && kill -KILL "$pid" && ls -la "$mnt" >/dev/null
+	pid=$(pgrep --parent "$(node_stat 0 pid)" --exact cop-guard) && is_ours "$pid" &&
+		kill -KILL "$pid" && ls -la "$mnt" >/dev/null
 }
 with_tree 1
 kill_guard
 kill_node 0
 is 'a node that is killed leaves its mount' "$(mounts_left)" 1
 matches 'stop takes a dead mount away' "$("$COPPER" stop "$mnt" 2>&1)" 'the node there was dead'
-is 'and it is gone' "$(mounts_left)" 0
-is 'with its control socket' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
+is 'the dead mount is gone' "$(mounts_left)" 0
+is 'the control socket of the dead mount is gone' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_node 0
 umount -l "$mnt"
-matches 'a control socket without a mount is taken away, too' "$("$COPPER" stop "$mnt" 2>&1)" 'the node here was killed; its control socket .*removed'
-is 'and is gone' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
+matches 'a control socket without a mount is taken away, too' \
+	"$("$COPPER" stop "$mnt" 2>&1)" 'the node here was killed; its control socket .*removed'
+is 'the control socket without a mount is gone' "$(find "$XDG_RUNTIME_DIR" -type s | wc -l)" 0
 with_tree 1
 kill_guard
 kill_node 0
-matches 'also where the only one is meant' "$("$COPPER" stop 2>&1)" 'the node there was dead'
+matches 'a socket without a mount is no obstacle where the only node is meant' \
+	"$("$COPPER" stop 2>&1)" 'the node there was dead'
 with_tree 1
 kill_guard
 kill_node 0
@@ -121,5 +127,6 @@ cat "$mnt"/*/numbers >/dev/null
 "$COPPER" cache-stats --json "$mnt" >/dev/null
 cat "$mnt/dir/deeper/random" >"$T/copy"
 ok 'a node whose log has reached ulimit -f continues' cmp "$T/copy" "$SRC/dir/deeper/random"
-matches 'until it is stopped' "$("$COPPER" stop "$mnt" 2>&1)" '^stopped 1/1 nodes$'
+matches 'a node without room for its log continues until it is stopped' \
+	"$("$COPPER" stop "$mnt" 2>&1)" '^stopped 1/1 nodes$'
 cop_tree=0

@@ -13,17 +13,28 @@ small_tree "$SRC"
 bash "$cop_t/make-tree.sh" "$SRC/odd"
 with_tree 3 --keep-symlinks
 mnt=$W/mnt/2
-ok 'the tree is the same' as_user diff -r --no-dereference -x over-4-gib -x fifo -x socket -x modes "$SRC" "$mnt"
-is 'a file of mode 000 is refused' "$(as_user cat "$mnt/odd/modes/file000" 2>&1 | sed 's/.*: //')" 'Permission denied'
-is 'a file for root alone is refused' "$(as_user cat "$mnt/odd/modes/file400" 2>&1 | sed 's/.*: //')" 'Permission denied'
-is 'a directory for root alone is refused' "$(as_user ls "$mnt/odd/modes/closed" 2>&1 | sed 's/.*: //')" 'Permission denied'
-is 'a directory that may be searched only: its file' "$(as_user cat "$mnt/odd/modes/search-only/file")" seen
-is 'its list is refused' "$(as_user ls "$mnt/odd/modes/search-only" 2>&1 | sed 's/.*: //')" 'Permission denied'
-is 'modes are those of the source' "$(as_user stat -c '%a %u' "$mnt/odd/modes/file4755")" "$(stat -c '%a %u' "$SRC/odd/modes/file4755")"
+ok 'the tree is the same' as_user diff -r --no-dereference -x over-4-gib -x fifo -x socket \
+	-x modes "$SRC" "$mnt"
+is 'a file of mode 000 is refused' "$(as_user cat "$mnt/odd/modes/file000" 2>&1 | sed 's/.*: //')" \
+	'Permission denied'
+is 'a file for root alone is refused' \
+	"$(as_user cat "$mnt/odd/modes/file400" 2>&1 | sed 's/.*: //')" 'Permission denied'
+is 'a directory for root alone is refused' \
+	"$(as_user ls "$mnt/odd/modes/closed" 2>&1 | sed 's/.*: //')" 'Permission denied'
+is 'a directory that may be searched only: its file' \
+	"$(as_user cat "$mnt/odd/modes/search-only/file")" seen
+is 'a directory that may be searched only: its list is refused' \
+	"$(as_user ls "$mnt/odd/modes/search-only" 2>&1 | sed 's/.*: //')" \
+	'Permission denied'
+is 'modes are those of the source' "$(as_user stat -c '%a %u' "$mnt/odd/modes/file4755")" \
+	"$(stat -c '%a %u' "$SRC/odd/modes/file4755")"
 ok 'the node runs as the user' test "$(stat -c %U "/proc/$(node_stat 0 pid)")" = "$cop_user"
-is 'another user does not see into the mount' "$(setpriv --reuid nobody --clear-groups ls "$mnt" 2>&1 | sed 's/.*: //')" 'Permission denied'
+is 'another user does not see into the mount' \
+	"$(setpriv --reuid nobody --clear-groups ls "$mnt" 2>&1 | sed 's/.*: //')" \
+	'Permission denied'
 sockets=$(find "$W/run" "$T/run" -type s 2>/dev/null)
-is 'the control sockets are for the user alone' "$(xargs -r stat -c '%a %U' <<<"$sockets" | sort -u)" "600 $cop_user"
+is 'the control sockets are for the user alone' \
+	"$(xargs -r stat -c '%a %U' <<<"$sockets" | sort -u)" "600 $cop_user"
 
 foreign_host() { # says what becomes of a connection from a host that is not of the job
 	"$PYTHON" - "$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")" <<'PY'
@@ -42,7 +53,8 @@ PY
 	grep -ho 'why="it said nothing"' "$JOB"/logs/*.log
 }
 is 'a host that is not of the job is left out' "$(foreign_host)" 'left out'
-fails_with 1 "$mnt: a copper node is mounted there already; stop it" "${cop_as[@]}" "$COPPER" mount --source "$SRC" "$mnt"
+fails_with 1 "$mnt: a copper node is mounted there already; stop it" \
+	"${cop_as[@]}" "$COPPER" mount --source "$SRC" "$mnt"
 ok 'the tree stops' without_tree
 
 as_user mkdir -p "$W/mnt/0"
@@ -54,7 +66,8 @@ mkdir -m 700 "$T/private"
 fails_with any 'private' "${cop_as[@]}" "$COPPER" mount --source "$T/private" "$W/mnt/0"
 mkdir "$W/bin"
 fails_with any 'fusermount3' "${cop_apart[@]}" sh -c \
-	'mount --bind /dev/null "$(readlink -f "$(command -v fusermount3)")" && exec "$@"' sh "${here[@]}" "$W/mnt/0"
+	'mount --bind /dev/null "$(readlink -f "$(command -v fusermount3)")" && exec "$@"' \
+	sh "${here[@]}" "$W/mnt/0"
 is 'nothing is mounted' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'nothing runs' "$(nodes_running)" 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A mount that other users may use, of a source with a proc below it: only the user of the node, whose view it is, sees its contents.
+# A mount that other users may use, of a source with a proc below it: only the user of the node,
+# whose view it is, sees its contents.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -23,24 +24,31 @@ denied='Permission denied'
 with_tree 1 --allow-other
 mnt=$W/mnt/0
 own=$mnt/proc/$$
-is 'the owner reads of a process' "$(tr '\0' ' ' <"$own/cmdline")" "$(tr '\0' ' ' <"/proc/$$/cmdline")"
-is 'and follows its directory' "$(readlink "$own/cwd")" "$(readlink "/proc/$$/cwd")"
-ok 'and lists processes' test -n "$(ls "$mnt/proc")"
+is 'the owner reads of a process' \
+	"$(tr '\0' ' ' <"$own/cmdline")" "$(tr '\0' ' ' <"/proc/$$/cmdline")"
+is 'the owner follows the directory of a process' \
+	"$(readlink "$own/cwd")" "$(readlink "/proc/$$/cwd")"
+ok 'the owner lists processes' test -n "$(ls "$mnt/proc")"
 is 'another user reads the files of the source' "$(other cat "$mnt/hello")" hello
-is 'and sees that there is a proc' "$(other stat -c %F "$mnt/proc")" directory
+is 'another user sees that there is a proc' "$(other stat -c %F "$mnt/proc")" directory
 exec 8<"$own/maps"
 for name in maps environ cmdline status; do
-	is "$name of a process, which the owner has just read: not for another" "$(cat "$own/$name" >/dev/null; error_of other cat "$own/$name")" "$denied"
+	is "$name of a process, which the owner has just read: not for another" \
+		"$(cat "$own/$name" >/dev/null; error_of other cat "$own/$name")" "$denied"
 done
 exec 8<&-
 for name in cwd root exe; do
-	is "nor $name" "$(readlink "$own/$name" >/dev/null; other readlink "$own/$name"; echo $?)" 1
+	is "another user does not read $name" \
+		"$(readlink "$own/$name" >/dev/null; other readlink "$own/$name"; echo $?)" 1
 done
-is 'nor that it is there' "$(error_of other stat "$own")" "$denied"
-is 'nor which there are' "$(error_of other ls "$mnt/proc")" "$denied"
-is 'nor what the machine tells' "$(error_of other cat "$mnt/proc/meminfo")" "$denied"
-is 'nor who asks' "$(other readlink "$mnt/proc/self"; echo $?)" 1
-is 'also not from inside of it' "$(cd "$own" && other sh -c 'cat maps; ls fd; readlink exe; ls .' 2>/dev/null)" ''
+is 'another user does not see that a process is there' "$(error_of other stat "$own")" "$denied"
+is 'another user does not see which processes there are' \
+	"$(error_of other ls "$mnt/proc")" "$denied"
+is 'another user does not read what the machine tells' \
+	"$(error_of other cat "$mnt/proc/meminfo")" "$denied"
+is 'another user does not read who asks' "$(other readlink "$mnt/proc/self"; echo $?)" 1
+is 'another user reads nothing from inside of a process' \
+	"$(cd "$own" && other sh -c 'cat maps; ls fd; readlink exe; ls .' 2>/dev/null)" ''
 
 # The kernel knows all of it while the owner looks at it.
 while [ ! -e "$T/enough" ]; do
@@ -68,4 +76,5 @@ is 'nothing shows while the owner looks at it again and again' "$(cat "$T/got")"
 is 'who does not notice' "$(cat "$T/wrong")" ''
 without_tree
 
-fails_with 1 'is on a proc file system, .*--allow-other' "$COPPER" mount --allow-other --source /proc "$mnt"
+fails_with 1 'is on a proc file system, .*--allow-other' \
+	"$COPPER" mount --allow-other --source /proc "$mnt"

@@ -8,7 +8,8 @@
 
 cd "$cop_root" || exit 1
 man=$cop_root/man
-mapfile -t subcommands < <("$COPPER" --help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' | grep -v '^copper$')
+mapfile -t subcommands < <("$COPPER" --help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' |
+		grep -v '^copper$')
 pages=("$man"/*.[157])
 plan $((1 + 6 * ${#subcommands[@]} + ${#pages[@]} + 12))
 
@@ -18,7 +19,8 @@ ok 'there are subcommands' test "${#subcommands[@]}" -ge 4
 
 # Of the table: --name and -l, one a line. Of a page: the same, from the items of its lists.
 options_of_table() { # SUBCOMMAND
-	"$COPPER" "$1" --dump-options | awk -F '\t' '$1 == "option" { if ($2 != "--" && $2 != "-") print $2; if ($3 != "-") print $3 }'
+	"$COPPER" "$1" --dump-options | awk -F '\t' \
+		'$1 == "option" { if ($2 != "--" && $2 != "-") print $2; if ($3 != "-") print $3 }'
 }
 options_of_page() { # FILE
 	sed -n '/^\.Sh OPTIONS/,/^\.Sh [^O]/p' "$1" | sed -n 's/^\.It //p' | tr ' ' '\n' |
@@ -33,12 +35,15 @@ for sub in "${subcommands[@]}"; do
 	ok "copper $sub has a page" test -s "$page"
 	options_of_table "$sub" | LC_ALL=C sort -u >"$T/table"
 	options_of_page "$page" 2>/dev/null | without_built_in | LC_ALL=C sort -u >"$T/page"
-	is "every option of copper $sub is in its page" "$(comm -23 "$T/table" "$T/page" | tr '\n' ' ')" ''
-	is "every option in the page of copper $sub is there" "$(comm -13 "$T/table" "$T/page" | tr '\n' ' ')" ''
+	is "every option of copper $sub is in its page" \
+		"$(comm -23 "$T/table" "$T/page" | tr '\n' ' ')" ''
+	is "every option in the page of copper $sub is there" \
+		"$(comm -13 "$T/table" "$T/page" | tr '\n' ' ')" ''
 	"$COPPER" "$sub" --help >"$T/help" 2>&1
 	is "the help of copper $sub is at most 80 wide" "$(awk 'length > 80' "$T/help")" ''
-	is_at_most "and at most 24 high" "$(wc -l <"$T/help")" 24
-	matches "copper.1 refers to copper-$sub.1" "$(sed -n '/^\.Sh SEE ALSO/,$p' "$man/copper.1")" "^\\.Xr copper-$sub 1"
+	is_at_most "the help of copper $sub is at most 24 lines high" "$(wc -l <"$T/help")" 24
+	matches "copper.1 refers to copper-$sub.1" \
+		"$(sed -n '/^\.Sh SEE ALSO/,$p' "$man/copper.1")" "^\\.Xr copper-$sub 1"
 done
 
 # ---- pages
@@ -66,9 +71,10 @@ is 'pages refer to pages that are there' "$missing" ''
 
 # Each module of the source.
 sed -n 's/^\([a-z]*\):.*/\1/p' internal/LAYERS | sort >"$T/modules"
-sed -n '/^\.Ss Modules/,/^\.El/s/^\.It Sy //p' "$man/copper-design.7" | sed 's/ , /\n/g' | sort >"$T/shown"
+sed -n '/^\.Ss Modules/,/^\.El/s/^\.It Sy //p' "$man/copper-design.7" | sed 's/ , /\n/g' |
+	sort >"$T/shown"
 is 'every module is in copper-design(7)' "$(comm -23 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
-is 'and no other is' "$(comm -13 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
+is 'copper-design(7) names no other module' "$(comm -13 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
 
 # The walk through a cold read: each function is defined in the file named with it.
 walk() {
@@ -80,12 +86,15 @@ while read -r file names; do
 	for name in ${names//[,]/}; do
 		[ "$name" != Fn ] || continue
 		steps=$((steps + 1))
-		# A definition or its first line begins in the first column and is not a declaration.
-		grep -Eq "^[a-z].*\b$name\(([^;]*|.*[^;])$" "internal/$file" || absent="$absent $file:$name"
+		# A definition or its first line begins in the first column and is not a
+		# declaration.
+		grep -Eq "^[a-z].*\b$name\(([^;]*|.*[^;])$" "internal/$file" ||
+			absent="$absent $file:$name"
 	done
 done < <(walk)
 is 'the functions of the walk through a read are where it says' "$absent" ''
-ok 'and it has as many steps as its lines' test "$steps" -ge "$(grep -c '^\.It Pa .* : Fn ' "$man/copper-design.7")" -a "$steps" -ge 20
+ok 'the walk through a read has as many steps as lines' \
+	test "$steps" -ge "$(grep -c '^\.It Pa .* : Fn ' "$man/copper-design.7")" -a "$steps" -ge 20
 
 # Each counter with its unit and its meaning, as the JSON has it.
 rows() {
@@ -98,14 +107,17 @@ described() { # an item and the lines up to the next macro are one line
 }
 rows | sort >"$T/rows"
 described | sort >"$T/described"
-is 'every row of counters.def was understood' "$(wc -l <"$T/rows")" "$(grep -c '^COP_COUNTER(' internal/stats/counters.def)"
-is 'every counter is in copper-formats(5), with its meaning' "$(comm -23 "$T/rows" "$T/described")" ''
-is 'and no other is' "$(comm -13 "$T/rows" "$T/described")" ''
+is 'every row of counters.def was understood' \
+	"$(wc -l <"$T/rows")" "$(grep -c '^COP_COUNTER(' internal/stats/counters.def)"
+is 'every counter is in copper-formats(5), with its meaning' \
+	"$(comm -23 "$T/rows" "$T/described")" ''
+is 'copper-formats(5) names no other counter' "$(comm -13 "$T/rows" "$T/described")" ''
 
 # ---- README
 
 links() { # of a Markdown file: relative targets
-	grep -o '\](\([^)]*\))' "$1" | sed 's/^](//; s/)$//; s/#.*//' | grep -v -e '^[a-z]*:' -e '^$'
+	grep -o '\](\([^)]*\))' "$1" | sed 's/^](//; s/)$//; s/#.*//' |
+		grep -v -e '^[a-z]*:' -e '^$'
 }
 dead=
 for file in README.md vendor/README.md; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The demonstration does what it promises, for root and for an ordinary user, and leaves nothing behind, even if it is interrupted or
-# fails.
+# The demonstration does what it promises, for root and for an ordinary user, and leaves nothing
+# behind, even if it is interrupted or fails.
 # modes: release
 # limit: 240
 # user: yes
@@ -15,7 +15,8 @@ bin=$T/demo/bin
 mkdir -p "$bin" "$T/demo/scripts"
 cp "$COPPER" "$SLOWFS" "$bin"
 cp "$cop_root/scripts/demo.sh" "$T/demo/scripts"
-demo=(env -u XDG_RUNTIME_DIR TMPDIR="$T/tmp" BUILD="$bin" DEMO_IMPORT=numpy "$T/demo/scripts/demo.sh")
+demo=(env -u XDG_RUNTIME_DIR TMPDIR="$T/tmp" BUILD="$bin" DEMO_IMPORT=numpy
+	"$T/demo/scripts/demo.sh")
 
 running() { # how many processes of the demo's binaries
 	find /proc/[0-9]*/exe -prune -lname "$bin/*" 2>/dev/null | wc -l
@@ -23,19 +24,24 @@ running() { # how many processes of the demo's binaries
 nothing_left() { # WHEN
 	wait_for 5 eval '[ "$(running)" -eq 0 ]'
 	is "$1: no process, mount or file is left" \
-		"$(running) $(grep -c " $T/tmp" /proc/self/mountinfo) $(find "$T/tmp" -mindepth 1 | wc -l)" '0 0 0'
+		"$(running) $(grep -c " $T/tmp" /proc/self/mountinfo) $(find "$T/tmp" -mindepth 1 |
+			wc -l)" '0 0 0'
 }
 
 "${demo[@]}" >"$T/out.demo" 2>"$T/out.err"
 is 'the demo ends well' $? 0
-is 'without complaints' "$(cat "$T/out.err")" ''
+is 'the demo has no complaints' "$(cat "$T/out.err")" ''
 text=$(cat "$T/out.demo")
 matches 'it says what is imported' "$text" '^Copper demo: 4 nodes on this machine import numpy'
-matches 'how long one process took directly' "$text" '^ *direct: 1 process +[0-9.]+ s +[0-9]+ +[0-9]+ +[0-9.]+$'
-matches 'four nodes cold' "$text" '^ *Copper, cold: 4 nodes at once +[0-9.]+ s +[0-9]+ +[0-9]+ +[0-9.]+$'
-matches 'four nodes warm, without a read at the origin' "$text" '^ *Copper, warm: 4 nodes at once +[0-9.]+ s +[0-9]+ +0 +0\.0$'
+matches 'how long one process took directly' \
+	"$text" '^ *direct: 1 process +[0-9.]+ s +[0-9]+ +[0-9]+ +[0-9.]+$'
+matches 'four nodes cold' \
+	"$text" '^ *Copper, cold: 4 nodes at once +[0-9.]+ s +[0-9]+ +[0-9]+ +[0-9.]+$'
+matches 'four nodes warm, without a read at the origin' \
+	"$text" '^ *Copper, warm: 4 nodes at once +[0-9.]+ s +[0-9]+ +0 +0\.0$'
 for rank in 1 2 3; do
-	matches "node $rank asked its parent, never the origin" "$text" "^ *node $rank  cold( +[0-9]+){4} +[1-9][0-9]* +0\$"
+	matches "node $rank asked its parent, never the origin" \
+		"$text" "^ *node $rank  cold( +[0-9]+){4} +[1-9][0-9]* +0\$"
 done
 matches 'the root read the origin' "$text" '^ *node 0  cold( +[0-9]+){5} +[1-9][0-9]*$'
 matches 'every node was stopped' "$text" '^ *stopped 4/4 nodes$'
@@ -67,7 +73,8 @@ chmod 755 "$T/broken"
 cp "$bin/copper" "$T/whole" && cp "$T/broken" "$bin/copper"
 "${demo[@]}" >"$T/out.demo" 2>"$T/out.err"
 is 'nodes that do not start fail it' $? 1
-matches 'with their reason' "$(cat "$T/out.err")" 'node . did not start: no such luck'
+matches 'nodes that do not start give their reason' \
+	"$(cat "$T/out.err")" 'node . did not start: no such luck'
 nothing_left 'after that'
 cp "$T/whole" "$bin/copper"
 

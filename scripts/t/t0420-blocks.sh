@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What README and the manual show works as it stands there. Each block has a kind (how it is marked: blocks.py):
+# What README and the manual show works as it stands there. Each block has a kind (how it is marked:
+# blocks.py):
 #
 #	run          alone, by a shell that stops at the first failure; leaves nothing
 #	part NAME    the parts of one name in one file are one script, in their order
 #	output NAME  what such a script prints, but for numbers
-#	tree         on a node of a tree of three, mounted on /tmp/view, with its job directory in $job
+#	tree         on a node of a tree of three, mounted on /tmp/view, with its job directory in
+#	             $job
 #	tree SECONDS the same, but it runs on and is interrupted then
 #	env          the same, and nothing of the environment is read past the mount
 #	job          behind a job with -A, in $HOME/copper/$JOBID
 #	build        make targets: make knows them
 #	text         not commands: files, lines of a log
 #	slurm, mpi   in t0740-blocks-jobs.sh
-#	check WHAT   there, too: WHAT is not here, so that options, hosts and files are checked and nothing is started
+#	check WHAT   there, too: WHAT is not here, so that options, hosts and files are checked and
+#	             nothing is started
 #
 # /soft and /tmp stand for directories of the test.
 # modes: release
@@ -42,10 +45,11 @@ parts=$(kinds part | cut -f 2,4 | sort -u | wc -l)
 plan $((6 + $(count run tree env job build text output) + parts))
 
 known=(run part output tree env job build text slurm mpi check)
-note "$(wc -l <"$T/index") blocks in ${#files[@]} files: $(for kind in "${known[@]}"; do printf '%s %s, ' "$(count "$kind")" "$kind"; done)"
+note "$(wc -l <"$T/index") blocks in ${#files[@]} files: $(for kind \
+		in "${known[@]}"; do printf '%s %s, ' "$(count "$kind")" "$kind"; done)"
 note "left to t0740-blocks-jobs.sh: $(count slurm mpi check)"
 is 'every block has a kind' "$(awk -F '\t' '$4 ~ /^\?/ { print $2 ":" $3 }' "$T/index")" ''
-is 'and a test that runs it' "$(wc -l <"$T/index")" "$(count "${known[@]}")"
+is 'every block has a test that runs it' "$(wc -l <"$T/index")" "$(count "${known[@]}")"
 ok 'README has blocks that are run' test "$(kinds run part slurm mpi | grep -c README.md)" -ge 4
 
 # ---- pages show what is run: quotes and dashes that a formatter changes could not be pasted
@@ -56,8 +60,11 @@ for page in man/*.[157]; do
 		command -v "${format%% *}" >/dev/null || continue
 		$format "$page" 2>/dev/null | sed 's/.\x08//g' | expand >"$T/page"
 		while IFS=$'\t' read -r number _ line kind; do
-			shown=$shown$(sed 's/^[[:blank:]]*//; /^$/d' "$T/blocks/$number.${kind%% *}" | expand | while IFS= read -r text; do
-				grep -qF -- "$text" "$T/page" || echo "${format%% *} $page:$line: $text"
+			shown=$shown$(sed 's/^[[:blank:]]*//; /^$/d' \
+					"$T/blocks/$number.${kind%% *}" | expand |
+					while IFS= read -r text; do
+				grep -qF -- "$text" "$T/page" ||
+					echo "${format%% *} $page:$line: $text"
 			done)
 		done < <(awk -F '\t' -v page="${page##*/}" '$2 == page' "$T/index")
 	done
@@ -76,7 +83,8 @@ texts() { # NUMBER…: with the test's directories in place of those that the te
 isolated=()
 ! unshare --net true 2>/dev/null || isolated=(unshare --net)
 run_block() { # COMMAND…: runs $T/block; its output is $T/out.block
-	(cd "$T/tmp" && "${isolated[@]}" bash -c 'ip link set lo up 2>/dev/null; exec "$@"' run timeout "$(patient 60)" "$@" bash -eu -o pipefail "$T/block") \
+	(cd "$T/tmp" && "${isolated[@]}" bash -c 'ip link set lo up 2>/dev/null; exec "$@"' run \
+			timeout "$(patient 60)" "$@" bash -eu -o pipefail "$T/block") \
 		</dev/null >"$T/out.block" 2>&1
 }
 left() {
@@ -87,7 +95,8 @@ left() {
 clean() {
 	if [ "$(nodes_running)" -gt 0 ]; then
 		"$COPPER" stop >/dev/null 2>&1
-		awk -v t="$T/tmp/" 'index($5, t) == 1 { print $5 }' /proc/self/mountinfo | while read -r mount; do
+		awk -v t="$T/tmp/" 'index($5, t) == 1 { print $5 }' /proc/self/mountinfo |
+			while read -r mount; do
 			"$COPPER" stop "$mount" || umount -l "$mount"
 		done >/dev/null 2>&1
 		wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
@@ -128,7 +137,8 @@ done < <(kinds part | cut -f 2,4 | sed 's/part //' | sort -u)
 while IFS=$'\t' read -r number file line kind; do
 	printed=$T/printed.$file.${kind#output }
 	is "$(where "$file" "$line") is what ${kind#output } prints" \
-		"$([ -s "$printed" ] && "$PYTHON" "$cop_t/blocks.py" compare "$T/blocks/$number.output" "$printed" || echo 'no such script')" ''
+		"$([ -s "$printed" ] && "$PYTHON" "$cop_t/blocks.py" compare \
+			"$T/blocks/$number.output" "$printed" || echo 'no such script')" ''
 done < <(kinds output)
 
 # ---- on a node of a tree
@@ -141,7 +151,8 @@ start_view() { # [OPTION…]: three nodes, the first on /tmp/view
 	mkdir -p "$T/tmp/view" "$T/tmp/1" "$T/tmp/2"
 	prepare_tree 3
 	for i in 0 1 2; do
-		"$COPPER" mount --hosts "$HOSTS" --rank "$i" -d "$job" --source "$SOFT" "$@" "$(if [ "$i" -eq 0 ]; then echo "$mnt"; else echo "$T/tmp/$i"; fi)" \
+		"$COPPER" mount --hosts "$HOSTS" --rank "$i" -d "$job" --source "$SOFT" "$@" \
+			"$(if [ "$i" -eq 0 ]; then echo "$mnt"; else echo "$T/tmp/$i"; fi)" \
 			>"$T/out.$i" 2>&1 &
 		pids+=($!)
 	done
@@ -157,7 +168,8 @@ stop_view() {
 	done
 }
 past_the_mount() { # TRACE: files of the source that were opened or executed where they are
-	grep -E '^[0-9]+ +(open|openat|execve|readlink|newfstatat|stat)\(' "$1" | grep -F "\"$SOFT/" | grep -v -e ' = -1 ' -e unfinished
+	grep -E '^[0-9]+ +(open|openat|execve|readlink|newfstatat|stat)\(' "$1" |
+		grep -F "\"$SOFT/" | grep -v -e ' = -1 ' -e unfinished
 }
 while IFS=$'\t' read -r number file line kind; do
 	start_view
@@ -169,7 +181,10 @@ while IFS=$'\t' read -r number file line kind; do
 		rm -f "$T/tmp/train.py"
 		past=$(past_the_mount "$T/trace")
 		[ -z "$past" ] || { status=1; echo "read past the mount: $past" >>"$T/out.block"; }
-		grep -q "$mnt/" "$T/trace" || { status=1; echo 'nothing read from the mount' >>"$T/out.block"; }
+		grep -q "$mnt/" "$T/trace" || {
+			status=1
+			echo 'nothing read from the mount' >>"$T/out.block"
+		}
 	else
 		seconds=${kind#tree}
 		[ -z "$seconds" ] || seconds=$(patient "${seconds# }")
@@ -208,11 +223,12 @@ while IFS=$'\t' read -r number file line _; do
 		done <"$1"' build "$T/block"
 done < <(kinds build)
 while IFS=$'\t' read -r number file line _; do
-	is "$(where "$file" "$line") is no command" "$(grep -nE '^[[:blank:]$#]*(sudo |[A-Z_]+=[^ ]+ )*(copper|make|srun|sbatch|mpiexec|module|rsync)( |$)' "$T/blocks/$number.text")" ''
+	is "$(where "$file" "$line") is no command" \
+		"$(grep -nE '^[[:blank:]$#]*(sudo |[A-Z_]+=[^ ]+ )*(copper|make|srun|sbatch|mpiexec|module|rsync)( |$)' "$T/blocks/$number.text")" ''
 done < <(kinds text)
 
 # ---- the end
 
 is 'no node and no mount is left' "$(nodes_running) $(mounts_left)" '0 0'
 rm -rf "$T/home/copper"
-ok 'nothing else is left' test -z "$(ls -A "$T/tmp")"
+ok 'no file is left' test -z "$(ls -A "$T/tmp")"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper-formats(5) describes every file of a job directory, with every column and every metric in it.
+# copper-formats(5) describes every file of a job directory, with every column and every metric in
+# it.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -34,19 +35,22 @@ kinds_of_files() {
 }
 ok 'the job left files of many kinds' test "$(kinds_of_files | sort -u | wc -l)" -ge 25
 is 'every file of a job directory is described' "$(kinds_of_files | undescribed)" ''
-is 'and so is every directory' "$(cd "$JOB" && find . -mindepth 1 -type d ! -name held -printf '%f\n' | undescribed)" ''
+is 'every directory of a job directory is described' \
+	"$(cd "$JOB" && find . -mindepth 1 -type d ! -name held -printf '%f\n' | undescribed)" ''
 headers() {
 	find "$JOB" -name '*.csv' -exec sh -c 'head -n 1 "$1" | tr , "\n"' header {} \;
 }
 is 'every column of a CSV file is described' "$(headers | undescribed)" ''
 metrics() {
-	find "$JOB" -name '*profiling_aggregate.csv' -o -name '*profiling_fabric.csv' -o -name cache_usage_summary.csv | while read -r file; do
+	find "$JOB" -name '*profiling_aggregate.csv' -o -name '*profiling_fabric.csv' -o \
+		-name cache_usage_summary.csv | while read -r file; do
 		sed '1d; s/,.*//' "$file"
 	done
 }
 is 'every metric and every table is described' "$(metrics | undescribed)" ''
 columns() { # of the tables in the reports for people
-	find "$JOB" -name '*.md' -exec grep -hB 1 '^|--' {} + | grep -v -e '^|--' -e '^--' | sed 's/^| //; s/ |$//; s/ | /\n/g'
+	find "$JOB" -name '*.md' -exec grep -hB 1 '^|--' {} + | grep -v -e '^|--' -e '^--' |
+		sed 's/^| //; s/ |$//; s/ | /\n/g'
 }
 is 'every column of a table for people is described' "$(columns | undescribed)" ''
 keys() {

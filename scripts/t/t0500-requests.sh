@@ -11,7 +11,8 @@ stats() {
 	"$PYTHON" "$cop_t/t05_stats.py" "$@"
 }
 
-# Counts the requests of a command on a node; its output goes to $T/cmd.out. Sets NAMES (by opcode) and REQUESTS.
+# Counts the requests of a command on a node; its output goes to $T/cmd.out. Sets NAMES (by opcode)
+# and REQUESTS.
 requests_of() { # RANK COMMAND…
 	local rank=$1
 	shift
@@ -26,7 +27,8 @@ requests_of() { # RANK COMMAND…
 run_python() { # PREFIX CODE
 	local lib
 	lib=$1/lib/$(uname -m)-linux-gnu
-	env -i COP_TEST_DIR="$T" HOME="$T" PATH="$1/bin:/usr/bin:/bin" PYTHONHOME="$1" PYTHONDONTWRITEBYTECODE=1 \
+	env -i COP_TEST_DIR="$T" HOME="$T" PATH="$1/bin:/usr/bin:/bin" PYTHONHOME="$1" \
+		PYTHONDONTWRITEBYTECODE=1 \
 		LD_LIBRARY_PATH="$lib:$lib/blas:$lib/lapack:$1/lib" python3 -c "$2"
 }
 
@@ -42,7 +44,8 @@ with_tree 1 --enoent-ttl-ms 600000
 mnt=$W/mnt/0
 code="import $module; print($module.__file__)"
 is 'the first open and opendir reach the node' \
-	"$(cat "$mnt/bin/env" >/dev/null; ls "$mnt/bin" >/dev/null; node_stat 0 fuse.open) $(node_stat 0 fuse.opendir)" '1 1'
+	"$(cat "$mnt/bin/env" >/dev/null; ls "$mnt/bin" >/dev/null; node_stat 0 \
+		fuse.open) $(node_stat 0 fuse.opendir)" '1 1'
 requests_of 0 run_python "$mnt" "$code"
 matches "python imports $module from the mount" "$(cat "$T/cmd.out")" "^$mnt/"
 note "cold: $NAMES"
@@ -52,11 +55,13 @@ again() { # COMMAND…: its requests on node 0
 	echo "$REQUESTS"
 }
 requests=$(least 10 again run_python "$mnt" "$code")
-matches 'and again' "$(cat "$T/cmd.out")" "^$mnt/"
+matches "python imports $module again" "$(cat "$T/cmd.out")" "^$mnt/"
 is_at_most 'the second import makes at most 10 requests other than IOCTL' "$requests" 10
 note "warm: $(cat "$T/names"), and $(stats delta fuse.ioctl "$T/before" "$T/after") ioctl"
-is 'no file and no directory was opened at the node since' "$(node_stat 0 fuse.open) $(node_stat 0 fuse.opendir)" '1 1'
-is 'nothing was released' "$(node_stat 0 fuse.release) $(node_stat 0 fuse.releasedir)" '0 0'
+is 'no file and no directory was opened at the node since' \
+	"$(node_stat 0 fuse.open) $(node_stat 0 fuse.opendir)" '1 1'
+is 'no file and no directory was released at the node' \
+	"$(node_stat 0 fuse.release) $(node_stat 0 fuse.releasedir)" '0 0'
 
 ls "$mnt/share" >/dev/null
 requests=$(least 1 again "$PYTHON" -c '
@@ -91,8 +96,9 @@ is 'the first walk finds 20,000 files' "$(wc -l <"$T/cmd.out")" 20000
 note "first walk: $NAMES"
 # find itself calls statfs, which no kernel caches.
 requests=$(least 1 again find "$mnt" -type f -printf '%p %s %T@\n')
-is 'so does the second' "$(wc -l <"$T/cmd.out")" 20000
-matches 'and asks the node for no name, attribute or list' "$requests: $(cat "$T/names")" '^(0: nothing|1: statfs=1)$'
+is 'the second walk finds 20,000 files' "$(wc -l <"$T/cmd.out")" 20000
+matches 'the second walk asks the node for no name, attribute or list' \
+	"$requests: $(cat "$T/names")" '^(0: nothing|1: statfs=1)$'
 ok 'the tree stops' without_tree
 
 # ---- what a leaf asks its parent for
@@ -120,17 +126,22 @@ checksums "$W/mnt/2" >"$T/got"
 is 'a leaf reads a whole tree right' "$(cmp "$T/want" "$T/got" 2>&1)" ''
 for rank in 0 1 2; do
 	node_json "$rank" >"$T/end.$rank"
-	note "node $rank: sent $(stats delta fabric.requests_sent "$T/start.$rank" "$T/end.$rank")," \
+	note "node $rank: sent $(stats delta fabric.requests_sent "$T/start.$rank" \
+			"$T/end.$rank")," \
 		"served $(stats delta fabric.requests_served "$T/start.$rank" "$T/end.$rank")"
 done
 note "$directories directories, $files files"
 for rank in 2 1; do
 	is_at_most "node $rank asked for each directory and each file once" \
-		"$(stats delta fabric.requests_sent "$T/start.$rank" "$T/end.$rank")" $((directories + files + constant))
+		"$(stats delta fabric.requests_sent "$T/start.$rank" "$T/end.$rank")" \
+		$((directories + files + constant))
 done
-is_at_most 'the root asked nobody for them' "$(stats delta fabric.requests_sent "$T/start.0" "$T/end.0")" $constant
-is 'and listed each directory once' "$(stats delta origin.lists "$T/start.0" "$T/end.0")" "$directories"
-is_at_most 'and read each file once' "$(stats delta origin.reads "$T/start.0" "$T/end.0")" "$files"
+is_at_most 'the root asked nobody for them' \
+	"$(stats delta fabric.requests_sent "$T/start.0" "$T/end.0")" $constant
+is 'the root listed each directory once' \
+	"$(stats delta origin.lists "$T/start.0" "$T/end.0")" "$directories"
+is_at_most 'the root read each file once' \
+	"$(stats delta origin.reads "$T/start.0" "$T/end.0")" "$files"
 ok 'the tree stops' without_tree
 
 # ---- a source with pseudo file systems, the mount point inside
@@ -144,12 +155,15 @@ for _ in 1 2 3; do
 done
 is 'OPENs are delivered' "$(($(node_stat 0 fuse.open) - before))" 3
 is 'ls of / shows the same names' "$(timeout "$(patient 20)" ls -A "$mnt" 2>&1)" "$(ls -A /)"
-# Directories of other programs under /tmp may hold mounts that hang on purpose; processes come and go.
-timeout "$(patient 30)" find "$mnt" -xdev -maxdepth 3 \( -path "$mnt/tmp/*" ! -path "$mnt$T" -o -path "$mnt/proc/[0-9]*" \) -prune -o -print \
+# Directories of other programs under /tmp may hold mounts that hang on purpose; processes come and
+# go.
+timeout "$(patient 30)" find "$mnt" -xdev -maxdepth 3 \( -path "$mnt/tmp/*" ! -path "$mnt$T" -o \
+	-path "$mnt/proc/[0-9]*" \) -prune -o -print \
 	>"$T/found" 2>"$T/found.err"
 status=$?
 note "find says: $(sed "s|$mnt||g" "$T/found.err" | head -n 5)"
-is 'find -xdev -maxdepth 3 over it ends' "$((status == 124)) $(grep -vc 'No such file' "$T/found.err")" '0 0'
+is 'find -xdev -maxdepth 3 over it ends' \
+	"$((status == 124)) $(grep -vc 'No such file' "$T/found.err")" '0 0'
 self() { # PREFIX: the process that reads, and what it reads of itself
 	timeout "$(patient 10)" "$PYTHON" -c '
 import os, sys
@@ -160,9 +174,15 @@ with open(f"{sys.argv[1]}/proc/meminfo") as f:
     print(f.read().splitlines()[0].split()[:2])' "$1" 2>&1
 }
 is '/proc/self and /proc/meminfo are those of the asker' "$(self "$mnt")" "$(self '')"
-is 'and of the next process that asks' "$(self "$mnt")" "$(self '')"
-is 'a file of /sys is read' "$(timeout "$(patient 10)" cat "$mnt/sys/kernel/mm/transparent_hugepage/enabled" "$mnt/sys/devices/system/cpu/online" 2>&1)" \
+is '/proc/self is that of the next process that asks' "$(self "$mnt")" "$(self '')"
+is 'a file of /sys is read' \
+	"$(timeout "$(patient 10)" cat "$mnt/sys/kernel/mm/transparent_hugepage/enabled" \
+		"$mnt/sys/devices/system/cpu/online" 2>&1)" \
 	"$(cat /sys/kernel/mm/transparent_hugepage/enabled /sys/devices/system/cpu/online 2>&1)"
-is 'the nodes in /dev are listed' "$(cd "$mnt/dev" && timeout "$(patient 10)" stat -c '%n %F %t:%T' null zero fuse random 2>&1)" \
+is 'the nodes in /dev are listed' \
+	"$(cd "$mnt/dev" && timeout "$(patient 10)" stat -c '%n %F %t:%T' null zero fuse \
+		random 2>&1)" \
 	"$(cd /dev && stat -c '%n %F %t:%T' null zero fuse random)"
-is 'seen from inside the mount is an empty directory' "$(timeout "$(patient 10)" ls -A "$mnt$mnt" 2>&1; timeout "$(patient 10)" stat -c %F "$mnt$mnt" 2>&1)" directory
+is 'seen from inside the mount is an empty directory' \
+	"$(timeout "$(patient 10)" ls -A "$mnt$mnt" 2>&1; timeout "$(patient 10)" stat -c %F \
+		"$mnt$mnt" 2>&1)" directory

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The source changes in every way, also while it is read: a reader gets one complete version or an error, and after --invalidate the
-# current one.
+# The source changes in every way, also while it is read: a reader gets one complete version or an
+# error, and after --invalidate the current one.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -20,7 +20,8 @@ invalidate() { # [PATH]
 }
 # Everything that a program can see of a tree: names, kinds, modes, sizes, times, links, bytes.
 picture() { # DIR
-	(cd "$1" && find . -mindepth 1 \( -type d -printf '%p %y %m %T@\n' -o -printf '%p %y %m %n %s %T@ %l\n' \) | LC_ALL=C sort
+	(cd "$1" && find . -mindepth 1 \( -type d -printf '%p %y %m %T@\n' -o \
+			-printf '%p %y %m %n %s %T@ %l\n' \) | LC_ALL=C sort
 	checksums "$1")
 }
 same() { # RANK
@@ -39,7 +40,8 @@ everywhere() { # DESCRIPTION: every node shows the source as it is
 
 SRC=$T/src
 mkdir -p "$SRC/a/deep/er" "$SRC/busy" "$SRC/becomes-file" "$SRC/old-name/sub" "$SRC/gone"
-for name in replaced appended truncated emptied rewritten deleted chmodded linked becomes-dir a/deep/er/held; do
+for name in replaced appended truncated emptied rewritten deleted chmodded linked becomes-dir \
+	a/deep/er/held; do
 	seq 1 3000 >"$SRC/a/${name#a/}"
 	touch -d '2020-02-02 02:02:02' "$SRC/a/${name#a/}"
 done
@@ -97,9 +99,10 @@ is 'before it is said, every file is an old one, a new one or an error' "$odd" '
 invalidate
 is 'all is invalidated on every node' "$? $(cat "$T/out.invalidate")" '0 invalidated on 3/3 nodes'
 soon cmp "$SRC/a/deep/er/held" "$W/mnt/2/a/deep/er/held"
-ok 'a file that a process holds open is the new one when it is opened anew' cmp "$SRC/a/deep/er/held" "$W/mnt/2/a/deep/er/held"
+ok 'a file that a process holds open is the new one when it is opened anew' \
+	cmp "$SRC/a/deep/er/held" "$W/mnt/2/a/deep/er/held"
 # Its bytes are those that the kernel has kept; where it has not, they are lost.
-matches 'and still what it was, or an error, where it is open' "$(sha256sum <&5 2>&1)" \
+matches 'an open file is still what it was, or an error' "$(sha256sum <&5 2>&1)" \
 	"^($(seq 1 3000 | sha256sum)|.*Stale file handle)\$"
 everywhere 'after --invalidate'
 touch "$SRC/old-name/sub/appeared"
@@ -116,7 +119,8 @@ echo two >"$SRC/becomes-file"
 touch -d '2021-01-01' "$SRC/a/fresh/dir/file" "$SRC/becomes-file"
 invalidate "$W/mnt/1/a/fresh"
 soon eval '[ "$(cat "$W"/mnt/{0,1,2}/a/fresh/dir/file | sort -u)" = one ]'
-is 'everything below the path is new on every node' "$(cat "$W"/mnt/{0,1,2}/a/fresh/dir/file)" $'one\none\none'
+is 'everything below the path is new on every node' \
+	"$(cat "$W"/mnt/{0,1,2}/a/fresh/dir/file)" $'one\none\none'
 invalidate becomes-file
 soon eval '[ "$(cat "$W"/mnt/{0,1,2}/becomes-file | sort -u)" = two ]'
 is 'a single file too' "$(cat "$W"/mnt/{0,1,2}/becomes-file; stat -c %Y "$W/mnt/2/becomes-file")" \
@@ -143,7 +147,8 @@ for i in $(seq 1 $((60 / cop_slower))); do
 	for rank in 0 1 2; do
 		shown=$(cat "$W/mnt/$rank/busy/file" 2>&1)
 		[ "$shown" = "v$i" ] || {
-			soon eval '[ "$(cat "$W/mnt/$rank/busy/file" 2>&1)" = "v$i" ]' || old=$((old + 1))
+			soon eval '[ "$(cat "$W/mnt/$rank/busy/file" 2>&1)" = "v$i" ]' ||
+				old=$((old + 1))
 			note "round $i: node $rank has $shown, then $(cat "$W/mnt/$rank/busy/file" 2>&1)"
 		}
 	done
@@ -174,14 +179,16 @@ mkdir -p "$SRC/d"
 names old "$SRC" >/dev/null
 with_tree 2 --enoent-ttl-ms 600000
 is 'the kernel learns 12,000 names' "$(names count "$W/mnt/1")" 0
-is 'and two that are absent' "$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1 | grep -c 'No such')" 2
+is 'the kernel learns two absent names' \
+	"$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1 | grep -c 'No such')" 2
 echo late | tee "$SRC/late" >"$SRC/d/late"
 names newer "$SRC" >/dev/null
 invalidate
 soon eval '[ "$(names count "$W/mnt/1")" -eq 12000 ]'
 is 'after --invalidate all of them are new' "$(names count "$W/mnt/1")" 12000
 soon cat "$W/mnt/1/late" "$W/mnt/1/d/late"
-is 'and names that were absent are there' "$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1)" $'late\nlate'
+is 'after --invalidate names that were absent are there' \
+	"$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1)" $'late\nlate'
 ok 'the tree stops' without_tree
 
 # ---- ten readers in the middle of a large file
@@ -191,7 +198,8 @@ rounds=2
 SRC=$T/large
 mkdir -p "$SRC/d"
 : >"$T/states"
-# A cache that is too small for the file, so that readers in its middle request more of a version that no longer exists.
+# A cache that is too small for the file, so that readers in its middle request more of a version
+# that no longer exists.
 with_tree 3 --fanout 1 --enoent-ttl-ms 100 --cache-size 16M --compress off
 living=$(tree_sum pid)
 head -c 9000000 /dev/zero | tee "$SRC/d/known" >"$SRC/d/unread"
@@ -211,9 +219,11 @@ PY
 is 'opening a version that is gone before it is read gives an error' "$said" ESTALE
 for rank in 2 1 0; do
 	said=$(cat "$W/mnt/$rank/d/known" 2>&1 >"$T/known")
-	matches "a version that is gone is an error on node $rank, or the new one" "$said$(cmp "$T/known" "$SRC/d/known" 2>&1)" '^$|Stale file handle'
+	matches "a version that is gone is an error on node $rank, or the new one" \
+		"$said$(cmp "$T/known" "$SRC/d/known" 2>&1)" '^$|Stale file handle'
 	soon cmp "$SRC/d/known" "$W/mnt/$rank/d/known"
-	ok 'and the next look at its name brings the new one' cmp "$SRC/d/known" "$W/mnt/$rank/d/known"
+	ok "the next lookup brings the new version on node $rank" \
+		cmp "$SRC/d/known" "$W/mnt/$rank/d/known"
 done
 fresh write "$SRC/d/file" "$T/states" $rounds 2>"$T/writer.err" &
 writer=$!
@@ -221,7 +231,8 @@ wait_for 10 test -e "$SRC/d/file"
 hows=(stream random mmap)
 readers=()
 for i in 0 1 2 3 4 5 6 7 8 9; do
-	fresh read "${hows[i * 3 / 10]}" "$i" "$T/done" "$T/read.$i" "$W/mnt/$((i % 3))/d/file" 2>>"$T/readers.err" &
+	fresh read "${hows[i * 3 / 10]}" "$i" "$T/done" "$T/read.$i" "$W/mnt/$((i % 3))/d/file" \
+		2>>"$T/readers.err" &
 	readers+=($!)
 done
 n=0
@@ -238,9 +249,11 @@ touch "$T/done"
 wait "${readers[@]}"
 is 'no reader failed' "$(cat "$T/readers.err")" ''
 verdict=$(fresh judge "$T/states" "$T"/read.? 2>"$T/faults")
-matches 'no reader ever saw a mixture or bytes past the end' "$verdict $(head -n 5 "$T/faults")" '^[0-9]+ [0-9]+ 0 $'
+matches 'no reader ever saw a mixture or bytes past the end' \
+	"$verdict $(head -n 5 "$T/faults")" '^[0-9]+ [0-9]+ 0 $'
 is_at_most 'each of them read something whole' 10 "$(grep -l whole "$T"/read.? | wc -l)"
-note "whole, errors, faults: $verdict; $(cat "$T"/read.? | grep '^error' | sort | uniq -c | tr -s ' \n' ' ')"
+note "whole, errors, faults: $verdict; $(cat "$T"/read.? | grep '^error' | sort | uniq -c |
+		tr -s ' \n' ' ')"
 for rank in 0 1 2; do
 	soon cmp "$SRC/d/file" "$W/mnt/$rank/d/file"
 	ok "in the end node $rank has the last version" cmp "$SRC/d/file" "$W/mnt/$rank/d/file"

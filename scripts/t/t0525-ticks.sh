@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A storage whose timestamps are whole seconds, and one that once wrongly denies a name: a change within a tick is seen although the
-# timestamps stay the same, and what has not changed lately costs nothing more.
+# A storage whose timestamps are whole seconds, and one that once wrongly denies a name: a change
+# within a tick is seen although the timestamps stay the same, and what has not changed lately costs
+# nothing more.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -20,7 +21,8 @@ for i in {1..60}; do
 done
 with_slowfs --tick 1
 with_tree 2 --fanout 1 --enoent-ttl-ms 500
-is 'time stamps are of whole seconds' "$(stat -c '%.Y %.Z' "$SRC"/d* | grep -vcE '^[0-9]+[.,]0+ [0-9]+[.,]0+$')" 0
+is 'time stamps are of whole seconds' \
+	"$(stat -c '%.Y %.Z' "$SRC"/d* | grep -vcE '^[0-9]+[.,]0+ [0-9]+[.,]0+$')" 0
 sleep 2.2
 
 on_both() { # TEXT NAME: both nodes read it so
@@ -36,17 +38,22 @@ first=$(node_stat 0 origin.operations)
 (cd "$W/mnt/1" && cat old/*/*) >"$T/read"
 is 'a tree is read' "$(cat "$T/read")" "$(cd "$ORIGIN" && cat old/*/*)"
 # The root of the mount has its listing too, with d1 to d60, which are old, and once.
-is 'each of its names was asked for once' "$(node_stat 0 origin.lists) $(node_stat 0 origin.stats)" "5 $((62 + 3 + 60 + 1))"
+is 'each of its names was asked for once' \
+	"$(node_stat 0 origin.lists) $(node_stat 0 origin.stats)" "5 $((62 + 3 + 60 + 1))"
 cold=$(node_stat 0 origin.operations)
 note "$((cold - first)) operations"
 sleep 2.2
 (cd "$W/mnt/1" && cat old/*/*) >"$T/again"
-is 'and nothing of it again later' "$(cmp "$T/read" "$T/again" 2>&1) $(node_stat 0 origin.operations)" " $cold"
+is 'nothing of the directory is asked for again later' \
+	"$(cmp "$T/read" "$T/again" 2>&1) $(node_stat 0 origin.operations)" " $cold"
 
 # ---- a change in the tick in which it was read
 
-# Everything here happens in the tick that has just begun; otherwise it proves nothing, and other directories are used.
-change() { # DIR: leaves in BEFORE and AFTER what the storage shows of the directory and a file before and after they changed again
+# Everything here happens in the tick that has just begun; otherwise it proves nothing, and other
+# directories are used.
+# DIR: leaves in BEFORE and AFTER what the storage shows of the directory and a file before and
+# after they changed again.
+change() {
 	local late rank
 	echo AAAA >"$ORIGIN/$1/over"
 	echo AAAA >"$ORIGIN/$1/instead"
@@ -74,15 +81,19 @@ done
 is 'three directories and files changed, and the storage does not show it' "${#changed[@]}" 3
 for dir in "${changed[@]}"; do
 	ok "$dir: a name that came in the tick is found" wait_for 20 on_both late "$dir/late"
-	ok "$dir: and another one" wait_for 20 on_both late "$dir/later"
-	ok "$dir: a file that was written over has its new bytes" wait_for 20 on_both BBBB "$dir/over"
-	ok "$dir: and one that another took the place of" wait_for 20 on_both BBBB "$dir/instead"
+	ok "$dir: another name that came in the tick is found" wait_for 20 on_both late "$dir/later"
+	ok "$dir: a file that was written over has its new bytes" \
+		wait_for 20 on_both BBBB "$dir/over"
+	ok "$dir: a file that another took the place of has its new bytes" \
+		wait_for 20 on_both BBBB "$dir/instead"
 done
 
 # ---- a name that the storage denies once
 
 slow_fault enoent=once/hidden
-is 'its neighbour is found meanwhile' "$(cat "$W/mnt/1/once/beside" "$W/mnt/0/once/beside" 2>&1)" $'here\nhere'
+is 'its neighbour is found meanwhile' \
+	"$(cat "$W/mnt/1/once/beside" "$W/mnt/0/once/beside" 2>&1)" $'here\nhere'
 slow_fault clear
-ok 'a name that was denied while its directory was read is found' wait_for 20 on_both here once/hidden
+ok 'a name that was denied while its directory was read is found' \
+	wait_for 20 on_both here once/hidden
 ok 'the tree stops' without_tree

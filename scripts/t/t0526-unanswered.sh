@@ -33,35 +33,41 @@ slow_fault hang=one/hung
 is 'straight on the storage its sibling is read' "$(answered cat "$SRC/one/f7")" 7
 with_tree 2 --fanout 1
 for rank in 1 0; do
-	is "so it is on node $rank" "$(answered cat "$W/mnt/$rank/one/f7")" 7
-	is "and its directory is listed on node $rank" "$(names "$W/mnt/$rank/one")" "$(names "$ORIGIN/one")"
-	is "a name is absent there on node $rank" "$(answered cat "$W/mnt/$rank/one/none" | grep -c 'No such file')" 1
+	is "node $rank reads the sibling" "$(answered cat "$W/mnt/$rank/one/f7")" 7
+	is "node $rank lists the directory of the sibling" \
+		"$(names "$W/mnt/$rank/one")" "$(names "$ORIGIN/one")"
+	is "a name is absent there on node $rank" \
+		"$(answered cat "$W/mnt/$rank/one/none" | grep -c 'No such file')" 1
 done
 "$COPPER" cache-stats --invalidate "$W/mnt/1" >"$T/.out" 2>&1
 is 'its directory can be read again' "$(answered cat "$W/mnt/1"/one/f*)" "$(cat "$ORIGIN"/one/f*)"
 cat "$W/mnt/1/one/hung" >"$T/hung" 2>&1 &
 reader=$!
-is 'the others are there while somebody waits for it' "$(answered cat "$W/mnt/1"/one/f*)" "$(cat "$ORIGIN"/one/f*)"
+is 'the others are there while somebody waits for it' \
+	"$(answered cat "$W/mnt/1"/one/f*)" "$(cat "$ORIGIN"/one/f*)"
 ok 'a program that waits for it keeps waiting' is_ours "$reader"
 slow_fault clear
-ok 'until it is answered' wait_for 20 eval '! kill -0 "$reader"'
-is 'with what it holds' "$(cat "$T/hung")" late
+ok 'the program ends when the storage answers' wait_for 20 eval '! kill -0 "$reader"'
+is 'the waiting program gets what the file holds' "$(cat "$T/hung")" late
 ok 'the tree stops' without_tree
 
 # ---- more names than workers
 
-# These take 12 of at most 16 threads, however late each of them begins, and three readers below take three more.
+# These take 12 of at most 16 threads, however late each of them begins, and three readers below
+# take three more.
 for i in {1..12}; do
 	slow_fault "hang=many/hung$i"
 done
 with_tree 1 --origin-ops 8
-is 'where many are not answered, their siblings are' "$(answered cat "$W/mnt/0"/many/f{1..30})" "$(cat "$ORIGIN"/many/f{1..30})"
+is 'where many are not answered, their siblings are' \
+	"$(answered cat "$W/mnt/0"/many/f{1..30})" "$(cat "$ORIGIN"/many/f{1..30})"
 readers=()
 for i in {1..3}; do
 	cat "$W/mnt/0/many/hung$i/file" >"$T/many.$i" 2>&1 &
 	readers+=($!)
 done
-is 'and other directories' "$(answered cat "$W/mnt/0"/other/f*)" "$(cat "$ORIGIN"/other/f*)"
+is 'other directories are answered' \
+	"$(answered cat "$W/mnt/0"/other/f*)" "$(cat "$ORIGIN"/other/f*)"
 slow_fault clear
 for pid in "${readers[@]}"; do
 	wait_for 20 eval '! kill -0 "$pid"' || fail 'a reader is answered'

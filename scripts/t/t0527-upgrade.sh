@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A package is replaced while nodes use it, as pip, conda, rsync and mv do it. A program gets the complete old one, the complete new one,
-# or a stale file once, and never modules of both; after --invalidate it gets the new one.
+# A package is replaced while nodes use it, as pip, conda, rsync and mv do it. A program gets the
+# complete old one, the complete new one, or a stale file once, and never modules of both; after
+# --invalidate it gets the new one.
 # modes: release asan tsan
 # limit: 120
 # shellcheck source=harness.sh
@@ -14,7 +15,8 @@ upgrade() {
 	"$PYTHON" -I -S -B "$cop_t/t05_upgrade.py" "$@"
 }
 import_on() { # RANK PACKAGE
-	timeout "$(patient 30)" "$PYTHON" -I -S -B "$cop_t/t05_upgrade.py" import "$W/mnt/$1/site" "$2" 2>&1
+	timeout "$(patient 30)" "$PYTHON" -I -S -B "$cop_t/t05_upgrade.py" import \
+		"$W/mnt/$1/site" "$2" 2>&1
 }
 invalidate() {
 	"$COPPER" cache-stats --invalidate "$W/mnt/0" >"$T/out.invalidate" 2>&1
@@ -32,8 +34,8 @@ for way in "${ways[@]}"; do
 	upgrade make "$T/new/$way" v2
 done
 
-# Node 0 is the root, each other one is the child of the one before. Node 1 imports everything, node 2 reads some modules, node 0 has only
-# the names, node 3 has nothing.
+# Node 0 is the root, each other one is the child of the one before. Node 1 imports everything, node
+# 2 reads some modules, node 0 has only the names, node 3 has nothing.
 with_tree 4 --fanout 1 --enoent-ttl-ms $ttl_ms
 for way in "${ways[@]}"; do
 	is "$way: node 1 imports the package" "$(import_on 1 "$way")" v1
@@ -47,7 +49,8 @@ for way in "${ways[@]}"; do
 	upgrade replace "$way" "$SRC/site/$way" "$T/new/$way" || bail "$way does not replace it"
 	past_ttl
 	for rank in 1 2 0 3; do
-		is "$way: what was read in the tree is the old one whole on node $rank" "$(import_on "$rank" "$way")" v1
+		is "$way: what was read in the tree is the old one whole on node $rank" \
+			"$(import_on "$rank" "$way")" v1
 	done
 	: >"$T/go.$way"
 	read -r -u "$said" rest
@@ -55,7 +58,8 @@ for way in "${ways[@]}"; do
 	exec {said}<&-
 	past_ttl
 	ok "$way: a name that only the new one has appears" test -e "$W/mnt/1/site/$way/only_v2.py"
-	ok "$way: and one that only the old one has stays" test -e "$W/mnt/1/site/$way/only_v1.py"
+	ok "$way: a name that only the old directory has stays" \
+		test -e "$W/mnt/1/site/$way/only_v1.py"
 	ls "$W"/mnt/{0,1,2,3}/"site/$way" >/dev/null
 done
 invalidate
@@ -85,7 +89,8 @@ for trees in 1 2; do
 		for rank in 0 1 2; do
 			cat "$W/mnt/$rank/site/$way"/{__init__,m00,m01,m02}.py >/dev/null
 		done
-		upgrade replace "$way" "$SRC/site/$way" "$T/new/$way" || bail "$way does not replace it"
+		upgrade replace "$way" "$SRC/site/$way" "$T/new/$way" ||
+			bail "$way does not replace it"
 	done
 	past_ttl
 	mixed=
@@ -93,7 +98,8 @@ for trees in 1 2; do
 		for rank in 2 3 1 0; do
 			for try in 1 2 3; do
 				version=$(import_on "$rank" "$way")
-				echo "trees $trees $way node $rank try $try: $version" >>"$T/got/$trees"
+				echo "trees $trees $way node $rank try $try: $version" \
+					>>"$T/got/$trees"
 				# The new one: a later program finds it as well.
 				case $version in
 				v1 | v2 | ESTALE) ;;
@@ -103,7 +109,8 @@ for trees in 1 2; do
 		done
 	done
 	is "with $trees tree(s): each import is whole, or says that a file is stale" "$mixed" ''
-	note "$(sort "$T/got/$trees" | awk '{ print $NF }' | uniq -c)" "$(awk '{ print $NF }' "$T/got/$trees" | sort | uniq -c)"
+	note "$(sort "$T/got/$trees" | awk '{ print $NF }' | uniq -c)" \
+		"$(awk '{ print $NF }' "$T/got/$trees" | sort | uniq -c)"
 	settled=
 	for way in "${ways[@]}"; do
 		for rank in 0 1 2 3; do
@@ -111,7 +118,8 @@ for trees in 1 2; do
 			settled+=" $(import_on "$rank" "$way")"
 		done
 	done
-	is 'a program that got the error gets the complete new one afterwards' "$(tr ' ' '\n' <<<"$settled" | sort | uniq -c | tr -s ' \n' ' ')" ' 1 16 v2 '
+	is 'a program that got the error gets the complete new one afterwards' \
+		"$(tr ' ' '\n' <<<"$settled" | sort | uniq -c | tr -s ' \n' ' ')" ' 1 16 v2 '
 	ok 'the tree stops' without_tree
 	for way in "${ways[@]}"; do
 		rm -rf "$SRC/site/$way" "$SRC/site/$way.old" "$T/new/$way"

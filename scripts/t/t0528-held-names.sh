@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node's kernel cannot forget names while a program there waits for the storage in the same directory. The node does not delay the
-# answers to others: a reader of a replaced file still gets an error.
+# A node's kernel cannot forget names while a program there waits for the storage in the same
+# directory. The node does not delay the answers to others: a reader of a replaced file still gets
+# an error.
 # modes: release asan tsan
 # limit: 120
 # shellcheck source=harness.sh
@@ -27,12 +28,13 @@ replace() { # DIR: as rsync does it
 	done
 }
 
-# Each node is the child of the one before. The kernel of node 1 has names of both directories, and a program on it asks for one for which
-# the storage does not answer.
+# Each node is the child of the one before. The kernel of node 1 has names of both directories, and
+# a program on it asks for one for which the storage does not answer.
 slow_fault hang=dir/hung
 with_tree 3 --fanout 1 --enoent-ttl-ms 200
 for rank in 1 2; do
-	is "node $rank reads a file" "$(read_on "$rank" dir/f1) $(read_on "$rank" other/f1)" 'old 1 old 1'
+	is "node $rank reads a file" \
+		"$(read_on "$rank" dir/f1) $(read_on "$rank" other/f1)" 'old 1 old 1'
 done
 asked=$(node_stat 1 fuse.lookup)
 stat "$W/mnt/1/dir/hung" >"$T/hung" 2>&1 &

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The kernel takes its memory back while programs read: sums stay right, inodes are forgotten, the node stays small.
+# The kernel takes its memory back while programs read: sums stay right, inodes are forgotten, the
+# node stays small.
 # modes: release
 # alone: it drops the caches of the whole machine
 # limit: 240
@@ -15,7 +16,8 @@ in_group() { # COMMAND…: in the memory group
 		exec "$@"
 	)
 }
-# Makes a group of at most so many bytes; 1 with the reason in REASON. Versions 1 and 2 of the interface differ in the file's name.
+# Makes a group of at most so many bytes; 1 with the reason in REASON. Versions 1 and 2 of the
+# interface differ in the file's name.
 new_group() { # NAME BYTES
 	local top=/sys/fs/cgroup file=memory.max
 	REASON='no memory controller that this test may use'
@@ -86,7 +88,8 @@ if echo 1 2>/dev/null >/proc/sys/vm/drop_caches; then
 	wait_for 5 few_inodes
 	left=$(node_stat 1 kernel.inodes)
 	is_at_most 'dropped inodes are forgotten by the node too' "$left" $((count / 10))
-	is_at_most 'each by a request' $((held - left)) "$(node_stat 1 fuse.forget)"
+	is_at_most 'each dropped inode is forgotten by a request' \
+		$((held - left)) "$(node_stat 1 fuse.forget)"
 	note "$held inodes, $left after drop_caches"
 	is 'a file that is open is not' "$(sha256sum <&5)" "$sum"
 	reader 4 "$T/wrong" &
@@ -115,7 +118,7 @@ if echo 1 2>/dev/null >/proc/sys/vm/drop_caches; then
 		note "node 1: $((first >> 10)) KiB, then $((now >> 10)) KiB"
 		[ "$(cat "$T/wrong")" = 0 ] && [ "$now" -gt $((first + (8 << 20))) ] || break
 	done
-	is 'and once more' "$(cat "$T/wrong")" 0
+	is 'files read while caches are dropped are right once more' "$(cat "$T/wrong")" 0
 	is_at_most 'the node does not grow with each time' "$now" $((first + (8 << 20)))
 	echo 2 >/proc/sys/vm/drop_caches
 	wait_for 5 few_inodes
@@ -146,10 +149,12 @@ export -f checksums map_all
 export PYTHON W SRC
 with_tree 2 --cache-size 32M
 if new_group "copper-test-$$" $((24 << 20)); then
-	ok 'a small program reads everything right' in_group bash -c 'for i in 1 2 3; do checksums "$W/mnt/1" | cmp - "$1" || exit 1; done' sh "$T/want"
-	ok 'and by maps' in_group bash -c map_all
+	ok 'a small program reads everything right' \
+		in_group bash -c 'for i in 1 2 3; do checksums "$W/mnt/1" | cmp - "$1" || exit 1; done' sh "$T/want"
+	ok 'a small program reads everything right by maps' in_group bash -c map_all
 	remove_group
-	is_at_most 'memory that the kernel takes back there is asked for again' $((20 * 3000000 * 3)) "$(node_stat 1 fuse.read_bytes)"
+	is_at_most 'memory that the kernel takes back there is asked for again' \
+		$((20 * 3000000 * 3)) "$(node_stat 1 fuse.read_bytes)"
 else
 	for point in 11 12 13; do
 		pass "$point # SKIP $REASON"
@@ -168,7 +173,7 @@ if new_group "copper-test-$$-node" $((112 << 20)); then
 		checksums "$W/mnt/0" | cmp -s - "$T/want" || wrong=$((wrong + 1))
 	done
 	is 'a node in a small group serves everything right' "$wrong" 0
-	ok 'and lives' without_tree
+	ok 'the node in a small group lives' without_tree
 	remove_group
 else
 	for point in 15 16; do

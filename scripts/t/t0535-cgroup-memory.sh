@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A job that may use less memory than the machine has: the cache is a share of the job's limit, whichever control group on the way up sets
-# it.
+# A job that may use less memory than the machine has: the cache is a share of the job's limit,
+# whichever control group on the way up sets it.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -11,7 +11,8 @@ job=
 for top in /sys/fs/cgroup/memory /sys/fs/cgroup; do
 	for file in memory.limit_in_bytes memory.max; do
 		mkdir "$top/copper-test-$$" 2>/dev/null || [ -d "$top/copper-test-$$" ] || continue
-		[ -n "$job" ] || [ ! -w "$top/copper-test-$$/$file" ] || job=$top/copper-test-$$ limit=$file
+		[ -n "$job" ] || [ ! -w "$top/copper-test-$$/$file" ] ||
+			job=$top/copper-test-$$ limit=$file
 		[ -n "$job" ] || rmdir "$top/copper-test-$$"
 	done
 done
@@ -45,17 +46,17 @@ ok 'with one above the group of the node, too' mount_in_step
 is 'its cache is a tenth of the limit' "$(limit_of_cache)" $((100 * MIB))
 without_tree
 echo 800M >"$step/$limit"
-ok 'and with a smaller one in that group' mount_in_step
+ok 'a node mounts in a step with a smaller limit' mount_in_step
 is 'the smaller one counts' "$(limit_of_cache)" $((80 * MIB))
 without_tree
 echo "$none" >"$step/$limit"
 mount_in_step --cache-size 4G
 is 'a larger cache than the job may use is lowered' "$? $(limit_of_cache)" "0 $((500 * MIB))"
-matches 'with a sentence' "$(cat "$T/.err")" \
+matches 'a lowered cache comes with a sentence' "$(cat "$T/.err")" \
 	'^copper: note: --cache-size 4\.0 GiB is more than the 1000\.0 MiB that this job may use in all .* the cache may grow to 500\.0 MiB; .*more memory'
 without_tree
 mount_in_step --cache-size 900M
 is 'one that fits is given' "$? $(limit_of_cache)" "0 $((900 * MIB))"
-is 'without a word' "$(grep 'more than' "$T/.err")" ''
+is 'a cache that fits comes without a word' "$(grep 'more than' "$T/.err")" ''
 without_tree
 ok 'nothing of them stays in the group' wait_for 5 remove_groups

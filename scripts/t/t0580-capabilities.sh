@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The kernel's capabilities that Copper uses are switched off, one at a time and all at once: programs see the same, and the node gets
-# more requests.
+# The kernel's capabilities that Copper uses are switched off, one at a time and all at once:
+# programs see the same, and the node gets more requests.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 
-all=(async_read readdirplus parallel_dirops cache_symlinks explicit_inval_data no_open no_opendir absent_entries)
+all=(async_read readdirplus parallel_dirops cache_symlinks explicit_inval_data no_open no_opendir
+	absent_entries)
 plan $((8 + 5 * (${#all[@]} + 1) + 5))
 
 SRC=$T/src
@@ -33,17 +34,21 @@ contract() {
 }
 # What programs rely on (t0130), as far as a capability could matter.
 holds() {
-	contract isatty "$mnt/hello" && contract erofs "$mnt" hello && contract statfs "$SRC" "$mnt" &&
-		contract shared_map "$SRC/dir/numbers" "$mnt/dir/numbers" && contract telldir "$mnt/odd/many" &&
+	contract isatty "$mnt/hello" && contract erofs "$mnt" hello &&
+		contract statfs "$SRC" "$mnt" &&
+		contract shared_map "$SRC/dir/numbers" "$mnt/dir/numbers" &&
+		contract telldir "$mnt/odd/many" &&
 		contract flock_excludes "$mnt/hello" && contract posix_locks "$mnt/hello" &&
 		contract same_holes "$SRC/odd/big/hole-middle" "$mnt/odd/big/hole-middle"
 }
 same_tree() {
 	diff -r --no-dereference "$SRC" "$mnt"
 }
-# A file changes in place, one is new, one is removed, a link points elsewhere; the kernel knew all four names.
+# A file changes in place, one is new, one is removed, a link points elsewhere; the kernel knew all
+# four names.
 as_now() {
-	cmp "$SRC/changes" "$mnt/changes" && [ ! -e "$mnt/goes" ] && [ -e "$mnt/new" ] && [ "$(readlink "$mnt/points")" = dir ]
+	cmp "$SRC/changes" "$mnt/changes" && [ ! -e "$mnt/goes" ] && [ -e "$mnt/new" ] &&
+		[ "$(readlink "$mnt/points")" = dir ]
 }
 fresh() {
 	local status
@@ -60,8 +65,8 @@ fresh() {
 	ln -sfn hello "$SRC/points"
 	return "$status"
 }
-# How many requests the node gets that a capability avoids: things that are done five times or more. The kernel may have reason to ask
-# once or twice more.
+# How many requests the node gets that a capability avoids: things that are done five times or more.
+# The kernel may have reason to ask once or twice more.
 requests() { # CAPABILITY
 	local key=lookup before
 	case $1 in
@@ -103,7 +108,8 @@ check_without() { # LIST
 	with_tree 1 --enoent-ttl-ms 60000 --keep-symlinks
 	unset COPPER_DISABLE_CAPS
 	is "without $1: it is not in use, the others are" "$(in_use)" "$(without "$1")"
-	! shows_by_count "$1" || ok "without $1: the node is asked each time" [ "$(requests "$1")" -ge 5 ]
+	! shows_by_count "$1" || ok "without $1: the node is asked each time" \
+		[ "$(requests "$1")" -ge 5 ]
 	ok "without $1: what programs rely on" holds
 	ok "without $1: the same tree" same_tree
 	ok "without $1: what changed is seen" fresh

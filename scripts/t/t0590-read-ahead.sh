@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# How much of a file is fetched: all of a small file, of a large one what is touched, and a window ahead of a sequential reader.
+# How much of a file is fetched: all of a small file, of a large one what is touched, and a window
+# ahead of a sequential reader.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -15,8 +16,8 @@ cp "$SRC/large" "$SRC/third"
 with_tree 2
 mnt=$W/mnt/1
 
-# Single pages, so that the kernel itself reads nothing ahead; with a pause, because a read is answered before its read-ahead is decided,
-# which the next read may overtake.
+# Single pages, so that the kernel itself reads nothing ahead; with a pause, because a read is
+# answered before its read-ahead is decided, which the next read may overtake.
 touch_mibs() { # FILE MIB…
 	look_around
 	"$PYTHON" - "$CROWD" "$@" <<'PY'
@@ -30,7 +31,8 @@ PY
 }
 # Chunks at a node once nothing is in flight any more, at it or above it, twice in a row.
 at_rest() { # RANK
-	[ "$(node_stat 0 waiting.flights) $(node_stat 1 waiting.flights)" = '0 0' ] && now=$(node_stat "$1" tables.data.entries)
+	[ "$(node_stat 0 waiting.flights) $(node_stat 1 waiting.flights)" = '0 0' ] &&
+		now=$(node_stat "$1" tables.data.entries)
 }
 chunks() { # RANK
 	local last=-1 now=
@@ -56,7 +58,7 @@ is 'jumps: the chunks that were touched' "$(chunks 1)" 12
 touch_mibs "$mnt/large" 0 63 10 2 40 20 50 30
 is 'the same again: nothing more' "$(chunks 1)" 12
 ok 'all of it is right' cmp "$SRC/large" "$mnt/large"
-is 'and there' "$(chunks 1)" 68
+is 'everything that was read ahead is there' "$(chunks 1)" 68
 touch_mibs "$mnt/second" 0 1 2
 is 'three chunks in order: two more ahead' "$(chunks 1)" $((68 + 3 + 2))
 touch_mibs "$mnt/third" 0 1 2 3 4 5

@@ -1,18 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files whose bytes say which version they are, somebody who changes one, and readers who tell a mixture.
+"""Files whose bytes say which version they are, somebody who changes one, and readers who tell a
+mixture.
 
-  t05_fresh.py write PATH STATES ROUNDS       changes PATH again and again in every way; adds a line with the sum of each
-                                              state to the file STATES before that state can be seen
-  t05_fresh.py read HOW SEED DONE OUT PATH…   reads PATHs in turn until the file DONE exists; a line of OUT for each reading:
-                                              `whole SUM`, `error NAME` or `MIXED why`; HOW is stream, random or mmap
-  t05_fresh.py judge STATES OUT…              prints `wholes errors faults`; explains the faults on standard error
+  t05_fresh.py write PATH STATES ROUNDS       changes PATH again and again in every way; adds a line
+                                              with the sum of each state to the file STATES before
+                                              that state can be seen
+  t05_fresh.py read HOW SEED DONE OUT PATH…   reads PATHs in turn until the file DONE exists; a line
+                                              of OUT for each reading: `whole SUM`, `error NAME` or
+                                              `MIXED why`; HOW is stream, random or mmap
+  t05_fresh.py judge STATES OUT…              prints `wholes errors faults`; explains the faults on
+                                              standard error
 
-Every 64 bytes carry the version and their number. A version is written under a new time stamp after its last byte, so that a
-reader at the source itself could tell it from what was there while it was written: unless the writer rests in the middle for so
-long that what is there then is a version like any other. On a busy machine it does; then a line `OLD NEW FROM TO` of STATES says
-that blocks of NEW before FROM or up to TO with blocks of OLD from FROM on were such a version, and another line has its sum.
-"""
+Every 64 bytes carry the version and their number. A version is written under a new time stamp after
+its last byte, so that a reader at the source itself could tell it from what was there while it was
+written: unless the writer rests in the middle for so long that what is there then is a version like
+any other. On a busy machine it does; then a line `OLD NEW FROM TO` of STATES says that blocks of
+NEW before FROM or up to TO with blocks of OLD from FROM on were such a version, and another line
+has its sum."""
 
 import errno
 import hashlib
@@ -25,7 +30,8 @@ import time
 BLOCK = 64
 SIZE = 20_000_000
 PIECE = 1 << 12  # bytes of one write
-RESTED = 0.008  # seconds: stamps tick every 10 ms at most, and what did not change for two ticks is old (wire.h)
+# Seconds: stamps tick every 10 ms at most, and what did not change for two ticks is old (wire.h).
+RESTED = 0.008
 STALE = {errno.ESTALE, errno.EIO, errno.ENOENT}
 
 
@@ -77,7 +83,8 @@ class Writer:
         for at in rests:
             self.states.write(sum_of(new[:at] + old[at:]) + "\n")
             if begin == 0:
-                self.states.write(f"{self.version - 1} {self.version} {max(at - PIECE, 0) // BLOCK} {(at + PIECE) // BLOCK}\n")
+                self.states.write(
+                    f"{self.version - 1} {self.version} {max(at - PIECE, 0) // BLOCK} {(at + PIECE) // BLOCK}\n")
         self.settle()
 
     def rewrite(self):
@@ -151,7 +158,8 @@ def at_random(path, rng):
 
 
 def mapped(path, rng):
-    """In a process of its own: where a file of another version stands, touching the map ends it with SIGBUS."""
+    """In a process of its own: where a file of another version stands, touching the map ends it
+    with SIGBUS."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:

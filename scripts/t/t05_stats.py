@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares two outputs of `copper cache-stats --json` of one node.
 
-  t05_stats.py requests BEFORE AFTER   FUSE requests in between, other than IOCTL and FORGET: one number
-  t05_stats.py firm BEFORE AFTER       the same without lists and links, which nothing makes the kernel keep
+  t05_stats.py requests BEFORE AFTER   FUSE requests in between, other than IOCTL and FORGET: one
+                                       number
+  t05_stats.py firm BEFORE AFTER       the same without lists and links, which nothing makes the
+                                       kernel keep
   t05_stats.py names BEFORE AFTER      the same by opcode, those that are not 0
   t05_stats.py group NAME BEFORE AFTER what grew in one group of counters, as in group enoent a b
-  t05_stats.py delta KEY BEFORE AFTER  by how much one value grew, as in delta fabric.requests_sent a b
+  t05_stats.py delta KEY BEFORE AFTER  by how much one value grew, as in delta fabric.requests_sent
+  a b
 """
 
 import json
@@ -45,7 +48,8 @@ def main():
     if word == "requests":
         print(sum(requests(before, after).values()))
     elif word == "firm":
-        print(sum(n for name, n in requests(before, after).items() if name not in ("readdir", "readlink")))
+        print(sum(n for name, n in requests(before, after).items()
+                  if name not in ("readdir", "readlink")))
     elif word == "names":
         print(words(requests(before, after)))
     elif word == "group":

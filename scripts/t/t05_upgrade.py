@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A package of 32 modules that is replaced as programs do it, and programs that import it.
 
-  t05_upgrade.py make DIR VERSION             writes the package DIR anew: __init__, 31 modules and one that only this version has
-  t05_upgrade.py replace WAY DIR NEW          puts the package NEW in the place of DIR as pip, conda, rsync or mv do
-  t05_upgrade.py import SITE PACKAGE          imports all modules; prints the versions seen, or what failed
-  t05_upgrade.py start SITE PACKAGE GO        imports half of them; waits for the file GO; imports the others, and prints that
+  t05_upgrade.py make DIR VERSION             writes the package DIR anew: __init__, 31 modules and
+                                              one that only this version has
+  t05_upgrade.py replace WAY DIR NEW          puts the package NEW in the place of DIR as pip,
+                                              conda, rsync or mv do
+  t05_upgrade.py import SITE PACKAGE          imports all modules; prints the versions seen, or what
+                                              failed
+  t05_upgrade.py start SITE PACKAGE GO        imports half of them; waits for the file GO; imports
+                                              the others, and prints that
 """
 
 import errno
@@ -33,7 +37,8 @@ def make(top, version):
 
 
 def pip(top, new):
-    """The old files go to a directory beside it, one by one; then the new ones are copied to their places."""
+    """The old files go to a directory beside it, one by one; then the new ones are copied to their
+    places."""
     aside = os.path.join(os.path.dirname(top), "~" + os.path.basename(top)[1:])
     os.mkdir(aside)
     for name in os.listdir(top):
@@ -52,7 +57,8 @@ def conda(top, new):
 
 
 def rsync(top, new):
-    """Each new file is written beside the old one and renamed over it; what is not there any more is deleted."""
+    """Each new file is written beside the old one and renamed over it; what is not there any more
+    is deleted."""
     for name in sorted(os.listdir(new)):
         shutil.copy2(f"{new}/{name}", f"{top}/.{name}.tmp")
         os.rename(f"{top}/.{name}.tmp", f"{top}/{name}")
@@ -99,7 +105,8 @@ def start(site, package, go):
 if __name__ == "__main__":
     {
         "make": make,
-        "replace": lambda way, top, new: {"pip": pip, "conda": conda, "rsync": rsync, "mv": mv}[way](top, new),
+        "replace": lambda way, top,
+     new: {"pip": pip, "conda": conda, "rsync": rsync, "mv": mv}[way](top, new),
         "import": lambda site, package: print(imported(site, package)),
         "start": start,
     }[sys.argv[1]](*sys.argv[2:])

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# -A sees the same paths of a program as strace, existing and absent ones alike; the report files exist when stop returns.
+# -A sees the same paths of a program as strace, existing and absent ones alike; the report files
+# exist when stop returns.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -17,7 +18,8 @@ run_python() {
 }
 strace -f -qq -e trace=%file -e signal=none -s 4096 -o "$T/trace.py" \
 	env -i PYTHONDONTWRITEBYTECODE=1 PYTHONHOME="$M" PYTHONPATH="$M/lib/python3/dist-packages" \
-	LD_LIBRARY_PATH="$M/lib/x86_64-linux-gnu" "$M/bin/python3" -c 'import numpy, json, nothing_here' 2>/dev/null
+	LD_LIBRARY_PATH="$M/lib/x86_64-linux-gnu" "$M/bin/python3" \
+	-c 'import numpy, json, nothing_here' 2>/dev/null
 ok 'a program runs' run_python "$M/bin/python3" -c 'import numpy'
 strace -f -qq -e trace=%file -e signal=none -s 4096 -o "$T/trace.sh" \
 	/bin/sh -c "ls '$M/share/zoneinfo' >/dev/null; test -e '$M/no/such/thing'; cat '$M/bin/nothing' 2>/dev/null; cat '$M/share/common-licenses/GPL-3' >/dev/null"
@@ -32,16 +34,23 @@ one() { # a final file of node 1
 for name in operations aggregate top_paths latency fabric; do
 	[ -s "$(one profiling "profiling_$name.csv")" ] || note "no profiling_$name.csv"
 done
-is 'the header of the operations is what scripts expect' "$(head -n 1 "$(one profiling profiling_operations.csv)")" \
+is 'the header of the operations is what scripts expect' \
+	"$(head -n 1 "$(one profiling profiling_operations.csv)")" \
 	'operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s'
-is 'the totals begin as scripts expect' "$(sed -n '1p;2s/,.*//p' "$(one profiling profiling_aggregate.csv)" | tr '\n' ' ')" \
+is 'the totals begin as scripts expect' \
+	"$(sed -n '1p;2s/,.*//p' "$(one profiling profiling_aggregate.csv)" | tr '\n' ' ')" \
 	'metric,value total_counted_fuse_operations '
 ok 'there is a report for people' grep -q 'full-path' "$(one profiling profiling_summary.md)"
-ok 'and one before the teardown' test -s "$(dirname "$(one profiling x)")/../pre-destroy"/127.0.0.12-*-pre-destroy-profiling_operations.csv
-is 'no temporary file is left' "$(find "$JOB" -name '*.??????' -newer "$HOSTS" | grep -c 'csv\.\|output\.[^.]*$' || :)" 0
+ok 'there is a report from before the teardown' test \
+	-s "$(dirname "$(one profiling x)")/../pre-destroy"/127.0.0.12-*-pre-destroy-profiling_operations.csv
+is 'no temporary file is left' \
+	"$(find "$JOB" -name '*.??????' -newer "$HOSTS" | grep -c 'csv\.\|output\.[^.]*$' || :)" 0
 
-"$PYTHON" "$cop_root/scripts/t/traced.py" /usr "$M" "$(one tables md_table_cache_event.output)" "$T/trace.py" "$T/trace.sh" >"$T/compare"
-is 'every existing path of the program was seen' "$(sed -n 's/^existing-not-seen: //p' "$T/compare")" ''
+"$PYTHON" "$cop_root/scripts/t/traced.py" /usr "$M" "$(one tables md_table_cache_event.output)" \
+	"$T/trace.py" "$T/trace.sh" >"$T/compare"
+is 'every existing path of the program was seen' \
+	"$(sed -n 's/^existing-not-seen: //p' "$T/compare")" ''
 is 'every absent one too' "$(sed -n 's/^absent-not-seen: //p' "$T/compare")" ''
-is 'and nothing else' "$(sed -n 's/^seen-not-by-strace: //p' "$T/compare")" ''
-is 'of hundreds' "$(awk '/^counted/ { print ($2 > 180 && $3 > 20) ? "enough" : $0 }' "$T/compare")" enough
+is 'the lists have nothing else' "$(sed -n 's/^seen-not-by-strace: //p' "$T/compare")" ''
+is 'the comparison is of hundreds of names' \
+	"$(awk '/^counted/ { print ($2 > 180 && $3 > 20) ? "enough" : $0 }' "$T/compare")" enough

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper aggregate: the cluster files are equal to those worked out by hand, and to an independent sum for a real job.
+# copper aggregate: the cluster files are equal to those worked out by hand, and to an independent
+# sum for a real job.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -27,34 +28,42 @@ golden() { # NAME PREFIX
 	is "$1: done" "$status" 0
 	for file in aggregate.csv operations.csv summary.md; do
 		sed "s|@INPUT@|$input|" "$jobs/$1/expected/$2-profiling_$file" >"$T/want"
-		ok "$1: $file, byte by byte" cmp "$T/want" "$job/profiling/cluster/$2-profiling_$file"
+		ok "$1: $file, byte by byte" \
+			cmp "$T/want" "$job/profiling/cluster/$2-profiling_$file"
 	done
 }
 golden aggregate-v1 cluster
 is 'the last lines say what was written' "$(tail -n 3 "$T/out")" \
-	"$(printf "wrote $T/aggregate-v1/profiling/cluster/cluster-profiling_%s\n" aggregate.csv operations.csv summary.md)"
+	"$(printf "wrote $T/aggregate-v1/profiling/cluster/cluster-profiling_%s\n" aggregate.csv \
+		operations.csv summary.md)"
 is 'nothing is said on standard error' "$(cat "$T/err")" ''
 golden aggregate-ours 'run 1'
 golden aggregate-broken cluster
-is 'every file of no use and every odd value is named, with the reason' "$(grep -v '^copper aggregate: ' "$T/err")" "$(cat "$jobs/aggregate-broken/expected/faults")"
+is 'every file of no use and every odd value is named, with the reason' \
+	"$(grep -v '^copper aggregate: ' "$T/err")" \
+	"$(cat "$jobs/aggregate-broken/expected/faults")"
 
 # What Python's csv module reads from the cluster files, as in scripts of Copper 1.0.
 csv_sum() { # FILE KEY VALUE: of the row whose first column is KEY
 	"$PYTHON" -c 'import csv, sys
 print([row[sys.argv[3]] for row in csv.DictReader(open(sys.argv[1], newline="")) if sys.argv[2] in row.values()][0])' "$@"
 }
-is 'a reader of CSV finds the sums' "$(csv_sum "$T/aggregate-v1/profiling/cluster/cluster-profiling_operations.csv" getattr total_calls)" 39429
+is 'a reader of CSV finds the sums' \
+	"$(csv_sum "$T/aggregate-v1/profiling/cluster/cluster-profiling_operations.csv" getattr \
+		total_calls)" 39429
 
 # ---- how much of some directories was used, counted by hand
 
 env=$T/soft/conda_env
 mkdir -p "$env/bin" "$env/lib" "$env/empty" "$HOME/.local"
-touch "$env/bin/python" "$env/bin/other" "$env/lib/a.py" "$env/lib/b.py" "$env/lib/c.py" "$HOME/.local/used" "$HOME/not"
+touch "$env/bin/python" "$env/bin/other" "$env/lib/a.py" "$env/lib/b.py" "$env/lib/c.py" \
+	"$HOME/.local/used" "$HOME/not"
 cp -r "$jobs/aggregate-v1/job" "$T/cover"
 mkdir -p "$T/cover/tables/final"
 {
 	echo 'metadata {'
-	for path in "$env" "$env/bin/python" "$env/lib" "$env/lib/a.py" "$env/lib/none.so" "$HOME/.local/used" "$T/elsewhere"; do
+	for path in "$env" "$env/bin/python" "$env/lib" "$env/lib/a.py" "$env/lib/none.so" \
+		"$HOME/.local/used" "$T/elsewhere"; do
 		printf '%s {\ncache hits: 1,\ncache misses: 0,\nneg: 0\n}\n' "$path"
 	done
 	echo '}'
@@ -72,20 +81,23 @@ coverage_rows() {
 coverage_rows "$T/cover" | sed 's/|  |$/| |/' >"$T/got"
 ok 'the coverage table has what was counted by hand' diff "$T/want" "$T/got"
 aggregate --skip-home-inference "$T/cover"
-is 'without the home directory if that is asked for' "$(coverage_rows "$T/cover" | cut -d '`' -f 2)" "$env"
+is 'without the home directory if that is asked for' \
+	"$(coverage_rows "$T/cover" | cut -d '`' -f 2)" "$env"
 aggregate --output-dir "$T/other/place" "$T/cover" x
 ok 'the files go where they are wanted' cmp "$T/other/place/x-profiling_aggregate.csv" \
 	"$T/cover/profiling/cluster/cluster-profiling_aggregate.csv"
 aggregate --no-coverage "$T/cover"
-is 'and without any' "$status$(grep -c Coverage "$T/cover/profiling/cluster/cluster-profiling_summary.md")" 00
+is '--no-coverage leaves the coverage out' \
+	"$status$(grep -c Coverage "$T/cover/profiling/cluster/cluster-profiling_summary.md")" 00
 
 # ---- nothing to read
 
 mkdir -p "$T/empty/profiling/final"
 aggregate "$T/empty"
 is 'an empty job directory is a failure' "$status" 1
-is 'of these words' "$(head -n 1 "$T/err")" "copper aggregate: failed to find profiling csv files under: $T/empty/profiling/final"
-is 'and nothing is written' "$(cat "$T/out"; ls "$T/empty/profiling")" final
+is 'an empty job directory is named' "$(head -n 1 "$T/err")" \
+	"copper aggregate: failed to find profiling csv files under: $T/empty/profiling/final"
+is 'nothing is written for such words' "$(cat "$T/out"; ls "$T/empty/profiling")" final
 fails_with 1 'cannot read the job directory' "$COPPER" aggregate "$T/none"
 fails_with 2 'JOBDIR' "$COPPER" aggregate
 fails_with 2 'PREFIX' "$COPPER" aggregate "$T/empty" ../x
@@ -93,19 +105,24 @@ fails_with 2 'usage-root' "$COPPER" aggregate "$T/empty" --usage-root
 mkfifo "$T/empty/profiling/final/h-1-profiling_aggregate.csv"
 ln -s /dev/zero "$T/empty/profiling/final/h-1-profiling_operations.csv"
 aggregate "$T/empty"
-is 'neither a fifo nor an endless device is read' "$status" 1
-matches 'and both are named' "$(tr '\n' ' ' <"$T/err")" 'h-1-profiling_aggregate.csv: it is not a regular file h-1-profiling_operations.csv: it is not'
-fails_with 1 'cannot write to standard output; the cluster files are in' sh -c 'exec "$@" >/dev/full' - "$COPPER" aggregate --no-coverage "$T/aggregate-v1"
+is 'no fifo and no endless device is read' "$status" 1
+matches 'the fifo and the device are named' "$(tr '\n' ' ' <"$T/err")" \
+	'h-1-profiling_aggregate.csv: it is not a regular file h-1-profiling_operations.csv: it is not'
+fails_with 1 'cannot write to standard output; the cluster files are in' \
+	sh -c 'exec "$@" >/dev/full' - "$COPPER" aggregate --no-coverage "$T/aggregate-v1"
 cp -r "$T/aggregate-v1" "$T/disk"
-if mount -t tmpfs -o size=16k,nr_inodes=64,mode=755 none "$T/disk/profiling/cluster" 2>/dev/null; then
+if mount -t tmpfs -o size=16k,nr_inodes=64,mode=755 none "$T/disk/profiling/cluster" \
+	2>/dev/null; then
 	head -c 16384 /dev/zero >"$T/disk/profiling/cluster/full" 2>/dev/null
 	aggregate "$T/disk"
 	is 'a full disk is a failure' "$status" 1
-	matches 'that names the file and the way out' "$(cat "$T/err")" 'cannot write .*No space left on device; make room'
-	is 'and leaves no part of a file' "$(ls "$T/disk/profiling/cluster")" full
+	matches 'that names the file and the way out' \
+		"$(cat "$T/err")" 'cannot write .*No space left on device; make room'
+	is 'a full disk leaves no part of a file' "$(ls "$T/disk/profiling/cluster")" full
 	mount -o remount,ro "$T/disk/profiling/cluster"
 	aggregate "$T/disk"
-	matches 'where nothing may be written another place is proposed' "$(cat "$T/err")" 'Read-only file system; --output-dir names another place'
+	matches 'where nothing may be written another place is proposed' \
+		"$(cat "$T/err")" 'Read-only file system; --output-dir names another place'
 	umount "$T/disk/profiling/cluster"
 else
 	for what in 1 2 3 4; do pass "a full disk, $what # SKIP no tmpfs here"; done
@@ -163,7 +180,8 @@ mkdir -p "$SRC/conda_env/lib/python3.11/site-packages" "$SRC/conda_env/bin"
 echo 'print("hi")' >"$SRC/conda_env/lib/python3.11/site-packages/mod.py"
 with_tree 2 -N 20
 for rank in 0 1; do
-	cat "$W/mnt/$rank/hello" "$W/mnt/$rank/dir/numbers" "$W/mnt/$rank/conda_env/lib/python3.11/site-packages/mod.py" >/dev/null
+	cat "$W/mnt/$rank/hello" "$W/mnt/$rank/dir/numbers" \
+		"$W/mnt/$rank/conda_env/lib/python3.11/site-packages/mod.py" >/dev/null
 	ls -lR "$W/mnt/$rank" >/dev/null
 	for i in 1 2 3; do cat "$W/mnt/$rank/conda_env/lib/libnone.so.$i" 2>/dev/null; done
 done
@@ -174,18 +192,22 @@ independent "$JOB" >"$T/want"
 cluster_rows "$JOB" >"$T/got"
 ok 'to what Python adds up' cmp "$T/want" "$T/got"
 is 'both nodes are in it' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$T/got")" 2
-matches 'the summary has the classes of its paths' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
+matches 'the summary has the classes of its paths' \
+	"$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
 	'^\| `missing_shared_library_probe` \| [1-9]'
-matches 'and how much of the environment was used' "$(coverage_rows "$JOB")" "^\| .$SRC/conda_env. \| yes \| "
+matches 'the summary says how much of the environment was used' \
+	"$(coverage_rows "$JOB")" "^\| .$SRC/conda_env. \| yes \| "
 aggregate "$JOB/profiling/pre-destroy"
-is 'the folder of a snapshot is aggregated, too' "$status$(sed -n 1p "$T/out")" "02 ranks in $JOB/profiling/pre-destroy"
+is 'the folder of a snapshot is aggregated, too' \
+	"$status$(sed -n 1p "$T/out")" "02 ranks in $JOB/profiling/pre-destroy"
 aggregate --json "$JOB" again
 is 'JSON has the same sums' "$(json_value metrics.total_cache_hits <"$T/out")" \
 	"$(sed -n 's/^total_cache_hits,//p' "$T/got")"
 mkdir "$T/again"
 "$COPPER" mount -P -d "$JOB" --source "$SRC" "$T/again" && "$COPPER" stop "$T/again" >/dev/null
 aggregate "$JOB" mixed
-matches 'another run in the same directory is noticed' "$(cat "$T/err")" '3 ranks left files in this job directory, and its last run had 1: '
+matches 'another run in the same directory is noticed' \
+	"$(cat "$T/err")" '3 ranks left files in this job directory, and its last run had 1: '
 
 # ---- on a storage that is asked as little as can be
 
@@ -195,5 +217,7 @@ with_slowfs --slots 16
 aggregate --no-coverage --output-dir "$T/far" "$SRC" far
 is 'a job on a slow storage is aggregated' "$status" 0
 files=$(slow_count read)
-ok 'a file costs a lookup, its size, an open and a read' test "$(($(slow_count lookup) + $(slow_count getattr) + $(slow_count open)))" -le $((3 * files + 40))
+ok 'a file costs a lookup, its size, an open and a read' \
+	test "$(($(slow_count lookup) + $(slow_count getattr) + $(slow_count open)))" \
+	-le $((3 * files + 40))
 without_slowfs

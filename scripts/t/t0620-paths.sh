@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper paths: jobs whose lists were worked out by hand, byte for byte; broken and hostile job directories; a real job compared with
-# strace and with a second opinion; and a reduced copy made by rsync from keep.txt in which the same program runs.
+# copper paths: jobs whose lists were worked out by hand, byte for byte; broken and hostile job
+# directories; a real job compared with strace and with a second opinion; and a reduced copy made by
+# rsync from keep.txt in which the same program runs.
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -12,7 +13,8 @@ paths() { # ARG…: standard output to $T/out, standard error to $T/err
 	timeout "$(patient 60)" "$COPPER" paths "$@" </dev/null >"$T/out" 2>"$T/err"
 }
 
-# ---- jobs worked out by hand: testdata/jobs/NAME has the job, the tree that it ran from, and the expected files
+# ---- jobs worked out by hand: testdata/jobs/NAME has the job, the tree that it ran from, and the
+# expected files
 
 make_tree() { # FILE: "f SIZE PATH", "d - PATH", "l TARGET PATH"; PATH as printf %b has it
 	local type what name
@@ -43,7 +45,8 @@ same_lists() { # NAME
 	local file
 	for file in "$cop_root/testdata/jobs/$1/expected"/*; do
 		put_roots "$file" "$T/wanted"
-		ok "$1: ${file##*/} is as worked out by hand" cmp "$T/wanted" "$JOB/paths_dir/${file##*/}"
+		ok "$1: ${file##*/} is as worked out by hand" \
+			cmp "$T/wanted" "$JOB/paths_dir/${file##*/}"
 	done
 }
 summary_has() { # DESCRIPTION TEXT
@@ -53,20 +56,25 @@ summary_has() { # DESCRIPTION TEXT
 with_job paths-v1
 ok 'a job of Copper 1.0 is read' paths "$JOB"
 same_lists paths-v1
-is 'and nothing is wrong with it' "$(cat "$T/err")" ''
-summary_has 'the counts table has bytes' '| Not needed by what was used | `prune_candidates.txt` | 8 | 4 | 4 | 0 | 1075010 |'
-summary_has 'unused directories are added up' "| \`$T/conda_env/pkgs\` | 1000010 | 976.6 KiB | 2 | 2 |"
-summary_has 'an absent name in two directories is a row, probes over all ranks' '| `libc.so.6` | 2 | 11 |'
+is 'nothing is wrong with a job of Copper 1.0' "$(cat "$T/err")" ''
+summary_has 'the counts table has bytes' \
+	'| Not needed by what was used | `prune_candidates.txt` | 8 | 4 | 4 | 0 | 1075010 |'
+summary_has 'unused directories are added up' \
+	"| \`$T/conda_env/pkgs\` | 1000010 | 976.6 KiB | 2 | 2 |"
+summary_has 'an absent name in two directories is a row, probes over all ranks' \
+	'| `libc.so.6` | 2 | 11 |'
 summary_has 'a directory that gave nothing is one too' "| \`$T/conda_env/lib-extra\` | 1 | 1 |"
 is 'no list for odd names is left where there are none' "$(find "$JOB/paths_dir" -name "*.nul")" ""
 ok 'the totals are there for scripts' paths "$JOB" --json
-is 'with bytes' "$(json_value totals.prune_candidates.bytes <"$T/out")" 1075010
-ok 'and without' paths "$JOB" --json --no-sizes --output-dir "$T/no-sizes"
+is 'the totals have bytes' "$(json_value totals.prune_candidates.bytes <"$T/out")" 1075010
+ok 'the lists are written without bytes' paths "$JOB" --json --no-sizes --output-dir "$T/no-sizes"
 is 'as null' "$(json_value totals.existing.bytes <"$T/out")" None
-ok 'the lists are the same then' cmp "$T/no-sizes/prune_candidates.txt" "$JOB/paths_dir/prune_candidates.txt"
+ok 'the lists are the same then' \
+	cmp "$T/no-sizes/prune_candidates.txt" "$JOB/paths_dir/prune_candidates.txt"
 
 with_job paths-odd
-ok 'names of any bytes, links and two roots' paths "$JOB" --usage-root "$T/one" --usage-root "$T/one-b/" --usage-root "$T/one/x"
+ok 'names of any bytes, links and two roots' \
+	paths "$JOB" --usage-root "$T/one" --usage-root "$T/one-b/" --usage-root "$T/one/x"
 same_lists paths-odd
 matches 'a line that is not a path is reported' "$(cat "$T/err")" 'some of its lines are not paths'
 
@@ -102,10 +110,11 @@ mkfifo "$JOB/tables/final/g-7-data_cache_size.output"
 mkdir "$JOB/tables/final/h-8-data_cache_size.output"
 ln -s /dev/zero "$JOB/tables/final/i-9-data_cache_size.output"
 ok 'what can be used is used' paths "$JOB" --usage-root "$T/nowhere" --json
-is 'of four tables' "$(json_value tables <"$T/out")" 4
+is 'four tables can be used' "$(json_value tables <"$T/out")" 4
 is 'three paths' "$(json_value observed <"$T/out")" 3
 is 'eight tables are counted as faulty' "$(json_value faults <"$T/out")" 8
-for fault in 'a-1-.*truncated' 'b-2-.*empty' 'c-3-.*not a raw table' 'd-4-.*truncated' 'e-5-.*not paths' \
+for fault in 'a-1-.*truncated' 'b-2-.*empty' 'c-3-.*not a raw table' 'd-4-.*truncated' \
+	'e-5-.*not paths' \
 	'g-7-.*not a regular file' 'h-8-.*not a regular file' 'i-9-.*not a regular file'; do
 	matches "named: $fault" "$(cat "$T/err")" "^$fault"
 done
@@ -118,26 +127,34 @@ fails_first_line() { # EXIT REGEX ARG…
 	status=$?
 	[ "$status" -eq "$want" ] && head -n 1 "$T/err" | grep -Eq -- "$regex" && [ ! -s "$T/out" ]
 }
-ok 'no table at all is a failure' fails_first_line 1 "failed to find raw tables .*$T/empty/tables/final" "$T/empty"
-ok 'so is none of use' fails_first_line 1 '1 tables .* unusable' "$T/useless"
-ok 'so is a job directory that is not there' fails_first_line 1 'cannot read the job directory' "$T/none"
-ok 'or not a directory' fails_first_line 1 'is not a directory' "$T/useless/x.output"
+ok 'no table at all is a failure' \
+	fails_first_line 1 "failed to find raw tables .*$T/empty/tables/final" "$T/empty"
+ok 'a directory without any usable table is a failure' \
+	fails_first_line 1 '1 tables .* unusable' "$T/useless"
+ok 'a job directory that is not there is a failure' \
+	fails_first_line 1 'cannot read the job directory' "$T/none"
+ok 'a job directory that is a file is a failure' \
+	fails_first_line 1 'is not a directory' "$T/useless/x.output"
 fails_with 2 'JOBDIR' "$COPPER" paths
 fails_with 2 'usage-root' "$COPPER" paths "$T/useless" --usage-root
-fails_with 1 'cannot write to standard output; the lists are in' sh -c 'exec "$@" >/dev/full' - "$COPPER" paths --json "$T/only" --usage-root "$T/only.src"
+fails_with 1 'cannot write to standard output; the lists are in' \
+	sh -c 'exec "$@" >/dev/full' - "$COPPER" paths --json "$T/only" --usage-root "$T/only.src"
 if [ "$(id -u)" -eq 0 ]; then
 	# An unused id has no other threads that would count.
 	install -D -m 755 "$COPPER" "$T/few/copper"
 	install -d -m 777 "$T/few/out"
-	ok 'few threads are enough' setpriv --reuid 54321 --regid 54321 --clear-groups prlimit --nproc=4 \
+	ok 'few threads are enough' \
+		setpriv --reuid 54321 --regid 54321 --clear-groups prlimit --nproc=4 \
 		"$T/few/copper" paths "$T/only" --usage-root "$T/only" --output-dir "$T/few/out"
 else
 	pass 'few threads # SKIP not root'
 fi
 paths "$T/only" --usage-root "$T/many.not"
-matches 'a root with nothing observed is reported' "$(cat "$T/err")" "all that was observed is below $T/only.src: name roots as they are in the source"
+matches 'a root with nothing observed is reported' "$(cat "$T/err")" \
+	"all that was observed is below $T/only.src: name roots as they are in the source"
 paths "$T/only"
-matches 'without a root the observed directory is named' "$(cat "$T/err")" "all that was observed is below $T/only.src: name the directory"
+matches 'without a root the observed directory is named' \
+	"$(cat "$T/err")" "all that was observed is below $T/only.src: name the directory"
 mkdir -p "$T/early/tables/runtime-snapshot"
 paths "$T/early"
 matches 'snapshots are proposed' "$(cat "$T/err")" "copper paths $T/early/tables/runtime-snapshot"
@@ -146,8 +163,9 @@ if [ "$(id -u)" -eq 0 ]; then
 	mount -t tmpfs -o size=16k,mode=777 none "$T/small" || bail 'no tmpfs'
 	mkdir "$T/many" "$T/small/out"
 	(cd "$T/many" && seq -f 'a_file_with_a_long_name_%06.0f' 1 5000 | xargs touch)
-	ok 'a full disk is a sentence' fails_first_line 1 'No space left' "$T/only" --usage-root "$T/many" --usage-root "$T/only.src" --output-dir "$T/small/out"
-	is 'and leaves nothing half written' "$(ls -A "$T/small/out")" ''
+	ok 'a full disk is a sentence' fails_first_line 1 'No space left' "$T/only" \
+		--usage-root "$T/many" --usage-root "$T/only.src" --output-dir "$T/small/out"
+	is 'a full disk leaves nothing half written' "$(ls -A "$T/small/out")" ''
 	umount "$T/small"
 else
 	pass 'a full disk # SKIP not root'
@@ -159,10 +177,12 @@ fi
 mkdir -p "$T/ranks/tables/final"
 {
 	echo 'md_cache_event_table {'
-	seq -f '/usr/somewhere/in/a/long/path/name%.0f' 1 300 | sed 's/$/ {\ncache hits: 1,\ncache misses: 0,\nneg: 0\n}/'
+	seq -f '/usr/somewhere/in/a/long/path/name%.0f' 1 300 |
+		sed 's/$/ {\ncache hits: 1,\ncache misses: 0,\nneg: 0\n}/'
 	echo '}'
 } >"$T/table"
-peak_kb() { # of a run over the ranks that there are; what a sanitizer keeps of freed memory does not count
+# Of a run over the ranks that there are; what a sanitizer keeps of freed memory does not count.
+peak_kb() {
 	ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=1 "$PYTHON" - "$COPPER" "$T/ranks" <<'PY'
 import resource, subprocess, sys
 subprocess.run([sys.argv[1], "paths", sys.argv[2], "--output-dir", sys.argv[2] + "/out"], stdout=subprocess.DEVNULL,
@@ -170,13 +190,18 @@ subprocess.run([sys.argv[1], "paths", sys.argv[2], "--output-dir", sys.argv[2] +
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 PY
 }
-for i in $(seq 1 50); do cp "$T/table" "$T/ranks/tables/final/h-$i-md_table_cache_event.output"; done
+for i in $(seq 1 50); do
+	cp "$T/table" "$T/ranks/tables/final/h-$i-md_table_cache_event.output"
+done
 few=$(peak_kb)
-for i in $(seq 51 3000); do ln "$T/table" "$T/ranks/tables/final/h-$i-md_table_cache_event.output"; done
+for i in $(seq 51 3000); do
+	ln "$T/table" "$T/ranks/tables/final/h-$i-md_table_cache_event.output"
+done
 many=$(peak_kb)
 note "peak of 50 ranks $few kB, of 3000 $many kB"
 # A sanitizer's allocator also keeps something of each thread.
-is_at_most '3000 ranks take little more memory than 50' "$many" $((few + 6000 * (cop_slower > 1 ? 4 : 1)))
+is_at_most '3000 ranks take little more memory than 50' \
+	"$many" $((few + 6000 * (cop_slower > 1 ? 4 : 1)))
 
 # ---- a real job
 
@@ -198,9 +223,10 @@ run_from() { # DIR
 	env -i PATH=/usr/bin:/bin PYTHONDONTWRITEBYTECODE=1 PYTHONHOME="$1" "$1/bin/program"
 }
 run_from "$M" >"$T/from-mount"
-strace -f -qq -e trace=%file -e signal=none -s 4096 -o "$T/trace" env -i PATH=/usr/bin:/bin PYTHONDONTWRITEBYTECODE=1 PYTHONHOME="$M" "$M/bin/program" >/dev/null 2>&1
+strace -f -qq -e trace=%file -e signal=none -s 4096 -o "$T/trace" env -i PATH=/usr/bin:/bin \
+	PYTHONDONTWRITEBYTECODE=1 PYTHONHOME="$M" "$M/bin/program" >/dev/null 2>&1
 ok 'the tree stops' without_tree
-ok 'its job has lists' paths "$JOB" --usage-root "$SRC"
+ok 'the stopped job has lists' paths "$JOB" --usage-root "$SRC"
 "$PYTHON" - "$M" "$SRC" "$JOB" "$T/trace" >"$T/compare" <<'PY'
 import glob, os, re, sys
 mount, src, job, trace = sys.argv[1:]
@@ -253,16 +279,22 @@ cp -r "$JOB/paths_dir" "$T/with-openat2"
 rm -r "$JOB/paths_dir"
 for error in ENOSYS EPERM; do
 	# Under a tracer the sanitizer cannot look for leaks.
-	ok "without openat2 ($error) there are lists, too" env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" timeout "$(patient 60)" \
-		strace -f -qq -e trace=openat2 -e inject=openat2:error="$error" -o "$T/strace" "$COPPER" paths "$JOB" --usage-root "$SRC"
+	ok "without openat2 ($error) there are lists, too" \
+		env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" timeout "$(patient 60)" \
+		strace -f -qq -e trace=openat2 -e inject=openat2:error="$error" -o "$T/strace" \
+		"$COPPER" paths "$JOB" --usage-root "$SRC"
 done
-is 'and they are the same' "$(diff -rq "$T/with-openat2" "$JOB/paths_dir") $(grep -c INJECTED "$T/strace")" ' 1'
+is "without openat2 ($error) the lists are the same" \
+	"$(diff -rq "$T/with-openat2" "$JOB/paths_dir") $(grep -c INJECTED "$T/strace")" ' 1'
 ok 'rsync takes keep.txt' rsync -a --files-from="$JOB/paths_dir/keep.txt" "$SRC/" "$T/copy/"
 mv "$SRC" "$SRC.away"
 run_from "$T/copy" >"$T/from-copy" 2>&1
-is 'the program runs in the reduced copy, from its own prefix' "$(cat "$T/from-copy")" "$(sed "s|$M|$T/copy|g" "$T/from-mount")"
-is_at_most 'which has less than a fifth of the names' "$(($(find "$T/copy" | wc -l) * 5))" "$(find "$SRC.away" | wc -l)"
+is 'the program runs in the reduced copy, from its own prefix' \
+	"$(cat "$T/from-copy")" "$(sed "s|$M|$T/copy|g" "$T/from-mount")"
+is_at_most 'the reduced copy has less than a fifth of the names' \
+	"$(($(find "$T/copy" | wc -l) * 5))" "$(find "$SRC.away" | wc -l)"
 is 'keep and prune candidates are all there is' "$({
 	find "$T/copy" -mindepth 1 -printf '%P\n'
 	cat "$JOB/paths_dir/prune_candidates.txt"
-} | LC_ALL=C sort | sha256sum)" "$(find "$SRC.away" -mindepth 1 -printf '%P\n' | LC_ALL=C sort | sha256sum)"
+} | LC_ALL=C sort | sha256sum)" \
+	"$(find "$SRC.away" -mindepth 1 -printf '%P\n' | LC_ALL=C sort | sha256sum)"

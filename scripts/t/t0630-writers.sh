@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The files of a job directory: all of them, with names of any byte; when the disk is full, when the node is killed, on request; and the
-# listings of cache-stats.
+# The files of a job directory: all of them, with names of any byte; when the disk is full, when the
+# node is killed, on request; and the listings of cache-stats.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -22,7 +22,8 @@ use() {
 	[ ! -e "$W/mnt/$1/odd/"$'ab"sent,\n\xff' ]
 }
 files() { # FOLDER: the names in it, without host and pid
-	(cd "$JOB/$1" 2>/dev/null && printf '%s\n' * | sed 's/^[0-9.]*-[0-9]*-//' | LC_ALL=C sort -u | tr '\n' ' ')
+	(cd "$JOB/$1" 2>/dev/null && printf '%s\n' * | sed 's/^[0-9.]*-[0-9]*-//' | LC_ALL=C sort \
+			-u | tr '\n' ' ')
 }
 profiles="profiling_aggregate.csv profiling_fabric.csv profiling_first_touch.csv profiling_latency.csv profiling_operations.csv profiling_summary.md profiling_top_paths.csv "
 telemetry="cluster_events.csv cluster_nodes.csv cluster_telemetry.csv " # of rank 0
@@ -66,15 +67,19 @@ use 0
 use 1
 "$COPPER" cache-stats --snapshot "$W/mnt/1" >"$T/.out" 2>&1
 is 'a snapshot is written when it is asked for' $? 0
-is 'by both nodes' "$(cat "$T/.out")" "reports of 2/2 nodes written to $JOB/profiling/ioctl-snapshot"
-is 'with every profile' "$(files profiling/ioctl-snapshot)" "$telemetry$(tagged ioctl-snapshot "$profiles")"
-is 'and every table' "$(files tables/ioctl-snapshot)" "$(tagged ioctl-snapshot "$asked")"
+is 'both nodes write a snapshot' "$(cat "$T/.out")" \
+	"reports of 2/2 nodes written to $JOB/profiling/ioctl-snapshot"
+is 'a snapshot has every profile' "$(files profiling/ioctl-snapshot)" \
+	"$telemetry$(tagged ioctl-snapshot "$profiles")"
+is 'the job directory has every table' \
+	"$(files tables/ioctl-snapshot)" "$(tagged ioctl-snapshot "$asked")"
 "$COPPER" cache-stats --output-dir "$T/lists/here" "$W/mnt/1" >"$T/usage" 2>&1
 is 'the contents of the cache are listed' $? 0
 node_json 1 >"$T/json"
-is 'in five files' "$(cd "$T/lists/here" && echo *)" \
+is 'the contents of the cache are in five files' "$(cd "$T/lists/here" && echo *)" \
 	'cache_usage_summary.csv cache_usage_summary.txt data_cache_size.output md_cache_size.output tree_cache_size.output'
-is 'which agree with the tables to the byte' "$(awk -F , '{ printf "%s ", $3 }' "$T/lists/here/cache_usage_summary.csv")" \
+is 'the five files agree with the tables to the byte' \
+	"$(awk -F , '{ printf "%s ", $3 }' "$T/lists/here/cache_usage_summary.csv")" \
 	"$("$PYTHON" -c '
 import json, sys
 d = json.load(open(sys.argv[1]))
@@ -82,13 +87,15 @@ b = [d["tables"][t]["bytes"] for t in ("data", "tree", "metadata")]
 print("used_bytes", *b, sum(b), *(d["budget"][k + "_bytes"] for k in ("limit", "used", "remaining")), end=" ")' "$T/json")"
 is 'the output is the summary' "$(cat "$T/usage")" "$(cat "$T/lists/here/cache_usage_summary.txt")"
 "$COPPER" cache-stats --from "$T/lists/here" --output-dir "$T/again" >"$T/.out" 2>&1
-is 'files are summed up without a node' "$(head -n 5 "$T/again/cache_usage_summary.csv")" "$(head -n 5 "$T/lists/here/cache_usage_summary.csv")"
+is 'files are summed up without a node' "$(head -n 5 "$T/again/cache_usage_summary.csv")" \
+	"$(head -n 5 "$T/lists/here/cache_usage_summary.csv")"
 is 'nothing is wrong with them' "$(grep -c output "$T/.out")" 0
 ok 'the tree stops' without_tree
 is 'all profiles are there' "$(files profiling/final)" "$profiles"
 is 'all tables are' "$(files tables/final)" "$tables"
-is 'and those of the moment before' "$(files profiling/pre-destroy)" "$(tagged pre-destroy "$profiles")"
-is 'each is whole' "$(whole "$JOB/profiling" "$JOB/tables")" ''
+is 'the reports of the moment before are whole' \
+	"$(files profiling/pre-destroy)" "$(tagged pre-destroy "$profiles")"
+is 'each report is whole' "$(whole "$JOB/profiling" "$JOB/tables")" ''
 "$PYTHON" - "$SRC" "$JOB" "$T/lists/here" >"$T/names" <<'PY'
 import csv, glob, os, re, sys
 src, job, lists = (os.fsencode(a) for a in sys.argv[1:])
@@ -132,9 +139,12 @@ wait_for 10 test -e "$JOB/tables/runtime-snapshot" || :
 wait_for 10 eval '[ "$(files tables/runtime-snapshot)" = "$(tagged runtime-snapshot "$tables")" ]'
 wait_for 10 test -e "$JOB/profiling/runtime-snapshot/cluster_events.csv"
 kill_node 0
-is 'a killed node leaves the files of its last snapshot' "$(files profiling/runtime-snapshot)" "$telemetry$(tagged runtime-snapshot "$profiles")"
-# A node killed during a snapshot may leave a temporary file, whose name differs from those that are read.
-is 'whole ones' "$(whole "$JOB/profiling" "$JOB/tables" | grep -v '\.[0-9]*\.[[:alnum:]]\{6\} is a leftover$')" ''
+is 'a killed node leaves the files of its last snapshot' \
+	"$(files profiling/runtime-snapshot)" "$telemetry$(tagged runtime-snapshot "$profiles")"
+# A node killed during a snapshot may leave a temporary file, whose name differs from those that are
+# read.
+is 'whole ones' "$(whole "$JOB/profiling" "$JOB/tables" |
+		grep -v '\.[0-9]*\.[[:alnum:]]\{6\} is a leftover$')" ''
 unmount_killed
 cop_tree=0
 
@@ -152,14 +162,17 @@ dd if=/dev/zero of="$JOB/full" bs=4k status=none 2>/dev/null
 for i in $(seq 1 300); do [ ! -e "$W/mnt/0/absent-with-a-long-name-$i" ]; done
 "$COPPER" cache-stats --snapshot "$W/mnt/0" >"$T/.out" 2>&1
 is 'without room the snapshot fails' $? 1
-matches 'with a sentence that names the file and the way out' "$(cat "$T/.out")" 'cannot write .*: No space left on device; .*make room in the job directory'
-is 'no file is gone, and none is new' "$(cd "$JOB" && find profiling tables -type f | LC_ALL=C sort)" "$before"
-is 'and no half file is among them' "$(whole "$JOB/profiling" "$JOB/tables")" ''
+matches 'with a sentence that names the file and the way out' "$(cat "$T/.out")" \
+	'cannot write .*: No space left on device; .*make room in the job directory'
+is 'no file is gone, and none is new' \
+	"$(cd "$JOB" && find profiling tables -type f | LC_ALL=C sort)" "$before"
+is 'no half file is among them' "$(whole "$JOB/profiling" "$JOB/tables")" ''
 is 'the mount goes on' "$(cat "$W/mnt/0/hello")" hello
 rm "$JOB/full"
 ok 'with room again it works' "$COPPER" cache-stats --snapshot "$W/mnt/0"
 dd if=/dev/zero of="$JOB/full" bs=4k status=none 2>/dev/null
 ok 'a full disk does not keep the tree from stopping, which ends with 1' without_tree_and_reports
 rm "$JOB/full"
-matches 'the log says what is missing' "$(cat "$JOB"/logs/*)" '\[Error\].*profile not written: .*No space left'
+matches 'the log says what is missing' \
+	"$(cat "$JOB"/logs/*)" '\[Error\].*profile not written: .*No space left'
 umount "$JOB"

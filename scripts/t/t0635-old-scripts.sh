@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The published formats of Copper 1.0 in both directions: readers that follow its documentation get the right values from our job
-# directories, and our commands get them from a directory such as it leaves, and from those that we left when sizes were elsewhere.
+# The published formats of Copper 1.0 in both directions: readers that follow its documentation get
+# the right values from our job directories, and our commands get them from a directory such as it
+# leaves, and from those that we left when sizes were elsewhere.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -23,17 +24,22 @@ value() { # KEY: of the JSON in $T/out
 
 SRC=$T/src/conda_env
 mkdir -p "$SRC/lib/python3/site-packages/many" "$SRC/bin" "$SRC/unused"
-for i in $(seq 1 40); do head -c $((i * 100)) /dev/zero >"$SRC/lib/python3/site-packages/many/m$i.py"; done
+for i in $(seq 1 40); do
+	head -c $((i * 100)) /dev/zero >"$SRC/lib/python3/site-packages/many/m$i.py"
+done
 head -c 3000000 /dev/zero >"$SRC/bin/python3"
 touch "$SRC/unused/never"
 with_tree 4
-is 'the directories are there from the start' "$(cd "$JOB" && find profiling tables -type d | LC_ALL=C sort | tr '\n' ' ')" \
+is 'the directories are there from the start' \
+	"$(cd "$JOB" && find profiling tables -type d | LC_ALL=C sort | tr '\n' ' ')" \
 	'profiling profiling/cluster profiling/final tables tables/final '
 without_tree || fail 'it stops'
 
-# Without files that nobody has asked for: in the form of earlier directories, what is in a cache counts as asked for.
+# Without files that nobody has asked for: in the form of earlier directories, what is in a cache
+# counts as asked for.
 with_tree 4 -A -N 20 -I 1 --bundle off
-# Each node is asked for everything that can be seen: prints every name on the way, as it is in the source.
+# Each node is asked for everything that can be seen: prints every name on the way, as it is in the
+# source.
 use() { # RANK…
 	"$PYTHON" - "$W/mnt" "$SRC" "$@" <<'PY'
 import os, sys
@@ -65,20 +71,25 @@ snapshot() {
 	held >"$T/held"
 	copper cache-stats --snapshot "$W/mnt/2" && held | cmp -s - "$T/held"
 }
-ok 'and again' wait_for 20 snapshot
+ok 'a second snapshot is asked for' wait_for 20 snapshot
 ok 'the tree stops' without_tree
 FINAL=$JOB/tables/final
 old observed "$FINAL" >"$T/observed"
-is 'its path scripts see every path that was used, and nothing else' "$(diff "$T/truth" "$T/observed")" ''
-is 'and as many missing ones as there were' "$(old missing "$FINAL" | wc -l)" "$(cat "$T/absent")"
+is 'its path scripts see every path that was used, and nothing else' \
+	"$(diff "$T/truth" "$T/observed")" ''
+is 'its path scripts see as many missing paths as there were' \
+	"$(old missing "$FINAL" | wc -l)" "$(cat "$T/absent")"
 old usage "$JOB/tables" >"$T/usage"
-is 'its cache usage script counts each node once, to the byte' "$(cut -d ' ' -f 1-3 "$T/usage" | tr '\n' ' ')" "$("$PYTHON" -c '
+is 'its cache usage script counts each node once, to the byte' \
+	"$(cut -d ' ' -f 1-3 "$T/usage" | tr '\n' ' ')" "$("$PYTHON" -c '
 import json, sys
 t = json.load(open(sys.argv[1]))
 print(*("%s 4 %d" % (k, t[k]["bytes"]) for k in ("data", "tree", "metadata")), end=" ")' "$T/held")"
-is 'also from the top of the job directory' "$(old usage "$JOB")" "$(cat "$T/usage")"
+is 'its cache usage script works from the top of the job directory' \
+	"$(old usage "$JOB")" "$(cat "$T/usage")"
 is 'entries are the paths that are held' "$(cut -d ' ' -f 4 "$T/usage" | tr '\n' ' ')" \
-	"$(for t in data tree md; do cat "$JOB/tables/ioctl-snapshot/"*-${t}_cache_size.output | grep -c ^/; done | tr '\n' ' ')"
+	"$(for t in data tree md; do cat "$JOB/tables/ioctl-snapshot/"*-${t}_cache_size.output |
+		grep -c ^/; done | tr '\n' ' ')"
 old sums "$JOB" >"$T/sums"
 is 'its sums have every rank' "$(sed -n 's/^ranks //p' "$T/sums")" 4
 cluster_of() { # PREFIX: what our cluster files say, in the form of the reader
@@ -92,65 +103,85 @@ for row in csv.DictReader(open(sys.argv[1] + "operations.csv", newline="")):
     print("operation", *(row[c] for c in ("operation", "total_calls", "cache_hits", "cache_misses", "negative_results")), row["total_latency_s"])
 PY
 }
-is 'and are those of our cluster files' "$(cluster_of cluster | diff - "$T/sums")" ''
-is 'every node was started and ended once' "$(grep -E '^operation (init|destroy) ' "$T/sums" | cut -d ' ' -f 2,3 | tr '\n' ' ')" 'destroy 4 init 4 '
+is 'its sums are those of our cluster files' "$(cluster_of cluster | diff - "$T/sums")" ''
+is 'every node was started and ended once' \
+	"$(grep -E '^operation (init|destroy) ' "$T/sums" | cut -d ' ' -f 2,3 | tr '\n' ' ')" \
+	'destroy 4 init 4 '
 summary=$(echo "$JOB"/profiling/final/127.0.0.14-*-profiling_summary.md)
 old summary "$summary" >"$T/summary"
 is 'the summary of a node has the headings' "$(grep '^#' "$T/summary" | tr '\n' ' ')" \
 	'# Copper Profiling Summary ## Aggregate Operation Metrics ## Derived High-Level Metrics ## Storage ## Top Paths ## Full Path Outputs ## Path Class Heuristics ## Pruning Guidance '
-is 'and the columns' "$(grep ^Operation, "$T/summary")" \
+is 'the summary of a node has the columns' "$(grep ^Operation, "$T/summary")" \
 	'Operation,Total Calls,Cache Hits,Cache Misses,Negative Results,Avg Latency (us),Total Latency (s)'
 is 'with the figures of the file' "$(grep '^[a-z]' "$T/summary")" \
-	"$(sed '1d; s/,[^,]*,[^,]*$//; s/,/ /g' "$JOB"/profiling/final/127.0.0.14-*-profiling_operations.csv)"
-is 'a tag is named in snapshots alone' "$(grep -l 'Snapshot tag' "$JOB"/profiling/*/*summary.md | sed 's|/[^/]*$||; s|.*/||' | sort -u | tr '\n' ' ')" \
+	"$(sed '1d; s/,[^,]*,[^,]*$//; s/,/ /g' \
+		"$JOB"/profiling/final/127.0.0.14-*-profiling_operations.csv)"
+is 'a tag is named in snapshots alone' \
+	"$(grep -l 'Snapshot tag' "$JOB"/profiling/*/*summary.md | sed 's|/[^/]*$||; s|.*/||' |
+		sort -u | tr '\n' ' ')" \
 	'ioctl-snapshot pre-destroy runtime-snapshot '
-matches 'it names what has every use counted' "$(cat "$summary")" 'count first uses; `copper mount --observe` counts every use\.$'
-matches 'and so does that of the job' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" 'without `copper mount --observe`.* count first uses\.$'
+matches 'it names what has every use counted' \
+	"$(cat "$summary")" 'count first uses; `copper mount --observe` counts every use\.$'
+matches 'the summary of the job names what it has counted' \
+	"$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
+	'without `copper mount --observe`.* count first uses\.$'
 storage() { # NAME: of the job, by its sums
 	sed -n "s/^metric storage_$1 //p" "$T/sums"
 }
 cluster_counter() {
 	sed -n "s/^origin_$1,//p" "$JOB/profiling/cluster/cluster-profiling_fabric.csv"
 }
-is 'the storage has its part: operations and bytes' "$(storage operations) $(storage bytes)" "$(cluster_counter operations).000000 $(cluster_counter bytes).000000"
-ok 'and time' test "$(cluster_counter time_us)" -gt 0
-matches 'in the summary of the job' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" "^\| .storage_operations. \| $(cluster_counter operations) \|$"
-is 'and by node in theirs' "$(sed -n 's/^| Storage operations | \(.*\) |$/\1/p' "$JOB"/profiling/final/*summary.md | awk '{ n += $1 } END { print n }')" \
+is 'the storage has its part: operations and bytes' "$(storage operations) $(storage bytes)" \
+	"$(cluster_counter operations).000000 $(cluster_counter bytes).000000"
+ok 'the summary has the time of the storage' test "$(cluster_counter time_us)" -gt 0
+matches 'in the summary of the job' "$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
+	"^\| .storage_operations. \| $(cluster_counter operations) \|$"
+is 'the summaries of nodes have it by node' \
+	"$(sed -n 's/^| Storage operations | \(.*\) |$/\1/p' "$JOB"/profiling/final/*summary.md |
+		awk '{ n += $1 } END { print n }')" \
 	"$(cluster_counter operations)"
 
 # ---- ours, for us
 
 ok 'our commands read them, too' copper cache-stats --from "$JOB" --json
-is 'each node once' "$(value combined.files) $(value faults)" '12 0'
+is 'our commands count each node once' "$(value combined.files) $(value faults)" '12 0'
 cp "$T/out" "$T/from"
-ok 'and the paths' copper paths "$JOB" --usage-root "$SRC" --json
-is 'as many as there are' "$(value observed) $(value totals.absent.paths) $(value faults)" "$(wc -l <"$T/truth") $(cat "$T/absent") 0"
+ok 'the summary of the job has the paths' copper paths "$JOB" --usage-root "$SRC" --json
+is 'as many as there are' "$(value observed) $(value totals.absent.paths) $(value faults)" \
+	"$(wc -l <"$T/truth") $(cat "$T/absent") 0"
 # As they were when sizes were beside the paths, and a snapshot during the run had them too.
 cp -r "$JOB" "$T/earlier"
 for file in "$T"/earlier/tables/*/*_cache_size.txt; do mv "$file" "${file%.txt}.output"; done
-ok 'in which its scripts saw what was not there' test "$(old observed "$T/earlier/tables/final" | wc -l)" -gt "$(wc -l <"$T/truth")"
+ok 'in which its scripts saw what was not there' \
+	test "$(old observed "$T/earlier/tables/final" | wc -l)" -gt "$(wc -l <"$T/truth")"
 ok 'earlier directories are read' copper cache-stats --from "$T/earlier" --json
-is 'to the same sums' "$(cat "$T/out")" "$(cat "$T/from")"
-ok 'with their paths' copper paths "$T/earlier" --usage-root "$SRC" --json
-is 'of which there are as many' "$(value observed) $(value totals.absent.paths) $(value faults)" "$(wc -l <"$T/truth") $(cat "$T/absent") 0"
+is 'earlier directories have the same sums' "$(cat "$T/out")" "$(cat "$T/from")"
+ok 'earlier directories have their paths' copper paths "$T/earlier" --usage-root "$SRC" --json
+is 'of which there are as many' "$(value observed) $(value totals.absent.paths) $(value faults)" \
+	"$(wc -l <"$T/truth") $(cat "$T/absent") 0"
 
 # ---- a directory of Copper 1.0, for us
 
 OLD=$T/old
 "$PYTHON" "$cop_t/old_job.py" "$OLD" "$T/soft"
 ok 'a job of Copper 1.0 is summed up' copper aggregate --no-coverage "$OLD"
-is 'without a word' "$(cat "$T/err")" ''
+is 'a job of Copper 1.0 is summed up without a word' "$(cat "$T/err")" ''
 JOB=$OLD
 is 'as by its own script' "$(cluster_of cluster)" "$(old sums "$OLD")"
-is 'its counts are of every use, and nothing else is said' "$(grep -c observe "$OLD/profiling/cluster/cluster-profiling_summary.md")" 0
-ok 'its paths are read' copper paths "$OLD" --json
-is 'without a word, too' "$(cat "$T/err")" ''
-is 'all of them, and the two that are missing' "$(value observed) $(value totals.absent.paths) $(value faults)" '7 2 0'
+is 'its counts are of every use, and nothing else is said' \
+	"$(grep -c observe "$OLD/profiling/cluster/cluster-profiling_summary.md")" 0
+ok 'the paths of a job of Copper 1.0 are read' copper paths "$OLD" --json
+is 'the paths of a job of Copper 1.0 are read without a word' "$(cat "$T/err")" ''
+is 'all of them, and the two that are missing' \
+	"$(value observed) $(value totals.absent.paths) $(value faults)" '7 2 0'
 ok 'its sizes are summed up' copper cache-stats --from "$OLD" --json
 is 'without a word here, too' "$(cat "$T/err")" ''
-is 'to what its own script finds' "$(for t in data tree metadata; do echo "$t $(value "$t.files") $(value "$t.bytes") $(value "$t.entries")"; done)" \
+is 'to what its own script finds' \
+	"$(for t in data tree metadata; do echo \
+		"$t $(value "$t.files") $(value "$t.bytes") $(value "$t.entries")"; done)" \
 	"$(old usage "$OLD")"
-is 'which is what was held' "$(value combined.bytes) $(value faults)" "$((500 + 80 + 2 * 5 * 144)) 0"
+is 'its own script finds what was held' "$(value combined.bytes) $(value faults)" \
+	"$((500 + 80 + 2 * 5 * 144)) 0"
 
 # ---- the part of a slow storage
 
@@ -159,5 +190,6 @@ with_tree 2 -P
 cat "$W/mnt/1/bin/python3" "$W/mnt/1/lib/python3/site-packages/many"/*.py >/dev/null
 ok 'the tree over it stops' without_tree
 reads=$(cluster_counter reads)
-ok 'each of its reads is in the time of the storage' test "$reads" -ge 41 -a "$(cluster_counter time_us)" -ge $((reads * 20000))
+ok 'each of its reads is in the time of the storage' \
+	test "$reads" -ge 41 -a "$(cluster_counter time_us)" -ge $((reads * 20000))
 without_slowfs

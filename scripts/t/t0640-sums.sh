@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The sums that stop adds up in the tree equal those of copper aggregate over the files of the nodes; --rank-files.
+# The sums that stop adds up in the tree equal those of copper aggregate over the files of the
+# nodes; --rank-files.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -35,12 +36,15 @@ is 'seven nodes are in them' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_wit
 mv "$JOB/profiling/cluster" "$T/stop"
 ok 'copper aggregate reads the files of the nodes' "$COPPER" aggregate "$JOB"
 for name in aggregate.csv operations.csv; do
-	ok "and comes to the same $name, byte for byte" cmp "$T/stop/cluster-profiling_$name" "$(cluster "$name")"
+	ok "copper aggregate comes to the same $name, byte for byte" \
+		cmp "$T/stop/cluster-profiling_$name" "$(cluster "$name")"
 done
 until_coverage() { # only aggregate walks the trees that were used
 	sed '/^## Path Coverage/,$d' "$1" | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
 }
-is 'and to the same summary' "$(until_coverage "$T/stop/cluster-profiling_summary.md")" "$(until_coverage "$(cluster summary.md)")"
+is 'copper aggregate comes to the same summary' \
+	"$(until_coverage "$T/stop/cluster-profiling_summary.md")" \
+	"$(until_coverage "$(cluster summary.md)")"
 "$PYTHON" - "$JOB/profiling/final" "$T/stop" >"$T/compare" <<'PY'
 import collections, csv, glob, sys
 final, cluster = sys.argv[1:]
@@ -92,16 +96,21 @@ done
 sleep 1.2
 "$COPPER" cache-stats --snapshot "$W/mnt/3" >"$T/.out" 2>&1
 is 'a snapshot that nobody writes is a failure' $? 1
-ok 'they stop' without_tree
-is 'only files of the whole job are left' "$(cd "$JOB" && find profiling tables -type f -printf '%h\n' | sort -u)" 'profiling/cluster'
-matches 'with what all of them did' "$(cat "$(cluster aggregate.csv)")" 'ranks_with_aggregate_files,7'
+ok 'the nodes without reports stop' without_tree
+is 'only files of the whole job are left' \
+	"$(cd "$JOB" && find profiling tables -type f -printf '%h\n' | sort -u)" 'profiling/cluster'
+matches 'with what all of them did' \
+	"$(cat "$(cluster aggregate.csv)")" 'ranks_with_aggregate_files,7'
 note "with files: $SUM, without: $(grep total_counted "$(cluster aggregate.csv)")"
 
 with_tree 3 -A --rank-files root
 use 2
 ok 'three nodes stop' without_tree
-is 'one of them has written' "$(cd "$JOB/profiling/final" && printf '%s\n' * | sed 's/-[0-9]*-.*//' | sort -u) $(find "$JOB/tables/final" -type f | wc -l)" '127.0.0.11 7'
-is 'all of them are in the sums' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,3
+is 'one of them has written' \
+	"$(cd "$JOB/profiling/final" && printf '%s\n' * | sed 's/-[0-9]*-.*//' |
+		sort -u) $(find "$JOB/tables/final" -type f | wc -l)" '127.0.0.11 7'
+is 'all of them are in the sums' \
+	"$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,3
 
 # ---- what is missing is reported
 
@@ -110,14 +119,17 @@ use 4
 kill_node 1
 "$COPPER" stop "$W/mnt/4" >"$T/.out" 2>&1
 matches 'a node is dead' "$(cat "$T/.out")" '^stopped 6/7 nodes'
-is 'the others are in the sums' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,6
-matches 'and the summary says so' "$(cat "$(cluster summary.md)")" 'not in these sums: `1`'
+is 'the others are in the sums' \
+	"$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,6
+matches 'the summary says which nodes are missing' \
+	"$(cat "$(cluster summary.md)")" 'not in these sums: `1`'
 unmount_killed
 cop_tree=0
 with_tree 5 -k 2 -P --peer-timeout 1
 kill_node 0
 "$COPPER" stop "$W/mnt/2" >"$T/.out" 2>&1
-is 'with a dead root the node that was asked writes' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,4
+is 'with a dead root the node that was asked writes' \
+	"$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,4
 unmount_killed
 cop_tree=0
 
@@ -129,9 +141,11 @@ if [ "$(id -u)" -eq 0 ]; then
 	TMPDIR=$T with_tree 1 -P
 	mkdir -p "$JOB/profiling/cluster"
 	mount -t tmpfs -o ro,mode=700 none "$JOB/profiling/cluster" || bail 'no tmpfs'
-	ok 'a node stops where the sums cannot be written, which ends with 1' without_tree_and_reports
-	matches 'and says so, without an option that stop does not have, and where they are' \
-		"$(sed -n 's/.*cluster-profiling_aggregate.csv: //p' "$W/out.stop")" "^Read-only file system; the sums of 1 nodes are kept in $T/copper-sums-[^/]* on this host$"
+	ok 'a node stops where the sums cannot be written, which ends with 1' \
+		without_tree_and_reports
+	matches 'the stop says where the sums are, without an option that it does not have' \
+		"$(sed -n 's/.*cluster-profiling_aggregate.csv: //p' "$W/out.stop")" \
+		"^Read-only file system; the sums of 1 nodes are kept in $T/copper-sums-[^/]* on this host$"
 	umount "$JOB/profiling/cluster"
 else
 	pass 'nowhere to write # SKIP not root'

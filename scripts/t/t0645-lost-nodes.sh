@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sums over all nodes when one of them does not answer: every form tells whether it is dead, refuses or has failed.
+# Sums over all nodes when one of them does not answer: every form tells whether it is dead, refuses
+# or has failed.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 24
 
-stats_of_all() { # RANK: in every form that does not end the nodes, at once, for what is to be seen may pass
+# RANK: in every form that does not end the nodes, at once, for what is to be seen may pass.
+stats_of_all() {
 	local mnt=$W/mnt/$1 pids=()
 	timeout "$(patient 60)" "$COPPER" cache-stats --all --json "$mnt" >"$T/all.json" 2>&1 &
 	pids+=($!)
 	[ "${2:-}" = json ] || {
-		timeout "$(patient 60)" "$COPPER" cache-stats --all --table "$mnt" >"$T/all.table" 2>&1 &
+		timeout "$(patient 60)" "$COPPER" cache-stats --all --table "$mnt" \
+			>"$T/all.table" 2>&1 &
 		pids+=($!)
-		timeout "$(patient 60)" "$COPPER" cache-stats --invalidate "$mnt" >"$T/all.forgot" 2>&1 &
+		timeout "$(patient 60)" "$COPPER" cache-stats --invalidate "$mnt" \
+			>"$T/all.forgot" 2>&1 &
 		pids+=($!)
 	}
 	wait "${pids[@]}"
@@ -40,7 +44,8 @@ mismatched() { # OPTION…
 	rm -f "$JOB/logs/$(address_of 2)"-*-output.log
 	start_node 2 --peer-timeout 60 --ready-timeout 120 "$@" &
 	mismatched=$!
-	wait_for 20 eval 'log_of_2 | grep -q "parent not ready yet"' || bail 'the node with other options does not wait for its parent'
+	wait_for 20 eval 'log_of_2 | grep -q "parent not ready yet"' ||
+		bail 'the node with other options does not wait for its parent'
 }
 # ---- dead and refused
 
@@ -63,7 +68,8 @@ is 'one that was killed is dead' "$(row_of 0)" '{"host": "127.0.0.11", "dead": t
 is 'the living is counted' "$(row_of 1)" counted
 is 'the total has each in its place' "$(totals)" '1 1 1 0 2'
 wait "$mismatched"
-is 'that node has heard as much, and does not start' "$? $(grep -c 'was started with other options' "$W/out.2")" '1 1'
+is 'that node has heard as much, and does not start' \
+	"$? $(grep -c 'was started with other options' "$W/out.2")" '1 1'
 
 mismatched --source "$T/elsewhere"
 # Rank 2 has just ended, and counts as dead for a while.
@@ -72,9 +78,10 @@ is_refused_in_table() {
 	grep -q refused "$T/all.table"
 }
 COP_POLL_S=1 wait_for 40 is_refused_in_table
-matches 'the table has a row for it' "$(cat "$T/all.table")" '^ +2 +127\.0\.0\.13 +refused: it was started with other options$'
-matches 'and one for the dead' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +dead$'
-matches 'and counts them below' "$(tail -n 1 "$T/all.table")" '1 dead.*1 refused'
+matches 'the table has a row for it' \
+	"$(cat "$T/all.table")" '^ +2 +127\.0\.0\.13 +refused: it was started with other options$'
+matches 'the table has a row for the dead' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +dead$'
+matches 'the table counts the dead below' "$(tail -n 1 "$T/all.table")" '1 dead.*1 refused'
 wait "$mismatched"
 cop_killed[2]=$mismatched
 ok 'the living stops' without_tree
@@ -84,7 +91,8 @@ of_three_one_lives
 mismatched --source "$T/elsewhere"
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
 is 'a stop fails' "$? $(cat "$T/.out")" '1 stopped 1/3 nodes'
-is 'and says of each what became of it' "$(grep ' (rank ' "$T/.err" | sort)" '127.0.0.11 (rank 0) did not answer
+is 'the stop says of each node what became of it' \
+	"$(grep ' (rank ' "$T/.err" | sort)" '127.0.0.11 (rank 0) did not answer
 127.0.0.13 (rank 2) refused: it was started with other options'
 wait "$mismatched"
 unmount_killed
@@ -97,23 +105,29 @@ with_slowfs --meta-us 10
 with_tree 3 --fanout 1 --peer-timeout 1
 slow_fault hang=dir/numbers
 timeout "$(patient 60)" cat "$W/mnt/1/dir/numbers" >/dev/null 2>&1 &
-ok 'a read hangs at the storage' wait_for 20 eval '[ "$(node_stat 0 waiting.origin_running)" -ge 1 ]'
+ok 'a read hangs at the storage' \
+	wait_for 20 eval '[ "$(node_stat 0 waiting.origin_running)" -ge 1 ]'
 timeout "$(patient 60)" "$COPPER" stop --local "$W/mnt/0" >"$T/local" 2>&1 &
 wait_for 20 eval 'stats_of_all 1 json; [ "$(row_of 0)" != counted ]'
 stats_of_all 1
-is 'a node that ends, and waits for the storage, has failed' "$(row_of 0)" '{"host": "127.0.0.11", "failed": true, "reason": "it is ending", "below": 0}'
+is 'a node that ends, and waits for the storage, has failed' \
+	"$(row_of 0)" '{"host": "127.0.0.11", "failed": true, "reason": "it is ending", "below": 0}'
 is 'those below it are asked directly' "$(row_of 1) $(row_of 2)" 'counted counted'
 is 'the total has it' "$(totals)" '2 0 0 1 1'
-matches 'so has the table' "$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +failed: it is ending$'
-matches 'and counts it' "$(tail -n 1 "$T/all.table")" '1 failed'
-matches 'a requester of an invalidation gets the error' "$(cat "$T/all.forgot")" '^127\.0\.0\.11 \(rank 0\) failed: it is ending$'
-matches 'and how many have' "$(cat "$T/all.forgot")" '^invalidated on 2/3 nodes$'
+matches 'the table has the late node' \
+	"$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +failed: it is ending$'
+matches 'the table counts the late node' "$(tail -n 1 "$T/all.table")" '1 failed'
+matches 'a requester of an invalidation gets the error' \
+	"$(cat "$T/all.forgot")" '^127\.0\.0\.11 \(rank 0\) failed: it is ending$'
+matches 'the requester hears how many nodes have invalidated' \
+	"$(cat "$T/all.forgot")" '^invalidated on 2/3 nodes$'
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
 is 'a stop passes it over, and stops those below it' "$? $(cat "$T/.out")" '1 stopped 2/3 nodes'
-matches 'and says so' "$(cat "$T/.err")" '^127\.0\.0\.11 \(rank 0\) (failed: it is ending|did not answer)$'
+matches 'the stop says that it passed a node over' "$(cat "$T/.err")" \
+	'^127\.0\.0\.11 \(rank 0\) (failed: it is ending|did not answer)$'
 slow_fault clear
 wait
 ok 'nothing runs' wait_for 20 eval '[ "$(processes_of "$COPPER" | wc -l)" -eq 0 ]'
 cop_tree=0
-is 'and no mount of a node is left' "$(mounts_left)" 1
+is 'no mount of a node is left' "$(mounts_left)" 1
 without_slowfs

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# cache-stats for people: every node in a line, repeatedly, on a terminal and elsewhere; and its refusals.
+# cache-stats for people: every node in a line, repeatedly, on a terminal and elsewhere; and its
+# refusals.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -11,14 +12,18 @@ M=$W/mnt/3
 cat "$M/hello" "$W/mnt/2/dir/numbers" >/dev/null
 
 "$COPPER" cache-stats --all --table "$M" >"$T/table"
-is 'every node has a line, in order of rank' "$(awk '$1 != "rank" { print $1, $2 }' "$T/table" | tr '\n' ' ')" \
+is 'every node has a line, in order of rank' \
+	"$(awk '$1 != "rank" { print $1, $2 }' "$T/table" | tr '\n' ' ')" \
 	'0 127.0.0.11 1 127.0.0.12 2 127.0.0.13 3 127.0.0.14 total 4 '
-is 'and none is wider than a terminal may be' "$(awk 'length > 132' "$T/table")" ''
-# requests: the sixth column of a node (1.5 MiB is two), the eighth of the total (4 nodes are two more)
-is 'the total is their sum' "$(awk '$1 == "total" { print $7 }' "$T/table")" "$(awk '$1 ~ /^[0-9]+$/ { n += $6 } END { print n }' "$T/table")"
+is 'no line is wider than a terminal may be' "$(awk 'length > 132' "$T/table")" ''
+# requests: the sixth column of a node (1.5 MiB is two), the eighth of the total (4 nodes are two
+# more)
+is 'the total is their sum' "$(awk '$1 == "total" { print $7 }' "$T/table")" \
+	"$(awk '$1 ~ /^[0-9]+$/ { n += $6 } END { print n }' "$T/table")"
 matches 'elsewhere --all is JSON' "$("$COPPER" cache-stats --all "$M")" '^{"nodes":'
 
-# Runs a command on a terminal until that word has come twice, or for so many seconds, and prints the output.
+# Runs a command on a terminal until that word has come twice, or for so many seconds, and prints
+# the output.
 on_terminal() { # SECONDS WORD COMMAND…
 	"$PYTHON" - "$(patient "$1")" "${@:2}" <<'PY'
 import os, pty, select, signal, sys, time
@@ -44,9 +49,12 @@ os.waitpid(pid, 0)
 sys.stdout.buffer.write(out.replace(b"\r\n", b"\n"))
 PY
 }
-matches 'on a terminal --all is a table' "$(on_terminal 20 'no such word' "$COPPER" cache-stats --all "$M" | head -n 1)" '^ *rank +host'
+matches 'on a terminal --all is a table' \
+	"$(on_terminal 20 'no such word' "$COPPER" cache-stats --all "$M" | head -n 1)" \
+	'^ *rank +host'
 TERM=xterm on_terminal 20 'rank 3 of 4' "$COPPER" cache-stats --table --watch 1 "$M" >"$T/redrawn"
-ok 'with --table a terminal is cleared before each round' test "$(grep -c $'^\033\\[H\033\\[2Jrank 3 of 4' "$T/redrawn")" -ge 2
+ok 'with --table a terminal is cleared before each round' \
+	test "$(grep -c $'^\033\\[H\033\\[2Jrank 3 of 4' "$T/redrawn")" -ge 2
 
 # Looks up absent names, 100 per second at most, until it is told to end.
 "$PYTHON" -c '
@@ -69,9 +77,12 @@ is 'elsewhere nothing is cleared' "$(grep -c $'\033' "$T/watched")" 0
 rates() {
 	awk '$1 == "lookup" && $3 ~ "/s$" { print $3 + 0 }' "$1"
 }
-is 'the first round has no rates' "$(awk '/^rank/ { round++ } round == 1 && /\/s /' "$T/watched")" ''
-ok 'later ones say what a counter grew by' test "$(rates "$T/watched" | sort -g | tail -n 1 | cut -d . -f 1)" -ge 5
-is_at_most 'and not by more than was done' "$(rates "$T/watched" | sort -g | tail -n 1)" 300
+is 'the first round has no rates' \
+	"$(awk '/^rank/ { round++ } round == 1 && /\/s /' "$T/watched")" ''
+ok 'later ones say what a counter grew by' \
+	test "$(rates "$T/watched" | sort -g | tail -n 1 | cut -d . -f 1)" -ge 5
+is_at_most 'no counter grows by more than was done' \
+	"$(rates "$T/watched" | sort -g | tail -n 1)" 300
 watch --all --table
 touch "$T/enough"
 wait "$busy"
@@ -79,14 +90,17 @@ matches 'all nodes together, too' "$(cat "$T/watched")" '^ *per s  +[0-9]+\.[0-9
 
 kill_node 1
 wait_for 10 eval '"$COPPER" cache-stats --all --table "$M" | grep -q dead'
-matches 'a dead node is said to be' "$("$COPPER" cache-stats --all --table "$M")" '^ *1  127.0.0.12 +dead$'
+matches 'a dead node is said to be' \
+	"$("$COPPER" cache-stats --all --table "$M")" '^ *1  127.0.0.12 +dead$'
 matches 'and counted' "$("$COPPER" cache-stats --all --table "$M")" '^ *total  3 nodes, 1 dead '
 unmount_killed
 
-fails_with 1 'cannot write to standard output' sh -c 'exec "$@" >/dev/full' - "$COPPER" cache-stats --json "$M"
+fails_with 1 'cannot write to standard output' \
+	sh -c 'exec "$@" >/dev/full' - "$COPPER" cache-stats --json "$M"
 fails_with 2 'cannot be combined' "$COPPER" cache-stats --snapshot --invalidate "$M"
 fails_with 2 'cannot be combined' "$COPPER" cache-stats --json --table "$M"
 fails_with 2 'leave MOUNTPOINT out' "$COPPER" cache-stats --from "$T" "$M"
 fails_with 1 'no \*_cache_size.output files in ' "$COPPER" cache-stats --from "$T"
-fails_with 1 'cannot (create|write) /proc/nothing' "$COPPER" cache-stats --output-dir /proc/nothing "$M"
+fails_with 1 'cannot (create|write) /proc/nothing' \
+	"$COPPER" cache-stats --output-dir /proc/nothing "$M"
 ok 'the tree stops' without_tree

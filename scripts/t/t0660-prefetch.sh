@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A job records what it needs, and the next one has it before it asks; a manifest that is stale or garbage does no harm.
+# A job records what it needs, and the next one has it before it asks; a manifest that is stale or
+# garbage does no harm.
 # modes: release asan tsan
 # limit: 120
 # shellcheck source=harness.sh
@@ -26,7 +27,8 @@ use() { # RANK…
 	local rank m
 	for rank in "$@"; do
 		m=$W/mnt/$rank
-		(cd "$m" && cat small/file0000? large/* deep/er/link deep/er/a*c absent/x 2>/dev/null |
+		(cd "$m" && cat small/file0000? large/* deep/er/link deep/er/a*c \
+				absent/x 2>/dev/null |
 			b2sum >"$T/sum.$rank") &
 	done
 	wait
@@ -35,7 +37,8 @@ use() { # RANK…
 	done
 }
 rest() { # the sum of what the source holds now
-	(cd "$ORIGIN" && cat small/file0000? large/* deep/er/link deep/er/a*c absent/x 2>/dev/null | b2sum)
+	(cd "$ORIGIN" && cat small/file0000? large/* deep/er/link deep/er/a*c absent/x 2>/dev/null |
+			b2sum)
 }
 prefetched() { # RANK…: all of them have ended
 	local rank
@@ -55,7 +58,8 @@ want=$(rest)
 
 with_tree 1 --prefetch auto
 wait_for 10 prefetched 0
-is 'without a manifest there is nothing to do' "$(state 0): $(node_stat 0 prefetching.why)" 'done: there is no manifest'
+is 'without a manifest there is nothing to do' \
+	"$(state 0): $(node_stat 0 prefetching.why)" 'done: there is no manifest'
 ok 'a job runs' use 0
 first=$(node_stat 0 origin.bytes)
 ok 'and stops' without_tree
@@ -66,7 +70,8 @@ is 'says how many items it has' "$(tail -n 1 "$manifest")" "end $(grep -c '^[dnf
 ok 'names what was read' grep -q '^f 5000 [0-9]*[.][0-9]* 0-5000 small/file00007$' "$manifest"
 ok 'in names of any byte' grep -qF ' deep/er/a\nb\\ c' "$manifest"
 is 'and nothing else' "$(grep -c 'unused\|file00015' "$manifest")" 0
-is 'in the order of first need' "$(grep -n '^d' "$manifest" | cut -d ' ' -f 2 | head -n 2 | tr '\n' ' ')" '. small '
+is 'in the order of first need' \
+	"$(grep -n '^d' "$manifest" | cut -d ' ' -f 2 | head -n 2 | tr '\n' ' ')" '. small '
 is 'no temporary file is left' "$(find "$T" -maxdepth 1 -name '.slow*' | wc -l)" 1
 
 # ---- the second job, on four nodes
@@ -75,15 +80,18 @@ cp "$manifest" "$T/given"
 slow_reset
 with_tree 4 --prefetch auto
 ok 'four nodes prefetch' wait_for 20 prefetched 0 1 2 3
-is 'all of it' "$(state 0) $(state 1) $(state 2) $(state 3)" 'done done done done'
-is 'nothing had changed or was refused' "$(tree_sum prefetch.changed) $(tree_sum prefetch.failed)" '0 0'
+is 'four nodes prefetch everything' \
+	"$(state 0) $(state 1) $(state 2) $(state 3)" 'done done done done'
+is 'nothing had changed or was refused' \
+	"$(tree_sum prefetch.changed) $(tree_sum prefetch.failed)" '0 0'
 before=$(tree_sum cache.misses)
 reads=$(slow_count read)
 ok 'the application gets what it asks for' use 0 1 2 3
 is_at_most 'which was there already' $(($(tree_sum cache.misses) - before)) 4
 is 'the storage read nothing for it' "$(($(slow_count read) - reads))" 0
 is 'and for all nodes together what one job read' "$(tree_sum origin.bytes)" "$first"
-is 'cache-stats tells it in words' "$(as_user "$COPPER" cache-stats "$W/mnt/2" | grep -c '^prefetch   done, [0-9]* lines')" 1
+is 'cache-stats tells it in words' \
+	"$(as_user "$COPPER" cache-stats "$W/mnt/2" | grep -c '^prefetch   done, [0-9]* lines')" 1
 ok 'the tree stops' without_tree
 ok 'and the manifest is as good as before' cmp "$T/given" "$manifest"
 
@@ -95,9 +103,12 @@ other_job() { # FILE…: a job of one node that reads these
 	(cd "$W/mnt/0" && cat "$@" >"$T/read")
 	without_tree
 }
-after() { # how long ago the one file that all of these jobs read, and one of the first job, were needed, and how many items there are
+# How long ago the one file that all of these jobs read, and one of the first job, were needed, and
+# how many items there are.
+after() {
 	awk '/^unused / { age = $2 } / small\/file00003$/ { a = 0 + age } / small\/file00007$/ { b = 1; c = 0 + age }
-		/^[dnf] / { n++ } /^end / { end = $2 } END { print a, b ? c : "gone", n == end }' "$manifest"
+		/^[dnf] / { n++ } /^end / { end = $2 } END { print a, b ? c : "gone", n == end }' \
+		"$manifest"
 }
 for want_after in '0 1 1' '0 2 1' '0 gone 1'; do
 	ok 'another job' other_job small/file00003
@@ -115,7 +126,8 @@ cp "$T/given" "$manifest"
 
 with_tree 2 --prefetch "$T/given"
 ok 'a manifest can be given' wait_for 20 prefetched 0 1
-is 'to all nodes' "$(state 1) $(($(node_stat 1 prefetch.objects) > 15))" 'done 1'
+is 'a given manifest reaches all nodes' \
+	"$(state 1) $(($(node_stat 1 prefetch.objects) > 15))" 'done 1'
 ok 'stopping' without_tree
 rm "$manifest"
 with_tree 1 --prefetch "$T/given"
@@ -128,10 +140,12 @@ with_tree 2 -A
 ok 'a job with a profile runs' use 0 1
 ok 'and stops with it' without_tree
 ok 'its manifest is made of its first touches' "$COPPER" paths "$JOB" --manifest "$T/profiled"
-is 'with the same files and bytes' "$(grep '^f' "$T/profiled" | LC_ALL=C sort)" "$(grep '^f' "$T/given" | LC_ALL=C sort)"
+is 'with the same files and bytes' \
+	"$(grep '^f' "$T/profiled" | LC_ALL=C sort)" "$(grep '^f' "$T/given" | LC_ALL=C sort)"
 with_tree 2 --prefetch "$T/profiled"
 wait_for 20 prefetched 0 1
-is 'it does the same' "$(state 1) $(node_stat 1 prefetch.changed) $(node_stat 1 prefetch.failed)" 'done 0 0'
+is 'the profiled manifest is prefetched' \
+	"$(state 1) $(node_stat 1 prefetch.changed) $(node_stat 1 prefetch.failed)" 'done 0 0'
 ok 'and the node stops' without_tree
 
 # ---- a stale one
@@ -156,8 +170,9 @@ ok 'stopping the four' without_tree
 
 with_tree 1 --prefetch "$T/given" --cache-size 16M --chunk 4M
 wait_for 20 prefetched 0
-is 'in a small cache it stops' "$(state 0): $(node_stat 0 prefetching.why | cut -d ';' -f 1)" 'stopped: the cache is nearly full'
-is 'with nothing evicted' "$(node_stat 0 cache.evictions)" 0
+is 'in a small cache it stops' "$(state 0): $(node_stat 0 prefetching.why | cut -d ';' -f 1)" \
+	'stopped: the cache is nearly full'
+is 'the prefetch evicts nothing from a small cache' "$(node_stat 0 cache.evictions)" 0
 ok 'and the application runs' use 0
 ok 'stopping the small one' without_tree
 
@@ -173,9 +188,11 @@ ok 'stopping the living' without_tree
 
 head -c 5000 /dev/urandom >"$T/garbage"
 with_tree 2 --prefetch "$T/garbage"
-matches 'garbage is a warning' "$(cat "$W/out.0")" '^copper: warning: --prefetch .*garbage: this manifest cannot be used: it does not begin like a manifest'
+matches 'garbage is a warning' "$(cat "$W/out.0")" \
+	'^copper: warning: --prefetch .*garbage: this manifest cannot be used: it does not begin like a manifest'
 ok 'and no harm' use 0 1
 ok 'stopping after garbage' without_tree
 prepare_tree 1
-fails_with 1 'no-such-file: No such file or directory; .copper paths' "$COPPER" mount --source "$SRC" --prefetch "$T/no-such-file" "$W/mnt/0"
+fails_with 1 'no-such-file: No such file or directory; .copper paths' \
+	"$COPPER" mount --source "$SRC" --prefetch "$T/no-such-file" "$W/mnt/0"
 fails_with 1 'Is a directory' "$COPPER" mount --source "$SRC" --prefetch "$T" "$W/mnt/0"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Batch scripts under a real Slurm of four virtual nodes: no host file, no address book, no waiting; jobs that are cancelled, that lack a
-# node, that share their nodes.
+# Batch scripts under a real Slurm of four virtual nodes: no host file, no address book, no waiting;
+# jobs that are cancelled, that lack a node, that share their nodes.
 # modes: release
 # limit: 150
 # shellcheck source=harness.sh
@@ -29,7 +29,8 @@ nodes_gone() {
 	[ "$(slurm_mounts) $(nodes_running)" = '0 0' ]
 }
 imports() { # NAME: which nodes imported the package from the mount
-	grep "^import n[0-9] $MNT/package/part.py$" "$T/out.$1" | cut -d ' ' -f 2 | sort | tr '\n' ' '
+	grep "^import n[0-9] $MNT/package/part.py$" "$T/out.$1" | cut -d ' ' -f 2 | sort |
+		tr '\n' ' '
 }
 said() { # NAME
 	cat "$T/out.$1"
@@ -51,7 +52,7 @@ wait_for 40 job_is_over "$id"
 matches 'mount returns 0 in a batch script' "$(said plain)" '^mount ends with 0$'
 is 'all four nodes import a package from the mount' "$(imports plain)" 'n1 n2 n3 n4 '
 matches 'the nodes have a step of their own' "$(said plain)" "^step $id\\.[0-9]+ copper$"
-matches 'and stop' "$(said plain)" '^stopped 4/4 nodes$'
+matches 'the nodes with a step of their own stop' "$(said plain)" '^stopped 4/4 nodes$'
 is 'ranks are in the order of the node list' \
 	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$T/stats.plain")" \
 	"[(0, 'n1'), (1, 'n2'), (2, 'n3'), (3, 'n4')]"
@@ -59,8 +60,11 @@ is 'the storage is asked by one of them' \
 	"$("$PYTHON" -c 'import json, sys; print([n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if n["origin"]["operations"]])' "$T/stats.plain")" \
 	'[0]'
 is 'there is one secret, readable by its owner only' "$(stat -c '%a' "$T"/job.plain/secret*)" 600
-matches 'which is made for this job' "$(cat "$T/job.plain/secret")" '^made by copper for job [0-9]+$'
-is 'each node has a log' "$(cd "$T/job.plain/logs" && echo n*-output.log | tr -d '0-9' | tr ' ' '\n' | sort -u)" 'n--output.log'
+matches 'the secret is made for this job' \
+	"$(cat "$T/job.plain/secret")" '^made by copper for job [0-9]+$'
+is 'each node has a log' \
+	"$(cd "$T/job.plain/logs" && echo n*-output.log | tr -d '0-9' | tr ' ' '\n' | sort -u)" \
+	'n--output.log'
 wait_for 5 nodes_gone
 is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
 
@@ -79,13 +83,17 @@ squeue -h -s -o 'step %i %j'
 EOS
 )
 wait_for 40 job_is_over "$id"
-is 'srun without --foreground is refused' "$(said by-srun | grep -E ' ends? with ' | head -n 3 | tr '\n' ' ')" \
+is 'srun without --foreground is refused' \
+	"$(said by-srun | grep -E ' ends? with ' | head -n 3 | tr '\n' ' ')" \
 	'mount ends with 1 shells end with 1 serve ends with 1 '
-is 'by each task with the ways that work' "$(said by-srun | sed -n 's/^\(copper [a-z]*: a task of srun cannot leave a node behind: \)give \("[^"]*"\) once in the job script, without srun, .* with \("srun[^"]*"\), .*$/\1\2 \3/p' | sort | uniq -c | tr -s ' ')" \
+is 'by each task with the ways that work' \
+	"$(said by-srun | sed -n 's/^\(copper [a-z]*: a task of srun cannot leave a node behind: \)give \("[^"]*"\) once in the job script, without srun, .* with \("srun[^"]*"\), .*$/\1\2 \3/p' | sort | uniq -c | tr -s ' ')" \
 	' 8 copper mount: a task of srun cannot leave a node behind: "copper mount ..." "srun copper run --source DIR -- COMMAND"
  1 copper serve: a task of srun cannot leave a node behind: "copper serve ..." "srun copper run --source DIR -- COMMAND"'
 matches 'a check is not' "$(said by-srun)" '^check ends with 0$'
-is 'nothing has begun' "$(said by-srun | grep -c '^step .* copper$') $(ls -d "$T/job.by-srun" 2>/dev/null) $(slurm_mounts) $(nodes_running)" '0  0 0'
+is 'the refused tasks have begun nothing' \
+	"$(said by-srun | grep -c '^step .* copper$') $(ls -d "$T/job.by-srun" \
+		2>/dev/null) $(slurm_mounts) $(nodes_running)" '0  0 0'
 
 # ---- as a step that the script keeps
 
@@ -124,18 +132,19 @@ is_ours "$pid" || bail "pid $pid is not of this test"
 kill -KILL "$pid"
 wait_for 5 is_gone "$pid"
 sleep 2
-matches 'the mount of a killed node is not an empty directory' "$(slurm_mounts) $(on_node 3 stat "$MNT/none" 2>&1)" \
+matches 'the mount of a killed node is not an empty directory' \
+	"$(slurm_mounts) $(on_node 3 stat "$MNT/none" 2>&1)" \
 	'^8 .*Transport endpoint is not connected'
-is 'and the others go on' "$(on_node 4 cat "$MNT/hello")" hello
+is 'the other nodes go on' "$(on_node 4 cat "$MNT/hello")" hello
 is 'the job too' "$(squeue -h -j "$one" -o %T)" RUNNING
 
 scancel "$one"
 wait_for 10 eval '[ "$(slurm_mounts)" -eq 4 ]'
 is 'a job that is cancelled leaves no mount' "$(slurm_mounts)" 4
-is 'and the other has what it had' "$(on_node 2 cat "$OTHER/hello")" hello
+is 'the other job has what it had' "$(on_node 2 cat "$OTHER/hello")" hello
 scancel "$two"
 wait_for 25 nodes_gone
-is 'so ends the other' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'the other job ends' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 # ---- what goes wrong
 
@@ -149,10 +158,11 @@ echo "mount ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-matches 'a node that cannot mount is named' "$(said no-dir)" "copper mount: n3: $OTHER: is not a directory"
-matches 'and the command fails' "$(said no-dir)" '^mount ends with 1$'
+matches 'a node that cannot mount is named' \
+	"$(said no-dir)" "copper mount: n3: $OTHER: is not a directory"
+matches 'the command fails when a node cannot mount' "$(said no-dir)" '^mount ends with 1$'
 matches 'without waiting for the others' "$(said no-dir)" '^before --ready-timeout$'
-is 'in one line' "$(grep -c . "$T/out.no-dir")" 4
+is 'the failed start is told in one line by each node' "$(grep -c . "$T/out.no-dir")" 4
 wait_for 5 nodes_gone
 is 'without a mount on the others' "$(slurm_mounts) $(nodes_running)" '0 0'
 
@@ -162,8 +172,9 @@ echo "mount ends with $?"
 EOS
 )
 wait_for 40 job_is_over "$id"
-matches 'a node that does not start is named' "$(said missing)" 'the tree is not ready: 1 of 4 nodes not ready after 2 s: n4'
-matches 'and srun fails' "$(said missing)" '^mount ends with 1$'
+matches 'a node that does not start is named' \
+	"$(said missing)" 'the tree is not ready: 1 of 4 nodes not ready after 2 s: n4'
+matches 'srun fails when a node does not start' "$(said missing)" '^mount ends with 1$'
 
 id=$(submit crowd 4 <<'EOS'
 srun --ntasks-per-node=2 --ntasks=8 --overcommit "$COPPER" mount -f --ready-timeout 20 -d "$T/job.crowd" --source "$SRC" "$MNT" &
@@ -173,7 +184,8 @@ wait
 EOS
 )
 wait_for 60 job_is_over "$id"
-matches 'two tasks on a node are one too many' "$(said crowd)" 'one copper on each host|mounted there already'
+matches 'two tasks on a node are one too many' \
+	"$(said crowd)" 'one copper on each host|mounted there already'
 wait_for 5 nodes_gone
 
 id=$(submit unknown 1 <<'EOS'
@@ -183,7 +195,7 @@ EOS
 )
 wait_for 40 job_is_over "$id"
 matches 'without srun it says so' "$(said unknown)" 'cannot run srun: No such file or directory'
-matches 'and fails' "$(said unknown)" '^mount ends with 1$'
+matches 'without srun the command fails' "$(said unknown)" '^mount ends with 1$'
 
 wait_for 5 nodes_gone
 is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A real Slurm that tracks processes by control groups, as most sites do: when a step ends, every process that it started is killed. The
-# jobs are an ordinary user's.
+# A real Slurm that tracks processes by control groups, as most sites do: when a step ends, every
+# process that it started is killed. The jobs are an ordinary user's.
 # modes: release
 # limit: 400
 # user: yes
@@ -45,7 +45,7 @@ wait_for 40 job_is_over "$id"
 is 'Slurm does kill what a step leaves behind' "$(said plain | sed -n 1p)" 0
 matches 'mount returns 0 in a batch script' "$(said plain)" '^mount ends with 0$'
 is 'steps that end later leave the nodes alone' "$(said plain | grep -c '^hello$')" 4
-matches 'and stop finds all of them' "$(said plain)" '^stopped 4/4 nodes$'
+matches 'stop finds all nodes that live on' "$(said plain)" '^stopped 4/4 nodes$'
 wait_for 5 nodes_gone
 is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
 
@@ -69,8 +69,9 @@ EOS
 	)
 	wait_for 60 test -e "$W/again.ready"
 }
-# Slurm 22.05 may remove the group of a job when one of its steps ends while another begins, which it then cannot start: "unable to add
-# pids to", and "launch failed". Such a job tells nothing of Copper.
+# Slurm 22.05 may remove the group of a job when one of its steps ends while another begins, which
+# it then cannot start: "unable to add pids to", and "launch failed". Such a job tells nothing of
+# Copper.
 start_shell
 for again in 1 2 3; do
 	grep -qs ' launch failed: ' "$W/out.shell" "$W"/job.*/logs/srun.log || break
@@ -81,25 +82,31 @@ for again in 1 2 3; do
 	start_shell
 done
 matches 'srun without --foreground is refused' "$(said shell)" '^mount ends with 1$'
-is 'by each task with a sentence' "$(said shell | grep -c '^copper mount: a task of srun cannot leave a node behind: ')" 4
-ok 'and has begun nothing' test ! -e "$W/job.refused"
+is 'by each task with a sentence' \
+	"$(said shell | grep -c '^copper mount: a task of srun cannot leave a node behind: ')" 4
+ok 'a refused task has begun nothing' test ! -e "$W/job.refused"
 matches 'a shell in a step starts nodes' "$(said shell)" '^in a shell 0$'
 matches 'in a step of their own' "$(said shell)" '^step copper n\[1-4\]$'
 is 'ranks are in the order of the node list' \
 	"$("$PYTHON" -c 'import json, sys; print(sorted((n["rank"], n["host"]) for n in json.load(open(sys.argv[1]))["nodes"]))' "$W/stats.shell")" \
 	"[(0, 'n1'), (1, 'n2'), (2, 'n3'), (3, 'n4')]"
-matches 'they live on behind the step that started them, until they are stopped' "$(said shell)" '^stopped 4/4 nodes$'
-is 'and a shell at a terminal' "$(said shell | tr -d '\r' | grep -ac 'at a terminal 0$')" 1
-is 'twice four programs read' "$(said shell | grep -c '^hello$')" 8
-is 'each node is mounted' "$(slurm_mounts)" 4
-# The kernel lets in who has the mount's user and group, and the group is the business of Slurm's version.
+matches 'they live on behind the step that started them, until they are stopped' \
+	"$(said shell)" '^stopped 4/4 nodes$'
+is 'a shell at a terminal leaves its nodes alone' \
+	"$(said shell | tr -d '\r' | grep -ac 'at a terminal 0$')" 1
+is 'four programs read, and four later' "$(said shell | grep -c '^hello$')" 8
+is 'the mount is on each node' "$(slurm_mounts)" 4
+# The kernel lets in who has the mount's user and group, and the group is the business of Slurm's
+# version.
 group=$(on_node 3 sed -n 's/.* fuse\.copper .*[ ,]group_id=\([0-9]*\).*/\1/p' /proc/self/mountinfo)
 as_the_job=(setpriv --reuid "$cop_user" --regid "${group:-none}" --clear-groups)
-pid=$(on_node 3 "${as_the_job[@]}" "$COPPER" cache-stats --json --runtime-dir "$NODE_LOCAL/run/copper" "$MNT" | json_value pid)
+pid=$(on_node 3 "${as_the_job[@]}" "$COPPER" cache-stats --json \
+		--runtime-dir "$NODE_LOCAL/run/copper" "$MNT" | json_value pid)
 is_ours "$pid" && kill -KILL "$pid"
 wait_for 5 is_gone "$pid"
 sleep 3
-matches 'a node that is killed leaves its mount to the job' "$(slurm_mounts) $(on_node 3 "${as_the_job[@]}" stat "$MNT/none" 2>&1)" \
+matches 'a node that is killed leaves its mount to the job' \
+	"$(slurm_mounts) $(on_node 3 "${as_the_job[@]}" stat "$MNT/none" 2>&1)" \
 	'^4 .*Transport endpoint is not connected'
 scancel "$id"
 wait_for 25 nodes_gone
@@ -110,7 +117,8 @@ wait_for 40 job_is_over "$id"
 
 hosts=n1:$(free_port),n2:$(free_port),n3:$(free_port),n4:$(free_port)
 export hosts
-# Slurm ends the first node as soon as its command has returned, and the command returns when the others have heard that all are ready.
+# Slurm ends the first node as soon as its command has returned, and the command returns when the
+# others have heard that all are ready.
 id=$(submit hosts 4 <<'EOS'
 srun --ntasks-per-node=1 sh -c '"$COPPER" mount --hosts "$hosts" --ready-timeout 60 -d "$W/job.hosts" --source "$SRC" "$MNT"; exit $?'
 echo "mount ends with $?"
@@ -119,8 +127,10 @@ srun --ntasks-per-node=1 "$COPPER" stop "$MNT"
 EOS
 )
 wait_for 40 job_is_over "$id"
-matches 'each node of a step that ends has heard that all are ready' "$(said hosts)" '^mount ends with 0$'
-is 'one of the nodes that the step will take along says so' "$(said hosts | grep -c '^copper: note: Slurm ends these nodes with the job step')" 1
+matches 'each node of a step that ends has heard that all are ready' \
+	"$(said hosts)" '^mount ends with 0$'
+is 'one of the nodes that the step will take along says so' \
+	"$(said hosts | grep -c '^copper: note: Slurm ends these nodes with the job step')" 1
 wait_for 5 nodes_gone
 is 'stop takes away what is left of them' "$(slurm_mounts) $(nodes_running)" '0 0'
 
@@ -132,9 +142,10 @@ echo "mount ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-matches 'a node that cannot mount is named' "$(said no-dir)" "^copper mount: n3: $MNT: is not a directory"
-matches 'and srun fails' "$(said no-dir)" '^mount ends with 1$'
-is 'in one line' "$(said no-dir | grep -c '^copper mount: ')" 1
+matches 'a node that cannot mount is named' \
+	"$(said no-dir)" "^copper mount: n3: $MNT: is not a directory"
+matches 'srun fails when a node cannot mount' "$(said no-dir)" '^mount ends with 1$'
+is 'the failed mount is told in one line' "$(said no-dir | grep -c '^copper mount: ')" 1
 
 # Slurm cannot execute the command on one machine: nobody there can say so.
 on_node 2 mount --bind /dev/null "$COPPER"
@@ -148,8 +159,9 @@ on_node 2 umount "$COPPER"
 matches "what srun says of a node that cannot is the command's sentence" "$(said no-exec)" \
 	'^copper mount: a node was not started, or ended at once: n2: task 1: Exited with exit code [0-9]+$'
 matches 'with all that it says' "$(said no-exec)" 'Permission denied'
-matches 'long before the others have waited in vain' "$(said no-exec)" '^mount ends with 1 after [0-9]{1,2} s$'
+matches 'long before the others have waited in vain' \
+	"$(said no-exec)" '^mount ends with 1 after [0-9]{1,2} s$'
 wait_for 5 nodes_gone
 is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'
 stop_slurm
-ok 'nor of Slurm' test ! -e "$slurm_groups"
+ok 'nothing is left of Slurm' test ! -e "$slurm_groups"

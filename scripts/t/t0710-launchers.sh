@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpiexec of MPICH, host files as PBS writes them, the ranks of PALS, PMIx and Flux, plain processes as ssh starts them; and the messages
-# for wrong starts.
+# mpiexec of MPICH, host files as PBS writes them, the ranks of PALS, PMIx and Flux, plain processes
+# as ssh starts them; and the messages for wrong starts.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
+command -v mpiexec.hydra >/dev/null ||
+	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
 plan 36
 
 small_tree "$T/src"
@@ -39,9 +40,11 @@ stops() { # HOW
 job=$((4000 + 29 * COP_LANE))
 PBS_NODEFILE=$T/pbs PBS_JOBID=$job.server each_host sh -c \
 	'"$COPPER" mount -d "$T/job.pbs" --source "$SRC" "$T/mnt/$PMI_RANK"' >"$T/out.pbs" 2>&1
-is 'mpiexec returns 0 when the tree is ready, and does not wait for the nodes to end' "$?: $(cat "$T/out.pbs")" '0: '
+is 'mpiexec returns 0 when the tree is ready, and does not wait for the nodes to end' \
+	"$?: $(cat "$T/out.pbs")" '0: '
 for i in 0 1 2 3; do
-	is "node $i has the port of its rank" "$(ss -Hltn | grep -c ":$(((job * 16) % 8192 + 20480 + i)) ")" 1
+	is "node $i has the port of its rank" \
+		"$(ss -Hltn | grep -c ":$(((job * 16) % 8192 + 20480 + i)) ")" 1
 done
 stops 'mpiexec'
 
@@ -58,8 +61,10 @@ stops 'ports'
 
 variables=(PALS_NODEID PMIX_RANK FLUX_TASK_RANK PALS_NODEID)
 for i in 0 1 2 3; do
-	env PBS_NODEFILE="$T/pbs" PBS_JOBID=$((job + 1)) "${variables[i]}=$i" timeout "$(patient 40)" \
-		"$COPPER" mount -d "$T/job.ranks" --source "$SRC" "$T/mnt/$i" >"$T/out.rank.$i" 2>&1 &
+	env PBS_NODEFILE="$T/pbs" PBS_JOBID=$((job + 1)) "${variables[i]}=$i" \
+		timeout "$(patient 40)" \
+		"$COPPER" mount -d "$T/job.ranks" --source "$SRC" "$T/mnt/$i" \
+		>"$T/out.rank.$i" 2>&1 &
 	pids[i]=$!
 done
 for i in 0 1 2 3; do
@@ -72,8 +77,10 @@ stops 'ranks'
 
 port=$(free_port)
 for i in 0 1 2 3; do
-	env -i PATH="$PATH" XDG_RUNTIME_DIR="$XDG_RUNTIME_DIR" COP_TEST_DIR="$T" timeout "$(patient 40)" "$COPPER" mount --hosts \
-		"127.0.0.[11-14]" --port "$port" --rank "$i" -d "$T/job.list" --source "$SRC" "$T/mnt/$i" >"$T/out.list.$i" 2>&1 &
+	env -i PATH="$PATH" XDG_RUNTIME_DIR="$XDG_RUNTIME_DIR" COP_TEST_DIR="$T" \
+		timeout "$(patient 40)" "$COPPER" mount --hosts \
+		"127.0.0.[11-14]" --port "$port" --rank "$i" -d "$T/job.list" --source "$SRC" \
+		"$T/mnt/$i" >"$T/out.list.$i" 2>&1 &
 done
 wait
 is 'a list is enough' "$(cat "$T"/out.list.*)" ''
@@ -88,36 +95,46 @@ timeout "$(patient 40)" mpiexec.hydra -launcher fork -n 2 env PBS_NODEFILE="$T/p
 matches 'a second task on a host gets advice how to start' "$(cat "$T/out.wrong")" \
 	"^copper mount: several copper processes were started on $(hostname): start one copper on each host .*-ppn 1"
 fails_with 1 'PMIX_RANK is 7, but PBS_NODEFILE names 2 hosts: start one copper on each host' \
-	env PBS_NODEFILE="$T/pbs.one" PMIX_RANK=7 "$COPPER" mount -d "$T/job.wrong" --source "$SRC" "$T/mnt/0"
+	env PBS_NODEFILE="$T/pbs.one" PMIX_RANK=7 "$COPPER" mount -d "$T/job.wrong" \
+	--source "$SRC" "$T/mnt/0"
 
 
 # Two nodes with one host and port.
 seconds=$(patient 8)
-"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" --ready-timeout "$seconds" --source "$SRC" "$T/mnt/0" \
+"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" \
+	--ready-timeout "$seconds" --source "$SRC" "$T/mnt/0" \
 	>"$T/out.twice" 2>&1 &
 wait_for 10 eval 'ss -Hltn "src 127.0.0.11:$port" | grep -q .'
 fails_with 1 "127\.0\.0\.11 \(rank 0\) of this tree runs already, as process [0-9]+ \(copper\); end that tree with .copper stop -d" \
-	"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" --source "$SRC" "$T/mnt/1"
+	"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" \
+	--source "$SRC" "$T/mnt/1"
 
 # A secret that is not this job's, and one that has expired.
 echo 'sixteen bytes, or more, of another job' >"$T/old-secret"
 chmod 600 "$T/old-secret"
-fails_with 1 'the tree is not ready: .*127\.0\.0\.11.*secret' "$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 1 \
+fails_with 1 'the tree is not ready: .*127\.0\.0\.11.*secret' \
+	"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 1 \
 	--secret-file "$T/old-secret" -d "$T/job.twice" --ready-timeout 1 --source "$SRC" "$T/mnt/1"
 wait
-matches 'and the root names who is missing' "$(cat "$T/out.twice")" "1 of 2 nodes not ready after $seconds s: 127\.0\.0\.12"
+matches 'the root names who is missing' \
+	"$(cat "$T/out.twice")" "1 of 2 nodes not ready after $seconds s: 127\.0\.0\.12"
 lines() { # RANK: of its log, without times and what varies
-	sed -n 's/^[0-9-]* [0-9.-]* \[Info\] ([a-z_]*) //p' "$T/job.pbs/logs/127.0.0.1$(($1 + 1))"-*-output.log | sed 's/[0-9][0-9.]*/N/g'
+	sed -n 's/^[0-9-]* [0-9.-]* \[Info\] ([a-z_]*) //p' \
+		"$T/job.pbs/logs/127.0.0.1$(($1 + 1))"-*-output.log | sed 's/[0-9][0-9.]*/N/g'
 }
-for line in 'provider registration completed after N us' 'server running at address: ofi+tcp://N:N' 'parent readiness confirmed after N us' \
+for line in 'provider registration completed after N us' \
+	'server running at address: ofi+tcp://N:N' 'parent readiness confirmed after N us' \
 	'first successful parent rpc_(lstat|readdir) completed after N us since provider startup; path=/'; do
 	matches "the log says: $line" "$(lines 1)" "^${line//+/[+]}\$"
 done
-matches 'and: parent not ready yet' "$(cat "$T"/job.twice/logs/127.0.0.12-*)" '\[Info\] \([a-z_]*\) parent not ready yet'
-matches 'and: timed out' "$(cat "$T"/job.twice/logs/127.0.0.12-*)" '\[Info\] \([a-z_]*\) timed out waiting for parent readiness'
+matches 'the log says: parent not ready yet' \
+	"$(cat "$T"/job.twice/logs/127.0.0.12-*)" '\[Info\] \([a-z_]*\) parent not ready yet'
+matches 'the log says: timed out' "$(cat "$T"/job.twice/logs/127.0.0.12-*)" \
+	'\[Info\] \([a-z_]*\) timed out waiting for parent readiness'
 chmod 644 "$T/job.twice/secret"
 fails_with 1 "the secret file $T/job.twice/secret is open to others .*chmod 600" \
-	"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" --source "$SRC" "$T/mnt/0"
+	"$COPPER" mount --hosts "127.0.0.11,127.0.0.12" --port "$port" --rank 0 -d "$T/job.twice" \
+	--source "$SRC" "$T/mnt/0"
 
 wait_for 5 eval '[ "$(nodes_running) $(mounted)" = "0 0" ]'
 is 'nothing is left' "$(nodes_running) $(mounted)" '0 0'

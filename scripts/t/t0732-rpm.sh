@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# make rpm: a package that needs fuse3 and the system's libfabric, can be installed where nothing else is, and removed without a trace.
+# make rpm: a package that needs fuse3 and the system's libfabric, can be installed where nothing
+# else is, and removed without a trace.
 # modes: shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -16,16 +17,21 @@ version=$("$COPPER" --version | sed -n 's/^copper //p')
 is 'its version is that of the program' "$(rpm -qp --qf '%{VERSION}' "$package")" "${version//-/.}"
 requires=$(rpm -qp --requires "$package")
 matches 'it asks for what mounts' "$requires" '(^|[[:space:]])fuse3([[:space:]]|$)'
-matches "and for the system's libfabric" "$requires" 'libfabric\.so\.1'
-is 'which it does not bring along' "$(rpm -qpl "$package" | grep -c 'libfabric')" 0
-ok 'it can be installed' rpm --root "$T/root" --dbpath /db --nodeps --noscripts -i "$package"
-is 'with all that make install puts there' "$(cd "$T/root" && find usr ! -type d -printf '/%p\n' | sed 's/\.gz$//' | LC_ALL=C sort)" \
-	"$(DESTDIR='' PREFIX=/usr "$cop_root/scripts/packaging/install.sh" list "$BUILD" | LC_ALL=C sort)"
+matches "the package asks for the system's libfabric" "$requires" 'libfabric\.so\.1'
+is 'the package does not bring libfabric along' "$(rpm -qpl "$package" | grep -c 'libfabric')" 0
+ok 'the package can be installed' \
+	rpm --root "$T/root" --dbpath /db --nodeps --noscripts -i "$package"
+is 'with all that make install puts there' \
+	"$(cd "$T/root" && find usr ! -type d -printf '/%p\n' | sed 's/\.gz$//' | LC_ALL=C sort)" \
+	"$(DESTDIR='' PREFIX=/usr "$cop_root/scripts/packaging/install.sh" list "$BUILD" |
+		LC_ALL=C sort)"
 small_tree "$T/src"
 mkdir "$T/mnt"
 ok 'the program runs there' "$T/root/usr/bin/copper" mount --check --source "$T/src" "$T/mnt"
-ok 'it goes away' rpm --root "$T/root" --dbpath /db --nodeps --noscripts -e copper
-is 'without a trace' "$(cd "$T/root" && find . ! -type d ! -path './db/*')" ''
+ok 'the package can be removed' rpm --root "$T/root" --dbpath /db --nodeps --noscripts -e copper
+is 'the removed package leaves no trace' "$(cd "$T/root" && find . ! -type d ! -path './db/*')" ''
 mkdir "$T/static"
-echo 'int main(void) { return 0; }' | gcc -static -x c -o "$T/static/copper" - || bail 'no static program can be built'
-fails_with 1 'is the static binary' bash -c '"$@" >&2' - "$cop_root/scripts/packaging/rpm.sh" "$T/static" "$T/out"
+echo 'int main(void) { return 0; }' | gcc -static -x c -o "$T/static/copper" - ||
+	bail 'no static program can be built'
+fails_with 1 'is the static binary' \
+	bash -c '"$@" >&2' - "$cop_root/scripts/packaging/rpm.sh" "$T/static" "$T/out"

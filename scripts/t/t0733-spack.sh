@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The recipe of Spack: Spack 1.x can import it, it requires what vendor/needed.c requires, and make accepts its arguments.
+# The recipe of Spack: Spack 1.x can import it, it requires what vendor/needed.c requires, and make
+# accepts its arguments.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -19,9 +20,11 @@ least() { # LIBRARY: what needed.c takes
 }
 is 'libfuse as old as will do' "$(needs libfuse)" "$(least libfuse)"
 is 'libfabric, too' "$(needs libfabric)" "$(least libfabric)"
-is 'and xxHash' "$(needs xxhash).0" "$(least xxHash)"
-is 'a provider that is asked for is in libfabric' "$(grep -c "$(printf '^depends_on\tlibfabric fabrics=cxi\tfabrics=cxi')" "$T/~static")" 1
-is 'where it can be' "$(grep -c "$(printf '^conflicts\tfabrics=cxi\t+static')" "$T/~static")" 1
+is 'xxHash is asked for with archives, too' "$(needs xxhash).0" "$(least xxHash)"
+is 'a provider that is asked for is in libfabric' \
+	"$(grep -c "$(printf '^depends_on\tlibfabric fabrics=cxi\tfabrics=cxi')" "$T/~static")" 1
+is 'a static build does not offer cxi' \
+	"$(grep -c "$(printf '^conflicts\tfabrics=cxi\t+static')" "$T/~static")" 1
 words() { # LINE HOW
 	mapfile -t words < <(sed -n "s/^$1\t//p" "$T/$2" | tr '\t' '\n')
 }
@@ -31,13 +34,19 @@ make_it() { # prints what make would do
 words build '~static'
 make_it "${words[@]}" >"$T/make"
 is 'make takes its words' "$?" 0
-matches 'the program is linked with shared libraries' "$(grep -e '-o build/shared/copper ' "$T/make")" ' -lfuse3 -lfabric '
-matches "libfuse's headers are Spack's" "$(grep 'internal/fs/fs\.c' "$T/make" | tail -n 1)" "-I$T/opt/libfuse/include/fuse3 "
+matches 'the program is linked with shared libraries' \
+	"$(grep -e '-o build/shared/copper ' "$T/make")" ' -lfuse3 -lfabric '
+matches "libfuse's headers are Spack's" \
+	"$(grep 'internal/fs/fs\.c' "$T/make" | tail -n 1)" "-I$T/opt/libfuse/include/fuse3 "
 words build '+static'
 make_it "${words[@]}" >"$T/make"
-matches 'or with archives, and loads nothing' "$(grep -e '-o build/copper ' "$T/make")" ' -static .*--wrap=dlopen.* -lfabric '
+matches 'a build with archives loads nothing' \
+	"$(grep -e '-o build/copper ' "$T/make")" ' -static .*--wrap=dlopen.* -lfabric '
 words install '~static'
 make_it "${words[@]}" >"$T/make"
-matches 'it is installed where Spack wants it' "$(cat "$T/make")" "PREFIX=\"$T/opt/copper\" .*install\.sh install build/shared"
-matches 'and tested without the packages of the system' "$(grep '^check' "$T/~static")" 'unit$'
-is 'a shell that loads it finds the program' "$(grep '^environment' "$T/~static")" "$(printf 'environment\tCOPPER_ROOT\t%s' "$T/opt/copper")"
+matches 'it is installed where Spack wants it' \
+	"$(cat "$T/make")" "PREFIX=\"$T/opt/copper\" .*install\.sh install build/shared"
+matches 'the build is tested without the packages of the system' \
+	"$(grep '^check' "$T/~static")" 'unit$'
+is 'a shell that loads it finds the program' "$(grep '^environment' "$T/~static")" \
+	"$(printf 'environment\tCOPPER_ROOT\t%s' "$T/opt/copper")"

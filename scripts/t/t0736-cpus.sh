@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# -b pins all threads of a node, including later ones; without it the node runs where its launcher allows.
+# -b pins all threads of a node, including later ones; without it the node runs where its launcher
+# allows.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -12,7 +13,8 @@ plan 20
 
 # The processor sets of all threads of a node, each once.
 threads_of() { # RANK
-	sed -n 's/^Cpus_allowed_list:\t//p' "/proc/$(node_stat "$1" pid)"/task/*/status | sort -u | tr '\n' ' '
+	sed -n 's/^Cpus_allowed_list:\t//p' "/proc/$(node_stat "$1" pid)"/task/*/status | sort -u |
+		tr '\n' ' '
 }
 count_of() { # RANK
 	find "/proc/$(node_stat "$1" pid)/task" -mindepth 1 -maxdepth 1 | wc -l
@@ -25,7 +27,7 @@ with_tree 2 -b "$last"
 use 0
 use 1
 is 'all threads of the root run where -b says' "$(threads_of 0)" "$last "
-is 'and of the leaf' "$(threads_of 1)" "$last "
+is 'all threads of the leaf run where -b says' "$(threads_of 1)" "$last "
 is_at_most 'those that came with the first reads are among them' 6 "$(count_of 0)"
 is 'cache-stats tells' "$(node_stat 1 cpus)" "$last"
 matches 'the table too' "$("$COPPER" cache-stats "$W/mnt/0")" "^processors $last\$"
@@ -41,11 +43,14 @@ mkdir "$W/one"
 ok 'a launcher that binds its tasks' taskset -c "$first" "$COPPER" mount --source "$SRC" "$W/one"
 is 'binds the node' "$("$COPPER" cache-stats --json "$W/one" | json_value cpus)" "$first"
 "$COPPER" stop "$W/one" >"$T/.out"
-ok 'but -b is the word of the user' taskset -c "$first" "$COPPER" mount -b "$first,$last" --source "$SRC" "$W/one"
-matches 'and counts more' "$("$COPPER" cache-stats --json "$W/one" | json_value cpus)" "^${first}[,-]$last\$"
+ok '-b outranks the binding of the launcher' \
+	taskset -c "$first" "$COPPER" mount -b "$first,$last" --source "$SRC" "$W/one"
+matches 'the node runs where -b says' "$("$COPPER" cache-stats --json "$W/one" | json_value cpus)" \
+	"^${first}[,-]$last\$"
 "$COPPER" stop "$W/one" >"$T/.out"
 
-# ---- near: the machine says where the card is; here the card is invented, in a view of the file system that only this part has
+# ---- near: the machine says where the card is; here the card is invented, in a view of the file
+# system that only this part has
 
 near() { # LIST
 	"${cop_apart[@]}" bash -eu -s "$1" <<-'SH'
@@ -67,23 +72,28 @@ near() { # LIST
 export COPPER W T SRC
 prepare_tree 2
 export JOB HOSTS SECRET
-ok 'with near' near "$last"
+ok 'near pins the node near the card' near "$last"
 is 'all threads run near the card' "$(sort -u "$T/near")" "$last"
-matches 'and the log tells which' "$(cat "$JOB"/logs/*.log)" "pinned near network=lo cpus=$last"
+matches 'the log tells near which card they run' \
+	"$(cat "$JOB"/logs/*.log)" "pinned near network=lo cpus=$last"
 prepare_tree 2
 rm "$T/near"
 ok 'where the machine does not tell' near ''
-is 'nothing is pinned' "$(sort -u "$T/near")" "$all"
-matches 'and the log says so' "$(cat "$JOB"/logs/*.log)" 'not pinned, since this machine does not say.*network=lo'
+is 'near pins nothing there' "$(sort -u "$T/near")" "$all"
+matches 'the log says that nothing is pinned' \
+	"$(cat "$JOB"/logs/*.log)" 'not pinned, since this machine does not say.*network=lo'
 
 # ---- what is refused
 
-fails_with 1 'cpus 0,65000: processor 65000 does not exist: this machine has' "$COPPER" mount -b 0,65000 --source "$SRC" "$W/one"
+fails_with 1 'cpus 0,65000: processor 65000 does not exist: this machine has' \
+	"$COPPER" mount -b 0,65000 --source "$SRC" "$W/one"
 fails_with 2 'cpus.*is not a list of processors' "$COPPER" mount -b 0-,1 --source "$SRC" "$W/one"
 
 set=/sys/fs/cgroup/cpuset/copper-test-$$
-if mkdir "$set" 2>/dev/null && echo "$first" >"$set/cpuset.cpus" && cat /sys/fs/cgroup/cpuset/cpuset.mems >"$set/cpuset.mems"; then
-	fails_with 1 "processor $last may not be used here.* $first\$" bash -c 'echo $$ >"$1/tasks" && shift && exec "$@"' - "$set" \
+if mkdir "$set" 2>/dev/null && echo "$first" >"$set/cpuset.cpus" &&
+	cat /sys/fs/cgroup/cpuset/cpuset.mems >"$set/cpuset.mems"; then
+	fails_with 1 "processor $last may not be used here.* $first\$" \
+		bash -c 'echo $$ >"$1/tasks" && shift && exec "$@"' - "$set" \
 		"$COPPER" mount -b "$first,$last" --source "$SRC" "$W/one"
 else
 	pass 'a processor outside of the cpuset # SKIP no cpusets here'

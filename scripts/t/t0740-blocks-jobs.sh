@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The job scripts that README and the manual show, in a Slurm cluster of four virtual nodes. The kinds of their blocks:
+# The job scripts that README and the manual show, in a Slurm cluster of four virtual nodes. The
+# kinds of their blocks:
 #
 #	slurm        a batch script, given to sbatch
-#	mpi          a script of a PBS job, run on its first node with PBS's environment; mpiexec is MPICH's, then Open MPI's
-#	check WHAT   the same, but WHAT is not here (a fabric, a launcher): copper mount looks with --check at all that it would need,
-#	             and nothing but WHAT may be missing; other subcommands run
+#	mpi          a script of a PBS job, run on its first node with PBS's environment; mpiexec is
+#	             MPICH's, then Open MPI's
+#	check WHAT   the same, but WHAT is not here (a fabric, a launcher): copper mount looks with
+#	             --check at all that it would need, and nothing but WHAT may be missing; other
+#	             subcommands run
 #
-# /soft and /tmp stand for directories of the test, train.py for a program that fails where its files do not come from the mount.
+# /soft and /tmp stand for directories of the test, train.py for a program that fails where its
+# files do not come from the mount.
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh
@@ -17,7 +21,8 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 
-command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec.hydra; scripts/install-deps.sh installs mpich'
+command -v mpiexec.hydra >/dev/null ||
+	skip_all 'no mpiexec.hydra; scripts/install-deps.sh installs mpich'
 cd "$cop_root" || exit 1
 files=(README.md man/*.[157])
 mkdir "$T/blocks" "$T/bin" "$T/stand-in" "$T/home" "$T/cwd"
@@ -26,7 +31,8 @@ count() {
 	awk -F '\t' -v word="$1" '{ split($4, w, " ") } w[1] == word' "$T/index" | wc -l
 }
 plan $((1 + 3 * ($(count slurm) + 2 * $(count mpi)) + 2 * $(count check)))
-note "$(count slurm) slurm, $(count mpi) mpi, $(count check) check of $(wc -l <"$T/index") blocks in ${#files[@]} files"
+note "$(count slurm) slurm, $(count mpi) mpi, $(count check) check of $(wc \
+		-l <"$T/index") blocks in ${#files[@]} files"
 ok 'README shows job scripts' grep -qE $'\tREADME.md\t.*\t(slurm|mpi)$' "$T/index"
 
 make_soft "$T/soft"
@@ -48,11 +54,13 @@ gone() {
 	[ "$(slurm_mounts) $(nodes_running)" = '0 0' ]
 }
 trained() { # how many nodes ran the program from the mount, or in a view of it
-	grep -Ec "^trained on n[0-9] with ($NODE_LOCAL/tester-copper|$SOFT)/envs/torch$" "$T/out.block"
+	grep -Ec "^trained on n[0-9] with ($NODE_LOCAL/tester-copper|$SOFT)/envs/torch$" \
+		"$T/out.block"
 }
 judge() { # STATUS WHERE
 	is "$2: the script works" "$1" 0 || note "$(cat "$T/out.block")"
-	is "$2: the program runs on all nodes, from the mount" "$(trained)" 4 || note "$(cat "$T/out.block")"
+	is "$2: the program runs on all nodes, from the mount" \
+		"$(trained)" 4 || note "$(cat "$T/out.block")"
 	wait_for 10 gone
 	is "$2: nothing is left" "$(slurm_mounts) $(nodes_running)" '0 0' || clean
 }
@@ -88,25 +96,31 @@ job_number=100
 # As t0847 does it. A test of ours has one machine, on which nothing is bound to a processor.
 case $(mpirun.openmpi --version 2>/dev/null | head -n 1) in
 *' '[1-4].*)
-	open_mpi=(OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$T/enter" OMPI_MCA_orte_default_hostfile="$T/hostfile.slots"
+	open_mpi=(OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$T/enter"
+		OMPI_MCA_orte_default_hostfile="$T/hostfile.slots"
 		OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_hwloc_base_binding_policy=none)
 	;;
 *)
-	open_mpi=(PRTE_MCA_plm=ssh PRTE_MCA_plm_ssh_agent="$T/enter" PRTE_MCA_prte_default_hostfile="$T/hostfile.slots" PRTE_MCA_ras='^slurm,pbs'
+	open_mpi=(PRTE_MCA_plm=ssh PRTE_MCA_plm_ssh_agent="$T/enter"
+		PRTE_MCA_prte_default_hostfile="$T/hostfile.slots" PRTE_MCA_ras='^slurm,pbs'
 		PRTE_MCA_hwloc_default_binding_policy=none)
 	;;
 esac
 run_pbs() { # [VARIABLE=VALUE…]: runs $T/block on node 1
 	job_number=$((job_number + 1))
-	(cd "$T/cwd" && on_node 1 env PBS_NODEFILE="$T/nodefile" PBS_JOBID="$job_number.server" PBS_O_WORKDIR="$T/cwd" \
+	(cd "$T/cwd" && on_node 1 env PBS_NODEFILE="$T/nodefile" PBS_JOBID="$job_number.server" \
+			PBS_O_WORKDIR="$T/cwd" \
 		OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "${open_mpi[@]}" \
-		HYDRA_RMK=user HYDRA_HOST_FILE="$T/hostfile" HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC="$T/enter" "$@" \
-		timeout "$(patient 60)" bash -eu -o pipefail "$T/block") </dev/null >"$T/out.block" 2>&1
+		HYDRA_RMK=user HYDRA_HOST_FILE="$T/hostfile" HYDRA_LAUNCHER=ssh \
+		HYDRA_LAUNCHER_EXEC="$T/enter" "$@" \
+		timeout "$(patient 60)" bash -eu -o pipefail "$T/block") </dev/null \
+		>"$T/out.block" 2>&1
 }
 printf 'n%d:1\n' 1 2 3 4 >"$T/hostfile"
 printf 'n%d slots=2\n' 1 2 3 4 >"$T/hostfile.slots"
 for launcher in mpiexec.hydra mpiexec.openmpi; do
-	printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "$launcher")" >"$T/bin/mpiexec" # it looks for its helpers beside itself
+	# It looks for its helpers beside itself.
+	printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "$launcher")" >"$T/bin/mpiexec"
 	chmod +x "$T/bin/mpiexec"
 	while IFS=$'\t' read -r number file line _; do
 		text "$number" >"$T/block"
@@ -123,7 +137,8 @@ done
 
 # ---- what needs more than there is here
 
-# Instead of launchers: the command that they would start, once, here. Instead of copper: the real one, which only checks.
+# Instead of launchers: the command that they would start, once, here. Instead of copper: the real
+# one, which only checks.
 cat >"$T/stand-in/launcher" <<'EOS'
 #!/bin/bash
 while [ $# -gt 0 ]; do
@@ -162,15 +177,21 @@ while IFS=$'\t' read -r number file line kind; do
 	text "$number" >"$T/block"
 	rm -f "$T/said"
 	slurm=()
-	! grep -q '^#SBATCH' "$T/block" || slurm=(SLURM_JOB_ID=77 SLURM_JOB_NODELIST='n[1-4]' SLURM_JOB_NUM_NODES=4 SLURM_NODEID=0)
+	! grep -q '^#SBATCH' "$T/block" ||
+		slurm=(SLURM_JOB_ID=77 SLURM_JOB_NODELIST='n[1-4]' SLURM_JOB_NUM_NODES=4
+		SLURM_NODEID=0)
 	mkdir -p "$T/cwd/job"
-	run_pbs job="$T/cwd/job" mnt="$NODE_LOCAL/mnt" PBS_NODEFILE="$T/nodefile.plain" REAL="$COPPER" COPPER="$T/stand-in/copper" SAID="$T/said" PATH="$T/stand-in:$PATH" "${slurm[@]}"
-	is "$file, line $line: a shell understands it, and copper its options" $? 0 || note "$(cat "$T/out.block")"
+	run_pbs job="$T/cwd/job" mnt="$NODE_LOCAL/mnt" PBS_NODEFILE="$T/nodefile.plain" \
+		REAL="$COPPER" COPPER="$T/stand-in/copper" SAID="$T/said" \
+		PATH="$T/stand-in:$PATH" "${slurm[@]}"
+	is "$file, line $line: a shell understands it, and copper its options" \
+		$? 0 || note "$(cat "$T/out.block")"
 	case $kind in
 	'check cxi') want=network ;;
 	*) want=nothing ;; # the launcher's place is taken
 	esac
-	is "$file, line $line: without ${kind#check }, --check finds missing: $want" "$(missing "$T/said" 2>&1)" "$want" ||
+	is "$file, line $line: without ${kind#check }, --check finds missing: $want" \
+		"$(missing "$T/said" 2>&1)" "$want" ||
 		note "$(cat "$T/said")"
 done < <(awk -F '\t' '$4 ~ /^check /' "$T/index")
 stop_slurm

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Hosts that have IPv6 only, each in a network namespace of its own: a tree by their names and by their addresses, with ports and
-# without, what it tells, an address book, a stop from another host, and what is refused.
+# Hosts that have IPv6 only, each in a network namespace of its own: a tree by their names and by
+# their addresses, with ports and without, what it tells, an address book, a stop from another host,
+# and what is refused.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -12,7 +13,8 @@
 unshare --net --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 plan 26
 small_tree "$T/src"
-# What Debian's installer writes about a host itself, and names whose address of IPv4 nobody has a way to.
+# What Debian's installer writes about a host itself, and names whose address of IPv4 nobody has a
+# way to.
 for i in 0 1 2 3 4; do
 	{
 		echo '127.0.0.1 localhost'
@@ -39,12 +41,17 @@ with_hosts n1,n2,n3 -A
 all_up 'by name'
 is 'the fabric has their addresses' "$(addresses)" '[fd77::1] [fd77::2] [fd77::3]'
 all=$(on 2 "$COPPER" cache-stats --all --json --runtime-dir "$T/run.2" "$T/mnt.2" 2>&1)
-is 'cache-stats --all gets answers from all three' "$(printf '%s' "$all" | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["nodes"]))')" 3
+is 'cache-stats --all gets answers from all three' \
+	"$(printf '%s' "$all" |
+		python3 -c 'import json, sys; print(len(json.load(sys.stdin)["nodes"]))')" 3
 cp "$T/job/logs/copper_address_book.txt" "$T/book"
-matches 'the address book has them in brackets' "$(cat "$T/book")" '^n1 ofi\+tcp://\[fd77::1\]:[0-9]+$'
+matches 'the address book has them in brackets' \
+	"$(cat "$T/book")" '^n1 ofi\+tcp://\[fd77::1\]:[0-9]+$'
 is 'a host without a node stops the tree' \
-	"$(on 4 "$COPPER" stop -d "$T/job" --secret-file "$T/secret" --runtime-dir "$T/run.4" 2>&1)" 'stopped 3/3 nodes'
-is 'and nothing is mounted any more' "$(for i in 1 2 3; do on "$i" grep -c "$T/mnt.$i" /proc/mounts; done | xargs)" '0 0 0'
+	"$(on 4 "$COPPER" stop -d "$T/job" --secret-file "$T/secret" --runtime-dir "$T/run.4" \
+		2>&1)" 'stopped 3/3 nodes'
+is 'nothing is mounted any more' \
+	"$(for i in 1 2 3; do on "$i" grep -c "$T/mnt.$i" /proc/mounts; done | xargs)" '0 0 0'
 
 with_hosts n1,n2,n3 -F "$T/book"
 all_up 'by the address book'
@@ -52,7 +59,8 @@ stops 'by the address book'
 
 with_hosts 'fd77::1,fd77:0:0::2,[fd77::3]:7799'
 all_up 'by address'
-matches 'the address book names them by their shortest form' "$(cat "$T/job/logs/copper_address_book.txt")" '^fd77::2 ofi\+tcp://\[fd77::2\]:'
+matches 'the address book names them by their shortest form' \
+	"$(cat "$T/job/logs/copper_address_book.txt")" '^fd77::2 ofi\+tcp://\[fd77::2\]:'
 stops 'by address'
 
 with_hosts 'fd77::[1-3]' -n tcp://eth0
@@ -70,8 +78,10 @@ stops 'names whose address of IPv4 is not reached'
 # ---- what cannot be
 
 on_1=(nsenter --target "${hosts[1]}" --net --mount --uts)
-fails_with 1 "'fe80::1%eth0': is a link-local address" "${on_1[@]}" "$COPPER" mount --hosts fe80::1%eth0,fe80::2%eth0 --rank 0 --secret-file "$T/secret" \
+fails_with 1 "'fe80::1%eth0': is a link-local address" "${on_1[@]}" "$COPPER" mount \
+	--hosts fe80::1%eth0,fe80::2%eth0 --rank 0 --secret-file "$T/secret" \
 	--source "$T/src" --runtime-dir "$T/run.1" "$T/mnt.1"
-fails_with 1 'fe80::1 is a link-local address' "${on_1[@]}" "$COPPER" mount --hosts n1-link,n2-link --rank 0 --secret-file "$T/secret" \
+fails_with 1 'fe80::1 is a link-local address' \
+	"${on_1[@]}" "$COPPER" mount --hosts n1-link,n2-link --rank 0 --secret-file "$T/secret" \
 	--source "$T/src" --runtime-dir "$T/run.1" "$T/mnt.1"
 kill "${hosts[@]}"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run: a command gets the same environment as without it, and ends the same way, as root and as an ordinary user.
+# copper run: a command gets the same environment as without it, and ends the same way, as root and
+# as an ordinary user.
 # modes: release
 # user: yes
 # limit: 180
@@ -28,7 +29,8 @@ as_given() { # DIRECTORY WORD…
 		ulimit -S -c 0
 		exec 7<"$T/text" 9>>/dev/null </dev/null 2>/dev/null
 		export SOMETHING='a  b' PYTHONDONTWRITEBYTECODE=1
-		exec taskset -c 0 nice -n 3 setpriv "${who[@]}" --pdeathsig USR2 "$@" "$PYTHON" "$T/process.py" show a 'b c' -- ''
+		exec taskset -c 0 nice -n 3 setpriv "${who[@]}" --pdeathsig USR2 "$@" "$PYTHON" \
+			"$T/process.py" show a 'b c' -- ''
 	)
 }
 all_the_same() { # WHO
@@ -37,26 +39,34 @@ all_the_same() { # WHO
 	for view in overlay bind env; do
 		for dir in "$SRC/dir" "$T"; do
 			as_given "$dir" >"$T/out.given"
-			# Groups that the namespace does not know are shown as nogroup; their rights are tested below.
+			# Groups that the namespace does not know are shown as nogroup; their rights
+			# are tested below.
 			[ "$view" = env ] || sed -i '/^who/s/\[54321\]/[65534]/' "$T/out.given"
 			mv "$T/out.given" "$T/without"
 			as_given "$dir" "$COPPER" run --view "$view" -- >"$T/out.given"
 			mv "$T/out.given" "$T/with"
-			# Of env alone: the variables are rewritten, of which none names the source here.
-			ok "$1, $view: all is as without it, from ${dir#"$T"}/" diff "$T/without" "$T/with"
+			# Of env alone: the variables are rewritten, of which none names the source
+			# here.
+			ok "$1, $view: all is as without it, from ${dir#"$T"}/" diff \
+				"$T/without" "$T/with"
 		done
 	done
-	ok "$1: which is much" grep -q '^death signal 12 ' "$T/with"
+	ok "$1: the comparison went as far as the last signal" grep -q '^death signal 12 ' "$T/with"
 	for how in kill core interrupt stop; do
-		(cd "$W" && "${as[@]}" "$PYTHON" "$T/process.py" end "$how" sh -c 'echo ready; exec sleep 100') >"$T/without" 2>&1
-		(cd "$W" && "${as[@]}" "$PYTHON" "$T/process.py" end "$how" "$COPPER" run sh -c 'echo ready; exec sleep 100') >"$T/with" 2>&1
+		(cd "$W" && "${as[@]}" "$PYTHON" "$T/process.py" end "$how" \
+				sh -c 'echo ready; exec sleep 100') >"$T/without" 2>&1
+		(cd "$W" && "${as[@]}" "$PYTHON" "$T/process.py" end "$how" "$COPPER" run \
+				sh -c 'echo ready; exec sleep 100') >"$T/with" 2>&1
 		ok "$1: $how ends it as without" diff "$T/without" "$T/with"
 		note "$(cat "$T/with")"
 	done
 	"${as[@]}" "$COPPER" run sh -c "exit 42"
 	is "$1: exit status" "$?" 42
-	is "$1: standard streams" "$(echo in | "${as[@]}" "$COPPER" run sh -c 'cat; echo err >&2' 2>&1)" $'in\nerr'
-	is "$1: a parent that ends takes it along" "$("$PYTHON" - "${as[@]}" setpriv --pdeathsig KILL "$COPPER" run sh -c 'echo $$; exec sleep 100' <<'PY'
+	is "$1: standard streams" \
+		"$(echo in | "${as[@]}" "$COPPER" run sh -c 'cat; echo err >&2' 2>&1)" $'in\nerr'
+	is "$1: a parent that ends takes it along" \
+		"$("$PYTHON" - "${as[@]}" setpriv --pdeathsig KILL "$COPPER" run \
+			sh -c 'echo $$; exec sleep 100' <<'PY'
 import os, subprocess, sys, time
 r, w = os.pipe()
 if os.fork() == 0:
@@ -86,11 +96,14 @@ as=(env)
 all_the_same root
 become_user
 who=(--reuid "$cop_user" --regid "$cop_user" --groups 54321)
-as=(setpriv "${who[@]}" env HOME="$W" USER="$cop_user" LOGNAME="$cop_user" XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
+as=(setpriv "${who[@]}" env HOME="$W" USER="$cop_user" LOGNAME="$cop_user"
+	XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
 cop_as=("${as[@]}")
 export XDG_RUNTIME_DIR=$W/run
 all_the_same user
 with_tree 1
-is 'a supplementary group keeps its rights' "$(as_user "$COPPER" run sh -c "echo mine >'$T/shared/file' && cat '$T/shared/file'" 2>&1)" mine
+is 'a supplementary group keeps its rights' \
+	"$(as_user "$COPPER" run \
+		sh -c "echo mine >'$T/shared/file' && cat '$T/shared/file'" 2>&1)" mine
 ok 'the tree stops' without_tree
-is 'whose file it is' "$(stat -c %U "$T/shared/file")" "$cop_user"
+is 'the file belongs to who made it' "$(stat -c %U "$T/shared/file")" "$cop_user"

@@ -15,7 +15,8 @@ with_tree 1 --enoent-ttl-ms 600000
 
 # A shell in the view that runs each line it gets, and reports when the command has ended.
 as_user mkfifo "$W/to" "$W/from"
-as_user "$COPPER" run -- sh -c 'while read -r line; do eval "$line"; echo "$?" >&9; done' <"$W/to" 9>"$W/from" >"$W/out.view" 2>&1 &
+as_user "$COPPER" run -- sh -c 'while read -r line; do eval "$line"; echo "$?" >&9; done' <"$W/to" \
+	9>"$W/from" >"$W/out.view" 2>&1 &
 exec 8>"$W/to" 9<"$W/from"
 in_view() { # COMMAND LINE
 	local status
@@ -23,7 +24,8 @@ in_view() { # COMMAND LINE
 	read -r status <&9
 	return "$status"
 }
-# All requests that the kernel can make, by the counts of their kinds; their outcomes are counted as well.
+# All requests that the kernel can make, by the counts of their kinds; their outcomes are counted as
+# well.
 asked() {
 	node_json 0 | "$PYTHON" -c '
 import json, sys
@@ -38,7 +40,8 @@ import_again() {
 	echo $(($(asked) - before))
 }
 matches 'the kinds of requests are those of the counters' \
-	"$(node_json 0 | "$PYTHON" -c 'import json, sys; print(*json.load(sys.stdin)["fuse"])')" 'lookup.*read.*ioctl'
+	"$(node_json 0 | "$PYTHON" -c 'import json, sys; print(*json.load(sys.stdin)["fuse"])')" \
+	'lookup.*read.*ioctl'
 cold=$(import_again)
 ok "a first import of $module comes through the node" test "$cold" -gt 20
 note "$cold requests"
@@ -53,12 +56,15 @@ of_view() { # COMMAND…
 }
 made=$(least 8 of_view true)
 is_at_most 'a view takes a few requests to make' "$made" 16
-is_at_most 'an import in the view of another command asks nothing besides' "$(least "$made" of_view /usr/bin/python3 -B -c "import $module")" "$((made + 2))"
+is_at_most 'an import in the view of another command asks nothing besides' \
+	"$(least "$made" of_view /usr/bin/python3 -B -c "import $module")" "$((made + 2))"
 before=$(node_stat 0 fuse.ioctl)
 in_view "/usr/bin/python3 -c 'import os; print([os.isatty(os.open(\"/usr/bin/env\", os.O_RDONLY)) for _ in range(100)] == [False] * 100)'"
-is 'isatty ends in the kernel' "$(tail -n 1 "$W/out.view") $(($(node_stat 0 fuse.ioctl) - before))" 'True 0'
+is 'isatty ends in the kernel' \
+	"$(tail -n 1 "$W/out.view") $(($(node_stat 0 fuse.ioctl) - before))" 'True 0'
 in_view "ls -laR /usr/lib/python3* >/dev/null 2>&1; find /usr/lib/python3 -name '*.so' | LC_ALL=C sort | xargs cat | sha256sum >'$W/sum'" || note 'ls fails'
-is 'the bytes are right' "$(cat "$W/sum")" "$(find /usr/lib/python3 -name '*.so' | LC_ALL=C sort | xargs cat | sha256sum)"
+is 'the bytes are right' "$(cat "$W/sum")" \
+	"$(find /usr/lib/python3 -name '*.so' | LC_ALL=C sort | xargs cat | sha256sum)"
 exec 8>&- 9<&-
 ok 'the tree stops' without_tree
 is 'nothing runs' "$(nodes_running)" 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run: the tasks of a node reach each other: cross-memory attach, MPI, shared memory, debuggers from inside and from outside.
+# copper run: the tasks of a node reach each other: cross-memory attach, MPI, shared memory,
+# debuggers from inside and from outside.
 # modes: release
 # user: yes
 # limit: 240
@@ -10,7 +11,8 @@ plan 15
 
 SRC=$T/src
 small_tree "$SRC"
-# Each of two processes reads a word of the other's memory: peek.py serve prints PID and ADDRESS, peek.py read PID ADDRESS the word.
+# Each of two processes reads a word of the other's memory: peek.py serve prints PID and ADDRESS,
+# peek.py read PID ADDRESS the word.
 cat >"$SRC/peek.py" <<'PY'
 import ctypes, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -54,7 +56,8 @@ if __name__ == "__main__":
     memory.close()
     memory.unlink()
 PY
-# Each task sends 4 MiB to the next, by MPICH's library (its mpi.h has these constants): large enough for cross-memory attach.
+# Each task sends 4 MiB to the next, by MPICH's library (its mpi.h has these constants): large
+# enough for cross-memory attach.
 cat >"$SRC/ring.py" <<'PY'
 import ctypes
 mpi = ctypes.CDLL("libmpich.so.12")
@@ -66,7 +69,8 @@ mpi.MPI_Comm_size(WORLD, ctypes.byref(size))
 rank, size = rank.value, size.value
 out, into = (ctypes.c_int * N)(*range(rank * N, rank * N + N)), (ctypes.c_int * N)()
 for _ in range(3):
-    mpi.MPI_Sendrecv(out, N, INT, (rank + 1) % size, 0, into, N, INT, (rank - 1) % size, 0, WORLD, IGNORE)
+    right, left = (rank + 1) % size, (rank - 1) % size
+    mpi.MPI_Sendrecv(out, N, INT, right, 0, into, N, INT, left, 0, WORLD, IGNORE)
 first = (rank - 1) % size * N
 wrong = ctypes.c_int(list(into) != list(range(first, first + N)))
 total = ctypes.c_int(-1)
@@ -89,7 +93,8 @@ mpi.MPI_Comm_size(WORLD, ctypes.byref(size))
 rank, size = rank.value, size.value
 out, into = (ctypes.c_int * N)(*range(rank * N, rank * N + N)), (ctypes.c_int * N)()
 for _ in range(3):
-    mpi.MPI_Sendrecv(out, N, INT, (rank + 1) % size, 0, into, N, INT, (rank - 1) % size, 0, WORLD, None)
+    right, left = (rank + 1) % size, (rank - 1) % size
+    mpi.MPI_Sendrecv(out, N, INT, right, 0, into, N, INT, left, 0, WORLD, None)
 first = (rank - 1) % size * N
 wrong = ctypes.c_int(list(into) != list(range(first, first + N)))
 total = ctypes.c_int(-1)
@@ -99,11 +104,13 @@ if rank == 0:
 mpi.MPI_Finalize()
 PY
 openmpi=
-if command -v mpirun.openmpi >/dev/null && command -v strace >/dev/null && "$PYTHON" -c 'import ctypes; ctypes.CDLL("libmpi.so.40")' 2>/dev/null; then
+if command -v mpirun.openmpi >/dev/null && command -v strace >/dev/null &&
+	"$PYTHON" -c 'import ctypes; ctypes.CDLL("libmpi.so.40")' 2>/dev/null; then
 	openmpi=yes
 fi
 mpi=
-if command -v mpiexec.hydra >/dev/null && command -v strace >/dev/null && "$PYTHON" -c 'import ctypes; ctypes.CDLL("libmpich.so.12")' 2>/dev/null; then
+if command -v mpiexec.hydra >/dev/null && command -v strace >/dev/null &&
+	"$PYTHON" -c 'import ctypes; ctypes.CDLL("libmpich.so.12")' 2>/dev/null; then
 	mpi=yes
 fi
 chmod -R a+rX "$SRC" "$T/pair.py"
@@ -116,25 +123,38 @@ join() {
 	echo "$*"
 }
 task=$(join "${run[@]}" "$PYTHON" -B "$SRC/peek.py")
-is 'process_vm_readv between two tasks, both ways' "$("$PYTHON" "$T/pair.py" "$task" "$task")" $'word of a task\nword of a task'
+is 'process_vm_readv between two tasks, both ways' \
+	"$("$PYTHON" "$T/pair.py" "$task" "$task")" $'word of a task\nword of a task'
 bind=$(join "${run[@]}" --view bind "$PYTHON" -B "$SRC/peek.py")
-is 'and where their views are of different kinds' "$("$PYTHON" "$T/pair.py" "$task" "$bind")" $'word of a task\nword of a task'
+is 'process_vm_readv works between views of different kinds' \
+	"$("$PYTHON" "$T/pair.py" "$task" "$bind")" $'word of a task\nword of a task'
 plain=$(join "${cop_as[@]}" "$PYTHON" -B "$SRC/peek.py")
-is 'a plain process reads a task; a task does not read a plain process' "$("$PYTHON" "$T/pair.py" "$plain" "$task")" $'word of a task\nOperation not permitted'
+is 'a plain process reads a task; a task does not read a plain process' \
+	"$("$PYTHON" "$T/pair.py" "$plain" "$task")" $'word of a task\nOperation not permitted'
 is 'multiprocessing with shared memory' "$("${run[@]}" "$PYTHON" -B "$SRC/pool.py" 2>&1)" 3
-# The libraries fall back to copies through shared memory if an attach is refused: what they do is counted.
-attaches() { # COMMAND…: what it says, and whether its tasks have attached to each other, always with success
+# The libraries fall back to copies through shared memory if an attach is refused: what they do is
+# counted.
+# COMMAND…: what it says, and whether its tasks have attached to each other, always with success.
+attaches() {
 	as_user strace -f -qq -e trace=process_vm_readv,process_vm_writev -o "$W/attached" "$@" 2>&1
-	grep process_vm_ "$W/attached" | awk '/ = -/ { failed++ } / = [1-9]/ { n++ } END { print (n ? "attached" : "not attached"), failed + 0, "failed" }'
+	grep process_vm_ "$W/attached" |
+		awk '/ = -/ { failed++ } / = [1-9]/ { n++ } END { print (n ? "attached" : "not attached"), failed + 0, "failed" }'
 }
 shared() { # COMMAND…: by Open MPI on this machine, through shared memory
-	attaches mpirun.openmpi --host localhost:2 -n 2 --mca mpi_yield_when_idle 1 --mca ras '^slurm,tm' --mca plm isolated --mca pml ob1 --mca btl vader,self "$@"
+	attaches mpirun.openmpi --host localhost:2 -n 2 --mca mpi_yield_when_idle 1 --mca ras \
+		'^slurm,tm' --mca plm isolated --mca pml ob1 --mca btl vader,self "$@"
 }
 if [ -n "$mpi" ]; then
-	is 'MPICH, each task in a view of its own' "$(attaches mpiexec.hydra -launcher fork -n 4 "$COPPER" run "$PYTHON" -B "$SRC/ring.py")" \
+	is 'MPICH, each task in a view of its own' \
+		"$(attaches mpiexec.hydra -launcher fork -n 4 "$COPPER" run "$PYTHON" \
+			-B "$SRC/ring.py")" \
 		$'4 tasks, 0 wrong\nattached 0 failed'
-	is 'MPICH, all in one view' "$("${run[@]}" mpiexec.hydra -launcher fork -n 4 "$PYTHON" -B "$SRC/ring.py" 2>&1)" '4 tasks, 0 wrong'
-	is 'MPICH, within and within' "$("${run[@]}" mpiexec.hydra -launcher fork -n 2 "$COPPER" run "$PYTHON" -B "$SRC/ring.py" 2>&1)" '2 tasks, 0 wrong'
+	is 'MPICH, all in one view' \
+		"$("${run[@]}" mpiexec.hydra -launcher fork -n 4 "$PYTHON" -B "$SRC/ring.py" \
+			2>&1)" '4 tasks, 0 wrong'
+	is 'MPICH, within and within' \
+		"$("${run[@]}" mpiexec.hydra -launcher fork -n 2 "$COPPER" run "$PYTHON" \
+			-B "$SRC/ring.py" 2>&1)" '2 tasks, 0 wrong'
 else
 	for how in each one within; do
 		pass "MPICH, $how # SKIP no MPICH, or no strace"
@@ -142,8 +162,11 @@ else
 fi
 
 if [ -n "$openmpi" ]; then
-	is 'Open MPI' "$(shared "$COPPER" run "$PYTHON" -B "$SRC/openmpi.py")" $'2 tasks, 0 wrong\nattached 0 failed'
-	is 'Open MPI through shared memory alone' "$(shared --mca btl_vader_single_copy_mechanism none "$COPPER" run "$PYTHON" -B "$SRC/openmpi.py")" \
+	is 'Open MPI' "$(shared "$COPPER" run "$PYTHON" -B "$SRC/openmpi.py")" \
+		$'2 tasks, 0 wrong\nattached 0 failed'
+	is 'Open MPI through shared memory alone' \
+		"$(shared --mca btl_vader_single_copy_mechanism none "$COPPER" run "$PYTHON" \
+			-B "$SRC/openmpi.py")" \
 		$'2 tasks, 0 wrong\nnot attached 0 failed'
 else
 	pass 'Open MPI attaches # SKIP no Open MPI, or no strace'
@@ -152,8 +175,10 @@ fi
 
 # ---- a login beside the job, as by ssh: a session of its own, and hardly a variable of the job's
 
-later=$(join setsid -w "${cop_as[@]::7}" env -i PATH=/usr/bin:/bin HOME="$W" XDG_RUNTIME_DIR="$W/run" "$COPPER" run "$PYTHON" -B "$SRC/peek.py")
-is 'a task that another login starts reaches a task, and is reached' "$("$PYTHON" "$T/pair.py" "$task" "$later")" $'word of a task\nword of a task'
+later=$(join setsid -w "${cop_as[@]::7}" env -i PATH=/usr/bin:/bin HOME="$W" \
+		XDG_RUNTIME_DIR="$W/run" "$COPPER" run "$PYTHON" -B "$SRC/peek.py")
+is 'a task that another login starts reaches a task, and is reached' \
+	"$("$PYTHON" "$T/pair.py" "$task" "$later")" $'word of a task\nword of a task'
 
 # ---- debuggers
 
@@ -166,7 +191,8 @@ wait_for 20 test -s "$T/out.task"
 task=$(cat "$T/out.task")
 traced() { # WORDS BEFORE strace
 	local words=("$@")
-	timeout -s TERM "$(patient 3)" "${words[@]}" strace -p "$task" -e trace=getppid -o "$W/trace.$$" >"$T/out.traced" 2>&1 </dev/null
+	timeout -s TERM "$(patient 3)" "${words[@]}" strace -p "$task" \
+		-e trace=getppid -o "$W/trace.$$" >"$T/out.traced" 2>&1 </dev/null
 	grep -c '^getppid' "$W/trace.$$" | awk '{ print ($1 > 0 ? "seen" : "nothing seen") }'
 }
 if command -v strace >/dev/null; then
@@ -177,8 +203,12 @@ else
 	pass 'strace # SKIP there is none'
 fi
 if command -v gdb >/dev/null; then
-	matches 'gdb -p from inside' "$(timeout "$(patient 60)" "${run[@]}" gdb -nx -batch -p "$task" -ex 'print 6*7' 2>&1)" '= 42'
-	matches 'gdb -p from a plain shell of the user' "$(timeout "$(patient 60)" "${cop_as[@]}" gdb -nx -batch -p "$task" -ex 'print 6*7' -ex 'info proc mappings' 2>&1)" '= 42'
+	matches 'gdb -p from inside' \
+		"$(timeout "$(patient 60)" "${run[@]}" gdb -nx -batch -p "$task" \
+			-ex 'print 6*7' 2>&1)" '= 42'
+	matches 'gdb -p from a plain shell of the user' \
+		"$(timeout "$(patient 60)" "${cop_as[@]}" gdb -nx -batch -p "$task" \
+			-ex 'print 6*7' -ex 'info proc mappings' 2>&1)" '= 42'
 else
 	pass 'gdb # SKIP there is none'
 	pass 'gdb # SKIP there is none'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run: what a long-lived view sees when the source changes, when the node is killed, and when the tree is stopped.
+# copper run: what a long-lived view sees when the source changes, when the node is killed, and when
+# the tree is stopped.
 # modes: release
 # user: yes
 # limit: 180
@@ -74,7 +75,8 @@ ok 'bind: --invalidate' as_user "$COPPER" cache-stats --invalidate "$W/mnt/0"
 ok 'bind: the new file is seen' wait_for 5 appears pkg/old two
 close_view
 
-# As copper-run(1) describes it. It holds while the kernel has the names, which it may take back at any time.
+# As copper-run(1) describes it. It holds while the kernel has the names, which it may take back at
+# any time.
 absent='No such file or directory'
 seen_by_overlay() {
 	fresh
@@ -96,13 +98,15 @@ for _ in {1..8}; do
 	[ "$then $last" != "$absent one $absent Stale file handle" ] || break
 done
 is 'overlay: as it is' "$first" "one $absent"
-is 'overlay: for this command what was absent stays so, and a known file is the old one' "$then" "$absent one"
-is 'and the new name is there for the next' "$next" new
+is 'overlay: for this command what was absent stays so, and a known file is the old one' \
+	"$then" "$absent one"
+is 'overlay: the new name is there for the next command' "$next" new
 is 'overlay: --invalidate' "$invalidated" yes
 is 'overlay: the list is new' "$listed" new
-is 'overlay: an absent name stays absent, a replaced file is stale' "$last" "$absent Stale file handle"
+is 'overlay: an absent name stays absent, a replaced file is stale' \
+	"$last" "$absent Stale file handle"
 is 'overlay: a name that was not asked for is the new one' "$other" hello
-is 'and the next command sees all of it' "$all" $'new\ntwo'
+is 'overlay: the next command sees both new names' "$all" $'new\ntwo'
 
 # ---- the tree is stopped
 
@@ -110,7 +114,8 @@ open_view
 is 'a command runs in a view' "$(look hello)" hello
 ok 'copper stop returns meanwhile' without_tree
 is 'the machine has no mount of it' "$(mounts_left) $(nodes_running)" '0 0'
-is 'a shortage of the kernel is an error, not an absence' "$(look cold/file), $(look cold/)" 'Transport endpoint is not connected, Transport endpoint is not connected'
+is 'a shortage of the kernel is an error, not an absence' "$(look cold/file), $(look cold/)" \
+	'Transport endpoint is not connected, Transport endpoint is not connected'
 close_view
 
 # ---- the node is killed
@@ -119,7 +124,8 @@ with_tree 1
 open_view
 is 'a command runs in a view' "$(look hello)" hello
 kill_node 0
-is 'a dead node is an error, not an absence' "$(look cold/file), $(look cold/), $(look cold/deep/file)" \
+is 'a dead node is an error, not an absence' \
+	"$(look cold/file), $(look cold/), $(look cold/deep/file)" \
 	'Transport endpoint is not connected, Transport endpoint is not connected, Transport endpoint is not connected'
 close_view
 as_user "$COPPER" stop "$W/mnt/0" >/dev/null 2>&1

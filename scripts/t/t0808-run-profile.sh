@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Profiles stay accurate in a view: with -A, and with --observe, they see the same of a program as strace, as on the bare mount.
+# Profiles stay accurate in a view: with -A, and with --observe, they see the same of a program as
+# strace, as on the bare mount.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -40,7 +41,8 @@ one() { # a final file of the node
 	echo "${found[0]}"
 }
 compare() { # TOP: what the program saw below it, and what the node counted
-	"$PYTHON" "$cop_root/scripts/t/traced.py" "$SRC" "$1" "$(one tables md_table_cache_event.output)" "$T/trace" |
+	"$PYTHON" "$cop_root/scripts/t/traced.py" "$SRC" "$1" \
+		"$(one tables md_table_cache_event.output)" "$T/trace" |
 		awk '/^counted/ { print ($2 > 8 && $3 > 4) ? "counted enough" : $0; next } { print }'
 }
 nothing=$'existing-not-seen: \nabsent-not-seen: \nseen-not-by-strace: \ncounted enough'
@@ -53,10 +55,12 @@ for how in -A --observe; do
 		mount) top=$W/mnt/0 run=() ;;
 		*) top=$SRC run=("$COPPER" run --view "$where" --) ;;
 		esac
-		ok "$how, $where: a program runs" "${run[@]}" "${trace[@]}" "${program[@]}" "$top/lib/program.py"
+		ok "$how, $where: a program runs" \
+			"${run[@]}" "${trace[@]}" "${program[@]}" "$top/lib/program.py"
 		ok "$how, $where: the tree stops" without_tree
 		is "$how, $where: strace and the node see the same" "$(compare "$top")" "$nothing"
-		cut -d , -f 1,2 "$(one profiling profiling_operations.csv)" | grep -E '^(open|readdir|readlink),' | tr '\n' ' ' >"$T/operations.$where"
+		cut -d , -f 1,2 "$(one profiling profiling_operations.csv)" |
+			grep -E '^(open|readdir|readlink),' | tr '\n' ' ' >"$T/operations.$where"
 		note "$(cat "$T/operations.$where")"
 		rm -rf "$JOB"
 	done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A mount without MOUNTPOINT makes one in a directory of the user's own, is found without being named, and leaves nothing behind, even if
-# it is killed.
+# A mount without MOUNTPOINT makes one in a directory of the user's own, is found without being
+# named, and leaves nothing behind, even if it is killed.
 # modes: release asan
 # limit: 180
 # user: yes
@@ -56,12 +56,14 @@ ways() { # WHO
 	# ---- alone
 	ok "$who: it needs no mount point" mounts
 	one=$(place)
-	matches "$who: it makes one" "$one" "^$run/copper/mnt-[0-9a-f]{16}/src\$"
-	is "$who: in a directory that is the user's alone" "$(stat -c '%a %U' "${one%/*}")" "700 ${cop_user:-root}"
+	matches "$who: the node makes a mount point of its own" \
+		"$one" "^$run/copper/mnt-[0-9a-f]{16}/src\$"
+	is "$who: in a directory that is the user's alone" \
+		"$(stat -c '%a %U' "${one%/*}")" "700 ${cop_user:-root}"
 	is "$who: programs read there" "$(as_user cat "$one/hello")" hello
 	matches "$who: cache-stats finds it unnamed" "$(here "$COPPER" cache-stats 2>&1)" '^budget '
-	ok "$who: and so does stop" here "$COPPER" stop
-	is "$who: which leaves nothing" "$(left)" 0
+	ok "$who: stop finds it unnamed" here "$COPPER" stop
+	is "$who: stop leaves nothing" "$(left)" 0
 
 	# ---- two
 	mounts
@@ -71,18 +73,22 @@ ways() { # WHO
 	fails_with 2 "copper stop: several copper nodes run here; name one of: $run/copper/mnt-[^ ]*/src, $run/copper/mnt-[^ ]*/src" "${cop_as[@]}" "$COPPER" stop
 	ok "$who: a named one stops" here "$COPPER" stop "$one.1" # no such
 	ok "$who: the first" here "$COPPER" stop "$one"
-	ok "$who: and then the only one" here "$COPPER" stop
+	ok "$who: the only one left is found" here "$COPPER" stop
 	is "$who: nothing is left of two" "$(left)" 0
 
 	# ---- a tree of three on one machine
 	prepare_tree 3
 	for rank in 0 1 2; do
-		here "$COPPER" mount --hosts "$HOSTS" --rank "$rank" --secret-file "$SECRET" -d "$JOB" --source "$SRC" >"$W/out.$rank" 2>&1 &
+		here "$COPPER" mount --hosts "$HOSTS" --rank "$rank" --secret-file "$SECRET" \
+			-d "$JOB" --source "$SRC" >"$W/out.$rank" 2>&1 &
 	done
 	wait
-	is "$who: three nodes of a tree have three places" "$(all_hello | sort | uniq -c | tr -s ' ')" ' 3 hello'
-	is "$who: of one name" "$(cd "$run/copper" && printf '%s\n' mnt-* | sed 's/\..*//' | sort -u | wc -l)" 1
-	matches "$who: stop -d stops them" "$(here "$COPPER" stop -d "$JOB" 2>&1)" '^stopped 3/3 nodes'
+	is "$who: three nodes of a tree have three places" \
+		"$(all_hello | sort | uniq -c | tr -s ' ')" ' 3 hello'
+	is "$who: the three places have one name" \
+		"$(cd "$run/copper" && printf '%s\n' mnt-* | sed 's/\..*//' | sort -u | wc -l)" 1
+	matches "$who: stop -d stops them" \
+		"$(here "$COPPER" stop -d "$JOB" 2>&1)" '^stopped 3/3 nodes'
 	is "$who: nothing is left of the tree" "$(left)" 0
 
 	# ---- in the foreground
@@ -95,15 +101,19 @@ ways() { # WHO
 	is "$who: a signal ends it" "$? $(left)" '0 0'
 
 	# ---- two jobs of a scheduler share the machine
-	PBS_JOBID=1.a PBS_NODEFILE='' here "$COPPER" mount --hosts localhost --source "$SRC" >"$W/out" 2>&1
-	PBS_JOBID=2.a PBS_NODEFILE='' here "$COPPER" mount --hosts localhost --source "$SRC" >"$W/out" 2>&1
-	is "$who: each job has its own" "$(cd "$run/copper" && printf '%s\n' mnt-* | grep -vc '\.')" 2
+	PBS_JOBID=1.a PBS_NODEFILE='' here "$COPPER" mount --hosts localhost --source "$SRC" \
+		>"$W/out" 2>&1
+	PBS_JOBID=2.a PBS_NODEFILE='' here "$COPPER" mount --hosts localhost --source "$SRC" \
+		>"$W/out" 2>&1
+	is "$who: each job has its own" \
+		"$(cd "$run/copper" && printf '%s\n' mnt-* | grep -vc '\.')" 2
 	one=$(PBS_JOBID=1.a place)
 	two=$(PBS_JOBID=2.a place)
 	isnt=$([ -n "$one" ] && [ "$one" != "$two" ] && echo two)
-	is "$who: and finds it" "$isnt" two
+	is "$who: each job finds its own" "$isnt" two
 	PBS_JOBID=2.a here "$COPPER" stop >/dev/null
-	is "$who: stop in a job stops that job" "$(as_user cat "$one/hello") $([ ! -e "$two" ] && echo gone)" 'hello gone'
+	is "$who: stop in a job stops that job" \
+		"$(as_user cat "$one/hello") $([ ! -e "$two" ] && echo gone)" 'hello gone'
 	here "$COPPER" stop >/dev/null
 	is "$who: nothing is left of both" "$(left)" 0
 
@@ -119,7 +129,7 @@ ways() { # WHO
 	is "$who: who is dead is not meant" "$(place)" "${one%/src}.1/src"
 	here "$COPPER" stop >/dev/null 2>&1
 	ok "$who: stop takes a dead one away" here "$COPPER" stop
-	ok "$who: with its place" wait_for 20 none_left
+	ok "$who: the place of the dead node goes, too" wait_for 20 none_left
 	mounts
 	kill_at "$(place)"
 	guards -TERM
@@ -140,7 +150,8 @@ ways() { # WHO
 	wait_for 5 is_gone "$pid"
 	umount -l "$one"
 	here "$COPPER" stop >/dev/null 2>&1
-	is "$who: also if the guard was killed right after it had unmounted" "$(left)" 0
+	is "$who: stop removes it though the guard was killed right after it had unmounted" \
+		"$(left)" 0
 
 	# ---- what is there already
 	mounts
@@ -153,7 +164,8 @@ ways() { # WHO
 	rm "${one%/src}"
 	as_user mkdir -m 777 "${one%/src}"
 	chmod 777 "${one%/src}"
-	fails_with 1 "mnt-[0-9a-f]* is not yours alone \(user [0-9]*, mode 777\): remove it" "${cop_as[@]}" "$COPPER" mount --source "$SRC"
+	fails_with 1 "mnt-[0-9a-f]* is not yours alone \(user [0-9]*, mode 777\): remove it" \
+		"${cop_as[@]}" "$COPPER" mount --source "$SRC"
 	rmdir "${one%/src}" "$W/elsewhere"
 	as_user mkdir -m 700 "${one%/src}"
 	as_user mkdir -p "$one/full"

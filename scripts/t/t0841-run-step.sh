@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run --source in steps of a real Slurm, on one node of it: sixteen tasks, one, two steps at once, and one that is cancelled. Slurm
-# tracks processes by control groups, or as COP_TRACKS says.
+# copper run --source in steps of a real Slurm, on one node of it: sixteen tasks, one, two steps at
+# once, and one that is cancelled. Slurm tracks processes by control groups, or as COP_TRACKS says.
 # modes: release
 # limit: 150
 # user: yes
@@ -31,11 +31,13 @@ wait
 EOS
 )
 wait_for 60 job_is_over "$id"
-is 'sixteen tasks, one, and two at once read the tree' "$(said steps | grep -cx hello) $(said steps | grep -cx 20000)" '17 4'
+is 'sixteen tasks, one, and two at once read the tree' \
+	"$(said steps | grep -cx hello) $(said steps | grep -cx 20000)" '17 4'
 matches "a task's exit status is its command's" "$(said steps)" '^many end with 3$'
 matches 'one task is a step as well' "$(said steps)" '^one ends with 0$'
 is 'sixteen tasks have one node' "$(find "$W/job.many/logs" -name '*-output.log' | wc -l)" 1
-is 'which reports when the last has ended' "$(find "$W/job.many/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
+is 'the node reports when the last task has ended' \
+	"$(find "$W/job.many/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
 wait_for 5 none_left
 is 'nothing is left of the steps' "$(left)" '0 0 '
 
@@ -51,7 +53,7 @@ EOS
 )
 wait_for 60 job_is_over "$id"
 is 'the first task is killed: the others go on' "$(said killed | grep -cx 20000)" 2
-matches 'and srun says so' "$(said killed)" '^srun ends with 137$'
+matches 'srun says that the first task was killed' "$(said killed)" '^srun ends with 137$'
 wait_for 10 none_left
 is 'nothing is left of it' "$(left)" '0 0 '
 id=$(submit cancelled 1 <<'EOS'
@@ -90,8 +92,10 @@ echo "srun ends with $?"
 EOS
 )
 wait_for 60 job_is_over "$id"
-is 'several machines need a directory for their secret' "$(said several | grep -c 'give a job directory that all of them see') $(said several | tail -n 2 | head -n 1)" \
+is 'several machines need a directory for their secret' \
+	"$(said several | grep -c 'give a job directory that all of them see') $(said several |
+		tail -n 2 | head -n 1)" \
 	'1 srun ends with 125'
 is 'nothing is left of them' "$(left)" '0 0 '
 stop_slurm
-is 'and no node' "$(nodes_running)" 0
+is 'no node of the tasks is left' "$(nodes_running)" 0

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run --source in steps of a real Slurm on several nodes: sixteen tasks on four nodes, two steps at once, tasks that end early or
-# fail, nodes that are killed, steps that are cancelled. Slurm tracks processes by control groups, or as COP_TRACKS says.
+# copper run --source in steps of a real Slurm on several nodes: sixteen tasks on four nodes, two
+# steps at once, tasks that end early or fail, nodes that are killed, steps that are cancelled.
+# Slurm tracks processes by control groups, or as COP_TRACKS says.
 # modes: release
 # limit: 200
 # user: yes
@@ -35,14 +36,18 @@ wait
 EOS
 )
 wait_for 90 job_is_over "$id"
-is 'sixteen tasks on four nodes, one, and two steps at once read the tree' "$(said steps | grep -cx hello) $(said steps | grep -cx 20000)" '17 16' ||
+is 'sixteen tasks on four nodes, one, and two steps at once read the tree' \
+	"$(said steps | grep -cx hello) $(said steps | grep -cx 20000)" '17 16' ||
 	note "$(said steps)"
 matches "a task's exit status is its command's" "$(said steps)" '^many end with 3$'
 matches 'one task is a step as well' "$(said steps)" '^one ends with 0$'
 is 'each machine has one node' "$(find "$W/job.many/logs" -name '*-output.log' | wc -l)" 4
-is 'their counts are summed up' "$(sed -n 2p "$W/job.many/profiling/cluster/cluster-profiling_aggregate.csv")" ranks_with_aggregate_files,4
+is 'their counts are summed up' \
+	"$(sed -n 2p "$W/job.many/profiling/cluster/cluster-profiling_aggregate.csv")" \
+	ranks_with_aggregate_files,4
 gone 'nothing is left of the steps'
-is 'nor of the secret of the one without a job directory' "$(find "$W" -maxdepth 1 -name '.copper*')" ''
+is 'nothing is left of the secret without a job directory' \
+	"$(find "$W" -maxdepth 1 -name '.copper*')" ''
 
 # ---- tasks that end early: the nodes of their machines stay for the others
 
@@ -56,10 +61,12 @@ echo "srun ends with $?"
 EOS
 )
 wait_for 90 job_is_over "$id"
-is 'two tasks of the last node read when all others have ended' "$(said early | grep -cx 20000)" 2 || note "$(said early)"
+is 'two tasks of the last node read when all others have ended' \
+	"$(said early | grep -cx 20000)" 2 || note "$(said early)"
 matches 'srun says so' "$(said early)" '^srun ends with 0$'
-is 'then all nodes are there' "$("$PYTHON" -c 'import json, sys
-print(sorted(n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if "pid" in n))' "$W/stats.0")" '[0, 1, 2, 3]'
+is 'all nodes are there when the step begins' "$("$PYTHON" -c 'import json, sys
+print(sorted(n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if "pid" in n))' \
+		"$W/stats.0")" '[0, 1, 2, 3]'
 gone 'and end with the last'
 
 # ---- tasks that fail: the others go on, or Slurm ends them if it is asked to
@@ -78,12 +85,15 @@ srun --ntasks=4 sh -c 'sleep 6; "$COPPER" stop' >/dev/null 2>&1
 EOS
 )
 wait_for 90 job_is_over "$id"
-is 'one fails on a machine of its own: the others go on' "$(said fails | grep -cx 20000)" 3 || note "$(said fails)"
+is 'one fails on a machine of its own: the others go on' \
+	"$(said fails | grep -cx 20000)" 3 || note "$(said fails)"
 matches 'its status is its own' "$(said fails)" '^srun ends with 9$'
-matches 'Slurm learns of a failure while the others wait' "$(said fails)" '^srun ends then with (8|137|143)$'
+matches 'Slurm learns of a failure while the others wait' \
+	"$(said fails)" '^srun ends then with (8|137|143)$'
 gone 'no node is left of them, and no mount, after a stop for those that Slurm killed at once'
 
-# ---- one machine cannot start a node, and there is no job directory: the others need not wait until the time is up
+# ---- one machine cannot start a node, and there is no job directory: the others need not wait
+# until the time is up
 
 export wrong
 for wrong in 0 2; do
@@ -94,9 +104,13 @@ srun --kill-on-bad-exit=0 --ntasks=4 sh -c '
 EOS
 	)
 	wait_for 90 job_is_over "$id"
-	is "rank $wrong cannot start: all say why" "$(said "wrong.$wrong" | grep -c -- "^copper run: .*--source $W/none: No such file")" 4 || note "$(said "wrong.$wrong")"
+	is "rank $wrong cannot start: all say why" \
+		"$(said "wrong.$wrong" |
+			grep -c -- "^copper run: .*--source $W/none: No such file")" 4 ||
+		note "$(said "wrong.$wrong")"
 	gone 'nothing is left of them'
-	is 'nor of what they said to each other' "$(find "$W" -maxdepth 1 -name '.copper*')" ''
+	is 'nothing is left of what the tasks said to each other' \
+		"$(find "$W" -maxdepth 1 -name '.copper*')" ''
 done
 
 # ---- a node is killed, which may be the root
@@ -114,7 +128,9 @@ echo "srun ends with $?"
 EOS
 	)
 	wait_for 90 job_is_over "$id"
-	is "the node of n$lost is killed: the others read, and all end" "$(said "lost.$lost" | grep -cx 20000) $(said "lost.$lost" | grep -x 'srun ends with .*')" \
+	is "the node of n$lost is killed: the others read, and all end" \
+		"$(said "lost.$lost" | grep -cx 20000) $(said "lost.$lost" |
+			grep -x 'srun ends with .*')" \
 		'3 srun ends with 0' || note "$(said "lost.$lost")"
 	gone 'nothing is left of it'
 done

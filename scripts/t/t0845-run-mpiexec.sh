@@ -7,13 +7,15 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_mpi.sh
 . "$(dirname "$0")/run_mpi.sh"
-command -v mpiexec.hydra >/dev/null || skip_all 'no mpiexec.hydra; scripts/install-deps.sh installs mpich'
+command -v mpiexec.hydra >/dev/null ||
+	skip_all 'no mpiexec.hydra; scripts/install-deps.sh installs mpich'
 plan 9
 
 start_hosts
 printf 'n%d\n' 1 2 3 4 >"$T/hosts"
 each() { # NODEFILE COMMAND…
-	on_first "$1" env HYDRA_RMK=user HYDRA_HOST_FILE="$T/hosts" HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC="$T/enter" mpiexec.hydra -ppn 2 -n 8 "${@:2}"
+	on_first "$1" env HYDRA_RMK=user HYDRA_HOST_FILE="$T/hosts" HYDRA_LAUNCHER=ssh \
+		HYDRA_LAUNCHER_EXEC="$T/enter" mpiexec.hydra -ppn 2 -n 8 "${@:2}"
 }
 RANK=PMI_RANK run_everywhere
 stop_slurm

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run --source: what is left when the keeper, the node, or all processes of a start are killed at once, as when a step of Slurm is
-# cancelled, and who removes it.
+# copper run --source: what is left when the keeper, the node, or all processes of a start are
+# killed at once, as when a step of Slurm is cancelled, and who removes it.
 # modes: release asan
 # limit: 180
 # user: yes
@@ -22,7 +22,9 @@ here() { # OPTIONS… -- COMMAND…
 }
 start() { # in the background: $! is the process
 	rm -f "$W/up" "$W/go"
-	"${cop_as[@]}" "$COPPER" run --source "$SRC" -- sh -c 'touch "$1/up"; until [ -e "$1/go" ]; do sleep 0.05; done' - "$W" </dev/null >/dev/null 2>&1 &
+	"${cop_as[@]}" "$COPPER" run --source "$SRC" -- \
+		sh -c 'touch "$1/up"; until [ -e "$1/go" ]; do sleep 0.05; done' - "$W" </dev/null \
+		>/dev/null 2>&1 &
 	pid=$!
 }
 start_and_wait() {
@@ -35,7 +37,9 @@ start_and_wait() {
 has_ended() { # PID; with all of its threads, so that it has no lock any more
 	! grep -qs '^State:.[^ZX]' "/proc/$1"/task/*/status
 }
-kill_all() { # every process of this test that runs copper, and what it may have started meanwhile: nobody of them can tidy up
+# Every process of this test that runs copper, and what it may have started meanwhile: nobody of
+# them can tidy up.
+kill_all() {
 	local all each
 	while mapfile -t all < <(processes_of "$COPPER") && [ "${#all[@]}" -gt 0 ]; do
 		{ kill -STOP "${all[@]}" && kill -KILL "${all[@]}"; } 2>/dev/null
@@ -46,7 +50,8 @@ kill_all() { # every process of this test that runs copper, and what it may have
 	wait "$pid" 2>/dev/null
 	wait_for 10 eval '[ "$(nodes_running)" = 0 ]'
 }
-# The guard is killed when the mount and its place are gone, and the files beside the control socket are still there.
+# The guard is killed when the mount and its place are gone, and the files beside the control socket
+# are still there.
 kill_guard_at_work() {
 	local both place
 	mapfile -t both < <(processes_of "$COPPER" | grep -vxF -e "$keeper" -e "$pid")
@@ -71,14 +76,14 @@ ways() { # WHO
 	touch "$W/go"
 	wait "$pid"
 	is "$who: the keeper is killed: the command ends as it likes" "$?" 0
-	ok "$who: and nothing is left" wait_for 20 none_left
+	ok "$who: nothing is left after the keeper was killed" wait_for 20 none_left
 
 	start_and_wait
 	kill -KILL "$node"
 	touch "$W/go"
 	wait "$pid"
 	is "$who: the node is killed: the command ends as it likes" "$?" 0
-	ok "$who: and nothing is left of it" wait_for 20 none_left
+	ok "$who: nothing is left after the node was killed" wait_for 20 none_left
 
 	start_and_wait
 	kill -KILL "$keeper" "$node"
@@ -95,8 +100,9 @@ ways() { # WHO
 	start_and_wait
 	kill_all
 	is "$who: all are killed at once: the mount is left" "$(mounts)" 1
-	is "$who: the next start reads its own" "$(here "$COPPER" run --source "$SRC" -- cat "$SRC/hello")" hello
-	is "$who: and has removed what was left" "$(left)" '0 0'
+	is "$who: the next start reads its own" \
+		"$(here "$COPPER" run --source "$SRC" -- cat "$SRC/hello")" hello
+	is "$who: the next start has removed what was left" "$(left)" '0 0'
 
 	start_and_wait
 	kill_all
@@ -107,7 +113,8 @@ ways() { # WHO
 	kill_all
 	as_user mkdir -p "$W/mnt/0"
 	here "$COPPER" mount --source "$SRC" "$W/mnt/0"
-	is "$who: and so does the next mount" "$(mounts) $(find "$run/copper" -name 'run-*' -o -name 'mnt-*')" '0 '
+	is "$who: the next mount removes it" \
+		"$(mounts) $(find "$run/copper" -name 'run-*' -o -name 'mnt-*')" '0 '
 	here "$COPPER" stop "$W/mnt/0" >/dev/null
 
 	# ---- at any moment of the start
@@ -131,11 +138,12 @@ ways() { # WHO
 	# ---- who lives is left alone
 	start_and_wait
 	here "$COPPER" run --source "$SRC" -- true
-	is "$who: a start that lives keeps its node" "$(here "$COPPER" cache-stats --json | json_value pid)" "$node"
+	is "$who: a start that lives keeps its node" \
+		"$(here "$COPPER" cache-stats --json | json_value pid)" "$node"
 	touch "$W/go"
 	wait "$pid"
-	is "$who: and ends well" "$?" 0
-	ok "$who: without a trace" wait_for 10 none_left
+	is "$who: a start that kept its node ends well" "$?" 0
+	ok "$who: the start leaves no trace" wait_for 10 none_left
 }
 
 run=$XDG_RUNTIME_DIR

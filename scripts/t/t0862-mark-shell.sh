@@ -30,17 +30,21 @@ echo "$$"
 SH
 chmod +x "$T/script"
 mapfile -t said < <("$T/script")
-is 'a command, and a region around it' "${said[0]} $(count)" '3 1 files load data:B 1 load data:E 1 step:B 1 step:E 1'
-is 'the file is that of the script' "$(basename "$T/log"/*)" "perfflow.array.$(hostname).${said[1]}-shell.pfw"
+is 'a command, and a region around it' \
+	"${said[0]} $(count)" '3 1 files load data:B 1 load data:E 1 step:B 1 step:E 1'
+is 'the file is that of the script' \
+	"$(basename "$T/log"/*)" "perfflow.array.$(hostname).${said[1]}-shell.pfw"
 is 'begin and end are of the script, a command of its own process' "$("$PYTHON" -c '
 import json, sys
 e = json.load(open(sys.argv[1]))
 shell = int(sys.argv[2])
-print([x["pid"] == shell for x in e], e[1]["pid"] == e[2]["pid"], [x["cat"] for x in e])' "$T/log"/* "${said[1]}")" \
+print([x["pid"] == shell for x in e], e[1]["pid"] == e[2]["pid"], [x["cat"] for x in e])' \
+		"$T/log"/* "${said[1]}")" \
 	"[True, False, False, True] True ['shell', 'shell', 'shell', 'shell']"
 is 'they nest' "$(nest)" ''
 rm -rf "$T/log"
-PERFFLOW_OPTIONS=log-dir=$T/log:log-event=compact:log-format=object:cpu-mem-usage=true "$COPPER" mark -c prepare one -- sleep 0.2
+PERFFLOW_OPTIONS=log-dir=$T/log:log-event=compact:log-format=object:cpu-mem-usage=true "$COPPER" \
+	mark -c prepare one -- sleep 0.2
 is 'compact, with the time, processor and memory' "$("$PYTHON" -c '
 import glob, json, sys
 e = json.load(open(glob.glob(sys.argv[1] + "/perfflow.object.*")[0]))["traceEvents"]
@@ -50,14 +54,16 @@ rm -rf "$T/log"
 "$COPPER" mark begin -p 4711 a 2>"$T/err"
 is 'options come first' "$?" 2
 "$COPPER" mark -p 4711 begin a && "$COPPER" mark --pid=4711 end a
-is 'of another shell' "$(basename "$T/log"/*) $(nest)" "perfflow.array.$(hostname).4711-shell.pfw "
+is 'marks of another shell nest' \
+	"$(basename "$T/log"/*) $(nest)" "perfflow.array.$(hostname).4711-shell.pfw "
 rm -rf "$T/log"
 seq 200 | xargs -P 8 -n 1 "$COPPER" mark many -- true
 is 'many at the same time' "$(count) $(nest)" '1 files many:B 200 many:E 200 '
 rm -rf "$T/log"
 mkdir "$T/job"
 PERFFLOW_OPTIONS='' COPPER_JOB_DIR=$T/job "$COPPER" mark a -- true
-is "in a job's directory there is a folder for traces" "$(traced "$T/job/trace") $(stat -c %a "$T/job/trace")" '1 700'
+is "in a job's directory there is a folder for traces" \
+	"$(traced "$T/job/trace") $(stat -c %a "$T/job/trace")" '1 700'
 
 # ---- the command
 
@@ -65,7 +71,8 @@ is 'standard streams' "$(echo in | "$COPPER" mark a -- sh -c 'cat; echo err >&2'
 err'
 "$COPPER" mark a -- sh -c 'kill -TERM $$' 2>/dev/null
 is 'a signal that ends it' "$?" 143
-"$COPPER" mark a -- sh -c 'trap "echo told; exit 5" USR1; echo ready; while :; do sleep 0.05; done' >"$T/out" &
+"$COPPER" mark a -- \
+	sh -c 'trap "echo told; exit 5" USR1; echo ready; while :; do sleep 0.05; done' >"$T/out" &
 pid=$!
 wait_for 10 grep -q ready "$T/out"
 kill -USR1 "$pid"
@@ -76,15 +83,18 @@ is 'a signal that it takes' "$? $(tail -n 1 "$T/out")" '5 told'
 	"$COPPER" mark a -- sh -c 'kill -INT $$; echo on'
 ) >"$T/out"
 is 'one that is ignored stays so' "$(cat "$T/out")" on
-is 'it ends with its parent' "$("$COPPER" mark a -- sh -c 'echo $$; exec sleep 600' >"$T/out" & pid=$!
+is 'it ends with its parent' \
+	"$("$COPPER" mark a -- sh -c 'echo $$; exec sleep 600' >"$T/out" & pid=$!
 	wait_for 10 test -s "$T/out"
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null
 	wait_for 10 eval '! kill -0 "$(cat "$T/out")" 2>/dev/null' && echo gone)" gone
-is 'and its begin can be read' "$(count | grep -c ' a:B')" 1
+is 'the begin of a command that was cut off can be read' "$(count | grep -c ' a:B')" 1
 fails_with 127 '/nonexistent: no such command' "$COPPER" mark a -- /nonexistent
 fails_with 126 '/etc/passwd: Permission denied' "$COPPER" mark a -- /etc/passwd
-is 'its environment' "$(env -i A=b PERFFLOW_OPTIONS="$PERFFLOW_OPTIONS" "$COPPER" mark a -- env | LC_ALL=C sort)" "A=b
+is 'the command has its environment' \
+	"$(env -i A=b PERFFLOW_OPTIONS="$PERFFLOW_OPTIONS" "$COPPER" mark a -- env |
+		LC_ALL=C sort)" "A=b
 PERFFLOW_OPTIONS=$PERFFLOW_OPTIONS"
 
 # ---- what is wrong
@@ -92,7 +102,9 @@ PERFFLOW_OPTIONS=$PERFFLOW_OPTIONS"
 export PERFFLOW_OPTIONS=log-dir=$T/file/below
 : >"$T/file"
 "$COPPER" mark a -- sh -c 'exit 7' 2>"$T/err"
-is 'the command runs all the same' "$? $(wc -l <"$T/err") $(grep -c 'copper mark: cannot write .*: Not a directory' "$T/err")" '7 1 1'
+is 'the command runs all the same' \
+	"$? $(wc -l <"$T/err") $(grep -c 'copper mark: cannot write .*: Not a directory' \
+		"$T/err")" '7 1 1'
 fails_with 1 'cannot write .*: Not a directory' "$COPPER" mark begin a
 export PERFFLOW_OPTIONS=log-dir=$T/off:log-enable=False
 "$COPPER" mark a -- sh -c 'exit 7' && "$COPPER" mark begin a

@@ -1,20 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper trace checkpoint: every table gives what pandas gives, number by number, for checkpoints that are written to a parallel file
-# system, or to an SSD and flushed; the advice follows from the figures; what is wrongly asked for.
+# copper trace checkpoint: every table gives what pandas gives, number by number, for checkpoints
+# that are written to a parallel file system, or to an SSD and flushed; the advice follows from the
+# figures; what is wrongly asked for.
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
-"$PYTHON" -c 'import pandas' 2>/dev/null || skip_all 'no pandas here; scripts/install-deps.sh installs it'
+"$PYTHON" -c 'import pandas' 2>/dev/null ||
+	skip_all 'no pandas here; scripts/install-deps.sh installs it'
 plan 33
 
-judge() { # TIER=PREFIX… -- [--event=RE] NAME=PATH…: prints what differs, or that too little is the same
-	timeout "$(patient 120)" "$PYTHON" "$cop_t/trace_cases_judge.py" checkpoint "$COPPER" "$@" >"$T/judged" 2>&1
+# TIER=PREFIX… -- [--event=RE] NAME=PATH…: prints what differs, or that too little is the same.
+judge() {
+	timeout "$(patient 120)" "$PYTHON" "$cop_t/trace_cases_judge.py" checkpoint "$COPPER" \
+		"$@" >"$T/judged" 2>&1
 	grep -v -e '^same ' -e '^advice ' "$T/judged" | head -n 5
-	[ "$(grep -c '^same ' "$T/judged")" -eq 9 ] || echo "only $(grep -c '^same ' "$T/judged") answers"
+	[ "$(grep -c '^same ' "$T/judged")" -eq 9 ] ||
+		echo "only $(grep -c '^same ' "$T/judged") answers"
 }
 generate direct 4 1 "$T/direct.pfw"
 generate sync 4 2 "$T/sync.pfw.gz" gzip=100
@@ -25,13 +30,17 @@ generate 2 800 6 "$T/aggregates.pfw"
 runs=("direct=$T/direct.pfw" "sync=$T/sync.pfw.gz" "async=$T/async.pfw.gz" "slow=$T/slow.pfw")
 tiers=(ssd=/l/ssd pfs=/p/lustre1)
 
-is 'four ways to write checkpoints: every answer is that of pandas' "$(judge "${tiers[@]}" -- "${runs[@]}")" ''
+is 'four ways to write checkpoints: every answer is that of pandas' \
+	"$(judge "${tiers[@]}" -- "${runs[@]}")" ''
 cp "$T/judged" "$T/four"
 is 'another event; a run of several files; traces without checkpoints' \
-	"$(judge "${tiers[@]}" -- --event=save_ "a=$T/async.pfw.gz,$T/other.pfw" "b=$T/aggregates.pfw" "${runs[0]}")" ''
+	"$(judge "${tiers[@]}" -- --event=save_ "a=$T/async.pfw.gz,$T/other.pfw" \
+		"b=$T/aggregates.pfw" "${runs[0]}")" ''
 is 'three tiers, one within another, one with two prefixes' \
-	"$(judge partner=/l/ssd/scr/partner/ ssd=/l/ssd/scr pfs=/p/lustre1/ckpt ssd=/p/ssd -- "${runs[@]}" "o=$T/other.pfw")" ''
-is 'events without a size: their threads say what was produced' "$(judge "${tiers[@]}" -- --event=compute "${runs[@]}")" ''
+	"$(judge partner=/l/ssd/scr/partner/ ssd=/l/ssd/scr pfs=/p/lustre1/ckpt ssd=/p/ssd -- \
+		"${runs[@]}" "o=$T/other.pfw")" ''
+is 'events without a size: their threads say what was produced' \
+	"$(judge "${tiers[@]}" -- --event=compute "${runs[@]}")" ''
 is 'prefixes end at the end of a name' "$(judge ssd=/l/ss pfs=/p -- "${runs[@]}")" ''
 
 # ---- advice, each with its figures
@@ -40,10 +49,13 @@ advice=$(sed -n 's/^advice //p' "$T/four")
 pick() { # CASE ABOUT
 	"$PYTHON" -c 'import json, sys; print("".join(t for c, a, t in json.loads(sys.argv[1]) if [c, a] == sys.argv[2:]))' "$advice" "$@"
 }
-is 'a program that writes to the file system itself needs none' "$(pick direct buffer)$(pick direct flush)$(pick direct redundancy)" ''
-matches 'small copies' "$(pick async buffer)" 'written to pfs go in [0-9]+ calls of 1048576 bytes .*SCR_FILE_BUF_SIZE'
+is 'a program that writes to the file system itself needs none' \
+	"$(pick direct buffer)$(pick direct flush)$(pick direct redundancy)" ''
+matches 'small copies' "$(pick async buffer)" \
+	'written to pfs go in [0-9]+ calls of 1048576 bytes .*SCR_FILE_BUF_SIZE'
 is 'a flush within the checkpoint is none' "$(pick sync buffer)$(pick sync flush)" ''
-matches 'redundancy' "$(pick sync redundancy)" '^ssd gets [0-9]+ bytes \([0-9.]+ [GM]iB\), 2\.00 times .*131072 bytes .*SCR_MPI_BUF_SIZE'
+matches 'redundancy' "$(pick sync redundancy)" \
+	'^ssd gets [0-9]+ bytes \([0-9.]+ [GM]iB\), 2\.00 times .*131072 bytes .*SCR_MPI_BUF_SIZE'
 matches 'a slow flush' "$(pick slow flush)" '4 threads flush; at most SCR_FLUSH_WIDTH'
 is 'a quick one' "$(pick async flush)" ''
 
@@ -60,10 +72,16 @@ is_at_most 'the help fits a screen' "$("$COPPER" trace checkpoint --help | wc -l
 
 printf 'hello\n' >"$T/no.pfw"
 is_told 'no tier' 2 '--tier is missing' checkpoint "${runs[0]}"
-is_told 'a tier without a prefix' 2 "--tier: 'ssd' is not NAME=PREFIX" checkpoint --tier ssd "${runs[0]}"
-is_told 'a bandwidth of no tier' 2 "--model: 'nvme' is not a tier" checkpoint --tier ssd=/l --model nvme=1G "${runs[0]}"
-is_told 'no bandwidth' 2 "'fast' is not a number of bytes per second" checkpoint --tier ssd=/l --model ssd=fast "${runs[0]}"
-is_told 'an expression that does not compile' 1 "--event 'a\\(b' is not an extended regular" checkpoint --tier ssd=/l --event 'a(b' "${runs[0]}"
+is_told 'a tier without a prefix' 2 "--tier: 'ssd' is not NAME=PREFIX" checkpoint \
+	--tier ssd "${runs[0]}"
+is_told 'a bandwidth of no tier' 2 "--model: 'nvme' is not a tier" checkpoint \
+	--tier ssd=/l --model nvme=1G "${runs[0]}"
+is_told 'no bandwidth' 2 "'fast' is not a number of bytes per second" checkpoint \
+	--tier ssd=/l --model ssd=fast "${runs[0]}"
+is_told 'an expression that does not compile' 1 "--event 'a\\(b' is not an extended regular" \
+	checkpoint --tier ssd=/l --event 'a(b' "${runs[0]}"
 is_told 'a run without a name' 2 'is not NAME=PATH' checkpoint --tier ssd=/l "$T/direct.pfw"
-is_told 'a run with no trace' 1 'b: none of the 1 files is a trace' checkpoint --tier ssd=/l "${runs[0]}" "b=$T/no.pfw"
-is_told 'a run that is not there' 1 'c: there is no file to read' checkpoint --tier ssd=/l "${runs[0]}" "c=$T/nowhere"
+is_told 'a run with no trace' 1 'b: none of the 1 files is a trace' checkpoint \
+	--tier ssd=/l "${runs[0]}" "b=$T/no.pfw"
+is_told 'a run that is not there' 1 'c: there is no file to read' checkpoint \
+	--tier ssd=/l "${runs[0]}" "c=$T/nowhere"

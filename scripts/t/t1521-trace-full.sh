@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A file system that is full: a merged timeline is written whole or not at all, and a node goes on without its trace, which is readable up
-# to there. A signal while the timeline's temporary file is created leaves none. What reads from a slow one tells how far it is.
+# A file system that is full: a merged timeline is written whole or not at all, and a node goes on
+# without its trace, which is readable up to there. A signal while the timeline's temporary file is
+# created leaves none. What reads from a slow one tells how far it is.
 # modes: release asan
 # limit: 150
 # shellcheck source=harness.sh
@@ -18,15 +19,18 @@ mount -t tmpfs -o size=200k,mode=755 tmpfs "$T/full" || skip_all 'no tmpfs here'
 
 generate 1 20000 3 "$T/large.pfw"
 for name in new.json new.json.gz; do
-	is_told "$name" 1 "^copper trace merge: $T/full/$name cannot be written: No space left on device $" \
+	is_told "$name" 1 \
+		"^copper trace merge: $T/full/$name cannot be written: No space left on device $" \
 		merge -o "$T/full/$name" "$T/large.pfw"
 	is "$name: nothing is left behind" "$(find "$T/full" -type f)" ''
 done
 echo kept >"$T/full/old.json"
-is_told 'one that is replaced' 1 'old\.json cannot be written: No space left on device' merge -o "$T/full/old.json" "$T/large.pfw"
+is_told 'one that is replaced' 1 'old\.json cannot be written: No space left on device' merge \
+	-o "$T/full/old.json" "$T/large.pfw"
 is 'stays as it was' "$(cat "$T/full/old.json") $(find "$T/full" -type f | wc -l)" 'kept 1'
 head -c 1000000 /dev/zero >"$T/full/fill" 2>/dev/null
-is_told 'without any room' 1 'none\.json cannot be written: No space left on device' merge -o "$T/full/none.json" "$T/large.pfw"
+is_told 'without any room' 1 'none\.json cannot be written: No space left on device' merge \
+	-o "$T/full/none.json" "$T/large.pfw"
 is 'nothing is left behind, either' "$(cd "$T/full" && echo *)" 'fill old.json'
 wait_for 5 umount "$T/full"
 
@@ -34,19 +38,23 @@ wait_for 5 umount "$T/full"
 
 printf '%s\n' '{"name":"x","ph":"X","pid":5,"tid":6,"ts":1,"dur":1}' >"$T/small.pfw"
 traced() { # STRACE-OPTION…
-	timeout "$(patient 60)" strace -o "$T/calls" -e trace=openat "$@" "$COPPER" trace merge -o "$T/full/x.json" "$T/small.pfw" 2>"$T/err"
+	timeout "$(patient 60)" strace -o "$T/calls" -e trace=openat "$@" "$COPPER" trace merge \
+		-o "$T/full/x.json" "$T/small.pfw" 2>"$T/err"
 }
 if traced 2>/dev/null; then
 	rm "$T/full/x.json"
 	nth=$(grep openat "$T/calls" | grep -n O_EXCL | head -n 1 | cut -d : -f 1)
 	{ traced -e inject="openat:signal=SIGTERM:when=$nth"; } 2>/dev/null
 	is 'a signal meanwhile ends it' "$?" 143
-	is 'and leaves nothing' "$(find "$T/full" -type f)" ''
-	slow=(strace -f -o "$T/calls" -e trace=pread64 -e inject=pread64:delay_enter=300000 "$COPPER" trace table --by name "$T/large.pfw")
+	is 'a signal leaves nothing' "$(find "$T/full" -type f)" ''
+	slow=(strace -f -o "$T/calls" -e trace=pread64 -e inject=pread64:delay_enter=300000
+		"$COPPER" trace table --by name "$T/large.pfw")
 	timeout "$(patient 60)" script -qec "${slow[*]}" /dev/null </dev/null >"$T/out"
-	matches 'what takes long tells on a terminal how far it is' "$(tr '\r' '\n' <"$T/out" | grep -m 1 read)" '^copper trace table: [1-9][0-9]* events read'
+	matches 'what takes long tells on a terminal how far it is' \
+		"$(tr '\r' '\n' <"$T/out" | grep -m 1 read)" \
+		'^copper trace table: [1-9][0-9]* events read'
 	timeout "$(patient 60)" "${slow[@]}" >"$T/out" 2>"$T/err"
-	is 'and nowhere else' "$? $(cat "$T/err")" '0 '
+	is 'without a terminal nothing tells how far it is' "$? $(cat "$T/err")" '0 '
 else
 	pass 'what takes long tells on a terminal how far it is # SKIP nothing can be traced here'
 	pass 'and nowhere else # SKIP nothing can be traced here'
@@ -78,10 +86,10 @@ matches 'the log says so' "$(grep -h 'the trace ends here' "$JOB"/logs/*.log)" \
 	'file=.*/trace/.*\.pfw\.gz error="No space left on device"; what comes after it is left out, the node goes on'
 ask 1
 ok 'the node goes on' diff -r "$SRC" "$W/mnt/0"
-is 'and says it once' "$(ends)" 1
+is 'the node says it once' "$(ends)" 1
 file=$(echo "$JOB"/trace/*.pfw.gz)
 ok 'the trace is whole members up to there' gzip -t "$file"
-is_told 'and is read' 0 '^$' summary "$file"
+is_told 'a trace of whole members is read' 0 '^$' summary "$file"
 ok 'with the requests before' test "$("$PYTHON" "$cop_t/node_trace.py" posix "$file")" -gt 100
 ok 'the node stops' without_tree
 wait_for 5 umount "$JOB/trace"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Nodes whose clocks are seconds apart: each trace says how far its clock is ahead of rank 0's, within the round trip in which that was
-# measured; merged, the requests of one node arrive at the other between their beginning and their end, and the correction is told.
+# Nodes whose clocks are seconds apart: each trace says how far its clock is ahead of rank 0's,
+# within the round trip in which that was measured; merged, the requests of one node arrive at the
+# other between their beginning and their end, and the correction is told.
 # modes: shared
 # limit: 150
 # shellcheck source=harness.sh
@@ -41,7 +42,7 @@ for rank in 0 1 2; do
 done
 knows() { [ "$(in_trace clock "$(trace_of "$1")" | cut -d ' ' -f 1)" = True ]; }
 ok 'the second node knows how far its clock is ahead' wait_for 30 knows 1
-ok 'and so does the third' wait_for 30 knows 2
+ok 'the third node knows how far its clock is ahead' wait_for 30 knows 2
 read_everything 1 2
 ok 'the tree stops' without_tree
 is 'the second is 5 s ahead' "$(in_trace clock "$(trace_of 1)" 5000000)" 'True 0'
@@ -49,7 +50,9 @@ is 'the third, over the second, is 3 s behind' "$(in_trace clock "$(trace_of 2)"
 
 # ---- merged
 
-is_told 'all of them' 0 "clocks: $(address_of 1) \+.* us .*clocks: $(address_of 2) -.* us " merge -o "$T/all.json" "$JOB/trace"
+is_told 'the merge tells all clocks' 0 \
+	"clocks: $(address_of 1) \+.* us .*clocks: $(address_of 2) -.* us " merge \
+	-o "$T/all.json" "$JOB/trace"
 told() { # RANK MICROSECONDS: whether what is told is that, within what is told
 	"$PYTHON" -c '
 import re, sys
@@ -58,8 +61,11 @@ offsets, within = re.search(about, open(sys.argv[1]).read()).groups()
 print(all(abs(float(o) - float(sys.argv[3])) <= 4 * float(within) + 2000 for o in offsets.split(" to ")))' "$T/err" "$(address_of "$1")" "$2"
 }
 is 'what is told of the second is right' "$(told 1 5000000)" True
-is 'and of the third' "$(told 2 -3000000)" True
-is 'requests arrive after they left and before their answer' "$(in_trace order "$T/all.json" "$JOB"/trace/*)" 'True 0 0'
-is_told 'without rank 0, which they go by, the others are corrected as well' 0 "clocks: $(address_of 1) \+" \
+is 'what is told of the third is right' "$(told 2 -3000000)" True
+is 'requests arrive after they left and before their answer' \
+	"$(in_trace order "$T/all.json" "$JOB"/trace/*)" 'True 0 0'
+is_told 'without rank 0, which they go by, the others are corrected as well' 0 \
+	"clocks: $(address_of 1) \+" \
 	merge -o "$T/two.json" "$(trace_of 1)" "$(trace_of 2)"
-is 'and in order' "$(in_trace order "$T/two.json" "$JOB"/trace/*)" 'True 0 0'
+is 'without rank 0 the others are in order' \
+	"$(in_trace order "$T/two.json" "$JOB"/trace/*)" 'True 0 0'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# 64 jobs with one run store end at the same moment: each has its row, its end and its totals there, and what no store took at that
-# moment waits in a job directory and is imported.
+# 64 jobs with one run store end at the same moment: each has its row, its end and its totals there,
+# and what no store took at that moment waits in a job directory and is imported.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -15,7 +15,8 @@ mkdir "$T/src" "$T/job" "$T/mnt" "$T/said"
 echo 'for all' >"$T/src/file"
 pids=()
 for ((i = 0; i < jobs; i++)); do
-	timeout "$(patient 60)" "$COPPER" mount --store "$STORE" --tag "number=$i" -d "$T/job/$i" --source "$T/src" --cache-size 16M "$T/mnt/$i" >"$T/said/$i" 2>&1 &
+	timeout "$(patient 60)" "$COPPER" mount --store "$STORE" --tag "number=$i" -d "$T/job/$i" \
+		--source "$T/src" --cache-size 16M "$T/mnt/$i" >"$T/said/$i" 2>&1 &
 	pids+=($!)
 	[ ${#pids[@]} -lt 8 ] || { wait "${pids[@]}" && pids=(); }
 done
@@ -37,8 +38,10 @@ wait_for "$(patient 20)" eval '[ "$(nodes_running)" -eq 0 ]'
 waiting=$(find "$T/job" -path '*/runs/*.run' | wc -l)
 note "$waiting of $jobs are kept in their job directories"
 is 'each is in the store, or waits in its job directory' \
-	"$(($(runs list --json | json_of "sum(r['status'] == 'FINISHED' for r in j)") + waiting))" "$jobs"
+	"$(($(runs list --json | json_of "sum(r['status'] == 'FINISHED' for r in j)") + waiting))" \
+	"$jobs"
 [ "$waiting" -eq 0 ] || runs import "$T"/job/* >"$T/out" 2>&1
 is 'none is lost' "$(judge "SELECT count(DISTINCT t.value) FROM run r JOIN tag t ON t.run = r.id WHERE t.key = 'number' AND r.status = 'FINISHED'")" "$jobs"
-is 'and each has its totals' "$(judge "SELECT count(DISTINCT run) FROM metric WHERE key = 'fuse.requests'")" "$jobs"
+is 'each run has its totals' \
+	"$(judge "SELECT count(DISTINCT run) FROM metric WHERE key = 'fuse.requests'")" "$jobs"
 is 'the store is whole' "$(judge 'PRAGMA integrity_check')" ok

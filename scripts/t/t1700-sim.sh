@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The simulator: it makes exactly the storage operations of a real tree, and the rows that were measured on 1 to 16 nodes within 20 %;
-# the same seed gives the same output; 1,000 nodes take hardly longer than 32; nodes die and the others go on; bad input is refused.
+# The simulator: it makes exactly the storage operations of a real tree, and the rows that were
+# measured on 1 to 16 nodes within 20 %; the same seed gives the same output; 1,000 nodes take
+# hardly longer than 32; nodes die and the others go on; bad input is refused.
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -13,7 +14,8 @@ plan 26
 
 # The value of a key in the n-th line of what the simulator said.
 value() { # KEY [LINE]
-	sed -n "${2:-1}p" "$T/out" | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+	sed -n "${2:-1}p" "$T/out" |
+		"$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
 }
 simulate() { # OPTION…
 	"$SIM" --json "$@" >"$T/out" 2>"$T/err"
@@ -26,20 +28,22 @@ began=$(date +%s%6N)
 find "$W/mnt/1" >/dev/null
 cat "$W/mnt/1/dir/numbers" "$W/mnt/1/dir/deeper/random" "$W/mnt/1/link" >/dev/null
 ended=$(date +%s%6N)
-operations=$(node_json 0 | json_value origin | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["operations"])')
-bytes=$(node_json 0 | json_value origin | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["bytes"])')
+operations=$(node_json 0 | json_value origin |
+		"$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["operations"])')
+bytes=$(node_json 0 | json_value origin |
+		"$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["bytes"])')
 without_tree
 ok 'a trace of a leaf node is made into requests' \
 	"$PYTHON" "$REDUCE" trace "$SRC" "$began" "$ended" "$JOB/trace/$(address_of 1)"-*.pfw*
 cp "$T/.ok" "$T/small.txt"
-ok 'which can be simulated' simulate --nodes 2 "$T/small.txt"
+ok 'the requests can be simulated' simulate --nodes 2 "$T/small.txt"
 is 'the real root made as many system calls' "$(value storage_operations)" "$operations"
-is 'and read as many bytes' "$(value storage_bytes)" "$bytes"
+is 'the real root read as many bytes' "$(value storage_bytes)" "$bytes"
 
 # ---- what was measured
 
-# Says which rows are off, as KEY NODES TREES BUNDLE SIMULATED MEASURED: operations exactly; bytes, requests and messages within 5 %, times
-# within 20 %.
+# Says which rows are off, as KEY NODES TREES BUNDLE SIMULATED MEASURED: operations exactly; bytes,
+# requests and messages within 5 %, times within 20 %.
 compare_rows() {
 	"$PYTHON" - "$SIM" "$DATA" <<'PY'
 import csv, json, subprocess, sys
@@ -73,14 +77,17 @@ is_at_most '1,000 nodes take at most 1.2 times as long as 32' "$(value last_s 2)
 is 'with as many storage operations' "$(value storage_operations 2)" "$(value storage_operations)"
 is 'every node is done' "$(value finished 2)" 1000
 simulate --nodes 64 --manifest both "$DATA/numpy.txt"
-is_at_most 'a manifest saves half of the time' "$(value last_s 2)" "$(awk -v s="$(value last_s)" 'BEGIN { print s / 2 }')"
+is_at_most 'a manifest saves half of the time' \
+	"$(value last_s 2)" "$(awk -v s="$(value last_s)" 'BEGIN { print s / 2 }')"
 simulate --nodes 16 "$DATA/perl.txt" && simulate --nodes 16 "$DATA/gcc.txt"
 is 'the other traces can be simulated' "$?" 0
 
 "$cop_root/scripts/sim/large.sh" 512 16 >"$T/large.txt"
-ok 'a large file is simulated, with one tree and with four' simulate --nodes 64 --trees 1,4 --set land_mb_per_s=3000 "$T/large.txt"
-is_at_most 'four trees take half of the time' "$(value last_s 2)" "$(awk -v s="$(value last_s)" 'BEGIN { print s / 2 }')"
-is_at_most 'and no node sends more than the file' "$(value node_bytes 2)" $((520 << 20))
+ok 'a large file is simulated, with one tree and with four' \
+	simulate --nodes 64 --trees 1,4 --set land_mb_per_s=3000 "$T/large.txt"
+is_at_most 'four trees take half of the time' \
+	"$(value last_s 2)" "$(awk -v s="$(value last_s)" 'BEGIN { print s / 2 }')"
+is_at_most 'with four trees no node sends more than the file' "$(value node_bytes 2)" $((520 << 20))
 simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 5 "$DATA/perl.txt"
 is 'nodes die and all others are done' "$?" 0
 ok 'some died' test "$(value died)" -gt 0
@@ -107,9 +114,12 @@ refused() { # DESCRIPTION STATUS SENTENCE ARGUMENT…
 refused 'no trace' 2 'a TRACE is missing'
 refused 'a trace that is not there' 1 "cannot read $T/none: No such file" "$T/none"
 head -n 20 "$DATA/perl.txt" >"$T/cut.txt"
-refused 'a trace that was cut off' 1 "$T/cut.txt: not a trace of copper-sim, or cut off" "$T/cut.txt"
+refused 'a trace that was cut off' 1 \
+	"$T/cut.txt: not a trace of copper-sim, or cut off" "$T/cut.txt"
 sed '9s/.*/chunk 3 0 1 -7 1 0 0 0 x/' "$DATA/perl.txt" >"$T/bad.txt"
 refused 'a line that is none' 1 "$T/bad.txt: line 9 is not a request of a trace" "$T/bad.txt"
 refused 'no number of nodes' 2 '--nodes 4,x: up to 32 numbers' --nodes 4,x "$DATA/perl.txt"
-refused 'a parameter that is not there' 2 '--set speed=1: there is no such parameter' --set speed=1 "$DATA/perl.txt"
-refused 'more nodes than fit into memory' 1 '1000000 nodes need about' --nodes 1000000 --manifest on "$DATA/numpy.txt"
+refused 'a parameter that is not there' 2 '--set speed=1: there is no such parameter' \
+	--set speed=1 "$DATA/perl.txt"
+refused 'more nodes than fit into memory' 1 '1000000 nodes need about' --nodes 1000000 \
+	--manifest on "$DATA/numpy.txt"

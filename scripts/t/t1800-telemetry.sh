@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What each node did and when comes up the tree at a stop: rows that add up, events of nodes that die, nothing without a job directory.
+# What each node did and when comes up the tree at a stop: rows that add up, events of nodes that
+# die, nothing without a job directory.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -17,7 +18,8 @@ use() { # RANK…
 	local rank
 	for rank in "$@"; do
 		ls -R "$W/mnt/$rank" >/dev/null
-		cat "$W/mnt/$rank/hello" "$W/mnt/$rank/dir/numbers" "$W/mnt/$rank/dir/deeper/random" >/dev/null
+		cat "$W/mnt/$rank/hello" "$W/mnt/$rank/dir/numbers" \
+			"$W/mnt/$rank/dir/deeper/random" >/dev/null
 		[ ! -e "$W/mnt/$rank/absent" ] || return 1
 	done
 }
@@ -30,17 +32,21 @@ use 0 1
 sleep 1.2
 use 2 3
 sleep 1.2
-counted="$(tree_sum fuse.read_bytes) $(for name in lookup getattr readlink open read release opendir readdir releasedir statfs access ioctl lseek getxattr listxattr; do tree_sum "fuse.$name"; done | paste -sd+ | bc)"
+counted="$(tree_sum fuse.read_bytes) $(for name in lookup getattr readlink open read release \
+		opendir readdir releasedir statfs access ioctl lseek getxattr \
+		listxattr; do tree_sum "fuse.$name"; done | paste -sd+ | bc)"
 ok 'four nodes stop' without_tree
 without_slowfs
 is 'each node has a row, with its parent' "$(judge parents)" '0:-1 1:0 2:0 3:1'
-is 'and a row for each interval, on one grid' "$(judge grid)" good
+is 'each node has a row for each interval, on one grid' "$(judge grid)" good
 is 'the intervals add up to the sums of the nodes' "$(judge adds_up)" good
-is 'and these to the counters of the job' "$(judge totals "${counted% *}" "${counted#* }")" good
+is 'the sums of the nodes add up to the counters of the job' \
+	"$(judge totals "${counted% *}" "${counted#* }")" good
 is 'the phases of the start add up to the moment when it was ready' "$(judge phases)" good
 is 'where most of the time was waited is known' "$(judge waits)" good
 is 'who worked when can be seen' "$(judge when)" good
-is 'each node was ready and stopped, in order of time' "$(judge order) $(events ready stop | sort)" \
+is 'each node was ready and stopped, in order of time' \
+	"$(judge order) $(events ready stop | sort)" \
 	"good 0 ready
 0 stop stopped
 1 ready
@@ -59,10 +65,12 @@ kill_node 1
 use 3
 "$COPPER" stop "$W/mnt/3" >"$T/.out" 2>&1
 is 'a stop with a dead node ends with 1' $? 1
-matches 'its child went to another parent' "$(events failover)" '^3 failover tree 0: rank 1: .*; next 0$'
-matches 'and names it' "$(events peer_dead)" '^3 peer_dead rank 1 \(127\.0\.0\.12\)$'
+matches 'its child went to another parent' \
+	"$(events failover)" '^3 failover tree 0: rank 1: .*; next 0$'
+matches 'the child names its new parent' \
+	"$(events peer_dead)" '^3 peer_dead rank 1 \(127\.0\.0\.12\)$'
 is 'it has no row itself' "$(judge ranks)" '0 2 3'
-is 'nor has it said anything' "$(events | grep -c '^1 ')" 0
+is 'the dead node has said nothing' "$(events | grep -c '^1 ')" 0
 is 'the failover is counted' "$(judge value 3 failovers)" 1
 unmount_killed
 cop_tree=0
@@ -101,9 +109,12 @@ touch -d '2021-01-01' "$ORIGIN/changing"
 cat "$W/mnt/1/changing" >/dev/null 2>&1
 ok 'two nodes stop' without_tree
 is 'with no files of ranks the job has its own' "$(judge ranks)" '0 1'
-matches 'an error of the storage is an event of the node that reads it' "$(events storage_error)" '^0 storage_error /bad: EIO, Input/output error'
-matches 'a file that changes is one of the node that met it' "$(events file_changed)" '^1 file_changed /changing$'
-is 'prefetching begins and ends on each node' "$(events prefetch_begin prefetch_end | cut -d ' ' -f 1,2 | sort -u | tr '\n' ' ')" \
+matches 'an error of the storage is an event of the node that reads it' \
+	"$(events storage_error)" '^0 storage_error /bad: EIO, Input/output error'
+matches 'a file that changes is one of the node that met it' \
+	"$(events file_changed)" '^1 file_changed /changing$'
+is 'prefetching begins and ends on each node' \
+	"$(events prefetch_begin prefetch_end | cut -d ' ' -f 1,2 | sort -u | tr '\n' ' ')" \
 	'0 prefetch_begin 0 prefetch_end 1 prefetch_begin 1 prefetch_end '
 without_slowfs
 
@@ -121,22 +132,25 @@ ok 'with the files of one rank: they stop' without_tree
 is 'both nodes are there' "$(judge ranks)" '0 1'
 is 'a snapshot has what rank 0 knows' "$SNAPSHOT" 'good 0'
 note "before and after: $before, $after"
-is 'counters that were set to zero meanwhile go on' "$(judge adds_up) $(judge sum read_bytes)" "good $((before + after))"
+is 'counters that were set to zero meanwhile go on' \
+	"$(judge adds_up) $(judge sum read_bytes)" "good $((before + after))"
 ok 'after they were' test "$after" -gt 0 -a "$after" -lt "$before"
 
 cache=$((16 * 1024 * 1024))
 with_tree 1 --cache-size $cache --chunk 64K
 use 0
 ok 'a node alone stops' without_tree
-is 'its budget is known' "$(judge value 0 cache_limit_bytes)" $cache
+is 'the budget of a node alone is known' "$(judge value 0 cache_limit_bytes)" $cache
 
 # The harness gives each tree a job directory.
 mkdir "$T/alone" "$T/.before"
 cd "$T/alone" || exit 1
-as_user "$COPPER" mount --hosts localhost --port "$(free_port)" --source "$SRC" "$T/alone" >"$T/.out" 2>&1
+as_user "$COPPER" mount --hosts localhost --port "$(free_port)" --source "$SRC" "$T/alone" \
+	>"$T/.out" 2>&1
 is 'a node without a job directory starts' $? 0
 cat "$T/alone/hello" >/dev/null
 cd "$T" || exit 1
 as_user "$COPPER" stop "$T/alone" >"$T/.out" 2>&1
-is 'and stops' $? 0
-is 'and has written nothing' "$(find "$T" -newer "$T/.before" -name 'cluster*')" ''
+is 'a node without a job directory stops' $? 0
+is 'a node without a job directory has written nothing' \
+	"$(find "$T" -newer "$T/.before" -name 'cluster*')" ''

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The page of copper report in a browser: widths, light and dark, contrast, keyboard, paper, nothing loaded, nothing on the console; and
-# the same look finds the faults of a page that has them.
+# The page of copper report in a browser: widths, light and dark, contrast, keyboard, paper, nothing
+# loaded, nothing on the console; and the same look finds the faults of a page that has them.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-browser=$(command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome) ||
+browser=$(command -v chromium-headless-shell || command -v chromium ||
+		command -v chromium-browser || command -v google-chrome) ||
 	skip_all 'no Chromium here, which would look at the page'
 plan 53
 
 export HOME=$T TMPDIR=$T
 look() { # PAGE
-	timeout "$(patient 100)" "$PYTHON" "$cop_t/browser.py" "$browser" "$1" 2>"$T/.err" || note "$(tail -n 5 "$T/.err")"
+	timeout "$(patient 100)" "$PYTHON" "$cop_t/browser.py" "$browser" "$1" 2>"$T/.err" ||
+		note "$(tail -n 5 "$T/.err")"
 }
 is_good() { # WHOSE PAGE
 	local line

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# After a job, what went badly is said in words: each kind where it happens, and nothing of a job that went well.
+# After a job, what went badly is said in words: each kind where it happens, and nothing of a job
+# that went well.
 # modes: release asan tsan
 # limit: 240
 # shellcheck source=harness.sh
@@ -53,7 +54,8 @@ import() { # RANK: from the mount, what the system's Python would import
 	local m=$W/mnt/$1 lib
 	lib=$(dirname "$(ldconfig -p | awk '$1 == "libc.so.6" { print $NF; exit }')")
 	lib=$m/${lib#/usr/}
-	PYTHONHOME=$m PYTHONPATH=$m/lib/python3/dist-packages LD_LIBRARY_PATH="$lib:$lib/blas:$lib/lapack" \
+	PYTHONHOME=$m PYTHONPATH=$m/lib/python3/dist-packages \
+		LD_LIBRARY_PATH="$lib:$lib/blas:$lib/lapack" \
 		"$PYTHON" -c "import $module; print($module.__file__)" >"$T/import.$1" 2>&1
 }
 SRC=/usr
@@ -65,11 +67,14 @@ for n in 1 4; do
 		pids+=($!)
 	done
 	wait "${pids[@]}"
-	matches "$n of $n nodes import $module" "$(cat "$T/import.$((n - 1))")" "^$W/mnt/$((n - 1))/"
+	matches "$n of $n nodes import $module" \
+		"$(cat "$T/import.$((n - 1))")" "^$W/mnt/$((n - 1))/"
 	ok 'the job stops' without_tree
 	is 'nothing is said of it' "$(cat "$W/out.stop")" "stopped $n/$n nodes"
-	is 'and its file of warnings has none' "$(cat "$(warnings)")" 'code,weight,sentence,option'
-	is 'nor has a summary' "$(grep -l '## Warnings' "$JOB"/profiling/*/*summary.md)" ''
+	is 'the file of warnings of a healthy job has none' \
+		"$(cat "$(warnings)")" 'code,weight,sentence,option'
+	is 'the summary of a healthy job has no warning' \
+		"$(grep -l '## Warnings' "$JOB"/profiling/*/*summary.md)" ''
 done
 
 # ---- four kinds at once: files beyond -M, a change, heads of files, absent names
@@ -104,25 +109,36 @@ change "$mnt"
 ok 'a job in which much went badly stops as any other' without_tree
 is 'all of it is in the file, the most important first' "$(codes)" 'changed bypass unused absences'
 is 'three notes are said' "$(notes | wc -l)" 3
-matches 'which file changed' "$(notes | sed -n 1p)" 'files changed .*: [0-9]+ reads? found another version, the first in changes, '
-matches 'what was read past the tree, and where' "$(notes | sed -n 2p)" 'programs read [0-9.]+ MiB .* past the tree, .* the first from beyond; .*--max-cacheable-bytes'
-matches 'what was read ahead for nobody' "$(notes | sed -n 3p)" 'MiB .* of the bytes that were fetched were read ahead and never used, .* smaller --chunk'
-matches 'the fourth is in the file' "$(tail -n 1 "$(warnings)")" '^absences,2[0-9],"programs asked for absent names so often that [0-9]+ were checked again, .*",--enoent-ttl-ms$'
+matches 'a note says which file changed' "$(notes | sed -n 1p)" \
+	'files changed .*: [0-9]+ reads? found another version, the first in changes, '
+matches 'what was read past the tree, and where' "$(notes | sed -n 2p)" \
+	'programs read [0-9.]+ MiB .* past the tree, .* the first from beyond; .*--max-cacheable-bytes'
+matches 'what was read ahead for nobody' "$(notes | sed -n 3p)" \
+	'MiB .* of the bytes that were fetched were read ahead and never used, .* smaller --chunk'
+matches 'the fourth is in the file' "$(tail -n 1 "$(warnings)")" \
+	'^absences,2[0-9],"programs asked for absent names so often that [0-9]+ were checked again, .*",--enoent-ttl-ms$'
 is 'a program can read the file' "$("$PYTHON" -c '
 import csv, sys
 rows = list(csv.DictReader(open(sys.argv[1], newline="")))
 print(all(r["sentence"] and r["option"] for r in rows), sorted(rows, key=lambda r: -int(r["weight"])) == rows)' "$(warnings)")" 'True True'
-is 'all are in the summary of the job' "$(section "$JOB/profiling/cluster/cluster-profiling_summary.md" | grep -c '^- ')" 4
+is 'all are in the summary of the job' \
+	"$(section "$JOB/profiling/cluster/cluster-profiling_summary.md" | grep -c '^- ')" 4
 before=$(section "$JOB/profiling/cluster/cluster-profiling_summary.md")
 "$COPPER" aggregate "$JOB" >/dev/null 2>&1
-is 'and in one that is written again' "$? $(section "$JOB/profiling/cluster/cluster-profiling_summary.md")" "0 $before"
+is 'all warnings are in a summary that is written again' \
+	"$? $(section "$JOB/profiling/cluster/cluster-profiling_summary.md")" "0 $before"
 cp "$(warnings)" "$T/kept.csv"
 printf 'code,weight,sentence,option\nx,1,"a line\n## Another",-x\ny,2,"cut' >"$(warnings)"
 "$COPPER" aggregate "$JOB" again >/dev/null 2>&1
-is 'what stands in that file stays in its line' "$? $(section "$JOB/profiling/cluster/again-profiling_summary.md" | grep -e '^- ' -e Another)" '0 - a line ## Another'
+is 'what stands in that file stays in its line' \
+	"$? $(section "$JOB/profiling/cluster/again-profiling_summary.md" |
+		grep -e '^- ' -e Another)" '0 - a line ## Another'
 mv "$T/kept.csv" "$(warnings)"
-is 'and in that of the node' "$(section "$JOB"/profiling/final/*summary.md | grep -c '^- ')" 4
-is 'and in its log' "$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null | grep -c 'note: \(files changed\|programs read\|programs asked\|[0-9.]* MiB\)')" 4
+is 'what stands there stays in the line of the summary of the node' \
+	"$(section "$JOB"/profiling/final/*summary.md | grep -c '^- ')" 4
+is 'what stands there stays in the line of the log' \
+	"$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null |
+		grep -c 'note: \(files changed\|programs read\|programs asked\|[0-9.]* MiB\)')" 4
 
 # ---- a node that is stopped alone says it itself, and one that is ended by a signal in its log
 
@@ -130,12 +146,14 @@ with_tree 3 -M 8M -T 1
 cat "$W/mnt/1/beyond" >/dev/null
 "$COPPER" stop --local "$W/mnt/1" >"$W/out.stop" 2>&1
 is 'one node stops' "$? $(head -n 1 "$W/out.stop")" '0 stopped 1/1 nodes'
-matches 'and says what went badly there' "$(notes)" '^copper: note: programs read [0-9.]+ MiB \(100 % of all\) past the tree'
+matches 'the node that stops says what went badly there' \
+	"$(notes)" '^copper: note: programs read [0-9.]+ MiB \(100 % of all\) past the tree'
 cat "$W/mnt/2/beyond" >/dev/null
 pid=$(node_stat 2 pid)
 is_ours "$pid" && kill "$pid"
 wait_for 20 is_gone "$pid"
-matches 'a node that gets a signal logs it' "$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null | grep -c 'note: programs read')" 2
+matches 'a node that gets a signal logs it' \
+	"$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null | grep -c 'note: programs read')" 2
 "$COPPER" stop "$W/mnt/0" >"$W/out.stop" 2>&1
 cop_tree=0
 is 'the others have none' "$(notes)" ''
@@ -147,7 +165,7 @@ cat "$W/mnt/1/beyond" >/dev/null
 "$COPPER" stop -d "$JOB" >"$W/out.stop" 2>&1
 is 'stop -d ends as ever' "$? $(head -n 1 "$W/out.stop")" '0 stopped 2/2 nodes'
 cop_tree=0
-matches 'and says it' "$(notes)" 'past the tree'
+matches 'stop -d says what went badly' "$(notes)" 'past the tree'
 ok 'without a profile there is no file of it' test ! -e "$(warnings)"
 
 # ---- a cache that is too small
@@ -169,7 +187,7 @@ matches 'with the size that is enough' "$(notes)" \
 with_tree 3 --cache-size "$(notes | sed 's/.*--cache-size \([0-9]*M\) .*/\1/')" -P -T 1
 read_again_and_again
 ok 'a job with that size stops' without_tree
-is 'and has nothing to say' "$(codes)$(notes)" ''
+is 'the job with that size has nothing to say' "$(codes)$(notes)" ''
 
 # ---- a dead parent
 
@@ -179,7 +197,8 @@ kill_node 0
 is 'the files are there though the root is dead' "$(all_of "$W/mnt/1/many" 8)" 480000
 ok 'the others stop' without_tree
 is 'they read the storage themselves' "$(codes)" fallback
-matches 'which is said' "$(notes)" '1 of 3 nodes asked the storage themselves [0-9]+ times because no node above them answered; .*--peer-timeout'
+matches 'the job says that nodes read the storage themselves' "$(notes)" \
+	'1 of 3 nodes asked the storage themselves [0-9]+ times because no node above them answered; .*--peer-timeout'
 
 with_tree 2 -T 1
 ok 'another job' test -e "$W/mnt/1/many"
@@ -188,7 +207,8 @@ all_of "$W/mnt/1/many" 8 >"$T/.out"
 "$COPPER" stop -d "$JOB" >"$W/out.stop" 2>&1
 cop_tree=0
 unmount_killed
-matches 'stop -d says it too, with a dead root' "$(notes)" '1 of 2 nodes asked the storage themselves [0-9]+ times'
+matches 'stop -d says it too, with a dead root' \
+	"$(notes)" '1 of 2 nodes asked the storage themselves [0-9]+ times'
 
 # ---- manifests of other jobs
 
@@ -205,7 +225,8 @@ wait_for 60 prefetched 1
 all_of "$W/mnt/1/many" 8 >"$T/.out"
 ok 'another job with it stops' without_tree
 is 'that it was of no use is said' "$(codes)" manifest
-matches 'with how much' "$(notes)" 'MiB \([0-9]+ %\) of the bytes that were fetched were never used, most of them prefetched; .*copper paths --manifest'
+matches 'a note says how much was of no use' "$(notes)" \
+	'MiB \([0-9]+ %\) of the bytes that were fetched were never used, most of them prefetched; .*copper paths --manifest'
 with_tree 1 --prefetch auto
 all_of "$W/mnt/0/many" 8 >"$T/.out"
 ok 'a small job leaves one' without_tree
@@ -214,12 +235,13 @@ with_tree 2 --prefetch "$T/small" -P -T 1
 wait_for 60 prefetched 1
 all_of "$W/mnt/1/heads" >"$T/.out"
 ok 'a job that needs more stops' without_tree
-matches 'what was not in it is said' "$(codes): $(notes)" 'manifest: .* MiB that programs used were not prefetched, '
+matches 'what was not in it is said' \
+	"$(codes): $(notes)" 'manifest: .* MiB that programs used were not prefetched, '
 with_tree 2 --prefetch "$T/large" -P -T 1 --cache-size 512M
 wait_for 60 prefetched 1
 all_of "$W/mnt/1/heads" >"$T/.out"
 ok 'the job that it is of stops' without_tree
-is 'and has nothing to say' "$(codes)$(notes)" ''
+is 'the job of the other manifest has nothing to say' "$(codes)$(notes)" ''
 
 # ---- a slow storage beside a fast tree
 
@@ -228,4 +250,5 @@ with_tree 3 -P -T 1 -k 2
 all_of "$W/mnt/1/many" 32 >"$T/.out"
 all_of "$W/mnt/2/many" 4 >"$T/.out"
 ok 'a job on a slow storage stops' without_tree
-matches 'that it was slow is said' "$(codes): $(notes)" 'storage: .*the storage is slow: [0-9.]+ ms for each of [0-9]+ operations, where another node answers in [0-9.]+ ms; with --prefetch auto'
+matches 'that it was slow is said' "$(codes): $(notes)" \
+	'storage: .*the storage is slow: [0-9.]+ ms for each of [0-9]+ operations, where another node answers in [0-9.]+ ms; with --prefetch auto'

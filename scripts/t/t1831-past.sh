@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Programs that use the source's own path, past the mount, are found and told; those in a view of copper run, of other users, and what a job
-# writes are not.
+# Programs that use the source's own path, past the mount, are found and told; those in a view of
+# copper run, of other users, and what a job writes are not.
 # modes: release asan
 # user: yes
 # limit: 240
@@ -59,7 +59,8 @@ end_all() {
 	rm -f "$T/end" "$T"/ready/*
 }
 past() { # RANK: files, bytes, programs
-	echo "$(node_stat "$1" past.files) $(node_stat "$1" past.bytes) $(node_stat "$1" past.programs)"
+	echo "$(node_stat "$1" past.files) $(node_stat "$1" past.bytes) $(node_stat "$1" \
+			past.programs)"
 }
 has_past() { # RANK
 	[ "$(node_stat "$1" past.files)" -gt 0 ]
@@ -83,24 +84,32 @@ if [ -n "$cop_user" ]; then
 fi
 use as_user env -- lib past
 ok 'what a program has open and mapped past the mount is found while it runs' wait_for 90 has_past 0
-ok 'by each node' wait_for 90 has_past 1
+ok 'each node finds it' wait_for 90 has_past 1
 is 'one program, its files, their sizes, and nothing of those in views, of another user, and written' "$(past 0)" '3 36000000 1'
 is 'on the other node too' "$(past 1)" '3 36000000 1'
 as_user "$COPPER" cache-stats --all "$W/mnt/0" >"$T/all" 2>&1
-matches 'the sums of the job have it while it runs' "$(tr -d '\n' <"$T/all")" '"past": *\{ *"files": *6, *"bytes": *72000000, *"programs": *2, *"beyond": *0'
+matches 'the sums of the job have it while it runs' "$(tr -d '\n' <"$T/all")" \
+	'"past": *\{ *"files": *6, *"bytes": *72000000, *"programs": *2, *"beyond": *0'
 end_all
 ok 'the tree stops' without_tree
-is 'that is what is said' "$(notes)" "copper: note: 2 programs used 6 files (68.7 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first $SRC/lib/file00000; start them with copper run -- COMMAND, or give them paths below the mount point"
-matches 'the file of warnings has it' "$(tail -n +2 "$(warnings)")" '^past,10[0-9],"2 programs used 6 files .*",copper run$'
-matches 'so has the summary' "$(sed -n '/^## Warnings/,/^## [^W]/p' "$JOB/profiling/cluster/cluster-profiling_summary.md")" 'past the mount'
-matches 'the log of a node says which program it was' "$(cat "$JOB"/logs/*.log "$JOB"/logs/*/*.log 2>/dev/null)" "a program uses files of the source past the mount pid=[0-9]+ file=\"$SRC/lib/file00000\""
+is 'that is what is said' "$(notes)" \
+	"copper: note: 2 programs used 6 files (68.7 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first $SRC/lib/file00000; start them with copper run -- COMMAND, or give them paths below the mount point"
+matches 'the file of warnings has it' \
+	"$(tail -n +2 "$(warnings)")" '^past,10[0-9],"2 programs used 6 files .*",copper run$'
+matches 'the summary has the warning' \
+	"$(sed -n '/^## Warnings/,/^## [^W]/p' \
+		"$JOB/profiling/cluster/cluster-profiling_summary.md")" 'past the mount'
+matches 'the log of a node says which program it was' \
+	"$(cat "$JOB"/logs/*.log "$JOB"/logs/*/*.log 2>/dev/null)" \
+	"a program uses files of the source past the mount pid=[0-9]+ file=\"$SRC/lib/file00000\""
 
 # ---- a job that was stopped while it ran, and soon
 
 with_tree 1
 use as_user env -- lib soon
 ok 'a tree stops while a program runs' without_tree
-matches 'which is found then' "$(notes)" '^copper: note: 1 program used 3 files \(34\.3 MiB\) of the source'
+matches 'the last look finds the program' \
+	"$(notes)" '^copper: note: 1 program used 3 files \(34\.3 MiB\) of the source'
 end_all
 
 # ---- by the job directory, and with a dead root
@@ -122,8 +131,8 @@ use as_user env -- few few
 ok 'few and small files are counted' wait_for 90 has_past 0
 is 'exactly' "$(past 0)" '5 5000 1'
 end_all
-ok 'that tree stops' without_tree
-is 'and nothing is said of it' "$(notes)$(tail -n +2 "$(warnings)")" ''
+ok 'the tree stops' without_tree
+is 'nothing is said of a tree without such a program' "$(notes)$(tail -n +2 "$(warnings)")" ''
 
 with_tree 1 -P
 as_user find "$W/mnt/0/lib" "$W/mnt/0/view" -type f -exec cat {} + >/dev/null
@@ -131,7 +140,7 @@ for view in overlay bind; do
 	use as_user "$COPPER" run --mount "$W/mnt/0" --view "$view" -- view "$view"
 done
 ok 'a job in views stops while it runs' without_tree
-is 'and nothing is said of it either' "$(notes)$(tail -n +2 "$(warnings)")" ''
+is 'nothing is said of a job in views' "$(notes)$(tail -n +2 "$(warnings)")" ''
 end_all
 
 # ---- the system itself
@@ -143,7 +152,7 @@ with_tree 1 -P
 SRC=$own
 use as_user env -- lib system
 ok 'a job with the system as its source stops while programs run' without_tree
-is 'which are not past the mount' "$(notes)$(tail -n +2 "$(warnings)")" ''
+is 'programs of the system are not past the mount' "$(notes)$(tail -n +2 "$(warnings)")" ''
 end_all
 
 # ---- what may be expected of many looks
@@ -151,5 +160,5 @@ end_all
 with_tree 1 -P
 pid=$(node_stat 0 pid)
 is 'a thread of its own looks' "$(cat "/proc/$pid/task/"*/comm | grep -c '^cop-past$')" 1
-ok 'and ends with the node' without_tree
-ok 'which is gone' wait_for 20 is_gone "$pid"
+ok 'the thread ends with the node' without_tree
+ok 'the node with the thread is gone' wait_for 20 is_gone "$pid"

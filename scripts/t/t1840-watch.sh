@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# cache-stats --watch on a terminal: a page of all nodes that obeys keys, sizes and signals, and leaves the terminal as it was.
+# cache-stats --watch on a terminal: a page of all nodes that obeys keys, sizes and signals, and
+# leaves the terminal as it was.
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-command -v tmux >/dev/null || skip_all 'there is no tmux, in whose window the page would be looked at'
+command -v tmux >/dev/null ||
+	skip_all 'there is no tmux, in whose window the page would be looked at'
 plan 47
 
 SRC=$T/src
@@ -20,7 +22,8 @@ unset TMUX TMUX_PANE
 tm() {
 	TMUX_TMPDIR=$T tmux -L watch -f /dev/null -u "$@"
 }
-# Words are for the environment: LC_ALL=C. Leaves the state of the terminal from before and after, and the exit status.
+# Words are for the environment: LC_ALL=C. Leaves the state of the terminal from before and after,
+# and the exit status.
 cat >"$T/rc" <<EOF
 PS1='$ '
 state() { # but for the size
@@ -70,7 +73,7 @@ is_left() {
 leaves() { # HOW STATUS
 	wait_for 40 is_left
 	is "$1 ends it with $2" "$(cat "$T/status")" "$2"
-	is 'and the terminal is as it was' "$(cat "$T/after")" "$(cat "$T/before")"
+	is "$1: the terminal is as it was" "$(cat "$T/after")" "$(cat "$T/before")"
 }
 # The ranks on the page, from top to bottom.
 ranks() {
@@ -103,7 +106,8 @@ busy=$!
 
 watched
 shows 'a title counts the nodes' '^copper  3 nodes .* by wait, every 1 s$'
-is 'the columns are named' "$(page | grep '^rank')" 'rank host         wait  req/s   bytes/s stor/s   now    cached  full served/s'
+is 'the columns are named' "$(page | grep '^rank')" \
+	'rank host         wait  req/s   bytes/s stor/s   now    cached  full served/s'
 stands_first 'who waits most stands first' 1
 shows 'with what it waits' '^   1 127\.0\.0\.12 +([1-9]\.[0-9]+|0\.9[0-9]) .* [1-9] '
 shows 'and the sum of it' '^wait +[0-9.]+ requests on average, [1-9][0-9]* now on 1 nodes$'
@@ -123,7 +127,7 @@ press p
 shows 'p: a pause' ' PAUSED, by rank, every 1 s$'
 still=$(page)
 sleep 2
-is 'in which nothing moves' "$(page)" "$still"
+is 'p: nothing moves during a pause' "$(page)" "$still"
 press p '?'
 shows '?: help' '  q, Ctrl-C: leave$'
 press x
@@ -132,7 +136,7 @@ wait_for 40 page_has '^rank host'
 tm resize-window -x 40 -y 10
 shows 'a narrow window has fewer columns' '^rank host +wait  req/s   bytes/s$'
 shows 'and sums' '^wait +[0-9.]+, [0-9]+ now on [0-9]+ nodes$'
-is 'in its ten lines' "$(page | wc -l)" 10
+is 'the page fits ten lines' "$(page | wc -l)" 10
 tm resize-window -x 40 -y 5
 shows 'a low one has no sums and fewer nodes' '^\? help  q leave +1-2 of 3$'
 press Down
@@ -146,7 +150,7 @@ tm resize-window -x 80 -y 24
 press C-z
 shows 'Ctrl-Z stops it' 'Stopped'
 wait_for 40 is_left
-is 'and the terminal is as it was' "$(cat "$T/after")" "$(cat "$T/before")"
+is 'the small terminal is as it was' "$(cat "$T/after")" "$(cat "$T/before")"
 rm "$T/after"
 press 'fg; ended' Enter
 shows 'and fg brings the page back' '^rank host +wait'
@@ -155,14 +159,14 @@ kill -STOP "$node"
 shows 'an answer that is late is said to be' ' LATE [0-9]+ s, by rank'
 kill -CONT "$node"
 wait_for 40 page_lacks LATE
-ok 'until it comes' page_lacks LATE
+ok 'the page waits until the tree comes' page_lacks LATE
 press q
 leaves q 0
-is 'and says nothing' "$(cat "$T/said")" ''
+is 'the page says nothing meanwhile' "$(cat "$T/said")" ''
 
 watched LC_ALL=C
 shows 'without UTF-8 the chart is of ASCII' '^requests +[0-9.]+/s .*[-=+*%#]'
-is 'and so is all' "$(page | LC_ALL=C grep -c '[^ -~]')" 0
+is 'without UTF-8 the whole page is ASCII' "$(page | LC_ALL=C grep -c '[^ -~]')" 0
 press C-c
 leaves Ctrl-C 0
 watched
@@ -184,7 +188,8 @@ plainly() { # COMMAND…
 	grep -c $'\033' "$T/plain"
 }
 is 'a file gets lines' "$(plainly "$COPPER" cache-stats --watch 1 "$M")" 0
-press "clear; $COPPER cache-stats --watch 1 $M | grep --line-buffered -E 'rank|lookup' | cat -v" Enter
+press "clear; $COPPER cache-stats --watch 1 $M | grep --line-buffered -E 'rank|lookup' | cat -v" \
+	Enter
 shows 'and so does a pipe' '^rank 2 of 3'
 press C-c
 TERM=dumb "$PYTHON" - "$T/dumb" "$(patient 20)" "$COPPER" cache-stats --watch 1 "$M" <<'PY'
@@ -200,7 +205,9 @@ os.kill(pid, signal.SIGKILL)
 os.waitpid(pid, 0)
 open(sys.argv[1], "wb").write(out)
 PY
-is 'a terminal that can do nothing gets lines' "$(grep -c '^rank 2 of 3' "$T/dumb"), $(grep -c $'\033' "$T/dumb") sequences" '2, 0 sequences'
+is 'a terminal that can do nothing gets lines' \
+	"$(grep -c '^rank 2 of 3' "$T/dumb"), $(grep -c $'\033' "$T/dumb") sequences" \
+	'2, 0 sequences'
 
 # ---- ends
 
@@ -215,6 +222,6 @@ wait "$busy"
 slow_fault clear
 ok 'the tree stops' without_tree
 leaves 'the end of the tree' 1
-matches 'which is said, with what was last known' "$(cat "$T/said")" \
+matches 'the page says that the tree stopped, with what was last known' "$(cat "$T/said")" \
 	'^copper cache-stats: the node here (has ended: |is ending).*; last known: 3 nodes, 1 dead, '
 tm kill-server

@@ -56,7 +56,8 @@ def adds_up():
         for c in SUMS:
             if total(c, rank) != int(n[c]):
                 return "%d %s: %d %s" % (rank, c, total(c, rank), n[c])
-        if not 0 <= total("wait_ms", rank) - int(n["wait_parent_ms"]) - int(n["wait_origin_ms"]) <= 1:
+        if not 0 <= total("wait_ms",
+                          rank) - int(n["wait_parent_ms"]) - int(n["wait_origin_ms"]) <= 1:
             return "%d wait" % rank
         if max(int(r["cache_bytes"]) for r in intervals[rank]) != int(n["cache_peak_bytes"]):
             return "%d cache" % rank
@@ -154,7 +155,9 @@ def value():
     return nodes[int(arguments[0])][arguments[1]]
 
 
-functions = {f.__name__: f for f in (parents, ranks, grid, adds_up, totals, phases, waits, when, order, clock, events, value)}
+functions = {f.__name__: f
+             for f in (parents, ranks, grid, adds_up, totals, phases, waits, when, order, clock,
+                       events, value)}
 functions["sum"] = sum_of
 answer = functions[what]()
 if answer is not None:

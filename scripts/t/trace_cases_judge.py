@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads the traces of several runs with pandas, asks copper trace compare and copper trace checkpoint, and compares the answers number
-by number.
+"""Reads the traces of several runs with pandas, asks copper trace compare and copper trace
+checkpoint, and compares the answers number by number.
 
-    trace_cases_judge.py compare COPPER NAME=PATH...             "same WHAT" or "differs WHAT: HOW" for each question
-    trace_cases_judge.py checkpoint COPPER TIER=PREFIX... -- [--event=RE] NAME=PATH...
+    trace_cases_judge.py compare COPPER NAME=PATH...             "same WHAT" or "differs WHAT: HOW"
+    for each question trace_cases_judge.py checkpoint COPPER TIER=PREFIX... -- [--event=RE]
+    NAME=PATH...
 
 It is written from copper-trace(1), not from the code."""
 import csv
@@ -27,7 +28,8 @@ class Runs:
             name, paths = word.split('=', 1)
             self.names.append(name)
             self.events[name], self.first[name], _ = trace_judge.load(paths.split(','))
-            self.events[name]['interval'] = (self.events[name].ts - self.first[name]) // 30000000000 * 30
+            self.events[name]['interval'] = (self.events[name].ts -
+                self.first[name]) // 30000000000 * 30
 
     def after(self, name):
         return (self.events[name].ts - self.first[name]) / 1e9
@@ -37,7 +39,8 @@ class Runs:
 
 def judge_compare(copper, runs, what, keys, cols, words=(), chosen=None, per=None, then=None):
     extra = ['--per', per, '--then', then] if per else []
-    got = ask([copper, 'trace', 'compare', '--json', '--by', keys, '--show', cols, *extra, *words, *runs.words])
+    got = ask([copper, 'trace', 'compare', '--json', '--by', keys, '--show', cols, *extra, *words,
+               *runs.words])
     want, names = {}, cols.split(',')
     for run in runs.names:
         events = runs.events[run]
@@ -56,33 +59,42 @@ def judge_compare(copper, runs, what, keys, cols, words=(), chosen=None, per=Non
         for run in runs.names:
             have = [row['%s:%s' % (run, c)] for c in names]
             if run not in wanted:
-                faults += ['%s has %s of %s, which it has not' % (run, have, key)] * any(v is not None for v in have)
+                faults += ['%s has %s of %s, which it has not' %
+                           (run, have, key)] * any(v is not None for v in have)
                 continue
-            faults += ['%s of %s in %s is %s, not %s' % (c, key, run, a, b) for c, a, b in zip(names, have, wanted[run]) if not close(a, b)]
+            faults += ['%s of %s in %s is %s, not %s' % (c, key, run, a, b)
+                       for c, a, b in zip(names, have, wanted[run]) if not close(a, b)]
     faults += ['only one has %s' % (key,) for key in seen ^ set(want)]
     told(what, faults)
 
 
 def judge_order(copper, runs):
-    """Largest first in the column by which tables are sorted; CSV has the cells of JSON; the terminal has a ratio."""
+    """Largest first in the column by which tables are sorted; CSV has the cells of JSON; the
+    terminal has a ratio."""
     words = ['--by', 'name', '--show', 'count,dur', *runs.words]
     got = ask([copper, 'trace', 'compare', '--json', *words])
-    values = [[-1 if row['%s:dur' % run] is None else row['%s:dur' % run] for run in runs.names] for row in got]
+    values = [[-1 if row['%s:dur' % run] is None else row['%s:dur' % run] for run in runs.names]
+              for row in got]
     told('the order', [] if values == sorted(values, reverse=True) else ['it is %s' % values])
-    text = subprocess.run([copper, 'trace', 'compare', '--csv', *words], stdout=subprocess.PIPE, check=True).stdout.decode()
-    rows = [[None if cell == '' else cell if k == 'name' else float(cell) for k, cell in row.items()] for row in csv.DictReader(io.StringIO(text))]
+    text = subprocess.run([copper, 'trace', 'compare', '--csv', *words], stdout=subprocess.PIPE,
+                          check=True).stdout.decode()
+    rows = [[None if cell == '' else cell if k == 'name' else float(cell)
+             for k, cell in row.items()] for row in csv.DictReader(io.StringIO(text))]
     told('CSV', [] if rows == [list(row.values()) for row in got] else ['it is not what JSON is'])
-    text = subprocess.run([copper, 'trace', 'compare', *words], stdout=subprocess.PIPE, check=True).stdout.decode().split('\n')
+    text = subprocess.run([copper, 'trace', 'compare', *words], stdout=subprocess.PIPE,
+                          check=True).stdout.decode().split('\n')
     first, faults = runs.names[0], []
-    heads = ['name'] + ['%s:count' % run for run in runs.names] + ['%s/%s' % (run, first) for run in runs.names[1:]] + ['%s:dur' % run for run in runs.names]
+    heads = ['name'] + ['%s:count' % run for run in runs.names] + ['%s/%s' % (run, first)
+        for run in runs.names[1:]] + ['%s:dur' % run for run in runs.names]
     faults += ['the head is %s' % text[0]] * (text[0].split() != heads)
     for line, row in zip(text[1:], got):
         cells = line[-(len(line) - len(row['name'])):].split()
         for i, run in enumerate(runs.names[1:]):
             counts = [row['%s:count' % r] for r in (first, run)]
             ratio = '-' if None in counts or not counts[0] else '%.2f' % (counts[1] / counts[0])
-            faults += ['%s/%s of %s is %s, not %s' % (run, first, row['name'], cells[-len(heads) + 1:], ratio)] * (
-                cells[len(runs.names) + i] != ratio)
+            if cells[len(runs.names) + i] != ratio:
+                faults += ['%s/%s of %s is %s, not %s' %
+                           (run, first, row['name'], cells[-len(heads) + 1:], ratio)]
     told('ratios', faults)
 
 
@@ -91,12 +103,15 @@ def compare(copper, words):
     for keys in ('name', 'cat', 'class', 'dir', 'pid', 'host', 'size', 'interval', 'name,tid'):
         judge_compare(copper, runs, 'by ' + keys, keys, 'count,dur,size')
     judge_compare(copper, runs, 'every column', 'name', trace_judge.ALL)
-    judge_compare(copper, runs, 'the busiest thread', 'name', 'dur,count', per='pid,tid', then='max')
+    judge_compare(copper, runs, 'the busiest thread', 'name', 'dur,count', per='pid,tid',
+                  then='max')
     judge_compare(copper, runs, 'the mean of classes', 'class', 'dur,size', per='pid', then='mean')
     for select, chosen in (
             (['--name', 'write'], lambda run, e: e.name.str.contains('write')),
-            (['--cat', 'POSIX', '--not-file', 'layer-1'], lambda run, e: e.cat.str.contains('POSIX') & ~e.file.str.contains('layer-1')),
-            (['--from', '1', '--to', '3.5'], lambda run, e: (runs.after(run) >= 1) & (runs.after(run) < 3.5))):
+            (['--cat', 'POSIX', '--not-file', 'layer-1'], lambda run,
+             e: e.cat.str.contains('POSIX') & ~e.file.str.contains('layer-1')),
+            (['--from', '1', '--to', '3.5'], lambda run,
+             e: (runs.after(run) >= 1) & (runs.after(run) < 3.5))):
         judge_compare(copper, runs, ' '.join(select), 'name', 'count,dur,size:50%', select, chosen)
     judge_order(copper, runs)
 
@@ -140,7 +155,8 @@ class Case:
     def __init__(self, events, tiers, event):
         events = events.copy()
         prefixes = sorted(((p.rstrip('/'), name) for name, p in tiers), key=lambda t: -len(t[0]))
-        events['tier'] = [next((n for p, n in prefixes if f and (f == p or f.startswith(p + '/'))), None) for f in events.file]
+        events['tier'] = [next((n for p, n in prefixes if f and (f == p or f.startswith(p + '/'))),
+                               None) for f in events.file]
         self.marks = events[events.name.str.contains(event)]
         self.calls = events[(events.cat == 'POSIX') & events.tier.notna()]
         names = list(dict.fromkeys(name for name, _ in tiers))
@@ -149,11 +165,13 @@ class Case:
         self.produced = self.marks['size'].sum()
         if not self.produced:
             own = set(zip(self.marks.pid, self.marks.tid))
-            self.produced = writes[[key in own for key in zip(writes.pid, writes.tid)]]['size'].sum() or None
+            self.produced = writes[[key in own
+                                    for key in zip(writes.pid, writes.tid)]]['size'].sum() or None
         self.flush = {}
         slow = writes[(writes.tier != names[0]) & writes.single]
         for key, group in slow.groupby(['pid', 'tid']):
-            mine = self.marks[(self.marks.pid == key[0]) & (self.marks.tid == key[1]) & self.marks.single]
+            mine = self.marks[(self.marks.pid == key[0]) & (self.marks.tid == key[1]) &
+                              self.marks.single]
             self.flush[key] = subtract(spans_of(group), spans_of(mine))
 
     def written(self, tier):
@@ -167,41 +185,62 @@ def slowest(events, keys=('pid', 'tid')):
 
 def top(groups, column):
     """Rows with the keys in front, largest first, equal ones by key."""
-    rows = sorted(groups, key=lambda row: tuple((0, float(k), '') if k.replace('.', '').isdigit() else (1, 0, k) for k in row[0]))
+    rows = sorted(groups,
+                  key=lambda row: tuple((0, float(k), '') if k.replace('.', '').isdigit()
+                                        else (1, 0, k) for k in row[0]))
     return sorted(rows, key=lambda row: -row[1][column])[:LIMIT]
 
 
 def rows_of(case, name, first, model):
     """Every table of a case, as lists of [key..., value...]."""
-    out = {k: [] for k in ('cases', 'tiers', 'classes', 'calls', 'files', 'sizes', 'frequent', 'flush', 'model')}
-    out['cases'].append([name, case.marks['count'].sum(), slowest(case.marks)] + [slowest(c) for c in case.tier.values()])
+    out = {k: []
+           for k in ('cases', 'tiers', 'classes', 'calls', 'files', 'sizes', 'frequent',
+                     'flush', 'model')}
+    out['cases'].append([name, case.marks['count'].sum(), slowest(case.marks)] +
+                        [slowest(c) for c in case.tier.values()])
     for tier, calls in case.tier.items():
         files = calls.file.nunique()
         count = calls['count'].sum()
-        reads = calls[calls.name.str.contains('read') & ~calls.name.str.contains('write')]['size'].sum()
-        out['tiers'].append([name, tier, slowest(calls), calls['size'].sum(), reads, case.written(tier), case.produced,
-                             case.written(tier) / case.produced if case.produced else None, files, count, count / files if files else None])
+        reads = calls[calls.name.str.contains('read') &
+                      ~calls.name.str.contains('write')]['size'].sum()
+        out['tiers'].append([name, tier, slowest(calls), calls['size'].sum(), reads,
+                             case.written(tier), case.produced,
+                             case.written(tier) / case.produced if case.produced else None, files,
+                             count, count / files if files else None])
         if not len(calls):
             continue
         sums = calls.groupby(['class', 'pid'])[['dur', 'size']].sum().groupby('class').max()
-        out['classes'] += [[name, tier, k[0], *v] for k, v in top([((i,), [r.dur / 1e9, r['size']]) for i, r in sums.iterrows()], 0)]
-        sums, counts = calls.groupby(['name', 'pid'])[['dur', 'size']].sum().groupby('name').max(), calls.groupby('name')['count'].sum()
+        out['classes'] += [[name, tier, k[0], *v]
+                           for k, v in top([((i,), [r.dur / 1e9, r['size']])
+                                            for i, r in sums.iterrows()], 0)]
+        sums, counts = calls.groupby(['name', 'pid'])[['dur',
+            'size']].sum().groupby('name').max(), calls.groupby('name')['count'].sum()
         base = first.tier[tier]
         for call, row in sums.sort_values('dur', ascending=False).iterrows():
             each = counts[call] / files
-            extra = each - base[base.name == call]['count'].sum() / base.file.nunique() if first is not case and len(base) else None
-            out['calls'].append([name, tier, call, counts[call], each, extra, row.dur / 1e9, row['size']])
+            extra = each - base[base.name ==
+                                call][
+                'count'].sum() / base.file.nunique() if first is not case and len(base) else None
+            out['calls'].append([name, tier, call, counts[call], each, extra, row.dur / 1e9,
+                                 row['size']])
         sums = calls.groupby('file')[['dur', 'size', 'count']].sum()
-        out['files'] += [[name, tier, k[0], *v] for k, v in top([((i,), [r.dur / 1e9, r['size'], r['count']]) for i, r in sums.iterrows()], 0)]
+        out['files'] += [[name, tier, k[0], *v]
+                         for k, v in top([((i,), [r.dur / 1e9, r['size'], r['count']])
+                                          for i, r in sums.iterrows()], 0)]
         sized = calls[calls['size'].notna() & (calls.kind != 'A')]
         for call, group in sized.groupby('name'):
             d = group['size'].describe()
-            out['sizes'].append([name, tier, call] + [d[k] for k in ('count', 'mean', 'std', 'min', '25%', '50%', '75%', 'max')])
+            out['sizes'].append([name, tier, call] + [d[k]
+                for k in ('count', 'mean', 'std', 'min', '25%', '50%', '75%', 'max')])
         often = sized.groupby(['name', 'size']).size()
-        out['frequent'] += [[name, tier, k[0], float(k[1]), v[0]] for k, v in top([((i[0], '%d' % i[1]), [n]) for i, n in often.items()], 0)]
-    flush, marks = covered(s for spans in case.flush.values() for s in spans), spans_of(case.marks[case.marks.single])
+        out['frequent'] += [[name, tier, k[0], float(k[1]), v[0]]
+                            for k, v in top([((i[0], '%d' % i[1]), [n]) for i, n in often.items()],
+                                            0)]
+    flush, marks = covered(s for spans in case.flush.values()
+                           for s in spans), spans_of(case.marks[case.marks.single])
     each = [trace_judge.length(spans) for spans in case.flush.values()]
-    out['flush'].append([name, max(each, default=0), trace_judge.length(flush), trace_judge.both(flush, marks), 0, sum(e > 0 for e in each)])
+    out['flush'].append([name, max(each, default=0), trace_judge.length(flush),
+                         trace_judge.both(flush, marks), 0, sum(e > 0 for e in each)])
     tiers = list(case.tier)
     for tier in [t for t in tiers if t in model]:
         size = case.written(tier) or case.produced or math.nan
@@ -223,7 +262,8 @@ def checkpoint(copper, words):
     words = words[words.index('--') + 1:]
     event = words.pop(0)[8:] if words[0].startswith('--event=') else '[Cc]heckpoint'
     runs = Runs(words)
-    model = {name: 1.5e9 / (i + 1) for i, name in enumerate(dict.fromkeys(name for name, _ in tiers))}
+    model = {name: 1.5e9 / (i + 1)
+             for i, name in enumerate(dict.fromkeys(name for name, _ in tiers))}
     cases = []
     for name in runs.names:
         events = runs.events[name]
@@ -242,9 +282,11 @@ def checkpoint(copper, words):
         have = [list(row.values()) for row in got[section]]
         faults = ['%d rows, not %d' % (len(have), len(want))] * (len(have) != len(want))
         for a, b in zip(have, want):
-            faults += ['%s is %s, not %s' % (list(got[section][0]), a, b)] * (len(a) != len(b) or not all(map(same, a, b)))
+            faults += ['%s is %s, not %s' % (list(got[section][0]), a, b)] * (len(a) != len(b)
+                or not all(map(same, a, b)))
         told(section, faults)
-    print('advice %s' % json.dumps([[row['case'], row['about'], row['text']] for row in got['advice']]))
+    print('advice %s' %
+          json.dumps([[row['case'], row['about'], row['text']] for row in got['advice']]))
 
 
 def main():

@@ -3,10 +3,10 @@
 
     traced.py SOURCE TOP TABLE TRACE...
 
-SOURCE: the tree at the storage; TOP: where the programs found it; TABLE: the node's cache events; TRACE: output of
-`strace -f -e trace=%file`. Prints what only one of the two saw (at most five names of each kind, below SOURCE), and how many
-existing and absent names strace saw. A name stands for all that the kernel looks up on the way: parents, links, and what they
-point to."""
+SOURCE: the tree at the storage; TOP: where the programs found it; TABLE: the node's cache events;
+TRACE: output of `strace -f -e trace=%file`. Prints what only one of the two saw (at most five names
+of each kind, below SOURCE), and how many existing and absent names strace saw. A name stands for
+all that the kernel looks up on the way: parents, links, and what they point to."""
 import os
 import re
 import sys

@@ -1,14 +1,15 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by harness.sh: trees of nodes on this machine, one address of 127.0.0.0/8 each, and slowfs.
+# Sourced by harness.sh: trees of nodes on this machine, one address of 127.0.0.0/8 each, and
+# slowfs.
 # shellcheck disable=SC2154
 
 address_of() { # RANK
 	echo "127.0.$((($1 + 11) / 250)).$((($1 + 11) % 250))"
 }
 
-# An unused port of this test's lane that was not given out before; all are below those of jobs (20480 on) and those that the kernel
-# chooses itself.
+# An unused port of this test's lane that was not given out before; all are below those of jobs
+# (20480 on) and those that the kernel chooses itself.
 free_port() {
 	local n port tries=150
 	n=$(cat "$T/.port" 2>/dev/null || echo $((RANDOM % 150)))
@@ -35,7 +36,8 @@ small_tree() { # DIR
 	chmod -R a+rX "$1"
 }
 
-# Files whose content follows from their number, so that a reader can tell a wrong byte: DIR COUNT BYTES.
+# Files whose content follows from their number, so that a reader can tell a wrong byte: DIR COUNT
+# BYTES.
 numbered_files() {
 	mkdir -p "$1"
 	"$PYTHON" - "$1" "$2" "$3" <<'PY'
@@ -51,7 +53,9 @@ PY
 striped_file() { # FILE
 	seq -f '%015.0f' 4200000 >"$1"
 }
-checksums() { # DIR: relative names and sums of all regular files, in order; b2sum takes half of the time of sha256sum
+# DIR: relative names and sums of all regular files, in order; b2sum takes half of the time of
+# sha256sum.
+checksums() {
 	(cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r b2sum)
 }
 
@@ -135,15 +139,16 @@ unmount_killed() {
 	done
 }
 
-# Stops the whole tree; 0 if every live node was counted and left no mount. The output of stop is in $W/out.stop; with dead nodes it ends
-# with 1.
+# Stops the whole tree; 0 if every live node was counted and left no mount. The output of stop is in
+# $W/out.stop; with dead nodes it ends with 1.
 without_tree() {
 	local i rank status=0 dead=${#cop_killed[@]} code
 	rank=$(living_rank) || return 1
 	as_user timeout "$(patient 60)" "$COPPER" stop "$W/mnt/$rank" >"$W/out.stop" 2>&1
 	code=$?
 	[ "$code" -eq "${cop_stop_ends:-$((dead > 0))}" ] || status=1
-	[ "$dead" -eq 0 ] || grep -q "^stopped $((cop_tree - dead))/$cop_tree nodes" "$W/out.stop" || status=1
+	[ "$dead" -eq 0 ] || grep -q "^stopped $((cop_tree - dead))/$cop_tree nodes" \
+		"$W/out.stop" || status=1
 	unmount_killed
 	for ((i = 0; i < cop_tree; i++)); do
 		if is_mounted "$W/mnt/$i"; then
@@ -192,10 +197,14 @@ is_ours() { # PID
 	grep -qzFx "COP_TEST_DIR=$T" "/proc/$1/environ" 2>/dev/null
 }
 
-# Whether a process has ended with all its threads, so that its files are closed: its environment goes before them. A process with an
-# environment that is not ours is a stranger that was given the number.
+# Whether a process has ended with all its threads, so that its files are closed: its environment
+# goes before them. A process with an environment that is not ours is a stranger that was given the
+# number.
 is_gone() { # PID
-	! is_ours "$1" && { ! grep -hs '^State:' "/proc/$1/task/"*/status | grep -qv '[ZX] (' || grep -qz . "/proc/$1/environ" 2>/dev/null; }
+	! is_ours "$1" && {
+		! grep -hs '^State:' "/proc/$1/task/"*/status | grep -qv '[ZX] (' ||
+			grep -qz . "/proc/$1/environ" 2>/dev/null
+	}
 }
 
 # The processes of this test that run a program.
@@ -236,11 +245,13 @@ with_slowfs() { # [OPTION…]
 	cop_slow=$W/slow
 	SLOW_STATE=$W/slow.state
 	as_user mkdir -p "$cop_slow"
-	as_user "$SLOWFS" --counters "$SLOW_STATE" "$@" "$SRC" "$cop_slow" || bail "slowfs does not mount"
+	as_user "$SLOWFS" --counters "$SLOW_STATE" "$@" "$SRC" "$cop_slow" ||
+		bail "slowfs does not mount"
 	SRC=$cop_slow
 }
 
-# A mount namespace that was made meanwhile keeps the mount until it ends, and slowfs would serve that long; so it is told to end.
+# A mount namespace that was made meanwhile keeps the mount until it ends, and slowfs would serve
+# that long; so it is told to end.
 without_slowfs() {
 	local pid
 	[ -n "$cop_slow" ] || return 0
@@ -279,8 +290,8 @@ stop_quietly() {
 
 # ---- a busy machine
 
-# COUNT loops that take all the processor time they get, each in a session of its own, because the kernel divides time by sessions first
-# (autogroup). CPUS: on these processors; without it on all.
+# COUNT loops that take all the processor time they get, each in a session of its own, because the
+# kernel divides time by sessions first (autogroup). CPUS: on these processors; without it on all.
 begin_load() { # COUNT [CPUS]
 	local i
 	cop_load=()
@@ -297,7 +308,8 @@ end_load() {
 	cop_load=()
 }
 
-# Small files in directories with incompressible names: what a node counts by path is then long, and its sums do not fit one message.
+# Small files in directories with incompressible names: what a node counts by path is then long, and
+# its sums do not fit one message.
 long_names() { # DIR COUNT
 	mkdir -p "$1"
 	"$PYTHON" - "$1" "$2" <<'PY'
@@ -324,5 +336,6 @@ read_everything() { # RANK…
 
 # A number from the cluster files that stop has written.
 cluster_value() { # METRIC
-	awk -F, -v metric="$1" '$1 == metric { print $2 }' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv"
+	awk -F, -v metric="$1" '$1 == metric { print $2 }' \
+		"$JOB/profiling/cluster/cluster-profiling_aggregate.csv"
 }

@@ -13,11 +13,11 @@ honoured. Python 3.7 or later; nothing but the standard library. Where marks are
 functions are the functions themselves.
 
 A process creates its file with its first event: in log-dir if that option is given, else in
-$COPPER_JOB_DIR/trace, else in the working directory. The file is valid JSON at any time. An event is
-written at once, unless something was written less than a millisecond ago (or, where the last two
-writes took longer, 100 times what the quicker took, at most a second): a crash, os._exit and os.exec* lose at most those, flush() before
-them loses none. Errors are told once on standard error and never stop the program.
-"""
+$COPPER_JOB_DIR/trace, else in the working directory. The file is valid JSON at any time. An event
+is written at once, unless something was written less than a millisecond ago (or, where the last two
+writes took longer, 100 times what the quicker took, at most a second): a crash, os._exit and
+os.exec* lose at most those, flush() before them loses none. Errors are told once on standard error
+and never stop the program."""
 import atexit
 import errno
 import functools

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Recipe of Copper for Spack 1.0 and newer. It has no address of its own: put it into a repository of the site as
-# packages/copper/package.py, and build from a checkout or an unpacked archive of this tree with `spack dev-build copper@0.2.0`, or
-# add `git = "..."` for where the site keeps it.
+# Recipe of Copper for Spack 1.0 and newer. It has no address of its own: put it into a repository
+# of the site as packages/copper/package.py, and build from a checkout or an unpacked archive of
+# this tree with `spack dev-build copper@0.2.0`, or add `git = "..."` for where the site keeps it.
 from spack_repo.builtin.build_systems.makefile import MakefilePackage
 
 from spack.package import *
@@ -16,7 +16,8 @@ class Copper(MakefilePackage):
     version("main")
     version("0.2.0")
 
-    variant("static", default=False, description="One static binary, for tcp and shm only, that runs on any Linux")
+    variant("static", default=False,
+            description="One static binary, for tcp and shm only, that runs on any Linux")
     variant(
         "fabrics",
         default="tcp",
@@ -50,13 +51,15 @@ class Copper(MakefilePackage):
         conflicts("fabrics=cxi", msg="a static program has tcp and shm only")
         conflicts("fabrics=verbs", msg="a static program has tcp and shm only")
         conflicts("fabrics=opx", msg="a static program has tcp and shm only")
-        conflicts("^glibc@:2.33", msg="a static program looks up names with glibc 2.34 or newer only")
+        conflicts("^glibc@:2.33",
+                  msg="a static program looks up names with glibc 2.34 or newer only")
 
     conflicts("platform=darwin", msg="Copper needs the FUSE of Linux")
     conflicts("platform=windows", msg="Copper needs the FUSE of Linux")
 
-    # Without +static all libraries are Spack's, and shared: its libfabric has the providers. Ordinary users need the
-    # system's fusermount3 on the nodes, because only root can give it the rights that it needs.
+    # Without +static all libraries are Spack's, and shared: its libfabric has the providers.
+    # Ordinary users need the system's fusermount3 on the nodes, because only root can give it the
+    # rights that it needs.
     def common_arguments(self):
         libs = "-lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm"
         if self.spec.satisfies("+static"):
