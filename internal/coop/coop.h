@@ -52,6 +52,7 @@ struct cop_ask {
 	uint64_t index;   /* of the chunk, of the piece, of the page */
 	bool background;  /* nobody waits for it yet: at the origin it comes last */
 	bool along;       /* it goes along with another request; of this node only */
+	bool guess;       /* of a listing: nobody knows yet whether there is such a directory */
 	uint32_t from;    /* who asks, for the trace only: a thread of this node, or a rank */
 };
 
