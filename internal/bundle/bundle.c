@@ -126,10 +126,12 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 /* ---- listings ---- */
 
 /* A companion has been listed so often, and is at least one of so many. */
-#define COMPANION_TIMES 2
+#define COMPANION_TIMES 3
 #define COMPANION_PART 4
-/* Companions that are brought before it is asked whether they are used. */
+/* Listings of one name, and of all, that are brought before it is asked whether they are used: few,
+ * because one that is there and not needed costs the storage a directory. */
 #define COMPANION_TRIES 2
+#define COMPANION_TRIES_ALL 3
 
 static const char *last_name(const char *path)
 {
@@ -166,8 +168,15 @@ static struct cop_bundle_below *add_below(struct cop_bundle *b, const char *name
 static bool is_companion(const struct cop_bundle *b, const struct cop_bundle_below *w)
 {
 	return w->listed >= COMPANION_TIMES &&
-	       w->listed * (uint64_t)COMPANION_PART >= b->listed - w->since &&
-	       (w->brought < COMPANION_TRIES || has_proved_itself(w->brought, w->used));
+	       w->listed * (uint64_t)COMPANION_PART >= b->listed - w->since;
+}
+
+static bool may_bring_listing(const struct cop_bundle *b, const struct cop_bundle_below *w)
+{
+	return is_companion(b, w) &&
+	       (w->brought < COMPANION_TRIES || has_proved_itself(w->brought, w->used)) &&
+	       (b->listings < COMPANION_TRIES_ALL ||
+		       has_proved_itself(b->listings, b->used_listings));
 }
 
 unsigned cop_bundle_listed(struct cop_bundle *b, const char *path,
@@ -186,7 +195,7 @@ unsigned cop_bundle_listed(struct cop_bundle *b, const char *path,
 	b->listed++;
 	for (unsigned i = 0; i < COP_BUNDLE_BELOW && n < COP_BUNDLE_COMPANIONS; i++) {
 		/* What is listed below its like is no companion of it. */
-		if (&b->below[i] == w || !is_companion(b, &b->below[i]))
+		if (&b->below[i] == w || !may_bring_listing(b, &b->below[i]))
 			continue;
 		memcpy(name[n++], b->below[i].name, COP_BUNDLE_BELOW_NAME);
 	}
@@ -204,6 +213,7 @@ void cop_bundle_expect(struct cop_bundle *b, const char *path)
 
 	if (w)
 		w->brought++;
+	b->listings++;
 	b->expected[b->expected_at++ % COP_BUNDLE_EXPECTED] = path_hash(path);
 }
 
@@ -222,6 +232,7 @@ bool cop_bundle_met(struct cop_bundle *b, const char *path)
 			w->used += w->used < w->brought;
 		}
 		b->listed++;
+		b->used_listings++;
 		return true;
 	}
 	return false;

@@ -12,8 +12,9 @@
  * itself, the next small directories are taken whole at the first miss. A collection never is.
  *
  * Programs also list directories in pairs: each package, and the __pycache__ in it. A name of
- * directories that comes again among few others is such a companion: it is asked for together with
- * the directory that it may be in, for as long as half of those asked for are used. */
+ * directories that comes again and again among few others is such a companion: it is asked for
+ * together with the directory that it may be in, for as long as half of those asked for are used.
+ */
 #ifndef COP_BUNDLE_H
 #define COP_BUNDLE_H
 
@@ -70,6 +71,7 @@ struct cop_bundle {
 	uint64_t brought_bytes, used_bytes;
 	struct cop_bundle_below below[COP_BUNDLE_BELOW];
 	uint64_t listed;                        /* directories in all */
+	uint64_t listings, used_listings;       /* brought */
 	uint64_t expected[COP_BUNDLE_EXPECTED]; /* paths of those brought last, hashed */
 	unsigned expected_at;
 };

@@ -185,7 +185,7 @@ static const char *list(struct cop_bundle *b, const char *path)
 	return name[0];
 }
 
-static void the_second_of_a_name_makes_it_a_companion(void **state)
+static void the_third_of_a_name_makes_it_a_companion(void **state)
 {
 	struct cop_bundle *b = *state;
 
@@ -194,6 +194,8 @@ static void the_second_of_a_name_makes_it_a_companion(void **state)
 	assert_string_equal(list(b, "a/c"), "");
 	assert_string_equal(list(b, "d"), "");
 	assert_string_equal(list(b, "d/c"), "");
+	assert_string_equal(list(b, "g"), "");
+	assert_string_equal(list(b, "g/c"), "");
 	assert_string_equal(list(b, "e/f"), "c");
 	/* What is below its like is no companion of it. */
 	assert_string_equal(list(b, "x/c"), "");
@@ -227,6 +229,7 @@ static void a_companion_that_is_not_used_is_none_any_more(void **state)
 
 	list(b, "a/c");
 	list(b, "b/c");
+	list(b, "c/c");
 	assert_string_equal(list(b, "d0"), "c");
 	assert_string_equal(list(b, "d1"), "c");
 	assert_string_equal(list(b, "d2"), "");
@@ -234,6 +237,32 @@ static void a_companion_that_is_not_used_is_none_any_more(void **state)
 	assert_true(cop_bundle_met(b, "d1/c"));
 	assert_string_equal(list(b, "d3"), "c");
 	assert_string_equal(list(b, "d4"), "");
+}
+
+static void three_may_fail_and_no_more(void **state)
+{
+	struct cop_bundle *b = *state;
+	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME];
+
+	for (unsigned i = 0; i < 3; i++) {
+		static const char *const dirs[3][2] = {
+			{"a/x", "a/y"}, {"b/x", "b/y"}, {"c/x", "c/y"}};
+
+		list(b, dirs[i][0]);
+		list(b, dirs[i][1]);
+	}
+	assert_int_equal(cop_bundle_listed(b, "d", name), 2);
+	cop_bundle_expect(b, "d/x");
+	cop_bundle_expect(b, "d/y");
+	assert_int_equal(cop_bundle_listed(b, "e", name), 2);
+	cop_bundle_expect(b, "e/x");
+	assert_int_equal(cop_bundle_listed(b, "f", name), 0);
+	assert_true(cop_bundle_met(b, "d/x"));
+	assert_int_equal(cop_bundle_listed(b, "g", name), 0);
+	assert_true(cop_bundle_met(b, "d/y"));
+	assert_int_equal(cop_bundle_listed(b, "h", name), 2);
+	assert_string_equal(name[0], "x");
+	assert_string_equal(name[1], "y");
 }
 
 static void long_names_are_no_companions(void **state)
@@ -244,7 +273,7 @@ static void long_names_are_no_companions(void **state)
 	for (unsigned len = COP_BUNDLE_BELOW_NAME - 1; len <= COP_BUNDLE_BELOW_NAME; len++) {
 		memset(name, 'a' + (int)(len % 2), len);
 		name[len] = '\0';
-		for (unsigned i = 0; i < 2; i++) {
+		for (unsigned i = 0; i < 3; i++) {
 			snprintf(path, sizeof(path), "%u/%s", i, name);
 			list(b, path);
 		}
@@ -281,9 +310,10 @@ int main(void)
 		T(a_kind_that_was_used_is_brought_at_the_first_miss),
 		T(what_was_wasted_so_far_has_a_bound),
 		T(more_uses_than_were_brought_count_for_nothing),
-		T(the_second_of_a_name_makes_it_a_companion),
+		T(the_third_of_a_name_makes_it_a_companion),
 		T(a_name_among_many_others_is_none),
 		T(a_companion_that_is_not_used_is_none_any_more),
+		T(three_may_fail_and_no_more),
 		T(long_names_are_no_companions),
 		T(the_table_of_names_has_a_bound),
 	};

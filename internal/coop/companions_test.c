@@ -61,11 +61,11 @@ static void lists(struct tree *t, unsigned i, const char *below)
 	assert_int_equal(ask_and_forget(t, LEAF, list_of(i, below)), 0);
 }
 
-/* A program lists directories and the one in them: p0 to p1. */
+/* A program lists directories and the one in them: p0 to p2. */
 static void show_pairs(struct tree *t)
 {
 	assert_int_equal(ask_and_forget(t, LEAF, listing("")), 0);
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		lists(t, i, "");
 		lists(t, i, "/c");
 	}
@@ -77,7 +77,7 @@ static size_t lists_at_root(struct tree *t)
 	return cop_origin_fake_counts(t->node[0].origin).lists;
 }
 
-static void the_third_pair_leaves_in_one_message(void **state)
+static void the_fourth_pair_leaves_in_one_message(void **state)
 {
 	struct tree *t = *state;
 	uint64_t messages[3];
@@ -85,17 +85,17 @@ static void the_third_pair_leaves_in_one_message(void **state)
 	show_pairs(t);
 	for (uint32_t r = 1; r < 3; r++)
 		messages[r] = stat_of(t, r, COP_FABRIC_REQUEST_MESSAGES);
-	for (unsigned i = 2; i < 5; i++) {
+	for (unsigned i = 3; i < 6; i++) {
 		lists(t, i, "");
-		assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_LISTINGS), i - 1);
-		assert_int_equal(lists_at_root(t), 5 + 2 * (i - 1));
+		assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_LISTINGS), i - 2);
+		assert_int_equal(lists_at_root(t), 7 + 2 * (i - 2));
 		lists(t, i, "/c");
 		lists(t, i, "/c");
-		assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_USED_LISTINGS), i - 1);
+		assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_USED_LISTINGS), i - 2);
 	}
 	for (uint32_t r = 1; r < 3; r++)
 		assert_int_equal(stat_of(t, r, COP_FABRIC_REQUEST_MESSAGES), messages[r] + 3);
-	assert_int_equal(lists_at_root(t), 11);
+	assert_int_equal(lists_at_root(t), 13);
 	/* Who passes them on decides nothing. */
 	assert_int_equal(
 		stat_of(t, 1, COP_BUNDLE_LISTINGS) + stat_of(t, 0, COP_BUNDLE_LISTINGS), 0);
@@ -109,8 +109,8 @@ static void who_comes_meanwhile_joins_and_hurries_nobody(void **state)
 
 	show_pairs(t);
 	messages = stat_of(t, LEAF, COP_FABRIC_REQUEST_MESSAGES);
-	ask_coop(t, LEAF, list_of(2, ""), &a);
-	ask_coop(t, LEAF, list_of(2, "/c"), &b);
+	ask_coop(t, LEAF, list_of(3, ""), &a);
+	ask_coop(t, LEAF, list_of(3, "/c"), &b);
 	run_until_idle(t);
 	assert_int_equal(a.calls + b.calls, 2);
 	assert_int_equal(a.rc, 0);
@@ -128,9 +128,9 @@ static void without_the_option_nothing_is_guessed(void **state)
 
 	t->node[LEAF].coop->conf.bundle = false;
 	show_pairs(t);
-	lists(t, 2, "");
+	lists(t, 3, "");
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_LISTINGS), 0);
-	assert_int_equal(lists_at_root(t), 6);
+	assert_int_equal(lists_at_root(t), 8);
 }
 
 static void nothing_is_guessed_where_memory_is_short(void **state)
@@ -150,7 +150,7 @@ static void nothing_is_guessed_where_memory_is_short(void **state)
 			&(struct cop_completion){
 				.data = malloc(COP_MIB), .len = COP_MIB, .keep = true});
 	}
-	lists(t, 2, "");
+	lists(t, 3, "");
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_LISTINGS), 0);
 	assert_int_equal(stat_of(t, LEAF, COP_CACHE_EVICTIONS), 0);
 }
@@ -162,14 +162,15 @@ static void a_wrong_guess_costs_the_storage_nothing_and_is_not_kept(void **state
 
 	show_pairs(t);
 	assert_int_equal(ask_and_forget(t, LEAF, listing("p11")), 0);
+	assert_int_equal(ask_and_forget(t, LEAF, listing("p11/c")), 0);
 	put_file(t, "q/f", "x", 1);
 	for (uint32_t r = 0; r < 3; r++)
 		cop_coop_forget_name(t->node[r].coop, "q");
 	assert_int_equal(ask_and_forget(t, LEAF, listing("")), 0);
-	assert_int_equal(lists_at_root(t), 8);
+	assert_int_equal(lists_at_root(t), 10);
 	assert_int_equal(ask_and_forget(t, LEAF, listing("q")), 0);
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_LISTINGS), 2);
-	assert_int_equal(lists_at_root(t), 9);
+	assert_int_equal(lists_at_root(t), 11);
 	for (uint32_t r = 0; r < 3; r++)
 		assert_null(cop_coop_peek(t->node[r].coop,
 			&(struct cop_ask){.kind = COP_ASK_LISTING, .path = "q/c"}));
@@ -185,8 +186,8 @@ static void a_reader_of_a_refused_guess_gets_the_storages_answer(void **state)
 
 	show_pairs(t);
 	cop_coop_forget_name(t->node[0].coop, "any");
-	ask_coop(t, LEAF, list_of(2, ""), &a);
-	ask_coop(t, LEAF, list_of(2, "/c"), &b);
+	ask_coop(t, LEAF, list_of(3, ""), &a);
+	ask_coop(t, LEAF, list_of(3, "/c"), &b);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(b.calls, 1);
@@ -200,12 +201,12 @@ static void so_does_a_reader_on_the_way(void **state)
 {
 	struct tree *t = *state;
 	struct asked a, b = {.w.completed = completed, .tree = t, .node = &t->node[1]};
-	struct cop_key key = {.table = COP_TABLE_TREE, .path = "p2/c", .path_len = 4};
+	struct cop_key key = {.table = COP_TABLE_TREE, .path = "p3/c", .path_len = 4};
 	struct cop_obj *obj;
 
 	show_pairs(t);
 	cop_coop_forget_name(t->node[0].coop, "any");
-	ask_coop(t, LEAF, list_of(2, ""), &a);
+	ask_coop(t, LEAF, list_of(3, ""), &a);
 	while (!cop_cache_has(b.node->cache, &key))
 		assert_int_equal(cop_fabric_fake_run(t->net, 1), 1);
 	assert_int_equal(cop_cache_find(b.node->cache, &key, &b.w, &obj), COP_FOUND_JOINED);
@@ -223,10 +224,10 @@ static void a_guess_that_is_refused_is_asked_for_when_it_is_needed(void **state)
 
 	show_pairs(t);
 	cop_coop_forget_name(t->node[0].coop, "any");
-	lists(t, 2, "");
-	assert_int_equal(lists_at_root(t), 6);
-	lists(t, 2, "/c");
-	assert_int_equal(lists_at_root(t), 7);
+	lists(t, 3, "");
+	assert_int_equal(lists_at_root(t), 8);
+	lists(t, 3, "/c");
+	assert_int_equal(lists_at_root(t), 9);
 }
 
 static void what_is_not_used_is_not_guessed_any_more(void **state)
@@ -234,7 +235,7 @@ static void what_is_not_used_is_not_guessed_any_more(void **state)
 	struct tree *t = *state;
 
 	show_pairs(t);
-	for (unsigned i = 2; i < 6; i++)
+	for (unsigned i = 3; i < 8; i++)
 		lists(t, i, "");
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_LISTINGS), 2);
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_USED_LISTINGS), 0);
@@ -284,9 +285,9 @@ static void a_parent_that_dies_is_passed_over(void **state)
 	struct asked a, b;
 
 	show_pairs(t);
-	ask_coop(t, LEAF, list_of(2, ""), &a);
+	ask_coop(t, LEAF, list_of(3, ""), &a);
 	cop_fabric_fake_cut(t->net, "n1", true);
-	ask_coop(t, LEAF, list_of(2, "/c"), &b);
+	ask_coop(t, LEAF, list_of(3, "/c"), &b);
 	pass_time(t, 20000);
 	assert_int_equal(a.calls + b.calls, 2);
 	assert_int_equal(a.rc, 0);
@@ -299,7 +300,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		T(the_third_pair_leaves_in_one_message),
+		T(the_fourth_pair_leaves_in_one_message),
 		T(who_comes_meanwhile_joins_and_hurries_nobody),
 		T(without_the_option_nothing_is_guessed),
 		T(nothing_is_guessed_where_memory_is_short),

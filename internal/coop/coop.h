@@ -21,6 +21,9 @@
  */
 #define COP_COOP_GROUP_BYTES (4 * COP_MIB)
 
+/* Of a file up to this length, the first read behind its first chunk fetches the rest. */
+#define COP_COOP_MEDIUM_BYTES (8 * COP_MIB)
+
 /* What a node gives as striped_bytes. Below it a root has forwarded a file to its children before
  * the other roots have opened it, and the storage has one client. */
 #define COP_COOP_STRIPED_BYTES (64 * COP_MIB)

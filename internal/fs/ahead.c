@@ -8,9 +8,6 @@
  * ahead of it, which doubles with each chunk up to what coop wants for that file. */
 #include "fs/fs_priv.h"
 
-/* Largest file of which the second chunk that is read brings the rest. */
-#define MEDIUM_BYTES (8 * COP_MIB)
-
 static void ask_ahead(struct cop_fs *fs, const struct inode *i, uint64_t from, uint64_t end)
 {
 	struct cop_ask ask = {
@@ -63,7 +60,7 @@ void cop_fs_read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index)
 
 	if (size <= chunk)
 		return;
-	if (size > COP_MAX(MEDIUM_BYTES, chunk))
+	if (size > COP_MAX(COP_COOP_MEDIUM_BYTES, chunk))
 		slide_window(fs, i, index);
 	else if ((index || size <= COP_COOP_GROUP_BYTES) && !atomic_exchange(&i->whole, true))
 		ask_ahead(fs, i, 0, UINT64_MAX);

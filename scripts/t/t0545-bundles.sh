@@ -7,7 +7,7 @@
 # limit: 300
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 46
+plan 47
 
 SRC=$T/src
 make_source() {
@@ -136,19 +136,20 @@ list_all() { # DIR…, one after another, at rank 2
 make_packages
 with_tree 3 --fanout 1
 messages=0
-ok 'two directories with one of a name in them' list_all . p1 p1/cache p2 p2/cache
+ok 'three directories with one of a name in them' list_all . p1 p1/cache p2 p2/cache p3 p3/cache
 is 'bring nothing' "$(node_stat 2 bundle.listings)" 0
 count_messages
 lists=$(node_stat 0 origin.lists)
 operations=$(node_stat 0 origin.operations)
-ok 'the third one' list_all p3
+ok 'the fourth one' list_all p4
 count_messages
 is 'is one message' "$counted" 1
 is 'and brings the one in it' "$(node_stat 2 bundle.listings) $(($(node_stat 0 origin.lists) - lists))" '1 2'
 operations=$(($(node_stat 0 origin.operations) - operations))
-ok 'which is right' list_all p3/cache
+ok 'which is right' list_all p4/cache
 count_messages
 is 'and costs no other message' "$counted $(node_stat 2 bundle.used_listings)" '0 1'
+ok 'another one' list_all p5 p5/cache
 lists=$(node_stat 0 origin.lists)
 before=$(node_stat 0 origin.operations)
 ok 'one without any' list_all p7
