@@ -78,25 +78,25 @@ static void ask_ahead(struct sim_node *n, const struct cop_ask *ask)
 		cop_obj_put(n->cache, obj);
 }
 
-static void ask_line(void *arg, uint64_t line)
+/* As fs does, since the traces were recorded before it did. */
+static void read_ahead(struct sim_node *n, const struct cop_ask *ask)
 {
-	struct sim_node *n = arg;
-	const struct sim_line *l = &n->sim->conf.trace->line[line];
+	struct cop_ask other = *ask;
+
+	if (ask->kind != COP_ASK_CHUNK || !ask->index || ask->size <= COP_COOP_GROUP_BYTES ||
+		ask->size > COP_COOP_MEDIUM_BYTES)
+		return;
+	for (other.index = 0; other.index * SIM_CHUNK < ask->size; other.index++)
+		cop_coop_ahead(n->coop, &other);
+}
+
+static void ask_and_wait(struct sim_node *n, const struct sim_line *l, uint64_t line)
+{
 	struct cop_ask ask = ask_of(l);
 	struct cop_obj *obj;
 	struct asked *a;
 	int rc;
 
-	if (cop_sim_is_dead(n))
-		return;
-	if (!l->kind) {
-		n->end_ns = cop_sim_now();
-		return;
-	}
-	if (!l->waited) {
-		ask_ahead(n, &ask);
-		return;
-	}
 	a = cop_sim_alloc(1, sizeof(*a));
 	*a = (struct asked){.waiter.completed = read_completed, .node = n, .line = (int32_t)line};
 	wait_begins(n);
@@ -112,6 +112,26 @@ static void ask_line(void *arg, uint64_t line)
 		cop_obj_put(n->cache, obj);
 	}
 	line_answered(n, (int32_t)line, rc);
+}
+
+static void ask_line(void *arg, uint64_t line)
+{
+	struct sim_node *n = arg;
+	const struct sim_line *l = &n->sim->conf.trace->line[line];
+	struct cop_ask ask = ask_of(l);
+
+	if (cop_sim_is_dead(n))
+		return;
+	if (!l->kind) {
+		n->end_ns = cop_sim_now();
+	} else if (!l->waited) {
+		ask_ahead(n, &ask);
+	} else {
+		cop_coop_cork(n->coop);
+		ask_and_wait(n, l, line);
+		read_ahead(n, &ask);
+		cop_coop_uncork(n->coop);
+	}
 }
 
 static void follow_trace(struct sim_node *n, int32_t first)

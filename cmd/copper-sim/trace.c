@@ -103,7 +103,7 @@ const struct sim_line *cop_sim_trace_find(
 	return found ? *found : NULL;
 }
 
-/* What is longer than the attributes is a link's target. */
+/* One that is longer than the attributes has a link's target. */
 static int make_entry(const struct sim_line *l, void **blob, size_t *len)
 {
 	struct cop_attr attr = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
@@ -118,7 +118,71 @@ static int make_entry(const struct sim_line *l, void **blob, size_t *len)
 	return cop_entry_build(&attr, target, l->bytes - *len, blob, len);
 }
 
-/* Of a listing's names only the small files that the trace tells of. */
+/* The name of a path in this directory; NULL if it is not there. */
+static const char *name_in(const char *dir, const char *path)
+{
+	size_t len = strlen(dir);
+	const char *name = len ? path + len + 1 : path;
+
+	if (len && (strncmp(path, dir, len) != 0 || path[len] != '/'))
+		return NULL;
+	return *path && *name && !strchr(name, '/') ? name : NULL;
+}
+
+static bool has_directories(const struct sim_trace *t, const char *path)
+{
+	for (int32_t i = 0; i < t->lines - 1 && t->sorted[i]->kind == COP_ASK_LISTING; i++)
+		if (!t->sorted[i]->ret && name_in(path, t->sorted[i]->path))
+			return true;
+	return false;
+}
+
+static bool is_small(const struct sim_trace *t, const char *path)
+{
+	for (size_t i = 0; i < t->smalls; i++)
+		if (!strcmp(t->small[i].path, path))
+			return true;
+	return false;
+}
+
+/* What is longer than the attributes is a link's target. */
+static bool is_link(const struct sim_line *l)
+{
+	struct cop_attr attr = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
+	size_t len = 0;
+	void *blob = NULL;
+
+	if (cop_entry_build(&attr, NULL, 0, &blob, &len))
+		return false;
+	free(blob);
+	return l->bytes > len;
+}
+
+/* What a program asks for singly has no attributes in the listing. */
+static void add_asked(
+	const struct sim_trace *t, const struct sim_line *l, struct cop_listing_builder *b)
+{
+	for (int32_t i = 0; i < t->lines - 1 && t->sorted[i]->kind <= COP_ASK_ENTRY; i++) {
+		const struct sim_line *e = t->sorted[i];
+		struct cop_attr dir = {.version = SIM_VERSION,
+			.mode = S_IFDIR | 0755,
+			.nlink = 2,
+			.ino = 500000 + (uint64_t)i};
+		const char *name = name_in(l->path, e->path);
+
+		if (!name || e->ret || (i && !compare_lines(&t->sorted[i - 1], &t->sorted[i])))
+			continue;
+		dir.nlink += has_directories(t, e->path);
+		if (e->kind == COP_ASK_LISTING)
+			cop_listing_add(b, name, strlen(name), DT_DIR, &dir, NULL, 0);
+		else if (e->kind == COP_ASK_ENTRY &&
+			 !cop_sim_trace_find(t, COP_ASK_LISTING, e->path) && !is_small(t, e->path))
+			cop_listing_add_bare(
+				b, name, strlen(name), is_link(e) ? DT_LNK : DT_REG, 1);
+	}
+}
+
+/* Of a listing's names only those that the trace tells of. */
 static int make_listing(
 	const struct sim_trace *t, const struct sim_line *l, void **blob, size_t *len)
 {
@@ -142,6 +206,7 @@ static int make_listing(
 			!memcmp(s->path, l->path, dir_len))
 			cop_listing_add(&b, name, strlen(name), DT_REG, &attr, NULL, 0);
 	}
+	add_asked(t, l, &b);
 	return cop_listing_build(&b, &dir, COP_LISTING_COMPLETE, blob, len);
 }
 

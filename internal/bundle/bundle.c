@@ -122,3 +122,118 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 	c->used += c->used < c->brought;
 	b->used_bytes += COP_MIN((uint64_t)bytes, b->brought_bytes - b->used_bytes);
 }
+
+/* ---- listings ---- */
+
+/* A companion has been listed so often, and is at least one of so many. */
+#define COMPANION_TIMES 3
+#define COMPANION_PART 4
+/* Listings of one name, and of all, that are brought before it is asked whether they are used: few,
+ * because one that is there and not needed costs the storage a directory. */
+#define COMPANION_TRIES 2
+#define COMPANION_TRIES_ALL 3
+
+static const char *last_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static struct cop_bundle_below *find_below(struct cop_bundle *b, const char *name)
+{
+	for (unsigned i = 0; i < COP_BUNDLE_BELOW; i++)
+		if (!strcmp(b->below[i].name, name))
+			return &b->below[i];
+	return NULL;
+}
+
+/* The one that was seen least often makes room, of several the oldest. */
+static struct cop_bundle_below *add_below(struct cop_bundle *b, const char *name)
+{
+	struct cop_bundle_below *least = &b->below[0];
+
+	for (unsigned i = 1; i < COP_BUNDLE_BELOW && *least->name; i++) {
+		struct cop_bundle_below *w = &b->below[i];
+
+		if (w->listed < least->listed ||
+			(w->listed == least->listed && w->since < least->since))
+			least = w;
+	}
+	*least = (struct cop_bundle_below){.since = b->listed};
+	memcpy(least->name, name, strlen(name) + 1);
+	return least;
+}
+
+static bool is_companion(const struct cop_bundle *b, const struct cop_bundle_below *w)
+{
+	return w->listed >= COMPANION_TIMES &&
+	       w->listed * (uint64_t)COMPANION_PART >= b->listed - w->since;
+}
+
+static bool may_bring_listing(const struct cop_bundle *b, const struct cop_bundle_below *w)
+{
+	return is_companion(b, w) &&
+	       (w->brought < COMPANION_TRIES || has_proved_itself(w->brought, w->used)) &&
+	       (b->listings < COMPANION_TRIES_ALL ||
+		       has_proved_itself(b->listings, b->used_listings));
+}
+
+unsigned cop_bundle_listed(struct cop_bundle *b, const char *path,
+	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME])
+{
+	const char *own = last_name(path);
+	struct cop_bundle_below *w;
+	unsigned n = 0;
+
+	if (!*own || strlen(own) >= COP_BUNDLE_BELOW_NAME)
+		return 0;
+	w = find_below(b, own);
+	if (!w)
+		w = add_below(b, own);
+	w->listed++;
+	b->listed++;
+	for (unsigned i = 0; i < COP_BUNDLE_BELOW && n < COP_BUNDLE_COMPANIONS; i++) {
+		/* What is listed below its like is no companion of it. */
+		if (&b->below[i] == w || !may_bring_listing(b, &b->below[i]))
+			continue;
+		memcpy(name[n++], b->below[i].name, COP_BUNDLE_BELOW_NAME);
+	}
+	return is_companion(b, w) ? 0 : n;
+}
+
+static uint64_t path_hash(const char *path)
+{
+	return cop_hash64(path, strlen(path), 2) | 1;
+}
+
+void cop_bundle_expect(struct cop_bundle *b, const char *path)
+{
+	struct cop_bundle_below *w = find_below(b, last_name(path));
+
+	if (w)
+		w->brought++;
+	b->listings++;
+	b->expected[b->expected_at++ % COP_BUNDLE_EXPECTED] = path_hash(path);
+}
+
+bool cop_bundle_met(struct cop_bundle *b, const char *path)
+{
+	uint64_t hash = path_hash(path);
+	struct cop_bundle_below *w;
+
+	for (unsigned i = 0; i < COP_BUNDLE_EXPECTED; i++) {
+		if (b->expected[i] != hash)
+			continue;
+		b->expected[i] = 0;
+		w = find_below(b, last_name(path));
+		if (w) {
+			w->listed++;
+			w->used += w->used < w->brought;
+		}
+		b->listed++;
+		b->used_listings++;
+		return true;
+	}
+	return false;
+}

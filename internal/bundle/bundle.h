@@ -9,7 +9,12 @@
  * (Python's own modules, encodings, C headers): where there were 44 or more, 12 percent were read
  * (2 to 29), and no order of their names says which. So of a small directory a few files are
  * brought when its second file is missed, and more while they are used. Once the kind has proved
- * itself, the next small directories are taken whole at the first miss. A collection never is. */
+ * itself, the next small directories are taken whole at the first miss. A collection never is.
+ *
+ * Programs also list directories in pairs: each package, and the __pycache__ in it. A name of
+ * directories that comes again and again among few others is such a companion: it is asked for
+ * together with the directory that it may be in, for as long as half of those asked for are used.
+ */
 #ifndef COP_BUNDLE_H
 #define COP_BUNDLE_H
 
@@ -29,6 +34,13 @@
 #define COP_BUNDLE_PLACES 1024u
 #define COP_BUNDLE_KINDS 64u
 
+/* Names of directories that are kept, and how long they may be, with the 0 at the end. */
+#define COP_BUNDLE_BELOW 32u
+#define COP_BUNDLE_BELOW_NAME 64u
+/* One listing brings so many others at most. */
+#define COP_BUNDLE_COMPANIONS 2u
+#define COP_BUNDLE_EXPECTED 16u
+
 /* A kind of file in a directory. Two that share a slot displace each other, which costs a bundle or
  * brings one too many. */
 struct cop_bundle_place {
@@ -44,11 +56,24 @@ struct cop_bundle_credit {
 	uint64_t brought, used; /* files */
 };
 
+/* A name of directories that programs list. */
+struct cop_bundle_below {
+	char name[COP_BUNDLE_BELOW_NAME]; /* "": free */
+	uint32_t listed;                  /* directories of this name, */
+	uint64_t since;                   /* from the since-th directory on */
+	uint32_t brought, used;
+};
+
 /* Zero-initialised is empty. */
 struct cop_bundle {
 	struct cop_bundle_place place[COP_BUNDLE_PLACES];
 	struct cop_bundle_credit credit[COP_BUNDLE_KINDS];
 	uint64_t brought_bytes, used_bytes;
+	struct cop_bundle_below below[COP_BUNDLE_BELOW];
+	uint64_t listed;                        /* directories in all */
+	uint64_t listings, used_listings;       /* brought */
+	uint64_t expected[COP_BUNDLE_EXPECTED]; /* paths of those brought last, hashed */
+	unsigned expected_at;
 };
 
 /* What files are counted under. */
@@ -74,5 +99,17 @@ void cop_bundle_brought(
 	struct cop_bundle *b, struct cop_bundle_id id, unsigned files, size_t bytes);
 /* A program has read a file that was brought, for the first time. */
 void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes);
+
+/* ---- listings ---- */
+
+/* A program needs the listing of this directory, which is not here. Copies the names of directories
+ * below it whose listings it probably needs next; returns how many. */
+unsigned cop_bundle_listed(struct cop_bundle *b, const char *path,
+	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME]);
+/* The listing of this directory was asked for along with that of the one above. */
+void cop_bundle_expect(struct cop_bundle *b, const char *path);
+/* A program needs the listing of this directory, and it is here or on its way. True if it was
+ * brought and this is the first time. */
+bool cop_bundle_met(struct cop_bundle *b, const char *path);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bundle/bundle.h"
 
@@ -169,6 +170,135 @@ static void more_uses_than_were_brought_count_for_nothing(void **state)
 	assert_true(b->used_bytes <= b->brought_bytes);
 }
 
+/* A program lists this directory; the companions that it brings, or "". */
+static const char *list(struct cop_bundle *b, const char *path)
+{
+	static char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME];
+	char below[256];
+	unsigned n = cop_bundle_listed(b, path, name);
+
+	if (!n)
+		return "";
+	assert_int_equal(n, 1);
+	snprintf(below, sizeof(below), "%s/%s", path, name[0]);
+	cop_bundle_expect(b, below);
+	return name[0];
+}
+
+static void the_third_of_a_name_makes_it_a_companion(void **state)
+{
+	struct cop_bundle *b = *state;
+
+	assert_string_equal(list(b, ""), "");
+	assert_string_equal(list(b, "a"), "");
+	assert_string_equal(list(b, "a/c"), "");
+	assert_string_equal(list(b, "d"), "");
+	assert_string_equal(list(b, "d/c"), "");
+	assert_string_equal(list(b, "g"), "");
+	assert_string_equal(list(b, "g/c"), "");
+	assert_string_equal(list(b, "e/f"), "c");
+	/* What is below its like is no companion of it. */
+	assert_string_equal(list(b, "x/c"), "");
+	assert_false(cop_bundle_met(b, "e/f"));
+	assert_false(cop_bundle_met(b, "e/c"));
+	assert_true(cop_bundle_met(b, "e/f/c"));
+	assert_false(cop_bundle_met(b, "e/f/c"));
+}
+
+static void a_name_among_many_others_is_none(void **state)
+{
+	struct cop_bundle *b = *state;
+	char path[16];
+
+	list(b, "a/c");
+	for (unsigned i = 0; i < 8; i++) {
+		snprintf(path, sizeof(path), "d%u", i);
+		assert_string_equal(list(b, path), "");
+	}
+	list(b, "b/c");
+	assert_string_equal(list(b, "e"), "");
+	list(b, "e/c");
+	assert_string_equal(list(b, "f"), "");
+	list(b, "f/c");
+	assert_string_equal(list(b, "g"), "c");
+}
+
+static void a_companion_that_is_not_used_is_none_any_more(void **state)
+{
+	struct cop_bundle *b = *state;
+
+	list(b, "a/c");
+	list(b, "b/c");
+	list(b, "c/c");
+	assert_string_equal(list(b, "d0"), "c");
+	assert_string_equal(list(b, "d1"), "c");
+	assert_string_equal(list(b, "d2"), "");
+	/* Half of them is enough. */
+	assert_true(cop_bundle_met(b, "d1/c"));
+	assert_string_equal(list(b, "d3"), "c");
+	assert_string_equal(list(b, "d4"), "");
+}
+
+static void three_may_fail_and_no_more(void **state)
+{
+	struct cop_bundle *b = *state;
+	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME];
+
+	for (unsigned i = 0; i < 3; i++) {
+		static const char *const dirs[3][2] = {
+			{"a/x", "a/y"}, {"b/x", "b/y"}, {"c/x", "c/y"}};
+
+		list(b, dirs[i][0]);
+		list(b, dirs[i][1]);
+	}
+	assert_int_equal(cop_bundle_listed(b, "d", name), 2);
+	cop_bundle_expect(b, "d/x");
+	cop_bundle_expect(b, "d/y");
+	assert_int_equal(cop_bundle_listed(b, "e", name), 2);
+	cop_bundle_expect(b, "e/x");
+	assert_int_equal(cop_bundle_listed(b, "f", name), 0);
+	assert_true(cop_bundle_met(b, "d/x"));
+	assert_int_equal(cop_bundle_listed(b, "g", name), 0);
+	assert_true(cop_bundle_met(b, "d/y"));
+	assert_int_equal(cop_bundle_listed(b, "h", name), 2);
+	assert_string_equal(name[0], "x");
+	assert_string_equal(name[1], "y");
+}
+
+static void long_names_are_no_companions(void **state)
+{
+	struct cop_bundle *b = *state;
+	char name[COP_BUNDLE_BELOW_NAME + 1], path[2 * COP_BUNDLE_BELOW_NAME];
+
+	for (unsigned len = COP_BUNDLE_BELOW_NAME - 1; len <= COP_BUNDLE_BELOW_NAME; len++) {
+		memset(name, 'a' + (int)(len % 2), len);
+		name[len] = '\0';
+		for (unsigned i = 0; i < 3; i++) {
+			snprintf(path, sizeof(path), "%u/%s", i, name);
+			list(b, path);
+		}
+		assert_string_equal(list(b, "d"), len < COP_BUNDLE_BELOW_NAME ? name : "");
+		memset(b, 0, sizeof(*b));
+	}
+}
+
+/* A name that comes again stays, however many others there are. */
+static void the_table_of_names_has_a_bound(void **state)
+{
+	struct cop_bundle *b = *state;
+	char path[32];
+
+	for (unsigned i = 0; i < 4 * COP_BUNDLE_BELOW; i++) {
+		snprintf(path, sizeof(path), "p%u", i);
+		cop_bundle_met(b, "p/c");
+		list(b, path);
+		strcat(path, "/c");
+		if (!cop_bundle_met(b, path))
+			list(b, path);
+	}
+	assert_string_equal(list(b, "last"), "c");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +310,12 @@ int main(void)
 		T(a_kind_that_was_used_is_brought_at_the_first_miss),
 		T(what_was_wasted_so_far_has_a_bound),
 		T(more_uses_than_were_brought_count_for_nothing),
+		T(the_third_of_a_name_makes_it_a_companion),
+		T(a_name_among_many_others_is_none),
+		T(a_companion_that_is_not_used_is_none_any_more),
+		T(three_may_fail_and_no_more),
+		T(long_names_are_no_companions),
+		T(the_table_of_names_has_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

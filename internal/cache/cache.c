@@ -312,6 +312,32 @@ void cop_cache_complete(
 	cop_obj_put(c, flight);
 }
 
+/* The lock is held. */
+static bool only_guesses_wait(const struct node *n)
+{
+	for (const struct cop_list *at = n->waiters.next; at != &n->waiters; at = at->next)
+		if (!COP_CONTAINER_OF(at, const struct cop_waiter, link)->guesses)
+			return false;
+	return true;
+}
+
+bool cop_cache_withdraw(struct cop_cache *c, struct cop_obj *flight)
+{
+	struct node *n = node_of(flight);
+	struct shard *s = shard_of(c, n->link.hash);
+	bool unwanted, withdrawn;
+
+	pthread_mutex_lock(&s->lock);
+	unwanted = only_guesses_wait(n);
+	withdrawn = unwanted && n->in_table;
+	if (withdrawn)
+		cop_cache_unlink(c, s, n);
+	pthread_mutex_unlock(&s->lock);
+	if (withdrawn)
+		cop_obj_put(c, flight);
+	return unwanted;
+}
+
 void cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use)
 {
 	unsigned before = atomic_load_explicit(&obj->uses, memory_order_relaxed);

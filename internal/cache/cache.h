@@ -83,6 +83,7 @@ struct cop_waiter {
 	 * obj->error. The reference is the cache's: take one (cop_obj_get) to keep obj past the
 	 * call. */
 	void (*completed)(struct cop_waiter *w, struct cop_obj *obj, int rc);
+	bool guesses; /* it also takes the end of a flight that was withdrawn */
 };
 
 enum cop_found {
@@ -156,6 +157,10 @@ struct cop_completion {
 /* Ends a flight, once: hands obj to everyone who joined. Drops the leader's reference. */
 void cop_cache_complete(
 	struct cop_cache *c, struct cop_obj *flight, const struct cop_completion *completion);
+
+/* Takes a flight out of the table, unless a waiter is there that does not guess. True: there is
+ * none, and nobody joins the flight any more. */
+bool cop_cache_withdraw(struct cop_cache *c, struct cop_obj *flight);
 
 /* Replaces a complete object, to which the caller has a reference, by a new one with this data
  * (malloc'ed; the cache owns it from now on). Everyone else finds one of the two. If the object is

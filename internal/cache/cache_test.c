@@ -98,6 +98,35 @@ static void the_first_to_ask_leads_and_the_others_join(void **state)
 	cop_cache_free(c);
 }
 
+static void a_flight_that_nobody_waits_for_can_be_withdrawn(void **state)
+{
+	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
+	struct test_waiter w = {.w.completed = note_call};
+	struct test_waiter guess = {.w = {.completed = note_call, .guesses = true}};
+	struct cop_key key = chunk_key("d/f", 0);
+	struct cop_obj *first = lead(c, "d/f", 0), *second, *obj;
+
+	(void)state;
+	assert_int_equal(cop_cache_find(c, &key, &guess.w, &obj), COP_FOUND_JOINED);
+	assert_true(cop_cache_withdraw(c, first));
+	assert_true(cop_cache_withdraw(c, first));
+	/* Who asks now leads another, which is not touched by the end of the first. */
+	second = lead(c, "d/f", 0);
+	assert_int_equal(cop_cache_find(c, &key, &w.w, &obj), COP_FOUND_JOINED);
+	assert_false(cop_cache_withdraw(c, second));
+	cop_cache_complete(c, first, &(struct cop_completion){.rc = -ENOENT, .keep = true});
+	assert_int_equal(w.calls, 0);
+	assert_int_equal(guess.calls, 1);
+	assert_int_equal(guess.rc, -ENOENT);
+	cop_cache_complete(
+		c, second, &(struct cop_completion){.data = calloc(1, 5), .len = 5, .keep = true});
+	assert_int_equal(w.calls, 1);
+	assert_int_equal(w.rc, 0);
+	assert_true(cop_cache_has(c, &key));
+	cop_cache_check(c);
+	cop_cache_free(c);
+}
+
 static void keys_that_differ_in_one_part_are_different_objects(void **state)
 {
 	struct cop_cache *c = cop_cache_new(1 << 20, NULL);
@@ -518,6 +547,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_to_ask_leads_and_the_others_join),
+		cmocka_unit_test(a_flight_that_nobody_waits_for_can_be_withdrawn),
 		cmocka_unit_test(keys_that_differ_in_one_part_are_different_objects),
 		cmocka_unit_test(an_error_can_be_kept_or_forgotten),
 		cmocka_unit_test(bytes_in_use_never_pass_the_limit),

@@ -125,16 +125,17 @@ bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, b
 	ask->size = cop_rd_u64(&r);
 	ask->index = cop_rd_u64(&r);
 	when = cop_rd_u8(&r);
-	ask->background = when == ASK_BACKGROUND;
+	ask->background = when == ASK_BACKGROUND || when == ASK_GUESS;
 	ask->along = false;
+	ask->guess = when == ASK_GUESS;
 	*raise = when == ASK_RAISE_PRIORITY;
 	text = cop_rd_str(&r, &path_len);
-	if (!cop_rd_done(&r) || when > ASK_RAISE_PRIORITY || path_len > 4095 ||
+	if (!cop_rd_done(&r) || when > ASK_GUESS || path_len > 4095 ||
 		(path_len && memchr(text, 0, path_len)))
 		return false;
 	if (path_len)
 		memcpy(path, text, path_len);
 	path[path_len] = '\0';
 	ask->path = path;
-	return cop_coop_is_proper(ask);
+	return cop_coop_is_proper(ask) && (!ask->guess || ask->kind == COP_ASK_LISTING);
 }

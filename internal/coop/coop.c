@@ -157,6 +157,9 @@ static bool keeps(const struct flight *f, int rc)
 		return false;
 	if (rc == 0)
 		return true;
+	/* Nobody has seen this name. If there is one in a moment, it is there at once. */
+	if (f->ask.guess)
+		return false;
 	if (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_PAGE)
 		return false;
 	return rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -ENOTDIR || rc == -ELOOP ||
@@ -210,7 +213,7 @@ static struct flight *new_flight(
 		f->led_ns = cop_now_ns();
 	f->tree = cop_coop_tree_of(c, ask);
 	atomic_store(&obj->background, ask->background);
-	atomic_store(&obj->bundled, ask->kind == COP_ASK_CHUNK && ask->along);
+	atomic_store(&obj->bundled, ask->along && (ask->kind == COP_ASK_CHUNK || ask->guess));
 	if (ask->kind == COP_ASK_CHUNK)
 		f->buf_len = cop_coop_chunk_len(c, ask->size, ask->index);
 	if (local && !ask->background && atomic_load_explicit(&c->prefetched, memory_order_relaxed))
@@ -242,6 +245,24 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	return found;
 }
 
+/* A guess needs no hurry: it was sent as an urgent request. */
+static void joined_by_reader(struct cop_coop *c, const struct cop_ask *ask, bool local)
+{
+	struct cop_key key = cop_coop_key(ask);
+
+	if (local && cop_coop_may_have_companions(c, ask) && cop_coop_met_companion(c, ask))
+		cop_cache_raise_priority(c->conf.cache, &key);
+	else
+		cop_coop_raise_priority(c, ask);
+}
+
+/* Each request for a name looks at a listing, so only the first one takes a lock. */
+static bool is_unmet(struct cop_obj *obj)
+{
+	return atomic_load_explicit(&obj->bundled, memory_order_relaxed) &&
+	       atomic_exchange(&obj->bundled, false);
+}
+
 int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj)
 {
@@ -267,6 +288,9 @@ int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_w
 		cop_cache_drop(c->conf.cache, *obj);
 		cop_obj_put(c->conf.cache, *obj);
 	}
+	if (found == COP_FOUND_HIT && local && cop_coop_may_have_companions(c, ask) &&
+		is_unmet(*obj))
+		cop_coop_met_companion(c, ask);
 	if (found == COP_FOUND_HIT) {
 		if (ask->kind == COP_ASK_ENTRY && (*obj)->error == -ENOENT)
 			cop_stats_add(c->conf.stats, COP_ENOENT_SERVES, 1);
@@ -275,13 +299,17 @@ int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_w
 	if (found < 0)
 		return found;
 	if (found == COP_FOUND_JOINED && !ask->background)
-		cop_coop_raise_priority(c, ask);
+		joined_by_reader(c, ask, local);
 	if (f) {
 		f->was_absent = was_absent;
 		if (local && cop_coop_is_small(c, ask))
 			cop_coop_reserve_with_siblings(f);
 		else if (local && cop_coop_may_check_ahead(c, ask))
 			cop_coop_reserve_with_checks(f);
+		else if (local && cop_coop_may_have_companions(c, ask))
+			cop_coop_reserve_with_companions(f);
+		else if (local && cop_coop_may_have_target(c, ask))
+			cop_coop_reserve_with_target(f);
 		else
 			cop_coop_reserve(f);
 	}

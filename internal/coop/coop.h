@@ -47,6 +47,9 @@
  */
 #define COP_COOP_GROUP_BYTES (4 * COP_MIB)
 
+/* Of a file up to this length, the first read behind its first chunk fetches the rest. */
+#define COP_COOP_MEDIUM_BYTES (8 * COP_MIB)
+
 /* What a node gives as striped_bytes. Below it a root has forwarded a file to its children before
  * the other roots have opened it, and the storage has one client. */
 #define COP_COOP_STRIPED_BYTES (64 * COP_MIB)
@@ -78,6 +81,7 @@ struct cop_ask {
 	uint64_t index;   /* of the chunk, of the piece, of the page */
 	bool background;  /* nobody waits for it yet: at the origin it comes last */
 	bool along;       /* it goes along with another request; of this node only */
+	bool guess;       /* of a listing: nobody knows yet whether there is such a directory */
 	uint32_t from;    /* who asks, for the trace only: a thread of this node, or a rank */
 };
 

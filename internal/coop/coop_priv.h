@@ -25,6 +25,7 @@ enum {
 	ASK_NOW,
 	ASK_BACKGROUND,     /* nobody waits for it yet */
 	ASK_RAISE_PRIORITY, /* somebody waits now for what was background; its answer is empty */
+	ASK_GUESS,          /* somebody probably needs it in a moment, if there is such a thing */
 };
 
 /* How long the answer to a child waits for this node's kernel to forget names. The kernel takes
@@ -199,6 +200,20 @@ bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask);
 /* Counts a file that was fetched beside another. */
 void cop_coop_bundled(const struct flight *f, int rc);
 
+/* ---- companions.c ---- */
+
+/* The flight of a listing that a program asks for begins, together with those of directories that
+ * are probably below it and needed next. */
+void cop_coop_reserve_with_companions(struct flight *f);
+/* Whether a program's request may have companions. */
+bool cop_coop_may_have_companions(const struct cop_coop *c, const struct cop_ask *ask);
+/* A program's request met this listing, or its flight. Whether it was brought, and this is the
+ * first time. */
+bool cop_coop_met_companion(struct cop_coop *c, const struct cop_ask *ask);
+/* At a root: whether a directory that somebody guessed may be there, so that the storage is
+ * asked. */
+bool cop_coop_is_likely(struct cop_coop *c, const char *path);
+
 /* ---- absence.c ---- */
 
 void cop_coop_absence_init(struct absence *a);
@@ -231,7 +246,18 @@ struct cop_obj *cop_coop_listing_of(struct cop_coop *c, const char *path, uint64
 /* The same if its version differs from the request's. */
 struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *newer);
 
+/* ---- targets.c ---- */
+
+/* The flight of a name begins, together with that of the name that it probably links to. */
+void cop_coop_reserve_with_target(struct flight *f);
+/* Whether a program's request is for a name that may be a link. */
+bool cop_coop_may_have_target(const struct cop_coop *c, const struct cop_ask *ask);
+
 /* ---- page.c ---- */
+
+/* What this node knows of the directory's names: its listing or, if there are too many for one, the
+ * names alone. With a reference; NULL. */
+struct cop_obj *cop_coop_names_of(struct cop_coop *c, const char *dir);
 
 /* Reads a page from the origin, with the names that are known here. */
 void cop_coop_read_page(struct flight *f, struct cop_origin *o);

@@ -26,9 +26,7 @@ struct cop_ask cop_coop_page_ask(
 		.index = cop_listing_page_of(name, name_len, pages)};
 }
 
-/* What this node knows of the directory's names: its listing or, if there are too many for one, the
- * names alone. With a reference; NULL. */
-static struct cop_obj *names_of(struct cop_coop *c, const char *dir)
+struct cop_obj *cop_coop_names_of(struct cop_coop *c, const char *dir)
 {
 	static const enum cop_ask_kind kinds[] = {COP_ASK_LISTING, COP_ASK_NAMES};
 
@@ -46,7 +44,7 @@ static struct cop_obj *names_of(struct cop_coop *c, const char *dir)
 
 struct cop_obj *cop_coop_page_with(struct cop_coop *c, const char *dir, const char *name)
 {
-	struct cop_obj *names = names_of(c, dir), *page;
+	struct cop_obj *names = cop_coop_names_of(c, dir), *page;
 	struct cop_ask ask;
 
 	if (!names)
@@ -77,7 +75,7 @@ static void page_read(void *arg, int rc, void *data, size_t len)
 /* The listing that the request is about; NULL if this node has another one by now, or none. */
 static struct cop_obj *same_names(struct cop_coop *c, const struct cop_ask *ask)
 {
-	struct cop_obj *names = names_of(c, ask->path);
+	struct cop_obj *names = cop_coop_names_of(c, ask->path);
 	struct cop_attr dir;
 
 	if (!names)

@@ -158,10 +158,16 @@ static void own_manifest(struct flight *f)
 
 void cop_coop_read_origin(struct flight *f)
 {
-	struct cop_origin *o = atomic_load(&f->obj->background)
+	bool background = atomic_load(&f->obj->background);
+	struct cop_origin *o = background && !f->ask.guess
 				       ? cop_origin_background(f->coop->conf.origin)
 				       : f->coop->conf.origin;
 
+	if (f->ask.guess && !cop_coop_is_likely(f->coop, f->ask.path) &&
+		cop_cache_withdraw(f->coop->conf.cache, f->obj)) {
+		cop_coop_fail(f, -ENOENT);
+		return;
+	}
 	f->asked_ns = cop_now_ns();
 	cop_coop_pass(f, FLIGHT_READING);
 	cop_coop_trace_origin(f);

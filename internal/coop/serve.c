@@ -160,6 +160,7 @@ static void get_for_child(struct cop_coop *c, struct cop_rpc_req *req, const str
 	}
 	cop_list_init(&s->at);
 	s->waiter.completed = served_completed;
+	s->waiter.guesses = ask->guess;
 	s->coop = c;
 	s->req = req;
 	s->trace = *trace;

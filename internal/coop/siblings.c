@@ -203,7 +203,8 @@ void cop_coop_bundled(const struct flight *f, int rc)
 void cop_coop_used(struct cop_coop *c, struct cop_obj *obj)
 {
 	cop_cache_used(c->conf.cache, obj, COP_USE_HERE);
-	if (!atomic_load_explicit(&obj->bundled, memory_order_relaxed) ||
+	if (obj->key.table != COP_TABLE_DATA ||
+		!atomic_load_explicit(&obj->bundled, memory_order_relaxed) ||
 		!atomic_exchange(&obj->bundled, false))
 		return;
 	cop_stats_add(c->conf.stats, COP_BUNDLE_USED_FILES, 1);

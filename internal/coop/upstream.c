@@ -217,6 +217,18 @@ static bool was_told_too_early(const struct flight *f, int rc)
 	return f->sent_background && !atomic_load(&f->obj->background) && cop_coop_disproves(rc);
 }
 
+/* An ancestor refuses a guess that it does not believe, without a look at the storage. Whoever
+ * waits by now is to have the storage's answer. */
+static bool was_refused(struct flight *f, int rc)
+{
+	if (!f->ask.guess || !f->sent_background || rc != -ENOENT ||
+		cop_cache_withdraw(f->coop->conf.cache, f->obj))
+		return false;
+	f->ask.guess = false;
+	atomic_store(&f->obj->background, false);
+	return true;
+}
+
 static void answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct flight *f = arg;
@@ -238,13 +250,20 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 		next_ancestor(f, r->status);
 	} else {
 		cop_coop_rested(f->coop, f->upstream);
-		if (was_told_too_early(f, r->status))
+		if (was_refused(f, r->status) || was_told_too_early(f, r->status))
 			cop_coop_send(f);
 		else if (r->status)
 			cop_coop_fail(f, r->status);
 		else
 			accept_answer(f, r);
 	}
+}
+
+static uint8_t when_wanted(const struct flight *f)
+{
+	if (!f->sent_background)
+		return ASK_NOW;
+	return f->ask.guess ? ASK_GUESS : ASK_BACKGROUND;
 }
 
 void cop_coop_send(struct flight *f)
@@ -271,8 +290,7 @@ void cop_coop_send(struct flight *f)
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
 		f->upstream);
 	f->sent_background = atomic_load(&f->obj->background);
-	call.payload_len = cop_coop_request(
-		&f->ask, f->sent_background ? ASK_BACKGROUND : ASK_NOW, payload, sizeof(payload));
+	call.payload_len = cop_coop_request(&f->ask, when_wanted(f), payload, sizeof(payload));
 	call.body_max = f->reserved;
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;

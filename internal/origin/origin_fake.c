@@ -148,11 +148,25 @@ void cop_origin_fake_young(struct cop_origin *o, bool young)
 	fake(o)->young = young;
 }
 
+/* Whether n is directly in the folder. */
+static bool child_of(const struct node *n, const struct node *folder)
+{
+	return *n->path && !n->gone && parent_len(n->path) == strlen(folder->path) &&
+	       strncmp(n->path, folder->path, strlen(folder->path)) == 0;
+}
+
+/* Each folder in a folder counts as a link of it. */
 static struct cop_attr attr_now(const struct fake *f, const struct node *n)
 {
 	struct cop_attr attr = n->attr;
+	const struct cop_list *i;
 
 	attr.version |= f->young;
+	for (i = f->nodes.next; S_ISDIR(attr.mode) && i != &f->nodes; i = i->next) {
+		const struct node *m = COP_CONTAINER_OF(i, struct node, link);
+
+		attr.nlink += S_ISDIR(m->attr.mode) && child_of(m, n);
+	}
 	return attr;
 }
 
@@ -199,13 +213,6 @@ static void submit(struct cop_origin *o, const struct fake_job *job, const char 
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Whether n is directly in the folder. */
-static bool child_of(const struct node *n, const struct node *folder)
-{
-	return *n->path && !n->gone && parent_len(n->path) == strlen(folder->path) &&
-	       strncmp(n->path, folder->path, strlen(folder->path)) == 0;
-}
-
 /* page: only the names in it; pages 0: all. */
 static int build_listing(struct fake *f, const struct node *folder, bool names_only,
 	const struct cop_listing_page *page, void **blob, size_t *len)
@@ -218,9 +225,11 @@ static int build_listing(struct fake *f, const struct node *folder, bool names_o
 		const char *name = n->path + (*folder->path ? strlen(folder->path) + 1 : 0);
 		bool target = S_ISLNK(n->attr.mode) && !names_only;
 
+		if (!child_of(n, folder))
+			continue;
 		attr = attr_now(f, n);
-		if (child_of(n, folder) && (!page->pages || cop_listing_page_of(name, strlen(name),
-								    page->pages) == page->index))
+		if (!page->pages ||
+			cop_listing_page_of(name, strlen(name), page->pages) == page->index)
 			cop_listing_add(&b, name, strlen(name), IFTODT(n->attr.mode),
 				names_only ? NULL : &attr, target ? n->content : NULL, n->len);
 	}

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Small files that are fetched beside others of their kind, on a chain of three nodes: how many messages that saves, what it costs the
-# storage, that every byte is right, and what happens where memory is short, a file is replaced, or the parent dies meanwhile.
+# storage, that every byte is right, and what happens where memory is short, a file is replaced, or the parent dies meanwhile. The same
+# for listings that are fetched with that of the directory above, and for the names that links lead to.
 # modes: release asan tsan
 # limit: 300
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 32
+plan 47
 
 SRC=$T/src
 make_source() {
@@ -102,6 +103,71 @@ make_source
 with_tree 3 --fanout 1 --bundle off
 ok 'off: the files are right' read_files 2 a/f{1..6}.py
 is 'and no other file is fetched' "$(node_stat 0 origin.reads) $(node_stat 2 bundle.files)" '6 0'
+without_tree
+
+# ---- listings of directories in others
+
+make_packages() {
+	rm -rf "$SRC"
+	mkdir -p "$SRC"
+	local i
+	for i in {1..9}; do
+		mkdir -p "$SRC/p$i/cache"
+		echo "$i" >"$SRC/p$i/cache/file"
+	done
+	mkdir "$SRC/large"
+	rm -r "$SRC/p7/cache"
+	for i in {1..1100}; do
+		: >"$SRC/large/$i"
+	done
+	ln -s libx.so.1.2 "$SRC/large/libx.so.1"
+	echo linked >"$SRC/large/libx.so.1.2"
+	find "$SRC" -exec touch -h -d '1 hour ago' {} +
+	sleep 0.1
+}
+list_all() { # DIR…, one after another, at rank 2
+	local dir
+	for dir in "$@"; do
+		[ "$(ls "$W/mnt/2/$dir")" = "$(ls "$SRC/$dir")" ] || return 1
+		settle
+	done
+}
+
+make_packages
+with_tree 3 --fanout 1
+messages=0
+ok 'three directories with one of a name in them' list_all . p1 p1/cache p2 p2/cache p3 p3/cache
+is 'bring nothing' "$(node_stat 2 bundle.listings)" 0
+count_messages
+lists=$(node_stat 0 origin.lists)
+operations=$(node_stat 0 origin.operations)
+ok 'the fourth one' list_all p4
+count_messages
+is 'is one message' "$counted" 1
+is 'and brings the one in it' "$(node_stat 2 bundle.listings) $(($(node_stat 0 origin.lists) - lists))" '1 2'
+operations=$(($(node_stat 0 origin.operations) - operations))
+ok 'which is right' list_all p4/cache
+count_messages
+is 'and costs no other message' "$counted $(node_stat 2 bundle.used_listings)" '0 1'
+ok 'another one' list_all p5 p5/cache
+lists=$(node_stat 0 origin.lists)
+before=$(node_stat 0 origin.operations)
+ok 'one without any' list_all p7
+is 'is not read for one' "$(($(node_stat 0 origin.lists) - lists))" 1
+is_at_most 'and costs half of the operations' "$(($(node_stat 0 origin.operations) - before))" $((operations / 2))
+mkdir "$SRC/p7/cache"
+found_later() {
+	ls "$W/mnt/2/p7/cache" >"$T/cache" 2>"$T/cache.err"
+}
+ok 'where one that is made later is found' wait_for 10 found_later
+is 'the nodes above decide nothing for others' "$(node_stat 1 bundle.listings) $(node_stat 0 bundle.listings)" '0 0'
+ls "$W/mnt/2/large/1" >"$T/list"
+settle
+count_messages
+is 'a link in a large directory is right' "$(cat "$W/mnt/2/large/libx.so.1")" linked
+settle
+count_messages
+is 'in two messages: names, bytes' "$counted" 2
 without_tree
 
 # ---- the parent dies while they come, and memory is short

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# How much of a file is fetched: all of a small file, of a large one what is touched, and a window
-# ahead of a sequential reader.
+# How much of a file is fetched: all of a small file, all of a medium one from the second chunk on,
+# of a large one what is touched, and a window ahead of a sequential reader.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 12
+plan 15
 
 SRC=$T/src
 mkdir "$SRC"
@@ -13,6 +13,7 @@ head -c $((4 << 20)) /dev/urandom >"$SRC/small"
 head -c $((64 << 20)) /dev/urandom >"$SRC/large"
 cp "$SRC/large" "$SRC/second"
 cp "$SRC/large" "$SRC/third"
+head -c $((7 << 20)) "$SRC/large" >"$SRC/medium"
 with_tree 2
 mnt=$W/mnt/1
 
@@ -58,10 +59,17 @@ is 'jumps: the chunks that were touched' "$(chunks 1)" 12
 touch_mibs "$mnt/large" 0 63 10 2 40 20 50 30
 is 'the same again: nothing more' "$(chunks 1)" 12
 ok 'all of it is right' cmp "$SRC/large" "$mnt/large"
-is 'everything that was read ahead is there' "$(chunks 1)" 68
+is 'and there' "$(chunks 1)" 68
 touch_mibs "$mnt/second" 0 1 2
 is 'three chunks in order: two more ahead' "$(chunks 1)" $((68 + 3 + 2))
 touch_mibs "$mnt/third" 0 1 2 3 4 5
 is 'six in order: seven more, the window is eight' "$(chunks 1)" $((73 + 6 + 7))
 ok 'all of it is right' cmp "$SRC/third" "$mnt/third"
+before=$(chunks 1)
+touch_mibs "$mnt/medium" 0
+is 'the first page of 7 MiB: one chunk comes' "$(chunks 1)" $((before + 1))
+messages=$(node_stat 1 fabric.request_messages)
+touch_mibs "$mnt/medium" 5
+is 'another page: the rest comes' "$(chunks 1)" $((before + 7))
+is 'in one message' "$(node_stat 1 fabric.request_messages)" $((messages + 1))
 ok 'the tree stops' without_tree
