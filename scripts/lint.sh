@@ -130,8 +130,7 @@ check_format() {
 # A line of a script that has a string may be longer, because a string cannot be broken as code can.
 check_widths() {
 	local wide
-	wide=$({ shell_files; texts | grep '\.py$'; } |
-		grep -vE '^scripts/(bench/|t/t05[14567])' | LC_ALL=C xargs -r awk '
+	wide=$({ shell_files; texts | grep '\.py$'; } | LC_ALL=C xargs -r awk '
 		/^#!/ || /["\047]/ && !/^[ \t]*#/ { next }
 		{
 			line = $0

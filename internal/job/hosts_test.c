@@ -414,6 +414,26 @@ static void the_addresses_of_slurms_nodes_come_from_slurm(void **state)
 	unlink(more);
 }
 
+/* An Include may name anything; a fifo that nobody writes to would be waited for. */
+static void a_fifo_in_slurm_conf_is_passed_over(void **state)
+{
+	char fifo[80], conf[200];
+
+	(void)state;
+	snprintf(fifo, sizeof(fifo), "%s/fifo", folder);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	snprintf(conf, sizeof(conf), "Include fifo\nNodeName=n1 NodeAddr=10.0.0.1\n");
+	assert_int_equal(cop_write_file(path, conf, strlen(conf), 0600), 0);
+	setenv("SLURM_CONF", path, 1);
+	setenv("SLURM_JOB_NODELIST", "n1", 1);
+	alarm(60);
+	assert_int_equal(cop_job_hosts_env(80, &hosts, &err), 0);
+	alarm(0);
+	assert_address(0, "10.0.0.1");
+	unsetenv("SLURM_CONF");
+	unlink(fifo);
+}
+
 static uint16_t port_of_pbs(const char *job)
 {
 	struct cop_job_hosts h;
@@ -508,6 +528,7 @@ int main(void)
 		TEST(pbs_names_a_host_once_for_each_slot),
 		TEST(slots_do_not_count_as_hosts),
 		TEST(the_addresses_of_slurms_nodes_come_from_slurm),
+		TEST(a_fifo_in_slurm_conf_is_passed_over),
 		TEST(a_job_gets_ports_of_its_own_one_for_each_rank),
 		TEST(parts_of_a_pbs_array_have_ports_of_their_own),
 		TEST(a_step_has_its_own_hosts_and_ports),

@@ -10,10 +10,12 @@
  * understood is skipped, because the names remain. A loopback address is skipped too: several
  * slurmd on one machine share it, so it does not tell them apart. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "job/job_priv.h"
 
@@ -133,6 +135,17 @@ static void read_line(struct learning *l, const char *path, const char *line, si
 		read_included(l, path, line + 8, len - 8);
 }
 
+/* Reading a fifo would wait for its writer. */
+static bool is_file(const char *path)
+{
+	uint64_t size;
+	int fd = cop_open_regular(AT_FDCWD, path, &size);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 static void read_conf(struct learning *l, const char *path)
 {
 	struct cop_job_lines lines = {0};
@@ -140,7 +153,8 @@ static void read_conf(struct learning *l, const char *path)
 	size_t len;
 	char *text;
 
-	if (l->files == INCLUDES_MAX || cop_read_file(path, CONF_MAX, &text, &len))
+	if (l->files == INCLUDES_MAX || !is_file(path) ||
+		cop_read_file(path, CONF_MAX, &text, &len))
 		return;
 	l->files++;
 	/* A backslash continues the line. */

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What a search for test files costs a node's parent (a glob of mocha): 2,285 absent names in 1,860 directories, looked for again and again,
-# each time after the kernel has forgotten them. These are counts: they do not depend on the machine's load, but for the third look
-# without -E, which comes while the directories are believed.
+# What a search for test files costs a node's parent (a glob of mocha): 2,285 absent names in 1,860
+# directories, looked for again and again, each time after the kernel has forgotten them. These are
+# counts: they do not depend on the machine's load, but for the third look without -E, which comes
+# while the directories are believed.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -32,7 +33,8 @@ for i in range(dirs):
 	add "$1-requests" $(($(node_stat 1 fabric.requests_sent) - requests))
 	add "$1-messages" $(($(node_stat 1 fabric.request_messages) - messages))
 }
-looks() { # SIDE: with the seconds before each; the third is as long after the second as that after the first
+# SIDE: with the seconds before each; the third is as long after the second as that after the first.
+looks() {
 	look "$1-1"
 	sleep 6
 	look "$1-2"

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# `copper aggregate` over the files of 10,000 ranks (three each, 80 top paths): from a local file system, and from a slow one that
-# takes 1 ms for a metadata operation or a read and serves 64 at once, or 16, where no attribute is remembered from turn to turn. A file
-# costs four operations there (lookup, open, size, read): of three files a rank, 16 at once cannot be served in less than 7.5 s.
+# `copper aggregate` over the files of 10,000 ranks (three each, 80 top paths): from a local file
+# system, and from a slow one that takes 1 ms for a metadata operation or a read and serves 64 at
+# once, or 16, where no attribute is remembered from turn to turn. A file costs four operations
+# there (lookup, open, size, read): of three files a rank, 16 at once cannot be served in less than
+# 7.5 s.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +16,8 @@ for ((turn = 0; turn < ${BENCH_PAIRS:-5}; turn++)); do
 done
 report "aggregate of $ranks ranks, local file system, seconds" s at_most 5 local -
 
-# slowfs keeps a descriptor for each file that the kernel knows: fewer ranks, if there may not be enough, and their time in proportion.
+# slowfs keeps a descriptor for each file that the kernel knows: fewer ranks, if there may not be
+# enough, and their time in proportion.
 slow=$((($(ulimit -Hn) - 200) / 3))
 [ "$slow" -lt "$ranks" ] || slow=$ranks
 ulimit -n "$(ulimit -Hn)"
@@ -28,5 +31,6 @@ for slots in 64 16; do
 	done
 	without_slowfs
 	rm "$SLOW_STATE"
-	report "aggregate of $ranks ranks, slow file system, $slots slots, seconds" s at_most 5 "slow.$slots" -
+	report "aggregate of $ranks ranks, slow file system, $slots slots, seconds" \
+		s at_most 5 "slow.$slots" -
 done

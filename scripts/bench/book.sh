@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A site's address book of 10,000 hosts filtered to a job of 8,300 of them, in the job's order, beside awk doing the same.
+# A site's address book of 10,000 hosts filtered to a job of 8,300 of them, in the job's order,
+# beside awk doing the same.
 # limit: 60
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

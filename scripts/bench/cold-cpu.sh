@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# CPU time that the nodes spend on a first import at a leaf below a root, beside the CPU time of the program itself, with what it comes to:
-# system calls and changes of thread of the leaf, and the requests of the kernel.
+# CPU time that the nodes spend on a first import at a leaf below a root, beside the CPU time of the
+# program itself, with what it comes to: system calls and changes of thread of the leaf, and the
+# requests of the kernel.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -24,8 +25,14 @@ node() {
 	pids=("$(pid_of 0)" "$(pid_of 1)")
 	mapfile -t before < <("$BENCH/cputime" "${pids[@]}")
 	before+=("$(switches "${pids[1]}")" "$(requests 1)")
-	[ -z "${PROFILE:-}" ] || { perf record -q -F 5000 -g -p "${pids[$PROFILE]}" -o "$PROFILE_OUT" -- sleep 6 2>/dev/null & sleep 1; }
-	[ -z "${SYSCALLS:-}" ] || { perf stat -e 'syscalls:sys_enter_*' -p "${pids[1]}" -o "$SYSCALLS" -- sleep 6 2>/dev/null & sleep 1; }
+	[ -z "${PROFILE:-}" ] || {
+		perf record -q -F 5000 -g -p "${pids[$PROFILE]}" -o "$PROFILE_OUT" -- sleep \
+			6 2>/dev/null & sleep 1
+	}
+	[ -z "${SYSCALLS:-}" ] || {
+		perf stat -e 'syscalls:sys_enter_*' -p "${pids[1]}" -o "$SYSCALLS" -- sleep \
+			6 2>/dev/null & sleep 1
+	}
 	import_wall "$W/mnt/1" >/dev/null
 	sleep 0.2
 	mapfile -t after < <("$BENCH/cputime" "${pids[@]}")
@@ -39,7 +46,8 @@ node() {
 	without_tree
 }
 in_turn "${BENCH_PAIRS:-5}" program node
-report "cold import $module below a root, CPU time of the leaf / of the program without Copper" s at_most 0.75 leaf-cpu native-cpu
+report "cold import $module below a root, CPU time of the leaf / of the program without Copper" \
+	s at_most 0.75 leaf-cpu native-cpu
 report 'CPU time of the root' s none - root-cpu native-cpu
 report 'CPU time of the program' s none - program-cpu native-cpu
 report 'times that a thread of the leaf slept' times none - switches -

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A first import over storage that takes 1 ms for each metadata operation: directly, through Copper, and through Copper with the manifest
-# that an earlier job left (--prefetch auto); on 1 node and on 4 that import at once. Every turn begins with fresh mounts, so with cold
-# kernel caches; the storage's client keeps names and attributes, as in cold-slowfs. The import begins when mount returns, so that all the
-# work of the prefetch counts.
+# A first import over storage that takes 1 ms for each metadata operation: directly, through Copper,
+# and through Copper with the manifest that an earlier job left (--prefetch auto); on 1 node and on
+# 4 that import at once. Every turn begins with fresh mounts, so with cold kernel caches; the
+# storage's client keeps names and attributes, as in cold-slowfs. The import begins when mount
+# returns, so that all the work of the prefetch counts.
 # limit: 900
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -54,11 +55,15 @@ for ((turn = 0; turn < ${BENCH_PAIRS:-5}; turn++)); do
 		copper "manifest-$n" "$n" --prefetch "$manifest"
 	done
 done
-report "cold import $module at 1 ms, 1 node, with manifest / direct" s at_most 0.35 manifest-1 direct-1
+report "cold import $module at 1 ms, 1 node, with manifest / direct" \
+	s at_most 0.35 manifest-1 direct-1
 report "cold import $module at 1 ms, 1 node, no manifest / direct" s none - plain-1 direct-1
-# Four imports and four nodes share the processors of one machine, which four machines would not: the waiting is judged.
+# Four imports and four nodes share the processors of one machine, which four machines would not:
+# the waiting is judged.
 wants_processors 8
-report "cold import $module at 1 ms, 4 nodes, longest wait, with manifest / direct" s at_most 0.35 manifest-4-wait direct-4-wait
-report "cold import $module at 1 ms, 4 nodes, longest wait, no manifest / direct" s none - plain-4-wait direct-4-wait
+report "cold import $module at 1 ms, 4 nodes, longest wait, with manifest / direct" \
+	s at_most 0.35 manifest-4-wait direct-4-wait
+report "cold import $module at 1 ms, 4 nodes, longest wait, no manifest / direct" \
+	s none - plain-4-wait direct-4-wait
 report "cold import $module at 1 ms, 4 nodes, with manifest / direct" s none - manifest-4 direct-4
 report "cold import $module at 1 ms, 4 nodes, no manifest / direct" s none - plain-4 direct-4

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A first import on 8 nodes at once compared with one node, over storage that takes 1 ms for each metadata operation, in waiting time:
-# wall time less CPU and less the time in a run queue, of the one that waited longest. Eight nodes here share the processors that eight
-# machines would have for themselves; that cannot be subtracted completely, because a reader also waits for nodes that are in a run queue.
+# A first import on 8 nodes at once compared with one node, over storage that takes 1 ms for each
+# metadata operation, in waiting time: wall time less CPU and less the time in a run queue, of the
+# one that waited longest. Eight nodes here share the processors that eight machines would have for
+# themselves; that cannot be subtracted completely, because a reader also waits for nodes that are
+# in a run queue.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

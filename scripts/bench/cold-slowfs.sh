@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A first import over storage that takes 1 ms for each metadata operation: one node of Copper, beside the program straight on
-# that storage. Both begin with fresh mounts, so with cold kernel caches. Twice: on a file system whose client keeps names and
-# attributes as long as it likes (the best that a parallel file system does; this is judged), and on one whose client asks every time.
+# A first import over storage that takes 1 ms for each metadata operation: one node of Copper,
+# beside the program straight on that storage. Both begin with fresh mounts, so with cold kernel
+# caches. Twice: on a file system whose client keeps names and attributes as long as it likes (the
+# best that a parallel file system does; this is judged), and on one whose client asks every time.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -41,7 +42,9 @@ import_wall /usr >/dev/null
 in_turn "${BENCH_PAIRS:-5}" copper_keeps direct_keeps
 copper copper-asks "${asks[@]}"
 direct direct-asks "${asks[@]}"
-report "cold import $module at 1 ms, no manifest / direct, client keeps names" s at_most 0.7 copper-keeps direct-keeps
+report "cold import $module at 1 ms, no manifest / direct, client keeps names" \
+	s at_most 0.7 copper-keeps direct-keeps
 report 'operations that reached the storage, the same' ops none - copper-keeps-ops direct-keeps-ops
-report "cold import $module at 1 ms, no manifest / direct, client asks always" s none - copper-asks direct-asks
+report "cold import $module at 1 ms, no manifest / direct, client asks always" \
+	s none - copper-asks direct-asks
 report 'operations that reached the storage, the same' ops none - copper-asks-ops direct-asks-ops

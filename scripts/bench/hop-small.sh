@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One hop of a small request and its answer through the product's rpc, beside a round trip of fi_pingpong with the same
-# provider, which spins on both sides. Then the same after 2 ms of silence, when both progress threads sleep.
+# One hop of a small request and its answer through the product's rpc, beside a round trip of
+# fi_pingpong with the same provider, which spins on both sides. Then the same after 2 ms of
+# silence, when both progress threads sleep.
 # limit: 120
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-command -v fi_pingpong >/dev/null || bail "there is no fi_pingpong; scripts/install-deps.sh installs it"
+command -v fi_pingpong >/dev/null ||
+	bail "there is no fi_pingpong; scripts/install-deps.sh installs it"
 # A hop in the middle of a tree: the request is passed on by the progress thread.
 copper() {
 	"$BENCH/hop" chain 5000 0 >"$T/small" || bail "hop failed"
@@ -21,8 +23,10 @@ pingpong() {
 	port=$(free_port) || bail "no free port"
 	fi_pingpong -B "$port" -e rdm -p 'tcp;ofi_rxm' -I 5000 -S 256 >/dev/null 2>"$T/server" &
 	server=$!
-	wait_for 5 eval '[ -n "$(ss -Hltn "sport = :$port")" ]' || bail "fi_pingpong does not listen"
-	timeout 60 fi_pingpong -P "$port" -e rdm -p 'tcp;ofi_rxm' -I 5000 -S 256 127.0.0.1 >"$T/pingpong" 2>&1
+	wait_for 5 eval '[ -n "$(ss -Hltn "sport = :$port")" ]' ||
+		bail "fi_pingpong does not listen"
+	timeout 60 fi_pingpong -P "$port" -e rdm -p 'tcp;ofi_rxm' -I 5000 -S 256 127.0.0.1 \
+		>"$T/pingpong" 2>&1
 	wait "$server"
 	add pingpong "$(awk '$1 == "256" { print 2 * $(NF - 1) / 1e6 }' "$T/pingpong")"
 }

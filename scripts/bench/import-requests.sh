@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# FUSE requests by kind in a first import and in later ones. These are counts: they do not depend on the machine's load. The kernel may
-# take back meanwhile what it keeps, and ask for that again: of later imports the best of several rounds counts.
+# FUSE requests by kind in a first import and in later ones. These are counts: they do not depend on
+# the machine's load. The kernel may take back meanwhile what it keeps, and ask for that again: of
+# later imports the best of several rounds counts.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,7 +12,8 @@ with_tree 1
 fuse_counts() {
 	node_json 0 | json_value fuse
 }
-# The kinds that rose, as `lookup=12 read=3`; first the sum of those that are requests and no ioctls.
+# The kinds that rose, as `lookup=12 read=3`; first the sum of those that are requests and no
+# ioctls.
 risen() { # BEFORE AFTER
 	"$PYTHON" - "$1" "$2" <<'PY'
 import json, sys
@@ -36,6 +38,7 @@ show() { # SIDE WHAT REQUESTS RULE FIGURE
 }
 show cold "cold import $module" "$(asked_by_import 0)" none -
 show warm 'warm second import' "$(least 10 asked_by_import 0)" at_most 10
-# An absence is checked again after --enoent-ttl-ms (2 s), so a later import pays for each absent name.
+# An absence is checked again after --enoent-ttl-ms (2 s), so a later import pays for each absent
+# name.
 hold_what_was_read 0
 show later 'third import 3 s later' "$(least 10 asked_by_import 3)" at_most 10

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What every measurement sources first. A measurement is a bash script like a system test: it runs in a private directory
-# with a time limit, and supervise.sh ends and unmounts whatever it started:
+# What every measurement sources first. A measurement is a bash script like a system test: it runs
+# in a private directory with a time limit, and supervise.sh ends and unmounts whatever it started:
 #
 #	#!/usr/bin/env bash
 #	# SPDX-License-Identifier: BSD-3-Clause
@@ -14,12 +14,14 @@
 #	in_turn 10 ours theirs
 #	report 'doing nothing' s at_most 1.03 ours theirs
 #
-# Warm means that what is used again was used a moment ago, or is pinned: the kernel takes back pages that are a few seconds old on a
-# machine that has little memory, or is told to save it.
+# Warm means that what is used again was used a moment ago, or is pinned: the kernel takes back
+# pages that are a few seconds old on a machine that has little memory, or is told to save it.
 #
-# Both sides are measured in turn in one run, because the machine is shared and its speed changes; what is judged is the ratio
-# of the medians, and a missed figure is not a failure of the script. If the samples of a side spread by more than a third of their median,
-# the row is called unreliable and not judged: of five samples and more the middle half counts, since a busy neighbour disturbs a few.
+# Both sides are measured in turn in one run, because the machine is shared and its speed changes;
+# what is judged is the ratio of the medians, and a missed figure is not a failure of the script. If
+# the samples of a side spread by more than a third of their median, the row is called unreliable
+# and not judged: of five samples and more the middle half counts, since a busy neighbour disturbs a
+# few.
 set -u
 
 cop_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -98,8 +100,8 @@ add() { # SIDE VALUE
 	echo "$2" >>"$T/side.$1"
 }
 
-# Runs the functions that add a sample to their sides N times in turn: A B B A A B …, because the second of two may find
-# things warmer.
+# Runs the functions that add a sample to their sides N times in turn: A B B A A B …, because the
+# second of two may find things warmer.
 in_turn() { # N FUNCTION FUNCTION
 	local turn
 	for ((turn = 0; turn < $1; turn++)); do
@@ -111,8 +113,8 @@ in_turn() { # N FUNCTION FUNCTION
 	done
 }
 
-# Wall seconds until the last of N copies of a command has ended; the CPU seconds of all of them and the longest wait of
-# one are left in $T/together.
+# Wall seconds until the last of N copies of a command has ended; the CPU seconds of all of them and
+# the longest wait of one are left in $T/together.
 together() { # N COMMAND…
 	"$BENCH/together" "$@" >"$T/together" || bail "$* failed"
 }
@@ -135,7 +137,8 @@ statistic() { # median|min|max SIDE
 
 # 1.234 s (1.200-1.400)
 shown() { # SIDE UNIT
-	awk -v unit="$2" -v m="$(statistic median "$1")" -v a="$(statistic min "$1")" -v b="$(statistic max "$1")" '
+	awk -v unit="$2" -v m="$(statistic median "$1")" -v a="$(statistic min "$1")" \
+		-v b="$(statistic max "$1")" '
 		function text(x) {
 			if (unit == "s" && x < 0.001) return sprintf("%.1f us", x * 1e6)
 			if (unit == "s" && x < 0.1) return sprintf("%.2f ms", x * 1e3)
@@ -189,14 +192,16 @@ line() { # WHAT OURS THEIRS RATIO FIGURE VERDICT
 	printf '%s | %s | %s | %s | %s | %s\n' "$@"
 }
 
-# One line of the result. RULE is at_most, at_least or none; THEIRS may be -: then the figure is for the copper side itself.
+# One line of the result. RULE is at_most, at_least or none; THEIRS may be -: then the figure is for
+# the copper side itself.
 report() { # WHAT UNIT RULE FIGURE OURS THEIRS
 	local ratio theirs=- verdict=- figure=- json widest
 	ratio=$(statistic median "$5")
 	widest=$(spread "$5")
 	if [ "$6" != - ]; then
 		theirs="$(shown "$6" "$2")"
-		ratio=$(awk -v a="$ratio" -v b="$(statistic median "$6")" 'BEGIN { printf "%.4f", b ? a / b : 0 }')
+		ratio=$(awk -v a="$ratio" -v b="$(statistic median "$6")" \
+				'BEGIN { printf "%.4f", b ? a / b : 0 }')
 		widest=$(printf '%s\n' "$widest" "$(spread "$6")" | sort -g | tail -n 1)
 	fi
 	if [ "$3" != none ]; then
@@ -204,9 +209,11 @@ report() { # WHAT UNIT RULE FIGURE OURS THEIRS
 		verdict=$(verdict "$ratio" "$3" "$4" "$widest")
 	fi
 	json=$(printf '"bench":"%s","what":"%s","unit":"%s","rule":"%s","figure":%s,"ratio":%s,"spread":%s,"verdict":"%s","copper":[%s]' \
-		"$bench_name" "$1" "$2" "$3" "${4/-/null}" "$ratio" "$widest" "$verdict" "$(samples_json "$5")")
+		"$bench_name" "$1" "$2" "$3" "${4/-/null}" "$ratio" "$widest" "$verdict" \
+		"$(samples_json "$5")")
 	[ "$6" = - ] || json="$json,\"compared\":[$(samples_json "$6")]"
-	[ -z "${BENCH_ROWS:-}" ] || echo "{$json,\"load\":$(cut -d ' ' -f 1 /proc/loadavg)}" >>"$BENCH_ROWS"
+	[ -z "${BENCH_ROWS:-}" ] || echo "{$json,\"load\":$(cut -d ' ' -f 1 /proc/loadavg)}" \
+		>>"$BENCH_ROWS"
 	[ "$6" != - ] || ratio=-
 	line "$1" "$(shown "$5" "$2")" "$theirs" "$ratio" "$figure" "$verdict"
 }
@@ -221,7 +228,8 @@ fi
 
 # The command, in the array `import`, for a root that may hold {} for the number of the copy.
 import_from() { # ROOT
-	import=(env -i PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONHOME="$1"
+	import=(env -i PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+		PYTHONHOME="$1"
 		PYTHONPATH="$1/lib/python3/dist-packages" LD_LIBRARY_PATH="$1/lib/x86_64-linux-gnu"
 		"$1/bin/python3" -c "import $module")
 }

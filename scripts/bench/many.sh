@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# 128 processes import at once on one node when everything was read before, beside 128 that import from the local disk's page
-# cache. The processes share the processors either way, so this is the cost of the mount under load.
+# 128 processes import at once on one node when everything was read before, beside 128 that import
+# from the local disk's page cache. The processes share the processors either way, so this is the
+# cost of the mount under load.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -23,5 +24,6 @@ import_wall /usr >/dev/null
 import_wall "$W/mnt/0" >/dev/null
 hold_what_was_read 0
 in_turn "${BENCH_PAIRS:-2}" ours theirs
-report "$processes processes import $module at once, warm, mount / native" s at_most 1.1 copper native
+report "$processes processes import $module at once, warm, mount / native" \
+	s at_most 1.1 copper native
 report 'the same in CPU time of the programs alone' s none - copper-cpu native-cpu

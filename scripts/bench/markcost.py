@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""markcost.py EVENTS REPETITIONS: as markcost.c, for decorated functions: what the mark adds to the call."""
+"""markcost.py EVENTS REPETITIONS: as markcost.c, for decorated functions: what the mark adds to the
+call."""
 import sys
 import time
 

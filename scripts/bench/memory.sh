@@ -26,7 +26,8 @@ done
 report 'resident memory of an empty node' B none - empty -
 for rank in 0 1; do
 	name=$([ "$rank" -eq 0 ] && echo root || echo leaf)
-	report "resident memory of the $name after the import / bytes cached" B at_most 1.15 "rss-$rank" "cached-$rank"
+	report "resident memory of the $name after the import / bytes cached" \
+		B at_most 1.15 "rss-$rank" "cached-$rank"
 	report "anonymous part of it, $name / bytes cached" B none - "anon-$rank" "cached-$rank"
 	report "most ever resident, $name / bytes cached" B none - "peak-$rank" "cached-$rank"
 done

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What one request takes: system calls, and times that a thread slept, of the node that serves it, in a chain of three nodes (root, middle,
-# leaf). These are counts, and each is the mean of many of a kind: a lookup of a name whose directory the leaf knows, a read of 128 KiB
-# that the leaf has in its cache (and the kernel no longer), a chunk of 1 MiB that comes from the middle's cache, and at the middle, which
-# has it from the root, a chunk that it passes on. Threads of a node look for more work before they sleep, so a slow or a busy machine
-# shows more of both.
+# What one request takes: system calls, and times that a thread slept, of the node that serves it,
+# in a chain of three nodes (root, middle, leaf). These are counts, and each is the mean of many of
+# a kind: a lookup of a name whose directory the leaf knows, a read of 128 KiB that the leaf has in
+# its cache (and the kernel no longer), a chunk of 1 MiB that comes from the middle's cache, and at
+# the middle, which has it from the root, a chunk that it passes on. Threads of a node look for more
+# work before they sleep, so a slow or a busy machine shows more of both.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# `copper paths` over a tree of many files (BENCH_FILES, 150,000), completely: reading tables, walking, marking, writing six lists;
-# compared with find, which writes one. With sizes the comparison is with find that reads them too; without, with find that reads only
-# names. The tree is on the local disk and warm; then a smaller one on a slow file system that takes 1 ms for a metadata operation.
+# `copper paths` over a tree of many files (BENCH_FILES, 150,000), completely: reading tables,
+# walking, marking, writing six lists; compared with find, which writes one. With sizes the
+# comparison is with find that reads them too; without, with find that reads only names. The tree is
+# on the local disk and warm; then a smaller one on a slow file system that takes 1 ms for a
+# metadata operation.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 files=${BENCH_FILES:-150000}
-make_tree() { # DIR FILES: a hundred in a directory, twenty directories in a package; a job that used every fiftieth
+# DIR FILES: a hundred in a directory, twenty directories in a package; a job that used every
+# fiftieth.
+make_tree() {
 	"$PYTHON" - "$1" "$2" <<'PY'
 import os, sys
 base, files = sys.argv[1] + "/tree", int(sys.argv[2])
@@ -28,9 +32,15 @@ PY
 }
 make_tree "$T/fast" "$files"
 with_sizes() { add sizes "$(wall 1 "$COPPER" paths "$T/fast/job" --usage-root "$T/fast/tree")"; }
-find_sizes() { add find-sizes "$(wall 1 sh -c 'exec find "$1" -printf "%p %s\n" >"$2"' sh "$T/fast/tree" "$T/found")"; }
-names() { add names "$(wall 1 "$COPPER" paths "$T/fast/job" --usage-root "$T/fast/tree" --no-sizes)"; }
-find_names() { add find-names "$(wall 1 sh -c 'exec find "$1" >"$2"' sh "$T/fast/tree" "$T/found")"; }
+find_sizes() {
+	add find-sizes "$(wall 1 sh -c 'exec find "$1" -printf "%p %s\n" >"$2"' sh "$T/fast/tree" "$T/found")"
+}
+names() {
+	add names "$(wall 1 "$COPPER" paths "$T/fast/job" --usage-root "$T/fast/tree" --no-sizes)"
+}
+find_names() {
+	add find-names "$(wall 1 sh -c 'exec find "$1" >"$2"' sh "$T/fast/tree" "$T/found")"
+}
 find "$T/fast/tree" -size +1 >/dev/null
 in_turn "${BENCH_PAIRS:-7}" with_sizes find_sizes
 in_turn "${BENCH_PAIRS:-7}" names find_names
@@ -42,9 +52,13 @@ make_tree "$T/far" 2000
 SRC=$T/far/tree
 with_slowfs --meta-us 1000 --read-us 1000 --slots 64
 sed -i "s|^$T/far/tree|$SRC|" "$T/far/job/tables/final/"*
-slow_paths() { add slow "$(wall 1 "$COPPER" paths "$T/far/job" --usage-root "$SRC" --output-dir "$T/far/out")"; }
+slow_paths() {
+	add slow "$(wall 1 "$COPPER" paths "$T/far/job" --usage-root "$SRC" --output-dir "$T/far/out")"
+}
 slow_find() { add slow-find "$(wall 1 find "$SRC" -printf '%p %s\n')"; }
-slow_names() { add slow-names "$(wall 1 "$COPPER" paths "$T/far/job" --usage-root "$SRC" --output-dir "$T/far/out" --no-sizes)"; }
+slow_names() {
+	add slow-names "$(wall 1 "$COPPER" paths "$T/far/job" --usage-root "$SRC" --output-dir "$T/far/out" --no-sizes)"
+}
 slow_find_names() { add slow-find-names "$(wall 1 find "$SRC")"; }
 in_turn 3 slow_paths slow_find
 in_turn 3 slow_names slow_find_names

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What recording every path (-A) adds to a first import, in CPU time of the program and the node together. -A does two things: it makes
-# the kernel keep less, so that each path is seen, and it records what is seen. --observe makes the kernel keep even less, with and
-# without -A: the difference between the two is the recording alone, of more requests than -A itself sees. The second line is what -A
-# costs with both.
+# What recording every path (-A) adds to a first import, in CPU time of the program and the node
+# together. -A does two things: it makes the kernel keep less, so that each path is seen, and it
+# records what is seen. --observe makes the kernel keep even less, with and without -A: the
+# difference between the two is the recording alone, of more requests than -A itself sees. The
+# second line is what -A costs with both.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -36,6 +37,7 @@ nothing() {
 }
 in_turn "${BENCH_PAIRS:-8}" recording not_recording
 in_turn "${BENCH_PAIRS:-8}" full nothing
-report "cold import $module, CPU time, recording every path / not, same kernel settings" s at_most 1.03 recording not-recording
+report "cold import $module, CPU time, recording every path / not, same kernel settings" \
+	s at_most 1.03 recording not-recording
 report 'the same of the node alone' s none - node-recording node-not-recording
 report "cold import $module, CPU time, -A / no profile" s none - full nothing

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A 1 GiB file read from front to end when the node has it and the kernel does not, beside libfuse's own example passthrough_ll over
-# the local page cache (slowfs without costs where that example is not installed).
+# A 1 GiB file read from front to end when the node has it and the kernel does not, beside libfuse's
+# own example passthrough_ll over the local page cache (slowfs without costs where that example is
+# not installed).
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,9 +12,11 @@ random_file "$SRC/big" 1024
 with_tree 1 --cache-size 3G
 example=/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c
 mkdir -p "$T/through"
-if [ -r "$example" ] && gcc -O2 -w -D_GNU_SOURCE -I/usr/include/fuse3 -I"${example%/*}" -o "$T/passthrough" "$example" -lfuse3; then
+if [ -r "$example" ] && gcc -O2 -w -D_GNU_SOURCE -I/usr/include/fuse3 -I"${example%/*}" \
+	-o "$T/passthrough" "$example" -lfuse3; then
 	against=passthrough_ll
-	"$T/passthrough" -o "source=$SRC,cache=always,timeout=3600" "$T/through" || bail "passthrough_ll does not mount"
+	"$T/passthrough" -o "source=$SRC,cache=always,timeout=3600" "$T/through" ||
+		bail "passthrough_ll does not mount"
 else
 	against=slowfs
 	"$SLOWFS" --cache-s 3600 "$SRC" "$T/through" || bail "slowfs does not mount"

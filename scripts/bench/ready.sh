@@ -9,7 +9,8 @@ for ((turn = 0; turn < ${BENCH_PAIRS:-5}; turn++)); do
 	prepare_tree 16
 	cop_tree=16
 	add ready "$(wall 16 sh -c 'rank=$1 && shift && exec "$@" --rank "$rank" "'"$W"'/mnt/$rank"' mount {} \
-		"$COPPER" mount --hosts "$HOSTS" --secret-file "$SECRET" --job-dir "$JOB" --source "$SRC")"
+		"$COPPER" mount --hosts "$HOSTS" --secret-file "$SECRET" --job-dir "$JOB" \
+		--source "$SRC")"
 	without_tree || bail "the tree does not stop"
 done
 report 'start to ready, 16 nodes on this machine, seconds' s at_most 2 ready -

@@ -5,13 +5,15 @@
 #   scripts/bench/run.sh [--json FILE] [NAME…]     all of them but the long ones, or those named
 #   scripts/bench/run.sh --list
 #
-# Each line is: what | copper | compared with | ratio | figure to reach | met, MISSED or UNRELIABLE; a value is a median with the least
-# and the most. --json also writes them to FILE, with every sample and what the machine is, once all have been made. Exit 1 if a
-# measurement could not be made; a missed figure is not an error, because the machine may be busy with something else.
+# Each line is: what | copper | compared with | ratio | figure to reach | met, MISSED or UNRELIABLE;
+# a value is a median with the least and the most. --json also writes them to FILE, with every
+# sample and what the machine is, once all have been made. Exit 1 if a measurement could not be
+# made; a missed figure is not an error, because the machine may be busy with something else.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-all=(warm-import import-requests absent-again four-at-once many memory origin-scale cold-slowfs cold-manifest cold-nodes
-	profile-cost hop-small hop-bulk relay stripes ready idle view warm-find read-cold book aggregate paths mark trace trace-cost)
+all=(warm-import import-requests absent-again four-at-once many memory origin-scale cold-slowfs
+	cold-manifest cold-nodes cold-cpu one-request profile-cost hop-small hop-bulk relay stripes
+	ready idle view warm-find read-cold book aggregate paths mark trace trace-cost)
 # Half an hour or more each, so only by name.
 long=(side-by-side)
 names=()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What side-by-side.sh measured, as a picture (SVG) or as README's table (Markdown), on standard output:
+"""What side-by-side.sh measured, as a picture (SVG) or as README's table (Markdown), on standard
+output:
 
     scripts/bench/run.sh --json build/side-by-side.json side-by-side
     scripts/bench/side-by-side-picture.py [--table] build/side-by-side.json
@@ -18,7 +19,8 @@ WAYS = (  # as side-by-side.sh calls it, the name shown, and what it costs besid
     ("tar", "`tar \\| tar`", "the same"),
     ("rsync", "`rsync -a`", "the same; brings only changes next time"),
     ("image", "squashfs image, copied", "a new image after each change, then copied again"),
-    ("image-there", "squashfs image, in place", "a new image after each change; each node reads it"),
+    ("image-there", "squashfs image, in place",
+     "a new image after each change; each node reads it"),
     ("sbcast", "squashfs image by `sbcast`", "a new image after each change; only under Slurm"),
     ("bindfs", "`bindfs`", "only the price of FUSE"),
     ("passthrough", "`passthrough_ll`", "only the price of FUSE"),
@@ -59,11 +61,14 @@ def table_row(values, way, name, costs):
     most = counts[-1]
     firsts = [seconds(values.get((way, n, "first start"))) for n in NODES]
     ops, size = values[way, most, "storage operations"], values[way, most, "storage bytes"] / 1e6
-    return [name, *firsts, seconds(values[way, most, "second start"]), f"{ops:.0f}", f"{size:.0f}", costs]
+    return [name, *firsts, seconds(values[way, most, "second start"]), f"{ops:.0f}",
+            f"{size:.0f}", costs]
 
 
 def table(values):
-    print("| seconds to the last import | 1 node | 2 | 4 | 8 | second start | operations | MB | what it costs besides |")
+    print(
+        "| seconds to the last import | 1 node | 2 | 4 | 8 | second start | operations | MB | "
+        "what it costs besides |")
     print("|---|---|---|---|---|---|---|---|---|")
     rows = {way: table_row(values, way, name, costs) for way, name, costs in WAYS}
     if rows["bindfs"] and rows["passthrough"]:  # two prices of the same: one line
@@ -76,12 +81,15 @@ def table(values):
 
 STYLE = """
 .back { fill: #ffffff } .text { fill: #24292f } .dim { fill: #57606a } .grid { stroke: #d8dee4 }
-.other { stroke: #6e7781; fill: #6e7781 } .ours { stroke: #0969da; fill: #0969da } .hollow { fill: #ffffff }
+.other { stroke: #6e7781; fill: #6e7781 } .ours { stroke: #0969da; fill: #0969da }
+.hollow { fill: #ffffff }
 @media (prefers-color-scheme: dark) {
 .back { fill: #0d1117 } .text { fill: #e6edf3 } .dim { fill: #9198a1 } .grid { stroke: #30363d }
-.other { stroke: #8b949e; fill: #8b949e } .ours { stroke: #58a6ff; fill: #58a6ff } .hollow { fill: #0d1117 }
+.other { stroke: #8b949e; fill: #8b949e } .ours { stroke: #58a6ff; fill: #58a6ff }
+.hollow { fill: #0d1117 }
 }
-text { font: 13px sans-serif } .title { font-size: 16px; font-weight: bold } .small { font-size: 11px }
+text { font: 13px sans-serif } .title { font-size: 16px; font-weight: bold }
+.small { font-size: 11px }
 """
 
 
@@ -115,7 +123,8 @@ def draw_way(values, scale, way, name, y):
     yield text(LEFT - 34, y + (len(counts) - 1) * STEP / 2 + 5, plain, "text", "end")
     for i, n in enumerate(counts):
         at = y + i * STEP
-        first, second = (scale.place(values[way, n, f"{which} start"]) for which in ("first", "second"))
+        first, second = (scale.place(values[way, n, f"{which} start"])
+                         for which in ("first", "second"))
         yield text(LEFT - 10, at + 4, str(n), "dim small", "end")
         yield f'<line x1="{second:.1f}" x2="{first:.1f}" y1="{at}" y2="{at}" class="{kind}" stroke-width="1.5"/>'
         yield f'<circle cx="{second:.1f}" cy="{at}" r="3" class="{kind} hollow"/>'
@@ -130,7 +139,8 @@ def picture(values):
     title = "Seconds until the last of 1, 2, 4, 8 nodes has imported numpy"
     legend = "Filled: first start, with its staging. Hollow: second start. One line for each number of nodes; the scale is logarithmic."
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 12}" role="img" aria-label="{title}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 12}" role="img" '
+        f'aria-label="{title}">',
         f"<style>{STYLE}</style>",
         '<rect width="100%" height="100%" class="back"/>',
         text(20, 26, title, "text title"),

@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What a site would do instead of Copper: the time until the last of 1, 2, 4 and 8 nodes has imported numpy from an environment that lies on
-# a slow storage, with all the staging that a way wants, and the same import once more, beside programs straight on the storage.
+# What a site would do instead of Copper: the time until the last of 1, 2, 4 and 8 nodes has
+# imported numpy from an environment that lies on a slow storage, with all the staging that a way
+# wants, and the same import once more, beside programs straight on the storage.
 #
-# A node is a mount namespace with a mount of the storage of its own, so with a client's caches of its own, and with a directory on the local
-# disk that stands for /tmp. All nodes share the storage's service slots: 16 operations at once, each of 5 ms, reads of at most 128 KiB too. The
-# client keeps names, attributes and pages, as a parallel file system's does. Every sample begins with new nodes that have nothing. The
-# environment is Debian's Python with its standard library, numpy, and the libraries that they need, and nothing else.
+# A node is a mount namespace with a mount of the storage of its own, so with a client's caches of
+# its own, and with a directory on the local disk that stands for /tmp. All nodes share the
+# storage's service slots: 16 operations at once, each of 5 ms, reads of at most 128 KiB too. The
+# client keeps names, attributes and pages, as a parallel file system's does. Every sample begins
+# with new nodes that have nothing. The environment is Debian's Python with its standard library,
+# numpy, and the libraries that they need, and nothing else.
 #
-# Not counted: making the squashfs image, which a site does once and again after each change; the job in which Copper recorded its manifest;
-# starting a job of Slurm (of sbcast the command itself counts, and its image is mounted as the copied one is). What is not installed
-# (scripts/install-deps.sh installs none of what only this needs) is named and left out. Copies take a minute each, nearly all of it waiting,
-# so one round is enough of them. BENCH_NODES, BENCH_METHODS, BENCH_US and BENCH_SLOTS ask for others. On a busy machine
-# BENCH_NICE=-15 gives all that is measured, which mostly waits, precedence over what else runs.
+# Not counted: making the squashfs image, which a site does once and again after each change; the
+# job in which Copper recorded its manifest; starting a job of Slurm (of sbcast the command itself
+# counts, and its image is mounted as the copied one is). What is not installed
+# (scripts/install-deps.sh installs none of what only this needs) is named and left out. Copies take
+# a minute each, nearly all of it waiting, so one round is enough of them. BENCH_NODES,
+# BENCH_METHODS, BENCH_US and BENCH_SLOTS ask for others. On a busy machine BENCH_NICE=-15 gives all
+# that is measured, which mostly waits, precedence over what else runs.
 # limit: 7200
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -23,7 +28,8 @@
 module=numpy
 read -ra at_once <<<"${BENCH_NODES:-1 2 4 8}"
 read -ra methods <<<"${BENCH_METHODS:-direct cp tar rsync image image-there sbcast bindfs passthrough copper manifest}"
-costs=(--meta-us "${BENCH_US:-5000}" --read-us "${BENCH_US:-5000}" --slots "${BENCH_SLOTS:-16}" --cache-s 3600 --keep-pages)
+costs=(--meta-us "${BENCH_US:-5000}" --read-us "${BENCH_US:-5000}" --slots "${BENCH_SLOTS:-16}"
+	--cache-s 3600 --keep-pages)
 examples=/usr/share/doc/libfuse3-dev/examples
 export T COPPER
 export STORAGE=$T/storage DISK=$T/disk HOME=$T/home
@@ -53,7 +59,8 @@ needs() { # PROGRAM PACKAGE METHOD…
 make_passthrough() {
 	local flags
 	read -ra flags <<<"$(pkg-config --cflags --libs fuse3)"
-	cc -O2 -o "$T/bin/passthrough" -x c "$examples/passthrough_ll.c" "${flags[@]}" 2>"$T/out.cc" ||
+	cc -O2 -o "$T/bin/passthrough" -x c "$examples/passthrough_ll.c" "${flags[@]}" \
+		2>"$T/out.cc" ||
 		leave_out passthrough 'its example (package libfuse3-dev) cannot be built'
 }
 needs rsync rsync rsync
@@ -69,7 +76,8 @@ make_passthrough
 # ---- the environment
 
 shared_libraries() { # DIR: which the programs and modules in it need, but for those of the C library
-	find "$1" -type f \( -name '*.so*' -o -perm -u+x \) -exec ldd {} + 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
+	find "$1" -type f \( -name '*.so*' -o -perm -u+x \) -exec ldd {} + 2>/dev/null |
+		awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
 		sort -u | grep -vE '/lib(c|m|dl|rt|util|pthread)\.so\.'
 }
 make_environment() {
@@ -80,14 +88,17 @@ make_environment() {
 	rm -rf "$env"/lib/python3.*/{config-*,dist-packages,test}
 	cp -a "$packages/numpy" "$env/lib/python3/dist-packages/"
 	shared_libraries "$env" | xargs cp -L -t "$env/lib/x86_64-linux-gnu"
-	note "the environment has $(find "$env" | wc -l) files and directories, $(du -sm --apparent-size "$env" | cut -f 1) MB"
+	note "the environment has $(find "$env" |
+			wc -l) files and directories, $(du -sm --apparent-size "$env" |
+			cut -f 1) MB"
 }
 python_library() {
 	"$PYTHON" -c 'import os; print(os.path.dirname(os.__file__))'
 }
 make_image() {
 	command -v mksquashfs >/dev/null || return 0
-	mksquashfs "$T/store/env" "$T/store/env.squashfs" -comp zstd -Xcompression-level 5 -no-progress -quiet >"$T/out.image" 2>&1 || bail "$(cat "$T/out.image")"
+	mksquashfs "$T/store/env" "$T/store/env.squashfs" -comp zstd -Xcompression-level 5 \
+		-no-progress -quiet >"$T/out.image" 2>&1 || bail "$(cat "$T/out.image")"
 	note "its image has $(du -m --apparent-size "$T/store/env.squashfs" | cut -f 1) MB (zstd)"
 }
 
@@ -98,7 +109,10 @@ stage() { # METHOD RANK
 	cp) cp -r "$STORAGE/env" "$DISK/env" ;;
 	tar) tar -C "$STORAGE" -cf - env | tar -C "$DISK" -xf - ;;
 	rsync) rsync -a "$STORAGE/env" "$DISK/" ;;
-	image) cp "$STORAGE/env.squashfs" "$DISK/" && squashfuse_ll "$DISK/env.squashfs" "$DISK/mnt" ;;
+	image)
+		cp "$STORAGE/env.squashfs" "$DISK/" &&
+			squashfuse_ll "$DISK/env.squashfs" "$DISK/mnt"
+		;;
 	image-there) squashfuse_ll "$STORAGE/env.squashfs" "$DISK/mnt" ;;
 	sbcast) squashfuse_ll "$DISK/env.squashfs" "$DISK/mnt" ;;
 	bindfs) bindfs "$STORAGE/env" "$DISK/mnt" ;;
@@ -108,7 +122,8 @@ stage() { # METHOD RANK
 	esac
 }
 copper_node() { # RANK OPTION…
-	"$COPPER" mount --hosts "$HOSTS" --rank "$@" --secret-file "$SECRET" --job-dir "$JOB" --cache-size 1G --source "$STORAGE/env" "$DISK/mnt"
+	"$COPPER" mount --hosts "$HOSTS" --rank "$@" --secret-file "$SECRET" --job-dir "$JOB" \
+		--cache-size 1G --source "$STORAGE/env" "$DISK/mnt"
 }
 environment_of() { # METHOD
 	case $1 in
@@ -171,7 +186,8 @@ everywhere() { # N COMMAND…: wall seconds of the slowest
 holders=()
 start_holder() { # RANK
 	rm -f "$T/here"
-	unshare --mount --propagation private bash -c 'forget_other_tests && : >"$T/here" && exec sleep infinity' &
+	unshare --mount --propagation private \
+		bash -c 'forget_other_tests && : >"$T/here" && exec sleep infinity' &
 	holders+=($!)
 	echo $! >"$T/on.$1"
 	wait_for 20 test -e "$T/here" || bail 'no namespace for a node'
@@ -196,7 +212,9 @@ nodes_up() { # METHOD N
 nodes_down() { # METHOD N
 	local i
 	case $1 in
-	copper | manifest) on 0 "$COPPER" stop "$DISK/mnt" >"$T/out.stop" 2>&1 || bail "$(cat "$T/out.stop")" ;;
+	copper | manifest)
+		on 0 "$COPPER" stop "$DISK/mnt" >"$T/out.stop" 2>&1 || bail "$(cat "$T/out.stop")"
+		;;
 	esac
 	for ((i = 0; i < $2; i++)); do
 		on "$i" bash -c '! mountpoint -q "$DISK/mnt" || umount "$DISK/mnt"; umount "$STORAGE" && umount "$DISK"' ||
@@ -227,7 +245,8 @@ staged() { # METHOD N: seconds until all nodes have imported
 	local before=0
 	[ "$1" != sbcast ] || before=$(sbcast_seconds "$2")
 	[ -n "$before" ] || bail "sbcast failed: $(cat "$T/out.sbcast")"
-	everywhere "$2" bash -c 'stage "$0" "$1" && use "$0"' "$1" {} | awk -v before="$before" '{ print before + $1 }'
+	everywhere "$2" bash -c 'stage "$0" "$1" && use "$0"' "$1" {} |
+		awk -v before="$before" '{ print before + $1 }'
 }
 sample() { # METHOD N
 	export HOSTS SECRET JOB
@@ -261,7 +280,8 @@ record() {
 	nodes_up manifest 1
 	staged manifest 1 >/dev/null
 	nodes_down manifest 1
-	find "$T" -xdev -name '*copper-manifest*' | grep -q . || bail 'the first job left no manifest'
+	find "$T" -xdev -name '*copper-manifest*' | grep -q . ||
+		bail 'the first job left no manifest'
 }
 
 make_environment
@@ -285,10 +305,15 @@ done
 for n in "${at_once[@]}"; do
 	for method in "${methods[@]}"; do
 		[ -e "$T/side.first-$method-$n" ] || continue
-		report "$method, $n nodes: first start / direct" s none - "first-$method-$n" "first-direct-$n"
-		report "$method, $n nodes: second start / direct" s none - "second-$method-$n" "second-direct-$n"
-		report "$method, $n nodes: storage operations / direct" ops none - "operations-$method-$n" "operations-direct-$n"
-		report "$method, $n nodes: storage bytes / direct" B none - "bytes-$method-$n" "bytes-direct-$n"
-		report "$method, $n nodes: storage operations of the second start / direct" ops none - "later-$method-$n" "later-direct-$n"
+		report "$method, $n nodes: first start / direct" \
+			s none - "first-$method-$n" "first-direct-$n"
+		report "$method, $n nodes: second start / direct" \
+			s none - "second-$method-$n" "second-direct-$n"
+		report "$method, $n nodes: storage operations / direct" \
+			ops none - "operations-$method-$n" "operations-direct-$n"
+		report "$method, $n nodes: storage bytes / direct" \
+			B none - "bytes-$method-$n" "bytes-direct-$n"
+		report "$method, $n nodes: storage operations of the second start / direct" \
+			ops none - "later-$method-$n" "later-direct-$n"
 	done
 done

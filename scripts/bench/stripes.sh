@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What each of 16 nodes forwards of a large file that all of them read at once: the busiest beside the mean, with the number of trees that
-# Copper takes by itself and with one tree. Exact counts of the nodes themselves. Every node caches the file, so it has 1 GiB where the
-# machine has memory for 16 of them, and 256 MiB elsewhere; the shares are the same.
+# What each of 16 nodes forwards of a large file that all of them read at once: the busiest beside
+# the mean, with the number of trees that Copper takes by itself and with one tree. Exact counts of
+# the nodes themselves. Every node caches the file, so it has 1 GiB where the machine has memory for
+# 16 of them, and 256 MiB elsewhere; the shares are the same.
 # limit: 900
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -34,5 +35,6 @@ round() { # NAME OPTION…: adds what the busiest node sent, and the mean
 }
 round trees
 round tree --trees 1
-report "forwarded bytes, busiest node / mean, file of $mib MiB, 16 nodes" B at_most 1.3 trees-most trees-mean
+report "forwarded bytes, busiest node / mean, file of $mib MiB, 16 nodes" \
+	B at_most 1.3 trees-most trees-mean
 report 'the same with one tree' B none - tree-most tree-mean

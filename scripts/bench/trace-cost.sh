@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What a node's own trace (--trace) adds to a first import, in CPU time of the program, the node and the writing of the trace together; on
-# one node, and on a leaf below a root, with the CPU time of both nodes; and what the thread that writes it takes of the first. It writes at
-# least once a second, so all is written when the times are taken.
+# What a node's own trace (--trace) adds to a first import, in CPU time of the program, the node and
+# the writing of the trace together; on one node, and on a leaf below a root, with the CPU time of
+# both nodes; and what the thread that writes it takes of the first. It writes at least once a
+# second, so all is written when the times are taken.
 # limit: 900
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -16,8 +17,10 @@ cold() { # SIDE NODES OPTION…
 	import_wall "$W/mnt/$((nodes - 1))" >/dev/null
 	# A trace is written once a second.
 	sleep 1.5
-	[ "$side" != traced ] || add writer "$(cat "/proc/$(pid_of 0)/task"/*/comm | grep -nx trace | cut -d : -f 1 |
-		xargs -I N sed -n Np <(cat "/proc/$(pid_of 0)/task"/*/schedstat) | awk '{ printf "%.6f", $1 / 1e9 }')"
+	[ "$side" != traced ] ||
+		add writer "$(cat "/proc/$(pid_of 0)/task"/*/comm | grep -nx trace | cut -d : -f 1 |
+		xargs -I N sed -n Np <(cat "/proc/$(pid_of 0)/task"/*/schedstat) |
+			awk '{ printf "%.6f", $1 / 1e9 }')"
 	add "$side" "$({
 		awk '{ print $2 }' "$T/together"
 		for ((rank = 0; rank < nodes; rank++)); do
@@ -41,5 +44,6 @@ plain2() {
 in_turn "${BENCH_PAIRS:-12}" traced plain
 in_turn "${BENCH_PAIRS:-12}" traced2 plain2
 report "cold import $module, CPU time, --trace / without" s at_most 1.03 traced plain
-report "cold import $module through a root, CPU time of all, --trace / without" s at_most 1.03 traced2 plain2
+report "cold import $module through a root, CPU time of all, --trace / without" \
+	s at_most 1.03 traced2 plain2
 report "of it the thread that writes the trace, of all with --trace" s none - writer traced

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper trace over BENCH_EVENTS (20 million) events as DFTracer 1.x writes them, gzip -6: one large file of a single member, one of
-# members of 5,000 events, and 16 files. Events a second are of the processor time of all threads, decompression included, because the
-# machine is shared; how many processors are kept busy is what its threads ran or waited to run, over the time it took. Beside it pandas
-# on the first twentieth, and what a published analysis needed to load 147,302,750 such events: 177 s on 64 worker processes. What is
-# extrapolated to that is the processor time over the processors kept busy: the time it takes on this machine when nobody else uses it.
+# copper trace over BENCH_EVENTS (20 million) events as DFTracer 1.x writes them, gzip -6: one large
+# file of a single member, one of members of 5,000 events, and 16 files. Events a second are of the
+# processor time of all threads, decompression included, because the machine is shared; how many
+# processors are kept busy is what its threads ran or waited to run, over the time it took. Beside
+# it pandas on the first twentieth, and what a published analysis needed to load 147,302,750 such
+# events: 177 s on 64 worker processes. What is extrapolated to that is the processor time over the
+# processors kept busy: the time it takes on this machine when nobody else uses it.
 # limit: 1200
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,7 +22,8 @@ making=("$!")
 making+=("$!")
 mkdir "$T/files"
 for ((i = 1; i <= 16; i++)); do
-	"$BENCH/gentrace" $((events / 16)) one "$i" "$T/files/app-$i.pfw.gz" || bail 'a trace cannot be written'
+	"$BENCH/gentrace" $((events / 16)) one "$i" "$T/files/app-$i.pfw.gz" ||
+		bail 'a trace cannot be written'
 done
 "$BENCH/gentrace" $((events / 20)) one 1 "$T/part.pfw.gz" || bail 'a trace cannot be written'
 for pid in "${making[@]}"; do
@@ -60,7 +63,8 @@ P
 measure() { # SIDE PATH WORD…: events a second and core, wall time, processors kept busy
 	local side=$1 path=$2 wall cpu busy
 	shift 2
-	read -r wall cpu busy < <("$PYTHON" "$T/busy.py" "$COPPER" "$@" "$path") || bail "copper $* failed"
+	read -r wall cpu busy < <("$PYTHON" "$T/busy.py" "$COPPER" "$@" "$path") ||
+		bail "copper $* failed"
 	add "$side" "$(awk -v n="$events" -v cpu="$cpu" 'BEGIN { printf "%.3f", n / cpu / 1e6 }')"
 	add "$side-wall" "$wall"
 	add "$side-busy" "$busy"
@@ -90,8 +94,14 @@ told summary-one 'trace summary, one file of one member'
 told summary-members 'trace summary, one file of many members'
 told summary-files 'trace summary, 16 files'
 
-ours() { together 1 "$COPPER" "${table[@]}" "$T/part.pfw.gz"; add ours "$(cut -d ' ' -f 2 "$T/together")"; }
-theirs() { together 1 "$PYTHON" "$T/load-and-group.py" "$T/part.pfw.gz"; add theirs "$(cut -d ' ' -f 2 "$T/together")"; }
+ours() {
+	together 1 "$COPPER" "${table[@]}" "$T/part.pfw.gz"
+	add ours "$(cut -d ' ' -f 2 "$T/together")"
+}
+theirs() {
+	together 1 "$PYTHON" "$T/load-and-group.py" "$T/part.pfw.gz"
+	add theirs "$(cut -d ' ' -f 2 "$T/together")"
+}
 in_turn 3 ours theirs
 report "trace table of $((events / 20)) events / pandas: processor time" s none - ours theirs
 report "trace table, $published events extrapolated, alone on $(getconf _NPROCESSORS_ONLN) processors / load on 64 workers as published" s at_most 1 table-files-published workers

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Absent names and their TTL: what is remembered, served, checked again and found, counted exactly. The node runs as an ordinary user, so
-# that a directory of mode 711 has no list.
+# Absent names and their TTL: what is remembered, served, checked again and found, counted exactly.
+# The node runs as an ordinary user, so that a directory of mode 711 has no list.
 # modes: release asan
 # user: yes
 # shellcheck source=harness.sh
@@ -60,7 +60,8 @@ import os, sys
 print(open(f"{sys.argv[1]}/none1").read(), end="")
 sys.exit(os.path.exists(f"{sys.argv[1]}/none5"))' "$mnt/listed"
 is 'a name that appeared is found' "$STATUS $(cat "$T/cmd.out")" '0 new'
-is 'by a check that found the directory changed, and the new list is believed' "$COUNTS" 'serves=1 expires=1 clears=1'
+is 'by a check that found the directory changed, and the new list is believed' \
+	"$COUNTS" 'serves=1 expires=1 clears=1'
 past_ttl 1
 counted cat "$mnt/listed/file" "$mnt/listed/none1"
 is 'names that exist are never checked' "$STATUS $COUNTS" '0 nothing'
@@ -68,7 +69,8 @@ is 'names that exist are never checked' "$STATUS $COUNTS" '0 nothing'
 # ---- a directory that may be searched, but not read
 
 counted cat "$mnt/blind/file"
-is 'a name in a directory of mode 711 is found' "$STATUS $(cat "$T/cmd.out") $COUNTS" '0 here nothing'
+is 'a name in a directory of mode 711 is found' \
+	"$STATUS $(cat "$T/cmd.out") $COUNTS" '0 here nothing'
 counted ls "$mnt/blind"
 matches 'its list is refused' "$(cat "$T/cmd.err")" 'Permission denied'
 counted test -e "$mnt/blind/none1"
@@ -93,7 +95,8 @@ mnt=$W/mnt/0
 counted "$PYTHON" -c '
 import os, sys
 print(sum(os.path.exists(sys.argv[1]) for _ in range(100)))' "$mnt/large/none"
-is 'asked 100 times, stored once and served 99 times' "$(cat "$T/cmd.out") $COUNTS" '0 stores=1 serves=99'
+is 'asked 100 times, stored once and served 99 times' \
+	"$(cat "$T/cmd.out") $COUNTS" '0 stores=1 serves=99'
 counted "$PYTHON" -c '
 import os, sys
 print(sum(os.path.exists(sys.argv[1]) for _ in range(100)))' "$mnt/listed/none"
@@ -104,7 +107,8 @@ ok 'the tree stops' without_tree
 
 with_tree 1 --enoent-ttl-ms 0
 mnt=$W/mnt/0
-is 'with a TTL of 0 a name is absent' "$(as_user cat "$mnt/listed/zero" "$mnt/blind/zero" 2>&1 | grep -c 'No such file')" 2
+is 'with a TTL of 0 a name is absent' \
+	"$(as_user cat "$mnt/listed/zero" "$mnt/blind/zero" 2>&1 | grep -c 'No such file')" 2
 sleep 0.02
 echo zero >"$SRC/listed/zero"
 echo zero >"$SRC/blind/zero"
@@ -124,8 +128,11 @@ echo late >"$SRC/blind/late"
 # One TTL for the kernel and one for each node on the way.
 past_ttl 4
 for rank in 2 1 0; do
-	is "what appeared is on node $rank" "$(as_user cat "$W/mnt/$rank/listed/late" "$W/mnt/$rank/blind/late" 2>&1)" $'late\nlate'
+	is "what appeared is on node $rank" \
+		"$(as_user cat "$W/mnt/$rank/listed/late" "$W/mnt/$rank/blind/late" 2>&1)" \
+		$'late\nlate'
 done
-is 'nodes below the root never asked the source' "$(node_stat 1 origin.operations) $(node_stat 2 origin.operations)" '0 0'
+is 'nodes below the root never asked the source' \
+	"$(node_stat 1 origin.operations) $(node_stat 2 origin.operations)" '0 0'
 is_at_most 'lists were checked' 1 "$(tree_sum enoent.expires)"
 ok 'the tree stops' without_tree

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A program that looks for absent names in many directories, again and again: what that costs the second node of two, when a name that was
-# made meanwhile is seen, and that a TTL that was given does not grow.
+# A program that looks for absent names in many directories, again and again: what that costs the
+# second node of two, when a name that was made meanwhile is seen, and that a TTL that was given
+# does not grow.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -20,7 +21,8 @@ find "$SRC" -exec touch -d '1 hour ago' {} +
 now_ms() {
 	echo $((${EPOCHREALTIME/./} / 1000))
 }
-# Looks in each directory for a name that no kernel has an opinion of, since it is another one each time.
+# Looks in each directory for a name that no kernel has an opinion of, since it is another one each
+# time.
 looks=0
 look() { # leaves in requests and messages what it cost
 	local messages_before requests_before
@@ -30,7 +32,8 @@ look() { # leaves in requests and messages what it cost
 	"$PYTHON" -c '
 import os, sys
 at, dirs, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-sys.exit(any([os.path.exists(f"{at}/d{i}/{name}") for i in range(dirs)]))' "$W/mnt/1" "$DIRS" "absent$looks" || bail 'an absent name exists'
+sys.exit(any([os.path.exists(f"{at}/d{i}/{name}") for i in range(dirs)]))' "$W/mnt/1" "$DIRS" \
+		"absent$looks" || bail 'an absent name exists'
 	messages=$(($(node_stat 1 fabric.request_messages) - messages_before))
 	requests=$(($(node_stat 1 fabric.requests_sent) - requests_before))
 	note "look $looks: $requests requests in $messages messages"
@@ -47,7 +50,8 @@ absent() { # NAME…
 	done
 }
 forget() { # [PATH]
-	"$COPPER" cache-stats --invalidate "$W/mnt/1" "$@" >"$T/.out" 2>&1 || bail "--invalidate: $(cat "$T/.out")"
+	"$COPPER" cache-stats --invalidate "$W/mnt/1" "$@" >"$T/.out" 2>&1 ||
+		bail "--invalidate: $(cat "$T/.out")"
 }
 
 # ---- without options
@@ -58,8 +62,8 @@ look
 sleep 2.1
 look
 is_at_most 'once the TTL is over each directory is checked' $DIRS "$requests"
-# Each is believed for as long as it has been the same. If the machine stands still for that long, the directories are due again too early:
-# then once more, when they have been the same for longer.
+# Each is believed for as long as it has been the same. If the machine stands still for that long,
+# the directories are due again too early: then once more, when they have been the same for longer.
 for try in 1 2 3; do
 	same=$(($(now_ms) - began))
 	sleep_until_ms $((began + 2 * same + 100))
@@ -79,7 +83,8 @@ is 'and longer than the TTL nothing is asked after that' "$requests" 0
 absent d8/told.js d9/told.js d9/beside.js top.js
 echo told >"$SRC/d8/told.js"
 forget d8
-is 'whoever tells Copper of a directory sees a new name there at once' "$(cat "$W/mnt/1/d8/told.js")" told
+is 'whoever tells Copper of a directory sees a new name there at once' \
+	"$(cat "$W/mnt/1/d8/told.js")" told
 echo told >"$SRC/d9/told.js"
 forget d9/told.js
 is 'or of the name' "$(cat "$W/mnt/1/d9/told.js")" told

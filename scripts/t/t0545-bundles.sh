@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Small files that are fetched beside others of their kind, on a chain of three nodes: how many messages that saves, what it costs the
-# storage, that every byte is right, and what happens where memory is short, a file is replaced, or the parent dies meanwhile. The same
-# for listings that are fetched with that of the directory above, and for the names that links lead to.
+# Small files that are fetched beside others of their kind, on a chain of three nodes: how many
+# messages that saves, what it costs the storage, that every byte is right, and what happens where
+# memory is short, a file is replaced, or the parent dies meanwhile. The same for listings that are
+# fetched with that of the directory above, and for the names that links lead to.
 # modes: release asan tsan
 # limit: 300
 # shellcheck source=harness.sh
@@ -32,7 +33,8 @@ make_source() {
 }
 # What is in flight lands.
 settle() {
-	until [ "$(node_stat 0 waiting.flights) $(node_stat 1 waiting.flights) $(node_stat 2 waiting.flights)" = '0 0 0' ]; do
+	until [ "$(node_stat 0 waiting.flights) $(node_stat 1 waiting.flights) $(node_stat 2 \
+			waiting.flights)" = '0 0 0' ]; do
 		sleep 0.1
 	done
 }
@@ -68,7 +70,8 @@ is 'it brings the other four' "$(node_stat 2 bundle.files)" 4
 is 'nothing of another kind, and of nothing else' "$(($(node_stat 0 origin.reads) - reads))" 6
 count_messages
 is 'in two messages' "$counted" 2
-is 'the node between has asked for as much' "$(($(node_stat 1 fabric.requests_sent) - $(node_stat 2 fabric.requests_sent)))" "$own"
+is 'the node between has asked for as much' \
+	"$(($(node_stat 1 fabric.requests_sent) - $(node_stat 2 fabric.requests_sent)))" "$own"
 ok 'all of them are right' read_files 2 a/f{3..6}.py
 count_messages
 is 'without another message' "$counted" 0
@@ -80,7 +83,8 @@ is 'the first file of the next directory brings the other eleven' "$(node_stat 2
 ok 'and is right' read_files 2 b/f{6..9}.py
 ok 'a large directory' read_files 2 many/f{1..4}.py
 is 'is left alone' "$(node_stat 2 bundle.files)" 19
-is 'the nodes above decide nothing for others' "$(node_stat 1 bundle.files) $(node_stat 0 bundle.files)" '0 0'
+is 'the nodes above decide nothing for others' \
+	"$(node_stat 1 bundle.files) $(node_stat 0 bundle.files)" '0 0'
 
 # ---- a file is replaced before it is brought
 
@@ -144,7 +148,8 @@ operations=$(node_stat 0 origin.operations)
 ok 'the fourth one' list_all p4
 count_messages
 is 'is one message' "$counted" 1
-is 'and brings the one in it' "$(node_stat 2 bundle.listings) $(($(node_stat 0 origin.lists) - lists))" '1 2'
+is 'and brings the one in it' \
+	"$(node_stat 2 bundle.listings) $(($(node_stat 0 origin.lists) - lists))" '1 2'
 operations=$(($(node_stat 0 origin.operations) - operations))
 ok 'which is right' list_all p4/cache
 count_messages
@@ -154,13 +159,15 @@ lists=$(node_stat 0 origin.lists)
 before=$(node_stat 0 origin.operations)
 ok 'one without any' list_all p7
 is 'is not read for one' "$(($(node_stat 0 origin.lists) - lists))" 1
-is_at_most 'and costs half of the operations' "$(($(node_stat 0 origin.operations) - before))" $((operations / 2))
+is_at_most 'and costs half of the operations' \
+	"$(($(node_stat 0 origin.operations) - before))" $((operations / 2))
 mkdir "$SRC/p7/cache"
 found_later() {
 	ls "$W/mnt/2/p7/cache" >"$T/cache" 2>"$T/cache.err"
 }
 ok 'where one that is made later is found' wait_for 10 found_later
-is 'the nodes above decide nothing for others' "$(node_stat 1 bundle.listings) $(node_stat 0 bundle.listings)" '0 0'
+is 'the nodes above decide nothing for others' \
+	"$(node_stat 1 bundle.listings) $(node_stat 0 bundle.listings)" '0 0'
 ls "$W/mnt/2/large/1" >"$T/list"
 settle
 count_messages

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# --observe: the kernel caches nothing, so everything that a program does is seen each time; and all results are right.
+# --observe: the kernel caches nothing, so everything that a program does is seen each time; and all
+# results are right.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -59,7 +60,8 @@ is 'every open is seen' "$(grew 2 fuse.open)" 20
 is 'every list is seen' "$(grew 2 fuse.opendir)" 5
 is 'every link is seen' "$(grew 2 fuse.readlink)" 3
 is 'every absent name is seen' "$(grew 2 fuse.negative)" 10
-is_at_most 'every look at a file is seen' $((50 + 20 + 10)) "$(($(grew 2 fuse.lookup) + $(grew 2 fuse.getattr)))"
+is_at_most 'every look at a file is seen' \
+	$((50 + 20 + 10)) "$(($(grew 2 fuse.lookup) + $(grew 2 fuse.getattr)))"
 is_at_most 'the reads of every open are seen' 20 "$(grew 2 fuse.read)"
 is 'what the kernel does not keep the node does: the source is asked nothing' \
 	"$(stats delta origin.operations <(node_json 0) <(program; node_json 0))" 0
@@ -71,13 +73,18 @@ import mmap, sys
 with open(sys.argv[1], "rb") as want, open(sys.argv[2], "rb") as f:
     m = mmap.mmap(f.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
     assert m[:] == want.read()' "$SRC/dir/deeper/random" "$mnt/dir/deeper/random"
-# Reads that bypass the kernel's pages and shared maps only go together if libfuse and the kernel can say so.
+# Reads that bypass the kernel's pages and shared maps only go together if libfuse and the kernel
+# can say so.
 matches 'a shared map reads, or is refused' \
-	"$("$PYTHON" "$cop_t/contract.py" shared_map "$SRC/dir/numbers" "$mnt/dir/numbers" 2>&1 | tail -n 1)" '^$|Errno 19'
+	"$("$PYTHON" "$cop_t/contract.py" shared_map "$SRC/dir/numbers" "$mnt/dir/numbers" 2>&1 |
+		tail -n 1)" '^$|Errno 19'
 ok 'the tree stops' without_tree
 unclassified() { # OPERATION: of node 1, what is neither hit nor miss nor absent, out of how many
-	awk -F , -v op="$1" '$1 == op { print $2 - $3 - $4 - $5 " of " ($2 > 200 ? "many" : $2) }' "$JOB"/profiling/final/127.0.0.12-*-profiling_operations.csv
+	awk -F , -v op="$1" '$1 == op { print $2 - $3 - $4 - $5 " of " ($2 > 200 ? "many" : $2) }' \
+		"$JOB"/profiling/final/127.0.0.12-*-profiling_operations.csv
 }
 is 'each getattr is a hit or a miss' "$(unclassified getattr)" '0 of many'
 is 'and so is each lookup, or its name is absent' "$(unclassified lookup)" '0 of many'
-matches 'the summary says that every use counts' "$(cat "$JOB"/profiling/final/127.0.0.12-*-profiling_summary.md)" '`--observe`.*counts.* count every use\.$'
+matches 'the summary says that every use counts' \
+	"$(cat "$JOB"/profiling/final/127.0.0.12-*-profiling_summary.md)" \
+	'`--observe`.*counts.* count every use\.$'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A file much larger than the cache, sparse files, a directory of 100,000 names: right bytes, no byte over the limit, and the source is
-# read again only for what was evicted.
+# A file much larger than the cache, sparse files, a directory of 100,000 names: right bytes, no
+# byte over the limit, and the source is read again only for what was evicted.
 # modes: release
 # limit: 100
 # shellcheck source=harness.sh
@@ -72,13 +72,16 @@ watch_budget &
 watcher=$!
 ok 'a leaf reads 1 GiB in order' cmp "$SRC/large" "$mnt/large"
 note "the source gave $(again origin.bytes) bytes"
-is_at_most 'the source was read once for it, but for what was evicted before its time' "$(again origin.bytes)" $((size * 21 / 20))
+is_at_most 'the source was read once for it, but for what was evicted before its time' \
+	"$(again origin.bytes)" $((size * 21 / 20))
 is_at_most 'the rest of it was evicted at the root' $((size - limit)) "$(again cache.evicted_bytes)"
 is_at_most 'and at the leaf' $((size - limit)) "$(node_stat 1 cache.evicted_bytes)"
 drop_pages "$mnt/large"
 ok 'it reads it at random' read_at_random "$mnt/large" 1 300
-note "then the source had given $(again origin.bytes) bytes, $(again cache.evicted_bytes) were evicted"
-is_at_most 'what the source gave again had been evicted' "$(again origin.bytes)" $((size + $(again cache.evicted_bytes)))
+note "then the source had given $(again origin.bytes) bytes, $(again \
+		cache.evicted_bytes) were evicted"
+is_at_most 'what the source gave again had been evicted' \
+	"$(again origin.bytes)" $((size + $(again cache.evicted_bytes)))
 drop_pages "$mnt/large"
 pids=()
 read_at_random "$mnt/large" 2 100 2>"$T/random.2" &
@@ -94,7 +97,8 @@ done
 is 'two read it at random while one reads it in order' "$failed $(cat "$T"/random.?)" '0 '
 touch "$T/done"
 wait "$watcher"
-is_at_most 'what the source gave again had been evicted then too' "$(again origin.bytes)" $((size + $(again cache.evicted_bytes)))
+is_at_most 'what the source gave again had been evicted then too' \
+	"$(again origin.bytes)" $((size + $(again cache.evicted_bytes)))
 is 'used_bytes was never above the limit' "$("$PYTHON" -c '
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
@@ -130,7 +134,9 @@ ok 'SEEK_DATA and SEEK_HOLE are those of the source' contract same_holes "${same
 ok 'cp keeps the holes' cp --sparse=auto "$mnt/big/stripes" "$T/copy"
 ok 'and the bytes' cmp "$SRC/big/stripes" "$T/copy"
 is_at_most 'and takes no more room' "$(stat -c %b "$T/copy")" "$(stat -c %b "$SRC/big/stripes")"
-is 'past 4 GiB it is right' "$(tail -c 4 "$mnt/big/over-4-gib") $(dd if="$mnt/big/over-4-gib" bs=1 skip=4300000000 count=4 status=none)" 'tail past'
+is 'past 4 GiB it is right' \
+	"$(tail -c 4 "$mnt/big/over-4-gib") $(dd if="$mnt/big/over-4-gib" bs=1 skip=4300000000 \
+		count=4 status=none)" 'tail past'
 ok 'the tree stops' without_tree
 
 # ---- 100,000 names

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Directories of more names than a listing has attributes for: who goes through them gets the attributes in pages, with few requests, and
-# who asks for a few names costs no more than these. What is shown is right when the directory changes meanwhile and when a name hangs.
+# Directories of more names than a listing has attributes for: who goes through them gets the
+# attributes in pages, with few requests, and who asks for a few names costs no more than these.
+# What is shown is right when the directory changes meanwhile and when a name hangs.
 # modes: release asan tsan
 # limit: 480
 # shellcheck source=harness.sh
@@ -76,11 +77,13 @@ ls "$W/mnt/2" >/dev/null
 for count in 1024 1025 5000 60000; do
 	mark
 	listed "$W/mnt/2/n$count" >"$T/leaf"
-	note "$count names: $(since requests) requests, $(since stats) attributes and $(since operations) operations at the origin"
+	note "$count names: $(since requests) requests, $(since stats) attributes and $(since \
+			operations) operations at the origin"
 	# The listing, which may be asked for again with more room; the first names; the pages.
 	is_at_most "$count names: requests of a leaf" "$(since requests)" $((count / 1000 + 6))
 	is_at_most "$count names: attributes that the origin reads" "$(since stats)" $((count + 4))
-	is_at_most "$count names: operations at the origin" "$(since operations)" $((count + count / 50 + 40))
+	is_at_most "$count names: operations at the origin" \
+		"$(since operations)" $((count + count / 50 + 40))
 	listed "$SRC/n$count" >"$T/n$count"
 	ok "$count names: they are shown as the source has them" cmp "$T/leaf" "$T/n$count"
 	mark
@@ -100,11 +103,14 @@ for e in sorted(os.scandir(d), key=lambda e: e.name):
 # ---- who does not
 
 mark
-is 'names alone cost no attributes' "$(look "$W/mnt/2/few" 'print(len(names()))') $(since stats)" '3000 0'
+is 'names alone cost no attributes' \
+	"$(look "$W/mnt/2/few" 'print(len(names()))') $(since stats)" '3000 0'
 mark
-is 'one name costs one request' "$(look "$W/mnt/2/few" 'print(size("name-17"))') $(since requests) $(since stats)" '6 1 1'
+is 'one name costs one request' \
+	"$(look "$W/mnt/2/few" 'print(size("name-17"))') $(since requests) $(since stats)" '6 1 1'
 mark
-is 'ten names cost ten' "$(look "$W/mnt/2/few" 'print(sum(size(f"name-{i}") for i in range(100, 2000, 190)))') $(since requests) $(since stats)" \
+is 'ten names cost ten' \
+	"$(look "$W/mnt/2/few" 'print(sum(size(f"name-{i}") for i in range(100, 2000, 190)))') $(since requests) $(since stats)" \
 	'75 10 10'
 # In the order of their names, which is none of the listing's: 32 for each of three pages.
 mark
@@ -132,7 +138,8 @@ try:
     missing = size(gone)
 except FileNotFoundError:
     missing = "gone"
-print(len(wrong), size(other), missing, open(d + "/" + other).read())' "$SRC/changed")" '0 17 gone quite another one'
+print(len(wrong), size(other), missing, open(d + "/" + other).read())' "$SRC/changed")" \
+	'0 17 gone quite another one'
 
 # ---- files that change
 
@@ -152,8 +159,10 @@ ok 'and its neighbour too' wait_for 20 reads "$W/mnt/2/old/name-8" 'newer than b
 ok 'on the node on the way as well' wait_for 20 reads "$W/mnt/1/old/name-7" 'newer than before'
 is 'other names there are right' "$(cat "$W/mnt/2/old"/name-20*)" "$(cat "$SRC/old"/name-20*)"
 echo "invalidated" >"$SRC/n1025/name-1"
-"$COPPER" cache-stats --invalidate "$W/mnt/2" "n1025/name-1" >"$T/.out" 2>&1 || note "$(cat "$T/.out")"
-is 'an invalidated name is the new one on all nodes' "$(cat "$W"/mnt/{0,1,2}/n1025/name-1)" $'invalidated\ninvalidated\ninvalidated'
+"$COPPER" cache-stats --invalidate "$W/mnt/2" "n1025/name-1" >"$T/.out" 2>&1 ||
+	note "$(cat "$T/.out")"
+is 'an invalidated name is the new one on all nodes' \
+	"$(cat "$W"/mnt/{0,1,2}/n1025/name-1)" $'invalidated\ninvalidated\ninvalidated'
 listed "$W/mnt/2/n1025" >"$T/leaf"
 ok 'and its directory is shown as the source has it' cmp "$T/leaf" <(listed "$SRC/n1025")
 ok 'the tree stops' without_tree
@@ -181,12 +190,14 @@ with_slowfs --cache-s 0
 slow_fault hang=d/f700
 with_tree 3 --fanout 1
 mark
-is 'a name that hangs holds no other' "$(look "$W/mnt/2/d" 'print(sum(size(n) for n in names() if n != "f700"))')" \
+is 'a name that hangs holds no other' \
+	"$(look "$W/mnt/2/d" 'print(sum(size(n) for n in names() if n != "f700"))')" \
 	"$(look "$ORIGIN/d" 'print(sum(size(n) for n in names() if n != "f700"))')"
 is_at_most 'and they come in pages' "$(since requests)" 12
 stat -c %s "$W/mnt/2/d/f700" >"$T/hung" 2>&1 &
 reader=$!
-is 'while somebody waits for it, its directory is read' "$(look "$W/mnt/1/d" 'print(len(names()), size("f699"))')" '1200 4'
+is 'while somebody waits for it, its directory is read' \
+	"$(look "$W/mnt/1/d" 'print(len(names()), size("f699"))')" '1200 4'
 ok 'who wants it waits' is_ours "$reader"
 slow_fault clear
 ok 'until it is answered' wait_for 20 eval '! kill -0 "$reader"'

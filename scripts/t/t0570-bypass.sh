@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# With -M larger files bypass the tree: each node reads them itself, one complete version, without delaying what goes through the tree.
+# With -M larger files bypass the tree: each node reads them itself, one complete version, without
+# delaying what goes through the tree.
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -53,8 +54,9 @@ mnt=$W/mnt/1
 
 # ---- which node reads what
 
-# By how much a counter of a node grows when it reads a file of which the kernel has nothing. The kernel may drop pages before they are
-# used and ask for them again: the minimum of several rounds excludes that.
+# By how much a counter of a node grows when it reads a file of which the kernel has nothing. The
+# kernel may drop pages before they are used and ask for them again: the minimum of several rounds
+# excludes that.
 grows() { # RANK KEY FILE
 	local before
 	drop_pages "$3"
@@ -63,7 +65,8 @@ grows() { # RANK KEY FILE
 	echo $(($(node_stat "$1" "$2") - before))
 }
 ok 'a leaf reads a large file' cmp "$ORIGIN/dir/large" "$mnt/dir/large"
-is 'it reads all of it from the source' "$(least "$large" grows 1 origin.bytes "$mnt/dir/large")" "$large"
+is 'it reads all of it from the source' \
+	"$(least "$large" grows 1 origin.bytes "$mnt/dir/large")" "$large"
 is 'and counts that' "$(least "$large" grows 1 fuse.bypass_bytes "$mnt/dir/large")" "$large"
 is_at_most 'in reads that are counted' 1 "$(node_stat 1 fuse.bypass_reads)"
 is 'nothing of it came from the parent' "$(node_stat 0 origin.bytes)" 0
@@ -108,7 +111,8 @@ is 'a reader of a file that changes meanwhile gets ESTALE' \
 	"$(read_around "$mnt/changes" bash -c 'rewrite b "$1"' - "$ORIGIN/changes")" ESTALE
 "$COPPER" cache-stats --invalidate "$mnt" changes >"$T/.out"
 ok 'opened again it is the new one, whole' cmp "$ORIGIN/changes" "$mnt/changes"
-is 'a reader of a file that is removed gets ESTALE' "$(read_around "$mnt/goes" rm "$ORIGIN/goes")" ESTALE
+is 'a reader of a file that is removed gets ESTALE' \
+	"$(read_around "$mnt/goes" rm "$ORIGIN/goes")" ESTALE
 is 'or one that gets shorter' \
 	"$(read_around "$W/mnt/2/changes" truncate -s 2M "$ORIGIN/changes")" ESTALE
 
@@ -117,7 +121,8 @@ is 'or one that gets shorter' \
 # A directory is read again when a file in it turns out to be another one.
 ls -l "$mnt" >/dev/null
 slow_fault eio=/fails
-matches 'an error of the source is an error' "$(cat "$mnt/fails" 2>&1 >"$T/.out")" 'Input/output error'
+matches 'an error of the source is an error' \
+	"$(cat "$mnt/fails" 2>&1 >"$T/.out")" 'Input/output error'
 is 'and not an empty file' "$(stat -c %s "$mnt/fails")" "$large"
 slow_fault clear
 ok 'when it is over, the file is there' cmp "$ORIGIN/fails" "$mnt/fails"
