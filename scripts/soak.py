@@ -229,7 +229,9 @@ def try_once(mount, state, rank, beat):
     except OSError as e:
         if e.errno in OF_A_DEAD_NODE and os.path.exists(os.path.join(state, f"down.{rank}")):
             return False
-        if e.errno == errno.EIO and storage_failed(state, beat.where, beat.begin, time.time()):
+        # A listing asks for its files' attributes, too.
+        where = os.path.relpath(e.filename, mount) if e.filename else beat.where
+        if e.errno == errno.EIO and storage_failed(state, where, beat.begin, time.time()):
             beat.over("eio")
             return True
         beat.over("error")

@@ -44,7 +44,10 @@ mkdir -p "$STATE"
 declare -A reader=() events=()
 troubles=0
 turns=0
-plan 11
+# Nine under the thread sanitizer, which leaves two out.
+points=11
+[ "$cop_mode" != tsan ] || points=9
+plan "$points"
 
 trouble() {
 	troubles=$((troubles + 1))
@@ -424,9 +427,12 @@ is_at_most 'the readers did read' 100 "$read_by_all"
 is_at_most 'nodes were killed' 1 "${events[killed_one]:-0}"
 is_at_most 'and stopped' 1 "${events[stopped_one]:-0}"
 is_at_most 'the storage gave errors' 1 "${events[eio]:-0}"
-is 'anonymous memory does not keep growing' "$(growing 4 8192)" ''
-is_at_most 'and stays by the budget' "$(awk '{ if ($4 > m) m = $4 } END { print m }' "$T/memory")" \
-	$(((cache_mib * 2 + 64) * 1024 * cop_slower))
+# What the thread sanitizer keeps of each thread and lock is more than the node itself, and grows.
+if [ "$cop_mode" != tsan ]; then
+	is 'anonymous memory does not keep growing' "$(growing 4 8192)" ''
+	is_at_most 'and stays by the budget' "$(awk '{ if ($4 > m) m = $4 } END { print m }' "$T/memory")" \
+		$(((cache_mib * 2 + 64) * 1024 * cop_slower))
+fi
 is 'descriptors do not keep growing' "$(growing 5 20)" ''
 is 'nor do threads' "$(growing 6 8 any)" ''
 ok 'the tree stops' without_tree

@@ -23,7 +23,8 @@ other = {"read_bytes", "negative", "errors", "refused", "ioctl"}
 print(sum(v for k, v in rose.items() if k not in other), *(f"{k}={v}" for k, v in rose.items()))
 PY
 }
-asked_by_import() { # SECONDS: how much, that long after the last one; the kinds are left in $T/kinds
+# SECONDS: how much, that long after the last one; the kinds are left in $T/kinds
+asked_by_import() {
 	local before sum kinds
 	sleep "$1"
 	before=$(fuse_counts)

@@ -159,12 +159,15 @@ spread() { # SIDE
 		{ v[NR] = $1 }
 		function at(place, whole) {
 			whole = int(place)
-			return whole >= NR ? v[NR] : v[whole] + (place - whole) * (v[whole + 1] - v[whole])
+			if (whole >= NR) return v[NR]
+			return v[whole] + (place - whole) * (v[whole + 1] - v[whole])
 		}
 		END {
 			middle = at((NR + 1) / 2)
-			range = NR < 5 ? v[NR] - v[1] : at(1 + (NR - 1) * 0.75) - at(1 + (NR - 1) * 0.25)
-			printf "%.4f\n", range == 0 ? 0 : middle == 0 ? 1 : range / (middle < 0 ? -middle : middle)
+			range = v[NR] - v[1]
+			if (NR >= 5) range = at(1 + (NR - 1) * 0.75) - at(1 + (NR - 1) * 0.25)
+			size = middle < 0 ? -middle : middle
+			printf "%.4f\n", range == 0 ? 0 : size == 0 ? 1 : range / size
 		}'
 }
 

@@ -53,7 +53,9 @@ write_json() {
 	python3 - "$here/../.." "$json" "$BENCH_ROWS" <<-'EOP'
 		import json, os, subprocess, sys, time
 		root, path, rows = sys.argv[1:]
-		run = lambda *command: subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.strip()
+		def run(*command):
+		    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+		    return done.stdout.strip()
 		with open(rows, encoding="utf-8") as lines:
 		    document = {
 		        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -75,7 +75,8 @@ make_passthrough
 
 # ---- the environment
 
-shared_libraries() { # DIR: which the programs and modules in it need, but for those of the C library
+# DIR: which the programs and modules in it need, but for those of the C library
+shared_libraries() {
 	find "$1" -type f \( -name '*.so*' -o -perm -u+x \) -exec ldd {} + 2>/dev/null |
 		awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
 		sort -u | grep -vE '/lib(c|m|dl|rt|util|pthread)\.so\.'
@@ -166,8 +167,8 @@ fi
 
 cat >"$T/on" <<-'EOS'
 	#!/usr/bin/env bash
-	# RANK COMMAND…: on that node. It passes functions on, which other shells drop. A session is what
-	# the kernel divides processor time by.
+	# RANK COMMAND…: on that node. It passes functions on, which other shells drop. A session is
+	# what the kernel divides processor time by.
 	read -r pid <"$0.$1"
 	shift
 	export XDG_RUNTIME_DIR=$DISK/run
