@@ -58,6 +58,7 @@ static void detach_stdio(void)
 		dup2(null, fd);
 	if (null > 2)
 		close(null);
+	cop_log_take_stderr();
 	if (chdir("/"))
 		cop_log_warn("cannot change to / error=\"%s\"", strerror(errno));
 }

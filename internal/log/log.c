@@ -145,6 +145,15 @@ int cop_log_open(
 	return 0;
 }
 
+void cop_log_take_stderr(void)
+{
+	struct sink *s = sink_get();
+
+	if (s->owned)
+		dup2(s->fd[0], STDERR_FILENO);
+	sink_put(s);
+}
+
 bool cop_log_on(enum cop_log_level level)
 {
 	return level > COP_LOG_NONE &&

@@ -27,6 +27,10 @@ enum cop_log_type { COP_LOG_FILE, COP_LOG_STDOUT, COP_LOG_BOTH };
 int cop_log_open(
 	enum cop_log_level level, enum cop_log_type type, const char *path, struct cop_err *err);
 void cop_log_close(void);
+/* Appends to the log's file what the process writes to its standard error from now on: what the C
+ * library says before it ends a process, and libraries that know no log. Without a file nothing
+ * changes. */
+void cop_log_take_stderr(void);
 bool cop_log_on(enum cop_log_level level);
 /* One event, one line, lower case, key=value. A newline in the text is written as a space. */
 void cop_log_write(enum cop_log_level level, const char *where, const char *fmt, ...)

@@ -229,6 +229,23 @@ static void an_existing_file_is_appended_to(void **state)
 	free(text);
 }
 
+static void what_goes_to_standard_error_is_in_the_file_too(void **state)
+{
+	int saved = dup(STDERR_FILENO);
+	char *text;
+
+	(void)state;
+	assert_int_equal(cop_log_open(COP_LOG_INFO, COP_LOG_FILE, path, NULL), 0);
+	cop_log_info("begin");
+	cop_log_take_stderr();
+	fprintf(stderr, "assertion failed\n");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	text = content();
+	assert_non_null(strstr(text, "begin\nassertion failed\n"));
+	free(text);
+}
+
 /* Standard output is a file meanwhile. */
 static void both_writes_the_file_and_standard_output(void **state)
 {
@@ -300,6 +317,7 @@ int main(void)
 		TEST(debug_lines_are_all_written),
 		TEST(a_new_file_takes_its_folders_permissions),
 		TEST(an_existing_file_is_appended_to),
+		TEST(what_goes_to_standard_error_is_in_the_file_too),
 		TEST(both_writes_the_file_and_standard_output),
 		TEST(threads_write_whole_lines_while_the_log_is_reopened),
 	};
