@@ -311,11 +311,13 @@ static int inject_message(struct ofi *o, struct ofi_peer *p, const void *msg, si
 	if (len > o->info->tx_attr->inject_size || p->next_try_ns || !cop_list_empty(&p->sends))
 		return -EAGAIN;
 	rc = cop_fabric_ofi_errno(fi_inject(o->ep, msg, len, p->addr));
-	if (rc == 0) {
-		note_alive(p);
-		cop_stats_add(o->base.stats, COP_FABRIC_BYTES_OUT, len);
+	if (rc) {
+		p->connected = false;
+		return rc;
 	}
-	return rc;
+	note_alive(p);
+	cop_stats_add(o->base.stats, COP_FABRIC_BYTES_OUT, len);
+	return 0;
 }
 
 static int make_send(

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A node's own address goes away for a while, as when its link is down: a connection that was closed
+# meanwhile cannot be made again, not even attempted, and the node lives on, reads the storage
+# itself, and asks its parent again when the address is back.
+# modes: asan
+[ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null ||
+	COP_OWN_NET=1 exec unshare --net bash "$0" "$@"
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+[ -n "${COP_OWN_NET:-}" ] || skip_all 'no network namespaces here'
+ip link set lo up || skip_all 'no loopback here'
+plan 6
+
+SRC=$T/src
+for ((i = 0; i < 12; i++)); do
+	mkdir -p "$SRC/d$i"
+	echo "$i" >"$SRC/d$i/file"
+done
+with_tree 4 --fanout 1 --peer-timeout 1
+next=0
+is_read() { # WHAT: the leaf reads what no node has
+	is "$1" "$(timeout "$(patient 60)" cat "$W/mnt/3/d$next/file" 2>&1)" "$next"
+	next=$((next + 1))
+}
+
+is_read 'the leaf reads through its parent'
+parent=$(node_stat 2 pid)
+kill -STOP "$parent"
+is_read 'through its grandparent while the parent stands still'
+kill -CONT "$parent"
+kill_node 1
+umount -l "$W/mnt/1"
+# The connection to the grandparent is closed, and the leaf has noticed.
+sleep 3
+ip route add blackhole "$(address_of 3)/32" table local
+is_read 'by itself while its address is gone'
+ok 'it lives' node_stat 3 pid
+ip route del blackhole "$(address_of 3)/32" table local
+asked=$(node_stat 3 fabric.requests_sent)
+sleep 2
+is_read 'and reads when the address is back'
+is_at_most 'from the tree' $((asked + 1)) "$(node_stat 3 fabric.requests_sent)"
