@@ -20,7 +20,7 @@
 
 #define CHECKS 5
 /* How long the process of a killed node may take to end: until then it has its locks. */
-#define END_MS 5000
+#define END_MS 30000
 #define PLACES_MAX 256 /* most nodes of one job on one machine */
 #define RETRIES 16     /* how often a folder may vanish between two checks */
 #define MISSING                                                                                    \

@@ -48,7 +48,7 @@ void cop_place_note(const struct cop_place *p, struct cop_buf *out);
 uint64_t cop_place_job(void);
 uint64_t cop_place_noted_job(const char *socket);
 
-/* Waits until the process of the killed node of this control socket has ended, at most 5 s. The
+/* Waits until the process of the killed node of this control socket has ended, at most 30 s. The
  * kernel closes what a killed process has open one after another: it may be that the socket refuses
  * already, but the mount is not dead yet, or the folder of the place is still locked. */
 void cop_place_wait_ended(const char *socket);
