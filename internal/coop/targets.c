@@ -9,6 +9,10 @@
 #include <dirent.h>
 #include <string.h>
 
+/* All names are looked through for each link, so that a directory of nothing but links costs the
+ * square of them. Those of libraries and programs have a few thousand. */
+#define NAMES_MAX 8192
+
 bool cop_coop_may_have_target(const struct cop_coop *c, const struct cop_ask *ask)
 {
 	return c->conf.bundle && ask->kind == COP_ASK_ENTRY && !ask->background && !ask->along;
@@ -27,8 +31,8 @@ static bool find_target(const void *names, const char *name, struct cop_listing_
 	uint32_t count = cop_listing_count(names);
 	struct cop_listing_entry link, e;
 
-	if (!cop_listing_find(names, name, strlen(name), &link) || link.type != DT_LNK ||
-		link.has_attr)
+	if (count > NAMES_MAX || !cop_listing_find(names, name, strlen(name), &link) ||
+		link.type != DT_LNK || link.has_attr)
 		return false;
 	found->name_len = SIZE_MAX;
 	for (uint32_t i = 0; i < count; i++) {

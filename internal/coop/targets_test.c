@@ -116,6 +116,31 @@ static void a_link_with_attributes_comes_alone(void **state)
 	assert_int_equal(look(t, "d/libz.so.1"), 1);
 }
 
+/* How many names are asked for with a link in a directory of so many. */
+static size_t looked_at_in(struct tree *t, const char *dir, unsigned names)
+{
+	char path[32];
+
+	for (unsigned i = 2; i < names; i++) {
+		snprintf(path, sizeof(path), "%s/%u", dir, i);
+		put_file(t, path, "x", 1);
+	}
+	snprintf(path, sizeof(path), "%s/libz.so.1.2", dir);
+	put_file(t, path, "x", 1);
+	snprintf(path, sizeof(path), "%s/libz.so.1", dir);
+	put_link(t, path, "libz.so.1.2");
+	assert_int_equal(
+		ask_and_forget(t, LEAF, (struct cop_ask){.kind = COP_ASK_NAMES, .path = dir}), 0);
+	return look(t, path);
+}
+
+/* Each link would look through all names. */
+static void in_a_very_large_directory_a_link_comes_alone(void **state)
+{
+	assert_int_equal(looked_at_in(*state, "most", 8192), 2);
+	assert_int_equal(looked_at_in(*state, "more", 8193), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +151,7 @@ int main(void)
 		T(a_directory_is_no_target),
 		T(without_the_option_a_link_comes_alone),
 		T(a_link_with_attributes_comes_alone),
+		T(in_a_very_large_directory_a_link_comes_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
