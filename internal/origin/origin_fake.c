@@ -2,6 +2,7 @@
 /* The fake origin: a tree in memory, whose jobs wait until a test lets them finish. Requests are
  * counted when they are made, not when they finish. Times come from a counter, so every run is the
  * same. Missing folders above a new path are created. */
+#include "base/htab.h"
 #include "origin/origin_priv.h"
 
 #include <assert.h>
@@ -12,7 +13,8 @@
 #include <sys/stat.h>
 
 struct node {
-	struct cop_list link;
+	struct cop_hlink link;
+	struct cop_list children, sibling; /* also those that are gone */
 	char *path;
 	char *content; /* a file's or a link's */
 	size_t len;
@@ -24,7 +26,8 @@ struct node {
 struct fake {
 	struct cop_origin base;
 	pthread_mutex_t lock; /* protects the queue */
-	struct cop_list jobs, nodes;
+	struct cop_list jobs;
+	struct cop_htab nodes; /* by path */
 	unsigned queued;
 	uint64_t clock; /* also the next inode number */
 	bool young;     /* answers are young versions from now on */
@@ -54,8 +57,10 @@ static struct fake *fake(struct cop_origin *o)
 
 static struct node *find_any(struct fake *f, const char *path, size_t len)
 {
-	for (struct cop_list *i = f->nodes.next; i != &f->nodes; i = i->next) {
-		struct node *n = COP_CONTAINER_OF(i, struct node, link);
+	struct cop_hlink *l = cop_htab_first(&f->nodes, cop_hash64(path, len, 0));
+
+	for (; l; l = cop_htab_next(l)) {
+		struct node *n = COP_CONTAINER_OF(l, struct node, link);
 
 		if (strlen(n->path) == len && memcmp(n->path, path, len) == 0)
 			return n;
@@ -63,6 +68,14 @@ static struct node *find_any(struct fake *f, const char *path, size_t len)
 	return NULL;
 }
 
+static size_t parent_len(const char *path, size_t len)
+{
+	while (len > 0 && path[--len] != '/')
+		;
+	return len;
+}
+
+/* The folders above it are nodes from now on, too, but gone if nobody has put anything there. */
 static struct node *make_node(struct fake *f, const char *path, size_t len)
 {
 	struct node *n = find_any(f, path, len);
@@ -74,7 +87,12 @@ static struct node *make_node(struct fake *f, const char *path, size_t len)
 	n->path = strndup(path, len);
 	assert(n->path);
 	n->gone = true;
-	cop_list_push_back(&f->nodes, &n->link);
+	cop_list_init(&n->children);
+	cop_list_init(&n->sibling);
+	if (len > 0)
+		cop_list_push_back(
+			&make_node(f, path, parent_len(path, len))->children, &n->sibling);
+	cop_htab_add(&f->nodes, &n->link, cop_hash64(path, len, 0));
 	return n;
 }
 
@@ -94,13 +112,6 @@ static void set_attr(struct fake *f, struct node *n, uint32_t mode, size_t len)
 	n->attr.version = cop_attr_version(&n->attr);
 }
 
-static size_t parent_len(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? (size_t)(slash - path) : 0;
-}
-
 /* Marks the folder above path as changed. */
 static void touch_parent(struct fake *f, const char *path)
 {
@@ -108,7 +119,7 @@ static void touch_parent(struct fake *f, const char *path)
 
 	if (!*path)
 		return;
-	n = make_node(f, path, parent_len(path));
+	n = make_node(f, path, parent_len(path, strlen(path)));
 	if (n->gone) {
 		n->gone = false;
 		touch_parent(f, n->path);
@@ -148,24 +159,18 @@ void cop_origin_fake_young(struct cop_origin *o, bool young)
 	fake(o)->young = young;
 }
 
-/* Whether n is directly in the folder. */
-static bool child_of(const struct node *n, const struct node *folder)
-{
-	return *n->path && !n->gone && parent_len(n->path) == strlen(folder->path) &&
-	       strncmp(n->path, folder->path, strlen(folder->path)) == 0;
-}
-
 /* Each folder in a folder counts as a link of it. */
 static struct cop_attr attr_now(const struct fake *f, const struct node *n)
 {
 	struct cop_attr attr = n->attr;
-	const struct cop_list *i;
 
 	attr.version |= f->young;
-	for (i = f->nodes.next; S_ISDIR(attr.mode) && i != &f->nodes; i = i->next) {
-		const struct node *m = COP_CONTAINER_OF(i, struct node, link);
+	if (!S_ISDIR(attr.mode))
+		return attr;
+	for (const struct cop_list *i = n->children.next; i != &n->children; i = i->next) {
+		const struct node *m = COP_CONTAINER_OF(i, struct node, sibling);
 
-		attr.nlink += S_ISDIR(m->attr.mode) && child_of(m, n);
+		attr.nlink += S_ISDIR(m->attr.mode) && !m->gone;
 	}
 	return attr;
 }
@@ -185,8 +190,7 @@ static int look_up(struct fake *f, const char *path, struct node **out)
 		return 0;
 	}
 	for (size_t len = strlen(path); len > 0;) {
-		while (len > 0 && path[--len] != '/')
-			;
+		len = parent_len(path, len);
 		n = find_any(f, path, len);
 		if (n && !n->gone)
 			return S_ISLNK(n->attr.mode)   ? -ELOOP
@@ -220,12 +224,12 @@ static int build_listing(struct fake *f, const struct node *folder, bool names_o
 	struct cop_attr dir = attr_now(f, folder), attr;
 	struct cop_listing_builder b = {0};
 
-	for (struct cop_list *i = f->nodes.next; i != &f->nodes; i = i->next) {
-		const struct node *n = COP_CONTAINER_OF(i, struct node, link);
+	for (struct cop_list *i = folder->children.next; i != &folder->children; i = i->next) {
+		const struct node *n = COP_CONTAINER_OF(i, struct node, sibling);
 		const char *name = n->path + (*folder->path ? strlen(folder->path) + 1 : 0);
 		bool target = S_ISLNK(n->attr.mode) && !names_only;
 
-		if (!child_of(n, folder))
+		if (n->gone)
 			continue;
 		attr = attr_now(f, n);
 		if (!page->pages ||
@@ -456,16 +460,18 @@ struct cop_origin_fake_counts cop_origin_fake_counts(const struct cop_origin *o)
 static void fake_close(struct cop_origin *o)
 {
 	struct fake *f = fake(o);
-	struct cop_list *item;
+	struct cop_hlink *next;
 
 	run_jobs(f, SIZE_MAX, -ECANCELED);
-	while ((item = cop_list_pop_front(&f->nodes))) {
-		struct node *n = COP_CONTAINER_OF(item, struct node, link);
+	for (struct cop_hlink *l = cop_htab_after(&f->nodes, NULL); l; l = next) {
+		struct node *n = COP_CONTAINER_OF(l, struct node, link);
 
+		next = cop_htab_after(&f->nodes, l);
 		free(n->path);
 		free(n->content);
 		free(n);
 	}
+	cop_htab_fini(&f->nodes);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }
@@ -494,7 +500,6 @@ struct cop_origin *cop_origin_fake_new(void)
 	f->clock = 1;
 	pthread_mutex_init(&f->lock, NULL);
 	cop_list_init(&f->jobs);
-	cop_list_init(&f->nodes);
 	root = make_node(f, "", 0);
 	root->gone = false;
 	set_attr(f, root, S_IFDIR | 0755, 4096);
