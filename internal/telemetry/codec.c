@@ -309,7 +309,7 @@ static void get_sum(struct in *in, struct cop_telemetry_sum *s)
 		get_folded(in, &s->rows, NUMBERS, s->job_nodes);
 	if (!in->rc)
 		get_events(in, s);
-	if (!in->rc && in->p != in->end)
+	if (!in->rc && (in->p != in->end || !cop_telemetry_sum_fits(s, NULL)))
 		fail_decoding(in, -EBADMSG);
 }
 

@@ -131,6 +131,47 @@ static void numbers_that_would_ask_for_too_much_are_refused(void **state)
 	}
 }
 
+/* Each number is possible by itself, but a parent that adds such a sum up could not pass it on. */
+static void more_nodes_than_the_job_has_are_refused(void **state)
+{
+	struct cop_telemetry_sum *s = full(), *out;
+	struct folded *folded[] = {&s->series, &s->rows};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(folded); i++) {
+		uint32_t before = folded[i]->nodes;
+		struct cop_buf a;
+
+		folded[i]->nodes = s->job_nodes;
+		a = encoded(s);
+		assert_int_equal(cop_telemetry_decode(a.data, a.len, &out), -EBADMSG);
+		assert_null(out);
+		cop_buf_free(&a);
+		folded[i]->nodes = before;
+	}
+	cop_telemetry_sum_free(s);
+}
+
+static void two_sums_with_more_nodes_than_the_job_are_not_merged(void **state)
+{
+	struct cop_telemetry_sum *s = full(), *other = cop_telemetry_sum_new(5000);
+
+	(void)state;
+	assert_int_equal(cop_telemetry_folded_open(&other->rows, NUMBERS), 0);
+	other->rows.nodes = 5000 - 60;
+	assert_int_equal(cop_telemetry_merge(other, s), 0);
+	assert_int_equal(cop_telemetry_sum_nodes(other), 5000);
+	cop_telemetry_sum_free(other);
+
+	other = cop_telemetry_sum_new(5000);
+	assert_int_equal(cop_telemetry_folded_open(&other->rows, NUMBERS), 0);
+	other->rows.nodes = 5000 - 59;
+	assert_int_equal(cop_telemetry_merge(other, s), -EINVAL);
+	assert_int_equal(cop_telemetry_sum_nodes(other), 5000 - 59);
+	cop_telemetry_sum_free(other);
+	cop_telemetry_sum_free(s);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test(test)
@@ -139,6 +180,8 @@ int main(void)
 		T(what_is_cut_is_refused),
 		T(damaged_bytes_do_no_harm),
 		T(numbers_that_would_ask_for_too_much_are_refused),
+		T(more_nodes_than_the_job_has_are_refused),
+		T(two_sums_with_more_nodes_than_the_job_are_not_merged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

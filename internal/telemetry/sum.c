@@ -337,6 +337,27 @@ static bool have_in_common(const struct cop_telemetry_sum *a, const struct cop_t
 	return false;
 }
 
+/* Nodes whose series are kept, or folded into one. */
+static uint64_t nodes_with_series(const struct cop_telemetry_sum *s)
+{
+	uint64_t n = s->series.nodes;
+
+	for (size_t i = 0; i < s->nodes; i++)
+		n += s->node[i].series != NULL;
+	return n;
+}
+
+static uint64_t nodes_with_numbers(const struct cop_telemetry_sum *s)
+{
+	return (uint64_t)s->nodes + s->rows.nodes;
+}
+
+bool cop_telemetry_sum_fits(const struct cop_telemetry_sum *a, const struct cop_telemetry_sum *b)
+{
+	return nodes_with_series(a) + (b ? nodes_with_series(b) : 0) <= a->job_nodes &&
+	       nodes_with_numbers(a) + (b ? nodes_with_numbers(b) : 0) <= a->job_nodes;
+}
+
 /* Room for both, before anything is changed. */
 static int reserve_both(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
@@ -398,9 +419,10 @@ static void move_folded(struct folded *into, struct folded *from)
 static int absorb_nodes(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from)
 {
 	unsigned level = COP_MAX(into->level, from->level);
-	int rc = into->job_nodes != from->job_nodes ? -EINVAL
-		 : have_in_common(into, from)       ? -EEXIST
-						    : reserve_both(into, from);
+	int rc = into->job_nodes != from->job_nodes    ? -EINVAL
+		 : have_in_common(into, from)          ? -EEXIST
+		 : !cop_telemetry_sum_fits(into, from) ? -EINVAL
+						       : reserve_both(into, from);
 
 	if (rc)
 		return rc;

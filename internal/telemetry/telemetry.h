@@ -157,7 +157,7 @@ void cop_telemetry_sum_free(struct cop_telemetry_sum *s); /* NULL is fine */
  * as before. */
 int cop_telemetry_sum_add(struct cop_telemetry_sum *s, struct cop_telemetry *t, uint32_t rank);
 /* Adds from, which stays as it is. 0; -ENOMEM; -EEXIST: both have the same rank; -EINVAL: they are
- * of different jobs. After an error into is as before. */
+ * of different jobs, or have more nodes together than the job. After an error into is as before. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from);
 /* All nodes have been added: drops the rows of nodes that are no outliers, sorts the events.
  */

@@ -126,6 +126,8 @@ struct cop_telemetry_sum {
 unsigned cop_telemetry_sum_intervals(const struct cop_telemetry_sum *s);
 /* Makes room for one more; NULL without memory. It is not in the sum until nodes is raised. */
 struct cop_telemetry_node *cop_telemetry_sum_slot(struct cop_telemetry_sum *s);
+/* Whether both together, or the one if b is NULL, have no more nodes than the job. */
+bool cop_telemetry_sum_fits(const struct cop_telemetry_sum *a, const struct cop_telemetry_sum *b);
 /* Memory for the cells. 0 or -ENOMEM. */
 int cop_telemetry_folded_open(struct folded *f, unsigned cells);
 
