@@ -117,13 +117,33 @@ static bool text(const struct fields *f, unsigned i, struct scratch *s, struct c
 
 /* ---- numbers ---- */
 
-/* A number with an exponent or the like, read by strtod. */
+/* Longer ones are none. */
+#define NUMBER_MAX 63u
+
+/* The field with its escapes undone; room has 6 bytes for each byte of a number. False if it can be
+ * no number. */
+static bool plain_number(const struct field *f, char room[6 * NUMBER_MAX], struct field *out)
+{
+	struct scratch s = {room, 0, 6 * (size_t)NUMBER_MAX};
+	struct cop_trace_str undone;
+
+	*out = *f;
+	if (f->type == T_ESCAPED) {
+		if (!undo(f, &s, &undone))
+			return false;
+		*out = (struct field){
+			.at = undone.at, .len = (uint32_t)undone.len, .type = T_STRING};
+	}
+	return out->type != T_WORD && out->len > 0 && out->len <= NUMBER_MAX;
+}
+
+/* A number with an exponent or the like, read by strtod, which would skip white space. */
 static bool odd_number(const char *p, size_t len, int64_t scale, int64_t *out)
 {
-	char copy[64], *end;
+	char copy[NUMBER_MAX + 1], *end;
 	double d;
 
-	if (len >= sizeof(copy))
+	if (*p == ' ' || (*p >= '\t' && *p <= '\r'))
 		return false;
 	memcpy(copy, p, len);
 	copy[len] = '\0';
@@ -146,31 +166,46 @@ static int64_t fraction(const char *p, const char *end, int64_t scale)
 	return v + (p < end && *p >= '5');
 }
 
-bool cop_trace_number(const struct field *f, int64_t scale, int64_t *out)
+static bool is_fraction(const char *p, const char *end)
 {
-	const char *p = f->at, *end = p + f->len, *begin;
-	bool minus = p < end && *p == '-';
+	if (*p != '.')
+		return false;
+	while (++p < end)
+		if ((unsigned char)(*p - '0') >= 10)
+			return false;
+	return true;
+}
+
+static bool number(const char *text, size_t len, int64_t scale, int64_t *out)
+{
+	const char *p = text, *end = p + len, *begin;
+	bool minus = *p == '-';
 	uint64_t v = 0;
 
-	if (f->type == T_WORD || f->type == T_ESCAPED || !f->len)
-		return false;
 	begin = p += minus;
 	for (; p < end && (unsigned char)(*p - '0') < 10; p++) {
 		if (v > (uint64_t)INT64_MAX / 10000)
-			return odd_number(f->at, f->len, scale, out);
+			return odd_number(text, len, scale, out);
 		v = v * 10 + (unsigned char)(*p - '0');
 	}
 	if (p == begin || v > (uint64_t)(INT64_MAX / scale - 1))
-		return odd_number(f->at, f->len, scale, out);
+		return odd_number(text, len, scale, out);
 	v *= (uint64_t)scale;
 	if (p < end) {
-		for (const char *q = p + 1; q < end; q++)
-			if (*p != '.' || (unsigned char)(*q - '0') >= 10)
-				return odd_number(f->at, f->len, scale, out);
+		if (!is_fraction(p, end))
+			return odd_number(text, len, scale, out);
 		v += (uint64_t)fraction(p + 1, end, scale);
 	}
 	*out = minus ? -(int64_t)v : (int64_t)v;
 	return true;
+}
+
+bool cop_trace_number(const struct field *f, int64_t scale, int64_t *out)
+{
+	char room[6 * NUMBER_MAX];
+	struct field plain;
+
+	return plain_number(f, room, &plain) && number(plain.at, plain.len, scale, out);
 }
 
 /* Microseconds, as nanoseconds; *out stays as it is where there is none. */
@@ -189,16 +224,23 @@ static bool duration(const struct fields *f, unsigned i, uint64_t *out)
 
 bool cop_trace_hash(const struct field *f, uint64_t *hash)
 {
-	const char *p = f->at;
-	unsigned base = f->type == T_STRING && f->len <= 18 ? 16 : 10;
-	size_t len = f->len;
+	char room[6 * NUMBER_MAX];
+	struct field plain;
+	const char *p;
+	unsigned base;
+	size_t len;
 	uint64_t v = 0;
 
+	if (!plain_number(f, room, &plain))
+		return false;
+	p = plain.at;
+	len = plain.len;
+	base = plain.type == T_STRING && len <= 18 ? 16 : 10;
 	if (base == 16 && len > 2 && p[0] == '0' && (p[1] | 32) == 'x') {
 		p += 2;
 		len -= 2;
 	}
-	if (!len || len > (base == 16 ? 16 : 20) || f->type == T_WORD || f->type == T_ESCAPED)
+	if (len > (base == 16 ? 16 : 20))
 		return false;
 	for (size_t i = 0; i < len; i++) {
 		unsigned digit = digit_of(p[i]);

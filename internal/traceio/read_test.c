@@ -130,6 +130,25 @@ static void what_cannot_be_read_is_named_and_the_rest_is_read(void **state)
 		"F:1: no event: it has no phase (ph)\nF:1: the event is cut off\n");
 }
 
+/* The scanner reads the first of each two, json-c the second, for it ends with an exponent. */
+static void a_number_reads_alike_with_escapes_and_in_any_form(void **state)
+{
+#define AS(ts, dur, ret)                                                                           \
+	"{\"name\":\"a\",\"cat\":\"c\",\"pid\":1,\"tid\":2,\"ts\":\"" ts "\",\"dur\":\"" dur       \
+	"\",\"ph\":\"X\",\"args\":{\"ret\":" ret "}}\n"
+#define NO(line, why) "F:" #line ": " why "\n"
+#define DUR "the duration (dur) is not a number from 0"
+	(void)state;
+	CHECK("[\n" AS("1\\u0030", "5", "1") AS("1\\u0030", "5", "1e0"), W1 "@2\n" W1 "@3\n", "");
+	CHECK("[\n" X1 "\n" AS("\\t20", "5", "1") AS("\\t20", "5", "1e0"), W1 "@2\n",
+		NO(3, "no event: it has no time (ts)") NO(4, "no event: it has no time (ts)"));
+	CHECK("[\n" X1 "\n" AS("20", "5x", "1") AS("20", "5x", "1e0") AS("20", "5\\n", "1"),
+		W1 "@2\n", NO(3, DUR) NO(4, DUR) NO(5, DUR));
+#undef AS
+#undef NO
+#undef DUR
+}
+
 static void files_that_are_no_trace_are_told(void **state)
 {
 	(void)state;
@@ -410,6 +429,7 @@ int main(void)
 		cmocka_unit_test(begins_and_ends_become_spans),
 		cmocka_unit_test(a_document_may_stand_on_any_number_of_lines),
 		cmocka_unit_test(what_cannot_be_read_is_named_and_the_rest_is_read),
+		cmocka_unit_test(a_number_reads_alike_with_escapes_and_in_any_form),
 		cmocka_unit_test(files_that_are_no_trace_are_told),
 		cmocka_unit_test(a_beginning_that_is_broken_does_not_end_it),
 		cmocka_unit_test(the_first_event_may_be_long),
