@@ -2,6 +2,7 @@
 #include "fabric/ofi_testing.h"
 
 #include <arpa/inet.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -335,11 +336,27 @@ static void a_connection_that_hangs_up_is_closed(void **state)
 	talks(&a, &b, 2000);
 }
 
+/* An emulator may give the first bytes of TCP_INFO only. */
+static void skip_unless_silence_is_told(void)
+{
+	int fd = unverified_peer(&b, 12);
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len), 0);
+	close(fd);
+	if (len >= offsetof(struct tcp_info, tcpi_bytes_received) + 8)
+		return;
+	print_message("TCP_INFO has %u bytes here, which do not tell of silence\n", len);
+	skip();
+}
+
 static void many_silent_connections_are_closed(void **state)
 {
 	int fd[100];
 
 	(void)state;
+	skip_unless_silence_is_told();
 	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++)
 		fd[i] = unverified_peer(&b, 12);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++) {
@@ -351,9 +368,11 @@ static void many_silent_connections_are_closed(void **state)
 
 static void a_silent_connection_is_closed(void **state)
 {
-	int fd = unverified_peer(&b, 12);
+	int fd;
 
 	(void)state;
+	skip_unless_silence_is_told();
+	fd = unverified_peer(&b, 12);
 	talks(&a, &b, 2000);
 	assert_true(is_hung_up(fd));
 	close(fd);

@@ -16,6 +16,9 @@
 /* The kernel's value, which linux/tcp.h does not define; netinet/tcp.h cannot be included here. */
 #define ESTABLISHED 1
 
+/* The kernel copies as much as it knows, so a shorter answer is from a kernel before 4.1. */
+#define INFO_NEEDED (offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(uint64_t))
+
 #define LOOK_MS 1000
 #define LOOK_OFTEN_MS 50
 #define SILENT_MS 2000
@@ -39,7 +42,7 @@ static long silent_ms(int fd, in_port_t port)
 	struct tcp_info info = {0};
 
 	if (getsockname(fd, (struct sockaddr *)&at, &at_len) || port_of(&at) != port ||
-		getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) || len < INFO_NEEDED)
 		return -1;
 	if (info.tcpi_state != ESTABLISHED || info.tcpi_bytes_received)
 		return -1;

@@ -284,9 +284,12 @@ static void past_the_end_there_is_nothing(void **state)
 
 static void nothing_is_a_terminal(void **state)
 {
+	fuse_ino_t f;
+
 	(void)state;
 	put_file("f", "x");
-	cop_fs_ops.ioctl(begin_request(), lookup(FUSE_ROOT_ID, "f"), 0, NULL, NULL, 0, NULL, 0, 0);
+	f = lookup(FUSE_ROOT_ID, "f");
+	cop_fs_ops.ioctl(begin_request(), f, 0, NULL, NULL, 0, NULL, 0, 0);
 	end_request();
 	assert_int_equal(req.error, ENOTTY);
 }

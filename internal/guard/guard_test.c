@@ -94,7 +94,12 @@ static void without_a_dead_mount_the_guard_of_a_killed_node_ends(void **state)
 	int status;
 
 	(void)state;
-	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1)) {
+		assert_int_equal(errno, EINVAL);
+		print_message(
+			"no process can be a subreaper here, so nobody can wait for the guard\n");
+		skip();
+	}
 	status = status_of(guard_of_a_killed_node());
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }

@@ -432,6 +432,10 @@ static void where_locks_are_refused_runs_are_kept_beside_and_read(void **state)
 	if (pid == 0)
 		write_without_locks();
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+		print_message("no seccomp filter can be set here, so locks cannot be refused\n");
+		skip();
+	}
 	assert_int_equal(status, 0);
 	assert_int_equal(count(COP_RUNREC_STATUSES), 2);
 	assert_int_equal(access(beside, F_OK), -1);
