@@ -161,7 +161,7 @@ static void judge_manifest(const struct cop_advice_facts *f, struct finding *fou
 
 	if (!f->prefetched_bytes)
 		return;
-	/* Less than half of it cannot be the reason. */
+	/* Prefetched bytes that are less than half of the unused ones cannot be the reason. */
 	if (is_unused(f, &unused, &whole) && f->prefetched_bytes >= unused / 2)
 		say_advice(found, unused / LEAST_BYTES, "--prefetch",
 			"%s (%u %%) of the bytes that were fetched were never used, most of them prefetched; " NEW_MANIFEST,
@@ -213,7 +213,7 @@ static const struct kind {
 	[COP_ADVICE_ABSENCES] = {"absences", 20, judge_absences},
 };
 
-/* One more for each doubling of the amount, so that kinds keep their order. */
+/* Adds one for each doubling of the amount, so that kinds keep their order. */
 static unsigned weight_of(const struct kind *k, uint64_t times)
 {
 	unsigned doublings = 0;

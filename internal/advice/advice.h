@@ -25,12 +25,12 @@ enum cop_advice_kind {
 
 /* Sums over nodes, as their counters have them (counters.def). */
 struct cop_advice_facts {
-	uint64_t nodes;                         /* of the job, also those that are dead */
-	uint64_t changed, fallbacks, fell_back; /* fell_back: nodes that have fallbacks */
+	uint64_t nodes;                         /* of the job, dead ones included */
+	uint64_t changed, fallbacks, fell_back; /* fell_back: nodes with at least one fallback */
 	uint64_t read_bytes, bypass_bytes;
 	uint64_t refetches, refetched_bytes;
-	uint64_t cache_needed; /* bytes that would have held everything, on the node that needs most
-				*/
+	uint64_t cache_needed; /* bytes that would have held everything on the node that needs the
+				  most */
 	uint64_t fetched_bytes, used_bytes, wanted_bytes;
 	uint64_t prefetched_bytes, later_bytes;
 	uint64_t origin_operations, origin_bytes, origin_us, held, held_us;
@@ -65,7 +65,7 @@ void cop_advice_give(const struct cop_advice_facts *f, struct cop_advices *out);
 void cop_advice_notes(const struct cop_advices *a, unsigned max, struct cop_buf *out);
 /* Appends them as a section of a Markdown file, after an empty line; nothing for none. */
 void cop_advice_markdown(const struct cop_advices *a, struct cop_buf *out);
-/* The whole of cluster_warnings.csv: the head, and a line for each. */
+/* Appends the whole of cluster_warnings.csv: the header, and a line for each piece of advice. */
 void cop_advice_csv(const struct cop_advices *a, struct cop_buf *out);
 
 #endif

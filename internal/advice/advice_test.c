@@ -13,7 +13,7 @@
 
 #define M ((uint64_t)COP_MIB)
 
-/* Of a job of four nodes that imported a large package, through a storage of half a millisecond. */
+/* A job of four nodes that imported a large package through a storage of half a millisecond. */
 static const struct cop_advice_facts healthy = {.nodes = 4,
 	.read_bytes = 1300 * M,
 	.fetched_bytes = 1700 * M,
@@ -77,7 +77,7 @@ static void each_kind_begins_at_its_limit(void **state)
 		const char *code;
 		size_t offset;
 		uint64_t below;
-		struct cop_advice_facts with; /* what it takes besides, added to a healthy job */
+		struct cop_advice_facts with; /* what it needs besides, on top of a healthy job */
 	} rows[] = {
 #define AT(field) offsetof(struct cop_advice_facts, field)
 		{"changed", AT(changed), 0, {0}},

@@ -7,10 +7,11 @@
 /* Any storage delivers this in a moment. An import of numpy reads about twice as much. */
 #define LEAST_BYTES (16 * COP_MIB)
 
-/* For each node: so many files, or so many bytes of them. What starts programs is past the mount in
- * any job, and often of the same source: a shell and its tools, mpiexec with some dozens of
- * libraries. A Python that has imported something has more open and mapped than that. Where it is
- * less than a tenth of what programs read through the mount, the tree still does its work. */
+/* For each node: this many files, or this many bytes in them. Every job reads what starts its
+ * programs past the mount, and often from the same source: a shell and its tools, mpiexec with some
+ * dozens of libraries. A Python that has imported something has more files open and mapped than
+ * that. Where it is less than a tenth of what programs read through the mount, the tree still does
+ * its work. */
 #define PAST_FILES_MIN 64u
 #define PAST_BYTES_MIN (32 * COP_MIB)
 #define PAST_SHARE 10u
@@ -18,8 +19,8 @@
 /* A file that changed was an error for somebody, or nearly: each one is worth a word. */
 #define CHANGED_MIN 1u
 
-/* For each node that had to: a parent that was only late for a moment costs a few requests, a dead
- * one all that follow. */
+/* For each node that fell back: a parent that was only late for a moment costs a few requests, a
+ * dead one all that follow. */
 #define FALLBACKS_MIN 100u
 
 /* A tenth of what programs read: below it, the tree still does its work. */
@@ -28,10 +29,10 @@
 /* A tenth of what was fetched: some objects of a full cache come again without any harm. */
 #define REFETCHED_SHARE 10u
 
-/* An operation of a healthy file system takes less than a millisecond, of a busy one some. What its
- * bytes take at 100 MB/s is not counted against it. Ten times a hop: on a machine that is itself
- * overloaded both are slow, and no option of Copper helps. Both means need this many samples, and a
- * storage that was asked less often cost under two seconds. */
+/* An operation takes less than a millisecond on a healthy file system, and a few milliseconds on a
+ * busy one. The time that its bytes take at 100 MB/s is not counted. Ten times a hop: on a machine
+ * that is itself overloaded both are slow, and no option of Copper helps. Both means need this many
+ * samples, and a storage that was asked less often cost under two seconds. */
 #define STORAGE_US 10000u
 #define STORAGE_BYTES_PER_US 100u
 #define STORAGE_HOPS 10u

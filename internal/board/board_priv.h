@@ -6,7 +6,7 @@
 #include "board/board.h"
 #include "nodeline/nodeline.h"
 
-/* Per second, but for the wait: how many requests waited at a time, on average. */
+/* Rates per second, except the wait: how many requests waited at a time, on average. */
 enum rate {
 	RATE_WAIT,
 	RATE_REQUESTS,
@@ -18,11 +18,11 @@ enum rate {
 };
 
 #define ROW_HISTORY 16u  /* answers of which each node's requests are kept */
-#define SUM_HISTORY 256u /* the same of the sums */
+#define SUM_HISTORY 256u /* the same for the sums */
 
 struct row {
 	enum cop_nodeline_state state;
-	bool known; /* by the last answer */
+	bool known; /* the last answer had it */
 	bool rated; /* rates are of the last two answers */
 	uint32_t below;
 	uint64_t value[COP_NODELINE_VALUES];

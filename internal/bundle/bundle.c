@@ -5,9 +5,11 @@
 
 /* Misses in a directory before its siblings are brought. */
 #define MISSES 2
-/* Brought at first of a kind that has not proved itself; twice as many each time. */
+/* How many files are brought at first of a kind that has not proved itself; twice as many each
+ * time. */
 #define FIRST_FILES 4u
-/* A kind has proved itself when at least half of so many files or more were used. */
+/* A kind has proved itself once this many of its files were brought and at least half of them were
+ * used. */
 #define CREDIT_FILES 8
 
 uint64_t cop_bundle_kind(const char *name, size_t len)
@@ -57,7 +59,7 @@ static bool is_proved(struct cop_bundle *b, struct cop_bundle_id id)
 	return c->brought >= CREDIT_FILES && has_proved_itself(c->brought, c->used);
 }
 
-/* A directory of which something was brought has to have used half of it before more comes. */
+/* Once files of a directory were brought, half of them must be used before more come. */
 static bool may_bring(struct cop_bundle *b, struct cop_bundle_id id)
 {
 	const struct cop_bundle_place *p = place_of(b, id);
@@ -125,7 +127,7 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 
 /* ---- listings ---- */
 
-/* A companion has been listed so often, and is at least one of so many. */
+/* A companion has been listed at least this often, and is at least one directory in this many. */
 #define COMPANION_TIMES 3
 #define COMPANION_PART 4
 /* Listings of one name, and of all, that are brought before it is asked whether they are used: few,
@@ -148,7 +150,7 @@ static struct cop_bundle_below *find_below(struct cop_bundle *b, const char *nam
 	return NULL;
 }
 
-/* The one that was seen least often makes room, of several the oldest. */
+/* The name that was seen least often makes room; of several, the oldest. */
 static struct cop_bundle_below *add_below(struct cop_bundle *b, const char *name)
 {
 	struct cop_bundle_below *least = &b->below[0];
@@ -194,7 +196,7 @@ unsigned cop_bundle_listed(struct cop_bundle *b, const char *path,
 	w->listed++;
 	b->listed++;
 	for (unsigned i = 0; i < COP_BUNDLE_BELOW && n < COP_BUNDLE_COMPANIONS; i++) {
-		/* What is listed below its like is no companion of it. */
+		/* A directory below one of the same name is not its companion. */
 		if (&b->below[i] == w || !may_bring_listing(b, &b->below[i]))
 			continue;
 		memcpy(name[n++], b->below[i].name, COP_BUNDLE_BELOW_NAME);

@@ -22,13 +22,15 @@
 
 /* Larger files are never brought, nor counted. */
 #define COP_BUNDLE_FILE_BYTES (256 * COP_KIB)
-/* What one miss may bring: bytes and files, of a directory with so many of the kind at most. */
+/* The most that one miss brings: bytes, and files of a directory that has at most this many of the
+ * kind. */
 #define COP_BUNDLE_MOST_BYTES COP_MIB
 #define COP_BUNDLE_MOST_FILES 40u
 /* Names in a listing beyond which nobody looks for siblings. */
 #define COP_BUNDLE_NAMES 1024u
-/* Brought and not used, in bytes, beyond three sevenths of what was used: then nothing more is
- * brought. So 30 percent of what is brought are wasted in the long run. */
+/* Bytes that were brought and not used, beyond three sevenths of those that were used: from there
+ * on nothing more is brought. So at most 30 percent of what is brought is wasted in the long run.
+ */
 #define COP_BUNDLE_WASTE (2 * COP_MIB)
 
 #define COP_BUNDLE_PLACES 1024u
@@ -37,7 +39,7 @@
 /* Names of directories that are kept, and how long they may be, with the 0 at the end. */
 #define COP_BUNDLE_BELOW 32u
 #define COP_BUNDLE_BELOW_NAME 64u
-/* One listing brings so many others at most. */
+/* One listing brings at most this many others. */
 #define COP_BUNDLE_COMPANIONS 2u
 #define COP_BUNDLE_EXPECTED 16u
 
@@ -46,7 +48,7 @@
 struct cop_bundle_place {
 	uint64_t key;
 	uint32_t missed, brought, used; /* files */
-	uint32_t times;                 /* it was brought from */
+	uint32_t times;                 /* how often files were brought from it */
 	bool collection;
 };
 
@@ -89,12 +91,12 @@ uint64_t cop_bundle_kind(const char *name, size_t len);
 /* A program missed such a file. Whether siblings may be brought now, as far as can be told without
  * knowing how many there are. */
 bool cop_bundle_missed(struct cop_bundle *b, struct cop_bundle_id id);
-/* There are so many files of the kind in the directory, this one included, that could have been
- * brought. How many bytes and files of them may be brought now; 0: none, and if they are too many,
- * never. */
+/* siblings: how many files of the kind in the directory could be brought, this one included.
+ * Returns how many bytes of them may be brought now, and sets *files to how many files; 0: none,
+ * and never if there are too many. */
 size_t cop_bundle_allow(
 	struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings, unsigned *files);
-/* So much was asked for. */
+/* This much was asked for. */
 void cop_bundle_brought(
 	struct cop_bundle *b, struct cop_bundle_id id, unsigned files, size_t bytes);
 /* A program has read a file that was brought, for the first time. */

@@ -11,7 +11,7 @@
 
 #include "bundle/bundle.h"
 
-/* How many bytes, and into the variable how many files. */
+/* Returns how many bytes, and sets files to how many files. */
 static unsigned files;
 
 static size_t allow(struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings)
@@ -165,7 +165,7 @@ static void more_uses_than_were_brought_count_for_nothing(void **state)
 
 	use(b, id, 100);
 	assert_true(b->used_bytes == 2000);
-	/* A file of a place and a kind that are not known. */
+	/* A file whose place and kind are not known. */
 	use(b, cop_bundle_id("z/z.zz"), 1);
 	assert_true(b->used_bytes <= b->brought_bytes);
 }
@@ -197,7 +197,7 @@ static void the_third_of_a_name_makes_it_a_companion(void **state)
 	assert_string_equal(list(b, "g"), "");
 	assert_string_equal(list(b, "g/c"), "");
 	assert_string_equal(list(b, "e/f"), "c");
-	/* What is below its like is no companion of it. */
+	/* A directory below one of the same name is not its companion. */
 	assert_string_equal(list(b, "x/c"), "");
 	assert_false(cop_bundle_met(b, "e/f"));
 	assert_false(cop_bundle_met(b, "e/c"));

@@ -13,7 +13,7 @@ struct plot {
 	double most, width;
 };
 
-/* To MARKS steps of a number that is round in bytes. */
+/* Rounds up to MARKS steps of a number that is round in bytes. */
 static double round_up(double most)
 {
 	static const double round[] = {

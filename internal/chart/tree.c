@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each subtree is drawn beside the next one; what is below a drawn node and has no room is a
- * number. Drawn are the levels that have room as a whole, then the nodes that matter, with all
- * above them, then whatever has room. Parents come from a file: nodes in a circle are never
- * reached. */
+/* Draws each subtree beside the next one; the nodes below a drawn one that have no room become a
+ * number. The levels that have room as a whole are drawn first, then the nodes that matter with all
+ * those above them, then whatever has room. Parents come from a file, so nodes in a circle are
+ * never reached. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct layout {
 	int32_t *first, *next, *order; /* children; all that are reached, by levels */
 	unsigned *below, *kids;        /* descendants; children that are drawn */
 	double *x;                     /* NAN: not drawn; -1: drawn, and not placed */
-	unsigned *depth;               /* DEEPEST of those that are not reached */
+	unsigned *depth;               /* DEEPEST for nodes that are not reached */
 	unsigned reached, drawn, leaves, levels;
 	double most, slot; /* room of a leaf */
 };
@@ -114,7 +114,7 @@ static void add(struct layout *l, int32_t i)
 	}
 }
 
-/* How many of the first ones by levels are levels that have room as a whole. */
+/* How many nodes, level by level, belong to levels that have room as a whole. */
 static unsigned whole_levels(const struct layout *l)
 {
 	unsigned from = 0, leaves = 0;

@@ -57,7 +57,7 @@ struct cop_conf {
 	uint32_t trees;              /* 0: automatic */
 	uint32_t fanout;             /* 4 */
 	uint32_t enoent_ttl_ms;      /* 2000, growing to */
-	uint32_t enoent_most_ms;     /* 60000; the same as that if it was given */
+	uint32_t enoent_most_ms;     /* 60000; enoent_ttl_ms if that was given */
 	uint32_t peer_timeout_ms;    /* 3000 */
 	uint32_t ready_timeout_ms;   /* 120000 */
 	uint32_t origin_ops;         /* storage operations in flight; 64 */

@@ -51,7 +51,7 @@ static bool is_ending(void *ctx)
 	return t->ending;
 }
 
-/* One who follows; counts what it is told. */
+/* A follower that counts what it is told. */
 struct diary {
 	_Atomic unsigned begins, rounds, beats, ends, totals, endings;
 	_Atomic uint64_t reads;

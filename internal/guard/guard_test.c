@@ -47,7 +47,7 @@ static void without_a_mount_there_is_no_guard(void **state)
 	cop_guard_end(&g, false);
 }
 
-/* Soon. */
+/* It soon has a session of its own: waits for that. */
 static bool has_own_session(pid_t pid)
 {
 	for (int i = 0; i < 1000 && getsid(pid) != pid; i++)

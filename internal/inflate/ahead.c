@@ -12,7 +12,7 @@
 #include "inflate/inflate_priv.h"
 
 #define SCAN_BYTES (64 * COP_KIB)
-#define SCAN_MOST (8 * COP_MIB) /* further on no start is looked for */
+#define SCAN_MOST (8 * COP_MIB) /* no start is looked for beyond this */
 #define HEADER_BYTES 10u
 #define INPUT_BYTES (64 * COP_KIB)
 #define TEXT_FIRST (256 * COP_KIB)
@@ -112,7 +112,8 @@ static bool scan_for_member(int fd, uint64_t *from)
 	return false;
 }
 
-/* Under the lock, which it gives up meanwhile. A free member with the place of the next guess. */
+/* Called under the lock, which it releases meanwhile. Returns a free member with the place of the
+ * next guess. */
 static struct member *guess_member(struct ahead *a, int fd, unsigned most)
 {
 	const uint64_t first = a->scanned;
@@ -158,7 +159,7 @@ static bool reserve_output(struct member *m)
 	return true;
 }
 
-/* To the end of the member; false if it is damaged, cut off or too large. */
+/* Inflates to the end of the member; false if it is damaged, cut off or too large. */
 static bool inflate_member(struct member *m, int fd, z_stream *z, unsigned char *input)
 {
 	uint64_t at = m->start;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inflate.c: the reader of a file. ahead.c: members further on, which other threads inflate. One
- * lock, over the members ahead; nothing is read or inflated under it. */
+/* inflate.c is the reader of a file; ahead.c has the members further on, which other threads
+ * inflate. One lock guards the members ahead; nothing is read or inflated under it. */
 #ifndef COP_INFLATE_PRIV_H
 #define COP_INFLATE_PRIV_H
 
@@ -19,8 +19,8 @@ struct member {
 struct ahead {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
-	uint64_t reader;  /* where the member begins that is read */
-	uint64_t scanned; /* up to here starts were looked for */
+	uint64_t reader;  /* where the member that is being read begins */
+	uint64_t scanned; /* starts were looked for up to here */
 	bool scanning;
 	unsigned failures;
 	struct member member[MEMBERS_MAX];

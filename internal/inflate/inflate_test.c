@@ -14,7 +14,7 @@
 
 #include "inflate/inflate.h"
 
-/* Text of so many lines, which the caller frees. */
+/* Text of n lines, which the caller frees. */
 static struct cop_buf lines(unsigned n)
 {
 	struct cop_buf b = {0};

@@ -130,7 +130,7 @@ struct cop_jobdata {
 	struct cop_jobdata_values metrics, fabric;
 	struct cop_jobdata_path *path; /* by category, then most events first */
 	size_t paths;
-	bool paths_cut; /* there are more than are kept */
+	bool paths_cut; /* more exist than are kept */
 	struct cop_pathclass_totals classes;
 
 	char *telemetry; /* the folder of the three files, NULL if there is none */
@@ -150,7 +150,7 @@ struct cop_jobdata {
 	size_t warnings;
 
 	bool has_tables; /* a profile of every path is there, which copper paths can read */
-	bool has_use;    /* copper paths was there */
+	bool has_use;    /* copper paths wrote there */
 	struct cop_jobdata_values use; /* "Kept bytes", ... */
 	struct cop_jobdata_unused *unused;
 	size_t unused_n;

@@ -117,7 +117,7 @@ static void a_rank_that_gives_up_tells_those_below(void **state)
 	expect_why(w, 1, "h1 (rank 1) was interrupted");
 	expect_why(w, 3, "h1 (rank 1) was interrupted");
 	expect_why(w, 4, "h1 (rank 1) was interrupted");
-	/* It is its own fault, and the others repeat it. */
+	/* The failure is this rank's own, and the others repeat it. */
 	assert_false(cop_join_is_secondhand(w->node[1].join));
 	assert_true(cop_join_is_secondhand(w->node[3].join));
 	assert_false(w->node[0].over);
@@ -206,7 +206,7 @@ static void a_child_that_does_not_say_that_it_knows_is_waited_for_and_named(void
 	for (uint32_t r = 0; r < NODES - 1; r++)
 		start(w, r);
 	pass_time(w, 15000);
-	/* It came, and hangs when the barrier ends. */
+	/* The rank reported, and hangs when the barrier ends. */
 	name_of(&w->node[3], name);
 	cop_fabric_fake_cut(w->net, name, true);
 	start(w, NODES - 1);
@@ -218,7 +218,7 @@ static void a_child_that_does_not_say_that_it_knows_is_waited_for_and_named(void
 	assert_in_range(cop_join_tell_left_ms(w->node[1].join, w->now_ms), 8000, 9500);
 	assert_int_equal(cop_join_tell_left_ms(w->node[1].join, w->now_ms + 10000), 0);
 	assert_int_equal(cop_join_name_untold(w->node[1].join), 1);
-	/* It is declared dead earlier: then nobody waits for it. */
+	/* It is declared dead before that, so nobody waits for it. */
 	pass_time(w, 9000);
 	assert_true(w->node[1].told);
 	assert_true(w->node[4].told);

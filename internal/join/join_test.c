@@ -189,7 +189,7 @@ static void all_ranks_know_when_the_job_began_also_after_a_restart(void **state)
 	cop_clocks_for_test(moment, real);
 	moment_ns = 500 * COP_NS_PER_S;
 	began_ns = (int64_t)moment_ns;
-	/* Each has its own idea of what time it is. */
+	/* Each rank has its own idea of the time. */
 	for (uint32_t r = 0; r < NODES; r++) {
 		real_ns = (int64_t)(7000 - 100 * r) * 1000000000;
 		start(w, r);

@@ -14,7 +14,7 @@
 #include "log/log.h"
 
 #define READY_MS 10000
-/* They ask the ranks further up as well, and read the job directory. */
+/* The ranks below also ask further up, and read the job directory. */
 #define FAILED_MS 2000
 
 /* The ranks below, in the order of j->below; none without a network. */

@@ -24,7 +24,7 @@ static struct {
 	unsigned long long others;
 } window = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Under the lock: whether it is to be written. */
+/* Called under the lock. Returns whether the attempt is to be written. */
 static bool note_attempt(const char *what, const char *why, const char *from)
 {
 	struct attempt *a = window.attempt;
