@@ -17,9 +17,9 @@ cop_page_section cop_page_job, cop_page_when, cop_page_operations, cop_page_tree
 /* page.css, which the assembler puts into the program. */
 extern const char cop_page_css[];
 
-/* A paragraph that says what is missing, and how to get it; the text is escaped. */
+/* Appends a paragraph that says what is missing and how to get it; the text is escaped. */
 void cop_page_missing(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
-/* A paragraph. */
+/* Appends a paragraph. */
 void cop_page_say(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
 /* "7 n007", "min"; for tables and drawings. */
 void cop_page_label(int32_t rank, const char *host, char out[PAGE_LABEL]);
