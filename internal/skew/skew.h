@@ -46,14 +46,14 @@ void cop_skew_serve(struct cop_skew *s, struct cop_rpc_req *req);
 /* ---- the arithmetic ---- */
 
 struct cop_skew_sample {
-	int64_t left_us, came_us; /* by the clock of the node that asks */
-	int64_t there_us;         /* by that of the other, in between */
-	int64_t there_offset_us;  /* how far that one is ahead of rank 0's */
+	int64_t left_us, came_us; /* by the clock of the asking node */
+	int64_t there_us;         /* by the clock of the other node, in between */
+	int64_t there_offset_us;  /* how far the other node's clock is ahead of rank 0's */
 };
 /* False: no clock shows such times. */
 bool cop_skew_is_valid(const struct cop_skew_sample *s);
 int64_t cop_skew_rtt_us(const struct cop_skew_sample *s);
-/* How far the asking node's clock is ahead of rank 0's; of valid samples. */
+/* How far the asking node's clock is ahead of rank 0's; for valid samples only. */
 int64_t cop_skew_offset_us(const struct cop_skew_sample *s);
 
 #endif

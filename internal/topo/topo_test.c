@@ -77,7 +77,7 @@ static void one_node_is_the_root_of_its_only_tree(void **state)
 
 static void a_small_tree_is_as_drawn(void **state)
 {
-	/* Stripe 1 of 7 nodes, k = 2, T = 3 begins at rank 2: 2 -> 3 4, 3 -> 5 6, 4 -> 0 1. */
+	/* Tree 1 of 7 nodes, k = 2, T = 3 begins at rank 2: 2 -> 3 4, 3 -> 5 6, 4 -> 0 1. */
 	struct cop_topo t = {.nodes = 7, .fanout = 2, .trees = 3};
 	uint32_t child[COP_TOPO_MAX_FANOUT];
 
