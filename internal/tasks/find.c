@@ -79,8 +79,8 @@ static pid_t parent_of(pid_t pid, unsigned long long *began)
 	return parent;
 }
 
-/* The start time of the nearest ancestor that is not a task itself; there may be shells in
- * between. */
+/* Identifies the start by the nearest ancestor that is not a task itself (its pid and start time);
+ * there may be shells in between. */
 static uint64_t id_by_ancestor(const char *variable)
 {
 	unsigned long long began;

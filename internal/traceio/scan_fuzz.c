@@ -46,7 +46,8 @@ static bool is_plain(const struct fields *f)
 	return true;
 }
 
-/* json-c has one for each name: the last. Ours is the last, too, but one that nests is absent. */
+/* If a name occurs twice, json-c keeps the last one. So does the scanner, but a value that nests
+ * counts as absent there. */
 static void check(struct judge *j, const char *p, const char *end)
 {
 	char one[8192], two[8192];

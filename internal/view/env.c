@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* If namespaces are refused: the variables by which programs find each other, rewritten as
- * copper-guide(7) shows by hand. */
+/* What happens if namespaces are refused: the variables by which programs find each other are
+ * rewritten, as copper-guide(7) shows by hand. */
 #include "view/view_priv.h"
 
 #include <errno.h>
