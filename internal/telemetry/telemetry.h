@@ -20,13 +20,11 @@
 /* ---- bounds ---- */
 
 #define COP_TELEMETRY_INTERVALS 128u  /* of a job, however long it lasts */
-#define COP_TELEMETRY_ALL_SERIES 256u /* a job of this many nodes or fewer keeps all series */
-#define COP_TELEMETRY_ALL_NODES 4096u /* a job of this many nodes or fewer keeps the sums of each  \
-				       */
-#define COP_TELEMETRY_OUTLIERS                                                                     \
-	8u /* how many nodes are kept for each of four values: those with the highest */
-#define COP_TELEMETRY_EVENTS 64u       /* events of a node, */
-#define COP_TELEMETRY_EVENTS_KIND 12u  /* of one kind on a node, */
+#define COP_TELEMETRY_ALL_SERIES 256u /* up to this many nodes, all series are kept */
+#define COP_TELEMETRY_ALL_NODES 4096u /* up to this many nodes, the sums of each are kept */
+#define COP_TELEMETRY_OUTLIERS 8u     /* nodes that are kept for each of four values: the highest */
+#define COP_TELEMETRY_EVENTS 64u      /* events of a node, */
+#define COP_TELEMETRY_EVENTS_KIND 12u /* of one kind on a node, */
 #define COP_TELEMETRY_EVENTS_JOB 1024u /* and of a job */
 #define COP_TELEMETRY_DETAIL 256u      /* bytes, with the null; longer ones are cut */
 /* Bytes of an encoded sum. For 10,000 nodes that are all busy all the time it is about 1 MiB. */

@@ -12,8 +12,7 @@
 #include "log/log.h"
 #include "tracer/tracer_priv.h"
 
-#define END_RESERVE                                                                                \
-	(4 * COP_KIB) /* kept free below the limit for the lines that say what was left out */
+#define END_RESERVE (4 * COP_KIB) /* of the limit, for the lines that say what was left out */
 
 struct cop_tracer {
 	struct rings rings;

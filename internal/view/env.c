@@ -90,7 +90,7 @@ int cop_view_env(const struct cop_view *v, struct cop_err *err)
 	return rc;
 }
 
-/* The directory of "home = DIR" in a virtual environment. */
+/* The directory in "home = DIR" of a virtual environment. */
 static bool read_home(const char *command, char home[PATH_MAX])
 {
 	char copy[PATH_MAX], file[PATH_MAX + 32], *text, *at;
