@@ -39,8 +39,8 @@ static uint64_t processed_at(struct sim_node *n, uint64_t us, uint64_t bytes_ns)
 	return reserve_time(&n->rpc.processor_free, cop_sim_now(), us * 1000 + bytes_ns);
 }
 
-/* The link between two nodes: that of the child in the tree in which the other is its parent, or for
- * any other pair the first one of the higher rank. */
+/* The link between two nodes: that of the child in the tree in which the other is its parent, or
+ * for any other pair the first one of the higher rank. */
 static size_t link_of(const struct sim *s, uint32_t a, uint32_t b)
 {
 	for (uint32_t tree = 0; tree < s->conf.topo.trees; tree++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds lists of sizes below a directory. A job may have left several for one node: from its end,
- * from the moment just before, and from each snapshot. Each node counts once, with its latest list. */
+ * from the moment just before, and from each snapshot. Each node counts once, with its latest list.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
