@@ -37,8 +37,8 @@ read_all 0
 one=$(origin_figures)
 one_lookups=$(slow_count lookup)
 one_operations=$(node_stat 0 origin.operations)
-is 'one node reads everything right' "$(cmp "$T/want" "$T/got.0" 2>&1)" ''
-is 'one node reads each byte of the source once' "$(slow_count bytes)" "$bytes"
+is 'a single node reads everything right' "$(cmp "$T/want" "$T/got.0" 2>&1)" ''
+is 'a single node reads each byte of the source once' "$(slow_count bytes)" "$bytes"
 without_tree
 
 with_tree 7

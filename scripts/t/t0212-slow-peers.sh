@@ -81,7 +81,7 @@ for pid in "${readers[@]}"; do
 done
 end_load
 is 'a hundred busy loops on the processor of all nodes: everything is read' "$wrong" 0
-is 'nobody is passed over' "$(tree_sum fabric.failovers)" 0
+is 'no node is bypassed' "$(tree_sum fabric.failovers)" 0
 is 'no leaf has asked the storage' "$(leaf_origin)" 0
 
 # ---- dead is dead

@@ -35,7 +35,7 @@ umount -l "$W/mnt/1"
 sleep 3
 ip route add blackhole "$(address_of 3)/32" table local
 is_read 'by itself while its address is gone'
-ok 'it lives' node_stat 3 pid
+ok 'the node lives on' node_stat 3 pid
 ip route del blackhole "$(address_of 3)/32" table local
 asked=$(node_stat 3 fabric.requests_sent)
 sleep 2

@@ -67,7 +67,7 @@ done
 stop_job -d "$JOB"
 is 'a chain with gaps is stopped' "$?" 0
 is 'as far as it lives' "$(cat "$T/.out")" 'stopped 2/5 nodes'
-is 'the dead are named' "$(grep -c 'does not run' "$T/.err")" 3
+is 'the dead nodes are named' "$(grep -c 'does not run' "$T/.err")" 3
 all_gone 'nothing runs'
 
 # ---- a node that does not answer may still run

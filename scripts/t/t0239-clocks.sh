@@ -76,7 +76,7 @@ cop_as=()
 matches 'the stop with a wrong clock reaches all nodes' "$(cat "$T/.out")" 'stopped 3/3 nodes'
 cop_tree=0
 wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'nothing is left of the tree' "$(nodes_running)$(mounts_left)" 00
+is 'no node and no mount of the tree remains' "$(nodes_running)$(mounts_left)" 00
 
 start_tree
 clock_of ahead

@@ -77,13 +77,13 @@ for try in 1 2 3; do
 done
 is 'after as long as they were the same all are checked again, and none twice' "${due%/*}" $DIRS
 is_at_most 'together, so that it takes few messages' "${due#*/}" 100
-is 'and longer than the TTL nothing is asked after that' "$requests" 0
+is 'directories that stay the same are believed for longer than the TTL' "$requests" 0
 
 # By now each is believed for seconds.
 absent d8/told.js d9/told.js d9/beside.js top.js
 echo told >"$SRC/d8/told.js"
 forget d8
-is 'whoever tells Copper of a directory sees a new name there at once' \
+is 'after an invalidation of the directory a new name is seen at once' \
 	"$(cat "$W/mnt/1/d8/told.js")" told
 echo told >"$SRC/d9/told.js"
 forget d9/told.js
@@ -113,4 +113,4 @@ for i in 1 2 3 4; do
 	look
 	is_at_most "a TTL that was given does not grow: check $i" $DIRS "$requests"
 done
-ok 'and the tree stops' without_tree
+ok 'the tree with -E stops' without_tree

@@ -52,7 +52,7 @@ origin=(origin.lists origin.stats origin.reads origin.bytes)
 SRC=/usr
 with_tree 1 --enoent-ttl-ms 600000
 all_at_once 1
-is "one process imports $module" "$(cat "$T/import.0")" right
+is "a single process imports $module" "$(cat "$T/import.0")" right
 one_lookups=$(node_stat 0 fuse.lookup)
 one=$(asked "${origin[@]}")
 note "one: $one $(asked fuse.lookup fuse.read cache.misses cache.joins)"

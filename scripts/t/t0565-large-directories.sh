@@ -106,7 +106,7 @@ mark
 is 'names alone cost no attributes' \
 	"$(look "$W/mnt/2/few" 'print(len(names()))') $(since stats)" '3000 0'
 mark
-is 'one name costs one request' \
+is 'one name of a directory costs one request' \
 	"$(look "$W/mnt/2/few" 'print(size("name-17"))') $(since requests) $(since stats)" '6 1 1'
 mark
 is 'ten names cost ten' \
@@ -154,8 +154,8 @@ for name in name-7 name-8; do
 done
 cat "$W/mnt/2/old/name-7" >"$T/stale" 2>&1
 matches 'a file that has changed is stale' "$(cat "$T/stale")" 'Stale'
-ok 'then it is the new one' wait_for 20 reads "$W/mnt/2/old/name-7" 'newer than before'
-ok 'and its neighbour too' wait_for 20 reads "$W/mnt/2/old/name-8" 'newer than before'
+ok 'a replaced file is soon the new one' wait_for 20 reads "$W/mnt/2/old/name-7" 'newer than before'
+ok 'its neighbour is the new one, too' wait_for 20 reads "$W/mnt/2/old/name-8" 'newer than before'
 ok 'on the node on the way as well' wait_for 20 reads "$W/mnt/1/old/name-7" 'newer than before'
 is 'other names there are right' "$(cat "$W/mnt/2/old"/name-20*)" "$(cat "$SRC/old"/name-20*)"
 echo "invalidated" >"$SRC/n1025/name-1"
@@ -164,7 +164,7 @@ echo "invalidated" >"$SRC/n1025/name-1"
 is 'an invalidated name is the new one on all nodes' \
 	"$(cat "$W"/mnt/{0,1,2}/n1025/name-1)" $'invalidated\ninvalidated\ninvalidated'
 listed "$W/mnt/2/n1025" >"$T/leaf"
-ok 'and its directory is shown as the source has it' cmp "$T/leaf" <(listed "$SRC/n1025")
+ok 'the directory is shown as the source has it' cmp "$T/leaf" <(listed "$SRC/n1025")
 ok 'the tree stops' without_tree
 
 # ---- little memory
@@ -198,7 +198,7 @@ stat -c %s "$W/mnt/2/d/f700" >"$T/hung" 2>&1 &
 reader=$!
 is 'while somebody waits for it, its directory is read' \
 	"$(look "$W/mnt/1/d" 'print(len(names()), size("f699"))')" '1200 4'
-ok 'who wants it waits' is_ours "$reader"
+ok 'a program that wants the name waits' is_ours "$reader"
 slow_fault clear
 ok 'until it is answered' wait_for 20 eval '! kill -0 "$reader"'
 is 'with what it is' "$(cat "$T/hung")" 4

@@ -47,7 +47,7 @@ ok 'the tree stops' without_tree
 
 with_tree $NODES --compress off
 is 'without options there are four' "$(sed -n 's/^trees //p' "$JOB"/logs/copper_tree.txt)" 4
-is 'and every node reads the file' "$(read_by_all)" "$sum"
+is 'every node reads the large file' "$(read_by_all)" "$sum"
 of_each origin.bytes >"$T/read"
 of_each fabric.bytes_out >"$T/sent"
 is 'four roots read the storage' "$(roots)" '0 4 8 12'
@@ -62,9 +62,9 @@ note "busiest node / mean: $balance"
 is_at_most 'the busiest node forwards at most 1.3 times the mean' "$balance" 1.3
 is 'the small files are right on node 5' "$(checksums "$W/mnt/5" | grep -v ' large$')" "$small"
 of_each origin.lists >"$T/read"
-is 'and rank 0 alone has read directories' "$(roots)" 0
+is 'only rank 0 has read directories' "$(roots)" 0
 kill_node 4
 echo 3 >/proc/sys/vm/drop_caches 2>/dev/null || true
 is 'a root dies, and the file is what it was' "$(md5sum <"$W/mnt/5/large")" "$sum"
 
-ok 'the others stop' without_tree
+ok 'the nodes that are left stop' without_tree

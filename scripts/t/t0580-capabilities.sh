@@ -95,7 +95,7 @@ echo goes >"$SRC/goes"
 ln -s hello "$SRC/points"
 with_tree 1 --enoent-ttl-ms 60000 --keep-symlinks
 capable=$(in_use)
-is 'this kernel has them all' "$capable" "${all[*]}"
+is 'this kernel has all capabilities' "$capable" "${all[*]}"
 declare -A usual
 for cap in "${counted[@]}"; do
 	usual[$cap]=$(least 3 requests "$cap")

@@ -56,7 +56,7 @@ summary_has() { # DESCRIPTION TEXT
 with_job paths-v1
 ok 'a job of Copper 1.0 is read' paths "$JOB"
 same_lists paths-v1
-is 'nothing is wrong with a job of Copper 1.0' "$(cat "$T/err")" ''
+is 'copper paths finds no fault in a job of Copper 1.0' "$(cat "$T/err")" ''
 summary_has 'the counts table has bytes' \
 	'| Not needed by what was used | `prune_candidates.txt` | 8 | 4 | 4 | 0 | 1075010 |'
 summary_has 'unused directories are added up' \

@@ -64,11 +64,11 @@ refused='{"host": "127.0.0.13", "refused": true, "reason": "it was started with 
 mismatched --source "$T/elsewhere"
 stats_of_all 1 json
 is 'a node of other options refuses' "$(row_of 2)" "$refused"
-is 'one that was killed is dead' "$(row_of 0)" '{"host": "127.0.0.11", "dead": true}'
+is 'a node that was killed is dead' "$(row_of 0)" '{"host": "127.0.0.11", "dead": true}'
 is 'the living is counted' "$(row_of 1)" counted
 is 'the total has each in its place' "$(totals)" '1 1 1 0 2'
 wait "$mismatched"
-is 'that node has heard as much, and does not start' \
+is 'the refused node was told so, and does not start' \
 	"$? $(grep -c 'was started with other options' "$W/out.2")" '1 1'
 
 mismatched --source "$T/elsewhere"
@@ -112,7 +112,7 @@ wait_for 20 eval 'stats_of_all 1 json; [ "$(row_of 0)" != counted ]'
 stats_of_all 1
 is 'a node that ends, and waits for the storage, has failed' \
 	"$(row_of 0)" '{"host": "127.0.0.11", "failed": true, "reason": "it is ending", "below": 0}'
-is 'those below it are asked directly' "$(row_of 1) $(row_of 2)" 'counted counted'
+is 'the nodes below the failed one are asked directly' "$(row_of 1) $(row_of 2)" 'counted counted'
 is 'the total has it' "$(totals)" '2 0 0 1 1'
 matches 'the table has the late node' \
 	"$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +failed: it is ending$'
@@ -127,7 +127,7 @@ matches 'the stop says that it passed a node over' "$(cat "$T/.err")" \
 	'^127\.0\.0\.11 \(rank 0\) (failed: it is ending|did not answer)$'
 slow_fault clear
 wait
-ok 'nothing runs' wait_for 20 eval '[ "$(processes_of "$COPPER" | wc -l)" -eq 0 ]'
+ok 'no node runs any more' wait_for 20 eval '[ "$(processes_of "$COPPER" | wc -l)" -eq 0 ]'
 cop_tree=0
 is 'no mount of a node is left' "$(mounts_left)" 1
 without_slowfs

@@ -47,7 +47,7 @@ matches 'mount returns 0 in a batch script' "$(said plain)" '^mount ends with 0$
 is 'steps that end later leave the nodes alone' "$(said plain | grep -c '^hello$')" 4
 matches 'stop finds all nodes that live on' "$(said plain)" '^stopped 4/4 nodes$'
 wait_for 5 nodes_gone
-is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'no mount and no node remains' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 # ---- in a step that ends: refused, except for a shell there, whose nodes get a step of their own
 
@@ -129,7 +129,7 @@ EOS
 wait_for 40 job_is_over "$id"
 matches 'each node of a step that ends has heard that all are ready' \
 	"$(said hosts)" '^mount ends with 0$'
-is 'one of the nodes that the step will take along says so' \
+is 'a node that the step will take along says so' \
 	"$(said hosts | grep -c '^copper: note: Slurm ends these nodes with the job step')" 1
 wait_for 5 nodes_gone
 is 'stop takes away what is left of them' "$(slurm_mounts) $(nodes_running)" '0 0'
@@ -162,6 +162,6 @@ matches 'with all that it says' "$(said no-exec)" 'Permission denied'
 matches 'long before the others have waited in vain' \
 	"$(said no-exec)" '^mount ends with 1 after [0-9]{1,2} s$'
 wait_for 5 nodes_gone
-is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'no mount and no node of any job remains' "$(slurm_mounts) $(nodes_running)" '0 0'
 stop_slurm
-ok 'nothing is left of Slurm' test ! -e "$slurm_groups"
+ok 'no control group of Slurm remains' test ! -e "$slurm_groups"

@@ -44,7 +44,7 @@ received() { # INTERFACE: KiB that n3 got there
 
 with_hosts n1,n2,n3
 all_up 'hosts by their names'
-is 'they use the network that the names mean' "$(addresses)" '10.77.1.1 10.77.1.2 10.77.1.3'
+is 'the nodes use the network that the host names mean' "$(addresses)" '10.77.1.1 10.77.1.2 10.77.1.3'
 stops 'hosts by their names'
 
 with_hosts n1,n2,n3 -n tcp://hsn0

@@ -33,11 +33,11 @@ has_snapshot() {
 	[ "$(find "$SNAPSHOT" -name '*-profiling_operations.csv' 2>/dev/null | wc -l)" -eq 3 ] &&
 		[ -s "$SNAPSHOT/cluster_nodes.csv" ]
 }
-ok 'there is a snapshot' wait_for 30 has_snapshot
+ok 'a running job writes a snapshot' wait_for 30 has_snapshot
 "$COPPER" report "$JOB" -o "$T/early.html" >/dev/null || bail 'no page of a running job'
 is_page 'a job that runs' "$T/early.html"
-is 'it says that it is a snapshot' "$(judge "$T/early.html" says 'counts of a snapshot')" yes
-is 'it says whose snapshot it is' \
+is 'the page says that it shows a snapshot' "$(judge "$T/early.html" says 'counts of a snapshot')" yes
+is 'the page says whose snapshot it shows' \
 	"$(judge "$T/early.html" says 'This is what 1 of the 3 nodes said')" yes
 ok 'the job ends' without_tree
 
@@ -65,8 +65,8 @@ is 'the intervals are all there' \
 phases=$(head -n 1 "$CLUSTER/cluster_nodes.csv" | tr , '\n' | sed -n 's/^phase_\(.*\)_s$/\1/p')
 # shellcheck disable=SC2086
 is 'the phases of the start too' "$(judge "$PAGE" table start node $phases | wc -l)" 3
-is 'only what was not asked for is missing' "$(judge "$PAGE" missing)" 'environment before'
-is 'it says how to have it' "$(judge "$PAGE" says "copper paths $JOB compares")" yes
+is 'only what was not asked for is missing from the page' "$(judge "$PAGE" missing)" 'environment before'
+is 'the page says how to get what is missing' "$(judge "$PAGE" says "copper paths $JOB compares")" yes
 
 # ---- what is used of the environment, and the run before
 
