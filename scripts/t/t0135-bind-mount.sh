@@ -9,8 +9,8 @@
 [ "$(id -u)" -eq 0 ] || skip_all 'only root can make a bind mount'
 plan 6
 
-# A tmpfs keeps every time that the kernel knows. Reading a link changes its access time, in the
-# source as well.
+# A tmpfs keeps every time that the kernel knows. Reading a link changes its access time, also in
+# the source.
 SRC=$T/src
 mkdir -p "$SRC" "$W/mnt/bind"
 mount -t tmpfs -o size=256m,mode=755,noatime tmpfs "$SRC" || skip_all 'no tmpfs can be mounted'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What in the static binary could ask the C library to load something at run time: no code that
-# loads is left, and each reference to a function about which the linker warns is known, with the
-# reason why it is harmless.
+# The places in the static binary that could ask the C library to load something at run time: no
+# code that loads is left, and each reference to a function about which the linker warns is known,
+# with the reason why it is harmless.
 # modes: release
 # limit: 60
 # shellcheck source=harness.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Nodes that are restarted while others read, and nodes that are started with other options than the
-# rest: no error, no waiting, and never wrong bytes.
+# Nodes that are restarted while others read, and nodes that are started with options other than
+# those of the rest: no error, no waiting, and never wrong bytes.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh

@@ -23,7 +23,7 @@ log_of() { # RANK
 waits_for_rank_2_alone() {
 	log_of 0 | grep -q 'nodes not ready yet: 127\.0\.0\.13$'
 }
-# Rank 1 has contacted rank 0 and hears nothing from then on; then the last of the others comes.
+# Rank 1 has contacted rank 0 and is deaf from then on; then the last of the others starts.
 with_deaf_child() {
 	prepare_tree 3
 	cop_tree=3

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that is killed leaves a mount that reports it, never an empty directory, as long as a
-# program of the job may look at it; and then no mount.
+# A killed node leaves a mount that reports the death, never an empty directory, as long as a
+# program of the job may look at it; after that it leaves no mount.
 # modes: release asan
 # limit: 180
 # user: yes

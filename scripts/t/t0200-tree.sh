@@ -51,8 +51,8 @@ for ((i = 0; i < 7; i++)); do
 	is "node $i reads everything right" "$(cmp "$T/want" "$T/got.$i" 2>&1)" ''
 done
 is 'seven nodes read, open and list the source as often as one' "$(origin_figures)" "$one"
-# On a busy machine attributes may take more than the second that a listing waits for them; such a
-# name is asked for singly.
+# On a busy machine attributes may take longer than the second that a listing waits for them; such a
+# name is then asked for by itself.
 operations=$(tree_sum origin.operations)
 ok "the nodes count the same operations, or a few names that were not answered in time ($operations, $one_operations)" \
 	test "$operations" -ge "$one_operations" -a "$operations" -le $((one_operations + 8))

@@ -72,14 +72,15 @@ is 'no other node has anything left to report' "$(grep -c '(rank [01])' "$T/.err
 kill -CONT "$hung"
 "$COPPER" stop -d "$JOB" >"$T/.out" 2>"$T/.err"
 is 'when it has come to itself it is stopped' "$?" 0
-# The note of the first stop may have reached it before.
+# The message of the first stop may have reached the node before.
 matches 'a node that has come to itself has stopped' "$(cat "$T/.out")" '^stopped [01]/3 nodes$'
 stops 'and nothing is left' 0 'stopped 0/0 nodes' -d "$JOB"
 all_gone
 
 # ---- a node that answers late: reached by the command itself alone
 
-# RANK OF-WHOSE-END OPTION…: stop -d while RANK hangs, which wakes up when that one has ended.
+# RANK OF-WHOSE-END OPTION…: runs stop -d while RANK hangs, which wakes up when the other node has
+# ended.
 late() {
 	local pid end
 	pid=$(node_stat "$1" pid)

@@ -110,12 +110,12 @@ wait "$listener"
 fabric_of() { # RANK
 	sed -n "$(($1 + 1))s/.*ofi+tcp:..//p" "$JOB/logs/copper_address_book.txt"
 }
-# Of the process that runs now.
+# Counts the messages of the process that runs now.
 fabric_of_process() { # RANK
 	sed -n 's/.*server running at address: ofi+tcp:..//p' \
 		"$JOB/logs/$(address_of "$1")-$(node_stat "$1" pid)-output.log"
 }
-# What RANK sent to ADDRESS, or what came there first.
+# Prints what RANK sent to ADDRESS, or what came there first.
 said_to() { # ADDRESS [RANK]
 	find "$T/heard" -name "${2:+$(address_of "$2")}*-$1" -size +0 | sort | head -n 1
 }

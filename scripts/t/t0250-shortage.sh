@@ -13,7 +13,7 @@ numbered_files "$SRC/rest" 60 100000
 numbered_files "$SRC/large" 8 3000000
 checksums "$SRC" >"$T/want"
 
-# Limits a running node; what it has open or mapped stays.
+# Sets limits of a running node; what it already has open or mapped stays.
 no_descriptors() { # RANK
 	prlimit --pid "$(pid_of "$1")" --nofile="$(lowest_free "$1"):"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What make bench says of its samples: met, missed, unreliable, and what would be needed; and the
+# How make bench judges its samples: met, missed, unreliable, and what would be needed; and the
 # document that it writes.
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

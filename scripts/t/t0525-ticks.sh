@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A storage whose timestamps are whole seconds, and one that once wrongly denies a name: a change
-# within a tick is seen although the timestamps stay the same, and what has not changed lately costs
-# nothing more.
+# within a tick is seen although the timestamps stay the same, and what has not changed recently
+# costs nothing more.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -37,7 +37,8 @@ stamps() { # NAME
 first=$(node_stat 0 origin.operations)
 (cd "$W/mnt/1" && cat old/*/*) >"$T/read"
 is 'a tree is read' "$(cat "$T/read")" "$(cd "$ORIGIN" && cat old/*/*)"
-# The root of the mount has its listing too, with d1 to d60, which are old, and once.
+# The root of the mount has its listing, too, with d1 to d60, which are old; all of it is counted
+# once.
 is 'each name of the directory was asked for once' \
 	"$(node_stat 0 origin.lists) $(node_stat 0 origin.stats)" "5 $((62 + 3 + 60 + 1))"
 cold=$(node_stat 0 origin.operations)

@@ -19,7 +19,7 @@ for i in {1..12}; do
 done
 with_slowfs --cache-s 0
 
-# A reader that takes no longer than on a slightly slow storage. Alone it takes a second.
+# A reader may take no longer than on a slightly slow storage. Alone it takes a second.
 answered() { # COMMAND…
 	timeout "$(patient 10)" "$@" 2>&1
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Small files that are fetched beside others of their kind, on a chain of three nodes: how many
-# messages that saves, what it costs the storage, that every byte is right, and what happens where
-# memory is short, a file is replaced, or the parent dies meanwhile. The same for listings that are
-# fetched with that of the directory above, and for the names that links lead to.
+# messages this saves, what it costs the storage, that every byte is right, and what happens if
+# memory is short, a file is replaced, or the parent dies meanwhile. Then the same for listings that
+# are fetched with that of the directory above, and for the names that links lead to.
 # modes: release asan tsan
 # limit: 300
 # shellcheck source=harness.sh
@@ -27,11 +27,11 @@ make_source() {
 	for i in {1..60}; do
 		echo "many $i" >"$SRC/many/f$i.py"
 	done
-	# No stamp is young.
+	# The timestamps are old enough that none is young.
 	find "$SRC" -exec touch -d '1 hour ago' {} +
 	sleep 0.1
 }
-# What is in flight lands.
+# Waits until what is in flight is complete.
 settle() {
 	until [ "$(node_stat 0 waiting.flights) $(node_stat 1 waiting.flights) $(node_stat 2 \
 			waiting.flights)" = '0 0 0' ]; do

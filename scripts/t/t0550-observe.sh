@@ -73,8 +73,8 @@ import mmap, sys
 with open(sys.argv[1], "rb") as want, open(sys.argv[2], "rb") as f:
     m = mmap.mmap(f.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
     assert m[:] == want.read()' "$SRC/dir/deeper/random" "$mnt/dir/deeper/random"
-# Reads that bypass the kernel's pages and shared maps only go together if libfuse and the kernel
-# can say so.
+# Reads that bypass the kernel's pages, together with shared maps, only work if libfuse and the
+# kernel can be told so.
 matches 'a shared map reads, or is refused' \
 	"$("$PYTHON" "$cop_t/contract.py" shared_map "$SRC/dir/numbers" "$mnt/dir/numbers" 2>&1 |
 		tail -n 1)" '^$|Errno 19'

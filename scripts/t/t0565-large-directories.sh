@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Directories of more names than a listing has attributes for: who goes through them gets the
-# attributes in pages, with few requests, and who asks for a few names costs no more than these.
-# What is shown is right when the directory changes meanwhile and when a name hangs.
+# Directories with more names than a listing has attributes for: a program that goes through them
+# gets the attributes in pages, with few requests, and one that asks for a few names costs no more
+# than those. The answers are right when the directory changes meanwhile and when a name hangs.
 # modes: release asan tsan
 # limit: 480
 # shellcheck source=harness.sh
@@ -112,7 +112,7 @@ mark
 is 'ten names cost ten' \
 	"$(look "$W/mnt/2/few" 'print(sum(size(f"name-{i}") for i in range(100, 2000, 190)))') $(since requests) $(since stats)" \
 	'75 10 10'
-# In the order of their names, which is none of the listing's: 32 for each of three pages.
+# In the order of their names, which is not that of the listing: 32 names for each of three pages.
 mark
 is 'all names, sorted' "$(look "$W/mnt/2/sorted" 'print(sum(size(n) for n in sorted(names())))')" \
 	"$(look "$SRC/sorted" 'print(sum(size(n) for n in names()))')"
@@ -122,7 +122,7 @@ is_at_most 'and each name once from the storage, but for the first' "$(since sta
 
 # ---- a directory that changes while somebody goes through it
 
-# What is changed is in the last page, which is not here before.
+# What is changed is in the last page, which has not been fetched yet.
 is 'what was changed meanwhile is shown as it is' "$(look "$W/mnt/2/changed" '
 src = sys.argv[2]
 order = names()
@@ -169,7 +169,7 @@ ok 'the tree stops' without_tree
 
 # ---- little memory
 
-# The file fills the cache, so that there is room for names and pages only where others go.
+# The file fills the cache, so names and pages find room only if something else leaves.
 head -c 24M /dev/urandom >"$SRC/filler"
 with_tree 2 --fanout 1 --cache-size 16M
 ok 'a file larger than the cache is read' cmp "$SRC/filler" "$W/mnt/1/filler"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A large file on 16 nodes that all read it at once: every node forwards about as much as the
-# others, four roots share the reading, and the storage sees hardly more than one tree would ask of
-# it. Names and small files have one root.
+# A large file that 16 nodes all read at once: every node forwards about as much as the others, four
+# roots share the reading, and the storage gets hardly more requests than from one tree. Names and
+# small files have one root.
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh
@@ -52,8 +52,8 @@ of_each origin.bytes >"$T/read"
 of_each fabric.bytes_out >"$T/sent"
 is 'four roots read the storage' "$(roots)" '0 4 8 12'
 is 'each byte once' "$(tree_sum origin.bytes)" "$bytes"
-# Each root reads its groups of 4 MiB in one piece; it opens the file and looks at it once for each,
-# as one root does.
+# Each root reads its groups of 4 MiB in one piece; it opens the file and reads its attributes once
+# for each group, as a single root does.
 is_at_most 'with as many operations, but for what a root looks up first' \
 	"$(tree_sum origin.operations)" $((operations + 3 * 4))
 balance=$(awk '{ if ($2 > most) most = $2; sum += $2 } END { printf "%.2f", most / (sum / NR) }' \

@@ -65,8 +65,8 @@ fresh() {
 	ln -sfn hello "$SRC/points"
 	return "$status"
 }
-# How many requests the node gets that a capability avoids: things that are done five times or more.
-# The kernel may have reason to ask once or twice more.
+# How many requests that a capability avoids the node gets: only things done five times or more
+# count, since the kernel may have reason to ask once or twice more.
 requests() { # CAPABILITY
 	local key=lookup before
 	case $1 in

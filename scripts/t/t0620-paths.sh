@@ -181,7 +181,7 @@ mkdir -p "$T/ranks/tables/final"
 		sed 's/$/ {\ncache hits: 1,\ncache misses: 0,\nneg: 0\n}/'
 	echo '}'
 } >"$T/table"
-# Of a run over the ranks that there are; what a sanitizer keeps of freed memory does not count.
+# Measures a run over the ranks that exist; what a sanitizer keeps of freed memory does not count.
 peak_kb() {
 	ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=1 "$PYTHON" - "$COPPER" "$T/ranks" <<'PY'
 import resource, subprocess, sys

@@ -66,7 +66,7 @@ held() { # what the tables of all nodes hold, for people who wrote it down
 	copper cache-stats --all --json "$W/mnt/0"
 	value total.tables
 }
-# Read-ahead may still be coming in: the snapshot counts that is between two equal values.
+# Read-ahead may still be coming in, so the snapshot that counts is one between two equal values.
 snapshot() {
 	held >"$T/held"
 	copper cache-stats --snapshot "$W/mnt/2" && held | cmp -s - "$T/held"
@@ -149,7 +149,8 @@ cp "$T/out" "$T/from"
 ok 'the summary of the job has the paths' copper paths "$JOB" --usage-root "$SRC" --json
 is 'as many as there are' "$(value observed) $(value totals.absent.paths) $(value faults)" \
 	"$(wc -l <"$T/truth") $(cat "$T/absent") 0"
-# As they were when sizes were beside the paths, and a snapshot during the run had them too.
+# As job directories were when sizes were beside the paths, and a snapshot during the run had them,
+# too.
 cp -r "$JOB" "$T/earlier"
 for file in "$T"/earlier/tables/*/*_cache_size.txt; do mv "$file" "${file%.txt}.output"; done
 ok 'in which its scripts saw what was not there' \

@@ -69,7 +69,7 @@ fabric = collections.Counter()
 for r in rows(final + "/*-profiling_fabric.csv"):
     fabric[r["metric"]] += int(r["value"])
 got = {r["metric"]: int(r["value"]) for r in rows(cluster + "/*fabric.csv")}
-# Stopping itself takes messages, after the first nodes have written their files.
+# Stopping itself takes messages, even after the first nodes have written their files.
 print("fabric", set(got) == set(fabric) and all(got[k] >= fabric[k] for k in got) and got["origin_operations"] == fabric["origin_operations"])
 calls = collections.Counter()
 worst = collections.defaultdict(float)

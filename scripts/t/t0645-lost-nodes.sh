@@ -8,7 +8,8 @@
 . "$(dirname "$0")/harness.sh"
 plan 24
 
-# RANK: in every form that does not end the nodes, at once, for what is to be seen may pass.
+# RANK: asks in every form that does not end the nodes, at once, because what the forms show may
+# pass.
 stats_of_all() {
 	local mnt=$W/mnt/$1 pids=()
 	timeout "$(patient 60)" "$COPPER" cache-stats --all --json "$mnt" >"$T/all.json" 2>&1 &
@@ -39,7 +40,7 @@ print(*(total[k] for k in ("nodes", "dead", "refused", "failed", "missing")))' "
 log_of_2() {
 	cat "$JOB/logs/$(address_of 2)"-*-output.log
 }
-# In the place of rank 2. It waits for its parent, which is dead, and meanwhile others find it.
+# Takes the place of rank 2. It waits for its parent, which is dead; meanwhile others find it.
 mismatched() { # OPTION…
 	rm -f "$JOB/logs/$(address_of 2)"-*-output.log
 	start_node 2 --peer-timeout 60 --ready-timeout 120 "$@" &
@@ -86,7 +87,7 @@ wait "$mismatched"
 cop_killed[2]=$mismatched
 ok 'the living stops' without_tree
 
-# To a node that has not contacted rank 2 since it was killed.
+# Asks a node that has not contacted rank 2 since it was killed.
 of_three_one_lives
 mismatched --source "$T/elsewhere"
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"

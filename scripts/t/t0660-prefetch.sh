@@ -103,8 +103,8 @@ other_job() { # FILE…: a job of one node that reads these
 	(cd "$W/mnt/0" && cat "$@" >"$T/read")
 	without_tree
 }
-# How long ago the one file that all of these jobs read, and one of the first job, were needed, and
-# how many items there are.
+# How long ago two files were needed, the one that all of these jobs read and one of the first job,
+# and how many items there are.
 after() {
 	awk '/^unused / { age = $2 } / small\/file00003$/ { a = 0 + age } / small\/file00007$/ { b = 1; c = 0 + age }
 		/^[dnf] / { n++ } /^end / { end = $2 } END { print a, b ? c : "gone", n == end }' \

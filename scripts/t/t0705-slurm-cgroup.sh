@@ -70,7 +70,7 @@ EOS
 	wait_for 60 test -e "$W/again.ready"
 }
 # Slurm 22.05 may remove the group of a job when one of its steps ends while another begins, which
-# it then cannot start: "unable to add pids to", and "launch failed". Such a job tells nothing of
+# it then cannot start: "unable to add pids to", and "launch failed". Such a job says nothing about
 # Copper.
 start_shell
 for again in 1 2 3; do
@@ -96,7 +96,7 @@ is 'a shell at a terminal leaves its nodes alone' \
 	"$(said shell | tr -d '\r' | grep -ac 'at a terminal 0$')" 1
 is 'four programs read, and four later' "$(said shell | grep -c '^hello$')" 8
 is 'the mount is on each node' "$(slurm_mounts)" 4
-# The kernel lets in who has the mount's user and group, and the group is the business of Slurm's
+# The kernel admits a process that has the mount's user and group, and the group depends on Slurm's
 # version.
 group=$(on_node 3 sed -n 's/.* fuse\.copper .*[ ,]group_id=\([0-9]*\).*/\1/p' /proc/self/mountinfo)
 as_the_job=(setpriv --reuid "$cop_user" --regid "${group:-none}" --clear-groups)
@@ -147,7 +147,7 @@ matches 'a node that cannot mount is named' \
 matches 'srun fails when a node cannot mount' "$(said no-dir)" '^mount ends with 1$'
 is 'the failed mount is told in one line' "$(said no-dir | grep -c '^copper mount: ')" 1
 
-# Slurm cannot execute the command on one machine: nobody there can say so.
+# Slurm cannot execute the command on one machine, so nobody there can report it.
 on_node 2 mount --bind /dev/null "$COPPER"
 id=$(submit no-exec 4 <<'EOS'
 "$COPPER" mount --ready-timeout 300 -d "$W/job.no-exec" --source "$SRC" "$MNT.none"

@@ -76,7 +76,7 @@ without_tree
 # ---- nodes that are restarted with other addresses
 
 running_at() { # RANK: what the newest log of that node says
-	# Names of logs are ours: no newline in them.
+	# We choose the names of logs: there is no newline in them.
 	# shellcheck disable=SC2012
 	sed -n 's/.*server running at address: //p' \
 		"$(ls -t "$JOB/logs/$(address_of "$1")"-*-output.log | head -n 1)"

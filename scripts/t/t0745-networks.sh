@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Hosts with several networks: a slow one for logins and a fast one, each host in a network
-# namespace of its own. Which interface the nodes use, by name and by what the hosts are called;
+# namespace of its own. Which interface the nodes use, given by name and by the names of the hosts;
 # names that mean something on the fast network only; and names with addresses of both versions of
 # IP.
 # modes: release

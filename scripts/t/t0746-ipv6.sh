@@ -13,8 +13,8 @@
 unshare --net --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 plan 26
 small_tree "$T/src"
-# What Debian's installer writes about a host itself, and names whose address of IPv4 nobody has a
-# way to.
+# What Debian's installer writes about a host itself, and names that have an IPv4 address which no
+# host can reach.
 for i in 0 1 2 3 4; do
 	{
 		echo '127.0.0.1 localhost'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The timeline of a job in Chromium's own trace viewer, as its npm package carries it: nodes and
-# programs by their names, every span, arrows from children to parents, and no warning; a timeline
-# with a fault is found out.
+# The timeline of a job in Chromium's own trace viewer, as its npm package contains it: nodes and
+# programs by their names, every span, arrows from children to parents, and no warning. A timeline
+# with a fault is detected.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

@@ -42,8 +42,8 @@ is 'the real root read as many bytes' "$(value storage_bytes)" "$bytes"
 
 # ---- what was measured
 
-# Says which rows are off, as KEY NODES TREES BUNDLE SIMULATED MEASURED: operations exactly; bytes,
-# requests and messages within 5 %, times within 20 %.
+# Prints which rows are off, as KEY NODES TREES BUNDLE SIMULATED MEASURED: operations exactly;
+# bytes, requests and messages within 5 %, times within 20 %.
 compare_rows() {
 	"$PYTHON" - "$SIM" "$DATA" <<'PY'
 import csv, json, subprocess, sys

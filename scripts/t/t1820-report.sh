@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper report: the page of a real job, while it runs and afterwards, against the job's own CSV
-# files; of a job of 10,000 nodes, of Copper 1.0, of nothing; hostile names; files that exist and
-# disks that are full.
+# copper report: the page of a real job, while it runs and afterwards, compared with the job's own
+# CSV files; of a job of 10,000 nodes, of Copper 1.0, of an empty directory; hostile names; files
+# that exist and disks that are full.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# After a job, what went badly is said in words: each kind where it happens, and nothing of a job
-# that went well.
+# After a job, stop says in words what went badly: each kind of warning where it applies, and none
+# for a job that went well.
 # modes: release asan tsan
 # limit: 240
 # shellcheck source=harness.sh
