@@ -12,9 +12,9 @@
 #   node_trace.py clock FILE [US]     whether there are clock lines, and how many of them are
 #                                     impossible for a clock of this machine that is this many
 #                                     microseconds ahead
-#   node_trace.py order FILE TRACE... for the timeline FILE that the TRACEs were merged into: whether
-#                                     there are pairs of flows, and how many of them arrive before
-#                                     they left, or after the answer
+#   node_trace.py order FILE TRACE... for the timeline FILE that the TRACEs were merged into:
+#                                     whether there are pairs of flows, and how many of them
+#                                     arrive before they left, or after the answer
 #   node_trace.py flows FILE...       number of pairs, and what has no other half
 import gzip
 import json
