@@ -51,9 +51,9 @@ check_order() {
 	done <internal/LAYERS
 }
 
-# Sets module to that of a file: internal/M/…, sim (cmd/copper-sim) or cmd. Tests may include the
-# private headers of their own module. (A function whose output is taken would cost a process for
-# each of some thousand calls.)
+# Sets module to the module of a file: internal/M/…, sim (cmd/copper-sim) or cmd. Tests may include
+# the private headers of their own module. (Taking the output of a function instead would cost a
+# process for each of some thousand calls.)
 set_module() { # FILE
 	case $1 in
 	internal/*)
@@ -135,8 +135,8 @@ check_headers() {
 	done
 }
 
-# Objects of the release build, if it was made. The library names a fuzz target's entry point;
-# accept replaces the C library's, and so do the calls of a test's own storage.
+# Looks at the objects of the release build, if it was made. The library names a fuzz target's entry
+# point; accept replaces the C library's function, and so do the calls of a test's own storage.
 check_symbols() {
 	local object name source
 	[ -d build/obj ] || return 0

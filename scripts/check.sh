@@ -6,13 +6,13 @@
 #   scripts/check.sh --build DIR --unit-only      unit tests of one build
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
-# COP_LANES tests run at a time (default: two a processor, since most of a test is waiting, at most
-# 8), the longest first. Those with an `# alone:` line are the last ones, one after another.
+# COP_LANES tests run at a time, the longest first (default: two per processor, at most 8, since
+# most of a test is waiting). Those with an `# alone:` line come last, one after another.
 #
 # Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and (those
-# with threads) tsan; system tests with the release build, and with the others those that say so in
-# their `# modes:` line; replay of testdata/fuzz. A build is made while the tests of those before it
-# run.
+# with threads) tsan; all system tests with the release build, and with the other builds those whose
+# `# modes:` line says so; replay of testdata/fuzz. A build is made while the tests of the builds
+# before it run.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 2
@@ -70,7 +70,7 @@ now_ms() {
 	echo $((t / 1000))
 }
 
-# The seconds of processor time in what `times` has printed, of a test and what it waited for.
+# Prints how many seconds of processor time `times` has printed, for a test and what it waited for.
 cpu_of() { # FILE
 	awk '{ for (i = 1; i <= NF; i++) { split($i, t, "m"); sum += 60 * t[1] + t[2] } } END { printf "%.1f", sum }' "$1" 2>/dev/null
 }
@@ -98,7 +98,7 @@ result() { # STATUS MODE NAME MS OUTPUT
 	fi
 }
 
-# Beside the running ones.
+# Counts only tests that run beside others.
 start() { # MODE NAME TURN COMMAND…
 	local mode=$1 name=$2 turn=$3 output status
 	shift 3
@@ -152,7 +152,7 @@ collect_all() {
 	done
 }
 
-# The builds are made in the order in which they are asked for, one at a time.
+# Builds are made in the order in which they were requested, one at a time.
 make_next() {
 	local name arguments
 	[ "$building" -eq 0 ] && [ "${#to_make[@]}" -gt 0 ] || return 0
@@ -169,7 +169,7 @@ make_all() { # NAME ARGUMENT…
 	make_next
 }
 
-# Waits for a build; its exit status.
+# Waits for a build; returns its exit status.
 is_made() { # NAME
 	while [ -z "${made[$1]:-}" ]; do
 		collect
@@ -177,7 +177,8 @@ is_made() { # NAME
 	return "${made[$1]}"
 }
 
-# This compiler's thread sanitizer wants its shadow memory where newer kernels put random mappings.
+# The thread sanitizer of this compiler wants its shadow memory where newer kernels put random
+# mappings.
 wrapped() { # MODE COMMAND…
 	local mode=$1
 	shift
@@ -194,8 +195,8 @@ unit_one() { # MODE PROGRAM
 	wrapped "$1" timeout -k 5 600 "$2"
 }
 
-# What the thread sanitizer has an eye on: threads, of ours or of the libraries, and signal
-# handlers. It links only what it needs.
+# What concerns the thread sanitizer: threads, of ours or of the libraries, and signal handlers. It
+# links only what it needs.
 has_threads() { # PROGRAM
 	nm -D --undefined-only "$1" 2>/dev/null |
 		grep -qE ' (pthread_create|sigaction|signal|fi_[a-z]+|fuse_session_[a-z]+)(@|$)' ||
@@ -246,7 +247,7 @@ start_system() { # BUILD TURN FILE
 		env BUILD="$root/${1#"$root"/}" bash "$3"
 }
 
-# The first one whose turn it can be, so that none takes a lane to wait for its turn.
+# Finds the first test whose turn is free, so that none takes a lane while it waits for its turn.
 next_system() { # BUILD; takes it out of `waiting`
 	local i turn file
 	for i in "${!waiting[@]}"; do
@@ -294,7 +295,8 @@ can_fuzz() {
 		clang -fsanitize=fuzzer -x c - -o "$out/can-fuzz" 2>/dev/null
 }
 
-# Every stored input, and a fixed number of new ones from a fixed seed: the same run each time.
+# Replays every stored input, and a fixed number of new ones from a fixed seed: the same run each
+# time.
 fuzz_one() { # FUZZER CORPUS…
 	local fuzzer=$1 corpus
 	shift
@@ -326,7 +328,7 @@ everything() {
 	local mode
 	make_all release all old tests bench-tools
 	is_made release
-	# How it is linked is all that is different, so it has the objects of the release build.
+	# Only the linking differs, so it shares the objects of the release build.
 	make_all shared FABRIC=shared OBJECTS=build/obj all
 	for mode in asan tsan; do
 		make_all "$mode" MODE="$mode" all tests

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by launch_copper_*.sh and stop_copper_*.sh: the option letters that job scripts have used
-# since Copper 1.0, and which copper to use. They only translate: everything else is done by `copper
-# mount` and `copper stop`.
+# Sourced by launch_copper_*.sh and stop_copper_*.sh: translates the option letters that job scripts
+# have used since Copper 1.0, and finds the copper to use. Everything else is done by `copper mount`
+# and `copper stop`.
 #
 #	-d DIR       the job's directory is DIR/JOBID (default ~/copper-logs)
 #	-v DIR       the mount point (default /tmp/USER/copper)
@@ -32,7 +32,7 @@ die() { # STATUS TEXT…
 	exit "$status"
 }
 
-# COPPER, if set; else that of COPPER_ROOT, of this tree, or of PATH.
+# COPPER if it is set; else the copper of COPPER_ROOT, of this tree, or of PATH.
 find_copper() {
 	local file
 	for file in "${COPPER:-}" "${COPPER_ROOT:+$COPPER_ROOT/build/copper}" \
@@ -45,7 +45,7 @@ find_copper() {
 	command -v copper || die 1 "there is no copper here: set COPPER_ROOT, or load its module"
 }
 
-# Job scripts that use -a facility alone mean the book that the site has installed.
+# Job scripts that use only -a facility mean the address book that the site has installed.
 find_book() {
 	local file
 	for file in "$book" "${facility_address_book:-}" \
@@ -58,8 +58,8 @@ find_book() {
 	die 1 "-a facility needs the book of the site, and there is none here: name it with -F FILE, or let the nodes ask each other with -a discover"
 }
 
-# Starts the nodes. When they are ready, prints how long their addresses took, in the line that job
-# scripts look for. Signals go to the process that starts them.
+# Starts the nodes. When they are ready, prints how long finding their addresses took, in the line
+# that job scripts look for. Signals go to the process that starts them.
 launch() { # JOBDIR COMMAND…
 	local book=$1/logs/copper_address_book.txt began status=0 took child
 	shift

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Four nodes on this machine run an unmodified Debian python from a slow file system, first without
-# Copper, then through it, and show what the file system saw of that. `make demo` calls it after the
-# build.
+# Copper, then through it, and show which requests the file system got. `make demo` calls it after
+# the build.
 #
 #   scripts/demo.sh           root, or any user who may mount with FUSE; needs python3 and
 #                             python3-numpy
@@ -31,7 +31,7 @@ die() {
 
 # ---- leaving nothing behind
 
-# Processes that the demo started are recognised by their environment, which daemons inherit too:
+# Processes that the demo started are recognized by their environment, which daemons inherit, too:
 # nothing is ended by its name. Callers remove the mark from the environment first, so that grep
 # does not find itself.
 started() {
@@ -88,9 +88,8 @@ seconds() { # MS
 	printf '%d.%02d s' $(($1 / 1000)) $(($1 % 1000 / 10))
 }
 
-# The python below that prefix, as a job would start it: PYTHONHOME for its own library,
-# LD_LIBRARY_PATH for the shared ones. With a
-# node: in its view, in which the prefix is the tree.
+# Runs the python below that prefix as a job would start it: PYTHONHOME for its own library,
+# LD_LIBRARY_PATH for the shared ones. With a node: in its view, in which the prefix is the tree.
 run_python() { # PREFIX [NODE]
 	local lib view=()
 	lib=$1/lib/$(uname -m)-linux-gnu
@@ -101,14 +100,14 @@ run_python() { # PREFIX [NODE]
 		python3 -c "import numpy; import $modules; print(numpy.__file__, int(numpy.arange(1000).sum()))"
 }
 
-# One import below that prefix; its milliseconds go to a file.
+# Imports once below that prefix; writes the milliseconds to a file.
 timed() { # NAME PREFIX [NODE]
 	local begin
 	begin=$(now_ms)
 	run_python "$2" "${3:-}" >"$dir/$1.out" 2>"$dir/$1.err" || return 1
 	echo $(($(now_ms) - begin)) >"$dir/$1.ms"
 	case $(cat "$dir/$1.out") in
-	# Where there are no views, variables name the node.
+	# If there are no views, variables name the node.
 	"$2"/*" 499500" | "${3:-$2}"/*" 499500") ;;
 	*) return 1 ;;
 	esac
@@ -118,8 +117,8 @@ timed_or_die() { # NAME PREFIX
 	timed "$@" || die "the import below $2 failed: $(tail -n 3 "$dir/$1.out" "$dir/$1.err")"
 }
 
-# Runs as many at once as there are nodes, each below the prefix and in the node that the function
-# returns for its number.
+# Runs as many imports at once as there are nodes, each below the prefix and in the node that the
+# function returns for its number.
 all_at_once() { # NAME FUNCTION
 	local i pids=() begin
 	begin=$(now_ms)
@@ -256,7 +255,7 @@ import_warm() {
 	times_of warm
 }
 
-# What the machine itself needs for so many imports at once.
+# Measures what the machine itself needs for this many imports at once.
 import_local() {
 	title "5  For comparison: $nodes processes at once from the local disk, without any of this"
 	all_at_once local local_prefix
@@ -264,7 +263,8 @@ import_local() {
 	times_of local
 }
 
-# Rows of the nodes, and 1 if the source was read by anyone but node 0, or a node missed its share.
+# Prints rows of the nodes. Returns 1 if anyone but node 0 read the source, or a node missed its
+# share.
 asked() {
 	"$python" - "$dir/cold.json" "$dir/warm.json" <<'PY'
 import json, sys

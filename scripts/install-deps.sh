@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs what building and testing Copper needs on Debian 11 to 13. Does nothing, and quickly, if
-# everything is installed. Packages that only tests need and that the release lacks are named and
-# left out.
+# Installs what building and testing Copper needs on Debian 11 to 13. If everything is installed, it
+# returns at once. Packages that only tests need and that the release lacks are named and left out.
 #
 #   scripts/install-deps.sh          install what is missing (root, or sudo)
 #   scripts/install-deps.sh --list   print the packages, one a line
@@ -54,12 +53,13 @@ if ! command -v dpkg-query >/dev/null; then
 	exit 1
 fi
 
-# Whether the release has it, as far as the lists here say.
+# Whether the release has the package, as far as the package lists here say.
 has() { # PACKAGE
 	LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
 }
 
-# Puts what can be installed into wanted. Nothing is built without the packages of the first list.
+# Puts into wanted what can be installed. Without the packages of the first list nothing can be
+# built.
 leave_out() {
 	known=
 	lacking=
@@ -101,6 +101,6 @@ leave_out
 echo "install-deps: installing $wanted" >&2
 get 2>/dev/null && exit 0
 
-# The package lists were outdated, or the next try reports what is wrong.
+# Either the package lists were outdated, or the second try reports what is wrong.
 as_root apt-get update -q >/dev/null
 get

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The habits that a tool can check: layers, lengths, licence lines, shell scripts, promises in
-# comments, what cppcheck finds in C.
+# Checks the habits that a tool can check: layers, lengths, licence lines, shell scripts, promises
+# in comments, and what cppcheck finds in C.
 #
 #   scripts/lint.sh [ROOT]
 set -u
@@ -42,7 +42,7 @@ check_lengths() {
 		lines=$(wc -l <"$file")
 		[ "$lines" -le "$most_file" ] || fault "$file has $lines lines (at most $most_file)"
 	done < <(c_files)
-	# A function is from a brace in the first column to the next closing one there.
+	# A function reaches from a brace in the first column to the next closing one there.
 	while read -r file; do
 		awk -v most="$most_function" -v file="$file" '
 			/^\{/ { start = NR }
@@ -63,15 +63,15 @@ check_licences() {
 	done < <(c_files; shell_files | grep '\.sh$')
 }
 
-# Work that is left belongs into the issue tracker, not into the source.
+# Open work belongs in the issue tracker, not in the source.
 check_promises() {
 	local words='TO''DO|FIX''ME|XX''X|HA''CK|not yet imple''mented|not imple''mented yet|for n''ow,|st''ub'
 	texts | grep -E '\.(c|h|def|sh|md|[157])$|^Makefile$' |
 		xargs -r grep -nHEw -- "$words" && fault "words that promise later work"
 }
 
-# What only tests call is no part of the product, but for what they reach in by: fakes, failures and
-# clocks they cause, and looks inside.
+# A function that only tests call is not part of the product, except for what tests need to reach
+# in: fakes, failures and clocks that they cause, and looks inside.
 check_callers() {
 	local uncalled for_tests='_fake(_|$)|_fabric_net_|_starve$|_for_test$|_cache_check$'
 	uncalled=$(find internal cmd -name '*.[ch]' ! -name '*_test.c' ! -name '*_fuzz.c' \
@@ -94,7 +94,8 @@ check_callers() {
 				met[name]++
 				if (text ~ /^\(/ && $1 != "typedef")
 					function_[name] = 1
-				# A declaration and the definition; of an inline one this is both.
+				# These are a declaration and the definition; for an inline function
+				# this is both.
 				if (inline)
 					met[name]++
 			}
@@ -153,8 +154,8 @@ check_paths() {
 		fault "a path of one machine"
 }
 
-# What tests see of the harness, its functions and its variables: to read all of it again with each
-# of them would take five times as long.
+# What tests see of the harness, its functions and its variables: reading all of it again with each
+# test would take five times as long.
 face_of_harness() {
 	local parts
 	mapfile -t parts < <(sed -n 's|^\t*\. "$cop_t/\(.*\)"$|scripts/t/\1|p' scripts/t/harness.sh)
@@ -184,7 +185,7 @@ check_shell() {
 	rm -rf "$tests"
 }
 
-# It checks a file again only after a change. Tests are left out: the sanitizers run them.
+# cppcheck checks a file again only after a change. Tests are left out: the sanitizers run them.
 check_c() {
 	local suppressions=$here/cppcheck.supp
 	command -v cppcheck >/dev/null || {

@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs a command on a machine that is as busy as possible: N processes that never rest, and one that
-# makes the kernel forget what it keeps of files, at irregular moments (for root only). The exit
-# status is the command's, and nothing stays behind.
+# Runs a command on a machine that is as busy as possible: N processes never rest, and another one
+# makes the kernel drop its file caches at irregular moments (for root only). The exit status is the
+# command's, and nothing stays behind.
 #
 #   scripts/load.sh 20 scripts/check.sh                the whole suite; the same as make check
 #                                                      LOAD=20
 #   scripts/load.sh 20 make system T=t0540             one test
 #
-# COP_LOAD_DROP_S is the longest time in seconds between two of these moments (default 10; 0:
-# never).
+# COP_LOAD_DROP_S is the longest time in seconds between two such moments (default 10; 0: never).
 #
 # The busy processes are a session of their own: a kernel that divides its processors among sessions
-# first (autogroup) gives them together as much as it gives a test.
+# first (autogroup) gives all of them together as much as a single test.
 set -u
 
 usage() {

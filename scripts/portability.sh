@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# This tree in other environments: the Debian releases bullseye, bookworm and trixie, each in a root
-# file system of its own, and aarch64, cross-compiled and run by qemu-user. What has been done is
-# kept in a directory, so that a run that was interrupted goes on where it was: a step that passed
-# is done again only when what it tests has changed (the build and the unit tests when a C file
+# Builds and tests this tree in other environments: the Debian releases bullseye, bookworm and
+# trixie, each in a root file system of its own, and aarch64, cross-compiled and run by qemu-user.
+# Results are kept in a directory, so that an interrupted run continues where it was: a step that
+# passed is repeated only when what it tests has changed (the build and the unit tests when a C file
 # has), or with --again.
 #
 #	scripts/portability.sh [--dir DIR] [--step STEP[,STEP…]]… [--again] [--table] [ENVIRONMENT…]
@@ -26,18 +26,18 @@
 #	static   this machine's build/copper starts there, knows names, and is a tree of one node;
 #	         aarch64: the one that was built there (build)
 #
-# Everything runs after another, with low priority. All steps of a release take a quarter of an hour
-# on two processors. The last lines are a table; the exit status is 1 if a step failed.
+# The steps run one after another, with low priority. All steps of a release take a quarter of an
+# hour on two processors. The last lines are a table; the exit status is 1 if a step failed.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 root=$PWD
 copper=$root/build/copper
 environments=(bullseye bookworm trixie aarch64)
 steps=(root build unit tree slurm groups2 mpi packages static)
-# A release whose own is older than 1.15 gets the headers and the archive of this one, as a site
-# would build it.
+# A release whose own libfabric is older than 1.15 gets the headers and the archive of this one, as
+# a site would build it.
 newer=bookworm
-# The release that has the compiler for aarch64 and that processor's libraries.
+# The release that has the compiler for aarch64 and the libraries for that processor.
 cross=bookworm
 slurm_tests=(t0700 t0705 t0841 t0842 t0843 t0844)
 group_tests=(t0705 t0841 t0843)
@@ -111,7 +111,7 @@ keep() { # ENVIRONMENT STEP KEY STATE SENTENCE
 	esac
 }
 
-# What a step's result depends on.
+# Prints what a step's result depends on.
 key_of() { # STEP ENVIRONMENT
 	case $1:$2 in
 	root:*) echo root ;;
@@ -122,7 +122,7 @@ key_of() { # STEP ENVIRONMENT
 	esac
 }
 
-# The state of what a step needs, in words; nothing if all of it passed.
+# Prints the state of the steps that a step needs, in words; nothing if all of them passed.
 lacks() { # ENVIRONMENT STEP
 	local need needs=root
 	case $1:$2 in
@@ -142,7 +142,7 @@ lacks() { # ENVIRONMENT STEP
 	done
 }
 
-# A step is a function: 0 passed, 77 not to be done here, else failed. What it prints on descriptor
+# A step is a function: 0 passed, 77 cannot be done here, else failed. What it prints on descriptor
 # 3 is the sentence.
 do_step() { # ENVIRONMENT STEP
 	local status sentence missing key
@@ -214,17 +214,17 @@ step_root() { # ENVIRONMENT
 		return 1
 	}
 	printf '127.0.0.1 localhost\n10.231.7.1 portable\n127.0.0.11 n1\n' >"$at.part/etc/hosts"
-	# fusermount3 of libfuse 3.10 unmounts for a user only what stands there.
+	# fusermount3 of libfuse 3.10 unmounts for a user only what /etc/mtab lists.
 	[ -e "$at.part/etc/mtab" ] || ln -s ../proc/self/mounts "$at.part/etc/mtab"
 	mv "$at.part" "$at"
 	say "Debian $(cat "$at/etc/debian_version")"
 }
 
-# In namespaces of its own: what is mounted and what runs goes with them. The network has nobody
-# else on it, but an address that is not the loopback's, nor one that tests take for nobody's
-# (192.0.2.1): without it the C library resolves no address for Slurm. The root is exchanged, not
-# only changed, because tests enter namespaces of their own, and would be outside again. Control
-# groups are made in one that is this machine's, but nobody else's.
+# Runs in namespaces of its own, with which its mounts and processes end. Its network has no other
+# host, but has an address that is neither the loopback's nor the one that tests take for nobody's
+# (192.0.2.1): without it the C library resolves no address for Slurm. The root is replaced with
+# pivot_root, not just changed, because tests enter namespaces of their own and would be outside
+# again. Control groups are made below one on this machine that nobody else uses.
 inside() { # ENVIRONMENT COMMAND…
 	local status groups=copper-portability.$1.$$
 	nice -n 19 unshare --mount --propagation private --net --uts --pid --fork \
@@ -307,9 +307,9 @@ newer_fabric() { # ENVIRONMENT
 		cp "$from/usr/lib/"*/libfabric.a "$at/lib/" && rm -rf "$from"
 }
 
-# Runs in the root file system, in the unpacked source. With a libfabric of the site's there is an
-# archive only, which takes the stand-ins for providers as the static binary does; what else is
-# linked statically needs glibc 2.34.
+# Runs in the root file system, in the unpacked source. The site's libfabric is an archive only,
+# which takes the stand-ins for providers as the static binary does; linking anything else
+# statically needs glibc 2.34.
 native_build='
 	cd /var/tmp/copper && words="WERROR=-Werror"
 	if [ -e /opt/libfabric/lib/libfabric.a ]; then
@@ -346,8 +346,8 @@ compiler_of() { # ENVIRONMENT
 	inside "$1" "$name" -dumpfullversion | sed "s/^/$name /"
 }
 
-# check.sh's count is the sentence. Without a test that passed it is not done, for the reason that
-# the last one gave.
+# check.sh's count is the sentence. If no test passed, the step was not done, for the reason that
+# the last test gave.
 checked() { # ENVIRONMENT OPTION…
 	local status said=$dir/.said.$1 reason
 	tar -C "$dir/root.$1/var/tmp/copper" --strip-components=1 --wildcards -xf "$archive" \
@@ -415,7 +415,7 @@ step_mpi() { # ENVIRONMENT
 	checked "$1" --system-only "${mpi_tests[@]}"
 }
 
-# The scripts may be newer than what was built there, and the source archive with them.
+# The scripts may be newer than what was built there, and so may be the source archive.
 packages_there='
 	version=$(build/copper --version | sed -n "s/^copper //p")
 	fail() { echo "$1" >&3; exit 1; }
@@ -482,13 +482,13 @@ print_table() {
 	done
 }
 
-# Of files, all unless some are named. One that is not committed has another key each time that it
-# changes.
+# The key of files, all unless some are named. A file that is not committed gets another key each
+# time it changes.
 key_of_files() { # [PATH…]
 	{ git ls-tree -r HEAD -- "$@" && git diff HEAD -- "$@"; } 2>/dev/null | cksum | tr ' ' .
 }
 source_key=$(key_of_files)
-# The other files are no part of what is built.
+# The other files do not go into the build.
 built_key=$(key_of_files Makefile cmd internal vendor)
 if [ -z "$only_table" ]; then
 	archive=$(make -s dist) || exit 1

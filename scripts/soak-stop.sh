@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Stops of a tree of 4 nodes with long answers beside twenty busy loops, every second one with
-# --rank-files root: each has to have the sums of all nodes.
+# Stops a tree of 4 nodes with long answers beside twenty busy loops, every second time with
+# --rank-files root: each stop must have the sums of all nodes.
 #
 #   scripts/soak-stop.sh [STOPS [LOOPS]]     100 stops, 20 loops: ten minutes on two processors;
 #                                            BUILD=build/asan for another build
@@ -12,7 +12,7 @@ case ${1:-100}${2:-20} in
 	exit 2
 	;;
 esac
-# The supervisor's limit is arithmetic, and this is the value of its name.
+# The supervisor's limit is an arithmetic expression, and this variable is its value.
 # shellcheck disable=SC2034
 soak_limit=$((${1:-100} * 60 + 120))
 # shellcheck source=t/harness.sh

@@ -26,12 +26,12 @@ import time
 
 DIRS, PER_DIR, MOVING = 12, 40, 60
 SIZES = [0, 1, 4095, 4096, 131072, 131073, 1048575, 1048576, 1048577, 300000, 2500000, 5000000]
-# What a reader may see when its own node was killed and then unmounted.
+# What a reader may see when its own node has been killed and then unmounted.
 OF_A_DEAD_NODE = {errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ESHUTDOWN, errno.EINTR,
                   errno.ENOENT}
 
 
-# An answer that was on its way when a fault began or ended, on a busy machine.
+# How long an answer that was under way when a fault began or ended may take on a busy machine.
 SLACK = 5.0
 # What counts as a pause.
 LONG = 0.05
@@ -182,8 +182,7 @@ def read_moving(mount, beat):
     name = f"file{random.randrange(MOVING):03}"
     beat.at("read_moving", f"moving/{name}")
     try:
-        # Not mapped: where a read of a file that was replaced is told ESTALE, a mapping gets
-        # SIGBUS.
+        # Not mapped: if a file is replaced, a read gets ESTALE, but a mapping gets SIGBUS.
         got = slurp(os.path.join(mount, "moving", name), 2)
     except OSError as e:
         if e.errno == errno.ESTALE:
@@ -212,7 +211,7 @@ def ask_absent(mount, beat):
     name = os.path.join(random.choice(["", "stable", "stable/d01", "moving"]),
                         f"none{random.randrange(1000)}")
     beat.at("ask_absent", name)
-    # Not os.path.lexists, to which every error is absence.
+    # This does not use os.path.lexists, for which every error means absence.
     try:
         os.lstat(os.path.join(mount, name))
     except FileNotFoundError:
@@ -301,7 +300,7 @@ def fresh(mount, src):
     for i in range(MOVING):
         name = f"moving/file{i:03}"
         want = generation_of(os.path.join(src, name))
-        # The kernel is told to forget by a thread of its own, soon.
+        # The kernel is told to forget a moment later, by a thread of its own.
         while (got := generation_of(os.path.join(mount, name))) != want:
             if time.monotonic() > deadline:
                 raise Wrong(

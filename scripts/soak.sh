@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Random work on a tree of 12 nodes over a slow storage that stands still or fails now and then:
-# readers that know every byte, nodes killed, stopped, frozen and started again, links cut, packets
-# flipped (where the kernel has netem), files replaced at the source, small caches, invalidation,
-# kernel caches dropped. As root the tree has a network namespace of its own, where links can be
-# cut.
+# readers that know every byte; nodes killed, stopped, frozen and started again; links cut; bits of
+# packets flipped (if the kernel has netem); files replaced at the source; small caches;
+# invalidation; kernel caches dropped. As root the tree has a network namespace of its own, in which
+# links can be cut.
 #
 #   scripts/soak.sh [MINUTES [SEED]]     30 minutes; BUILD=build/asan for another build
 #
 # To narrow a fault down: SOAK_NODES=N nodes (12), SOAK_TREES=T trees, SOAK_DEAD=N nodes dead at a
-# time at most (3), SOAK_SPARE=RANK never killed.
+# time at most (3), SOAK_SPARE=RANK is never killed.
 #
-# It fails on a wrong byte, an error that is not the one that the storage gave for this name at this
-# time, a reader that does not move for 60 s, memory, descriptors or threads that keep growing, and
-# on anything left mounted or running. At the end stands a table: for each kind of fault how often
-# it came, and what it came to.
+# It fails on a wrong byte, on an error other than the one that the storage gave for this name at
+# this time, on a reader that does not move for 60 s, on memory, descriptors or threads that keep
+# growing, and on anything left mounted or running. It ends with a table that says, for each kind of
+# fault, how often it came and what followed.
 # limit: soak_limit
 [ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null ||
 	COP_OWN_NET=1 exec unshare --net bash "$0" "$@"
@@ -24,14 +24,13 @@ case ${1:-30} in
 	exit 2
 	;;
 esac
-# The supervisor's limit is arithmetic, and this is the value of its name.
+# The supervisor's limit is an arithmetic expression, and this variable is its value.
 # shellcheck disable=SC2034
 soak_limit=$((${1:-30} * 60 + 600))
 # shellcheck source=t/harness.sh
 . "$(dirname "$0")/t/harness.sh"
 
-# What has been freed stays for a while under the address sanitizer: little enough that a leak
-# shows.
+# The address sanitizer keeps freed memory for a while: so little of it that a leak shows.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:quarantine_size_mb=16:thread_local_quarantine_size_kb=64"
 minutes=${1:-30}
 RANDOM=${2:-$$}
@@ -44,7 +43,7 @@ mkdir -p "$STATE"
 declare -A reader=() events=()
 troubles=0
 turns=0
-# Nine under the thread sanitizer, which leaves two out.
+# There are nine under the thread sanitizer, which leaves two out.
 points=11
 [ "$cop_mode" != tsan ] || points=9
 plan "$points"
@@ -90,8 +89,8 @@ some_living_rank() {
 
 # ---- what may happen
 
-# A node goes, and its reader with it. One that had a file mapped then ends by SIGBUS, 135 to the
-# shell.
+# Ends a node and its reader. A reader that had a file mapped ends by SIGBUS, which the shell
+# reports as 135.
 take_one() { # HOW
 	local rank status
 	[ "${#cop_killed[@]}" -lt "${SOAK_DEAD:-3}" ] || return 0
@@ -137,7 +136,7 @@ some_path() { # of the storage, one that stays
 	esac
 }
 
-# All of the living say that they are there, as they must soon after a fault.
+# All live nodes answer, as they must soon after a fault.
 all_answer() {
 	local rank
 	rank=$(some_living_rank)
@@ -151,7 +150,7 @@ recovered() { # AFTER-WHAT
 	wait_for 40 all_answer || trouble "$1: not all living nodes answer 40 s later"
 }
 
-# Nothing reaches the address of a node for a while, nor can it make a connection.
+# For a while nothing reaches the address of a node, and the node cannot connect to others.
 cut_link() {
 	local address
 	[ -n "${COP_OWN_NET:-}" ] || return 0
@@ -164,7 +163,7 @@ cut_link() {
 	recovered 'a link that was cut'
 }
 
-# Of every fiftieth packet one bit is another one.
+# Flips a bit in every fiftieth packet.
 flip_packets() {
 	[ -n "${COP_OWN_NET:-}" ] && tc qdisc add dev lo root netem corrupt 2% 2>/dev/null ||
 		return 0
@@ -175,7 +174,7 @@ flip_packets() {
 	recovered 'flipped packets'
 }
 
-# A node gets no processor for a while: for it the clocks jump.
+# A node gets no processor for a while: to it, the clocks jump.
 freeze_one() {
 	local pid
 	pid=$(node_stat "$(some_living_rank)" pid) && is_ours "$pid" || return 0
@@ -209,8 +208,7 @@ replace_some() {
 	end_fault replaced_files
 }
 
-# A node that is not there cannot forget anything, and that is told; of any other node it is an
-# error.
+# A dead node cannot forget anything, which is reported; for any other node this is an error.
 answered_but_for_the_dead() { # FILE
 	local line rank
 	while IFS= read -r line; do
@@ -284,7 +282,7 @@ happen() { # WHAT
 	esac
 }
 
-# What is to happen next, in any order.
+# What happens next, in any order.
 deal() { # WHAT…
 	local i at hold
 	deck=("$@")
@@ -298,7 +296,7 @@ deal() { # WHAT…
 
 # ---- what must hold meanwhile
 
-# Who reads a mapped file gets SIGBUS for EIO.
+# A program that reads a mapped file gets SIGBUS for EIO.
 met_eio() { # RANK STATUS
 	[ "$2" -eq 135 ] && "${worker[@]}" excused "$STATE" "$1" >>"$T/out.excused" 2>&1
 }
@@ -328,7 +326,7 @@ hang() { # RANK SECONDS
 	exit 1
 }
 
-# A line for each node: seconds, rank, pid, anonymous memory in KiB, descriptors, threads.
+# Writes a line for each node: seconds, rank, pid, anonymous memory in KiB, descriptors, threads.
 watch_memory() {
 	local rank pid
 	for ((rank = 0; rank < nodes; rank++)); do
@@ -340,9 +338,9 @@ watch_memory() {
 	done >>"$T/memory"
 }
 
-# The largest of a process's last third beside the largest of its middle third: a leak grows in
-# both. With `any`, beside the largest of all nodes so far: one that reads the storage from now on,
-# because the roots are dead, starts the threads of a root.
+# Compares the largest value of a process's last third with the largest of its middle third: a leak
+# grows in both. With `any`, compares with the largest of all nodes so far: a node that starts to
+# read the storage, because the roots are dead, starts the threads of a root.
 growing() { # COLUMN SLACK [any]
 	awk -v column="$1" -v slack="$2" -v any="${3:-}" '
 		{ n[$3]++; v[$3, n[$3]] = $column; rank[$3] = $2 }
@@ -367,7 +365,7 @@ growing() { # COLUMN SLACK [any]
 		}' "$T/memory"
 }
 
-# For each process of a node that was looked at more than once: what it had first, most and last.
+# For each process of a node that was looked at more than once: its first, largest and last values.
 nodes_table() {
 	echo 'node  looks  memory (MiB) first most last  descriptors first most last  threads first most last'
 	awk '
@@ -427,7 +425,8 @@ is_at_most 'the readers did read' 100 "$read_by_all"
 is_at_most 'nodes were killed' 1 "${events[killed_one]:-0}"
 is_at_most 'and stopped' 1 "${events[stopped_one]:-0}"
 is_at_most 'the storage gave errors' 1 "${events[eio]:-0}"
-# What the thread sanitizer keeps of each thread and lock is more than the node itself, and grows.
+# What the thread sanitizer keeps of each thread and lock takes more than the node itself, and
+# grows.
 if [ "$cop_mode" != tsan ]; then
 	is 'anonymous memory does not keep growing' "$(growing 4 8192)" ''
 	is_at_most 'and stays by the budget' "$(awk '{ if ($4 > m) m = $4 } END { print m }' "$T/memory")" \

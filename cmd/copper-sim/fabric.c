@@ -12,9 +12,9 @@
 struct cop_rpc_req {
 	struct sim_node *from, *to;
 	struct cop_rpc_call call;
-	struct cop_list served; /* in the list of `to`, while it has to answer */
-	bool joined;            /* it travels in the message of another one */
-	bool lost;              /* nobody answers; `from` hears so */
+	struct cop_list served; /* in the list of `to` until that node has answered */
+	bool joined;            /* it travels in another one's message */
+	bool lost;              /* nobody answers, and `from` is told so */
 	bool answered, heard;
 	struct cop_rpc_answer answer;
 	uint8_t head[COP_RPC_HEAD_MAX];
@@ -39,7 +39,8 @@ static uint64_t processed_at(struct sim_node *n, uint64_t us, uint64_t bytes_ns)
 	return reserve_time(&n->rpc.processor_free, cop_sim_now(), us * 1000 + bytes_ns);
 }
 
-/* The link between two nodes: that of the lower one's tree, or its first for any other pair. */
+/* The link between two nodes: that of the child in the tree in which the other is its parent, or
+ * for any other pair the first one of the higher rank. */
 static size_t link_of(const struct sim *s, uint32_t a, uint32_t b)
 {
 	for (uint32_t tree = 0; tree < s->conf.topo.trees; tree++) {
@@ -51,8 +52,8 @@ static size_t link_of(const struct sim *s, uint32_t a, uint32_t b)
 	return (size_t)COP_MAX(a, b) * s->conf.topo.trees;
 }
 
-/* When bytes that leave at this time have arrived. The first of them are on their way while the
- * last ones wait. */
+/* When bytes that leave at this time have arrived. The first ones are under way while the last ones
+ * still wait. */
 static uint64_t arrives_at(
 	struct sim_node *from, struct sim_node *to, uint64_t leave, uint64_t bytes)
 {
@@ -97,7 +98,7 @@ static void finish_call(struct cop_rpc_req *q, struct cop_rpc_result *r)
 		*r = (struct cop_rpc_result){.status = -ECANCELED};
 	q->heard = true;
 	q->call.done(q->call.arg, r);
-	/* An answer that is still to come from a node that has died frees the request. */
+	/* The request is freed by its answer, unless the node that was to answer has died. */
 	if (q->answered || cop_list_empty(&q->served))
 		free(q);
 }
@@ -132,7 +133,7 @@ static void serve_request(void *arg, uint64_t unused)
 		abort();
 }
 
-/* What half of a message takes of a processor, or the half of a request that joins it. */
+/* The processor time of half a message, or of half a request that joins one. */
 static uint64_t part_of(uint64_t half_us, const struct cop_rpc_req *q)
 {
 	return q->joined ? q->from->sim->conf.model.joined_us : half_us;
@@ -147,7 +148,7 @@ static void request_arrives(void *arg, uint64_t unused)
 		serve_request, q, 0);
 }
 
-/* Requests for one rank that are made while the node is corked. */
+/* Whether the request joins a message: it is for the same rank, and the node is corked. */
 static bool joins(struct cop_rpc *r, uint32_t rank)
 {
 	bool joined = r->corked && r->batch_rank == rank;
@@ -223,7 +224,8 @@ const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len)
 
 /* ---- answers ---- */
 
-/* Memory that the asking node may keep: its own landing buffer, what all nodes share, or a copy. */
+/* Gives the asking node memory that it may keep: its own landing buffer, what all nodes share, or a
+ * copy. */
 static void place_body(struct cop_rpc_req *q, struct cop_rpc_result *r, bool *kept)
 {
 	const struct cop_rpc_answer *a = &q->answer;
@@ -280,7 +282,7 @@ static void come_back(void *arg, uint64_t bytes)
 		deliver_answer, q, 0);
 }
 
-/* The answer of a node that died meanwhile. */
+/* Drops the answer of a node that has died meanwhile. */
 static void drop_answer(struct cop_rpc_req *q, const struct cop_rpc_answer *a)
 {
 	cop_list_remove(&q->served);
@@ -322,7 +324,7 @@ void cop_sim_fabric_open(struct sim_node *n)
 	cop_list_init(&n->rpc.served);
 }
 
-/* Nodes that wait for its answers will hear that there is none. */
+/* Nodes that wait for its answers will be told that there is none. */
 void cop_sim_fabric_died(struct sim_node *n)
 {
 	for (struct cop_list *l = n->rpc.served.next; l != &n->rpc.served; l = l->next) {
@@ -338,7 +340,7 @@ void cop_sim_fabric_close(struct sim_node *n)
 	free(n->rpc.dead);
 }
 
-/* coop asks for these when it is closed: then nothing is under way here. */
+/* coop asks for these when it is closed, and then nothing is under way here. */
 struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r)
 {
 	(void)r;

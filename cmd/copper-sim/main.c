@@ -222,7 +222,7 @@ static uint64_t available_bytes(void)
 	return kib ? kib * 1024 : UINT64_MAX;
 }
 
-/* The kernel would end any process here once there is none left. */
+/* Without this check the kernel would end some process here once no memory is left. */
 static bool has_memory(const struct sim_conf *conf)
 {
 	uint64_t needs = cop_sim_memory_needed(conf), has = available_bytes();
@@ -303,7 +303,7 @@ static int simulate(const struct args *a, struct sim_conf *conf, struct cop_err 
 		fprintf(stderr, "copper-sim: %s\n", err->text);
 		return 1;
 	}
-	/* Of dead nodes coop would write a line for each request. */
+	/* coop would write a line for each request to a dead node. */
 	if (cop_log_open(COP_LOG_NONE, COP_LOG_STDOUT, NULL, err)) {
 		fprintf(stderr, "copper-sim: %s\n", err->text);
 		cop_sim_trace_free(conf->trace);

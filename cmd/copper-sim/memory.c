@@ -2,8 +2,8 @@
 /* Bytes that nobody looks at. The cache and coop of 100,000 nodes hold terabytes of chunks. Here a
  * chunk is an address in a reserved part of the address space without memory behind it, and its
  * checksum is a constant. The linker puts these functions in the place of cop_cache_alloc,
- * cop_cache_release, cop_hash64 and cop_listing_check (--wrap); all other calls of them reach the
- * real ones. */
+ * cop_cache_release, cop_hash64 and cop_listing_check (--wrap); calls that do not concern such
+ * bytes reach the real ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

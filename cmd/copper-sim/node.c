@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program on one node: it requests each line of the trace as long after the answer that the
- * line followed as in the recording, and reads ahead as fs does. */
+/* The program on one node: it requests each line of the trace as long after the answer that
+ * preceded it as in the recording, and reads ahead as fs does. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct asked {
 
 static void follow_trace(struct sim_node *n, int32_t first);
 
-/* The times in which the program waits for at least one answer, and does not think. */
+/* Adds up the times in which the program waits for at least one answer and does not compute. */
 static void wait_begins(struct sim_node *n)
 {
 	if (n->flying++ == 0)
@@ -78,7 +78,7 @@ static void ask_ahead(struct sim_node *n, const struct cop_ask *ask)
 		cop_obj_put(n->cache, obj);
 }
 
-/* As fs does, since the traces were recorded before it did. */
+/* Reads ahead as fs does, since the traces were recorded before fs did so. */
 static void read_ahead(struct sim_node *n, const struct cop_ask *ask)
 {
 	struct cop_ask other = *ask;
@@ -162,7 +162,7 @@ static void kill_node(void *arg, uint64_t unused)
 	cop_sim_fabric_died(n);
 }
 
-/* The n-th second of a node's life is its last one with the probability that was given. */
+/* Draws when the node dies: each second of its life is its last one with the given probability. */
 static uint64_t death_of(const struct sim_node *n)
 {
 	const struct sim_conf *c = &n->sim->conf;

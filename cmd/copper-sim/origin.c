@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* origin.h as the coop of a simulated node sees it, over one storage for all. A root does what
- * internal/origin does: as many operations in flight, a directory as an open, two reads of names
- * and its children's attributes in batches, a descriptor that is kept between the reads of a file.
- * What its client of the storage knows already (attributes before and after, names of a directory
- * that was listed) is counted as a system call and takes no time. */
+/* origin.h as the coop of a simulated node sees it, over one storage for all nodes. A root does
+ * what internal/origin does: as many operations in flight, a directory as an open, two reads of
+ * names and its children's attributes in batches, a descriptor that is kept between the reads of a
+ * file. What the storage's client on the root knows already (attributes before and after, names of
+ * a directory that was listed) is counted as a system call and takes no time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 #define BATCH_MIN 2u
 #define BATCH_MAX 32u
 #define BATCH_US 1000u
-#define LIST_CALLS 5u /* of a listing, beside its children: open, two reads, attributes twice */
-#define LIST_TIMED 3u /* those that take time */
+#define LIST_CALLS 5u /* for a listing, besides its children: open, two reads, attributes twice */
+#define LIST_TIMED 3u /* how many of them take time */
 
 struct job {
 	struct cop_list link;
@@ -26,10 +26,11 @@ struct job {
 	void *arg;
 	uint64_t file, offset, bytes, size;
 	bool background;
-	unsigned children, tasks; /* whose attributes are still to be read; under way */
+	unsigned children,
+		tasks; /* children whose attributes are still to be read; tasks under way */
 };
 
-/* Operations one after the other, which hold one place of the pool. */
+/* Operations that are done one after the other and occupy one slot of the pool. */
 struct task {
 	struct cop_list link;
 	struct job *job;
@@ -40,7 +41,8 @@ struct task {
 struct origin_pool {
 	struct cop_list urgent, background; /* tasks */
 	uint64_t running, running_background;
-	bool knows_device; /* whether the file system is autofs: asked once */
+	bool knows_device; /* whether it has asked if the file system is autofs, which it does once
+			    */
 	struct {
 		uint64_t file, until;
 	} kept[KEPT];
@@ -126,7 +128,7 @@ static void next_operation(void *arg, uint64_t unused)
 	free(t);
 	j->tasks--;
 	if (!j->tasks)
-		end_job(j); /* which may free it */
+		end_job(j); /* this may free j */
 	start_tasks(n);
 }
 
@@ -273,7 +275,7 @@ void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *d
 	queue_ask(o, COP_ASK_NAMES, path, done, arg);
 }
 
-/* A recorded program asks coop for listings and single names alone; no page was recorded. */
+/* A recorded program asks coop only for listings and single names; no page was recorded. */
 void cop_origin_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
 	const void *names, cop_origin_done *done, void *arg)
 {
@@ -326,7 +328,7 @@ struct cop_origin *cop_origin_background(struct cop_origin *o)
 	return &o->node->behind;
 }
 
-/* Jobs that have not begun move to the urgent ones. */
+/* Jobs that have not begun are moved to the urgent ones. */
 void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset)
 {
 	struct origin_pool *p = pool_of(o->node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The prefetch of a manifest that names what the trace asks for, in its order: the manifest itself
- * from rank 0, then listings and, beside them, chunks of files whose directory is there, each in a
- * window of its own; all of it as background work. */
+/* The prefetch of a manifest that names what the trace asks for, in that order: first the manifest
+ * itself from rank 0, then listings and, next to them, chunks of files whose directory has arrived,
+ * each in a window of its own; all of it as background work. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define LISTINGS 32u /* the windows of internal/prefetch */
 #define CHUNKS 16u
 #define PIECE COP_MIB
-#define LINE_BYTES 48 /* of a manifest, beside the path */
+#define LINE_BYTES 48 /* of a manifest, without the path */
 
 struct slot {
 	struct cop_waiter waiter;
@@ -23,7 +23,7 @@ struct sim_prefetch {
 	int32_t next_name, next_chunk;
 	unsigned names, chunks; /* under way */
 	uint64_t piece;
-	uint8_t *here; /* lines whose answer came */
+	uint8_t *here; /* lines whose answers have come */
 };
 
 static void start_fetches(struct sim_node *n);
@@ -96,7 +96,7 @@ static void ask_piece(struct sim_node *n)
 	ask_for(n, &ask, -1);
 }
 
-/* Moves on to the next line of this sort; false at the end. */
+/* Moves on to the next line of this kind; false at the end. */
 static bool next_line(struct sim_node *n, int32_t *at, bool chunk)
 {
 	while (*at < n->sim->conf.trace->lines - 1 && is_chunk(n, *at) != chunk)

@@ -109,7 +109,7 @@ static void add_loads(struct sim *s, struct sim_result *r)
 	r->events = cop_sim_events();
 }
 
-/* Of one node, from measurements; somewhat more than it takes. */
+/* The memory of one node, from measurements; a little more than it takes. */
 uint64_t cop_sim_memory_needed(const struct sim_conf *conf)
 {
 	uint64_t node = 16 * COP_KIB + 400 * (uint64_t)conf->trace->lines;
@@ -153,8 +153,8 @@ void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 }
 
 /* Every client makes the same operations one after the other. All clients together take the
- * storage's service time, one client alone takes its waiting time; the program's own work comes on
- * top. */
+ * storage's service time; one client alone takes its waiting time; the program's own work is
+ * added. */
 double cop_sim_direct_s(const struct sim_conf *conf)
 {
 	const struct sim_model *m = &conf->model;

@@ -5,12 +5,12 @@
  * with the wire formats of their requests, the byte budget, the flights, the groups of a root, the
  * way to the next ancestor, and their calls of rpc.h and origin.h.
  *
- * Modelled, in this folder: what is behind rpc.h (fabric.c: processors, latency, bandwidth, dead
- * nodes; no sessions, no loss), what is behind origin.h (origin.c: the operations that a root
- * makes, a storage that serves them), and the program with fs above it (node.c: the requests of a
- * recorded trace, each as long after the answer that it followed as it was then). The prefetch of a
- * manifest is modelled on internal/prefetch, with its windows.
- * Small files come beside others as on a real node, if the trace tells which there are.
+ * Modelled, in this directory: what is behind rpc.h (fabric.c: processors, latency, bandwidth, dead
+ * nodes; no sessions, no loss); what is behind origin.h (origin.c: the operations that a root
+ * makes, a storage that serves them); and the program with fs above it (node.c: the requests of a
+ * recorded trace, each as long after the answer that preceded it as in the recording). The prefetch
+ * of a manifest is modelled on internal/prefetch, with its windows. Small files come beside others
+ * as on a real node, if the trace says which exist.
  *
  * Bytes are counted, not carried (memory.c): a chunk is an address without memory, its checksum is
  * a constant, and all nodes share one copy of a listing, which is a header and zeros. So nothing is
@@ -29,7 +29,7 @@ struct sim_model {
 #undef COP_SIM_PARAM
 };
 void cop_sim_model_default(struct sim_model *m);
-/* NAME=VALUE; -EINVAL with a sentence. */
+/* Sets a value given as NAME=VALUE; -EINVAL with a sentence. */
 int cop_sim_model_set(struct sim_model *m, const char *text, struct cop_err *err);
 void cop_sim_model_print(const struct sim_model *m);
 
@@ -40,14 +40,15 @@ void cop_sim_model_print(const struct sim_model *m);
 
 struct sim_line {
 	enum cop_ask_kind kind; /* 0: the end of the program */
-	int32_t after;          /* line whose answer it follows; -1: the start */
+	int32_t after;          /* the line whose answer it follows; -1: the start */
 	bool waited;
 	uint64_t think_ns, bytes, size, index;
 	uint32_t calls;
 	int ret;
 	const char *path;
-	int32_t dir;         /* line of the listing of its directory, or -1 */
-	int32_t first, next; /* lines that follow this one; the next one that follows the same */
+	int32_t dir;         /* the line with the listing of its directory, or -1 */
+	int32_t first, next; /* first: the first line that follows this one; next: the next one that
+				follows the same line as this */
 	void *blob;          /* the answer, unless it is a chunk */
 };
 
@@ -62,17 +63,17 @@ struct sim_trace {
 	size_t smalls;
 	struct sim_line *line;
 	struct sim_line **sorted;          /* by kind and path */
-	int32_t lines, first;              /* first: of those that follow the start */
+	int32_t lines, first;              /* first: the first of the lines that follow the start */
 	uint64_t direct_ops, direct_bytes; /* of a client without Copper; 0: unknown */
-	uint64_t think_ns;                 /* of the program if every answer were there at once */
+	uint64_t think_ns; /* the time of the program if every answer came at once */
 	char *text;
 };
 /* 0, or -errno with a sentence that names the file and the line. */
 int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *err);
-/* Makes the answers, after each cop_sim_memory_reset. */
+/* Makes the answers; call it after each cop_sim_memory_reset. */
 void cop_sim_trace_answers(struct sim_trace *t);
 void cop_sim_trace_free(struct sim_trace *t);
-/* The line that a request came from; NULL for none. */
+/* The line that a request came from; NULL if there is none. */
 const struct sim_line *cop_sim_trace_find(
 	const struct sim_trace *t, enum cop_ask_kind kind, const char *path);
 
@@ -80,13 +81,14 @@ const struct sim_line *cop_sim_trace_find(
 
 typedef void sim_fn(void *arg, uint64_t value);
 uint64_t cop_sim_now(void);
-/* fn(arg, value) at this time, or now if it is over. Ties in the order of the calls. */
+/* Calls fn(arg, value) at this time, or now if it has passed. Ties are resolved in the order of the
+ * calls. */
 void cop_sim_at(uint64_t time_ns, sim_fn *fn, void *arg, uint64_t value);
-/* Until nothing is left to happen; the clock starts at 0. */
+/* Runs until nothing is left to happen; the clock starts at 0. */
 void cop_sim_run(void);
 uint64_t cop_sim_events(void);
 void cop_sim_clock_reset(void);
-/* Repeatable: from 0 to below limit, for the n-th draw of this kind. */
+/* A repeatable random number from 0 to below limit, for the n-th draw of this kind. */
 uint64_t cop_sim_draw(uint64_t seed, uint64_t kind, uint64_t n, uint64_t limit);
 /* calloc that ends the program if there is no memory. */
 void *cop_sim_alloc(size_t count, size_t bytes);
@@ -105,42 +107,43 @@ struct sim_conf {
 	struct cop_topo topo;
 	bool manifest, bundle;
 	uint64_t skew_ns;
-	uint64_t die_per_million; /* of a million nodes, how many die in a second */
+	uint64_t die_per_million; /* of a million nodes, how many die per second */
 	uint64_t seed;
 	struct sim_model model;
 	struct sim_trace *trace;
 };
 
 struct sim_result {
-	uint64_t first_ns, median_ns, last_ns; /* when a node's program was done; 0: none was */
-	uint64_t waiting_ns; /* longest sum of the times for which one program waited */
+	uint64_t first_ns, median_ns, last_ns; /* when nodes' programs ended; 0: none did */
+	uint64_t waiting_ns;                   /* the longest time that one program waited in all */
 	uint32_t finished, died;
 	uint64_t storage_ops, storage_bytes; /* system calls of all roots */
 	uint64_t storage_clients;
 	uint64_t requests, messages, failovers; /* several requests may leave in one message */
 	uint64_t bundle_bytes, bundle_used_bytes;
-	uint64_t link_bytes, node_bytes, bytes; /* busiest link, busiest node out, all */
-	uint64_t cache_bytes;                   /* most that one node holds */
+	uint64_t link_bytes, node_bytes,
+		bytes;        /* of the busiest link, out of the busiest node, and of all */
+	uint64_t cache_bytes; /* the most that one node holds */
 	uint64_t events;
 	double wall_s;
-	uint64_t process_bytes; /* of the simulator, for each node */
+	uint64_t process_bytes; /* of the simulator's process, per node */
 };
 
 struct cop_rpc {
 	struct sim_node *node;
 	uint64_t processor_free, out_free, in_free; /* ns */
 	uint64_t out_bytes;
-	struct cop_list served; /* requests that this node has to answer */
+	struct cop_list served; /* requests that this node must answer */
 	unsigned corked;        /* requests for batch_rank leave together */
 	uint32_t batch_rank;    /* COP_TOPO_NONE: nothing has left yet */
-	uint32_t *dead;         /* ranks that it found dead */
+	uint32_t *dead;         /* ranks that it has found dead */
 	unsigned dead_count;
 };
 
 struct origin_pool;
 struct cop_origin {
 	struct sim_node *node;
-	struct origin_pool *pool; /* NULL: never asked */
+	struct origin_pool *pool; /* NULL: it was never asked */
 	bool background;
 };
 
@@ -150,8 +153,9 @@ struct sim_node {
 	struct cop_cache *cache;
 	struct cop_coop *coop;
 	struct cop_rpc rpc;
-	struct cop_origin origin, behind;   /* behind: of the same origin, for background work */
-	uint64_t begin_ns, end_ns, dies_ns; /* end 0: not done; dies UINT64_MAX: never */
+	struct cop_origin origin,
+		behind; /* behind: a handle of the same origin, for background work */
+	uint64_t begin_ns, end_ns, dies_ns; /* end 0: not ended; dies UINT64_MAX: never */
 	uint64_t waiting_ns;
 	int32_t flying; /* requests whose answer the program waits for */
 	uint64_t waiting_since;
@@ -175,10 +179,10 @@ static inline bool cop_sim_is_dead(const struct sim_node *n)
 	return cop_sim_now() >= n->dies_ns;
 }
 
-/* Bytes of this machine. */
+/* In bytes of this machine. */
 uint64_t cop_sim_memory_needed(const struct sim_conf *conf);
 void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out);
-/* The same program without Copper on every node: how long it takes the last one. */
+/* The same program without Copper on every node: how long the slowest one takes. */
 double cop_sim_direct_s(const struct sim_conf *conf);
 
 /* fabric.c */

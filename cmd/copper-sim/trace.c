@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads what scripts/sim/record.sh wrote (the format stands in scripts/sim/reduce.py), and makes
+/* Reads what scripts/sim/record.sh wrote (scripts/sim/reduce.py describes the format), and makes
  * the answers: a listing is its header, an entry its attributes, both followed by zeros up to the
  * length that was recorded. */
 #include <dirent.h>
@@ -25,7 +25,7 @@ static const char *const kinds[] = {[COP_ASK_LISTING] = "listing",
 	[COP_ASK_STATFS] = "statfs",
 	[COP_ASK_CHECK] = "check"};
 
-/* Cuts the line at its blanks; the last field may have some. */
+/* Cuts the line at its blanks; the last field may contain some. */
 static bool split_fields(char *line, char *field[FIELDS])
 {
 	for (unsigned i = 0; i < FIELDS; i++) {
@@ -103,7 +103,7 @@ const struct sim_line *cop_sim_trace_find(
 	return found ? *found : NULL;
 }
 
-/* One that is longer than the attributes has a link's target. */
+/* An entry that is longer than the attributes has a link's target. */
 static int make_entry(const struct sim_line *l, void **blob, size_t *len)
 {
 	struct cop_attr attr = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
@@ -118,7 +118,7 @@ static int make_entry(const struct sim_line *l, void **blob, size_t *len)
 	return cop_entry_build(&attr, target, l->bytes - *len, blob, len);
 }
 
-/* The name of a path in this directory; NULL if it is not there. */
+/* The name that a path has in this directory; NULL if it is not in it. */
 static const char *name_in(const char *dir, const char *path)
 {
 	size_t len = strlen(dir);
@@ -145,7 +145,7 @@ static bool is_small(const struct sim_trace *t, const char *path)
 	return false;
 }
 
-/* What is longer than the attributes is a link's target. */
+/* An entry that is longer than the attributes has a link's target. */
 static bool is_link(const struct sim_line *l)
 {
 	struct cop_attr attr = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
@@ -158,7 +158,7 @@ static bool is_link(const struct sim_line *l)
 	return l->bytes > len;
 }
 
-/* What a program asks for singly has no attributes in the listing. */
+/* Names that a program asks for one by one have no attributes in the listing. */
 static void add_asked(
 	const struct sim_trace *t, const struct sim_line *l, struct cop_listing_builder *b)
 {
@@ -182,7 +182,7 @@ static void add_asked(
 	}
 }
 
-/* Of a listing's names only those that the trace tells of. */
+/* A listing gets only those names that the trace mentions. */
 static int make_listing(
 	const struct sim_trace *t, const struct sim_line *l, void **blob, size_t *len)
 {
@@ -226,7 +226,7 @@ static void *make_blob(const struct sim_trace *t, const struct sim_line *l)
 	return shared;
 }
 
-/* The lines that follow each line, in their order. */
+/* Links each line to the lines that follow it, in their order. */
 static void link_lines(struct sim_trace *t)
 {
 	t->first = -1;

@@ -17,7 +17,7 @@
 #include "watch.h"
 
 #define TIMEOUT_MS 30000
-/* Disks may be slow, and a job may have many nodes. */
+/* Snapshots may take long: disks may be slow, and a job may have many nodes. */
 #define SNAPSHOT_TIMEOUT_MS 600000
 
 struct args {
@@ -72,7 +72,8 @@ static const struct cop_opt_table table = {.command = "copper cache-stats",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
-/* The caller frees the node's answer. 1 if it failed, with a message on standard error. */
+/* Calls the node; the caller frees its answer. 1 if that failed, with a message on standard
+ * error. */
 static int call_node(
 	const char *path, const char *line, uint32_t timeout_ms, struct cop_ctl_reply *reply)
 {
@@ -106,9 +107,9 @@ static int ask_and_print(const char *path, const char *line, uint32_t timeout_ms
 	return rc;
 }
 
-/* PATH below the mount point, without "." and empty parts: relative to it, or as a path through the
- * mount. -EINVAL for "..", newlines, and absolute paths elsewhere. out has COP_CTL_LINE_MAX
- * bytes. */
+/* Turns PATH, which is below the mount point, into a relative path without "." and empty parts. It
+ * may be given relative to the mount point, or as a path through the mount. -EINVAL for "..",
+ * newlines, and absolute paths elsewhere. out has COP_CTL_LINE_MAX bytes. */
 static int path_below(const struct args *a, char *out)
 {
 	char mount[PATH_MAX], copy[PATH_MAX], *save, *part;
@@ -151,7 +152,7 @@ static int invalidate_path(const struct args *a, const char *path)
 	return ask_and_print(path, line, TIMEOUT_MS);
 }
 
-/* A script that reads --all reads JSON; a person at a terminal does not. */
+/* Scripts read --all as JSON; a person at a terminal wants a table. */
 static bool wants_table(const struct args *a)
 {
 	return a->table || (!a->json && (!a->all || isatty(STDOUT_FILENO)));
@@ -173,7 +174,7 @@ struct watch {
 	uint64_t at_ms; /* when it was requested; 0: never */
 };
 
-/* Appends the table with the growth since the round before. */
+/* Appends the table with the growth since the previous round. */
 static int show_growth(
 	const struct args *a, struct watch *w, uint64_t now_ms, char *reply, struct cop_buf *out)
 {

@@ -35,7 +35,7 @@ void cop_child_restore(const struct cop_child_signals *before)
 	sigprocmask(SIG_SETMASK, &before->blocked, NULL);
 }
 
-/* A terminal's signals reach the command as well as this process. */
+/* Signals of a terminal reach the command as well as this process, so those are not passed on. */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
 	if (info->si_code != SI_KERNEL)

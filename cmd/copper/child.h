@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* child: a command in a process of its own, whose parent stands for it: signals reach it, and the
- * parent ends as it has ended. */
+/* child: a command in a process of its own, for which its parent stands: signals to the parent
+ * reach it, and the parent ends as the command has ended. */
 #ifndef COP_CMD_CHILD_H
 #define COP_CMD_CHILD_H
 
@@ -8,23 +8,23 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/* The signal state of the parent, for its command. */
+/* The signal state of the parent, which the command must get. */
 struct cop_child_signals {
 	sigset_t blocked;
 	struct sigaction child;
 };
 
-/* Before the first child: if SIGCHLD is ignored, no child can be waited for. */
+/* Call it before the first child: if SIGCHLD is ignored, no child can be waited for. */
 void cop_child_expect(struct cop_child_signals *before);
-/* Before the command: from now on signals wait for cop_child_wait. */
+/* Call it before the command starts: from now on signals wait for cop_child_wait. */
 void cop_child_hold(struct cop_child_signals *before);
-/* In the child. */
+/* Call it in the child. */
 void cop_child_restore(const struct cop_child_signals *before);
-/* Waits for the child and passes signals on to it. Returns its status as of wait(2); usage may be
+/* Waits for the child and passes signals on to it. Returns its status as in wait(2); usage may be
  * NULL. */
 int cop_child_wait(pid_t pid, struct rusage *usage);
-/* Returns the exit status, or ends this process by the signal that ended the child. The child's
- * core file is the one that counts. */
+/* Returns the exit status, or ends this process by the signal that ended the child. Only the child
+ * leaves a core file. */
 int cop_child_end_as(int status);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd: the subcommands. Each gets its own words, with its name as argv[0], and returns the exit
- * code: 0 done, 1 failed, 2 misused. Results go to stdout, everything else to stderr. */
+ * code: 0 success, 1 failure, 2 misuse. Results go to stdout, everything else to stderr. */
 #ifndef COP_CMD_H
 #define COP_CMD_H
 
@@ -26,8 +26,8 @@ int cop_cmd_trace(int argc, char **argv);
 int cop_cmd_runs(int argc, char **argv);
 int cop_cmd_report(int argc, char **argv);
 
-/* Prints a command's result. Returns 0, or 1 with a message that this failed, and what exists all
- * the same (NULL: nothing). */
+/* Prints a command's result. Returns 0, or 1 with a message that printing failed and, unless NULL,
+ * what exists all the same. */
 int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides);
 
 /* The part of `copper paths` that writes a manifest. */

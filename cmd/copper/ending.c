@@ -16,7 +16,7 @@
 #define ASK_MS 1000
 #define WAIT_MS 5000
 
-/* Reads "TREE PID". -ECONNREFUSED: its process was killed; other errors if nobody answers that. */
+/* Reads "TREE PID". -ECONNREFUSED: the process was killed; other errors: nobody answers this. */
 static int ask_process(const char *path, char tree[40], int *pid)
 {
 	struct cop_ctl_reply reply = {0};
@@ -36,8 +36,7 @@ static void watch_process(struct cop_cmd_ending *e, int pid)
 		e->fd[e->count++] = fd;
 }
 
-/* Nobody uses a dead mount of a tree that is to end. Nodes that are alone share no tree.
- */
+/* Nobody uses the dead mount of a tree that is about to end. Nodes that are alone share no tree. */
 static void remove_dead_mount(const struct cop_cmd_ending *e, const char *key, const char *path)
 {
 	char tree[COP_CTL_NOTE_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processes of this machine that a stop ends. A user who starts a node right after it, or
+/* The processes of this machine that a stop ends. A user who starts a node right after the stop, or
  * checks what is left, must not find them. */
 #ifndef COP_CMD_ENDING_H
 #define COP_CMD_ENDING_H
@@ -15,15 +15,15 @@ struct cop_cmd_ending {
 	char tree[40];
 };
 
-/* Call it before the stop: opens the node at this control socket and, unless local, those of its
- * tree among the others beside it. */
+/* Call it before the stop: opens the process of the node at this control socket and, unless local
+ * is set, those of its tree whose sockets are next to it. */
 void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local);
 /* The same for all nodes of a tree that have a socket there; e->path stays NULL. */
 void cop_cmd_ending_tree(struct cop_cmd_ending *e, const char *runtime_dir, const char *tree);
-/* Call it after the stop: waits until they have ended, for a few seconds at most. Closes what begin
+/* Call it after the stop: waits a few seconds at most until they have ended. Closes what begin
  * opened; returns how many are left. */
 unsigned cop_cmd_ending_wait(struct cop_cmd_ending *e);
-/* Call it instead: closes them at once. */
+/* Call it instead of cop_cmd_ending_wait: closes them at once. */
 void cop_cmd_ending_close(struct cop_cmd_ending *e);
 
 #endif

@@ -7,21 +7,23 @@
 #include "opt/opt.h"
 
 struct family {
-	const char *command;     /* "copper trace" */
-	const char *summary;     /* of one line */
-	const char *head, *tail; /* of the help, around the list of subcommands; whole lines */
-	const char *operands;    /* what --dump-options says of operands after the subcommand */
-	bool optional;           /* the subcommand may be left out */
+	const char *command; /* "copper trace" */
+	const char *summary; /* one line */
+	const char *head,
+		*tail; /* of the help, before and after the list of subcommands; whole lines */
+	const char *operands; /* what --dump-options says about operands after the subcommand */
+	bool optional;        /* the subcommand may be left out */
 	const struct cop_cmd *commands;            /* the subcommands; at most FAMILY_MAX */
-	const struct cop_opt_table *const *tables; /* theirs, in the same order */
+	const struct cop_opt_table *const *tables; /* their option tables, in the same order */
 	size_t n;
 };
 #define FAMILY_MAX 16u
 
-/* Whether the word is --help or the like, or a subcommand: then it has been done, and *status is
- * the exit status. */
+/* True if the word is --help or the like, or a subcommand, which has then been run; *status is the
+ * exit status. */
 bool cop_cmd_family_run(const struct family *f, int argc, char **argv, int *status);
-/* Says that the word is no subcommand, or no option, and which one may be meant. Returns 2. */
+/* Says that the word is not a subcommand, or not an option, and which one may be meant. Returns
+ * 2. */
 int cop_cmd_family_unknown(const struct family *f, const char *word);
 
 #endif

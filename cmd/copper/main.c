@@ -22,7 +22,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-/* In groups, as help shows them. */
+/* Grouped as help shows them. */
 static const struct cop_cmd commands[] = {
 	{"mount", "start this node, mount, return when the tree is ready", cop_cmd_mount},
 	{"serve", "start a node without a mount (a root or a relay)", cop_cmd_serve},
@@ -37,7 +37,8 @@ static const struct cop_cmd commands[] = {
 	{"trace", "answer questions from the traces of nodes and programs", cop_cmd_trace},
 };
 static const struct {
-	const char *heading, *first; /* of its subcommands */
+	const char *heading,
+		*first; /* heading: of the group that begins with the subcommand first */
 } groups[] = {{"start and stop", "mount"}, {"look", "cache-stats"}, {"after the job", "aggregate"},
 	{"traces", "mark"}};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mark: a region of a shell script, or a whole command, as events of a trace. */
+/* mark: records a region of a shell script, or a whole command, as events of a trace. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 struct args {
 	const char *category;
-	int64_t shell; /* -1: the process that called this one */
+	int64_t shell; /* -1: the process that called this command */
 	char **words;
 };
 
@@ -82,7 +82,7 @@ static pid_t shell_of(const struct args *a)
 	return a->shell > 0 ? (pid_t)a->shell : getppid();
 }
 
-/* The command has run, or is to run, whether or not this can be written. */
+/* A failure to write changes nothing for the command, whether it has run or is about to. */
 static int write_events(const struct args *a, const struct cop_mark_event *events, unsigned n)
 {
 	struct cop_err err = {0};
@@ -121,7 +121,7 @@ static double seconds_of(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* cpu-mem-usage in PerfFlowAspect. */
+/* Makes the events that PerfFlowAspect calls cpu-mem-usage. */
 static void make_usage_events(const struct cop_mark_event *began, int64_t end_ns,
 	const struct rusage *usage, struct cop_mark_event out[2])
 {
@@ -156,7 +156,7 @@ static void mark_end(
 		write_events(a, e + 2, 1);
 }
 
-/* In the child: it waits until its begin is written, so that nothing of it stands before. */
+/* In the child: waits until its begin is written, so that no event of it comes before. */
 static int run_command(char **command, int go, const struct cop_child_signals *before, pid_t parent)
 {
 	char word;

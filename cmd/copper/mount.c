@@ -7,7 +7,8 @@
 #include "launch/launch.h"
 #include "sweep.h"
 
-/* The result is the answer to the request, so failed checks are not errors of this command. */
+/* The answer is the result that the user asked for, so failed checks are not errors of this
+ * command. */
 static int check_machine(const struct cop_conf *conf, const char *command)
 {
 	struct cop_buf out = {0};

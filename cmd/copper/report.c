@@ -12,7 +12,7 @@
 #include "page/page.h"
 #include "store/store.h"
 
-#define RUNS_LOOKED_AT 200 /* the newest of the store */
+#define RUNS_LOOKED_AT 200 /* the newest ones in the store */
 
 struct args {
 	const char *job_dir, *output, *store;
@@ -60,7 +60,7 @@ static bool is_param(const struct cop_runrec *r, const char *key, const char *va
 	return has && value && strcmp(has, value) == 0;
 }
 
-/* Whether the run's job directory is this one, however each is written. */
+/* Whether the run's job directory is this one, however each of them is written. */
 static bool is_of(const struct cop_runrec *r, const char *dir)
 {
 	const char *has = cop_runrec_value(r, COP_RUNREC_PARAM, "job-dir");
@@ -71,7 +71,7 @@ static bool is_of(const struct cop_runrec *r, const char *dir)
 	return same;
 }
 
-/* Newest first: this job's run, then the next one of the same source. */
+/* The list is newest first: finds this job's run, then the next one of the same source. */
 static void find_runs(struct cop_store *s, const char *dir, struct cop_runrec *run,
 	struct cop_runrec *before, struct cop_err *err)
 {
@@ -95,7 +95,7 @@ static void find_runs(struct cop_store *s, const char *dir, struct cop_runrec *r
 	cop_store_runs_free(&runs);
 }
 
-/* A store that cannot be read is a remark and not a failure: the page has a section for it. */
+/* A store that cannot be read is a remark, not a failure: the page has a section for it. */
 static void look_into_store(
 	struct cop_page *page, struct cop_runrec *run, struct cop_runrec *before)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run: finds and asks the node, makes the view, and becomes the command. */
+/* run: finds the node and asks it, makes the view, and becomes the command. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,12 +20,13 @@
 #define FAILED 125
 
 struct args {
-	struct cop_conf mount;           /* mount.source: if it is given, there is no node yet */
-	const struct cop_run_tree *tree; /* for a command that runs below this process; or NULL */
+	struct cop_conf mount; /* mount.source: if it is set, there is no node yet */
+	const struct cop_run_tree
+		*tree; /* NULL unless the command runs as a child of this process */
 	struct cop_run_where where;
 	unsigned view;
 	struct cop_opt_list direct, below;
-	const char *writable; /* NULL; "" for memory */
+	const char *writable; /* NULL: not given; "": in memory */
 	uint32_t log_level;
 	bool check;
 	char **command;
@@ -126,7 +127,7 @@ static void init_args(void *into)
 	a->mount.source = NULL;
 }
 
-/* Options for nodes that end with their programs. */
+/* Options of copper mount for nodes that end with their programs. */
 static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch", "profile",
 	"profile-top-n", "profile-paths-full", "profile-snapshot-interval", "observe",
 	"max-cacheable-bytes", "enoent-ttl-ms", "chunk", "origin-ops", "listing-max",
@@ -153,7 +154,7 @@ static bool is_of_mount(const char *name)
 	return false;
 }
 
-/* Joins its own options and those of copper mount. */
+/* Joins the options of run and those of copper mount. */
 static void make_table(void)
 {
 	memcpy(all_rows, rows, sizeof(rows));
@@ -180,7 +181,7 @@ static int report_failure(const struct cop_err *err)
 	return FAILED;
 }
 
-/* The named directories as the kernel knows them; the caller frees them. */
+/* Resolves the named directories as the kernel knows them; the caller frees them. */
 static int resolve_dirs(
 	const char *option, const struct cop_opt_list *given, char **out, struct cop_err *err)
 {
@@ -222,8 +223,8 @@ static bool is_first_task(void)
 	return true;
 }
 
-/* Outputs there would fail with EROFS in the middle of the run: the user could write there before
- * the view was made and no longer can. */
+/* Outputs in the working directory would fail with EROFS in the middle of the run: the user could
+ * write there before the view was made and no longer can. */
 static void warn_of_outputs(bool was_writable)
 {
 	char cwd[PATH_MAX];
@@ -235,8 +236,9 @@ static void warn_of_outputs(bool was_writable)
 			cwd, cwd);
 }
 
-/* A place that the command will hardly leave alone: it belongs to this user, but to a group that an
- * ordinary user's namespace does not know. "" if there is none. Call it before the view is made. */
+/* Finds a place that the command will probably change, and that belongs to this user but to a group
+ * that an ordinary user's namespace does not know. "" if there is none. Call it before the view is
+ * made. */
 static void find_foreign_group(const struct cop_view *v, char dir[PATH_MAX], gid_t *group)
 {
 	const char *const places[] = {
@@ -261,7 +263,7 @@ static void warn_of_group(const char *dir, gid_t group)
 			dir, (unsigned)group);
 }
 
-/* Libraries for MPI fail in the middle of their start, with sentences that nobody understands. */
+/* MPI libraries would fail in the middle of their start, with sentences that nobody understands. */
 static void warn_of_neighbours(void)
 {
 	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
@@ -297,7 +299,7 @@ static int exec_command(const struct args *a, const struct cop_view *v, struct c
 	if (made.alone)
 		warn_of_neighbours();
 	cop_log_close();
-	/* Done only now, because entering a user namespace would undo it. */
+	/* This comes last, because entering a user namespace would undo it. */
 	if (a->tree)
 		cop_run_tree_tie(a->tree);
 	return cop_view_exec(v, &made, a->command, err);

@@ -44,7 +44,7 @@ static int ask_view(
 struct all {
 	struct cop_run_node *node;
 	unsigned n;
-	struct cop_err err; /* of the last node that did not answer */
+	struct cop_err err; /* why the last node did not answer */
 	struct cop_buf names;
 	bool failed;
 };
@@ -66,7 +66,7 @@ static void add_node(void *ctx, const char *key, const char *path)
 	cop_buf_printf(&all->names, "%s%s (%s)", all->n > 1 ? ", " : "", key, one.source);
 }
 
-/* The command as a path with links resolved; "" if there is none. */
+/* The path of the command with links resolved; "" if there is none. */
 static void command_path(const char *command, char out[PATH_MAX])
 {
 	const char *path = getenv("PATH");
@@ -97,7 +97,7 @@ static void command_path(const char *command, char out[PATH_MAX])
 	}
 }
 
-/* The node whose source is the nearest one above path; NULL. */
+/* The node whose source is the nearest one above path, or NULL. */
 static struct cop_run_node *node_of_path(const struct all *all, const char *path)
 {
 	struct cop_run_node *best = NULL;

@@ -17,8 +17,8 @@ struct cop_run_node {
 };
 
 /* The node at the mount point; else the only one here; else the one whose source contains the
- * working directory or the command. -ENOENT, -ECONNREFUSED for one that died, -EINVAL if it is
- * ambiguous: each with a sentence. */
+ * working directory or the command. -ENOENT; -ECONNREFUSED for a node that died; -EINVAL if several
+ * fit: each with a sentence. */
 int cop_run_find_node(
 	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err);
 

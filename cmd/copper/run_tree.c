@@ -32,19 +32,19 @@
 
 #define FAILED 125
 #define STOP_MS 60000
-/* How often the node is asked whether others need it, at first and later, and how long it may take
- * to find out which of them are dead. */
+/* How often the node is asked whether others need it, at first and at most, and how long it may
+ * take to find out which of them are dead. */
 #define ASK_MS_FIRST 20
 #define ASK_MS_MOST 1000
 #define ANSWER_MS 60000
-/* How long a last task that failed waits, because often all fail at the same time. */
+/* How long a last task that failed waits, because often all tasks fail at the same time. */
 #define FAILED_MS 2000
-/* How long a node that was stopped from elsewhere may stay, until the requester has its answer
- * (treeop). */
+/* How long a node that was stopped from another machine may stay, until the requester has its
+ * answer (treeop). */
 #define ENDING_MS 130000
-/* How long the node is kept for tasks that have not shown up, after the others have ended. */
+/* How long the node is kept for tasks that have not come, after the others have ended. */
 #define ABSENT_MS 30000
-/* In addition to --ready-timeout: a launcher starts its tasks one after another. */
+/* Added to --ready-timeout, because a launcher starts its tasks one after another. */
 #define LATE_MS 30000
 
 struct cop_run_tree {
@@ -59,8 +59,7 @@ static int report_failure(const struct cop_err *err)
 
 /* ---- the keeper ---- */
 
-/* A launcher may wait for any process that has a descriptor which it left open (mpiexec:
- * PMI_FD). */
+/* A launcher may wait for any process that has a descriptor that it left open (mpiexec: PMI_FD). */
 static void close_inherited(int keep_fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -75,7 +74,7 @@ static void close_inherited(int keep_fd)
 		cop_close_range((unsigned)keep_fd + 1, ~0U);
 }
 
-/* A stop's remarks about single nodes follow its first line. */
+/* Remarks about single nodes follow the first line of a stop's answer. */
 static void show_remarks(char *text)
 {
 	char *rest = text ? strchr(text, '\n') : NULL;
@@ -92,14 +91,14 @@ static int stop_tree(const char *mountpoint, const struct cop_conf *conf, bool l
 	struct cop_err err = {0};
 	int rc = cop_cmd_socket(mountpoint, conf->runtime_dir, socket, &err);
 
-	/* The guard was killed after it had removed the mount of a node that was killed. */
+	/* The node was killed, and so was its guard after it had removed the mount. */
 	if (rc == -ENOENT)
 		cop_cmd_clear_mount(conf->runtime_dir, mountpoint);
 	if (rc)
 		return rc == -ENOENT ? 0 : report_failure(&err);
 	cop_cmd_ending_begin(&ending, socket, local);
 	rc = cop_ctl_call(socket, local ? "stop local" : "stop", STOP_MS, &reply, &err);
-	/* Its guard keeps the mount for programs that no longer exist. */
+	/* The node's guard keeps the mount for programs that no longer exist. */
 	if (rc == -ECONNREFUSED)
 		cop_cmd_clear_away(mountpoint, socket);
 	else if (rc)
@@ -120,8 +119,8 @@ static bool ends_within(const struct cop_cmd_ending *node, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* 0: no machine needs the tree, and this node is to stop it; -EAGAIN: not yet, or not this node;
- * otherwise the node is being stopped, or is dead. */
+/* 0: no machine needs the tree, and this node must stop it; -EAGAIN: not yet, or not this node;
+ * other errors: the node is being stopped, or is dead. */
 static int ask_node(const char *socket)
 {
 	struct cop_ctl_reply reply = {0};
@@ -134,8 +133,8 @@ static int ask_node(const char *socket)
 	return rc == -ETIMEDOUT || rc == -ENOMEM ? -EAGAIN : rc;
 }
 
-/* Whether the node is to stop the whole tree. A last task that failed does not wait for long,
- * because its launcher has to hear of it, and stops the node; the others continue without it. */
+/* Whether the node must stop the whole tree. A last task that failed does not wait for long,
+ * because its launcher must hear of it, and stops the node; the other nodes continue without it. */
 static bool await_others(const struct cop_tasks *t, const char *mountpoint, const char *runtime_dir)
 {
 	char socket[COP_CTL_PATH_SIZE];
@@ -172,7 +171,7 @@ static void block_ends(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-/* A signal to end everything ends the tasks, and with them the keeper. */
+/* A signal that is meant to end everything ends the tasks, and thereby the keeper. */
 static void outlive_tasks(void)
 {
 	setsid();
@@ -252,7 +251,7 @@ static int run_command(
 	return cop_child_wait(pid, NULL);
 }
 
-/* Chooses where the tree runs. Only a launcher that names the hosts can start it on several
+/* Chooses where the tree runs. Only under a launcher that names the hosts can it run on several
  * machines. */
 static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 {
@@ -263,7 +262,7 @@ static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 	conf->rank = 0;
 }
 
-/* The nodes of one step find each other's secret by the step's number. */
+/* The nodes of one step find their common secret by the step's number. */
 static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char dir[PATH_MAX])
 {
 	const char *home = getenv("HOME"), *given = getenv("COPPER_SECRET");

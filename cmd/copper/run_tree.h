@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run_tree: a tree that exists for one command, or for the tasks of it that a launcher starts: the
- * first of them on each machine starts a node, and all nodes are stopped when the last task has
+/* run_tree: a tree that exists for one command, or for those of its tasks that a launcher starts:
+ * the first task on each machine starts a node, and all nodes are stopped when the last task has
  * ended. */
 #ifndef COP_CMD_RUN_TREE_H
 #define COP_CMD_RUN_TREE_H
@@ -9,14 +9,14 @@
 
 struct cop_run_tree;
 
-/* Starts the node, or waits for it. Runs `run` in a child, which does not return or returns an exit
- * status; waits for the child, passes signals on, and ends as it has ended. 125 if there is no
- * node. */
+/* Starts the node, or waits for it. Runs `run` in a child, where it does not return or returns an
+ * exit status; waits for the child, passes signals on, and ends as the child has ended. 125 if
+ * there is no node. */
 int cop_run_tree(struct cop_conf *conf,
 	int (*run)(void *arg, const struct cop_run_tree *tree, const char *mountpoint), void *arg);
 
-/* Call it in the child, right before it becomes the command, which is then killed when this process
- * is. */
+/* Call it in the child, right before it becomes the command: the command is then killed when this
+ * process is. */
 void cop_run_tree_tie(const struct cop_run_tree *tree);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of the subcommands of copper runs; without one it lists the runs. */
+/* The table of the subcommands of copper runs; without a subcommand it lists the runs. */
 #include "runs.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static const struct family family = {.command = "copper runs",
 	.tables = tables,
 	.n = COP_ARRAY_SIZE(commands)};
 
-/* A run without a subcommand is shown. */
+/* If the word is a run and not a subcommand, that run is shown. */
 static bool is_run(const char *word)
 {
 	size_t len = strlen(word);

@@ -19,7 +19,7 @@ struct runs_common {
 	const char *store; /* "" only before cop_cmd_runs_store */
 	bool json;
 };
-/* Rows for the head of an argument struct, which begins with a struct runs_common. */
+/* Rows for an argument struct that begins with a struct runs_common. */
 #define RUNS_ROWS                                                                                  \
 	{.name = "store",                                                                          \
 		.kind = COP_OPT_STRING,                                                            \
@@ -33,23 +33,24 @@ struct runs_common {
 		.help = "for programs: keys are stable"                                            \
 	}
 
-/* Checks that there is a store to use, for the tables' checks. */
+/* For the checks of option tables: whether there is a store to use. */
 int cop_cmd_runs_check(void *common, struct cop_err *err);
 /* Parses the arguments into args, which begins with a struct runs_common and is zero, opens the
- * store, calls answer with both, and closes it. Records beside it that cannot be read are named on
- * standard error. Returns the exit status, which answer gave if it was called. */
+ * store, calls answer with both, and closes the store. Names records beside it that cannot be read
+ * on standard error. Returns the exit status, which comes from answer if that was called. */
 int cop_cmd_runs_answer(const struct cop_opt_table *table, int argc, char **argv, void *args,
 	int (*answer)(const void *args, struct cop_store *store));
 int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *err);
-/* Finds and loads one run, into an empty r, which the caller frees in any case. */
+/* Finds and loads one run into r, which must be empty and which the caller frees in any case. */
 int cop_cmd_runs_load(
 	struct cop_store *s, const char *ref, struct cop_runrec *r, struct cop_err *err);
 
 struct cop_json;
-/* The members of a run, without lists and series, into the object that is open (runs_show.c). */
+/* Writes the members of a run, without lists and series, into the object that is open
+ * (runs_show.c). */
 void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r);
 
-/* Formats them for people. out has 32 bytes and is returned. */
+/* These format for people. out has 32 bytes and is returned. */
 char *cop_cmd_runs_time(double time_s, char out[32]);
 char *cop_cmd_runs_span(const struct cop_runrec *r, char out[32]);
 /* A measured value in its usual unit: bytes as 1.5 MiB, everything else as a number. */

@@ -37,7 +37,7 @@ const struct cop_opt_table cop_cmd_runs_compare_options = {.command = "copper ru
 	.check = check};
 static const struct cop_opt_table *const table = &cop_cmd_runs_compare_options;
 
-/* The runs, and the keys of which one table is made. */
+/* The runs, and the keys of one table about them. */
 struct compared {
 	struct cop_runrec run[RUNS_MAX];
 	unsigned runs;
@@ -114,7 +114,7 @@ static double metric_of(const struct compared *c, unsigned run, const char *key)
 	return s && s->n ? s->point[s->n - 1].value : NAN;
 }
 
-/* Of the last run to the first. */
+/* The ratio of the last run to the first. */
 static double metric_ratio(const struct compared *c, const char *key)
 {
 	double first = metric_of(c, 0, key), last = metric_of(c, c->runs - 1, key);

@@ -71,7 +71,7 @@ static bool is_record(const struct dirent *e)
 	       strcmp(e->d_name + len - end, COP_RUNREC_SUFFIX) == 0;
 }
 
-/* Records are in JOBDIR/runs; that folder itself is also taken. */
+/* Records are in JOBDIR/runs; that folder itself is accepted, too. */
 static DIR *open_folder(const char *job_dir, char path[PATH_MAX])
 {
 	DIR *d;

@@ -35,7 +35,7 @@ static const struct cop_opt rows[] = {
 	RUNS_ROWS,
 };
 
-/* "7d": so long ago. */
+/* Parses "7d" as 7 days ago. */
 static bool parse_ago(const char *text, double *since_s)
 {
 	static const struct {
@@ -59,7 +59,7 @@ static bool parse_ago(const char *text, double *since_s)
 	return false;
 }
 
-/* A day, or a minute of it, here. */
+/* Parses a day, or a minute of a day, in local time. */
 static bool parse_day(const char *text, double *since_s)
 {
 	static const char *const forms[] = {

@@ -80,7 +80,7 @@ static double most_of(const struct cop_runrec_series *s)
 	return most;
 }
 
-/* Shows no counter that stayed zero. */
+/* The metrics to show: no counter that stayed zero. */
 struct metrics {
 	const struct cop_runrec_series **at;
 	size_t n;

@@ -34,16 +34,16 @@ int cop_cmd_realpath(const char *mountpoint, char *out)
 	return 0;
 }
 
-/* Which of the listed nodes to search for. */
+/* Which of the listed nodes to consider. */
 enum {
-	OF_THIS_JOB = 1, /* of the scheduler's job in which the command is given */
-	LIVING = 2,      /* whose process exists, even if it does not answer now */
+	OF_THIS_JOB = 1, /* those of the scheduler's job in which the command is given */
+	LIVING = 2,      /* those whose process exists, even if it does not answer now */
 };
 
 struct search {
 	unsigned which;
 	unsigned count;
-	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1]; /* of the last one */
+	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1]; /* of the last node found */
 	struct cop_buf keys;
 };
 
@@ -77,8 +77,8 @@ static void search_dir(struct search *s, const char *dir, unsigned which)
 	cop_ctl_list(dir, keep_if_wanted, s);
 }
 
-/* The nodes of this job, else all, else those that are not dead, until only one is left: two jobs
- * of a user may share a machine, and a killed node leaves its socket. */
+/* Considers the nodes of this job, else all, else those that are not dead, until only one is left:
+ * two jobs of a user may share a machine, and a killed node leaves its socket. */
 static void narrow_search(struct search *s, const char *dir)
 {
 	if (cop_place_job())

@@ -78,7 +78,7 @@ static const struct cop_opt_table table = {.command = "copper stop",
 #define OTHERS "; if other nodes of its job still run, 'copper stop -d JOBDIR' stops them"
 
 /* No node answers for this mount point. Removes what a killed node left there (its socket, if that
- * is not NULL, and its mount); otherwise there is nothing to do. */
+ * is not NULL, and its mount); if nothing is left, there is nothing to do. */
 static int nobody_there(const struct args *a, const char *socket, const struct cop_err *why)
 {
 	struct cop_err ignored;
@@ -118,7 +118,7 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	return 0;
 }
 
-/* The exit status if the node of this socket could not be asked. */
+/* Returns the exit status if the node of this socket could not be asked. */
 static int no_answer(const struct args *a, int rc, const char *socket, const struct cop_err *err)
 {
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
@@ -127,7 +127,7 @@ static int no_answer(const struct args *a, int rc, const char *socket, const str
 	return 1;
 }
 
-/* The kernel may have ended the node's connection just before; such a node ends without
+/* The kernel may have ended the node's connection just before the stop; such a node ends without
  * unmounting. */
 static void remove_dead_mount(const char *mountpoint)
 {
@@ -137,8 +137,8 @@ static void remove_dead_mount(const char *mountpoint)
 		cop_fs_unmount_dead(path);
 }
 
-/* The first line of an answer is the result; remarks on single nodes follow. 0, or not if it could
- * not be written. */
+/* The first line of an answer is the result; remarks about single nodes follow. Returns 0, or
+ * another value if it could not be written. */
 static int print_answer(char *answer)
 {
 	char *rest = strchr(answer, '\n');

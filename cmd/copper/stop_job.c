@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper stop --job-dir: stops the nodes of a job directory, whether or not one runs on this
- * machine. */
+/* copper stop --job-dir: stops the nodes of a job directory, whether or not one of them runs on
+ * this machine. */
 #include "stop_job.h"
 
 #include <errno.h>

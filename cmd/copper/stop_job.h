@@ -11,7 +11,7 @@ struct cop_cmd_stop_job {
 };
 
 /* Stops the nodes of a job directory and prints the result; returns the exit code. A tree of one
- * node on this machine is left to the caller: its socket, else "". */
+ * node on this machine is left to the caller: socket gets its path, else "". */
 int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108]);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sweep: removes what stays on this machine if all processes of copper run --source were killed at
- * once: there is nobody else to do it. */
+ * once, because nobody else is left to do it. */
 #ifndef COP_CMD_SWEEP_H
 #define COP_CMD_SWEEP_H
 
 #include <stdbool.h>
 
-/* Files that cannot be removed stay. runtime_dir: as given to the command, or NULL. */
+/* Leaves files that cannot be removed. runtime_dir: as given to the command, or NULL. */
 void cop_cmd_sweep(const char *runtime_dir);
 /* The node at this mount point was killed: removes its mount, if it is dead, and its socket.
- * Whether there was such a mount, and it is gone. */
+ * Returns whether there was such a mount and it is gone. */
 bool cop_cmd_clear_away(const char *mountpoint, const char *socket);
-/* The same if the mount point, as its node named it, may be gone already. */
+/* The same for a mount point, as its node named it, that may be gone already. */
 void cop_cmd_clear_mount(const char *runtime_dir, const char *mountpoint);
 
 #endif

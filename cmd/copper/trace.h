@@ -53,12 +53,12 @@ struct trace_select {
 		TRACE_NUMBER("pid", COP_SELECT_PID), TRACE_NUMBER("tid", COP_SELECT_TID),          \
 		TRACE_TIME(from, "events from so long after the first one on"),                    \
 		TRACE_TIME(to, "events before that")
-/* With those of the output. */
+/* The same with those of the output. */
 #define TRACE_SELECT_ROWS                                                                          \
 	TRACE_SELECT_EVENT_ROWS, TRACE_FLAG(csv, "as CSV"),                                        \
 		TRACE_FLAG(json, "as JSON; keys are stable")
 
-/* The arguments of the subcommands that group events; their first member. */
+/* The first member of the arguments of each subcommand that groups events. */
 struct trace_group {
 	struct trace_select select; /* first */
 	const char *by, *per, *show, *interval;
@@ -92,31 +92,32 @@ extern const struct cop_opt_word cop_cmd_trace_thens[];
 								    .initial = "30"                \
 	}
 
-/* A reading of traces for one subcommand. */
+/* One reading of traces by a subcommand. */
 struct trace_run {
 	const struct cop_opt_table *table;
-	const char *name; /* what the run is called, to be told what fails; may be NULL */
+	const char *name; /* what the run is called in messages; may be NULL */
 	struct cop_trace_files *files;
 	struct cop_select *select;
 	unsigned threads;
 	struct cop_trace_result result;
-	/* Progress, on a terminal. */
+	/* For progress on a terminal: */
 	bool terminal, shown;
 	uint64_t start_ms, shown_ms;
 };
 
-/* Compiles the selection and finds the files. 0, or the exit status after having said why. */
+/* Compiles the selection and finds the files. 0, or the exit status after a message that says
+ * why. */
 int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 	const struct trace_select *select, const struct cop_opt_many *paths);
 void cop_cmd_trace_close(struct trace_run *run);
-/* Reads all events: make gets the time of the first event of all that is read and prepares for
- * them, add gets each that is selected, on the thread `worker`. Where `first` is wanted and an
- * earlier event turns up than a look at the files has shown, make is called again and all is read
- * once more. 0, or the exit status. */
+/* Reads all events. make is given the time of the first event of all and prepares for the events;
+ * add gets each selected event, on the thread `worker`. If `first` is set and an event turns up
+ * that is earlier than those at the beginnings of the files, make is called again and everything is
+ * read once more. 0, or the exit status. */
 struct trace_reading {
 	bool names, first;
-	bool whole;       /* with the text of args, and begins without an end */
-	const char *temp; /* where add writes, to be told if it fails; may be NULL */
+	bool whole;       /* pass on the text of args, and begins without an end */
+	const char *temp; /* where add writes, for the message if that fails; may be NULL */
 	int (*make)(void *arg, const struct trace_run *run, int64_t first_ns);
 	int (*add)(void *arg, unsigned worker, const struct cop_trace_event *e);
 	void *arg;
@@ -125,34 +126,34 @@ int cop_cmd_trace_read(struct trace_run *run, const struct trace_reading *readin
 /* Prints a sentence of this subcommand, and of the run if it has a name; returns 1. */
 int cop_cmd_trace_fail(const struct trace_run *run, const struct cop_err *err);
 
-/* On a terminal, for work of more than a second: so many of what are done. The line is gone after
- * the end. */
+/* Shows on a terminal, for work of more than a second, how many of what are done. The line is
+ * erased at the end. */
 void cop_cmd_trace_progress(struct trace_run *run, uint64_t n, const char *what);
 void cop_cmd_trace_progress_end(struct trace_run *run);
 
-/* Where temporary files go. */
+/* The directory for temporary files. */
 const char *cop_cmd_trace_temp(void);
-/* How the answer is to be printed. */
+/* The form in which the answer must be printed. */
 enum cop_grid_form cop_cmd_trace_form(const struct trace_select *s);
-/* --interval. -EINVAL with a sentence. */
+/* Parses --interval. -EINVAL with a sentence. */
 int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err);
 
-/* What the words of a grouping mean; 0, or the exit status after having said why: 2 misused, 1
- * where there is no such key or column. */
+/* Interprets the words of a grouping; 0, or the exit status after a message that says why: 2 for
+ * misuse, 1 if there is no such key or column. */
 int cop_cmd_trace_group(
 	const struct cop_opt_table *table, const struct trace_group *g, struct cop_tab_conf *conf);
-/* Reads all of a run into the rows of a table, for cop_rows_free whatever the result. 0, or the
- * exit status. */
+/* Reads a whole run into the rows of a table, which the caller frees by cop_rows_free in any case.
+ * 0, or the exit status. */
 int cop_cmd_trace_group_read(
 	struct trace_run *run, const struct cop_tab_conf *conf, struct cop_rows *rows);
 /* Says on standard error if quantiles of the rows are not exact. */
 void cop_cmd_trace_about(const struct trace_run *run, const struct cop_rows *rows);
 
 #define TRACE_CASES_MAX 64u
-/* Runs that are named on the command line: NAME=PATH[,PATH...]. */
+/* Runs that the command line names: NAME=PATH[,PATH...]. */
 struct trace_case {
 	struct trace_run run;
-	char *text;  /* has the names */
+	char *text;  /* owns the names */
 	char **path; /* ends with NULL */
 	size_t paths;
 };
@@ -162,7 +163,7 @@ struct trace_cases {
 	size_t n;
 };
 /* Opens all of them, so that missing files are reported before anything is read. 0, or the exit
- * status after having said why; cop_cmd_trace_cases_close whatever the result. */
+ * status after a message that says why; call cop_cmd_trace_cases_close in any case. */
 int cop_cmd_trace_cases_open(struct trace_cases *c, const struct cop_opt_table *table,
 	const struct trace_select *select, const struct cop_opt_many *words);
 void cop_cmd_trace_cases_close(struct trace_cases *c);

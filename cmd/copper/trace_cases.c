@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs that are named on the command line. */
+/* Runs that the command line names. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "trace.h"
 
-/* Paths with commas between them, unless all of it is the path of something. */
+/* Splits paths at commas, unless all of it is one existing path. */
 static int split(struct trace_case *c, char *paths)
 {
 	bool whole = !access(paths, F_OK);

@@ -105,7 +105,7 @@ static int show(const struct args *a, struct cop_ckpt *const *runs, const struct
 	return code;
 }
 
-/* An expression that is wrong is told before anything is read. */
+/* A wrong expression is reported before anything is read. */
 static int check_expressions(const struct cop_ckpt_conf *conf)
 {
 	struct cop_ckpt *probe = NULL;

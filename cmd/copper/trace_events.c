@@ -131,7 +131,7 @@ static void put_plain(struct cop_buf *out, struct cop_trace_str s, int width)
 	cop_buf_printf(out, "%*s ", COP_MAX(0, width - (int)s.len), "");
 }
 
-/* The widths are those of usual names, since the events that come are not known. */
+/* The widths fit usual names, since the events to come are not known. */
 static void put_row(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
 	if (!job->shown)

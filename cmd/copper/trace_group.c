@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the subcommands that group events have in common. */
+/* What the subcommands that group events share. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -70,7 +70,7 @@ static int put(void *arg, const char *data, size_t len)
 	return job->out_rc;
 }
 
-/* Closes the file in any case, so that what fails there is told, too. */
+/* Closes the file in any case, so that a failure to close is reported, too. */
 static int write_output(struct job *job)
 {
 	struct cop_err err = {0};
@@ -89,7 +89,7 @@ static int write_output(struct job *job)
 	return cop_cmd_trace_fail(&job->run, &err);
 }
 
-/* The output may be in a directory that is read. */
+/* The output may be in a directory that is being read. */
 static int open_output(struct job *job)
 {
 	struct cop_err err = {0};

@@ -31,8 +31,8 @@ static void on_signal(int number)
 	raise(number);
 }
 
-/* A signal that is ignored, as nohup has it, stays so. A file that grows too large is an error of
- * writing. */
+/* A signal that is ignored, as under nohup, stays so. A file that grows too large is a write
+ * error. */
 static void catch_signals(void (*handler)(int))
 {
 	struct sigaction now;
@@ -43,7 +43,7 @@ static void catch_signals(void (*handler)(int))
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-/* zlib writes both forms; T is the one as it is. */
+/* zlib writes both formats; mode T means uncompressed. */
 static gzFile open_form(int fd, const char *path)
 {
 	size_t len = strlen(path);
@@ -63,7 +63,7 @@ static mode_t usual_mode(void)
 	return 0666 & ~mask;
 }
 
-/* A signal waits until the temporary file is known to its handler. */
+/* Signals wait until their handler knows the temporary file. */
 static int create(struct trace_out *o)
 {
 	sigset_t block, before;

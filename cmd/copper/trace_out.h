@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace_out: a large file that has its name once it is whole. Until then it stands beside it under
- * a temporary name, which is gone when the process fails, or is ended by a signal that can be
- * caught. One at a time in a process. */
+/* trace_out: a large output file that gets its name once it is complete. Until then it is next to
+ * that name under a temporary one, and is removed if the process fails or is ended by a signal that
+ * can be caught. One at a time in a process. */
 #ifndef COP_CMD_TRACE_OUT_H
 #define COP_CMD_TRACE_OUT_H
 
@@ -9,8 +9,8 @@
 
 struct trace_out;
 
-/* Compressed, as gzip has it, if the path ends in ".gz". -errno with a sentence; *out is NULL
- * then. */
+/* Compresses as gzip does if the path ends in ".gz". On an error, -errno with a sentence and *out
+ * NULL. */
 int cop_trace_out_open(const char *path, struct trace_out **out, struct cop_err *err);
 /* 0, or -errno. */
 int cop_trace_out_put(struct trace_out *o, const char *data, size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the subcommands of trace have in common. */
+/* What the subcommands of trace share. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -39,7 +39,7 @@ void cop_cmd_trace_progress_end(struct trace_run *run)
 	run->shown = false;
 }
 
-/* Each line of text is one of this command. */
+/* Prints each line of text as one of this command. */
 static void tell(const struct trace_run *run, struct cop_buf *text)
 {
 	char *at = text->data, *end;
@@ -54,7 +54,7 @@ static struct cop_words words(const struct cop_opt_list *l)
 	return (struct cop_words){l->at, l->n};
 }
 
-/* Seconds, with decimals. */
+/* Parses seconds, which may have decimals. */
 static int seconds(const char *option, const char *text, double *out, struct cop_err *err)
 {
 	char *end;
@@ -133,7 +133,7 @@ void cop_cmd_trace_close(struct trace_run *run)
 	cop_select_free(run->select);
 }
 
-/* The time of the first event at the beginnings of the files; 0 if there is none. */
+/* The time of the earliest event in the first blocks of the files; 0 if there is none. */
 static int64_t look(struct trace_run *run)
 {
 	const struct cop_trace_conf conf = {.peek = true};
@@ -162,7 +162,7 @@ struct selecting {
 	_Atomic uint64_t events;
 };
 
-/* The first thread shows what all have read. */
+/* The first thread shows the progress of all. */
 static int add_selected(void *arg, unsigned worker, const struct cop_trace_event *e, size_t n)
 {
 	struct selecting *s = arg;

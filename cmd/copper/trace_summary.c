@@ -37,7 +37,7 @@ struct job {
 	struct cop_sum *sum;
 };
 
-/* Names cost a pass over the files; they matter where not all events count. */
+/* Names cost a pass over the files, and matter only if some events are left out. */
 static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 {
 	struct job *job = arg;

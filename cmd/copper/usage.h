@@ -5,11 +5,10 @@
 
 #include <stdbool.h>
 
-/* Sums up the files in from; output_dir: also writes the two summaries there. Returns the exit
+/* Adds up the files in from; output_dir: also writes the two summaries there. Returns the exit
  * code. */
 int cop_cmd_usage_from(const char *from, const char *output_dir, bool json);
-/* The node at that socket lists what it holds; writes five files to output_dir, which is
- * created. */
+/* Lists what the node at that socket holds, in five files in output_dir, which is created. */
 int cop_cmd_usage_ask(const char *socket, const char *output_dir, bool json);
 
 #endif

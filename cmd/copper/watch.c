@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One request is under way at a time, for as long as it takes, so that requests do not pile up in a
- * slow tree. The page says for how long an answer is late. */
+/* One request is under way at a time, however long it takes, so that requests do not pile up in a
+ * slow tree. The page says how late an answer is. */
 #include "watch.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@
 #include "screen/screen.h"
 
 #define CONNECT_MS 1000
-/* After a question was dropped: what became of the node is known soon. */
+/* How long after a dropped request the next one is sent: what became of the node is known soon. */
 #define AGAIN_MS 300
 #define DROPPED_MOST 3
-/* Between an answer that was late and the next question. */
+/* The pause between an answer that was late and the next request. */
 #define BREATH_MS 100
-/* Keys that come together are drawn together. */
+/* How many keys that come together are drawn together. */
 #define EVENTS_MOST 256
 
 struct watch {
@@ -30,12 +30,12 @@ struct watch {
 	struct cop_screen_frame frame;
 	struct cop_ctl_question *question; /* NULL: none is under way */
 	uint64_t asked_ms, due_ms;
-	unsigned dropped; /* questions in a row that nobody answered */
-	uint64_t late_s;  /* as it was drawn */
+	unsigned dropped; /* requests in a row that nobody answered */
+	uint64_t late_s;  /* how late the answer is, as it was last drawn */
 	bool changed, over, utf8;
 	bool heard; /* the node has answered before */
 	int code, signal;
-	struct cop_err err; /* why it is over, if there is something to say */
+	struct cop_err err; /* why the page ends, if there is something to say */
 };
 
 static void end_watch(struct watch *w, int code)
@@ -90,7 +90,7 @@ static void show_reply(struct watch *w, struct cop_ctl_reply *reply)
 	w->changed = w->heard = true;
 }
 
-/* A node that ends may drop a request; the next one shows what has become of it. */
+/* A node that is ending may drop a request; the next one shows what has become of the node. */
 static void note_lost_connection(struct watch *w, uint64_t now)
 {
 	w->due_ms = now + AGAIN_MS;
@@ -122,7 +122,7 @@ static void have_some(struct watch *w)
 	free(reply.text);
 }
 
-/* How long the answer is waited for, if it should have come before the next question. */
+/* How long this has waited for an answer that should have come before the next request was due. */
 static uint64_t late_ms(const struct watch *w, uint64_t now)
 {
 	return w->question && now > w->due_ms ? now - w->asked_ms : 0;
@@ -194,7 +194,7 @@ static void handle_event(struct watch *w, const struct cop_screen_event *e)
 	}
 }
 
-/* The time until something has to be done without an event. */
+/* How long until something has to be done even without an event. */
 static int wait_ms(const struct watch *w, uint64_t now)
 {
 	if (w->question || cop_board_is_paused(w->board))
@@ -240,7 +240,7 @@ bool cop_cmd_can_watch(void)
 	return cop_screen_usable(STDIN_FILENO, STDOUT_FILENO);
 }
 
-/* The page has left the terminal, and its last contents with it. */
+/* The page is gone from the terminal, and its last contents with it, so they are printed. */
 static int leave_page(struct watch *w)
 {
 	struct cop_buf last = {0};

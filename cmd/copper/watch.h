@@ -7,9 +7,9 @@
 
 /* Whether standard input and output are a terminal that can show it. */
 bool cop_cmd_can_watch(void);
-/* Draws the page of all nodes of the tree of the node at this control socket, every interval_s,
- * until the user leaves (0) or the node is gone (1, with a message). A signal that ends it ends the
- * process, when the terminal is as it was. */
+/* Draws the page about all nodes of the tree to which the node at this control socket belongs,
+ * every interval_s, until the user leaves (0) or the node is gone (1, with a message). A signal
+ * that ends the page ends the process, once the terminal is restored. */
 int cop_cmd_watch(const char *path, uint32_t interval_s);
 
 #endif

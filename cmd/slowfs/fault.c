@@ -46,7 +46,7 @@ static int add_fault(struct cop_slowfs_state *s, enum cop_slowfs_fault kind, int
 	return 0;
 }
 
-/* BYTES:PATH, with a sign or without. */
+/* Parses BYTES:PATH, with or without a sign. */
 static int add_size(struct cop_slowfs_state *s, const char *text, struct cop_err *err)
 {
 	char *end;

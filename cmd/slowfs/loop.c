@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that serve a session. libfuse before 3.12 passes their settings in a structure, and newer
- * ones still do for programs that use an older interface. */
+/* Threads that serve a session. libfuse before 3.12 is told their settings in a structure, and
+ * newer versions still are by programs that use an older interface. */
 #ifdef COP_OLD_LIBRARIES
 #undef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 35

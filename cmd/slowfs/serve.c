@@ -98,7 +98,8 @@ static enum cop_slowfs_fault fault_of(struct cop_slowfs *fs, fuse_ino_t ino, con
 	return fault;
 }
 
-/* A reader that is killed while it hangs must be released, or it stays in the kernel for ever. */
+/* A reader that is killed while it hangs must be released; otherwise it would stay in the kernel
+ * for ever. */
 static int apply_fault(struct cop_slowfs *fs, fuse_req_t req, fuse_ino_t ino, const char *name)
 {
 	enum cop_slowfs_fault fault;

@@ -51,8 +51,8 @@ enum cop_slowfs_counter {
 struct cop_slowfs_costs {
 	uint64_t meta_ns;
 	uint64_t read_ns;
-	uint64_t bytes_per_s; /* 0: not limited */
-	uint32_t slots;       /* 0: not limited */
+	uint64_t bytes_per_s; /* 0: unlimited */
+	uint32_t slots;       /* 0: unlimited */
 };
 
 struct cop_slowfs_inode {
@@ -68,7 +68,7 @@ struct cop_slowfs_state;
 struct cop_slowfs {
 	struct cop_slowfs_costs costs;
 	double cache_s;
-	int64_t tick_s; /* of the timestamps that are shown; 0: unchanged */
+	int64_t tick_s; /* granularity of the timestamps that are shown; 0: unchanged */
 	bool direct_io, keep_pages;
 	char *source; /* absolute, without links and without a trailing slash */
 	/* share holds times, faults and the sum of all mounts; counters is NULL or the operations
@@ -77,7 +77,7 @@ struct cop_slowfs {
 	struct cop_slowfs_state *share, *counters;
 	uint32_t mount_index, counters_index;
 	struct fuse_session *session;
-	pthread_mutex_t lock;   /* the inode table */
+	pthread_mutex_t lock;   /* protects the inode table */
 	struct cop_htab inodes; /* by device and number */
 	struct cop_slowfs_inode root;
 };
@@ -98,7 +98,7 @@ void cop_slowfs_state_exit(struct cop_slowfs_state *s, uint32_t index);
  * operation is done. */
 uint64_t cop_slowfs_state_reserve(struct cop_slowfs_state *s, const struct cop_slowfs_costs *c,
 	uint64_t cost_ns, uint64_t bytes);
-/* `name value` lines. */
+/* Appends `name value` lines. */
 void cop_slowfs_state_print(struct cop_slowfs_state *s, struct cop_buf *out);
 void cop_slowfs_state_reset(struct cop_slowfs_state *s);
 
@@ -106,8 +106,9 @@ void cop_slowfs_state_reset(struct cop_slowfs_state *s);
 
 enum cop_slowfs_fault { SLOWFS_NO_FAULT, SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG, SLOWFS_SIZE };
 
-/* "eio=PATH", "enoent=PATH", "hang=PATH", "size=BYTES:PATH" or "clear"; PATH is relative to the
- * root of the mount, and everything below it has the same fault. */
+/* Sets a fault, "eio=PATH", "enoent=PATH", "hang=PATH" or "size=BYTES:PATH", or removes all by
+ * "clear"; PATH is relative to the root of the mount, and everything below it has the same
+ * fault. */
 int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct cop_err *err);
 /* SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG or none; path without slashes at either end. */
 enum cop_slowfs_fault cop_slowfs_fault_of(struct cop_slowfs_state *s, const char *path);
@@ -162,8 +163,8 @@ void cop_slowfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 
 /* ---- loop.c ---- */
 
-/* Serves with so many threads until the mount is removed or a signal comes; with libfuse before
- * 3.12 as many as it chooses. 0, that signal, or -errno. */
+/* Serves with this many threads until the mount is removed or a signal comes; libfuse before 3.12
+ * chooses how many. 0, that signal, or -errno. */
 int cop_slowfs_loop(struct fuse_session *session, unsigned threads);
 
 /* ---- options.c ---- */
@@ -172,7 +173,7 @@ enum cop_slowfs_mode { SLOWFS_MOUNT, SLOWFS_PRINT, SLOWFS_RESET, SLOWFS_FAULT };
 
 struct cop_slowfs_options {
 	enum cop_slowfs_mode mode;
-	const char *file, *fault; /* of --print, --reset, --fault */
+	const char *file, *fault; /* the values of --print, --reset, --fault */
 	const char *source, *mountpoint, *share, *counters;
 	struct cop_slowfs_costs costs;
 	double cache_s;

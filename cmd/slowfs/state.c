@@ -150,7 +150,7 @@ int cop_slowfs_state_join(struct cop_slowfs_state *s, uint32_t *index)
 		if (place == COP_SLOWFS_MAX_MOUNTS)
 			place = i;
 	}
-	/* Times of a monotonic clock mean nothing after a restart of the machine. */
+	/* Times of the monotonic clock mean nothing after a restart of the machine. */
 	if (living == 0) {
 		s->link_free_ns = 0;
 		memset(s->slot_free_ns, 0, sizeof(s->slot_free_ns));

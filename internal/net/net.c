@@ -39,8 +39,8 @@ static void serve_sampler(struct cop_net *n, struct cop_rpc_req *req)
 }
 
 /* Decides which requests of other nodes are served, and when. A node that is starting cannot serve
- * reads, but is a node of the tree. A node that is ending still gives a requester of its stop the
- * same answer as the others got (treeop). */
+ * reads yet, but already takes part in the tree. A node that is ending still answers a requester of
+ * its stop, with the answer that the others got (treeop). */
 static const struct {
 	void (*serve)(struct cop_net *n, struct cop_rpc_req *req);
 	unsigned when;
@@ -77,7 +77,7 @@ static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 		refuse_request(req, -EOPNOTSUPP);
 }
 
-/* A command that is not a node of the tree (guest) may stop it. */
+/* A stop may also come from a command that is not a node of the tree (guest). */
 static bool may_ask(const struct cop_net *n, uint32_t rank, uint8_t op)
 {
 	return rank < n->conf.topo.nodes || op == COP_TREEOP_STOP;

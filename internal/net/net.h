@@ -20,7 +20,7 @@
 #include "treeop/treeop.h"
 #include "wire/wire.h"
 
-/* What it points to is the caller's, while the object lives. */
+/* The caller owns what this points to, and keeps it as long as the object lives. */
 struct cop_net_conf {
 	const struct cop_conf *conf;
 	struct cop_topo topo;
@@ -30,7 +30,7 @@ struct cop_net_conf {
 	const struct cop_wire_secret *secret; /* zeros: insecure */
 	uint64_t config_hash;
 	struct cop_stats *stats;
-	struct cop_rpc **rpc; /* where rpc is put before the first request comes */
+	struct cop_rpc **rpc; /* where rpc is stored before the first request arrives */
 	struct cop_gate *gate;
 	struct cop_join *join;
 	struct cop_treeop *treeop;
@@ -42,32 +42,32 @@ struct cop_net;
 
 /* Copies conf. NULL: out of memory. */
 struct cop_net *cop_net_new(const struct cop_net_conf *conf);
-/* These two in this order, on the main thread: opens rpc and passes it to join; tells others this
- * node's address. 0, or -errno with a sentence. */
+/* Call these two in this order, on the main thread. The first opens rpc and passes it to join; the
+ * second tells the other ranks this node's address. 0, or -errno with a sentence. */
 int cop_net_open(struct cop_net *n, struct cop_err *err);
 int cop_net_listen(struct cop_net *n, struct cop_err *err);
 /* Before the gate opens. The caller keeps coop until the gate has been drained. */
 void cop_net_use_coop(struct cop_net *n, struct cop_coop *coop);
 
-/* Whether chunks are packed: as --compress says, and with auto on a network that is slower than
- * packing. rpc NULL: the node is alone. */
+/* Whether chunks are compressed: as --compress says; with auto, only if the network is slower than
+ * compressing. rpc NULL: the node is alone. */
 bool cop_net_compresses(const struct cop_conf *conf, struct cop_rpc *rpc);
 
-/* NULL is fine, from here on. */
+/* From here on, n may be NULL. */
 
 /* Whether cop_net_listen failed because this rank already runs. */
 bool cop_net_is_duplicate(const struct cop_net *n);
-/* Any thread. As cop_reach_barrier_ended. */
+/* Any thread. See cop_reach_barrier_ended. */
 void cop_net_barrier_ended(struct cop_net *n, bool ready);
 
 /* ---- leaving, on the main thread, in this order ---- */
 
-/* As cop_reach_close_door and cop_reach_cancel. */
+/* See cop_reach_close_door and cop_reach_cancel. */
 void cop_net_close_door(struct cop_net *n);
 void cop_net_cancel(struct cop_net *n);
-/* Sends answers that were given, for a second at most. */
+/* Sends the answers that were already given; waits a second at most. */
 void cop_net_flush(struct cop_net *n);
-/* Closes rpc: nothing comes any more. */
+/* Closes rpc: no request arrives after this. */
 void cop_net_close(struct cop_net *n);
 void cop_net_free(struct cop_net *n);
 

@@ -10,7 +10,7 @@ struct cop_net {
 	struct cop_coop *coop; /* does not change once the gate is open */
 };
 
-/* Progress thread; net is a struct cop_net. A request of another node. */
+/* On the progress thread: serves a request of another node. net is a struct cop_net. */
 void cop_net_serve(void *net, struct cop_rpc_req *req);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 0 of two, on the fake network, and those that ask it. */
+/* Rank 0 of a tree of two on the fake network, and the nodes and commands that send requests to
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@
 struct tree {
 	struct cop_fabric_net *fake;
 	struct cop_stats stats[RANKS];
-	struct cop_rpc *rpc[RANKS]; /* 0: of the node that is tested */
+	struct cop_rpc *rpc[RANKS]; /* 0: of the node under test */
 	struct cop_job_host host[NODES];
 	struct cop_job_hosts hosts;
 	struct cop_topo topo;
@@ -184,7 +185,7 @@ static void keep_status(void *arg, const struct cop_rpc_result *r)
 	*(int *)arg = r->status;
 }
 
-/* What rank is told. 1: nothing yet. */
+/* The status that rank is answered; 1: no answer yet. */
 static int ask(struct tree *t, uint32_t rank, uint8_t op)
 {
 	struct cop_rpc_call call = {.op = op, .done = keep_status, .arg = &t->status};
@@ -251,7 +252,7 @@ static void chunks_are_packed_as_asked_and_else_by_the_network(void **state)
 	conf.compress = COP_CONF_COMPRESS_OFF;
 	assert_false(cop_net_compresses(&conf, t->rpc[1]));
 	conf.compress = COP_CONF_COMPRESS_AUTO;
-	/* A node alone has no network, and the fake one is memory. */
+	/* A node that is alone has no network, and the fake network is memory. */
 	assert_false(cop_net_compresses(&conf, NULL));
 	assert_false(cop_net_compresses(&conf, t->rpc[1]));
 }

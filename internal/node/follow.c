@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rank 0 writes while the job runs: its record in the run store, and the files for
+/* What rank 0 writes while the job runs: the job's record in the run store, and the files for
  * OpenTelemetry. */
 #include "node/node_priv.h"
 
@@ -46,7 +46,7 @@ void cop_node_follow(struct cop_node *n)
 		.is_ending = cop_part_is_ending,
 		.ctx = n->part};
 
-	/* Without this it does not know its rank. */
+	/* Before it has a barrier, the node does not know its rank. */
 	if (!n->barrier || n->rank != 0)
 		return;
 	n->follow = cop_follow_new(&conf);

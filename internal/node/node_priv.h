@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run.c calls start.c and follow.c; no call goes back.
+/* run.c calls start.c and follow.c; they never call back.
  *
- * Threads: the main thread starts and stops everything and sleeps in between; the node itself is
- * that thread's alone. What other threads use belongs to the modules that were started, which get
- * what they need by their own configurations. */
+ * Threads: the main thread starts and stops everything and sleeps in between. The node itself
+ * belongs to that thread alone. What other threads use belongs to the modules that were started;
+ * each of them gets what it needs by its own configuration. */
 #ifndef COP_NODE_PRIV_H
 #define COP_NODE_PRIV_H
 
@@ -34,7 +34,7 @@
 #include "topo/topo.h"
 #include "waker/waker.h"
 
-/* What is NULL has not been started. */
+/* A member that is NULL has not been started. */
 struct cop_node {
 	const struct cop_node_run *how;
 	const struct cop_conf *conf;
@@ -53,7 +53,7 @@ struct cop_node {
 	/* its parts, in the order in which they start */
 	struct cop_stats stats;
 	struct cop_barrier *barrier;
-	int view_ns; /* the user namespace of this node's views; -1: they need none */
+	int view_ns; /* the user namespace of this node's views; -1: views need none */
 	struct cop_sampler *sampler;
 	struct cop_prefetch_manifest *manifest; /* for rank 0 with prefetch; else NULL */
 	struct cop_tally *tally;
@@ -66,14 +66,14 @@ struct cop_node {
 	struct cop_net *net; /* NULL: this node is alone */
 	struct cop_rpc *rpc;
 	struct cop_coop *coop;
-	char tree[COP_REACH_TREE_SIZE]; /* its name for commands; "-": a node alone */
+	char tree[COP_REACH_TREE_SIZE]; /* the tree's name for commands; "-": the node is alone */
 	struct cop_command *commands;
 	struct cop_fs *fs;
 	struct cop_prefetch *prefetch;
 	struct cop_past *past;     /* NULL: nobody looks for programs past the mount */
-	struct cop_follow *follow; /* NULL: rank 0 writes down how the job goes */
-	const char *ended_by;      /* NULL: a stop */
-	int64_t stop_ns;           /* wall clock: when it began to stop */
+	struct cop_follow *follow; /* NULL: nobody records how the job goes */
+	const char *ended_by;      /* what ended it; NULL: a stop */
+	int64_t stop_ns;           /* wall clock: when the stop began */
 };
 
 /* ---- follow.c: what is written down of the job ---- */

@@ -8,15 +8,16 @@
 #include "outcome/outcome.h"
 
 #define STOP_GRACE_MS 2000
-/* A job script often stops the tree while programs still run. A look takes some milliseconds, if
- * the storage answers; it is not worth more than this. */
+/* How long the last look for programs may take at the stop, since a job script often stops the tree
+ * while programs still run. It takes a few milliseconds if the storage answers, and is worth no
+ * more than this. */
 #define LAST_LOOK_MS 2000
-/* How long the answers of a stop command that came in here may still take after this node has
+/* How long the answers to a stop command that arrived at this node may still take after it has
  * unmounted. */
 #define COMMANDS_MS 120000
 
-/* The mount has ended or a signal has come: this node ends. Returns whether the mount still exists
- * and nobody serves it. */
+/* This node ends, because the mount has ended or a signal has come. Returns whether the mount still
+ * exists and nobody serves it. */
 static bool end_because(struct cop_node *n, unsigned why)
 {
 	bool left_dead = !(why & COP_WAKER_SIGNAL) && cop_fs_is_dead(n->how->place->path);
@@ -29,7 +30,7 @@ static bool end_because(struct cop_node *n, unsigned why)
 	return left_dead;
 }
 
-/* Sleeps until somebody wants this node to end. */
+/* Sleeps until something asks this node to end. */
 static bool wait_for_the_end(struct cop_node *n)
 {
 	bool left_dead = false;
@@ -49,7 +50,7 @@ static bool wait_for_the_end(struct cop_node *n)
 	return left_dead;
 }
 
-/* The answer to a stop command that came in at this node may still have to come from the root. */
+/* If a stop command came in at this node, the root's answer to it may still be on its way. */
 static void wait_for_commands(struct cop_node *n)
 {
 	uint64_t end = cop_now_ms() + COMMANDS_MS;
@@ -70,7 +71,7 @@ static void answer_stop(struct cop_node *n, const struct cop_buf *holders, const
 		cop_buf_printf(&remark, "%s: %s was unmounted lazily, still held by %s",
 			cop_job_host_name(&n->hosts, n->rank), n->how->place->path, holders->data);
 	}
-	/* Otherwise the root says it for all nodes. */
+	/* In a stop of the whole tree, the root says it for all nodes. */
 	if (!cop_treeop_is_stopping(cop_part_treeop(n->part)))
 		cop_tally_warn_own(n->tally, &remark);
 	cop_treeop_ended(cop_part_treeop(n->part), remark.data, unwritten);
@@ -102,8 +103,8 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	cop_treeop_await_confirmed(cop_part_treeop(n->part));
 }
 
-/* The node has started, but perhaps not as intended. A user who forgot to ask the scheduler for
- * nodes gets a node alone, and must not take it for a tree of the job. */
+/* The node has started, but perhaps not as the user intended: a user who forgot to ask the
+ * scheduler for nodes gets a node alone, and must not take it for the tree of a job. */
 static void log_notes(const struct cop_node *n)
 {
 	struct cop_err unwritten;
@@ -115,15 +116,15 @@ static void log_notes(const struct cop_node *n)
 			"a tree of one node, since there is no --hosts, and no job of Slurm or PBS in the environment (--hosts localhost: one node is meant)");
 	cop_joblog_note(n->secret.job.note);
 	cop_joblog_note(n->cache_note);
-	/* Without a log of its own the node would say it twice. */
+	/* A node without a log of its own has already said it. */
 	if (!cop_follow_is_good(n->follow, &unwritten) && n->log.path[0])
 		cop_joblog_note(unwritten.text);
 }
 
 /* ---- one node ---- */
 
-/* Whether the others need not hear why it does not start: they reported it, or they have the node
- * that they wait for. */
+/* Whether the other ranks need not be told why it does not start: they reported the failure
+ * themselves, or they have the node that they wait for. */
 static bool is_known(const struct cop_node *n)
 {
 	return cop_net_is_duplicate(n->net) || cop_join_is_secondhand(cop_barrier_join(n->barrier));
@@ -134,10 +135,10 @@ static int start_node(struct cop_node *n, struct cop_err *err)
 	const char *dir = n->conf->job_dir ? n->conf->job_dir : n->conf->secret_dir;
 	int rc = cop_node_start(n, err);
 
-	/* Without a log of its own the node would say it twice. */
+	/* A node without a log of its own has already said it. */
 	if (rc && n->log.path[0])
 		cop_log_error("not started: %s", err->text);
-	/* Without this it does not know its rank. */
+	/* Before it has a barrier, the node does not know its rank. */
 	if (rc && n->barrier && n->hosts.count > 1 && dir && !is_known(n))
 		cop_outcome_leave(dir, cop_job_host_name(&n->hosts, n->rank), n->rank, err);
 	cop_node_follow(n);

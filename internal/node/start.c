@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What starts in which order, what each part is told, and how all of it stops. */
+/* Which parts start in which order, what each is given, and how all of them stop. */
 #include "node/node_priv.h"
 #include "pin/pin.h"
 #include "view/view.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long a node that has answered everyone may take to end: a read that hangs at the storage
+/* How long a node that has answered everyone may take to end. A read that hangs at the storage
  * cannot be interrupted, and must not keep the process alive. */
 #define END_SECONDS 10
 
@@ -43,7 +43,7 @@ static int pin_memory(struct cop_node *n, struct cop_err *err)
 	return cop_pin_listed(n->conf->cpus, err);
 }
 
-/* The card is known only once the endpoint is open. */
+/* The network card is known only once the endpoint is open. */
 static int pin_near(struct cop_node *n, struct cop_err *err)
 {
 	(void)err;
@@ -111,7 +111,7 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 		return rc;
 	if (n->log.path[0])
 		cop_join_use_dir(cop_barrier_join(n->barrier), n->log.job_dir, n->log.path);
-	/* Without a job directory nobody would write it. */
+	/* Without a job directory nobody would write the file. */
 	if (!n->log.job_dir[0]) {
 		cop_telemetry_free(n->telemetry);
 		n->telemetry = NULL;
@@ -149,8 +149,8 @@ static int open_tally(struct cop_node *n, struct cop_err *err)
 
 /* ---- the tables and the storage ---- */
 
-/* Only rank 0 reads and writes the file. Without a log of its own the node has said on standard
- * error what it logs. */
+/* Only rank 0 reads and writes the manifest. A node without a log of its own has already said on
+ * standard error what it logs. */
 static int load_manifest(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_prefetch_manifest_conf conf = {.path = n->conf->prefetch,
@@ -176,7 +176,7 @@ static int open_cache(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
-/* The workers end with the requests that they serve (leave). */
+/* The workers end together with the requests that they serve (answer_all). */
 static int open_origin(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_origin_conf conf = {.source = n->source,
@@ -324,8 +324,8 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
-/* Programs started by copper run share it (copper-design(7), Views). Without it they only have
- * their variables rewritten, and decide themselves whether that is enough. */
+/* All programs started by copper run share one namespace (copper-design(7), Views). If there is
+ * none, copper run only rewrites variables, and decides whether that is enough. */
 static int open_view_ns(struct cop_node *n, struct cop_err *err)
 {
 	(void)err;
@@ -360,7 +360,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
-/* Without it the job goes on, and one kind of warning is missing. */
+/* If this fails, the job goes on without one kind of warning. */
 static void look_past(struct cop_node *n)
 {
 	struct cop_past_conf conf = {.proc = "/proc",
@@ -457,15 +457,15 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
-/* Leaving the tree. Three kinds of requests may be outstanding when a node ends: those from others
- * that a thread is handling at this moment; those that wait for answers of other nodes; and those
- * that wait for this node itself (its main thread, the end of the start barrier, its own end). The
- * first end by themselves, the second when this node cancels its own calls, and the third are
- * answered here. The gate counts all of them. */
+/* Leaving the tree. Three kinds of requests may be outstanding when a node ends: requests of other
+ * nodes that a thread is handling right now; requests that wait for the answers of other nodes; and
+ * requests that wait for this node itself (its main thread, the end of the start barrier, its own
+ * end). The first kind ends by itself, the second ends when this node cancels its own calls, and
+ * the third is answered here. The gate counts all of them. */
 static void answer_all(struct cop_node *n)
 {
 	cop_net_cancel(n->net);
-	/* Without it the start failed before anybody could wait for this node. */
+	/* If there is no part, the start failed before anybody could wait for this node. */
 	if (!n->part)
 		return;
 	cop_join_leave(cop_barrier_join(n->barrier));
@@ -474,8 +474,9 @@ static void answer_all(struct cop_node *n)
 	cop_gate_drain(&n->gate);
 }
 
-/* Each thread ends after those that could still give it work. When this returns, no running thread
- * can touch what is freed next; the thread that writes the trace uses only its own memory. */
+/* Each thread ends after the threads that could still give it work. When this returns, no
+ * running thread can touch what is freed next; the thread that writes the trace uses only its
+ * own memory. */
 static void end_threads(struct cop_node *n)
 {
 	cop_gate_close(&n->gate);
@@ -493,8 +494,8 @@ static void end_threads(struct cop_node *n)
 	cop_net_close(n->net);
 }
 
-/* The starts in reverse, except for the sampler: it stops when nobody reports events any more, and
- * before the counters that it reads are freed. */
+/* Frees the parts in the reverse order of their start, except for the sampler: it stops when nobody
+ * reports events any more, and before the counters that it reads are freed. */
 static void free_all(struct cop_node *n)
 {
 	cop_follow_free(n->follow);

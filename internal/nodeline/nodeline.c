@@ -47,7 +47,7 @@ static int hex(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* In place; only what write_text escapes. */
+/* In place; accepts only what write_text produces. */
 static int read_text(char *text)
 {
 	char *to = text;

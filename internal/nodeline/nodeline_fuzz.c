@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node's line, as another node sends it: what is read is within the input, has no terminator of a
- * line in it once written again, and reads the same. */
+/* A node's line, as another node sends it: what is read lies within the input, contains no end of a
+ * line once it is written again, and reads the same the second time. */
 #include <stdlib.h>
 #include <string.h>
 

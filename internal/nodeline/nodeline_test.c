@@ -54,7 +54,7 @@ static void each_state_has_a_word_that_is_read(void **state)
 	}
 }
 
-/* A host's name can be anything that a file of hosts has. */
+/* A host's name can be anything that a host file contains. */
 static void a_line_stays_one_line_whatever_it_says(void **state)
 {
 	struct cop_nodeline n = {.host = "a\tb\nc\033[2J%41", .reason = "\x7f\r\xff%"}, back;

@@ -24,7 +24,8 @@ void cop_observed_faults_fini(struct cop_observed_faults *f)
 	pthread_mutex_destroy(&f->lock);
 }
 
-/* The position of a name; COP_OBSERVED_NAMED_MAX: none. */
+/* The position at which the name belongs; COP_OBSERVED_NAMED_MAX: it is not among those that are
+ * named. */
 static unsigned place_of(const struct cop_observed_faults *f, const char *name)
 {
 	unsigned at = f->named;
@@ -34,7 +35,7 @@ static unsigned place_of(const struct cop_observed_faults *f, const char *name)
 	return at;
 }
 
-/* Without memory for its name a fault is still counted. */
+/* A fault is counted even if there is no memory for its name. */
 void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, const char *why)
 {
 	struct cop_observed_fault fault = {.name = strdup(name), .why = strdup(why)};
@@ -55,8 +56,8 @@ void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, co
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Names come from a directory that anybody may have written to: no byte of them may control a
- * terminal. */
+/* Names come from a directory that anybody may have written to, so none of their bytes may control
+ * a terminal. */
 static void print_name(struct cop_buf *out, const char *name)
 {
 	for (; *name; name++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files in a job's directory, by their names and first bytes. */
+/* Recognizes files in a job's directory by their names and first bytes. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +13,7 @@
 /* 65,536 paths of every category usually take less than 100 MiB. */
 #define FILE_BYTES_MAX COP_GIB
 
-/* A job that was killed has left its last snapshot, if it made any. */
+/* A killed job leaves its last snapshot, if it made any. */
 void cop_observed_name_snapshots(
 	const char *job, const char *folder, const char *command, struct cop_buf *text)
 {

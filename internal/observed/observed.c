@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The caller's thread reads the directory, some thousand names at a time. Then threads read those
- * files, because on a parallel file system most of the time is spent waiting for opens. The paths
- * of a file are collected without the lock and added under it, a batch at a time. */
+/* The caller's thread reads the directory, some thousand names at a time. Several threads then read
+ * those files, because on a parallel file system most of the time is spent waiting for opens. The
+ * paths of a file are collected without the lock and added under it, a batch at a time. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ static ssize_t read_source(void *arg, void *data, size_t len)
 	return cop_read_left(s->fd, &s->left, data, len);
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or a sentence that says what is wrong. */
 static const char *open_table(int dir, const char *name, struct source *s)
 {
 	s->fd = cop_open_regular(dir, name, &s->left);

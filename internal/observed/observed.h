@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* observed: reads the raw tables that the nodes of a job left in its directory: their paths, each
- * once however many ranks have it, and the faults of each file. It trusts nothing that it reads
+/* observed: reads the raw tables that the nodes of a job left in its directory: each path once,
+ * however many ranks list it, and the faults of each file. It trusts nothing that it reads
  * there. */
 #ifndef COP_OBSERVED_H
 #define COP_OBSERVED_H
@@ -11,10 +11,10 @@
 
 /* ---- faults.c: what was wrong with which file ---- */
 
-#define COP_OBSERVED_NAMED_MAX 20 /* faults that are named; the others are counted */
+#define COP_OBSERVED_NAMED_MAX 20 /* faults that are named; further ones are only counted */
 
-/* The first COP_OBSERVED_NAMED_MAX in order of name, whatever order they are added in, and a count
- * of all. Any thread. */
+/* The first COP_OBSERVED_NAMED_MAX faults by name, in whatever order they are added, and a count of
+ * all. Any thread. */
 struct cop_observed_faults {
 	pthread_mutex_t lock;
 	struct cop_observed_fault {
@@ -27,7 +27,7 @@ struct cop_observed_faults {
 void cop_observed_faults_init(struct cop_observed_faults *f);
 void cop_observed_faults_fini(struct cop_observed_faults *f);
 void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, const char *why);
-/* "NAME: WHY", one per line, and a line for those that are not named. */
+/* Appends "NAME: WHY", one per line, and a line with the number of those that are not named. */
 void cop_observed_faults_list(const struct cop_observed_faults *f, struct cop_buf *out);
 
 /* ---- names.c: files of a job ---- */

@@ -72,7 +72,7 @@ static int begin_path(struct table *t, const char *line, size_t len)
 	return 0;
 }
 
-/* How many bytes of "/path: 123" are the path; 0: it is no such line. */
+/* The length of the path in "/path: 123"; 0: it is not such a line. */
 static size_t before_size(const char *line, size_t len)
 {
 	size_t n = len;
@@ -165,7 +165,7 @@ static int one_line(struct table *t, const char *line, size_t len, bool whole)
 	return 0;
 }
 
-/* Splits blocks into lines; what is longer than any line of a table is skipped. */
+/* Splits blocks into lines, and skips what is longer than any line of a table. */
 struct lines {
 	char *data;
 	size_t len;
@@ -228,7 +228,7 @@ int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observe
 	if (t.path && l.data)
 		rc = all_lines(&t, &l, read, read_arg);
 	if (rc == -EBADMSG)
-		rc = 0; /* the result is that it is not a table */
+		rc = 0; /* that it is not a table is a result, not an error */
 	else if (!rc && t.lines)
 		out->verdict = t.depth == 0 && (t.totals || !t.sizes) ? COP_OBSERVED_WHOLE
 								      : COP_OBSERVED_CUT;

@@ -12,7 +12,7 @@ struct input {
 	size_t left, step;
 };
 
-/* In pieces, so that lines are cut anywhere. */
+/* Returns the input in pieces, so that lines are cut anywhere. */
 static ssize_t read_input(void *arg, void *to, size_t len)
 {
 	struct input *in = arg;
@@ -46,7 +46,8 @@ static void read_in_steps(const uint8_t *data, size_t size, size_t step,
 		abort();
 }
 
-/* Whatever is read, it is normal paths, each once, and the same however the bytes arrive. */
+/* Whatever the input is, the paths that come out are normal, each comes once, and they are the same
+ * however the bytes arrive. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cop_pathset one = {.seed = 1}, two = {.seed = 2};

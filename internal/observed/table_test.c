@@ -204,7 +204,8 @@ static void a_line_longer_than_any_path_is_passed_over(void **state)
 		assert_string_equal(got.data, "/b 0 0 0;");
 		assert_int_equal(r.odd, 1);
 		cop_buf_free(&got);
-		/* As the first line it makes this no table, and the rest is not read. */
+		/* As the first line it means that the file is no table, and the rest is not
+		 * read. */
 		r = read_text(text + 4, strlen(text + 4), step, COP_OBSERVED_OTHER, &got);
 		assert_int_equal(r.verdict, COP_OBSERVED_NONE);
 		assert_string_equal(got.data, "");
@@ -274,7 +275,7 @@ static void a_path_is_stored_once_and_its_counts_add_up(void **state)
 	cop_observed_pathset_free(&s);
 }
 
-/* In any order of ranks, and whether one file has them all or each its own. */
+/* Whatever the order of ranks, and whether one file has all paths or each has its own. */
 static void the_order_of_adding_does_not_matter(void **state)
 {
 	struct cop_pathset a = {.seed = 1}, b = {.seed = 2};

@@ -23,8 +23,8 @@
 enum cop_opt_kind {
 	COP_OPT_FLAG,     /* bool: true when given; takes no value */
 	COP_OPT_STRING,   /* const char *, points into argv; never empty */
-	COP_OPT_OPTIONAL, /* the same, and "" if it is given without a value, as --name: a value
-			     always follows a = */
+	COP_OPT_OPTIONAL, /* the same, but "" if given without a value, as --name: a value always
+			     follows a = */
 	COP_OPT_LIST,     /* struct cop_opt_list: may be given several times; no value is empty */
 	COP_OPT_U16,      /* uint16_t, min..max */
 	COP_OPT_U32,      /* uint32_t or unsigned, min..max */
@@ -32,10 +32,10 @@ enum cop_opt_kind {
 	COP_OPT_I64,      /* int64_t, 0..max: for a field whose -1 means "not given" */
 	COP_OPT_SIZE,     /* uint64_t bytes, as 64K or 2GiB */
 	COP_OPT_MS,       /* uint32_t milliseconds; a bare number is milliseconds */
-	COP_OPT_DURATION, /* uint32_t milliseconds; a bare number is seconds, or 500ms, 30s, 2m, 1h
-			   */
-	COP_OPT_CPUS, /* const char *, checked: a list such as 0-3,8, or one of the words if there
-			 are any */
+	COP_OPT_DURATION, /* uint32_t milliseconds, as 500ms, 30s, 2m or 1h; a bare number is
+			     seconds */
+	COP_OPT_CPUS, /* const char *, checked: a list such as 0-3,8, or one of the words if the row
+			 has any */
 	COP_OPT_ENUM, /* unsigned: the value beside the word */
 	COP_OPT_IGNORED, /* nothing: accepted for old scripts; takes no value; prints a note */
 };
@@ -73,11 +73,11 @@ struct cop_opt_operand {
 	const char *name; /* "MOUNTPOINT" */
 	size_t offset;    /* of a const char * field */
 	bool required;
-	bool many; /* the last one only: takes all that are left; the field is a struct
-		      cop_opt_many */
+	bool many; /* for the last operand only: takes all words that are left; the field is a
+		      struct cop_opt_many */
 };
 struct cop_opt_many {
-	char *const *at; /* into argv, whose words are put into another order for it */
+	char *const *at; /* into argv, whose words are reordered for it */
 	size_t n;
 };
 
@@ -93,8 +93,8 @@ struct cop_opt_table {
 	 * says otherwise. */
 	const char *rest;
 	size_t rest_offset;
-	void (*init)(
-		void *into); /* before the defaults; NULL: the struct is the caller's as it is */
+	void (*init)(void *into); /* fills the struct before the defaults; NULL: the struct is the
+				     caller's as it is */
 	int (*check)(void *into, struct cop_err *err); /* after parsing; may be NULL */
 };
 #define COP_OPT_ROWS(array) .row = (array), .rows = COP_ARRAY_SIZE(array)
@@ -120,8 +120,8 @@ enum cop_opt_ask { COP_OPT_ASK_NONE, COP_OPT_ASK_HELP, COP_OPT_ASK_HELP_ALL, COP
 int cop_opt_parse(const struct cop_opt_table *t, int argc, char **argv, void *into,
 	enum cop_opt_ask *ask, struct cop_buf *notes, struct cop_err *err);
 
-/* The whole dialogue: parse; help and the dump go to stdout, notes and errors to stderr. True:
- * go on. False: leave with *exit_code (0 after help, 2 misused). */
+/* Parses the command line and does all the talking: help and the dump go to stdout, notes and
+ * errors to stderr. True: go on. False: exit with *exit_code (0 after help, 2 after misuse). */
 bool cop_opt_start(
 	const struct cop_opt_table *t, int argc, char **argv, void *into, int *exit_code);
 /* Prints "copper mount: <text>" on stderr and returns 2, for errors that the subcommand itself
@@ -130,11 +130,11 @@ int cop_opt_misuse(const struct cop_opt_table *t, const struct cop_err *err);
 
 /* Prints help for an 80-column terminal. */
 void cop_opt_help(const struct cop_opt_table *t, bool all, struct cop_buf *out);
-/* One line a row, tab separated: "command" NAME SUMMARY; "operand" NAME required|optional;
+/* One tab-separated line per row: "command" NAME SUMMARY; "operand" NAME required|optional;
  * "option" --NAME -LETTER KIND ARG DEFAULT RANGE-OR-WORDS HELP, with "-" for what is absent. */
 void cop_opt_dump(const struct cop_opt_table *t, struct cop_buf *out);
 
-/* The option lines alone, without those that one of the n earlier tables has. */
+/* The option lines alone, without options that one of the n earlier tables has. */
 void cop_opt_dump_rows(const struct cop_opt_table *t, const struct cop_opt_table *const *earlier,
 	size_t n, struct cop_buf *out);
 

@@ -134,7 +134,7 @@ static struct cop_err err;
 static struct cop_buf notes;
 static enum cop_opt_ask ask;
 
-/* The words after the subcommand's name, NULL at the end. */
+/* Arguments: the words after the subcommand's name, NULL at the end. */
 static int parse(const char *first, ...)
 {
 	char *argv[16] = {(char *)"test"};

@@ -14,7 +14,7 @@ struct walk {
 	char **given;                       /* the same words in their original order */
 	int argc, next;                     /* next: index of the next word */
 	size_t operands;                    /* seen */
-	const struct cop_opt_operand *many; /* where the others go */
+	const struct cop_opt_operand *many; /* the operand that takes the remaining words */
 	void *into;
 	enum cop_opt_ask ask;
 	struct cop_buf *notes;
@@ -83,7 +83,7 @@ static int missing_value(struct walk *w, const struct cop_opt *o)
 		o->arg ? o->arg : "the value");
 }
 
-/* Flags and ignored options. */
+/* Flags and ignored options take no value. */
 static int apply_lone(struct walk *w, const struct cop_opt *o)
 {
 	char label[64];
@@ -149,7 +149,7 @@ static int walk_letters(struct walk *w, const char *letters)
 	return 0;
 }
 
-/* The operands stand side by side at the beginning of argv, which nobody reads any more. */
+/* The operands are moved together at the beginning of argv, which nobody reads any more. */
 static int take_many(struct walk *w, const char *text)
 {
 	struct cop_opt_many *field = cop_opt_field(w->into, w->many->offset);
@@ -187,7 +187,7 @@ static int walk_operand(struct walk *w, const char *text)
 	return 0;
 }
 
-/* Operands are kept for a second walk, so that an option that is another spelling of one may follow
+/* Operands are kept for a second walk, so that an option that is an alias of one may come after
  * it. */
 static int walk_word(struct walk *w, const char *text, int *kept)
 {

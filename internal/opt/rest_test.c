@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words of which there may be many: a command behind the options, and the last operand. */
+/* Arguments that take any number of words: a command after the options, and the last operand. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -52,8 +52,8 @@ const char *cop_opt_suggest(const char *word, const char *const *candidates)
 
 		if (same > 1 && !word[same])
 			return *candidates;
-		/* A word that has no letter in the same position is not a misspelling, however
-		 * short both are. */
+		/* A word with no letter in the same position is not a misspelling, however short
+		 * both are. */
 		if (d < strlen(word) && d <= best && (!near || d < best)) {
 			best = d;
 			near = *candidates;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One value of one option: from text to field, by kind. */
+/* The value of one option: from text to field, by kind. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ const char *cop_opt_label(const struct cop_opt *o, char out[64])
 	return out;
 }
 
-/* The largest value: the row's, else the field's. */
+/* The largest allowed value: the row's, else the field's. */
 static uint64_t limit_of(const struct cop_opt *o)
 {
 	static const uint64_t most[] = {

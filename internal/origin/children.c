@@ -27,7 +27,7 @@
 /* An answer is late after this many times the usual duration, up to a maximum. */
 #define SLOWER 4
 #define PATIENCE_MAX_MS 10000
-/* A directory in which one name after another hangs goes out as it is after so many checks. */
+/* A directory in which one name after another hangs goes out as it is after this many checks. */
 #define LOOKS_MAX 3
 
 /* ---- names that are not answered ---- */
@@ -51,7 +51,7 @@ static bool is_unanswered(struct cop_origin_unanswered *u, uint64_t key)
 	return found;
 }
 
-/* Replaces one key by another, if it is there. */
+/* Replaces one key by another, if it is in the table. */
 static bool swap_child(struct cop_origin_unanswered *u, uint64_t from, uint64_t to)
 {
 	bool found = false;
@@ -216,8 +216,8 @@ static void leave_batch(struct pass *p, struct batch *b)
 	p->gave_up = true;
 }
 
-/* Gives up the child that this batch waits for if it is late. True: another worker takes over the
- * rest. */
+/* Abandons the child that this batch waits for, if it is late. True: another worker takes over the
+ * rest of the batch. */
 static bool leave_late(struct pass *p, struct batch *b)
 {
 	bool rest = false;
@@ -235,7 +235,7 @@ static bool leave_late(struct pass *p, struct batch *b)
 	return rest;
 }
 
-/* Gives up every child that is still waited for. True unless the pass was already over. */
+/* Abandons every child that is still waited for. True unless the pass was already over. */
 static bool leave_all(struct pass *p, int rc)
 {
 	bool last;
@@ -302,7 +302,8 @@ static uint32_t batch_size(const struct cop_origin_real *o)
 	return (uint32_t)COP_MIN(COP_MAX(n, BATCH_MIN), BATCH_MAX);
 }
 
-/* Such a name is treated like one whose type the directory does not tell. */
+/* A name on which something is mounted is treated like one whose type the directory does not
+ * tell. */
 static void mark_mounted(void *arg, const char *name)
 {
 	struct pass *p = arg;
@@ -316,8 +317,8 @@ static void mark_mounted(void *arg, const char *name)
 	}
 }
 
-/* Past listing_attrs, only those names are wanted whose type the directory does not tell, or whose
- * inode number is hidden by a mount. */
+/* In a directory of more than listing_attrs children, only names are wanted whose type the
+ * directory does not tell, or whose inode number is hidden by a mount. */
 static uint32_t count_wanted(struct pass *p, bool all)
 {
 	uint32_t wanted = 0;
@@ -330,8 +331,8 @@ static uint32_t count_wanted(struct pass *p, bool all)
 	return wanted;
 }
 
-/* Gives every child whose attributes are wanted a place for them, except those that the storage has
- * been asked for and has not answered. Returns how many, or -ENOMEM. */
+/* Gives every child whose attributes are wanted a place for them, except for children whose
+ * attributes were requested before and have not arrived. Returns how many, or -ENOMEM. */
 static int64_t want_attrs(struct pass *p)
 {
 	struct cop_origin_real *o = p->l->request.o;
@@ -381,8 +382,8 @@ int cop_origin_read_children(struct pass *p)
 			.end = COP_MIN((i + 1) * size, p->count)};
 	p->alarm.job = (struct cop_origin_job){.fn = check_progress};
 	cop_origin_pool_alarm(&o->pool, &p->alarm, COP_ORIGIN_ATTR_MS);
-	/* Ahead of the jobs that wait in the pool. The first batch runs here and is not done yet,
-	 * so the pass stays. */
+	/* These go ahead of the jobs that wait in the pool. The first batch runs here and has not
+	 * ended, so the pass stays. */
 	for (uint32_t i = n - 1; i > 0; i--)
 		cop_origin_pool_submit(&o->pool, &p->batch[i].job, true);
 	run_batch(&p->batch[0].job, 0);

@@ -6,7 +6,7 @@
 
 #include <time.h>
 
-/* Also finds one whose job continues after all. */
+/* Counts lost workers again: one may have become lost, and another may have come back. */
 static void count_lost(struct cop_origin_pool *p, uint64_t now)
 {
 	p->lost = p->lost_background = 0;

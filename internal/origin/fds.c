@@ -30,7 +30,7 @@ void cop_origin_fds_fini(struct cop_origin_fds *f)
 	pthread_mutex_destroy(&f->lock);
 }
 
-/* Locked. */
+/* The lock is held. */
 static struct cop_origin_kept *find_kept(
 	struct cop_origin_fds *f, const char *path, uint64_t version)
 {
@@ -130,7 +130,7 @@ static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_
 		struct cop_origin_kept *s = &f->slot[i];
 		uint64_t left;
 
-		/* One in use stays; its user runs this again afterwards. */
+		/* One that is in use stays; its user calls this again afterwards. */
 		if (!s->path || s->users)
 			continue;
 		left = s->used_ms + keep_ms;

@@ -14,8 +14,8 @@
 
 #define REREADS 3
 #define BLOCK (64 * COP_KIB)
-/* A listing that fits no blob (wire.h) is not read to its end: a record takes 32 bytes and the
- * name. */
+/* A listing that is too large for a blob (wire.h) is not read to its end: a record takes 32 bytes
+ * and the name. */
 #define BLOB_MAX (64 * COP_MIB)
 #define RECORD_BYTES 32
 
@@ -194,7 +194,7 @@ static void start_pass(struct listing *l)
 	forget_pass(l);
 	rc = begin_pass(l);
 	cop_origin_took(l->request.o, begin);
-	/* From here on l may be freed, if attributes are being read. */
+	/* If this succeeds, attributes are being read, and l may be freed from here on. */
 	if (!rc)
 		rc = cop_origin_read_children(l->pass);
 	if (rc < 0)
@@ -215,9 +215,9 @@ static int add_child(struct listing *l, struct cop_listing_builder *b, const str
 		b, name, c->name_len, type, attr, type == DT_LNK ? c->target : NULL, c->target_len);
 }
 
-/* A name that was read but then did not exist: the directory changed. If its timestamps prove that
- * it did not, one of the two answers was wrong. The name then goes into the listing without
- * attributes, and its lookup asks again. */
+/* A name that was read and then did not exist means that the directory changed. If its timestamps
+ * prove that it did not, one of the two answers was wrong. The name then goes into the listing
+ * without attributes, and its lookup asks again. */
 static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *len)
 {
 	struct cop_listing_builder b = {0};
@@ -243,7 +243,8 @@ static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *
 	return cop_listing_build(&b, &l->before, complete ? COP_LISTING_COMPLETE : 0, blob, len);
 }
 
-/* If one of the children is not answered, the requester has waited long enough. */
+/* If one of the children was not answered, the requester has waited long enough: there is no second
+ * pass. */
 void cop_origin_pass_done(struct listing *l)
 {
 	bool last = l->passes > REREADS || l->pass->gave_up, moved = false;
@@ -268,7 +269,7 @@ void cop_origin_pass_done(struct listing *l)
 		moved = !cop_version_same(after.version, l->before.version);
 		if (!moved || last)
 			rc = assemble_listing(l, moved, &blob, &len);
-		/* A name came twice: the directory changed while it was read. */
+		/* A name that comes twice means that the directory changed while it was read. */
 		moved |= rc == -EEXIST;
 		if (rc == -EEXIST && last)
 			rc = -EIO;

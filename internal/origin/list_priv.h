@@ -18,7 +18,7 @@ struct child {
 struct pass;
 struct listing;
 
-/* Some children in a row, handled by one worker at a time or waiting in the queue as a job. */
+/* A run of children, handled by one worker at a time, or waiting in the queue as a job. */
 struct batch {
 	struct cop_origin_job job;
 	struct pass *p;
@@ -37,7 +37,7 @@ struct pass {
 	unsigned refs;     /* one for the listing, each unfinished batch, and the alarm */
 	struct cop_buf names, children;
 	uint32_t count;
-	bool left_out; /* there are names that a listing cannot hold */
+	bool left_out; /* some names do not fit a listing */
 	struct cop_attr *attrs;
 	struct batch *batch;
 	uint32_t batches, pending; /* pending: unfinished */
@@ -53,8 +53,8 @@ struct listing {
 	char *path; /* a copy, because the request may end before the last worker comes back */
 	_Atomic unsigned refs; /* one until the listing has gone out, and one for each pass */
 	bool names_only;
-	struct cop_listing_page page; /* pages 0: all names are wanted */
-	const void *names;            /* a page's may come from this listing; NULL: read them */
+	struct cop_listing_page page; /* pages == 0: all names are wanted */
+	const void *names; /* the listing from which a page's names may be taken; NULL: read them */
 	int fd;
 	unsigned passes;
 	struct cop_attr before; /* the directory's attributes before the pass */
@@ -72,11 +72,11 @@ void cop_origin_list_submit(struct listing *l, struct cop_origin *o, const char 
 	cop_origin_done *done, void *arg);
 /* Adds a child to the pass. -ENOMEM. */
 int cop_origin_add_child(struct pass *p, struct child *c, const char *name);
-/* page.c: whether the name is wanted: all are but where a page is read. */
+/* page.c: whether the name is wanted. Only a pass that reads a page leaves names out. */
 bool cop_origin_page_wants(const struct listing *l, const char *name, size_t len);
 /* Takes the page's names from l->names. */
 int cop_origin_page_names(struct pass *p);
-/* The page, of all that has attributes. */
+/* Builds the page from all names that have attributes. */
 int cop_origin_page_build(struct listing *l, void **blob, size_t *len);
 
 void cop_origin_pass_put(struct pass *p);

@@ -184,7 +184,7 @@ static void a_slow_storage_gets_small_batches_and_the_same_listing(void **state)
 	fast = ask_list(f->o, "d", &rc);
 	real(f->o)->stat_ns = ages_ns;
 	slow = ask_list(f->o, "d", &rc);
-	/* Each batch takes a quarter off the mean: there were a dozen at least. */
+	/* Each batch takes a quarter off the mean, and there were at least a dozen. */
 	assert_true(real(f->o)->stat_ns < ages_ns / 30);
 	expect_same_entries(slow, fast, 99);
 	free(slow);
@@ -258,7 +258,8 @@ static void a_directory_that_changed_in_this_tick_has_a_young_version(void **sta
 	free(l);
 }
 
-/* It stands still: no time passes between a change and its listing, however busy the machine is. */
+/* The wall clock of the test. It stands still: no time passes between a change and its listing,
+ * however busy the machine is. */
 static int64_t wall_ns;
 
 static int64_t standing_wall(void)
@@ -445,7 +446,8 @@ static int list_mounts(struct fixture *f)
 	l = ask_list(f->o, "", &rc);
 	if (rc || !cop_listing_find(l, "m", 1, &e) || stat(in_source(f, "m"), &st))
 		return 2;
-	/* The mount's root has an inode number of the tree, not its own (which is 1 on tmpfs). */
+	/* The mount's root has an inode number that the tree made, not its own (which is 1 on
+	 * tmpfs). */
 	if (e.attr.ino == st.st_ino || e.attr.ino >> 63 != 1)
 		return 3;
 	if (ask_stat(f->o, "m", &attr, NULL) || attr.ino != e.attr.ino)

@@ -30,7 +30,7 @@ int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, 
 	return t->path ? 0 : -ENOMEM;
 }
 
-/* As programs know it; "" if it is none of these. */
+/* The error's name as programs know it; "" if it has none here. */
 static const char *name_of(int error)
 {
 	static const struct {
@@ -49,7 +49,7 @@ static const char *name_of(int error)
 	return "";
 }
 
-/* A file with another version is not an error of the storage: telemetry leaves it out. */
+/* A file with another version is not an error of the storage, so telemetry leaves it out. */
 static void count_error(const struct cop_origin_request *t, int rc)
 {
 	cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);

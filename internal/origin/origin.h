@@ -90,17 +90,17 @@ void cop_origin_holes(
 /* statvfs of the source: data is a struct cop_statfs (wire.h). */
 void cop_origin_statfs(struct cop_origin *o, cop_origin_done *done, void *arg);
 
-/* Any other blocking work on the pool, under the same limit: fn(arg, 0), or fn(arg, -ECANCELED) at
- * close. */
+/* Runs any other blocking work on the pool, under the same limit: fn(arg, 0), or fn(arg,
+ * -ECANCELED) at close. */
 void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg);
 
-/* A handle of the same origin for work that nobody waits for yet: its jobs start when no other jobs
+/* A handle of the same origin for work that nobody waits for yet. Its jobs start when no other jobs
  * wait, and hold at most three quarters of the operations in flight, so that urgent jobs find a
- * free one. Owned by the origin; must not be closed. */
+ * free one. The origin owns the handle; do not close it. */
 struct cop_origin *cop_origin_background(struct cop_origin *o);
 
-/* Somebody now waits for work of that handle: moves requests for this path, and reads of this
- * offset in it, that have not begun to the queue of urgent jobs. */
+/* Somebody now waits for work of the background handle: moves the requests for this path, and the
+ * reads at this offset of it, that have not begun to the queue of urgent jobs. */
 void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset);
 
 /* The source directory's descriptor (O_PATH), owned by the origin. */
@@ -113,11 +113,11 @@ void cop_origin_load(struct cop_origin *o, unsigned *queued, unsigned *running);
 
 /* Jobs wait until cop_origin_fake_run lets them finish, in order, on the caller's thread. */
 struct cop_origin *cop_origin_fake_new(void);
-/* The type bits of mode say what it is; content is a file's bytes or a link's target. Replaces an
- * existing object (with a new version). A file with NULL content is removed. */
+/* The type bits of mode say what kind of object it is; content is a file's bytes or a link's
+ * target. Replaces an existing object (with a new version). NULL content removes a file. */
 void cop_origin_fake_put(
 	struct cop_origin *o, const char *path, uint32_t mode, const void *content, size_t len);
-/* Every job on this path ends with this error from now on; 0: no more. */
+/* From now on every job on this path ends with this error; 0: none does. */
 void cop_origin_fake_fail(struct cop_origin *o, const char *path, int error);
 /* Whether versions that are requested from now on are young (wire.h). */
 void cop_origin_fake_young(struct cop_origin *o, bool young);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The fake origin: a tree in memory, whose jobs wait until a test lets them finish. Requests are
  * counted when they are made, not when they finish. Times come from a counter, so every run is the
- * same. Missing folders above a new path are created. */
+ * same. Missing directories above a new path are created. */
 #include "base/htab.h"
 #include "origin/origin_priv.h"
 
@@ -30,7 +30,7 @@ struct fake {
 	struct cop_htab nodes; /* by path */
 	unsigned queued;
 	uint64_t clock; /* also the next inode number */
-	bool young;     /* answers are young versions from now on */
+	bool young;     /* from now on answers are young versions */
 	struct cop_origin_fake_counts counts;
 };
 
@@ -75,7 +75,7 @@ static size_t parent_len(const char *path, size_t len)
 	return len;
 }
 
-/* The folders above it are nodes from now on, too, but gone if nobody has put anything there. */
+/* The directories above it become nodes too, but are gone if nobody has put anything there. */
 static struct node *make_node(struct fake *f, const char *path, size_t len)
 {
 	struct node *n = find_any(f, path, len);
@@ -112,7 +112,7 @@ static void set_attr(struct fake *f, struct node *n, uint32_t mode, size_t len)
 	n->attr.version = cop_attr_version(&n->attr);
 }
 
-/* Marks the folder above path as changed. */
+/* Marks the directory above path as changed. */
 static void touch_parent(struct fake *f, const char *path)
 {
 	struct node *n;
@@ -159,7 +159,7 @@ void cop_origin_fake_young(struct cop_origin *o, bool young)
 	fake(o)->young = young;
 }
 
-/* Each folder in a folder counts as a link of it. */
+/* Each subdirectory counts as a link of its parent. */
 static struct cop_attr attr_now(const struct fake *f, const struct node *n)
 {
 	struct cop_attr attr = n->attr;
@@ -217,7 +217,7 @@ static void submit(struct cop_origin *o, const struct fake_job *job, const char 
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* page: only the names in it; pages 0: all. */
+/* page: only the names in it; pages == 0: all. */
 static int build_listing(struct fake *f, const struct node *folder, bool names_only,
 	const struct cop_listing_page *page, void **blob, size_t *len)
 {
@@ -267,7 +267,7 @@ static void fake_list(
 		path);
 }
 
-/* What names would spare a real storage costs nothing here. */
+/* names spares a real storage some work, but nothing here. */
 static void fake_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
 	const void *names, cop_origin_done *done, void *arg)
 {

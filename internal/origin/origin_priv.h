@@ -2,10 +2,10 @@
 /* Inside origin: the seam between the real origin and the fake one, the pool, and the way from a
  * path to a descriptor.
  *
- * Locks, never two at once and none held during a system call on the source or a callback:
- * pool.lock (queue, workers and alarms), fds.lock (kept descriptors), types.lock (which devices are
- * autofs), unanswered.lock, and the lock of one pass over a directory (list_priv.h), under which
- * unanswered.lock may be taken. */
+ * Locks: pool.lock (queue, workers and alarms), fds.lock (kept descriptors), types.lock (which
+ * devices are autofs), unanswered.lock, and the lock of one pass over a directory (list_priv.h),
+ * under which unanswered.lock may be taken. No other two are held together, and none is held during
+ * a system call on the source or a callback. */
 #ifndef COP_ORIGIN_PRIV_H
 #define COP_ORIGIN_PRIV_H
 
@@ -55,7 +55,7 @@ struct cop_origin {
 struct cop_origin_job {
 	struct cop_list link;
 	void (*fn)(struct cop_origin_job *job, int rc);
-	bool background; /* nobody waits for it: it runs after all others and never on all workers
+	bool background; /* nobody waits for it: it runs after all others, and never on all workers
 			  */
 	const char
 		*path; /* the path and the offset it is about; NULL if priorities do not matter */
@@ -64,17 +64,17 @@ struct cop_origin_job {
 	uint64_t begun_ns;    /* when a worker took it */
 };
 
-/* A job that is submitted at a later time. */
+/* A job that is to be submitted after a delay. */
 struct cop_origin_alarm {
 	struct cop_origin_job job;
 	uint64_t due_ms;
 	bool set;
 };
 
-/* A worker is lost when the storage has not answered its system call within the patience of its
- * job, until it comes back. A lost worker does not count against the limit, so that hanging calls
- * do not keep out those that would be answered. At most max are lost at a time, so there are at
- * most twice as many threads. */
+/* A worker is lost from the moment when a system call of it has taken longer than the patience of
+ * its job, until that call returns. A lost worker does not count against the limit, so that hanging
+ * calls do not keep out those that would be answered. At most max workers are lost at a time, so
+ * there are at most twice as many threads. */
 struct cop_origin_worker {
 	struct cop_origin_pool *pool;
 	pthread_t thread;
@@ -82,7 +82,7 @@ struct cop_origin_worker {
 		COP_ORIGIN_FREE,
 		COP_ORIGIN_ALIVE,
 		COP_ORIGIN_ENDED
-	} state; /* ended: only to be joined */
+	} state; /* ended: has only to be joined */
 	_Atomic uint64_t
 		since_ms; /* when its last system call or its job began; 0: it has no job */
 	unsigned patience_ms;
@@ -96,14 +96,14 @@ struct cop_origin_pool {
 	pthread_cond_t wake;
 	struct cop_list queue, background;
 	unsigned max, threads, idle, queued, running, running_background, lost, lost_background;
-	/* The last paths whose priority was raised: the parts of a directory that is being read are
-	 * still to be submitted. */
+	/* The last paths whose priority was raised, for the parts of a directory that is being
+	 * read: they are submitted only after that. */
 	struct {
 		uint64_t hash, offset;
 	} raised[COP_ORIGIN_RAISED];
 	unsigned raises;
 	bool stopping;
-	struct cop_origin_worker *worker; /* twice max of them */
+	struct cop_origin_worker *worker; /* an array of twice max */
 	struct cop_list alarms;
 	pthread_t
 		clock; /* checks every COP_ORIGIN_CLOCK_MS while a job runs, and sleeps otherwise */
@@ -111,7 +111,7 @@ struct cop_origin_pool {
 	bool has_clock, clock_sleeps;
 	unsigned idle_ms;
 	/* An idle worker calls this without the lock. Returns in how many ms it wants to be called
-	 * again, 0: only after more work. */
+	 * again; 0: only after more work. */
 	unsigned (*expire_idle)(void *ctx);
 	void *expire_idle_ctx;
 };
@@ -120,14 +120,14 @@ int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max);
 /* Cancels queued jobs and waits for running ones. Jobs that a running job submits meanwhile are
  * cancelled. */
 void cop_origin_pool_fini(struct cop_origin_pool *p);
-/* urgent: ahead of the jobs that wait in its queue, for the parts of a job that has already
+/* urgent: goes ahead of the jobs that wait in its queue; for the parts of a job that has already
  * started. */
 void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent);
-/* Somebody waits now: background jobs about this path and offset become ordinary ones. */
+/* Somebody waits now: background jobs on this path and offset become ordinary ones. */
 void cop_origin_pool_raise_priority(struct cop_origin_pool *p, const char *path, uint64_t offset);
 
-/* Submits the alarm's job as urgent in so many ms; when the pool closes, or if it is too late, the
- * job ends with -ECANCELED. */
+/* Submits the alarm's job as urgent after this many ms. The job ends with -ECANCELED if the pool
+ * closes first or is already closing. */
 void cop_origin_pool_alarm(struct cop_origin_pool *p, struct cop_origin_alarm *a, unsigned ms);
 /* Cancels an alarm. True: its job has not been submitted and will not be. */
 bool cop_origin_pool_calm(struct cop_origin_pool *p, struct cop_origin_alarm *a);
@@ -139,7 +139,7 @@ void cop_origin_pool_alive(void);
 /* ---- clock.c, under the pool's lock ---- */
 
 void cop_origin_pool_need_clock(struct cop_origin_pool *p);
-/* There is a new job: wakes a worker, or starts one if that is allowed. */
+/* Called when there is a new job: wakes a worker, or starts one if the limit allows it. */
 int cop_origin_pool_call_worker(struct cop_origin_pool *p);
 
 /* ---- descriptors that are kept between reads of one file ---- */
@@ -166,8 +166,8 @@ struct cop_origin_kept *cop_origin_fds_get(
 void cop_origin_fds_put(struct cop_origin_fds *f, struct cop_origin_kept *slot, bool drop);
 /* Keeps fd, or closes it if there is no free slot. */
 void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t version, int fd);
-/* Closes what has been idle for COP_ORIGIN_KEPT_MS; returns in how many ms to call it again, 0:
- * nothing is kept. */
+/* Closes descriptors that have been idle for COP_ORIGIN_KEPT_MS; returns in how many ms to call it
+ * again; 0: none is kept. */
 unsigned cop_origin_fds_expire_idle(struct cop_origin_fds *f);
 /* Closes all idle descriptors; returns whether there were any. */
 bool cop_origin_fds_drop(struct cop_origin_fds *f);
@@ -187,8 +187,8 @@ struct cop_origin_types {
 
 #define COP_ORIGIN_UNANSWERED 64
 
-/* Names whose attributes were requested and not answered yet, by hash: a listing that is read again
- * does not wait for them. */
+/* Hashes of the names whose attributes were requested and have not arrived: a listing that is read
+ * again does not wait for them. */
 struct cop_origin_unanswered {
 	pthread_mutex_t lock;
 	_Atomic unsigned count;
@@ -235,8 +235,8 @@ int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, 
  * afterwards. */
 void cop_origin_request_end(struct cop_origin_request *t, int rc, void *data, size_t len);
 
-/* Before that: the request as an event of the node's trace. what: a constant; bytes: of the answer.
- */
+/* Call it before cop_origin_request_end: records the request as an event of the node's trace. what:
+ * a constant; bytes: of the answer. */
 void cop_origin_request_trace(
 	const struct cop_origin_request *t, const char *what, int rc, size_t bytes);
 
@@ -247,8 +247,8 @@ static inline void cop_origin_count(struct cop_origin_real *o)
 	cop_stats_add(o->stats, COP_ORIGIN_OPERATIONS, 1);
 }
 
-/* Counts the storage's time since then. The caller leaves out what runs after the answer, when
- * nobody waits for the storage. */
+/* Counts how long the storage has taken since begin_ns. The caller leaves out what runs after the
+ * answer, when nobody waits for the storage. */
 static inline void cop_origin_took(struct cop_origin_real *o, uint64_t begin_ns)
 {
 	cop_stats_add(o->stats, COP_ORIGIN_TIME_US, (cop_now_ns() - begin_ns + 500) / 1000);
@@ -272,7 +272,7 @@ void cop_origin_mounted(int fd, void (*fn)(void *arg, const char *name), void *a
 /* The target of the symlink name in fd (malloc'ed); "" as above. */
 int cop_origin_readlink(
 	struct cop_origin_real *o, int fd, const char *name, char **target, size_t *len);
-/* Whether absent names of the directory fd on this device may appear when they are looked up. */
+/* Whether a lookup may make absent names of the directory fd on this device appear. */
 bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev);
 
 /* list.c, read.c: entries of the real origin's ops. */

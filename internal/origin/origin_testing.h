@@ -52,7 +52,7 @@ static inline struct answer *new_answer(void)
 	return a;
 }
 
-/* Takes the data, or NULL; *rc and *len as answered. */
+/* Takes the data, which may be NULL; *rc and *len are as answered. */
 static inline void *take_answer(struct answer *a, int *rc, size_t *len)
 {
 	void *data;
@@ -111,7 +111,7 @@ static inline void *ask_page(struct cop_origin *o, const char *path, struct cop_
 	return blob;
 }
 
-/* target may be NULL, else has room for 4096 bytes. */
+/* target may be NULL; otherwise it has room for 4096 bytes. */
 static inline int ask_stat(
 	struct cop_origin *o, const char *path, struct cop_attr *attr, char *target)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages: a pass over a part of the names. */
+/* Pages: a pass over a part of a directory's names. */
 #include "origin/list_priv.h"
 
 #include <errno.h>

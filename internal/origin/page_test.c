@@ -97,7 +97,8 @@ static void pages_bring_the_names_of_a_directory(void **state)
 	pages_bring_each_name_once(*state, false);
 }
 
-/* Opening, the directory before and after, and the names of the page. */
+/* The requests that are allowed: one open, the directory before and after, and the names of the
+ * page. */
 static void a_page_of_known_names_does_not_read_the_directory(void **state)
 {
 	struct fixture *f = *state;
@@ -150,7 +151,7 @@ static void a_directory_of_another_version_has_no_page(void **state)
 	put_names(f, NAMES);
 	list = ask_list(f->o, "d", &rc);
 	put_file(f, "d/new", "x");
-	/* Whatever the tick of this file system is. */
+	/* Old enough whatever the timestamp granularity of this file system is. */
 	assert_int_equal(utimensat(AT_FDCWD, in_source(f, "d"), long_ago, 0), 0);
 	assert_null(ask_page(f->o, "d", page_of(list, 0), list, &rc));
 	assert_int_equal(rc, -ESTALE);

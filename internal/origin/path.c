@@ -53,14 +53,14 @@ int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags)
 {
 	int fd = open_once(o, path, flags);
 
-	/* Kept descriptors are dropped if one is needed now. */
+	/* If the process is out of descriptors, the kept ones are closed. */
 	if ((fd == -EMFILE || fd == -ENFILE) && cop_origin_fds_drop(&o->fds))
 		fd = open_once(o, path, flags);
 	return fd;
 }
 
-/* Only a file's owner may read it without changing its access time. After one refusal most others
- * would be refused too, so the extra open is not tried again. */
+/* Only a file's owner may read it without changing its access time. After one refusal most other
+ * files would be refused too, so the extra open is not tried again. */
 int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
 {
 	int fd;
@@ -163,7 +163,7 @@ bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev)
 		return autofs;
 	cop_origin_count(o);
 	if (fstatfs(fd, &fs))
-		return true; /* unknown: assume that it is */
+		return true; /* unknown: treat it as autofs */
 	autofs = fs.f_type == AUTOFS_SUPER_MAGIC;
 	pthread_mutex_lock(&t->lock);
 	if (t->count < COP_ORIGIN_TYPES) {

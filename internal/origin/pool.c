@@ -52,8 +52,8 @@ static bool have_work(const struct cop_origin_pool *p)
 	       (!cop_list_empty(&p->background) && may_run_background(p));
 }
 
-/* Called with the lock, which it releases while it waits. False: there was nothing to do for
- * idle_ms and the worker ends. */
+/* Called with the lock, which it releases while it waits. False: there was no work for idle_ms, and
+ * the worker ends. */
 static bool wait_for_work(struct cop_origin_pool *p)
 {
 	uint64_t end = cop_now_ms() + p->idle_ms;
@@ -79,7 +79,7 @@ static bool wait_for_work(struct cop_origin_pool *p)
 	}
 }
 
-/* Locked. */
+/* The lock is held. */
 static struct cop_origin_job *next_job(struct cop_origin_pool *p)
 {
 	struct cop_list *item = cop_list_pop_front(&p->queue);
@@ -203,7 +203,8 @@ static uint64_t hash_of(const char *path)
 	return cop_hash64(path, strlen(path), 0);
 }
 
-/* The lock is held. Two paths with the same hash: a job runs earlier than it needs to. */
+/* The lock is held. If two paths have the same hash, a job runs earlier than it needs to, which
+ * does no harm. */
 static bool was_raised(const struct cop_origin_pool *p, const struct cop_origin_job *job)
 {
 	uint64_t hash = job->path ? hash_of(job->path) : 0;
@@ -235,8 +236,8 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 		cop_list_push_back(queue, &job->link);
 	p->queued++;
 	rc = cop_origin_pool_call_worker(p);
-	/* Too few threads still do the work; without any it would never be done. pthread_create's
-	 * EAGAIN is a shortage. */
+	/* With too few threads the work still gets done; without any it never would.
+	 * pthread_create's EAGAIN is a shortage. */
 	if (rc && p->threads == 0) {
 		rc = -ENOMEM;
 		cop_list_splice(&failed, &p->queue);
@@ -271,8 +272,8 @@ void cop_origin_pool_raise_priority(struct cop_origin_pool *p, const char *path,
 		job->background = false;
 		cop_list_remove(item);
 		cop_list_push_back(&p->queue, item);
-		/* Idle workers may sleep because this was background work. Without a new worker the
-		 * running ones get to it. */
+		/* Idle workers may be asleep because this was background work. If no new worker can
+		 * be started, the running ones get to it. */
 		if (p->idle)
 			pthread_cond_signal(&p->wake);
 		else if (may_start(p))

@@ -30,7 +30,7 @@ struct file {
 	uint64_t size;
 };
 
-/* Whether the file is regular and has this version; 0 is any version. */
+/* Whether the file is regular and has this version; 0 stands for any version. */
 static int check_file(struct cop_origin_real *o, struct file *f, uint64_t version)
 {
 	struct cop_attr attr;
@@ -84,7 +84,7 @@ static int advance_iov(struct iovec *iov, int n_iov, size_t n)
 	return used;
 }
 
-/* Fills the buffers; fewer bytes only at the end of the file. */
+/* Fills the buffers; stops short only at the end of the file. */
 static int read_all(struct read_request *r, int fd, size_t *got)
 {
 	struct iovec *iov = r->iov;
@@ -109,8 +109,8 @@ static int read_all(struct read_request *r, int fd, size_t *got)
 	}
 }
 
-/* A file that is not regular says so itself (EISDIR), cannot be read at an offset (ESPIPE), or is
- * found out afterwards. */
+/* An object that is not a regular file fails the read (EISDIR), cannot be read at an offset
+ * (ESPIPE), or is found out afterwards. */
 static int read_file(struct read_request *r, struct file *f, size_t *got)
 {
 	int rc = read_all(r, f->fd, got);
@@ -120,7 +120,8 @@ static int read_file(struct read_request *r, struct file *f, size_t *got)
 	return !rc && r->version && f->size != r->size ? -ESTALE : rc;
 }
 
-/* Its name was there when its version was learned, and a version never comes back. */
+/* -ENOENT is a change, too: the name existed when its version was learned, and a version never
+ * comes back. */
 static void count_change(const struct read_request *r, int rc)
 {
 	if (!r->version || (rc != -ESTALE && rc != -ENOENT))
@@ -213,7 +214,7 @@ static int next_extent(
 	start = lseek(f->fd, (off_t)at, SEEK_DATA);
 	if (start < 0 && errno == ENXIO)
 		return 0;
-	/* This file system cannot tell, so all the rest is data. */
+	/* This file system has no SEEK_HOLE, so all the rest counts as data. */
 	if (start < 0 && (errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS)) {
 		*e = (struct cop_extent){at, f->size};
 		return 0;

@@ -208,7 +208,7 @@ static void reads_in_a_row_open_a_file_once_and_its_end_closes_it(void **state)
 	ops = cop_stats_get(&f->stats, COP_ORIGIN_OPERATIONS);
 	for (uint64_t at = 0; at < 200; at += 63)
 		assert_true(read_text(f, "x", version, at, out) > 0);
-	/* One open, then pread and statx for each, and one more pread that found the end. */
+	/* One open, then pread and statx for each read, and one more pread that finds the end. */
 	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_OPERATIONS) - ops, 1 + 4 * 2 + 1);
 	assert_int_equal(cop_stats_get(&f->stats, COP_ORIGIN_READS), 4);
 	assert_int_equal(kept(f), 0);

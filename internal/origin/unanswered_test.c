@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A storage that does not answer for some names, or wrongly says that they do not exist. */
+/* A storage that does not answer for some names, or says wrongly that they do not exist. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -151,7 +151,7 @@ static void a_name_that_is_not_answered_does_not_hold_its_directory(void **state
 	free(l);
 }
 
-/* A page is sent without it, and the next one does not wait for it. */
+/* The page is sent without the name, and the next page does not wait for it. */
 static void a_name_that_is_not_answered_does_not_hold_its_page(void **state)
 {
 	struct cop_listing_page all = {.pages = 1};
@@ -262,7 +262,7 @@ static void workers_that_are_not_answered_leave_their_places_to_others(void **st
 	usleep(1500000);
 	assert_int_equal(now_hung(), 4);
 	assert_int_equal(threads_of(&real(f->o)->pool), 4);
-	/* Workers that come back find that there are enough. */
+	/* Workers that come back find that there are enough of them, and end. */
 	set_hangs(false);
 	wait_hung(0);
 	assert_int_equal(ask_stat(f->o, "file", &attr, NULL), 0);

@@ -9,7 +9,7 @@
 
 #include "log/log.h"
 
-/* An invalid parent counts as none, and its state with it. */
+/* An invalid parent counts as none, and its tracestate is dropped with it. */
 static void take_parent(struct place *p)
 {
 	const char *parent = getenv("TRACEPARENT"), *state = getenv("TRACESTATE");

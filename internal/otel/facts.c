@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies, because a thread that is left behind outlives the telemetry. */
+/* Everything here is copied, because a thread that is left behind outlives the telemetry. */
 #include "otel/otel_priv.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@ static int64_t wall_ns(const struct cop_telemetry_sum *sum, int64_t us)
 	return cop_telemetry_sum_unix_ns(sum) + us * 1000;
 }
 
-/* All nodes leave the barrier together, so only the time before it distinguishes them. */
+/* When the node reached the barrier. All nodes leave the barrier together, so only the time before
+ * it distinguishes them. */
 static int64_t reached_us(const struct cop_telemetry_node *n)
 {
 	int64_t us = n->start_us;
@@ -22,7 +23,7 @@ static int64_t reached_us(const struct cop_telemetry_node *n)
 	return us;
 }
 
-/* Into the 16 so far, which are in their order. */
+/* Inserts into the (at most 16) slowest nodes so far, which are sorted. */
 static size_t insert_slowest(const struct cop_telemetry_node *slowest[SLOWEST], size_t n,
 	const struct cop_telemetry_node *node)
 {
@@ -95,7 +96,7 @@ static void take_events(struct facts *f, const struct cop_telemetry_sum *sum,
 		if (!to->host || !to->detail)
 			break;
 	}
-	/* The last one may be half there. */
+	/* The last one may be incomplete. */
 	if (f->n && (!f->fact[f->n - 1].host || !f->fact[f->n - 1].detail)) {
 		free(f->fact[f->n - 1].host);
 		free(f->fact[--f->n].detail);

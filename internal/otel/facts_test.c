@@ -48,7 +48,8 @@ static const char *host_of(void *ctx, uint32_t rank)
 	return name;
 }
 
-/* A node that begins a second into the clock, prepares for so long and then waits until 3 s. */
+/* A node that begins a second into the clock, prepares for prepare_ms, and then waits until second
+ * 3. */
 static void add_node(struct cop_telemetry_sum *sum, uint32_t rank, unsigned prepare_ms)
 {
 	struct cop_telemetry *t;
@@ -72,7 +73,7 @@ static void the_slowest_nodes_come_first(void **state)
 	struct facts f = {.nodes = 0};
 
 	(void)state;
-	/* 7 and 20 have no common divisor, so each is another one. */
+	/* 7 and 20 have no common divisor, so each rank gets a different value. */
 	for (uint32_t rank = 0; rank < 20; rank++)
 		add_node(sum, rank, 10 + rank * 7 % 20);
 	cop_telemetry_finish(sum);

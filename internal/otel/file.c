@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file is opened for each line, so that a removed file is noticed, and a line is written by one
+/* The file is opened for each line, so that its removal is noticed. A line is written by one
  * call. */
 #include "otel/otel_priv.h"
 
@@ -33,7 +33,7 @@ static int open_it(const char *path, int flags)
 	return rc ? rc : fd;
 }
 
-/* An earlier job's file is replaced, not emptied: its readers may go on. */
+/* An earlier job's file is replaced rather than emptied, so that its readers can go on. */
 int cop_otel_make(struct files *f, enum file which, struct cop_err *err)
 {
 	char path[PATH_MAX + 16];

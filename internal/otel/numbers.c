@@ -88,7 +88,7 @@ static void add_metric(struct line *l, enum cop_otlp_kind kind, const char *name
 		.point = &l->point[l->points]};
 }
 
-/* To the metric that was added last. */
+/* Adds a point to the metric that was added last. */
 static struct cop_otlp_point *add_point(struct line *l, const char *key, const char *value)
 {
 	struct cop_otlp_metric *m = &l->metric[l->metrics - 1];
@@ -140,7 +140,7 @@ static void add_nodes(struct line *l, const struct cop_follow_numbers *n)
 	add_point(l, "state", "missing")->whole = n->missing;
 }
 
-/* A stop does not report the sizes of the tables. */
+/* The answers to a stop do not contain the sizes of the tables. */
 static void add_machines(struct line *l, const struct cop_follow_numbers *n)
 {
 	if (n->usage.limit_bytes) {
@@ -193,7 +193,7 @@ static void add_latencies(struct line *l, const struct totals *t)
 	for (unsigned op = 0; op < COP_PROF_OPS; op++)
 		if (count_calls(&t->latency[op]))
 			add_histogram(l, op, &t->latency[op]);
-	/* Without a profile nobody measured. */
+	/* Without a profile nothing was measured, so the metric is removed. */
 	if (!l->metric[l->metrics - 1].n)
 		l->metrics--;
 }
@@ -206,8 +206,8 @@ static bool has_fallen(const struct series *s, const struct cop_follow_numbers *
 	return n->machine.cpu_us && n->machine.cpu_us < s->last_cpu_us;
 }
 
-/* Sums that have fallen are counted from the last line on. Times never go back, whatever the wall
- * clock does. */
+/* A sum that has fallen is counted anew, from the last line on. Times never go back, whatever the
+ * wall clock does. */
 static void go_on(struct series *s, const struct cop_follow_numbers *n)
 {
 	if (has_fallen(s, n))

@@ -14,7 +14,7 @@ struct cop_otel_conf {
 	const char *job_dir; /* absolute */
 	const char *source;  /* absolute; "": not known */
 	uint32_t nodes;
-	int64_t started_ns; /* wall clock: when rank 0 began, and when the start was over */
+	int64_t started_ns; /* wall clock: when rank 0 began, and when the start ended */
 	int64_t ready_ns;
 	/* Main thread, when totals come. The name of a rank's host, which is copied. */
 	const char *(*host)(void *ctx, uint32_t rank);

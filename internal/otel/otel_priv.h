@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* otel.c is what follow calls; facts.c keeps what the nodes report at the stop, context.c says in
- * which trace, spans.c, records.c and numbers.c what is in the lines, and file.c writes them. The
- * first calls the others.
+/* otel.c holds what follow calls, and calls the other files: facts.c keeps what the nodes report at
+ * the stop; context.c says to which trace the job belongs; spans.c, records.c and numbers.c make
+ * the lines; file.c writes them.
  *
- * Until the end the main thread has `end` and the totals, and the thread has the rest. */
+ * Until the end, the main thread owns `end` and the totals, and the thread of follow owns the rest.
+ */
 #ifndef COP_OTEL_PRIV_H
 #define COP_OTEL_PRIV_H
 
@@ -40,17 +41,17 @@ struct totals {
 	struct latency latency[COP_PROF_OPS];
 };
 
-/* The state of the sums. They start again if one has fallen, because a node that had counted no
- * longer answers. */
+/* The state of the sums. They start anew if one has fallen, because that means that a node that was
+ * counted no longer answers. */
 struct series {
-	uint64_t start_ns, time_ns; /* since when they are counted; of the last line */
+	uint64_t start_ns, time_ns; /* since when the sums are counted; the time of the last line */
 	struct cop_stats last;
 	uint64_t last_cpu_us;
 };
 
 /* Decides which rounds get a line. */
 struct pace {
-	uint64_t rounds, stride; /* stride 0 is 1 */
+	uint64_t rounds, stride; /* stride 0 means 1 */
 	unsigned lines, lines_all;
 };
 bool cop_otel_is_due(struct pace *p);
@@ -67,7 +68,8 @@ void cop_otel_metrics(struct cop_buf *out, const struct cop_otlp_source *from, s
 struct node_start {
 	uint32_t rank;
 	char *host;
-	int64_t start_ns, reached_ns; /* wall clock: it began, and was at the barrier */
+	int64_t start_ns,
+		reached_ns; /* wall clock: when the node began, and when it reached the barrier */
 	uint64_t phase_us[COP_TELEMETRY_PHASES];
 };
 struct fact {
@@ -77,13 +79,14 @@ struct fact {
 	char *host, *detail;
 };
 struct facts {
-	struct node_start slowest[SLOWEST]; /* that were last at the barrier, the last one first */
+	struct node_start
+		slowest[SLOWEST]; /* the nodes that came last to the barrier, the last one first */
 	size_t nodes;
 	struct fact *fact; /* by time */
 	size_t n;
 	uint64_t dropped;
 };
-/* Facts that find no memory are left out. */
+/* Leaves out facts for which there is no memory. */
 void cop_otel_take_facts(struct facts *f, const struct cop_telemetry_sum *sum,
 	const char *(*host)(void *ctx, uint32_t rank), void *ctx);
 void cop_otel_free_facts(struct facts *f);
@@ -95,7 +98,7 @@ bool cop_otel_is_trouble(enum cop_telemetry_kind kind);
 struct place {
 	struct cop_otlp_context job; /* the job's own span */
 	uint8_t start[COP_OTLP_SPAN_SIZE], stop[COP_OTLP_SPAN_SIZE];
-	uint8_t parent[COP_OTLP_SPAN_SIZE]; /* of the job; all zero: none */
+	uint8_t parent[COP_OTLP_SPAN_SIZE]; /* the job's parent; all zero: none */
 	bool has_parent;
 	char state[COP_OTLP_STATE_MAX + 1]; /* "": none */
 };
@@ -130,7 +133,7 @@ struct cop_otel {
 	uint32_t nodes;
 	int64_t started_ns, ready_ns;
 
-	/* The main thread's until the end. */
+	/* Owned by the main thread until the end. */
 	bool failed;
 	char *reason; /* NULL: there was no memory for it */
 	int64_t stop_ns;
@@ -139,11 +142,11 @@ struct cop_otel {
 	const char *(*host)(void *ctx, uint32_t rank);
 	void *ctx;
 
-	/* The thread's. */
+	/* Owned by the thread of follow. */
 	bool begun;
 	struct series series;
 	struct pace pace;
-	bool has_latest; /* an answer that has no line */
+	bool has_latest; /* whether there is an answer that no line was written for */
 	struct cop_follow_numbers latest;
 };
 
@@ -157,7 +160,7 @@ void cop_otel_end_spans(const struct cop_otel *o, const struct cop_otlp_source *
 /* ---- records.c ---- */
 void cop_otel_start_record(
 	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
-/* Several lines: what happened on the nodes, and then the end. */
+/* Several lines: what happened on the nodes, then the end of the job. */
 void cop_otel_end_records(const struct cop_otel *o, const struct cop_otlp_source *from,
 	int64_t now_ns, struct cop_buf *out);
 

@@ -21,7 +21,7 @@ void cop_otel_start_record(
 
 /* ---- what happened on the nodes ---- */
 
-/* So many have room in a line that a receiver takes. */
+/* As many records as fit into a line that receivers accept. */
 #define BATCH 64u
 
 struct batch {

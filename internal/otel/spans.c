@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One trace for the job: its span from the start of rank 0 to the end; below it the start, with the
- * phases of the slowest nodes, the prefetch and the stop. */
+/* One trace for the job: its span from the start of rank 0 to the end, and below it the start (with
+ * the phases of the slowest nodes), the prefetch and the stop. */
 #include "otel/otel_priv.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ struct starts {
 	char name[COP_TELEMETRY_PHASES][48];
 };
 
-/* A span without an identifier is none. */
+/* A span without an identifier is left out. */
 static void add_span(struct starts *s, struct cop_otlp_span span)
 {
 	if (cop_otlp_new_span(span.at.span) == 0)
@@ -123,7 +123,7 @@ static bool find_prefetch(const struct cop_otel *o, struct cop_otlp_span *span)
 
 /* ---- the job ---- */
 
-/* As many as the kits of OpenTelemetry keep; the log has all. */
+/* OpenTelemetry's SDKs keep this many per span; the log has all of them. */
 #define EVENTS_MAX 128u
 
 struct troubles {

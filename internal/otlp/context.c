@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trace Context of the W3C, levels 1 and 2: version-trace-span-flags, in lower-case hexadecimal
- * digits. A later version may be longer, after one more dash; what this one knows of it is read. */
+/* The W3C's Trace Context, levels 1 and 2: version-trace-span-flags, in lower-case hexadecimal
+ * digits. A later version may be longer, after one more dash; the fields that this version knows
+ * are read from it. */
 #include "otlp/otlp.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A traceparent and a tracestate, as whatever started the job put them into the environment. */
+/* A traceparent and a tracestate, as the program that started the job may have put them into the
+ * environment. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* What was read of version 00 is what was written, but for flags of later levels. */
+/* What is read of version 00 is what is written again, except for flags of later levels. */
 static void check(const char *text, const struct cop_otlp_context *c)
 {
 	char again[56] = "00-";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cases of the W3C's own test suite for Trace Context, and edges of ours. */
+/* Cases of the W3C's own test suite for Trace Context, and our own edge cases. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +24,8 @@ static void a_parent_is_read(void **state)
 		{"00-" TRACE "-" SPAN "-01", 1},
 		{"00-" TRACE "-" SPAN "-00", 0},
 		{"00-" TRACE "-" SPAN "-02", 2},
-		{"00-" TRACE "-" SPAN "-ff", 3},              /* others are of later levels */
-		{"cc-" TRACE "-" SPAN "-01", 1},              /* a later version, */
+		{"00-" TRACE "-" SPAN "-ff", 3}, /* the other flags belong to later levels */
+		{"cc-" TRACE "-" SPAN "-01", 1}, /* a later version, */
 		{"cc-" TRACE "-" SPAN "-01-what-will-be", 1}, /* perhaps longer */
 		{"cc-" TRACE "-" SPAN "-01-", 1},
 	};

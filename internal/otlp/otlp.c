@@ -92,7 +92,7 @@ static void close_line(struct cop_json *j)
 
 /* ---- traces ---- */
 
-/* Bits of the flags: it is known whether the parent is of another process; and it is. */
+/* Flag bits: whether the parent is in another process is known; and it is. */
 #define KNOWS_REMOTE 0x100u
 #define IS_REMOTE 0x200u
 #define SPAN_KIND_INTERNAL 1u

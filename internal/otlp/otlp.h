@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* otlp: spans, metrics and log records of OpenTelemetry as text: JSON in OTLP's mapping
- * (opentelemetry.io/docs/specs/otlp), one TracesData, MetricsData or LogsData a line, as its file
- * exporter writes and the collector's otlpjsonfile receiver reads them. Identifiers are
- * hexadecimal, 64-bit integers are strings, enumerations are numbers, times are nanoseconds since
- * 1970. And the trace context of the W3C, as it is handed down in the environment. It knows no file
- * and no node.
+ * (opentelemetry.io/docs/specs/otlp), one TracesData, MetricsData or LogsData per line, as
+ * OpenTelemetry's file exporter writes them and the collector's otlpjsonfile receiver reads them.
+ * Identifiers are hexadecimal, 64-bit integers are strings, enumerations are numbers, times are
+ * nanoseconds since 1970. It also reads the W3C's trace context, as the environment hands it down.
+ * It knows no file and no node.
  *
  * Arguments are only read. A line ends with a newline; the buffer shows whether memory was short.
  * The length of a line is not limited, so a caller with many items writes several lines. */
@@ -26,7 +26,7 @@ struct cop_otlp_attributes {
 	size_t n;
 };
 
-/* The source: the resource, and the version of this program, which is the scope. */
+/* Where the data comes from: the resource, and the version of this program, which is the scope. */
 struct cop_otlp_source {
 	struct cop_otlp_attributes resource;
 	const char *version;
@@ -34,11 +34,11 @@ struct cop_otlp_source {
 
 /* ---- traces ---- */
 
-/* Where a span stands. */
+/* The place of a span: its trace and its identifier. */
 struct cop_otlp_context {
 	uint8_t trace[COP_OTLP_TRACE_SIZE];
 	uint8_t span[COP_OTLP_SPAN_SIZE];
-	uint8_t flags; /* of the trace, by the W3C */
+	uint8_t flags; /* of the trace, as the W3C defines them */
 };
 #define COP_OTLP_SAMPLED 1u
 
@@ -54,7 +54,7 @@ enum cop_otlp_status { COP_OTLP_UNSET, COP_OTLP_OK, COP_OTLP_ERROR };
 struct cop_otlp_span {
 	struct cop_otlp_context at;
 	uint8_t parent[COP_OTLP_SPAN_SIZE]; /* all zero: none */
-	bool remote;                        /* the parent is of another process */
+	bool remote;                        /* the parent is in another process */
 	const char *state;                  /* tracestate; NULL: none */
 	const char *name;
 	uint64_t start_ns, end_ns;
@@ -116,7 +116,7 @@ struct cop_otlp_metric {
 	enum cop_otlp_kind kind;
 	const struct cop_otlp_point *point; /* sums and gauges */
 	const struct cop_otlp_histogram *histogram;
-	size_t n; /* of the one or the other */
+	size_t n; /* the number of points or of histograms */
 };
 
 void cop_otlp_metrics(struct cop_buf *out, const struct cop_otlp_source *from,
@@ -126,8 +126,8 @@ void cop_otlp_metrics(struct cop_buf *out, const struct cop_otlp_source *from,
 
 #define COP_OTLP_STATE_MAX 512u
 
-/* Reads a traceparent: 0, or -EBADMSG, and then there is no parent. Of the flags only those that
- * level 2 knows are kept, sampled and random; of later versions only what this one knows. */
+/* Reads a traceparent: 0, or -EBADMSG, which means that there is no parent. Keeps only the flags
+ * that level 2 knows, sampled and random; reads only the known fields of later versions. */
 int cop_otlp_parent(const char *traceparent, struct cop_otlp_context *out);
 /* Whether a tracestate may be handed on: at most 32 members of the form key=value and
  * COP_OTLP_STATE_MAX bytes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The form of lines. That OpenTelemetry's definitions agree is tested with protobuf, by
- * scripts/t/t1810-otel.sh. */
+/* The form of the lines. scripts/t/t1810-otel.sh tests with protobuf that OpenTelemetry's
+ * definitions agree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -19,7 +19,7 @@
 
 static struct cop_err err;
 
-/* What the command hears if this runs in the background. */
+/* What the command is told if this runs in the background. */
 static int start(void (*background)(int fd))
 {
 	int fd = -1, rc;
@@ -34,7 +34,7 @@ static int start(void (*background)(int fd))
 	return rc;
 }
 
-static pid_t *node; /* shared with it */
+static pid_t *node; /* shared with the background process */
 
 static void is_ready_and_lives_on(int fd)
 {
@@ -51,7 +51,7 @@ static void ready_ends_the_wait_and_not_the_node(void **state)
 	(void)state;
 	node = mmap(NULL, sizeof(*node), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(node, MAP_FAILED);
-	alarm(120); /* a command that waits without end stops with the test */
+	alarm(120); /* a command that waits for ever ends with the test */
 	assert_int_equal(start(is_ready_and_lives_on), 0);
 	alarm(0);
 	assert_string_equal(err.text, "");
@@ -121,7 +121,7 @@ static void a_node_that_ends_without_a_report_has_failed(void **state)
 		err.text, "the node was ended by signal 9 (Killed) before it was ready");
 }
 
-/* A launcher that waits until its descriptors are closed would wait for the node. */
+/* A launcher that waits for its descriptors to be closed would wait for the node. */
 static void looks_at_what_it_has(int fd)
 {
 	struct cop_err why;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node that cannot start tells the others, which would otherwise wait for it until their time is
- * over. It may have no network yet, so it writes a note into the job directory. The root looks
- * there, and so does a node that gets no answer from above; all others hear it from the root, as
- * the answer to their request for the end of the start barrier. When the tree is ready, the file is
+/* A node that cannot start tells the others, which would otherwise wait for it until their timeout.
+ * It may have no network yet, so it writes a message into the job directory. The root looks there,
+ * and so does a node that gets no answer from its parent; all others hear it from the root, as the
+ * answer to their request for the end of the start barrier. When the tree is ready, the file is
  * removed. */
 #include "job/job.h"
 #include "outcome/outcome.h"
@@ -16,7 +16,7 @@
 
 #define LOOK_MS 1000
 #define STAY_MS (5 * LOOK_MS / 2)
-/* The least time between an earlier start's message in the same directory and this start. */
+/* The least age of a message that counts as one of an earlier start in the same directory. */
 #define AGE_NS (60 * COP_NS_PER_S)
 
 void cop_outcome_leave(
@@ -39,8 +39,8 @@ void cop_outcome_begin(
 {
 	*w = (struct cop_outcome_watch){
 		.job_dir = job_dir, .began_ns = cop_job_file_time(log_path)};
-	/* A log elsewhere has no time there. The file system's own is taken, because this machine's
-	 * clock may differ. */
+	/* A log in another directory gives no time in the job directory. The time is the file
+	 * system's own, because this machine's clock may differ. */
 	if (!w->began_ns)
 		w->began_ns = cop_job_dir_time(job_dir);
 	cop_outcome_pass(w, cop_now_ms());

@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define COP_OUTCOME_WHY_SIZE 1024
-/* How the sentence of a node begins that did not fail itself. */
+/* How the sentence of a node begins that did not itself fail. */
 #define COP_OUTCOME_NOT_READY "the tree is not ready: "
 
 /* ---- to the command ---- */
@@ -25,7 +25,7 @@ void cop_outcome_say(int fd, const struct cop_err *failure);
 
 /* ---- to the nodes of other hosts ---- */
 
-/* Leaves a message that the node of this host and rank did not start. */
+/* Leaves a message that says that the node of this host and rank did not start. */
 void cop_outcome_leave(
 	const char *job_dir, const char *host, uint32_t rank, const struct cop_err *failure);
 
@@ -39,25 +39,25 @@ struct cop_outcome_watch {
  * caller keeps job_dir. */
 void cop_outcome_begin(
 	struct cop_outcome_watch *w, const char *job_dir, uint32_t rank, const char *log_path);
-/* The same where dir is for this start alone: the other messages there are believed if they are
+/* The same where dir belongs to this start alone. Other messages there are believed if they are
  * less than a minute older, since a restarted job may use the same directory. Writes nothing. */
 void cop_outcome_begin_in(struct cop_outcome_watch *w, const char *dir);
 /* All have started: removes all messages. */
 void cop_outcome_end(const struct cop_outcome_watch *w);
-/* Removes a directory that is for this start alone, with everything in it. wait: first gives the
- * nodes that look for messages the time to find them. */
+/* Removes a directory that belongs to this start alone, with everything in it. wait: first gives
+ * the nodes that look for messages the time to find them. */
 void cop_outcome_remove(const char *dir, bool wait);
 
 struct cop_outcome_word {
-	uint32_t rank; /* whose */
-	bool of_tree;  /* it did not fail itself; it reports that the tree is not ready */
+	uint32_t rank; /* the rank of the node that left the message */
+	bool of_tree;  /* the node itself did not fail; it reports that the tree is not ready */
 	char text[COP_OUTCOME_WHY_SIZE - 300];
 };
 /* Looks at most every second whether there is a message of this start. */
 bool cop_outcome_look(struct cop_outcome_watch *w, uint64_t now_ms, struct cop_outcome_word *out);
 /* Skips looking for the next second. */
 void cop_outcome_pass(struct cop_outcome_watch *w, uint64_t now_ms);
-/* The sentence with which this node reports it to others, and finally itself. */
+/* The sentence with which this node reports the failure to others, and in the end itself. */
 void cop_outcome_why(
 	const struct cop_outcome_word *word, const char *host, char why[COP_OUTCOME_WHY_SIZE]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "page/page_priv.h"
 
-/* The file as it is, and a NUL byte. The path is that from the top of the source tree. */
+/* The file as it is, and a NUL byte. The path is relative to the top of the source tree. */
 __asm__(".pushsection .rodata\n"
 	".global cop_page_css\n"
 	".type cop_page_css, %object\n"

@@ -61,7 +61,7 @@ static void say_kinds(const struct cop_jobdata *j, struct cop_buf *out)
 	cop_buf_str(out, kinds ? ".</p>\n" : "</p>\n");
 }
 
-/* Unusual ones first come first; usual ones fill the rest. */
+/* Unusual events come first; usual ones fill the rows that are left. */
 static void rows(const struct cop_jobdata *j, bool usual, unsigned *left, struct cop_buf *out)
 {
 	for (size_t i = 0; i < j->events && *left; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job and its machine. */
+/* The sections about the job and its machine. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static double either(double a, double b)
 	return isnan(a) ? b : a;
 }
 
-/* The last moment that the nodes know of. */
+/* The last moment that any node reported. */
 static double seconds_of(const struct cop_jobdata *j)
 {
 	double s = NAN;
@@ -189,7 +189,7 @@ static void facts(struct cop_buf *out, const struct cop_page *p)
 	cop_buf_str(out, "</dl>\n");
 }
 
-/* Which files the numbers are from. */
+/* Says from which files the numbers come. */
 static void origin(struct cop_buf *out, const struct cop_jobdata *j)
 {
 	char n[COP_HTML_NUMBER], when[64] = "";

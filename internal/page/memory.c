@@ -6,7 +6,7 @@
 
 #include "page/page_priv.h"
 
-#define NEAR_LIMIT 0.25 /* from here on the limit is drawn */
+#define NEAR_LIMIT 0.25 /* above this share, the limit is drawn */
 
 struct memory {
 	double line[4][COP_JOBDATA_STEPS_MAX]; /* cache: most, middle; process: most, middle */

@@ -20,7 +20,7 @@ static void missing(const struct cop_page *p, struct cop_buf *out)
 			"Requests by kind were not counted: start the job with copper mount -P (counts), -N 50 (and top paths) or -A (and every path)");
 }
 
-/* A latency of 0 has no place on a logarithmic scale. */
+/* A latency of 0 has no place on a logarithmic axis. */
 static double at_least(double us)
 {
 	return fmax(us, 0.1) * 1e-6;
@@ -54,7 +54,8 @@ static void draw(const struct cop_jobdata *j, struct cop_buf *out)
 	cop_chart_ranges(out, title, range, n, cop_html_time);
 }
 
-/* Calls that the file system answers at once, as open, are only counted. */
+/* Whether calls of this kind have a latency. Calls that the file system answers at once, such as
+ * open, are only counted. */
 static bool is_measured(const struct cop_jobdata_op *op)
 {
 	return op->latency_s > 0 || (op->has_quantiles && op->max_us > 0);

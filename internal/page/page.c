@@ -4,7 +4,7 @@
 
 #include "page/page_priv.h"
 
-/* A job of an earlier version was not judged. */
+/* An earlier version of Copper wrote no warnings. */
 static bool has_warnings(const struct cop_page *p)
 {
 	return p->job->has_warnings;

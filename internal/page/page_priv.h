@@ -17,21 +17,21 @@ cop_page_section cop_page_job, cop_page_when, cop_page_operations, cop_page_tree
 /* page.css, which the assembler puts into the program. */
 extern const char cop_page_css[];
 
-/* A paragraph that says what is missing, and how to get it; the text is escaped. */
+/* Appends a paragraph that says what is missing and how to get it; the text is escaped. */
 void cop_page_missing(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
-/* A paragraph. */
+/* Appends a paragraph. */
 void cop_page_say(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
 /* "7 n007", "min"; for tables and drawings. */
 void cop_page_label(int32_t rank, const char *host, char out[PAGE_LABEL]);
 /* "node 7 (n007)"; for sentences. */
 void cop_page_node(int32_t rank, const char *host, char out[PAGE_LABEL]);
-/* The row of that rank or statistic, or NULL. */
+/* The row of this rank or statistic, or NULL. */
 const struct cop_jobdata_node *cop_page_find(const struct cop_jobdata *j, int32_t rank);
-/* Why there is no telemetry. */
+/* Appends why there is no telemetry. */
 void cop_page_no_telemetry(struct cop_buf *out, const struct cop_page *p, const char *what);
-/* A sentence if only some of the nodes have rows. */
+/* Appends a sentence if only some of the nodes have rows. */
 void cop_page_partial(struct cop_buf *out, const struct cop_page *p);
-/* The sum over all nodes of a number of struct cop_jobdata_node; NAN if not all nodes have rows. */
+/* The sum over all nodes of a field of struct cop_jobdata_node; NAN if some nodes have no row. */
 double cop_page_sum(const struct cop_jobdata *j, size_t offset);
 #define PAGE_SUM(j, field) cop_page_sum(j, offsetof(struct cop_jobdata_node, field))
 

@@ -264,7 +264,8 @@ static void calls_that_were_not_measured_have_no_time(void **state)
 	assert_false(has(">0 s<"));
 }
 
-/* A node whose row is missing is where the tree has it: what it sent on came from its parent. */
+/* A node without a row is still drawn at its place in the tree; what it sent on came from its
+ * parent. */
 static void the_tree_has_nodes_without_a_row(void **state)
 {
 	struct cop_jobdata_node node[] = {
@@ -287,7 +288,7 @@ static void the_tree_has_nodes_without_a_row(void **state)
 	assert_false(has("not drawn: of so many"));
 	assert_false(has("sent most to others"));
 
-	/* The same of a small job, of which a node was killed. */
+	/* The same for a small job, one node of which was killed. */
 	job.nodes = 45;
 	job.node_n = 2;
 	job.node = node + 1;

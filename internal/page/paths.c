@@ -3,7 +3,7 @@
 
 #include "page/page_priv.h"
 
-#define LISTED 20 /* paths of a category */
+#define LISTED 20 /* paths per category */
 
 /* ---- classes ---- */
 
@@ -27,7 +27,7 @@ static double class_events(const void *arg, unsigned row, unsigned part)
 	return (double)c->t->of[c->row[row]].events;
 }
 
-/* Most events first; there are few. */
+/* Most events first; there are few classes. */
 static void sort_classes(struct classes *c)
 {
 	for (unsigned i = 0; i < COP_PATHCLASSES; i++) {

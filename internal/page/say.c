@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the sections share: paragraphs, and the names and numbers of nodes. */
+/* What the sections share: paragraphs, and how nodes are named and numbered. */
 #include "page/page_priv.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static const char *statistic(int32_t rank)
 					    : "maximum";
 }
 
-/* Hosts are cut where they are too long for a label. */
+/* Cuts a host's name that is too long for a label. */
 void cop_page_label(int32_t rank, const char *host, char out[PAGE_LABEL])
 {
 	if (rank < 0)
@@ -99,7 +99,7 @@ void cop_page_no_telemetry(struct cop_buf *out, const struct cop_page *p, const 
 				     : "cluster_telemetry.csv and cluster_nodes.csv");
 }
 
-/* While a job runs, only its first node writes what it knows of itself. */
+/* While a job runs, only its first node writes what it knows about itself. */
 void cop_page_partial(struct cop_buf *out, const struct cop_page *p)
 {
 	const struct cop_jobdata *j = p->job;

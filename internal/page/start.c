@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The phases of the start. A phase in which a node waits for the others proves nothing about that
- * node, so the nodes are ordered by the other phases, for which the others had to wait. */
+/* The phases of the start. A phase in which a node waits for the others says nothing about that
+ * node, so nodes are ordered by the other phases, for which the others had to wait. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

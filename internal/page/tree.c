@@ -7,20 +7,20 @@
 #include "page/page_priv.h"
 #include "topo/topo.h"
 
-#define TREE_MOST (1u << 20) /* nodes; so many are laid out, a few of them drawn */
+#define TREE_MOST (1u << 20) /* this many nodes are laid out, and a few of them drawn */
 
-/* Indices are ranks where the shape of the tree is known, and some nodes have no row; else the rows
- * themselves. */
+/* Indices are ranks where the shape of the tree is known and some nodes have no row; elsewhere they
+ * are the indices of the rows. */
 struct tree {
 	const struct cop_jobdata *j;
-	const struct cop_jobdata_node **row; /* NULL: none */
+	const struct cop_jobdata_node **row; /* NULL: the node has no row */
 	int32_t *parent;
 	uint32_t *first;
 	unsigned n, first_n;
 	char text[512];
 };
 
-/* The bytes that a node received over the edge to its parent, or a root from the storage. */
+/* The bytes that a node received from its parent, or a root from the storage. */
 static double weight(const void *arg, unsigned i)
 {
 	const struct tree *t = arg;
@@ -59,7 +59,7 @@ static struct cop_topo topo_of(const struct cop_jobdata *j)
 	return (struct cop_topo){j->nodes, j->fanout, COP_MAX(j->trees, 1u)};
 }
 
-/* Whether some nodes have no row, and where they are is known. */
+/* Whether some nodes have no row but their places in the tree are known. */
 static bool has_shape(const struct cop_jobdata *j)
 {
 	struct cop_topo topo = topo_of(j);
@@ -114,7 +114,8 @@ static void free_tree(struct tree *t)
 	free(t->first);
 }
 
-/* The numbers for which a node gets a row: bytes that it moved, and seconds that it waited. */
+/* The numbers that decide whether a node gets a row: bytes that it moved, and seconds that it
+ * waited. */
 static double weight_of(const struct cop_jobdata_node *n)
 {
 	return fmax(0, n->sent_bytes) + fmax(0, n->origin_bytes) +
@@ -146,7 +147,8 @@ static const struct cop_jobdata_node **order(const struct cop_jobdata *j, bool s
 	return at;
 }
 
-/* The row with the highest number at offset, perhaps the maximum of all; NULL if all are 0. */
+/* The row with the highest value at offset, which may be that of the maximum over all nodes; NULL
+ * if all are 0. */
 static const struct cop_jobdata_node *highest_node(const struct cop_jobdata *j, size_t offset)
 {
 	const struct cop_jobdata_node *most = NULL;
@@ -197,7 +199,7 @@ static bool make_tree(struct tree *t, bool ranks)
 	return list_first(t, ranks);
 }
 
-/* Of a large job, who sent most may have no row: the title says nothing that is not known. */
+/* In a large job, the node that sent most may have no row: the title then does not name it. */
 static void make_title(const struct cop_jobdata *j, char title[400])
 {
 	const struct cop_jobdata_node *reads = HIGHEST(j, origin_bytes);

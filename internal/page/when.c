@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Maps of nodes over time. Of many nodes, the map shows the lowest, the middle and the highest
+/* Maps of nodes over time. For many nodes, the map shows the lowest, the middle and the highest
  * value of each interval, and the nodes that stand out. */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ struct map {
 	enum cop_jobdata_column column;
 	double scale;
 	const struct cop_jobdata_series *row[PAGE_NODES_DRAWN];
-	struct cop_jobdata_series *made; /* minimum, median and maximum of those in the file */
+	struct cop_jobdata_series *made; /* minimum, median and maximum of the series in the file */
 	unsigned rows;
 	char label[PAGE_NODES_DRAWN][PAGE_LABEL];
 };
@@ -60,7 +60,7 @@ static void make_statistics(struct map *m)
 	}
 }
 
-/* Puts those with the highest sums into the rows that are left, then in order of rank. */
+/* Fills the remaining rows with the nodes that have the highest sums, then sorts by rank. */
 static void choose_outliers(struct map *m)
 {
 	const struct cop_jobdata *j = m->j;
@@ -141,7 +141,7 @@ static unsigned peak(const struct map *m, const struct cop_jobdata_series *s)
 	return at;
 }
 
-/* For what the node waited. */
+/* What the node waited for. */
 static const char *waited_for(const struct map *m, int32_t rank)
 {
 	const struct cop_jobdata_node *n = cop_page_find(m->j, rank);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* There is no lock: fields that are set later are atomic. */
+/* There is no lock: fields that are set after the start are atomic. */
 #include "part/part_priv.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static void names_forgotten(void *arg)
 	(void)arg;
 }
 
-/* Returns the mount if the kernel may have cached something of it. If there is none yet, this
+/* Returns the mount if the kernel may have cached something of it. If there is no mount yet, this
  * leaves a note for cop_part_use_mount and looks again, so that one of the two sees the other. */
 static struct cop_fs *find_mount(struct cop_part *p)
 {
@@ -73,8 +73,8 @@ static struct cop_fs *find_mount(struct cop_part *p)
 	return atomic_load(&p->fs);
 }
 
-/* The tables first, then the kernel. A node that is starting may have neither yet, and then knows
- * nothing old. */
+/* The tables first, then the kernel. A node that is starting may have neither yet; then it has
+ * nothing old to forget. */
 int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
 {
 	struct cop_part *p = ctx;
@@ -114,7 +114,7 @@ void cop_part_use_coop(struct cop_part *p, struct cop_coop *coop)
 	atomic_store(&p->coop, coop);
 }
 
-/* Programs may have looked at the mount already. */
+/* Programs may have used the mount already. */
 void cop_part_use_mount(struct cop_part *p, struct cop_fs *fs)
 {
 	atomic_store(&p->fs, fs);
@@ -129,7 +129,7 @@ void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
 
 /* ---- the main thread's ---- */
 
-/* The counters as they are now go into the telemetry. */
+/* Records the counters, as they are now, in the telemetry. */
 static void look(struct cop_part *p)
 {
 	struct cop_cache_usage usage;
@@ -141,8 +141,8 @@ static void look(struct cop_part *p)
 		p->conf.telemetry, p->conf.status.stats, usage.used_bytes, usage.limit_bytes);
 }
 
-/* Writes the current reports, as cop_tally_write; rank 0 also what it has of the telemetry, which
- * is its own. */
+/* Writes the current reports, as cop_tally_write does; on rank 0 also the telemetry that it has,
+ * which is its own. */
 static int write_snapshot(struct cop_part *p, const char *tag, struct cop_err *err)
 {
 	struct cop_tally_job job = tally_job(p->conf.record);
@@ -186,7 +186,7 @@ int cop_part_tend(struct cop_part *p)
 	return next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms);
 }
 
-/* At the end of this node. */
+/* Done at the end of this node. */
 static void add_telemetry(struct cop_part *p, struct cop_treeop_sum *sum)
 {
 	int rc;
@@ -208,7 +208,7 @@ static int report(void *ctx, struct cop_err *err)
 	return write_snapshot(ctx, COP_TALLY_ASKED_TAG, err);
 }
 
-/* The telemetry goes on: it is of the whole job. */
+/* The telemetry goes on, because it covers the whole job. */
 static int reset(void *ctx, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
@@ -224,7 +224,7 @@ static void on_end(void *ctx)
 	cop_waker_end(p->conf.waker);
 }
 
-/* The requester gets the answer without them. */
+/* The requester gets the answer without what has been written. */
 static void drop_written(struct cop_treeop_sum *sum)
 {
 	cop_prof_sum_free(sum->prof);
@@ -297,7 +297,7 @@ static void sizes(void *ctx, struct cop_buf *out)
 	cop_tally_sizes(p->conf.tally, out);
 }
 
-/* The root is dead: no node above has written the sums or the list of nodes that are left. */
+/* The root is dead, so no node above has written the sums or the list of nodes that are left. */
 static int write_late(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
@@ -348,7 +348,7 @@ void cop_part_own_totals(struct cop_part *p)
 {
 	struct cop_treeop_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
 
-	/* If memory for it is short, the rest still counts. */
+	/* If there is no memory for it, the rest still counts. */
 	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, p->conf.telemetry, 0) == 0)
 		cop_telemetry_finish(own.telemetry);
 	cop_tally_add(p->conf.tally, &own);

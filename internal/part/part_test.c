@@ -12,7 +12,7 @@
 
 #include "part/part_priv.h"
 
-/* A node alone that has not mounted yet. */
+/* A node that is alone and has not mounted yet. */
 struct node {
 	struct cop_conf conf;
 	struct cop_job_hosts hosts;
@@ -119,7 +119,7 @@ static void an_invalidation_may_come_before_there_is_anything_to_forget(void **s
 
 	assert_int_equal(cop_part_forget(n->part, "some/path", forgotten, n), 0);
 	assert_int_equal(n->forgot, 1);
-	/* The mount, which may be in progress at this moment, is told later. */
+	/* The mount, which may be under way at this moment, is told afterwards. */
 	assert_true(n->part->forgot_early);
 	assert_int_equal(cop_part_forget_names(n->part, "some", forgotten, n), 0);
 	assert_int_equal(n->forgot, 2);
@@ -143,7 +143,7 @@ static void the_tree_and_the_socket_hear_the_same_of_it(void **state)
 	cop_part_commands.status(n->part, &here);
 	cop_treeop_here(cop_part_treeop(n->part), &ask, false, keep_text, n);
 	assert_non_null(strstr(n->told.data, "\"mountpoint\":\"/mnt\""));
-	/* But for the time that has passed. */
+	/* Equal except for the time that has passed. */
 	assert_int_equal(here.len, n->told.len);
 	cop_buf_free(&here);
 }
@@ -174,7 +174,7 @@ static void a_stop_makes_the_main_thread_end(void **state)
 	cop_treeop_here(cop_part_treeop(n->part), &stop, false, count_nodes, &stopped);
 	assert_true(cop_waker_is_ending(&n->waker));
 	assert_int_equal(cop_waker_wait(&n->waker, COP_WAKER_WOKEN, -1), COP_WAKER_WOKEN);
-	/* It is answered when the node has unmounted. */
+	/* The stop is answered once the node has unmounted. */
 	assert_int_equal(stopped, 0);
 	cop_treeop_ended(cop_part_treeop(n->part), NULL, NULL);
 	assert_int_equal(stopped, 1);
@@ -210,7 +210,7 @@ static int tend_after(struct node *n, unsigned ms)
 	return cop_part_tend(n->part);
 }
 
-/* How often the reports were due by now. */
+/* How often the reports have been due by now. */
 static unsigned snapshots(struct node *n)
 {
 	static uint64_t next_ms;
@@ -228,14 +228,14 @@ static void reports_and_telemetry_come_when_they_are_due(void **state)
 	clock_ms = 5000;
 	cop_clocks_for_test(clock_ns, NULL);
 	n->conf.profile_interval_s = 3;
-	/* The telemetry's first look is at once; its next ones are a second later. */
+	/* The telemetry records at once, and then every second. */
 	assert_int_equal(tend_after(n, 0), 1000);
 	assert_int_equal(snapshots(n), 1);
 	assert_int_equal(tend_after(n, 400), 600);
 	assert_int_equal(tend_after(n, 700), 1000);
 	assert_int_equal(tend_after(n, 1000), 900);
 	assert_int_equal(snapshots(n), 1);
-	/* Late: the interval begins anew. */
+	/* It was called late: the interval begins anew. */
 	assert_int_equal(tend_after(n, 2000), 1000);
 	assert_int_equal(snapshots(n), 2);
 	assert_int_equal(n->part->snapshot_ms, clock_ms + 3000);

@@ -26,8 +26,8 @@ void cop_past_know(struct cop_past *p, const struct cop_past_process *q)
 		cop_seen_forget(&p->looked);
 }
 
-/* The storage is asked once for each path, and a client of a network file system may answer with
- * what it has: a program has just opened it. */
+/* The storage is asked once for each path, and the client of a network file system may answer from
+ * its cache, because a program has just opened the file. */
 static bool size_of(const char *path, uint64_t *bytes)
 {
 	struct statx st;

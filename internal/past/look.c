@@ -14,7 +14,7 @@
 
 #define PIDS_MAX ((size_t)1 << 16)
 
-/* Who changed its effective user cannot be read, and is not this user's. */
+/* A process that changed its effective user cannot be read, and does not count as this user's. */
 static bool is_mine(int dir)
 {
 	char text[4096];
@@ -27,7 +27,7 @@ static bool is_mine(int dir)
 	return line && sscanf(line, "\nUid: %u", &uid) == 1 && uid == getuid();
 }
 
-/* Whether it is a program; fills in what follows. */
+/* Whether the process is a program, as past.h defines it; if so, fills in the rest of q. */
 static bool is_program(const struct cop_past *p, struct cop_past_process *q)
 {
 	uint64_t id[2];
@@ -55,7 +55,8 @@ static void look_at_maps(struct cop_past *p, struct cop_past_process *q, unsigne
 		cop_past_know(p, q);
 }
 
-/* Returns whether it counts as one of those that a look may read; left: lines that it may. */
+/* Returns whether the process counts towards those that a look may read; left: how many more lines
+ * it may read. */
 static bool look_at(struct cop_past *p, pid_t pid, unsigned *left)
 {
 	struct cop_past_process q = {.pid = pid};
@@ -85,7 +86,7 @@ static int compare_processes(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* In ascending order, beginning after the last one of the look before. */
+/* In ascending order, beginning after the last process of the previous look. */
 static size_t list_processes(struct cop_past *p, struct cop_buf *out)
 {
 	int fd = openat(p->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -32,7 +32,7 @@
 #define COP_PAST_EVERY_MS 10000u
 
 struct cop_past_conf {
-	const char *proc;                /* "/proc", or a test's folder of that form */
+	const char *proc;                /* "/proc", or a test's directory of that form */
 	const char *source, *mountpoint; /* absolute, without links; both outlive the object */
 	unsigned every_ms;
 	struct cop_stats *stats; /* gets the group past, and COP_EXAMPLE_PAST */
@@ -40,8 +40,8 @@ struct cop_past_conf {
 
 struct cop_past;
 
-/* Starts a thread that looks; it may block on the storage, which is asked for sizes. 0 with *out
- * NULL: the source holds the system's own programs. Else -errno. */
+/* Starts a thread that looks. The thread asks the storage for sizes and so may block on it. 0 with
+ * *out NULL: the source holds the system's own programs. Else -errno. */
 int cop_past_start(const struct cop_past_conf *conf, struct cop_past **out);
 /* Any thread. Looks now, and returns when that is done, or after wait_ms. NULL is fine. */
 void cop_past_look(struct cop_past *p, unsigned wait_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* On a folder like /proc. */
+/* All tests look at a directory that has the form of /proc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static void own_by(const struct fixture *f, const char *who, unsigned uid)
 	put(f, who, "status", "Name:\tx\nUid:\t%u\t%u\t%u\t%u\n", uid, getuid(), uid, uid);
 }
 
-/* A program that has nothing of the source. */
+/* A program that uses nothing of the source. */
 static void process(const struct fixture *f, const char *who)
 {
 	static const char *const folders[] = {"", "/ns", "/fd", "/fdinfo"};
@@ -206,7 +206,7 @@ static void mapped_and_open_files_of_the_source_count_once(void **state)
 	assert_counts(f, 2, 1030, 2);
 	snprintf(first, sizeof(first), "%s/libx.so", f->source);
 	assert_string_equal(cop_stats_first(&f->stats, COP_EXAMPLE_PAST), first);
-	/* The number is another process now. */
+	/* The pid belongs to another process now. */
 	started(f, "11", 0, STARTED + 1);
 	cop_past_look_now(f->p);
 	assert_counts(f, 2, 1030, 3);
@@ -307,7 +307,7 @@ static void in_a_view_nothing_counts(void **state)
 			below[i]);
 		cop_past_look_now(f->p);
 	}
-	/* The same where this process is, and the source is a part of what is bound. */
+	/* The same in this process's own namespace, where only a part of the source is bound. */
 	snprintf(path, sizeof(path), "%s/namespace", f->dir);
 	make_link(f, "10", "ns/mnt", path);
 	put(f, "10", "mountinfo", "2 1 0:50 / %s ro - fuse.copper copper ro\n", f->dir);
@@ -315,7 +315,7 @@ static void in_a_view_nothing_counts(void **state)
 	assert_counts(f, 0, 0, 0);
 }
 
-/* In a container the same path is perhaps of its image. */
+/* In a container the same path may belong to its image. */
 static void in_another_namespace_the_device_decides(void **state)
 {
 	struct fixture *f = *state;
@@ -391,7 +391,7 @@ static void maps_are_read_again_when_a_program_has_grown(void **state)
 	put(f, "10", "statm", "101 1 1 1 0 1 0\n");
 	cop_past_look_now(f->p);
 	assert_counts(f, 2, 1030, 1);
-	/* What is known is bounded: then it is forgotten. */
+	/* What is remembered is bounded; when the table is full, all of it is forgotten. */
 	for (unsigned i = 0; i < COP_PAST_TABLE; i++)
 		cop_past_know(f->p, &(struct cop_past_process){.pid = 11, .pages = i + 1});
 	assert_false(cop_past_is_known(f->p, &(struct cop_past_process){.pid = 11, .pages = 1}));

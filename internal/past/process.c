@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one process says of itself in /proc (proc(5)): when it started, its mounts, what it has
- * mapped and open. Its paths are those of its own mounts, from their root. */
+/* What /proc says about one process (proc(5)): when it started, its mounts, and what it has mapped
+ * and open. Its paths are those of its own mounts, from their root. */
 #include "past/past_priv.h"
 
 #include <dirent.h>
@@ -69,8 +69,9 @@ bool cop_past_is_below(const char *path, const char *dir)
 
 /* ---- views ---- */
 
-/* A mount of Copper, other than the node's own, through which something of the source is seen: the
- * view bind, or what lies below the view overlay, or an administrator's bind mount. */
+/* Whether this is a mount of Copper, other than the node's own, through which something of the
+ * source is seen: the view bind, or what lies below the view overlay, or an administrator's bind
+ * mount. */
 static int is_a_view(void *arg, const char *dir, const char *type)
 {
 	const struct cop_past *p = arg;
@@ -79,8 +80,8 @@ static int is_a_view(void *arg, const char *dir, const char *type)
 	       (cop_past_is_below(dir, p->conf.source) || cop_past_is_below(p->conf.source, dir));
 }
 
-/* Asked once for a process, and only if it uses a path of the source. One that cannot be read has
- * nothing that counts. */
+/* Checked once for a process, and only if it uses a path of the source. If its mounts cannot be
+ * read, nothing of it counts. */
 static bool is_in_a_view(struct cop_past *p, struct cop_past_process *q)
 {
 	char *text;
@@ -95,7 +96,7 @@ static bool is_in_a_view(struct cop_past *p, struct cop_past_process *q)
 	return q->in_a_view;
 }
 
-/* Whether a path is one of the source that does not lead back into the mount. */
+/* Whether the path lies in the source and does not lead back into the mount. */
 static bool is_candidate(const struct cop_past *p, const char *path)
 {
 	return cop_past_is_below(path, p->conf.source) &&
@@ -104,8 +105,8 @@ static bool is_candidate(const struct cop_past *p, const char *path)
 
 /* ---- maps ---- */
 
-/* FROM-TO rwxs OFFSET MAJOR:MINOR INODE    PATH; only the path has a slash. A path that is no more
- * ends with " (deleted)", and is none of the source. */
+/* FROM-TO rwxs OFFSET MAJOR:MINOR INODE PATH; only the path contains a slash. The path of a removed
+ * file ends with " (deleted)", and does not count as one of the source. */
 static void read_map(struct cop_past *p, struct cop_past_process *q, const char *line)
 {
 	const char *path = strchr(line, '/');
@@ -134,7 +135,7 @@ unsigned cop_past_maps(struct cop_past *p, struct cop_past_process *q, unsigned 
 			close(fd);
 		return 0;
 	}
-	/* The C library would ask for a kilobyte at a time. */
+	/* By default the C library would read a kilobyte at a time. */
 	setvbuf(in, NULL, _IOFBF, MAPS_AT_ONCE);
 	while (n < max && !q->in_a_view && (len = getline(&line, &size, in)) > 0) {
 		line[len - 1] = '\0';
@@ -148,7 +149,7 @@ unsigned cop_past_maps(struct cop_past *p, struct cop_past_process *q, unsigned 
 
 /* ---- descriptors ---- */
 
-/* O_PATH reads nothing. */
+/* A descriptor opened with O_PATH reads nothing. */
 static bool is_for_reading(int dir, const char *name)
 {
 	char path[64], text[512];
@@ -175,7 +176,8 @@ static void read_fd(struct cop_past *p, struct cop_past_process *q, int fds, con
 		cop_past_found(p, q, path);
 }
 
-/* A link says no device, so it tells nothing of other mounts than this process has. */
+/* A link does not name a device, so it says nothing about a process that has other mounts than this
+ * one. */
 unsigned cop_past_fds(struct cop_past *p, struct cop_past_process *q, unsigned max)
 {
 	int fd = q->apart || q->in_a_view

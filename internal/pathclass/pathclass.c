@@ -20,7 +20,7 @@ static const char *const names[COP_PATHCLASSES] = {
 
 /* The first matching row decides; a row without words always matches. */
 static const struct rule {
-	bool absence; /* for remembered absences, else for the tables */
+	bool absence; /* the row is for remembered absences; else for the tables */
 	const char *contains, *ends;
 	enum cop_pathclass class;
 } rules[] = {
@@ -64,7 +64,7 @@ const char *cop_pathclass_name(enum cop_pathclass class)
 #define ABSENCES BIT(COP_PATHCLASSES)
 
 static const struct {
-	unsigned when; /* any of these was seen */
+	unsigned when; /* shown if any of these classes was seen */
 	const char *text;
 } advice[] = {
 	{ALWAYS,

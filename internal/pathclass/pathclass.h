@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pathclass: classifies paths by name, and derives advice for a smaller environment. Pure: it
- * examines no file, and proves nothing about what may be deleted. */
+/* pathclass: classifies paths by name, and derives advice for a smaller environment. Pure: it looks
+ * at no file, and proves nothing about what may be deleted. */
 #ifndef COP_PATHCLASS_H
 #define COP_PATHCLASS_H
 
@@ -25,20 +25,20 @@ enum cop_pathclass {
 /* path is the whole path; absence: it was requested and does not exist (category metadata_ttl). */
 enum cop_pathclass cop_pathclass_of(bool absence, const char *path, size_t len);
 const char *cop_pathclass_name(enum cop_pathclass class);
-/* Advice for the classes that were seen (bits), as a Markdown list. */
+/* Appends advice for the classes that were seen (bits), as a Markdown list. */
 void cop_pathclass_advice(struct cop_buf *out, unsigned seen, bool absences_served);
 
 /* ---- totals: rows of top paths by class ---- */
 
 struct cop_pathclass_total {
-	uint64_t entries, events; /* rows, and what they counted */
+	uint64_t entries, events; /* the number of rows, and the sum of their counts */
 	uint64_t most;            /* events of the example */
 	char *example; /* the row with the most events, the first by bytes among equals; NULL: no
 			  row */
 	size_t example_len;
 };
 
-/* Zero is empty. Sums stop at 2^64-1, so that neither the order of adding nor that of merging
+/* All zeros is empty. Sums stop at 2^64-1, so that neither the order of adding nor that of merging
  * matters. */
 struct cop_pathclass_totals {
 	struct cop_pathclass_total of[COP_PATHCLASSES];
@@ -53,7 +53,7 @@ int cop_pathclass_add_total(struct cop_pathclass_totals *t, enum cop_pathclass c
 int cop_pathclass_merge(struct cop_pathclass_totals *into, const struct cop_pathclass_totals *from);
 /* Which classes have rows (bits). */
 unsigned cop_pathclass_seen(const struct cop_pathclass_totals *t);
-/* As a Markdown table, most events first. */
+/* Appends a Markdown table, most events first. */
 void cop_pathclass_table(struct cop_buf *out, const struct cop_pathclass_totals *t);
 /* Empties it. */
 void cop_pathclass_totals_free(struct cop_pathclass_totals *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reduced copy works only if it is complete: with the directories above each file, and the target
- * of each link. Paths are followed through the tree as the kernel follows them: ".." is the
+/* A reduced copy works only if it is complete: it has the directories above each file and the
+ * target of each link. Paths are followed through the tree as the kernel follows them: ".." is the
  * directory above the one that was reached, not the previous word. */
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 struct step {
 	struct usage *u;
 	unsigned links;
-	char path[2 * PATH_MAX]; /* the rest of the path, from at on */
+	char path[2 * PATH_MAX]; /* the rest of the path begins at at */
 	size_t at, len;
 	struct cop_walk_entry *entry; /* the entry that the path has reached */
 	struct cop_walk_dir *dir;     /* the directory of the entry */
@@ -45,8 +45,8 @@ static void entry_path(
 	cop_buf_add(out, e->name, e->len);
 }
 
-/* Begins an absolute path; false: there is no root above it. Only here ".." is resolved by words,
- * because nothing is known about the directories above a root. */
+/* Begins an absolute path; false: no root is above it. Only here ".." is resolved by words, because
+ * nothing is known about the directories above a root. */
 static bool begin_path(struct step *s, const char *path)
 {
 	char *normal = cop_walk_path_normal("/", path);
@@ -112,7 +112,7 @@ static int follow_link(struct step *s)
 	return rc;
 }
 
-/* Follows ".." from the directory that the entry is. False: it leaves the root. */
+/* Follows ".." from the directory that the entry is. False: ".." leaves the root. */
 static bool go_up(struct step *s)
 {
 	if (!s->dir->parent)
@@ -122,7 +122,7 @@ static bool go_up(struct step *s)
 	return true;
 }
 
-/* A link leaves its root by "..", perhaps into another root, so it is begun anew as an absolute
+/* The path leaves its root by "..", perhaps into another root, so it is begun anew as an absolute
  * path. */
 static int leave_root(struct step *s, const char *rest)
 {
@@ -139,7 +139,7 @@ static int leave_root(struct step *s, const char *rest)
 	return rc;
 }
 
-/* The directory does not have the name. If it could not be read, the name may still exist. */
+/* The directory does not contain the name. If it could not be read, the name may still exist. */
 static int not_found(struct step *s, const char *name)
 {
 	const struct cop_walk_dir *d = s->entry->dir;

@@ -2,8 +2,9 @@
 /* The lists of paths, written in passes over the tree, which yields full paths in order of bytes;
  * paths outside the tree are merged in. Lists for people and scripts escape newlines in names as
  * raw tables do. keep.txt and prune_candidates.txt are for rsync --files-from, which takes a line
- * as it is and ends it at a newline or a carriage return. Names with those are only in keep.nul and
- * prune_candidates.nul, which have all names and are written if there is such a name. */
+ * as it is and ends it at a newline or a carriage return. Names that contain one are only in
+ * keep.nul and prune_candidates.nul, which are written if there is such a name and then contain all
+ * names. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ struct writing {
 	struct out out[LISTS];
 	struct out nul[LISTS]; /* of keep and prune, if wanted */
 	bool with_nul;
-	size_t beyond, keep_beyond; /* so many of them are written */
+	size_t beyond, keep_beyond; /* how many of them have been written */
 	int pass_rc[2];
 	struct cop_buf escaped;
 };
@@ -66,8 +67,8 @@ static void put_escaped(
 	cop_paths_out_add(&w->out[other], "\n", 1);
 }
 
-/* rsync takes a line that begins with # or ; for a comment. The base itself is left out, because
- * "." would mean everything in it. */
+/* rsync takes a line that begins with # or ; for a comment, so ./ is put in front. The base itself
+ * is left out, because "." would mean everything in it. */
 static void put_relative(struct writing *w, enum path_list list, const char *path, size_t len)
 {
 	bool odd = memchr(path, '\n', len) || memchr(path, '\r', len), comment;
@@ -152,8 +153,8 @@ static size_t common_directory(const char *a, const char *b)
 	return end ? end : 1;
 }
 
-/* The root, if there is only one and it is a directory; else the directory that contains all of
- * them. */
+/* The root, if there is only one and it is a directory; else the deepest directory that contains
+ * all roots. */
 static int find_base(struct writing *w)
 {
 	const struct cop_walk_dir *top = &w->u->tree->top;
@@ -196,8 +197,8 @@ static int open_all(struct writing *w, const char *dir)
 	return rc;
 }
 
-/* Two passes that write nothing in common, each on its own thread: composing and copying the lines
- * is most of the work. */
+/* Runs one of two passes, which write to different files, each on its own thread: most of the work
+ * is composing and copying the lines. */
 static void one_pass(void *arg, size_t i)
 {
 	struct writing *w = arg;
@@ -229,7 +230,8 @@ static int write_lists(struct writing *w)
 	return rc;
 }
 
-/* Names are given only when everything is written, so that lists of different runs do not mix. */
+/* The files get their names only when everything is written, so that lists of different runs never
+ * mix. */
 static int close_all(struct writing *w, bool keep)
 {
 	int rc = 0;
@@ -252,8 +254,8 @@ static int write_once(struct writing *w, const char *dir)
 	for (unsigned i = 0; i < LISTS; i++)
 		w->out[i] = w->nul[i] = (struct out){.fd = -1, .rc = -EBADF};
 	rc = open_all(w, dir) ?: write_lists(w);
-	/* Only the end shows whether a name needs the other form. That is rare, and everything is
-	 * then written once more. */
+	/* Only at the end is it known whether a name needs the other form. That is rare, and
+	 * everything is then written once more. */
 	closed = close_all(w, !rc && (!w->l->odd_names || w->with_nul));
 	return rc ?: closed;
 }

@@ -116,8 +116,8 @@ static bool any_below(const struct cop_pathset *s, const char *root)
 	return false;
 }
 
-/* Tables have real paths. If a root was given through a link and nothing below it was observed, its
- * real path is used. */
+/* Tables contain real paths. If a root was given through a link and nothing below it was observed,
+ * its real path is used. */
 static int give_root(struct cop_paths_result *out, const char *root)
 {
 	struct cop_roots *r = &out->usage->roots;
@@ -210,7 +210,7 @@ static void note_absent_roots(struct cop_paths_result *out)
 					: "");
 }
 
-/* Tables have paths of the source, none of a root that was named through a mount. */
+/* Tables contain paths of the source, but none of a root that was named through a mount. */
 static void note_unused(struct cop_paths_result *out)
 {
 	if (!out->usage->roots.all.n || !out->usage->seen.set.table.count ||

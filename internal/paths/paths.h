@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paths: compares the part of its environment that a job used with what is on the disk: the lists
- * of copper-formats.5, and what could be left out. It trusts nothing that it reads in a job's
+/* paths: compares the part of its environment that a job used with what is on disk: the lists of
+ * copper-formats.5, and what could be left out. It trusts nothing that it reads in a job's
  * directory, and changes only its own output. */
 #ifndef COP_PATHS_H
 #define COP_PATHS_H
@@ -12,21 +12,21 @@ struct cop_paths_conf {
 	const char *output_dir; /* NULL: JOBDIR/paths_dir */
 	const char *const *usage_root;
 	unsigned usage_roots;
-	const char *home; /* NULL: nothing is inferred from it */
-	bool no_sizes;    /* leave out bytes, which cost one storage operation for each file */
-	/* Called at intervals with the number of things examined so far, and what they are; NULL:
-	 * never. */
+	const char *home; /* NULL: no root is inferred from it */
+	bool no_sizes;    /* leave out bytes, which cost a storage operation per file */
+	/* Called at intervals with the number of things examined so far, and a word for what they
+	 * are; NULL: never. */
 	void (*progress)(void *arg, uint64_t n, const char *what);
 	void *arg;
 };
 
-struct cop_paths_usage; /* report's own */
+struct cop_paths_usage; /* private to this module */
 
 struct cop_paths_result {
 	char *job, *input, *output; /* directories, absolute */
 	uint64_t faults;            /* tables that are unusable or truncated */
 	struct cop_buf
-		named; /* the first of them by name, one per line, and the number of the others */
+		named; /* the first of them by name, one per line, and how many others there are */
 	struct cop_buf notes; /* other things that the user should know, one per line */
 	struct cop_paths_usage *usage;
 };

@@ -10,7 +10,8 @@ static uint64_t probes_of(const struct cop_observed_path *p)
 	return COP_MAX(p->absent, p->ttl);
 }
 
-/* Inserts a row into the first ones, in order; PRUNE_ROWS: it does not belong there. */
+/* Inserts a row into the list of the first ones, which is sorted; PRUNE_ROWS: the row does not
+ * belong there. */
 static unsigned insert_row(void *rows, unsigned *n, size_t size, const void *row,
 	int (*order)(const void *a, const void *b))
 {

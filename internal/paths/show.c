@@ -18,7 +18,7 @@ static const struct {
 	{LIST_PRUNE, "prune candidates", "prune_candidates"},
 };
 
-/* A name of any bytes, without those that control a terminal. */
+/* Appends a name of any bytes, without those that control a terminal. */
 static void put_plain(struct cop_buf *out, const char *text)
 {
 	for (; *text; text++) {

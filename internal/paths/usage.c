@@ -67,7 +67,8 @@ static void stat_path(void *arg, size_t i)
 		ref->type = IFTODT(st.st_mode);
 		ref->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	} else {
-		/* For the job, as here, a loop of links and a name that is too long are absent. */
+		/* The job, like this program, sees a loop of links and a name that is too long as
+		 * absent. */
 		ref->type = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
 					    errno == ENAMETOOLONG
 				    ? DT_UNKNOWN

@@ -288,7 +288,7 @@ static void only_the_first_rows_are_kept_and_all_are_counted(void **state)
 	forget(&w);
 }
 
-/* Everything together over random trees: each list matches a plain look at the disk. */
+/* All cases together over random trees: each list matches what a plain look at the disk gives. */
 static void used_and_unused_are_all_there_is(void **state)
 {
 	unsigned seed = 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* roots_and_counts.txt and paths_summary.md: the same numbers, for a terminal and for a browser. */
+/* roots_and_counts.txt and paths_summary.md: the same numbers, one for a terminal, the other for a
+ * browser. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -29,13 +30,13 @@ static const struct {
 	{LIST_PRUNE, "Not needed by what was used", "the rest, for rsync --files-from"},
 };
 
-/* "6.81%"; "0.00%" of nothing. */
+/* "6.81%"; of nothing it is "0.00%". */
 static void add_percent(struct cop_buf *out, uint64_t part, uint64_t whole)
 {
 	cop_buf_printf(out, "%.2f%%", whole ? 100.0 * (double)part / (double)whole : 0.0);
 }
 
-/* Or "-" if they are not known. */
+/* Appends bytes, or "-" if they are not known. */
 static void add_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes)
 {
 	if (l->sizes)

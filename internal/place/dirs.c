@@ -67,7 +67,7 @@ static int make_dirs(const char *path, mode_t mode, unsigned *made, unsigned dep
 		(*made)++;
 	else if (!rc && errno != EEXIST)
 		rc = -errno;
-	/* It was created here, and a failure leaves nothing behind. */
+	/* The directory was created here, and a failure must leave nothing behind. */
 	if (rc && *made && rmdir(parent) == 0)
 		(*made)--;
 	return rc;
@@ -88,7 +88,7 @@ void cop_place_remember(struct cop_place *p)
 	}
 }
 
-/* From the inside out, as many as were created; one that is not empty stays. */
+/* Removes from the innermost outwards as many as were created; one that is not empty stays. */
 void cop_place_remove_made(const struct cop_place *p)
 {
 	char path[PATH_MAX], parent[PATH_MAX];
@@ -129,7 +129,7 @@ static int open_folder(const char *folder, struct stat *st, struct cop_err *err)
 		folder, (unsigned)st->st_uid, st->st_mode & 07777);
 }
 
-/* A descriptor that holds the lock. -EWOULDBLOCK: a node has it; -ENOENT: the folder has
+/* Returns a descriptor that holds the lock. -EWOULDBLOCK: a node has it; -ENOENT: the folder has
  * vanished. */
 int cop_place_lock(const char *folder, struct cop_err *err)
 {
@@ -153,7 +153,7 @@ int cop_place_lock(const char *folder, struct cop_err *err)
 
 /* ---- what killed nodes left ---- */
 
-/* A node that makes one locks it much sooner. */
+/* A node that makes a folder locks it much sooner than this. */
 static bool is_old(const char *folder)
 {
 	struct stat st;
@@ -162,7 +162,7 @@ static bool is_old(const char *folder)
 	       st.st_mtim.tv_sec + OLD_S < cop_wall_ns() / (int64_t)COP_NS_PER_S;
 }
 
-/* A directory that is mounted on or not empty stays by itself. */
+/* rmdir fails on a directory that is mounted on or not empty, so that one stays. */
 static void remove_empty(const char *folder)
 {
 	int fd = cop_place_lock(folder, NULL);

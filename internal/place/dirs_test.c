@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What killed nodes left. The other directories: scripts/t/t0830-own-place.sh and the next. */
+/* What killed nodes leave. scripts/t/t0830-own-place.sh and its successors test the other
+ * directories. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -98,7 +99,8 @@ static void a_place_with_something_in_it_stays(void **state)
 
 /* ---- a killed node whose process has not ended yet ---- */
 
-/* Has the lock of the folder, as the node has, and ends a while after it was told. */
+/* Starts a process that holds the lock of the folder, as a node does, and ends a while after it was
+ * told to. */
 static pid_t start_slow_to_end(void)
 {
 	int ready[2];

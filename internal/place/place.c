@@ -19,7 +19,7 @@
 #include "job/job.h"
 
 #define CHECKS 5
-/* How long the process of a killed node may take to end: until then it has its locks. */
+/* How long the process of a killed node may take to end; it holds its locks until then. */
 #define END_MS 30000
 #define PLACES_MAX 256 /* most nodes of one job on one machine */
 #define RETRIES 16     /* how often a folder may vanish between two checks */
@@ -41,8 +41,8 @@ static void real_source(const struct cop_conf *conf, char out[PATH_MAX])
 		snprintf(out, PATH_MAX, "%s", conf->source);
 }
 
-/* A number that the nodes of a job have in common with each other, and with no other job of this
- * user on this machine. */
+/* A number that the nodes of one job share with each other, and with no other job of this user on
+ * this machine. */
 static uint64_t hash_of(const struct cop_conf *conf, const char *source)
 {
 	const char *parts[] = {source, conf->job_dir, conf->hosts};
@@ -128,8 +128,8 @@ void cop_place_wait_ended(const char *socket)
 	close(ended.fd);
 }
 
-/* Directories that the killed node of that socket created, if they are still the same, now belong
- * to p's owner. */
+/* Directories that the killed node of that socket created now belong to p's owner, if they are
+ * still the same. */
 static void inherit(struct cop_place *p, const char *socket)
 {
 	char words[COP_CTL_NOTE_SIZE];
@@ -147,8 +147,8 @@ static void inherit(struct cop_place *p, const char *socket)
 
 /* ---- making and removing ---- */
 
-/* The note is removed last (cop_place_clear): another process that removes the rest now has not
- * touched it. */
+/* cop_place_clear removes the note last, so a process that removes the rest now has not touched
+ * it. */
 static void remove_dead_mount(struct cop_place *p, const char *mountpoint)
 {
 	char path[PATH_MAX], socket[COP_CTL_PATH_SIZE];
@@ -171,9 +171,9 @@ static mode_t mode_of(const struct cop_conf *conf)
 	return conf->allow_other ? 0755 : 0700;
 }
 
-/* The guard of a killed node removes what that node created once the dead mount is gone. It
- * recognises the directory by its inode number. So an empty one with another number replaces it,
- * atomically under its name. */
+/* The guard of a killed node removes what that node created once the dead mount is gone, and
+ * recognizes the directory by its inode number. So this replaces the directory, atomically under
+ * its name, by an empty one with another number. */
 static void replace_inherited(struct cop_place *p)
 {
 	char fresh[PATH_MAX + 16];
@@ -220,7 +220,7 @@ static bool is_mounted_on(const char *path)
 	return lstat(path, &st) == 0 && lstat(parent, &above) == 0 && st.st_dev != above.st_dev;
 }
 
-/* Its folder is locked. -EBUSY: something is mounted there all the same. */
+/* The folder is locked. -EBUSY: something is mounted there all the same. */
 static int occupy(struct cop_place *p, struct cop_err *err)
 {
 	remove_dead_mount(p, p->path);
@@ -239,7 +239,7 @@ static int try_private(struct cop_place *p, unsigned number, struct cop_err *err
 	char folder[PATH_MAX];
 	int rc = private_names(p->conf, number, folder, p->path, err);
 
-	/* The process that gives the folder up removes it. */
+	/* A process that gives up the folder removes it. */
 	for (unsigned tries = 0; !rc && p->folder_fd < 0; tries++) {
 		rc = cop_place_make_folder(folder, err);
 		if (!rc)
@@ -351,7 +351,7 @@ void cop_place_leave(struct cop_place *p)
 	p->folder_fd = -1;
 }
 
-/* Locks the folder of a private place meanwhile: -EWOULDBLOCK if a node has it. */
+/* Holds the lock of a private place's folder while it removes: -EWOULDBLOCK if a node has it. */
 static int remove_unless_taken(const struct cop_place *p)
 {
 	char folder[PATH_MAX];
@@ -390,7 +390,8 @@ int cop_place_remove_dead(const char *mountpoint, const char *socket)
 	if (socket)
 		inherit(&p, socket);
 	rc = dead ? cop_fs_unmount_dead(mountpoint) : 0;
-	/* The guard may have removed it already; a later mount there has another number. */
+	/* The guard may have removed the directory already; a later mount there has another
+	 * number. */
 	if (p.made && !cop_fs_is_dead(mountpoint))
 		remove_unless_taken(&p);
 	return rc ? rc : dead;

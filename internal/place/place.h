@@ -17,11 +17,11 @@
 
 struct cop_place {
 	const struct cop_conf *conf;
-	char path[4096]; /* absolute; "" of a node without a mount */
-	int folder_fd;   /* for a private place: the locked folder around it; -1: not held */
-	unsigned made;   /* directories at the end of path that are removed with the mount */
-	uint64_t dev,
-		ino; /* of the last of them: a different directory there must not be removed */
+	char path[4096];   /* absolute; "" of a node without a mount */
+	int folder_fd;     /* for a private place: the locked folder around it; -1: not held */
+	unsigned made;     /* directories at the end of path that are removed with the mount */
+	uint64_t dev, ino; /* inode number of the last of them: a different directory there must not
+			      be removed */
 };
 
 /* Finds or creates the directory, removes what a killed node left there, and checks that it can be
@@ -37,29 +37,31 @@ void cop_place_clear(const struct cop_place *p);
 
 /* Whether a start would find its place, without creating anything: out gets a sentence about it. */
 int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop_err *err);
-/* The mount point of the node of this machine if it is the only one of its job here; it need not
- * exist. */
+/* The mount point that a node on this machine has if it is the only one of its job here; it need
+ * not exist. */
 int cop_place_name(const struct cop_conf *conf, char out[4096], struct cop_err *err);
-/* Appends the part of the note beside the control socket that follows the tree. */
+/* Appends this place's part of the note beside the control socket, which follows the tree's
+ * part. */
 void cop_place_note(const struct cop_place *p, struct cop_buf *out);
 
-/* A number for the scheduler's job of this process, 0 if there is none; and for the job in which
- * the node of this control socket was started. */
+/* A number for the scheduler's job of this process, 0 if there is none; the second: for the job in
+ * which the node of this control socket was started. */
 uint64_t cop_place_job(void);
 uint64_t cop_place_noted_job(const char *socket);
 
 /* Waits until the process of the killed node of this control socket has ended, at most 30 s. The
- * kernel closes what a killed process has open one after another: it may be that the socket refuses
- * already, but the mount is not dead yet, or the folder of the place is still locked. */
+ * kernel closes what a killed process has open one by one, so the socket may already refuse
+ * connections while the mount is not dead yet or the folder of the place is still locked. */
 void cop_place_wait_ended(const char *socket);
-/* Removes what a killed node left: its mount, and the directories that it created for it, also when
- * the mount has gone already (its guard was killed between the two). socket: its control socket, or
+/* Removes what a killed node left: its mount, and the directories that it created for it, also if
+ * the mount is already gone (its guard was killed between the two). socket: its control socket, or
  * NULL if that no longer exists. The directories stay if its process has not ended
- * (cop_place_wait_ended). 1: its dead mount was removed; 0: none was there; or -errno. */
+ * (cop_place_wait_ended). 1: its dead mount was removed; 0: there was none; or -errno. */
 int cop_place_remove_dead(const char *mountpoint, const char *socket);
 
-/* Removes the private places in dir (of control sockets) in which nothing is mounted and that no
- * node has: those of nodes that were killed before they mounted, with their guards. */
+/* Removes the private places in dir (a directory of control sockets) in which nothing is mounted
+ * and which no node has: those of nodes that were killed, together with their guards, before they
+ * mounted. */
 void cop_place_sweep(const char *dir);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-/* Begins the name of the folder around a private place. */
+/* How the name of the folder around a private place begins. */
 #define COP_PLACE_FOLDER "mnt-"
 
 /* ---- place_dirs.c ---- */

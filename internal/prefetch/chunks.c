@@ -32,7 +32,7 @@ static uint64_t end_of(const struct item *i, const struct cop_range *r)
 	return r->end >= i->size ? i->size_now : COP_MIN(r->end, i->size_now);
 }
 
-/* The next chunk of this file, from the cursor on. */
+/* The next chunk of this file from the cursor on. */
 static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *index)
 {
 	uint64_t chunk = cop_coop_chunk_bytes(p->conf.coop);

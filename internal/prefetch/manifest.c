@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the file from which --prefetch reads its manifest, and that for the next job's manifest.
+/* Finds the file from which --prefetch reads its manifest, and the file for the next job's
+ * manifest.
  *
  * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or, if this
- * user may not write there, $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; of two the newer one.
- * Beside the source only a file of this user or of the source's owner is read.
- */
+ * user may not write there, $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; if both exist, the
+ * newer one. Beside the source a file is read only if it is owned by this user or by the source's
+ * owner. */
 #include "prefetch/prefetch_priv.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@
 struct cop_prefetch_manifest {
 	struct cop_prefetch_manifest_conf conf;
 	struct cop_manifest_set *record; /* what this node needed; NULL: not recorded */
-	struct cop_buf text;             /* the given manifest, complete */
+	struct cop_buf text;             /* the manifest that was read, complete */
 	size_t body;                     /* where its items begin */
 };
 
@@ -74,7 +75,8 @@ static bool in_cache(const char *source, bool make, char path[PATH_MAX])
 		       hash) < PATH_MAX;
 }
 
-/* A regular file of this user or of the source's owner: its time, else -1. */
+/* The modification time of a regular file of this user or of the source's owner; -1 for any other
+ * file. */
 static int64_t usable_since(const char *source, const char *path)
 {
 	struct stat st, owned;
@@ -252,8 +254,8 @@ int cop_prefetch_manifest_piece(
 
 /* ---- writing ---- */
 
-/* Writes it beside the source, or in the user's cache directory. A manifest at the other place is
- * then the older one. */
+/* Writes the manifest beside the source, or in the user's cache directory. A manifest at the other
+ * place is then the older one. */
 static int write_auto(const char *source, const struct cop_buf *text, char path[PATH_MAX])
 {
 	int rc = is_beside_source(source, path) ? cop_write_file(path, text->data, text->len, 0644)
@@ -264,8 +266,7 @@ static int write_auto(const char *source, const struct cop_buf *text, char path[
 	return rc;
 }
 
-/* Items that this job did not need stay for some later jobs, which may be of another kind.
- */
+/* Items that this job did not need stay for a few more jobs, which may be of another kind. */
 static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *record)
 {
 	struct cop_manifest_reader *r = calloc(1, sizeof(*r));

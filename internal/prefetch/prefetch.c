@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "log/log.h"
 
-/* The size of a listing or an entry that is assumed in order to decide whether it fits. */
+/* The size that is assumed for a listing or an entry when deciding whether it fits. */
 #define SMALL_BYTES (64 * COP_KIB)
 
 static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
@@ -37,7 +37,7 @@ static void give_up(struct cop_prefetch *p, const char *why)
 		p->why = why;
 }
 
-/* True: the answer is in s already; false: it will come, or not at all (p->over). */
+/* True: s has the answer already; false: the answer will come, or never will (p->over). */
 static bool ask_coop(
 	struct cop_prefetch *p, struct slot *s, const struct cop_ask *ask, size_t bytes)
 {
@@ -57,7 +57,7 @@ static bool ask_coop(
 	}
 	s->waiter.completed = fetch_completed;
 	rc = cop_coop_get(p->conf.coop, ask, &s->waiter, &obj);
-	/* It may have completed already, so s belongs to the waiter now. */
+	/* The request may have completed already, so from here on s belongs to the waiter. */
 	p->flying += rc == 0;
 	if (rc == 0)
 		return false;
@@ -127,7 +127,7 @@ static void with_entry(struct cop_prefetch *p, struct slot *s)
 	name_known(p, s, &attr);
 }
 
-/* Like a lookup in fs: the listing answers or, if it proves nothing, the single entry. */
+/* Proceeds like a lookup in fs: the listing answers or, if it proves nothing, the single entry. */
 static void with_listing(struct cop_prefetch *p, struct slot *s)
 {
 	const char *path = cop_prefetch_path(p, s->item), *slash = strrchr(path, '/');
@@ -139,7 +139,7 @@ static void with_listing(struct cop_prefetch *p, struct slot *s)
 		done_with(p, s);
 	} else if (s->rc || !cop_listing_find(s->obj->data, name, strlen(name), &e)) {
 		if (!s->rc && (cop_listing_flags(s->obj->data) & COP_LISTING_COMPLETE)) {
-			/* A job may have asked for a name that is absent. */
+			/* The name may be absent, since a job may have asked for one. */
 			if (s->item->kind == COP_MANIFEST_FILE)
 				count_changed(p);
 			done_with(p, s);
@@ -189,7 +189,8 @@ static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-/* No directory above the source has its attributes, and every mount asks for them. */
+/* The source itself counts: no directory above it has its attributes, and every mount asks for
+ * them. */
 static bool is_name(const struct cop_prefetch *p, const struct item *i)
 {
 	return i->kind != COP_MANIFEST_DIR || !*cop_prefetch_path(p, i);
@@ -223,7 +224,8 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-/* Everything that is named was requested, and nothing in flight can add names: now the rest. */
+/* Everything that the manifest names has been requested, and nothing in flight can add names: the
+ * rest comes next. */
 static bool begin_rest(struct cop_prefetch *p)
 {
 	if (p->rest || p->flying || p->next_name < p->n_items)
@@ -243,7 +245,7 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
 		return false;
 	if (ask_coop(p, s, &chunk, cop_coop_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
-		/* The rest of a file begins with the chunks requested above. */
+		/* The rest of a file begins after the chunks that were requested above. */
 		if (s->bytes || !p->rest)
 			count_slot(p, s);
 		done_with(p, s);
@@ -272,7 +274,7 @@ static void finish_slot(struct cop_prefetch *p, struct slot *s)
 	}
 }
 
-/* Fills the windows. */
+/* Fills the windows of all stages. */
 static void fill_windows(struct cop_prefetch *p)
 {
 	for (unsigned stage = 0; stage < STAGES; stage++)
@@ -305,7 +307,7 @@ static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 	return !stopping;
 }
 
-/* Asks for the pieces one after another until there are no more. 0, or -errno. */
+/* Requests the pieces one after another until there are no more. 0, or -errno. */
 static int load_manifest(struct cop_prefetch *p)
 {
 	struct slot *s = COP_CONTAINER_OF(p->free[STAGE_CHUNKS].next, struct slot, link);
@@ -351,7 +353,7 @@ static void forget_manifest(struct cop_prefetch *p)
 	p->ready = NULL;
 }
 
-/* Runs until nothing is left or nothing more is to be requested; false if the node is stopping. */
+/* Runs until nothing is left or nothing more may be requested; false if the node is stopping. */
 static bool run_stages(struct cop_prefetch *p)
 {
 	struct cop_list slots, *l;
@@ -365,7 +367,7 @@ static bool run_stages(struct cop_prefetch *p)
 	return true;
 }
 
-/* Each thing that it fetches is a flight, which coop reports. */
+/* coop reports each object that is fetched, as a flight; this reports the prefetch as a whole. */
 static void trace(struct cop_prefetch *p, uint64_t begin_ns)
 {
 	const struct cop_tracer_arg args[] = {{.key = "items", .value = (int64_t)p->n_items},

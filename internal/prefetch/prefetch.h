@@ -34,9 +34,9 @@ struct cop_prefetch_conf {
 /* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
  * of starting a thread. */
 int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out);
-/* Requests nothing more and joins the thread. Requests under way still complete. NULL is fine. */
+/* Requests nothing more and joins the thread. Outstanding requests still complete. NULL is fine. */
 void cop_prefetch_stop(struct cop_prefetch *p);
-/* No flight may be open any more. NULL is fine. */
+/* No flight may be outstanding any more. NULL is fine. */
 void cop_prefetch_free(struct cop_prefetch *p);
 
 /* {"state":"loading|running|done|stopped","why":null,"items":N,"listings":N,"files":N}: the
@@ -51,7 +51,8 @@ void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out);
 struct cop_prefetch_manifest;
 
 struct cop_prefetch_manifest_conf {
-	const char *path;   /* its file, or "auto": where the last job with this source left it */
+	const char *path;   /* the manifest's file, or "auto": where the last job with this source
+			       left it */
 	const char *source; /* absolute; both outlive the object */
 	bool record;    /* auto: record what this node needs, for the manifest of the next job */
 	bool to_stderr; /* report problems with it on standard error too, not only in the log */
@@ -64,11 +65,11 @@ int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
 void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m);
 /* The set that records what is needed, valid while the object lives; NULL: nothing is recorded. */
 struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manifest *m);
-/* A copy (malloc'ed) of a piece of the text, as cop_coop_conf wants it. 0, -ENODATA, -ENOMEM. Any
- * thread. */
+/* A copy (malloc'ed) of a piece of the text, as struct cop_coop_conf requires. 0, -ENODATA,
+ * -ENOMEM. Any thread. */
 int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len);
-/* XXH3-64 of what is sent down the tree; 0: nothing is. */
+/* XXH3-64 of what is sent down the tree; 0: nothing is sent. */
 uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m);
 /* Ends the recording, and writes the manifest of the next job from it. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m);

@@ -33,13 +33,13 @@ struct item {
 
 struct slot {
 	struct cop_waiter waiter;
-	struct cop_list link; /* free, or completed */
+	struct cop_list link; /* in the list of free or of completed slots */
 	struct cop_prefetch *p;
 	enum stage stage;
 	struct item *item;
-	bool entry;          /* requests the single entry */
-	bool piece;          /* or a piece of the manifest */
-	struct cop_obj *obj; /* completed: a reference; NULL without an answer */
+	bool entry;          /* it requests the single entry */
+	bool piece;          /* it requests a piece of the manifest */
+	struct cop_obj *obj; /* once completed: a reference; NULL if there was no answer */
 	int rc;
 	size_t bytes;
 };
@@ -56,7 +56,7 @@ struct cop_prefetch {
 	struct cop_list free[STAGES];
 	struct slot slot[SLOTS];
 	unsigned flying;
-	bool over; /* nothing more is to be requested */
+	bool over; /* nothing more may be requested */
 
 	struct cop_buf text, items, ranges; /* of the manifest */
 	size_t n_items;
@@ -66,19 +66,20 @@ struct cop_prefetch {
 	size_t n_ready, at_file; /* at_file: the file whose chunks are being requested */
 	unsigned at_range;
 	uint64_t at_chunk;
-	bool rest; /* what the manifest names has been requested; now the rest of those files */
+	bool rest; /* what the manifest names has been requested; what follows is the rest of those
+		      files */
 };
 
 /* ---- load.c ---- */
 
-/* Parses a piece of the manifest; false without memory or beyond the limits. */
+/* Parses a piece of the manifest; false if memory is short or a limit is exceeded. */
 bool cop_prefetch_parse_piece(struct cop_prefetch *p, const char *data, size_t len);
 const char *cop_prefetch_path(const struct cop_prefetch *p, const struct item *i);
 struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index);
 
 /* ---- chunks.c: which chunk comes next ---- */
 
-/* A file's version is known: its chunks may be requested. */
+/* Called when a file's version is known: its chunks may be requested. */
 void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struct cop_attr *attr);
 /* The next chunk to request; false if there is none now. */
 bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One node over a fake origin: the real cache and coop, and a manifest from a string. */
+/* One node over a fake origin, with the real cache and coop, and a manifest given as a string. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 #include "prefetch/prefetch_priv.h"
 
-/* As large as what a root reads in one job, so that no chunk is read along with another. */
+/* As large as what a root reads at a time, so that no chunk is read along with another. */
 #define CHUNK (4 * COP_MIB)
 #define WHOLE (6 * CHUNK)
 
@@ -26,7 +26,7 @@ struct world {
 	struct cop_coop *coop;
 	struct cop_prefetch *p;
 	struct cop_buf body;
-	int error; /* of every piece */
+	int error; /* the error that every piece gets */
 	char report[512];
 };
 
@@ -142,8 +142,8 @@ static bool has(struct world *w, enum cop_ask_kind kind, const char *path)
 	return obj;
 }
 
-/* Which chunks of a file are cached, in the version that its directory's listing has: "011" has the
- * second and the third. */
+/* Which chunks of a file are cached, in the version that its directory's listing has: "011" means
+ * the second and the third. */
 static const char *chunks(struct world *w, const char *dir, const char *name)
 {
 	static char text[64];
@@ -207,7 +207,7 @@ static void ranges_are_asked_for_by_chunk_and_then_the_rest_of_the_file(void **s
 	put_file(w, "f", 4 * CHUNK + 1);
 	put_file(w, "large", WHOLE + 1);
 	put_file(w, "unread", 2 * CHUNK);
-	/* The large file is beyond what a reader fetches whole. */
+	/* A reader would not fetch the large file whole. */
 	run_manifest(w,
 		"d .\nf 16777217 0 4194304-4194305 f\nf 25165825 0 4194303-4194305,12582912-12582913,25165824-25165825 large\n"
 		"f 8388608 0 - unread\n");
@@ -354,7 +354,8 @@ static size_t requests_at_origin(const struct world *w)
 	return c.lists + c.pages + c.stats + c.reads;
 }
 
-/* What completes after the thread has ended drops its reference too: close_world checks. */
+/* Requests that complete after the thread has ended also drop their references: close_world checks
+ * it. */
 static void a_node_that_stops_in_the_middle_requests_nothing_more(void **state)
 {
 	(void)state;

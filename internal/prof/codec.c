@@ -35,8 +35,8 @@ static unsigned used_buckets(const struct sum_op *op)
 	return used;
 }
 
-/* Whether anything was counted: sums read while others count may have an outcome without its
- * call. */
+/* Whether anything was counted: a sum that is read while others count may have an outcome without
+ * its call. */
 static bool row_used(const struct sum_op *op)
 {
 	uint64_t any = op->latency_ns | op->latency_us | op->max_ns;
@@ -138,7 +138,7 @@ void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out)
 	put_classes(out, &s->classes);
 }
 
-/* Reading stops at the first fault; then bad is set. */
+/* Reading stops at the first fault, which sets bad. */
 struct reader {
 	const unsigned char *at, *end;
 	bool bad;
@@ -216,7 +216,7 @@ static const char *get_bytes(struct reader *r, size_t n)
 	return (const char *)at;
 }
 
-/* Reads one name and its shared prefix; text has SKETCH_BYTES. */
+/* Reads one name and its shared prefix; the text has room for SKETCH_BYTES. */
 static void get_path(struct reader *r, struct sketch *s, struct sketch_row *row)
 {
 	const struct sketch_row *before = s->n ? &s->row[s->n - 1] : NULL;
@@ -259,7 +259,7 @@ static void get_sketch_rows(struct reader *r, struct sketch *s, uint64_t rows)
 	}
 }
 
-/* -ENOMEM. Allocates for as many rows as the remaining bytes can hold, and gives back what is not
+/* -ENOMEM. Allocates as many rows as the remaining bytes can hold, and frees those that are not
  * used. */
 static int get_sketch(struct reader *r, struct sketch *s)
 {

@@ -25,7 +25,7 @@ static uint64_t number(uint64_t *seed)
 	return r % 5 == 0 ? 0 : r % 7 == 0 ? UINT64_MAX - r % 3 : r % (1ull << (r % 40));
 }
 
-/* A few of 40 names with any bytes; one is empty and one as long as names can be. */
+/* A few of 40 names with any bytes; one is empty, and one is as long as a name can be. */
 static void random_paths(uint64_t *seed, struct cop_prof_sum *s)
 {
 	for (unsigned c = 0; c < CATEGORIES; c++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counting from zero: the counts move, number by number, into a profile of their own, from which
  * they are written. Every number moves in one atomic step, so each event is in exactly one of the
- * two profiles, and the counting threads never wait longer than usual. An operation that ends at
- * this moment may have its outcome in one and its latency in the other. */
+ * two profiles, and the counting threads never wait longer than usual. An operation that ends
+ * during the move may have its outcome in one profile and its latency in the other. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void move_counter(_Atomic uint64_t *from, _Atomic uint64_t *to)
 {
 	uint64_t value = atomic_load_explicit(from, RELAXED);
 
-	/* Most are zero and stay untouched. */
+	/* Most numbers are zero, and stay untouched. */
 	if (value)
 		value = atomic_exchange_explicit(from, 0, RELAXED);
 	if (value)
@@ -52,7 +52,7 @@ static char *dup_or_null(const char *text, bool *failed)
 	return copy;
 }
 
-/* Everything that needs memory; nothing has moved yet. */
+/* Does everything that needs memory; nothing has moved when it returns. */
 static struct cop_prof *make_taken(const struct cop_prof *p, const struct cop_stats *stats)
 {
 	struct cop_prof *t = calloc(1, sizeof(*t));
@@ -98,7 +98,7 @@ int cop_prof_drain(struct cop_prof *p, const struct cop_stats *stats, struct cop
 	t = make_taken(p, stats);
 	if (!t)
 		return -ENOMEM;
-	/* The paths may still fail, and then nothing has moved. */
+	/* The paths are moved first, because they may still fail; then nothing has moved. */
 	if (p->paths)
 		rc = cop_prof_paths_drain(p->paths, t->paths);
 	if (rc) {

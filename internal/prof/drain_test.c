@@ -17,7 +17,7 @@ struct crowd {
 	_Atomic unsigned running;
 };
 
-/* Few paths, so that the top level knows all of them. */
+/* Uses few paths, so that the top level knows all of them. */
 static void *count_events(void *arg)
 {
 	struct crowd *c = arg;
@@ -86,7 +86,7 @@ static void no_event_is_lost_between_drained_and_later_counts(void **state)
 				cop_thread_start(&thread[i], "count", count_events, &c), 0);
 		for (; atomic_load(&c.running) || !takes; takes++) {
 			assert_int_equal(cop_prof_drain(c.p, NULL, &taken), 0);
-			/* Every other one is put back. */
+			/* Every other drained profile is put back. */
 			if (takes % 2)
 				cop_prof_put_back(c.p, taken);
 			add_total(&t, taken);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of first touch of every path, and the bytes that were read of it. `copper paths
+/* The order of first touch of all paths, and which bytes of each were read. `copper paths
  * --manifest` makes a manifest from it. */
 #include <inttypes.h>
 

@@ -48,7 +48,7 @@ static void no_value_is_further_than_a_64th_from_its_bucket(void **state)
 				    64 <=
 			    (v >> (24 + k % 40)));
 	}
-	/* The ends of an octave are the worst. */
+	/* The ends of each power of two are the worst cases. */
 	for (unsigned bit = 6; bit < 40; bit++)
 		for (int d = -1; d <= 1; d++) {
 			uint64_t edge = (1ull << bit) + (uint64_t)d;
@@ -73,7 +73,7 @@ static int order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Against the exact quantile of the sorted values, over six orders of magnitude. */
+/* Compares with the exact quantile of the sorted values, over six orders of magnitude. */
 static void quantiles_are_within_three_percent_of_the_exact_ones(void **state)
 {
 	static uint64_t value[50000], bucket[HIST_BUCKETS];

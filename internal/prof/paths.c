@@ -128,7 +128,7 @@ static void push_record(struct heads *h, struct record *r)
 	atomic_store_explicit(head, r, memory_order_release);
 }
 
-/* Without memory the chains just become longer. */
+/* If there is no memory, the chains just become longer. */
 static void grow_shard(struct shard *s)
 {
 	struct heads *old = atomic_load_explicit(&s->heads, RELAXED),
@@ -202,7 +202,7 @@ static struct record *find_or_add_record(
 	return r;
 }
 
-/* A range that begins at 0 and was read before takes no lock; most do. */
+/* Most ranges begin at 0 and were read before; those take no lock. */
 static void note_range(
 	struct path_table *t, struct shard *s, struct record *r, const struct cop_range *read)
 {
@@ -281,7 +281,7 @@ int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out)
 	return rc;
 }
 
-/* A copy, because fn runs without the lock. */
+/* Copies them, because fn runs without the lock. */
 static void copy_ranges(struct path_table *t, const struct row *row,
 	struct cop_range out[COP_PROF_RANGES_MAX], unsigned *n)
 {
@@ -393,7 +393,7 @@ static int list_records(struct path_table *t, struct pairs *out)
 	return 0;
 }
 
-/* Both records of every path; missing ones in `to` are created. */
+/* Pairs the two records of every path; creates those that are missing in `to`. */
 static int pair_up(struct path_table *from, struct path_table *to, struct pairs *out)
 {
 	int rc = list_records(from, out);
@@ -415,7 +415,7 @@ static void move_counter(_Atomic uint64_t *from, _Atomic uint64_t *to)
 		atomic_fetch_add_explicit(to, value, RELAXED);
 }
 
-/* The order first: events that are counted later get a new place in it. */
+/* Moves the order first: events that are counted later get a new place in it. */
 static void move_counts(struct pair *p)
 {
 	for (unsigned c = 0; c < CATEGORIES; c++) {

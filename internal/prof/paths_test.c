@@ -62,7 +62,8 @@ static void one_range_too_many_closes_the_smallest_gap(void **state)
 	for (uint64_t i = 0; i < COP_PROF_RANGES_MAX; i++)
 		add_range(&r, i * 100, i * 100 + 10);
 	assert_int_equal(r.n, COP_PROF_RANGES_MAX);
-	add_range(&r, 750, 760); /* 40 from 710, 40 to 800: the first of equals */
+	add_range(&r, 750,
+		760); /* both gaps are 40, from 710 and to 800: the first of equals is closed */
 	assert_int_equal(r.n, COP_PROF_RANGES_MAX);
 	assert_int_equal(r.range[7].start, 700);
 	assert_int_equal(r.range[7].end, 760);
@@ -75,7 +76,7 @@ static void one_range_too_many_closes_the_smallest_gap(void **state)
 	free(r.range);
 }
 
-/* A bitmap has what was read; ranges may claim more but never less, and stay in order. */
+/* A bitmap records what was read. Ranges may claim more but never less, and stay in order. */
 static void ranges_cover_all_that_was_added(void **state)
 {
 	uint64_t seed = 5;
@@ -180,7 +181,7 @@ static void when_memory_is_used_up_new_paths_are_dropped_and_counted(void **stat
 	assert_in_range(kept, 10, 100);
 	assert_int_equal(kept + cop_prof_paths_dropped(t), 1000);
 	cop_prof_rows_free(&rows);
-	/* Existing paths are still counted. */
+	/* Events of known paths are still counted. */
 	cop_prof_paths_touch(t, CATEGORY_METADATA, "path-0", 6, 0, NULL);
 	assert_int_equal(cop_prof_paths_rows(t, CATEGORY_METADATA, &rows), 0);
 	assert_int_equal(rows.n, kept);
@@ -233,7 +234,7 @@ static int check_touch(void *arg, const struct cop_prof_touch *touch)
 	return 0;
 }
 
-/* The table grows several times meanwhile, and somebody reads it. */
+/* The table grows several times meanwhile, and another thread reads it. */
 static void no_event_is_lost_among_many_threads(void **state)
 {
 	struct path_table *t = cop_prof_paths_new(16 * COP_MIB);

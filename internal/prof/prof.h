@@ -23,8 +23,9 @@
 enum cop_prof_level {
 	COP_PROF_OFF,
 	COP_PROF_AGGREGATE, /* -P: operations */
-	COP_PROF_TOP,       /* -N n: and the n paths of each category that are used most */
-	COP_PROF_FULL,      /* -A: and every path; with top_n also the top paths, then exact */
+	COP_PROF_TOP,       /* -N n: the same, and the n most used paths of each category */
+	COP_PROF_FULL, /* -A: the same, and every path; with top_n also the top paths, which are
+			  exact then */
 };
 
 enum cop_prof_op {
@@ -71,14 +72,15 @@ struct cop_prof_conf {
 	/* Appends further text to the summary, from the counters at that time. May be NULL. */
 	void (*further)(void *ctx, const struct cop_stats *stats, struct cop_buf *out);
 	void *ctx;
-	uint64_t max_path_bytes; /* memory for paths at the full level; 0: COP_PROF_PATH_BYTES */
+	uint64_t max_path_bytes; /* memory for paths at the full level; 0: the default,
+				    COP_PROF_PATH_BYTES */
 };
 
 struct cop_prof;
 
 /* NULL if out of memory. */
 struct cop_prof *cop_prof_new(const struct cop_prof_conf *conf);
-/* Nobody may be counting any more. NULL is fine. */
+/* No thread may be counting any more. NULL is fine. */
 void cop_prof_free(struct cop_prof *p);
 /* The current level; COP_PROF_OFF for NULL. Below COP_PROF_TOP a caller need not build a path. */
 enum cop_prof_level cop_prof_level(const struct cop_prof *p);
@@ -91,10 +93,10 @@ const char *cop_prof_op_name(enum cop_prof_op op);
  * most 1.6 %; above 2^40 ns only the maximum is exact. */
 void cop_prof_op(struct cop_prof *p, enum cop_prof_op op, enum cop_prof_outcome outcome,
 	uint64_t latency_ns);
-/* One use of a path in a table. DONE and ERROR mark the path as seen and count as no event. At the
- * top level the counts are those of Space-Saving (Metwally, Agrawal, El Abbadi, ICDT 2005): a
- * listed count is never too high, and too low by at most the figure that the summary states, which
- * is at most events / counters of its shard. */
+/* Counts one use of a path in a table. DONE and ERROR mark the path as seen, but count as no event.
+ * At the top level the counts are those of Space-Saving (Metwally, Agrawal, El Abbadi, ICDT 2005):
+ * a listed count is never too high, and too low by at most the figure that the summary states,
+ * which is at most events / counters of its shard. */
 void cop_prof_path(struct cop_prof *p, enum cop_prof_table table, const char *path, size_t len,
 	enum cop_prof_outcome outcome);
 /* The same for COP_PROF_DATA, and at the full level the bytes that were read: they are merged into
@@ -136,8 +138,8 @@ int cop_prof_sizes_text(enum cop_prof_table table, const char *source,
  * the two. stats: those of p up to now, already taken; they outlive *out. *out is NULL if nothing
  * is counted. -ENOMEM: nothing has moved. One thread at a time. */
 int cop_prof_drain(struct cop_prof *p, const struct cop_stats *stats, struct cop_prof **out);
-/* Adds counts that could not be written back to p. The caller keeps taken, which is then empty;
- * NULL is fine. */
+/* Adds counts that could not be written back to p. The caller still owns taken, which is empty
+ * afterwards; NULL is fine. */
 void cop_prof_put_back(struct cop_prof *p, struct cop_prof *taken);
 
 /* ---- the order of first touches, for a manifest ---- */
@@ -164,7 +166,7 @@ struct cop_prof_op_sum {
 	uint64_t calls;
 	uint64_t outcome[COP_PROF_OUTCOMES]; /* for DONE: the calls minus all the others */
 	uint64_t latency_ns, max_ns;
-	uint64_t latency_us; /* the sum over each node's files */
+	uint64_t latency_us; /* the sum of what each node writes into its own files */
 	uint64_t p50_ns, p90_ns, p99_ns, p999_ns;
 };
 
@@ -174,15 +176,15 @@ void cop_prof_sum_free(struct cop_prof_sum *s);
 /* Adds one node: what p has counted up to now. -ENOMEM: nothing was added. */
 int cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p);
 /* Adds all of from; -ENOMEM: nothing was added. Sums stop at 2^64-1, so that the order of merging
- * never matters. Of the paths of each category the 4,096 used most stay (fewer if their names have
- * over 1 MiB): as long as there are no more, they are exact and in any order the same; then a count
- * is never too high, and too low by at most an error that is stated and that no order of merging
- * makes larger than events / rows (Agarwal and others, Mergeable Summaries, PODS 2012; sketch.c).
- */
+ * never matters. In each category the 4,096 most used paths are kept (fewer if their names take
+ * more than 1 MiB). As long as there are no more paths than that, the counts are exact, and the
+ * same in any order. If there are more, a count is never too high, and too low by at most a stated
+ * error, which no order of merging makes larger than events / rows (Agarwal and others, Mergeable
+ * Summaries, PODS 2012; sketch.c). */
 int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from);
 void cop_prof_sum_op(
 	const struct cop_prof_sum *s, enum cop_prof_op op, struct cop_prof_op_sum *out);
-/* How the latencies of an operation are spread: out[k] calls took at least 2^k ns and less than
+/* The distribution of an operation's latencies: out[k] calls took at least 2^k ns and less than
  * 2^(k+1); those of 0 ns are in out[0], and all from 2^40 ns on in the last one. */
 #define COP_PROF_OCTAVES 41u
 void cop_prof_sum_octaves(
@@ -195,7 +197,7 @@ const struct cop_pathclass_totals *cop_prof_sum_classes(const struct cop_prof_su
 int cop_prof_each_metric(const struct cop_prof_sum *s,
 	int (*fn)(void *arg, const char *metric, const char *value), void *arg);
 
-/* The requests of a node itself to the storage, or their sum over many nodes: the last rows of
+/* A node's own requests to the storage, or their sum over many nodes: the last rows of
  * profiling_aggregate.csv. */
 int cop_prof_each_storage(const struct cop_stats *stats,
 	int (*fn)(void *arg, const char *metric, const char *value), void *arg);

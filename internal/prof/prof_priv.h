@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: a shard of the path table has one, for insertion, growth and the ranges of its records; a
- * shard of a Space-Saving summary has one, for all of it. No two are ever held together, and
+/* Locks: each shard of the path table has one, for insertion, growth and the ranges of its records;
+ * each shard of a Space-Saving summary has one, for all of it. No two are ever held together, and
  * nothing is written or called back under one. */
 #ifndef COP_PROF_PRIV_H
 #define COP_PROF_PRIV_H
@@ -19,7 +19,7 @@ enum category {
 	CATEGORIES
 };
 
-/* What is counted of a path: hits, misses, negatives; or stores, serves, expires, clears. */
+/* The counts of a path: hits, misses, negatives; or stores, serves, expires, clears. */
 #define SLOTS 4
 #define SLOT_NONE (-1)
 #define PATH_LEN_MAX 65535u
@@ -55,7 +55,7 @@ struct op_shard {
 };
 
 /* latency_us: the sum over nodes of what each one writes into its own files, so that adding up
- * those files gives exactly the same. */
+ * those files gives exactly the same number. */
 struct sum_op {
 	uint64_t outcome[COP_PROF_OUTCOMES];
 	uint64_t latency_ns, latency_us, max_ns;
@@ -64,7 +64,7 @@ struct sum_op {
 
 /* ---- sketch.c: the paths used most, over nodes ---- */
 
-/* Of each category; enough for every path of most programs. */
+/* For each category; enough for every path of most programs. */
 #define SKETCH_ROWS 4096u
 #define SKETCH_BYTES COP_MIB /* of names */
 
@@ -73,7 +73,7 @@ struct sketch_row {
 	uint64_t count[SLOTS];
 	uint32_t at, len; /* in text */
 };
-/* Zero is empty. */
+/* All zeros is empty. */
 struct sketch {
 	struct sketch_row *row; /* in order of name */
 	size_t n;
@@ -86,26 +86,26 @@ void cop_prof_sketch_free(struct sketch *s);
 /* Merges both into a third; -ENOMEM. */
 int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct sketch *out);
 struct rows;
-/* Sorts rows and leaves out those without an event. -ENOMEM, -E2BIG. */
+/* Sorts rows, and leaves out those without an event. -ENOMEM, -E2BIG. */
 int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out);
 int cop_prof_sketch_rows(const struct sketch *s, struct rows *out);
 
 struct cop_prof_sum {
 	uint64_t nodes;
 	uint64_t ttl[COP_PROF_TTLS];
-	uint64_t latency_us; /* like latency_us above, of all operations */
+	uint64_t latency_us; /* like latency_us above, for all operations */
 	uint64_t top_n;      /* the most rows of top paths that any node was asked for */
 	struct sum_op op[COP_PROF_OPS];
 	struct sketch top[CATEGORIES];
 	struct cop_pathclass_totals classes; /* of the rows in the top path files */
 };
 
-/* Operations and absences of p alone. */
+/* Adds only the operations and absences of p. */
 void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p);
 
 struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS]);
 void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint64_t latency_ns);
-/* Raises a maximum that other threads may raise too. */
+/* Raises a maximum that other threads may be raising, too. */
 void cop_prof_raise(_Atomic uint64_t *max, uint64_t value);
 /* All operations together; the quantiles stay 0. */
 void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out);
@@ -116,7 +116,8 @@ struct path_table;
 
 struct path_table *cop_prof_paths_new(uint64_t max_bytes);
 void cop_prof_paths_free(struct path_table *t);
-/* Counts one event, or with SLOT_NONE only the touch; read (may be NULL): these bytes were read. */
+/* Counts one event, or with SLOT_NONE only the touch. read: the bytes that were read; may be
+ * NULL. */
 void cop_prof_paths_touch(struct path_table *t, enum category c, const char *path, size_t len,
 	int slot, const struct cop_range *read);
 /* Events on paths that did not fit. */
@@ -127,7 +128,7 @@ int cop_prof_paths_each_touch(
 /* Moves all events and ranges into an empty table; the paths stay, as if untouched. On -ENOMEM
  * nothing has moved. */
 int cop_prof_paths_drain(struct path_table *t, struct path_table *into);
-/* The reverse; keeps what was counted since. */
+/* The reverse of drain; keeps what was counted since. */
 void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken);
 
 /* ---- ranges.c ---- */
@@ -136,7 +137,7 @@ struct ranges {
 	struct cop_range *range;
 	unsigned n, cap;
 };
-/* Adds [start, end); 0 or -ENOMEM, and then it is unchanged. */
+/* Adds [start, end); 0, or -ENOMEM with r unchanged. */
 int cop_prof_ranges_add(struct ranges *r, uint64_t start, uint64_t end);
 
 /* ---- top.c: Space-Saving ---- */
@@ -152,15 +153,16 @@ void cop_prof_top_free(struct top_summary *t);
 void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int slot);
 /* Moves all counters into an empty summary of the same size. */
 void cop_prof_top_drain(struct top_summary *t, struct top_summary *into);
-/* Adds what was drained to what was counted since; without memory a path is left out. */
+/* Adds what was drained to what was counted since; leaves out paths for which there is no
+ * memory. */
 void cop_prof_top_put_back(struct top_summary *t, struct top_summary *taken);
-/* The most by which any count is too low, including paths that are not listed. */
+/* How much too low any count can be at most, including those of paths that are not listed. */
 uint64_t cop_prof_top_error(struct top_summary *t);
 
 /* ---- rows.c: what the writers see ---- */
 
 struct row {
-	const char *path; /* as counted; lives as long as the profile, or is own */
+	const char *path; /* as counted; lives as long as the profile, or is this row's own */
 	char *own;
 	uint32_t len;
 	uint64_t sequence; /* 0 at the top level */
@@ -177,11 +179,11 @@ int cop_prof_rows_push(struct rows *rows, const struct row *row);
 void cop_prof_rows_free(struct rows *rows);
 int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out);
 int cop_prof_top_rows(struct top_summary *t, struct rows *out);
-/* Every touched path of a category in the order of first touch; full level. */
+/* Every touched path of a category, in the order of first touch; full level only. */
 int cop_prof_rows_all(const struct cop_prof *p, enum category c, struct rows *out);
-/* Keeps only the busiest, at most limit, most events first, equals in order of name. */
+/* Keeps only the busiest rows, at most limit: most events first, equals in order of name. */
 void cop_prof_rows_busiest(struct rows *rows, size_t limit);
-/* The busiest paths, at most limit, most events first, equals in order of name. */
+/* The busiest paths, at most limit: most events first, equals in order of name. */
 int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out);
 
 /* ---- text.c ---- */
@@ -190,7 +192,7 @@ int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, s
 char *cop_prof_root_dup(const char *source);
 /* Writes root/path as it is; without a root only the path. */
 void cop_prof_text_path(struct cop_buf *out, const char *root, const char *path, size_t len);
-/* Replaces bytes outside [A-Za-z0-9_-] and extra by _; at most max bytes. NULL without memory. */
+/* Replaces bytes outside [A-Za-z0-9_-] and extra by _; at most max bytes. NULL: out of memory. */
 char *cop_prof_text_reduce(const char *text, const char *extra, size_t max);
 
 /* ---- writers: each fills a whole file ---- */

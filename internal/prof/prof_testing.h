@@ -52,7 +52,7 @@ static inline struct cop_prof *profile(enum cop_prof_level level, uint32_t top_n
 	return p;
 }
 
-/* Names in JOB/folder, each followed by a space, in order. */
+/* Compares the names in JOB/folder, in order, each followed by a space. */
 static inline void check_names(const char *folder, const char *want)
 {
 	struct cop_buf path = {0}, names = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The byte ranges that were read of a file. Programs read a file from its start or in a few places,
+/* The byte ranges of a file that were read. Programs read a file from its start or in a few places,
  * so an array that begins with one range is enough. */
 #include <errno.h>
 #include <stdlib.h>

@@ -81,7 +81,7 @@ static int by_row(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* How many of the heaviest fit, and their bytes. */
+/* How many of the heaviest rows fit, and their bytes. */
 static size_t count_fitting(const struct sketch *s, const struct candidate *c, size_t *bytes)
 {
 	size_t n = 0;
@@ -96,7 +96,7 @@ static size_t count_fitting(const struct sketch *s, const struct candidate *c, s
 	return n;
 }
 
-/* Cuts it down to the limits. -ENOMEM, and then it is unchanged. */
+/* Cuts the sketch down to the limits. -ENOMEM: it is unchanged. */
 static int cut_sketch(struct sketch *s)
 {
 	struct candidate *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which files there are, their names and where they go. */
+/* Which files are written, their names and directories. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const struct file {
 	enum wanted wanted;
 	fill_fn *fill;
 	unsigned type;
-	bool of_sums; /* also for the sums of a job */
+	bool of_sums; /* whether a job's sums have it, too */
 } files[] = {
 	{"profiling", "profiling_operations.csv", ALWAYS, cop_prof_fill_operations, 0, false},
 	{"profiling", "profiling_aggregate.csv", ALWAYS, cop_prof_fill_aggregate, 0, false},
@@ -97,7 +97,7 @@ static void name_of(const struct report *r, const struct file *f, char *out, siz
 		snprintf(out, size, "%s", f->name);
 }
 
-/* Created on first use, so that a level without tables creates no such folder. */
+/* Creates the folder on first use, so that a level without tables creates none. */
 static int make_folder(const char *path, struct cop_err *err)
 {
 	return cop_make_dirs_said(path, 0755, err);
@@ -125,7 +125,7 @@ static int write_file(const struct report *r, const struct file *f, struct cop_e
 	return rc;
 }
 
-/* The first failure is the one reported. */
+/* Reports only the first failure. */
 static int write_reports(const struct report *r, struct cop_err *err)
 {
 	int first = 0;
@@ -160,7 +160,7 @@ static int choose_tag(const char *tag, char **out, struct cop_err *err)
 		tag);
 }
 
-/* If all paths are known and no limit was asked for, the classes cover all of them. */
+/* If all paths are known and no limit was given, the classes cover all of them. */
 static int collect_top(struct report *r)
 {
 	size_t limit = r->p->top_n ? r->p->top_n : SIZE_MAX;
@@ -225,7 +225,7 @@ static int write_of_sums(const struct report *r, const struct file *f, const cha
 	return rc;
 }
 
-/* As write_all. */
+/* Like write_all, for a job's sums. */
 static int write_sums(
 	const struct report *r, const char *dir, const char *prefix, struct cop_err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* profiling_summary.md: what one node did, for people. */
+/* profiling_summary.md: what one node did, written for people. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -13,7 +13,8 @@ static const char *mode_name(const struct cop_prof *p)
 					  : "aggregate-only";
 }
 
-/* Headings, list and tables begin like those of Copper 1.0, which scripts look for; ours follow. */
+/* Headings, list and tables begin like those of Copper 1.0, which scripts look for; what is new
+ * follows. */
 static void put_settings(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, "# Copper Profiling Summary\n\n");
@@ -86,7 +87,7 @@ static void put_totals(const struct report *r, struct cop_buf *out)
 		all.outcome[COP_PROF_ERROR]);
 }
 
-/* Operations of the storage are not requests of the kernel, and most nodes have none. */
+/* The storage's operations are not requests of the kernel, and most nodes have none. */
 static void put_storage(const struct report *r, struct cop_buf *out)
 {
 	uint64_t us;
@@ -104,7 +105,7 @@ static void put_storage(const struct report *r, struct cop_buf *out)
 		cop_stats_get(r->stats, COP_ORIGIN_BYTES), us / 1000000, us % 1000000);
 }
 
-/* Facts about the path files that are not in them. */
+/* Facts about the path files that the files themselves do not contain. */
 static void put_accuracy(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, r->p->top_n ? "\n## Top Paths\n\n" : "\n## Full Path Outputs\n\n");

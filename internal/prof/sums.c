@@ -94,7 +94,7 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 	s->latency_us = to_microseconds(all_ns);
 }
 
-/* The rows of its top path files, by class. */
+/* Adds up the rows of the node's top path files, by class. */
 static int add_classes(struct cop_prof_sum *s, const struct cop_prof *p)
 {
 	struct cop_buf path = {0};
@@ -126,7 +126,7 @@ static int add_top(struct cop_prof_sum *s, const struct cop_prof *p)
 		struct rows rows = {0};
 		uint64_t error;
 
-		/* One row too many: the sketch subtracts its weight from the others. */
+		/* Asks for one row too many: the sketch subtracts its weight from the others. */
 		rc = p->paths ? cop_prof_rows_top(p, c, SKETCH_ROWS + 1, &rows)
 			      : cop_prof_top_rows(p->top[c], &rows);
 		error = p->paths ? cop_prof_paths_dropped(p->paths) : cop_prof_top_error(p->top[c]);
@@ -169,7 +169,7 @@ static void merge_op(struct sum_op *into, const struct sum_op *from)
 		into->bucket[i] = cop_add_saturating(into->bucket[i], from->bucket[i]);
 }
 
-/* The part that needs memory; its results will replace the old sums. */
+/* Does the part that needs memory; its results then replace the old sums. */
 static int merge_paths(const struct cop_prof_sum *into, const struct cop_prof_sum *from,
 	struct sketch top[CATEGORIES], struct cop_pathclass_totals *classes)
 {

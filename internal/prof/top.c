@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The most used paths of one category in bounded memory: the Space-Saving algorithm (Metwally,
  * Agrawal and El Abbadi, Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT
- * 2005). There are m counters. A path without one takes over the smallest, with its value. A
- * counter is therefore too high by at most what it took over (error), which is at most N / m after
- * N events, and any path with more than N / m events has a counter.
+ * 2005). There are m counters. A path without a counter takes over the smallest one, with its
+ * value. A counter is therefore too high by at most the value that it took over (error), which is
+ * at most N / m after N events, and any path with more than N / m events has a counter.
  *
- * Reported is counter - error, the events seen since the path took over the counter. It is never
- * too high, and its split into outcomes is exact. Paths are spread over shards by hash; each shard
- * is such a summary for its share of the paths. The smallest counter is the top of a binary heap.
- */
+ * What is reported is counter - error: the events seen since the path took over the counter. That
+ * is never too high, and its split into outcomes is exact. Paths are spread over shards by hash;
+ * each shard is such a summary for its share of the paths. The smallest counter is the top of a
+ * binary heap. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ struct top_summary {
 	uint32_t counters; /* of each shard */
 };
 
-/* All shards together have far more counters than the rows asked for, so that listed paths are
+/* All shards together have far more counters than rows are asked for, so that listed paths are
  * hardly ever displaced. */
 uint32_t cop_prof_top_counters(uint32_t top_n)
 {
@@ -138,7 +138,7 @@ static struct counter *find_counter(struct shard *s, uint64_t hash, const char *
 	return counter_at(l);
 }
 
-/* False without memory; then nothing has changed. */
+/* False: out of memory, and nothing has changed. */
 static bool set_path(struct counter *k, const char *path, size_t len)
 {
 	if (k->cap < len || !k->path) {
@@ -180,7 +180,7 @@ static struct counter *take_over(struct shard *s, const char *path, size_t len)
 	return k;
 }
 
-/* The counter of a path, which it may just have taken over; NULL without memory. The lock is
+/* The counter of a path, which the path may just have taken over; NULL: out of memory. The lock is
  * held. */
 static struct counter *counter_of(
 	struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
@@ -219,7 +219,7 @@ void cop_prof_top_drain(struct top_summary *t, struct top_summary *into)
 		struct shard *s = &t->shard[i], *o = &into->shard[i];
 		struct counter **heap = o->heap;
 
-		/* o belongs to the caller alone. */
+		/* Only s needs its lock, because o belongs to the caller alone. */
 		pthread_mutex_lock(&s->lock);
 		o->heap = s->heap;
 		o->by_path = s->by_path;

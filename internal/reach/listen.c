@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port at which a rank tells the others its address, and the message if the port is taken: by
- * another program, or by the same rank of the same tree. */
+/* The port at which a rank tells the others its address, and the message if the port is taken, by
+ * another program or by the same rank of the same tree. */
 #include "reach/reach_priv.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static void mac(void *ctx, const void *data, size_t len, uint8_t out[32])
 	cop_wire_mac(r->conf.secret, "rendezvous", data, len, out);
 }
 
-/* The peer is about to connect. */
+/* Admits the address, from which the peer is about to connect. */
 static void admit_address(void *ctx, const char *address)
 {
 	struct cop_reach *r = ctx;
@@ -80,7 +80,7 @@ static void on_answer(void *arg, const char *address, bool lives, const char *wh
 	sem_post(&a->come);
 }
 
-/* Whether the same rank of this job and list is already running: only that one answers to its name
+/* Whether the same rank of this job and list is already running: only that rank answers to its name
  * and proves the secret. at is its host, with both ports or with one. */
 static bool has_duplicate(struct cop_reach *r, const struct cop_job_host *at)
 {
@@ -141,7 +141,7 @@ static int port_is_taken(const struct cop_job_host *self, uint16_t port, struct 
 		self->name, port, port_owner(self, port, owner));
 }
 
-/* A port that nobody chose may belong to another program on this machine. */
+/* A port that the user did not choose may belong to another program on this machine. */
 static int open_second(struct cop_reach *r, const struct cop_job_host *self,
 	struct cop_rendezvous **out, struct cop_err *err)
 {
@@ -159,8 +159,8 @@ static int open_second(struct cop_reach *r, const struct cop_job_host *self,
 	return rc;
 }
 
-/* With an address book no node needs this one's rendezvous to find its address, but its children
- * need it to see, when it is silent, that it is alive. */
+/* With an address book no node needs this node's rendezvous to find its address. But its children
+ * need it to see that the node is alive when it is silent. */
 static struct cop_rendezvous *open_beside_book(struct cop_reach *r, const struct cop_job_host *self)
 {
 	struct cop_rendezvous *rendezvous = NULL;

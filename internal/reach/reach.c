@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening this end of the network, and leaving it. */
+/* Opens this end of the network, and leaves it. */
 #include "reach/reach_priv.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static void peer_changed(void *ctx, uint32_t rank, bool lives)
 		r->conf.peer_changed(r->conf.ctx, rank, lives);
 }
 
-/* A guest that knows an older tree must not keep this one from starting. */
+/* A guest that knows an older tree must not keep this one from starting, so guests are ignored. */
 static void mismatch(void *ctx, uint32_t rank)
 {
 	struct cop_reach *r = ctx;
@@ -118,7 +118,7 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 		.address = c->rank < c->nodes ? cop_reach_in_book(r, c->rank) : NULL,
 		.stats = c->stats};
 
-	/* Other nodes first come to the rendezvous, which a book makes unnecessary. */
+	/* Other nodes come to the rendezvous first; with a book they need not. */
 	fabric.admitted_only = !r->book && !c->insecure;
 	fabric.mac = c->insecure ? NULL : fabric_mac;
 	fabric.mac_ctx = r;
@@ -142,7 +142,7 @@ void cop_reach_close_door(struct cop_reach *r)
 	atomic_store(&r->door_closed, true);
 }
 
-/* rpc's threads may be inside the rendezvous now, but they get there only through r: once their
+/* rpc's threads may be inside the rendezvous now, but they get there only through r. Once their
  * calls are cancelled, no thread is there any more. */
 void cop_reach_cancel(struct cop_reach *r)
 {
@@ -150,7 +150,7 @@ void cop_reach_cancel(struct cop_reach *r)
 
 	if (!*r->conf.rpc)
 		return;
-	/* Answers on their way may share a connection with a cancelled call, whose bytes must not
+	/* Outgoing answers may share a connection with a cancelled call, whose bytes must not
 	 * arrive any more. */
 	cop_fabric_flush(cop_rpc_fabric(*r->conf.rpc), FLUSH_MS);
 	cop_rpc_quiet(*r->conf.rpc);

@@ -88,22 +88,23 @@ int cop_reach_listen(struct cop_reach *r, struct cop_err *err);
 /* For a guest: sends requests from this address of the machine. */
 int cop_reach_listen_as_guest(struct cop_reach *r, const char *address, struct cop_err *err);
 /* Whether cop_reach_listen failed because this rank already runs. The process that has the port
- * proved it: only this rank of this tree answers to this name with the job's secret. Then the other
- * nodes have what they wait for and must not hear of a failure, and the user is told to stop the
- * tree. If another program has the port, the way out is another port. */
+ * proved it: only this rank of this tree answers to this name with the job's secret. In that
+ * case the other nodes have the node that they wait for and must not hear of a failure, and the
+ * user is told to stop the tree. If another program has the port, the user is told to choose
+ * another port. */
 bool cop_reach_is_duplicate(const struct cop_reach *r);
 
-/* Any thread. The barrier has ended: a node that has not come up by now is not about to, so open
+/* Any thread. The barrier has ended: a node that is not up by now will not be up soon, so open
  * requests end soon; with ready, later ones do, too. */
 void cop_reach_barrier_ended(struct cop_reach *r, bool ready);
 
-/* The address of the book for a rank below nodes, valid while the object lives; NULL without a
- * book. Any thread. */
+/* The address that the book has for a rank below nodes, valid while the object lives; NULL without
+ * a book. Any thread. */
 const char *cop_reach_in_book(const struct cop_reach *r, uint32_t rank);
 
 /* ---- leaving, on the main thread ---- */
 
-/* No node is asked any more: unknown addresses are not found. */
+/* From now on no node is asked: addresses that are not known are not found. */
 void cop_reach_close_door(struct cop_reach *r);
 /* Ends this process's own requests and calls; replies given so far are still sent, and others are
  * served as before. When it returns, no callback of those requests runs any more. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of reach share. There is no lock: what is not atomic does not change while rpc is
- * open, except `duplicate`, which is the main thread's. */
+ * open, except `duplicate`, which belongs to the main thread. */
 #ifndef COP_REACH_PRIV_H
 #define COP_REACH_PRIV_H
 
@@ -18,7 +18,7 @@ struct cop_reach {
 };
 
 /* ---- resolve.c ---- */
-/* rpc wants the address of this rank. The first argument is a struct cop_reach. */
+/* Called when rpc wants the address of this rank. The first argument is a struct cop_reach. */
 void cop_reach_resolve(void *reach, uint32_t rank, bool silent);
 
 #endif

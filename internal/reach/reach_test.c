@@ -31,7 +31,7 @@ struct node {
 	struct cop_stats stats;
 	_Atomic unsigned served, found, not_found, mismatches, rejections;
 	_Atomic uint32_t mismatch_rank;
-	char why[600]; /* the last */
+	char why[600]; /* the last one that was reported */
 };
 
 struct world {
@@ -65,7 +65,7 @@ static uint16_t free_port(const char *address)
 	return port;
 }
 
-/* A port that another program has. */
+/* Opens a port, as another program might. */
 static int take_port(const char *address, uint16_t port)
 {
 	int fd = bound_socket(address, &port);
@@ -282,14 +282,14 @@ static void who_is_not_there_is_not_found_and_a_sentence_says_why(void **state)
 	assert_true(atomic_load(&n->not_found) > 0);
 	assert_int_equal(atomic_load(&n->found), 0);
 	assert_non_null(strstr(n->why, "127.0.7.1"));
-	/* It starts, and is asked again after rpc's pause. */
+	/* Rank 0 starts, and is asked again after rpc's pause. */
 	up(w, 0);
 	for (int i = 0; i < 100 && ask_for(n, 0); i++)
 		usleep(50000);
 	assert_int_equal(ask_for(n, 0), 0);
 }
 
-/* When the barrier has ended, nobody waits for ranks that are not there yet. */
+/* Once the barrier has ended, nobody waits for ranks that are not there yet. */
 static void after_the_barrier_questions_end_in_half_the_time(void **state)
 {
 	struct world *w = *state;
@@ -328,7 +328,7 @@ static void another_config_hash_is_reported_with_the_rank(void **state)
 	w->node[1].conf.config_hash = 78;
 	up(w, 1);
 	assert_int_equal(ask_for(&w->node[1], 0), -EPROTO);
-	/* Its own side is told after it has answered. */
+	/* The answering side is told after it has answered. */
 	for (int i = 0; i < 1000 && !atomic_load(&w->node[0].mismatches); i++)
 		usleep(10000);
 	assert_true(atomic_load(&w->node[0].mismatches) > 0);
@@ -447,7 +447,7 @@ static void with_a_book_no_machine_is_asked(void **state)
 	char path[40];
 
 	write_book(w, path, NODES);
-	/* Without a rendezvous, which others need only when the rank is silent. */
+	/* It opens without a rendezvous, which others need only when the rank is silent. */
 	open_rank(w, 0, path);
 	open_rank(w, 1, path);
 	assert_non_null(cop_reach_in_book(w->node[1].reach, 1));
@@ -472,7 +472,7 @@ static void a_book_without_a_host_is_refused_with_its_name(void **state)
 	unlink(path);
 }
 
-/* With a book, a port that is taken keeps no rank from starting. */
+/* With a book, a rank starts even if its port is taken. */
 static void with_a_book_a_port_in_use_does_not_matter(void **state)
 {
 	struct world *w = *state;
@@ -514,7 +514,7 @@ static void behind_a_closed_door_no_machine_is_asked(void **state)
 	cop_reach_close_door(w->node[1].reach);
 	assert_int_equal(ask_for(&w->node[1], 0), -EHOSTDOWN);
 	assert_int_equal(atomic_load(&w->node[1].found) + atomic_load(&w->node[1].not_found), 0);
-	/* Others enter as before. */
+	/* Other nodes enter as before. */
 	assert_int_equal(ask_for(&w->node[0], 1), 0);
 }
 

@@ -31,7 +31,8 @@ struct question {
 	uint32_t rank;
 };
 
-/* Whether this node's endpoint can reach an address of that kind; if not, reports the reason. */
+/* Whether this node's endpoint can reach an address of that kind; if it cannot, reports the
+ * reason. */
 static bool is_of_own_ip(struct cop_reach *r, uint32_t rank, const char *address)
 {
 	const char *own = cop_fabric_address(cop_rpc_fabric(*r->conf.rpc));
@@ -71,9 +72,9 @@ static void on_resolved(void *arg, const char *address, bool lives, const char *
 	free(q);
 }
 
-/* While the tree forms, a peer may not be up yet, so it is asked for longer, and each new call asks
- * again. There is a limit, because this node may have been restarted while its parent is dead, and
- * its own children wait for its answers. */
+/* While the tree forms, a peer may not be up yet, so its machine is asked for longer, and each new
+ * call asks again. There is a limit, because this node may have been restarted while its parent is
+ * dead, and its own children wait for its answers. */
 static void ask_machine(struct cop_reach *r, uint32_t rank)
 {
 	struct cop_rendezvous *rendezvous = atomic_load(&r->rendezvous);

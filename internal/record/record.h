@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* record: what a tree leaves in its job directory for commands that are not nodes of it (guest):
- * how it is reached, and after a stop which nodes are left. The format is job's. */
+ * how the tree is reached and, after a stop, which nodes are left. The format is defined by job. */
 #ifndef COP_RECORD_H
 #define COP_RECORD_H
 
@@ -11,26 +11,26 @@
 #include "topo/topo.h"
 #include "treeop/treeop.h"
 
-/* A tree, as one of its nodes knows it. What it points to is the caller's. */
+/* A tree, as one of its nodes knows it. The caller owns what it points to. */
 struct cop_record {
 	const struct cop_conf *conf;
-	const char *job_dir, *source; /* absolute; job_dir "": nothing is written */
+	const char *job_dir, *source; /* absolute; job_dir "": this module writes nothing */
 	const struct cop_job_hosts *hosts;
 	const struct cop_job_secret *secret;
 	struct cop_topo topo;
 	uint64_t config_hash;    /* what all nodes of the tree have in common */
-	struct cop_ctl_place at; /* the control socket of a node that is alone, which is reached on
-				    its own machine */
+	struct cop_ctl_place at; /* the control socket of a node that is alone, which commands reach
+				    on its own machine */
 };
 
-/* All on the main thread; failures are logged. */
+/* Call all of these on the main thread; failures are logged. */
 
-/* The root: the tree has formed. */
+/* Called on the root when the tree has formed. */
 void cop_record_write(const struct cop_record *r);
-/* A stop of all nodes had this sum: writes for a later stop that nothing is left to do, or only the
- * ranks that are missing; nothing if more are missing than are named, or not all were asked. If
- * nothing is left, a secret in the job directory is removed; otherwise it is needed to stop the
- * others. */
+/* Called with the sum of a stop of all nodes. Writes for a later stop that nothing is left to do,
+ * or which ranks are missing; writes nothing if more are missing than are named, or if not all were
+ * asked. If nothing is left, removes a secret in the job directory; otherwise the secret is needed
+ * to stop the others. */
 void cop_record_stopped(const struct cop_record *r, const struct cop_treeop_sum *all);
 
 #endif

@@ -24,7 +24,7 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* Decides where files are read and written. */
+/* Decides where files are read from and written to. */
 static int choose_directories(const char *job_dir, const char *output_dir,
 	struct cop_report_aggregated *out, struct cop_err *err)
 {
@@ -52,7 +52,7 @@ static int choose_directories(const char *job_dir, const char *output_dir,
 	return rc;
 }
 
-/* How many ranks the existing cluster file sums up; 0 if there is none or it cannot be read. */
+/* How many ranks the existing cluster file sums up; 0 if there is no file or it cannot be read. */
 static uint64_t ranks_there(const char *output, const char *prefix)
 {
 	char *path, *data = NULL, *at;
@@ -75,7 +75,7 @@ static uint64_t ranks_there(const char *output, const char *prefix)
 	return ranks;
 }
 
-/* The job may have summed itself up when it was stopped, and kept few files of its ranks or
+/* The job may have written its sums when it was stopped, and kept few files of its ranks, or
  * none. */
 static void say_what_is_there(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *text)
@@ -107,7 +107,7 @@ static int nothing_found(const struct cop_report_aggregated *a, const char *pref
 	return useless ? -ENODATA : -ENOENT;
 }
 
-/* Sums over part of a job must not replace those over all of it. */
+/* The sums over a part of a job must not replace those over all of it. */
 static int check_there(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_err *err)
 {
@@ -198,7 +198,8 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 	list_lines(&a->named, out);
 }
 
-/* From tables/final or the job directory itself, like the files of the ranks. */
+/* The tables come from tables/final or from the job directory itself, like the files of the
+ * ranks. */
 static int cover(const struct cop_report_aggregate *what, const struct cop_pathset *top,
 	struct cop_buf *out, struct cop_err *err)
 {
@@ -216,7 +217,7 @@ static int cover(const struct cop_report_aggregate *what, const struct cop_paths
 	return rc;
 }
 
-/* The way out for a user who looks at somebody else's job. */
+/* Tells a user who looks at somebody else's job what to do. */
 static void name_other_place(int rc, struct cop_err *err)
 {
 	size_t len = strlen(err->text);

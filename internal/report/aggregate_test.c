@@ -277,7 +277,7 @@ static void many_ranks_are_all_read_by_many_readers(void **state)
 	assert_string_equal(got.cluster->classes.of[COP_PATHCLASS_PREFIX].example, "/e/199");
 }
 
-/* With -P alone no rank has top paths; with -N all have. */
+/* With -P alone no rank has top paths; with -N all ranks have them. */
 static void top_paths_are_missing_only_if_others_have_them(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums by name. All of them stop at 2^64-1, and latencies are whole microseconds. So the result
- * depends neither on the order in which ranks are added nor on how they were grouped before. */
+/* Sums by name. They stop at 2^64-1, and latencies are whole microseconds, so the result depends
+ * neither on the order in which ranks are added nor on how they were grouped before. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n)
 	c->ranks = cop_add_saturating(c->ranks, n);
 }
 
-/* The position of name, or where it belongs. */
+/* The position of name, or the one at which it belongs. */
 static size_t find_row(const struct rows *rows, const char *name, bool *found)
 {
 	size_t low = 0, high = rows->n;

@@ -163,7 +163,8 @@ static void too_many_names_are_merged_not_at_all(void **state)
 
 static const char *const words[] = {"getattr", "lookup", "open", "read", "readdir"};
 
-/* Adds rank's numbers, which follow from its number; some are at the limits of their type. */
+/* Adds the numbers of a rank, which are computed from its rank; some are at the limits of their
+ * type. */
 static void add_rank(struct cop_report_cluster *c, unsigned rank)
 {
 	char value[32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Computes how much of some directories the job used, as far as it was observed. The roots are
- * walked once, nested ones with those above them. Each observed path is then looked up in the
- * result and counted for every root above it. */
+/* Computes how much of some directories the job used, as far as this was observed. The roots are
+ * walked once, nested roots together with those above them. Each observed path is then looked up in
+ * the result and counted for every root above it. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,14 +13,14 @@
 #include "report/report_priv.h"
 #include "walk/walk.h"
 
-#define ROWS_MAX 200u /* of the table */
+#define ROWS_MAX 200u /* rows of the table */
 
 struct counts {
 	uint64_t files, dirs; /* files: everything that is not a directory */
 };
 struct cover {
 	const char *root;
-	unsigned place; /* in the table */
+	unsigned place; /* its place in the table */
 	bool exists;
 	uint64_t observed, missing;
 	struct counts used, total;
@@ -30,7 +30,7 @@ struct coverage {
 	const struct cop_observed_path **path; /* in order of bytes */
 	size_t paths;
 	bool whole, full;
-	uint64_t faults; /* raw tables that were unusable or cut */
+	uint64_t faults; /* raw tables that were unusable or truncated */
 	struct cop_roots roots;
 	struct cover *row; /* in order of name */
 	size_t n, left_out;
@@ -136,8 +136,8 @@ static void count_totals(struct coverage *c)
 
 enum state { IS_MISSING, IS_FILE, IS_DIR };
 
-/* The walk does not follow links and may have been refused somewhere. Paths that it does not know
- * are looked up in the file system. */
+/* The walk does not follow links, and may have been refused somewhere, so paths that it does not
+ * know are looked up in the file system. */
 static enum state state_of(const struct coverage *c, const struct cop_observed_path *p)
 {
 	bool absent;
@@ -289,7 +289,7 @@ static void tables_tick(void *arg, uint64_t files)
 	report_progress(arg, "raw tables", files);
 }
 
-/* If there are raw tables, they list everything that the top paths list. */
+/* If there are raw tables, they contain everything that the top paths list. */
 static int read_paths(struct coverage *c, const struct cop_report_aggregate *what,
 	const char *tables, const struct cop_pathset *top, struct cop_observed *all)
 {

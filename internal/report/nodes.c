@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the nodes of the job in its list of hosts, and which of them left files. A line is a host,
- * or host:port if several nodes share one. A rank's files tell only the host. So for nodes that
- * share a host it is known how many are missing, but not which. */
+ * or host:port if several nodes share one. The files of a rank name only the host, so for nodes
+ * that share a host it is known how many are missing, but not which. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,8 @@ struct node_host {
 	const char *name; /* in the text of the list */
 	uint32_t len, wanted, found;
 	bool shares_short;                 /* another host has the same short name */
-	struct cop_hlink link, link_short; /* the second host of that short name, for the first */
+	struct cop_hlink link, link_short; /* link_short: on the first host of a short name, the
+					      link to the second */
 };
 
 /* An address has dots and no short form. */
@@ -138,7 +139,7 @@ uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names)
 	uint64_t missing = 0, named = 0;
 	unsigned hosts = 0;
 
-	/* If the files name hosts otherwise than the list does, nothing is known. */
+	/* If the files name hosts in another form than the list does, nothing is known. */
 	for (size_t i = 0; i < n->hosts && n->met; i++) {
 		const struct node_host *h = &n->host[i];
 		uint32_t one = missing_of(h);

@@ -33,7 +33,7 @@ static cop_number_t scale(cop_number_t value, int exponent)
 	return value;
 }
 
-/* Digits beyond those that fit count for the exponent only. */
+/* Digits beyond those that fit only raise the exponent. */
 static const char *parse_digits(
 	const char *text, cop_number_t *value, unsigned *kept, int *exponent, bool fraction)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files of one rank. They may come from Copper 1.0, from a later version, from a node that was
- * killed while the disk was full, or from an attacker: one that is cut or malformed counts for
- * nothing. */
+ * killed while the disk was full, or from an attacker: a file that is truncated or malformed counts
+ * for nothing. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -72,8 +72,8 @@ bool cop_report_rank_name(
 
 static const char too_large[] = "a number is above 2^64-1 and counts as 2^64-1";
 
-/* The file is used all the same; the message names the line of the first doubt, and the others are
- * counted. */
+/* Notes a doubt about a file that is used all the same. The message names the line of the first one
+ * and the number of the others. */
 static void doubt(struct rank_reader *r, const char *what)
 {
 	if (!r->doubts++)
@@ -86,7 +86,7 @@ static void count_doubts(struct rank_reader *r)
 		cop_buf_printf(&r->doubt, ", and %llu more", (unsigned long long)r->doubts - 1);
 }
 
-/* A negative count is one row's fault and not the whole file's: the row is left out. */
+/* A negative count is a fault of one row, not of the whole file, so only the row is left out. */
 static bool leaves_out(struct rank_reader *r, const struct cop_csv_record *record, unsigned first)
 {
 	for (unsigned i = first; i < record->n; i++)
@@ -104,7 +104,7 @@ static int bad(struct cop_buf *why, const char *text)
 	return -EBADMSG;
 }
 
-/* Why name cannot be added; rows are unique in a file. */
+/* Returns why name cannot be added; rows are unique in a file. */
 static int check_name(const struct rows *rows, const char *name, struct cop_buf *why)
 {
 	if (!*name || strlen(name) > CLUSTER_NAME_BYTES)
@@ -131,10 +131,10 @@ static int aggregate_row(
 		doubt(to, too_large);
 	return rc == -EINVAL || rc > 0
 		       ? 0
-		       : rc; /* other text is a description, as Copper 1.0 wrote them */
+		       : rc; /* other text is a description, as Copper 1.0 wrote it */
 }
 
-/* A count past 64 bits becomes the largest. */
+/* A count that exceeds 64 bits becomes the largest count. */
 static bool parse_count(struct rank_reader *r, const char *text, uint64_t *out)
 {
 	int rc = cop_parse_u64(text, out);
@@ -184,7 +184,7 @@ static int top_row(struct rank_reader *to, const struct cop_csv_record *r, struc
 	return to->paths.failed ? -ENOMEM : rc;
 }
 
-/* A later version may have more columns after those we know. */
+/* A later version may have more columns after those that this one knows. */
 static bool is_header(const struct cop_csv_record *r, const char *const *columns)
 {
 	unsigned i = 0;

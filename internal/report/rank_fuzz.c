@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A file of a rank: the first byte selects its kind, the second how many bytes each read returns.
- * Each refusal has a reason; a file that is added twice counts twice. */
+ * Each refusal must have a reason; a file that is added twice must count twice. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One thread walks the directory and queues the ranks; the others read their files. On a parallel
- * file system most of the time is spent waiting for opens and not on the sums, so there are more
- * readers than processors; each starts only when those before it do not keep up. The directory has
- * tens of thousands of names, and no two ranks share a file. Hence no list of them is kept.
+ * file system most of the time is spent waiting for opens, not adding, so there are more readers
+ * than processors; each starts only when those before it do not keep up. The directory has tens of
+ * thousands of names and no two ranks share a file, so no list of names is kept.
  *
- * The lock covers the queue, the counts beside it and the sums: a file is read without it and added
- * under it. */
+ * The lock protects the queue, the counts beside it and the sums: a file is read without the lock
+ * and added under it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,16 +28,17 @@ struct work {
 	unsigned first, waiting;
 	bool closed;
 	int failed;    /* the first -errno of any thread */
-	uint64_t read; /* ranks */
+	uint64_t read; /* ranks that have been read */
 	uint64_t told_ms;
 	int dir;
 	struct ranks_result *out;
-	struct cop_observed_faults no_top; /* a fault only if other ranks have them */
+	struct cop_observed_faults
+		no_top; /* missing top paths: faults only if other ranks have them */
 	pthread_t reader[READERS_MAX];
 	unsigned readers;
 };
 
-/* Moves the next rank to stem; false: there will be none. */
+/* Moves the next rank to stem; false: no more will come. */
 static bool next_stem(struct work *w, char stem[RANK_NAME_MAX])
 {
 	bool got;
@@ -148,7 +149,7 @@ static void *read_ranks(void *arg)
 	return NULL;
 }
 
-/* Called with the lock, which it releases while it waits for a change and reports the progress. */
+/* Called with the lock, which it releases while it waits for a change. Reports progress. */
 static void wait_a_while(struct work *w, const struct cop_report_aggregate *what)
 {
 	struct timespec until = cop_moment(cop_now_ns() + LOOK_AGAIN_MS * COP_NS_PER_MS);
@@ -165,7 +166,7 @@ static void wait_a_while(struct work *w, const struct cop_report_aggregate *what
 }
 
 /* Starts another reader if there is none, or if the others let the queue fill up. One is enough to
- * continue. */
+ * go on. */
 static int add_reader(struct work *w)
 {
 	int rc = cop_thread_start(&w->reader[w->readers], "aggregate", read_ranks, w);
@@ -198,8 +199,8 @@ static int queue_stem(
 	return rc;
 }
 
-/* Final files have no tag in their names; those of a snapshot have the name of their folder. A
- * directory counts as one or the other, so that no rank is in the sums twice. */
+/* Final files have no tag in their names; those of a snapshot contain the name of their folder. A
+ * directory counts as one or the other, so that no rank is added twice. */
 static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
 {
 	const char *slash = strrchr(dir, '/');
@@ -260,7 +261,7 @@ static void wait_for_readers(struct work *w, const struct cop_report_aggregate *
 		pthread_join(w->reader[i], NULL);
 }
 
-/* Top paths are missing from a rank only if others have them, because -N is optional. */
+/* Missing top paths are a fault only if other ranks have them, because -N is optional. */
 static void add_top_faults(struct work *w)
 {
 	struct cop_observed_faults *all = &w->out->faults;

@@ -34,32 +34,31 @@ enum cop_report_top_count {
 /* NULL if out of memory. */
 struct cop_report_cluster *cop_report_cluster_new(void);
 void cop_report_cluster_free(struct cop_report_cluster *c);
-/* Adds n to the number of ranks in the sums. */
+/* Adds n to the number of ranks that the sums cover. */
 void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n);
-/* Each adds to the row of that name; value is a number as a CSV file has it ("12", "0.250000"),
- * -EINVAL if it is none, 1 if it is above 2^64-1 and that was added in its place. -ENOMEM; -ENOBUFS
- * past 1,024 different names, or for a name that is empty or above 255 bytes. Sums stop at 2^64-1
- * and latencies are rounded to microseconds row by row: the order of adding does not matter. Of a
- * top path only its class is kept: a row for each rank and path, as the files of the ranks have
- * them, gives the table of Copper 1.0 (its "Entries" are rows). */
+/* Each adds to the row of that name. value is a number as a CSV file has it ("12", "0.250000"):
+ * -EINVAL if it is not a number; 1 if it is above 2^64-1, which was added in its place. -ENOMEM;
+ * -ENOBUFS for more than 1,024 different names, or for a name that is empty or longer than 255
+ * bytes. Sums stop at 2^64-1 and latencies are rounded to microseconds row by row, so the order of
+ * adding does not matter. Of a top path only its class is kept: one row per rank and path, as the
+ * files of the ranks have them, gives the table of Copper 1.0 (its "Entries" are rows). */
 int cop_report_cluster_metric(struct cop_report_cluster *c, const char *name, const char *value);
 int cop_report_cluster_op(
 	struct cop_report_cluster *c, const char *name, const struct cop_report_op *op);
 int cop_report_cluster_top(struct cop_report_cluster *c, const char *category, const char *path,
 	size_t len, const uint64_t counts[COP_REPORT_TOP_COUNTS]);
-/* The rows of many ranks at once, by class, where the ranks summed them up themselves
+/* Adds the rows of many ranks at once, by class, where the ranks added them up themselves
  * (pathclass.h). */
 int cop_report_cluster_classes(struct cop_report_cluster *c,
 	const struct cop_pathclass_totals *rows, bool absences_served);
 /* Writes <dir>/<prefix>-profiling_{aggregate,operations}.csv and -profiling_summary.md, each whole
- * or not at all; makes dir. input: the directory that the summary names; notes: further lines for
- * its head, and sections after it; coverage: text for its path coverage table; each NULL for none.
- */
+ * or not at all; creates dir. input: the directory that the summary names; notes: further lines for
+ * its head, and sections after it; coverage: text for its path coverage table; each may be NULL. */
 int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir,
 	const char *prefix, const char *input, const char *notes, const char *coverage,
 	struct cop_err *err);
 
-/* The contents of the sums: the number of ranks, and the rows in order of name. The sums own the
+/* What the sums contain: the number of ranks, and the rows in order of name. The sums own the
  * names. */
 uint64_t cop_report_cluster_rank_count(const struct cop_report_cluster *c);
 size_t cop_report_cluster_op_count(const struct cop_report_cluster *c);
@@ -71,24 +70,25 @@ const char *cop_report_cluster_metric_at(
 
 /* ---- sums of a job directory, read and not written ---- */
 
-/* The existing cluster files DIR/PREFIX-profiling_{aggregate,operations}.csv. -ENOENT; -ENODATA if
- * neither can be used. The caller frees *out. */
+/* Reads the existing cluster files DIR/PREFIX-profiling_{aggregate,operations}.csv. -ENOENT;
+ * -ENODATA if neither can be used. The caller frees *out. */
 int cop_report_cluster_read(const char *dir, const char *prefix, struct cop_report_cluster **out);
-/* The sums over the files of ranks in DIR (profiling/final, or the folder of a tag). -ENOENT;
- * -ENODATA if none can be used; faults counts those that cannot. The caller frees *out. */
+/* Adds up the files of ranks in DIR (profiling/final, or the folder of a tag). -ENOENT; -ENODATA if
+ * none can be used; faults counts those that cannot. The caller frees *out. */
 int cop_report_ranks_sum(const char *dir, struct cop_report_cluster **out, uint64_t *faults);
 
 /* ---- aggregate: the cluster files from the files of the ranks ---- */
 
 struct cop_report_aggregate {
 	const char *job_dir, *prefix;
-	const char *output_dir;        /* NULL: JOBDIR/profiling/cluster */
-	const char *const *usage_root; /* for the coverage table, before those that are inferred */
+	const char *output_dir; /* NULL: JOBDIR/profiling/cluster */
+	const char *const
+		*usage_root; /* for the coverage table, before the roots that are inferred */
 	unsigned usage_roots;
-	bool no_coverage; /* leave that table out: no directory is walked */
+	bool no_coverage; /* leave the coverage table out: no directory is walked */
 	const char *home; /* whose use is reported if it was observed; NULL: none */
 	/* Called at intervals with the number of ranks, raw tables, or names below the roots that
-	 * were read (of says which); NULL: never. */
+	 * have been read (of says which); NULL: never. */
 	void (*progress)(void *arg, const char *of, uint64_t n);
 	void *arg;
 };
@@ -102,13 +102,13 @@ enum cop_report_kind {
 
 struct cop_report_aggregated {
 	char *job, *input, *output;       /* directories, absolute */
-	uint64_t files[COP_REPORT_KINDS]; /* used */
+	uint64_t files[COP_REPORT_KINDS]; /* files that were used */
 	uint64_t faults;                  /* files that are missing or unusable */
 	struct cop_buf
 		named;   /* the first of them by name, one per line, and the number of the others */
-	uint64_t doubts; /* files that are used, except for negative values, or with values limited
-			    to 2^64-1 */
-	struct cop_buf doubted; /* as named */
+	uint64_t doubts; /* files that are used, but without their negative values, or with values
+			    limited to 2^64-1 */
+	struct cop_buf doubted; /* their names, like named */
 	uint64_t found;         /* ranks that left a file */
 	uint64_t nodes;         /* nodes of the last run in this job directory, 0 if unknown */
 	uint64_t missing;       /* of those: nodes that left no file at all */
@@ -117,14 +117,14 @@ struct cop_report_aggregated {
 	struct cop_report_cluster *cluster;
 };
 
-/* Reads JOBDIR/profiling/final, or JOBDIR if that is missing (which may be a folder of tagged
- * files), and writes the cluster files. A malformed file is not used; in a well-formed one, a row
- * with a negative number is left out and a number above 2^64-1 counts as 2^64-1; what is read of it
- * takes the same memory however many ranks there are (16 bytes of each are kept, to tell which were
- * read). -ENOENT if there is no file of a rank, -ENODATA if none can be used (out->named says why),
- * both with the likely causes; -EINVAL for an invalid PREFIX; -EEXIST if the existing cluster file
- * sums up more ranks than were found. out is filled as far as possible; the caller frees it even
- * after an error. */
+/* Reads JOBDIR/profiling/final, or JOBDIR if that is missing (JOBDIR may be a folder of tagged
+ * files), and writes the cluster files. A malformed file is not used. In a well-formed one, a
+ * row with a negative number is left out, and a number above 2^64-1 counts as 2^64-1. Memory
+ * does not grow with the number of ranks, except for 16 bytes of each, which tell which were
+ * read. -ENOENT if there is no file of a rank, -ENODATA if none can be used (out->named says
+ * why), both with the likely causes; -EINVAL for an invalid PREFIX; -EEXIST if the existing
+ * cluster file sums up more ranks than were found. out is filled as far as possible; the caller
+ * frees it even after an error. */
 int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
 	struct cop_err *err);
 void cop_report_aggregated_free(struct cop_report_aggregated *a);

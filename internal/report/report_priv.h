@@ -16,13 +16,13 @@ typedef unsigned __int128 cop_number_t;
 #define COP_NUMBER_UNIT 1000000u
 #define COP_NUMBER_MAX ((cop_number_t)UINT64_MAX * COP_NUMBER_UNIT)
 
-/* "12", "0.250000", "1.5e-05" (rounded to a millionth; a larger number is COP_NUMBER_MAX). decimal:
- * it is not written as an integer. 0; 1: it was too large; -EINVAL for other text, including
- * negative numbers. */
+/* Parses "12", "0.250000", "1.5e-05" (rounded to a millionth; a larger number is COP_NUMBER_MAX).
+ * decimal: the number is not written as an integer. 0; 1: it was too large; -EINVAL for other text,
+ * including negative numbers. */
 int cop_report_number_parse(const char *text, cop_number_t *out, bool *decimal);
 cop_number_t cop_report_number_add(cop_number_t a, cop_number_t b);
 cop_number_t cop_report_number_of_double(double value);
-/* With six decimals, or truncated to an integer. */
+/* Prints with six decimals, or truncated to an integer. */
 void cop_report_number_print(struct cop_buf *out, cop_number_t n, bool decimal);
 
 /* ---- cluster.c ---- */
@@ -50,11 +50,11 @@ struct cop_report_cluster {
 	bool absences_served; /* a row of top paths says so */
 };
 
-/* Adds all of `from`; on -ENOBUFS (too many names) nothing. After -ENOMEM the contents are
+/* Adds all of `from`; adds nothing on -ENOBUFS (too many names). After -ENOMEM the contents are
  * undefined. */
 int cop_report_cluster_merge(
 	struct cop_report_cluster *into, const struct cop_report_cluster *from);
-/* Forgets everything that was added. */
+/* Removes everything that was added. */
 void cop_report_cluster_clear(struct cop_report_cluster *c);
 /* Adds to the row of that name. */
 int cop_report_cluster_row(struct rows *rows, const struct row *from);
@@ -79,15 +79,16 @@ bool cop_report_rank_name(
 /* "profiling_aggregate.csv" */
 const char *cop_report_kind_name(enum cop_report_kind kind);
 
-/* What one thread needs to read files; zero is closed. */
+/* What one thread needs to read files; all zeros is closed. */
 struct rank_reader {
 	struct cop_csv csv;
-	struct cop_report_cluster *file; /* of one file, until it is known to be complete */
-	struct cop_buf paths; /* the same: those that may be looked for on the disk, each followed
+	struct cop_report_cluster
+		*file;        /* the rows of one file, until it is known to be complete */
+	struct cop_buf paths; /* likewise: the paths that may be looked for on disk, each followed
 				 by a NUL */
 	int fd;
 	uint64_t left;        /* of it */
-	struct cop_buf doubt; /* the first value that is not used as it is in a usable file, and how
+	struct cop_buf doubt; /* the first value of a usable file that is not used as it is, and how
 				 many there are */
 	uint64_t doubts;
 };
@@ -95,10 +96,10 @@ struct rank_reader {
 int cop_report_reader_open(struct rank_reader *r);
 void cop_report_reader_close(struct rank_reader *r);
 /* Reads one file of dir into r->file. 0; -ENOENT: it does not exist; -ENOMEM; -EBADMSG: it is
- * unusable, why says so, and the contents of r->file are not to be used. */
+ * unusable for the reason in why, and the contents of r->file must not be used. */
 int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
 	enum cop_report_kind kind, struct cop_buf *why);
-/* The same from the input that r's csv reader was opened for. */
+/* The same for the input that r's csv reader was opened for. */
 int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct cop_buf *why);
 
 /* ---- nodes.c: those that the job had ---- */
@@ -111,15 +112,15 @@ struct nodes {
 	size_t hosts;
 	struct cop_htab by_name, by_short;
 	uint64_t seed;
-	bool met; /* the files name hosts as the list does */
+	bool met; /* the files name hosts in the form of the list */
 };
 
-/* Reads the list of hosts; if there is none or it cannot be read, nothing is known. 0 or
+/* Reads the list of hosts; if there is no list or it cannot be read, nothing is known. 0 or
  * -ENOMEM. */
 int cop_report_nodes_load(struct nodes *n, const char *path);
 /* Notes that rank <host>-<pid> left files. */
 void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len);
-/* How many nodes left none; appends the first COP_OBSERVED_NAMED_MAX of their hosts and how many
+/* How many nodes left no file; appends the first COP_OBSERVED_NAMED_MAX of their hosts and how many
  * more there are. */
 uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names);
 void cop_report_nodes_free(struct nodes *n);
@@ -131,30 +132,31 @@ void cop_report_nodes_free(struct nodes *n);
 struct cop_pathset;
 struct ranks_result {
 	uint64_t found, files[COP_REPORT_KINDS]; /* ranks and files that were used */
-	struct cop_pathset *top; /* the caller's, may be NULL: gets the paths of top paths files, up
-				    to RANKS_PATHS_BYTES */
+	struct cop_pathset *top; /* owned by the caller, may be NULL: gets the paths of top paths
+				    files, up to RANKS_PATHS_BYTES */
 	struct cop_observed_faults faults,
 		doubts;      /* doubts: files that are used except for single values */
-	struct nodes *nodes; /* the caller's, may be NULL: is told of each rank */
+	struct nodes *nodes; /* owned by the caller, may be NULL: is told of each rank */
 	struct cop_report_cluster *sums;
 };
 
 /* Reads every rank's files in dir. -ENOMEM, or the error of reading the directory. */
 int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *what,
 	struct ranks_result *out, struct cop_err *err);
-/* Call it after an error too. */
+/* Call it even after an error. */
 void cop_report_ranks_fini(struct ranks_result *out);
 
 /* ---- coverage.c ---- */
 
-/* Appends the path coverage table of the summary, for the paths in the raw tables of that folder,
- * or those in top if there are none. Appends nothing if there is no root. Walks the roots. */
+/* Appends the path coverage table of the summary, for the paths in the raw tables of that folder
+ * or, if there are none, those in top. Appends nothing if there is no root. Walks the roots. */
 int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables,
 	const struct cop_pathset *top, struct cop_buf *out, struct cop_err *err);
 
 /* ---- warnings.c ---- */
 
-/* Appends the section of the warnings that the job left when it stopped, or nothing. */
+/* Appends the section with the warnings that the job left when it stopped; nothing if it left
+ * none. */
 void cop_report_warnings(const char *job_dir, struct cop_buf *out);
 
 #endif

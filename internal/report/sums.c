@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums for readers that only look at them. */
+/* The sums, for readers that only look at them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What went badly in the job, as it judged itself when it stopped: the files of ranks do not tell.
- */
+/* What went badly in the job, as the job judged itself when it stopped: the files of the ranks do
+ * not tell. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static ssize_t read_text(void *arg, void *data, size_t len)
 	return (ssize_t)len;
 }
 
-/* One line, whatever somebody has put into the file. */
+/* Adds one line, whatever somebody has put into the file. */
 static void add_item(const char *sentence, struct cop_buf *out)
 {
 	cop_buf_str(out, "- ");

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Several variables of one attribute: the first that is set counts. */
+/* If several variables stand for one attribute, the first that is set counts. */
 static const struct {
 	const char *key, *variable[2];
 } jobs[] = {
@@ -26,7 +26,7 @@ static const struct {
 	{"flux.uri", {"FLUX_URI"}},
 };
 
-/* CUDA_VISIBLE_DEVICES is also set without Slurm, and then says nothing of its job. */
+/* CUDA_VISIBLE_DEVICES may be set outside of Slurm, and then says nothing about the job. */
 static bool is_of_this_job(const char *key)
 {
 	const char *id = getenv("SLURM_JOB_ID");

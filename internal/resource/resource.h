@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* resource: describes a process and where it runs by the attributes of an OpenTelemetry resource:
- * the program, the host, and the job as the scheduler's environment has it. It reads only
+ * the program, the host, and the job as the scheduler's environment describes it. It reads only
  * environment variables, and sends nothing. */
 #ifndef COP_RESOURCE_H
 #define COP_RESOURCE_H
 
 #include "base/base.h"
 
-/* Texts are valid during the call only. */
+/* The texts are valid during the call only. */
 typedef void cop_resource_visit(void *arg, const char *key, const char *value);
 
 /* The job, from the variables of Slurm, PBS and Flux: slurm.job_id and so on. Variables that are

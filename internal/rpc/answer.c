@@ -80,8 +80,8 @@ static struct msg_reply reply_of(const struct cop_rpc_req *q, enum msg_mode mode
 		.body = q->answer.body};
 }
 
-/* Sends the last message of a request. The request is then over, unless its caller has to confirm
- * the answer. */
+/* Sends the last message of a request. That ends the request, unless its caller has to confirm the
+ * answer. */
 static int send_final(struct cop_rpc_req *q, enum msg_mode mode)
 {
 	struct msg_reply m = reply_of(q, mode);
@@ -155,7 +155,7 @@ static void piece_ended(struct cop_rpc *r, struct item *item)
 	free(piece);
 }
 
-/* May run inside cop_fabric_write, so it goes through the inbox. */
+/* This may run inside cop_fabric_write, so it goes through the inbox. */
 static void piece_done(void *arg, int rc)
 {
 	struct piece *piece = arg;
@@ -194,7 +194,7 @@ static int write_piece(struct cop_rpc_req *q, cop_fabric_peer_t fpeer)
 	return 0;
 }
 
-/* Writes as much of the body as may be outstanding; once all of it is written, announces that.
+/* Writes as much of the body as may be outstanding; announces the end once all of it is written.
  * -EAGAIN: not finished yet. */
 static int write_body(struct cop_rpc_req *q)
 {
@@ -223,7 +223,7 @@ static int advance_answer(struct cop_rpc_req *q)
 	return announce_body(q);
 }
 
-/* In the order in which the answers became ready. */
+/* Sends answers in the order in which they became ready. */
 void cop_rpc_session_send(struct session *s)
 {
 	struct cop_list *at, *next;
@@ -262,8 +262,7 @@ static void request_answered(struct cop_rpc *r, struct item *item)
 		cop_rpc_req_free(q);
 }
 
-/* An answer is never lost for want of memory: the request holds all that is needed.
- */
+/* An answer is never lost because memory is short: the request holds all that is needed. */
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 {
 	q->answer = *answer;
@@ -276,7 +275,8 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 	if (q->answer.head_len)
 		memcpy(q->head, answer->head, q->answer.head_len);
 	q->is_inline = q->answer.head_len + q->answer.body_len <= MSG_INLINE_MAX;
-	/* Here rather than on the progress thread, which has other peers to serve. */
+	/* The checksum is computed here and not on the progress thread, which has other peers to
+	 * serve. */
 	if (!q->is_inline)
 		q->body_hash = answer->has_sum
 				       ? 0

@@ -89,7 +89,7 @@ static int open_landing(struct cop_rpc *r, struct call *c)
 		r->fabric, c->ask.landing, c->ask.landing_len, &c->mr, &c->addr, &c->key);
 }
 
-/* The first waiting calls, as many as one message takes and the window allows. */
+/* The first of the waiting calls, as many as one message takes and the window allows. */
 struct batch {
 	struct call *call[MSG_MEMBERS_MAX];
 	uint64_t id[MSG_MEMBERS_MAX];
@@ -140,7 +140,7 @@ static struct msg_request request_of(const struct call *c)
 	return m;
 }
 
-/* One request is a message of its own kind, without an id in its payload. */
+/* A single request has a message type of its own, without an id in its payload. */
 static int send_batch(struct cop_rpc *r, struct peer *p, struct batch *b)
 {
 	uint8_t msg[COP_FABRIC_MSG_MAX];
@@ -179,7 +179,8 @@ static void note_sent(
 
 static int send_some(struct cop_rpc *r, struct peer *p)
 {
-	/* Before: once it has been handed over, the other side may be quicker than this thread. */
+	/* The time is taken before the call is handed over, because the other side may be quicker
+	 * than this thread. */
 	uint64_t at_ns = cop_now_ns();
 	struct batch b;
 	int rc;
@@ -224,8 +225,8 @@ static int send_pull(struct cop_rpc *r, struct peer *p, uint64_t id, const struc
 	return cop_rpc_link_send_sealed(r, p->link, &p->keys.tx, &f, payload, cop_wr_len(&w));
 }
 
-/* The answer has come, or is not wanted any more. If this confirmation is lost, the server sends
- * its answer again. */
+/* Confirms an answer that has come, or that is not wanted any more. If this confirmation is lost,
+ * the server sends its answer again. */
 static void confirm_answer(struct cop_rpc *r, struct peer *p, uint64_t id)
 {
 	send_pull(r, p, id, &(struct msg_pull){0});
@@ -276,7 +277,7 @@ static void *place_inline(struct call *c, const struct msg_reply *m, struct cop_
 	return c->body;
 }
 
-/* A body that fabric wrote: into the buffer that was allocated for it, else into the landing
+/* Returns where fabric wrote the body: the buffer that was allocated for it, else the landing
  * buffer. */
 static void *place_written(struct call *c, const struct msg_reply *m, struct cop_rpc_result *result)
 {
@@ -323,7 +324,7 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 		cop_rpc_reject(r, "reply", p->rank, rc);
 		return;
 	}
-	/* An answer to a request that has been sent again meanwhile, or a duplicate. */
+	/* This answers a request that has since been sent again, or is a duplicate. */
 	if (!n) {
 		if (m.confirm)
 			confirm_answer(r, p, f->request);
@@ -389,14 +390,14 @@ void cop_rpc_calls_start(struct cop_rpc *r)
 
 /* ---- calls that leave together ---- */
 
-/* What this thread holds back. */
+/* The calls that this thread holds back. */
 static __thread struct {
-	struct cop_rpc *r; /* NULL: nothing */
+	struct cop_rpc *r; /* NULL: it holds none back */
 	unsigned depth;
 	struct cop_list calls;
 } corked;
 
-/* It never left. */
+/* Ends a call that never left. */
 static void end_unsent(struct call *c, int rc)
 {
 	struct cop_rpc_result result = {.status = rc};

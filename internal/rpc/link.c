@@ -14,7 +14,7 @@ struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len)
 
 	if (same) {
 		l = COP_CONTAINER_OF(same, struct link, by_text);
-		/* Two addresses with the same hash: the second is refused, which harms only its
+		/* If two addresses have the same hash, the second is refused, which harms only its
 		 * owner. */
 		if (l->len != len || memcmp(l->text, text, len))
 			return NULL;
@@ -79,7 +79,7 @@ int cop_rpc_link_send(struct cop_rpc *r, struct link *l, const void *msg, size_t
 
 	if (rc)
 		return rc;
-	/* The peer's answer or its silence shows what became of it. */
+	/* Whether it arrived shows by the peer's answer or its silence. */
 	rc = cop_fabric_send(r->fabric, fpeer, msg, len, NULL, NULL);
 	if (rc == -ENOENT && !cop_rpc_link_reopen(r, l, &fpeer))
 		rc = cop_fabric_send(r->fabric, fpeer, msg, len, NULL, NULL);

@@ -133,7 +133,7 @@ static void a_reply_of_no_known_form_is_refused(void **state)
 		assert_int_equal(get_reply(put_reply(&m), &got), -EBADMSG);
 		m.body_len = 1;
 		assert_int_equal(get_reply(put_reply(&m), &got), 0);
-		/* Bytes where none belong. */
+		/* The message has bytes where none belong. */
 		assert_int_equal(get_reply(put_reply(&m) + 1, &got), -EBADMSG);
 	}
 }

@@ -61,10 +61,10 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 	if (!r)
 		return cop_err_set(err, ENOMEM, "out of memory for %u peers", conf->nodes);
 	fc.events = cop_rpc_events(r);
-	/* Bytes are counted here because only rpc knows that they were wanted. */
+	/* rpc counts the bytes, because only rpc knows whether they were wanted. */
 	fc.stats = NULL;
 	fc.rejected = conf->stats;
-	/* Set before the thread starts whose callbacks read it. */
+	/* *out must be set before the thread starts whose callbacks read it. */
 	*out = r;
 	rc = cop_fabric_open(&fc, &fabric, err);
 	if (rc) {
@@ -103,7 +103,8 @@ struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r)
 	return r->fabric;
 }
 
-/* Ends everything while fabric is still open: memory must be unregistered before it closes. */
+/* Ends everything while fabric is still open, because memory must be unregistered before it
+ * closes. */
 static void teardown(struct cop_rpc *r)
 {
 	struct cop_rpc *outer;
@@ -120,7 +121,7 @@ static void teardown(struct cop_rpc *r)
 		p = COP_CONTAINER_OF(at, struct peer, at);
 		cop_rpc_peer_free(r, p);
 	}
-	/* Set only now that no request belongs to a session any more: from here on the thread that
+	/* Set only now, when no request belongs to a session any more: from here on the thread that
 	 * makes a reply drops it. */
 	pthread_mutex_lock(&r->lock);
 	r->closed = true;
@@ -182,8 +183,7 @@ void cop_rpc_close(struct cop_rpc *r)
 		pthread_cond_wait(&r->posters_gone, &r->lock);
 	pthread_mutex_unlock(&r->lock);
 	cop_fabric_close(r->fabric);
-	/* The thread has ended, so what its last completions left in the inbox runs here.
-	 */
+	/* The thread has ended, so what its last completions left in the inbox is run here. */
 	cop_rpc_enter(r, &outer);
 	while (cop_rpc_drain(r))
 		;

@@ -70,7 +70,7 @@ static void send_hello(struct cop_rpc *r, struct peer *p)
 	cop_rpc_link_send(r, p->link, p->greeting.hello, p->greeting.len);
 }
 
-/* Makes and sends a HELLO. While the peer is UP, it names the session in doubt. */
+/* Makes and sends a HELLO. While the peer is UP, the HELLO names the session in doubt. */
 static void make_hello(struct cop_rpc *r, struct peer *p)
 {
 	const char *self = cop_fabric_address(r->fabric);
@@ -88,7 +88,7 @@ static void make_hello(struct cop_rpc *r, struct peer *p)
 	send_hello(r, p);
 }
 
-/* Calls on the wire wait again, in the order in which they were sent. */
+/* Puts calls on the wire back among the waiting ones, in the order in which they were sent. */
 static void requeue_calls(struct cop_rpc *r, struct peer *p)
 {
 	while (!cop_list_empty(&p->inflight)) {
@@ -105,7 +105,7 @@ static void look_up(struct cop_rpc *r, struct peer *p)
 	r->conf.resolve(r->conf.ctx, p->rank, p->state != PEER_RESOLVING);
 }
 
-/* A silent peer was resolved again and has another address now: it was restarted. */
+/* A silent peer was resolved again and now has another address, so it was restarted. */
 static void follow_address(struct cop_rpc *r, struct peer *p, const char *address)
 {
 	struct link *old = p->link, *link;
@@ -126,7 +126,7 @@ static void follow_address(struct cop_rpc *r, struct peer *p, const char *addres
 	make_hello(r, p);
 }
 
-/* The peer was silent for the timeout and no look-up saw its process: it is dead. A look-up in
+/* The peer was silent for the timeout and no look-up found its process: it is dead. A look-up in
  * progress is waited for. */
 static bool is_given_up(const struct cop_rpc *r, const struct peer *p, uint64_t silent)
 {
@@ -147,7 +147,7 @@ void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *addres
 		follow_address(r, p, address);
 	if (p->state != PEER_RESOLVING)
 		return;
-	/* The process exists but was too busy to give its address: it is asked again. */
+	/* The process exists but was too busy to give its address, so it is asked again. */
 	if (!address && lives &&
 		r->now_ms - p->since_ms < COP_RPC_PATIENCE * (uint64_t)r->conf.peer_timeout_ms)
 		return;
@@ -205,7 +205,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		cop_rpc_reject(r, "welcome", rank, -EBADMSG);
 		return;
 	}
-	/* A slow answer: the HELLO was given up, or another one has been answered. */
+	/* A late answer: the HELLO was abandoned, or another one has been answered. */
 	if (!p || !p->greeting.sid || p->greeting.sid != f->session) {
 		cop_rpc_drop(r, "welcome", rank, -ENOENT);
 		return;
@@ -217,7 +217,8 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		return;
 	}
 	if (rc) {
-		/* Anybody could have sent this, so the authentic answer is still waited for. */
+		/* Anybody could have sent this, so this node goes on waiting for the authentic
+		 * answer. */
 		p->refused |= rc == -EACCES;
 		cop_rpc_reject(r, "welcome", rank, rc);
 		return;
@@ -236,7 +237,7 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 		[PEER_UP] = "up"};
 	uint64_t silent = r->now_ms - (p->state == PEER_UP ? p->heard_ms : p->since_ms);
 
-	/* Warns only if the peer was known: a peer that is not up yet is nothing unusual. */
+	/* Warns only about a peer that was known: one that is not up yet is nothing unusual. */
 	cop_log(p->state == PEER_UP ? COP_LOG_WARNING : COP_LOG_INFO,
 		"peer is dead rank=%u was=\"%s\" silent_ms=%llu", p->rank, was[p->state],
 		(unsigned long long)silent);
@@ -246,7 +247,7 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 	p->sid = p->greeting.sid = 0;
 	p->refused = p->lives = false;
 	enter_state(r, p, PEER_DEAD);
-	/* The connection is reset first, so that nothing can be written to the calls' buffers once
+	/* Reset the connection first, so that nothing can be written to the calls' buffers once
 	 * they are released. */
 	cop_rpc_link_reset(r, p->link);
 	cop_rpc_calls_fail(r, p, rc);
@@ -270,7 +271,7 @@ void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p)
 	}
 	if (p->state != PEER_UP)
 		return;
-	/* Silence counts from the moment when there is something to answer. */
+	/* Silence counts from the moment when the peer has something to answer. */
 	if (cop_list_empty(&p->inflight) && cop_list_empty(&p->active))
 		p->heard_ms = r->now_ms;
 	if (cop_list_empty(&p->active))
@@ -296,8 +297,8 @@ static void send_ping(struct cop_rpc *r, struct peer *p)
 		.type = COP_FRAME_PING, .session = p->remote_sid, .request = ++r->pings};
 	struct cop_wr w = cop_wr_init(ids, sizeof(ids));
 
-	/* Each call that is named in a ping moves to the end, so that the first is always the next
-	 * to be named. */
+	/* Each call that a ping names moves to the end, so that the first is always the next to be
+	 * named. */
 	for (int i = 0; i < PING_IDS && !cop_list_empty(&p->inflight); i++) {
 		struct call *c = COP_CONTAINER_OF(p->inflight.next, struct call, at);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cancels all of this node's calls, before the memory that their answers would use is freed, while
+/* Cancels all of this node's calls before the memory that their answers would use is freed, while
  * other nodes may still get answers from this one. */
 #include "rpc/rpc_priv.h"
 
@@ -14,7 +14,7 @@ static bool may_be_written(const struct peer *p)
 	return false;
 }
 
-/* Calls that the callbacks make go to the inbox and are cancelled from there. */
+/* Calls that the callbacks make go to the inbox, and are cancelled from there. */
 static void make_quiet(struct cop_rpc *r)
 {
 	struct cop_rpc *outer;

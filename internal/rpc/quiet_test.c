@@ -84,7 +84,7 @@ static void nothing_lands_in_memory_that_was_given_back(void **state)
 	static uint8_t landing[100000], empty[sizeof(landing)];
 	struct t_result *t, *back;
 
-	/* The link is thereby shared with a request of the other side. */
+	/* This makes the link carry a request of the other side, too. */
 	back = t_connect(w, 1, 0);
 	t_connect(w, 0, 1);
 	t = t_call_body(w, 0, 1, sizeof(landing), landing, sizeof(landing));

@@ -43,7 +43,7 @@ static void drain_posted(void *arg)
 		cop_rpc_leave(r, outer);
 }
 
-/* Under the lock: whether the caller must call post_drain after unlocking. `posting` keeps close
+/* The lock is held. Whether the caller must call post_drain after unlocking. `posting` keeps close
  * from closing fabric before that call returns. */
 static bool must_post(struct cop_rpc *r)
 {
@@ -54,7 +54,7 @@ static bool must_post(struct cop_rpc *r)
 	return true;
 }
 
-/* If a post fails, the next event makes up for it, because its leave drains too. */
+/* If a post fails, the next event makes up for it, because its leave also drains. */
 static void post_drain(struct cop_rpc *r)
 {
 	int rc = cop_fabric_post(r->fabric, drain_posted, r);
@@ -152,7 +152,7 @@ void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer)
 		post_drain(r);
 }
 
-/* A verified node of this job fails only for want of memory or buffers. */
+/* A message of a verified node of this job fails only for lack of memory or buffers. */
 static bool is_for_want_of_room(int rc)
 {
 	return rc == -ENOMEM || rc == -ENOBUFS;
@@ -265,8 +265,8 @@ static void open_sealed(struct cop_rpc *r, const void *msg, size_t len, struct c
 	} else if ((half = cop_rpc_half_find(r, f->session))) {
 		server_frame(r, half, msg, len);
 	} else if (rank < r->conf.nodes) {
-		/* The answer of a peer that was declared dead, or a request to an earlier process
-		 * at this address. */
+		/* This is the answer of a peer that was declared dead, or a request to an earlier
+		 * process at this address. */
 		cop_rpc_drop(r, "session", rank, -ENOENT);
 	} else {
 		cop_rpc_reject(r, "session", rank, -EBADMSG);

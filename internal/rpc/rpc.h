@@ -3,20 +3,24 @@
  * protection, dead-peer detection, bulk bytes by RMA. It does not know what the operations mean or
  * which node is whose parent (coop does).
  *
- * A call ends exactly once: with the peer's reply, or -EHOSTDOWN when the peer is dead, or -EACCES
- * when something at its address answered and could not prove the job's secret, or -EPROTO when the
- * peer was started with another config hash (a peer that holds another secret does not answer at
- * all: -EHOSTDOWN here, a warning and a count there), or -ECANCELED at close, or for one call
- * -EINVAL, -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max: its length is in
- * body_len), -EBADMSG (the body could not be written or its checksum was wrong). A call has no
- * deadline of its own: a peer that answers pings is alive, however long its storage takes. A peer
- * that answers neither calls nor pings for half of peer_timeout_ms is looked up again. When
- * peer_timeout_ms is over and the look-up has not found its process alive, it is dead. If its
- * process exists but the machine is too busy to let it answer, it is asked and looked up for
+ * A call ends exactly once: with the peer's reply, or with
+ * -EHOSTDOWN: the peer is dead, or has another secret: then it does not answer at all, which is
+ *  a warning and a count on its side;
+ * -EACCES: something at its address answered and could not prove the job's secret;
+ * -EPROTO: the peer was started with another config hash;
+ * -ECANCELED: this node closes;
+ * or, for this one call, -EINVAL, -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max;
+ * its length is in body_len), or -EBADMSG (the body could not be written, or its checksum was
+ * wrong).
+ *
+ * A call has no deadline of its own: a peer that answers pings is alive, however long its storage
+ * takes. A peer that answers neither calls nor pings for half of peer_timeout_ms is looked up
+ * again. When peer_timeout_ms is over and the look-up has not found its process alive, it is dead.
+ * If its process exists but the machine is too busy to let it answer, it is asked and looked up for
  * COP_RPC_PATIENCE times as long before it counts as dead. Calls to a dead peer fail at once until
  * a pause has passed (growing from 1 s to 10 s); then the next call resolves its address again and
- * retries. A sign of life from the peer ends the pause. Calls whose request or reply was lost, and
- * calls to a peer that restarted, are sent again by rpc itself (fabric.retries): requests must be
+ * retries. A sign of life from the peer ends the pause. rpc itself sends calls again whose request
+ * or reply was lost, and calls to a peer that restarted (fabric.retries): requests must be
  * idempotent, because a server may see them twice.
  *
  * Sessions: before the first request of a pair, the two prove the secret to each other by challenge
@@ -47,16 +51,16 @@ struct cop_rpc_conf {
 	uint32_t peer_timeout_ms; /* 3000 */
 	struct cop_stats *stats;
 	void *ctx; /* first argument of the callbacks below */
-	/* Progress thread. Requests the address of this rank. silent: this is another look-up, of a
-	 * peer that says nothing and may have been restarted elsewhere; it also asks whether the
-	 * peer is alive. Answer with cop_rpc_resolved, now or later and from any thread. Must not
-	 * block. */
+	/* Progress thread. Requests the address of this rank. silent: this looks up again a peer
+	 * that says nothing and may have been restarted elsewhere; the look-up also asks whether
+	 * the peer is alive. Answer with cop_rpc_resolved, now or later and from any thread. Must
+	 * not block. */
 	void (*resolve)(void *ctx, uint32_t rank, bool silent);
 	/* Progress thread. A request came from an authenticated peer; answer exactly once, now or
 	 * later and from any thread, with cop_rpc_reply. Must not block. */
 	void (*serve)(void *ctx, struct cop_rpc_req *req);
-	/* Progress thread; may be NULL. A holder of the secret that says it is this rank (any
-	 * number) came with another config hash, and was refused. */
+	/* Progress thread; may be NULL. A node that proved the secret and says that it is this rank
+	 * (any number) has another config hash, and was refused. */
 	void (*mismatch)(void *ctx, uint32_t rank);
 	/* Progress thread; may be NULL. A node that was connected has died, or one that had died is
 	 * connected again. Must not block. */
@@ -67,16 +71,15 @@ struct cop_rpc_conf {
 	void (*tick)(void *ctx, uint64_t now_ms);
 };
 
-/* fabric_conf.events is filled by this function, and its stats are not used (rpc counts bytes
- * itself); everything else is the caller's. serve may be called before this returns; *out is set by
- * then. */
+/* This function fills fabric_conf.events and does not use its stats (rpc counts bytes itself);
+ * everything else is the caller's. serve may be called before this returns; *out is set by then. */
 int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *fabric_conf,
 	struct cop_rpc **out, struct cop_err *err);
 /* The same over a fake network. */
 int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *net, const char *name,
 	struct cop_rpc **out);
-/* Ends open calls with -ECANCELED; releases the bodies of unsent replies; replies to requests that
- * are still open are discarded; the caller first stops everyone who holds such requests. */
+/* Ends open calls with -ECANCELED, releases the bodies of unsent replies, and discards replies to
+ * requests that are still open. The caller first stops everyone who has such a request. */
 void cop_rpc_close(struct cop_rpc *r);
 /* Ends the current and all later calls of this node with -ECANCELED; others are served as before.
  * When it returns, no callback that began before it is still running. Not on the progress thread.
@@ -92,16 +95,15 @@ void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address, boo
 /* ---- calls ---- */
 
 struct cop_rpc_result {
-	int status;    /* 0 or -errno: the peer's own answer, or the reason that there is none (see
-			  above) */
+	int status;    /* 0 or -errno: the peer's own answer, or why there is none (see above) */
 	bool answered; /* the status is the peer's own */
-	bool unable; /* and it says why the peer could not find an answer; another node may find one
+	bool unable; /* status says why the peer could not find an answer; another node may find one
 		      */
 	const void *head;
 	size_t head_len;
-	/* Where the body is: the landing buffer of the call if one was given and it fitted;
-	 * else memory that is valid during done only, unless done takes it by setting *body_kept
-	 * (then done owns it and calls free()). NULL if the body is empty. */
+	/* Where the body is: in the landing buffer of the call if one was given and the body
+	 * fitted; else in memory that is valid during done only, unless done takes it by setting
+	 * *body_kept (done then owns it and frees it). NULL if the body is empty. */
 	void *body;
 	size_t body_len;
 	bool in_landing;
@@ -116,7 +118,8 @@ struct cop_rpc_call {
 	uint8_t op;
 	const void *payload; /* copied */
 	size_t payload_len;
-	void *landing; /* bulk bytes land here, by RMA; may be NULL. Stays until done. */
+	void *landing; /* where bulk bytes are written, by RMA; may be NULL. Must stay valid until
+			  done. */
 	size_t landing_len;
 	size_t body_max;  /* a longer body that does not fit the landing buffer is not fetched; 0:
 			     COP_RPC_BODY_MAX */
@@ -132,9 +135,8 @@ struct cop_rpc_call {
 /* Any thread. Ends in exactly one done. */
 void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call);
 /* What this thread calls between the two leaves together afterwards: up to 64 calls to one rank in
- * one message, as far as they fit. They are separate calls in every other respect. They
- * nest. On the progress thread neither is needed: what it calls during one event leaves together.
- */
+ * one message, as many as fit. In every other respect they are separate calls. Corks nest. The
+ * progress thread needs neither: what it calls during one event leaves together. */
 void cop_rpc_cork(struct cop_rpc *r);
 void cop_rpc_uncork(struct cop_rpc *r);
 
@@ -142,21 +144,21 @@ void cop_rpc_uncork(struct cop_rpc *r);
 
 uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q);
 uint8_t cop_rpc_req_op(const struct cop_rpc_req *q);
-/* A number below 2^53 that the asking node knows too (sent), and that hardly ever comes twice in a
- * tree. Only inside serve. */
+/* A number below 2^53 that the calling node knows, too (sent), and that hardly ever occurs twice in
+ * a tree. Only inside serve. */
 uint64_t cop_rpc_req_id(const struct cop_rpc_req *q);
 /* Valid until the reply. */
 const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len);
 
 struct cop_rpc_answer {
 	int status;  /* 0 or -errno */
-	bool unable; /* status is not an answer but the reason that there is none: this node lacks
-			memory, descriptors or buffers, or is ending. No head, no body. */
+	bool unable; /* status is not an answer but says why there is none: this node lacks memory,
+			descriptors or buffers, or is ending. No head, no body. */
 	const void *head; /* copied, at most COP_RPC_HEAD_MAX */
 	size_t head_len;
-	const void *body; /* not copied: stays until release is called (on any thread) */
+	const void *body; /* not copied: must stay valid until release is called (on any thread) */
 	size_t body_len;
-	bool has_sum; /* the caller set checks_body: rpc computes no sum of its own */
+	bool has_sum; /* the caller set checks_body, so rpc computes no checksum of its own */
 	bool confirm; /* kept, and sent again, until the caller's rpc has confirmed it:
 			 cop_rpc_unconfirmed */
 	void (*release)(void *arg); /* may be NULL */
@@ -164,13 +166,13 @@ struct cop_rpc_answer {
 };
 
 /* Any thread; takes req. A small body is sent inline; one that fits the caller's landing buffer is
- * written there by RMA; any other is announced with its size and pulled by the caller into a buffer
- * made for it. */
+ * written there by RMA; any other is announced with its size, and the caller pulls it into a buffer
+ * that it allocates. */
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer);
 
-/* Any thread. How many ranks have not confirmed an answer of this node that was given with confirm;
- * up to max of them into ranks. An answer that is never confirmed is given up after two minutes,
- * and at once when its caller opens a new session. */
+/* Any thread. How many ranks have not confirmed an answer that this node gave with confirm; stores
+ * up to max of them in ranks. An answer that is never confirmed is abandoned after two minutes, and
+ * at once when its caller opens a new session. */
 unsigned cop_rpc_unconfirmed(struct cop_rpc *r, uint32_t *ranks, unsigned max);
 
 /* ---- current activity, for cache-stats ---- */

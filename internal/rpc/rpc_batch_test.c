@@ -8,7 +8,7 @@
 
 #include "rpc/rpc_testing.h"
 
-static unsigned lose; /* messages with several requests that the network loses */
+static unsigned lose; /* how many messages with several requests the network loses */
 
 static bool tap_message(void *arg, const char *from, const char *to, void *msg, size_t len)
 {
@@ -36,7 +36,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Messages with requests that rank 0 has sent besides the first. */
+/* Messages with requests that rank 0 has sent, not counting the first. */
 static uint64_t messages(struct t_world *w)
 {
 	return t_stat(w, 0, COP_FABRIC_REQUEST_MESSAGES) - 1;
@@ -123,7 +123,7 @@ static void calls_for_several_ranks_are_told_apart(void **state)
 		t_call(w, 0, 1 + i % 3, T_ECHO, "hello", 5);
 	cop_rpc_uncork(w->node[0].rpc);
 	t_run(w);
-	assert_int_equal(t[0].times, 0); /* the outer one still holds them */
+	assert_int_equal(t[0].times, 0); /* the outer cork still holds them back */
 	cop_rpc_uncork(w->node[0].rpc);
 	t_run(w);
 	all_ended(t, 6);

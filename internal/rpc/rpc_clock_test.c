@@ -54,7 +54,7 @@ static void a_call_that_waits_outlives_a_jump(void **state)
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), 0);
 }
 
-/* The peer has been silent for a while when the clock jumps: that is not an hour of silence. */
+/* The peer has been silent for a moment when the clock jumps: that is not an hour of silence. */
 static void a_jump_of_the_clock_is_not_silence(void **state)
 {
 	struct t_world *w = *state;
@@ -88,8 +88,8 @@ static void a_dead_peer_is_found_out_in_time_after_a_jump(void **state)
 	assert_int_equal(held->status, -EHOSTDOWN);
 }
 
-/* Ticks come and time does not pass: nothing times out meanwhile, and everything does once it
- * passes again. */
+/* Ticks come but time does not pass: nothing times out, and everything does once time passes
+ * again. */
 static void a_clock_that_stands_still_ends_nothing(void **state)
 {
 	struct t_world *w = *state;

@@ -79,7 +79,7 @@ static void a_node_with_another_secret_is_not_served(void **state)
 	assert_int_equal(w->node[1].served, 0);
 	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
-	/* Not one byte came back. */
+	/* The other side sent back not one byte. */
 	assert_int_equal(t_stat(w, 1, COP_FABRIC_BYTES_OUT), 0);
 }
 
@@ -228,7 +228,7 @@ static void a_peer_that_comes_back_with_another_config_hash_is_not_asked(void **
 	assert_true(t_until(w, t, 2 * TIMEOUT) <= TIMEOUT);
 	assert_int_equal(t->status, -EPROTO);
 	assert_false(t->answered);
-	/* In its first life. */
+	/* The one request came in the node's first life. */
 	assert_int_equal(w->node[0].served, 1);
 }
 
@@ -316,7 +316,7 @@ static void a_lost_message_is_made_up_for(void **state)
 	for (uint8_t type = COP_FRAME_HELLO; type <= COP_FRAME_PULL; type++) {
 		struct t_result *t, *u;
 
-		/* For another session, which begins with a greeting. */
+		/* This is for another session, which begins with a greeting. */
 		t_close(w, 0);
 		assert_int_equal(t_open(w, 0, &t_secret), 0);
 		/* Both requests wait for the session, so they leave together. */
@@ -357,8 +357,8 @@ static void a_lost_ping_or_pong_makes_no_peer_dead(void **state)
 	}
 }
 
-/* Of every message on the way of a confirmed answer the first few are lost: the server keeps the
- * answer until the caller has it and has said so. */
+/* The first few copies of every message that carries or confirms an answer are lost: the server
+ * keeps the answer until the caller has it and has said so. */
 static void an_answer_is_kept_until_the_caller_has_confirmed_it(void **state)
 {
 	static const uint32_t sizes[] = {0, 100, 100000};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a peer can do to a node by messages alone: as an unverified peer, and as a holder of the
- * secret that sends anything in any order. The input plays rank 2: a sequence of steps, each a byte
+/* What a peer can do to a node by messages alone: as an unverified peer, and as one that knows the
+ * secret and sends anything in any order. The input plays rank 2: a sequence of steps, each a byte
  * that selects the step, a length byte and as many bytes. */
 #include "rpc/rpc_testing.h"
 

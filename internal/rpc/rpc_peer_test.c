@@ -45,7 +45,7 @@ static void a_dead_peer_ends_calls_in_time(void **state)
 	t_run(w);
 	assert_int_equal(fresh->times, 1);
 	assert_int_equal(fresh->status, -EHOSTDOWN);
-	/* At the start, and once more while it was silent. */
+	/* Once at the start, and once more while the peer was silent. */
 	assert_int_equal(w->node[0].resolves, 2);
 }
 
@@ -72,7 +72,7 @@ static void the_pause_before_the_next_try_grows_to_ten_seconds(void **state)
 
 		assert_true(t_until(w, t, 2 * TIMEOUT) >= TIMEOUT - 200);
 		assert_int_equal(t->status, -EHOSTDOWN);
-		/* To connect, and once more in the silence that followed. */
+		/* Once to connect, and once more in the silence that followed. */
 		assert_int_equal(w->node[0].resolves, 2 * (i + 1));
 		t_advance(w, pauses[i] - 200);
 		t = t_call(w, 0, 1, T_ECHO, NULL, 0);
@@ -110,7 +110,7 @@ static void a_slow_peer_that_answers_pings_is_alive(void **state)
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
-/* A process that is stopped or gets no processor: the look-up sees it, but it does not answer. */
+/* A process that is stopped or gets no processor does not answer, but the look-up sees it. */
 static void a_silent_peer_whose_process_is_there_is_waited_for(void **state)
 {
 	struct t_world *w = *state;
@@ -242,8 +242,8 @@ static void calls_to_a_restarted_peer_are_sent_again(void **state)
 	free(landing);
 }
 
-/* Messages that are on their way when a node ends or is given up arrive at a node that no longer
- * knows their sender. */
+/* A message that is under way when a node ends, or is declared dead, arrives at a node that no
+ * longer knows its sender. */
 static void nodes_of_the_job_are_not_unverified_when_they_come_too_late(void **state)
 {
 	struct t_world *w = *state;
@@ -300,7 +300,7 @@ static void a_restarted_caller_replaces_its_old_session(void **state)
 	t_close(w, 0);
 	assert_int_equal(t_open(w, 0, &t_secret), 0);
 	t_connect(w, 0, 1);
-	/* Into nothing. */
+	/* The answer goes nowhere. */
 	t_answer_held(&w->node[1]);
 	t_run(w);
 	t_connect(w, 0, 1);

@@ -94,7 +94,8 @@ struct link {
 struct session {
 	struct cop_list at; /* in r->halves while half-open, in r->serving while it has requests,
 			       else alone */
-	bool half, refused; /* refused: it stays half-open until its refusal has surely been sent */
+	bool half,
+		refused; /* refused: it stays half-open until its refusal has certainly been sent */
 	uint32_t rank;
 	uint64_t sid, remote_sid;
 	struct cop_frame_keys keys;
@@ -104,9 +105,9 @@ struct session {
 	uint64_t made_ms, welcomed_ms, advanced_ms;
 	struct cop_htab by_id; /* requests by their id */
 	struct cop_list reqs;  /* every request by session_at */
-	struct cop_list ready; /* answers on their way out, by ready_at, in the order in which they
-				  became ready */
-	size_t outstanding;    /* bytes handed to fabric and not acknowledged */
+	struct cop_list
+		ready; /* outgoing answers, by ready_at, in the order in which they became ready */
+	size_t outstanding; /* bytes handed to fabric and not acknowledged */
 };
 
 /* ---- another node, as this one calls it ---- */
@@ -140,7 +141,7 @@ struct peer {
 	uint64_t pause_ms; /* how long to stay dead; 0 after a success */
 	bool refused;      /* an answer came from a sender without the secret */
 	bool looked_up;    /* its address was asked for and has not come yet */
-	bool lives;        /* it is silent, but the last look-up found its process */
+	bool lives;        /* it is silent, but the last look-up found its process alive */
 	bool lost;         /* it was up once and has died since */
 	uint64_t looked_up_ms;
 	struct link *link;
@@ -174,7 +175,7 @@ struct call {
 
 enum msg_mode {
 	MODE_INLINE,   /* the body is in the message */
-	MODE_LANDED,   /* it was written where the request or PULL said */
+	MODE_LANDED,   /* it was written where the request or the PULL said */
 	MODE_ANNOUNCE, /* its length: the caller allocates a buffer and sends PULL */
 	MODE_FAILED,   /* it could not be written */
 	MODE_UNABLE,   /* there is no answer: the status says what the server lacks */
@@ -200,7 +201,8 @@ struct cop_rpc_req {
 	uint8_t op;
 	uint64_t body_seed;
 	uint64_t land_addr, land_key, land_len;
-	uint64_t since_ms, said_ms; /* of the state; REQ_SENT: when the last message went out */
+	uint64_t since_ms, said_ms; /* since_ms: of the state; said_ms, in REQ_SENT: when the last
+				       message went out */
 	struct cop_rpc_answer answer;
 	bool is_inline;
 	enum msg_mode final; /* REQ_SENT: of the last message */
@@ -242,9 +244,9 @@ struct cop_rpc {
 /* False: not open yet or closing; leave must not be called then. */
 bool cop_rpc_enter(struct cop_rpc *r, struct cop_rpc **outer);
 void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer);
-/* Whether this thread is inside an event of r. */
+/* Whether this thread is handling an event of r. */
 bool cop_rpc_inside(const struct cop_rpc *r);
-/* From any thread. False: closed, and the item was not queued. */
+/* Any thread. False: closed, and the item was not queued. */
 bool cop_rpc_push(struct cop_rpc *r, struct item *item);
 /* The same for a list of items, in one step; the list is empty afterwards, or as it was. */
 bool cop_rpc_push_all(struct cop_rpc *r, struct cop_list *items);
@@ -255,13 +257,13 @@ struct cop_fabric_events cop_rpc_events(struct cop_rpc *r);
 void cop_rpc_queue(struct cop_rpc *r, struct item *item);
 void cop_rpc_ref(struct cop_rpc *r);
 void cop_rpc_unref(struct cop_rpc *r);
-/* Runs it on the progress thread and returns when it has finished. The caller must not be that
- * thread, except with the fake. */
+/* Runs the function on the progress thread and returns when it has finished. The caller must not be
+ * that thread, except with the fake. */
 void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r));
-/* There is a new deadline. */
+/* Called when there is a new deadline. */
 void cop_rpc_wake(struct cop_rpc *r);
 /* Counts and logs a message that is not from this job or does not follow its protocol. A message
- * that is dropped for want of memory or buffers is not counted as such. */
+ * that is dropped for lack of memory or buffers is not counted here. */
 void cop_rpc_reject(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
 /* Counts a message of this job that comes too late or cannot be stored. */
 void cop_rpc_drop(struct cop_rpc *r, const char *what, uint32_t rank, int rc);
@@ -275,24 +277,24 @@ void cop_rpc_link_put(struct cop_rpc *r, struct link *l);
  * -ECANCELED. */
 void cop_rpc_link_reset(struct cop_rpc *r, struct link *l);
 int cop_rpc_link_open(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
-/* After -ENOENT: a link to the same endpoint, by another spelling of its address, was reset. */
+/* After -ENOENT: a link to the same endpoint, under another spelling of its address, was reset. */
 int cop_rpc_link_reopen(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
 int cop_rpc_link_send(struct cop_rpc *r, struct link *l, const void *msg, size_t len);
 /* Whether a send that failed with rc may succeed later. */
 bool cop_rpc_may_retry(int rc);
-/* A sealed message whose payload is already in one piece. */
+/* Seals and sends a message whose payload is already in one piece. */
 int cop_rpc_link_send_sealed(struct cop_rpc *r, struct link *l, struct cop_frame_tx *tx,
 	const struct cop_frame *f, const void *payload, size_t len);
 
 /* ---- peer.c: sessions that this node opens ---- */
 
 struct peer *cop_rpc_peer(struct cop_rpc *r, uint32_t rank);
-/* A call was added to p->waiting. */
+/* Called when a call was added to p->waiting. */
 void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p);
 void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address, bool lives);
 void cop_rpc_peer_welcome(
 	struct cop_rpc *r, const void *msg, size_t len, const struct cop_frame *f);
-/* The peer has proved in the other direction that it is alive. */
+/* Called when the peer has proved in the other direction that it is alive. */
 void cop_rpc_peer_alive(struct cop_rpc *r, struct peer *p, bool restarted);
 /* Ends every call of the peer with rc; the peer is not tried again until a pause has passed. */
 void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc);
@@ -304,7 +306,7 @@ uint64_t cop_rpc_make_sid(struct cop_rpc *r, uint32_t rank);
 
 /* ---- call.c ---- */
 
-/* Everything that the inbox brought has been looked at: its calls may leave. */
+/* Called when everything that the inbox brought has been looked at: its calls may leave. */
 void cop_rpc_calls_start(struct cop_rpc *r);
 /* Sends waiting calls, as far as the window and fabric allow, several in one message. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p);
@@ -337,7 +339,8 @@ void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s);
 void cop_rpc_reqs_orphan(struct session *s);
 /* Ends the request: its body is released. */
 void cop_rpc_req_free(struct cop_rpc_req *q);
-/* The caller asks about a request whose announcement or answer it should have: sends that again. */
+/* The caller asks about a request whose announcement or answer it should have, so sends that
+ * again. */
 void cop_rpc_req_again(struct cop_rpc_req *q);
 /* The answer may be sent as soon as the limit on outstanding bytes allows. */
 void cop_rpc_req_ready(struct cop_rpc_req *q);
@@ -361,10 +364,9 @@ struct msg_reply {
 	size_t head_len;
 };
 struct msg_pull {
-	uint64_t addr, key,
-		len; /* len 0: the caller has the answer, or does not want it any more */
+	uint64_t addr, key, len; /* len 0: the caller has the answer, or no longer wants it */
 };
-/* Of one request among several in a message: its id, and the length of what follows. */
+/* The head of one request among several in a message: its id, and the length of what follows. */
 #define MSG_MEMBER_FIXED 10
 #define MSG_MEMBERS_MAX 64
 #define MSG_REQUEST_FIXED 25
@@ -374,11 +376,11 @@ struct msg_pull {
 void cop_rpc_msg_put_request(struct cop_wr *w, const struct msg_request *m);
 void cop_rpc_msg_put_reply(struct cop_wr *w, const struct msg_reply *m);
 void cop_rpc_msg_put_pull(struct cop_wr *w, const struct msg_pull *m);
-/* 0 or -EBADMSG: every length is within its limits. */
+/* 0, or -EBADMSG unless every length is within its limits. */
 int cop_rpc_msg_get_request(const struct cop_frame *f, struct msg_request *m);
-/* One request among several: every length is checked by the receiver. */
+/* Appends one request among several: the receiver checks every length. */
 void cop_rpc_msg_put_member(struct cop_wr *w, uint64_t id, const struct msg_request *m);
-/* The next of them as a frame of its own; its request has yet to be decoded. 0 or -EBADMSG. */
+/* Makes a frame of the next of them, whose request has yet to be decoded. 0 or -EBADMSG. */
 int cop_rpc_msg_next_member(struct cop_rd *r, const struct cop_frame *f, struct cop_frame *member);
 int cop_rpc_msg_get_reply(const struct cop_frame *f, struct msg_reply *m);
 int cop_rpc_msg_get_pull(const struct cop_frame *f, struct msg_pull *m);

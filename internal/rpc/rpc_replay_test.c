@@ -129,7 +129,7 @@ static void a_hello_to_another_node_is_refused_and_counted(void **state)
 	cop_fabric_close(evil);
 }
 
-/* The process that got it has ended, and its successor cannot know that the HELLO is old. */
+/* The process that got the HELLO has ended, and its successor cannot know that the HELLO is old. */
 static void a_hello_to_the_process_before_opens_nothing(void **state)
 {
 	struct t_world *w = *state;
@@ -156,7 +156,7 @@ static void a_hello_to_the_process_before_opens_nothing(void **state)
 	cop_fabric_close(evil);
 }
 
-/* Its answer was lost, which is nobody's fault. The node may repeat the HELLO until it gives up. */
+/* The answer was lost, which is nobody's fault. The node may repeat the HELLO until it gives up. */
 static void a_hello_whose_answers_are_lost_is_answered_again(void **state)
 {
 	struct t_world *w = *state;

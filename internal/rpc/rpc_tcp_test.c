@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Over the real tcp provider: threads, bulk bytes by RMA, a node that leaves and comes back. */
+/* Runs over the real tcp provider: threads, bulk bytes by RMA, a node that leaves and comes
+ * back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,11 +22,11 @@ struct node {
 	struct cop_rpc *rpc;
 	struct cop_stats stats;
 	char address[NODES][256];
-	uint8_t *body; /* what op 1 answers with */
+	uint8_t *body; /* the answer to op 1 */
 	_Atomic unsigned served, releases;
 };
 
-/* Requests that one of the user's threads answers, as a storage worker would. */
+/* Requests that a thread of the user answers, as a worker of the storage would. */
 static struct {
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -325,7 +326,7 @@ static void a_node_that_went_away_is_dead_and_comes_back(void **state)
 	await(&a, 2);
 	assert_int_equal(a.status, -EHOSTDOWN);
 	assert_true(cop_now_ms() - from < 15000);
-	/* Others are not affected. */
+	/* Other nodes are not affected. */
 	ask_rank(0, 2, 0, NULL, 0, &a);
 	await(&a, 3);
 	assert_int_equal(a.status, 0);

@@ -258,7 +258,7 @@ static void without_an_address_calls_end(void **state)
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, -EHOSTDOWN);
 	assert_false(t->answered);
-	/* It is tried again after the pause. */
+	/* The look-up is tried again after the pause. */
 	w->node[0].no_address = false;
 	t_advance(w, 1100);
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A few nodes on a fake network, for the tests of this folder. */
+/* A few nodes on a fake network, for the tests in this directory. */
 #ifndef COP_RPC_TESTING_H
 #define COP_RPC_TESTING_H
 
@@ -16,7 +16,7 @@
 
 enum {
 	T_ECHO,    /* head and body are the payload */
-	T_BODY,    /* body with as many bytes as the u32 in the payload says */
+	T_BODY,    /* a body as long as the u32 in the payload says */
 	T_HOLD,    /* kept until t_answer_held */
 	T_FAIL,    /* -EACCES with a head */
 	T_FORWARD, /* asks the next rank before it answers */
@@ -40,8 +40,8 @@ struct t_node {
 	struct cop_rpc *rpc;
 	struct cop_stats stats;
 	bool mute_resolver, no_address;
-	bool lives_on;  /* a look-up finds its process even while it is cut off */
-	unsigned lives; /* restarts with another address; part of the name */
+	bool lives_on;  /* a look-up finds its process alive even while it is cut off */
+	unsigned lives; /* restarts, each with another address; part of the name */
 	uint64_t config_hash;
 	unsigned mismatch;  /* how many nodes with another configuration it saw */
 	uint32_t body_mask; /* bounds T_BODY if not 0 */

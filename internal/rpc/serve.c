@@ -89,7 +89,7 @@ static int take_request(struct cop_rpc *r, struct session *s, const struct cop_f
 	return 0;
 }
 
-/* Several in one message: each is checked and answered as if it had come alone. */
+/* A message with several requests: each is checked and answered as if it had come alone. */
 static int take_requests(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
 {
 	struct cop_rd rd = cop_rd_init(f->payload, f->payload_len);
@@ -111,8 +111,8 @@ static struct cop_rpc_req *find_request(struct session *s, uint64_t id)
 	return n ? COP_CONTAINER_OF(n, struct cop_rpc_req, by_id) : NULL;
 }
 
-/* A PULL that comes twice or after the body was given up is harmless: the caller's next ping tells
- * it to ask again. */
+/* A PULL that comes twice, or after the body was abandoned, is harmless: the caller's next ping
+ * tells it to ask again. */
 static int answer_pull(struct session *s, const struct cop_frame *f)
 {
 	struct cop_rpc_req *q = find_request(s, f->request);

@@ -37,8 +37,8 @@ static void send_welcome(struct cop_rpc *r, struct session *s)
 	cop_rpc_link_send(r, s->link, s->welcome, sizeof(s->welcome));
 }
 
-/* Whether the other side asks about a session that is alive here; then this node stays silent,
- * because its ping is being answered. */
+/* Whether the other side asks about a session that is alive here. This node then stays silent,
+ * because it answers the ping. */
 static bool is_known_peer(struct cop_rpc *r, const struct cop_hello *h)
 {
 	const struct peer *p = r->peers[h->from];

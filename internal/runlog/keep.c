@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store or, as long as it cannot be had, a file that holds the whole record. */
+/* Writes to the store or, while the store cannot be had, to a file that holds the whole record. */
 #include "runlog/runlog_priv.h"
 
 #include <errno.h>
@@ -33,7 +33,8 @@ static int keep_in_job_dir(struct cop_runlog *r, struct cop_err *err)
 	return rc ? cop_err_set(err, -rc, "%s: %s", file, strerror(-rc)) : 0;
 }
 
-/* The next write may succeed, or fail for another reason; one line says that something is wrong. */
+/* The next write may succeed, or fail for another reason, so one line says that something is
+ * wrong. */
 static void log_failure(struct cop_runlog *r, const struct cop_err *why, const char *where)
 {
 	if (!r->complained)
@@ -41,7 +42,8 @@ static void log_failure(struct cop_runlog *r, const struct cop_err *why, const c
 	r->complained = true;
 }
 
-/* Beside the store only if its lock was the reason: then the next reader may be able to add it. */
+/* Writes the file beside the store only if the store was locked, because then the next reader may
+ * be able to add it. */
 static void keep_elsewhere(struct cop_runlog *r, int why, const struct cop_err *err)
 {
 	struct cop_err ignored;

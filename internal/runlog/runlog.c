@@ -45,7 +45,7 @@ static void beat(void *ctx, uint64_t deadline_ms)
 	cop_runlog_keep(ctx, deadline_ms, &ignored);
 }
 
-/* The totals are one step more of the record. */
+/* The totals are one more step of the record. */
 static void take_end(struct cop_runlog *r)
 {
 	struct cop_runrec *record = &r->record;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* runlog: what rank 0 records of a job in the run store: the run when the tree is ready, telemetry
- * of all nodes while it runs, the totals and the end when it stops. follow says when, store defines
- * the tables, and runrec the form of the files that keep what the store does not take: in the job
- * directory, or in STORE.d. */
+/* runlog: what rank 0 records of a job in the run store: the run when the tree is ready, the
+ * telemetry of all nodes while it runs, the totals and the end when it stops. follow decides when,
+ * store defines the tables, and runrec defines the form of the files that keep what the store does
+ * not take: in the job directory, or in STORE.d. */
 #ifndef COP_RUNLOG_H
 #define COP_RUNLOG_H
 
@@ -15,7 +15,8 @@ struct cop_runlog_conf {
 	const char *job_dir; /* absolute; "": none */
 	const char *source;  /* absolute; "": not known */
 	uint32_t nodes;
-	uint64_t manifest; /* the hash of what is prefetched; 0: nothing is, or it is not known */
+	uint64_t manifest; /* the hash of what is prefetched; 0: nothing is prefetched, or it is not
+			      known */
 };
 
 /* Adds a follower that records this run, if the user asked for it by --store or the environment.

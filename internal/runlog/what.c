@@ -39,7 +39,7 @@ static void add_given_tags(struct cop_runrec *r, const struct cop_opt_list *give
 	}
 }
 
-/* The user's name for the run; else the name of its job or of its directory. */
+/* The user's name for the run, else the name of its job, else that of its directory. */
 static void name_it(struct cop_runlog *r)
 {
 	static const char *const jobs[] = {"SLURM_JOB_NAME", "PBS_JOBNAME"};

@@ -66,7 +66,8 @@ int cop_runrec_new_id(char id[COP_RUNREC_ID_LEN + 1])
 
 /* ---- texts ---- */
 
-/* At most `most` bytes of it, without half a character at the end. */
+/* The length of the text when it is cut to at most `most` bytes, without half a character at the
+ * end. */
 static size_t cut_text(const char *text, size_t most)
 {
 	size_t len = strnlen(text, most + 1);
@@ -104,8 +105,8 @@ void cop_runrec_put(struct cop_runrec *r, enum cop_runrec_field f, const char *t
 
 /* ---- pairs ---- */
 
-/* Finds the place of key, or where it belongs, among n things of this size, which begin with their
- * keys and are in their order. */
+/* Finds the place of key, or the place where it belongs, among n things of this size, which begin
+ * with their keys and are sorted by them. */
 static bool find_key(const void *things, size_t n, size_t size, const char *key, size_t *at)
 {
 	size_t low = 0, high = n;

@@ -20,7 +20,7 @@ enum cop_runrec_status {
 	COP_RUNREC_RUNNING,
 	COP_RUNREC_FINISHED,
 	COP_RUNREC_FAILED,
-	COP_RUNREC_LOST, /* only readers say so, and no record does */
+	COP_RUNREC_LOST, /* only readers assign it; no record contains it */
 	COP_RUNREC_STATUSES
 };
 const char *cop_runrec_status_name(enum cop_runrec_status s);
@@ -43,7 +43,7 @@ struct cop_runrec_pair {
 	char *key, *value;
 };
 struct cop_runrec_pairs {
-	struct cop_runrec_pair *at; /* in the order of their keys */
+	struct cop_runrec_pair *at; /* sorted by key */
 	size_t n;
 };
 struct cop_runrec_point {
@@ -52,25 +52,25 @@ struct cop_runrec_point {
 };
 struct cop_runrec_series {
 	char *key;
-	struct cop_runrec_point *point; /* their steps ascend */
+	struct cop_runrec_point *point; /* in ascending order of step */
 	size_t n, cap;
 };
 
-/* Zeroed memory is an empty record. Everything in it is its own. */
+/* Zeroed memory is an empty record. A record owns everything in it. */
 struct cop_runrec {
 	char id[COP_RUNREC_ID_LEN + 1];
 	enum cop_runrec_status status;
 	char *field[COP_RUNREC_FIELDS]; /* NULL: "" */
 	double start_s, end_s;          /* since 1970; end 0: it has not ended */
-	double seen_s; /* when the run last reported that it lives, and the interval of these
+	double seen_s; /* when the run last reported that it is alive, and the interval of these
 			  reports */
 	double beat_s;
 	uint32_t nodes;
 	struct cop_runrec_pairs list[COP_RUNREC_LISTS];
-	struct cop_runrec_series *series; /* in the order of their keys */
+	struct cop_runrec_series *series; /* sorted by key */
 	size_t series_n;
-	uint64_t step;   /* of the points that are added now */
-	uint64_t stride; /* only multiples of it are kept; 0 is 1 */
+	uint64_t step;   /* the step of the points that are being added */
+	uint64_t stride; /* only multiples of it are kept; 0 means 1 */
 	bool failed;     /* memory was short: something is missing */
 };
 
@@ -80,30 +80,30 @@ int cop_runrec_new_id(char id[COP_RUNREC_ID_LEN + 1]);
 /* "" if the field was not set. */
 const char *cop_runrec_get(const struct cop_runrec *r, enum cop_runrec_field f);
 
-/* These set r->failed if memory is short, and cut what is too long. */
+/* These cut what is too long, and set r->failed if memory is short. */
 
 void cop_runrec_put(struct cop_runrec *r, enum cop_runrec_field f, const char *text);
-/* Adds the pair, or replaces the value. Pairs beyond the limit, and those without a key, are left
- * out. */
+/* Adds the pair, or replaces its value. Leaves out pairs beyond the limit, and those without a
+ * key. */
 void cop_runrec_pair(
 	struct cop_runrec *r, enum cop_runrec_list l, const char *key, const char *value);
-/* Of a list; NULL: there is none. */
+/* The value of a key in a list; NULL: there is none. */
 const char *cop_runrec_value(const struct cop_runrec *r, enum cop_runrec_list l, const char *key);
-/* The next step. True: its points are kept. If series have become too long, every second step is
- * forgotten, now and from now on. */
+/* Begins the next step. True: its points are kept. If series have become too long, every second
+ * step is dropped, those so far and those to come. */
 bool cop_runrec_next(struct cop_runrec *r);
-/* The next step is the last, and is kept whatever its number. */
+/* Declares the next step to be the last, which is kept whatever its number. */
 void cop_runrec_last(struct cop_runrec *r);
-/* A point of the current step. Values that are not finite, and series beyond the limit, are left
- * out. */
+/* Adds a point of the current step. Leaves out values that are not finite, and series beyond the
+ * limit. */
 void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, double value);
 const struct cop_runrec_series *cop_runrec_find(const struct cop_runrec *r, const char *key);
 
 /* ---- as a text ---- */
 
 void cop_runrec_write(const struct cop_runrec *r, struct cop_buf *out);
-/* Into an empty r, which the caller frees in any case. 0; -EBADMSG with a sentence that begins with
- * name; -EPROTO with one: a later version wrote it; -ENOMEM. */
+/* Parses into r, which must be empty and which the caller frees in any case. 0; -EBADMSG with a
+ * sentence that begins with name; -EPROTO with a sentence: a later version wrote it; -ENOMEM. */
 int cop_runrec_parse(
 	const char *text, size_t len, const char *name, struct cop_runrec *r, struct cop_err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes, as a run record: what is accepted is written as a text that is read as the same. */
+/* Any bytes as a run record: what is accepted is written as a text that reads the same. */
 #include <stdlib.h>
 #include <string.h>
 

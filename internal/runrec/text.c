@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text of a record: a line for each thing, its parts separated by tabs, and at the end the
- * number of lines, so that a file that was cut is recognised. */
+/* The text of a record: one line for each thing, its parts separated by tabs, and at the end the
+ * number of lines, by which a truncated file is recognized. */
 #include "runrec/runrec.h"
 
 #include <errno.h>
@@ -137,7 +137,7 @@ static int parse_number(const char *text, double least, double most, double *out
 	char *end;
 	double v;
 
-	/* No blank, no hexadecimal form, no name. */
+	/* No blank, no hexadecimal form, no word such as "nan". */
 	if (!*text || text[strspn(text, "0123456789+-.e")])
 		return -EBADMSG;
 	v = strtod(text, &end);

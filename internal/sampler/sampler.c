@@ -32,7 +32,7 @@ static void note_measured(void *ctx, int64_t offset_us, int64_t rtt_us)
 	cop_log_debug("clock ahead_us=%lld rtt_us=%lld", (long long)offset_us, (long long)rtt_us);
 }
 
-/* Of this process, as the kernel counts it. */
+/* The memory of this process, as the kernel counts it. */
 static int64_t resident_bytes(void)
 {
 	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -72,7 +72,7 @@ static void count_memory(struct cop_sampler *s)
 	put_counter(s, "memory", args, COP_ARRAY_SIZE(args));
 }
 
-/* Sums since the start, so that a missing second hides nothing. */
+/* Writes sums since the start, so that a missing second hides nothing. */
 static void count_work(struct cop_sampler *s)
 {
 	static const enum cop_counter requests[] = {COP_FUSE_LOOKUP, COP_FUSE_GETATTR,
@@ -105,7 +105,8 @@ static void count_work(struct cop_sampler *s)
 		4);
 }
 
-/* The gate is open once everything that is counted exists, and keeps it alive during the call. */
+/* Once the gate is open, everything that is counted exists; the gate keeps it alive during the
+ * call. */
 static void second(void *ctx)
 {
 	struct cop_sampler *s = ctx;

@@ -10,8 +10,9 @@
 /* The longest line before it is cut. */
 #define LINE_BYTES 4096
 
-/* Letters that are one column wide in every terminal, join nothing, turn no direction: Latin, Greek
- * and Cyrillic without combining marks; and the blocks that charts are made of. */
+/* Whether a character is one column wide in every terminal, joins no other and changes no
+ * direction: Latin, Greek and Cyrillic without combining marks, and the blocks of which charts are
+ * made. */
 static bool is_narrow(uint32_t c)
 {
 	static const struct {
@@ -70,7 +71,7 @@ void cop_screen_frame_begin(struct cop_screen_frame *f, unsigned rows, unsigned 
 		.utf8 = utf8};
 }
 
-/* Clearing to the end of the line after the last column was filled would take its character. */
+/* Once the last column is filled, clearing to the end of the line would erase its character. */
 void cop_screen_frame_line(
 	struct cop_screen_frame *f, enum cop_screen_style style, const char *fmt, ...)
 {

@@ -36,7 +36,8 @@ static void control_characters_are_shown_as_numbers(void **state)
 		true, 80, "\\xc2\\x9b2J", 10);
 }
 
-/* Wide ones, marks that join, and what turns the direction would shift all that follows. */
+/* Wide characters, combining marks, and characters that change the direction would shift all that
+ * follows. */
 static void only_characters_of_one_column_are_shown_as_they_are(void **state)
 {
 	(void)state;

@@ -49,7 +49,7 @@ static int in_sequence(struct cop_screen_keys *k, unsigned char byte)
 		return COP_SCREEN_KEY_NONE;
 	}
 	if (!k->len && byte != '[' && byte != 'O') {
-		/* Alt and a key. */
+		/* This is Alt together with a key. */
 		*k = (struct cop_screen_keys){0};
 		return COP_SCREEN_KEY_NONE;
 	}

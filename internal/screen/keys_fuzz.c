@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes from a terminal: whatever they are, each gives a key that is one of ours or none, and when
- * the terminal falls silent the next character is itself again. */
+/* Any bytes from a terminal: each gives one of our keys or none, and once the terminal has been
+ * silent the next character stands for itself again. */
 #include <stdlib.h>
 
 #include "screen/screen.h"

@@ -46,7 +46,7 @@ static void terminals_differ_in_what_they_send(void **state)
 		COP_SCREEN_KEY_END, COP_SCREEN_KEY_END, 0);
 }
 
-/* Not as the letters that they end with, one of which leaves. */
+/* A sequence must not count as the letter that it ends with, one of which ends the program. */
 static void other_sequences_are_no_keys(void **state)
 {
 	(void)state;

@@ -15,17 +15,18 @@
 #include <unistd.h>
 
 #define WRITE_MS 1000
-/* The rest of a key's sequence comes at once, also through a network. */
+/* The rest of a key's sequence comes at once, even through a network. */
 #define SEQUENCE_MS 100
 
-/* The other page of the terminal, without a cursor, where lines are cut and not continued. */
+/* Switches to the terminal's alternate screen, without a cursor, where lines are cut and not
+ * wrapped. */
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[2J";
 static const char leave[] = "\033[0m\033[?7h\033[?25h\033[%u;1H\r\n\033[?1049l";
 
 struct cop_screen {
 	int in, out;
 	int own;       /* the same terminal, opened again so that writes do not block for others */
-	int signal_fd; /* what is blocked arrives here */
+	int signal_fd; /* where blocked signals arrive */
 	sigset_t blocked, before;
 	struct termios was;
 	struct cop_screen_keys keys;
@@ -64,7 +65,7 @@ void cop_screen_size(const struct cop_screen *s, unsigned *rows, unsigned *colum
 
 /* ---- writing ---- */
 
-/* False: the terminal takes nothing, or a signal has come. */
+/* False: the terminal accepts no more, or a signal has come. */
 static bool takes_more(struct cop_screen *s, bool hears)
 {
 	struct pollfd p[2] = {{.fd = s->own, .events = POLLOUT},
@@ -100,7 +101,8 @@ int cop_screen_draw(struct cop_screen *s, const struct cop_screen_frame *f)
 
 /* ---- taking the terminal and giving it back ---- */
 
-/* Keys come one by one, are not shown, and Ctrl-S is no trap; Ctrl-C and Ctrl-Z stay signals. */
+/* Keys come one by one and are not shown, and Ctrl-S does not stop the output; Ctrl-C and Ctrl-Z
+ * stay signals. */
 static int take_terminal(struct cop_screen *s)
 {
 	struct termios raw;
@@ -112,7 +114,7 @@ static int take_terminal(struct cop_screen *s)
 	raw.c_iflag &= ~(tcflag_t)(IXON | ISTRIP);
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
-	/* In the background this stops the process until it is brought to the foreground. */
+	/* In the background, this stops the process until it is brought to the foreground. */
 	while (tcsetattr(s->in, TCSANOW, &raw))
 		if (errno != EINTR)
 			return -errno;
@@ -121,9 +123,8 @@ static int take_terminal(struct cop_screen *s)
 	return 0;
 }
 
-/* Keys that nobody read are not for the shell. Where this process was started by a script, the
- * shell may have the terminal by now, in its own mode: setting it would stop this process in here.
- */
+/* Keys that nobody read must not reach the shell. If this process was started by a script, the
+ * shell may have the terminal by now, in its own mode: setting it would stop this process here. */
 static void give_back(struct cop_screen *s)
 {
 	unsigned rows, columns;
@@ -150,7 +151,7 @@ static void choose_signals(sigset_t *set)
 		sigaddset(set, signals[i]);
 }
 
-/* Where the terminal cannot be opened again, as after su, writes may block. */
+/* If the terminal cannot be opened again, as after su, writes may block. */
 static int reopen_terminal(int out)
 {
 	char path[32];
@@ -198,8 +199,8 @@ void cop_screen_close(struct cop_screen *s)
 
 /* ---- events ---- */
 
-/* The signal stops this process where it is no longer blocked, if anything stops it: not in a group
- * that has no shell. */
+/* The signal stops this process while it is unblocked, if anything does: in a process group without
+ * a shell, nothing does. */
 static void stop_until_continued(struct cop_screen *s)
 {
 	sigset_t stop;
@@ -212,7 +213,8 @@ static void stop_until_continued(struct cop_screen *s)
 	pthread_sigmask(SIG_BLOCK, &stop, NULL);
 }
 
-/* The shell may have changed the terminal meanwhile, or give it back as this process had it. */
+/* The shell may have changed the terminal meanwhile, or restored it to what this process had
+ * set. */
 static void note_continued(struct cop_screen *s, struct cop_screen_event *e)
 {
 	struct termios before = s->was;
@@ -250,7 +252,7 @@ static void have_signal(struct cop_screen *s, struct cop_screen_event *e)
 	}
 }
 
-/* One byte at a time: a pasted text is keys, too. */
+/* Takes one byte at a time, because a pasted text is a series of keys. */
 static void have_byte(struct cop_screen *s, struct cop_screen_event *e)
 {
 	unsigned char byte;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* screen: uses a terminal as a page that is drawn again and again: raw mode, keys, the size,
  * signals, whole frames with one write, and everything restored at the end. It writes plain
- * sequences of ECMA-48 and xterm, which all later terminals know, and reads no database
+ * sequences of ECMA-48 and xterm, which all later terminals know, and reads no terminal database
  * (vendor/README.md says why). It does not know what a page shows.
  *
- * Text in a frame may come from anywhere: control characters are shown as \x1b, and so is anything
+ * Text in a frame may come from anywhere. Control characters are shown as \x1b, and so is anything
  * that may not be one column wide, so that only this module sends sequences. */
 #ifndef COP_SCREEN_H
 #define COP_SCREEN_H
@@ -18,22 +18,23 @@ enum cop_screen_style { COP_SCREEN_PLAIN, COP_SCREEN_BOLD, COP_SCREEN_REVERSE };
 #define COP_SCREEN_ROWS_MAX 1000u
 #define COP_SCREEN_COLUMNS_MAX 1000u
 
-/* A page that is being put together, from its first line on. The owner frees out. */
+/* A page that is being composed, from its first line on. The owner frees out. */
 struct cop_screen_frame {
 	unsigned rows, columns; /* at least 1 */
 	bool utf8;              /* characters beyond ASCII may be shown */
 	unsigned lines;         /* so far */
-	struct cop_buf out;     /* the bytes for the terminal; `failed` after a lack of memory */
+	struct cop_buf out;     /* the bytes for the terminal; `failed` if memory was short */
 };
 
-/* A frame of this size (cut to the limits above); frees what f held. */
+/* Begins a frame of this size (cut to the limits above); frees what f held. */
 void cop_screen_frame_begin(struct cop_screen_frame *f, unsigned rows, unsigned columns, bool utf8);
-/* Adds a line, cut at the last column; past the last row, nothing. */
+/* Adds a line, cut at the last column; adds nothing past the last row. */
 void cop_screen_frame_line(struct cop_screen_frame *f, enum cop_screen_style style, const char *fmt,
 	...) COP_PRINTF(3, 4);
 /* Clears the lines that are left. */
 void cop_screen_frame_end(struct cop_screen_frame *f);
-/* Appends text as a frame shows it, at most so many columns, and returns how many they are. */
+/* Appends text as a frame shows it, at most this many columns wide, and returns how many columns it
+ * takes. */
 unsigned cop_screen_show(const char *text, bool utf8, unsigned columns, struct cop_buf *out);
 
 /* ---- keys ---- */
@@ -51,15 +52,15 @@ enum cop_screen_key {
 	COP_SCREEN_KEY_END,
 };
 
-/* What has come of a sequence; zeroed memory is nothing. */
+/* What has come of a sequence so far; zeroed memory is nothing. */
 struct cop_screen_keys {
 	char text[8];
 	unsigned len;
 	bool in_sequence, skips; /* skips: it is too long for text and ends without a key */
 };
 
-/* Takes one byte from the terminal. COP_SCREEN_KEY_NONE: more is to come, or it is no key of these.
- */
+/* Takes one byte from the terminal. COP_SCREEN_KEY_NONE: more is to come, or the key is none of
+ * these. */
 int cop_screen_keys_take(struct cop_screen_keys *k, unsigned char byte);
 /* Nothing more has come for a while: ends a sequence, which may have been the key Escape. */
 int cop_screen_keys_idle(struct cop_screen_keys *k);
@@ -69,9 +70,9 @@ int cop_screen_keys_idle(struct cop_screen_keys *k);
 struct cop_screen;
 
 enum cop_screen_what {
-	COP_SCREEN_IDLE,    /* the time is over */
+	COP_SCREEN_IDLE,    /* the timeout has passed */
 	COP_SCREEN_KEY,     /* key */
-	COP_SCREEN_RESIZED, /* or it has to be drawn again, as after Ctrl-Z and fg */
+	COP_SCREEN_RESIZED, /* or the page has to be drawn again, as after Ctrl-Z and fg */
 	COP_SCREEN_READY,   /* fd is readable */
 	COP_SCREEN_ENDED,   /* by signal; 0: the terminal is gone */
 };
@@ -81,24 +82,24 @@ struct cop_screen_event {
 	int signal;
 };
 
-/* Whether these descriptors are a terminal on which pages can be drawn: TERM names one that is not
- * dumb. */
+/* Whether these descriptors are a terminal on which pages can be drawn: TERM is set and is not
+ * "dumb". */
 bool cop_screen_usable(int in, int out);
-/* Whether the locale of the environment has UTF-8. */
+/* Whether the locale of the environment uses UTF-8. */
 bool cop_screen_is_utf8(void);
-/* Takes the terminal. From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT and SIGWINCH
- * are blocked in this thread, which must be the only one, and come as events. Only one is open at a
- * time; the descriptors stay the caller's. 0, or -errno with a sentence. */
+/* Takes over the terminal. From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT and
+ * SIGWINCH are blocked in this thread, which must be the only one, and come as events. Only one
+ * screen is open at a time; the descriptors stay the caller's. 0, or -errno with a sentence. */
 int cop_screen_open(int in, int out, struct cop_screen **s, struct cop_err *err);
-/* Gives it back as it was, and the signals. NULL is fine. */
+/* Restores the terminal and the signals. NULL is fine. */
 void cop_screen_close(struct cop_screen *s);
-/* The size now; 24 and 80 if the terminal does not say. */
+/* The current size; 24 and 80 if the terminal does not say. */
 void cop_screen_size(const struct cop_screen *s, unsigned *rows, unsigned *columns);
-/* Writes an ended frame. A terminal that takes nothing for a second, or a signal, gets no more of
- * it: the next frame is whole again. 0 or -errno. */
+/* Writes a frame that was ended. If the terminal accepts nothing for a second, or a signal comes,
+ * the rest of the frame is dropped; the next frame is whole again. 0 or -errno. */
 int cop_screen_draw(struct cop_screen *s, const struct cop_screen_frame *f);
-/* Waits for the next event, at most timeout_ms. fd: readable ends the wait, -1: none. Ctrl-Z stops
- * the process in here, with the terminal given back meanwhile. */
+/* Waits for the next event, at most timeout_ms. fd: the wait also ends when it is readable; -1:
+ * none. Ctrl-Z stops the process inside this call, with the terminal restored meanwhile. */
 void cop_screen_wait(struct cop_screen *s, int fd, int timeout_ms, struct cop_screen_event *e);
 
 #endif

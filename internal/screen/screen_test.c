@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A terminal of its own (a pair of pseudo terminals), whose other side the test reads. */
+/* A terminal of the test's own (a pseudo-terminal pair), whose other side the test reads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -169,7 +169,7 @@ static void a_terminal_that_is_gone_is_the_end(void **state)
 	cop_buf_free(&f.out);
 }
 
-/* As after Ctrl-S: nobody takes what is drawn, and a signal is still heard. */
+/* As after Ctrl-S: nobody reads what is drawn, and a signal is still noticed. */
 static void a_terminal_that_takes_nothing_holds_up_no_signal(void **state)
 {
 	struct terminal *t = *state;

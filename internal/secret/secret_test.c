@@ -89,7 +89,7 @@ static void the_directory_of_a_start_lives_until_all_have_read(void **state)
 	cop_secret_init(&other, &conf, 1, 2);
 	assert_int_equal(cop_secret_find(&other, NULL, NULL, &err), 0);
 	assert_memory_equal(&other.wire, &secret.wire, sizeof(other.wire));
-	/* It is rank 0 that removes it. */
+	/* Rank 0 removes it, not this one. */
 	cop_secret_shared(&other);
 	cop_secret_fini(&other);
 	assert_int_equal(access(dir, F_OK), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A measurement is a chain of calls, each begun by the answer to the one before, so that none waits
- * behind another. Its state has one owner at a time: the thread that ticks until `busy` is set,
- * then the progress thread until it is cleared. */
+/* A measurement is a chain of calls. Each begins with the answer to the one before, so none waits
+ * behind another. Its state has one owner at a time: the ticking thread until `busy` is set, then
+ * the progress thread until `busy` is cleared. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@ struct cop_skew {
 	_Atomic bool busy;
 	uint64_t due_ms;
 	struct cop_rpc *rpc;
-	uint32_t upstream; /* the rank that is asked; COP_TOPO_NONE: nobody knows */
+	uint32_t upstream; /* the rank that is asked; COP_TOPO_NONE: no ancestor knows */
 	unsigned samples;
 	bool has_best;
 	struct cop_skew_sample current, best;
-	/* What others are told. known is stored after offset_us. */
+	/* What other nodes are told. known is stored after offset_us. */
 	_Atomic int64_t offset_us;
 	_Atomic bool known;
 };
@@ -96,7 +96,7 @@ static void accept_answer(struct cop_skew *s, const struct cop_rpc_result *r)
 	s->has_best = true;
 }
 
-/* The next ancestor is asked instead; after the last one that was only silent, the parent again. */
+/* Asks the next ancestor instead; after the last one, if it was only silent, the parent again. */
 static void pass_over(struct cop_skew *s, bool has_answered)
 {
 	s->upstream = cop_topo_parent(&s->conf.topo, 0, s->upstream);
@@ -104,8 +104,8 @@ static void pass_over(struct cop_skew *s, bool has_answered)
 		s->upstream = cop_topo_parent(&s->conf.topo, 0, s->conf.rank);
 }
 
-/* The rank will know soon (-EAGAIN), or lacks something now. With any other refusal it does not
- * know the question or will never know the answer. */
+/* -EAGAIN: the rank will know soon, or lacks something at the moment. After any other refusal the
+ * rank does not know the question, or will never know the answer. */
 static void time_answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct cop_skew *s = arg;

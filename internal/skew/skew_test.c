@@ -9,7 +9,7 @@
 
 static void a_clock_that_is_ahead_has_a_positive_offset(void **state)
 {
-	/* Here 1,000 ahead; the answer comes from the middle of 200. */
+	/* This clock is 1,000 ahead; the answer comes halfway through 200. */
 	const struct cop_skew_sample s = {.left_us = 5000, .came_us = 5200, .there_us = 4100};
 
 	(void)state;
@@ -20,7 +20,7 @@ static void a_clock_that_is_ahead_has_a_positive_offset(void **state)
 
 static void offsets_add_up_from_parent_to_parent(void **state)
 {
-	/* 50 behind the parent, which is 300 behind rank 0. */
+	/* This clock is 50 behind the parent's, which is 300 behind rank 0's. */
 	const struct cop_skew_sample s = {
 		.left_us = 950, .came_us = 950, .there_us = 1000, .there_offset_us = -300};
 

@@ -36,7 +36,8 @@ bool cop_slurm_is_node(void)
 	return getenv(COP_SLURM_IN_STEP) != NULL;
 }
 
-/* slurmstepd is the parent of the tasks. A parent that cannot be seen is not this user's shell. */
+/* slurmstepd is the parent of the tasks. A parent that cannot be seen is not this user's shell, so
+ * it counts as slurmstepd. */
 static bool is_task(void)
 {
 	char path[64], *name;

@@ -6,9 +6,10 @@
 
 /* Set for the nodes of the step. */
 #define COP_SLURM_IN_STEP "COPPER_STEP"
-/* The nodes give up after --ready-timeout and a little; srun may need a while to start them. */
+/* How long to wait for a step beyond --ready-timeout: its nodes give up after that timeout and a
+ * little, and srun may need a while to start them. */
 #define COP_SLURM_STEP_MS 30000
-#define COP_SLURM_LINE_SIZE 2048 /* of a node, NUL included */
+#define COP_SLURM_LINE_SIZE 2048 /* of a node's report, NUL included */
 
 /* ---- place.c ---- */
 
@@ -27,12 +28,12 @@ enum cop_slurm_how cop_slurm_how_at(
 struct cop_slurm_heard {
 	uint32_t ready;                    /* how many reported ready */
 	char failure[COP_SLURM_LINE_SIZE]; /* the first that failed, and why; "" */
-	char lost[COP_SLURM_LINE_SIZE];    /* srun's line about one that cannot report; "" */
+	char lost[COP_SLURM_LINE_SIZE];    /* srun's line about a node that cannot report; "" */
 };
 /* Whether a line of the step's output is a node's report rather than other output. */
 bool cop_slurm_hear(struct cop_slurm_heard *h, const char *line);
 /* Looks in srun's standard error for a node that cannot report; changes text. Returns whether there
- * is one now, or was before. */
+ * is one now, or has been. */
 bool cop_slurm_hear_srun(struct cop_slurm_heard *h, char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Without Slurm: what the environment means, and who hears what a node says. With Slurm:
- * scripts/t/t0700-slurm.sh and those after it. */
+/* What can be tested without Slurm: what the environment means, and who gets a node's report.
+ * scripts/t/t0700-slurm.sh and those after it test with Slurm. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static int set_up(void **state)
 
 /* ---- where this process stands ---- */
 
-/* "NAME=VALUE" each, up to NULL. */
+/* Sets variables, each as "NAME=VALUE"; NULL ends the list. */
 static void given(const char *const *variables)
 {
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
@@ -46,7 +46,7 @@ static void given(const char *const *variables)
 
 #define GIVEN(...) given((const char *const[]){__VA_ARGS__, NULL})
 #define JOB "SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]"
-/* Slurm's step number of a job's script. */
+/* The step number that Slurm gives to a job's script. */
 #define SCRIPT "SLURM_STEP_ID=4294967291"
 #define STEP "SLURM_STEP_ID=2", "SLURM_STEP_NUM_TASKS=2"
 #define ONE_TASK "SLURM_STEP_ID=2", "SLURM_STEP_NUM_TASKS=1"
@@ -90,7 +90,7 @@ static void the_tasks_of_a_step_are_refused(void **state)
 	assert_true(cop_slurm_in_a_step());
 	assert_int_equal(HOW(task), COP_SLURM_REFUSED);
 	assert_int_equal(HOW(doomed_task), COP_SLURM_REFUSED);
-	/* A script in each. */
+	/* A script in each task. */
 	assert_int_equal(HOW(script), COP_SLURM_REFUSED);
 	assert_int_equal(HOW(doomed), COP_SLURM_REFUSED);
 	GIVEN(JOB, ONE_TASK);
@@ -156,7 +156,7 @@ static const char *line_of(const struct cop_err *failure)
 
 	assert_int_equal(pipe(fds), 0);
 	cop_slurm_tell(fds[1], failure);
-	n = read(fds[0], line, sizeof(line) - 1); /* it has been closed */
+	n = read(fds[0], line, sizeof(line) - 1); /* the writer has closed it */
 	assert_true(n > 0 && line[n - 1] == '\n');
 	assert_int_equal(read(fds[0], line + n, 1), 0);
 	close(fds[0]);

@@ -9,11 +9,11 @@
  *     srun --overlap --ntasks-per-node=1 ... copper mount --foreground ...
  *
  * as a step that lasts until it is stopped or the job ends, and waits for the reports of its nodes:
- * each writes one line to its standard output, which srun brings here. The step's processes are
- * Slurm's: they end with the job.
+ * each writes one line to its standard output, which srun brings here. The step's processes belong
+ * to Slurm: they end with the job.
  *
- * In a shell that is itself a task of a step (srun --pty) the same is done, and the step of the
- * nodes continues without its srun. */
+ * A shell that is itself a task of a step (srun --pty) does the same, and the step of the nodes
+ * continues without its srun. */
 #include "job/job.h"
 #include "slurm/slurm_priv.h"
 
@@ -31,19 +31,19 @@
 #include <unistd.h>
 
 #define END_MS 10000
-/* One node's line is enough to know that the tree is ready; the lines of the others come within
- * this time. */
+/* One node's line is enough to know that the tree is ready; the other nodes' lines come within this
+ * time. */
 #define ALL_MS 5000
-/* How often srun's messages are looked at, and how long a node that it names may take to report. */
+/* How often srun's messages are read, and how long a node that they name may take to report. */
 #define LOOK_MS 500
 #define LOST_MS 2000
 #define ARGS_MAX 32        /* of srun */
-#define MESSAGES_SIZE 4096 /* of srun's messages that are looked at, NUL included */
+#define MESSAGES_SIZE 4096 /* how much of srun's messages is read, NUL included */
 
 struct step {
 	pid_t srun;
 	int out_fd, err_fd, signal_fd;
-	off_t err_from; /* srun's messages of this run begin here */
+	off_t err_from; /* where srun's messages of this run begin */
 	char line[COP_SLURM_LINE_SIZE];
 	size_t len;
 	uint32_t nodes;
@@ -52,7 +52,8 @@ struct step {
 
 /* ---- starting srun ---- */
 
-/* Settings of the job for its own tasks, which would contradict the options for the nodes. */
+/* Removes settings of the job for its own tasks, which would contradict the options for the
+ * nodes. */
 static void clean_environment(void)
 {
 	static const char *const names[] = {"SLURM_BCAST", "SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST",
@@ -74,7 +75,7 @@ static void clean_environment(void)
 	setenv(COP_SLURM_IN_STEP, "1", 1);
 }
 
-/* One node's end must not end the others: their children continue without it. */
+/* The end of one node must not end the others, whose children continue without it. */
 static const char *const srun_args[] = {"srun", "--overlap", "--ntasks-per-node=1",
 	"--job-name=copper", "--input=none", "--mpi=none", "--cpu-bind=none",
 	"--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--export=ALL"};
@@ -121,7 +122,8 @@ static void become_srun(const struct step *s, int out_fd, char **args)
 	_exit(127);
 }
 
-/* srun outlives this command and must not hold its standard error; its messages go to the logs. */
+/* srun outlives this command and must not hold its standard error, so its messages go to the
+ * logs. */
 static int open_err(struct step *s, const char *job_dir)
 {
 	char path[4200];
@@ -174,10 +176,10 @@ static void handle_line(struct step *s)
 	s->line[s->len] = '\0';
 	s->len = 0;
 	if (!cop_slurm_hear(&s->heard, s->line))
-		puts(s->line); /* a node with --log-type stdout */
+		puts(s->line); /* this comes from a node with --log-type stdout */
 }
 
-/* False at the end of the output. */
+/* False: the output has ended. */
 static bool read_output(struct step *s)
 {
 	char data[4096];
@@ -202,8 +204,8 @@ static void read_messages(const struct step *s, char text[MESSAGES_SIZE])
 	text[n > 0 ? n : 0] = '\0';
 }
 
-/* Whether srun names a node that cannot report. The others would wait for that one until their time
- * is over. */
+/* Whether srun names a node that cannot report. The others would wait for that node until their
+ * timeout. */
 static bool loses_one(struct step *s)
 {
 	char text[MESSAGES_SIZE];
@@ -274,7 +276,8 @@ static bool ends_within(pid_t pid, uint64_t ms)
 	return true;
 }
 
-/* srun passes SIGUSR1 on to the nodes, which unmount and end; on SIGTERM it has them killed. */
+/* srun passes SIGUSR1 on to the nodes, which unmount and end; after SIGTERM it would have them
+ * killed. */
 static void end_srun(const struct step *s)
 {
 	kill(s->srun, SIGUSR1);
@@ -286,9 +289,10 @@ static void end_srun(const struct step *s)
 
 /* ---- leaving srun behind ---- */
 
-/* srun has a child that waits for it to die and then cancels its step. When the step around them
- * ends, Slurm kills both, and sometimes that child has enough time to cancel. So both are stopped
- * and then killed, and nobody is left to cancel anything. They are a group of their own. */
+/* srun has a child that waits for srun to die and then cancels its step. When the step around
+ * them ends, Slurm kills both, and sometimes that child has enough time to cancel. So both are
+ * stopped and then killed, which leaves nobody to cancel anything. They are a process group of
+ * their own. */
 static void abandon_srun(pid_t srun)
 {
 	kill(-srun, SIGSTOP);

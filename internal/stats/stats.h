@@ -17,7 +17,7 @@ enum cop_counter {
 	COP_COUNTERS
 };
 
-/* Events of which the first path is kept, to tell the user where. */
+/* Events of which the first path is kept, to tell the user where they happen. */
 enum cop_example {
 	COP_EXAMPLE_BYPASSED, /* a file beyond --max-cacheable-bytes */
 	COP_EXAMPLE_CHANGED,  /* a file that changed while it was in use */
@@ -44,33 +44,34 @@ static inline uint64_t cop_stats_get(const struct cop_stats *s, enum cop_counter
 	return atomic_load_explicit(&((struct cop_stats *)s)->value[c], memory_order_relaxed);
 }
 
-/* Counts n attempts from outside in fabric.rejected and by their kind, which follows from why they
- * were refused: -ETIMEDOUT (silent), -EBADMSG (form), -EACCES (secret), -EALREADY (replay),
+/* Counts n rejected attempts from outside in fabric.rejected and by their kind, which follows from
+ * the reason: -ETIMEDOUT (silent), -EBADMSG (form), -EACCES (secret), -EALREADY (replay),
  * -EHOSTUNREACH (host), anything else (other). */
 void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n);
-/* Any thread. Keeps the path, if it is the first of its kind: its end if it is long, and ? for
+/* Any thread. Keeps the path if it is the first of its kind: only the end of a long one, and ? for
  * control bytes. */
 void cop_stats_example(struct cop_stats *s, enum cop_example kind, const char *path);
-/* The path of the first one, "" for none. It does not change any more, not even by a drain. */
+/* The first path of this kind, "" if there is none. It never changes again, not even by a drain. */
 const char *cop_stats_first(const struct cop_stats *s, enum cop_example kind);
-/* "fuse":{"lookup":0,...},"origin":{...},... : the groups, as members of the object that is open.
- */
+/* "fuse":{"lookup":0,...},"origin":{...},... : writes the groups as members of the object that is
+ * open. */
 void cop_stats_json(const struct cop_stats *s, struct cop_json *j);
 /* For a program that calculates with them: a line "GROUP.NAME NUMBER" for each counter that is not
  * zero, then an empty line. */
 void cop_stats_lines(const struct cop_stats *s, struct cop_buf *out);
-/* Reads them back, and cuts text at their ends. Counters that have no line are zero, names that
- * this version does not know are passed over, and of two lines of one name the last one counts.
- * Returns what follows the empty line; NULL if text is in another form. */
+/* Reads them back, and ends the words in text with NULs. Counters without a line are zero, names
+ * that this version does not know are skipped, and of two lines with the same name the last one
+ * counts. Returns what follows the empty line; NULL if text is in another form. */
 char *cop_stats_read_lines(char *text, struct cop_stats *s);
-/* The requests that programs made through the kernel, without those with which it drops inodes. */
+/* The requests that programs made through the kernel; leaves out those by which the kernel drops
+ * inodes. */
 uint64_t cop_stats_requests(const struct cop_stats *s);
 /* Adds every counter of `from` to `into`, and its examples if into has none. */
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from);
 /* Moves every counter of `from` into `into`, each in one atomic step, so an event that is counted
- * meanwhile is in exactly one of them. */
+ * meanwhile is in exactly one of the two. */
 void cop_stats_drain(struct cop_stats *from, struct cop_stats *into);
-/* Row c of the list, for tables and manuals. */
+/* The parts of row c of the list, for tables and manuals. */
 const char *cop_counter_group(enum cop_counter c);
 const char *cop_counter_name(enum cop_counter c);
 const char *cop_counter_unit(enum cop_counter c);

@@ -115,7 +115,7 @@ static void total_json(const struct cop_treeop_sum *g, struct cop_json *j)
 	cop_json_end(j);
 }
 
-/* What the nodes wrote are the elements of the list, with their commas. */
+/* The texts that the nodes wrote are the elements of the list, with their commas. */
 void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
@@ -131,7 +131,7 @@ void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out)
 	cop_json_end(&j);
 }
 
-/* What comes between the number and the meaning. */
+/* The column between the number and its meaning. */
 static const char *rate_column(const struct cop_status_watch *w, unsigned c, char out[40])
 {
 	char rate[24] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* status: what a node reports about itself and the tree: the JSON object and the tables of
  * cache-stats. It only reads what it is given, keeps nothing, and does not know how the report was
- * requested. copper-cache-stats(1) documents its output, which scripts read. */
+ * requested. copper-cache-stats(1) documents the output, which scripts read. */
 #ifndef COP_STATUS_H
 #define COP_STATUS_H
 
@@ -15,52 +15,53 @@
 #include "stats/stats.h"
 #include "treeop/treeop.h"
 
-/* A node at this moment; the caller owns everything in it. */
+/* A node at one moment; the caller owns everything in it. */
 struct cop_status {
 	uint32_t rank, nodes;
-	bool ready;      /* the tree */
-	bool prefetches; /* the user asked for it */
+	bool ready;      /* whether the tree is ready */
+	bool prefetches; /* whether the user asked for a prefetch */
 	const char *host, *mountpoint, *source;
 	uint64_t started_ns; /* by cop_now_ns */
 	const struct cop_stats *stats;
 	struct cop_cache *cache;
 	struct cop_origin *origin;
-	struct cop_rpc *rpc;           /* NULL: the tree is this node */
-	struct cop_coop *coop;         /* NULL: does not exist yet; also the next two */
-	struct cop_fs *fs;             /* NULL as well: it has no mount */
-	struct cop_prefetch *prefetch; /* NULL as well: it does not prefetch */
+	struct cop_rpc *rpc;           /* NULL: the tree is this node alone */
+	struct cop_coop *coop;         /* NULL: it does not exist yet; also for the next two */
+	struct cop_fs *fs;             /* also NULL for a node without a mount */
+	struct cop_prefetch *prefetch; /* also NULL for a node that does not prefetch */
 };
 
-/* All of these run on any thread and append to out, whose `failed` reports a lack of memory. */
+/* All of these run on any thread and append to out, whose `failed` says that memory was short. */
 
 /* ---- one node ---- */
 
 /* One JSON object, without a newline. */
 void cop_status_json(const struct cop_status *s, struct cop_buf *out);
-/* Several lines for people: a head, and a line for each counter that is not zero. */
+/* Several lines for people: a heading, and a line for each counter that is not zero. */
 void cop_status_table(const struct cop_status *s, struct cop_buf *out);
 void cop_status_table_head(const struct cop_status *s, struct cop_buf *out);
 
 /* ---- all nodes ---- */
 
-/* {"nodes":[...],"total":{...}}: the objects of the nodes, and the sums; without a newline. */
+/* {"nodes":[...],"total":{...}}: the nodes' objects and the sums, without a newline. */
 void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out);
 /* This node's line (nodeline), without its newline. */
 void cop_status_line(const struct cop_status *s, struct cop_buf *out);
-/* The table: a head, the lines of the nodes in the order of their ranks, and the sums. Cuts
- * all->text, which has a nodeline of each node, at the newlines. */
+/* The table: a heading, the lines of the nodes in order of rank, and the sums. Cuts all->text,
+ * which has one nodeline per node, at the newlines. */
 void cop_status_all_table(struct cop_treeop_sum *all, struct cop_buf *out);
 
 /* ---- again and again ---- */
 
 struct cop_status_watch {
-	const struct cop_stats *now, *before; /* before: NULL in the first round */
-	uint64_t elapsed_ms;                  /* between both */
+	const struct cop_stats *now,
+		*before;     /* before: the counters of the round before; NULL in the first round */
+	uint64_t elapsed_ms; /* the time between the two */
 };
-/* Below the head of one node: its counters, and by how much each grew per second. */
+/* Printed below the heading of one node: its counters, and by how much each grew per second. */
 void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *out);
-/* Below the table of all nodes: a line with the growth of the sums per second; nothing in the first
- * round. */
+/* Printed below the table of all nodes: a line with the growth of the sums per second; nothing in
+ * the first round. */
 void cop_status_all_watched(const struct cop_status_watch *w, struct cop_buf *out);
 
 #endif

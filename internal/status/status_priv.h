@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status.c is the JSON and what is said of one node, table.c the table of all. */
+/* status.c writes the JSON and the report of one node, table.c the table of all nodes. */
 #ifndef COP_STATUS_PRIV_H
 #define COP_STATUS_PRIV_H
 

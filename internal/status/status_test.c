@@ -44,7 +44,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Before it has a network, a mount and a parent. */
+/* This is before it has a network, a mount and a parent. */
 static void a_starting_node_reports_what_it_has(void **state)
 {
 	struct cop_status *s = *state;
@@ -85,7 +85,7 @@ static uint64_t standing_clock(void)
 	return 5 * COP_NS_PER_S;
 }
 
-/* Scripts cut it at commas and colons. */
+/* Scripts cut the object at commas and colons. */
 static void each_byte_of_the_object_of_a_node_is_known(void **state)
 {
 	struct cop_status *s = *state;
@@ -224,7 +224,7 @@ static void the_sums_count_nodes_that_did_not_answer(void **state)
 	cop_buf_free(&out);
 }
 
-/* What was below 0 was reset meanwhile. */
+/* A counter that has fallen was reset meanwhile. */
 static void a_watched_counter_has_its_growth_beside_it(void **state)
 {
 	struct cop_stats before = {0};
@@ -251,7 +251,7 @@ static void a_watched_counter_has_its_growth_beside_it(void **state)
 	cop_buf_free(&out);
 }
 
-/* Whatever hosts are called. */
+/* The line stays in place whatever the hosts are called. */
 static void the_growth_of_the_sums_stands_below_them(void **state)
 {
 	struct cop_treeop_sum all = {.nodes = 2};

@@ -110,7 +110,7 @@ static int by_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Lines that are not a node's are left out; the sums tell how many nodes there should be. */
+/* Leaves out lines that are not a node's; the sums tell how many nodes there should be. */
 static void all_rows(char *text, struct cop_buf *out)
 {
 	size_t n = 0, lines = 1;

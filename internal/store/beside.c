@@ -24,7 +24,8 @@ static int make_folder(const char *path, char dir[PATH_MAX])
 	return !rc && mkdir(dir, 0777) && errno != EEXIST ? -errno : rc;
 }
 
-/* A reader that has taken in all records removes the folder, perhaps while one comes in. */
+/* A reader that has taken all records into the store removes the folder, perhaps while a new record
+ * is being written into it. */
 int cop_store_put_beside(const char *path, const struct cop_runrec *r, struct cop_err *err)
 {
 	char dir[PATH_MAX], file[PATH_MAX + 64];
@@ -90,14 +91,14 @@ struct each {
 	struct cop_buf *notes;
 };
 
-/* Whether the record is left. */
+/* Whether the record stays. */
 static bool take_file(const struct each *e, const char *file)
 {
 	struct cop_runrec r = {0};
 	struct cop_err err = {0};
 	int rc = cop_store_read_record(file, &r, &err);
 
-	/* Another reader has taken it in meanwhile. */
+	/* Another reader has taken it into the store meanwhile. */
 	if (rc == -ENOENT)
 		return false;
 	if (rc && e->notes)

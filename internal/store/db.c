@@ -9,7 +9,7 @@
 #define TEXT_OF(x) #x
 #define NUMBER_TEXT(x) TEXT_OF(x)
 
-/* copper-formats(5) documents it. A change to it raises COP_STORE_FORM. */
+/* copper-formats(5) documents these tables. Every change to them raises COP_STORE_FORM. */
 static const char schema[] =
 	"CREATE TABLE run (id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, \"group\" TEXT NOT NULL,"
 	" status TEXT NOT NULL CHECK (status IN ('RUNNING', 'FINISHED', 'FAILED')),"
@@ -85,7 +85,7 @@ int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 {
 	int rc = errno_of(code);
 
-	/* SQLite's own words for a full disk that it met while it wrote its journal. */
+	/* SQLite says this when it finds the disk full while it writes its journal. */
 	if (rc == -EIO && db && sqlite3_system_errno(db) == ENOSPC)
 		rc = -ENOSPC;
 	if (rc == -EIO && db && sqlite3_system_errno(db) == ENOLCK)
@@ -115,7 +115,7 @@ int cop_store_db_open(const char *path, int flags, const char *vfs, uint64_t dea
 		return cop_store_fail(*db, path, code, err);
 	sqlite3_busy_handler(*db, wait_for_lock, (void *)(uintptr_t)deadline_ms);
 #ifdef SQLITE_DBCONFIG_TRUSTED_SCHEMA
-	/* No view or trigger of a file that somebody else made gets more than plain SQL. */
+	/* A view or a trigger in a file that somebody else made may use no more than plain SQL. */
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 #endif
 	return 0;

@@ -16,7 +16,7 @@
 struct taking {
 	const char *path;
 	uint64_t deadline_ms;
-	int rc; /* of the store itself: the others need not be tried */
+	int rc; /* the result for the store itself; after an error the others need not be tried */
 };
 
 static int take_in(void *arg, const struct cop_runrec *r, struct cop_err *err)
@@ -30,8 +30,8 @@ static int take_in(void *arg, const struct cop_runrec *r, struct cop_err *err)
 
 /* ---- the store as it is ---- */
 
-/* A process that was killed in the middle of a transaction leaves a journal, and only a user who
- * may write can roll it back. */
+/* A process that was killed in the middle of a transaction leaves a journal, which only a user who
+ * may write can roll back. */
 static int open_stored(const char *path, sqlite3 **db, struct cop_err *err)
 {
 	uint64_t deadline_ms = cop_now_ms() + LOCKED_MS;
@@ -76,7 +76,7 @@ static int add_record(void *arg, const struct cop_runrec *r, struct cop_err *err
 	return cop_store_put_record(s->db, s->name, r, 0, err);
 }
 
-/* The store's own notes have said what cannot be read. */
+/* The notes about the store have said already what cannot be read. */
 static int read_together(struct cop_store *s, const char *path, struct cop_err *err)
 {
 	sqlite3 *memory = NULL;

@@ -101,7 +101,7 @@ static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_lis
 	return finish_step(&s);
 }
 
-/* Points that are written again, and those that were thinned since. */
+/* Removes points that are about to be written again, and those that have been thinned since. */
 static int drop_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
 {
 	struct step s = prepare_step(
@@ -134,7 +134,7 @@ static int put_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_ste
 	return finish_step(&s);
 }
 
-/* What the store has of this run. */
+/* Looks up what the store has of this run. */
 static int look_for(sqlite3 *db, const struct cop_runrec *r, bool *has, double *seen_s)
 {
 	struct step s = prepare_step(db, "SELECT seen FROM run WHERE id = ?1");
@@ -156,7 +156,8 @@ int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec 
 	double seen_s = 0;
 	int code = look_for(db, r, &has, &seen_s);
 
-	/* A file that was written before the store was available again. */
+	/* The record is from a file that was written before the store was available again, and is
+	 * older. */
 	if (!code && has && seen_s > r->seen_s)
 		return 0;
 	if (!has)

@@ -17,7 +17,7 @@ static const char *text_at(sqlite3_stmt *q, int col)
 	return t ? t : "";
 }
 
-/* People may have changed rows; values that do not fit are shown as far as they do. */
+/* People may have changed rows; values that do not fit are shown as far as possible. */
 static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 {
 	static const enum cop_runrec_field fields[] = {
@@ -35,7 +35,7 @@ static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 	r->nodes = (uint32_t)sqlite3_column_int64(q, 10);
 }
 
-/* What rows there were, and how it ended. */
+/* Ends a query: returns whether there were rows, and how it ended. */
 static int finish_query(
 	struct cop_store *s, sqlite3_stmt *q, int code, bool failed, struct cop_err *err)
 {
@@ -61,7 +61,7 @@ static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
 {
 	struct cop_runrec *grown = out->at;
 
-	/* Powers of two. */
+	/* The array grows at powers of two. */
 	if ((out->n & (out->n - 1)) == 0)
 		grown = reallocarray(out->at, out->n ? 2 * out->n : 1, sizeof(*grown));
 	if (!grown)
@@ -98,7 +98,7 @@ int cop_store_runs(struct cop_store *s, const struct cop_store_filter *filter,
 
 /* ---- one run ---- */
 
-/* -ENOENT: it is not this form. */
+/* -ENOENT: ref does not have this form. */
 static int parse_last(const char *ref, uint64_t *back)
 {
 	*back = 0;

@@ -110,7 +110,7 @@ static struct cop_runrec loaded(const char *ref)
 	return r;
 }
 
-/* One statement, as another program would execute it. */
+/* Executes one statement, as another program would. */
 static void execute(const char *sql)
 {
 	sqlite3 *db = NULL;
@@ -283,7 +283,7 @@ static void a_reader_makes_no_file(void **state)
 
 /* ---- locks ---- */
 
-/* Another process holds the store until it is killed. */
+/* Starts a process that holds the store until it is killed. */
 static pid_t hold(void)
 {
 	int ready[2];
@@ -375,7 +375,7 @@ static void a_store_that_cannot_be_changed_is_read_with_what_is_beside(void **st
 	(void)state;
 	put_new("00000000000000aa", 100);
 	assert_int_equal(cop_store_put_beside(path, &r, &err), 0);
-	/* No file can grow. */
+	/* From here on no file can grow. */
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &limit);
 	limit.rlim_cur = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The profile of one node: made at the start, written at snapshots and at the end. */
+/* The profile of one node: created at the start, written at snapshots and at the end. */
 #include "tally/tally_priv.h"
 
 #include <dirent.h>
@@ -26,8 +26,8 @@ static bool has_files(const char *path)
 	return found;
 }
 
-/* Scripts look for these from the start on, whatever will be in them. One node is enough: the
- * others create missing ones. */
+/* Scripts look for these folders from the start on, whatever they will contain. One node is enough:
+ * the others create missing ones. */
 static void make_folders(const struct cop_tally *t)
 {
 	static const char *const folders[] = {
@@ -187,7 +187,7 @@ void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out)
 
 /* ---- reports ---- */
 
-/* With thousands of ranks their files are most of the cost of a report. */
+/* With thousands of ranks, their files are most of the cost of a report. */
 static bool writes_profile(const struct cop_tally *t)
 {
 	return t->prof &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cluster files, from the sums that came up the tree: the same numbers that copper aggregate
- * finds in the files of the nodes, and in addition what only the sums have: quantiles over all
- * nodes, their counters, their most used paths. */
+ * finds in the files of the nodes, and what only the sums have: quantiles over all nodes, their
+ * counters, and their most used paths. */
 #include "tally/tally_priv.h"
 
 #include <dirent.h>
@@ -53,7 +53,7 @@ static const char *host_of(const struct cop_tally_job *job, uint32_t rank)
 	return rank < job->hosts->count ? job->hosts->host[rank].name : "localhost";
 }
 
-/* Lines of the summary if something is missing: how many nodes, and which did not answer. */
+/* Adds lines to the summary if something is missing: how many nodes, and which did not answer. */
 static void note_missing(
 	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_buf *out)
 {
@@ -75,7 +75,7 @@ static void note_missing(
 		cop_buf_str(out, "\n");
 }
 
-/* In the folder of the other files; copper report looks for it by this name. */
+/* Writes the file beside the others; copper report looks for it by this name. */
 static int write_warnings(const struct cop_advices *a, const char *dir, struct cop_err *err)
 {
 	struct cop_buf text = {0};
@@ -122,7 +122,7 @@ static void clear_away(const char *dir)
 	rmdir(dir);
 }
 
-/* Once the nodes have ended there are no sums anywhere else. */
+/* Once the nodes have ended, no other copy of the sums exists. */
 static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_treeop_sum *sum,
 	const struct cop_report_cluster *c, struct cop_err *err)
 {
@@ -131,7 +131,7 @@ static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_tre
 	char dir[512], why[sizeof(err->text)], *end;
 
 	snprintf(why, sizeof(why), "%s", err->text);
-	/* The error without the advice after it. */
+	/* Keeps the error without the advice after it. */
 	end = strrchr(why, ';');
 	if (end)
 		*end = '\0';
@@ -208,7 +208,7 @@ int cop_tally_write_sums(
 
 	if (!*job->job_dir)
 		return 0;
-	/* The files that the user asked for come first, because there may be room for one only. */
+	/* The files that the user asked for come first, because there may be space for one only. */
 	if (sum->prof && cop_prof_sum_nodes(sum->prof))
 		rc = write_prof(job, sum, err);
 	cop_tally_write_telemetry(job, sum->telemetry, "cluster");

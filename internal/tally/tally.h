@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tally: writes what was counted into the job directory: this node's reports while it runs and at
- * its end, and the sums of all nodes when they have arrived through the tree. It does not decide
- * when to write, and does not know how sums are sent; prof and report define the contents of the
+ * its end, and the sums of all nodes once they have arrived through the tree. It does not decide
+ * when to write, and does not know how sums are sent. prof and report define the contents of the
  * files, which copper-formats(5) documents. */
 #ifndef COP_TALLY_H
 #define COP_TALLY_H
@@ -16,16 +16,16 @@
 #include "topo/topo.h"
 #include "treeop/treeop.h"
 
-/* The tag of the reports that a user requests, which also list the contents of the cache. */
+/* The tag of the reports that a user requests; these also list the contents of the cache. */
 #define COP_TALLY_ASKED_TAG "ioctl-snapshot"
 
 /* A job, as its files name it. The caller owns the strings and hosts, which must outlive its use.
  */
 struct cop_tally_job {
-	const char *job_dir; /* absolute; "": no job directory, and nothing is written */
+	const char *job_dir; /* absolute; "": there is no job directory, and nothing is written */
 	const char *source;
 	struct cop_topo topo;
-	const struct cop_job_hosts *hosts; /* count 0: a node alone, without a host list */
+	const struct cop_job_hosts *hosts; /* count 0: the node is alone, without a host list */
 };
 
 /* ---- one node ---- */
@@ -33,7 +33,7 @@ struct cop_tally_job {
 struct cop_tally_conf {
 	struct cop_tally_job job;
 	uint32_t rank;
-	const struct cop_conf *conf; /* says what is counted, and whose reports are written */
+	const struct cop_conf *conf; /* says what is counted, and which nodes write reports */
 	struct cop_stats *stats;     /* of this node */
 };
 
@@ -42,20 +42,20 @@ struct cop_tally;
 /* Creates the folders that scripts expect, if this is rank 0, and warns about reports of an earlier
  * run. 0, or -ENOMEM with a sentence. */
 int cop_tally_new(const struct cop_tally_conf *conf, struct cop_tally **out, struct cop_err *err);
-/* Call it when nobody counts any more. NULL is fine. */
+/* Call it when nothing counts any more. NULL is fine. */
 void cop_tally_free(struct cop_tally *t);
-/* The profile in which events are counted; NULL: the user asked for none. */
+/* The profile in which events are counted; NULL: the user did not ask for one. */
 struct cop_prof *cop_tally_prof(struct cop_tally *t);
-/* Call it before the first report: the tables whose sizes are reported. The caller keeps the cache.
- */
+/* Call it before the first report: sets the tables whose sizes are reported. The caller keeps the
+ * cache. */
 void cop_tally_use_cache(struct cop_tally *t, struct cop_cache *cache);
 
-/* These belong to one thread, the main thread; they may wait for a disk. */
+/* Call these on one thread only, the main thread; they may wait for a disk. */
 
-/* Writes the current reports under a tag, or the final ones (NULL). 0; -ENOENT: this node writes
- * none; other errors are logged, and err (may be NULL) has the sentence. */
+/* Writes the current reports under a tag, or the final ones (NULL). 0; -ENOENT: this node writes no
+ * reports; other errors are logged, and err (may be NULL) has the sentence. */
 int cop_tally_write(struct cop_tally *t, const char *tag, struct cop_err *err);
-/* Writes the reports up to now under the tag pre-reset, if this node writes any, and sets every
+/* Writes the reports so far under the tag pre-reset, if this node writes any, and sets every
  * counter to zero. If the reports cannot be written, or memory is short, the counters continue as
  * before, and err has the sentence. */
 int cop_tally_reset(struct cop_tally *t, struct cop_err *err);
@@ -72,19 +72,19 @@ void cop_tally_warn_own(struct cop_tally *t, struct cop_buf *out);
 
 /* ---- all nodes ---- */
 
-/* The same of these nodes; of the notes only the COP_TALLY_NOTES most important ones. */
+/* The same for these nodes, but only with the COP_TALLY_NOTES most important notes. */
 #define COP_TALLY_NOTES 3
 void cop_tally_warn(const struct cop_treeop_sum *sum, struct cop_buf *out);
 
-/* Writes the cluster files of the job from the sums. If that fails for those of the profile, they
- * are kept in $TMPDIR, because no other copy exists once the nodes have ended, and the sentence
- * says where. 0, also if there is nothing to write; errors are logged, and err has the sentence.
- * Nobody asked for the telemetry, so its failures are only logged. The telemetry in sum is finished
- * afterwards. */
+/* Writes the cluster files of the job from the sums. If those of the profile cannot be written,
+ * they are kept in $TMPDIR, because no other copy exists once the nodes have ended, and the
+ * sentence says where. Returns 0 also if there is nothing to write; errors are logged, and err has
+ * the sentence. Nobody asked for the telemetry, so its failures are only logged. The telemetry in
+ * sum is finished afterwards. */
 int cop_tally_write_sums(
 	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err);
-/* Writes only the files of the telemetry into this folder of profiling, and finishes it; sum NULL:
- * nothing. Failures are logged. */
+/* Writes only the files of the telemetry into this folder of profiling, and finishes the telemetry;
+ * sum NULL: writes nothing. Failures are logged. */
 void cop_tally_write_telemetry(
 	const struct cop_tally_job *job, struct cop_telemetry_sum *sum, const char *folder);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reports.c is about one node, sums.c about all of them; neither calls the other, and both call
- * warn.c. There is no lock:
- * the counts belong to prof and stats, everything else to the main thread. */
+/* reports.c is about one node, sums.c about all of them. Neither calls the other, and both call
+ * warn.c. There is no lock: the counts belong to prof and stats, everything else to the main
+ * thread. */
 #ifndef COP_TALLY_PRIV_H
 #define COP_TALLY_PRIV_H
 
@@ -15,11 +15,11 @@ struct cop_tally {
 };
 
 /* ---- warn.c ---- */
-/* What these counters of the node say. */
+/* Judges the counters of this node. */
 void cop_tally_judge_own(
 	struct cop_tally *t, const struct cop_stats *stats, struct cop_advices *out);
 void cop_tally_judge(const struct cop_treeop_sum *sum, struct cop_advices *out);
-/* Adds what a sum has for them besides the counters. */
+/* Adds to the counters what else a sum has that advice judges. */
 void cop_tally_add_facts(struct cop_tally *t, struct cop_treeop_sum *sum);
 
 #endif

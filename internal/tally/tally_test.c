@@ -16,7 +16,7 @@
 
 #include "tally/tally.h"
 
-/* A job of three nodes in a folder of its own. */
+/* A job of three nodes in a directory of its own. */
 struct job {
 	char dir[64], tmp[80];
 	struct cop_job_host host[3];
@@ -188,7 +188,7 @@ static void the_cache_is_listed(void **state)
 
 /* ---- all nodes ---- */
 
-/* Two of the three have answered, the last has not. */
+/* Two of the three nodes have answered, the last one has not. */
 static void sum_up(struct job *j, struct cop_treeop_sum *sum)
 {
 	*sum = (struct cop_treeop_sum){.nodes = 2, .dead = 1, .missing = 1, .lost = {2}};
@@ -232,7 +232,7 @@ static char *content(struct job *j, const char *name)
 	return text;
 }
 
-/* A file that changed on each of two nodes, of which one had too small a cache. */
+/* A file changed on each of two nodes, one of which had too small a cache. */
 static void warnings_are_in_the_files_and_told(void **state)
 {
 	struct job *j = *state;

@@ -17,10 +17,11 @@
 #define ANCESTORS_MAX 64
 
 struct launcher {
-	const char *local;   /* number of this task */
-	const char *here[2]; /* how many here: the first that is set */
+	const char *local;   /* the number of this task on its machine */
+	const char *here[2]; /* how many tasks are on this machine: the first that is set counts */
 	const char *all;     /* how many in total */
-	const char *nodes;   /* on how many machines; for launchers that do not say how many here */
+	const char *nodes; /* on how many machines, for launchers that do not say how many tasks are
+			      on this one */
 };
 
 /* Open MPI, MPICH and Intel MPI, PALS, Flux. */
@@ -56,7 +57,7 @@ static bool has_variable(pid_t pid, const char *name)
 	return found;
 }
 
-/* The parent of a process, and when the process began. */
+/* The parent of a process, and when the process started. */
 static pid_t parent_of(pid_t pid, unsigned long long *began)
 {
 	char path[64], *text = NULL, *end;
@@ -78,7 +79,8 @@ static pid_t parent_of(pid_t pid, unsigned long long *began)
 	return parent;
 }
 
-/* The nearest ancestor that is not a task itself; there may be shells in between. */
+/* Identifies the start by the nearest ancestor that is not a task itself (its pid and start time);
+ * there may be shells in between. */
 static uint64_t id_by_ancestor(const char *variable)
 {
 	unsigned long long began;
@@ -95,8 +97,8 @@ static uint64_t id_by_ancestor(const char *variable)
 
 /* ---- launchers ---- */
 
-/* Without a number of tasks here, each machine is taken to have as many as the others. One that has
- * more finds out by the number of a task. */
+/* If no variable gives the number of tasks on this machine, every machine is taken to have equally
+ * many. A machine that has more finds out by the number of a task. */
 static bool tasks_here(const struct launcher *l, uint64_t *here)
 {
 	uint64_t all, nodes;
@@ -172,7 +174,8 @@ static bool by_slurm(struct cop_tasks *t)
 	return true;
 }
 
-/* Job steps are numbered anew in every job, and jobs in every cluster. */
+/* Steps are numbered from 0 in every job, and jobs in every cluster, so those numbers do not
+ * suffice. */
 static uint64_t start_of_step(void)
 {
 	static const char *const names[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Removes what is left of a start whose processes, or whose keeper, were killed: its files, and the
- * mount that they name. No process of that start can do it, so another start of the same user does.
- * The locks are free then. A process that has opened a file just before and gets its lock
- * afterwards finds that it was removed, and makes a new one (tasks.c). */
+ * mount that they name. No process of that start is left to do it, so another start of the same
+ * user does. The locks are free then. A process that has opened a file just before, and gets its
+ * lock afterwards, finds that the file was removed, and creates a new one (tasks.c). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,8 @@
 
 #include "tasks/tasks_priv.h"
 
-/* A descriptor with the lock; -ENOENT: there is no such file, and -EWOULDBLOCK: somebody has it. */
+/* A descriptor with the lock; -ENOENT: there is no such file; -EWOULDBLOCK: another process has the
+ * lock. */
 static int lock_first(const struct cop_tasks *t)
 {
 	int fd = open(t->names[TASKS_FIRST], O_RDWR | O_NOFOLLOW | O_CLOEXEC);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Four files in a directory of the user's, named after the start of the tasks:
+/* Four files in a directory of the user, named after the start of the tasks:
  *
  *   run-ID.tasks   a byte for each task that has come, and a read lock of each live one (fcntl(2),
  *                  F_OFD_SETLK: unlike flock(2) it tells what kind of lock others have)
  *   run-ID.first   locked by the first task and its keeper, as long as one of them is alive
  *   run-ID.word    the keeper's result, "+WORD" or "-SENTENCE"; a shared lock of each task that
- *                  succeeded and does not know yet that others live, or waits for the keeper
+ *                  succeeded and either does not know yet that others live, or waits for the keeper
  *   run-ID.said    the keeper's final message to the user
  *
  * A lock belongs to an open file, so a forked process closes those that it inherits. */
@@ -46,7 +46,8 @@ static int open_lock_file(const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The descriptor, if its lock was obtained (rc) and the file still exists: -ENOENT if not. */
+/* The descriptor, if its lock was obtained (rc) and the file still exists; -ENOENT if it does
+ * not. */
 static int check_locked(int fd, int rc, const char *path)
 {
 	struct stat st, now;
@@ -59,7 +60,7 @@ static int check_locked(int fd, int rc, const char *path)
 	return rc;
 }
 
-/* Opened and locked; -ENOENT if it was removed meanwhile. */
+/* Opens and locks; -ENOENT if the file was removed meanwhile. */
 static int open_locked(const char *path, int flags, int operation)
 {
 	int fd = open_lock_file(path, flags), rc;
@@ -86,12 +87,13 @@ static int open_tasks(const struct cop_tasks *t, int flags, short type)
 	return check_locked(fd, rc, t->names[TASKS_LOCK]);
 }
 
-/* Another task may have the lock for a moment, to check it. The byte says that it was locked. */
+/* Another task may have the lock for a moment, to check it. The byte in the file says that it was
+ * locked. */
 static int be_first(struct cop_tasks *t, struct cop_err *err)
 {
 	int rc = -EWOULDBLOCK;
 
-	/* Another process may just be removing the rest of a killed start. */
+	/* Another process may be removing what is left of a killed start. */
 	for (int tries = 0; (rc == -EWOULDBLOCK || rc == -ENOENT) && tries < FIRST_TRIES; tries++) {
 		if (tries && rc == -EWOULDBLOCK)
 			poll(NULL, 0, LOOK_MS);
@@ -230,7 +232,7 @@ static int read_word(const struct cop_tasks *t, char *word, size_t size, struct 
 	return rc;
 }
 
-/* Whether the first task has ended, and its keeper too. */
+/* Whether the first task and its keeper have both ended. */
 static bool is_first_gone(const struct cop_tasks *t)
 {
 	struct stat st = {0};
@@ -248,7 +250,7 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 	int wait_ms = LOOK_MS, rc;
 
 	while ((rc = read_word(t, word, size, err)) == 1) {
-		/* It may have written the result before it ended. */
+		/* The keeper may have written the result before it ended. */
 		if (is_first_gone(t) && (rc = read_word(t, word, size, err)) == 1)
 			return cop_err_set(err, ECANCELED,
 				"the first task of this machine, which starts the node, has ended");
@@ -266,7 +268,7 @@ int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, 
 
 /* ---- a task has done its work ---- */
 
-/* Only the keeper has a write lock, which it gets when all tasks have left. */
+/* Only the keeper has a write lock, which it gets once all tasks have left. */
 bool cop_tasks_live(const struct cop_tasks *t)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -310,8 +312,8 @@ bool cop_tasks_finish(struct cop_tasks *t, bool well)
 	close_one(&said);
 	close_one(&first);
 	close_one(&word);
-	/* The keeper has removed the files, unless it was killed. A task that still comes must find
-	 * that out. */
+	/* The keeper has removed the files, unless it was killed. A task that comes after that must
+	 * find this out. */
 	if (last && have_all_come(t))
 		cop_tasks_remove_killed(t, NULL, NULL);
 	return last;

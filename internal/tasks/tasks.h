@@ -10,9 +10,9 @@
 #include "base/base.h"
 
 struct cop_tasks {
-	bool launched;      /* started by a launcher; else this is the only task */
-	uint32_t local;     /* which of them on this machine, from 0 */
-	uint32_t here;      /* how many on this machine */
+	bool launched;      /* a launcher started this task; else it is the only one */
+	uint32_t local;     /* the number of this task on this machine, from 0 */
+	uint32_t here;      /* how many tasks are on this machine */
 	bool elsewhere;     /* there are tasks on other machines */
 	uint64_t id;        /* of this start, the same in all tasks on this machine */
 	uint64_t start;     /* the same on all machines; 0: unknown */
@@ -36,15 +36,15 @@ void cop_tasks_keep(struct cop_tasks *t);
 /* Tells the tasks that what they wait for is ready (word), or why it is not. */
 int cop_tasks_tell(const struct cop_tasks *t, const char *word, const struct cop_err *failure);
 /* From now on the last task repeats, when it ends, what the keeper writes to standard error: a
- * launcher sees that a task has ended when nobody holds its standard error any more. */
+ * launcher regards a task as ended when nobody holds its standard error any more. */
 void cop_tasks_give_back_stderr(const struct cop_tasks *t);
 /* Returns when all expected tasks have started and ended, or when those that started have ended and
  * no other started for absent_ms. Returns the number of tasks that never started, or -errno. */
 int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struct cop_err *err);
-/* Afterwards: whether the last task did well and waits for the keeper. If it does not, nothing
- * keeps a launcher from ending the keeper as well. */
+/* Call it after cop_tasks_wait_gone: whether the last task succeeded and waits for the keeper. If
+ * it does not, nothing keeps a launcher from ending the keeper as well. */
 bool cop_tasks_is_waited_for(const struct cop_tasks *t);
-/* At any time: whether a task that has not done its work is alive. Needs no descriptor of t. */
+/* At any time: whether a task that has not finished its work is alive. Needs no descriptor of t. */
 bool cop_tasks_live(const struct cop_tasks *t);
 /* Removes the files of the tasks. */
 void cop_tasks_end(struct cop_tasks *t);
@@ -52,7 +52,7 @@ void cop_tasks_end(struct cop_tasks *t);
 /* ---- in any process of the user ---- */
 
 /* Removes the files of starts whose processes were all killed. found gets the word that the keeper
- * of such a start had told. */
+ * of such a start had given. */
 void cop_tasks_sweep(const char *dir, void (*found)(void *arg, const char *word), void *arg);
 
 /* ---- in a task ---- */
@@ -61,9 +61,9 @@ void cop_tasks_sweep(const char *dir, void (*found)(void *arg, const char *word)
  * keeper's, or that the first task has ended or never started. */
 int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, size_t size,
 	struct cop_err *err);
-/* This task has done its work, well or not, and is not one of the tasks any more. The last one
- * returns true, once the keeper has ended, because launchers kill what the last task leaves behind.
- * The others return false at once. */
+/* This task has finished its work, successfully or not, and no longer counts as one of the tasks.
+ * In the last one this returns true once the keeper has ended, because launchers kill what the last
+ * task leaves behind. In the others it returns false at once. */
 bool cop_tasks_finish(struct cop_tasks *t, bool well);
 
 #endif

@@ -13,8 +13,8 @@ enum { TASKS_LOCK, TASKS_FIRST, TASKS_WORD, TASKS_SAID };
 void cop_tasks_set_names(struct cop_tasks *t, const char *dir);
 
 /* ---- killed.c ---- */
-/* Removes the files of this start if no task and no keeper of it lives. found, if it is not NULL,
- * gets the keeper's word before, if there is one. */
+/* Removes the files of this start if no task and no keeper of it is alive. Before that, found (may
+ * be NULL) gets the keeper's word, if there is one. */
 void cop_tasks_remove_killed(
 	const struct cop_tasks *t, void (*found)(void *arg, const char *word), void *arg);
 

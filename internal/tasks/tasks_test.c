@@ -34,7 +34,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* Whatever ends the tasks leaves an empty directory. */
+/* Whatever ends the tasks, an empty directory must remain. */
 static int tear_down(void **state)
 {
 	(void)state;
@@ -81,7 +81,7 @@ static void launchers_tell_which_task_it_is(void **state)
 	assert_int_equal(cop_tasks_find(&t, &err), -EINVAL);
 }
 
-/* What the environment says of this task: "2 of 4", with "+" if there are others elsewhere. */
+/* What the environment says about this task: "2 of 4", with "+" if there are others elsewhere. */
 static const char *which(void)
 {
 	static char text[64];
@@ -147,7 +147,7 @@ static void a_step_of_slurm_has_its_own_number(void **state)
 	assert_int_equal(cop_tasks_find(&two, &err), 0);
 	assert_true(one.id != two.id);
 	assert_true(one.start != two.start && one.start && two.start);
-	/* A batch script. */
+	/* This is a batch script. */
 	setenv("SLURM_STEP_ID", "4294967291", 1);
 	assert_int_equal(cop_tasks_find(&two, &err), 0);
 	assert_false(two.launched);
@@ -155,7 +155,7 @@ static void a_step_of_slurm_has_its_own_number(void **state)
 	unsetenv("SLURM_STEP_ID");
 }
 
-/* The number of the start. */
+/* The identifier of the start. */
 static uint64_t here(const char *node, const char *tasks_per_node, uint32_t want)
 {
 	struct cop_tasks t;
@@ -224,7 +224,7 @@ static void a_first_task_that_ended_is_not_waited_for(void **state)
 	cop_tasks_end(&second);
 }
 
-/* A process that joins and waits to be killed. */
+/* Starts a process that joins and waits to be killed. */
 static pid_t start_task(uint32_t local, uint32_t here)
 {
 	struct cop_tasks t = one_of(local, here);
@@ -290,7 +290,7 @@ static void one_that_never_comes_is_counted_after_a_while(void **state)
 	cop_tasks_end(&keeper);
 }
 
-/* A process that runs and tells whether it left as the last. */
+/* Runs a process that finishes and tells whether it was the last to leave. */
 static void finish_in_child(uint32_t local, uint32_t here, bool well, int said_fd)
 {
 	struct cop_tasks t = one_of(local, here);
@@ -307,7 +307,7 @@ static void finish_in_child(uint32_t local, uint32_t here, bool well, int said_f
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* The first task, and the keeper that has its lock as well. */
+/* Makes the first task, and the keeper that shares its lock. */
 static void start_first(struct cop_tasks *keeper, struct cop_tasks *first)
 {
 	assert_int_equal(cop_tasks_join(keeper, dir, &err), 0);
@@ -317,7 +317,7 @@ static void start_first(struct cop_tasks *keeper, struct cop_tasks *first)
 	keeper->fd = -1;
 }
 
-/* Its process is the only one that has its lock, as in the program. */
+/* As in the program, its process is the only one that has its lock. */
 static void finish_first(struct cop_tasks *keeper, struct cop_tasks *first, bool well, int said_fd)
 {
 	int left[2];
@@ -413,7 +413,7 @@ static void a_last_task_that_failed_does_not_ask_the_keeper_to_go_on(void **stat
 
 /* ---- killed ---- */
 
-/* A start of which the kernel has the locks of those that still live. */
+/* Makes a start of two tasks; the kernel has the locks of those that are still alive. */
 static void start_of_two(struct cop_tasks *keeper, struct cop_tasks *second)
 {
 	int before = dup(STDERR_FILENO);
@@ -471,7 +471,7 @@ static void a_task_whose_keeper_was_killed_is_left_alone(void **state)
 	cop_tasks_leave(&keeper);
 	assert_int_equal(sweep(), 0);
 	assert_int_equal(access(keeper.names[0], F_OK), 0);
-	/* It is the last, and leaves nothing. */
+	/* This is the last task, and it leaves nothing behind. */
 	assert_true(cop_tasks_finish(&second, true));
 }
 
@@ -483,7 +483,7 @@ static void a_start_whose_first_task_was_killed_before_its_keeper_lived_is_remov
 	assert_int_equal(cop_tasks_join(&first, dir, &err), 0);
 	assert_int_equal(sweep(), 0);
 	cop_tasks_leave(&first);
-	/* Nothing was told. */
+	/* The keeper had given no word. */
 	assert_int_equal(sweep(), 0);
 	assert_int_not_equal(access(first.names[0], F_OK), 0);
 }

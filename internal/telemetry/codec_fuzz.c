@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node below says it has kept, from a sender that has the secret. */
+/* What a node below reports, from a sender that has the secret. */
 #include <stdlib.h>
 
 #include "telemetry/telemetry_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was decoded is merged, finished, and encoded; and that decodes. */
+/* What was decoded can be merged, finished and encoded, and the result decodes. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cop_telemetry_sum *s, *into, *again = NULL;

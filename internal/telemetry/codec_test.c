@@ -94,7 +94,7 @@ static void damaged_bytes_do_no_harm(void **state)
 	cop_telemetry_sum_free(s);
 }
 
-/* Bytes with numbers where the code expects them. */
+/* Appends bytes, with numbers where the code expects them. */
 static void put_numbers(struct cop_buf *out, const unsigned char *number, size_t n)
 {
 	static const unsigned char head[] = {'C', 'T', 'M', 1, COP_TELEMETRY_PHASES,

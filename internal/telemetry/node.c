@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One node: the phases of its start, its looks at the counters, its events. */
+/* One node: the phases of its start, its looks at the counters, and its events. */
 #include "telemetry/telemetry_priv.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Events of other kinds leave room for the two that every node has. */
+/* How many events of other kinds are kept: they leave room for the two that every node has. */
 #define OTHERS (COP_TELEMETRY_EVENTS - 4)
 #define PAUSE_MAX_MS 16000u
 
@@ -28,7 +28,7 @@ struct cop_telemetry {
 	uint64_t phase_us[COP_TELEMETRY_PHASES];
 	uint64_t last[SUMS], total[COP_TELEMETRY_TOTALS]; /* at the last look; since the start */
 	uint64_t cache_waits;
-	bool waited; /* in the last look */
+	bool waited; /* whether fetches waited at the last look */
 	struct series series;
 	struct event event[COP_TELEMETRY_EVENTS];
 	unsigned events;
@@ -129,7 +129,7 @@ static struct event *last_of(struct cop_telemetry *t, enum cop_telemetry_kind ki
 	return NULL;
 }
 
-/* The lock is held. False: there is no room. */
+/* The lock is held. False: the event does not fit. */
 static bool keep_event(struct cop_telemetry *t, const struct event *e)
 {
 	const struct event *before = last_of(t, e->kind);
@@ -225,7 +225,7 @@ static void add_point(struct cop_telemetry *t, uint64_t now_ns, uint64_t used, u
 	cop_telemetry_series_add(&t->series, &p);
 }
 
-/* Whether fetches have begun to wait for the budget; *waits is their number since the last look.
+/* Whether fetches have begun to wait for the budget; *waits is how many waited since the last look.
  * The lock is held. */
 static bool is_full_now(struct cop_telemetry *t, uint64_t waited, uint64_t *waits)
 {

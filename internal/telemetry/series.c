@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A series holds sums since the start, not what was counted in between: points can be left out
- * without anything being lost, and what was counted between any two moments is a difference. When
- * there are POINTS, every second one is left out, and from then on they are taken half as often. */
+/* A series holds sums since the start, not what was counted in between. Points can therefore be
+ * left out without losing anything: what was counted between any two moments is a difference. When
+ * there are POINTS points, every second one is left out, and from then on they are taken half as
+ * often. */
 #include "telemetry/telemetry_priv.h"
 
 #include <string.h>
@@ -32,8 +33,8 @@ static void thin_series(struct series *s)
 	s->step_us *= 2;
 }
 
-/* The last point moves until it is a step away from the one before it, because looks are never
- * quite on time. */
+/* Whether the last point moves to this look. It moves until it is a step away from the one before
+ * it, because looks are never quite on time. */
 static bool moves_on(const struct series *s, uint64_t at_us)
 {
 	return s->n > 1 && at_us - s->point[s->n - 2].at_us < s->step_us - s->step_us / 8;
@@ -61,7 +62,7 @@ unsigned cop_telemetry_level(int64_t us)
 	return level;
 }
 
-/* The counts at a moment between two points. */
+/* The counts at a moment between two points, interpolated. */
 static uint64_t counted_in(
 	const struct point *a, const struct point *b, unsigned metric, int64_t at_us)
 {
@@ -77,7 +78,7 @@ static uint64_t counted_in(
 }
 
 /* Adds what was counted between two points to the intervals between them. The first interval also
- * has what was before the job, the last one what may be after it. */
+ * gets what was counted before the job began, the last one what may come after it. */
 static void spread_over(const struct point *a, const struct point *b, int64_t began_us,
 	int64_t length_us, uint64_t (*rows)[METRICS], unsigned n)
 {

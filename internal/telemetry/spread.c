@@ -76,8 +76,8 @@ void cop_telemetry_spread_free(struct spread *s, size_t n)
 
 struct walk {
 	const struct spread *s;
-	unsigned class; /* of the next node, */
-	uint32_t left;  /* and of so many with it */
+	unsigned class; /* the class of the next node, */
+	uint32_t left;  /* and of this many more */
 };
 
 static void skip_empty_classes(struct walk *w)
@@ -125,8 +125,8 @@ void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t node
 			skip_nodes(&x, both);
 			skip_nodes(&y, both);
 		}
-		/* The lowest of those that are not 0; if some are 0, any value of the lowest class
-		 * will do. */
+		/* The lowest value that is not 0; if some are 0, any value of the lowest class will
+		 * do. */
 		for (unsigned c = 1; !sum.least && c < SPREAD_CLASSES; c++)
 			sum.least = sum.count[c] ? COP_MIN(cop_telemetry_middle(c), sum.most) : 0;
 		free(a->count);
@@ -141,7 +141,7 @@ struct three cop_telemetry_spread_three(const struct spread *s, uint32_t nodes)
 	struct three t = {.min = lowest_value(s, nodes), .max = s->most};
 	struct walk w = from_lowest(s, nodes);
 
-	/* The lower one of the two in the middle. */
+	/* Of the two values in the middle, the lower one counts. */
 	for (uint32_t before = (nodes - 1) / 2; before >= w.left && w.class < SPREAD_CLASSES;) {
 		before -= w.left;
 		skip_nodes(&w, w.left);

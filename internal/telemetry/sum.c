@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The telemetry of a subtree. What is kept of a large job does not depend on the shape of the tree:
- * the nodes with the most of something in the whole job are among those with the most in every part
- * of it, and so are the events that the job keeps. */
+ * the nodes with the highest values in the whole job are also among those with the highest values
+ * in every part of it, and the same holds for the events that the job keeps. */
 #include "telemetry/telemetry_priv.h"
 
 #include <errno.h>
@@ -231,7 +231,7 @@ static void fold_nodes_in(struct cop_telemetry_sum *s)
 
 	for (unsigned which = 0; c && chosen && which < 4; which++)
 		choose_series(s, which, c, chosen);
-	/* Without memory to choose, none is an outlier. */
+	/* Without the memory to choose, no node is an outlier. */
 	for (size_t i = 0; i < s->nodes; i++)
 		if (s->node[i].series && !(chosen && chosen[i]))
 			fold_series(s, &s->node[i]);
@@ -282,7 +282,7 @@ static void raise_level(struct cop_telemetry_sum *s, unsigned level)
 
 /* ---- events ---- */
 
-/* Nodes of one class are all kept or all dropped. */
+/* Nodes of the same class are either all kept or all dropped. */
 static unsigned class_of(enum cop_telemetry_kind kind)
 {
 	return kind <= COP_TELEMETRY_PEER_BACK       ? 0
@@ -358,7 +358,7 @@ bool cop_telemetry_sum_fits(const struct cop_telemetry_sum *a, const struct cop_
 	       nodes_with_numbers(a) + (b ? nodes_with_numbers(b) : 0) <= a->job_nodes;
 }
 
-/* Room for both, before anything is changed. */
+/* Reserves memory for both before anything is changed. */
 static int reserve_both(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	size_t nodes = into->nodes + from->nodes, events = into->events + from->events;
@@ -438,7 +438,7 @@ static int absorb_nodes(struct cop_telemetry_sum *into, struct cop_telemetry_sum
 	return 0;
 }
 
-/* The copy is encoded and decoded, as between nodes. */
+/* The copy is encoded and decoded, as it would be between nodes. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	struct cop_telemetry_sum *copy = NULL;

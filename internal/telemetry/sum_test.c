@@ -6,8 +6,8 @@
 #define MANY 10000u
 #define FANOUT 8u
 
-/* The sum of a subtree of a tree of fan-out 8, as it comes up: through its bytes. *most: of a
- * message. */
+/* The sum of a subtree of a tree of fan-out 8, encoded and decoded at every level. *most: the size
+ * of the largest message. */
 static struct cop_telemetry_sum *subtree(
 	uint32_t nodes, uint32_t rank, unsigned intervals, size_t *most)
 {
@@ -41,7 +41,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Whether a statistic of so many nodes is what their numbers say. */
+/* Whether a statistic over this many nodes follows from their numbers. */
 static void is_right(const struct three *t, unsigned what, uint32_t nodes)
 {
 	uint64_t *all = calloc(nodes, sizeof(*all)), median;
@@ -202,7 +202,7 @@ static void folded_nodes_are_made_coarser_too(void **state)
 	for (uint32_t r = 0; r < 100; r++) {
 		struct cop_telemetry_sum *one = a_node(5000, r, 4, 0);
 
-		/* All alike: then lowest to lowest is right. */
+		/* All nodes are alike; then adding lowest to lowest is right. */
 		for (unsigned i = 0; i < 4; i++)
 			one->node[0].series[i][0] = 1000 * (i + 1) + r;
 		assert_int_equal(cop_telemetry_merge(s, one), 0);

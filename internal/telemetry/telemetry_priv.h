@@ -3,8 +3,8 @@
  * sum, and write.c writes its files. node.c calls nothing of a subtree.
  *
  * A node that loses its row or its series in a large job is folded: its numbers are added to
- * spreads, one for each number. Nodes with a row are in no spread until the files are written, so
- * that small jobs have none at all. */
+ * spreads, one for each number. A node with a row is in no spread until the files are written, so
+ * small jobs have no spreads at all. */
 #ifndef COP_TELEMETRY_PRIV_H
 #define COP_TELEMETRY_PRIV_H
 
@@ -29,7 +29,7 @@ static inline uint64_t metric_add(unsigned metric, uint64_t a, uint64_t b)
 
 #define POINTS 256u
 
-/* Sums since the start, and peaks since the point before. */
+/* Sums since the start, and peaks since the previous point. */
 struct point {
 	uint64_t at_us; /* since the node's start */
 	uint64_t value[METRICS];
@@ -38,27 +38,27 @@ struct point {
 struct series {
 	struct point point[POINTS + 1];
 	unsigned n;
-	uint64_t step_us; /* about the distance of two points */
+	uint64_t step_us; /* about the time between two points */
 };
 
 void cop_telemetry_series_init(struct series *s);
 
-/* Looks ascend in time, and values are sums since the start. */
+/* Points come in ascending order of time, and values are sums since the start. */
 void cop_telemetry_series_add(struct series *s, const struct point *p);
-/* The smallest level with which a job that lasts so long has at most INTERVALS. */
+/* The smallest level at which a job that lasts this long has at most INTERVALS intervals. */
 unsigned cop_telemetry_level(int64_t us);
-/* Spreads the series over intervals of a job that began when this node's clock said began_us. rows
- * has INTERVALS elements, all zero. Returns how many are used. */
+/* Spreads the series over the intervals of a job that began when this node's clock said began_us.
+ * rows has INTERVALS elements, all zero. Returns how many are used. */
 unsigned cop_telemetry_series_rows(
 	const struct series *s, int64_t began_us, unsigned level, uint64_t (*rows)[METRICS]);
-/* Adds pairs of intervals; returns how many are left. */
+/* Adds up pairs of intervals; returns how many are left. */
 unsigned cop_telemetry_coarsen(uint64_t (*rows)[METRICS], unsigned n);
 
 /* ---- node.c ---- */
 
 /* What node.c hands over when the node ends. */
 struct own {
-	struct cop_telemetry_node node; /* series: INTERVALS elements, zero, to be filled */
+	struct cop_telemetry_node node; /* series: INTERVALS elements, all zero, to be filled */
 	unsigned level;
 	int64_t unix_ns;
 	uint64_t dropped;
@@ -70,26 +70,26 @@ void cop_telemetry_own(struct cop_telemetry *t, struct own *out);
 
 /* ---- spread.c: one number of many nodes ---- */
 
-#define EXACT 16u /* values below have a class of their own */
+#define EXACT 16u /* values below it have a class of their own */
 #define SPREAD_CLASSES (EXACT + 60u * 8u)
 
-/* Zeroed memory: any number of nodes, all with 0; these are not counted. */
+/* Zeroed memory stands for any number of nodes that all have 0; these are not counted. */
 struct spread {
-	uint64_t least, most; /* of those that are not 0 */
-	uint32_t others;      /* nodes that are not 0 */
-	uint32_t *count;      /* of SPREAD_CLASSES; NULL: others is 0 */
+	uint64_t least, most; /* of the values that are not 0 */
+	uint32_t others;      /* nodes whose value is not 0 */
+	uint32_t *count;      /* SPREAD_CLASSES elements; NULL: others is 0 */
 };
 
 unsigned cop_telemetry_class(uint64_t value);
 /* The middle of a class. */
 uint64_t cop_telemetry_middle(unsigned class);
-/* 0 or -ENOMEM, with the spread as before. */
+/* 0, or -ENOMEM with the spread unchanged. */
 int cop_telemetry_spread_add(struct spread *s, uint64_t value);
 int cop_telemetry_spread_merge(struct spread *into, const struct spread *from);
-/* Adds b's numbers to a's, or takes the larger of each two, in ascending order of both; nodes
- * includes those with 0. b is emptied. If memory is short, b counts as 0. */
+/* Adds b's numbers to a's, or takes the larger of each two, both in ascending order; nodes counts
+ * those with 0, too. Empties b. If memory is short, b counts as 0. */
 void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t nodes, bool peak);
-/* Of so many nodes, 1 at least. */
+/* Statistics over this many nodes, at least 1. */
 struct three {
 	uint64_t min, median, max;
 };
@@ -102,7 +102,7 @@ void cop_telemetry_spread_free(struct spread *s, size_t n);
 #define NUMBERS (3u + COP_TELEMETRY_PHASES + COP_TELEMETRY_TOTALS)
 void cop_telemetry_numbers(const struct cop_telemetry_node *n, uint64_t out[NUMBERS]);
 
-/* Of nodes that were folded. */
+/* The spreads of nodes that were folded. */
 struct folded {
 	uint32_t nodes;
 	unsigned cells;
@@ -122,13 +122,14 @@ struct cop_telemetry_sum {
 	uint64_t dropped;
 };
 
-/* How many intervals any node has. */
+/* The most intervals that any node has. */
 unsigned cop_telemetry_sum_intervals(const struct cop_telemetry_sum *s);
-/* Makes room for one more; NULL without memory. It is not in the sum until nodes is raised. */
+/* Makes room for one more node; NULL: out of memory. The node is not in the sum until nodes is
+ * raised. */
 struct cop_telemetry_node *cop_telemetry_sum_slot(struct cop_telemetry_sum *s);
 /* Whether both together, or the one if b is NULL, have no more nodes than the job. */
 bool cop_telemetry_sum_fits(const struct cop_telemetry_sum *a, const struct cop_telemetry_sum *b);
-/* Memory for the cells. 0 or -ENOMEM. */
+/* Allocates the cells. 0 or -ENOMEM. */
 int cop_telemetry_folded_open(struct folded *f, unsigned cells);
 
 #endif

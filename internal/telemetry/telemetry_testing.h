@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests of telemetry: a clock that stands still, and nodes that were never there. */
+/* For tests of telemetry: a clock that stands still, and nodes that are only numbers. */
 #ifndef COP_TELEMETRY_TESTING_H
 #define COP_TELEMETRY_TESTING_H
 
@@ -50,13 +50,13 @@ static inline void pass_ms(uint64_t ms)
 	clock_ns += ms * COP_NS_PER_MS;
 }
 
-/* A job that says of each node what follows from its rank. */
+/* The value that such a node reports, which follows from its rank. */
 static inline uint64_t value_of_node(uint32_t rank, unsigned what)
 {
 	return cop_hash64(&rank, sizeof(rank), what) >> 40;
 }
 
-/* A node of a job of so many, which worked in each of these intervals, by itself. */
+/* A sum of one node, of a job of this many nodes, that worked in each of these intervals. */
 static inline struct cop_telemetry_sum *a_node(
 	uint32_t job_nodes, uint32_t rank, unsigned intervals, unsigned level)
 {

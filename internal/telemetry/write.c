@@ -58,7 +58,7 @@ static void put_interval(struct cop_buf *out, const struct cop_telemetry_sum *s,
 		cop_telemetry_sum_seconds(s));
 }
 
-/* Milliseconds are rounded as sums since the start, so that they add up. */
+/* The sums since the start are rounded to milliseconds, not the intervals, so that these add up. */
 static void put_rows(struct cop_buf *out, const struct cop_telemetry_sum *s,
 	const struct cop_telemetry_job *job, const struct cop_telemetry_node *n)
 {
@@ -80,7 +80,7 @@ static void put_rows(struct cop_buf *out, const struct cop_telemetry_sum *s,
 	}
 }
 
-/* Over all nodes, folded ones and those with a series. */
+/* A statistic over all nodes, folded ones and those with a series. */
 static int of_all(const struct cop_telemetry_sum *s, unsigned cell, struct three *out)
 {
 	struct spread *all = calloc(1, sizeof(*all));

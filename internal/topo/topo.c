@@ -73,7 +73,7 @@ uint32_t cop_topo_children(
 	return n;
 }
 
-/* The nodes below a position are, on each level, one run of positions. */
+/* On each level, the nodes below a position are one run of positions. */
 uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
 	uint64_t first = position_of(t, tree, rank), last = first, n = 0;

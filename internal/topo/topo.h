@@ -23,22 +23,22 @@ struct cop_topo {
 	uint32_t trees;  /* T, 1..min(N, 64) */
 };
 
-/* 0, or -EINVAL with a sentence naming the value and its range. */
+/* 0, or -EINVAL with a sentence that names the value and its range. */
 int cop_topo_check(const struct cop_topo *t, struct cop_err *err);
-/* How many trees to have if nobody says: as many as there can be with every node interior in at
- * most one, at most COP_TOPO_MANY_TREES; one tree for fewer nodes than COP_TOPO_MANY_NODES, where
- * one client at the storage counts for more. A fan-out or number of nodes that cop_topo_check
- * refuses gives 1. */
+/* How many trees there are if the user does not say: as many as possible with every node interior
+ * in at most one, and at most COP_TOPO_MANY_TREES; one tree for fewer nodes than
+ * COP_TOPO_MANY_NODES, where having a single client at the storage matters more. 1 for a fan-out or
+ * a number of nodes that cop_topo_check refuses. */
 #define COP_TOPO_MANY_TREES 8u
 #define COP_TOPO_MANY_NODES 16u
 uint32_t cop_topo_trees(uint32_t nodes, uint32_t fanout);
 uint32_t cop_topo_root(const struct cop_topo *t, uint32_t tree);
-/* COP_TOPO_NONE for the root. */
+/* COP_TOPO_NONE: rank is the root. */
 uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t tree, uint32_t rank);
 /* At most k ranks into out (room for COP_TOPO_MAX_FANOUT); returns how many. */
 uint32_t cop_topo_children(
 	const struct cop_topo *t, uint32_t tree, uint32_t rank, uint32_t out[COP_TOPO_MAX_FANOUT]);
-/* Nodes in the subtree below and including rank. */
+/* The number of nodes in the subtree of rank, which counts itself. */
 uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t tree, uint32_t rank);
 /* Whether rank is ancestor or below it. */
 bool cop_topo_below(const struct cop_topo *t, uint32_t tree, uint32_t ancestor, uint32_t rank);

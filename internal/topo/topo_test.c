@@ -77,7 +77,7 @@ static void one_node_is_the_root_of_its_only_tree(void **state)
 
 static void a_small_tree_is_as_drawn(void **state)
 {
-	/* Stripe 1 of 7 nodes, k = 2, T = 3 begins at rank 2: 2 -> 3 4, 3 -> 5 6, 4 -> 0 1. */
+	/* Tree 1 of 7 nodes, k = 2, T = 3 begins at rank 2: 2 -> 3 4, 3 -> 5 6, 4 -> 0 1. */
 	struct cop_topo t = {.nodes = 7, .fanout = 2, .trees = 3};
 	uint32_t child[COP_TOPO_MAX_FANOUT];
 
@@ -198,7 +198,8 @@ static void the_defaults_keep_trees_apart_at_every_size(void **state)
 	assert_int_equal(cop_topo_trees(1000, 0), 1);
 }
 
-/* Of every byte, each node forwards a share: with one tree the root forwards eight times all. */
+/* Each node forwards a share of every byte; with a single tree the root would forward all bytes
+ * eight times. */
 static void with_the_default_nobody_forwards_much_more_than_others(void **state)
 {
 	static const uint32_t sizes[] = {16, 17, 64, 100, 1000, 8300, 10000};

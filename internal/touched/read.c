@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* profiling_first_touch.csv of one rank. Ranks do not share a clock, so the comparison uses how
+/* profiling_first_touch.csv of one rank. Ranks do not share a clock, so they are compared by how
  * many things a rank had touched before: the minimum over the ranks gives the order. */
 #include <errno.h>
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static bool parse_ranges(const char *text, struct cop_manifest_item *item)
 	return true;
 }
 
-/* Adds the directory of a name that was looked up: its listing answers. */
+/* Adds the directory of a name that was looked up, because its listing answers the lookup. */
 static int add_directory(
 	struct first_touch *f, const struct cop_manifest_item *name, uint64_t order)
 {
@@ -95,7 +95,7 @@ static int add_row(
 	else if (strcmp(table, "data") == 0)
 		item.kind = COP_MANIFEST_FILE;
 	else if (strcmp(table, "metadata") != 0)
-		return 0; /* of a later version */
+		return 0; /* an item of a later version */
 	if (!parse_ranges(r->field[3].text, &item))
 		return set_why(why, "a byte range is malformed");
 	/* Nobody looks up the source itself. */
@@ -106,8 +106,7 @@ static int add_row(
 	return rc ? rc : cop_manifest_set_add(f->set, &item, 2 * row + 1);
 }
 
-/* Other results than 0 and -ENOMEM come with a reason in why. What came before a bad line is
- * used. */
+/* Errors other than -ENOMEM come with a reason in why. What came before a bad line is used. */
 int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why)
 {
 	static const char *const columns[FIELDS] = {"order", "table", "path", "ranges"};

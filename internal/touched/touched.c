@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes a job's manifest from the order of first touch, which the files of its ranks have. Memory
- * grows with distinct paths, not with ranks. */
+/* Makes a job's manifest from the order of first touch in the files of its ranks. Memory grows with
+ * distinct paths, not with ranks. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ struct making {
 	struct cop_observed_faults faults;
 	struct cop_csv csv;
 	int fd;
-	uint64_t left; /* no more than the file had when it was opened */
+	uint64_t left; /* counts down from the file's size when it was opened */
 	int source_fd;
 	struct cop_buf text;
 };

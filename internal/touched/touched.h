@@ -6,16 +6,16 @@
 
 #include "base/base.h"
 
-/* Zero-initialised, then filled. */
+/* Zero-initialised by the caller, then filled. */
 struct cop_touched {
 	char *input;    /* the directory that was read */
-	uint64_t ranks; /* whose files were used completely */
+	uint64_t ranks; /* ranks whose files were used completely */
 	uint64_t items, directories, files;
-	uint64_t bytes;    /* that the job read of those files, counted once */
+	uint64_t bytes;    /* how much the job read of those files, counted once */
 	uint64_t gone;     /* files that no longer exist: not in the manifest */
-	uint64_t left_out; /* items past the size that a manifest may have */
-	bool unseen; /* the source is not visible here, so sizes are guesses and missing files are
-			unknown */
+	uint64_t left_out; /* items beyond the largest size of a manifest */
+	bool unseen;     /* the source is not visible here, so sizes are guesses, and files that no
+			    longer exist are not noticed */
 	uint64_t faults; /* files of ranks that are unusable or truncated */
 	struct cop_buf
 		named; /* the first of them by name, one per line, and the number of the others */

@@ -51,7 +51,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* text: %s is replaced by the test's directory, nine times at most. */
+/* In text, %s is replaced by the test's directory, nine times at most. */
 static void put_text(const char *name, const char *text)
 {
 	char path[256], full[4096];
@@ -72,7 +72,7 @@ static int make_manifest(void)
 	return cop_touched_manifest(dir, file, &got, &err);
 }
 
-/* want begins after the line of the source. */
+/* want leaves out the line that names the source. */
 static void assert_manifest(const char *want)
 {
 	char file[128], *text, *body;

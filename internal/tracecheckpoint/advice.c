@@ -27,7 +27,7 @@ static struct words bytes(double value)
 	return w;
 }
 
-/* A new text of a run; what it says is printed into it. */
+/* Begins a new text about a run; what it says is printed into it. */
 static struct cop_buf *about(struct cop_ckpt_report *r, const struct run *run, const char *what)
 {
 	struct sheet *s = &r->sheet[SHEET_ADVICE];
@@ -53,8 +53,8 @@ struct carrier {
 
 enum by { BY_BYTES, BY_COUNT, BY_SIZE };
 
-/* The size of writes to a tier in which most bytes go, which comes most often, or which is largest.
- */
+/* The size of writes to a tier that carries most bytes, that occurs most often, or that is
+ * largest. */
 static struct carrier find_carrier(const struct tier *t, enum by by)
 {
 	const struct cop_rows *rows = &t->rows[TAB_SIZES];
@@ -112,7 +112,7 @@ static void advise_redundancy(struct cop_ckpt_report *r, const struct run *run, 
 
 /* ---- the flush ---- */
 
-/* The run that spends least time on each byte that it writes to this tier, other than run. */
+/* The run, other than this one, that spends the least time per byte that it writes to this tier. */
 static const struct run *find_faster(
 	const struct cop_ckpt_report *r, const struct run *run, unsigned tier)
 {

@@ -18,7 +18,7 @@ static size_t limited(const struct cop_ckpt_report *r, size_t n)
 	return r->conf->limit && n > r->conf->limit ? (size_t)r->conf->limit : n;
 }
 
-/* The first rows by a column, with all their keys and values. */
+/* Lists the first rows by a column, with all their keys and values. */
 static void list(struct cop_ckpt_report *r, unsigned sheet, struct run *run, unsigned tier,
 	unsigned tab, const char *sort)
 {
@@ -49,7 +49,7 @@ void cop_ckpt_list_files(struct cop_ckpt_report *r, struct run *run, unsigned ti
 
 struct call {
 	struct cop_trace_str name;
-	double count, dur, size; /* dur and size: of the process that has most */
+	double count, dur, size; /* dur and size: of the process that has the most */
 };
 
 static int by_dur(const void *p, const void *q)
@@ -88,7 +88,8 @@ static size_t add_up_call(const struct cop_rows *rows, size_t i, struct call *ou
 	return i;
 }
 
-/* Calls of this name for each file of the tier in the first run; NAN if that has no such file. */
+/* How many calls of this name the first run makes for each file of the tier; NAN if it has no such
+ * file. */
 static double per_file_first(
 	const struct cop_ckpt_report *r, unsigned tier, struct cop_trace_str name)
 {
@@ -138,7 +139,7 @@ void cop_ckpt_list_calls(struct cop_ckpt_report *r, struct run *run, unsigned ti
 
 /* ---- sizes ---- */
 
-/* Of a row by call and size. */
+/* The size in a row that is keyed by call and size. */
 double cop_ckpt_size_of(const struct cop_row *row)
 {
 	char copy[32] = "";
@@ -147,7 +148,8 @@ double cop_ckpt_size_of(const struct cop_row *row)
 	return strtod(copy, NULL);
 }
 
-/* The size at a rank from 0, in rows by size with how often each came. */
+/* The size at a rank, counted from 0, in rows that are sorted by size and say how often each
+ * occurs. */
 static double ranked(const struct cop_row *row, size_t n, double rank)
 {
 	double seen = 0;
@@ -158,7 +160,7 @@ static double ranked(const struct cop_row *row, size_t n, double rank)
 	return n ? cop_ckpt_size_of(&row[n - 1]) : NAN;
 }
 
-/* Between two sizes where the rank is between them. */
+/* Interpolates between two sizes if the rank lies between them. */
 static double quantile(const struct cop_row *row, size_t n, double count, double p)
 {
 	double at = p * (count - 1), low = ranked(row, n, floor(at));
@@ -166,7 +168,7 @@ static double quantile(const struct cop_row *row, size_t n, double count, double
 	return low + (ranked(row, n, floor(at) + 1) - low) * (at - floor(at));
 }
 
-/* n rows of one call, by size. */
+/* Describes the sizes of one call: n rows, sorted by size. */
 static void describe(struct sheet *s, const struct cop_row *row, size_t n)
 {
 	double count = 0, sum = 0, squares = 0, mean;
@@ -187,7 +189,7 @@ static void describe(struct sheet *s, const struct cop_row *row, size_t n)
 	cop_ckpt_put(s, cop_ckpt_size_of(&row[n - 1]));
 }
 
-/* How many rows from i on share their first key with it. */
+/* How many rows, from i on, have the same first key as it. */
 static size_t alike(const struct cop_rows *r, size_t i)
 {
 	size_t n = 1;

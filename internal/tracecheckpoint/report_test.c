@@ -14,7 +14,7 @@ static struct cop_trace_str str(const char *text)
 	return (struct cop_trace_str){text, strlen(text)};
 }
 
-/* Seconds; a size of 0 is none. */
+/* Times in seconds; a size of 0 means none. */
 static struct cop_trace_event event(const char *name, const char *tid, const char *file,
 	unsigned at, unsigned dur, uint64_t size)
 {
@@ -40,7 +40,7 @@ static void configure(struct cop_ckpt_conf *conf)
 	assert_int_equal(cop_ckpt_add_model(conf, "ssd=100", NULL), 0);
 }
 
-/* What a report of these events has between two words. */
+/* Checks what the report of these events has between two words. */
 static void check(const struct cop_trace_event *e, size_t n, const char *from, const char *want)
 {
 	static const char *const names[] = {"run"};
@@ -98,7 +98,8 @@ static void a_flush_is_outside_of_checkpoints_of_its_thread(void **state)
 	};
 
 	(void)state;
-	/* Thread 1: 0 to 2, 5 to 7, 8 to 12; thread 2: 1 to 4; beside a checkpoint: 2 to 4. */
+	/* Flushes of thread 1: 0 to 2, 5 to 7, 8 to 12; of thread 2: 1 to 4; next to a checkpoint
+	 * from 2 to 4. */
 	check(e, 6, "case,dur,covered,overlap,about,threads\n",
 		"run,8.000000000,10.000000000,2.000000000,0.000000000,2\n");
 }

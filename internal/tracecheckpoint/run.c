@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums of a run: a few tables for each tier, one for each answer. */
+/* The sums of a run: a few tables for each tier, one per question. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -92,8 +92,8 @@ void cop_ckpt_free(struct cop_ckpt *c)
 
 /* ---- events ---- */
 
-/* The tier of the longest prefix that the file is or is below; how many there are if it is of none.
- */
+/* The tier whose longest prefix is the file or is above it; the number of tiers if there is
+ * none. */
 static unsigned tier_of(const struct cop_ckpt_conf *conf, struct cop_trace_str file)
 {
 	const struct cop_ckpt_prefix *best = NULL;
@@ -162,7 +162,7 @@ static int finish_table(
 	return rc;
 }
 
-/* Rows by pid, tid, name. */
+/* Adds up calls, in rows by pid, tid, name. */
 static void add_up_calls(struct tier *t)
 {
 	const struct cop_rows *r = &t->rows[TAB_CALLS];
@@ -185,7 +185,7 @@ static void add_up_calls(struct tier *t)
 	t->per_file = t->rows[TAB_FILES].n ? t->calls / (double)t->rows[TAB_FILES].n : NAN;
 }
 
-/* Bytes that threads with checkpoint events write. Both tables are in the order of threads. */
+/* The bytes that threads with checkpoint events write. Both tables are sorted by thread. */
 static double written_by_checkpoints(const struct cop_rows *events, const struct cop_rows *calls)
 {
 	double sum = 0;

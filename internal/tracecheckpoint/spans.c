@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of one thread of the program reach us on several threads, in no order, and a checkpoint
- * event ends after all that it contains, so only the end shows what is outside of it. So each
- * thread of the program has two unions of spans, of a bounded size. Few events come here; a lock
- * for each of some shards suffices, and no two locks are ever held. */
+/* The events of one thread of the program reach us on several threads, in no order, and a
+ * checkpoint event ends after all that it contains, so only the end shows what lies outside of it.
+ * So each thread of the program has two unions of spans, of a bounded size. Few events come here:
+ * one lock per shard suffices, and no two locks are ever held. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -10,15 +10,16 @@
 struct spans;
 struct spans *cop_ckpt_spans_new(void);
 void cop_ckpt_spans_free(struct spans *s);
-/* From any thread. -ENOMEM. */
+/* Any thread. -ENOMEM. */
 int cop_ckpt_spans_add(struct spans *s, const struct cop_trace_event *e, bool checkpoint);
 
-/* Seconds. A thread flushes while it writes to a slower tier and is in no checkpoint of its own. */
+/* In seconds. A thread flushes while it writes to a slower tier and is not in a checkpoint of its
+ * own. */
 struct flush {
-	double dur;     /* of the thread that flushes longest */
-	double covered; /* in which some thread flushes */
-	double overlap; /* of these, in which some thread makes a checkpoint */
-	double about;   /* by which all of them may be off */
+	double dur;     /* of the thread that flushes the longest */
+	double covered; /* time in which some thread flushes */
+	double overlap; /* the part of it in which some thread makes a checkpoint */
+	double about;   /* by how much all of these may be wrong */
 	uint64_t threads;
 };
 int cop_ckpt_spans_finish(struct spans *s, struct flush *out);
@@ -32,18 +33,18 @@ struct tier {
 	struct cop_rows rows[TABS]; /* calls by name, pid, tid; sizes by name, size */
 	double dur, read, written, size, calls;
 	double per_file; /* calls; NAN without files */
-	double ratio;    /* written to what the program produced; NAN without that */
+	double ratio;    /* bytes written per byte that the program produced; NAN without that */
 };
 struct run {
 	const char *name;
 	struct cop_rows events; /* checkpoint events by pid, tid */
-	double count, dur;      /* of them; of the thread that takes longest */
-	double produced;        /* NAN if nobody knows */
+	double count, dur;      /* number of events; dur: of the thread that takes the longest */
+	double produced;        /* NAN: not known */
 	struct flush flush;
 	struct tier tier[COP_CKPT_TIERS_MAX];
 };
 const struct cop_ckpt_conf *cop_ckpt_conf_of(const struct cop_ckpt *c);
-/* The tables of c are the run's afterwards, whatever the result. */
+/* The tables of c belong to the run afterwards, whatever the result is. */
 int cop_ckpt_finish(struct cop_ckpt *c, const char *name, struct run *out, struct cop_err *err);
 void cop_ckpt_run_fini(struct run *r, unsigned tiers);
 
@@ -57,11 +58,11 @@ struct sheet {
 	size_t n, cap;
 	bool failed;
 };
-/* Columns as "name:kind ...", the kind a letter: t, s, w, r of enum cop_grid_kind's words, n for a
- * number in text. */
+/* Sets the columns, given as "name:kind ...". The kind is a letter: t, s, w, r stand for the kinds
+ * of enum cop_grid_kind, n for a number in text. */
 void cop_ckpt_sheet_cols(struct sheet *s, const char *cols);
 void cop_ckpt_sheet_col(struct sheet *s, const char *name, enum cop_grid_kind kind);
-/* One cell after the other, row by row. */
+/* Appends one cell after the other, row by row. */
 void cop_ckpt_put_str(struct sheet *s, const char *text);
 void cop_ckpt_put_text(struct sheet *s, struct cop_trace_str text);
 void cop_ckpt_put(struct sheet *s, double value);
@@ -95,7 +96,7 @@ void cop_ckpt_list_classes(struct cop_ckpt_report *r, struct run *run, unsigned 
 void cop_ckpt_list_calls(struct cop_ckpt_report *r, struct run *run, unsigned tier);
 void cop_ckpt_list_files(struct cop_ckpt_report *r, struct run *run, unsigned tier);
 void cop_ckpt_list_sizes(struct cop_ckpt_report *r, struct run *run, unsigned tier);
-/* Of a row by call and size: the size. */
+/* The size in a row that is keyed by call and size. */
 double cop_ckpt_size_of(const struct cop_row *row);
 bool cop_ckpt_holds(struct cop_trace_str s, const char *word);
 void cop_ckpt_advise(struct cop_ckpt_report *r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All tables are put in the order of their keys and merged. */
+/* All tables are sorted by their keys and merged. */
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 
 struct joined {
 	const struct cop_row *any;  /* has the keys */
-	const struct cop_row **run; /* of each run; NULL: it has no such row */
+	const struct cop_row **run; /* one per run; NULL: the run has no such row */
 };
 struct cop_compare {
 	const struct cop_rows *rows;
@@ -24,7 +24,7 @@ struct cop_compare {
 
 /* ---- joining ---- */
 
-/* The least of the rows at which the runs are; NULL at the end. */
+/* The least of the rows at which the runs stand; NULL: all have ended. */
 static const struct cop_row *least(const struct cop_compare *c, const size_t *at)
 {
 	const struct cop_row *least = NULL;
@@ -82,7 +82,7 @@ static int by_value(const void *p, const void *q, void *arg)
 	return cop_row_compare(a->any, b->any, c->rows[0].conf.keys);
 }
 
-/* How many rows there are at most, all of them different. */
+/* Reserves as many rows as there can be: all of them may differ. */
 static int reserve_rows(struct cop_compare *c)
 {
 	size_t most = 0;

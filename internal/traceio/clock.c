@@ -108,7 +108,7 @@ struct found {
 	struct point point;
 	uint64_t hash;
 	bool is_hash;
-	struct cop_trace_str host; /* if it is not; its bytes are ours */
+	struct cop_trace_str host; /* set if the host is not known yet; the bytes are ours */
 };
 struct pass {             /* of one thread */
 	struct sink sink; /* first */
@@ -123,7 +123,7 @@ static bool has(const struct fields *f, unsigned i)
 	return f->seen & (1U << i);
 }
 
-/* The offset that an event tells; false if it tells none. */
+/* The offset that an event contains; false if it contains none. */
 static bool is_clock(const struct fields *f, const struct cop_trace_event *e, struct found *out)
 {
 	int64_t rtt = 0;
@@ -198,7 +198,7 @@ static int merge_found(struct pass *p, struct clocks *c, pthread_mutex_t *lock)
 	return rc;
 }
 
-/* The first bytes of the file, which its opening has left in carry, are of a file of Copper's. */
+/* Whether the file is one of Copper's, by its first bytes, which opening it left in carry. */
 static bool is_ours(const struct source *s)
 {
 	return memmem(s->carry, s->carried, "\"copper\"", 8) ||
@@ -231,7 +231,7 @@ static int one_file(
 struct search {
 	const struct cop_trace_files *files;
 	struct clocks *clocks;
-	pthread_mutex_t lock; /* over clocks and rc */
+	pthread_mutex_t lock; /* protects clocks and rc */
 	_Atomic size_t next;
 	int rc;
 };

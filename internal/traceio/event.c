@@ -15,7 +15,7 @@ static const struct field *get(const struct fields *f, unsigned i)
 
 /* ---- strings ---- */
 
-/* 16 and more if it is no digit. */
+/* 16 or more: it is not a digit. */
 static unsigned digit_of(char c)
 {
 	unsigned u = (unsigned char)c;
@@ -79,7 +79,7 @@ static char plain_escape(char c)
 	return at ? to[at - from] : c;
 }
 
-/* The scanner has checked the escapes; undone they are shorter. */
+/* The scanner has checked the escapes; without them the text is shorter. */
 static bool undo(const struct field *f, struct scratch *s, struct cop_trace_str *out)
 {
 	const char *p = f->at, *end = f->at + f->len;
@@ -102,7 +102,7 @@ static bool undo(const struct field *f, struct scratch *s, struct cop_trace_str 
 	return true;
 }
 
-/* Strings and numbers as text. */
+/* A string or a number, as text. */
 static bool text(const struct fields *f, unsigned i, struct scratch *s, struct cop_trace_str *out)
 {
 	const struct field *at = get(f, i);
@@ -137,7 +137,8 @@ static bool plain_number(const struct field *f, char room[6 * NUMBER_MAX], struc
 	return out->type != T_WORD && out->len > 0 && out->len <= NUMBER_MAX;
 }
 
-/* A number with an exponent or the like, read by strtod, which would skip white space. */
+/* A number with an exponent or another unusual form, read by strtod, which would skip white
+ * space. */
 static bool odd_number(const char *p, size_t len, int64_t scale, int64_t *out)
 {
 	char copy[NUMBER_MAX + 1], *end;
@@ -154,7 +155,7 @@ static bool odd_number(const char *p, size_t len, int64_t scale, int64_t *out)
 	return true;
 }
 
-/* The digits behind the point, as far as scale has them, rounded. */
+/* The digits after the point, as many as scale has, rounded. */
 static int64_t fraction(const char *p, const char *end, int64_t scale)
 {
 	int64_t v = 0;
@@ -208,7 +209,7 @@ bool cop_trace_number(const struct field *f, int64_t scale, int64_t *out)
 	return plain_number(f, room, &plain) && number(plain.at, plain.len, scale, out);
 }
 
-/* Microseconds, as nanoseconds; *out stays as it is where there is none. */
+/* Converts microseconds to nanoseconds; *out is unchanged if there is no duration. */
 static bool duration(const struct fields *f, unsigned i, uint64_t *out)
 {
 	const struct field *at = get(f, i);
@@ -286,7 +287,7 @@ static bool phase_letter(char c, struct record *r)
 		r->half = phases[i].half;
 		break;
 	}
-	/* Others (M, objects, memory dumps) name things or have no time that counts. */
+	/* The others (M, objects, memory dumps) only name things, or have no time that counts. */
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("(),=", c);
 }
 
@@ -316,7 +317,8 @@ static bool phase(const struct fields *f, struct record *r)
 	return at->type == T_STRING && phase_letter(*at->at, r);
 }
 
-/* Names are short: looking for the first letter is quicker than any search that prepares itself. */
+/* Names are short: looking for the first letter is quicker than any search that needs
+ * preparation. */
 static bool holds(struct cop_trace_str s, const char *word, size_t len)
 {
 	for (size_t i = 0; i + len <= s.len; i++)
@@ -325,7 +327,7 @@ static bool holds(struct cop_trace_str s, const char *word, size_t len)
 	return false;
 }
 
-/* Bytes: the result of reads and writes of POSIX, else the size of an image (TRACE.md, 1b). */
+/* The bytes: the result of reads and writes of POSIX, else the size of an image (TRACE.md, 1b). */
 static void size(const struct fields *f, struct cop_trace_event *e)
 {
 	const struct field *at = get(f, F_RET);
@@ -392,7 +394,7 @@ static char letter(const struct fields *f, unsigned i)
 	return at && at->type == T_STRING && at->len == 1 ? *at->at : 0;
 }
 
-/* id2 counts before id. */
+/* If both exist, id2 counts. */
 static bool take_id(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
 	const struct field *at = get(f, F_ID);
@@ -408,7 +410,7 @@ static bool take_id(const struct fields *f, struct scratch *s, struct cop_trace_
 		s, &e->id);
 }
 
-/* Processes: PR with a member rank, or of the name rank; labels. */
+/* Describes processes: PR with a member rank, or with the name rank; labels. */
 static bool take_meta(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
 	if (cop_trace_str_is(e->name, "process_labels"))
@@ -417,7 +419,7 @@ static bool take_meta(const struct fields *f, struct scratch *s, struct cop_trac
 		&e->rank);
 }
 
-/* Members that only some kinds have. */
+/* Reads the members that only some kinds have. */
 static bool rest(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};

@@ -18,10 +18,10 @@ struct seen {
 struct find {
 	struct cop_trace_files *files;
 	struct cop_htab seen;
-	const char *given, *walked; /* a directory, as it was given and as it is walked */
+	const char *given, *walked; /* a directory, as the user gave it and as it is walked */
 };
 
-/* True if it is the first time. -ENOMEM. */
+/* 1: it is seen for the first time. -ENOMEM. */
 static int is_new(struct find *f, const struct stat *st)
 {
 	const uint64_t key[] = {st->st_dev, st->st_ino};
@@ -60,7 +60,8 @@ static int grow_files(struct cop_trace_files *files)
 	return 0;
 }
 
-/* By the names that the writers of DFTracer's and PerfFlowAspect's forms give, as nodes do. */
+/* Whether it has a name that writers of DFTracer's and PerfFlowAspect's formats give, as nodes
+ * do. */
 static bool is_called_a_trace(const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -94,7 +95,7 @@ static int add_trace_file(struct find *f, char *name, bool given)
 	return rc;
 }
 
-/* The name is told as the directory was given. */
+/* The name is reported below the directory as the user gave it. */
 static int visit(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
 {
 	struct find *f = arg;

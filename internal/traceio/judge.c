@@ -47,7 +47,7 @@ char *cop_trace_scratch(struct scratch *s, size_t len)
 	return at;
 }
 
-/* A copy of a value as the scanner would have given it; nested ones count as absent. */
+/* Copies a value as the scanner would have given it; nested values count as absent. */
 static bool copy_value(struct scratch *s, struct json_object *value, struct field *f)
 {
 	const char *text;
@@ -91,7 +91,7 @@ static void set(struct fields *out, unsigned i, struct field f)
 	out->seen |= 1U << i;
 }
 
-/* The object as text, if it is wanted. */
+/* Takes the object as text, if the caller wants it. */
 static bool take_args(
 	const struct judge *j, struct scratch *s, struct json_object *value, struct fields *out)
 {

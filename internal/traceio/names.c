@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The names behind the hashes of one file: lines FH (files) and HH (hosts) of DFTracer. They may
- * come after their use, so a reading that wants names goes over the file once for these lines
+ * come after their use, so if names are wanted, the file is first read once for these lines
  * alone. */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static uint64_t key_of(unsigned kind, uint64_t hash)
 	return cop_hash64(&hash, sizeof(hash), kind);
 }
 
-/* The first definition of a hash counts. */
+/* If a hash is defined twice, the first definition counts. */
 static int add_name(struct names *n, unsigned kind, uint64_t hash, struct cop_trace_str text)
 {
 	uint64_t key = key_of(kind, hash);

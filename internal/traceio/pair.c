@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Spans that are written as two halves. B and E nest within a thread: an end closes the begin of
  * its thread that came last in the file. b and e carry an id and a scope, and nest within those;
- * their names may differ, as PerfFlowAspect writes them, and the begin's counts. The order is that
- * of the file, as the writers of both forms append. */
+ * their names may differ, as PerfFlowAspect writes them, and the begin's name counts. The order is
+ * that of the file, because the writers of both formats append. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "traceio/traceio_priv.h"
 
 struct open_span {
-	struct cop_hlink link;   /* the innermost of its thread or id is in the table */
-	struct open_span *outer; /* or the next of a list */
+	struct cop_hlink link;   /* the innermost span of its thread or id is in the table */
+	struct open_span *outer; /* the enclosing span, or the next one of a list */
 	struct cop_trace_event e;
 	size_t key_len;
 	char bytes[]; /* the key, then its strings */
@@ -18,7 +18,7 @@ struct open_span {
 
 #define KEY_MAX 512
 
-/* A thread or an id, as bytes. Of words the first 240 bytes count. */
+/* A key of a thread or an id, as bytes. Only the first 240 bytes of words count. */
 static size_t key_of(const struct record *r, char *key)
 {
 	bool async = r->half >= HALF_ASYNC_BEGIN;
@@ -98,7 +98,7 @@ static void begin_span(struct pairs *p, const struct record *r, const char *key,
 	p->open++;
 }
 
-/* The end's size counts where the begin has none. */
+/* The end's size counts if the begin has none. */
 static void become_span(struct record *r, const struct open_span *s)
 {
 	struct cop_trace_event end = r->e;

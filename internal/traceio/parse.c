@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the events in a block of text. Brackets and commas between them count for nothing, so the
- * forms with and without them, closed or not, are one. */
+/* Finds the events in a block of text. Brackets and commas between events are ignored, so files
+ * with and without them, closed or not, are read alike. */
 #include <string.h>
 
 #include "traceio/traceio_priv.h"
@@ -38,8 +38,8 @@ static void resolve(struct sink *s, const struct fields *f, struct cop_trace_eve
 	}
 }
 
-/* The object at p. Returns what follows it; NULL ends the line, or a document whose object does not
- * end. */
+/* Reads the object at p. Returns what follows it; NULL ends the line, or a document whose object
+ * does not end. */
 static const char *object(struct sink *s, bool line, const char *p, const char *end, int *rc)
 {
 	struct fields f;
@@ -63,7 +63,7 @@ static const char *object(struct sink *s, bool line, const char *p, const char *
 	return q;
 }
 
-/* All objects between p and end. */
+/* Reads all objects between p and end. */
 static int objects(struct sink *s, bool line, const char *p, const char *end)
 {
 	int rc = 0;
@@ -91,7 +91,7 @@ static int objects(struct sink *s, bool line, const char *p, const char *end)
 	return rc;
 }
 
-/* Lines that define names or clocks hold this, quotes included. */
+/* Whether a line may define names or clocks: those lines contain this, quotes included. */
 static bool may_define(const struct sink *s, const char *p, size_t len)
 {
 	return memmem(p, len, "\"FH\"", 4) || memmem(p, len, "\"HH\"", 4) ||

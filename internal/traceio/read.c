@@ -31,7 +31,7 @@ static void keep_fault(struct cop_trace_result *r, struct cop_trace_fault new)
 	r->fault[at] = new;
 }
 
-/* Notes one place that could not be read, or several of one reason. */
+/* Notes one place that could not be read, or several with the same reason. */
 static void note_broken(
 	struct cop_trace_result *r, size_t source, uint64_t line, const char *why, uint64_t n)
 {
@@ -39,7 +39,7 @@ static void note_broken(
 	keep_fault(r, (struct cop_trace_fault){source, line, why});
 }
 
-/* Under the lock. */
+/* The lock is held. */
 static void note_file(struct reader *r, size_t index, const char *why)
 {
 	if (r->notes && r->noted++ < NOTES_MAX)
@@ -165,7 +165,7 @@ static int fill_block(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* The pass for the names alone; threads without work inflate ahead meanwhile. */
+/* Reads the file for the names alone; threads without work inflate ahead meanwhile. */
 static int read_names(struct worker *w, struct source *s)
 {
 	int rc;
@@ -182,7 +182,7 @@ static int read_names(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* Under the lock. */
+/* The lock is held. */
 static void forget_source(struct reader *r, const struct source *s)
 {
 	unsigned i = 0;
@@ -192,8 +192,8 @@ static void forget_source(struct reader *r, const struct source *s)
 	r->active[i] = r->active[--r->actives];
 }
 
-/* Under the lock, which it gives up meanwhile: the pass for the names, and back to the beginning.
- * The file is among the others, so that it finds helpers, but nobody else fills from it. */
+/* The lock is held, and released meanwhile: reads the names, and goes back to the beginning. The
+ * file is in the list, so that it finds helpers, but no other thread fills from it. */
 static int take_names(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -218,7 +218,7 @@ static int take_names(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* Under the lock, which it gives up meanwhile. */
+/* The lock is held, and released meanwhile. */
 static void open_next(struct worker *w)
 {
 	struct reader *r = w->reader;
@@ -248,7 +248,8 @@ static void open_next(struct worker *w)
 	pthread_cond_broadcast(&r->changed);
 }
 
-/* Under the lock: a file that nobody fills, best the one that this thread had before. */
+/* The lock is held. Returns a file that no thread fills from, preferably the one that this thread
+ * had before. */
 static struct source *idle_source(const struct worker *w)
 {
 	const struct reader *r = w->reader;
@@ -266,7 +267,7 @@ static struct source *idle_source(const struct worker *w)
 	return found;
 }
 
-/* Under the lock: the last block is done. */
+/* The lock is held. Called when the last block is done. */
 static void close_source(struct reader *r, struct source *s)
 {
 	const char *fault = cop_inflate_fault(s->in);
@@ -292,8 +293,8 @@ static int deliver_open(void *arg, const struct cop_trace_event *e)
 	return cop_trace_deliver(arg, e);
 }
 
-/* Under the lock, which it gives up meanwhile: begins that have no end. Nobody else uses the file
- * any more. */
+/* The lock is held, and released meanwhile: counts begins that have no end. No other thread uses
+ * the file any more. */
 static void unfinished(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -309,10 +310,9 @@ static void unfinished(struct worker *w, struct source *s)
 		r->rc = rc;
 }
 
-/* Under the lock, which it may give up meanwhile: this thread is done with the file; the last one
+/* The lock is held, and may be released meanwhile: this thread is done with the file; the last one
  * closes it. Threads that wait for something else are not woken, because they might wake each other
- * for ever.
- */
+ * for ever. */
 static void leave(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -330,8 +330,8 @@ static void leave(struct worker *w, struct source *s)
 		pthread_cond_broadcast(&r->changed);
 }
 
-/* Under the lock, which it gives up meanwhile: inflates a part of a file that is not to be filled
- * from yet. False if there is nothing like that. */
+/* The lock is held, and released meanwhile: inflates a part of a file that must not be filled from
+ * yet. False if there is no such file. */
 static bool help(struct worker *w)
 {
 	struct reader *r = w->reader;
@@ -352,7 +352,7 @@ static bool help(struct worker *w)
 	return helped;
 }
 
-/* Under the lock: waits for a file to fill; NULL at the end. */
+/* The lock is held. Waits for a file to fill; NULL at the end. */
 static struct source *take_source(struct worker *w)
 {
 	struct reader *r = w->reader;
@@ -378,7 +378,7 @@ static struct source *take_source(struct worker *w)
 	}
 }
 
-/* Under the lock, which it gives up meanwhile: one block of a file. */
+/* The lock is held, and released meanwhile: handles one block of a file. */
 static void one_block(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;

@@ -7,7 +7,8 @@
 
 #include "traceio/traceio_testing.h"
 
-/* The events of text are those of want, one a line, and this is what is told besides. */
+/* Checks that the events of text are those of want, one per line, and that told is what else is
+ * reported. */
 static void check_len(const char *text, size_t len, bool names, const char *want, const char *told)
 {
 	struct cop_trace_result result;
@@ -171,7 +172,7 @@ static void a_beginning_that_is_broken_does_not_end_it(void **state)
 	CHECK("hello {\"a\":1}\n{\"a\":1}\n", "", "F: it is neither JSON nor gzip\n");
 }
 
-/* Of each form, with a first event of any length up to the longest. */
+/* The first event of each format may have any length up to the longest. */
 static void the_first_event_may_be_long(void **state)
 {
 	static const char *const form[][3] = {{"[\n", "\n", "\n"}, {"", "\n", ""},
@@ -203,7 +204,7 @@ static void the_first_event_may_be_long(void **state)
 	}
 }
 
-/* Larger than a block, with lines that are too long in between. */
+/* The input is larger than a block, with lines that are too long in between. */
 static void a_line_that_is_too_long_is_skipped(void **state)
 {
 	struct cop_buf text = {0};
@@ -263,7 +264,7 @@ static void between_two_offsets_it_changes_evenly(void **state)
 		"clocks: n7 +100 to +200 us (± 30 us)\n");
 }
 
-/* Also one whose times are far from each other, beyond what any clock does. */
+/* The same holds for one whose times are further apart than any clock drifts. */
 static void an_offset_that_is_none_corrects_nothing(void **state)
 {
 	(void)state;
@@ -367,7 +368,7 @@ static void a_begin_without_an_end_is_handed_over_at_the_end(void **state)
 		"b-- P1'    \n");
 }
 
-/* Halves in blocks that several threads parse at the same time. */
+/* The halves are in blocks that several threads parse at the same time. */
 static void spans_pair_across_blocks(void **state)
 {
 	struct cop_buf text = {0}, notes = {0};

@@ -29,14 +29,14 @@ void cop_trace_pad(char *end)
 	memset(end, '"', SCAN_PAD);
 }
 
-/* The first quote or backslash at or after p; the padding has quotes. */
+/* The first quote or backslash at or after p; the padding contains quotes. */
 static inline const char *string_stop(const char *p)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	for (;; p += 8) {
 		uint64_t w = load(p), hit = has_byte(w, '"') | has_byte(w, '\\');
 
-		/* What is below the lowest hit is exact. */
+		/* Only the lowest hit is exact. */
 		if (hit)
 			return p + __builtin_ctzll(hit) / 8;
 	}
@@ -84,7 +84,7 @@ static inline const char *blanks(const char *p)
 	return p;
 }
 
-/* -12.5; exponents are declined, and numbers that begin with 0, as the standard has it. */
+/* -12.5; declines exponents, and numbers that begin with 0, as the standard does. */
 static inline const char *number_end(const char *p)
 {
 	const char *digits;
@@ -185,7 +185,7 @@ static unsigned field_of_args(uint64_t key)
 	}
 }
 
-/* The key as a number, its first byte lowest. Eight bytes can be read from p. */
+/* The key as a number, its first byte the lowest. Eight bytes can be read from p. */
 static inline uint64_t key_word(const char *p, size_t len)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -205,7 +205,7 @@ static inline unsigned field_at(const char *key, size_t len, bool args)
 
 	if (len && len <= 8) {
 		i = args ? field_of_args(key_word(key, len)) : field_of_event(key_word(key, len));
-		return key[len - 1] ? i : FIELDS; /* "ts" and a NUL is another key */
+		return key[len - 1] ? i : FIELDS; /* "ts" and a NUL is a different key */
 	}
 	return args && len == 10 && !memcmp(key, "image_size", 10) ? F_IMAGE_SIZE : FIELDS;
 }
@@ -222,7 +222,7 @@ unsigned cop_trace_field(const char *key, size_t len, bool args)
 
 /* ---- objects ---- */
 
-/* A value that does not nest; *f gets it. */
+/* Reads a value that does not nest into *f. */
 static inline const char *scan_value(const char *p, const char *end, struct field *f)
 {
 	bool escaped = false;
@@ -289,7 +289,7 @@ static inline const char *scan_members(
 			if (p)
 				out->f[F_ARGS].len = (uint32_t)(p - out->f[F_ARGS].at);
 		} else if (!args && len == 3 && !memcmp(key, "id2", 3)) {
-			return NULL; /* nests */
+			return NULL; /* the value nests */
 		} else {
 			i = field_at(key, len, args);
 			p = scan_value(p, end, i < FIELDS ? &out->f[i] : &other);

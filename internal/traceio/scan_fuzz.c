@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as one line: what the scanner of the flat forms reads, json-c reads alike. What holds a
- * NUL is left out, since json-c ends there. */
+/* Any bytes as one line: what the scanner of the flat forms reads, json-c reads alike. Input that
+ * contains a NUL is left out, since json-c ends there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +30,8 @@ static void compare(const struct record *a, const struct record *b)
 		abort();
 }
 
-/* json-c writes whole numbers anew, and cuts those beyond 64 bits. What is a letter is none with an
- * escape. */
+/* json-c rewrites whole numbers, and cuts those beyond 64 bits. An escape may stand for a
+ * letter. */
 static bool is_plain(const struct fields *f)
 {
 	static const unsigned letters[] = {F_PH, F_BP, F_S};
@@ -46,7 +46,8 @@ static bool is_plain(const struct fields *f)
 	return true;
 }
 
-/* json-c has one for each name: the last. Ours is the last, too, but one that nests is absent. */
+/* If a name occurs twice, json-c keeps the last one. So does the scanner, but a value that nests
+ * counts as absent there. */
 static void check(struct judge *j, const char *p, const char *end)
 {
 	char one[8192], two[8192];

@@ -55,7 +55,7 @@ void cop_trace_source_free(struct source *s)
 	free(s);
 }
 
-/* Reads on up to so many bytes, and says what form they have. -errno. */
+/* Reads on, up to this many bytes in all, and recognizes their format. -errno. */
 static int sniff_upto(
 	struct source *s, struct judge *judge, size_t upto, size_t *skip, const char **why)
 {
@@ -74,7 +74,7 @@ static int sniff_upto(
 	return 0;
 }
 
-/* The beginning is in carry afterwards, without what is no event. */
+/* Afterwards carry has the beginning, without what is not an event. */
 static int sniff(struct source *s, const char **why)
 {
 	struct judge *judge = cop_trace_judge_new(false);
@@ -141,7 +141,7 @@ static void skip_bytes(struct source *s, struct block *b, size_t n)
 	memmove(b->memory, b->memory + n, b->len);
 }
 
-/* More bytes behind those that are there, less only at the end. */
+/* Reads more bytes behind those that are there; fewer than fit only at the end of the file. */
 static int more(struct source *s, struct block *b)
 {
 	size_t upto =
@@ -162,7 +162,7 @@ static void tell_too_long(struct source *s)
 	s->broken_why = too_long;
 }
 
-/* A document is picked up again at a line that begins with an object. */
+/* Reading of a document resumes at a line that begins with an object. */
 static void resync(struct source *s, struct block *b)
 {
 	const char *p = b->memory, *end = p + b->len;
@@ -190,7 +190,7 @@ static void skip_line(struct source *s, struct block *b)
 	s->skip_line = !p;
 }
 
-/* The array of an object ends with a line that begins so; other members may follow. */
+/* The array of an object ends at a line that begins like this; other members may follow. */
 static void end_array(struct source *s, struct block *b)
 {
 	const char *end = memmem(b->memory, b->len, "\n]", 2);
@@ -202,7 +202,7 @@ static void end_array(struct source *s, struct block *b)
 	s->ended = true;
 }
 
-/* Bytes that are whole events; those before the first are dropped. */
+/* How many bytes are whole events; drops what comes before the first. */
 static size_t cut_block(struct source *s, struct block *b)
 {
 	const char *last;

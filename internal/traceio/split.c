@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds out the form of a file, and where the events of a document end. Only JSON's strings and
- * brackets matter here; the parser looks at the rest. */
+/* Recognizes the format of a file, and finds where the events of a document end. Only JSON's
+ * strings and brackets matter here; the parser looks at the rest. */
 #include <string.h>
 
 #include "traceio/traceio_priv.h"
@@ -50,7 +50,8 @@ size_t cop_trace_split_seek(struct split *s, const char *data, size_t len)
 	return len;
 }
 
-/* Follows the quote that closes the string which began before p, or end. */
+/* Returns what follows the quote that closes a string that began before p; end if it is not
+ * closed. */
 static const char *string_after(const char *p, const char *end)
 {
 	while (p < end && *p != '"')
@@ -90,7 +91,7 @@ struct look {
 	char memory[4096];
 };
 
-/* What follows the event at p, or NULL if it is none. */
+/* What follows the event at p, or NULL if there is no event at p. */
 static const char *event_at(struct look *k, const char *p, const char *end)
 {
 	struct fields f;
@@ -110,7 +111,7 @@ static const char *blanks(const char *p, const char *end)
 	return p;
 }
 
-/* Some line is an event. */
+/* Whether some line is an event. */
 static bool has_line(struct look *k, const char *p, const char *end)
 {
 	while (p < end) {
@@ -125,14 +126,14 @@ static bool has_line(struct look *k, const char *p, const char *end)
 	return false;
 }
 
-/* p is within the array, or at the first of the events. */
+/* p is inside the array, or at the first of the events. */
 static const char *detect_events(
 	struct look *k, const char *p, const char *end, bool whole, enum form *form)
 {
 	const char *first = blanks(p, end), *q, *line;
 
 	if (first == end || *first == ']') {
-		*form = FORM_LINES; /* a trace of nothing */
+		*form = FORM_LINES; /* a trace without events */
 		return whole || first < end ? NULL : "it has no event";
 	}
 	q = *first == '{' ? event_at(k, first, end) : NULL;
@@ -149,7 +150,7 @@ static const char *detect_events(
 	return "it has no event of a format that is known";
 }
 
-/* Neither brackets nor braces begin it. */
+/* For a beginning that is neither a bracket nor a brace. */
 static const char *detect_later(
 	struct look *k, const struct beginning *b, const char *p, enum form *form)
 {

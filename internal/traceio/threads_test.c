@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* However many threads read a file, however it is compressed and wherever it ends: the answer is
+/* However many threads read a file, however it is compressed and wherever it is cut: the answer is
  * that of one thread that reads its text. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 #define LINES 12000u
 
-/* What a reading gave; events as a sum, since they come in no order. */
+/* The result of a reading; events as a sum, since they come in any order. */
 struct answer {
 	_Atomic uint64_t events, sum;
 	struct cop_trace_result result;
@@ -76,7 +76,7 @@ static void assert_same(const struct answer *a, const struct answer *b)
 	assert_string_equal(a->told.data ? a->told.data : "", b->told.data ? b->told.data : "");
 }
 
-/* One, two, four and eight threads agree; the caller frees what is told. */
+/* Checks that one, two, four and eight threads agree; the caller frees what first tells. */
 static void read_bytes(const struct cop_buf *bytes, struct answer *first)
 {
 	char path[] = "/tmp/copper-trace.XXXXXX";
@@ -113,7 +113,7 @@ static void put_line(struct cop_buf *out, unsigned i)
 			i, r % 5, 1000 + i * 10, 1 + r % 1000, 100 + r % 50, r);
 }
 
-/* Names stand in the middle, after most of their uses and before the others. */
+/* Names are in the middle, after most of their uses and before the others. */
 static void put_text(struct cop_buf *out)
 {
 	cop_buf_str(out, "[\n");
@@ -149,7 +149,7 @@ static void put_member(struct cop_buf *out, const char *data, size_t len, int le
 	free(packed);
 }
 
-/* Members of so many bytes, wherever that cuts lines; 0: one. */
+/* Splits the text into members of this many bytes, wherever that cuts lines; 0: one member. */
 static void put_members(struct cop_buf *out, const struct cop_buf *text, size_t bytes, int level)
 {
 	size_t part = bytes ? bytes : text->len;
@@ -183,7 +183,7 @@ static void the_answer_is_that_of_the_text(void **state)
 	cop_buf_free(&text);
 }
 
-/* What is left of a file is the text that can be inflated, and a word about the end. */
+/* What remains of a file is the text that can be inflated, and a note about the end. */
 static void a_file_that_is_cut_off_or_damaged_gives_what_is_before(void **state)
 {
 	static const size_t parts[] = {0, 4099, 262144};
@@ -236,7 +236,8 @@ static void what_follows_the_last_member_is_told(void **state)
 	cop_buf_free(&text);
 }
 
-/* Bytes of a member that is not compressed may be a whole gzip member themselves, and are none. */
+/* The bytes of an uncompressed member may contain a whole gzip member, which must not count as
+ * one. */
 static void what_looks_like_a_member_inside_another_is_none(void **state)
 {
 	struct cop_buf text = {0}, inner = {0}, packed = {0}, all = {0};

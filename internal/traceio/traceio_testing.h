@@ -46,7 +46,7 @@ static inline int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The events of this file in order of time, a line each; the caller frees it. */
+/* The events of this file in order of time, one per line; the caller frees the text. */
 static inline char *events_of_file(
 	const char *path, bool names, struct cop_trace_result *result, struct cop_buf *notes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks of one file are parsed at the same time, but the halves of spans pair in their order. So
- * each block, once parsed, waits for its turn; one without halves does not, and its turn is passed
- * over when it comes. The thread that took a block takes its turn in any case, and a turn waits for
- * earlier blocks only, so no thread waits for ever. */
+/* Blocks of one file are parsed at the same time, but the halves of spans are paired in their
+ * order. So each block, once parsed, waits for its turn. A block without halves does not wait, and
+ * its turn is skipped when it comes. The thread that took a block takes its turn in any case, and a
+ * turn waits for earlier blocks only, so no thread waits for ever. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text of args: it has been read as JSON, by a scanner that lets control characters and any
- * bytes stand in strings, or by json-c, which lets numbers be what they are in C. */
+/* Copies the text of args. It has been read as JSON, either by a scanner that accepts control
+ * characters and any bytes in strings, or by json-c, which accepts numbers as C writes them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Follows the string whose opening quote is at p. */
+/* Returns what follows the string whose opening quote is at p. */
 static const char *string_end(const char *p, const char *end)
 {
 	for (p++; p < end && *p != '"'; p++)
@@ -119,7 +119,7 @@ void cop_members_copy_inside(struct cop_buf *out, struct cop_trace_str text)
 	cop_buf_add(out, plain, (size_t)(p - plain));
 }
 
-/* As RFC 8259 has it. */
+/* Whether it is a number as RFC 8259 defines it. */
 static bool is_number(const char *p, const char *end)
 {
 	size_t n;

@@ -13,12 +13,12 @@ struct cop_merge {
 	unsigned threads;
 	struct cop_order *order;
 	struct crew crew;
-	/* While it is written. */
+	/* Used while the document is written: */
 	cop_merge_write_fn *write;
 	void *arg;
 	struct cop_buf out;
 	bool comma;
-	struct seen seen[]; /* of each thread */
+	struct seen seen[]; /* one per thread */
 };
 
 struct cop_merge *cop_merge_new(unsigned threads, const char *dir)
@@ -50,8 +50,8 @@ void cop_merge_free(struct cop_merge *m)
 
 /* ---- taking ---- */
 
-/* The end of an asynchronous span stands on its own. At one time the ends come before what begins,
- * those of the inner spans first; that is the order of lengths from long to short. */
+/* Adds the end of an asynchronous span, which is an event of its own. At equal times, ends come
+ * before begins, those of inner spans first, which is the same as longer before shorter. */
 static int add_end(struct cop_merge *m, unsigned worker, const struct cop_trace_event *e)
 {
 	struct cop_trace_event end = *e;
@@ -93,7 +93,7 @@ static int flush(struct cop_merge *m)
 	return rc;
 }
 
-/* A line of its own, with a comma behind the one before. */
+/* Begins a line, with a comma after the one before. */
 static struct cop_json begin_line(struct cop_merge *m)
 {
 	struct cop_json j = cop_json_to(&m->out);
@@ -109,7 +109,7 @@ static void put_str(struct cop_json *j, const char *key, struct cop_trace_str s)
 	cop_json_bytes(j, key, s.at, s.len);
 }
 
-/* Microseconds; decimals only where there are some. */
+/* Microseconds, with decimals only if there are some. */
 static void put_us(struct cop_json *j, const char *key, int64_t ns)
 {
 	uint64_t abs = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
@@ -122,7 +122,8 @@ static void put_us(struct cop_json *j, const char *key, int64_t ns)
 
 /* ---- names ---- */
 
-/* Up to and into args. Some readers want a category and a time here, too. */
+/* Writes everything up to the beginning of args. Some readers want a category and a time here,
+ * too. */
 static struct cop_json begin_meta(struct cop_merge *m, const struct thread *t, const char *what)
 {
 	struct cop_json j = begin_line(m);
@@ -156,7 +157,7 @@ static void put_sort_index(struct cop_merge *m, const struct thread *t, size_t i
 	cop_json_end(&j);
 }
 
-/* Where events name no host, the file tells processes apart. */
+/* If events name no host, the file tells processes apart. */
 static void place_of(
 	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to)
 {
@@ -188,7 +189,7 @@ static void name_of(
 		cop_buf_printf(to, " (pid %.*s)", (int)COP_MIN(p->pid.len, (size_t)512), p->pid.at);
 }
 
-/* Threads have a name if one is known, or if their number is not that of the files. */
+/* A thread gets a name if one is known, or if its number differs from that in the files. */
 static int put_names(struct cop_merge *m, const struct cop_trace_files *files)
 {
 	int rc = 0;
@@ -221,8 +222,8 @@ static bool is_resolved(struct cop_trace_str s, bool is_hash)
 	return s.len && !is_hash;
 }
 
-/* Hashes are replaced by their names; the args of a counter, which are all values, get nothing
- * else. */
+/* Replaces hashes by their names. The args of a counter are all values, so nothing is added to
+ * them. */
 static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	struct cop_trace_str object, struct cop_trace_str later)
 {
@@ -262,7 +263,7 @@ static void put_args(struct cop_json *j, const struct cop_trace_event *e)
 	cop_json_end(j);
 }
 
-/* Ids differ if their file, process or scope does, depending on their kind. Ids of Copper's flows
+/* Depending on their kind, ids differ if their file, process or scope does. Ids of Copper's flows
  * are the same in all files. */
 static void put_id(struct cop_json *j, const struct cop_trace_event *e, const struct process *p)
 {
@@ -285,8 +286,8 @@ static void put_id(struct cop_json *j, const struct cop_trace_event *e, const st
 		put_str(j, "scope", e->scope);
 }
 
-/* The event as it is written: a begin with its end is a complete event; an aggregate does not say
- * when its spans were. */
+/* The letter under which an event is written: a begin with its end is a complete event; an
+ * aggregate does not say when its spans were. */
 static char letter_of(const struct cop_trace_event *e)
 {
 	if (e->kind == COP_TRACE_AGGREGATE || e->ph == 'I' || e->ph == 'R')

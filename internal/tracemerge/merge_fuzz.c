@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as a trace: what becomes of it is JSON, strictly. */
+/* Any bytes as a trace: the result must be strictly valid JSON. */
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* json-c takes it strictly, but for its depth, and leaves nothing over. */
+/* json-c accepts the text in strict mode, except for its depth, and leaves nothing over. */
 static void check(const struct cop_buf *text)
 {
 	struct json_tokener *t = json_tokener_new_ex(256);

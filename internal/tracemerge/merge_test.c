@@ -11,7 +11,7 @@
 
 #include "tracemerge/tracemerge_testing.h"
 
-/* The timeline of these files, without what each has; the caller frees it. */
+/* The timeline of these files, without what every timeline contains; the caller frees it. */
 static char *merged(const char *const *text, size_t n, unsigned threads)
 {
 	struct cop_merge *m = cop_merge_new(threads, "/tmp");
@@ -47,7 +47,7 @@ static char *merged(const char *const *text, size_t n, unsigned threads)
 	return out.data;
 }
 
-/* What stands before and behind the events. */
+/* Also checks what comes before and after the events. */
 static void check(const char *const *text, size_t n, const char *want)
 {
 	struct cop_buf whole = {0};

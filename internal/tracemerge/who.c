@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processes and threads. A mention is a process and a thread as one file names them. Mentions are
- * one process if they have host and pid in common; those without a host, if they have file and pid
- * in common; and a mention without a host is of the host that its file names elsewhere with this
- * pid, since not every event of a form says where it was. */
+ * the same process if they share host and pid or, without a host, file and pid. A mention without a
+ * host belongs to the host that its file names elsewhere with this pid, since in some formats not
+ * every event says where it happened. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 
 #include "tracemerge/tracemerge_priv.h"
 
-#define NAME_MAX_BYTES ((size_t)512) /* of a name; what is beyond is left out */
-/* Numbers of the system stay; those given here are beyond them. */
+#define NAME_MAX_BYTES ((size_t)512) /* longest name; the rest is cut off */
+/* The system's numbers are kept; numbers that are assigned here are beyond them. */
 #define PID_MAX ((uint32_t)1 << 22)
 #define TID_MAX ((uint32_t)1 << 30)
 
-struct text { /* the one with the highest line counts */
+struct text { /* the text with the highest line counts */
 	char *at;
 	size_t len;
 	uint64_t line;
@@ -224,7 +224,7 @@ static void add_to(struct mention *to, struct mention *m)
 	}
 }
 
-/* Moves what is in `from`. */
+/* Moves what `from` contains. */
 static void join(struct seen *to, struct seen *from)
 {
 	struct cop_hlink *l, *next;
@@ -255,7 +255,7 @@ static int by_text(struct cop_trace_str a, struct cop_trace_str b)
 	return c ? c : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Numbers by their value, before words. */
+/* Numbers come before words, in order of value. */
 static int by_number(struct cop_trace_str a, struct cop_trace_str b)
 {
 	uint64_t x = UINT64_MAX, y = UINT64_MAX;
@@ -271,7 +271,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-/* Those of a file and a pid, those with a host first. */
+/* Groups mentions by file and pid; those with a host come first. */
 static int by_file(const void *a, const void *b)
 {
 	const struct mention *x = *(struct mention *const *)a, *y = *(struct mention *const *)b;
@@ -282,7 +282,7 @@ static int by_file(const void *a, const void *b)
 	return c ? c : by_text(x->host, y->host);
 }
 
-/* Those of a process. */
+/* Groups the mentions of a process. */
 static int by_process(const struct mention *x, const struct mention *y)
 {
 	int c = by_text(x->of, y->of);
@@ -350,7 +350,8 @@ static bool any_events(struct mention **m, size_t n)
 	return false;
 }
 
-/* The mentions of one thread; without events it is none, but they may describe the process. */
+/* Handles the mentions of one thread. Without events it is no thread, but they may describe the
+ * process. */
 static void one_thread(struct crew *c, struct process *p, struct mention **m, size_t n)
 {
 	const struct cop_trace_str none = {"", 0};
@@ -369,7 +370,7 @@ static void one_thread(struct crew *c, struct process *p, struct mention **m, si
 	}
 }
 
-/* The mentions of one process. */
+/* Handles the mentions of one process. */
 static void one_process(struct crew *c, struct mention **m, size_t n)
 {
 	const struct cop_trace_str none = {"", 0};
@@ -402,7 +403,7 @@ static int by_rank(const void *a, const void *b)
 	return c ? c : compare_numbers(x->source, y->source);
 }
 
-/* The system's number if it is free. */
+/* The system's number, if it is still free. */
 static uint32_t number_of(const struct process *p, uint64_t *used, uint32_t *next)
 {
 	uint64_t n;

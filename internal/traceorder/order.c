@@ -10,16 +10,16 @@
 #include "traceorder/traceorder.h"
 
 #define BUFFER_BYTES (32 * COP_MIB)
-/* Memory that all runs share while they are merged. */
+/* Memory that all runs share while they are being merged. */
 #define MERGE_BYTES (256 * COP_MIB)
 #define READ_MIN (4 * COP_KIB)
 #define READ_MAX (64 * COP_KIB)
 
-/* An event in a buffer and in a run: this, and the bytes of its strings. */
+/* How an event is stored in a buffer and in a run: this, then the bytes of its strings. */
 #define STRINGS 10
-#define FEW 6u /* those that are kept in any case */
+#define FEW 6u /* the strings that are always kept */
 struct item {
-	uint32_t bytes; /* of all of it; a multiple of 8 */
+	uint32_t bytes; /* of the whole item; a multiple of 8 */
 	uint32_t len[STRINGS];
 	uint8_t kind, id_kind;
 	char ph, bp, s;
@@ -33,11 +33,11 @@ struct run { /* a part of a file, or of a buffer */
 	off_t at, end;
 	char *data; /* what was read, or NULL */
 	size_t pos, len, size;
-	const char *memory; /* of a buffer: the items in order are index[pos..len) */
+	const char *memory; /* for a buffer: the items in order are index[pos..len) */
 	const uint64_t *index;
-	const struct item *now; /* NULL: it is over */
+	const struct item *now; /* NULL: the run has ended */
 };
-struct part { /* of one thread */
+struct part { /* one per thread */
 	int fd;
 	off_t written;
 	char *data;
@@ -47,7 +47,7 @@ struct part { /* of one thread */
 };
 struct cop_order {
 	struct cop_order_conf conf;
-	pthread_mutex_t lock; /* over run and runs */
+	pthread_mutex_t lock; /* protects run and runs */
 	struct run *run;
 	size_t runs;
 	struct part part[];
@@ -303,7 +303,7 @@ int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_e
 
 /* ---- merging ---- */
 
-/* At least `need` bytes from pos on, or what is left. */
+/* Reads on until there are at least `need` bytes from pos on, or all that is left. */
 static int refill(struct run *r, size_t need, size_t most)
 {
 	size_t want = COP_MAX(need, most);
@@ -330,7 +330,7 @@ static int refill(struct run *r, size_t need, size_t most)
 	return 0;
 }
 
-/* The next item of a run. */
+/* Moves on to the next item of a run. */
 static int next(struct run *r, size_t most)
 {
 	uint32_t bytes;
@@ -361,7 +361,7 @@ static bool is_less(const struct run *a, const struct run *b)
 	return compare_items(a->now, b->now) < 0;
 }
 
-/* A heap of runs, the earliest at its top. */
+/* Keeps a heap of runs, with the earliest at its top. */
 static void sift(struct run **heap, size_t n, size_t i)
 {
 	for (;;) {
@@ -433,7 +433,7 @@ static int merge(
 	return rc;
 }
 
-/* What is in the buffers is sorted in place. */
+/* Events that are still in the buffers are sorted in place. */
 static int add_buffers(struct cop_order *o)
 {
 	int rc = 0;

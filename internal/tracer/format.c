@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of the form that DFTracer 1.x writes (copper-formats(5)): files and hosts by 64-bit hashes,
- * each named once by a line of its own. Lines are put together by hand, because that is most of
- * what tracing costs. */
+/* Lines of the format that DFTracer 1.x writes (copper-formats(5)): files and hosts by 64-bit
+ * hashes, each named once by a line of its own. Lines are put together by hand, because that is
+ * most of what tracing costs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "base/json.h"
 #include "tracer/tracer_priv.h"
 
-#define LINE_BYTES 1024 /* all names and keys are constants of this program and short */
+#define LINE_BYTES 1024 /* enough: all names and keys are constants of this program, and short */
 #define NAMES_MOST ((size_t)1 << 19) /* 8 MiB */
 
-/* Readers store it as a signed number. */
+/* Readers store the hash as a signed number. */
 static uint64_t hash_of(const char *text, size_t len, uint64_t seed)
 {
 	return cop_hash64(text, len, seed) & INT64_MAX;
@@ -44,8 +44,8 @@ void cop_tracer_format_fini(struct format *f)
 	cop_buf_free(&f->path);
 }
 
-/* Whether the name is to be written. If there are too many, they are written once more: readers
- * take a name twice. */
+/* Whether the name has to be written. If there are too many names, they are written again: readers
+ * accept a name twice. */
 static bool is_new(struct cop_seen *names, uint64_t hash)
 {
 	enum cop_seen_result seen = cop_seen_add(names, hash, NAMES_MOST);
@@ -97,7 +97,8 @@ static char *put_head(const struct format *f, char *p, uint64_t id, const char *
 	return put_u64(put_text(p, ",\"tid\":"), tid);
 }
 
-/* Microseconds, rounded down, so that what lies inside another in time does so in the file. */
+/* Microseconds, rounded down, so that a span that lies inside another in time does so in the file,
+ * too. */
 static uint64_t stamp(const struct format *f, uint64_t now_ns)
 {
 	return (uint64_t)(((int64_t)now_ns + f->base_ns) / 1000);
@@ -112,7 +113,7 @@ static char *put_arg(char *p, const struct record *r, unsigned i)
 	return put_text(put_text(put_text(p, "\""), r->arg[i].text), "\"");
 }
 
-/* Writes the arguments from index first on; after: the object has a member already. */
+/* Writes the arguments from index first on; after: the object already has a member. */
 static char *put_args(char *p, const struct record *r, unsigned first, bool after)
 {
 	for (unsigned i = first; i < r->args; i++) {
@@ -131,7 +132,7 @@ static void add_line(struct cop_buf *out, const char *line, const char *end)
 
 /* ---- what names and tells ---- */
 
-/* These would end a string for some readers of this form. */
+/* Replaces characters that would end a string for some readers of this format. */
 static void spare_readers(char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -141,7 +142,7 @@ static void spare_readers(char *text, size_t len)
 			text[i] = ' ';
 }
 
-/* value NULL: none. */
+/* value NULL: the line has none. */
 static void meta(struct format *f, const char *name, uint32_t tid, const char *text,
 	const uint64_t *value, struct cop_buf *out)
 {
@@ -235,7 +236,7 @@ static void clock_line(struct format *f, const struct record *r, struct cop_buf 
 	add_line(out, line, put_args(p, r, 0, true));
 }
 
-/* Its first argument is the id that both ends know. */
+/* The first argument is the id that both ends know. */
 static void flow_line(struct format *f, const struct record *r, struct cop_buf *out)
 {
 	uint64_t id = r->args ? (uint64_t)r->arg[0].value : 0;
@@ -247,7 +248,7 @@ static void flow_line(struct format *f, const struct record *r, struct cop_buf *
 	add_line(out, line, put_args(p, r, 1, true));
 }
 
-/* Each argument is a line in a chart, so there is nothing else among them. */
+/* Each argument becomes a line in a chart, so there is nothing else among them. */
 static void counter_line(struct format *f, const struct record *r, struct cop_buf *out)
 {
 	char line[LINE_BYTES], *p = put_head(f, line, f->id++, r->name, "copper", r->tid);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A ring for each thread. head and tail only grow; their place in the data is the remainder. The
- * producer publishes a record by storing head, the writer gives its room back by storing tail. A
- * record is never split: the rest of the data before its end is skipped.
+/* One ring per thread. head and tail only grow; the remainder is their place in the data. The
+ * producer publishes a record by storing head; the writer frees its space by storing tail. A record
+ * is never split: the rest of the data before its end is skipped.
  *
- * A thread gets a ring with its first event, if possible one that an ended thread has left. The
- * events of that thread may still be in it, and each record has its thread's number. */
+ * A thread gets a ring with its first event, if possible one that an ended thread has left. Events
+ * of that thread may still be in it, so each record contains the number of its thread. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static struct ring *ring_of_thread(struct rings *r)
 	return ring;
 }
 
-/* Room for a record in one piece, at *at; false if there is none. */
+/* Finds room for a record in one piece, at *at; false if there is none. */
 static bool find_room(struct ring *ring, uint64_t head, size_t size, uint64_t *at)
 {
 	size_t left = COP_TRACER_RING_BYTES - head % COP_TRACER_RING_BYTES;
@@ -175,7 +175,8 @@ static void put_in(
 	to->size = (uint32_t)size;
 	fill_record(to, kind, e, path);
 	atomic_store_explicit(&ring->head, at + size, memory_order_release);
-	/* Only the writer's view of head could tell whether the writer knows already. */
+	/* The writer may know already. Only its own view of head could tell, so it is woken in any
+	 * case. */
 	if ((head % HALF) + (at + size - head) >= HALF)
 		(void)!write(r->wake_fd, &one, sizeof(one));
 }
@@ -203,7 +204,7 @@ static void drain_one(struct ring *ring, void (*fn)(void *arg, const struct reco
 		if (r->kind != KIND_SKIP)
 			fn(arg, r);
 		tail += r->size;
-		/* Room is given back record by record, so that a busy thread finds some. */
+		/* Space is freed record by record, so that a busy thread finds some. */
 		atomic_store_explicit(&ring->tail, tail, memory_order_release);
 	}
 }

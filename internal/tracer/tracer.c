@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file and its writer. The writer wakes when a ring is half full, and once a second to end a
- * member, so that the file of a killed node lacks about that second. */
+ * member, so that the file of a killed node lacks about its last second. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -66,7 +66,7 @@ static void give_up(struct cop_tracer *t, int rc)
 		t->path, strerror(-rc));
 }
 
-/* Writes t->lines; false if they are beyond the limit, or the file failed. */
+/* Writes t->lines; false if they exceed the limit, or the file has failed. */
 static bool put_lines(struct cop_tracer *t)
 {
 	int rc = t->lines.failed ? -ENOMEM : cop_deflate_add(t->file, t->lines.data, t->lines.len);
@@ -146,8 +146,8 @@ static void *run_writer(void *arg)
 
 /* ---- from start to stop ---- */
 
-/* Makes a new file, with the read permissions of a report. A file of this name that exists is of a
- * process that had the same number, and stays. */
+/* Creates a new file, with the read permissions of a report. An existing file of this name belongs
+ * to a process that had the same pid, and stays. */
 static int create_file(
 	struct cop_tracer *t, const struct cop_tracer_conf *conf, struct cop_err *err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tracer: what this node does, event by event, in a file of the job directory that the readers of
- * traces know (copper-trace(1), copper-formats(5)): JOBDIR/trace/<host>-<pid>.pfw.gz.
+/* tracer: records what this node does, event by event, in a file of the job directory that the
+ * readers of traces know (copper-trace(1), copper-formats(5)): JOBDIR/trace/<host>-<pid>.pfw.gz.
  *
  * A thread that reports an event copies it into a ring of its own and goes on: it takes no lock,
  * allocates nothing and makes no system call, except for one when its ring becomes half full. One
  * thread writes. An event that finds its ring full is lost, and the file says how many were. Memory
  * is bounded: a ring of COP_TRACER_RING_BYTES for each of at most COP_TRACER_RINGS threads, two
  * buffers of a member, and the hashes of the names written. The file has a limit; events beyond it
- * are counted. A file that cannot be written ends the trace, with one line in the log.
+ * are counted. If the file cannot be written, the trace ends, with one line in the log.
  *
  * A NULL tracer is allowed everywhere and does nothing. */
 #ifndef COP_TRACER_H
@@ -17,7 +17,7 @@
 
 #define COP_TRACER_RING_BYTES (256 * COP_KIB)
 #define COP_TRACER_RINGS 256u
-#define COP_TRACER_MEMBER_BYTES COP_MIB /* of text */
+#define COP_TRACER_MEMBER_BYTES COP_MIB /* of uncompressed text */
 #define COP_TRACER_LIMIT_MIN (64 * COP_KIB)
 #define COP_TRACER_ARGS_MAX 8u
 
@@ -26,7 +26,7 @@ struct cop_tracer;
 /* Both may be NULL. */
 struct cop_tracer_hooks {
 	/* About once a second, on the tracer's own thread: reports counters by cop_tracer_event,
-	 * and does what else is due. */
+	 * and does whatever else is due. */
 	void (*second)(void *ctx);
 	/* Called in cop_tracer_stop, on its thread: reports the counters once more, so that a trace
 	 * shorter than a second has some, and every trace ends with the final sums. */
@@ -40,19 +40,19 @@ struct cop_tracer_conf {
 	const char *source; /* files are named below it */
 	int pid;
 	uint32_t rank;
-	uint64_t limit; /* bytes of the file, at least COP_TRACER_LIMIT_MIN */
+	uint64_t limit; /* largest size of the file in bytes, at least COP_TRACER_LIMIT_MIN */
 	struct cop_tracer_hooks hooks;
 };
 
 enum cop_tracer_phase {
 	COP_TRACER_POSIX,   /* a request of a program; X, cat POSIX */
 	COP_TRACER_SPAN,    /* work of the node itself; X, cat copper */
-	COP_TRACER_LEAVES,  /* a request for another node leaves; s; the first argument is the id */
-	COP_TRACER_ARRIVES, /* it arrives there; f */
+	COP_TRACER_LEAVES,  /* a request leaves for another node; s; the first argument is the id */
+	COP_TRACER_ARRIVES, /* that request arrives there; f */
 	COP_TRACER_COUNTER, /* C */
 };
 
-/* A whole number, or text if that is not NULL. Both pointers are to constants. */
+/* A whole number or, if it is not NULL, a text. Both pointers are to constants. */
 struct cop_tracer_arg {
 	const char *key, *text;
 	int64_t value;
@@ -61,9 +61,9 @@ struct cop_tracer_arg {
 struct cop_tracer_event {
 	enum cop_tracer_phase phase;
 	const char *name;          /* a constant */
-	uint64_t begin_ns, end_ns; /* of cop_now_ns; the end of spans only */
+	uint64_t begin_ns, end_ns; /* by cop_now_ns; the end for spans only */
 	uint32_t tid;              /* 0: this thread */
-	const char *path;          /* a file, relative to the source; NULL: none */
+	const char *path;          /* a file, relative to the source; NULL: no file */
 	size_t path_len;           /* at most 4096 are kept */
 	const struct cop_tracer_arg *arg;
 	unsigned args; /* at most COP_TRACER_ARGS_MAX */
@@ -72,18 +72,18 @@ struct cop_tracer_event {
 /* Creates the file and starts the thread. -errno with a sentence. */
 int cop_tracer_start(
 	const struct cop_tracer_conf *conf, struct cop_tracer **out, struct cop_err *err);
-/* Writes what is left. Nobody but hooks.last may report an event any more. NULL is fine. */
+/* Writes what is left. Only hooks.last may still report events. NULL is fine. */
 void cop_tracer_stop(struct cop_tracer *t);
 
-/* Any thread. */
+/* Any thread. Records an event. */
 void cop_tracer_event(struct cop_tracer *t, const struct cop_tracer_event *e);
-/* The number of this thread, as events have it. */
+/* The number of this thread in events. */
 uint32_t cop_tracer_tid(void);
-/* The time of events, in microseconds since 1970: the real-time clock of the start, carried on by
+/* The time of events, in microseconds since 1970: the real-time clock at the start, continued by
  * the monotonic one, so that it never jumps. */
 int64_t cop_tracer_now_us(const struct cop_tracer *t);
-/* At this moment that clock was so many microseconds ahead of rank 0's, measured by a round trip of
- * rtt_us. */
+/* Records that at this moment that clock was offset_us microseconds ahead of rank 0's, measured by
+ * a round trip of rtt_us. */
 void cop_tracer_clock(struct cop_tracer *t, int64_t offset_us, int64_t rtt_us);
 
 #endif

@@ -69,7 +69,8 @@ static char *file_name(void)
 	return path;
 }
 
-/* Its text as zlib's reader has it, up to the last whole line. The longest member: *longest. */
+/* The text of the file as zlib reads it, up to the last whole line. *longest: the longest
+ * member. */
 static char *text_of(size_t *longest)
 {
 	FILE *f = fopen(file_name(), "r");
@@ -143,7 +144,7 @@ static void check_text(const char *text, const char *want)
 		fail_msg("wanted:\n%s\ngot:\n%s", want, text);
 }
 
-/* Every kind of line, to the byte. */
+/* Compares every kind of line byte by byte. */
 static void lines_are_of_the_form(void **state)
 {
 	const struct cop_tracer_arg args[] = {
@@ -237,7 +238,7 @@ static void a_trace_begins_and_ends_as_its_form_wants(void **state)
 	free(text);
 }
 
-/* The writer is held in its hook, so that it takes nothing out. */
+/* Hold the writer in its hook, so that it takes nothing out of the rings. */
 static sem_t held, go_on;
 
 static void hold(void *ctx)
@@ -343,7 +344,7 @@ static void the_limit_holds_and_what_is_left_out_is_said(void **state)
 	free(text);
 }
 
-/* Two threads report, and end, and others take over their rings; nothing gets lost unsaid and no
+/* Two threads report and end, and others take over their rings: no loss goes unreported, and no
  * member is too long. */
 #define EVENTS 20000
 
@@ -380,13 +381,13 @@ static void threads_report_at_the_same_time(void **state)
 	for (at = text; (at = strstr(at, "\"name\":\"ring\",\"value\":")); at++)
 		sscanf(at, "\"name\":\"ring\",\"value\":%lu", &lost);
 	assert_true(there + lost >= 6 * EVENTS);
-	assert_true(there + lost <= 6 * EVENTS + 6); /* lost names of threads */
+	assert_true(there + lost <= 6 * EVENTS + 6); /* names of threads may be among the lost */
 	assert_true(longest <= COP_MIB);
 	assert_int_equal(count(text, "\"name\":\"/soft/lib/7\""), 1);
 	free(text);
 }
 
-/* As if the node was killed: the file as it stands while the tracer lives, and cut anywhere. */
+/* Stands for a node that was killed: the file is read while the tracer lives, and cut anywhere. */
 static void what_is_there_of_a_killed_node_can_be_read(void **state)
 {
 	struct cop_tracer_conf conf = conf_of();

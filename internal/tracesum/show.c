@@ -48,7 +48,7 @@ static void show_json(const struct cop_sum_result *r, const struct count *c, siz
 	cop_buf_str(out, "\n");
 }
 
-/* Three tables, an empty line between them. */
+/* Shows three tables with an empty line between them. */
 static void show_csv(const struct cop_sum_result *r, const struct count *c, size_t counts,
 	const struct seconds *s, size_t times, struct cop_buf *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Distinct things and groups are both tables; a table that only counts its entries gets events that
- * have nothing but the key. */
+/* Distinct things and groups are both tables; a table that only counts its entries is given events
+ * that have nothing but the key. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,12 @@
 
 enum { TAB_FUNCTIONS, TAB_INTERVALS, TAB_THREADS, TAB_FILES, TAB_HOSTS, TABS };
 
-struct part { /* of one thread */
+struct part { /* one per thread */
 	uint64_t spans, instants, counters, flows;
 	int64_t first, last;
 	struct cop_union of[COP_SUM_PARTS];
-	char before[512]; /* host, process and thread of the event before, which is in the table */
+	char before[512]; /* host, process and thread of the previous event, which are in the table
+			   */
 	size_t before_len;
 };
 struct cop_sum {
@@ -74,7 +75,8 @@ void cop_sum_free(struct cop_sum *s)
 
 /* ---- events ---- */
 
-/* Names are short: looking for the first letter is quicker than any search that prepares itself. */
+/* Names are short: looking for the first letter is quicker than any search that needs
+ * preparation. */
 static bool holds(struct cop_trace_str s, const char *word, size_t len)
 {
 	for (size_t i = 0; i + len <= s.len; i++)
@@ -95,7 +97,7 @@ static bool is_part(const struct cop_trace_event *e, unsigned part)
 	return part == COP_SUM_POSIX ? is_posix(e) : holds(e->name, "compute", 7);
 }
 
-/* A key alone. */
+/* Adds a key alone. */
 static int count(struct cop_sum *s, unsigned tab, unsigned worker, struct cop_trace_str file,
 	struct cop_trace_str host)
 {
@@ -167,7 +169,7 @@ static int add_span(struct cop_sum *s, unsigned worker, const struct cop_trace_e
 	return rc;
 }
 
-/* Without a pass for the names: what the traces define, or name outright. */
+/* If there is no pass for the names: counts what the traces define, or name outright. */
 static int add_defined(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};
@@ -210,7 +212,7 @@ int cop_sum_add(struct cop_sum *s, unsigned worker, const struct cop_trace_event
 
 /* ---- the answer ---- */
 
-/* Rows of a table of threads differ from the one before in their first n keys. */
+/* How many rows of a table of threads differ from the row before in their first n keys. */
 static uint64_t distinct(const struct cop_rows *r, unsigned n)
 {
 	uint64_t sum = 0;

@@ -8,8 +8,8 @@
 
 /* ---- union.c: time that some span covers ---- */
 
-/* Spans that do not touch each other, in order. Beyond COP_UNION_MAX of them the shortest gaps are
- * closed, and closed_ns says how much too long the union may be for that. */
+/* A set of spans, sorted, that neither overlap nor touch. If there are more than COP_UNION_MAX, the
+ * shortest gaps are closed, and closed_ns says by how much the union may therefore be too long. */
 #define COP_UNION_MAX ((size_t)1 << 20)
 struct cop_union_span {
 	int64_t from, to;
@@ -19,13 +19,14 @@ struct cop_union {
 	size_t n, sorted, cap;
 	int64_t gap; /* gaps up to this are closed */
 	uint64_t closed_ns;
-	size_t max; /* so many instead of COP_UNION_MAX, a power of two from 2048 on; 0: those */
+	size_t max; /* a limit other than COP_UNION_MAX, a power of two from 2048 on; 0:
+		       COP_UNION_MAX */
 };
 /* -ENOMEM. */
 int cop_union_add(struct cop_union *u, int64_t from, int64_t to);
-/* Takes what is in from, which stays. -ENOMEM. */
+/* Adds what from covers; from is unchanged. -ENOMEM. */
 int cop_union_merge(struct cop_union *u, const struct cop_union *from);
-/* Nanoseconds that u covers; those that it covers and other does not. */
+/* The nanoseconds that u covers; those that u covers and other does not. */
 uint64_t cop_union_length(struct cop_union *u);
 uint64_t cop_union_alone(struct cop_union *u, struct cop_union *other);
 /* Adds to `to` what u covers and other does not. -ENOMEM. */
@@ -35,27 +36,31 @@ void cop_union_free(struct cop_union *u);
 /* ---- sum.c ---- */
 
 /* Time in which at least one span of a kind runs, whatever process it belongs to: the program's own
- * input and output (cat holds "reader" or "checkpoint"), its computing (name holds "compute"), and
- * cat POSIX. Aggregated records do not say when their spans were and are left out here. */
+ * input and output (cat contains "reader" or "checkpoint"), its computing (name contains
+ * "compute"), and cat POSIX. Aggregated records do not say when their spans were, and are left out
+ * here. */
 enum { COP_SUM_APP, COP_SUM_COMPUTE, COP_SUM_POSIX, COP_SUM_PARTS };
 
 struct cop_sum_result {
-	uint64_t spans, instants, counters, flows; /* spans: with those that aggregates stand for */
+	uint64_t spans, instants, counters,
+		flows; /* spans: including those that aggregates stand for */
 	uint64_t processes, threads, hosts, files;
 	double total_s; /* from the first begin to the last end of a span */
 	double part_s[COP_SUM_PARTS];
-	double app_alone_s, compute_not_app_s;     /* of app and compute, without the other */
-	double posix_alone_s, compute_not_posix_s; /* of POSIX and compute, without the other */
-	double about_s;                            /* the times above may be off by this much */
-	struct cop_rows functions, intervals;      /* cop_rows_free */
+	double app_alone_s,
+		compute_not_app_s; /* time of app without compute, and of compute without app */
+	double posix_alone_s, compute_not_posix_s; /* time of POSIX without compute, and of compute
+						      without POSIX */
+	double about_s;                            /* by how much the times above may be wrong */
+	struct cop_rows functions, intervals;      /* free them by cop_rows_free */
 };
 
 struct cop_sum;
-/* names: files and hosts are counted where events name them; otherwise where the traces define
- * them, which takes no second pass. NULL without memory. */
+/* names: counts files and hosts that events name; without it, those that the traces define, which
+ * needs no second pass. NULL: out of memory. */
 struct cop_sum *cop_sum_new(unsigned threads, bool names, int64_t first_ns, uint64_t interval_ns);
 void cop_sum_free(struct cop_sum *s);
-/* Also metadata, unless names. -ENOMEM, -E2BIG. */
+/* Also takes metadata, unless names is set. -ENOMEM, -E2BIG. */
 int cop_sum_add(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e);
 /* -ENOMEM, -E2BIG with a sentence. */
 int cop_sum_finish(struct cop_sum *s, struct cop_sum_result *out, struct cop_err *err);

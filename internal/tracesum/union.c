@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* New spans are collected at the end of an array and sorted in when it is full; overlapping spans
- * become one. If more than half of the array stays in use, longer and longer gaps are closed until
- * that is no longer so. */
+/* New spans are collected at the end of an array, which is sorted when it is full; overlapping
+ * spans are merged. If more than half of the array stays in use, longer and longer gaps are closed
+ * until that is no longer so. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

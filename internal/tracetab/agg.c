@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums are whole numbers, so that the answer does not depend on which thread saw an event. */
+/* Sums are whole numbers, so that the result does not depend on which thread saw an event. */
 #include <math.h>
 #include <string.h>
 
@@ -104,7 +104,7 @@ void cop_agg_fini(struct agg *a)
 	cop_quant_free(a->size.quant);
 }
 
-/* Of a sample, as pandas has it. */
+/* The standard deviation of a sample, as pandas computes it. */
 static double deviation(const struct measure *m)
 {
 	long double n = (long double)m->n, sum = (long double)m->sum, v;

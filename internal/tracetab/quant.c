@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Distinct values in order, with their counts, followed by a buffer of new ones, which is sorted in
- * when it is full. The buffer grows with the values, so that each is moved few times. Sizes and
- * durations repeat much: a million of them usually have some thousands of different values. Past
- * COP_TAB_EXACT_MAX values the buckets of a DDSketch take over: value v is counted in bucket
+/* Distinct values, sorted, with their counts, followed by a buffer of new ones, which is sorted in
+ * when it is full. The buffer grows with the values, so that each value is moved only a few times.
+ * Sizes and durations repeat a lot: a million of them usually have a few thousand different values.
+ * Beyond COP_TAB_EXACT_MAX values the buckets of a DDSketch take over: value v is counted in bucket
  * ceil(log_g v), g = (1 + a)/(1 - a), whose middle is within a of it. */
 #include <errno.h>
 #include <math.h>
@@ -54,7 +54,7 @@ static int by_value(const void *a, const void *b)
 	return (p->v > q->v) - (p->v < q->v);
 }
 
-/* Pairs of one value become one, from the beginning. */
+/* Merges pairs of equal value, from the beginning on. */
 static size_t fold(struct pair *p, size_t n)
 {
 	size_t to = 0;
@@ -68,8 +68,8 @@ static size_t fold(struct pair *p, size_t n)
 	return to;
 }
 
-/* The sorted values and the sorted buffer, from the end of the room; there is room for the buffer
- * twice. */
+/* Merges the sorted values and the sorted buffer, from the end of the array, which has room for the
+ * buffer twice. */
 static void merge_buffer(struct cop_quant *q, size_t fresh, struct pair *copy)
 {
 	size_t a = q->sorted, b = fresh, to = a + b;
@@ -110,7 +110,7 @@ static int become_sketch(struct cop_quant *q)
 	return 0;
 }
 
-/* Room for one more. */
+/* Makes room for one more pair. */
 static int reserve_pair(struct cop_quant *q)
 {
 	size_t cap;
@@ -195,7 +195,7 @@ bool cop_quant_is_exact(const struct cop_quant *q)
 	return !q || !q->bucket;
 }
 
-/* The value at a rank from 0. */
+/* The value at a rank, counted from 0. */
 static double ranked(const struct cop_quant *q, uint64_t rank)
 {
 	uint64_t seen = 0;

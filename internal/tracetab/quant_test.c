@@ -41,7 +41,7 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* n random values in two parts that are put together: how far each percent is off at most. */
+/* Merges two parts of n random values: returns by how much any percentile is wrong at most. */
 static double worst(size_t n, bool *exact)
 {
 	uint64_t *v = calloc(n, sizeof(*v)), seed = n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups become rows; with `per`, those that share the keys of a row are reduced to one. */
+/* Groups become rows; with `per`, the groups that share the keys of a row are reduced to one. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -42,7 +42,7 @@ static double number_of(struct cop_trace_str s)
 	return strtod(copy, NULL);
 }
 
-/* Numbers before words, by their value. */
+/* Numbers come before words, in order of value. */
 static int compare_key(struct cop_trace_str a, struct cop_trace_str b)
 {
 	bool m = is_number(a), n = is_number(b);
@@ -90,7 +90,7 @@ static int compare_rows(const void *p, const void *q, void *arg)
 
 /* ---- rows of one key become one ---- */
 
-/* NANs are left out; *n counts what is in. */
+/* Leaves out NANs; *n counts the other values. */
 static void reduce(double *to, double v, enum cop_tab_then then, uint64_t *n)
 {
 	if (isnan(v))
@@ -103,7 +103,7 @@ static void reduce(double *to, double v, enum cop_tab_then then, uint64_t *n)
 		*to += v;
 }
 
-/* Rows from..to of one key, into the first. */
+/* Reduces the rows from..to of one key into the first. */
 static void reduce_rows(const struct cop_rows *r, struct cop_row *from, struct cop_row *to)
 {
 	for (unsigned i = 0; i < r->conf.cols; i++) {
@@ -116,8 +116,8 @@ static void reduce_rows(const struct cop_rows *r, struct cop_row *from, struct c
 	}
 }
 
-/* The order within a key must not depend on threads either, since sums of fractions do: by value.
- */
+/* Sums of fractions depend on their order, so the order within a key must not depend on threads
+ * either: it is that of the values. */
 static void then(struct cop_rows *r)
 {
 	struct order o = {.rows = r, .col = -1, .key = -1};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regular expressions are slow and names are few, so each thread remembers what it has matched. */
+/* Regular expressions are slow and there are few different names, so each thread remembers the
+ * results. */
 #include <errno.h>
 #include <regex.h>
 #include <stdlib.h>
@@ -7,13 +8,13 @@
 
 #include "tracetab/tracetab_priv.h"
 
-/* Remembered names of one thread; then it forgets all of them. */
+/* How many names a thread remembers before it forgets all of them. */
 #define MEMO_MAX 65536u
 
 struct rule {
 	bool active;
 	regex_t *re;
-	unsigned n, nots; /* first those that include */
+	unsigned n, nots; /* the including expressions come first */
 };
 struct memo {
 	struct cop_hlink link;
@@ -28,7 +29,7 @@ struct cop_select {
 	bool all, times;
 	int64_t first_ns;
 	unsigned threads;
-	struct cop_htab memo[]; /* of each thread */
+	struct cop_htab memo[]; /* one per thread */
 };
 
 static const char *const options[] = {"name", "cat", "file", "host"};
@@ -160,7 +161,7 @@ static void forget_memo(struct cop_htab *t)
 	cop_htab_fini(t);
 }
 
-/* With a NUL behind the text: sanitizers look for one, though REG_STARTEND needs none. */
+/* Copies with a NUL after the text: sanitizers look for one, though REG_STARTEND needs none. */
 static struct memo *memo_new(unsigned text, struct cop_trace_str s)
 {
 	struct memo *m = malloc(sizeof(*m) + s.len + 1);

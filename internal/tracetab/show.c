@@ -23,7 +23,8 @@ struct cop_grid_col cop_tab_value_col(const struct cop_tab_conf *conf, unsigned 
 	return (struct cop_grid_col){c->name, c->bytes ? COP_GRID_WHOLE : COP_GRID_SECONDS};
 }
 
-/* A key and a column may both be "size": then the column is their sum by name. */
+/* A key and a column may both be called "size": the column is then shown under the name of the
+ * sum. */
 static struct cop_grid_col beside_keys(const struct cop_tab_conf *conf, unsigned i)
 {
 	struct cop_grid_col col = cop_tab_value_col(conf, i);

@@ -129,7 +129,7 @@ static size_t put_class(struct cop_trace_str file, char *to)
 	return n;
 }
 
-/* Rounded down, also before the first event. */
+/* Rounds down, also before the first event. */
 static int64_t interval_of(const struct cop_tab *t, int64_t ts_ns)
 {
 	int64_t width = (int64_t)t->conf.interval_ns, at = ts_ns - t->first_ns;
@@ -157,8 +157,8 @@ static struct cop_trace_str text_of(const struct cop_trace_event *e, enum cop_ta
 	}
 }
 
-/* Seconds without zeros at the end. Events come more or less in order, so the last text usually
- * serves again. */
+/* Appends seconds without trailing zeros. Events come more or less in order, so the last text can
+ * usually be used again. */
 static size_t put_interval(const struct cop_tab *t, struct part *p, int64_t interval, char *to)
 {
 	size_t n;
@@ -198,7 +198,7 @@ static size_t put_key(const struct cop_tab *t, struct part *p, const struct cop_
 	return sizeof(len) + len;
 }
 
-/* Room for the keys of any event with these strings. */
+/* Makes room for the keys of any event with these strings. */
 static int reserve_keys(struct part *p, const struct cop_trace_event *e)
 {
 	size_t need = COP_TAB_KEYS_MAX *

@@ -35,7 +35,7 @@ static struct cop_trace_event event(const char *name, const char *pid, const cha
 		.has_size = size >= 0};
 }
 
-/* The table of these events, spread over two threads, as CSV. */
+/* Checks the table of these events, spread over two threads, as CSV. */
 static void check(struct cop_tab_conf *conf, const struct cop_trace_event *e, size_t n,
 	const char *sort, const char *want)
 {

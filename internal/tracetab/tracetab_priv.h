@@ -25,7 +25,7 @@ struct col {
 	const char *name;
 	enum col_of of;
 	enum col_what what;
-	bool bytes; /* whole numbers on a terminal */
+	bool bytes; /* shown as whole numbers on a terminal */
 };
 extern const struct col cop_tab_col[];
 extern const unsigned cop_tab_col_count;
@@ -41,7 +41,7 @@ struct wants {
 int cop_agg_add(struct agg *a, const struct cop_trace_event *e, struct wants wants);
 int cop_agg_merge(struct agg *to, const struct agg *from);
 void cop_agg_fini(struct agg *a);
-/* The value of a column; NAN if there is none. *about: it is not exact. */
+/* The value of a column; NAN if there is none. *about: the value is not exact. */
 double cop_agg_value(struct agg *a, unsigned col, bool *about);
 
 /* ---- tab.c ---- */
@@ -50,13 +50,13 @@ struct group {
 	struct cop_hlink link;
 	struct agg agg;
 	uint32_t len;
-	char key[]; /* for each key its length in four bytes, then its bytes */
+	char key[]; /* each key: its length in four bytes, then its bytes */
 };
-struct part { /* of one thread */
+struct part { /* one per thread */
 	struct cop_htab table;
 	char *scratch;
 	size_t size;
-	int64_t interval; /* the last one, as text */
+	int64_t interval; /* the last interval, as text */
 	char text[40];
 	size_t text_len;
 };
@@ -67,9 +67,9 @@ struct cop_tab {
 	unsigned threads;
 	struct part part[];
 };
-/* The first n keys of a group. Returns how many bytes they take. */
+/* Returns the first n keys of a group in out, and how many bytes they take. */
 size_t cop_tab_split(const struct group *g, unsigned n, struct cop_trace_str *out);
-/* All groups are in the table of the first thread afterwards. */
+/* Afterwards the table of the first thread has all groups. */
 int cop_tab_merge(struct cop_tab *t);
 
 #endif

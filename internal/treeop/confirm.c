@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a node that has answered a stop. Its answer has the sums of all nodes below it, and
- * they are lost if it ends too early. So it stays until the requester has confirmed that it has
- * them. A requester that is silent is asked whether it is alive, and rpc finds out whether it is
- * dead or only gets no processor. If it is dead, the next living ancestor asks instead, as soon as
- * it finds out too; this node waits for that. */
+/* The end of a node that has answered a stop. Its answer contains the sums of all nodes below it,
+ * which are lost if it ends too early. So it stays until the requester has confirmed the answer. If
+ * the requester is silent, this node asks whether it is alive, and rpc finds out whether it is dead
+ * or only gets no processor. If it is dead, the next living ancestor asks instead, as soon as that
+ * one finds out, too; this node waits for that. */
 #include "treeop/treeop_priv.h"
 
 #include <poll.h>
 
 #include "log/log.h"
 
-/* No node waits longer than this, no matter which others are alive. */
+/* No node waits longer than this, whichever others are alive. */
 #define CONFIRM_MS 120000
-/* After so long a silence the requester is asked whether it is alive. */
+/* After this much silence the requester is asked whether it is alive. */
 #define DOUBT_MS 1000
 #define LOOK_MS_FIRST 1
 #define LOOK_MS_MOST 50

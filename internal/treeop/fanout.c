@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One operation on every node of a subtree, with the answers summed on the way up. A dead node is
- * passed over and its children are asked directly, so that only that node is missing. */
+ * bypassed: its children are asked directly, so that only that node is missing. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ struct fanout {
 	struct cop_treeop_request what; /* its argument is below */
 	treeop_self *self;
 	_Atomic uint32_t pending;
-	pthread_mutex_t lock; /* over sum */
+	pthread_mutex_t lock; /* protects sum */
 	struct cop_treeop_sum sum;
 	cop_treeop_done *done;
 	void *arg;
@@ -55,7 +55,7 @@ static void add_answer(struct fanout *f, const struct cop_treeop_sum *part)
 
 /* ---- nodes without an answer ---- */
 
-/* The first missing nodes by name, all of them by number. */
+/* Names the first missing nodes, and counts all of them. */
 static void lose_subtree(const struct cop_topo *t, uint32_t rank, struct cop_treeop_sum *s)
 {
 	for (uint32_t r = rank; r < t->nodes && s->missing < COP_TREEOP_NAMED; r++)
@@ -79,7 +79,7 @@ static void lose_child(
 		cop_treeop_sum_lose(&gone, rank);
 	l.below = gone.missing - 1;
 	cop_treeop_lost_text(f->what.op, &l, &gone.text);
-	/* A release is polled, so it is not logged each time. */
+	/* A release is polled, so it is not logged every time. */
 	if (f->what.op != COP_TREEOP_RELEASED)
 		cop_log_warn(
 			"no answer op=%u rank=%" PRIu32 " reason=\"%s\"", f->what.op, rank, reason);
@@ -98,8 +98,8 @@ static void ask_children(struct fanout *f, uint32_t rank)
 		ask_subtree(f, child[i]);
 }
 
-/* Whether the node has asked none of those below it: it is dead or ending, does not believe us, or
- * has no memory for a request. */
+/* Whether the node has asked none of those below it: it is dead or ending, rejects our proof of the
+ * secret, or has no memory for a request. */
 static bool is_passed_over(struct fanout *f, uint32_t rank, const struct cop_rpc_result *r)
 {
 	if (r->answered && r->status == -ESHUTDOWN)
@@ -147,8 +147,8 @@ static void child_answered(void *arg, const struct cop_rpc_result *r)
 	} else if (is_passed_over(f, p.rank, r)) {
 		ask_children(f, p.rank);
 	} else {
-		/* It was asked and has asked the nodes below it: they have answered it and may have
-		 * ended. */
+		/* The node was asked and has asked the nodes below it: they have answered it and
+		 * may have ended. */
 		lose_child(f, p.rank, LOST_FAILED, true, reason_of(rc));
 	}
 	cop_treeop_sum_free(&part);
@@ -176,7 +176,8 @@ static void ask_node(struct fanout *f, uint32_t rank, unsigned tries)
 	cop_rpc_call(rpc, &call);
 }
 
-/* This node itself, met on the way down from a dead ancestor or from the root that it is. */
+/* Takes this node's own part: it is reached on the way down from a dead ancestor, or is the
+ * root. */
 static void self_done(void *arg, struct cop_treeop_sum *own)
 {
 	struct fanout *f = arg;
@@ -195,7 +196,7 @@ static void ask_subtree(struct fanout *f, uint32_t rank)
 	f->self(f->treeop, &f->what, self_done, f);
 }
 
-/* Without memory the operation has ended when this returns NULL. */
+/* If this returns NULL, memory was short and the operation has ended. */
 static struct fanout *begin_fanout(struct cop_treeop *t, const struct cop_treeop_request *what,
 	cop_treeop_done *done, void *arg)
 {
@@ -212,8 +213,7 @@ static struct fanout *begin_fanout(struct cop_treeop *t, const struct cop_treeop
 	f->what.argument = memcpy(f->argument, what->argument, len);
 	f->done = done;
 	f->arg = arg;
-	/* One more for the starter, so that the operation cannot finish before all nodes are asked.
-	 */
+	/* The starter holds one, so that the operation cannot finish before all nodes are asked. */
 	atomic_init(&f->pending, 1);
 	pthread_mutex_init(&f->lock, NULL);
 	cop_gate_more(t->conf.gate);
@@ -232,7 +232,7 @@ void cop_treeop_fan_out(struct cop_treeop *t, const struct cop_treeop_request *w
 	finish_one(f);
 }
 
-/* This node is above all nodes that are asked, so it does not meet itself. */
+/* This node is above all nodes that are asked, so it does not reach itself. */
 void cop_treeop_fan_out_below(struct cop_treeop *t, const struct cop_treeop_request *what,
 	cop_treeop_done *done, void *arg)
 {

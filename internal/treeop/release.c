@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of a tree that exists for certain programs (copper run --source). Each node hears from
  * its own machine when it is no longer needed there. It must stay all the same, because others read
- * through it. When a node and all nodes below it are released, it tells the node above, so that the
- * root hears of the last one. The root then asks all nodes, because what it heard may be wrong if a
- * node was slow and declared dead. If all are released or dead, it stops the tree. However long the
- * tree waits for its last program, a node sends and answers two requests for that.
+ * through it. When a node and all nodes below it are released, it tells the node above, so the root
+ * hears of the last one. The root then asks all nodes, because what it heard may be wrong if a node
+ * was slow and declared dead. If all are released or dead, it stops the tree. However long the tree
+ * waits for its last program, a node sends and answers two requests for that.
  *
  * A dead node tells nobody. So all nodes check again now and then, less and less often: the root
- * asks all, the others whether an ancestor is alive. If none is, the root is dead, and its children
- * do its part. They may do so at the same time, because a node that is asked to stop twice stops
- * once. */
+ * asks all nodes; the others ask whether an ancestor is alive. If none is, the root is dead, and
+ * its children do its part. They may do so at the same time, because a node that is asked to stop
+ * twice stops once. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* How long after its release a node checks again, at first and later. */
+/* How long after its release a node checks again: the first time, and at most. */
 #define LOOK_MS_FIRST 1000
 #define LOOK_MS_MOST 20000
 
@@ -48,7 +48,7 @@ void cop_treeop_released(struct request *q)
 
 bool cop_treeop_all_released(const struct cop_treeop_sum *sum)
 {
-	/* If one failed, nothing is known now of it and of the nodes below it. */
+	/* If a node failed, nothing is known for now about it and the nodes below it. */
 	return sum->nodes && sum->released == sum->nodes && !sum->failed;
 }
 
@@ -84,7 +84,7 @@ static void above_answered(void *arg, const struct cop_rpc_result *r)
 	struct cop_treeop_sum nobody = {0};
 	struct looking *l = arg;
 
-	/* Only a dead one is passed over. */
+	/* Only a dead ancestor is bypassed. */
 	if (!r->answered && r->status == -EHOSTDOWN) {
 		look_above(l);
 		return;
@@ -171,7 +171,7 @@ static void note_if_needed(void *treeop, struct cop_treeop_sum *sum)
 {
 	struct cop_treeop *t = treeop;
 
-	/* No ancestor is alive, and this node asked all nodes. The keeper that ends the tree has to
+	/* No ancestor is alive, so this node asked all nodes. The keeper that ends the tree must
 	 * hear of it. */
 	pthread_mutex_lock(&t->lock);
 	t->look_now = t->look_now || sum->nodes;
@@ -190,8 +190,8 @@ static uint64_t bit_of(const struct cop_treeop *t, uint32_t rank)
 	return 0;
 }
 
-/* The lock is held. Whether that was the last one; it may have told before. A rank further below
- * tells this one if those between are dead. */
+/* The lock is held. Whether that was the last child; it may have reported before. A rank further
+ * below reports to this node if those in between are dead. */
 static bool is_last(struct cop_treeop *t, uint32_t rank)
 {
 	uint64_t bit = bit_of(t, rank);

@@ -9,12 +9,12 @@
 
 #include "treeop/treeop_testing.h"
 
-#define LONG_MS 100000 /* after which every node checks again */
+#define LONG_MS 100000 /* after this time every node checks again */
 
 static struct t_heard h;
 static uint64_t now_ms;
 
-/* As the keeper of a node asks repeatedly. */
+/* Asks, as the keeper of a node does repeatedly. */
 static void ask(struct t_tree *t, uint32_t rank)
 {
 	t_forget_heard(&h);
@@ -37,7 +37,7 @@ static void release_from(struct t_tree *t, uint32_t first, uint32_t last)
 		ask(t, r);
 }
 
-/* The requests that all nodes got. */
+/* How many requests all nodes together got. */
 static unsigned requests(const struct t_tree *t)
 {
 	unsigned sum = 0;
@@ -102,7 +102,7 @@ static void a_tree_that_waits_is_quiet(void **state)
 	assert_true(requests(t) <= 4 + 3 * hour_s / 20 * 11 + 5 * 11);
 	before = requests(t);
 	ask(t, 6);
-	/* It tells 2, which tells the root; the root asks all nodes, once. */
+	/* This node tells 2, which tells the root; the root asks all nodes once. */
 	ask(t, 0);
 	assert_true(cop_treeop_all_released(&h.sum));
 	assert_int_equal(requests(t) - before, 2 + T_NODES - 1);
@@ -137,7 +137,7 @@ static void a_node_below_a_live_one_leaves_the_stop_to_it(void **state)
 	ask_later(t, 3);
 	assert_int_equal(h.sum.nodes, 0);
 	assert_false(cop_treeop_all_released(&h.sum));
-	/* Its parent is dead, but not the root. */
+	/* Its parent is dead, but the root is not. */
 	t_cut(t, 1);
 	ask_later(t, 3);
 	assert_int_equal(h.sum.nodes, 0);
@@ -193,7 +193,7 @@ static void if_the_root_is_dead_its_children_stop_the_tree(void **state)
 	assert_false(cop_treeop_all_released(&h.sum));
 	ask(t, 6);
 	t_advance(t, 2 * T_TIMEOUT_MS);
-	/* It has heard of the last one, and that the root is dead. */
+	/* It has heard of the last one, and knows that the root is dead. */
 	ask(t, 2);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
@@ -218,7 +218,8 @@ static void a_node_without_an_answer_counts_as_needed(void **state)
 	t_free(t);
 }
 
-/* It was slow, and declared dead: those below it told the root, and it is still needed. */
+/* A node was slow and declared dead, so those below it told the root; but the node is still
+ * needed. */
 static void what_was_told_is_asked_again(void **state)
 {
 	struct t_tree *t = t_new();

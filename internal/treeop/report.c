@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports, written as they are or with a reset of the counters, on this node and below at the same
- * time. Writing may wait for a disk, so the main thread does it. */
+/* Reports, written as they are or with a reset of the counters, on this node and those below at the
+ * same time. Writing may wait for a disk, so the main thread does it. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>

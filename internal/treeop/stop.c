@@ -2,7 +2,7 @@
 /* Stopping a subtree: first the nodes below, then this one. Its main thread unmounts, adds what
  * this node has counted to the sums from below, and answers. The sums of the whole job thus reach
  * the root, which writes them; if the root is dead, the node that got the command does. However
- * often a node is asked, it asks those below once and gives the same answer to everyone, so that
+ * often a node is asked, it asks those below once and gives everyone the same answer, so that
  * nothing is counted twice. It answers even after it has unmounted, because the node above may have
  * died with the first answer. */
 #include "treeop/treeop_priv.h"
@@ -19,7 +19,7 @@ static void stopped_below(void *arg, struct cop_treeop_sum *below)
 	struct cop_treeop *t = arg;
 
 	pthread_mutex_lock(&t->lock);
-	/* A signal may have ended this node before they answered. */
+	/* A signal may have ended this node before those below answered. */
 	if (!t->ending) {
 		cop_treeop_sum_move(&t->stop_sum, below);
 		t->stop_answered = true;
@@ -84,7 +84,7 @@ void cop_treeop_stop(struct request *q)
 
 /* ---- this node has unmounted ---- */
 
-/* counted: it is already known that files of this node are missing. */
+/* counted: it is already counted that files of this node are missing. */
 static void complete_sum(struct cop_treeop *t, struct cop_treeop_sum *all, bool counted)
 {
 	struct cop_err err = {0};
@@ -108,7 +108,8 @@ static void complete_stop(struct cop_treeop *t, const char *unwritten, struct co
 	all->nodes++;
 	if (unwritten)
 		cop_treeop_sum_unwritten(all, host_of(t, t->conf.rank), unwritten);
-	/* If a signal has ended this node meanwhile, it lacks what the nodes below counted. */
+	/* If a signal has ended this node meanwhile, the answer lacks what the nodes below
+	 * counted. */
 	if (answered)
 		complete_sum(t, all, unwritten);
 }

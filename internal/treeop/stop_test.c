@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stops: requested once, twice, too late, and by a node that dies before the answer comes. */
+/* Stops that are requested once, twice, too late, and by a node that dies before the answer
+ * comes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +45,7 @@ static void a_stop_ends_all_nodes_and_the_root_has_the_sums(void **state)
 	assert_int_equal(h.sum.nodes, T_NODES);
 	assert_int_equal(h.sum.missing + h.sum.unwritten, 0);
 	assert_int_equal(t_counted(&h), T_ALL);
-	/* Those below the root: it counts itself once it has written. */
+	/* The root counts itself only once it has written, so these are the nodes below it. */
 	assert_int_equal(t->node[0].wrote_nodes, T_NODES);
 	assert_int_equal(t->node[0].wrote_count, T_ALL);
 	for (uint32_t r = 0; r < T_NODES; r++) {
@@ -91,7 +92,7 @@ static void a_second_stop_while_one_is_under_way_gets_the_same_answer(void **sta
 	t_run(t);
 	assert_int_equal(first.times, 1);
 	assert_int_equal(second.times, 1);
-	/* Also when all have ended. */
+	/* This works even when all have ended. */
 	ask_stop(t, 1, &late);
 	t_run(t);
 	assert_int_equal(late.times, 1);
@@ -124,7 +125,7 @@ static void one_that_was_stopped_alone_is_missing_but_not_those_below(void **sta
 	assert_false(cop_treeop_is_stopping(t->node[1].op));
 	assert_true(cop_treeop_is_ending(t->node[1].op));
 	assert_false(cop_treeop_is_ending(t->node[3].op));
-	/* It has nothing left to do. */
+	/* There is nothing left to do. */
 	t_ask_here(t, 1, COP_TREEOP_STOP, "", false, &again);
 	assert_int_equal(again.times, 1);
 	assert_int_equal(again.sum.nodes, 1);
@@ -172,7 +173,7 @@ static void a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below(vo
 	cop_treeop_ended(t->node[1].op, NULL, NULL);
 	t_run(t);
 	assert_int_equal(h.times, 1);
-	/* The sum lacks what 4 counted, and what 3 answers comes too late. */
+	/* The sum lacks what 4 counted, and the answer of 3 comes too late. */
 	assert_int_equal(h.sum.nodes, 5);
 	assert_int_equal(t->node[1].completed, 0);
 	t->node[3].slow = false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a subtree answered: sums, and their encoding on the way up the tree.
+/* The answers of a subtree: sums, and their encoding on the way up the tree.
  *
- * The text has a part from every node, so it grows with the job. It is sent compressed, with at
- * most COP_TREEOP_TEXT_MAX bytes. Parts that do not fit are left out and counted; the sums include
- * their nodes all the same. */
+ * The text has a part from every node, so it grows with the job. It is sent compressed, in at most
+ * COP_TREEOP_TEXT_MAX bytes. Parts that do not fit are left out and counted; the sums include their
+ * nodes all the same. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
@@ -156,10 +156,10 @@ void cop_treeop_sum_lose(struct cop_treeop_sum *g, uint32_t rank)
 #define NUMBERS                                                                                    \
 	(COP_TREEOP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (12 + COP_TREEOP_NAMED) +     \
 		8 * (COP_COUNTERS + 2 * COP_TABLES + 7))
-/* Shorter texts are sent as they are. */
+/* Texts that are shorter are not compressed. */
 #define PACK_MIN 4096
 
-/* Bytes of what follows the numbers, before the profile. */
+/* The lengths of what follows the numbers, before the profile. */
 struct lengths {
 	uint32_t text, packed, telemetry; /* packed 0: the text is sent as it is */
 };
@@ -225,7 +225,7 @@ static void get_sentence(struct cop_rd *r, char out[COP_TREEOP_SENTENCE])
 			*c = '?';
 }
 
-/* The same; cop_stats_example makes it one line. */
+/* The same for examples; cop_stats_example makes each one line. */
 static void get_examples(struct cop_rd *r, struct cop_stats *stats)
 {
 	for (unsigned i = 0; i < COP_EXAMPLES; i++) {
@@ -305,7 +305,7 @@ static int encode_sum(const struct cop_treeop_sum *g, bool with_text, struct cop
 	return out->failed || g->text.failed ? -ENOMEM : 0;
 }
 
-/* If it is too long for an answer, it is sent without its text. */
+/* A sum that is too long for an answer is sent without its text. */
 int cop_treeop_sum_encode(const struct cop_treeop_sum *g, struct cop_buf *out)
 {
 	struct cop_treeop_sum bare = *g;
@@ -321,7 +321,7 @@ int cop_treeop_sum_encode(const struct cop_treeop_sum *g, struct cop_buf *out)
 	return rc;
 }
 
-/* An invalid profile is left out: the rest of the answer is still good. */
+/* An invalid profile is left out, because the rest of the answer is still good. */
 static void decode_prof(const void *data, size_t len, struct cop_treeop_sum *g)
 {
 	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;

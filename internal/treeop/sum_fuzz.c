@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node below reports about its subtree, from a sender that has the secret: as bytes, or
- * (first byte) as the rest of an answer whose numbers are right. */
+/* What a node below reports about its subtree, from a sender that has the secret: the input is the
+ * whole answer or, depending on its first byte, the rest of an answer whose numbers are right. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -44,8 +44,8 @@ static void add_peer(uint32_t rank, unsigned i, struct cop_json *j)
 	cop_json_end(j);
 }
 
-/* What a busy node says of itself: every counter has a large value of its own, sixteen reads wait,
- * eight children ask. */
+/* The report of a busy node: every counter has a large value of its own, sixteen reads wait, eight
+ * children ask. */
 static void add_row(uint32_t rank, struct cop_buf *out)
 {
 	struct cop_stats stats = {0};
@@ -80,8 +80,8 @@ static void add_row(uint32_t rank, struct cop_buf *out)
 	cop_json_end(&j);
 }
 
-/* Encodes the part as the node below does, decodes and adds it here. Returns the bytes on the
- * wire. */
+/* Encodes the part as the node below does, then decodes it and adds it here. Returns the bytes on
+ * the wire. */
 static size_t pass_up(struct cop_treeop_sum *into, struct cop_treeop_sum *part)
 {
 	struct cop_treeop_sum there = {0};
@@ -99,7 +99,8 @@ static size_t pass_up(struct cop_treeop_sum *into, struct cop_treeop_sum *part)
 	return len;
 }
 
-/* Not with strstr, for which the thread sanitizer checks all the following text each time. */
+/* This does not use strstr, for which the thread sanitizer checks all the text that follows each
+ * time. */
 static size_t count_of(const char *text, const char *what)
 {
 	size_t n = 0, len = strlen(what);
@@ -224,7 +225,7 @@ static void a_malformed_sum_is_refused(void **state)
 	cop_treeop_sum_free(&g);
 }
 
-/* A node that kept something, as it is at a stop. */
+/* The sum of a node that has recorded telemetry, as at a stop. */
 static struct cop_treeop_sum a_node_with_telemetry(uint32_t rank)
 {
 	struct cop_treeop_sum s = {.nodes = 1, .telemetry = cop_telemetry_sum_new(3)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each operation on this node and everything below it, for any requester. */
+/* Performs each operation on this node and everything below it, for any requester. */
 #include "treeop/treeop_priv.h"
 
 #include <errno.h>
@@ -194,7 +194,7 @@ void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req)
 		memcpy(argument, payload, len);
 	argument[len] = '\0';
 	what.argument = argument;
-	/* This node is ending: the requester has to ask the nodes below it. */
+	/* This node is ending, so the requester has to ask the nodes below it. */
 	if (what.op == COP_TREEOP_STOP && cop_treeop_has_ended_alone(t))
 		reply_status(req, -ESHUTDOWN);
 	else

@@ -29,19 +29,21 @@
 
 /* The operations, by their numbers in rpc. */
 enum {
-	COP_TREEOP_STOP = 35,  /* the nodes below, then this node */
-	COP_TREEOP_STATS,      /* the text: a JSON object for each node, separated by commas */
-	COP_TREEOP_INVALIDATE, /* argument: a path below the source; forgotten here, then below */
-	COP_TREEOP_TABLE,    /* the text: a line for each node (nodeline), separated by newlines */
-	COP_TREEOP_SNAPSHOT, /* write the current reports */
-	COP_TREEOP_RESET, /* the same, and count from zero; the argument identifies the command, so
-			     that a node that is asked twice does it once */
+	COP_TREEOP_STOP = 35,  /* stops the nodes below, then this node */
+	COP_TREEOP_STATS,      /* text: a JSON object for each node, separated by commas */
+	COP_TREEOP_INVALIDATE, /* argument: a path below the source, which is forgotten here, then
+				  below */
+	COP_TREEOP_TABLE,      /* text: a line for each node (nodeline), separated by newlines */
+	COP_TREEOP_SNAPSHOT,   /* writes the current reports */
+	COP_TREEOP_RESET, /* the same, then counts from zero; the argument identifies the command,
+			     so that a node that is asked twice does it once */
 	COP_TREEOP_RELEASED = 42,  /* how many nodes are no longer needed */
 	COP_TREEOP_RELEASED_BELOW, /* from a node: it and all below it are no longer needed */
-	COP_TREEOP_TELEMETRY = 45, /* the numbers of the statistics; no text, however many nodes */
+	COP_TREEOP_TELEMETRY =
+		45, /* the numbers of the statistics, without text however many nodes there are */
 };
 
-/* Bytes of an argument, with the null at its end. */
+/* The size of an argument, with its NUL. */
 #define COP_TREEOP_ARGUMENT_SIZE 4096
 
 struct cop_treeop_request {
@@ -51,15 +53,15 @@ struct cop_treeop_request {
 
 /* ---- sums ---- */
 
-/* Ranks without an answer that are named; the others are counted. */
+/* How many ranks without an answer are named; the others are counted. */
 #define COP_TREEOP_NAMED 16
 #define COP_TREEOP_SENTENCE 384
-/* Bytes of a text: a control socket carries it in one reply. */
+/* The longest text: a control socket carries it in one reply. */
 #define COP_TREEOP_TEXT_MAX (240 * COP_MIB)
-/* The line for a dead node in a text, except in statistics and the table: its host and rank. */
+/* The line about a dead node in a text, except in statistics and the table: its host and rank. */
 #define COP_TREEOP_SILENT_LINE "%s (rank %" PRIu32 ") did not answer"
 
-/* Processor time and resident memory: of all nodes, and the most of one. */
+/* Processor time and resident memory: of all nodes together, and the most of any one. */
 struct cop_treeop_machine {
 	uint64_t cpu_us, cpu_us_most;
 	uint64_t resident_bytes, resident_bytes_most;
@@ -67,20 +69,20 @@ struct cop_treeop_machine {
 
 /* The answers of a subtree. All zero: nobody was asked, because memory was short. */
 struct cop_treeop_sum {
-	uint32_t nodes;                 /* that have answered */
-	uint32_t dead, refused, failed; /* that have not, by reason */
-	uint32_t missing; /* these, and the nodes below failed ones, of which nothing is known */
+	uint32_t nodes;                 /* nodes that have answered */
+	uint32_t dead, refused, failed; /* nodes that have not, by reason */
+	uint32_t missing; /* those, and the nodes below failed ones, of which nothing is known */
 	uint32_t lost[COP_TREEOP_NAMED]; /* the first of the missing ranks */
-	uint32_t unwritten; /* of nodes: those whose final files could not be written */
+	uint32_t unwritten; /* how many of the nodes could not write their final files */
 	char why_unwritten[COP_TREEOP_SENTENCE]; /* "HOST: sentence" of one of them */
-	uint32_t released;                       /* of nodes: those that were released */
-	uint32_t fell_back;    /* of nodes: those that read the storage in place of a node above */
+	uint32_t released;                       /* how many of the nodes were released */
+	uint32_t fell_back;    /* how many of the nodes read the storage in place of a node above */
 	uint64_t cache_needed; /* bytes that would have held everything, on the node that needs
 				  most; 0: nothing was evicted */
-	uint32_t cut; /* of nodes: those whose part of the text did not fit and was left out */
+	uint32_t cut;          /* nodes whose part of the text did not fit and was left out */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
-	struct cop_treeop_machine machine; /* of those nodes, where the operation counts it */
+	struct cop_treeop_machine machine; /* of those nodes, if the operation counts it */
 	struct cop_buf text; /* JSON objects, lines of nodes, or sentences with newlines between
 			      */
 	struct cop_prof_sum *prof;           /* stop: what these nodes counted; NULL: nothing */
@@ -91,13 +93,13 @@ struct cop_treeop_sum {
 void cop_treeop_sum_free(struct cop_treeop_sum *s);
 /* Records that the final files of one more node are missing; why says why. */
 void cop_treeop_sum_unwritten(struct cop_treeop_sum *s, const char *host, const char *why);
-/* Appends one such sentence to out, then a line with the number of nodes; nothing if there is none.
- */
+/* Appends one such sentence to out, then a line with the number of nodes; appends nothing if all
+ * files were written. */
 void cop_treeop_sum_say_unwritten(const struct cop_treeop_sum *s, struct cop_buf *out);
-/* Adds what this process has used of its machine. */
+/* Adds this process's own use of its machine. */
 void cop_treeop_sum_machine(struct cop_treeop_sum *s);
-/* Adds from; the caller keeps its text, prof and telemetry. separator goes between two texts. If
- * memory for the last two is short, they are left out, which is logged. */
+/* Adds from; the caller keeps its text, prof and telemetry. separator goes between the two texts.
+ * prof and telemetry are left out if memory is short, which is logged. */
 void cop_treeop_sum_add(
 	struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator);
 /* Moves text, prof and telemetry, and copies the rest, to an empty sum. */
@@ -109,14 +111,14 @@ int cop_treeop_sum_decode(const void *body, size_t len, struct cop_treeop_sum *s
 
 /* ---- a node's part ---- */
 
-/* What the node does itself; ctx is that of the configuration. */
+/* What the node does itself; ctx is the one from the configuration. */
 struct cop_treeop_ops {
 	/* Any thread. NULL: this is the only node. */
 	struct cop_rpc *(*rpc)(void *ctx);
-	/* Any thread. The name of a rank's host, which outlives the treeop. */
+	/* Any thread. The name of a rank's host, which must outlive the treeop. */
 	const char *(*host)(void *ctx, uint32_t rank);
-	/* Any thread. Fills an empty sum with this node's statistics: nodes is 1, and text is what
-	 * the operation has of a node: its line of the table, its JSON object, or nothing. */
+	/* Any thread. Fills an empty sum with this node's statistics: nodes is 1, and text is this
+	 * node's part for the operation: its line of the table, its JSON object, or nothing. */
 	void (*own)(void *ctx, struct cop_treeop_sum *own, uint8_t op);
 	/* Any thread. Forgets a path and everything below it. 0: calls then once, now or later and
 	 * on any thread; -ENOMEM: the kernel could not be told, and then is not called. */
@@ -130,20 +132,19 @@ struct cop_treeop_ops {
 	void (*end)(void *ctx);
 	/* Main thread, inside cop_treeop_ended. All nodes below have answered a stop: adds what
 	 * this node has counted to sum; a root writes the sum and takes prof and telemetry out of
-	 * it. 0; else
-	 * files could not be written, and err has a sentence. */
+	 * it. 0; otherwise files could not be written, and err has a sentence. */
 	int (*complete_sum)(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err);
 };
 
 struct cop_treeop_conf {
 	struct cop_topo topo;
 	uint32_t rank; /* a rank after those of the topology is not a node and only asks; then only
-			  rpc and host of ops are used, and deferred is NULL, alive_op 0 */
+			  rpc and host of ops are used, deferred is NULL, and alive_op is 0 */
 	uint32_t peer_timeout_ms;
 	uint8_t alive_op; /* an rpc operation that every node answers at once */
 	const struct cop_treeop_ops *ops;
 	void *ctx;
-	struct cop_gate *gate; /* operations under way are inside it */
+	struct cop_gate *gate; /* operations in progress are inside it */
 	struct cop_defer *deferred;
 };
 
@@ -151,7 +152,7 @@ struct cop_treeop;
 
 /* NULL: out of memory. What conf points to must outlive the object. */
 struct cop_treeop *cop_treeop_new(const struct cop_treeop_conf *conf);
-/* Main thread, when the gate has been drained and rpc is closed. NULL is fine. */
+/* Main thread, after the gate has been drained and rpc is closed. NULL is fine. */
 void cop_treeop_free(struct cop_treeop *t);
 
 /* ---- operations ---- */
@@ -161,20 +162,21 @@ void cop_treeop_free(struct cop_treeop *t);
  * cop_treeop_here may only be read, because every requester of a stop gets the same sum. */
 typedef void cop_treeop_done(void *arg, struct cop_treeop_sum *sum);
 
-/* Any thread, from inside the gate. Runs on every node of the tree, beginning at its root. */
+/* Any thread, from inside the gate. Runs the operation on every node of the tree, beginning at its
+ * root. */
 void cop_treeop_all(struct cop_treeop *t, const struct cop_treeop_request *request,
 	cop_treeop_done *done, void *arg);
-/* The same on this node alone (not invalidate), or on it and all below it. */
+/* Runs it on this node alone (not for invalidate), or on it and all nodes below it. */
 void cop_treeop_here(struct cop_treeop *t, const struct cop_treeop_request *request, bool below,
 	cop_treeop_done *done, void *arg);
 /* Progress thread, from inside the gate. Serves another node's request for one of these operations,
- * on this node and all below it, and answers it. This also works when this node has ended, because
- * the node above may have died with the first answer. */
+ * on this node and all nodes below it, and answers it. This works even when this node has ended,
+ * because the node above may have died with the first answer. */
 void cop_treeop_serve(struct cop_treeop *t, struct cop_rpc_req *req);
 
-/* Any thread, from inside the gate. This node is not needed on its machine any more. If no living
- * node above can end the tree, and if there is a reason to ask now, asks all nodes, and done gets
- * their sum; else done gets an empty one (nodes 0). Called repeatedly with the time of a steady
+/* Any thread, from inside the gate. This node is no longer needed on its machine. If no living node
+ * above can end the tree, and there is a reason to ask now, asks all nodes, and done gets their
+ * sum; otherwise done gets an empty one (nodes 0). Called repeatedly with the time of a steady
  * clock; most calls send nothing. */
 void cop_treeop_release(struct cop_treeop *t, uint64_t now_ms, cop_treeop_done *done, void *arg);
 /* Whether that sum says that nobody needs the tree any more. */
@@ -182,9 +184,9 @@ bool cop_treeop_all_released(const struct cop_treeop_sum *sum);
 
 /* ---- the end ---- */
 
-/* Any thread. Whether the nodes below were asked to stop. */
+/* Any thread. Whether the nodes below have been asked to stop. */
 bool cop_treeop_is_stopping(struct cop_treeop *t);
-/* Any thread. The same, or this node has ended without being asked: some node may have given its
+/* Any thread. The same, or this node has ended without being asked: some nodes may have given their
  * last numbers by now. */
 bool cop_treeop_is_ending(struct cop_treeop *t);
 /* Main thread; only the first call counts. The node has unmounted: adds its part to the sums from
@@ -192,7 +194,7 @@ bool cop_treeop_is_ending(struct cop_treeop *t);
  * gave the command, or NULL; unwritten: why its final files are missing, or NULL. */
 void cop_treeop_ended(struct cop_treeop *t, const char *remark, const char *unwritten);
 /* Main thread, after cop_treeop_ended. Returns when every requester of the stop has the answer or
- * is gone, and after two minutes at the latest. */
+ * is gone, after two minutes at most. */
 void cop_treeop_await_confirmed(struct cop_treeop *t);
 
 #endif

@@ -6,9 +6,8 @@
  * down.
  *
  * `lock` guards the state of the stop (the list of requests, the sum, and the flags) and of the
- * release. Nothing is
- * called under it. The sum may be read without it when the node has ended. The others are the main
- * thread's. */
+ * release. Nothing is called under it. Once the node has ended, the sum may be read without it. The
+ * other members belong to the main thread. */
 #ifndef COP_TREEOP_PRIV_H
 #define COP_TREEOP_PRIV_H
 
@@ -31,14 +30,15 @@ struct cop_treeop {
 	pthread_mutex_t lock;
 	struct cop_list stop_requests; /* requests to answer when this node has ended */
 	struct cop_treeop_sum stop_sum;
-	bool stop_asked, stop_answered; /* the nodes below were asked, once for all requesters; they
-					   have answered, and stop_sum is their sum */
+	bool stop_asked,
+		stop_answered; /* stop_asked: the nodes below were asked, once for all requesters;
+				  stop_answered: they have answered, and stop_sum is their sum */
 	bool ending; /* this node has unmounted and no longer waits for those below; only the main
 			thread sets it */
-	bool ended;  /* stop_sum is of all of them, and does not change any more */
-	char last_reset[COP_TREEOP_ARGUMENT_SIZE]; /* main thread: the last one that was done here
+	bool ended;  /* stop_sum covers all nodes, and does not change any more */
+	char last_reset[COP_TREEOP_ARGUMENT_SIZE]; /* main thread: the last reset that this node did
 						    */
-	_Atomic bool released; /* it changes under the lock, as do the four below */
+	_Atomic bool released; /* changes under the lock, as do the four below */
 	bool look_now; /* a node below reported something that makes this node check early */
 	uint64_t complete_children; /* the children that were released with all nodes below them, by
 				       position */
@@ -56,8 +56,8 @@ static inline const char *host_of(const struct cop_treeop *t, uint32_t rank)
 /* ---- sum.c ---- */
 /* Counts one more missing rank. */
 void cop_treeop_sum_lose(struct cop_treeop_sum *s, uint32_t rank);
-/* Encodes the body of an answer, at most COP_RPC_BODY_MAX long, into an empty out; leaves out a
- * text that makes it longer. 0, -ENOMEM. */
+/* Encodes the body of an answer, at most COP_RPC_BODY_MAX long, into an empty out; leaves out the
+ * text if it would be longer. 0, -ENOMEM. */
 int cop_treeop_sum_encode(const struct cop_treeop_sum *s, struct cop_buf *out);
 
 /* ---- lost.c: a node without an answer ---- */
@@ -68,10 +68,10 @@ enum lost_kind {
 };
 struct lost {
 	enum lost_kind kind;
-	uint32_t rank, below; /* below: how many nodes below it are missing too */
+	uint32_t rank, below; /* below: how many nodes below it are missing with it */
 	const char *host, *reason;
 };
-/* Describes it in the form of the operation's text. */
+/* Describes the lost node in the form of the operation's text. */
 void cop_treeop_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out);
 
 /* ---- fanout.c: one operation on every node of a subtree ---- */
@@ -79,10 +79,10 @@ void cop_treeop_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out)
 typedef void treeop_self(struct cop_treeop *t, const struct cop_treeop_request *request,
 	cop_treeop_done *done, void *arg);
 /* Asks the subtree of rank or, if that node is dead, the subtrees of its children. self: called
- * when this node is met on the way. done is called once, also without memory. */
+ * when the node that asks is reached on the way. done is called once, even if memory is short. */
 void cop_treeop_fan_out(struct cop_treeop *t, const struct cop_treeop_request *request,
 	uint32_t rank, treeop_self *self, cop_treeop_done *done, void *arg);
-/* The same for the subtrees of all children of this node, without itself. */
+/* Asks the subtrees of all children of this node, but not this node. */
 void cop_treeop_fan_out_below(struct cop_treeop *t, const struct cop_treeop_request *request,
 	cop_treeop_done *done, void *arg);
 
@@ -98,21 +98,22 @@ struct request {
 	struct cop_treeop_sum sum;
 	struct cop_deferred work;  /* report.c: this node's part, */
 	struct cop_treeop_sum own; /* its result, */
-	_Atomic unsigned parts; /* and how many of the two parts are left; the last one finishes */
+	_Atomic unsigned
+		parts; /* and how many of the two parts are left; the last one finishes it */
 	char argument[];
 };
-/* NULL without memory. The request stays inside the gate until it ends. */
+/* NULL: out of memory. The request stays inside the gate until it ends. */
 struct request *cop_treeop_request_new(struct cop_treeop *t, const struct cop_treeop_request *what,
 	bool local, cop_treeop_done *done, void *arg);
-/* Answers with its own sum and ends it. */
+/* Answers with the request's own sum, and ends the request. */
 void cop_treeop_request_finish(struct request *q);
-/* Answers with this sum, which stays the caller's, and ends it. */
+/* Answers with this sum, which stays the caller's, and ends the request. */
 void cop_treeop_request_answer(struct request *q, struct cop_treeop_sum *sum);
 
 /* ---- stop.c ---- */
 /* Asks the nodes below to stop, then stops this one. */
 void cop_treeop_stop(struct request *q);
-/* Whether it has ended without having been asked to stop those below. */
+/* Whether this node has ended without having been asked to stop those below. */
 bool cop_treeop_has_ended_alone(struct cop_treeop *t);
 
 /* ---- confirm.c ---- */
@@ -121,7 +122,7 @@ struct awaited {
 	uint64_t began_ms,
 		there_ms;      /* there: when a requester was last known or assumed to be alive */
 	uint32_t rank[ASKERS]; /* the requesters that have not confirmed the answer, */
-	unsigned count;        /* of so many */
+	unsigned count;        /* how many of them */
 };
 /* Main thread, called repeatedly. Whether this node must stay for a requester of the stop. */
 bool cop_treeop_is_awaited(struct cop_treeop *t, struct awaited *w, uint64_t now_ms);
@@ -129,7 +130,7 @@ bool cop_treeop_is_awaited(struct cop_treeop *t, struct awaited *w, uint64_t now
 /* ---- release.c ---- */
 /* Answers whether this node and those below are still needed. */
 void cop_treeop_released(struct request *q);
-/* This rank and all nodes below it were released. */
+/* Called when this rank and all nodes below it were released. */
 void cop_treeop_released_below(struct cop_treeop *t, uint32_t rank);
 
 /* ---- report.c: snapshot and reset ---- */

@@ -21,7 +21,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* No request is left anywhere. */
+/* Checks that no request is left anywhere. */
 static void assert_nobody_inside(struct t_tree *t)
 {
 	for (uint32_t r = 0; r <= T_NODES; r++)
@@ -126,7 +126,7 @@ static void a_path_is_forgotten_above_before_below(void **state)
 	t_run(t);
 	assert_int_equal(h.times, 0);
 	assert_string_equal(t->node[6].forgot, "some/path");
-	/* Its kernel still has the path: a node below would get it again from there. */
+	/* Its kernel still has the path, so a node below would get it again from there. */
 	assert_string_equal(t->node[1].forgot, "some/path");
 	assert_int_equal(t->node[3].asked + t->node[4].asked, 0);
 	t->node[1].then(t->node[1].then_arg);
@@ -232,7 +232,7 @@ static void dead_refused_and_failed_nodes_are_distinguished_and_named(void **sta
 	struct t_tree *t;
 	struct t_heard h;
 
-	/* One of the leaves is dead, one was started with other options, one fails. */
+	/* One of the leaves is dead, one was started with other options, and one fails. */
 	t_free(*state);
 	*state = t = t_new_with(4);
 	t_cut(t, 3);
@@ -306,7 +306,7 @@ static void a_node_that_ends_or_is_full_has_asked_nobody_below(void **state)
 	assert_int_equal(h.sum.missing, 2);
 	assert_non_null(strstr(t_text(&h), "host1 (rank 1) failed: it is ending"));
 	assert_non_null(strstr(t_text(&h), "host2 (rank 2) failed: Too many open files"));
-	/* So that those below are asked in its place, each once. */
+	/* It does nothing, so that those below are asked in its place, each once. */
 	assert_int_equal(t->node[1].resets + t->node[2].resets, 0);
 	for (uint32_t r = 3; r < T_NODES; r++) {
 		assert_int_equal(t->node[r].asked, 1);
@@ -372,7 +372,7 @@ static void each_node_writes_and_says_why_it_cannot(void **state)
 	struct t_heard h;
 
 	t->node[1].cannot_write = "the disk is full";
-	t->node[4].cannot_write = ""; /* it writes none */
+	t->node[4].cannot_write = ""; /* it writes no reports */
 	cop_defer_run(&t->node[5].deferred, true);
 	t_ask_all(t, 2, COP_TREEOP_SNAPSHOT, "", &h);
 	t_run(t);
@@ -398,7 +398,7 @@ static void a_reset_that_comes_twice_is_done_once(void **state)
 	assert_int_equal(t->node[5].resets, 1);
 	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.2", 3), 0);
 	assert_int_equal(t->node[5].resets, 2);
-	/* A node that failed is not done. */
+	/* A node that failed does not count as done. */
 	t->node[5].cannot_write = "the disk is full";
 	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.3", 3), 0);
 	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.3", 3), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trees of nodes in one process, for the tests of this folder: the fake network, the real rpc, and
- * nodes that count what they are asked to do. One thread plays all of them. */
+/* Trees of nodes in one process, for the tests in this directory: the fake network, the real rpc,
+ * and nodes that count what they are asked to do. One thread plays all of them. */
 #ifndef COP_TREEOP_TESTING_H
 #define COP_TREEOP_TESTING_H
 
@@ -32,7 +32,7 @@ struct t_node {
 	struct cop_defer deferred;
 	struct cop_treeop *op;
 	/* how it behaves */
-	bool slow;    /* it never gets to unmounting */
+	bool slow;    /* it never gets to unmount */
 	bool holds;   /* its kernel forgets slowly */
 	bool starved; /* it has no memory to notify its kernel */
 	int status;   /* it answers every operation with this and does nothing */
@@ -48,7 +48,7 @@ struct t_node {
 	unsigned forgot_at;
 	void (*then)(void *arg);
 	void *then_arg;
-	uint32_t wrote_nodes; /* the root: from the sum that it got at the end */
+	uint32_t wrote_nodes; /* for the root: from the sum that it got at the end */
 	uint64_t wrote_count;
 };
 
@@ -56,7 +56,7 @@ struct t_tree {
 	struct cop_fabric_net *net;
 	struct t_node node[T_NODES + 1]; /* the last is a guest */
 	unsigned clock;
-	uint8_t flip_type; /* messages of this type from this node are changed */
+	uint8_t flip_type; /* a message of this type from this node is changed on the way */
 	const char *flip_from;
 };
 
@@ -267,7 +267,7 @@ static inline struct t_tree *t_new(void)
 	return t_new_with(T_NODES + 1);
 }
 
-/* The part of the main threads. */
+/* Does what the main threads do. */
 static inline bool t_main_threads(struct t_tree *t)
 {
 	bool did = false;
@@ -294,7 +294,7 @@ static inline void t_run(struct t_tree *t)
 	while (events);
 }
 
-/* The same, and lets time pass. */
+/* The same, while time passes. */
 static inline void t_advance(struct t_tree *t, unsigned ms)
 {
 	t_run(t);
@@ -309,7 +309,7 @@ static inline void t_cut(struct t_tree *t, uint32_t rank)
 	cop_fabric_fake_cut(t->net, t->node[rank].name, true);
 }
 
-/* Ends the nodes: outstanding requests are answered, and then no gate has anyone inside. */
+/* Ends the nodes: outstanding requests are answered; after that no gate has anyone inside. */
 static inline void t_free(struct t_tree *t)
 {
 	for (uint32_t r = 0; r <= T_NODES; r++)

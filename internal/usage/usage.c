@@ -22,7 +22,7 @@ const char *cop_usage_name(enum cop_usage_table table)
 	return names[table];
 }
 
-/* The contents of one file so far. */
+/* What was read of one file so far. */
 struct reading {
 	uint64_t rows, bytes;
 	uint64_t total_bytes, total_entries;

@@ -177,7 +177,7 @@ static void a_node_counts_once_with_the_latest_that_is_known(void **state)
 	put_total("tables/final/n-1-5-data_cache_size.txt", 4);
 	set_time("tables/final/n-1-5-data_cache_size.txt", 1);
 	check_data(2, 54);
-	/* Lists that somebody wrote elsewhere into the job directory are copies. */
+	/* Lists that somebody wrote elsewhere into the job directory count as copies. */
 	put_total("held/data_cache_size.output", 1000);
 	check_data(2, 54);
 	put_total("tables/final/n-3-9-data_cache_size.output", 600);

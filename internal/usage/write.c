@@ -10,7 +10,7 @@
 #include "usage/usage.h"
 #include "observed/observed.h"
 
-/* The rows of all forms: three tables, their sum and, if it is known, the budget. */
+/* The rows of every form: three tables, their sum and, if it is known, the budget. */
 #define ROWS_MAX (COP_USAGE_TABLES + 4)
 
 struct usage_row {

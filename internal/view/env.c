@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* If namespaces are refused: the variables by which programs find each other, rewritten as
- * copper-guide(7) shows by hand. */
+/* What happens if namespaces are refused: the variables by which programs find each other are
+ * rewritten, as copper-guide(7) shows by hand. */
 #include "view/view_priv.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ int cop_view_env(const struct cop_view *v, struct cop_err *err)
 	return rc;
 }
 
-/* The directory of "home = DIR" in a virtual environment. */
+/* The directory in "home = DIR" of a virtual environment. */
 static bool read_home(const char *command, char home[PATH_MAX])
 {
 	char copy[PATH_MAX], file[PATH_MAX + 32], *text, *at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Namespaces. An ordinary user may not mount, but may do so in a user namespace of its own. The
- * process keeps its own user and group numbers there, so that whatever is compared by number stays
- * the same. A process that enters a user namespace has every capability in it, and loses them when
- * it executes another program. */
+/* Namespaces. An ordinary user may not mount, except in a user namespace of its own. The process
+ * keeps its own user and group numbers there, so that whatever is compared by number stays the
+ * same. A process that enters a user namespace has every capability in it, and loses them when it
+ * executes another program. */
 #include "view/view_priv.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static int write_map(const char *path, const char *text)
 	return rc;
 }
 
-/* Maps the caller to itself: one line that needs no privilege (user_namespaces(7)). */
+/* Maps the caller to itself, by one line that needs no privilege (user_namespaces(7)). */
 static int unshare_user(void)
 {
 	char users[64], groups[64];
@@ -125,7 +125,7 @@ static int open_ns_of(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The descriptor, or -errno with a sentence. */
+/* Returns a descriptor, or -errno with a sentence. */
 static int open_ns(struct cop_err *err)
 {
 	int said[2], stay[2], rc = -EIO, fd = -1;
@@ -179,8 +179,8 @@ static void look_at_rights(struct cop_view_rights *r)
 	prctl(PR_GET_PDEATHSIG, &r->death_signal);
 }
 
-/* A process that is already in the node's namespace cannot enter it again: it creates one within
- * it. */
+/* A process that is already in the node's namespace cannot enter it again, so it creates a
+ * namespace inside of it. */
 static int enter_user(int user_ns, bool *alone)
 {
 	if (user_ns < 0)
@@ -191,8 +191,8 @@ static int enter_user(int user_ns, bool *alone)
 	return errno == EINVAL || errno == EPERM ? unshare_user() : -errno;
 }
 
-/* Of a process without rights, only one in the node's namespace can be in a view: the comparison
- * costs less than a table of mounts. */
+/* Of processes without rights, only one in the node's namespace can be in a view: comparing
+ * namespaces costs less than reading a table of mounts. */
 bool cop_view_ns_may_have_view(int user_ns)
 {
 	struct stat theirs, own;

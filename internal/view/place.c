@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shows one directory of the mount at its place. An overlay needs two directories below it if it
- * has none to write to. So a small file system in memory is mounted at the place first. It holds an
- * empty directory and the mount, under names that need no quoting, and is covered by the overlay
+ * has none to write to. So a small file system in memory is first mounted at the place. It holds an
+ * empty directory and the mount, under names that need no quoting, and the overlay covers it
  * (overlayfs.rst). */
 #include "view/view_priv.h"
 
@@ -50,7 +50,7 @@ static uint64_t writable_bytes(void)
 	return COP_MIN(ram, cop_memory_limit("")) / WRITABLE_SHARE;
 }
 
-/* The file system in memory becomes the working directory. */
+/* Makes the file system in memory the working directory. */
 static int enter_tmpfs(const struct cop_view *v, const char *at)
 {
 	char options[96] = "mode=0755,size=64k,nr_inodes=16";
@@ -63,7 +63,7 @@ static int enter_tmpfs(const struct cop_view *v, const char *at)
 	return chdir(at) ? -errno : 0;
 }
 
-/* The upper directory is what the place itself shows. */
+/* Gives the upper directory the owner and mode of the place, because the place shows them. */
 static int make_like(const char *dir, const struct stat *st)
 {
 	if (mkdir(dir, 0700) || chmod(dir, st->st_mode & 0777))
@@ -74,7 +74,7 @@ static int make_like(const char *dir, const struct stat *st)
 	return 0;
 }
 
-/* Where changes are kept: c/upper, and c/work for the kernel. */
+/* Makes the directories for changes: c/upper, and c/work for the kernel. */
 static int make_changes(const struct cop_view_place *p)
 {
 	struct stat st;
@@ -92,7 +92,7 @@ static int make_changes(const struct cop_view_place *p)
 
 static int lay_place(const struct cop_view *v, const struct cop_view_place *p)
 {
-	/* An ordinary user's overlay may only use the attributes that users may set. */
+	/* The overlay of an ordinary user may use only attributes that users may set. */
 	const char *options = !v->writable ? "lowerdir=m:e"
 			      : geteuid()  ? "lowerdir=m,upperdir=c/upper,workdir=c/work,userxattr"
 					   : "lowerdir=m,upperdir=c/upper,workdir=c/work";
@@ -108,8 +108,8 @@ static int lay_place(const struct cop_view *v, const struct cop_view_place *p)
 	if (!rc && mount(source, ".", "overlay",
 			   MS_NOSUID | MS_NODEV | (v->writable ? 0 : MS_RDONLY), options))
 		rc = -errno;
-	/* What is mounted at m stays there, covered: unmounting it would take longer than
-	 * everything else. */
+	/* What is mounted at m stays there, covered: unmounting it would take longer than all the
+	 * rest. */
 	return rc;
 }
 

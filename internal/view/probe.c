@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Probing: a child makes a view of two empty directories of its own. */
+/* Finds out which views are possible: a child makes a view of two empty directories of its own. */
 #include "view/view_priv.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order: open what is needed later, enter the namespaces, cover the places, and put the
- * storage's own directories back. */
+/* The order of steps: open what is needed later, enter the namespaces, cover the places, and put
+ * the storage's own directories back. */
 #include "view/view_priv.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "log/log.h"
 
 #define FUSE_MAGIC 0x65735546 /* statfs(2) */
-/* The mount shows a newly created directory within seconds. */
+/* How long to wait for a newly created directory, which the mount shows within seconds. */
 #define NEW_MS 5000
 #define NEW_STEP_MS 50
 /* The lowest number of a descriptor that a command gets besides its own. */
@@ -123,7 +123,8 @@ static bool is_covered(const struct making *m, const char *path)
 	return false;
 }
 
-/* Waits until the mount has the directory: an overlay would not see it later. */
+/* Waits until the mount shows the directory, because an overlay would not see it if it came
+ * later. */
 static int await_dir(struct making *m, const char *what, const char *dir)
 {
 	uint64_t end = cop_now_ms() + NEW_MS;
@@ -149,7 +150,7 @@ static int await_all(struct making *m)
 	return rc;
 }
 
-/* A view inside of a view would show the outer one's directory, which is the tree's. */
+/* Inside of a view, a new view would show the outer one's directory, which is the tree's. */
 static int check_direct(struct making *m, const char *dir)
 {
 	char type[COP_MOUNT_TYPE_SIZE];
@@ -162,7 +163,7 @@ static int check_direct(struct making *m, const char *dir)
 		dir);
 }
 
-/* Opened in the namespace where the copies are mounted, before anything is covered. */
+/* Opens it in the namespace in which the copies are mounted, before anything is covered. */
 static int open_direct(struct making *m)
 {
 	for (unsigned i = 0; i < m->v->directs; i++) {
@@ -199,7 +200,7 @@ static int put_all(struct making *m, enum cop_view_kind kind, struct cop_err *er
 	return rc;
 }
 
-/* The copies have been used up. */
+/* This uses up the copies. */
 static int open_places(struct making *m)
 {
 	int rc = 0;
@@ -274,7 +275,8 @@ static int go_back(struct making *m, int cwd_fd)
 }
 
 /* The kernel lets several overlays change one directory, with undefined results. The command
- * inherits the descriptor and with it the lock, because nothing else lasts as long as the view. */
+ * inherits the descriptor, and with it the lock, because nothing else lasts exactly as long as the
+ * view. */
 static int lock_changes(struct making *m)
 {
 	const char *dir = m->v->writable_dir;
@@ -335,7 +337,8 @@ static void free_making(struct making *m)
 	free(m->place);
 }
 
-/* A command that already runs in this view, and in its user namespace, needs no other one. */
+/* Whether the command already runs in this view and in its user namespace, and so needs no
+ * other. */
 static bool is_here(const struct cop_view *v)
 {
 	char want[2 * PATH_MAX], *text, *save, *line;

@@ -25,22 +25,22 @@ const char *cop_view_name(enum cop_view_kind kind);
 /* The view of a process. Paths are absolute and real. */
 struct cop_view {
 	const char *source, *mountpoint;
-	int user_ns; /* of cop_view_ns_open, for an ordinary user; -1: the process makes its own,
+	int user_ns; /* from cop_view_ns_open, for an ordinary user; -1: the process makes its own,
 			and tasks in other namespaces cannot reach it (ptrace, process_vm_readv) */
 	enum cop_view_kind kind; /* exactly this kind; or COP_VIEW_BEST */
 	const char *const
-		*below; /* only these directories of the source; none: the source itself */
+		*below; /* show only these directories of the source; none: the source itself */
 	unsigned belows;
 	const char *const *direct; /* directories below the source that stay the storage's own */
 	unsigned directs;
 	bool writable;            /* allow private changes, kept in an overlay */
-	const char *writable_dir; /* the directory for them; NULL: in memory */
+	const char *writable_dir; /* where changes are kept; NULL: in memory */
 };
 
 struct cop_view_made {
 	enum cop_view_kind kind;
-	bool alone; /* in a user namespace that no other command of the node enters, because this
-		       process was in another namespace before: they cannot reach each other */
+	bool alone; /* the process is in a user namespace that no other command of the node enters,
+		       because it was in another namespace before: they cannot reach each other */
 	char why[1024]; /* why no better view was possible; "" for an overlay */
 };
 
@@ -60,7 +60,7 @@ int cop_view_exec(const struct cop_view *v, const struct cop_view_made *made, ch
 	struct cop_err *err);
 
 /* Finds the best view that this process can get, by trying in a child that exits at once; user_ns
- * as above. 0 or -errno of the trial itself. */
+ * as above. 0, or -errno if the trial itself failed. */
 int cop_view_probe(int user_ns, struct cop_view_made *out, struct cop_err *err);
 
 /* Whether path is dir or below it; both without a trailing slash, except "/". */

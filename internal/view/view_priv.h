@@ -13,18 +13,19 @@
 /* What a new user namespace changes for a process that is about to execute another program. */
 struct cop_view_rights {
 	uint64_t bounding; /* capabilities */
-	int caps;          /* that the kernel knows */
+	int caps;          /* how many the kernel knows */
 	int securebits;
 	int death_signal;
 	bool apart; /* it is in a user namespace that it was not in before */
-	bool alone; /* and in one that it made itself although the node has one */
+	bool alone; /* and that namespace is one that it made itself although the node has one */
 };
-/* False if this process is certainly in no view of the node that holds user_ns. */
+/* False if this process is certainly not in a view of the node that holds user_ns. */
 bool cop_view_ns_may_have_view(int user_ns);
 /* Enters the user namespace if the process may not mount without it, and a mount namespace that
  * receives the machine's mounts and passes on none of its own. */
 int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err);
-/* All mounts are done: gives the process back exactly the rights that it had before. */
+/* Call it when everything is mounted: gives the process back exactly the rights that it had
+ * before. */
 int cop_view_ns_restore(const struct cop_view_rights *rights, struct cop_err *err);
 
 /* ---- place.c ---- */
@@ -32,7 +33,7 @@ int cop_view_ns_restore(const struct cop_view_rights *rights, struct cop_err *er
 /* A directory of the mount and where it is shown. */
 struct cop_view_place {
 	/* Detached copies of the mount and of the directory that keeps changes (-1: in memory).
-	 * They reach even what is covered by then. */
+	 * They give access even to what is covered by then. */
 	int tree, changes;
 	char from[PATH_MAX], at[PATH_MAX];
 };
@@ -48,7 +49,7 @@ int cop_view_tree_put(int tree, const char *at);
 
 /* Rewrites the variables of this process. */
 int cop_view_env(const struct cop_view *v, struct cop_err *err);
-/* The path through the mount for one below the source, or "". */
+/* The path through the mount to one below the source; "" for other paths. */
 void cop_view_env_path(const struct cop_view *v, const char *path, char out[PATH_MAX]);
 /* Sets PYTHONHOME if the command belongs to a virtual environment, which finds its base by an
  * absolute path. */

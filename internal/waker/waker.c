@@ -20,10 +20,10 @@ int cop_waker_init(struct cop_waker *w, int report_fd, struct cop_err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGUSR1); /* the polite request to end that srun passes on */
+	sigaddset(&set, SIGUSR1); /* the polite request to end, which srun passes on */
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a log that has reached ulimit -f is no reason to end */
+	signal(SIGXFSZ, SIG_IGN); /* a log that has reached ulimit -f must not end the node */
 	w->report_fd = report_fd;
 	w->gone_fd = -1;
 	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

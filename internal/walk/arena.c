@@ -12,7 +12,7 @@ struct cop_arena_block {
 	char data[];
 };
 
-/* A large piece gets a block of its own, behind the one in use. */
+/* A large piece gets a block of its own, behind the block in use. */
 static void *alloc_alone(struct cop_arena *a, size_t bytes)
 {
 	struct cop_arena_block *b = malloc(sizeof(*b) + bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A test's own empty directory, which is the working directory while the test runs. */
+/* An empty directory of the test's own, which is the working directory while the test runs. */
 #ifndef COP_REPORT_DIR_TESTING_H
 #define COP_REPORT_DIR_TESTING_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Node-local file systems below a root are not part of a shared tree, and a mount of Copper would
- * be the tree once more. They are known beforehand, so that the walk asks nothing more of the
+ * be the same tree once more. They are known beforehand, so the walk asks nothing more of the
  * storage. */
 #include <errno.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@ struct crew {
 	void *arg;
 	size_t n;
 	_Atomic size_t next;
-	pthread_mutex_t lock; /* over busy */
+	pthread_mutex_t lock; /* protects busy */
 	pthread_cond_t over;
 	unsigned busy;
 };

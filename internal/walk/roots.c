@@ -75,8 +75,8 @@ char *cop_walk_path_normal(const char *cwd, const char *path)
 	return out;
 }
 
-/* Compares bytes, but a slash comes before every other byte: what is below a directory then follows
- * it directly. */
+/* Compares bytes, except that a slash comes before every other byte: what is below a directory then
+ * directly follows it. */
 static int tree_order(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t n = COP_MIN(a_len, b_len), i = 0;
@@ -100,7 +100,7 @@ static void list_free(struct cop_root_list *l)
 	*l = (struct cop_root_list){0};
 }
 
-/* The position of path in a list in order of bytes, or where it would be. */
+/* The position of path in a list sorted by bytes, or where it would be. */
 static size_t place_of(const struct cop_root_list *l, const char *path, size_t len, bool *there)
 {
 	size_t low = 0, high = l->n;
@@ -275,8 +275,8 @@ int cop_walk_roots_minimize(struct cop_roots *r)
 	return 0;
 }
 
-/* The list is in order of bytes, not of the tree: each prefix that ends before a slash is looked
- * up, and there are few. */
+/* The list is sorted by bytes, not by the tree, so each prefix that ends before a slash is looked
+ * up; there are few of them. */
 ssize_t cop_walk_roots_above(const struct cop_roots *r, const char *path, size_t len)
 {
 	bool there;

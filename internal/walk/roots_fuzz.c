@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any lines, as the paths that a job's files name: the suggested roots are normal, in order, none
+/* Any lines as the paths that a job's files name: the suggested roots are normal, sorted, none
  * below another, and above what suggested them. */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void require(bool holds)
 		abort();
 }
 
-/* Decided by the other of the two functions that know it. */
+/* Asks the other of the two functions that know it. */
 static bool is_normal(const char *path, size_t len)
 {
 	char *text = strndup(path, len), *normal = text ? cop_walk_path_normal("/", text) : NULL;

@@ -62,7 +62,7 @@ struct cop_walk_entry *cop_walk_tree_find(
 		size_t n = end ? (size_t)(end - name) : len - at - 1;
 
 		if (!e->dir) {
-			/* There may be something below a link, but not below a file. */
+			/* Something may exist below a link, but not below a file. */
 			proof = e->type && e->type != DT_LNK;
 			e = NULL;
 			break;
@@ -93,7 +93,7 @@ struct each {
 
 static void each_in(struct each *x, const struct cop_walk_dir *d);
 
-/* x->path is the directory with a slash, before and afterwards. */
+/* x->path is the directory with a slash, both before and afterwards. */
 static void enter_entry(struct each *x, const struct cop_walk_entry *e)
 {
 	size_t before = x->path.len;

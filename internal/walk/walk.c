@@ -16,8 +16,8 @@
 #define THREADS_MAX 64u
 #define TICK_NS 200000000L
 
-/* Under the lock. Last in, first out: the stack then has one path down the tree with its siblings
- * and not a whole level. */
+/* The lock is held. Last in, first out: the stack then holds one path down the tree with its
+ * siblings, not a whole level. */
 static int push_batches(struct walk *walk, const struct walk_batch *batch, size_t n)
 {
 	size_t cap = walk->cap ? walk->cap : 256;
@@ -37,7 +37,7 @@ static int push_batches(struct walk *walk, const struct walk_batch *batch, size_
 	return 0;
 }
 
-/* Waits for a batch; false: the walk is over. Under the lock. */
+/* The lock is held. Waits for a batch; false: the walk has ended. */
 static bool next_batch(struct walk *walk, struct walk_batch *batch)
 {
 	while (!walk->batches && walk->running && !walk->rc) {
@@ -52,7 +52,7 @@ static bool next_batch(struct walk *walk, struct walk_batch *batch)
 	return true;
 }
 
-/* Under the lock: n batches are ready for other threads, or the walk is over. */
+/* The lock is held. n batches are ready for other threads, or the walk has ended. */
 static void wake_idle(struct walk *walk, size_t n)
 {
 	if (walk->rc || (!walk->running && !walk->batches)) {
@@ -190,7 +190,7 @@ static int run_workers(struct walk *walk, unsigned threads)
 		started += !rc;
 	}
 	if (started)
-		rc = 0; /* if a user may have only few threads, one is enough */
+		rc = 0; /* if the user may have only few threads, one is enough */
 	if (rc) {
 		pthread_mutex_lock(&walk->lock);
 		walk->rc = rc;

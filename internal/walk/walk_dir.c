@@ -25,7 +25,7 @@ void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path,
 	pthread_mutex_unlock(&walk->lock);
 }
 
-/* No component may be a link or leave the root, whatever has replaced it since its name was
+/* No component may be a link or leave the root, whatever may have replaced it since its name was
  * read. */
 static int open_dir(const struct walk *walk, int root, const char *path)
 {
@@ -35,7 +35,7 @@ static int open_dir(const struct walk *walk, int root, const char *path)
 	return cop_open_beneath(root, path, flags, !walk->no_openat2, &calls);
 }
 
-/* Puts the path of d below its root into w->path, which has enough space: names are limited, and so
+/* Puts the path of d below its root into w->path, which is large enough: names are limited, and so
  * is a path that the kernel accepts. */
 static const char *path_below(struct worker *w, const struct cop_walk_dir *d, uint32_t *root)
 {
@@ -104,7 +104,7 @@ static int add_entry(struct worker *w, const char *name, uint8_t type)
 	return 0;
 }
 
-/* Reads the names in fd into w->entry. A positive result is an errno of the storage, a negative one
+/* Reads the names in fd into w->entry. A positive result is an errno of the storage; a negative one
  * ends the walk. */
 static int read_names(struct worker *w, int fd)
 {
@@ -138,7 +138,7 @@ static int by_name(const void *a, const void *b)
 		((const struct cop_walk_entry *)a)->name, ((const struct cop_walk_entry *)b)->name);
 }
 
-/* A directory below d; it becomes a batch unless another file system of this node is mounted
+/* Makes a batch of a directory below d, unless another file system of this node is mounted
  * there. */
 static int enter_dir(struct worker *w, struct cop_walk_dir *d, uint32_t i, const char *skip_in)
 {
@@ -193,7 +193,7 @@ static int classify_entries(struct worker *w, struct cop_walk_dir *d, const char
 	return rc;
 }
 
-/* Any free thread reads sizes of a large directory. */
+/* Lets any free thread read the sizes in a large directory. */
 static int share_attributes(struct worker *w, struct cop_walk_dir *d)
 {
 	uint32_t pieces = (d->n + STATS - 1) / STATS;

@@ -13,10 +13,10 @@ struct mounts {
 };
 /* A cop_mount_visit for a struct mounts. -ENOMEM. */
 int cop_walk_mounts_add(void *m, const char *dir, const char *type);
-/* Loads those of this process; none if they cannot be read. */
+/* Loads the mounts of this process; none if they cannot be read. */
 int cop_walk_mounts_load(struct mounts *m);
 void cop_walk_mounts_free(struct mounts *m);
-/* Whether some of them are in the directory dir, and whether dir/name is one. */
+/* The first: whether some of them are in the directory dir; the second: whether dir/name is one. */
 bool cop_walk_mounts_in(const struct mounts *m, const char *dir, size_t len);
 bool cop_walk_mounts_is(
 	const struct mounts *m, const char *dir, size_t dir_len, const char *name, size_t len);
@@ -25,7 +25,7 @@ bool cop_walk_mounts_is(
 
 struct walk_batch {
 	struct cop_walk_dir *dir;
-	uint32_t from, n; /* entries whose attributes are to be read; n 0: read the directory */
+	uint32_t from, n; /* the entries whose attributes must be read; n 0: read the directory */
 };
 struct walk_root { /* in the order of top's entries */
 	int fd;
@@ -39,13 +39,13 @@ struct walk {
 	struct mounts mounts;
 	_Atomic uint64_t entries;
 	pthread_mutex_t lock;
-	pthread_cond_t more; /* batches, or the end */
+	pthread_cond_t more; /* there are more batches, or the walk has ended */
 	pthread_cond_t over;
 	struct walk_batch *batch;
 	size_t batches, cap;
 	unsigned running, idle; /* threads */
 	bool no_openat2; /* an old kernel or a filter: paths are opened component by component */
-	int rc;          /* the first failure ends it */
+	int rc;          /* the first failure, which ends the walk */
 };
 struct worker {
 	struct walk *walk;
@@ -53,7 +53,7 @@ struct worker {
 	char *buffer; /* directory entries in the kernel's form */
 	struct cop_walk_entry *entry;
 	size_t n, cap;
-	struct walk_batch *batch; /* new ones, to be handed over */
+	struct walk_batch *batch; /* new batches, to be handed over */
 	size_t batches, batch_cap;
 	uint64_t files, dirs, bytes, skipped;
 	char path[8192];

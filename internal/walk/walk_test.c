@@ -282,7 +282,7 @@ static void the_mounts_of_pseudo_file_systems_are_known(void **state)
 	cop_walk_mounts_free(&m);
 }
 
-/* In a mount namespace of its own: the test must not walk through other mounts. */
+/* Runs in a mount namespace of its own, because the test must not walk through other mounts. */
 static int walk_past_proc(void)
 {
 	const char *roots[] = {dir};

@@ -13,14 +13,14 @@ uint64_t cop_attr_version(const struct cop_attr *a)
 	return version ? version : 2;
 }
 
-/* The kernel's clock for timestamps ticks every 10 ms at most; file systems with coarser ones store
- * seconds or tenths of a second. */
+/* The kernel's clock for timestamps ticks at least every 10 ms; coarser file systems store seconds
+ * or tenths of a second. */
 static uint32_t tick_ms(uint32_t nsec)
 {
 	return nsec == 0 ? 1000 : nsec % (100 * COP_NS_PER_MS) == 0 ? 100 : 10;
 }
 
-/* A timestamp further in the future was not made by a clock, and waiting for it to pass could take
+/* No clock makes a timestamp further in the future than this, and waiting for it to pass could take
  * for ever. */
 #define AHEAD_S 60
 
@@ -34,7 +34,7 @@ static bool is_young(int64_t s, uint32_t nsec, int64_t now_ns)
 	return stamp_ns + 2 * (int64_t)tick_ms(nsec) * (int64_t)COP_NS_PER_MS > now_ns;
 }
 
-/* Nobody can set the change time, but some file systems have no true one. */
+/* Nobody can set the change time, but some file systems do not have a true one. */
 uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns)
 {
 	bool young = is_young(a->ctime_s, a->ctime_nsec, now_ns) ||
@@ -57,7 +57,7 @@ struct cop_attr cop_attr_clean(const struct cop_attr *a)
 	return clean;
 }
 
-/* Sizes past 2^63 would be negative in a struct stat; a time has one form. */
+/* A size above 2^63 would be negative in a struct stat; a time has only one encoding. */
 bool cop_attr_valid(const struct cop_attr *a)
 {
 	return a->version && a->size <= INT64_MAX && a->atime_nsec < COP_NS_PER_S &&

@@ -59,7 +59,7 @@ const char *cop_rd_str(struct cop_rd *r, size_t *len)
 	size_t want = cop_rd_u16(r);
 	const uint8_t *p = consume_bytes(r, want);
 
-	/* A string that is cut reads as an empty one, so that nobody needs to test for NULL. */
+	/* A truncated string reads as an empty one, so that nobody needs to test for NULL. */
 	*len = p && !r->bad ? want : 0;
 	return p && !r->bad ? (const char *)p : "";
 }
@@ -85,7 +85,7 @@ struct cop_wr cop_wr_init(void *data, size_t size)
 	return (struct cop_wr){.start = p, .p = p, .end = p ? p + size : p};
 }
 
-/* Space for len bytes, or NULL after marking the writer bad; a bad writer stays where it is. */
+/* Space for len bytes, or NULL after marking the writer bad; a bad writer does not move. */
 static uint8_t *append_space(struct cop_wr *w, size_t len)
 {
 	uint8_t *p = w->p;

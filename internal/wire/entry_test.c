@@ -179,7 +179,7 @@ static void a_version_is_young_for_two_ticks_of_its_stamps(void **state)
 	struct cop_attr odd = {.ino = 1, .mtime_s = INT64_MAX, .ctime_s = INT64_MIN};
 
 	(void)state;
-	/* Whole seconds, tenths, finer ones. */
+	/* Whole seconds, tenths of a second, finer ones. */
 	assert_true(young(5 * S, 1000 * S, 1000 * S));
 	assert_true(young(5 * S, 1000 * S, 1002 * S - 1));
 	assert_false(young(5 * S, 1000 * S, 1002 * S));
@@ -187,8 +187,8 @@ static void a_version_is_young_for_two_ticks_of_its_stamps(void **state)
 	assert_false(young(5 * S, 1000 * S + 300 * MS, 1000 * S + 500 * MS));
 	assert_true(young(5 * S, 1000 * S + 1, 1000 * S + 20 * MS));
 	assert_false(young(5 * S, 1000 * S + 1, 1000 * S + 20 * MS + 1));
-	/* By either of the two; with a clock that is somewhat ahead; with a timestamp that no clock
-	 * made. */
+	/* Young by either of the two; with a clock that is a little ahead; with a timestamp that no
+	 * clock made. */
 	assert_true(young(1000 * S, 5 * S, 1001 * S));
 	assert_true(young(5 * S, 1030 * S, 1000 * S));
 	assert_false(young(5 * S, 1060 * S, 1000 * S));

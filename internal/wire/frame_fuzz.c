@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes from an unverified peer, and bytes from a holder of the secret: the first byte says whether
- * the rest is used as it is or gets a correct head and tag first, so that the parsers behind the
- * tag are reached too. */
+/* Bytes from an unverified peer, and bytes from a peer that has the secret: the first byte says
+ * whether the rest is used as it is or is first given a correct head and tag, so that the parsers
+ * behind the tag are reached, too. */
 #include <stdlib.h>
 #include <string.h>
 

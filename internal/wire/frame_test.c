@@ -135,7 +135,7 @@ static void another_key_opens_nothing(void **state)
 		assert_int_equal(cop_frame_open(&rx, msg, len, &f), -EACCES);
 		rx.key[bit / 8] ^= 1u << bit % 8;
 	}
-	/* Nothing that was refused has used up the message's counter. */
+	/* The refused messages have not used up the message's counter. */
 	assert_int_equal(cop_frame_open(&rx, msg, len, &f), 0);
 }
 

@@ -138,7 +138,7 @@ static void a_hello_cut_anywhere_is_refused(void **state)
 	(void)state;
 	for (size_t cut = 0; cut < len; cut++) {
 		assert_int_equal(cop_hello_read(&secret, msg, cut, &got), -EBADMSG);
-		/* Also with a length field that agrees. */
+		/* Also cut with a length field that agrees. */
 		if (cut >= COP_FRAME_HEAD) {
 			uint8_t copy[COP_HELLO_MAX];
 
@@ -247,7 +247,8 @@ static void a_welcome_under_another_secret_is_refused(void **state)
 
 	(void)state;
 	shake(&p);
-	/* A holder of another secret answers our HELLO as if it were made under that one. */
+	/* A peer that has another secret answers our HELLO as if it had been made under that
+	 * secret. */
 	assert_int_equal(cop_hello_read(&secret, p.hello, p.hello_len, &h), 0);
 	assert_int_equal(cop_hello_write(&other_secret, &h, forged), p.hello_len);
 	assert_int_equal(cop_welcome_write(&other_secret, forged, p.hello_len, 9, p.welcome, &keys),
@@ -293,7 +294,7 @@ static void a_reflected_message_is_refused(void **state)
 	assert_int_equal(read_welcome(&p, p.hello), -EBADMSG);
 	p.hello[5] = COP_FRAME_WELCOME;
 	assert_true(read_welcome(&p, p.hello) < 0);
-	/* The initiator cannot open what it sealed itself. */
+	/* The initiator cannot open what it has sealed itself. */
 	w = cop_frame_begin(msg, sizeof(msg), &f);
 	len = cop_frame_seal(&p.at_initiator.tx, &w);
 	assert_int_equal(cop_frame_open(&p.at_initiator.rx, msg, len, &f), -EACCES);

@@ -127,7 +127,7 @@ static bool item_valid(const struct item *it, const char *name, size_t name_len,
 	return !target_len || (it->type == DT_LNK && cop_attr_target_valid(target, target_len));
 }
 
-/* its type and inode number are valid although it has no attributes. */
+/* its type and inode number are valid although it has no attributes */
 static int add_item(struct cop_listing_builder *b, struct item it, const char *name,
 	size_t name_len, const struct cop_attr *attr, const char *target, size_t target_len)
 {
@@ -201,7 +201,7 @@ static int lay_out(
 	return 0;
 }
 
-/* Copies n bytes to *at and moves it on; returns their offset. */
+/* Copies n bytes to *at and advances it; returns their offset. */
 static uint32_t put_bytes(char *blob, uint32_t *at, const void *data, size_t n)
 {
 	uint32_t where = *at;

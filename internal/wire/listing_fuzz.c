@@ -43,7 +43,7 @@ static void use_pages(const void *blob, uint64_t random)
 	require(cop_listing_pages(blob) >= 1);
 }
 
-/* What passes for a page has attributes for all of its names. */
+/* What passes for a page has the attributes of all of its names. */
 static void use_page(const void *blob, const struct cop_listing_page *page)
 {
 	struct cop_listing_entry e;

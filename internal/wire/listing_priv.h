@@ -8,11 +8,11 @@
 #define COP_WIRE_TARGET_MAX 4095
 #define COP_WIRE_NAME_MAX 255
 
-/* Blobs are used in place, so their form in memory is the one that is sent. */
+/* Blobs are used in place, so their layout in memory is the one that is sent. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blobs are little endian in place");
 _Static_assert(sizeof(struct cop_attr) == 96, "attribute records have no padding");
 
-/* A copy fit for a blob: it always has a version. */
+/* A copy that can be put into a blob: it always has a version. */
 struct cop_attr cop_attr_clean(const struct cop_attr *a);
 /* Whether attributes from outside keep what cop_attr promises. */
 bool cop_attr_valid(const struct cop_attr *a);

@@ -274,7 +274,7 @@ static bool is_bare_ino(const char *blob, size_t at)
 }
 
 /* Only flags, plain attribute values, the inode numbers of names without attributes, and link
- * targets may be changed unnoticed. */
+ * targets can be changed unnoticed. */
 static void changed_offsets_lengths_cookies_and_names_are_refused(void **state)
 {
 	struct blob l = sample();

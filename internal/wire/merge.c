@@ -6,7 +6,8 @@
 
 #include <errno.h>
 
-/* Names that are deleted again and again at the storage would accumulate. */
+/* More names make no merged listing, because names that are deleted again and again at the storage
+ * would accumulate. */
 #define MERGED_MAX 65536u
 
 static int add_entry(struct cop_listing_builder *b, const struct cop_listing_entry *e)

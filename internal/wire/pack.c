@@ -14,7 +14,7 @@ struct head {
 
 struct block {
 	uint32_t end; /* of its packed bytes, from the first block's start; a block that did not
-			 shrink is raw */
+			 shrink is stored raw */
 	uint32_t sum;
 };
 
@@ -35,7 +35,7 @@ static uint32_t sum32(const void *data, size_t len)
 	return (uint32_t)cop_hash64(data, len, 0);
 }
 
-/* Packs one block to out, which has space for it raw; returns the bytes used. */
+/* Packs one block to out, which has space for the raw block; returns the bytes used. */
 static size_t pack_block(const char *raw, size_t len, char *out)
 {
 	int n = LZ4_compress_default(raw, out, (int)len, (int)len - 1);
@@ -46,7 +46,7 @@ static size_t pack_block(const char *raw, size_t len, char *out)
 	return len;
 }
 
-/* Gives back the unused end of p; if that fails, p stays as it is. */
+/* Frees the unused end of p; if that fails, p stays as it is. */
 static void *shrink_block(void *p, size_t bytes)
 {
 	void *smaller = realloc(p, bytes);

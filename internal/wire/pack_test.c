@@ -71,8 +71,8 @@ static void a_flipped_bit_is_found_when_it_is_unpacked(void **state)
 		((uint8_t *)blob)[i] ^= 0x10;
 		if (cop_pack_check(blob, blob_len, len) == 0 &&
 			cop_pack_read(blob, 0, len, out) == 0)
-			/* The reserved word and redundant encodings may differ for the same
-			 * data. */
+			/* The reserved word may differ for the same data, and so may redundant
+			 * encodings. */
 			assert_memory_equal(out, raw, len);
 		((uint8_t *)blob)[i] ^= 0x10;
 	}

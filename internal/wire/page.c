@@ -30,7 +30,7 @@ static uint32_t page_at(const void *listing, uint32_t i, uint32_t pages)
 	return cop_listing_page_of(e.name, e.name_len, pages);
 }
 
-/* The first entry of this page or of a later one. */
+/* The index of the first entry of this page or of a later one. */
 static uint32_t start_of(const void *listing, uint32_t pages, uint32_t index)
 {
 	uint32_t low = 0, high = cop_listing_count(listing);

@@ -86,7 +86,7 @@ static void the_names_of_a_page_stand_together_and_each_is_in_one(void **state)
 
 		cop_listing_page_range(l, PAGES, p, &first, &end);
 		assert_int_equal(first, at);
-		/* Seven standard deviations. */
+		/* The range is seven standard deviations wide on each side. */
 		assert_in_range(end - first, 800, 1200);
 		for (; at < end; at++) {
 			cop_listing_at(l, at, &e);
@@ -111,8 +111,8 @@ static void the_page_of_a_name_does_not_depend_on_the_other_names(void **state)
 	}
 }
 
-/* A page with the names below count that are in it. foreign: and one that is not; bare: and one
- * without attributes. */
+/* A page of those names below count that belong to it. foreign: and one that does not; bare: and
+ * one without attributes. */
 static void *build_page(const struct cop_listing_page *p, unsigned count, bool bare, uint32_t flags,
 	bool foreign, size_t *len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* wire: bytes to messages and back, and the tags that authenticate them. Pure: no sockets, no
- * threads, no clocks, no allocation but where said. Everything that comes from outside passes a
- * check here before anyone uses it; fuzzed. All integers are little endian. */
+ * threads, no clocks, and no allocation unless it is mentioned. Everything that comes from outside
+ * is checked here before anyone uses it; fuzzed. All integers are little endian. */
 #ifndef COP_WIRE_H
 #define COP_WIRE_H
 
@@ -21,9 +21,9 @@ uint32_t cop_rd_u32(struct cop_rd *r);
 uint64_t cop_rd_u64(struct cop_rd *r);
 /* A string or byte run with a 16-bit length before it; points into the message, not terminated. */
 const char *cop_rd_str(struct cop_rd *r, size_t *len);
-/* The rest of the message. */
+/* Returns the rest of the message. */
 const void *cop_rd_rest(struct cop_rd *r, size_t *len);
-/* Nothing was truncated and nothing is left over. */
+/* Whether nothing was truncated and nothing is left over. */
 bool cop_rd_done(const struct cop_rd *r);
 
 /* A writer into a fixed buffer; `bad` is set when it did not fit. */
@@ -42,8 +42,8 @@ size_t cop_wr_len(const struct cop_wr *w);
 
 /* ---- attributes, entries, listings ---- */
 
-/* The result of stat(2), as the root read it. Times are seconds since the epoch, before it
- * negative, and nanoseconds after them. */
+/* The result of stat(2), as the root read it. Times are seconds since the epoch (negative before
+ * it), and nanoseconds after those seconds. */
 struct cop_attr {
 	uint64_t ino;    /* as the mount shows it: unique in the tree */
 	uint64_t size;   /* bytes */
@@ -57,11 +57,11 @@ struct cop_attr {
 	uint32_t blksize;
 };
 
-/* XXH3 of those fields; even, 0 avoided. */
+/* XXH3 of those fields; always even, never 0. */
 uint64_t cop_attr_version(const struct cop_attr *a);
 
-/* Time stamps tell two changes apart only if a tick of the storage lies between them. An object
- * that is read less than two ticks after its last change may change again without a different
+/* Timestamps tell two changes apart only if a tick of the storage lies between them. An object that
+ * is read less than two ticks after its last change may change again without getting a different
  * stamp. Its version is young: the odd number next to the version that it has afterwards. So later
  * answers are never mistaken for early ones. (git's index calls such an entry racy.) */
 
@@ -76,8 +76,8 @@ static inline bool cop_version_same(uint64_t a, uint64_t b)
 {
 	return (a | 1) == (b | 1);
 }
-/* The two ticks, in ms, after which a young version is no longer young. The stamps themselves show
- * the tick: if both are whole seconds, it is a second. */
+/* How long a young version stays young: two ticks, in ms. The stamps themselves show the tick: if
+ * both are whole seconds, it is a second. */
 uint64_t cop_attr_young_ms(const struct cop_attr *a);
 
 /* An entry blob: the attributes of one name and, for a symlink, its target. */
@@ -89,14 +89,14 @@ int cop_entry_check(const void *blob, size_t len);
 void cop_entry_get(
 	const void *blob, struct cop_attr *attr, const char **target, size_t *target_len);
 
-/* A listing blob: a whole directory, immutable, used in place by everyone who holds it (it is sent
- * and stored in this form, so it is built once, on the root, and never parsed into something else).
- * Entries are in the order of their cookies, which are 62-bit hashes of the names (made unique by
+/* A listing blob: a whole directory, immutable, used in place by everyone who holds it. It is sent
+ * and stored in this form: the root builds it once, and it is never parsed into anything else.
+ * Entries are sorted by their cookies, which are 62-bit hashes of the names (made unique by
  * counting up). So a directory offset means the same name in every later version of the directory,
  * and a lookup is a binary search. "." and ".." are not in it. */
 
 enum {
-	COP_LISTING_COMPLETE = 1, /* what is not in it does not exist */
+	COP_LISTING_COMPLETE = 1, /* a name that is not in it does not exist */
 };
 
 struct cop_listing_entry {
@@ -106,8 +106,8 @@ struct cop_listing_entry {
 	uint8_t type; /* DT_* of dirent.h */
 	uint64_t ino; /* the inode number, with or without attributes; 0: unknown */
 	bool has_attr;
-	struct cop_attr attr; /* if has_attr */
-	const char *target;   /* symlinks, if it was read; else NULL */
+	struct cop_attr attr; /* valid if has_attr */
+	const char *target;   /* of a symlink, if it was read; else NULL */
 	size_t target_len;
 };
 
@@ -117,11 +117,11 @@ struct cop_listing_builder {
 	uint32_t count;
 	bool failed;
 };
-/* Copies. Names that are empty, ".", "..", contain a slash or NUL or are longer than 255 are
- * refused (-EINVAL). */
+/* Copies its arguments. Names that are empty, ".", "..", contain a slash or NUL, or are longer than
+ * 255 bytes are refused (-EINVAL). */
 int cop_listing_add(struct cop_listing_builder *b, const char *name, size_t name_len, uint8_t type,
 	const struct cop_attr *attr, const char *target, size_t target_len);
-/* The same without attributes: the inode number that they would have. */
+/* Adds a name without attributes; ino: the inode number that they would contain. */
 int cop_listing_add_bare(struct cop_listing_builder *b, const char *name, size_t name_len,
 	uint8_t type, uint64_t ino);
 /* Allocates *blob; the caller frees. The builder is empty afterwards. -ENOMEM, -EEXIST for a
@@ -150,31 +150,31 @@ void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *
 
 /* ---- pages: the attributes of a large directory, in parts ---- */
 
-/* A listing of many names has no attributes; pages bring them. The hash of a name tells which of n
- * pages it is in, whatever other names there are, and in a listing the names of a page stand
- * together. A page is a listing blob with the attributes of each name in it and without
- * COP_LISTING_COMPLETE: a name that has none, because it is gone or was not answered, is left out
- * and proves nothing. */
+/* The listing of a directory with many names has no attributes; pages bring them. The hash of a
+ * name tells which of n pages it is in, whatever other names exist, and the names of a page are
+ * adjacent in a listing. A page is a listing blob with the attributes of each name in it and
+ * without COP_LISTING_COMPLETE: a name without attributes, because it is gone or was not answered,
+ * is left out and proves nothing. */
 
-#define COP_PAGE_NAMES 1000u /* so many on average, and */
-#define COP_PAGE_MOST 4000u  /* at most: hashes that somebody has chosen get no page */
+#define COP_PAGE_NAMES 1000u /* names per page on average, */
+#define COP_PAGE_MOST 4000u  /* and at most; hashes that somebody has chosen get no page */
 #define COP_PAGES_MAX 4096u  /* more than the largest listing needs */
 
 struct cop_listing_page {
 	uint64_t version; /* of the directory */
-	uint32_t pages;   /* into which its names are divided, 1 to COP_PAGES_MAX */
-	uint32_t index;   /* of this one, below pages */
+	uint32_t pages;   /* how many pages its names are divided into, 1 to COP_PAGES_MAX */
+	uint32_t index;   /* which of them this is, below pages */
 };
 
 /* Into how many pages the names of a listing are divided. */
 uint32_t cop_listing_pages(const void *listing);
-/* Which of so many pages a name is in. */
+/* Which of this many pages a name is in. */
 uint32_t cop_listing_page_of(const char *name, size_t name_len, uint32_t pages);
-/* The entries of a listing that are in this page: from *first up to *end, which is not. */
+/* The entries of a listing that belong to this page: from *first up to, but not including, *end. */
 void cop_listing_page_range(
 	const void *listing, uint32_t pages, uint32_t index, uint32_t *first, uint32_t *end);
 /* 0 if the blob is this page: a listing (cop_listing_check) of this version of the directory, young
- * or not, with names of this page alone, each with attributes; -EBADMSG. */
+ * or not, that contains only names of this page, each with attributes; -EBADMSG. */
 int cop_listing_page_check(const void *blob, size_t len, const struct cop_listing_page *page);
 
 /* ---- packed chunks (LZ4 block format)
@@ -186,7 +186,7 @@ int cop_listing_page_check(const void *blob, size_t len, const struct cop_listin
 
 #define COP_PACK_BLOCK (64 * COP_KIB)
 
-/* 0 and a blob that the caller frees; -ENODATA if that would not save a tenth; -ENOMEM. */
+/* 0 and a blob that the caller frees; -ENODATA if packing would save less than a tenth; -ENOMEM. */
 int cop_pack(const void *raw, size_t len, void **blob, size_t *blob_len);
 /* 0 if the blob can be read as raw_len bytes; -EBADMSG. */
 int cop_pack_check(const void *blob, size_t blob_len, size_t raw_len);
@@ -201,7 +201,7 @@ struct cop_extent {
 	uint64_t start, end; /* bytes, end exclusive */
 };
 
-/* statvfs of the source. */
+/* What statvfs says about the source. */
 struct cop_statfs {
 	uint64_t bsize, frsize, blocks, bfree, bavail, files, ffree, favail, namemax;
 };
@@ -212,19 +212,19 @@ struct cop_statfs {
 struct cop_wire_secret {
 	uint8_t bytes[COP_WIRE_SECRET_BYTES];
 };
-/* Any text or bytes (a secret file's content, trailing white space cut) to a secret, by BLAKE2b.
- * -EINVAL if shorter than 16 bytes. */
+/* Makes a secret from any text or bytes (a secret file's content without trailing white space), by
+ * BLAKE2b. -EINVAL if they are shorter than 16 bytes. */
 int cop_wire_secret_from(const void *data, size_t len, struct cop_wire_secret *out);
-/* BLAKE2b-256 keyed by the secret over context and data: for other authenticated exchanges (the
+/* BLAKE2b-256 over context and data, keyed by the secret, for other authenticated exchanges (the
  * rendezvous). */
 void cop_wire_mac(const struct cop_wire_secret *s, const char *context, const void *data,
 	size_t len, uint8_t out[32]);
-/* The seed of checksums for one purpose, which only holders of the secret know. */
+/* The seed of checksums for one purpose, which only nodes that have the secret know. */
 uint64_t cop_wire_seed(const struct cop_wire_secret *s, const char *purpose);
 
 /* ---- random bytes and constant-time comparison ---- */
 
-/* From the kernel's generator. Never fails. */
+/* Random bytes from the kernel's generator. Never fails. */
 void cop_wire_random(void *out, size_t len);
 /* 64 random bits. */
 uint64_t cop_wire_random64(void);
@@ -249,13 +249,13 @@ uint64_t cop_wire_random64(void);
 
 #define COP_FRAME_HEAD 40
 #define COP_FRAME_TAG 16
-/* Bytes that are not payload in a sealed message. */
+/* How many bytes of a sealed message are not payload. */
 #define COP_FRAME_OVERHEAD (COP_FRAME_HEAD + COP_FRAME_TAG)
 
 enum cop_frame_type {
-	COP_FRAME_HELLO = 1,   /* initiator to responder: who I am, where I am, my nonce */
-	COP_FRAME_WELCOME = 2, /* responder to initiator: my nonce, proof of the secret */
-	COP_FRAME_REQUEST = 3, /* from here on sealed */
+	COP_FRAME_HELLO = 1,   /* initiator to responder: who it is, where it is, its nonce */
+	COP_FRAME_WELCOME = 2, /* responder to initiator: its nonce, proof of the secret */
+	COP_FRAME_REQUEST = 3, /* this and those below are sealed */
 	COP_FRAME_REPLY = 4,
 	COP_FRAME_PULL = 5,
 	COP_FRAME_PING = 6,
@@ -272,7 +272,7 @@ struct cop_frame {
 	size_t payload_len;
 };
 
-/* One direction of a session. Zero-initialised plus key is a fresh one. */
+/* One direction of a session. With a key and zeros otherwise, it is a fresh one. */
 struct cop_frame_tx {
 	uint8_t key[16];
 	uint64_t counter; /* of the last message sealed */
@@ -288,9 +288,9 @@ struct cop_frame_keys {
 	uint64_t body_seed; /* of the checksums of bodies that travel by RMA; secret */
 };
 
-/* The form only: magic, version, type, length and zero fields. 0 or -EBADMSG. The payload of a
- * handshake message ends before its 32-byte tag, of any other before its 16-byte tag. Nothing in *f
- * may be trusted until the tag has been checked. */
+/* Checks only the form: magic, version, type, length and zero fields. 0 or -EBADMSG. The payload of
+ * a handshake message ends before its 32-byte tag, that of any other before its 16-byte tag.
+ * Nothing in *f may be trusted until the tag has been checked. */
 int cop_frame_parse(const void *msg, size_t len, struct cop_frame *f);
 
 /* Starts a message in buf: returns a writer positioned at the payload. Uses type, flags, session
@@ -298,9 +298,9 @@ int cop_frame_parse(const void *msg, size_t len, struct cop_frame *f);
 struct cop_wr cop_frame_begin(void *buf, size_t size, const struct cop_frame *f);
 /* Gives the message its length, counter and tag. Returns its length, 0 if it did not fit. */
 size_t cop_frame_seal(struct cop_frame_tx *tx, struct cop_wr *w);
-/* Form, tag, then replay window (the last 64 counters may come out of order, each once; as in RFC
- * 4303 section 3.4.3). 0, -EBADMSG (form), -EACCES (tag), -EALREADY (counter seen before or too
- * old). On failure *rx is unchanged. */
+/* Checks form, tag, then replay window (the last 64 counters may come out of order, each once; as
+ * in RFC 4303 section 3.4.3). 0, -EBADMSG (form), -EACCES (tag), -EALREADY (counter seen before or
+ * too old). On failure *rx is unchanged. */
 int cop_frame_open(struct cop_frame_rx *rx, const void *msg, size_t len, struct cop_frame *f);
 
 /* ---- the handshake
@@ -327,9 +327,9 @@ int cop_frame_open(struct cop_frame_rx *rx, const void *msg, size_t len, struct 
 
 struct cop_hello {
 	uint32_t from, to;
-	uint64_t session;     /* the initiator's id for the session */
-	uint64_t current;     /* the responder's id of a session that the initiator holds and asks
-				 about, or 0 */
+	uint64_t session; /* the initiator's id for the session */
+	uint64_t current; /* the responder's id of a session that the initiator has and asks about,
+			     or 0 */
 	uint64_t config_hash; /* a hash of the settings that both must share */
 	uint8_t nonce[COP_HELLO_NONCE];
 	const char *address; /* not terminated when read */
@@ -338,19 +338,19 @@ struct cop_hello {
 
 /* msg has COP_HELLO_MAX bytes. Returns the length; 0 for an address that is empty or too long. */
 size_t cop_hello_write(const struct cop_wire_secret *s, const struct cop_hello *h, void *msg);
-/* 0 if the message is valid and by a holder of the secret; -EBADMSG, -EACCES. The caller compares
- * the ranks. */
+/* 0 if the message is valid and from a peer that has the secret; -EBADMSG, -EACCES. The caller
+ * compares the ranks. */
 int cop_hello_read(
 	const struct cop_wire_secret *s, const void *msg, size_t len, struct cop_hello *h);
 
-/* The responder's answer to a HELLO that cop_hello_read accepted, with the session's keys as the
- * responder uses them. session 0 refuses it: the initiator was started with another config hash.
- * msg has COP_WELCOME_LEN bytes. Returns the length, 0 if the HELLO is not one. */
+/* Writes the responder's answer to a HELLO that cop_hello_read accepted, with the session's keys as
+ * the responder uses them. session 0 refuses the HELLO: the initiator was started with another
+ * config hash. msg has COP_WELCOME_LEN bytes. Returns the length; 0 if the HELLO is not one. */
 size_t cop_welcome_write(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	uint64_t session, void *msg, struct cop_frame_keys *keys);
-/* 0 and the responder's session id and the keys as the initiator uses them, if this answers exactly
- * this HELLO and comes from a holder of the secret; -EPROTO if that holder refuses; -EBADMSG,
- * -EACCES. */
+/* 0, with the responder's session id and the keys as the initiator uses them, if this answers
+ * exactly this HELLO and comes from a peer that has the secret; -EPROTO if that peer refuses;
+ * -EBADMSG, -EACCES. */
 int cop_welcome_read(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	const void *msg, size_t len, uint64_t *session, struct cop_frame_keys *keys);
 

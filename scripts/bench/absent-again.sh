@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What a search for test files costs a node's parent (a glob of mocha): 2,285 absent names in 1,860
-# directories, looked for again and again, each time after the kernel has forgotten them. These are
-# counts: they do not depend on the machine's load, but for the third look without -E, which comes
-# while the directories are believed.
+# directories are looked for again and again, each time after the kernel has forgotten them. These
+# are counts: they do not depend on the machine's load, except for the third look without -E, which
+# comes while the directories are believed.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -16,7 +16,7 @@ for ((i = 0; i < DIRS; i++)); do
 	mkdir "$SRC/p$i"
 	: >"$SRC/p$i/index.js"
 done
-# No stamp is young.
+# The timestamps are old enough that none is young.
 find "$SRC" -exec touch -d '1 hour ago' {} +
 
 look() { # SIDE: the names in the order of a walk, the first directories with two
@@ -33,7 +33,8 @@ for i in range(dirs):
 	add "$1-requests" $(($(node_stat 1 fabric.requests_sent) - requests))
 	add "$1-messages" $(($(node_stat 1 fabric.request_messages) - messages))
 }
-# SIDE: with the seconds before each; the third is as long after the second as that after the first.
+# SIDE: with the seconds before each look; between the second and the third pass as many as between
+# the first and the second.
 looks() {
 	look "$1-1"
 	sleep 6

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # `copper aggregate` over the files of 10,000 ranks (three each, 80 top paths): from a local file
-# system, and from a slow one that takes 1 ms for a metadata operation or a read and serves 64 at
-# once, or 16, where no attribute is remembered from turn to turn. A file costs four operations
-# there (lookup, open, size, read): of three files a rank, 16 at once cannot be served in less than
+# system, and from a slow one that takes 1 ms per metadata operation or read, serves 64 at once, or
+# 16, and remembers no attribute from one turn to the next. A file costs four operations there
+# (lookup, open, size, read): with three files per rank, 16 at once cannot be served in less than
 # 7.5 s.
 # limit: 300
 # shellcheck source=lib.sh
@@ -16,8 +16,8 @@ for ((turn = 0; turn < ${BENCH_PAIRS:-5}; turn++)); do
 done
 report "aggregate of $ranks ranks, local file system, seconds" s at_most 5 local -
 
-# slowfs keeps a descriptor for each file that the kernel knows: fewer ranks, if there may not be
-# enough, and their time in proportion.
+# slowfs keeps a descriptor for each file that the kernel knows. If there may not be enough, there
+# are fewer ranks, and their time counts in proportion.
 slow=$((($(ulimit -Hn) - 200) / 3))
 [ "$slow" -lt "$ranks" ] || slow=$ranks
 ulimit -n "$(ulimit -Hn)"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# CPU time that the nodes spend on a first import at a leaf below a root, beside the CPU time of the
-# program itself, with what it comes to: system calls and changes of thread of the leaf, and the
-# requests of the kernel.
+# The CPU time that the nodes spend on a first import at a leaf below a root, compared with the CPU
+# time of the program itself, and what it consists of: system calls and context switches of the
+# leaf, and requests of the kernel.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

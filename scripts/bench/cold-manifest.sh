@@ -36,7 +36,7 @@ direct() { # SIDE N
 	add "$1-wait" "$(waiting)"
 	without_slowfs
 }
-# What an earlier job leaves; not measured.
+# This is what an earlier job leaves; it is not measured.
 record() {
 	SRC=/usr
 	with_slowfs "${cost[@]}"
@@ -58,8 +58,8 @@ done
 report "cold import $module at 1 ms, 1 node, with manifest / direct" \
 	s at_most 0.35 manifest-1 direct-1
 report "cold import $module at 1 ms, 1 node, no manifest / direct" s none - plain-1 direct-1
-# Four imports and four nodes share the processors of one machine, which four machines would not:
-# the waiting is judged.
+# Four imports and four nodes share the processors of one machine, which four machines would not, so
+# the waiting time is judged.
 wants_processors 8
 report "cold import $module at 1 ms, 4 nodes, longest wait, with manifest / direct" \
 	s at_most 0.35 manifest-4-wait direct-4-wait

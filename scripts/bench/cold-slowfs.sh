@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A first import over storage that takes 1 ms for each metadata operation: one node of Copper,
-# beside the program straight on that storage. Both begin with fresh mounts, so with cold kernel
-# caches. Twice: on a file system whose client keeps names and attributes as long as it likes (the
-# best that a parallel file system does; this is judged), and on one whose client asks every time.
+# A first import over storage that takes 1 ms for each metadata operation: through one node of
+# Copper, and directly on that storage. Both begin with fresh mounts, so with cold kernel caches.
+# Twice: on a file system whose client keeps names and attributes as long as it likes (the best that
+# a parallel file system does; this is judged), and on one whose client asks every time.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

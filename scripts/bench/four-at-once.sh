@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Four nodes on this machine import at once, beside four native processes at once. Cold: a fresh
-# tree each time, all four nodes empty; the source itself is in the page cache in both cases.
+# Four nodes on this machine import at once, compared with four native processes at once. Cold: a
+# fresh tree each time, all four nodes empty; the source itself is in the page cache in both cases.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

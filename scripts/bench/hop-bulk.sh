@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # 1 GiB from the cache of a parent into the cache of its child, checksums included, compared with a
-# bare loop of fi_writedata with the same provider and chunk, from memory to memory of the same
-# size. That memory was touched before, so it compares with the child's third pass (its cache was
-# emptied in between); the first pass includes getting 1 GiB from the kernel.
+# bare loop of fi_writedata with the same provider and chunk size, between memory of the same size.
+# The loop's memory has been touched before, so it compares with the child's third pass (its cache
+# was emptied in between); the first pass includes getting 1 GiB from the kernel.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

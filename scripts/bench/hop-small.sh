@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One hop of a small request and its answer through the product's rpc, beside a round trip of
-# fi_pingpong with the same provider, which spins on both sides. Then the same after 2 ms of
+# The round trip of a small request and its answer through the product's rpc, compared with a round
+# trip of fi_pingpong with the same provider, which spins on both sides. Then the same after 2 ms of
 # silence, when both progress threads sleep.
 # limit: 120
 # shellcheck source=lib.sh
@@ -9,7 +9,7 @@
 
 command -v fi_pingpong >/dev/null ||
 	bail "there is no fi_pingpong; scripts/install-deps.sh installs it"
-# A hop in the middle of a tree: the request is passed on by the progress thread.
+# A node in the middle of a tree: its progress thread passes the request on.
 copper() {
 	"$BENCH/hop" chain 5000 0 >"$T/small" || bail "hop failed"
 	add copper "$(cut -d ' ' -f 1 "$T/small")"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # FUSE requests by kind in a first import and in later ones. These are counts: they do not depend on
-# the machine's load. The kernel may take back meanwhile what it keeps, and ask for that again: of
-# later imports the best of several rounds counts.
+# the machine's load. But the kernel may drop what it keeps, and ask for it again, so the best of
+# several rounds of later imports counts.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,8 +12,8 @@ with_tree 1
 fuse_counts() {
 	node_json 0 | json_value fuse
 }
-# The kinds that rose, as `lookup=12 read=3`; first the sum of those that are requests and no
-# ioctls.
+# Prints the kinds that rose, as `lookup=12 read=3`, after the sum of those that are requests and
+# not ioctls.
 risen() { # BEFORE AFTER
 	"$PYTHON" - "$1" "$2" <<'PY'
 import json, sys
@@ -23,7 +23,7 @@ other = {"read_bytes", "negative", "errors", "refused", "ioctl"}
 print(sum(v for k, v in rose.items() if k not in other), *(f"{k}={v}" for k, v in rose.items()))
 PY
 }
-# SECONDS: how much, that long after the last one; the kinds are left in $T/kinds
+# SECONDS: how many, this long after the last one; the kinds are left in $T/kinds.
 asked_by_import() {
 	local before sum kinds
 	sleep "$1"

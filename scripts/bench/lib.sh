@@ -14,14 +14,14 @@
 #	in_turn 10 ours theirs
 #	report 'doing nothing' s at_most 1.03 ours theirs
 #
-# Warm means that what is used again was used a moment ago, or is pinned: the kernel takes back
-# pages that are a few seconds old on a machine that has little memory, or is told to save it.
+# Warm means that what is used again was used a moment ago, or is pinned: on a machine that has
+# little memory, or is told to save it, the kernel drops pages that are a few seconds old.
 #
-# Both sides are measured in turn in one run, because the machine is shared and its speed changes;
-# what is judged is the ratio of the medians, and a missed figure is not a failure of the script. If
-# the samples of a side spread by more than a third of their median, the row is called unreliable
-# and not judged: of five samples and more the middle half counts, since a busy neighbour disturbs a
-# few.
+# Both sides are measured in turn in one run, because the machine is shared and its speed changes.
+# The ratio of the medians is judged, and a missed figure is not a failure of the script. If the
+# samples of a side spread by more than a third of their median, the row is called unreliable and
+# not judged. If there are five samples or more, only the middle half counts, since a busy neighbour
+# disturbs a few.
 set -u
 
 cop_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -94,7 +94,7 @@ done
 
 # ---- samples
 
-# One more sample of a side, kept until the report.
+# Adds a sample to a side; it is kept until the report.
 add() { # SIDE VALUE
 	[ -n "$2" ] || bail "no value for $1"
 	echo "$2" >>"$T/side.$1"
@@ -113,8 +113,8 @@ in_turn() { # N FUNCTION FUNCTION
 	done
 }
 
-# Wall seconds until the last of N copies of a command has ended; the CPU seconds of all of them and
-# the longest wait of one are left in $T/together.
+# Prints the wall seconds until the last of N copies of a command has ended; leaves the CPU seconds
+# of all of them and the longest wait of one in $T/together.
 together() { # N COMMAND…
 	"$BENCH/together" "$@" >"$T/together" || bail "$* failed"
 }
@@ -153,7 +153,7 @@ shown() { # SIDE UNIT
 		}'
 }
 
-# The spread of a side as a part of its median.
+# The spread of a side as a fraction of its median.
 spread() { # SIDE
 	sort -g "$T/side.$1" | awk '
 		{ v[NR] = $1 }
@@ -171,7 +171,8 @@ spread() { # SIDE
 		}'
 }
 
-# For the reports that follow: fewer processors cannot reach their figures, whatever Copper does.
+# For the reports that follow: with fewer processors their figures cannot be reached, whatever
+# Copper does.
 wants_processors() { # N
 	bench_wants=$1
 }
@@ -195,8 +196,8 @@ line() { # WHAT OURS THEIRS RATIO FIGURE VERDICT
 	printf '%s | %s | %s | %s | %s | %s\n' "$@"
 }
 
-# One line of the result. RULE is at_most, at_least or none; THEIRS may be -: then the figure is for
-# the copper side itself.
+# Prints one line of the result. RULE is at_most, at_least or none; THEIRS may be -: then the figure
+# applies to the copper side itself.
 report() { # WHAT UNIT RULE FIGURE OURS THEIRS
 	local ratio theirs=- verdict=- figure=- json widest
 	ratio=$(statistic median "$5")
@@ -229,7 +230,7 @@ else
 	module=numpy
 fi
 
-# The command, in the array `import`, for a root that may hold {} for the number of the copy.
+# Sets the array `import` to the command, for a root that may contain {} for the number of the copy.
 import_from() { # ROOT
 	import=(env -i PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 		PYTHONHOME="$1"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# 128 processes import at once on one node when everything was read before, beside 128 that import
-# from the local disk's page cache. The processes share the processors either way, so this is the
-# cost of the mount under load.
+# 128 processes import at once on one node that has everything already, compared with 128 that
+# import from the local disk's page cache. The processes share the processors either way, so this is
+# the cost of the mount under load.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

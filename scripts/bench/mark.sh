@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# CPU time of one event of a mark, with what it takes to write it to a local file, and of a mark
-# that is switched off: the least of several repetitions in one process.
+# CPU time of one event of a mark, including writing it to a local file, and of a mark that is
+# switched off: the least of several repetitions in one process.
 # limit: 120
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

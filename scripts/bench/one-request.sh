@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What one request takes: system calls, and times that a thread slept, of the node that serves it,
-# in a chain of three nodes (root, middle, leaf). These are counts, and each is the mean of many of
-# a kind: a lookup of a name whose directory the leaf knows, a read of 128 KiB that the leaf has in
-# its cache (and the kernel no longer), a chunk of 1 MiB that comes from the middle's cache, and at
-# the middle, which has it from the root, a chunk that it passes on. Threads of a node look for more
-# work before they sleep, so a slow or a busy machine shows more of both.
+# The cost of one request: how many system calls the node that serves it makes, and how often one of
+# its threads sleeps, in a chain of three nodes (root, middle, leaf). These are counts, and each is
+# the mean of many of a kind: a lookup of a name whose directory the leaf knows; a read of 128 KiB
+# that the leaf has in its cache (and the kernel no longer has); a chunk of 1 MiB that comes from
+# the middle's cache; and, at the middle, a chunk that it gets from the root and passes on. Threads
+# of a node look for more work before they sleep, so a slow or busy machine shows more of both.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -40,7 +40,7 @@ PY
 slept() { # PID
 	cat /proc/"$1"/task/*/status | awk '/^voluntary/ { sum += $2 } END { print sum }'
 }
-# One pass counts sleeps, the next one calls, since who is traced sleeps more often.
+# One pass counts sleeps and the next one calls, since a traced process sleeps more often.
 counted() { # SIDE RANK N COMMAND…: of a node that is not traced
 	local pid before
 	pid=$(pid_of "$2")

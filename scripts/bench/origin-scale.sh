@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What reaches the storage when N nodes import the same at once, compared with one node. Exact
-# counts, by the nodes themselves; they do not depend on the machine's load, except on what two
+# How many requests reach the storage when N nodes import the same at once, compared with one node.
+# The nodes count them exactly; the counts do not depend on the machine's load, except for what two
 # processes ask for at the same moment.
 # limit: 600
 # shellcheck source=lib.sh

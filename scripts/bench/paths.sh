@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# `copper paths` over a tree of many files (BENCH_FILES, 150,000), completely: reading tables,
-# walking, marking, writing six lists; compared with find, which writes one. With sizes the
-# comparison is with find that reads them too; without, with find that reads only names. The tree is
-# on the local disk and warm; then a smaller one on a slow file system that takes 1 ms for a
-# metadata operation.
+# A complete run of `copper paths` over a tree of many files (BENCH_FILES, 150,000): reading tables,
+# walking, marking, writing six lists; compared with find, which writes one. With sizes it is
+# compared with a find that reads them, too; without, with a find that reads only names. The tree is
+# on the local disk and warm; then a smaller one on a slow file system that takes 1 ms per metadata
+# operation.
 # limit: 600
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 files=${BENCH_FILES:-150000}
-# DIR FILES: a hundred in a directory, twenty directories in a package; a job that used every
-# fiftieth.
+# DIR FILES: a hundred files in a directory, twenty directories in a package; a job that used every
+# fiftieth file.
 make_tree() {
 	"$PYTHON" - "$1" "$2" <<'PY'
 import os, sys

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A 1 GiB file read from front to end when the node has it and the kernel does not, beside libfuse's
-# own example passthrough_ll over the local page cache (slowfs without costs where that example is
-# not installed).
+# Reads a 1 GiB file from front to end that the node has and the kernel does not, compared with
+# libfuse's own example passthrough_ll over the local page cache (slowfs without costs if that
+# example is not installed).
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -3,8 +3,8 @@
 # Bytes passed on per CPU second of the middle node of a chain of three, which also keeps and checks
 # them, compared with a process that receives chunks on one TCP socket and sends them on another. As
 # in hop-bulk, the third pass is comparable. A raw relay that also keeps what it passes on, as a
-# cache must, shows what of the difference is memory: it has fresh memory, too, and then memory that
-# it used before.
+# cache must, shows how much of the difference is memory: first with fresh memory, then with memory
+# that it used before.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

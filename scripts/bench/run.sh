@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 all=(warm-import import-requests absent-again four-at-once many memory origin-scale cold-slowfs
 	cold-manifest cold-nodes cold-cpu one-request profile-cost hop-small hop-bulk relay stripes
 	ready idle view warm-find read-cold book aggregate paths mark trace trace-cost)
-# Half an hour or more each, so only by name.
+# These take half an hour or more each, so they run only by name.
 long=(side-by-side)
 names=()
 json=
@@ -48,7 +48,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
-# One document in the place of FILE, whole or not at all.
+# Writes one document in the place of FILE, whole or not at all.
 write_json() {
 	python3 - "$here/../.." "$json" "$BENCH_ROWS" <<-'EOP'
 		import json, os, subprocess, sys, time

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What a site would do instead of Copper: the time until the last of 1, 2, 4 and 8 nodes has
-# imported numpy from an environment that lies on a slow storage, with all the staging that a way
-# wants, and the same import once more, beside programs straight on the storage.
+# imported numpy from an environment on a slow storage, with all the staging that a method needs,
+# and the same import once more; compared with programs directly on the storage.
 #
-# A node is a mount namespace with a mount of the storage of its own, so with a client's caches of
-# its own, and with a directory on the local disk that stands for /tmp. All nodes share the
-# storage's service slots: 16 operations at once, each of 5 ms, reads of at most 128 KiB too. The
-# client keeps names, attributes and pages, as a parallel file system's does. Every sample begins
-# with new nodes that have nothing. The environment is Debian's Python with its standard library,
-# numpy, and the libraries that they need, and nothing else.
+# A node is a mount namespace with its own mount of the storage, so with a client's caches of its
+# own, and with a directory on the local disk that stands for /tmp. All nodes share the storage's
+# service slots: 16 operations at once of 5 ms each, and reads of at most 128 KiB. The client keeps
+# names, attributes and pages, as a parallel file system's does. Every sample begins with new nodes
+# that have nothing. The environment is Debian's Python with its standard library, numpy, the
+# libraries that they need, and nothing else.
 #
 # Not counted: making the squashfs image, which a site does once and again after each change; the
-# job in which Copper recorded its manifest; starting a job of Slurm (of sbcast the command itself
-# counts, and its image is mounted as the copied one is). What is not installed
-# (scripts/install-deps.sh installs none of what only this needs) is named and left out. Copies take
-# a minute each, nearly all of it waiting, so one round is enough of them. BENCH_NODES,
-# BENCH_METHODS, BENCH_US and BENCH_SLOTS ask for others. On a busy machine BENCH_NICE=-15 gives all
-# that is measured, which mostly waits, precedence over what else runs.
+# job in which Copper recorded its manifest; starting a Slurm job (for sbcast the command itself
+# counts, and its image is mounted like the copied one). What is not installed is named and left out
+# (scripts/install-deps.sh installs nothing that only this needs). Copies take a minute each, nearly
+# all of it waiting, so one round of them is enough. BENCH_NODES, BENCH_METHODS, BENCH_US and
+# BENCH_SLOTS choose others. On a busy machine BENCH_NICE=-15 gives everything that is measured,
+# which mostly waits, precedence over what else runs.
 # limit: 7200
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -55,7 +55,7 @@ needs() { # PROGRAM PACKAGE METHOD…
 		leave_out "$method" "no $program (package $package)"
 	done
 }
-# libfuse's own example, as Debian's package has it; no package has the program.
+# This is libfuse's own example, as Debian's package has it; no package has the compiled program.
 make_passthrough() {
 	local flags
 	read -ra flags <<<"$(pkg-config --cflags --libs fuse3)"
@@ -75,7 +75,7 @@ make_passthrough
 
 # ---- the environment
 
-# DIR: which the programs and modules in it need, but for those of the C library
+# DIR: the libraries that programs and modules in it need, except those of the C library
 shared_libraries() {
 	find "$1" -type f \( -name '*.so*' -o -perm -u+x \) -exec ldd {} + 2>/dev/null |
 		awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
@@ -146,7 +146,7 @@ export -f stage copper_node environment_of use import_from
 
 # ---- nodes
 
-# The kernel gives each session a share of the processors, and a daemon begins one of its own.
+# The kernel gives each session a share of the processors, and a daemon begins its own session.
 urgent() { # PID
 	[ -z "${BENCH_NICE:-}" ] || echo "$BENCH_NICE" >"/proc/$1/autogroup"
 }
@@ -167,8 +167,8 @@ fi
 
 cat >"$T/on" <<-'EOS'
 	#!/usr/bin/env bash
-	# RANK COMMAND…: on that node. It passes functions on, which other shells drop. A session is
-	# what the kernel divides processor time by.
+	# RANK COMMAND…: runs it on that node. It passes functions on, which other shells drop. The
+	# kernel divides processor time by session.
 	read -r pid <"$0.$1"
 	shift
 	export XDG_RUNTIME_DIR=$DISK/run
@@ -193,7 +193,7 @@ start_holder() { # RANK
 	echo $! >"$T/on.$1"
 	wait_for 20 test -e "$T/here" || bail 'no namespace for a node'
 }
-# New nodes with empty disks and new clients of the storage. Those of sbcast are Slurm's.
+# Makes new nodes with empty disks and new clients of the storage. Slurm makes those of sbcast.
 nodes_up() { # METHOD N
 	local i
 	share=$T/share
@@ -222,7 +222,7 @@ nodes_down() { # METHOD N
 			bail "a mount of node $i is still used"
 	done
 	wait_for 20 eval '[ -z "$(processes_of "$SLOWFS")" ]' || bail 'slowfs does not end'
-	# Without a number wait would wait for Slurm.
+	# Without a pid, wait would also wait for Slurm.
 	[ "${#holders[@]}" -eq 0 ] || { kill "${holders[@]}" && wait "${holders[@]}"; } 2>/dev/null
 	holders=()
 	rm -rf "$T/disks"
@@ -230,7 +230,7 @@ nodes_down() { # METHOD N
 
 # ---- samples
 
-# Seconds that the command takes inside of a job.
+# The seconds that the command takes inside of a job.
 sbcast_seconds() { # N
 	local id
 	id=$(submit sbcast "$1" --nodelist="n[1-$1]" <<-'EOS'
@@ -273,7 +273,7 @@ is_copy() { # METHOD
 wanted() { # METHOD N TURN
 	[ "$2" -eq 1 ] || ! for_one_node "$1" && { [ "$3" -eq 0 ] || ! is_copy "$1"; }
 }
-# What an earlier job leaves; not measured.
+# This is what an earlier job leaves; it is not measured.
 record() {
 	export HOSTS SECRET JOB
 	SRC=$STORAGE/env

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What each of 16 nodes forwards of a large file that all of them read at once: the busiest beside
-# the mean, with the number of trees that Copper takes by itself and with one tree. Exact counts of
-# the nodes themselves. Every node caches the file, so it has 1 GiB where the machine has memory for
-# 16 of them, and 256 MiB elsewhere; the shares are the same.
+# How much of a large file each of 16 nodes forwards when all of them read it at once: the busiest
+# node compared with the mean, with the number of trees that Copper chooses and with one tree. The
+# nodes count exactly. Every node caches the file, so it has 1 GiB if the machine has memory for 16
+# copies, and otherwise 256 MiB; the shares are the same.
 # limit: 900
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

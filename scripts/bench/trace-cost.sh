@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What a node's own trace (--trace) adds to a first import, in CPU time of the program, the node and
 # the writing of the trace together; on one node, and on a leaf below a root, with the CPU time of
-# both nodes; and what the thread that writes it takes of the first. It writes at least once a
-# second, so all is written when the times are taken.
+# both nodes; and how much of the first the writing thread takes. The thread writes at least once a
+# second, so everything is written when the times are taken.
 # limit: 900
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # copper trace over BENCH_EVENTS (20 million) events as DFTracer 1.x writes them, gzip -6: one large
-# file of a single member, one of members of 5,000 events, and 16 files. Events a second are of the
-# processor time of all threads, decompression included, because the machine is shared; how many
-# processors are kept busy is what its threads ran or waited to run, over the time it took. Beside
-# it pandas on the first twentieth, and what a published analysis needed to load 147,302,750 such
-# events: 177 s on 64 worker processes. What is extrapolated to that is the processor time over the
-# processors kept busy: the time it takes on this machine when nobody else uses it.
+# file of a single member, one of members of 5,000 events, and 16 files. Events per second refer to
+# the processor time of all threads, decompression included, because the machine is shared; the
+# number of processors kept busy is the time that its threads ran or waited to run, divided by the
+# time it took. Compared with pandas on the first twentieth, and with what a published analysis
+# needed to load 147,302,750 such events: 177 s on 64 worker processes. The figure extrapolated to
+# that is the processor time divided by the processors kept busy: the time it takes on this machine
+# when nobody else uses it.
 # limit: 1200
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

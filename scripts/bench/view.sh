@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Imports in views of `copper run` when everything was read before, beside the same imports from the
-# local disk's page cache: one process, 128 at once with a view for each, and 128 at once in one
-# view. Both sides run the same program from the same path. And what `copper run` itself costs, from
-# its start to that of its command.
+# Imports in views of `copper run` on a node that has everything already, compared with the same
+# imports from the local disk's page cache: one process, 128 at once with a view for each, and 128
+# at once in one view. Both sides run the same program from the same path. Also what `copper run`
+# itself costs, from its own start to that of its command.
 # limit: 900
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

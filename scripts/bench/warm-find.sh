@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# `find -printf %s` over 50,000 files that were found right before, beside the same on the local
-# disk.
+# `find -printf %s` over 50,000 files that were found right before, compared with the same on the
+# local disk.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# An import through the mount when everything was read before, beside the same import from the local
-# disk's page cache.
+# An import through the mount on a node that has everything already, compared with the same import
+# from the local disk's page cache.
 # limit: 300
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -23,9 +23,9 @@ in_turn "${BENCH_PAIRS:-12}" copper native
 report "warm import $module, mount / native" s at_most 1.03 copper native
 report 'the same in CPU time of the program alone' s none - copper-cpu native-cpu
 
-# Each isatty of Python is a request, and in a virtual machine waking a thread on another, halted
-# processor takes some 50 us where it takes 5 on the same one. With all on one processor it shows
-# what the requests cost without that.
+# Each isatty of Python is a request. In a virtual machine, waking a thread on another, halted
+# processor takes some 50 us, and 5 us on the same one. With everything on one processor, the figure
+# shows what the requests cost without that.
 pinned() { # SIDE ROOT
 	local import
 	import_from "$2"

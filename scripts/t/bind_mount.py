@@ -20,7 +20,7 @@ import stat
 import struct
 import sys
 
-# What differs, by the name of the probe, and why (copper-design(7)).
+# Expected differences, by the name of the probe, and why (copper-design(7)).
 BY_DESIGN = {
     "statx dev": "a mount of its own is a device of its own",
     "statx mnt_id": "so is its number among the mounts",
@@ -141,8 +141,8 @@ STATX_NAMES = ("mask blksize attributes nlink uid gid mode ino size blocks attri
                " ".join("%s %s_ns pad" % (t, t) for t in ("atime", "btime", "ctime", "mtime")) +
                " rdev_major rdev_minor dev_major dev_minor mnt_id dio dio").split()
 STATX_BASIC, STATX_BTIME = 0x7FF, 0x800
-# A field counts where the bind mount's answer says that it is there; one that was not asked for may
-# be, or not.
+# A field counts if the bind mount's answer says that it is valid; a field that was not requested
+# may be valid or not.
 STATX_BITS = {"mode": 3, "nlink": 4, "uid": 8, "gid": 16, "atime": 32, "mtime": 64, "ctime": 128,
               "ino": 256, "size": 512, "blocks": 1024,
               "btime": 2048}
@@ -523,7 +523,7 @@ def changes(top):
     yield "setxattr", lambda: os.setxattr(hello, "user.x", b"1")
     yield "lsetxattr", lambda: os.setxattr(at("link"), "trusted.x", b"1", follow_symlinks=False)
     yield "removexattr", lambda: os.removexattr(hello, "user.x")
-    # What fails for another reason first.
+    # Changes that must fail for another reason come first.
     yield "mkdir of what is there", lambda: os.mkdir(d)
     yield "unlink of what is not", lambda: os.unlink(new)
     yield "rmdir of a file", lambda: os.rmdir(hello)

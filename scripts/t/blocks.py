@@ -20,8 +20,8 @@ UNESCAPE = {r'\(aq': "'", r'\(ga': '`', r'\(dq': '"', r'\(ha': '^', r'\(ti': '~'
 ESCAPE = re.compile(r"\\\(..|\\.")
 
 
-# Formatters make typographic characters of these, unless they are written as \(aq, \(ga, \(ha,
-# \(ti: then nobody can paste them.
+# Formatters turn these into typographic characters unless they are written as \(aq, \(ga, \(ha,
+# \(ti, and then nobody can paste them.
 CHANGED = re.compile(r"['`^~]")
 
 

@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-# What a page must be at each width: nothing wider than the window but what scrolls by itself, and
-# every section to be seen.
+# What a page must be at each width: nothing is wider than the window except what scrolls by itself,
+# and every section is visible.
 FITS = """(() => {
   const width = document.documentElement.scrollWidth;
   const wide = width > window.innerWidth ? ["page " + width] : [];
@@ -30,14 +30,14 @@ FITS = """(() => {
   return [...wide, ...hidden.map(i => "hidden " + i), ...out].slice(0, 5).join(", ");
 })()"""
 
-# Names in a drawing, which is scaled to the window, that are too small to be read.
+# Finds names in a drawing that are too small to be read, since it is scaled to the window.
 SMALL = """(() => [...document.querySelectorAll("svg")]
   .map(s => [s.getBoundingClientRect().width / s.viewBox.baseVal.width, s])
   .filter(([scale, s]) => scale && s.querySelector("text")
     && scale * parseFloat(getComputedStyle(s.querySelector("text")).fontSize) < 7)
   .map(([scale, s]) => s.closest("section").id + " " + scale.toFixed(2)).slice(0, 5).join(", "))()"""
 
-# The contrast of texts with what is behind them, as in WCAG 2.1 (1.4.3).
+# The contrast of texts with their background, as in WCAG 2.1 (1.4.3).
 CONTRAST = """(() => {
   const probe = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   const rgb = c => {

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced after harness.sh by tests in which nodes have other wall clocks than the machine, which a
-# library gives them; so the program must not be a static one.
+# Sourced after harness.sh by tests in which nodes have other wall clocks than the machine. A
+# library provides those clocks, so the program must not be a static one.
 # shellcheck disable=SC2034,SC2154
 
 cat >"$T/shift.c" <<'C'

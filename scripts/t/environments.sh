@@ -1,16 +1,16 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests after harness.sh: the environments that users have, in a tree of software.
+# Sourced after harness.sh: the environments that users have, in a tree of software.
 # shellcheck source=soft.sh
 . "$(dirname "$0")/soft.sh"
 
-# SOFT is DIR (make_soft), with console scripts besides, app (a program with an absolute RPATH;
+# Sets SOFT to DIR (make_soft), and adds console scripts, app (a program with an absolute RPATH;
 # compiler is empty if there is no gcc), perl and, if there is Node.js, js.
 make_environments() { # DIR
 	local name js
 	make_soft "$1"
-	# As pip writes a console script, and as make install writes a program with an absolute
-	# RPATH.
+	# Written as pip writes a console script, and as make install writes a program with an
+	# absolute RPATH.
 	for name in venvs/train envs/torch; do
 		printf '#!%s/%s/bin/python\nimport sys, json\nprint(sys.prefix, json.__file__)\n' \
 			"$SOFT" "$name" >"$SOFT/$name/bin/console"

@@ -67,8 +67,8 @@ SLOWFS=$BUILD/slowfs
 [ -x "$SLOWFS" ] || SLOWFS=$cop_root/build/slowfs
 PYTHON=/usr/bin/python3
 SRC=
-# The last one is for libinfinipath, which comes with libfabric.so and otherwise leaves a *.btr file
-# where a program crashes.
+# The last one is for libinfinipath, which comes with libfabric.so and would otherwise leave a *.btr
+# file where a program crashes.
 export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8 IPATH_NO_BACKTRACE=1
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
@@ -191,7 +191,8 @@ fails_with() { # EXIT REGEX COMMAND…
 
 # ---- an ordinary user
 
-# The user and its group have one number, as useradd gives them where nothing stands between.
+# The user and its group have the same number, as useradd gives them if that number is free for
+# both.
 add_user() { # NAME
 	local n
 	for ((n = 1001; n < 1200; n++)); do
@@ -222,7 +223,7 @@ become_user() {
 			XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
 }
 
-# Where a function cannot be used, as in fails_with, the words of cop_as come before the command.
+# Where a function cannot be used, as in fails_with, the words of cop_as precede the command.
 as_user() {
 	"${cop_as[@]}" "$@"
 }

@@ -1,13 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by harness.sh and the measurements: the kernel takes back what it keeps of files when it
+# Sourced by harness.sh and the measurements. The kernel drops what it keeps of files whenever it
 # likes, even what was read a moment ago. So a test that says that the kernel answers by itself, and
 # that nobody is asked, takes the best of several rounds: a node that asks for too much, or keeps
 # too little, does so in each.
 # shellcheck disable=SC2154
 
-# So a test that says that the kernel answers by itself, and nobody is asked, takes the best of
-# several rounds: a node that asks for too much, or keeps too little, does so in each.
 # ENOUGH COMMAND…: the least number that the command prints; no further round once it is at most
 # ENOUGH.
 least() {
@@ -21,8 +19,8 @@ least() {
 	echo "$best"
 }
 
-# Long rounds need more: from here on the kernel keeps what it has of these files now, and their
-# names (hold.py).
+# For long rounds that is not enough: from here on the kernel keeps what it has of these files, and
+# their names (hold.py).
 hold_pages() { # FILE|DIR…
 	local before=${cop_holder:-}
 	rm -f "$T/held"
@@ -40,13 +38,13 @@ let_go() { # [PID]
 	[ "$pid" != "${cop_holder:-}" ] || cop_holder=
 }
 
-# How many times the kernel was made to forget all unused names so far.
+# How many times the kernel has been made to forget all unused names.
 times_forgotten() {
 	awk '$1 == "drop_slab" { print $2 }' /proc/vmstat
 }
 
 # The files that a node has been asked for so far, in its mount and, for comparison, in the source
-# itself; in the mounts of other nodes, too.
+# itself; also in the mounts of other nodes.
 hold_what_was_read() { # RANK [RANK…]
 	local rank kept=() relative
 	"$COPPER" cache-stats --output-dir "$T/lists" "$W/mnt/$1" >/dev/null ||

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes a tree of everything that is odd but legal.
+# Makes a tree of everything that is unusual but legal.
 #
 #   scripts/t/make-tree.sh [--big-dir] [--many N] DIR
 #

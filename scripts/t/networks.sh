@@ -23,7 +23,7 @@ set_up_hosts() { # COUNT
 	done
 }
 
-# They end with the test.
+# The namespaces end with the test.
 host_main='
 	forget_other_tests
 	hostname "n$2"
@@ -60,7 +60,8 @@ is_reached() { # I ADDRESS: nobody listens there, which that host says
 	on "$1" bash -c "exec 3<>'/dev/tcp/$2/9'" 2>&1 | grep -q refused
 }
 
-# HOSTS [OPTION…]: a tree of three nodes; the exit status of each and what they say go to $T/said.
+# HOSTS [OPTION…]: starts a tree of three nodes; the exit status of each and its output go to
+# $T/said.
 with_hosts() {
 	local i list=$1
 	shift

@@ -9,11 +9,11 @@
 #   node_trace.py counter FILE NAME KEY   the last value
 #   node_trace.py sum FILE NAME KEY   of the arguments of events of this name
 #   node_trace.py values FILE NAME KEY    those of the arguments of events of this name
-# node_trace.py clock FILE [US]     whether there are clock lines, and how many of them are
-# impossible for a clock of this machine
-#                                     that is so many microseconds ahead
-# node_trace.py order FILE TRACE... of the timeline that these were merged to: whether there are
-# pairs of flows, and how many of them
+#   node_trace.py clock FILE [US]     whether there are clock lines, and how many of them are
+#                                     impossible for a clock of this machine that is this many
+#                                     microseconds ahead
+#   node_trace.py order FILE TRACE... for the timeline FILE that the TRACEs were merged into:
+#                                     whether there are pairs of flows, and how many of them
 #                                     arrive before they left, or after the answer
 #   node_trace.py flows FILE...       number of pairs, and what has no other half
 import gzip

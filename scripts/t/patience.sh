@@ -10,7 +10,7 @@
 
 cop_processors=$(nproc)
 
-# Sets CROWD to the number of runnable processes per processor, at least one.
+# Sets CROWD to the number of runnable processes per processor, at least 1.
 look_around() {
 	local running
 	read -r _ _ _ running _ </proc/loadavg
@@ -18,15 +18,16 @@ look_around() {
 	[ "$CROWD" -ge 1 ] || CROWD=1
 }
 
-# How many seconds by the clock that is on this machine now, for a command with a limit of its own:
-# timeout "$(patient 60)" …
+# Converts seconds to seconds by the clock on this machine at the moment, for a command with a limit
+# of its own: timeout "$(patient 60)" …
 patient() { # SECONDS
 	look_around
 	echo $(($1 * cop_slower * CROWD))
 }
 
-# Ends with 0 as soon as the command does, and with 1 if it does not within that time; looks every
-# COP_POLL_S, or else ever less often, since a look may cost a tenth of a second of processor time.
+# Returns 0 as soon as the command does, and 1 if it does not within that time. Tries every
+# COP_POLL_S or, if that is not set, ever less often, since a try may cost a tenth of a second of
+# processor time.
 wait_for() { # SECONDS COMMAND…
 	local left=$(($1 * cop_slower * 1000000)) last=${EPOCHREALTIME/[.,]/} now \
 		cop_pause=50 cop_seconds
@@ -43,9 +44,9 @@ wait_for() { # SECONDS COMMAND…
 	done
 }
 
-# Takes a lane that no other test on this machine has, of this checkout or another: ports and
-# numbers of jobs. Whatever the test starts keeps the lock, so that the lane is free when the last
-# process has ended. A lane can be given when a test is run by hand.
+# Takes a lane (ports and job numbers) that no other test on this machine has, in this checkout or
+# another. Whatever the test starts keeps the lock, so the lane is free when the last process has
+# ended. A test that is run by hand can be given a lane.
 take_lane() {
 	local dir=/tmp/copper-lanes lock
 	[ -z "${COP_LANE:-}" ] || return 0
@@ -62,13 +63,13 @@ take_lane() {
 	return 1
 }
 
-# Runs a command that changes this machine's users, alone: such commands refuse when another holds
-# their lock, and one that is refused halfway leaves a group behind.
+# Runs a command that changes this machine's users, one at a time: such commands refuse while
+# another has their lock, and a command that is refused halfway leaves a group behind.
 alone_with_users() { # COMMAND…
 	flock -w 120 /tmp/copper-lanes/users "$@"
 }
 
-# Waits for its turn to use what this machine has only once, by NAME; like a lane, the turn is kept
+# Waits for its turn to use what this machine has only once, by NAME. Like a lane, the turn is kept
 # by what the test starts. Call it before the test's time begins to run.
 take_turn() { # NAME
 	local dir=/tmp/copper-lanes lock

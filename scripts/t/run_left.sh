@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# For tests of copper run --source on one machine: what is left, where $run is the runtime
+# For tests of copper run --source on one machine: finds what is left; $run is the runtime
 # directory.
 # shellcheck disable=SC2154
 

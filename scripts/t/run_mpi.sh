@@ -41,7 +41,7 @@ run_everywhere() {
 	is 'nothing is left' "$(left)" '0 0 '
 
 	each '' "$COPPER" run -d "$T/job.named" --hosts "$T/nodefile.once" --source "$SRC" -- true
-	# A launcher may end the others as soon as one has said so.
+	# A launcher may end the other tasks as soon as one has reported that.
 	matches 'a file of hosts that is missing is named' \
 		"$? $(grep -c -- '--hosts .*nodefile.once: cannot read\|cannot read .*nodefile.once' "$T/out")" '^125 [1-9]' ||
 		note "$(cat "$T/out")"

@@ -63,14 +63,14 @@ slurm_spawn() { # NAME COMMAND…
 	slurm_pids+=($!)
 }
 
-# Where Slurm makes its groups: other tests have nodes of the same names.
+# The directory in which Slurm makes its groups: other tests have nodes with the same names.
 slurm_unified=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
 COP_CGROUPS=${COP_CGROUPS:-$([ -w /sys/fs/cgroup/freezer ] && echo v1 || echo v2)}
 case $COP_CGROUPS in
 v1) slurm_groups=/sys/fs/cgroup/freezer/copper-test.$COP_LANE ;;
 *) slurm_groups=${slurm_unified:-/nowhere}/copper-test.$COP_LANE ;;
 esac
-# Versions of Slurm from before there were two do not take a word about it in their configuration.
+# Versions of Slurm that know only one version refuse the option in their configuration.
 slurm_knows() { # VERSION
 	[ -e "$(find /usr/lib /usr/lib64 -path "*/slurm*/cgroup_$1.so" 2>/dev/null | head -n 1)" ]
 }
@@ -82,8 +82,8 @@ need_groups() {
 		skip_all 'this Slurm knows no control groups of version 2'
 }
 
-# A machine that has both versions looks to Slurm like one that has version 2 alone, as most have
-# today. Its first process seems to be in the group at the top, which is the node's.
+# On a machine that has both versions, makes Slurm believe that there is only version 2, as on most
+# machines today. The first process seems to be in the top group, which is the node's.
 make_unified() {
 	cat >"$T/slurm/unified.c" <<-'C'
 		#include <dlfcn.h>
@@ -217,7 +217,7 @@ slurm_mounts() {
 	echo "$sum"
 }
 
-# As copper-mount(1) has it for Slurm 20.11.
+# Starts nodes as copper-mount(1) describes it for Slurm 20.11.
 slurm_is_early() {
 	srun --version | awk '{ split($2, part, "."); exit part[1] > 20 }'
 }
@@ -245,8 +245,8 @@ job_is_over() { # ID
 	esac
 }
 
-# The slurmstepds of the nodes. They have an environment of their own, which does not show that they
-# are this test's, but they are in the nodes' namespaces.
+# Finds the slurmstepds of the nodes. Their environment does not show that they are this test's, but
+# they are in the nodes' namespaces.
 slurm_steps() {
 	local file
 	for file in /proc/[0-9]*/exe; do

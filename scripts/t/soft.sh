@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests after harness.sh: a tree of software like those that sites have on a parallel
-# file system.
+# Sourced after harness.sh: a tree of software like those that sites have on a parallel file system.
 
 # SOFT is DIR, with envs/torch in the layout of conda (an interpreter that finds its library next to
 # itself), venvs/train (a venv whose base is that environment), a package in each, and train.py,

@@ -4,8 +4,8 @@
 # session with a time limit, in a private directory, and afterwards ends, unmounts and reports
 # whatever the test left behind.
 #
-# What a test started is recognised by its environment: COP_TEST_DIR is inherited by daemons too,
-# and nothing else has that value. Nothing is ever ended by its name.
+# What a test started is recognized by its environment: daemons inherit COP_TEST_DIR, too, and
+# nothing else has that value. Nothing is ever ended by its name.
 # shellcheck disable=SC2154
 
 header_value() { # KEY DEFAULT: the rest of a `# KEY: …` line of the script
@@ -33,7 +33,7 @@ describe_pids() {
 	done
 }
 
-# Once more for processes that were about to start; true if none is left.
+# Looks once more, for processes that were about to start; true if none is left.
 killed() {
 	local pids
 	pids=$(started_pids)
@@ -43,7 +43,8 @@ killed() {
 	return 1
 }
 
-# Daemons need a moment to end after they were told to; a longer time is a fault of theirs.
+# Daemons need a moment to end after they were told to; if they take longer, that is a fault of
+# theirs.
 is_clean() {
 	[ -z "$(started_pids)" ] && [ -z "$(left_mounts)" ]
 }
@@ -106,9 +107,9 @@ namespace_for_user() {
 	COP_TEST_NAMESPACE=1 exec unshare --mount --propagation private bash "$script" "$@"
 }
 
-# A mount namespace keeps what was mounted when it was made, even when the test that mounted it has
-# unmounted it, and that test's slowfs would not end. So a test that makes one calls this in it
-# first.
+# A mount namespace keeps what was mounted when it was made, even after the test that mounted it has
+# unmounted it, and that test's slowfs would not end. So a test that makes a mount namespace calls
+# this in it first.
 forget_other_tests() {
 	awk -v own="$COP_TEST_DIR/" \
 		'/ - fuse\./ && $5 ~ /\/copper-test\./ && index($5, own) != 1 { print $5 }' \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The harness must notice what it exists to notice: a test that can't fail is a defect.
+# The harness must notice what it exists to notice: a test that cannot fail is a defect.
 # limit: 100
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -23,7 +23,7 @@ inner() { # NAME, lines on standard input
 inner good <<'EOT'
 plan 2
 ok 'true is true' true
-is 'one is one' 1 1
+is 'equal values are equal' 1 1
 EOT
 is 'a good test passes' $status 0
 
@@ -85,7 +85,7 @@ inner pinned <<'EOT'
 plan 1
 with_slowfs
 touch "$TMPDIR/mounted"
-ok 'another namespace has the mount' wait_for 60 test -e "$TMPDIR/pinned"
+ok 'a mount namespace made meanwhile has the mount, too' wait_for 60 test -e "$TMPDIR/pinned"
 EOT
 is 'a slowfs ends that another namespace still has mounted' "$status $(grep '^#' <<<"$output")" '0 '
 kill $!

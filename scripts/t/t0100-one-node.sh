@@ -17,7 +17,7 @@ mkdir -p "$T/alone"
 is 'a node alone mounts without any other option' $? 0
 matches 'a node alone says that it is alone' \
 	"$(cat "$T/out.alone")" '^copper: note: a tree of one node.*--hosts localhost[^|]*$'
-ok 'its tree is the same' diff -r "$SRC" "$T/alone"
+ok 'the tree of a node that is alone is the same as the source' diff -r "$SRC" "$T/alone"
 is 'a missing name is missing' "$(cat "$T/alone/none" 2>&1 | sed 's/.*: //')" \
 	'No such file or directory'
 "$COPPER" stop "$T/alone" >"$T/out.stop" 2>&1
@@ -31,7 +31,7 @@ is 'the process is gone' "$(nodes_running)" 0
 with_tree 1 -d "$T/job.one" --enoent-ttl-ms 600000
 json=$(node_json 0)
 is 'the JSON has the rank' "$(json_value rank <<<"$json")" 0
-is 'it is ready' "$(json_value ready <<<"$json")" true
+is 'the JSON says that the node is ready' "$(json_value ready <<<"$json")" true
 keys='nodes tables.data.bytes tables.tree.entries tables.metadata.bytes budget.limit_bytes budget.used_bytes
 budget.remaining_bytes fuse.lookup fuse.getattr fuse.read origin.operations origin.bytes
 fabric.requests_sent

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Everything that is odd but legal is the same through two nodes as at the source, including
+# Everything that is unusual but legal is the same through two nodes as at the source, including
 # attributes.
 # modes: release asan
 # limit: 180

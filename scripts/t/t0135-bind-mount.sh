@@ -9,8 +9,8 @@
 [ "$(id -u)" -eq 0 ] || skip_all 'only root can make a bind mount'
 plan 6
 
-# A tmpfs keeps every time that the kernel knows. Reading a link changes its access time, in the
-# source as well.
+# A tmpfs keeps every time that the kernel knows. Reading a link changes its access time, also in
+# the source.
 SRC=$T/src
 mkdir -p "$SRC" "$W/mnt/bind"
 mount -t tmpfs -o size=256m,mode=755,noatime tmpfs "$SRC" || skip_all 'no tmpfs can be mounted'
@@ -18,7 +18,7 @@ mount -t tmpfs -o size=256m,mode=755,noatime tmpfs "$SRC" || skip_all 'no tmpfs 
 with_tree 2 --allow-other
 mnt=$W/mnt/1
 
-ok 'nothing differs that is not meant to' timeout "$(patient 60)" "${cop_apart[@]}" sh -c '
+ok 'no answer differs that is not meant to' timeout "$(patient 60)" "${cop_apart[@]}" sh -c '
 	mount --bind "$0" "$1" && mount -o remount,ro,bind,nosuid,nodev "$1" && exec "$2" "$3" compare "$1" "$4"' \
 	"$SRC" "$W/mnt/bind" "$PYTHON" "$cop_t/bind_mount.py" "$mnt"
 note "$(cat "$T/.ok")"
@@ -30,4 +30,4 @@ done
 ok 'mounted for writing by root, every change is refused with EROFS' \
 	timeout "$(patient 20)" "${cop_apart[@]}" "$PYTHON" "$cop_t/bind_mount.py" writable "$mnt"
 without_tree
-ok 'nothing is left' umount "$SRC"
+ok 'the source can be unmounted' umount "$SRC"

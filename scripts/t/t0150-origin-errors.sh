@@ -67,7 +67,7 @@ ok 'the directory of the file gone' whole 3/d/gone-dir/file "$old"
 
 "$COPPER" cache-stats --invalidate "$W/mnt/1" >"$T/.out" 2>&1
 is 'everything can be invalidated' $? 0
-is 'after that every node sees what is there now' \
+is 'after the invalidation every node sees what the source has now' \
 	"$(sha256sum <1/d/rewritten; sha256sum <3/d/replaced)" \
 	"$(sha256sum <"$ORIGIN/d/rewritten"; sha256sum <"$ORIGIN/d/replaced")"
 is 'every node sees that a file is gone' "$(cat 2/d/deleted 2>&1 >/dev/null | sed 's/.*: //')" \

@@ -92,10 +92,10 @@ on ip link add outside type veth peer name other 2>/dev/null &&
 	on ip link set outside up && on ip link set other up
 check 0 lonely.cluster.test,n1
 if on ip link show outside >/dev/null 2>&1; then
-	matches 'is an address that others reach, where there is one' \
+	matches 'an address is one that others reach' \
 		"$status $(line network)" '^0 .*tcp://10\.77\.0\.1:'
 else
-	pass 'is an address that others reach, where there is one # SKIP no veth here'
+	pass 'an address is one that others reach # SKIP no veth here'
 fi
 
 # ---- a tree

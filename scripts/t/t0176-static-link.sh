@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What in the static binary could ask the C library to load something at run time: no code that
-# loads is left, and each reference to a function about which the linker warns is known, with the
-# reason why it is harmless.
+# The places in the static binary that could ask the C library to load something at run time: no
+# code that loads is left, and each reference to a function about which the linker warns is known,
+# with the reason why it is harmless.
 # modes: release
 # limit: 60
 # shellcheck source=harness.sh
@@ -37,7 +37,7 @@ ok 'the program can be linked again' test -x "$T/copper"
 # a link (-Wl,-M) shows which object brings in _dl_open.
 is 'no code that loads a shared object is in it' \
 	"$(nm "$T/copper" | awk '$3 ~ /^_*(_dl_open|dl_open_worker|libc_dlopen_mode|dlopen|dlmopen|dlsym|dlvsym)$/')" ''
-is 'none is in the program that is tested' "$(nm "$COPPER" | grep -c ' _dl_open$')" 0
+is 'the tested program has no code that loads a shared object' "$(nm "$COPPER" | grep -c ' _dl_open$')" 0
 
 # ---- which object refers to what
 

@@ -34,7 +34,7 @@ too_old 'libfuse is older than 3\.10' CPPFLAGS=-I"$T/fuse"
 too_old 'libfabric is older than 1\.15' CPPFLAGS=-I"$T/fabric"
 too_old 'xxHash is older than 0\.8' CPPFLAGS=-I"$T/hash"
 too_old 'libfabric is not there: .*libfabric-dev' CC='gcc -nostdinc'
-ok 'those of this machine will do' build BUILD="$T/b" "$T/b/needed"
+ok 'the libraries of this machine are accepted' build BUILD="$T/b" "$T/b/needed"
 
 # ---- no function is newer than the oldest glibc
 
@@ -58,7 +58,7 @@ too_new() { # FILE…: what they use of these
 	nm -u "$@" 2>/dev/null | awk '$1 == "U" { print $2 }' | LC_ALL=C sort -u |
 		grep -xF -f "$T/newer" | xargs
 }
-ok 'this glibc has functions that the oldest lacks' grep -qx close_range "$T/newer"
+ok 'the check finds functions of this glibc that the oldest lacks' grep -qx close_range "$T/newer"
 printf '#include <unistd.h>\nint main(void)\n{\n\treturn close_range(3, 4, 0);\n}\n' |
 	gcc -D_GNU_SOURCE -x c -c -o "$T/new.o" -
 is 'a program that uses one is found' "$(too_new "$T/new.o")" close_range
@@ -87,7 +87,7 @@ newer() { # BINARY
 	objdump -d --disassemble=cop_has_openat2 "$1" | grep -c '0x1b5'
 	objdump -d --disassemble=cop_close_range "$1" | grep -c '0x1b4'
 }
-is 'it has no code for newer ones, the other has' \
+is 'a program built as with old libraries lacks the newer functions, the other has them' \
 	"$(newer "$COPPER" | xargs) $(newer "$BUILD/copper" | xargs)" '0 0 0 1 1 1'
 SRC=$T/src
 small_tree "$SRC"

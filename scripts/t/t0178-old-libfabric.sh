@@ -13,6 +13,6 @@ alone=(mount --hosts '127.0.0.11,127.0.0.12' --rank 0 --insecure --source "$T/sr
 mkdir "$T/mnt"
 ok 'the one of this machine will do' "$COPPER" "${alone[@]}" "$T/mnt"
 env LD_PRELOAD="$T/old.so" timeout "$(patient 60)" "$COPPER" "${alone[@]}" "$T/mnt" >"$T/check" 2>&1
-is 'one that is too old will not' "$?" 1
+is 'a libfabric that is too old is refused' "$?" 1
 matches 'one that is too old is named, with the way out' \
 	"$(cat "$T/check")" 'libfabric 1\.14, which this program found .* LD_LIBRARY_PATH'

@@ -109,7 +109,7 @@ is 'the second time nothing is fetched' "$(lines calls)" 0
 machine 0
 echo libfuse3-dev >"$MACHINE/lacks"
 install_deps
-is 'what it is built with may not' "$?" 1
+is 'a package that the build needs may not be missing' "$?" 1
 matches 'a lacking package for the build comes with the way out' \
 	"$(cat "$T/err")" 'no package libfuse3-dev, .*vendor/README\.md'
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Nodes that are restarted while others read, and nodes that are started with other options than the
-# rest: no error, no waiting, and never wrong bytes.
+# Nodes that are restarted while others read, and nodes that are started with options other than
+# those of the rest: no error, no waiting, and never wrong bytes.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -82,7 +82,7 @@ fails_with 1 "127\.0\.0\.1[23] \(rank [12]\) $other" \
 	--source "$T/elsewhere" "$W/mnt/0"
 checksums "$W/mnt/1" >"$T/got"
 ok 'a root that came back with another source was never asked' cmp "$T/got" "$T/want"
-ok 'it is taken when its options are right' start_node 0
+ok 'a node is accepted once its options are right' start_node 0
 "$COPPER" stop --local "$W/mnt/2" >/dev/null
 (cat "$HOSTS" && echo 127.0.0.14) >"$T/more"
 fails_with 1 "127\.0\.0\.11 \(rank 0\) $other" "$COPPER" mount --hosts "$T/more" --rank 2 \

@@ -23,7 +23,7 @@ log_of() { # RANK
 waits_for_rank_2_alone() {
 	log_of 0 | grep -q 'nodes not ready yet: 127\.0\.0\.13$'
 }
-# Rank 1 has contacted rank 0 and hears nothing from then on; then the last of the others comes.
+# Rank 1 has contacted rank 0 and is deaf from then on; then the last of the others starts.
 with_deaf_child() {
 	prepare_tree 3
 	cop_tree=3
@@ -50,9 +50,9 @@ ok 'the one above a node that has not heard does not' test ! -e "$T/returned.0"
 kill -CONT $deaf
 wait_for 20 test -s "$T/returned.1"
 wait_for 20 test -s "$T/returned.0"
-is 'it does when that one has' "$(cat "$T/returned.0" "$T/returned.1" | tr '\n' ' ')" '0 0 '
-is 'the stop has nothing to complain of' "$(log_of 0 | grep -c 'has not said that it knows')" 0
-ok 'another node reads through the one that waits' cmp "$SRC/hello" "$W/mnt/1/hello"
+is 'the command above returns when the node below it has returned' "$(cat "$T/returned.0" "$T/returned.1" | tr '\n' ' ')" '0 0 '
+is 'a stop has nothing to complain about' "$(log_of 0 | grep -c 'has not said that it knows')" 0
+ok 'another node reads through the one whose command still waits' cmp "$SRC/hello" "$W/mnt/1/hello"
 ok 'the node that waits stops' without_tree
 
 with_deaf_child
@@ -93,4 +93,4 @@ for round in 1 2 3; do
 	umount -l "$W/mnt/0" "$W/mnt/1" 2>/dev/null
 done
 is 'every node returns with 0' "$know" 3
-ok 'nothing runs' wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
+ok 'no node runs any more' wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'

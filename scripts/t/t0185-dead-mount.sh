@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node that is killed leaves a mount that reports it, never an empty directory, as long as a
-# program of the job may look at it; and then no mount.
+# A killed node leaves a mount that reports the death, never an empty directory, as long as a
+# program of the job may look at it; after that it leaves no mount.
 # modes: release asan
 # limit: 180
 # user: yes
@@ -58,9 +58,9 @@ kill_node 2
 matches 'one of three: stop of another takes it away' \
 	"$("$COPPER" stop "$W/mnt/0" 2>&1 | tr '\n' ' ')" \
 	"$W/mnt/2: the node there was dead; its mount was removed.*stopped 2/3 nodes"
-is 'one of three: with the others' "$(mounts)" 0
-ok 'one of three: and the guard' wait_for 5 gone
-is 'one of three: and its control socket' "$(find "$XDG_RUNTIME_DIR" -name '*.*' | wc -l)" 0
+is 'stop removes the mount of a killed node with those of the others' "$(mounts)" 0
+ok 'the guard of that node has ended' wait_for 5 gone
+is 'the control socket of that node is gone' "$(find "$XDG_RUNTIME_DIR" -name '*.*' | wc -l)" 0
 cop_tree=0
 
 # ---- as long as its own session, in which a script may run
@@ -183,7 +183,7 @@ isnt=$([ "$node" = "$above" ] && echo the same || echo another)
 is 'the process that srun started is not the node' "$isnt" another
 kill "$above"
 wait "$above"
-is 'it ends as the node does' "$? $(nodes_running) $(mounts)" '0 0 0'
+is 'the process that srun started ends as the node does' "$? $(nodes_running) $(mounts)" '0 0 0'
 in_step
 kill -KILL "$node"
 wait_for 5 eval '! stat -f "$mnt" 2>/dev/null'

@@ -37,5 +37,5 @@ for ((i = 0; i < rounds; i++)); do
 done
 note "$notes of $rounds met the dead mount"
 is "a mount in the place of a node that was just killed works, $rounds times of $rounds" "$failed" 0
-is 'it shows what it should, and is the only one there' "$wrong" 0
+is 'the new mount shows the right files, and is the only one there' "$wrong" 0
 ok 'the new mount stops' without_tree

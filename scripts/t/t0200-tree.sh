@@ -37,8 +37,8 @@ read_all 0
 one=$(origin_figures)
 one_lookups=$(slow_count lookup)
 one_operations=$(node_stat 0 origin.operations)
-is 'one node reads everything right' "$(cmp "$T/want" "$T/got.0" 2>&1)" ''
-is 'one node reads each byte of the source once' "$(slow_count bytes)" "$bytes"
+is 'a single node reads everything right' "$(cmp "$T/want" "$T/got.0" 2>&1)" ''
+is 'a single node reads each byte of the source once' "$(slow_count bytes)" "$bytes"
 without_tree
 
 with_tree 7
@@ -51,8 +51,8 @@ for ((i = 0; i < 7; i++)); do
 	is "node $i reads everything right" "$(cmp "$T/want" "$T/got.$i" 2>&1)" ''
 done
 is 'seven nodes read, open and list the source as often as one' "$(origin_figures)" "$one"
-# On a busy machine attributes may take more than the second that a listing waits for them; such a
-# name is asked for singly.
+# On a busy machine attributes may take longer than the second that a listing waits for them; such a
+# name is then asked for by itself.
 operations=$(tree_sum origin.operations)
 ok "the nodes count the same operations, or a few names that were not answered in time ($operations, $one_operations)" \
 	test "$operations" -ge "$one_operations" -a "$operations" -le $((one_operations + 8))

@@ -82,7 +82,7 @@ await_readers "root $root killed"
 kill_node "$child"
 umount -l "$W/mnt/$child"
 unset "cop_killed[$child]"
-ok "its child $child starts again without it" \
+ok "child $child of the killed node starts again without it" \
 	start_node "$child" --trees 1 --fanout 2 --peer-timeout 1 --ready-timeout "$(patient 20)"
 ok 'the remaining nodes of the tree stop' without_tree
 
@@ -95,7 +95,7 @@ sleep 4
 ok 'while the source hangs the reader waits' is_ours "$reader"
 is 'other files are served meanwhile' \
 	"$(cmp "$W/mnt/3/many/file00008" "$ORIGIN/many/file00008" 2>&1)" ''
-is 'nobody was taken for dead' "$(tree_sum fabric.failovers)" 0
+is 'no node was taken for dead' "$(tree_sum fabric.failovers)" 0
 slow_fault clear
 wait "$reader"
 is 'the reader gets the file when the source goes on' \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A slow node is not a dead node: its children wait for it, do not pass it over, and read nothing at
+# A slow node is not a dead node: its children wait for it, do not bypass it, and read nothing from
 # the storage.
 # modes: release asan
 # limit: 300
@@ -11,7 +11,7 @@ plan 17
 SRC=$T/src
 numbered_files "$SRC" 40 20000
 with_slowfs --direct-io
-# Three times this is longer than any silence that decides by itself.
+# Three times this value is longer than any silence that decides by itself.
 with_tree 7 --fanout 2 --peer-timeout 1
 
 # 0 has the children 1 and 2, 1 has 3 and 4.
@@ -81,7 +81,7 @@ for pid in "${readers[@]}"; do
 done
 end_load
 is 'a hundred busy loops on the processor of all nodes: everything is read' "$wrong" 0
-is 'nobody is passed over' "$(tree_sum fabric.failovers)" 0
+is 'no node is bypassed' "$(tree_sum fabric.failovers)" 0
 is 'no leaf has asked the storage' "$(leaf_origin)" 0
 
 # ---- dead is dead

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A node's own address goes away for a while, as when its link is down: a connection that was closed
-# meanwhile cannot be made again, not even attempted, and the node lives on, reads the storage
+# A node's own address disappears for a while, as when its link is down. A connection that was
+# closed meanwhile cannot be made again, not even attempted; the node lives on, reads the storage
 # itself, and asks its parent again when the address is back.
 # modes: asan
 [ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null ||
@@ -35,7 +35,7 @@ umount -l "$W/mnt/1"
 sleep 3
 ip route add blackhole "$(address_of 3)/32" table local
 is_read 'by itself while its address is gone'
-ok 'it lives' node_stat 3 pid
+ok 'the node lives on' node_stat 3 pid
 ip route del blackhole "$(address_of 3)/32" table local
 asked=$(node_stat 3 fabric.requests_sent)
 sleep 2

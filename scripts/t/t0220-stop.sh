@@ -10,10 +10,10 @@ with_tree 4
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'stop ends with 0' $? 0
 matches 'stop counts the nodes' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
-is 'nothing is mounted after it' "$(mounts_left)" 0
-is 'nobody listens any more' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 0
+is 'no mount remains after a stop' "$(mounts_left)" 0
+is 'no process listens after a stop' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'nothing runs after it' "$(nodes_running)" 0
+is 'no node runs after a stop' "$(nodes_running)" 0
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'a second stop is not a failure' $? 0
 matches 'a second stop says that there was nothing' "$(cat "$T/.out")" 'stopped 0/0 nodes'
@@ -50,11 +50,11 @@ cop_tree=0
 
 with_tree 4 --peer-timeout 1
 "$COPPER" stop --local "$W/mnt/2" >"$T/.out" 2>&1
-is 'one node stops alone' $? 0
-is 'its mount is gone, the others are not' "$(mounts_left)" 3
-is 'the others still read' "$(cat "$W/mnt/3/hello")" hello
+is 'a single node can be stopped' $? 0
+is 'only the mount of that node is gone' "$(mounts_left)" 3
+is 'the other nodes still read' "$(cat "$W/mnt/3/hello")" hello
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
-is 'the other nodes stop' "$(mounts_left)" 0
+is 'a stop ends the other nodes' "$(mounts_left)" 0
 cop_tree=0
 
 # ---- the root dies while the answer to a stop is on its way through it, and another node is silent

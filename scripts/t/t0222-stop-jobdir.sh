@@ -67,7 +67,7 @@ done
 stop_job -d "$JOB"
 is 'a chain with gaps is stopped' "$?" 0
 is 'as far as it lives' "$(cat "$T/.out")" 'stopped 2/5 nodes'
-is 'the dead are named' "$(grep -c 'does not run' "$T/.err")" 3
+is 'the dead nodes are named' "$(grep -c 'does not run' "$T/.err")" 3
 all_gone 'nothing runs'
 
 # ---- a node that does not answer may still run
@@ -83,7 +83,7 @@ matches 'the node that did not answer is named' \
 kill -CONT "$silent"
 stop_job -d "$JOB"
 is 'once more stops it' "$?" 0
-# It may have found the root's note when it woke up.
+# The node may have found the root's message when it woke up.
 matches 'if it has not ended by itself' "$(cat "$T/.out")" '^stopped [01]/3 nodes'
 all_gone 'nothing runs'
 

@@ -18,7 +18,7 @@ stops() { # DESCRIPTION STATUS LINE OPERAND…
 
 all_gone() {
 	unmount_killed
-	ok 'nothing runs' wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
+	ok 'no node runs any more' wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
 	is 'no mount is left' "$(mounts_left)" 0
 	cop_tree=0
 }
@@ -47,7 +47,7 @@ rm "$JOB/secret"
 stops 'once more, without the secret' 0 'stopped 0/3 nodes' -d "$JOB"
 matches 'the root never answered' "$(cat "$T/.err")" \
 	'^127\.0\.0\.11 \(rank 0\) did not answer the last stop, and does not run'
-is 'nobody but the root is named' "$(grep -c rank "$T/.err")" 1
+is 'only the root is named' "$(grep -c rank "$T/.err")" 1
 all_gone
 
 start_plain 2
@@ -68,18 +68,19 @@ stops 'a stop that misses a node that hangs fails' 1 'stopped 2/3 nodes' "$W/mnt
 stops 'so does the next while it hangs' 1 'stopped 0/3 nodes' -d "$JOB" --timeout 3
 matches 'the stop says that a named node may run' \
 	"$(cat "$T/.err")" '^127\.0\.0\.13 \(rank 2\) .*may still run'
-is 'nothing is left to report about the others' "$(grep -c '(rank [01])' "$T/.err")" 0
+is 'no other node has anything left to report' "$(grep -c '(rank [01])' "$T/.err")" 0
 kill -CONT "$hung"
 "$COPPER" stop -d "$JOB" >"$T/.out" 2>"$T/.err"
 is 'when it has come to itself it is stopped' "$?" 0
-# The note of the first stop may have reached it before.
+# The message of the first stop may have reached the node before.
 matches 'a node that has come to itself has stopped' "$(cat "$T/.out")" '^stopped [01]/3 nodes$'
 stops 'and nothing is left' 0 'stopped 0/0 nodes' -d "$JOB"
 all_gone
 
 # ---- a node that answers late: reached by the command itself alone
 
-# RANK OF-WHOSE-END OPTION…: stop -d while RANK hangs, which wakes up when that one has ended.
+# RANK OF-WHOSE-END OPTION…: runs stop -d while RANK hangs, which wakes up when the other node has
+# ended.
 late() {
 	local pid end
 	pid=$(node_stat "$1" pid)
@@ -105,7 +106,7 @@ all_gone
 
 with_tree 3 -P --peer-timeout 1
 late 2 0 3/3
-is 'where the root lives it has summed up without it' \
+is 'a stop without that node has summed up where the root lives' \
 	"$(cluster_value ranks_with_aggregate_files)" 2
 matches 'the summary says that a node is missing' \
 	"$(summary)" 'did not answer: `127\.0\.0\.13` \(rank 2\)$'

@@ -14,13 +14,13 @@ long_names "$SRC" 100
 mkdir "$T/full" "$T/tmp" "$T/small"
 export TMPDIR=$T/tmp
 
-# Fills a file system except for so many bytes.
+# Fills a file system except for this many bytes.
 fill() { # DIR BYTES
 	head -c 100000000 /dev/zero >"$1/fill" 2>/dev/null
 	truncate -s "-$2" "$1/fill"
 }
 
-# A tree of 3 nodes whose job directory has so much space left when it is told to stop.
+# Starts a tree of 3 nodes whose job directory has this much space left when it is told to stop.
 stop_with_room() { # BYTES [OPTION…]
 	local room=$1 rank pids=()
 	shift

@@ -78,7 +78,7 @@ for room in 4096 60000; do
 	fill "$room"
 	run "${ask[@]}"
 	refused "a snapshot with $room bytes left" "cannot write $JOB/.*: No space left on device"
-	is 'those of before or of now are all there' \
+	is 'every file is complete, the old or the new one' \
 		"$(find "$JOB/profiling/ioctl-snapshot" -type f | wc -l)" "$files"
 	make_room
 done
@@ -114,7 +114,7 @@ ok 'the tree stops' without_tree
 
 start_tree -A
 read_everything 0 1
-ok 'another tree stops' without_tree
+ok 'the tree with snapshots stops' without_tree
 run "$COPPER" paths "$JOB" --manifest "$T/full/manifest"
 is 'a manifest is made of the job' "$status" 0
 cp "$T/full/manifest" "$T/given"

@@ -24,9 +24,9 @@ is 'with a wrong secret the first node fails' "$status0" 1
 is 'with a wrong secret the second node fails' "$status1" 1
 matches 'the missing host is named' "$(cat "$W/out.0")" '127\.0\.0\.12'
 is 'the missing host is named in one line' "$(grep -c . "$W/out.0")" 1
-is 'nothing is mounted' "$(mounts_left)" 0
+is 'a refused start leaves no mount' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'nothing runs' "$(nodes_running)" 0
+is 'a refused start leaves no process' "$(nodes_running)" 0
 cop_tree=0
 
 start_pair 120
@@ -54,8 +54,8 @@ is 'a host of the job is asked for the secret by the fabric of the root' \
 is 'the root is asked for the secret by a host of the job' \
 	"$(connects "$(address_of 0)" 1)" answered
 is 'a host that is not of the job does not' "$(connects 127.0.0.99 0)" closed
-is 'another node does not get the secret' "$(connects 127.0.0.99 1)" closed
-is 'it was not only its silence' "$(grep -l 'it said nothing' "$JOB"/logs/*.log)" ''
+is 'a host of another node does not get the secret' "$(connects 127.0.0.99 1)" closed
+is 'the refusal has other reasons than silence' "$(grep -l 'it said nothing' "$JOB"/logs/*.log)" ''
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
 without_tree
 
@@ -76,4 +76,4 @@ cop_tree=2
 "$COPPER" mount --hosts "$HOSTS" --rank 0 --source "$SRC" -d "$JOB" "$W/mnt/0" >"$W/out.0" 2>&1
 wait
 is 'a job directory is enough' "$(mounts_left)" 2
-is 'its secret is for the user alone' "$(stat -c %a "$JOB/secret")" 600
+is 'the secret in the job directory is readable by its user only' "$(stat -c %a "$JOB/secret")" 600

@@ -54,7 +54,7 @@ fabric=$(sed -n '1s/.*ofi+tcp:..//p' "$JOB/logs/copper_address_book.txt")
 attempts noise 20 127.0.0.80 "$fabric"
 wait_for 20 eval '[ "$(rejected host 0)" -eq 20 ]'
 is 'fabric connections of hosts outside the job are counted' "$(rejected host 0)" 20
-is 'the other nodes have heard of none of it' "$(rejected 1)$(rejected 2)" 00
+is 'the other nodes saw none of these connections' "$(rejected 1)$(rejected 2)" 00
 for from in 77 78 79 80; do
 	matches "the log has 127.0.0.$from" \
 		"$(cat "$JOB"/logs/*.log)" "refused what=[a-z]* from=127\\.0\\.0\\.$from why="

@@ -73,7 +73,7 @@ ok "the log says that a planted link is not followed" \
 fresh
 as_user ln -s "$W/job" "$W/mine"
 chmod 775 "$W/job" "$W/job/logs"
-ok 'one way there is a link of the user, and the group is the own one' \
+ok 'a job directory reached through a link of the user, with a group of its own, is accepted' \
 	as_user "$COPPER" mount --source "$SRC" -d "$W/mine" -P "$W/mnt/0"
 ok 'the node with links of its user stops' as_user "$COPPER" stop "$W/mnt/0"
 ok 'the node has written its report' \

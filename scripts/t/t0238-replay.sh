@@ -110,12 +110,12 @@ wait "$listener"
 fabric_of() { # RANK
 	sed -n "$(($1 + 1))s/.*ofi+tcp:..//p" "$JOB/logs/copper_address_book.txt"
 }
-# Of the process that runs now.
+# Counts the messages of the process that runs now.
 fabric_of_process() { # RANK
 	sed -n 's/.*server running at address: ofi+tcp:..//p' \
 		"$JOB/logs/$(address_of "$1")-$(node_stat "$1" pid)-output.log"
 }
-# What RANK sent to ADDRESS, or what came there first.
+# Prints what RANK sent to ADDRESS, or what came there first.
 said_to() { # ADDRESS [RANK]
 	find "$T/heard" -name "${2:+$(address_of "$2")}*-$1" -size +0 | sort | head -n 1
 }
@@ -152,15 +152,15 @@ is 'a greeting that comes again is counted' "$(rejected "$listens" secret)" 1
 is 'the greeting opens nothing at another node' \
 	"$(play "$greeting" "$speaks" "$(fabric_of "$other")")" refused
 # It may not know the host, and then closes the connection before it reads anything.
-is 'the other node counts the greeting, too' "$(node_stat "$other" fabric.rejected)" 1
+is 'another node counts the greeting, too' "$(node_stat "$other" fabric.rejected)" 1
 is 'the ask is not answered as from another node' \
 	"$(play "$greeting" "$other" "$(fabric_of "$listens")")" refused
 is 'the ask is not answered a second time' "$(play "$ask" 1 "$root")" refused
 is 'the ask is not answered from elsewhere' "$(play "$ask" 2 "$root")" refused
 is 'each repeated ask is counted' "$(rejected 0 replay)" 2
 before=$(rejected 2 secret)
-is 'another node does not answer the ask' "$(play "$ask" 1 "$(address_of 2):$cop_port")" refused
-is 'the other node counts it as a wrong proof' "$(($(rejected 2 secret) - before))" 1
+is 'another node does not answer a replayed ask' "$(play "$ask" 1 "$(address_of 2):$cop_port")" refused
+is 'another node counts the replayed ask as a wrong proof' "$(($(rejected 2 secret) - before))" 1
 is 'the greeting is nothing for the rendezvous' "$(play "$greeting" "$speaks" "$root")" refused
 ok 'the tree reads all the same' diff -r "$SRC" "$W/mnt/1"
 
@@ -169,7 +169,7 @@ kill_node "$listens"
 unmount_killed
 cop_killed=()
 ok 'a node is started again' start_node "$listens"
-is 'it takes nothing that was said to the one before it' \
+is 'a restarted node accepts nothing that was sent to its predecessor' \
 	"$(play "$greeting" "$speaks" "$(fabric_of_process "$listens")")" refused
 is 'the new node counts what was said to the one before' "$(node_stat "$listens" fabric.rejected)" 1
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clocks that are wrong by hours in either direction, and that jump while nodes run: no wait is
-# longer or shorter for it, and nothing is fresher or older. The machine's clock is not touched: a
-# node gets another wall clock from a library, and another monotonic clock from a namespace.
+# Clocks that are wrong by hours in either direction, and that jump while nodes run: no wait gets
+# longer or shorter, and nothing gets fresher or older. The machine's clock is not touched: a node
+# gets another wall clock from a library, and another monotonic clock from a namespace.
 # modes: shared
 # limit: 150
 # shellcheck source=harness.sh
@@ -20,7 +20,7 @@ set_clock 2 0
 set_clock ahead $hours
 set_clock behind -$hours
 
-# Starts the nodes of a tree, each with its clock; on request rank 2 has been up for a month.
+# Starts the nodes of a tree, each with its own clock; on request rank 2 has been up for a month.
 start_tree() { # [OPTION…]
 	local rank pids=()
 	prepare_tree 3
@@ -76,7 +76,7 @@ cop_as=()
 matches 'the stop with a wrong clock reaches all nodes' "$(cat "$T/.out")" 'stopped 3/3 nodes'
 cop_tree=0
 wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'nothing is left of the tree' "$(nodes_running)$(mounts_left)" 00
+is 'no node and no mount of the tree remains' "$(nodes_running)$(mounts_left)" 00
 
 start_tree
 clock_of ahead
@@ -88,7 +88,7 @@ cop_tree=0
 wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'a stop leaves nothing, though a clock jumps' "$(nodes_running)$(mounts_left)" 00
 
-# Only by the file system's clock is a node's note in the job directory of this start.
+# Only the file system's clock shows that a node's message in the job directory is of this start.
 for who in ahead behind; do
 	prepare_tree 2
 	clock_of "$who"

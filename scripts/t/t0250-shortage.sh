@@ -13,7 +13,7 @@ numbered_files "$SRC/rest" 60 100000
 numbered_files "$SRC/large" 8 3000000
 checksums "$SRC" >"$T/want"
 
-# Limits a running node; what it has open or mapped stays.
+# Sets limits of a running node; what it already has open or mapped stays.
 no_descriptors() { # RANK
 	prlimit --pid "$(pid_of "$1")" --nofile="$(lowest_free "$1"):"
 }
@@ -60,13 +60,13 @@ is 'the tree is a chain' "$(node_stat 3 parent) $(node_stat 2 parent) $(node_sta
 no_descriptors 0
 matches 'a program on a root without descriptors sees that' \
 	"$(cat "$W/mnt/0/many/file00000" 2>&1 >/dev/null)" 'Too many open files'
-is 'one three nodes below reads everything right' "$(reads 3 many)" ''
+is 'a node three levels below reads everything right' "$(reads 3 many)" ''
 is 'the node below it reads everything right' "$(reads 1 many)" ''
 is 'the first below it took its place' "$(node_stat 1 parent)" None
-is 'the others did not ask the storage' \
+is 'the other nodes did not ask the storage' \
 	"$(node_stat 2 origin.operations) $(node_stat 3 origin.operations)" '0 0'
 all_again 0
-is 'nothing of that is an error of the storage' "$(tree_sum origin.errors)" 0
+is 'a shortage on a node does not count as an error of the storage' "$(tree_sum origin.errors)" 0
 ok 'with descriptors it is asked again' wait_for 20 takes_again 1 0 rest/file00000
 is 'programs on the node with descriptors read' "$(reads 0 many)" ''
 
@@ -76,7 +76,7 @@ is 'small files are read below a relay without memory' "$(reads 3 more)" ''
 is 'the storage was asked by the root and no other' \
 	"$(node_stat 2 origin.operations) $(node_stat 3 origin.operations)" '0 0'
 is_at_most 'the relay was passed over' 1 "$(node_stat 2 fabric.failovers)"
-is 'nobody was taken for dead' "$(cat "$JOB"/logs/*-output.log | grep -c 'peer is dead')" 0
+is 'a node short of memory is not taken for dead' "$(cat "$JOB"/logs/*-output.log | grep -c 'peer is dead')" 0
 all_again 1
 ok 'the relay still lives' kill -0 "$(pid_of 1)"
 is 'with memory its own programs read' "$(reads 1 large)" ''

@@ -81,9 +81,9 @@ fails_with any '/dev/fuse' "${cop_apart[@]}" sh -c \
 fails_with any 'node|stop' "$COPPER" cache-stats "$T/full"
 fails_with any '' "$COPPER" cache-stats --json "$mnt"
 is 'a full directory was left alone' "$(cat "$T/full/data")" precious
-is 'nothing is mounted' "$(mounts_left)" 0
+is 'a refused command leaves no mount' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'nothing runs' "$(nodes_running)" 0
+is 'a refused command leaves no process' "$(nodes_running)" 0
 
 # Even without its guard, the dead mount of a killed node, whose attributes the kernel still knows,
 # stays until stop or the next mount in its place removes it. (With the guard: t0185.)

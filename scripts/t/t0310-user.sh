@@ -29,7 +29,7 @@ is 'a directory that may be searched only: its list is refused' \
 is 'modes are those of the source' "$(as_user stat -c '%a %u' "$mnt/odd/modes/file4755")" \
 	"$(stat -c '%a %u' "$SRC/odd/modes/file4755")"
 ok 'the node runs as the user' test "$(stat -c %U "/proc/$(node_stat 0 pid)")" = "$cop_user"
-is 'another user does not see into the mount' \
+is 'another user cannot look into the mount' \
 	"$(setpriv --reuid nobody --clear-groups ls "$mnt" 2>&1 | sed 's/.*: //')" \
 	'Permission denied'
 sockets=$(find "$W/run" "$T/run" -type s 2>/dev/null)
@@ -68,6 +68,6 @@ mkdir "$W/bin"
 fails_with any 'fusermount3' "${cop_apart[@]}" sh -c \
 	'mount --bind /dev/null "$(readlink -f "$(command -v fusermount3)")" && exec "$@"' \
 	sh "${here[@]}" "$W/mnt/0"
-is 'nothing is mounted' "$(mounts_left)" 0
+is 'the user leaves no mount' "$(mounts_left)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
-is 'nothing runs' "$(nodes_running)" 0
+is 'the user leaves no process' "$(nodes_running)" 0

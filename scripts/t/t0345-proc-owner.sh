@@ -29,8 +29,8 @@ is 'the owner reads of a process' \
 is 'the owner follows the directory of a process' \
 	"$(readlink "$own/cwd")" "$(readlink "/proc/$$/cwd")"
 ok 'the owner lists processes' test -n "$(ls "$mnt/proc")"
-is 'another user reads the files of the source' "$(other cat "$mnt/hello")" hello
-is 'another user sees that there is a proc' "$(other stat -c %F "$mnt/proc")" directory
+is 'another user can read the files of the source' "$(other cat "$mnt/hello")" hello
+is 'another user can see that a proc exists' "$(other stat -c %F "$mnt/proc")" directory
 exec 8<"$own/maps"
 for name in maps environ cmdline status; do
 	is "$name of a process, which the owner has just read: not for another" \
@@ -38,16 +38,16 @@ for name in maps environ cmdline status; do
 done
 exec 8<&-
 for name in cwd root exe; do
-	is "another user does not read $name" \
+	is "another user cannot read $name" \
 		"$(readlink "$own/$name" >/dev/null; other readlink "$own/$name"; echo $?)" 1
 done
-is 'another user does not see that a process is there' "$(error_of other stat "$own")" "$denied"
-is 'another user does not see which processes there are' \
+is 'another user cannot see that a process exists' "$(error_of other stat "$own")" "$denied"
+is 'another user cannot list the processes' \
 	"$(error_of other ls "$mnt/proc")" "$denied"
-is 'another user does not read what the machine tells' \
+is 'another user cannot read what proc says about the machine' \
 	"$(error_of other cat "$mnt/proc/meminfo")" "$denied"
-is 'another user does not read who asks' "$(other readlink "$mnt/proc/self"; echo $?)" 1
-is 'another user reads nothing from inside of a process' \
+is 'another user cannot read the link self' "$(other readlink "$mnt/proc/self"; echo $?)" 1
+is 'another user cannot read anything about a process' \
 	"$(cd "$own" && other sh -c 'cat maps; ls fd; readlink exe; ls .' 2>/dev/null)" ''
 
 # The kernel knows all of it while the owner looks at it.
@@ -72,8 +72,8 @@ print(len(got))
 PY
 touch "$T/enough"
 wait "$owner"
-is 'nothing shows while the owner looks at it again and again' "$(cat "$T/got")" 0
-is 'who does not notice' "$(cat "$T/wrong")" ''
+is 'another user sees nothing of it while the owner looks again and again' "$(cat "$T/got")" 0
+is 'the owner does not notice the other user' "$(cat "$T/wrong")" ''
 without_tree
 
 fails_with 1 'is on a proc file system, .*--allow-other' \

@@ -13,7 +13,7 @@ mapfile -t subcommands < <("$COPPER" --help | sed -n 's/^  \([a-z][a-z-]*\)  *[^
 pages=("$man"/*.[157])
 plan $((1 + 6 * ${#subcommands[@]} + ${#pages[@]} + 12))
 
-ok 'there are subcommands' test "${#subcommands[@]}" -ge 4
+ok 'copper lists its subcommands' test "${#subcommands[@]}" -ge 4
 
 # ---- options
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What README and the manual show works as it stands there. Each block has a kind (how it is marked:
-# blocks.py):
+# The commands that README and the manual show work as they are printed. Each block has a kind
+# (blocks.py says how it is marked):
 #
 #	run          alone, by a shell that stops at the first failure; leaves nothing
 #	part NAME    the parts of one name in one file are one script, in their order

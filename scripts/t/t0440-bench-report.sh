@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What make bench says of its samples: met, missed, unreliable, and what would be needed; and the
+# How make bench judges its samples: met, missed, unreliable, and what would be needed; and the
 # document that it writes.
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -34,7 +34,7 @@ BENCH_ROWS=$T/rows BUILD=$BUILD bash "$T/rows.sh" >"$T/out" 2>"$T/err"
 says() { # ROW
 	sed -n "s/^$1 | .* | //p" "$T/out"
 }
-is 'one outlier among ten does not make it unreliable' "$(says 'one outlier among ten')" met
+is 'one outlier among ten samples does not make a row unreliable' "$(says 'one outlier among ten')" met
 is 'a missed figure is missed' "$(says slower)" MISSED
 is 'at least is the other way round' "$(says 'at least')" met
 matches 'samples that spread by more than a third are not judged' \
@@ -43,7 +43,7 @@ matches 'a sample beside samples that spread is not compared' \
 	"$(says 'beside something wild')" '^UNRELIABLE'
 matches 'of few samples all count' "$(says 'few, and far apart')" '^UNRELIABLE \(spreads by 0\.42\)'
 is 'a count has no spread' "$(says 'a count')$(says nothing)" metmet
-is 'what has no figure is not judged' "$(says 'not judged')" -
+is 'a row without a figure is not judged' "$(says 'not judged')" -
 matches 'a figure that wants more processors says so' "$(says 'with too few processors')" \
 	'^MISSED \(100000 processors would be needed, [0-9]+ are here\)$'
 is 'a figure that wants more processors can be met' "$(says 'good all the same')" met

@@ -73,7 +73,7 @@ for _ in range(1000):
     except FileNotFoundError:
         missing += 1
 print(missing)' "$mnt/share/there-is-no-such-name")
-is 'one absent name is absent 1,000 times' "$(cat "$T/cmd.out")" 1000
+is 'an absent name is absent 1,000 times' "$(cat "$T/cmd.out")" 1000
 is_at_most 'that is at most one request' "$requests" 1
 ok 'the tree stops' without_tree
 

@@ -84,8 +84,8 @@ counted cat "$mnt/blind/none1"
 is 'when it appeared it is found' "$STATUS $(cat "$T/cmd.out") $COUNTS" '0 new expires=1 clears=1'
 past_ttl 1
 counted cat "$mnt/blind/none1" "$mnt/blind/file"
-is 'and is not asked for again' "$STATUS $COUNTS" '0 nothing'
-is 'nothing was asked of another node' "$(node_stat 0 fabric.requests_sent)" 0
+is 'a name that was found is not asked for again' "$STATUS $COUNTS" '0 nothing'
+is 'no other node was asked' "$(node_stat 0 fabric.requests_sent)" 0
 ok 'the tree stops' without_tree
 
 # ---- a directory beyond the limit of a list; a kernel without caching asks each time

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A program that looks for absent names in many directories, again and again: what that costs the
-# second node of two, when a name that was made meanwhile is seen, and that a TTL that was given
-# does not grow.
+# second of two nodes; when it sees a name that was made meanwhile; and that a TTL that the user
+# gave does not grow.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -15,14 +15,14 @@ for ((i = 0; i < DIRS; i++)); do
 	mkdir "$SRC/d$i"
 	echo "$i" >"$SRC/d$i/module.js"
 done
-# No stamp is young.
+# The timestamps are old enough that none is young.
 find "$SRC" -exec touch -d '1 hour ago' {} +
 
 now_ms() {
 	echo $((${EPOCHREALTIME/./} / 1000))
 }
-# Looks in each directory for a name that no kernel has an opinion of, since it is another one each
-# time.
+# Looks in each directory for a name about which the kernel knows nothing, since it is a new one
+# each time.
 looks=0
 look() { # leaves in requests and messages what it cost
 	local messages_before requests_before
@@ -62,8 +62,9 @@ look
 sleep 2.1
 look
 is_at_most 'once the TTL is over each directory is checked' $DIRS "$requests"
-# Each is believed for as long as it has been the same. If the machine stands still for that long,
-# the directories are due again too early: then once more, when they have been the same for longer.
+# Each directory is believed for as long as it has been unchanged. If the machine stands still for
+# that long, the directories are due too early; then it tries again, when they have been unchanged
+# for longer.
 for try in 1 2 3; do
 	same=$(($(now_ms) - began))
 	sleep_until_ms $((began + 2 * same + 100))
@@ -77,13 +78,13 @@ for try in 1 2 3; do
 done
 is 'after as long as they were the same all are checked again, and none twice' "${due%/*}" $DIRS
 is_at_most 'together, so that it takes few messages' "${due#*/}" 100
-is 'and longer than the TTL nothing is asked after that' "$requests" 0
+is 'directories that stay the same are believed for longer than the TTL' "$requests" 0
 
-# By now each is believed for seconds.
+# By now each directory is believed for seconds.
 absent d8/told.js d9/told.js d9/beside.js top.js
 echo told >"$SRC/d8/told.js"
 forget d8
-is 'whoever tells Copper of a directory sees a new name there at once' \
+is 'after an invalidation of the directory a new name is seen at once' \
 	"$(cat "$W/mnt/1/d8/told.js")" told
 echo told >"$SRC/d9/told.js"
 forget d9/told.js
@@ -113,4 +114,4 @@ for i in 1 2 3 4; do
 	look
 	is_at_most "a TTL that was given does not grow: check $i" $DIRS "$requests"
 done
-ok 'and the tree stops' without_tree
+ok 'the tree with -E stops' without_tree

@@ -11,7 +11,7 @@ plan 35
 fresh() {
 	"$PYTHON" "$cop_t/t05_fresh.py" "$@"
 }
-# The kernels are told right after the nodes, so the current version may take a moment to show.
+# The kernels are told right after the nodes, so the current version may take a moment to appear.
 soon() {
 	wait_for 3 "$@"
 }

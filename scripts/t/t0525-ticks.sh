@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A storage whose timestamps are whole seconds, and one that once wrongly denies a name: a change
-# within a tick is seen although the timestamps stay the same, and what has not changed lately costs
-# nothing more.
+# within a tick is seen although the timestamps stay the same, and what has not changed recently
+# costs nothing more.
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
@@ -37,14 +37,15 @@ stamps() { # NAME
 first=$(node_stat 0 origin.operations)
 (cd "$W/mnt/1" && cat old/*/*) >"$T/read"
 is 'a tree is read' "$(cat "$T/read")" "$(cd "$ORIGIN" && cat old/*/*)"
-# The root of the mount has its listing too, with d1 to d60, which are old, and once.
-is 'each of its names was asked for once' \
+# The root of the mount has its listing, too, with d1 to d60, which are old; all of it is counted
+# once.
+is 'each name of the directory was asked for once' \
 	"$(node_stat 0 origin.lists) $(node_stat 0 origin.stats)" "5 $((62 + 3 + 60 + 1))"
 cold=$(node_stat 0 origin.operations)
 note "$((cold - first)) operations"
 sleep 2.2
 (cd "$W/mnt/1" && cat old/*/*) >"$T/again"
-is 'nothing of the directory is asked for again later' \
+is 'a directory that has not changed lately is not asked for again' \
 	"$(cmp "$T/read" "$T/again" 2>&1) $(node_stat 0 origin.operations)" " $cold"
 
 # ---- a change in the tick in which it was read
@@ -91,7 +92,7 @@ done
 # ---- a name that the storage denies once
 
 slow_fault enoent=once/hidden
-is 'its neighbour is found meanwhile' \
+is 'a neighbour of the denied name is found meanwhile' \
 	"$(cat "$W/mnt/1/once/beside" "$W/mnt/0/once/beside" 2>&1)" $'here\nhere'
 slow_fault clear
 ok 'a name that was denied while its directory was read is found' \

@@ -19,7 +19,7 @@ for i in {1..12}; do
 done
 with_slowfs --cache-s 0
 
-# A reader that takes no longer than on a slightly slow storage. Alone it takes a second.
+# A reader may take no longer than on a slightly slow storage. Alone it takes a second.
 answered() { # COMMAND…
 	timeout "$(patient 10)" "$@" 2>&1
 }
@@ -40,10 +40,10 @@ for rank in 1 0; do
 		"$(answered cat "$W/mnt/$rank/one/none" | grep -c 'No such file')" 1
 done
 "$COPPER" cache-stats --invalidate "$W/mnt/1" >"$T/.out" 2>&1
-is 'its directory can be read again' "$(answered cat "$W/mnt/1"/one/f*)" "$(cat "$ORIGIN"/one/f*)"
+is 'the directory of the name can be read again' "$(answered cat "$W/mnt/1"/one/f*)" "$(cat "$ORIGIN"/one/f*)"
 cat "$W/mnt/1/one/hung" >"$T/hung" 2>&1 &
 reader=$!
-is 'the others are there while somebody waits for it' \
+is 'other names are found while a program waits for this one' \
 	"$(answered cat "$W/mnt/1"/one/f*)" "$(cat "$ORIGIN"/one/f*)"
 ok 'a program that waits for it keeps waiting' is_ours "$reader"
 slow_fault clear
@@ -59,7 +59,7 @@ for i in {1..12}; do
 	slow_fault "hang=many/hung$i"
 done
 with_tree 1 --origin-ops 8
-is 'where many are not answered, their siblings are' \
+is 'siblings of many unanswered names are found' \
 	"$(answered cat "$W/mnt/0"/many/f{1..30})" "$(cat "$ORIGIN"/many/f{1..30})"
 readers=()
 for i in {1..3}; do

@@ -16,8 +16,8 @@ in_group() { # COMMAND…: in the memory group
 		exec "$@"
 	)
 }
-# Makes a group of at most so many bytes; 1 with the reason in REASON. Versions 1 and 2 of the
-# interface differ in the file's name.
+# Makes a control group of at most this many bytes; 1 with the reason in REASON. Versions 1 and 2 of
+# the interface have different names for the file.
 new_group() { # NAME BYTES
 	local top=/sys/fs/cgroup file=memory.max
 	REASON='no memory controller that this test may use'

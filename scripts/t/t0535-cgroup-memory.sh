@@ -43,7 +43,7 @@ ok 'without a limit of the job a node starts' mount_in_step
 without_tree
 echo 1000M >"$job/$limit"
 ok 'with one above the group of the node, too' mount_in_step
-is 'its cache is a tenth of the limit' "$(limit_of_cache)" $((100 * MIB))
+is 'the cache is a tenth of the job limit' "$(limit_of_cache)" $((100 * MIB))
 without_tree
 echo 800M >"$step/$limit"
 ok 'a node mounts in a step with a smaller limit' mount_in_step
@@ -56,7 +56,7 @@ matches 'a lowered cache comes with a sentence' "$(cat "$T/.err")" \
 	'^copper: note: --cache-size 4\.0 GiB is more than the 1000\.0 MiB that this job may use in all .* the cache may grow to 500\.0 MiB; .*more memory'
 without_tree
 mount_in_step --cache-size 900M
-is 'one that fits is given' "$? $(limit_of_cache)" "0 $((900 * MIB))"
+is 'a cache that fits the job is granted' "$? $(limit_of_cache)" "0 $((900 * MIB))"
 is 'a cache that fits comes without a word' "$(grep 'more than' "$T/.err")" ''
 without_tree
-ok 'nothing of them stays in the group' wait_for 5 remove_groups
+ok 'no process stays in the control group' wait_for 5 remove_groups

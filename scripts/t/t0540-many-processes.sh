@@ -52,7 +52,7 @@ origin=(origin.lists origin.stats origin.reads origin.bytes)
 SRC=/usr
 with_tree 1 --enoent-ttl-ms 600000
 all_at_once 1
-is "one process imports $module" "$(cat "$T/import.0")" right
+is "a single process imports $module" "$(cat "$T/import.0")" right
 one_lookups=$(node_stat 0 fuse.lookup)
 one=$(asked "${origin[@]}")
 note "one: $one $(asked fuse.lookup fuse.read cache.misses cache.joins)"
@@ -105,8 +105,8 @@ ok 'the tree stops' without_tree
 # messages: numpy sent 250 when each file and each directory was asked for by itself.
 most_messages=170
 [ "$module" = numpy ] || most_messages=$one_lookups
-# A file that comes beside another, and that a program catches up with on a busy machine, costs a
-# second request, which only says that somebody waits: the best of several trees counts.
+# A file that comes beside another one, and that a program catches up with on a busy machine, costs
+# a second request, which only says that somebody waits; so the best of several trees counts.
 for ((round = 0; round < 5; round++)); do
 	with_tree 2 --enoent-ttl-ms 600000
 	all_at_once 16 1

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Small files that are fetched beside others of their kind, on a chain of three nodes: how many
-# messages that saves, what it costs the storage, that every byte is right, and what happens where
-# memory is short, a file is replaced, or the parent dies meanwhile. The same for listings that are
-# fetched with that of the directory above, and for the names that links lead to.
+# messages this saves, what it costs the storage, that every byte is right, and what happens if
+# memory is short, a file is replaced, or the parent dies meanwhile. Then the same for listings that
+# are fetched with that of the directory above, and for the names that links lead to.
 # modes: release asan tsan
 # limit: 300
 # shellcheck source=harness.sh
@@ -27,11 +27,11 @@ make_source() {
 	for i in {1..60}; do
 		echo "many $i" >"$SRC/many/f$i.py"
 	done
-	# No stamp is young.
+	# The timestamps are old enough that none is young.
 	find "$SRC" -exec touch -d '1 hour ago' {} +
 	sleep 0.1
 }
-# What is in flight lands.
+# Waits until what is in flight is complete.
 settle() {
 	until [ "$(node_stat 0 waiting.flights) $(node_stat 1 waiting.flights) $(node_stat 2 \
 			waiting.flights)" = '0 0 0' ]; do
@@ -64,25 +64,25 @@ count_messages
 own=$(($(node_stat 1 fabric.requests_sent) - $(node_stat 2 fabric.requests_sent)))
 reads=$(node_stat 0 origin.reads)
 ok 'the first file is right' read_files 2 a/f1.py
-is 'it brings nothing' "$(node_stat 2 bundle.files)" 0
+is 'the first file brings no others' "$(node_stat 2 bundle.files)" 0
 ok 'the second one is right' read_files 2 a/f2.py
-is 'it brings the other four' "$(node_stat 2 bundle.files)" 4
-is 'nothing of another kind, and of nothing else' "$(($(node_stat 0 origin.reads) - reads))" 6
+is 'the second file brings the other four' "$(node_stat 2 bundle.files)" 4
+is 'files of another kind, and other files, are not read' "$(($(node_stat 0 origin.reads) - reads))" 6
 count_messages
-is 'in two messages' "$counted" 2
+is 'the two files cost two messages' "$counted" 2
 is 'the node between has asked for as much' \
 	"$(($(node_stat 1 fabric.requests_sent) - $(node_stat 2 fabric.requests_sent)))" "$own"
-ok 'all of them are right' read_files 2 a/f{3..6}.py
+ok 'all files that were brought are right' read_files 2 a/f{3..6}.py
 count_messages
-is 'without another message' "$counted" 0
-is 'and were used' "$(node_stat 2 bundle.used_files)" 4
-is 'byte by byte' "$(node_stat 2 bundle.used_bytes)" "$(node_stat 2 bundle.bytes)"
-ok 'another directory is used whole, too' read_files 2 d/f{1..6}.py
+is 'the files that were brought cost no other message' "$counted" 0
+is 'all files that were brought are used' "$(node_stat 2 bundle.used_files)" 4
+is 'all bytes that were brought are used' "$(node_stat 2 bundle.used_bytes)" "$(node_stat 2 bundle.bytes)"
+ok 'all files of another directory are used, too' read_files 2 d/f{1..6}.py
 ok 'the kind has proved itself' read_files 2 b/f5.py
 is 'the first file of the next directory brings the other eleven' "$(node_stat 2 bundle.files)" 19
-ok 'and is right' read_files 2 b/f{6..9}.py
+ok 'the files of the next directory are right' read_files 2 b/f{6..9}.py
 ok 'a large directory' read_files 2 many/f{1..4}.py
-is 'is left alone' "$(node_stat 2 bundle.files)" 19
+is 'a large directory brings no files' "$(node_stat 2 bundle.files)" 19
 is 'the nodes above decide nothing for others' \
 	"$(node_stat 1 bundle.files) $(node_stat 0 bundle.files)" '0 0'
 
@@ -90,15 +90,15 @@ is 'the nodes above decide nothing for others' \
 
 echo 'quite another one' >"$SRC/c/f9.py.new" && mv "$SRC/c/f9.py.new" "$SRC/c/f9.py"
 rm "$SRC/c/f10.py"
-ok 'its sibling is right' read_files 2 c/f1.py
+ok 'a sibling of the replaced file is right' read_files 2 c/f1.py
 is 'the replaced and the removed one were not brought' "$(node_stat 2 bundle.files)" 28
-ok 'the others are right' read_files 2 c/f{2..8}.py
-is 'and were brought' "$(node_stat 2 bundle.used_files)" 19
+ok 'the other siblings are right' read_files 2 c/f{2..8}.py
+is 'the other siblings were brought' "$(node_stat 2 bundle.used_files)" 19
 fails_with 1 'Stale file handle' cat "$W/mnt/2/c/f9.py"
 new_file() {
 	[ "$(cat "$W/mnt/2/c/f9.py" 2>/dev/null)" = 'quite another one' ]
 }
-ok 'who reads the replaced one hears of it, then sees the new one' wait_for 10 new_file
+ok 'a reader of the replaced file gets an error, then the new file' wait_for 10 new_file
 without_tree
 
 # ---- the option
@@ -106,7 +106,7 @@ without_tree
 make_source
 with_tree 3 --fanout 1 --bundle off
 ok 'off: the files are right' read_files 2 a/f{1..6}.py
-is 'and no other file is fetched' "$(node_stat 0 origin.reads) $(node_stat 2 bundle.files)" '6 0'
+is 'off: no other file is fetched' "$(node_stat 0 origin.reads) $(node_stat 2 bundle.files)" '6 0'
 without_tree
 
 # ---- listings of directories in others
@@ -147,25 +147,25 @@ lists=$(node_stat 0 origin.lists)
 operations=$(node_stat 0 origin.operations)
 ok 'the fourth one' list_all p4
 count_messages
-is 'is one message' "$counted" 1
-is 'and brings the one in it' \
+is 'the fourth directory costs one message' "$counted" 1
+is 'the listing of the fourth directory brings that of the directory in it' \
 	"$(node_stat 2 bundle.listings) $(($(node_stat 0 origin.lists) - lists))" '1 2'
 operations=$(($(node_stat 0 origin.operations) - operations))
-ok 'which is right' list_all p4/cache
+ok 'the listing that was brought is right' list_all p4/cache
 count_messages
-is 'and costs no other message' "$counted $(node_stat 2 bundle.used_listings)" '0 1'
-ok 'another one' list_all p5 p5/cache
+is 'a listing that was brought costs no other message' "$counted $(node_stat 2 bundle.used_listings)" '0 1'
+ok 'the fifth directory is listed with the directory in it' list_all p5 p5/cache
 lists=$(node_stat 0 origin.lists)
 before=$(node_stat 0 origin.operations)
-ok 'one without any' list_all p7
-is 'is not read for one' "$(($(node_stat 0 origin.lists) - lists))" 1
+ok 'a directory without a subdirectory is listed' list_all p7
+is 'a directory without a subdirectory costs no listing more' "$(($(node_stat 0 origin.lists) - lists))" 1
 is_at_most 'and costs half of the operations' \
 	"$(($(node_stat 0 origin.operations) - before))" $((operations / 2))
 mkdir "$SRC/p7/cache"
 found_later() {
 	ls "$W/mnt/2/p7/cache" >"$T/cache" 2>"$T/cache.err"
 }
-ok 'where one that is made later is found' wait_for 10 found_later
+ok 'a subdirectory that is made later is found' wait_for 10 found_later
 is 'the nodes above decide nothing for others' \
 	"$(node_stat 1 bundle.listings) $(node_stat 0 bundle.listings)" '0 0'
 ls "$W/mnt/2/large/1" >"$T/list"
@@ -201,7 +201,7 @@ done
 cat "$W"/mnt/2/big* >"$T/big"
 settle
 ok 'with a full cache the files are right' all_right
-is 'nothing was brought where memory is short' "$(node_stat 2 bundle.files)" 0
+is 'no file is brought if memory is short' "$(node_stat 2 bundle.files)" 0
 used=$(node_stat 2 budget.used_bytes)
 is_at_most 'and the budget holds' "$used" $((16 << 20))
 in_full() { # RANK; the files of one directory at once

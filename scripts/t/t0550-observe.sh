@@ -55,7 +55,7 @@ first=$(run 1)
 note "cold: $cold"
 note "then: $first"
 is 'a second warm run asks as much as the first' "$(run 2)" "$first"
-is 'and so does a third' "$(run 3)" "$first"
+is 'a third warm run asks as much as the first' "$(run 3)" "$first"
 is 'every open is seen' "$(grew 2 fuse.open)" 20
 is 'every list is seen' "$(grew 2 fuse.opendir)" 5
 is 'every link is seen' "$(grew 2 fuse.readlink)" 3
@@ -66,15 +66,15 @@ is_at_most 'the reads of every open are seen' 20 "$(grew 2 fuse.read)"
 is 'what the kernel does not keep the node does: the source is asked nothing' \
 	"$(stats delta origin.operations <(node_json 0) <(program; node_json 0))" 0
 ok 'the tree is the same' diff -r --no-dereference "$SRC" "$mnt"
-is 'and the same again' "$(checksums "$mnt" | cmp - <(checksums "$SRC") 2>&1)" ''
+is 'the tree is the same when it is read again' "$(checksums "$mnt" | cmp - <(checksums "$SRC") 2>&1)" ''
 ok 'a program is executed' "$mnt/true"
 ok 'a private map reads' "$PYTHON" -c '
 import mmap, sys
 with open(sys.argv[1], "rb") as want, open(sys.argv[2], "rb") as f:
     m = mmap.mmap(f.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
     assert m[:] == want.read()' "$SRC/dir/deeper/random" "$mnt/dir/deeper/random"
-# Reads that bypass the kernel's pages and shared maps only go together if libfuse and the kernel
-# can say so.
+# Reads that bypass the kernel's pages, together with shared maps, only work if libfuse and the
+# kernel can be told so.
 matches 'a shared map reads, or is refused' \
 	"$("$PYTHON" "$cop_t/contract.py" shared_map "$SRC/dir/numbers" "$mnt/dir/numbers" 2>&1 |
 		tail -n 1)" '^$|Errno 19'
@@ -84,7 +84,7 @@ unclassified() { # OPERATION: of node 1, what is neither hit nor miss nor absent
 		"$JOB"/profiling/final/127.0.0.12-*-profiling_operations.csv
 }
 is 'each getattr is a hit or a miss' "$(unclassified getattr)" '0 of many'
-is 'and so is each lookup, or its name is absent' "$(unclassified lookup)" '0 of many'
+is 'each lookup is a hit or a miss, or its name is absent' "$(unclassified lookup)" '0 of many'
 matches 'the summary says that every use counts' \
 	"$(cat "$JOB"/profiling/final/127.0.0.12-*-profiling_summary.md)" \
 	'`--observe`.*counts.* count every use\.$'

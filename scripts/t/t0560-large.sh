@@ -77,7 +77,7 @@ is_at_most 'the source was read once for it, but for what was evicted before its
 is_at_most 'the rest of it was evicted at the root' $((size - limit)) "$(again cache.evicted_bytes)"
 is_at_most 'and at the leaf' $((size - limit)) "$(node_stat 1 cache.evicted_bytes)"
 drop_pages "$mnt/large"
-ok 'it reads it at random' read_at_random "$mnt/large" 1 300
+ok 'a leaf reads 1 GiB at random' read_at_random "$mnt/large" 1 300
 note "then the source had given $(again origin.bytes) bytes, $(again \
 		cache.evicted_bytes) were evicted"
 is_at_most 'what the source gave again had been evicted' \
@@ -132,7 +132,7 @@ for name in stripes hole-only hole-middle data-then-hole over-4-gib; do
 done
 ok 'SEEK_DATA and SEEK_HOLE are those of the source' contract same_holes "${same_holes[@]}"
 ok 'cp keeps the holes' cp --sparse=auto "$mnt/big/stripes" "$T/copy"
-ok 'and the bytes' cmp "$SRC/big/stripes" "$T/copy"
+ok 'cp copies the bytes' cmp "$SRC/big/stripes" "$T/copy"
 is_at_most 'and takes no more room' "$(stat -c %b "$T/copy")" "$(stat -c %b "$SRC/big/stripes")"
 is 'past 4 GiB it is right' \
 	"$(tail -c 4 "$mnt/big/over-4-gib") $(dd if="$mnt/big/over-4-gib" bs=1 skip=4300000000 \
@@ -150,7 +150,7 @@ for i in range(100000):
 with_tree 2 --enoent-ttl-ms 600000
 mnt=$W/mnt/1
 is 'ls shows 100,000 names' "$(find "$mnt" -mindepth 1 -printf x | wc -c)" 100000
-is 'each of them once' "$(find "$mnt" -mindepth 1 -printf '%f\n' | sort -u | wc -l)" 100000
+is 'ls shows each name once' "$(find "$mnt" -mindepth 1 -printf '%f\n' | sort -u | wc -l)" 100000
 before=$(node_stat 0 origin.lists)
 ok 'random ones can be looked at, others are absent' "$PYTHON" -c '
 import os, random, sys

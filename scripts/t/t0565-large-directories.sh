@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Directories of more names than a listing has attributes for: who goes through them gets the
-# attributes in pages, with few requests, and who asks for a few names costs no more than these.
-# What is shown is right when the directory changes meanwhile and when a name hangs.
+# Directories with more names than a listing has attributes for: a program that goes through them
+# gets the attributes in pages, with few requests, and one that asks for a few names costs no more
+# than those. The answers are right when the directory changes meanwhile and when a name hangs.
 # modes: release asan tsan
 # limit: 480
 # shellcheck source=harness.sh
@@ -106,13 +106,13 @@ mark
 is 'names alone cost no attributes' \
 	"$(look "$W/mnt/2/few" 'print(len(names()))') $(since stats)" '3000 0'
 mark
-is 'one name costs one request' \
+is 'one name of a directory costs one request' \
 	"$(look "$W/mnt/2/few" 'print(size("name-17"))') $(since requests) $(since stats)" '6 1 1'
 mark
 is 'ten names cost ten' \
 	"$(look "$W/mnt/2/few" 'print(sum(size(f"name-{i}") for i in range(100, 2000, 190)))') $(since requests) $(since stats)" \
 	'75 10 10'
-# In the order of their names, which is none of the listing's: 32 for each of three pages.
+# In the order of their names, which is not that of the listing: 32 names for each of three pages.
 mark
 is 'all names, sorted' "$(look "$W/mnt/2/sorted" 'print(sum(size(n) for n in sorted(names())))')" \
 	"$(look "$SRC/sorted" 'print(sum(size(n) for n in names()))')"
@@ -122,7 +122,7 @@ is_at_most 'and each name once from the storage, but for the first' "$(since sta
 
 # ---- a directory that changes while somebody goes through it
 
-# What is changed is in the last page, which is not here before.
+# What is changed is in the last page, which has not been fetched yet.
 is 'what was changed meanwhile is shown as it is' "$(look "$W/mnt/2/changed" '
 src = sys.argv[2]
 order = names()
@@ -154,8 +154,8 @@ for name in name-7 name-8; do
 done
 cat "$W/mnt/2/old/name-7" >"$T/stale" 2>&1
 matches 'a file that has changed is stale' "$(cat "$T/stale")" 'Stale'
-ok 'then it is the new one' wait_for 20 reads "$W/mnt/2/old/name-7" 'newer than before'
-ok 'and its neighbour too' wait_for 20 reads "$W/mnt/2/old/name-8" 'newer than before'
+ok 'a replaced file is soon the new one' wait_for 20 reads "$W/mnt/2/old/name-7" 'newer than before'
+ok 'its neighbour is the new one, too' wait_for 20 reads "$W/mnt/2/old/name-8" 'newer than before'
 ok 'on the node on the way as well' wait_for 20 reads "$W/mnt/1/old/name-7" 'newer than before'
 is 'other names there are right' "$(cat "$W/mnt/2/old"/name-20*)" "$(cat "$SRC/old"/name-20*)"
 echo "invalidated" >"$SRC/n1025/name-1"
@@ -164,12 +164,12 @@ echo "invalidated" >"$SRC/n1025/name-1"
 is 'an invalidated name is the new one on all nodes' \
 	"$(cat "$W"/mnt/{0,1,2}/n1025/name-1)" $'invalidated\ninvalidated\ninvalidated'
 listed "$W/mnt/2/n1025" >"$T/leaf"
-ok 'and its directory is shown as the source has it' cmp "$T/leaf" <(listed "$SRC/n1025")
+ok 'the directory is shown as the source has it' cmp "$T/leaf" <(listed "$SRC/n1025")
 ok 'the tree stops' without_tree
 
 # ---- little memory
 
-# The file fills the cache, so that there is room for names and pages only where others go.
+# The file fills the cache, so names and pages find room only if something else leaves.
 head -c 24M /dev/urandom >"$SRC/filler"
 with_tree 2 --fanout 1 --cache-size 16M
 ok 'a file larger than the cache is read' cmp "$SRC/filler" "$W/mnt/1/filler"
@@ -198,7 +198,7 @@ stat -c %s "$W/mnt/2/d/f700" >"$T/hung" 2>&1 &
 reader=$!
 is 'while somebody waits for it, its directory is read' \
 	"$(look "$W/mnt/1/d" 'print(len(names()), size("f699"))')" '1200 4'
-ok 'who wants it waits' is_ours "$reader"
+ok 'a program that wants the name waits' is_ours "$reader"
 slow_fault clear
 ok 'until it is answered' wait_for 20 eval '! kill -0 "$reader"'
 is 'with what it is' "$(cat "$T/hung")" 4

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A large file on 16 nodes that all read it at once: every node forwards about as much as the
-# others, four roots share the reading, and the storage sees hardly more than one tree would ask of
-# it. Names and small files have one root.
+# A large file that 16 nodes all read at once: every node forwards about as much as the others, four
+# roots share the reading, and the storage gets hardly more requests than from one tree. Names and
+# small files have one root.
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh
@@ -47,13 +47,13 @@ ok 'the tree stops' without_tree
 
 with_tree $NODES --compress off
 is 'without options there are four' "$(sed -n 's/^trees //p' "$JOB"/logs/copper_tree.txt)" 4
-is 'and every node reads the file' "$(read_by_all)" "$sum"
+is 'every node reads the large file' "$(read_by_all)" "$sum"
 of_each origin.bytes >"$T/read"
 of_each fabric.bytes_out >"$T/sent"
 is 'four roots read the storage' "$(roots)" '0 4 8 12'
 is 'each byte once' "$(tree_sum origin.bytes)" "$bytes"
-# Each root reads its groups of 4 MiB in one piece; it opens the file and looks at it once for each,
-# as one root does.
+# Each root reads its groups of 4 MiB in one piece; it opens the file and reads its attributes once
+# for each group, as a single root does.
 is_at_most 'with as many operations, but for what a root looks up first' \
 	"$(tree_sum origin.operations)" $((operations + 3 * 4))
 balance=$(awk '{ if ($2 > most) most = $2; sum += $2 } END { printf "%.2f", most / (sum / NR) }' \
@@ -62,9 +62,9 @@ note "busiest node / mean: $balance"
 is_at_most 'the busiest node forwards at most 1.3 times the mean' "$balance" 1.3
 is 'the small files are right on node 5' "$(checksums "$W/mnt/5" | grep -v ' large$')" "$small"
 of_each origin.lists >"$T/read"
-is 'and rank 0 alone has read directories' "$(roots)" 0
+is 'only rank 0 has read directories' "$(roots)" 0
 kill_node 4
 echo 3 >/proc/sys/vm/drop_caches 2>/dev/null || true
 is 'a root dies, and the file is what it was' "$(md5sum <"$W/mnt/5/large")" "$sum"
 
-ok 'the others stop' without_tree
+ok 'the nodes that are left stop' without_tree

@@ -65,15 +65,15 @@ grows() { # RANK KEY FILE
 	echo $(($(node_stat "$1" "$2") - before))
 }
 ok 'a leaf reads a large file' cmp "$ORIGIN/dir/large" "$mnt/dir/large"
-is 'it reads all of it from the source' \
+is 'the leaf reads all of it from the source' \
 	"$(least "$large" grows 1 origin.bytes "$mnt/dir/large")" "$large"
-is 'and counts that' "$(least "$large" grows 1 fuse.bypass_bytes "$mnt/dir/large")" "$large"
+is 'the leaf counts the bytes as bypassed' "$(least "$large" grows 1 fuse.bypass_bytes "$mnt/dir/large")" "$large"
 is_at_most 'in reads that are counted' 1 "$(node_stat 1 fuse.bypass_reads)"
-is 'nothing of it came from the parent' "$(node_stat 0 origin.bytes)" 0
-is 'or stays in the table' "$(node_stat 1 tables.data.bytes)" 0
-ok 'another leaf reads it too' cmp "$ORIGIN/dir/large" "$W/mnt/2/dir/large"
-is 'by itself' "$(least "$large" grows 2 origin.bytes "$W/mnt/2/dir/large")" "$large"
-ok 'and so does the root' cmp "$ORIGIN/dir/large" "$W/mnt/0/dir/large"
+is 'the parent sent nothing of it' "$(node_stat 0 origin.bytes)" 0
+is 'nothing of it stays in the table' "$(node_stat 1 tables.data.bytes)" 0
+ok 'another leaf reads the large file, too' cmp "$ORIGIN/dir/large" "$W/mnt/2/dir/large"
+is 'the other leaf reads it from the source' "$(least "$large" grows 2 origin.bytes "$W/mnt/2/dir/large")" "$large"
+ok 'the root reads the large file, too' cmp "$ORIGIN/dir/large" "$W/mnt/0/dir/large"
 again() {
 	local before
 	before=$(node_stat 1 fuse.bypass_bytes)
@@ -84,10 +84,10 @@ is 'a second reader is given the pages of the kernel' "$(least 0 again)" 0
 
 before=$(node_stat 1 origin.operations)
 ok 'a file of just the limit' cmp "$ORIGIN/dir/limit" "$mnt/dir/limit"
-ok 'and a small one' cmp "$ORIGIN/small" "$mnt/small"
-is 'come through the tree' "$(node_stat 1 origin.operations)" "$before"
+ok 'a small file is read' cmp "$ORIGIN/small" "$mnt/small"
+is 'files up to the limit come through the tree' "$(node_stat 1 origin.operations)" "$before"
 ok 'a file of one byte more' cmp "$ORIGIN/dir/beyond" "$mnt/dir/beyond"
-is 'does not' "$(least $((limit + 1)) grows 1 fuse.bypass_bytes "$mnt/dir/beyond")" $((limit + 1))
+is 'a file of one byte more bypasses the tree' "$(least $((limit + 1)) grows 1 fuse.bypass_bytes "$mnt/dir/beyond")" $((limit + 1))
 ok 'a sparse file has its holes and its end' cmp "$ORIGIN/sparse" "$mnt/sparse"
 ok 'a large file can be mapped' "$PYTHON" -c '
 import mmap, sys
@@ -123,7 +123,7 @@ ls -l "$mnt" >/dev/null
 slow_fault eio=/fails
 matches 'an error of the source is an error' \
 	"$(cat "$mnt/fails" 2>&1 >"$T/.out")" 'Input/output error'
-is 'and not an empty file' "$(stat -c %s "$mnt/fails")" "$large"
+is 'a failed file does not look empty' "$(stat -c %s "$mnt/fails")" "$large"
 slow_fault clear
 ok 'when it is over, the file is there' cmp "$ORIGIN/fails" "$mnt/fails"
 
@@ -134,12 +134,12 @@ for ((i = 0; i < 20; i++)); do
 done
 wait_for 20 eval '[ "$(node_stat 1 waiting.origin_running)" -ge 8 ]'
 is 'many reads hang' $? 0
-ok 'and yet others are answered' timeout "$(patient 10)" cat "$mnt/dir/beyond" "$mnt/small"
-ok 'and other names' timeout "$(patient 10)" ls -l "$mnt/dir"
+ok 'other reads are answered while many hang' timeout "$(patient 10)" cat "$mnt/dir/beyond" "$mnt/small"
+ok 'other names are listed while many reads hang' timeout "$(patient 10)" ls -l "$mnt/dir"
 slow_fault clear
 for pid in "${hung[@]}"; do
 	wait "$pid"
 done
-ok 'it stops' without_tree
+ok 'the tree stops' without_tree
 
 fails_with 2 'max-cacheable-bytes.*0 is out of range' "$COPPER" mount -M 0 "$W/mnt/0"

@@ -65,8 +65,8 @@ fresh() {
 	ln -sfn hello "$SRC/points"
 	return "$status"
 }
-# How many requests the node gets that a capability avoids: things that are done five times or more.
-# The kernel may have reason to ask once or twice more.
+# How many requests that a capability avoids the node gets: only things done five times or more
+# count, since the kernel may have reason to ask once or twice more.
 requests() { # CAPABILITY
 	local key=lookup before
 	case $1 in
@@ -95,7 +95,7 @@ echo goes >"$SRC/goes"
 ln -s hello "$SRC/points"
 with_tree 1 --enoent-ttl-ms 60000 --keep-symlinks
 capable=$(in_use)
-is 'this kernel has them all' "$capable" "${all[*]}"
+is 'this kernel has all capabilities' "$capable" "${all[*]}"
 declare -A usual
 for cap in "${counted[@]}"; do
 	usual[$cap]=$(least 3 requests "$cap")

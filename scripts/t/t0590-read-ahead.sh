@@ -49,27 +49,27 @@ chunks() { # RANK
 }
 
 touch_mibs "$mnt/small" 2
-is 'one page of 4 MiB: all of it comes' "$(chunks 1)" 4
+is 'one page of a file of 4 MiB brings all of it' "$(chunks 1)" 4
 is 'the root read it once' "$(node_stat 0 origin.reads)" 1
 touch_mibs "$mnt/large" 0
-is 'one page of 64 MiB: one chunk comes' "$(chunks 1)" 5
+is 'one page of a file of 64 MiB brings one chunk' "$(chunks 1)" 5
 is 'from a group that the root read' "$(chunks 0)" 8
 touch_mibs "$mnt/large" 63 10 2 40 20 50 30
 is 'jumps: the chunks that were touched' "$(chunks 1)" 12
 touch_mibs "$mnt/large" 0 63 10 2 40 20 50 30
-is 'the same again: nothing more' "$(chunks 1)" 12
-ok 'all of it is right' cmp "$SRC/large" "$mnt/large"
-is 'and there' "$(chunks 1)" 68
+is 'the same jumps again bring nothing more' "$(chunks 1)" 12
+ok 'the whole large file is right' cmp "$SRC/large" "$mnt/large"
+is 'the whole large file is at the node' "$(chunks 1)" 68
 touch_mibs "$mnt/second" 0 1 2
 is 'three chunks in order: two more ahead' "$(chunks 1)" $((68 + 3 + 2))
 touch_mibs "$mnt/third" 0 1 2 3 4 5
 is 'six in order: seven more, the window is eight' "$(chunks 1)" $((73 + 6 + 7))
-ok 'all of it is right' cmp "$SRC/third" "$mnt/third"
+ok 'the whole third file is right' cmp "$SRC/third" "$mnt/third"
 before=$(chunks 1)
 touch_mibs "$mnt/medium" 0
 is 'the first page of 7 MiB: one chunk comes' "$(chunks 1)" $((before + 1))
 messages=$(node_stat 1 fabric.request_messages)
 touch_mibs "$mnt/medium" 5
-is 'another page: the rest comes' "$(chunks 1)" $((before + 7))
-is 'in one message' "$(node_stat 1 fabric.request_messages)" $((messages + 1))
+is 'another page of it brings the rest' "$(chunks 1)" $((before + 7))
+is 'the rest comes in one message' "$(node_stat 1 fabric.request_messages)" $((messages + 1))
 ok 'the tree stops' without_tree

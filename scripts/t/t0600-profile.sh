@@ -40,8 +40,8 @@ is 'the header of the operations is what scripts expect' \
 is 'the totals begin as scripts expect' \
 	"$(sed -n '1p;2s/,.*//p' "$(one profiling profiling_aggregate.csv)" | tr '\n' ' ')" \
 	'metric,value total_counted_fuse_operations '
-ok 'there is a report for people' grep -q 'full-path' "$(one profiling profiling_summary.md)"
-ok 'there is a report from before the teardown' test \
+ok 'the summary for people exists' grep -q 'full-path' "$(one profiling profiling_summary.md)"
+ok 'a report from before the teardown exists' test \
 	-s "$(dirname "$(one profiling x)")/../pre-destroy"/127.0.0.12-*-pre-destroy-profiling_operations.csv
 is 'no temporary file is left' \
 	"$(find "$JOB" -name '*.??????' -newer "$HOSTS" | grep -c 'csv\.\|output\.[^.]*$' || :)" 0

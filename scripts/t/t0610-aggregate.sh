@@ -36,7 +36,7 @@ golden aggregate-v1 cluster
 is 'the last lines say what was written' "$(tail -n 3 "$T/out")" \
 	"$(printf "wrote $T/aggregate-v1/profiling/cluster/cluster-profiling_%s\n" aggregate.csv \
 		operations.csv summary.md)"
-is 'nothing is said on standard error' "$(cat "$T/err")" ''
+is 'nothing goes to standard error' "$(cat "$T/err")" ''
 golden aggregate-ours 'run 1'
 golden aggregate-broken cluster
 is 'every file of no use and every odd value is named, with the reason' \
@@ -97,7 +97,7 @@ aggregate "$T/empty"
 is 'an empty job directory is a failure' "$status" 1
 is 'an empty job directory is named' "$(head -n 1 "$T/err")" \
 	"copper aggregate: failed to find profiling csv files under: $T/empty/profiling/final"
-is 'nothing is written for such words' "$(cat "$T/out"; ls "$T/empty/profiling")" final
+is 'refused words write no file' "$(cat "$T/out"; ls "$T/empty/profiling")" final
 fails_with 1 'cannot read the job directory' "$COPPER" aggregate "$T/none"
 fails_with 2 'JOBDIR' "$COPPER" aggregate
 fails_with 2 'PREFIX' "$COPPER" aggregate "$T/empty" ../x
@@ -191,7 +191,7 @@ is 'a real job is aggregated' "$status$(cat "$T/err")" 0
 independent "$JOB" >"$T/want"
 cluster_rows "$JOB" >"$T/got"
 ok 'to what Python adds up' cmp "$T/want" "$T/got"
-is 'both nodes are in it' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$T/got")" 2
+is 'the sums contain both nodes' "$(sed -n 's/^ranks_with_aggregate_files,//p' "$T/got")" 2
 matches 'the summary has the classes of its paths' \
 	"$(cat "$JOB/profiling/cluster/cluster-profiling_summary.md")" \
 	'^\| `missing_shared_library_probe` \| [1-9]'

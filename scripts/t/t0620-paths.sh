@@ -56,7 +56,7 @@ summary_has() { # DESCRIPTION TEXT
 with_job paths-v1
 ok 'a job of Copper 1.0 is read' paths "$JOB"
 same_lists paths-v1
-is 'nothing is wrong with a job of Copper 1.0' "$(cat "$T/err")" ''
+is 'copper paths finds no fault in a job of Copper 1.0' "$(cat "$T/err")" ''
 summary_has 'the counts table has bytes' \
 	'| Not needed by what was used | `prune_candidates.txt` | 8 | 4 | 4 | 0 | 1075010 |'
 summary_has 'unused directories are added up' \
@@ -181,7 +181,7 @@ mkdir -p "$T/ranks/tables/final"
 		sed 's/$/ {\ncache hits: 1,\ncache misses: 0,\nneg: 0\n}/'
 	echo '}'
 } >"$T/table"
-# Of a run over the ranks that there are; what a sanitizer keeps of freed memory does not count.
+# Measures a run over the ranks that exist; what a sanitizer keeps of freed memory does not count.
 peak_kb() {
 	ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=1 "$PYTHON" - "$COPPER" "$T/ranks" <<'PY'
 import resource, subprocess, sys

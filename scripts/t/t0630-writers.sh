@@ -67,7 +67,7 @@ use 0
 use 1
 "$COPPER" cache-stats --snapshot "$W/mnt/1" >"$T/.out" 2>&1
 is 'a snapshot is written when it is asked for' $? 0
-is 'both nodes write a snapshot' "$(cat "$T/.out")" \
+is 'a snapshot is written by both nodes' "$(cat "$T/.out")" \
 	"reports of 2/2 nodes written to $JOB/profiling/ioctl-snapshot"
 is 'a snapshot has every profile' "$(files profiling/ioctl-snapshot)" \
 	"$telemetry$(tagged ioctl-snapshot "$profiles")"
@@ -89,7 +89,7 @@ is 'the output is the summary' "$(cat "$T/usage")" "$(cat "$T/lists/here/cache_u
 "$COPPER" cache-stats --from "$T/lists/here" --output-dir "$T/again" >"$T/.out" 2>&1
 is 'files are summed up without a node' "$(head -n 5 "$T/again/cache_usage_summary.csv")" \
 	"$(head -n 5 "$T/lists/here/cache_usage_summary.csv")"
-is 'nothing is wrong with them' "$(grep -c output "$T/.out")" 0
+is 'the files are summed up without a complaint' "$(grep -c output "$T/.out")" 0
 ok 'the tree stops' without_tree
 is 'all profiles are there' "$(files profiling/final)" "$profiles"
 is 'all tables are' "$(files tables/final)" "$tables"

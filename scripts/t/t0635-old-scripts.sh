@@ -66,7 +66,7 @@ held() { # what the tables of all nodes hold, for people who wrote it down
 	copper cache-stats --all --json "$W/mnt/0"
 	value total.tables
 }
-# Read-ahead may still be coming in: the snapshot counts that is between two equal values.
+# Read-ahead may still be coming in, so the snapshot that counts is one between two equal values.
 snapshot() {
 	held >"$T/held"
 	copper cache-stats --snapshot "$W/mnt/2" && held | cmp -s - "$T/held"
@@ -75,23 +75,23 @@ ok 'a second snapshot is asked for' wait_for 20 snapshot
 ok 'the tree stops' without_tree
 FINAL=$JOB/tables/final
 old observed "$FINAL" >"$T/observed"
-is 'its path scripts see every path that was used, and nothing else' \
+is 'path scripts of Copper 1.0 see every path that was used, and no other' \
 	"$(diff "$T/truth" "$T/observed")" ''
-is 'its path scripts see as many missing paths as there were' \
+is 'path scripts of Copper 1.0 see as many missing paths as there were' \
 	"$(old missing "$FINAL" | wc -l)" "$(cat "$T/absent")"
 old usage "$JOB/tables" >"$T/usage"
-is 'its cache usage script counts each node once, to the byte' \
+is 'the cache usage script of Copper 1.0 counts each node once, to the byte' \
 	"$(cut -d ' ' -f 1-3 "$T/usage" | tr '\n' ' ')" "$("$PYTHON" -c '
 import json, sys
 t = json.load(open(sys.argv[1]))
 print(*("%s 4 %d" % (k, t[k]["bytes"]) for k in ("data", "tree", "metadata")), end=" ")' "$T/held")"
-is 'its cache usage script works from the top of the job directory' \
+is 'the cache usage script of Copper 1.0 works from the top of the job directory' \
 	"$(old usage "$JOB")" "$(cat "$T/usage")"
 is 'entries are the paths that are held' "$(cut -d ' ' -f 4 "$T/usage" | tr '\n' ' ')" \
 	"$(for t in data tree md; do cat "$JOB/tables/ioctl-snapshot/"*-${t}_cache_size.output |
 		grep -c ^/; done | tr '\n' ' ')"
 old sums "$JOB" >"$T/sums"
-is 'its sums have every rank' "$(sed -n 's/^ranks //p' "$T/sums")" 4
+is 'the sums of the script of Copper 1.0 contain every rank' "$(sed -n 's/^ranks //p' "$T/sums")" 4
 cluster_of() { # PREFIX: what our cluster files say, in the form of the reader
 	"$PYTHON" - "$JOB/profiling/cluster/$1-profiling_" <<'PY'
 import csv, sys
@@ -103,7 +103,7 @@ for row in csv.DictReader(open(sys.argv[1] + "operations.csv", newline="")):
     print("operation", *(row[c] for c in ("operation", "total_calls", "cache_hits", "cache_misses", "negative_results")), row["total_latency_s"])
 PY
 }
-is 'its sums are those of our cluster files' "$(cluster_of cluster | diff - "$T/sums")" ''
+is 'the sums of the script of Copper 1.0 are those of our cluster files' "$(cluster_of cluster | diff - "$T/sums")" ''
 is 'every node was started and ended once' \
 	"$(grep -E '^operation (init|destroy) ' "$T/sums" | cut -d ' ' -f 2,3 | tr '\n' ' ')" \
 	'destroy 4 init 4 '
@@ -149,7 +149,8 @@ cp "$T/out" "$T/from"
 ok 'the summary of the job has the paths' copper paths "$JOB" --usage-root "$SRC" --json
 is 'as many as there are' "$(value observed) $(value totals.absent.paths) $(value faults)" \
 	"$(wc -l <"$T/truth") $(cat "$T/absent") 0"
-# As they were when sizes were beside the paths, and a snapshot during the run had them too.
+# As job directories were when sizes were beside the paths, and a snapshot during the run had them,
+# too.
 cp -r "$JOB" "$T/earlier"
 for file in "$T"/earlier/tables/*/*_cache_size.txt; do mv "$file" "${file%.txt}.output"; done
 ok 'in which its scripts saw what was not there' \
@@ -168,19 +169,19 @@ ok 'a job of Copper 1.0 is summed up' copper aggregate --no-coverage "$OLD"
 is 'a job of Copper 1.0 is summed up without a word' "$(cat "$T/err")" ''
 JOB=$OLD
 is 'as by its own script' "$(cluster_of cluster)" "$(old sums "$OLD")"
-is 'its counts are of every use, and nothing else is said' \
+is 'the counts cover every use, and nothing else is said' \
 	"$(grep -c observe "$OLD/profiling/cluster/cluster-profiling_summary.md")" 0
 ok 'the paths of a job of Copper 1.0 are read' copper paths "$OLD" --json
 is 'the paths of a job of Copper 1.0 are read without a word' "$(cat "$T/err")" ''
-is 'all of them, and the two that are missing' \
+is 'the paths lists have all paths, and the two that are missing' \
 	"$(value observed) $(value totals.absent.paths) $(value faults)" '7 2 0'
-ok 'its sizes are summed up' copper cache-stats --from "$OLD" --json
+ok 'the sizes of a job of Copper 1.0 are summed up' copper cache-stats --from "$OLD" --json
 is 'without a word here, too' "$(cat "$T/err")" ''
 is 'to what its own script finds' \
 	"$(for t in data tree metadata; do echo \
 		"$t $(value "$t.files") $(value "$t.bytes") $(value "$t.entries")"; done)" \
 	"$(old usage "$OLD")"
-is 'its own script finds what was held' "$(value combined.bytes) $(value faults)" \
+is 'the script of Copper 1.0 finds the same sizes' "$(value combined.bytes) $(value faults)" \
 	"$((500 + 80 + 2 * 5 * 144)) 0"
 
 # ---- the part of a slow storage
@@ -190,6 +191,6 @@ with_tree 2 -P
 cat "$W/mnt/1/bin/python3" "$W/mnt/1/lib/python3/site-packages/many"/*.py >/dev/null
 ok 'the tree over it stops' without_tree
 reads=$(cluster_counter reads)
-ok 'each of its reads is in the time of the storage' \
+ok 'each read is in the time of the storage' \
 	test "$reads" -ge 41 -a "$(cluster_counter time_us)" -ge $((reads * 20000))
 without_slowfs

@@ -69,7 +69,7 @@ fabric = collections.Counter()
 for r in rows(final + "/*-profiling_fabric.csv"):
     fabric[r["metric"]] += int(r["value"])
 got = {r["metric"]: int(r["value"]) for r in rows(cluster + "/*fabric.csv")}
-# Stopping itself takes messages, after the first nodes have written their files.
+# Stopping itself takes messages, even after the first nodes have written their files.
 print("fabric", set(got) == set(fabric) and all(got[k] >= fabric[k] for k in got) and got["origin_operations"] == fabric["origin_operations"])
 calls = collections.Counter()
 worst = collections.defaultdict(float)
@@ -97,7 +97,7 @@ sleep 1.2
 "$COPPER" cache-stats --snapshot "$W/mnt/3" >"$T/.out" 2>&1
 is 'a snapshot that nobody writes is a failure' $? 1
 ok 'the nodes without reports stop' without_tree
-is 'only files of the whole job are left' \
+is 'without files of each node, only those of the whole job remain' \
 	"$(cd "$JOB" && find profiling tables -type f -printf '%h\n' | sort -u)" 'profiling/cluster'
 matches 'with what all of them did' \
 	"$(cat "$(cluster aggregate.csv)")" 'ranks_with_aggregate_files,7'
@@ -106,10 +106,10 @@ note "with files: $SUM, without: $(grep total_counted "$(cluster aggregate.csv)"
 with_tree 3 -A --rank-files root
 use 2
 ok 'three nodes stop' without_tree
-is 'one of them has written' \
+is 'only one of the three nodes has written files' \
 	"$(cd "$JOB/profiling/final" && printf '%s\n' * | sed 's/-[0-9]*-.*//' |
 		sort -u) $(find "$JOB/tables/final" -type f | wc -l)" '127.0.0.11 7'
-is 'all of them are in the sums' \
+is 'the sums contain all three nodes' \
 	"$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,3
 
 # ---- what is missing is reported
@@ -119,7 +119,7 @@ use 4
 kill_node 1
 "$COPPER" stop "$W/mnt/4" >"$T/.out" 2>&1
 matches 'a node is dead' "$(cat "$T/.out")" '^stopped 6/7 nodes'
-is 'the others are in the sums' \
+is 'the sums contain the other nodes' \
 	"$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,6
 matches 'the summary says which nodes are missing' \
 	"$(cat "$(cluster summary.md)")" 'not in these sums: `1`'

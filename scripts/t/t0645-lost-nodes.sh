@@ -8,7 +8,8 @@
 . "$(dirname "$0")/harness.sh"
 plan 24
 
-# RANK: in every form that does not end the nodes, at once, for what is to be seen may pass.
+# RANK: asks in every form that does not end the nodes, at once, because what the forms show may
+# pass.
 stats_of_all() {
 	local mnt=$W/mnt/$1 pids=()
 	timeout "$(patient 60)" "$COPPER" cache-stats --all --json "$mnt" >"$T/all.json" 2>&1 &
@@ -39,7 +40,7 @@ print(*(total[k] for k in ("nodes", "dead", "refused", "failed", "missing")))' "
 log_of_2() {
 	cat "$JOB/logs/$(address_of 2)"-*-output.log
 }
-# In the place of rank 2. It waits for its parent, which is dead, and meanwhile others find it.
+# Takes the place of rank 2. It waits for its parent, which is dead; meanwhile others find it.
 mismatched() { # OPTION…
 	rm -f "$JOB/logs/$(address_of 2)"-*-output.log
 	start_node 2 --peer-timeout 60 --ready-timeout 120 "$@" &
@@ -64,11 +65,11 @@ refused='{"host": "127.0.0.13", "refused": true, "reason": "it was started with 
 mismatched --source "$T/elsewhere"
 stats_of_all 1 json
 is 'a node of other options refuses' "$(row_of 2)" "$refused"
-is 'one that was killed is dead' "$(row_of 0)" '{"host": "127.0.0.11", "dead": true}'
+is 'a node that was killed is dead' "$(row_of 0)" '{"host": "127.0.0.11", "dead": true}'
 is 'the living is counted' "$(row_of 1)" counted
 is 'the total has each in its place' "$(totals)" '1 1 1 0 2'
 wait "$mismatched"
-is 'that node has heard as much, and does not start' \
+is 'the refused node was told so, and does not start' \
 	"$? $(grep -c 'was started with other options' "$W/out.2")" '1 1'
 
 mismatched --source "$T/elsewhere"
@@ -86,7 +87,7 @@ wait "$mismatched"
 cop_killed[2]=$mismatched
 ok 'the living stops' without_tree
 
-# To a node that has not contacted rank 2 since it was killed.
+# Asks a node that has not contacted rank 2 since it was killed.
 of_three_one_lives
 mismatched --source "$T/elsewhere"
 timeout "$(patient 60)" "$COPPER" stop "$W/mnt/1" >"$T/.out" 2>"$T/.err"
@@ -112,7 +113,7 @@ wait_for 20 eval 'stats_of_all 1 json; [ "$(row_of 0)" != counted ]'
 stats_of_all 1
 is 'a node that ends, and waits for the storage, has failed' \
 	"$(row_of 0)" '{"host": "127.0.0.11", "failed": true, "reason": "it is ending", "below": 0}'
-is 'those below it are asked directly' "$(row_of 1) $(row_of 2)" 'counted counted'
+is 'the nodes below the failed one are asked directly' "$(row_of 1) $(row_of 2)" 'counted counted'
 is 'the total has it' "$(totals)" '2 0 0 1 1'
 matches 'the table has the late node' \
 	"$(cat "$T/all.table")" '^ +0 +127\.0\.0\.11 +failed: it is ending$'
@@ -127,7 +128,7 @@ matches 'the stop says that it passed a node over' "$(cat "$T/.err")" \
 	'^127\.0\.0\.11 \(rank 0\) (failed: it is ending|did not answer)$'
 slow_fault clear
 wait
-ok 'nothing runs' wait_for 20 eval '[ "$(processes_of "$COPPER" | wc -l)" -eq 0 ]'
+ok 'no node runs any more' wait_for 20 eval '[ "$(processes_of "$COPPER" | wc -l)" -eq 0 ]'
 cop_tree=0
 is 'no mount of a node is left' "$(mounts_left)" 1
 without_slowfs

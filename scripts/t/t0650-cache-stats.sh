@@ -22,7 +22,7 @@ is 'the total is their sum' "$(awk '$1 == "total" { print $7 }' "$T/table")" \
 	"$(awk '$1 ~ /^[0-9]+$/ { n += $6 } END { print n }' "$T/table")"
 matches 'elsewhere --all is JSON' "$("$COPPER" cache-stats --all "$M")" '^{"nodes":'
 
-# Runs a command on a terminal until that word has come twice, or for so many seconds, and prints
+# Runs a command on a terminal until that word has come twice, or for this many seconds, and prints
 # the output.
 on_terminal() { # SECONDS WORD COMMAND…
 	"$PYTHON" - "$(patient "$1")" "${@:2}" <<'PY'

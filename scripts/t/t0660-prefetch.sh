@@ -62,14 +62,14 @@ is 'without a manifest there is nothing to do' \
 	"$(state 0): $(node_stat 0 prefetching.why)" 'done: there is no manifest'
 ok 'a job runs' use 0
 first=$(node_stat 0 origin.bytes)
-ok 'and stops' without_tree
-ok 'it leaves its manifest beside the source' test -f "$manifest"
-is 'which begins as one' "$(head -n 2 "$manifest")" "copper-manifest 2
+ok 'the first job stops' without_tree
+ok 'the first job leaves its manifest beside the source' test -f "$manifest"
+is 'the manifest begins as a manifest' "$(head -n 2 "$manifest")" "copper-manifest 2
 source $SRC"
-is 'says how many items it has' "$(tail -n 1 "$manifest")" "end $(grep -c '^[dnf] ' "$manifest")"
+is 'the manifest says how many items it has' "$(tail -n 1 "$manifest")" "end $(grep -c '^[dnf] ' "$manifest")"
 ok 'names what was read' grep -q '^f 5000 [0-9]*[.][0-9]* 0-5000 small/file00007$' "$manifest"
 ok 'in names of any byte' grep -qF ' deep/er/a\nb\\ c' "$manifest"
-is 'and nothing else' "$(grep -c 'unused\|file00015' "$manifest")" 0
+is 'the manifest has nothing else' "$(grep -c 'unused\|file00015' "$manifest")" 0
 is 'in the order of first need' \
 	"$(grep -n '^d' "$manifest" | cut -d ' ' -f 2 | head -n 2 | tr '\n' ' ')" '. small '
 is 'no temporary file is left' "$(find "$T" -maxdepth 1 -name '.slow*' | wc -l)" 1
@@ -82,18 +82,18 @@ with_tree 4 --prefetch auto
 ok 'four nodes prefetch' wait_for 20 prefetched 0 1 2 3
 is 'four nodes prefetch everything' \
 	"$(state 0) $(state 1) $(state 2) $(state 3)" 'done done done done'
-is 'nothing had changed or was refused' \
+is 'no item had changed or was refused' \
 	"$(tree_sum prefetch.changed) $(tree_sum prefetch.failed)" '0 0'
 before=$(tree_sum cache.misses)
 reads=$(slow_count read)
 ok 'the application gets what it asks for' use 0 1 2 3
 is_at_most 'which was there already' $(($(tree_sum cache.misses) - before)) 4
 is 'the storage read nothing for it' "$(($(slow_count read) - reads))" 0
-is 'and for all nodes together what one job read' "$(tree_sum origin.bytes)" "$first"
+is 'all nodes together read what one job read' "$(tree_sum origin.bytes)" "$first"
 is 'cache-stats tells it in words' \
 	"$(as_user "$COPPER" cache-stats "$W/mnt/2" | grep -c '^prefetch   done, [0-9]* lines')" 1
 ok 'the tree stops' without_tree
-ok 'and the manifest is as good as before' cmp "$T/given" "$manifest"
+ok 'the manifest is as good as before' cmp "$T/given" "$manifest"
 
 # ---- jobs that need less
 
@@ -103,15 +103,15 @@ other_job() { # FILE…: a job of one node that reads these
 	(cd "$W/mnt/0" && cat "$@" >"$T/read")
 	without_tree
 }
-# How long ago the one file that all of these jobs read, and one of the first job, were needed, and
-# how many items there are.
+# How long ago two files were needed, the one that all of these jobs read and one of the first job,
+# and how many items there are.
 after() {
 	awk '/^unused / { age = $2 } / small\/file00003$/ { a = 0 + age } / small\/file00007$/ { b = 1; c = 0 + age }
 		/^[dnf] / { n++ } /^end / { end = $2 } END { print a, b ? c : "gone", n == end }' \
 		"$manifest"
 }
 for want_after in '0 1 1' '0 2 1' '0 gone 1'; do
-	ok 'another job' other_job small/file00003
+	ok 'a job reads other files' other_job small/file00003
 	is 'what was not needed leaves after three jobs' "$(after)" "$want_after"
 done
 cp "$T/given" "$manifest"
@@ -132,21 +132,21 @@ ok 'stopping' without_tree
 rm "$manifest"
 with_tree 1 --prefetch "$T/given"
 ok 'stopping at once' without_tree
-ok 'one that is given is not written' test ! -e "$manifest"
+ok 'a manifest that was given is not written' test ! -e "$manifest"
 
 # ---- from a profile
 
 with_tree 2 -A
 ok 'a job with a profile runs' use 0 1
-ok 'and stops with it' without_tree
-ok 'its manifest is made of its first touches' "$COPPER" paths "$JOB" --manifest "$T/profiled"
+ok 'the job with a profile stops' without_tree
+ok 'a manifest is made of the first touches in the profile' "$COPPER" paths "$JOB" --manifest "$T/profiled"
 is 'with the same files and bytes' \
 	"$(grep '^f' "$T/profiled" | LC_ALL=C sort)" "$(grep '^f' "$T/given" | LC_ALL=C sort)"
 with_tree 2 --prefetch "$T/profiled"
 wait_for 20 prefetched 0 1
 is 'the profiled manifest is prefetched' \
 	"$(state 1) $(node_stat 1 prefetch.changed) $(node_stat 1 prefetch.failed)" 'done 0 0'
-ok 'and the node stops' without_tree
+ok 'the node with the profiled manifest stops' without_tree
 
 # ---- a stale one
 
@@ -173,7 +173,7 @@ wait_for 20 prefetched 0
 is 'in a small cache it stops' "$(state 0): $(node_stat 0 prefetching.why | cut -d ';' -f 1)" \
 	'stopped: the cache is nearly full'
 is 'the prefetch evicts nothing from a small cache' "$(node_stat 0 cache.evictions)" 0
-ok 'and the application runs' use 0
+ok 'the application runs with a small cache' use 0
 ok 'stopping the small one' without_tree
 
 # ---- a node dies meanwhile
@@ -181,7 +181,7 @@ ok 'stopping the small one' without_tree
 with_tree 4 --prefetch "$T/given" --peer-timeout 1 --trees 1 --fanout 1
 kill_node 2
 ok 'when a node dies meanwhile the others end' wait_for 30 prefetched 0 1 3
-ok 'and read right bytes' use 3 0
+ok 'the nodes that are left read right bytes' use 3 0
 ok 'stopping the living' without_tree
 
 # ---- files that are not manifests
@@ -190,7 +190,7 @@ head -c 5000 /dev/urandom >"$T/garbage"
 with_tree 2 --prefetch "$T/garbage"
 matches 'garbage is a warning' "$(cat "$W/out.0")" \
 	'^copper: warning: --prefetch .*garbage: this manifest cannot be used: it does not begin like a manifest'
-ok 'and no harm' use 0 1
+ok 'a file that is no manifest does no harm' use 0 1
 ok 'stopping after garbage' without_tree
 prepare_tree 1
 fails_with 1 'no-such-file: No such file or directory; .copper paths' \

@@ -59,14 +59,14 @@ is 'ranks are in the order of the node list' \
 is 'the storage is asked by one of them' \
 	"$("$PYTHON" -c 'import json, sys; print([n["rank"] for n in json.load(open(sys.argv[1]))["nodes"] if n["origin"]["operations"]])' "$T/stats.plain")" \
 	'[0]'
-is 'there is one secret, readable by its owner only' "$(stat -c '%a' "$T"/job.plain/secret*)" 600
+is 'the job has one secret, readable by its owner only' "$(stat -c '%a' "$T"/job.plain/secret*)" 600
 matches 'the secret is made for this job' \
 	"$(cat "$T/job.plain/secret")" '^made by copper for job [0-9]+$'
 is 'each node has a log' \
 	"$(cd "$T/job.plain/logs" && echo n*-output.log | tr -d '0-9' | tr ' ' '\n' | sort -u)" \
 	'n--output.log'
 wait_for 5 nodes_gone
-is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'no mount and no node remains' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 # ---- by srun, which leaves nothing behind: refused, in a shell of each task, too, and on one node
 
@@ -124,7 +124,7 @@ EOS
 wait_for 30 test -e "$T/one.ready" -a -e "$T/two.ready"
 ok 'two jobs share their nodes' test -e "$T/one.ready" -a -e "$T/two.ready"
 is 'with a mount each on each node' "$(slurm_mounts)" 8
-is 'both run at the same time' "$(squeue -h -o %T | sort | uniq -c | tr -s ' ')" ' 2 RUNNING'
+is 'two jobs on the same nodes run at the same time' "$(squeue -h -o %T | sort | uniq -c | tr -s ' ')" ' 2 RUNNING'
 
 # A node that is killed ends no other one, and its mount reports that it is dead.
 pid=$(on_node 3 "$COPPER" cache-stats --json "$MNT" | json_value pid)
@@ -135,16 +135,16 @@ sleep 2
 matches 'the mount of a killed node is not an empty directory' \
 	"$(slurm_mounts) $(on_node 3 stat "$MNT/none" 2>&1)" \
 	'^8 .*Transport endpoint is not connected'
-is 'the other nodes go on' "$(on_node 4 cat "$MNT/hello")" hello
+is 'the other nodes go on when one is killed' "$(on_node 4 cat "$MNT/hello")" hello
 is 'the job too' "$(squeue -h -j "$one" -o %T)" RUNNING
 
 scancel "$one"
 wait_for 10 eval '[ "$(slurm_mounts)" -eq 4 ]'
 is 'a job that is cancelled leaves no mount' "$(slurm_mounts)" 4
-is 'the other job has what it had' "$(on_node 2 cat "$OTHER/hello")" hello
+is 'the other job keeps its tree when one is cancelled' "$(on_node 2 cat "$OTHER/hello")" hello
 scancel "$two"
 wait_for 25 nodes_gone
-is 'the other job ends' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'the other job ends without a rest' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 # ---- what goes wrong
 
@@ -198,7 +198,7 @@ matches 'without srun it says so' "$(said unknown)" 'cannot run srun: No such fi
 matches 'without srun the command fails' "$(said unknown)" '^mount ends with 1$'
 
 wait_for 5 nodes_gone
-is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'no mount and no node of any job remains' "$(slurm_mounts) $(nodes_running)" '0 0'
 stop_slurm
 wait_for 5 eval '! ss -Hltn "sport = :$(sed -n "s/^SlurmctldPort=//p" "$SLURM_CONF")" | grep -q .'
 is 'Slurm is gone' "$(ss -Hltn "sport = :$(sed -n 's/^SlurmctldPort=//p' "$SLURM_CONF")" | wc -l)" 0

@@ -47,7 +47,7 @@ matches 'mount returns 0 in a batch script' "$(said plain)" '^mount ends with 0$
 is 'steps that end later leave the nodes alone' "$(said plain | grep -c '^hello$')" 4
 matches 'stop finds all nodes that live on' "$(said plain)" '^stopped 4/4 nodes$'
 wait_for 5 nodes_gone
-is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'no mount and no node remains' "$(slurm_mounts) $(nodes_running)" '0 0'
 
 # ---- in a step that ends: refused, except for a shell there, whose nodes get a step of their own
 
@@ -70,7 +70,7 @@ EOS
 	wait_for 60 test -e "$W/again.ready"
 }
 # Slurm 22.05 may remove the group of a job when one of its steps ends while another begins, which
-# it then cannot start: "unable to add pids to", and "launch failed". Such a job tells nothing of
+# it then cannot start: "unable to add pids to", and "launch failed". Such a job says nothing about
 # Copper.
 start_shell
 for again in 1 2 3; do
@@ -96,7 +96,7 @@ is 'a shell at a terminal leaves its nodes alone' \
 	"$(said shell | tr -d '\r' | grep -ac 'at a terminal 0$')" 1
 is 'four programs read, and four later' "$(said shell | grep -c '^hello$')" 8
 is 'the mount is on each node' "$(slurm_mounts)" 4
-# The kernel lets in who has the mount's user and group, and the group is the business of Slurm's
+# The kernel admits a process that has the mount's user and group, and the group depends on Slurm's
 # version.
 group=$(on_node 3 sed -n 's/.* fuse\.copper .*[ ,]group_id=\([0-9]*\).*/\1/p' /proc/self/mountinfo)
 as_the_job=(setpriv --reuid "$cop_user" --regid "${group:-none}" --clear-groups)
@@ -129,7 +129,7 @@ EOS
 wait_for 40 job_is_over "$id"
 matches 'each node of a step that ends has heard that all are ready' \
 	"$(said hosts)" '^mount ends with 0$'
-is 'one of the nodes that the step will take along says so' \
+is 'a node that the step will take along says so' \
 	"$(said hosts | grep -c '^copper: note: Slurm ends these nodes with the job step')" 1
 wait_for 5 nodes_gone
 is 'stop takes away what is left of them' "$(slurm_mounts) $(nodes_running)" '0 0'
@@ -147,7 +147,7 @@ matches 'a node that cannot mount is named' \
 matches 'srun fails when a node cannot mount' "$(said no-dir)" '^mount ends with 1$'
 is 'the failed mount is told in one line' "$(said no-dir | grep -c '^copper mount: ')" 1
 
-# Slurm cannot execute the command on one machine: nobody there can say so.
+# Slurm cannot execute the command on one machine, so nobody there can report it.
 on_node 2 mount --bind /dev/null "$COPPER"
 id=$(submit no-exec 4 <<'EOS'
 "$COPPER" mount --ready-timeout 300 -d "$W/job.no-exec" --source "$SRC" "$MNT.none"
@@ -162,6 +162,6 @@ matches 'with all that it says' "$(said no-exec)" 'Permission denied'
 matches 'long before the others have waited in vain' \
 	"$(said no-exec)" '^mount ends with 1 after [0-9]{1,2} s$'
 wait_for 5 nodes_gone
-is 'nothing is left of any job' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'no mount and no node of any job remains' "$(slurm_mounts) $(nodes_running)" '0 0'
 stop_slurm
-ok 'nothing is left of Slurm' test ! -e "$slurm_groups"
+ok 'no control group of Slurm remains' test ! -e "$slurm_groups"

@@ -137,4 +137,4 @@ fails_with 1 "the secret file $T/job.twice/secret is open to others .*chmod 600"
 	--source "$SRC" "$T/mnt/0"
 
 wait_for 5 eval '[ "$(nodes_running) $(mounted)" = "0 0" ]'
-is 'nothing is left' "$(nodes_running) $(mounted)" '0 0'
+is 'no mount and no node remains' "$(nodes_running) $(mounted)" '0 0'

@@ -107,7 +107,7 @@ matches 'the check knows that it will be replaced' \
 is 'the next job starts in the same directory' "$(both $new)" '0 0'
 matches 'the next job says what became of the secret' "$(cat "$T/out.0")" \
 	"^copper: note: $T/job/secret was left behind by job $old; this job, $new, has a new one$"
-is 'only rank 0 says it' "$(cat "$T/out.1")" ''
+is 'only rank 0 reports the secret of the older job' "$(cat "$T/out.1")" ''
 isnt_first=$([ "$(cat "$T/job/secret")" = "$first" ] && echo the same || echo another)
 is 'the new secret is another one' "$isnt_first" another
 is 'the new secret is private, and the only one' "$(stat -c '%a' "$T"/job/secret*)" 600
@@ -177,7 +177,7 @@ plain() {
 }
 is 'a tree without a scheduler starts' "$(plain)" '00: '
 "$COPPER" stop "$T/mnt/1" >/dev/null
-ok 'its secret ends with it' test ! -e "$T/plain/secret"
+ok 'the secret ends with its tree' test ! -e "$T/plain/secret"
 is 'the next job has a secret of its own' "$(plain)" '00: '
 kill_both
 first=$(cat "$T/plain/secret")
@@ -188,4 +188,4 @@ is 'a left secret is used by the next node' "$(cat "$T/plain/secret")" "$first"
 ok 'the secret stays until its tree stops' test ! -e "$T/plain/secret"
 
 wait_for 10 eval '[ "$(running)" = "0 0" ]'
-is 'nothing is left' "$(running)" '0 0'
+is 'no node and no mount remains' "$(running)" '0 0'

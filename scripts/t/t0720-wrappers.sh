@@ -125,5 +125,5 @@ ok 'stop takes the letters of launch' \
 
 ok 'stop needs no HOME' env -u HOME "$scripts/stop_copper_frontier.sh" -v "$T/empty"
 
-is 'nothing is left' "$(slurm_mounts) $(nodes_running)" '0 0'
+is 'no mount and no node remains' "$(slurm_mounts) $(nodes_running)" '0 0'
 stop_slurm

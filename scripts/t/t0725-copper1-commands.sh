@@ -92,7 +92,7 @@ matches 'all nodes at once' "$("$COPPER" cache-stats --reset --all "$M" 2>&1)" \
 	'^counters of 3/3 nodes set to zero$'
 is 'all nodes write their reports' \
 	"$(find "$JOB/profiling/pre-reset" -name '*-profiling_operations.csv' | wc -l)" 3
-is 'now all are zero' "$("$COPPER" cache-stats --all --json "$M" |
+is 'after the reset all counters are zero' "$("$COPPER" cache-stats --all --json "$M" |
 		"$PYTHON" -c "import json, sys; print(json.load(sys.stdin)['total']['fuse']['open'])")" 0
 
 # Every event is in exactly one report, however many come while counters are reset: absent names,
@@ -135,7 +135,7 @@ is 'no counter is set to zero when a report cannot be written' \
 rm "$JOB/profiling"
 mv "$JOB/profiling.away" "$JOB/profiling"
 ok 'the tree with counters stops' without_tree
-is 'nothing that was counted is lost' $((before + $(counted final lookup 5))) 10000
+is 'no event is lost when a report cannot be written' $((before + $(counted final lookup 5))) 10000
 fails_with 2 'these options cannot be combined' "$COPPER" cache-stats --reset --snapshot "$M"
 fails_with 1 'no copper node' "$COPPER" cache-stats --reset "$M"
 
@@ -180,7 +180,7 @@ reported=$W/job.2 # of the tree at level 5, which ended
 cp -r "$reported" "$T/copy"
 ok 'aggregate_profiling.py' "${wrapped[@]}" \
 	python3 "$old/aggregate_profiling.py" "$reported" mine --usage-root "$SRC"
-is 'it names what it has written' "$(grep '^wrote' "$T/.ok")" \
+is 'aggregate_profiling.py names the files that it has written' "$(grep '^wrote' "$T/.ok")" \
 	"$(printf "wrote $reported/profiling/cluster/mine-profiling_%s\n" aggregate.csv \
 		operations.csv summary.md)"
 "$COPPER" aggregate "$T/copy" mine --usage-root "$SRC" --skip-home-inference >/dev/null
@@ -197,7 +197,7 @@ for name in aggregate.csv operations.csv summary.md; do
 done
 mkdir "$T/nothing"
 "${wrapped[@]}" python3 "$old/aggregate_profiling.py" "$T/nothing" >"$T/.out" 2>&1
-is 'where there is nothing to sum up it fails' \
+is 'aggregate_profiling.py fails if there is nothing to sum up' \
 	"$? $(grep -c 'failed to find profiling csv files under: ' "$T/.out")" '1 1'
 fails_with 1 'there is no copper here' env -u COPPER PATH=/usr/bin:/bin python3 -c "
 import sys; sys.path.insert(0, '$old'); import copper1; copper1.HERE = '/nowhere/at/all'; sys.argv = ['x']; copper1.find_copper()"
@@ -206,7 +206,7 @@ import sys; sys.path.insert(0, '$old'); import copper1; copper1.HERE = '/nowhere
 # pre-reset folder, not in final.
 ok 'path_usage_analysis.py' "${wrapped[@]}" python3 "$old/path_usage_analysis.py" "$W/job.2" \
 	--usage-root "$SRC" --output-dir "$T/lists" --skip-home-inference
-is 'it names its six files' "$(grep '^wrote' "$T/.ok" | sed 's|.*/||' | tr '\n' ' ')" \
+is 'path_usage_analysis.py names its six files' "$(grep '^wrote' "$T/.ok" | sed 's|.*/||' | tr '\n' ' ')" \
 	'all_possible_existing_paths.txt used_paths_existing.txt same_run_candidate_not_observed_existing_paths.txt missing_probe_paths.txt roots_and_counts.txt paths_summary.md '
 ok 'the list of used paths has what was used' \
 	grep -qx "$SRC/hello" "$T/lists/used_paths_existing.txt"
@@ -217,9 +217,9 @@ ok 'by default beside the job' test -s "$reported/paths_dir/paths_summary.md"
 
 prepare_tree 1
 VIEW_DIR=$W/mnt/0 "${wrapped[@]}" bash "$stats/get_cache_usage_summary.sh" "$T/none" >"$T/.out" 2>&1
-is 'where nothing runs the exit status says so' $? 1
+is 'cu_cache_stats fails if no node runs' $? 1
 matches 'where nothing runs there is a sentence' "$(cat "$T/.out")" 'no copper node'
-is 'where nothing runs there is no table of zeros' "$(cd "$T/none" && echo *)" '*'
+is 'without a node no table of zeros is written' "$(cd "$T/none" && echo *)" '*'
 with_tree 1 -A
 M=$W/mnt/0
 cat "$M/hello" "$M/dir/numbers" >/dev/null

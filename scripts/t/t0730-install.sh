@@ -21,7 +21,7 @@ dest=$T/dest
 prefix=/opt/copper
 ok 'make install' make_it install DESTDIR="$dest" PREFIX=$prefix
 at=$dest$prefix
-is 'it puts there what it lists' "$(below "$dest")" \
+is 'make install installs exactly what it lists' "$(below "$dest")" \
 	"$(DESTDIR=$dest PREFIX=$prefix "$cop_root/scripts/packaging/install.sh" list "$BUILD" |
 		LC_ALL=C sort)"
 is 'each page of the manual is there' \

@@ -56,7 +56,7 @@ matches 'the program built there has the version' \
 	"DCOP_VERSION='?\"?\\\\?\"?$(printf %s "$version" | sed 's/[+.]/\\&/g')"
 again=$(TMPDIR=$T "$tree/scripts/packaging/dist.sh" source "$version" "$T/again")
 ok 'packed again from the archive it is the same, byte by byte' cmp "$archive" "$again"
-is 'it has one recipe of RPM, as rpmbuild -ta demands' \
+is 'the source archive has one spec file, as rpmbuild -ta demands' \
 	"$(cd "$tree" && find . -name '*.spec')" ./copper.spec
 matches 'the recipe of RPM in it is filled in' \
 	"$(grep -E '^Version:' "$tree/copper.spec")" '^Version: [0-9]+\.[0-9]+\.[0-9]+[0-9a-z.+]*$'
@@ -73,10 +73,10 @@ is 'with all that make install puts there' "$(cd "$at" && find . ! -type d | LC_
 		LC_ALL=C sort)"
 small_tree "$T/src"
 mkdir "$T/mnt"
-ok 'it runs where it was unpacked' "$at/bin/copper" mount --check --source "$T/src" "$T/mnt"
+ok 'the program runs where the archive was unpacked' "$at/bin/copper" mount --check --source "$T/src" "$T/mnt"
 lmod=/usr/share/lmod/lmod/init/bash
 if [ -e "$lmod" ]; then
-	is 'its module finds it there' \
+	is 'the modulefile finds the unpacked program' \
 		"$(bash -c '. "$1" && module use "$2" >/dev/null && module load copper && command -v copper' - "$lmod" \
 		"$at/share/modulefiles" 2>&1)" "$at/bin/copper"
 else

@@ -14,7 +14,7 @@ make_package() { # BUILD: where nothing can be fetched, by anyone
 package=$(make_package "$BUILD" 2>"$T/.err")
 ok 'a package is made' test -s "$package"
 version=$("$COPPER" --version | sed -n 's/^copper //p')
-is 'its version is that of the program' "$(rpm -qp --qf '%{VERSION}' "$package")" "${version//-/.}"
+is 'the version of the package is that of the program' "$(rpm -qp --qf '%{VERSION}' "$package")" "${version//-/.}"
 requires=$(rpm -qp --requires "$package")
 matches 'it asks for what mounts' "$requires" '(^|[[:space:]])fuse3([[:space:]]|$)'
 matches "the package asks for the system's libfabric" "$requires" 'libfabric\.so\.1'

@@ -29,7 +29,7 @@ matches 'the raw table has a column for each network' \
 	"$(head -n 1 "$table")" '^# host( \| [^ ]+)* \| lo( |$)'
 is 'the raw table has a row for each host' "$(sed -n '2,$s/ | .*//p' "$table")" "$(hosts_of)"
 column=$(head -n 1 "$table" | tr '|' '\n' | grep -nx ' lo *' | cut -d : -f 1)
-is 'its column of the network is the book' \
+is 'the column of the network that was used is the address book' \
 	"$(awk -F ' \\| ' -v c="$column" 'NR > 1 { print $1, $c }' "$table")" \
 	"$(cat "$logs/copper_address_book.txt")"
 is 'no file was left half written' "$(find "$logs" -type f ! -name '*-output.log' | wc -l)" 4
@@ -76,7 +76,7 @@ without_tree
 # ---- nodes that are restarted with other addresses
 
 running_at() { # RANK: what the newest log of that node says
-	# Names of logs are ours: no newline in them.
+	# We choose the names of logs: there is no newline in them.
 	# shellcheck disable=SC2012
 	sed -n 's/.*server running at address: //p' \
 		"$(ls -t "$JOB/logs/$(address_of "$1")"-*-output.log | head -n 1)"
@@ -107,7 +107,7 @@ ok 'the book has its new address' is_in_book 0
 is 'in the place of the old one' "$(book_of 0 1 2 | grep -cFx "$was")" 2
 is 'the addresses of the others are as before' "$(book_of 1 2)" "$(tail -n 2 <<<"$was")"
 ok 'the raw table has the new address' table_is_book
-ok 'another node that was killed starts again' again 2
+ok 'a second node that was killed starts again' again 2
 ok 'the root puts that into the book, too' wait_for 10 is_in_book 2
 ok 'the root puts the address into the table, too' wait_for 10 table_is_book
 is 'no other address in the book has changed' "$(book_of 0 1)" "$(running_at 0)

@@ -78,7 +78,7 @@ matches 'the log tells near which card they run' \
 	"$(cat "$JOB"/logs/*.log)" "pinned near network=lo cpus=$last"
 prepare_tree 2
 rm "$T/near"
-ok 'where the machine does not tell' near ''
+ok '--cpus near starts where the machine does not tell' near ''
 is 'near pins nothing there' "$(sort -u "$T/near")" "$all"
 matches 'the log says that nothing is pinned' \
 	"$(cat "$JOB"/logs/*.log)" 'not pinned, since this machine does not say.*network=lo'

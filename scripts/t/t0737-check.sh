@@ -21,14 +21,14 @@ SRC=$T/src
 small_tree "$SRC"
 mkdir "$T/mnt"
 check --source "$T/src" "$T/mnt"
-is 'this machine can run Copper' "$status" 0
+is '--check finds that this machine can run Copper' "$status" 0
 is 'every line is ok, the last says so' \
 	"$(grep -vc '^ok ' "$T/check"; tail -n 1 "$T/check")" "$(printf '1\nready')"
 for name in fuse kernel view mountpoint source job_dir hosts network cpus memory runtime_dir; do
 	matches "there is a line for $name" "$(line $name)" '^ok .'
 done
-is 'nothing went to standard error' "$(cat "$T/check.err")" ''
-is 'nothing was mounted' "$(is_mounted "$T/mnt" && echo yes)" ''
+is '--check writes nothing to standard error' "$(cat "$T/check.err")" ''
+is '--check mounts nothing' "$(is_mounted "$T/mnt" && echo yes)" ''
 
 # ---- a job of several nodes
 
@@ -41,7 +41,7 @@ matches 'the secret is still to be made' "$(line secret)" 'rank 0 will create .*
 matches 'the address is reported' "$(line network)" 'address ofi\+tcp://127\.0\.0\.12:'
 ok 'the check makes nothing' test ! -e "$T/new"
 check "${words[@]}" -d "$T/job" --secret-file "$SECRET" "$W/mnt/1" --json
-is 'the same as JSON' "$("$PYTHON" -c '
+is '--check --json says the same' "$("$PYTHON" -c '
 import json, sys
 d = json.load(open(sys.argv[1]))
 names = [c["name"] for c in d["checks"]]

@@ -93,7 +93,7 @@ done < <(awk -F '\t' '$4 == "slurm"' "$T/index")
 
 hosts_for_mpi
 job_number=100
-# As t0847 does it. A test of ours has one machine, on which nothing is bound to a processor.
+# Done as in t0847. A test has only one machine, on which nothing is bound to a processor.
 case $(mpirun.openmpi --version 2>/dev/null | head -n 1) in
 *' '[1-4].*)
 	open_mpi=(OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$T/enter"
@@ -137,8 +137,8 @@ done
 
 # ---- what needs more than there is here
 
-# Instead of launchers: the command that they would start, once, here. Instead of copper: the real
-# one, which only checks.
+# Stands in for launchers: runs the command that they would start once, here. Stands in for copper:
+# the real one, which only checks.
 cat >"$T/stand-in/launcher" <<'EOS'
 #!/bin/bash
 while [ $# -gt 0 ]; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Hosts with several networks: a slow one for logins and a fast one, each host in a network
-# namespace of its own. Which interface the nodes use, by name and by what the hosts are called;
+# namespace of its own. Which interface the nodes use, given by name and by the names of the hosts;
 # names that mean something on the fast network only; and names with addresses of both versions of
 # IP.
 # modes: release
@@ -44,7 +44,7 @@ received() { # INTERFACE: KiB that n3 got there
 
 with_hosts n1,n2,n3
 all_up 'hosts by their names'
-is 'they use the network that the names mean' "$(addresses)" '10.77.1.1 10.77.1.2 10.77.1.3'
+is 'the nodes use the network that the host names mean' "$(addresses)" '10.77.1.1 10.77.1.2 10.77.1.3'
 stops 'hosts by their names'
 
 with_hosts n1,n2,n3 -n tcp://hsn0

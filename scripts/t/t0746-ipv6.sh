@@ -13,8 +13,8 @@
 unshare --net --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 plan 26
 small_tree "$T/src"
-# What Debian's installer writes about a host itself, and names whose address of IPv4 nobody has a
-# way to.
+# What Debian's installer writes about a host itself, and names that have an IPv4 address which no
+# host can reach.
 for i in 0 1 2 3 4; do
 	{
 		echo '127.0.0.1 localhost'
@@ -50,7 +50,7 @@ matches 'the address book has them in brackets' \
 is 'a host without a node stops the tree' \
 	"$(on 4 "$COPPER" stop -d "$T/job" --secret-file "$T/secret" --runtime-dir "$T/run.4" \
 		2>&1)" 'stopped 3/3 nodes'
-is 'nothing is mounted any more' \
+is 'no mount remains' \
 	"$(for i in 1 2 3; do on "$i" grep -c "$T/mnt.$i" /proc/mounts; done | xargs)" '0 0 0'
 
 with_hosts n1,n2,n3 -F "$T/book"

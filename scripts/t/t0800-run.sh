@@ -113,4 +113,4 @@ is 'user: a source with a space in its name' "$(run cat "$SRC/hello")" hello
 is 'user: a command inside of its view stays in it' \
 	"$(run "$COPPER" run sh -c "grep -c ' - overlay copper:' /proc/self/mountinfo")" 1
 ok 'user: its tree stops' without_tree
-is 'nothing is left' "$(mounts_left)" 0
+is 'no mount remains' "$(mounts_left)" 0

@@ -45,7 +45,7 @@ all_the_same() { # WHO
 			mv "$T/out.given" "$T/without"
 			as_given "$dir" "$COPPER" run --view "$view" -- >"$T/out.given"
 			mv "$T/out.given" "$T/with"
-			# Of env alone: the variables are rewritten, of which none names the source
+			# Only for env: the variables are rewritten; none of them names the source
 			# here.
 			ok "$1, $view: all is as without it, from ${dir#"$T"}/" diff \
 				"$T/without" "$T/with"

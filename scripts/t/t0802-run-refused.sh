@@ -104,7 +104,7 @@ if [ "$cop_mode" = release ] && command -v strace >/dev/null; then
 	matches 'no further mount namespace: variables' \
 		"$(inject unshare:error=ENOSPC -l 4 true 2>&1)" \
 		'view=env .*no further mount namespace .*user\.max_mnt_namespaces'
-	is 'nothing may be mounted at all: it fails' \
+	is 'where no mount is allowed, copper run fails' \
 		"$(inject move_mount:error=EACCES --view bind true 2>/dev/null; echo $?)" 125
 else
 	for why in bind demanded module namespace further nothing; do
@@ -160,4 +160,4 @@ kill_node 0
 fails_with 125 'the node at .*/mnt/0 has died: remove its mount with .copper stop ' "${run[@]}" true
 as_user "$COPPER" stop "$W/mnt/0" >/dev/null 2>&1
 cop_tree=0
-is 'nothing is left' "$(mounts_left)" 0
+is 'no mount remains' "$(mounts_left)" 0

@@ -67,5 +67,5 @@ is 'the bytes are right' "$(cat "$W/sum")" \
 	"$(find /usr/lib/python3 -name '*.so' | LC_ALL=C sort | xargs cat | sha256sum)"
 exec 8>&- 9<&-
 ok 'the tree stops' without_tree
-is 'nothing runs' "$(nodes_running)" 0
-is 'nothing is left' "$(mounts_left)" 0
+is 'no node runs any more' "$(nodes_running)" 0
+is 'no mount remains' "$(mounts_left)" 0

@@ -73,7 +73,7 @@ environments() { # of $SOFT
 	fi
 }
 
-# What programs have on this machine anyway.
+# What programs use on this machine anyway.
 of_the_system() {
 	if "$PYTHON" -c 'import numpy' 2>/dev/null; then
 		is "$who: numpy computes" \

@@ -130,4 +130,4 @@ is 'a dead node is an error, not an absence' \
 close_view
 as_user "$COPPER" stop "$W/mnt/0" >/dev/null 2>&1
 cop_tree=0
-is 'nothing is left' "$(mounts_left)" 0
+is 'no mount remains' "$(mounts_left)" 0

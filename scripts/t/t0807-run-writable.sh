@@ -150,5 +150,5 @@ is 'a full one is ENOSPC, and what is there stays readable' "$(run --writable sh
 	size=\$(df --output=avail -k '$SRC/mine' | tail -n 1)
 	fallocate -l \$((size / 2))K '$SRC/mine/one' && fallocate -l \$size'K' '$SRC/mine/two' 2>&1 | sed 's/.*: //'; cat '$SRC/mine/data'")" $'No space left on device\ndata'
 ok 'the tree stops' without_tree
-is 'nothing is left' "$(mounts_left)" 0
-is 'nothing runs' "$(nodes_running)" 0
+is 'no mount remains' "$(mounts_left)" 0
+is 'no node runs any more' "$(nodes_running)" 0

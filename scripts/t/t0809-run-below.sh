@@ -45,4 +45,4 @@ fails_with 125 'the source of .* is /, which cannot be replaced as a whole: .*--
 fails_with 125 '--below /: that is not below /' "${run[@]}" --below / true
 parts /
 ok 'the tree stops' without_tree
-is 'nothing is left' "$(mounts_left)" 0
+is 'no mount remains' "$(mounts_left)" 0

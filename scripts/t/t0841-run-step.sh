@@ -39,7 +39,7 @@ is 'sixteen tasks have one node' "$(find "$W/job.many/logs" -name '*-output.log'
 is 'the node reports when the last task has ended' \
 	"$(find "$W/job.many/profiling/final" -name '*profiling_aggregate.csv' | wc -l)" 1
 wait_for 5 none_left
-is 'nothing is left of the steps' "$(left)" '0 0 '
+is 'the steps leave nothing' "$(left)" '0 0 '
 
 # ---- a task that is killed, a job that is cancelled, a step of which all is killed at once
 
@@ -55,7 +55,7 @@ wait_for 60 job_is_over "$id"
 is 'the first task is killed: the others go on' "$(said killed | grep -cx 20000)" 2
 matches 'srun says that the first task was killed' "$(said killed)" '^srun ends with 137$'
 wait_for 10 none_left
-is 'nothing is left of it' "$(left)" '0 0 '
+is 'the step with a killed task leaves nothing' "$(left)" '0 0 '
 id=$(submit cancelled 1 <<'EOS'
 srun --overcommit --ntasks=4 "$COPPER" run --source "$SRC" -- sh -c 'touch "$W/up.$SLURM_PROCID"; exec sleep 600' &
 until [ -e "$W/up.0" ] && [ -e "$W/up.1" ] && [ -e "$W/up.2" ] && [ -e "$W/up.3" ]; do sleep 0.1; done
@@ -96,6 +96,6 @@ is 'several machines need a directory for their secret' \
 	"$(said several | grep -c 'give a job directory that all of them see') $(said several |
 		tail -n 2 | head -n 1)" \
 	'1 srun ends with 125'
-is 'nothing is left of them' "$(left)" '0 0 '
+is 'the steps and jobs that were killed leave nothing' "$(left)" '0 0 '
 stop_slurm
 is 'no node of the tasks is left' "$(nodes_running)" 0

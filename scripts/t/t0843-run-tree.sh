@@ -42,11 +42,11 @@ is 'sixteen tasks on four nodes, one, and two steps at once read the tree' \
 matches "a task's exit status is its command's" "$(said steps)" '^many end with 3$'
 matches 'one task is a step as well' "$(said steps)" '^one ends with 0$'
 is 'each machine has one node' "$(find "$W/job.many/logs" -name '*-output.log' | wc -l)" 4
-is 'their counts are summed up' \
+is 'the counts of all nodes are summed up' \
 	"$(sed -n 2p "$W/job.many/profiling/cluster/cluster-profiling_aggregate.csv")" \
 	ranks_with_aggregate_files,4
 gone 'nothing is left of the steps'
-is 'nothing is left of the secret without a job directory' \
+is 'a secret without a job directory leaves nothing' \
 	"$(find "$W" -maxdepth 1 -name '.copper*')" ''
 
 # ---- tasks that end early: the nodes of their machines stay for the others
@@ -85,7 +85,7 @@ srun --ntasks=4 sh -c 'sleep 6; "$COPPER" stop' >/dev/null 2>&1
 EOS
 )
 wait_for 90 job_is_over "$id"
-is 'one fails on a machine of its own: the others go on' \
+is 'a task that fails alone on its machine does not end the others' \
 	"$(said fails | grep -cx 20000)" 3 || note "$(said fails)"
 matches 'its status is its own' "$(said fails)" '^srun ends with 9$'
 matches 'Slurm learns of a failure while the others wait' \
@@ -109,7 +109,7 @@ EOS
 			grep -c -- "^copper run: .*--source $W/none: No such file")" 4 ||
 		note "$(said "wrong.$wrong")"
 	gone 'nothing is left of them'
-	is 'nothing is left of what the tasks said to each other' \
+	is 'the messages between tasks leave nothing' \
 		"$(find "$W" -maxdepth 1 -name '.copper*')" ''
 done
 
@@ -147,4 +147,4 @@ scancel "$id"
 wait_for 60 job_is_over "$id"
 gone 'a job that is cancelled leaves nothing'
 stop_slurm
-is 'nothing is left' "$(nodes_running)" 0
+is 'no node runs any more' "$(nodes_running)" 0

@@ -37,8 +37,8 @@ start_and_wait() {
 has_ended() { # PID; with all of its threads, so that it has no lock any more
 	! grep -qs '^State:.[^ZX]' "/proc/$1"/task/*/status
 }
-# Every process of this test that runs copper, and what it may have started meanwhile: nobody of
-# them can tidy up.
+# Kills every process of this test that runs copper, and what it may have started meanwhile: none of
+# them can clean up.
 kill_all() {
 	local all each
 	while mapfile -t all < <(processes_of "$COPPER") && [ "${#all[@]}" -gt 0 ]; do

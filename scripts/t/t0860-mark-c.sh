@@ -49,7 +49,7 @@ matches 'it says what strict C99 needs' \
 #include <copper/mark.h>' 2>&1)" 'include it first, or compile with -std=gnu99'
 
 ok 'a C program' gcc -O2 -I "$I" -o "$T/mark" "$cop_t/mark.c" -pthread -ldl
-ok 'the same as C++' g++ -O2 -I "$I" -o "$T/mark++" -x c++ "$cop_t/mark.c" -pthread -ldl
+ok 'a C++ program compiles from the same source' g++ -O2 -I "$I" -o "$T/mark++" -x c++ "$cop_t/mark.c" -pthread -ldl
 export mark=$T/mark
 
 traced() { # DIR
@@ -220,7 +220,7 @@ matches 'the program says once how many events are missing' "$(paste -sd ' ' "$T
 	'^copper-mark: cannot write .*: File too large; the program goes on, events beyond.* copper-mark: [0-9]+ events are missing in '
 : >"$T/file"
 PERFFLOW_OPTIONS=log-dir=$T/file/below "$mark" basics 2>"$T/err"
-is 'where there can be no directory' \
+is 'a program that cannot make its directory goes on, without marks' \
 	"$? $(sed 's/log.*: /: /' "$T/err" |
 		grep -c 'cannot write .*Not a directory; the program goes on, without marks')" '3 1'
 if [ "$(id -u)" -eq 0 ]; then

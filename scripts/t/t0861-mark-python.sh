@@ -121,7 +121,7 @@ is 'a limit of file sizes: told once, and how many are missing' \
 	'0 1 files copper-mark: cannot write: File too large; the program goes on, events beyond its buffers are left out copper-mark: N events are missing'
 : >"$T/file"
 PERFFLOW_OPTIONS=log-dir=$T/file/below "$PYTHON" "$cop_t/mark_new.py" basics 2>"$T/err"
-is 'where there can be no directory' \
+is 'a program that cannot make its directory goes on, without marks' \
 	"$? $(grep -c 'cannot write .*Not a directory; the program goes on, without marks' \
 		"$T/err")" '0 1'
 mkdir "$T/job"

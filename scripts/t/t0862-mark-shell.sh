@@ -41,7 +41,7 @@ shell = int(sys.argv[2])
 print([x["pid"] == shell for x in e], e[1]["pid"] == e[2]["pid"], [x["cat"] for x in e])' \
 		"$T/log"/* "${said[1]}")" \
 	"[True, False, False, True] True ['shell', 'shell', 'shell', 'shell']"
-is 'they nest' "$(nest)" ''
+is 'events of commands nest in their regions' "$(nest)" ''
 rm -rf "$T/log"
 PERFFLOW_OPTIONS=log-dir=$T/log:log-event=compact:log-format=object:cpu-mem-usage=true "$COPPER" \
 	mark -c prepare one -- sleep 0.2
@@ -82,8 +82,8 @@ is 'a signal that it takes' "$? $(tail -n 1 "$T/out")" '5 told'
 	trap '' INT
 	"$COPPER" mark a -- sh -c 'kill -INT $$; echo on'
 ) >"$T/out"
-is 'one that is ignored stays so' "$(cat "$T/out")" on
-is 'it ends with its parent' \
+is 'a signal that is ignored stays ignored for the command' "$(cat "$T/out")" on
+is 'the command ends with its parent' \
 	"$("$COPPER" mark a -- sh -c 'echo $$; exec sleep 600' >"$T/out" & pid=$!
 	wait_for 10 test -s "$T/out"
 	kill -KILL "$pid"

@@ -86,12 +86,12 @@ ok 'the answer does not depend on threads' test ! -e "$T/differs"
 mkdir "$T/tmp"
 export TMPDIR=$T/tmp
 ok 'all events of a large file' trace events --csv "$T/large.pfw.gz"
-is 'are there' "$(wc -l <"$T/out")" 60001
+is 'copper trace events prints all events of a large file' "$(wc -l <"$T/out")" 60001
 ok 'in order' sh -c "sed 1d '$T/out' | cut -d , -f 1 | sort -n -c"
 head -n 11 "$T/out" >"$T/ten"
 ok 'the first ten' trace events --csv --limit 10 "$T/large.pfw.gz"
-ok 'are the first ten' cmp "$T/ten" "$T/out"
-is 'nothing is left behind' "$(find "$T/tmp" -mindepth 1)" ''
+ok '--limit prints the first ten events' cmp "$T/ten" "$T/out"
+is 'no temporary file remains' "$(find "$T/tmp" -mindepth 1)" ''
 
 # ---- what is broken
 

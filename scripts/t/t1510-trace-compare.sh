@@ -48,4 +48,4 @@ is_told 'a run with no trace' 1 'b: none of the 1 files is a trace' compare --by
 	"$run" "b=$T/no.pfw"
 is_told 'a run that is not there' 1 'nowhere: No such file or directory.* c: there is no file' \
 	compare --by name "$run" "c=$T/nowhere"
-is 'nothing is printed for a run that is not there' "$(cat "$T/out")" ''
+is 'a run that does not exist prints nothing' "$(cat "$T/out")" ''

@@ -33,7 +33,7 @@ tiers=(ssd=/l/ssd pfs=/p/lustre1)
 is 'four ways to write checkpoints: every answer is that of pandas' \
 	"$(judge "${tiers[@]}" -- "${runs[@]}")" ''
 cp "$T/judged" "$T/four"
-is 'another event; a run of several files; traces without checkpoints' \
+is 'checkpoints by another event, of several files, or without any: every answer is that of pandas' \
 	"$(judge "${tiers[@]}" -- --event=save_ "a=$T/async.pfw.gz,$T/other.pfw" \
 		"b=$T/aggregates.pfw" "${runs[0]}")" ''
 is 'three tiers, one within another, one with two prefixes' \
@@ -62,10 +62,10 @@ is 'a quick one' "$(pick async flush)" ''
 # ---- forms
 
 ok 'CSV' trace checkpoint --csv --tier "${tiers[0]}" --tier "${tiers[1]}" "${runs[@]}"
-is 'is ten tables' "$(grep -c '^case,' "$T/out")" 10
+is 'CSV has ten tables' "$(grep -c '^case,' "$T/out")" 10
 is 'with an empty line between them' "$(grep -c '^$' "$T/out")" 9
 ok 'for a terminal' trace checkpoint --tier "${tiers[0]}" --tier "${tiers[1]}" "${runs[@]}"
-is 'there are the tables that are not empty' "$(grep -c '^case  ' "$T/out")" 8
+is 'a terminal gets the tables that are not empty' "$(grep -c '^case  ' "$T/out")" 8
 is_at_most 'the help fits a screen' "$("$COPPER" trace checkpoint --help | wc -l)" 24
 
 # ---- what is wrongly asked for

@@ -149,7 +149,7 @@ is 'what is no number is null' \
 is 'ids of two files are different ones' \
 	"$(ask "$T/h.json" 'len({x["id"] for x in e if x["ph"] in "be"}), len({x["id"] for x in e if x["ph"] in "sf"})')" '(2, 2)'
 is_told 'a selection' 0 '' merge -o "$T/s.json" --name '^x$' --pid 5 "$T/h1.json"
-is 'is all that is there' "$(ask "$T/s.json" '[x["name"] for x in e if x["ph"] != "M"]')" "['x']"
+is 'the timeline has no other event' "$(ask "$T/s.json" '[x["name"] for x in e if x["ph"] != "M"]')" "['x']"
 
 # ---- where it is written
 
@@ -157,7 +157,7 @@ ls "$T/all" >"$T/names"
 cp "$T/all.json" "$T/all/merged.json"
 is_told 'the output in what is read' 0 'merged\.json is not read, because it is the output' merge \
 	-o "$T/all/merged.json" "$T/all"
-ok 'is not read' cmp "$T/all.json" "$T/all/merged.json"
+ok 'an output file among the inputs is not read' cmp "$T/all.json" "$T/all/merged.json"
 rm "$T/all/merged.json"
 generate 1 20000 3 "$T/large.pfw"
 cp "$T/h.json" "$T/kept.json"
@@ -187,7 +187,7 @@ for signal in TERM PIPE; do
 	ok "SIG$signal leaves what was there" cmp "$T/h.json" "$T/kept.json"
 done
 rm -r "$T/many"
-is 'nothing is left behind' \
+is 'no temporary file remains' \
 	"$(find "$T/tmp" "$T" -name '*.json.*' ! -name '*.gz' ! -path "$T/all/*")" ''
 
 # ---- what is wrongly asked for

@@ -31,7 +31,7 @@ is 'stays as it was' "$(cat "$T/full/old.json") $(find "$T/full" -type f | wc -l
 head -c 1000000 /dev/zero >"$T/full/fill" 2>/dev/null
 is_told 'without any room' 1 'none\.json cannot be written: No space left on device' merge \
 	-o "$T/full/none.json" "$T/large.pfw"
-is 'nothing is left behind, either' "$(cd "$T/full" && echo *)" 'fill old.json'
+is 'no temporary file remains on the full disk' "$(cd "$T/full" && echo *)" 'fill old.json'
 wait_for 5 umount "$T/full"
 
 # ---- a signal at the moment at which the temporary file is created
@@ -57,9 +57,9 @@ if traced 2>/dev/null; then
 	is 'without a terminal nothing tells how far it is' "$? $(cat "$T/err")" '0 '
 else
 	pass 'what takes long tells on a terminal how far it is # SKIP nothing can be traced here'
-	pass 'and nowhere else # SKIP nothing can be traced here'
+	pass 'progress goes nowhere but to a terminal # SKIP nothing can be traced here'
 	pass 'a signal meanwhile ends it # SKIP nothing can be traced here'
-	pass 'and leaves nothing # SKIP nothing can be traced here'
+	pass 'a signal leaves no temporary file # SKIP nothing can be traced here'
 fi
 
 # ---- a node's own trace

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The timeline of a job in Chromium's own trace viewer, as its npm package carries it: nodes and
-# programs by their names, every span, arrows from children to parents, and no warning; a timeline
-# with a fault is found out.
+# The timeline of a job in Chromium's own trace viewer, as its npm package contains it: nodes and
+# programs by their names, every span, arrows from children to parents, and no warning. A timeline
+# with a fault is detected.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -73,7 +73,7 @@ is 'as many as requests left' "$(sed -n 's/^flight .*: //p' "$T/seen" | paste -s
 trace merge -o "$T/timeline.json.gz" "$JOB/trace"
 gzip -dc "$T/timeline.json.gz" >"$T/unpacked.json"
 seen "$T/unpacked.json"
-is 'the same is true of a compressed one' "$? $(tail -n 1 "$T/seen" | cut -c 1-5)" '0 same:'
+is 'a compressed timeline looks the same in the viewer' "$? $(tail -n 1 "$T/seen" | cut -c 1-5)" '0 same:'
 
 matches 'a flight that arrives nowhere is found out' \
 	"$(seen_changed 'next(x for x in e if x["ph"] == "f")["id"] = "0x1"')" \

@@ -118,7 +118,7 @@ wait_for 20 is_prefetched
 prefetched=$(node_stat 1 prefetching.files)
 ok 'the next one stops' without_tree
 file=$(trace_of 1)
-is 'its prefetch is in the trace' \
+is 'the prefetch is in the trace' \
 	"$(in_trace has "$file" prefetch) $(in_trace values "$file" prefetch files)" "1 $prefetched"
 ok 'flights of the prefetch are in the background' \
 	test "$(in_trace sum "$file" flight background)" -ge "$prefetched"
@@ -130,7 +130,7 @@ cat "$W/mnt/0/hello" >"$T/out"
 requests_of 0 >"$T/requests.0"
 ok 'a tree that has just begun stops' without_tree
 file=$(trace_of 0)
-is 'its counters are those of its end' \
+is 'the counters of a short run are those of its end' \
 	"$(in_trace counter "$file" requests programs)" "$(cat "$T/requests.0")"
 is 'the bytes are those of its end' "$(in_trace counter "$file" bytes programs)" 6
 ok 'memory is in it, too' test "$(in_trace counter "$file" memory resident)" -gt 0
@@ -163,7 +163,7 @@ returned() {
 	happened peer_back
 }
 ok 'the second start is in the trace, too' wait_for 40 returned
-ok 'both stop' without_tree
+ok 'the parent and its child stop' without_tree
 
 # ---- killed
 

@@ -31,14 +31,14 @@ ok 'what their caches hold is in it' wait_for 30 has_held
 resident=$(judge "SELECT a.value > b.value FROM metric_last a JOIN metric_last b ON a.key = 'memory.resident_bytes' AND b.key = 'memory.resident_bytes_max'")
 is 'the sum of their memory is more than that of one' "$resident" 1
 ok 'the tree stops' without_tree
-is 'one row for the job' "$(judge 'SELECT status, nodes, exit_reason FROM run')" \
+is 'the job has one row' "$(judge 'SELECT status, nodes, exit_reason FROM run')" \
 	'FINISHED|3|stopped'
-is 'its totals are those of all nodes' \
+is 'the totals of the run are those of all nodes' \
 	"$(value fuse.read_bytes) $(value origin.operations)" "$bytes $served"
 is 'what of the caches was used is another number, of the end' \
 	"$(value cache.used_bytes) $(judge \
 		"SELECT count(*) FROM metric WHERE key = 'cache.used_bytes'")" "$used 1"
-is 'only rank 0 wrote' \
+is 'only rank 0 wrote records' \
 	"$(judge "SELECT value FROM resource WHERE key = 'service.instance.id'")" 0
 
 # ---- nodes that are gone when it stops
@@ -47,7 +47,7 @@ with_tree 3 --store "$STORE" --store-interval 200ms --peer-timeout 1 --trees 1 -
 kill_node 2
 missed() { [ "$(value nodes.missing)" = 1 ]; }
 ok 'telemetry says that a node is missing' wait_for 40 missed
-ok 'the others stop' without_tree
+ok 'the nodes that are left stop' without_tree
 is 'the end is recorded' "$(last 'status, exit_reason')" \
 	'FINISHED|stopped; 1 of 3 nodes did not answer'
 unmount_killed
@@ -56,11 +56,11 @@ unmount_killed
 
 with_tree 3 --store "$STORE" --store-interval 100ms --peer-timeout 1
 kill_node 0
-is 'its row says that it runs' \
+is 'the row of a killed run says that it runs' \
 	"$(judge 'SELECT status FROM run ORDER BY start DESC LIMIT 1')" RUNNING
 is_lost() { [ "$(last status)" = LOST ]; }
 ok 'the view says that it is lost' wait_for 40 is_lost
 is 'copper runs says that the run is lost' "$(runs list --status lost --json | json_of 'len(j)')" 1
-ok 'the others stop' without_tree
+ok 'the nodes that are left stop' without_tree
 unmount_killed
 is 'the stop of the others does not change the row' "$(last status)" LOST

@@ -46,11 +46,11 @@ head -c 2000000 /dev/zero >"$T/store/fill" 2>/dev/null
 job 'full' --tag name=full
 matches 'the log says that it is full' \
 	"$(cat "$JOB"/logs/*-output.log)" 'is not recorded in its store: .*full'
-is 'that record is in its job directory, too' "$(kept)" 1
+is 'the record of a full store is in its job directory, too' "$(kept)" 1
 rm "$T/store/fill"
 is 'the store is as it was' \
 	"$(judge 'SELECT name FROM run') $(judge 'PRAGMA integrity_check')" 'good ok'
-ok 'both are imported' runs import "$ro" "$JOB"
+ok 'both records are imported' runs import "$ro" "$JOB"
 is 'whole, and once' "$(runs import "$ro" >"$T/out"; judge 'SELECT name, status, exit_reason FROM run ORDER BY start')" \
 	$'good|FINISHED|stopped\nro|FINISHED|stopped\nfull|FINISHED|stopped'
 is 'the imported runs have totals' \
@@ -78,7 +78,7 @@ taken() { [ ! -e "$STORE.d" ] || [ -z "$(ls "$STORE.d")" ]; }
 ok 'the store has all of it once it is free' wait_for 60 taken
 ok 'the node with a locked store stops' without_tree
 is 'the record of the run has its end' "$(judge 'SELECT name, status FROM run')" 'locked|FINISHED'
-is 'nothing is left in the job directory' "$(kept)" 0
+is 'no record remains in the job directory' "$(kept)" 0
 
 # ---- no locks at all
 
@@ -91,7 +91,7 @@ ok 'a node starts where locks are refused' "$PYTHON" "$cop_t/runs_judge.py" --no
 ok 'a node where locks are refused stops' "$COPPER" stop "$W/mnt/0"
 matches 'its log says that locks are refused' \
 	"$(cat "$JOB"/logs/*-output.log)" 'this file system refuses locks'
-ok 'its run is beside the store' test -n "$(ls "$STORE.d")"
+ok 'the run without locks is beside the store' test -n "$(ls "$STORE.d")"
 is 'the run is read from beside the store' \
 	"$("$PYTHON" "$cop_t/runs_judge.py" --no-locks "$COPPER" runs --store "$STORE" --json |
 		json_of 'j[0]["name"], j[0]["status"]')" 'free FINISHED'

@@ -41,7 +41,7 @@ is 'each is in the store, or waits in its job directory' \
 	"$(($(runs list --json | json_of "sum(r['status'] == 'FINISHED' for r in j)") + waiting))" \
 	"$jobs"
 [ "$waiting" -eq 0 ] || runs import "$T"/job/* >"$T/out" 2>&1
-is 'none is lost' "$(judge "SELECT count(DISTINCT t.value) FROM run r JOIN tag t ON t.run = r.id WHERE t.key = 'number' AND r.status = 'FINISHED'")" "$jobs"
+is 'no run is lost' "$(judge "SELECT count(DISTINCT t.value) FROM run r JOIN tag t ON t.run = r.id WHERE t.key = 'number' AND r.status = 'FINISHED'")" "$jobs"
 is 'each run has its totals' \
 	"$(judge "SELECT count(DISTINCT run) FROM metric WHERE key = 'fuse.requests'")" "$jobs"
 is 'the store is whole' "$(judge 'PRAGMA integrity_check')" ok

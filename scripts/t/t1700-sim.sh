@@ -42,8 +42,8 @@ is 'the real root read as many bytes' "$(value storage_bytes)" "$bytes"
 
 # ---- what was measured
 
-# Says which rows are off, as KEY NODES TREES BUNDLE SIMULATED MEASURED: operations exactly; bytes,
-# requests and messages within 5 %, times within 20 %.
+# Prints which rows are off, as KEY NODES TREES BUNDLE SIMULATED MEASURED: operations exactly;
+# bytes, requests and messages within 5 %, times within 20 %.
 compare_rows() {
 	"$PYTHON" - "$SIM" "$DATA" <<'PY'
 import csv, json, subprocess, sys
@@ -90,13 +90,13 @@ is_at_most 'four trees take half of the time' \
 is_at_most 'with four trees no node sends more than the file' "$(value node_bytes 2)" $((520 << 20))
 simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 5 "$DATA/perl.txt"
 is 'nodes die and all others are done' "$?" 0
-ok 'some died' test "$(value died)" -gt 0
-is 'who is not dead is done' "$(($(value died) + $(value finished)))" 300
+ok 'some nodes died' test "$(value died)" -gt 0
+is 'every node that is not dead is done' "$(($(value died) + $(value finished)))" 300
 cp "$T/out" "$T/out.1"
 simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 5 "$DATA/perl.txt"
 ok 'the same seed gives the same output' cmp "$T/out" "$T/out.1"
 simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 6 "$DATA/perl.txt"
-ok 'another one another' test "$(cat "$T/out")" != "$(cat "$T/out.1")"
+ok 'another seed gives another output' test "$(cat "$T/out")" != "$(cat "$T/out.1")"
 
 # ---- bad input
 

@@ -43,8 +43,8 @@ is 'the intervals add up to the sums of the nodes' "$(judge adds_up)" good
 is 'the sums of the nodes add up to the counters of the job' \
 	"$(judge totals "${counted% *}" "${counted#* }")" good
 is 'the phases of the start add up to the moment when it was ready' "$(judge phases)" good
-is 'where most of the time was waited is known' "$(judge waits)" good
-is 'who worked when can be seen' "$(judge when)" good
+is 'the telemetry says where most of the time was waited' "$(judge waits)" good
+is 'the telemetry says who worked when' "$(judge when)" good
 is 'each node was ready and stopped, in order of time' \
 	"$(judge order) $(events ready stop | sort)" \
 	"good 0 ready
@@ -69,7 +69,7 @@ matches 'its child went to another parent' \
 	"$(events failover)" '^3 failover tree 0: rank 1: .*; next 0$'
 matches 'the child names its new parent' \
 	"$(events peer_dead)" '^3 peer_dead rank 1 \(127\.0\.0\.12\)$'
-is 'it has no row itself' "$(judge ranks)" '0 2 3'
+is 'a dead node has no row' "$(judge ranks)" '0 2 3'
 is 'the dead node has said nothing' "$(events | grep -c '^1 ')" 0
 is 'the failover is counted' "$(judge value 3 failovers)" 1
 unmount_killed
@@ -129,7 +129,7 @@ before=$(tree_sum fuse.read_bytes)
 cat "$W/mnt/0/dir/numbers" >/dev/null
 after=$(tree_sum fuse.read_bytes)
 ok 'with the files of one rank: they stop' without_tree
-is 'both nodes are there' "$(judge ranks)" '0 1'
+is 'both nodes have rows' "$(judge ranks)" '0 1'
 is 'a snapshot has what rank 0 knows' "$SNAPSHOT" 'good 0'
 note "before and after: $before, $after"
 is 'counters that were set to zero meanwhile go on' \

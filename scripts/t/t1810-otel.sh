@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The OpenTelemetry files of a job, every line of them decoded by protobuf with OpenTelemetry's
 # definitions: a tree of three nodes with a failover, a trace that was begun elsewhere, a start that
-# fails, a root that is killed, a full disk, a job directory that goes away.
+# fails, a root that is killed, a full disk, a job directory that disappears.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -96,14 +96,14 @@ is 'the job is the first span, its start and stop are below' \
 is 'the job has its source and end' \
 	"$(otlp ask 'attributes(span("copper.job"))["copper.source"], attributes(span("copper.job"))["copper.end.reason"]')" \
 	"('$SRC', 'stopped')"
-is 'its end is that of the stop' \
+is 'the span of the job ends at the stop' \
 	"$(otlp ask 'span("copper.job").end_time_unix_nano == span("copper.stop").end_time_unix_nano')" True
 is 'the resource is that of rank 0' \
 	"$(otlp ask 'attributes(traces[0].resource_spans[0].resource)["service.instance.id"]')" 0
 is 'the log has the beginning and the end' \
 	"$(otlp ask '[r.event_name for r in records if r.event_name.startswith("copper.job.")]')" \
 	"['copper.job.ready', 'copper.job.stopped']"
-is 'one resource, whatever the file' \
+is 'all files have the same resource' \
 	"$(otlp ask 'len({x.SerializeToString() for x in [l.resource_spans[0].resource for l in traces] + [l.resource_logs[0].resource for l in logs] + [l.resource_metrics[0].resource for l in metrics]})')" 1
 is 'every instrument is in the manual, with its unit' \
 	"$(otlp ask '"\n".join(sorted({m.name + " " + m.unit for l in metrics for m in l.resource_metrics[0].scope_metrics[0].metrics}))')" \
@@ -128,7 +128,7 @@ more() { echo more >"$SRC/more" && [ "$(cat "$W/mnt/2/more" 2>/dev/null)" = more
 ok 'the node below the dead one reads on' wait_for 30 more
 failovers=$(tree_sum fabric.failovers)
 is_at_most 'it has changed its parent' 1 "$failovers"
-ok 'the others stop' without_tree
+ok 'the nodes that are left stop' without_tree
 matches 'every line is in order, sums that have fallen too' "$(otlp check 2>&1)" '^traces=[0-9]+ '
 matches 'the prefetch is a span' "$(otlp spans)" '^copper.prefetch copper.job 0$'
 is 'the failovers are counted' "$(otlp_total copper.fabric.failovers)" "$failovers"
@@ -153,16 +153,16 @@ of_job() { # EXPRESSION of s, the job's span
 }
 job TRACEPARENT=00-$TRACE-b7ad6b7169203331-03 TRACESTATE=rojo=00f067aa0ba902b7
 matches 'a child of another program: every line is in order' "$(otlp check 2>&1)" '^traces=3 '
-is 'it has its trace, and its span above it' \
+is 'the span of the job belongs to the trace and the parent that were given' \
 	"$(of_job '(s.trace_id.hex(), s.parent_span_id.hex(), remote(s), s.trace_state)')" \
 	"('$TRACE', 'b7ad6b7169203331', True, 'rojo=00f067aa0ba902b7')"
 is 'the flags are handed on' \
 	"$(otlp ask '{s.flags & 255 for s in spans}, {r.flags for r in records}, {r.trace_id.hex() for r in records}')" "({3}, {3}, {'$TRACE'})"
 job TRACEPARENT=00-$TRACE-b7ad6b7169203331-00
-is 'where nobody records, no span is written, but all the others' \
+is 'a trace that nobody records gets no span, but metrics and records' \
 	"$(otlp check 2>&1 | sed 's/metrics=[1-9].*/metrics logs/') $(cd "$JOB/otel" && echo *)" \
 	'traces=0 metrics logs logs.jsonl metrics.jsonl'
-is 'where nobody records, the records are of that trace' \
+is 'records belong to the trace that nobody records' \
 	"$(otlp ask '{(r.trace_id.hex(), r.flags) for r in records}')" "{('$TRACE', 0)}"
 for parent in 00-$TRACE-0000000000000000-01 00-${TRACE^^}-b7ad6b7169203331-01 \
 	ff-$TRACE-b7ad6b7169203331-01 00-$TRACE-b7ad6b7169203331-01-x nonsense; do
@@ -218,7 +218,7 @@ ok 'lines come again' wait_for 30 has_lines metrics $((had + 2))
 ok 'the job with lines again stops' without_tree
 matches 'nothing of the lines that did not fit is there' \
 	"$(otlp check 2>&1)" '^traces=3 metrics=[0-9]+ logs=3$'
-is 'there is one sentence about lines that did not fit' \
+is 'the log has one sentence about lines that did not fit' \
 	"$(grep -c 'OpenTelemetry files' "$JOB"/logs/*-output.log)" 1
 umount "$T/small"
 
@@ -229,7 +229,7 @@ ok 'the log says that the directory is gone' \
 	wait_for 30 log_says 'OpenTelemetry files are incomplete: .*No such file'
 is 'the job goes on' "$(cat "$W/mnt/0/hello")" hello
 ok 'the job without room stops' without_tree
-ok 'nothing is made again after the files were removed' test ! -e "$JOB/otel"
+ok 'removed files are not made again' test ! -e "$JOB/otel"
 
 # ---- other ways to start
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper report: the page of a real job, while it runs and afterwards, against the job's own CSV
-# files; of a job of 10,000 nodes, of Copper 1.0, of nothing; hostile names; files that exist and
-# disks that are full.
+# copper report: the page of a real job, while it runs and afterwards, compared with the job's own
+# CSV files; of a job of 10,000 nodes, of Copper 1.0, of an empty directory; hostile names; files
+# that exist and disks that are full.
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -33,11 +33,11 @@ has_snapshot() {
 	[ "$(find "$SNAPSHOT" -name '*-profiling_operations.csv' 2>/dev/null | wc -l)" -eq 3 ] &&
 		[ -s "$SNAPSHOT/cluster_nodes.csv" ]
 }
-ok 'there is a snapshot' wait_for 30 has_snapshot
+ok 'a running job writes a snapshot' wait_for 30 has_snapshot
 "$COPPER" report "$JOB" -o "$T/early.html" >/dev/null || bail 'no page of a running job'
 is_page 'a job that runs' "$T/early.html"
-is 'it says that it is a snapshot' "$(judge "$T/early.html" says 'counts of a snapshot')" yes
-is 'it says whose snapshot it is' \
+is 'the page says that it shows a snapshot' "$(judge "$T/early.html" says 'counts of a snapshot')" yes
+is 'the page says whose snapshot it shows' \
 	"$(judge "$T/early.html" says 'This is what 1 of the 3 nodes said')" yes
 ok 'the job ends' without_tree
 
@@ -65,8 +65,8 @@ is 'the intervals are all there' \
 phases=$(head -n 1 "$CLUSTER/cluster_nodes.csv" | tr , '\n' | sed -n 's/^phase_\(.*\)_s$/\1/p')
 # shellcheck disable=SC2086
 is 'the phases of the start too' "$(judge "$PAGE" table start node $phases | wc -l)" 3
-is 'only what was not asked for is missing' "$(judge "$PAGE" missing)" 'environment before'
-is 'it says how to have it' "$(judge "$PAGE" says "copper paths $JOB compares")" yes
+is 'only what was not asked for is missing from the page' "$(judge "$PAGE" missing)" 'environment before'
+is 'the page says how to get what is missing' "$(judge "$PAGE" says "copper paths $JOB compares")" yes
 
 # ---- what is used of the environment, and the run before
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The page of copper report in a browser: widths, light and dark, contrast, keyboard, paper, nothing
-# loaded, nothing on the console; and the same look finds the faults of a page that has them.
+# loaded, nothing on the console; and the same checks find the faults of a page that has them.
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

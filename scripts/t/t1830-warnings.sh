@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# After a job, what went badly is said in words: each kind where it happens, and nothing of a job
-# that went well.
+# After a job, stop says in words what went badly: each kind of warning where it applies, and none
+# for a job that went well.
 # modes: release asan tsan
 # limit: 240
 # shellcheck source=harness.sh
@@ -70,7 +70,7 @@ for n in 1 4; do
 	matches "$n of $n nodes import $module" \
 		"$(cat "$T/import.$((n - 1))")" "^$W/mnt/$((n - 1))/"
 	ok 'the job stops' without_tree
-	is 'nothing is said of it' "$(cat "$W/out.stop")" "stopped $n/$n nodes"
+	is 'the stop of a job that went well says nothing more' "$(cat "$W/out.stop")" "stopped $n/$n nodes"
 	is 'the file of warnings of a healthy job has none' \
 		"$(cat "$(warnings)")" 'code,weight,sentence,option'
 	is 'the summary of a healthy job has no warning' \
@@ -107,7 +107,7 @@ heads "$mnt/heads"
 absent "$mnt"
 change "$mnt"
 ok 'a job in which much went badly stops as any other' without_tree
-is 'all of it is in the file, the most important first' "$(codes)" 'changed bypass unused absences'
+is 'the file has all warnings, the most important first' "$(codes)" 'changed bypass unused absences'
 is 'three notes are said' "$(notes | wc -l)" 3
 matches 'a note says which file changed' "$(notes | sed -n 1p)" \
 	'files changed .*: [0-9]+ reads? found another version, the first in changes, '
@@ -145,7 +145,7 @@ is 'what stands there stays in the line of the log' \
 with_tree 3 -M 8M -T 1
 cat "$W/mnt/1/beyond" >/dev/null
 "$COPPER" stop --local "$W/mnt/1" >"$W/out.stop" 2>&1
-is 'one node stops' "$? $(head -n 1 "$W/out.stop")" '0 stopped 1/1 nodes'
+is 'a node can be stopped alone' "$? $(head -n 1 "$W/out.stop")" '0 stopped 1/1 nodes'
 matches 'the node that stops says what went badly there' \
 	"$(notes)" '^copper: note: programs read [0-9.]+ MiB \(100 % of all\) past the tree'
 cat "$W/mnt/2/beyond" >/dev/null
@@ -156,7 +156,7 @@ matches 'a node that gets a signal logs it' \
 	"$(cat "$JOB"/logs/*/*.log "$JOB"/logs/*.log 2>/dev/null | grep -c 'note: programs read')" 2
 "$COPPER" stop "$W/mnt/0" >"$W/out.stop" 2>&1
 cop_tree=0
-is 'the others have none' "$(notes)" ''
+is 'the other nodes print no notes' "$(notes)" ''
 
 # ---- by the job directory, and without a profile
 
@@ -180,7 +180,7 @@ read_again_and_again() {
 with_tree 3 --cache-size 16M -P -T 1
 read_again_and_again
 ok 'a job with too small a cache stops' without_tree
-is 'that is what is said of it' "$(codes)" cache
+is 'the warning is about the cache' "$(codes)" cache
 matches 'with the size that is enough' "$(notes)" \
 	'the cache was too small: [0-9]+ objects \([0-9.]+ MiB\) were dropped from it and then fetched again; --cache-size (80|96|112)M would have'
 
@@ -195,13 +195,13 @@ with_tree 3 -P -T 1
 all_of "$W/mnt/1/other" >"$T/.out"
 kill_node 0
 is 'the files are there though the root is dead' "$(all_of "$W/mnt/1/many" 8)" 480000
-ok 'the others stop' without_tree
-is 'they read the storage themselves' "$(codes)" fallback
+ok 'the nodes that are left stop' without_tree
+is 'the warning is that nodes read the storage themselves' "$(codes)" fallback
 matches 'the job says that nodes read the storage themselves' "$(notes)" \
 	'1 of 3 nodes asked the storage themselves [0-9]+ times because no node above them answered; .*--peer-timeout'
 
 with_tree 2 -T 1
-ok 'another job' test -e "$W/mnt/1/many"
+ok 'a job with a manifest reads other files' test -e "$W/mnt/1/many"
 kill_node 0
 all_of "$W/mnt/1/many" 8 >"$T/.out"
 "$COPPER" stop -d "$JOB" >"$W/out.stop" 2>&1
@@ -223,8 +223,8 @@ with_tree 2 --prefetch "$T/large" -P -T 1 --cache-size 512M
 wait_for 60 prefetched 0
 wait_for 60 prefetched 1
 all_of "$W/mnt/1/many" 8 >"$T/.out"
-ok 'another job with it stops' without_tree
-is 'that it was of no use is said' "$(codes)" manifest
+ok 'the job with the manifest of another stops' without_tree
+is 'the warning is that the manifest was of no use' "$(codes)" manifest
 matches 'a note says how much was of no use' "$(notes)" \
 	'MiB \([0-9]+ %\) of the bytes that were fetched were never used, most of them prefetched; .*copper paths --manifest'
 with_tree 1 --prefetch auto

@@ -85,14 +85,14 @@ fi
 use as_user env -- lib past
 ok 'what a program has open and mapped past the mount is found while it runs' wait_for 90 has_past 0
 ok 'each node finds it' wait_for 90 has_past 1
-is 'one program, its files, their sizes, and nothing of those in views, of another user, and written' "$(past 0)" '3 36000000 1'
+is 'each node counts one program, its files and sizes, and no file in views, of other users, or written' "$(past 0)" '3 36000000 1'
 is 'on the other node too' "$(past 1)" '3 36000000 1'
 as_user "$COPPER" cache-stats --all "$W/mnt/0" >"$T/all" 2>&1
 matches 'the sums of the job have it while it runs' "$(tr -d '\n' <"$T/all")" \
 	'"past": *\{ *"files": *6, *"bytes": *72000000, *"programs": *2, *"beyond": *0'
 end_all
 ok 'the tree stops' without_tree
-is 'that is what is said' "$(notes)" \
+is 'stop prints the warning about programs past the mount' "$(notes)" \
 	"copper: note: 2 programs used 6 files (68.7 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first $SRC/lib/file00000; start them with copper run -- COMMAND, or give them paths below the mount point"
 matches 'the file of warnings has it' \
 	"$(tail -n +2 "$(warnings)")" '^past,10[0-9],"2 programs used 6 files .*",copper run$'
@@ -132,7 +132,7 @@ ok 'few and small files are counted' wait_for 90 has_past 0
 is 'exactly' "$(past 0)" '5 5000 1'
 end_all
 ok 'the tree stops' without_tree
-is 'nothing is said of a tree without such a program' "$(notes)$(tail -n +2 "$(warnings)")" ''
+is 'a job without such a program has no warning' "$(notes)$(tail -n +2 "$(warnings)")" ''
 
 with_tree 1 -P
 as_user find "$W/mnt/0/lib" "$W/mnt/0/view" -type f -exec cat {} + >/dev/null
@@ -140,7 +140,7 @@ for view in overlay bind; do
 	use as_user "$COPPER" run --mount "$W/mnt/0" --view "$view" -- view "$view"
 done
 ok 'a job in views stops while it runs' without_tree
-is 'nothing is said of a job in views' "$(notes)$(tail -n +2 "$(warnings)")" ''
+is 'a job in views has no warning' "$(notes)$(tail -n +2 "$(warnings)")" ''
 end_all
 
 # ---- the system itself

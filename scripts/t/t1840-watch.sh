@@ -178,7 +178,7 @@ leaves SIGHUP 129
 
 # ---- no page
 
-# Output of one that is watched elsewhere, until it has had two rounds.
+# Prints the output of a page that is drawn elsewhere, until it has had two rounds.
 plainly() { # COMMAND…
 	rm -f "$T/plain"
 	"$@" >"$T/plain" 2>&1 &

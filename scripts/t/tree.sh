@@ -8,7 +8,7 @@ address_of() { # RANK
 	echo "127.0.$((($1 + 11) / 250)).$((($1 + 11) % 250))"
 }
 
-# An unused port of this test's lane that was not given out before; all are below those of jobs
+# An unused port of this test's lane that was not given out before. All are below the ports of jobs
 # (20480 on) and those that the kernel chooses itself.
 free_port() {
 	local n port tries=150
@@ -49,7 +49,7 @@ for i in range(count):
 PY
 }
 
-# A file that goes round all trees, which packs to nearly nothing.
+# A file that goes round all trees and compresses to nearly nothing.
 striped_file() { # FILE
 	seq -f '%015.0f' 4200000 >"$1"
 }
@@ -59,7 +59,7 @@ checksums() {
 	(cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r b2sum)
 }
 
-# The hosts, the secret and the directories of a tree of N nodes.
+# Prepares the hosts, the secret and the directories of a tree of N nodes.
 prepare_tree() { # N
 	local i
 	[ -x "$COPPER" ] || bail "there is no $COPPER; run make"
@@ -82,7 +82,7 @@ prepare_tree() { # N
 	[ -z "$cop_user" ] || chown "$cop_user" "$SECRET" "$HOSTS"
 }
 
-# Starts one node of a prepared tree; further options come last and win.
+# Starts one node of a prepared tree; further options come last and override others.
 start_node() { # RANK [OPTION…]
 	local rank=$1 secret=(--secret-file "$SECRET")
 	shift
@@ -198,8 +198,7 @@ is_ours() { # PID
 }
 
 # Whether a process has ended with all its threads, so that its files are closed: its environment
-# goes before them. A process with an environment that is not ours is a stranger that was given the
-# number.
+# disappears before them. A process whose environment is not ours was given the number afterwards.
 is_gone() { # PID
 	! is_ours "$1" && {
 		! grep -hs '^State:' "/proc/$1/task/"*/status | grep -qv '[ZX] (' ||
@@ -251,7 +250,7 @@ with_slowfs() { # [OPTION…]
 }
 
 # A mount namespace that was made meanwhile keeps the mount until it ends, and slowfs would serve
-# that long; so it is told to end.
+# for as long as that; so slowfs is told to end.
 without_slowfs() {
 	local pid
 	[ -n "$cop_slow" ] || return 0
