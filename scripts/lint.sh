@@ -148,6 +148,26 @@ check_widths() {
 	}
 }
 
+# Words that this project once invented, for which the field has others: raise_priority (hurry),
+# peer (twin, stranger), deferred work (chore), expire_idle (tidy), stage (lane), reduction
+# (gathered), headroom (roomy), complete (settle), upstream rank (hop, of which others speak when
+# they mean one of a message). What stands in quotation marks is the data of a test.
+check_words() {
+	local old
+	old=$(c_files | LC_ALL=C xargs -r awk '
+		{
+			line = tolower($0)
+			gsub(/"[^"]*"/, "", line)
+			gsub(/[^a-z]/, " ", line)
+			if ((" " line " ") ~ / (hurry|hurries|hurried|twins?|strangers?|chores?|tidy|tidies|tidied|lanes?|gathered|roomy|settles?|settled|per hop) /)
+				printf "%s:%d: %s\n", FILENAME, FNR, $0
+		}')
+	[ -z "$old" ] || {
+		echo "$old"
+		fault "a word for which the field has another"
+	}
+}
+
 # The tree must build anywhere: it names no path of one machine.
 check_paths() {
 	texts | xargs -r grep -nHE '(^|[^[:alnum:]_.])/(work|home/[a-z]+|root)/' -- &&
@@ -212,6 +232,7 @@ check_callers
 check_spaces
 check_format
 check_widths
+check_words
 check_paths
 check_shell
 check_c

@@ -12,7 +12,7 @@
  * at its pace, while they are believed.
  *
  * A check made ahead is a flight of its own, like a sibling's (siblings.c), but an urgent one: the
- * program is there in a moment, and would have to send a request for the flight to be hurried. */
+ * program is there in a moment, and would have to send a request that raises its priority. */
 #include "coop/coop_priv.h"
 
 #include <stdlib.h>

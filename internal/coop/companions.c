@@ -5,7 +5,7 @@
  * from a package of Python to its __pycache__. The node does not know yet what is in the directory,
  * so this is a guess: both requests leave in one message, and the root reads both at once. Nobody
  * waits for a guess, but somebody will in a moment, so it is as urgent as the request that it goes
- * with, and is not hurried when a program joins.
+ * with, and its priority is not raised when a program joins.
  *
  * A guess costs the storage nothing where the root can tell that it is wrong: the attributes of a
  * directory without directories below it say so on most file systems. Nor does it touch a file

@@ -101,7 +101,7 @@ static void the_fourth_pair_leaves_in_one_message(void **state)
 		stat_of(t, 1, COP_BUNDLE_LISTINGS) + stat_of(t, 0, COP_BUNDLE_LISTINGS), 0);
 }
 
-static void who_comes_meanwhile_joins_and_hurries_nobody(void **state)
+static void who_comes_meanwhile_joins_and_raises_no_priority(void **state)
 {
 	struct tree *t = *state;
 	struct asked a, b;
@@ -301,7 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		T(the_fourth_pair_leaves_in_one_message),
-		T(who_comes_meanwhile_joins_and_hurries_nobody),
+		T(who_comes_meanwhile_joins_and_raises_no_priority),
 		T(without_the_option_nothing_is_guessed),
 		T(nothing_is_guessed_where_memory_is_short),
 		T(a_wrong_guess_costs_the_storage_nothing_and_is_not_kept),

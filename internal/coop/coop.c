@@ -245,7 +245,7 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	return found;
 }
 
-/* A guess needs no hurry: it was sent as an urgent request. */
+/* The priority of a guess need not be raised: it was sent as an urgent request. */
 static void joined_by_reader(struct cop_coop *c, const struct cop_ask *ask, bool local)
 {
 	struct cop_key key = cop_coop_key(ask);

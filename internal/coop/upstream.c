@@ -11,7 +11,7 @@
 
 #include "log/log.h"
 
-#define TRIES_PER_HOP 3
+#define TRIES_PER_UPSTREAM 3
 #define REQUEST_MAX (4096 + 64)
 
 static void next_ancestor(struct flight *f, int why)
@@ -104,7 +104,7 @@ static void drop_corrupt(struct flight *f, void *data)
 	cop_stats_add(f->coop->conf.stats, COP_FABRIC_CORRUPT, 1);
 	cop_log_warn(
 		"corrupt answer kind=%d rank=%u path=%s", f->ask.kind, f->upstream, f->ask.path);
-	if (++f->tries < TRIES_PER_HOP)
+	if (++f->tries < TRIES_PER_UPSTREAM)
 		cop_coop_send(f);
 	else
 		next_ancestor(f, -EBADMSG);
@@ -138,7 +138,8 @@ static void shrink(const struct flight *f, struct cop_completion *l)
 		l->data = memcpy(data, f->buf, l->len);
 }
 
-/* What a hop costs, which the time of other answers does not say: they waited for something. */
+/* Counts what a hop costs. The time of other answers does not say it, because they waited for
+ * something. */
 static void count_at_hand(const struct flight *f)
 {
 	struct cop_stats *stats = f->coop->conf.stats;

@@ -198,15 +198,14 @@ static void the_defaults_keep_trees_apart_at_every_size(void **state)
 	assert_int_equal(cop_topo_trees(1000, 0), 1);
 }
 
-/* Each node forwards a share of every byte; with a single tree the root would forward all bytes
- * eight times. */
-static void with_the_default_nobody_forwards_much_more_than_others(void **state)
+/* Each node forwards a share of every byte; with a single tree the root would forward all bytes as
+ * often as it has children. */
+static void nobody_forwards_much_more_than_others(uint32_t fanout)
 {
 	static const uint32_t sizes[] = {16, 17, 64, 100, 1000, 8300, 10000};
 
-	(void)state;
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(sizes); i++) {
-		struct cop_topo t = {sizes[i], 8, cop_topo_trees(sizes[i], 8)};
+		struct cop_topo t = {sizes[i], fanout, cop_topo_trees(sizes[i], fanout)};
 		uint32_t most = 0, out[COP_TOPO_MAX_FANOUT];
 
 		for (uint32_t r = 0; r < t.nodes; r++) {
@@ -217,8 +216,16 @@ static void with_the_default_nobody_forwards_much_more_than_others(void **state)
 			most = COP_MAX(most, children);
 		}
 		/* A child in one tree gets 1 / trees of the bytes; the mean is just below 1. */
-		assert_true((double)most / t.trees <= (t.trees == 8 ? 1.0 : 1.7));
+		assert_true((double)most / t.trees <= (t.trees == fanout ? 1.0 : 1.7));
 	}
+}
+
+/* 4 is the default of conf. */
+static void with_the_trees_chosen_nobody_forwards_much_more_than_others(void **state)
+{
+	(void)state;
+	nobody_forwards_much_more_than_others(4);
+	nobody_forwards_much_more_than_others(8);
 }
 
 static void below_agrees_with_walking_up(void **state)
@@ -250,7 +257,7 @@ int main(void)
 		cmocka_unit_test(positions_do_not_overflow_at_the_largest_size),
 		cmocka_unit_test(every_size_fanout_and_tree_count_makes_valid_trees),
 		cmocka_unit_test(the_defaults_keep_trees_apart_at_every_size),
-		cmocka_unit_test(with_the_default_nobody_forwards_much_more_than_others),
+		cmocka_unit_test(with_the_trees_chosen_nobody_forwards_much_more_than_others),
 		cmocka_unit_test(below_agrees_with_walking_up),
 	};
 

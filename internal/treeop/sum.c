@@ -36,8 +36,8 @@ void cop_treeop_sum_say_unwritten(const struct cop_treeop_sum *g, struct cop_buf
 	cop_buf_printf(out, "%s\n", g->why_unwritten);
 	if (g->unwritten > 1)
 		cop_buf_printf(out,
-			"of %" PRIu32
-			" nodes the final files are not all there; their logs say which\n",
+			"%" PRIu32
+			" nodes could not write all of their final files; their logs say which\n",
 			g->unwritten);
 }
 
