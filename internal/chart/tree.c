@@ -92,7 +92,7 @@ static bool is_drawn(const struct layout *l, int32_t i)
 }
 
 /* Draws a node with all that are above it, if there is room for one leaf more or none is needed. */
-static void add(struct layout *l, int32_t i)
+static void add_with_ancestors(struct layout *l, int32_t i)
 {
 	int32_t top = i, above;
 
@@ -149,12 +149,12 @@ static void choose_drawn(struct layout *l)
 	l->slot = slot_of(l->t);
 	whole = whole_levels(l);
 	for (unsigned at = 0; at < whole; at++)
-		add(l, l->order[at]);
+		add_with_ancestors(l, l->order[at]);
 	for (unsigned f = 0; f < l->t->first_n; f++)
 		if (l->t->first[f] < l->t->n)
-			add(l, (int32_t)l->t->first[f]);
+			add_with_ancestors(l, (int32_t)l->t->first[f]);
 	for (unsigned at = whole; at < l->reached; at++)
-		add(l, l->order[at]);
+		add_with_ancestors(l, l->order[at]);
 	l->leaves = 0;
 }
 
