@@ -13,7 +13,9 @@
 #
 #	root     the root file system, from the mirror of this machine's apt (root, mmdebstrap)
 #	build    the source archive is built with every warning an error
-#	unit     the unit tests (build)
+#	unit     the unit tests (build); aarch64: what qemu-user lacks (seccomp filters,
+#	         subreapers, all of TCP_INFO) is tried by the tests that need it, which are
+#	         skipped with that reason
 #	tree     three nodes that were built there are a tree (build)
 #	slurm    the system tests with that release's Slurm, which tracks by control groups of
 #	         version 1 (of 2, where that is the only one) and by parents (build)
