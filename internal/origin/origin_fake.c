@@ -217,12 +217,23 @@ static void submit(struct cop_origin *o, const struct fake_job *job, const char 
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* page: only the names in it; pages == 0: all. */
+static bool is_large(const struct node *folder)
+{
+	unsigned n = 0;
+
+	for (struct cop_list *i = folder->children.next; i != &folder->children; i = i->next)
+		n += !COP_CONTAINER_OF(i, struct node, sibling)->gone;
+	return n > COP_ORIGIN_LISTING_ATTRS;
+}
+
+/* page: only the names in it; pages == 0: all, without attributes if there are many. */
 static int build_listing(struct fake *f, const struct node *folder, bool names_only,
 	const struct cop_listing_page *page, void **blob, size_t *len)
 {
 	struct cop_attr dir = attr_now(f, folder), attr;
 	struct cop_listing_builder b = {0};
+
+	names_only |= !page->pages && is_large(folder);
 
 	for (struct cop_list *i = folder->children.next; i != &folder->children; i = i->next) {
 		const struct node *n = COP_CONTAINER_OF(i, struct node, sibling);
