@@ -91,12 +91,12 @@ static void a_long_listing_that_fits_is_read_only_once(void **state)
 	struct asked a;
 
 	(void)state;
-	put_directory(t, "d", 2000);
+	put_directory(t, "d", 8000);
 	ask_coop(t, 2, listing("d"), &a);
 	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
-	assert_int_equal(cop_listing_count(a.obj->data), 2000);
+	assert_int_equal(cop_listing_count(a.obj->data), 8000);
 	assert_int_equal(origin_jobs(t), 1);
 	forget(&a);
 	close_tree(t);
@@ -114,12 +114,12 @@ static void an_object_beyond_the_budget_is_a_shortage_of_that_node(void **state)
 	cop_origin_close(t->node[0].origin);
 	cop_rpc_close(t->node[0].rpc);
 	open_node(t, 0, 1, 1, 200000);
-	put_directory(t, "d", 2000);
+	put_directory(t, "d", 8000);
 	ask_coop(t, 1, listing("d"), &a);
 	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
-	assert_int_equal(cop_listing_count(a.obj->data), 2000);
+	assert_int_equal(cop_listing_count(a.obj->data), 8000);
 	forget(&a);
 	ask_coop(t, 0, listing("d"), &a);
 	run_slowly(t);
