@@ -133,13 +133,15 @@ static int by_launcher(struct cop_tasks *t, const struct launcher *l, struct cop
 static bool tasks_of_node(const char *text, uint64_t node, uint64_t *tasks)
 {
 	unsigned long long count, times;
-	int len;
+	int len, more;
 
 	while (text && sscanf(text, "%llu%n", &count, &len) == 1) {
 		text += len;
 		times = 1;
-		if (sscanf(text, "(x%llu)%n", &times, &len) == 1)
-			text += len;
+		more = 0; /* and stays so if the parenthesis is not closed */
+		if (sscanf(text, "(x%llu)%n", &times, &more) == 1 && !more)
+			return false;
+		text += more;
 		if (node < times) {
 			*tasks = count;
 			return count > 0 && count <= UINT32_MAX;

@@ -189,6 +189,28 @@ static void a_step_on_several_machines_says_how_many_tasks_each_has(void **state
 	unsetenv("SLURM_NODEID");
 }
 
+/* What stands behind its end in memory is not part of it. */
+static void a_list_of_tasks_that_is_cut_off_says_nothing(void **state)
+{
+	static char list[] = "SLURM_STEP_TASKS_PER_NODE=11111111(x1\0"
+			     "2345,5";
+	struct cop_tasks t;
+
+	(void)state;
+	setenv("SLURM_JOB_ID", "12", 1);
+	setenv("SLURM_STEP_ID", "3", 1);
+	setenv("SLURM_LOCALID", "0", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
+	setenv("SLURM_STEP_NUM_NODES", "4", 1);
+	setenv("SLURM_NODEID", "1", 1);
+	assert_int_equal(putenv(list), 0);
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_false(t.launched);
+	unsetenv("SLURM_STEP_TASKS_PER_NODE");
+	unsetenv("SLURM_STEP_ID");
+	unsetenv("SLURM_NODEID");
+}
+
 static void the_keepers_word_reaches_the_waiting_tasks(void **state)
 {
 	struct cop_tasks first = one_of(0, 2), second = one_of(1, 2);
@@ -499,6 +521,7 @@ int main(void)
 		T(flux_tells_which_task_it_is),
 		T(a_step_of_slurm_has_its_own_number),
 		T(a_step_on_several_machines_says_how_many_tasks_each_has),
+		T(a_list_of_tasks_that_is_cut_off_says_nothing),
 		T(the_keepers_word_reaches_the_waiting_tasks),
 		T(a_first_task_that_ended_is_not_waited_for),
 		T(a_start_is_over_when_all_tasks_have_come_and_were_killed),

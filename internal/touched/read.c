@@ -3,7 +3,6 @@
  * many things a rank had touched before: the minimum over the ranks gives the order. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,18 +48,32 @@ static bool relative_to_root(
 	return cop_manifest_path_ok(item->path, item->len);
 }
 
+/* Digits only: unlike for sscanf, a sign or more than 64 bits is no number. */
+static bool parse_number(const char **text, uint64_t *out)
+{
+	char digits[21];
+	size_t len = strspn(*text, "0123456789");
+
+	if (len >= sizeof(digits))
+		return false;
+	memcpy(digits, *text, len);
+	digits[len] = '\0';
+	*text += len;
+	return cop_parse_u64(digits, out) == 0;
+}
+
 /* "0-4096;8192-12288" */
 static bool parse_ranges(const char *text, struct cop_manifest_item *item)
 {
 	while (*text) {
-		unsigned long long start, end;
-		int n = 0;
+		uint64_t start, end;
 
-		if (text[strspn(text, "0123456789-;")] ||
-			sscanf(text, "%20llu-%20llu%n", &start, &end, &n) != 2 || start >= end)
+		if (!parse_number(&text, &start) || *text != '-')
+			return false;
+		text++;
+		if (!parse_number(&text, &end) || start >= end)
 			return false;
 		cop_manifest_range_add(item, start, end);
-		text += n;
 		if (*text == ';')
 			text++;
 		else if (*text)

@@ -144,11 +144,15 @@ static void a_file_of_no_use_is_named_and_the_rest_is_used(void **state)
 	put_text("h-1-profiling_first_touch.csv", HEAD "1,data,\"%s/env/five");
 	put_text("i-1-profiling_first_touch.csv",
 		"order,table,path,ranges\n1,data,\"%s/env/five\",0-5\n");
+	put_text("l-1-profiling_first_touch.csv", HEAD "1,data,\"%s/env/five\",0--5\n");
+	put_text("m-1-profiling_first_touch.csv", HEAD "1,data,\"%s/env/five\",-5--3\n");
+	put_text("n-1-profiling_first_touch.csv",
+		HEAD "1,data,\"%s/env/five\",0-99999999999999999999\n");
 	run_in_dir(
 		"mkfifo profiling/final/j-1-profiling_first_touch.csv && mkdir profiling/final/k-1-profiling_first_touch.csv");
 	assert_int_equal(make_manifest(), 0);
 	assert_int_equal(got.ranks, 1);
-	assert_int_equal(got.faults, 10);
+	assert_int_equal(got.faults, 13);
 	assert_non_null(strstr(
 		got.named.data, "d-1-profiling_first_touch.csv: a path is not below its source\n"));
 	run_in_dir("grep -qx 'f 5 1700000000.500000000 0-5 five' out");
