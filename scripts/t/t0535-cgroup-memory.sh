@@ -10,9 +10,9 @@
 job=
 for top in /sys/fs/cgroup/memory /sys/fs/cgroup; do
 	for file in memory.limit_in_bytes memory.max; do
+		[ -z "$job" ] || break 2
 		mkdir "$top/copper-test-$$" 2>/dev/null || [ -d "$top/copper-test-$$" ] || continue
-		[ -n "$job" ] || [ ! -w "$top/copper-test-$$/$file" ] ||
-			job=$top/copper-test-$$ limit=$file
+		[ ! -w "$top/copper-test-$$/$file" ] || job=$top/copper-test-$$ limit=$file
 		[ -n "$job" ] || rmdir "$top/copper-test-$$"
 	done
 done
