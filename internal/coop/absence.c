@@ -260,7 +260,7 @@ uint32_t cop_coop_missed_ms(struct cop_coop *c, struct cop_obj *listing)
 	return cop_coop_absent_ms(c, listing);
 }
 
-/* The flight may be over before the others begin, so this copies what they need of it. */
+/* The flight may be over before the others begin, so this keeps what they need of it. */
 void cop_coop_reserve_with_checks(struct flight *f)
 {
 	struct cop_coop *c = f->coop;

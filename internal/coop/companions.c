@@ -56,7 +56,7 @@ static void guess(struct cop_coop *c, const char *dir, const char *name)
 	cop_stats_add(c->conf.stats, COP_BUNDLE_LISTINGS, rc == 0);
 }
 
-/* The flight may be over before the others begin, so this copies what they need of it. */
+/* The flight may be over before the others begin, so this keeps what they need of it. */
 void cop_coop_reserve_with_companions(struct flight *f)
 {
 	struct cop_coop *c = f->coop;

@@ -176,7 +176,7 @@ static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
 	cop_obj_put(c->conf.cache, list);
 }
 
-/* The flight may be over before its siblings begin, so this copies what they need of it. */
+/* The flight may be over before its siblings begin, so this keeps what they need of it. */
 void cop_coop_reserve_with_siblings(struct flight *f)
 {
 	struct cop_coop *c = f->coop;

@@ -78,7 +78,7 @@ static void bring_target(struct cop_coop *c, const char *link)
 	cop_obj_put(c->conf.cache, names);
 }
 
-/* The flight may be over before the other begins, so this copies what the other needs of it. */
+/* The flight may be over before the other begins, so this keeps what the other needs of it. */
 void cop_coop_reserve_with_target(struct flight *f)
 {
 	struct cop_coop *c = f->coop;
