@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One function for each kind: whether the limits are passed, by how much, and the sentence. */
+/* One function for each kind decides whether the limits are exceeded and by how much, and writes
+ * the sentence. */
 #include "advice/advice.h"
 
 #include <inttypes.h>
@@ -10,7 +11,7 @@
 #include "advice/limits.h"
 #include "csv/csv.h"
 
-/* The result of one kind: times is the amount divided by the limit; 0: the limit is kept. */
+/* The result of one kind. times is the amount divided by the limit; 0 means within the limit. */
 struct finding {
 	uint64_t times;
 	const char *option;
@@ -57,8 +58,8 @@ static unsigned percent(uint64_t part, uint64_t whole)
 
 /* ---- the kinds ---- */
 
-/* Sizes of files on one side, bytes that were read on the other: a file that is mapped is not
- * always read whole, but then it is often read more than once. */
+/* Compares the sizes of files with bytes that were read. A mapped file is not always read as a
+ * whole, but then it is often read more than once. */
 static void judge_past(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t nodes = COP_MAX(f->nodes, 1u),
@@ -143,7 +144,8 @@ static void judge_storage(const struct cop_advice_facts *f, struct finding *foun
 			: "with --prefetch auto the next job asks for many things at once, before programs need them");
 }
 
-/* Fetched for nobody. Objects that were only passed on to other nodes do not count. */
+/* Whether many bytes were fetched for nobody. Objects that were only passed on to other nodes do
+ * not count. */
 static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64_t *whole)
 {
 	*unused = subtract(f->fetched_bytes, f->wanted_bytes);
@@ -156,12 +158,12 @@ static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64
 
 static void judge_manifest(const struct cop_advice_facts *f, struct finding *found)
 {
-	/* An object that was dropped and came again had perhaps been prefetched. */
+	/* An object that was evicted and fetched again may have been prefetched. */
 	uint64_t unused, whole, later = subtract(f->later_bytes, f->refetched_bytes);
 
 	if (!f->prefetched_bytes)
 		return;
-	/* Prefetched bytes that are less than half of the unused ones cannot be the reason. */
+	/* Prefetched bytes cannot be the reason if they are less than half of the unused ones. */
 	if (is_unused(f, &unused, &whole) && f->prefetched_bytes >= unused / 2)
 		say_advice(found, unused / LEAST_BYTES, "--prefetch",
 			"%s (%u %%) of the bytes that were fetched were never used, most of them prefetched; " NEW_MANIFEST,
@@ -275,7 +277,7 @@ uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_b
 {
 	uint64_t evicted = cop_stats_get(stats, COP_CACHE_EVICTED_BYTES);
 
-	/* An object that came again was counted at each eviction. */
+	/* An object that was fetched again was counted at each eviction. */
 	return evicted ? limit_bytes +
 				 subtract(evicted, cop_stats_get(stats, COP_CACHE_REFETCHED_BYTES))
 		       : 0;

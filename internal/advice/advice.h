@@ -9,13 +9,13 @@
 #include "base/base.h"
 #include "stats/stats.h"
 
-/* In the order of importance: from the third on they cost time only. */
+/* In order of importance: from the third on, they cost only time. */
 enum cop_advice_kind {
-	COP_ADVICE_PAST,     /* programs used the source itself: to them Copper is nothing */
+	COP_ADVICE_PAST,     /* programs used the source itself, without Copper */
 	COP_ADVICE_CHANGED,  /* files changed under the job */
 	COP_ADVICE_FALLBACK, /* nodes read the storage in place of a dead one */
 	COP_ADVICE_BYPASS,   /* files beyond --max-cacheable-bytes were read past the tree */
-	COP_ADVICE_CACHE,    /* evicted objects came again */
+	COP_ADVICE_CACHE,    /* evicted objects were fetched again */
 	COP_ADVICE_STORAGE,  /* a slow storage beside a fast tree */
 	COP_ADVICE_MANIFEST, /* a manifest of another job */
 	COP_ADVICE_UNUSED,   /* read ahead for nobody */
@@ -39,10 +39,10 @@ struct cop_advice_facts {
 	const char *bypassed, *changed_file, *past; /* the first path of each, or "" */
 };
 
-/* Fills in all that the counters of these nodes say, which leaves nodes, fell_back and cache_needed
- * to the caller. The paths are those of stats. */
+/* Fills in everything that these nodes' counters say. nodes, fell_back and cache_needed are left to
+ * the caller. The paths are those of stats. */
 void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats);
-/* cache_needed for one node with this budget; 0: nothing was evicted. */
+/* cache_needed for one node with this budget; 0 if nothing was evicted. */
 uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_bytes);
 
 #define COP_ADVICE_SENTENCE 640
@@ -50,7 +50,7 @@ uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_b
 struct cop_advice {
 	const char *code;                   /* one word, for programs */
 	unsigned weight;                    /* 20 to 109: how much it matters */
-	const char *option;                 /* that helps; the sentence says how */
+	const char *option;                 /* the option that helps; the sentence says how */
 	char sentence[COP_ADVICE_SENTENCE]; /* one line */
 };
 struct cop_advices {

@@ -70,21 +70,21 @@ static void a_healthy_job_gets_none(void **state)
 	assert_none(&nothing);
 }
 
-/* Each kind by the one number that passes its limit; the row before a limit is one less. */
+/* Each kind begins at its limit, by one number; the row before a limit is one less. */
 static void each_kind_begins_at_its_limit(void **state)
 {
 	static const struct {
 		const char *code;
 		size_t offset;
 		uint64_t below;
-		struct cop_advice_facts with; /* what it needs besides, on top of a healthy job */
+		struct cop_advice_facts with; /* added to the healthy job */
 	} rows[] = {
 #define AT(field) offsetof(struct cop_advice_facts, field)
 		{"changed", AT(changed), 0, {0}},
 		{"fallback", AT(fallbacks), 199, {.fell_back = 2}},
 		{"bypass", AT(bypass_bytes), 130 * M - 1, {0}},
 		{"cache", AT(refetched_bytes), 170 * M - 1, {.cache_needed = 300 * M}},
-		/* 7,000 operations of 10 ms, besides the 5.24 s of their bytes. */
+		/* 7,000 operations of 10 ms, plus the 5.24 s that their bytes take. */
 		{"storage", AT(origin_us), 70000000 + 5242880 - 1, {0}},
 		{"manifest", AT(later_bytes), 650 * M - 1, {.prefetched_bytes = 100 * M}},
 		{"unused", AT(fetched_bytes), 2650 * M - 1, {0}},
@@ -108,7 +108,7 @@ static void each_kind_begins_at_its_limit(void **state)
 	}
 }
 
-/* Shares mean nothing where little was read. */
+/* Shares mean nothing if little was read. */
 static void small_amounts_are_never_much(void **state)
 {
 	struct cop_advice_facts f = {.nodes = 1,
@@ -172,10 +172,11 @@ static void programs_past_the_mount_are_told_beside_what_went_through_it(void **
 	assert_string_equal(a.option, "copper run");
 	assert_says(&a,
 		"2 programs used 256 files (130.0 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first /soft/lib/libx.so; start them with copper run -- COMMAND, or");
-	/* No more than a tenth. */
+	/* A tenth, and no more. */
 	f.past_bytes--;
 	assert_none(&f);
-	/* Nothing went through it: then few bytes are enough, but not few files on each node. */
+	/* If nothing went through the tree, few bytes are enough, but not few files on each
+	 * node. */
 	f.read_bytes = f.used_bytes = f.wanted_bytes = f.fetched_bytes = 0;
 	f.past_bytes = M;
 	only(&f, "past");

@@ -7,7 +7,7 @@
 struct cop_barrier {
 	struct cop_barrier_conf conf;
 	struct cop_join *join;
-	struct cop_net *net; /* does not change once it is open; NULL: this node is alone */
+	struct cop_net *net; /* fixed once it is open; NULL: this node is alone */
 };
 
 static void wake(void *ctx)
@@ -113,7 +113,7 @@ int cop_barrier_wait(struct cop_barrier *b, struct cop_treeop *treeop, struct co
 	return cop_err_set(err, ETIMEDOUT, COP_OUTCOME_NOT_READY "%s", cop_join_why(b->join));
 }
 
-/* A signal that comes meanwhile is left to the code that waits for the end. */
+/* A signal that arrives meanwhile is left to the code that waits for the end. */
 void cop_barrier_tell_below(struct cop_barrier *b)
 {
 	struct cop_waker *waker = b->conf.waker;
@@ -131,8 +131,8 @@ void cop_barrier_tell_below(struct cop_barrier *b)
 		cop_join_tend(b->join);
 	}
 	cop_join_name_untold(b->join);
-	/* Ranks that have their answer were not told again: these answers must leave before the
-	 * end. */
+	/* Ranks that have had their answer were not told again, so these answers must leave before
+	 * the node ends. */
 	if (!cop_join_is_ready(b->join))
 		cop_net_flush(b->net);
 }

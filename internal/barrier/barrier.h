@@ -16,7 +16,7 @@
 #include "treeop/treeop.h"
 #include "waker/waker.h"
 
-/* What it points to is the caller's, while the object lives. */
+/* The caller owns what it points to and keeps it as long as the object lives. */
 struct cop_barrier_conf {
 	const struct cop_conf *conf;
 	uint32_t rank;
@@ -31,23 +31,23 @@ struct cop_barrier;
 
 /* Copies conf. NULL: out of memory. */
 struct cop_barrier *cop_barrier_new(const struct cop_barrier_conf *conf);
-/* When rpc is closed. NULL is fine. */
+/* Call it after rpc is closed. NULL is fine. */
 void cop_barrier_free(struct cop_barrier *b);
-/* NULL for NULL. */
+/* Returns NULL for NULL. */
 struct cop_join *cop_barrier_join(struct cop_barrier *b);
-/* Call it before net is opened, which is told the end of the barrier. The caller keeps net until
- * rpc is closed. */
+/* Call it before net is opened, because net is told when the barrier ends. The caller keeps net
+ * until rpc is closed. */
 void cop_barrier_use_net(struct cop_barrier *b, struct cop_net *net);
 
-/* Main thread. This node is ready. Returns when the barrier has ended: 0 if the tree is ready,
- * -EINTR, or -ETIMEDOUT; both with a sentence. A stop that treeop has received is no failure of
- * other ranks. */
+/* Main thread. This node is ready. Returns when the barrier has ended: 0 if the tree is ready, else
+ * -EINTR or -ETIMEDOUT with a sentence. A stop that treeop has received does not count as a failure
+ * of other ranks. */
 int cop_barrier_wait(struct cop_barrier *b, struct cop_treeop *treeop, struct cop_err *err);
 /* Main thread, afterwards. Returns when each rank below that took part knows the end, has died, or
  * has not confirmed in time. */
 void cop_barrier_tell_below(struct cop_barrier *b);
-/* For waits of the main thread before cop_barrier_wait: whether they are useless, because something
- * has interrupted this start or another rank has failed; err then has the sentence. */
+/* For waits of the main thread before cop_barrier_wait. Returns true if waiting is useless because
+ * something has interrupted this start or another rank has failed; err then has the sentence. */
 bool cop_barrier_is_in_vain(void *barrier, struct cop_err *err);
 
 #endif

@@ -169,8 +169,9 @@ void cop_recent_add(struct cop_recent *r, const void *number);
 
 /* ---- hashes seen before (seen.c) ---- */
 
-/* A set of hashes: what was seen, without the thing itself. base/htab.h is for entries of their
- * own; a hash has no link. Two things with one hash are one thing here. Zeroed memory is empty. */
+/* A set of hashes: it records what was seen, without the thing itself. base/htab.h is for entries
+ * that carry a link; a bare hash has none. Two things with the same hash count as one. Zeroed
+ * memory is an empty set. */
 struct cop_seen {
 	uint64_t *hash; /* open addressing, at most half full; 0: free */
 	size_t slots, count;
@@ -184,7 +185,7 @@ enum cop_seen_result {
 
 enum cop_seen_result cop_seen_add(struct cop_seen *s, uint64_t hash, size_t most);
 bool cop_seen_has(const struct cop_seen *s, uint64_t hash);
-/* It is empty again, and holds no memory. */
+/* Frees its memory and leaves it empty. */
 void cop_seen_forget(struct cop_seen *s);
 
 /* ---- byte ranges ---- */
@@ -193,8 +194,8 @@ struct cop_range {
 	uint64_t start, end; /* end excluded */
 };
 /* Adds the bytes [start, end) to n ranges, which ascend and do not touch each other; r has room for
- * max + 1. Ranges that touch are merged. Past max the smallest gap is closed, which claims a few
- * bytes too many. Returns the new number of ranges. */
+ * max + 1. Ranges that touch are merged. Beyond max ranges the smallest gap is closed, which adds a
+ * few bytes too many. Returns the new number of ranges. */
 unsigned cop_range_add(struct cop_range *r, unsigned n, unsigned max, uint64_t start, uint64_t end);
 
 /* ---- files ---- */
@@ -203,23 +204,23 @@ unsigned cop_range_add(struct cop_range *r, unsigned n, unsigned max, uint64_t s
  * Both retry EINTR. Return the count or -errno. */
 ssize_t cop_read_full(int fd, void *data, size_t len);
 ssize_t cop_write_full(int fd, const void *data, size_t len);
-/* cop_read_full of a file of which *left bytes are left, by its size when it was opened. It reads
- * no further, because a network file system would ask its server whether there is more. */
+/* Reads like cop_read_full from a file of which *left bytes remain, by its size when it was opened.
+ * It reads no further, because a network file system would ask its server whether there is more. */
 ssize_t cop_read_left(int fd, uint64_t *left, void *data, size_t len);
 /* Opens the regular file name in dir (or AT_FDCWD) for reading and returns the descriptor, with the
  * file's size. -EISDIR or -EINVAL for anything else; otherwise -errno. Never blocks and touches no
  * device, so it is safe in folders that others may write to. */
 int cop_open_regular(int dir, const char *name, uint64_t *size);
-/* A whole small file, NUL-terminated, at most max_bytes (-EFBIG past that); the
- * caller frees *data. */
+/* Reads a whole small file, NUL-terminated, of at most max_bytes (-EFBIG beyond that); the caller
+ * frees *data. */
 int cop_read_file(const char *path, size_t max_bytes, char **data, size_t *len);
-/* Writes path whole or not at all: temporary name in the same folder, fsync is
- * not done, rename. */
+/* Writes path whole or not at all: it writes a temporary file in the same folder and renames it,
+ * without fsync. */
 int cop_write_file(const char *path, const void *data, size_t len, unsigned mode);
 /* Creates the directory path with any missing parents; an existing directory is fine. */
 int cop_make_dirs(const char *path, unsigned mode);
-/* The same with a sentence on failure; for guarded directories it says what is wrong with which of
- * them. */
+/* The same with a sentence on failure; for guarded directories, the sentence says which of them is
+ * unsafe and why. */
 int cop_make_dirs_said(const char *path, unsigned mode, struct cop_err *err);
 
 /* Whether openat2(2) works here: the kernel has it and no filter forbids it. It is tried once. */
@@ -227,8 +228,8 @@ bool cop_has_openat2(int dirfd);
 /* Opens a normal relative path ("" is dirfd itself) without leaving dirfd or following a symbolic
  * link; sets O_CLOEXEC. Returns the descriptor or -errno; *calls is the number of system calls. */
 int cop_open_beneath(int dirfd, const char *path, int flags, bool has_openat2, unsigned *calls);
-/* Executes a command, which is found as by execvp(3). Returns only on failure: the exit status that
- * a shell would use, 127 or 126, with a sentence. */
+/* Executes a command, found as execvp(3) finds it. Returns only on failure: the exit status that a
+ * shell would use, 127 or 126, with a sentence. */
 int cop_exec(char **command, struct cop_err *err);
 /* Closes every descriptor from first to last, both included. Returns 0, or -errno if neither the
  * kernel nor /proc can list them. */
@@ -272,12 +273,12 @@ typedef int cop_mount_visit(void *arg, const char *dir, const char *type);
 /* Visits each mount in a text of the form of /proc/self/mountinfo, in order. Changes the text;
  * skips lines that are not mounts. */
 int cop_mounts_parse(char *text, cop_mount_visit *visit, void *arg);
-/* In such a text a space, tab, newline or backslash of a name is written as \ooo: restores them. */
+/* Restores a name in such a text, where a space, tab, newline or backslash is written as \ooo. */
 void cop_mount_unescape(char *text);
 /* Visits each mount that this process sees. Returns what visit returned, or -errno if the mounts
  * cannot be read. */
 int cop_mounts_each(cop_mount_visit *visit, void *arg);
-/* The type of the file system of path, with links followed; "" if unknown. */
+/* The type of the file system that holds path, after following links; "" if unknown. */
 int cop_mount_type(const char *path, char type[COP_MOUNT_TYPE_SIZE]);
 /* Whether file systems of this type are in memory and private to a machine (proc, tmpfs); whether
  * machines share them over a network. */
@@ -293,17 +294,17 @@ extern const char cop_build[];   /* "release, static" */
 
 struct cop_ip;
 
-/* The address of a host's own name where Debian's installer set it up, or where no name service
- * knows the host. Every machine has it, so it identifies none. */
+/* The address that a host's own name has where Debian's installer set it up, or where no name
+ * service knows the host. Every machine has this address, so it identifies none. */
 #define COP_OWN_NAME_ADDRESS 0x7f000101u
 
 /* The address of a host, from its text or else from the system's name service, which may take many
- * seconds. Of several it is one that this machine has a way to, and of those IPv4 before IPv6;
- * never a link-local one of IPv6. Returns 0, or -EHOSTUNREACH with a sentence to print after the
+ * seconds. If there are several, it is one that this machine has a route to, and IPv4 before IPv6;
+ * never a link-local IPv6 address. Returns 0, or -EHOSTUNREACH with a sentence to print after the
  * host's name and a colon. */
 int cop_host_address(const char *name, struct cop_ip *out, struct cop_err *err);
-/* Equal in full, or the short form of one is the other: "n1" and "n1.cluster.org", never "n1.a" and
- * "n1.b". */
+/* Whether the names are equal, or one is the short form of the other: "n1" and "n1.cluster.org",
+ * never "n1.a" and "n1.b". */
 bool cop_same_host(const char *a, const char *b);
 
 /* ---- processors ---- */
@@ -314,8 +315,8 @@ bool cop_same_host(const char *a, const char *b);
 int cop_cpus_pin(const char *list, struct cop_err *err);
 /* The processors that this thread may run on, as a list. */
 void cop_cpus_list(struct cop_buf *out);
-/* Whether the launcher of this thread restricted it to at most one core (two processors) of those
- * in the cpuset; if so, both lists are filled. */
+/* Whether the launcher restricted this thread to at most one core (two processors) of the cpuset;
+ * if so, both lists are filled. */
 bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset);
 
 /* ---- memory ---- */
@@ -323,8 +324,8 @@ bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset);
 /* The memory limit in bytes that the control groups set for this process, UINT64_MAX if there is
  * none. root is "", or a test's folder with its own /proc and /sys. */
 uint64_t cop_memory_limit(const char *root);
-/* What this process has used so far: processor time of all its threads, and the memory that is
- * resident now. */
+/* The resources of this process: the processor time that all its threads have used so far, and its
+ * resident memory now. */
 void cop_process_usage(uint64_t *cpu_us, uint64_t *resident_bytes);
 
 /* ---- threads ---- */
@@ -335,7 +336,7 @@ int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *
 /* Initialises a condition whose timed waits use the clock of cop_now_ns and ignore the wall clock.
  */
 void cop_cond_init(pthread_cond_t *cond);
-/* Converts a moment of that clock for such a wait. */
+/* Converts a time of that clock for such a wait. */
 struct timespec cop_moment(uint64_t now_ns);
 
 #endif

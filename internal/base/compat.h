@@ -54,9 +54,9 @@
 #define COP_ASAN 0
 #endif
 
-/* What this thread allocates in between is not looked for when the process ends. A line in
- * scripts/lsan.supp does the same, but to find the names of functions takes the sanitizer a tenth
- * of a second of processor time in each process that needs it. */
+/* The leak check ignores what this thread allocates between these two. A line in scripts/lsan.supp
+ * does the same, but the sanitizer needs a tenth of a second of processor time to resolve the names
+ * of functions, in each process that needs it. */
 #if COP_ASAN
 #include <sanitizer/lsan_interface.h>
 #define cop_leak_begin() __lsan_disable()
@@ -66,7 +66,7 @@
 #define cop_leak_end() ((void)0)
 #endif
 
-/* ---- the kernel, where glibc's headers are older than it ---- */
+/* ---- kernel interfaces that are newer than glibc's headers ---- */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23

@@ -20,7 +20,7 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* In a child, which has descriptors of its own to lose: 0, or the step that failed. */
+/* Runs in a child, because it closes descriptors. Returns 0, or the step that failed. */
 static int close_some(int (*close_from_to)(unsigned first, unsigned last))
 {
 	int pid = fork(), status = 0;

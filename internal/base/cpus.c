@@ -15,7 +15,7 @@
 #define CPUS_MAX 65536
 #define WORD_BITS (8 * sizeof(unsigned long))
 
-/* Like cpu_set_t, for any machine. */
+/* Like cpu_set_t, but for a machine of any size. */
 struct cpus {
 	unsigned long word[CPUS_MAX / WORD_BITS];
 };
@@ -76,7 +76,7 @@ static void print_cpus(const struct cpus *c, struct cop_buf *out)
 	}
 }
 
-/* Fills in what is in a and not in b; returns whether there is any. */
+/* Fills in what is in a but not in b; returns whether there is any. */
 static bool subtract_cpus(const struct cpus *a, const struct cpus *b, struct cpus *rest)
 {
 	bool any = false;

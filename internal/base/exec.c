@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* execvp(3) gives EACCES also if it has found nothing, but could not look into a directory. */
+/* execvp(3) also returns EACCES if it found nothing but could not search one of the directories. */
 static bool is_in_path(const char *name)
 {
 	const char *path = getenv("PATH");

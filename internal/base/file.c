@@ -90,8 +90,9 @@ static int open_again(int fd, const struct cop_dir *at)
 	return again < 0 ? -errno : again;
 }
 
-/* Checks before it opens, because opening a fifo waits and opening a device may do things. The size
- * is that of the open file, because network file systems ask for it anew then. */
+/* Checks the type before it opens the file, because opening a fifo waits and opening a device may
+ * have side effects. The size is taken from the open file, because network file systems refresh it
+ * then. */
 static int open_regular(const struct cop_dir *at, uint64_t *size)
 {
 	struct stat st;
@@ -226,8 +227,8 @@ static int make_dir(const char *path, unsigned mode)
 }
 
 /* A folder above may exist and yet refuse mkdir with an error other than EEXIST (read-only,
- * automounted). This matters only if the last part lacks a parent; then the earlier refusal is the
- * reason. */
+ * automounted). This matters only if the parent of the last part is missing; then the earlier
+ * refusal is the reason. */
 int cop_make_dirs(const char *path, unsigned mode)
 {
 	char *copy = strdup(path);

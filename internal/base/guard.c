@@ -41,7 +41,7 @@ static bool is_own_group(gid_t gid)
 	return gid == getegid() && gid == geteuid();
 }
 
-/* If there is an access control list, the group bits are the most that it can grant. */
+/* If there is an access control list, the group bits are an upper bound on what it grants. */
 static bool group_may_write(int fd, const struct stat *st)
 {
 	return (st->st_mode & S_IWGRP) &&
@@ -123,7 +123,7 @@ int cop_guard(const char *dir, struct cop_err *err)
 
 	if (rc)
 		return rc;
-	/* Before opening it, which its owner may forbid. */
+	/* Before opening it, because its owner may forbid that. */
 	if (stat(dir, &st) == 0 && !is_trusted(st.st_uid))
 		return refuse_owner(st.st_uid, dir, (int)strlen(dir), err);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -136,7 +136,7 @@ int cop_guard(const char *dir, struct cop_err *err)
 	return rc;
 }
 
-/* How much of path is the guarded directory above it; 0: there is none. */
+/* The length of the guarded directory at the head of path; 0 if there is none. */
 static size_t guarded_part(const char *path)
 {
 	size_t found = 0;
@@ -184,8 +184,8 @@ static int enter_part(int dir, const char *path, const char *part, size_t len, s
 	return rc;
 }
 
-/* Opens the last directory of path, from the guarded one on. last: its last part is a directory
- * too. */
+/* Opens the last directory of path, starting from the guarded one. last: the last part of path is a
+ * directory too. */
 static int walk_path(
 	const char *path, size_t from, bool last, const char **name, struct cop_err *err)
 {

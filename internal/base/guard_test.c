@@ -17,7 +17,7 @@
 
 static char top[] = "/tmp/cop_guard_test.XXXXXX";
 
-/* A name below top, valid until the eighth call after it. */
+/* Returns a name below top, valid until the eighth call after it. */
 static const char *at(const char *name)
 {
 	static char path[8][128];

@@ -3,7 +3,7 @@
 
 #include <xxhash.h>
 
-/* Shorter inputs, such as the keys of tables, gain nothing. */
+/* Shorter inputs, such as the keys of tables, gain nothing from it. */
 #define LONG_BYTES 1024
 
 uint64_t cop_hash64(const void *data, size_t len, uint64_t seed)

@@ -14,7 +14,8 @@
 
 static const uint64_t seeds[] = {0, 1, 0x9e3779b97f4a7c15ULL};
 
-/* Every length around the steps of the algorithm, at every alignment; the lengths of chunks. */
+/* Tests every length around the steps of the algorithm at every alignment, and the lengths of
+ * chunks. */
 static void compare(uint64_t (*hash)(const void *data, size_t len, uint64_t seed))
 {
 	static const size_t long_ones[] = {

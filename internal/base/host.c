@@ -52,7 +52,7 @@ static int preference(const struct cop_ip *ip)
 	return 1 + (cop_ip_family(ip) == AF_INET) + 2 * cop_ip_way(ip, &from);
 }
 
-/* Takes an address that is better than best; returns what getaddrinfo says. */
+/* Keeps an address that is better than best; returns what getaddrinfo says. */
 static int look_up(const char *name, int family, struct cop_ip *out, int *best)
 {
 	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -87,7 +87,7 @@ int cop_host_address(const char *name, struct cop_ip *out, struct cop_err *err)
 	if (cop_ip_parse(name, out))
 		return cop_ip_is_link_local(out) ? refuse_link_local(out, err) : 0;
 	rc = look_up(name, AF_UNSPEC, &found, &best);
-	/* The hosts file may have one family and DNS the other; DNS is not asked then. */
+	/* If the hosts file has an address of only one family, DNS is not asked for the other. */
 	if (rc == 0 && best < 2)
 		look_up(name, AF_INET, &found, &best);
 	if (best > 0) {

@@ -56,7 +56,7 @@ static void a_link_local_address_gives_a_sentence(void **state)
 	assert_string_equal(err.text, "fe80::1 " COP_IP_LINK_LOCAL);
 }
 
-/* Even if this machine's name is configured nowhere. */
+/* Even if this machine's name is not configured anywhere. */
 static void a_machine_knows_itself(void **state)
 {
 	char name[256] = "";

@@ -31,13 +31,14 @@ struct cop_htab {
 };
 
 void cop_htab_add(struct cop_htab *t, struct cop_hlink *l, uint64_t hash);
-/* The entry is in the table. Its link may be used otherwise afterwards. */
+/* Removes the entry, which must be in the table. Its link is free for other uses afterwards. */
 void cop_htab_remove(struct cop_htab *t, struct cop_hlink *l);
 /* Walks the table in its own order: l NULL gives the first entry, else the one after l; NULL at the
- * end. l may be removed once its successor is known. An entry that is added meanwhile may come or
- * not; if that doubles the heads, other entries may come twice or not at all. */
+ * end. l may be removed once its successor is known. An entry that is added meanwhile may or may
+ * not be visited; if adding it doubles the heads, other entries may be visited twice or not at
+ * all. */
 struct cop_hlink *cop_htab_after(const struct cop_htab *t, const struct cop_hlink *l);
-/* Frees the heads and is empty; the entries are the caller's. */
+/* Frees the heads and leaves the table empty; the entries are the caller's. */
 void cop_htab_fini(struct cop_htab *t);
 
 static inline struct cop_hlink **cop_htab_head(const struct cop_htab *t, uint64_t hash)
@@ -50,12 +51,12 @@ static inline struct cop_hlink *cop_htab_match(struct cop_hlink *l, uint64_t has
 		l = l->next;
 	return l;
 }
-/* The first entry of that hash, the one added last; NULL if there is none. */
+/* The first entry with this hash, which is the one added last; NULL if there is none. */
 static inline struct cop_hlink *cop_htab_first(const struct cop_htab *t, uint64_t hash)
 {
 	return cop_htab_match(*cop_htab_head(t, hash), hash);
 }
-/* The next one of the same hash. */
+/* The next entry with the same hash. */
 static inline struct cop_hlink *cop_htab_next(const struct cop_hlink *l)
 {
 	return cop_htab_match(l->next, l->hash);

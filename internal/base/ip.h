@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv4 and IPv6 addresses as one type, so that nobody else has to tell the two apart. It knows no
+/* IPv4 and IPv6 addresses as one type, so that no other code has to tell the two apart. It knows no
  * names (cop_host_address) and no scopes: a link-local address (fe80::/10) means another machine on
  * each interface, so a list of hosts cannot use it. */
 #ifndef COP_BASE_IP_H
@@ -17,21 +17,21 @@ struct cop_ip {
 
 #define COP_IP_TEXT_SIZE INET6_ADDRSTRLEN
 
-/* What to say behind a link-local address. */
+/* The end of a sentence about a link-local address. */
 #define COP_IP_LINK_LOCAL                                                                          \
 	"is a link-local address, which means another host on each interface: give the host's other address (see 'ip address'), or a name that has one"
 
 /* "1.2.3.4" or "fd77::1", without brackets, port or scope. "::ffff:1.2.3.4" is 1.2.3.4. False, and
  * *out none, for any other text. */
 bool cop_ip_parse(const char *text, struct cop_ip *out);
-/* In the form of RFC 5952; returns text. */
+/* Prints it in the form of RFC 5952; returns text. */
 const char *cop_ip_print(const struct cop_ip *ip, char text[COP_IP_TEXT_SIZE]);
 
 struct cop_ip cop_ip_of4(struct in_addr four);
-/* Of a socket address of either family, whose port is stored unless port is NULL. False, and *out
- * none, for another family. */
+/* The address in a socket address of either family; the port is stored unless port is NULL. For
+ * another family, returns false and sets *out to none. */
 bool cop_ip_of_socket(const struct sockaddr *at, struct cop_ip *out, in_port_t *port);
-/* The socket address for it, of its own family; port in host order. Returns the length. */
+/* The socket address for it, in its own family; port is in host order. Returns the length. */
 socklen_t cop_ip_to_socket(const struct cop_ip *ip, uint16_t port, struct sockaddr_storage *out);
 
 /* AF_INET or AF_INET6. */
@@ -40,14 +40,14 @@ bool cop_ip_is_none(const struct cop_ip *ip);
 bool cop_ip_same(const struct cop_ip *a, const struct cop_ip *b);
 /* 127.0.0.0/8 or ::1. */
 bool cop_ip_is_loopback(const struct cop_ip *ip);
-/* fe80::/10; IPv4's 169.254.0.0/16 needs no scope and is none. */
+/* fe80::/10. IPv4's 169.254.0.0/16 needs no scope and does not count. */
 bool cop_ip_is_link_local(const struct cop_ip *ip);
-/* Whether they are of one family and agree in the bits of the mask, which is one of an interface:
+/* Whether both are of one family and agree in the bits of the mask, which is that of an interface:
  * "255.255.255.0", "ffff:ffff:ffff:ffff::". */
 bool cop_ip_same_net(const struct cop_ip *a, const struct cop_ip *b, const struct cop_ip *mask);
 
 /* The address from which this machine would send to that one; nothing is sent. False if there is no
- * way. */
+ * route. */
 bool cop_ip_way(const struct cop_ip *to, struct cop_ip *from);
 /* Whether this machine has the address: a socket can be bound to it. */
 bool cop_ip_is_here(const struct cop_ip *ip);

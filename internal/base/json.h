@@ -36,7 +36,7 @@ static inline struct cop_json cop_json_to(struct cop_buf *out)
 
 void cop_json_object(struct cop_json *j, const char *key);
 void cop_json_array(struct cop_json *j, const char *key);
-/* Of the object or array that was opened last. */
+/* Ends the object or array that was opened last. */
 void cop_json_end(struct cop_json *j);
 
 void cop_json_str(struct cop_json *j, const char *key, const char *text);
@@ -44,12 +44,13 @@ void cop_json_bytes(struct cop_json *j, const char *key, const char *text, size_
 void cop_json_u64(struct cop_json *j, const char *key, uint64_t value);
 void cop_json_bool(struct cop_json *j, const char *key, bool value);
 void cop_json_null(struct cop_json *j, const char *key);
-/* With so many decimals; infinite and undefined values are null. */
+/* Prints this many decimals; infinite and undefined values are null. */
 void cop_json_double(struct cop_json *j, const char *key, double value, unsigned decimals);
-/* Length of the well-formed UTF-8 sequence that begins a text of so many bytes, at least 1; 0 if
- * there is none (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF). */
+/* The length of the well-formed UTF-8 sequence at the beginning of a text with `left` bytes; at
+ * least 1, or 0 if there is none (RFC 3629: no overlong forms, no surrogates, nothing past
+ * U+10FFFF). */
 size_t cop_utf8_len(const char *text, size_t left);
-/* A value that the caller appends to the buffer itself, whole. */
+/* Prepares for a value that the caller then appends to the buffer itself, as a whole. */
 void cop_json_value(struct cop_json *j, const char *key);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file of its own, so that a test that starts no thread does not link it (scripts/check.sh). */
+/* In a file of its own, so that a test that starts no thread does not link it
+ * (scripts/check.sh). */
 #include "base/base.h"
 
 #include <signal.h>

@@ -41,7 +41,7 @@ void cop_board_free(struct cop_board *b)
 
 /* ---- an answer ---- */
 
-/* A tree never changes its size, but another tree may have the socket now. */
+/* The size of a tree never changes, but another tree may have the socket now. */
 static int set_nodes(struct cop_board *b, uint32_t nodes)
 {
 	struct row *row;
@@ -99,7 +99,7 @@ static void set_rates(struct row *r, const struct cop_nodeline *n)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(of); i++) {
 		uint64_t now = n->value[of[i].value], before = r->value[of[i].value];
 
-		/* The counter was reset meanwhile. */
+		/* The counter was reset in between. */
 		if (now < before)
 			before = now;
 		r->rate[of[i].rate] =
@@ -107,7 +107,7 @@ static void set_rates(struct row *r, const struct cop_nodeline *n)
 	}
 }
 
-/* A node that was started again counts from zero, and so does its clock. */
+/* A node that was restarted counts from zero, and so does its clock. */
 static int take_line(struct cop_board *b, const struct cop_nodeline *n)
 {
 	struct row *r = &b->row[n->rank];
@@ -243,7 +243,8 @@ static bool scroll(struct cop_board *b, int key)
 	return true;
 }
 
-/* The same key again reverses the order; n again sorts by the other of its two columns. */
+/* Pressing the same key again reverses the order; pressing n again sorts by the other of its two
+ * columns. */
 static bool sort_by(struct cop_board *b, int key)
 {
 	static const char keys[] = "wrbo";

@@ -6,7 +6,8 @@
 #include "board/board.h"
 #include "nodeline/nodeline.h"
 
-/* Rates per second, except the wait: how many requests waited at a time, on average. */
+/* Rates per second; except for the wait, which is the average number of requests that waited at a
+ * time. */
 enum rate {
 	RATE_WAIT,
 	RATE_REQUESTS,
@@ -17,7 +18,7 @@ enum rate {
 	RATES
 };
 
-#define ROW_HISTORY 16u  /* answers of which each node's requests are kept */
+#define ROW_HISTORY 16u  /* number of answers whose requests are kept for each node */
 #define SUM_HISTORY 256u /* the same for the sums */
 
 struct row {
@@ -50,7 +51,7 @@ struct cop_board {
 	enum sort sort;
 	bool reversed, paused, help;
 	uint32_t top;  /* the first position that is shown */
-	uint32_t page; /* how many fitted on the last frame */
+	uint32_t page; /* how many fit in the last frame */
 };
 
 /* ---- order.c ---- */

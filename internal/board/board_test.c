@@ -40,7 +40,7 @@ static void add(struct cop_buf *answer, const struct cop_nodeline *n)
 	cop_buf_str(answer, "\n");
 }
 
-/* A node that has run so many seconds and counted that much in each of them. */
+/* A node that has run for this many seconds and counted this much in each of them. */
 static void add_busy(struct cop_buf *answer, uint32_t rank, uint64_t seconds, uint64_t requests,
 	uint64_t bytes, uint64_t wait_us)
 {
@@ -66,7 +66,7 @@ static void take(struct cop_board *b, struct cop_buf *answer)
 	cop_buf_free(answer);
 }
 
-/* Node 2 waits most, node 1 has most requests, node 0 most bytes. */
+/* Node 2 waits most, node 1 has the most requests, node 0 the most bytes. */
 static void take_three(struct cop_board *b, uint64_t seconds)
 {
 	struct cop_buf answer = {0};
@@ -199,7 +199,7 @@ static void a_dead_node_is_said_to_be_and_one_that_nothing_is_known_of(void **st
 	expect_order(b, 0, 1, 2);
 }
 
-/* It has counted less than before, and not for as long. */
+/* It has counted less than before, and for a shorter time. */
 static void a_node_that_is_back_or_was_reset_has_no_huge_rates(void **state)
 {
 	struct cop_board *b = *state;
@@ -263,7 +263,7 @@ static void a_narrow_low_page_has_what_matters(void **state)
 							 "? help  q l 1-1 of 3");
 }
 
-/* Down to one character. */
+/* Down to a single character. */
 static void there_is_a_page_for_every_size(void **state)
 {
 	struct cop_board *b = *state;
@@ -300,7 +300,7 @@ static void the_charts_show_what_was_with_the_newest_at_the_right(void **state)
 	assert_non_null(strstr(page, " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588\n"));
 	page = page_of(b, 24, 120, false, 0);
 	assert_non_null(strstr(page, " .:-=+*%#\n"));
-	/* Of the sums, and of the one node. */
+	/* One chart of the sums, and one of the node. */
 	assert_non_null(strstr(strstr(page, ".:-=+*%#") + 1, ".:-=+*%#"));
 }
 
@@ -431,14 +431,14 @@ static void ten_thousand_nodes_are_scrolled_through(void **state)
 	cop_board_key(b, COP_SCREEN_KEY_PAGE_UP);
 	cop_board_key(b, COP_SCREEN_KEY_UP);
 	assert_non_null(strstr(page_of(b, 24, 80, true, 0), " 9968-9983 of 10000"));
-	/* A larger terminal shows more of them, and never past the last. */
+	/* A larger terminal shows more of them, and nothing past the last. */
 	cop_board_key(b, COP_SCREEN_KEY_END);
 	assert_non_null(strstr(page_of(b, 108, 80, true, 0), " 9901-10000 of 10000"));
 	cop_board_key(b, COP_SCREEN_KEY_HOME);
 	assert_non_null(strstr(page_of(b, 24, 80, true, 0), " 1-16 of 10000"));
 }
 
-/* 0: not known. */
+/* The bytes of memory in use; 0 if unknown. */
 static size_t in_use(void)
 {
 #if __GLIBC_PREREQ(2, 33)
@@ -457,7 +457,7 @@ static void memory_is_bounded_by_the_nodes_and_does_not_grow_with_time(void **st
 	first = in_use();
 	for (uint64_t i = 2; i < 300; i += 12)
 		take_many(b, i);
-	/* Nor does a sanitizer's allocator tell. */
+	/* A sanitizer's allocator does not tell either. */
 	if (before)
 		assert_in_range(first - before, 1, 450 * MANY);
 	assert_in_range(in_use(), 0, first + 65536);

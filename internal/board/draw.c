@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From top to bottom: a title, the sums, a line a node, the keys. A low terminal has no sums, a
- * narrow one fewer columns. */
+/* From top to bottom: a title, the sums, a line for each node, the keys. A low terminal has no
+ * sums; a narrow one has fewer columns. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static const char *size_of(double bytes, char out[CELL])
 
 /* ---- charts ---- */
 
-/* One character for a number out of most; the smallest that is not zero can be seen. */
+/* One character for a number in relation to the most; the smallest number above zero is visible. */
 static const char *bar_text(double value, double most, bool utf8)
 {
 	static const char *const blocks[] = {" ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585",
@@ -347,7 +347,7 @@ void cop_board_draw(struct cop_board *b, uint64_t late_ms, struct cop_screen_fra
 	draw_title(b, late_ms, f);
 	if (f->rows >= 9 && !b->help)
 		sum_lines(b, f);
-	/* What is left, without the head of the table and the keys. */
+	/* The lines that remain, without the head of the table and the keys. */
 	rows = f->rows - f->lines;
 	if (b->help) {
 		rows -= COP_MIN(rows, 1);

@@ -5,7 +5,7 @@
 
 #include "board/board_priv.h"
 
-/* A node that does not answer is what a person looks for first where waiting is the question. */
+/* When sorting by wait, a person looks first for a node that does not answer. */
 static double weight_of(const struct cop_board *b, const struct row *r)
 {
 	static const enum rate of[] = {[SORT_WAIT] = RATE_WAIT,

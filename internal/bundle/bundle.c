@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-/* Misses in a directory before its siblings are brought. */
+/* Misses in a directory before its siblings are fetched. */
 #define MISSES 2
-/* How many files are brought at first of a kind that has not proved itself; twice as many each
- * time. */
+/* The number of files that are fetched at first of a kind that has not proved itself; it doubles
+ * each time. */
 #define FIRST_FILES 4u
-/* A kind has proved itself once this many of its files were brought and at least half of them were
+/* A kind has proved itself once this many of its files were fetched and at least half of them were
  * used. */
 #define CREDIT_FILES 8
 
@@ -59,7 +59,7 @@ static bool is_proved(struct cop_bundle *b, struct cop_bundle_id id)
 	return c->brought >= CREDIT_FILES && has_proved_itself(c->brought, c->used);
 }
 
-/* Once files of a directory were brought, half of them must be used before more come. */
+/* Once files of a directory were fetched, half of them must be used before more are fetched. */
 static bool may_bring(struct cop_bundle *b, struct cop_bundle_id id)
 {
 	const struct cop_bundle_place *p = place_of(b, id);
@@ -79,7 +79,7 @@ bool cop_bundle_missed(struct cop_bundle *b, struct cop_bundle_id id)
 	return may_bring(b, id);
 }
 
-/* What may be wasted from now on. */
+/* The number of bytes that may still be wasted. */
 static uint64_t waste_left(const struct cop_bundle *b)
 {
 	uint64_t most = COP_BUNDLE_WASTE + b->used_bytes / 7 * 3;
@@ -119,7 +119,7 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 	struct cop_bundle_place *p = place_of(b, id);
 	struct cop_bundle_credit *c = credit_of(b, id);
 
-	/* A slot that was displaced meanwhile does not know that it was brought. */
+	/* A slot that was displaced in between does not know that the file was brought. */
 	p->used += p->used < p->brought;
 	c->used += c->used < c->brought;
 	b->used_bytes += COP_MIN((uint64_t)bytes, b->brought_bytes - b->used_bytes);
@@ -127,11 +127,12 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 
 /* ---- listings ---- */
 
-/* A companion has been listed at least this often, and is at least one directory in this many. */
+/* A companion has been listed at least this often, and is at least one listed directory in this
+ * many. */
 #define COMPANION_TIMES 3
 #define COMPANION_PART 4
-/* Listings of one name, and of all, that are brought before it is asked whether they are used: few,
- * because one that is there and not needed costs the storage a directory. */
+/* Listings of one name, and of all names, that are fetched before their use decides: only a few,
+ * because a listing that exists and is not needed costs the storage a directory. */
 #define COMPANION_TRIES 2
 #define COMPANION_TRIES_ALL 3
 
@@ -150,7 +151,7 @@ static struct cop_bundle_below *find_below(struct cop_bundle *b, const char *nam
 	return NULL;
 }
 
-/* The name that was seen least often makes room; of several, the oldest. */
+/* The name that was listed least often makes room; of several, the oldest. */
 static struct cop_bundle_below *add_below(struct cop_bundle *b, const char *name)
 {
 	struct cop_bundle_below *least = &b->below[0];

@@ -1,58 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bundle: when a node asks for small files that nobody has wanted yet, because files of the same
- * kind in the same directory were. It only counts and decides: no files, no requests, no clock. The
- * caller holds a lock around every call but cop_bundle_kind.
+/* bundle: decides when a node asks for small files that nobody has wanted yet, because programs
+ * wanted files of the same kind in the same directory. It only counts and decides: it has no files,
+ * no requests and no clock. The caller holds a lock around every call except cop_bundle_kind.
  *
- * Recorded starts of Python with numpy, of Perl and of GCC say what to go by. In 30 directories
- * they read two or more small files of a kind. Packages are used nearly whole: where there were at
+ * The rules come from recorded starts of Python with numpy, of Perl and of GCC. In 30 directories
+ * these read two or more small files of a kind. Packages are used nearly whole: where there were at
  * most 32 of the kind, 67 percent of them were read (25 to 100). Larger directories are collections
  * (Python's own modules, encodings, C headers): where there were 44 or more, 12 percent were read
- * (2 to 29), and no order of their names says which. So of a small directory a few files are
- * brought when its second file is missed, and more while they are used. Once the kind has proved
- * itself, the next small directories are taken whole at the first miss. A collection never is.
+ * (2 to 29), and no order of their names says which. So in a small directory a few files are
+ * fetched when its second file is missed, and more while they are used. Once the kind has proved
+ * itself, the next small directories are fetched whole at the first miss. A collection never is.
  *
- * Programs also list directories in pairs: each package, and the __pycache__ in it. A name of
- * directories that comes again and again among few others is such a companion: it is asked for
- * together with the directory that it may be in, for as long as half of those asked for are used.
- */
+ * Programs also list directories in pairs: each package, and the __pycache__ in it. A directory
+ * name that recurs often among few others is such a companion. Its listing is requested together
+ * with that of the directory that it may be in, as long as half of the listings requested this way
+ * are used. */
 #ifndef COP_BUNDLE_H
 #define COP_BUNDLE_H
 
 #include "base/base.h"
 
-/* Larger files are never brought, nor counted. */
+/* Larger files are neither fetched nor counted. */
 #define COP_BUNDLE_FILE_BYTES (256 * COP_KIB)
-/* The most that one miss brings: bytes, and files of a directory that has at most this many of the
+/* The most that one miss fetches: bytes, and files of a directory that has at most this many of the
  * kind. */
 #define COP_BUNDLE_MOST_BYTES COP_MIB
 #define COP_BUNDLE_MOST_FILES 40u
-/* Names in a listing beyond which nobody looks for siblings. */
+/* If a listing has more names than this, nobody looks for siblings in it. */
 #define COP_BUNDLE_NAMES 1024u
-/* Bytes that were brought and not used, beyond three sevenths of those that were used: from there
- * on nothing more is brought. So at most 30 percent of what is brought is wasted in the long run.
- */
+/* Bytes that were fetched and not used, beyond three sevenths of those that were used: from there
+ * on nothing more is fetched. So at most 30 percent of what is fetched is wasted in the long
+ * run. */
 #define COP_BUNDLE_WASTE (2 * COP_MIB)
 
 #define COP_BUNDLE_PLACES 1024u
 #define COP_BUNDLE_KINDS 64u
 
-/* Names of directories that are kept, and how long they may be, with the 0 at the end. */
+/* How many names of directories are kept, and how long they may be, including the NUL. */
 #define COP_BUNDLE_BELOW 32u
 #define COP_BUNDLE_BELOW_NAME 64u
 /* One listing brings at most this many others. */
 #define COP_BUNDLE_COMPANIONS 2u
 #define COP_BUNDLE_EXPECTED 16u
 
-/* A kind of file in a directory. Two that share a slot displace each other, which costs a bundle or
- * brings one too many. */
+/* A kind of file in a directory. Two of them that share a slot displace each other, which costs a
+ * bundle or fetches one too many. */
 struct cop_bundle_place {
 	uint64_t key;
 	uint32_t missed, brought, used; /* files */
-	uint32_t times;                 /* how often files were brought from it */
+	uint32_t times;                 /* how many times files were brought from it */
 	bool collection;
 };
 
-/* A kind in all directories. */
+/* A kind, in all directories. */
 struct cop_bundle_credit {
 	uint64_t kind;
 	uint64_t brought, used; /* files */
@@ -66,7 +66,7 @@ struct cop_bundle_below {
 	uint32_t brought, used;
 };
 
-/* Zero-initialised is empty. */
+/* Zero-initialised, it is empty. */
 struct cop_bundle {
 	struct cop_bundle_place place[COP_BUNDLE_PLACES];
 	struct cop_bundle_credit credit[COP_BUNDLE_KINDS];
@@ -83,20 +83,21 @@ struct cop_bundle_id {
 	uint64_t kind, place; /* kind 0: a name without one; nothing is brought for it */
 };
 
-/* From what follows the last dot of the name (which is neither its first nor its last byte). */
+/* Derived from what follows the last dot of the name; that dot is neither its first nor its last
+ * byte. */
 struct cop_bundle_id cop_bundle_id(const char *path);
-/* The kind of a name without its directory; 0: it has none. */
+/* The kind of a name without its directory; 0 if it has none. */
 uint64_t cop_bundle_kind(const char *name, size_t len);
 
-/* A program missed such a file. Whether siblings may be brought now, as far as can be told without
- * knowing how many there are. */
+/* A program missed this file. Returns whether siblings may be brought now, as far as can be told
+ * without knowing how many there are. */
 bool cop_bundle_missed(struct cop_bundle *b, struct cop_bundle_id id);
-/* siblings: how many files of the kind in the directory could be brought, this one included.
- * Returns how many bytes of them may be brought now, and sets *files to how many files; 0: none,
- * and never if there are too many. */
+/* siblings: how many files of the kind in the directory could be brought, including this one.
+ * Returns how many bytes of them may be brought now, and sets *files to the number of files; 0:
+ * none. It is always 0 if there are too many siblings. */
 size_t cop_bundle_allow(
 	struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings, unsigned *files);
-/* This much was asked for. */
+/* This many files and bytes were requested. */
 void cop_bundle_brought(
 	struct cop_bundle *b, struct cop_bundle_id id, unsigned files, size_t bytes);
 /* A program has read a file that was brought, for the first time. */
@@ -104,14 +105,14 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 
 /* ---- listings ---- */
 
-/* A program needs the listing of this directory, which is not here. Copies the names of directories
- * below it whose listings it probably needs next; returns how many. */
+/* A program needs the listing of this directory, which is not cached. Copies the names of
+ * directories below it whose listings the program probably needs next; returns how many. */
 unsigned cop_bundle_listed(struct cop_bundle *b, const char *path,
 	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME]);
-/* The listing of this directory was asked for along with that of the one above. */
+/* The listing of this directory was requested along with that of its parent directory. */
 void cop_bundle_expect(struct cop_bundle *b, const char *path);
-/* A program needs the listing of this directory, and it is here or on its way. True if it was
- * brought and this is the first time. */
+/* A program needs the listing of this directory, which is cached or in flight. True if it was
+ * brought and this is its first use. */
 bool cop_bundle_met(struct cop_bundle *b, const char *path);
 
 #endif

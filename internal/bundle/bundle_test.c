@@ -11,7 +11,7 @@
 
 #include "bundle/bundle.h"
 
-/* Returns how many bytes, and sets files to how many files. */
+/* Returns the number of bytes, and sets files to the number of files. */
 static unsigned files;
 
 static size_t allow(struct cop_bundle *b, struct cop_bundle_id id, unsigned siblings)
@@ -126,7 +126,7 @@ static void a_kind_that_was_used_is_brought_at_the_first_miss(void **state)
 	assert_true(allow(b, cop_bundle_id("c/x.py"), 2) > 0);
 	assert_int_equal(files, COP_BUNDLE_MOST_FILES);
 	assert_false(cop_bundle_missed(b, cop_bundle_id("c/x.js")));
-	/* What was wasted elsewhere takes the credit back. */
+	/* Waste elsewhere takes the credit back. */
 	bring(b, "d/x.py", 8);
 	assert_false(cop_bundle_missed(b, cop_bundle_id("e/x.py")));
 }
@@ -170,7 +170,7 @@ static void more_uses_than_were_brought_count_for_nothing(void **state)
 	assert_true(b->used_bytes <= b->brought_bytes);
 }
 
-/* A program lists this directory; the companions that it brings, or "". */
+/* A program lists this directory. Returns the companions that are brought, or "". */
 static const char *list(struct cop_bundle *b, const char *path)
 {
 	static char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME];
@@ -282,7 +282,7 @@ static void long_names_are_no_companions(void **state)
 	}
 }
 
-/* A name that comes again stays, however many others there are. */
+/* A name that recurs stays, however many others there are. */
 static void the_table_of_names_has_a_bound(void **state)
 {
 	struct cop_bundle *b = *state;

@@ -2,12 +2,12 @@
 /* The byte budget: SIEVE eviction and the queue of flights that wait to reserve their bytes. */
 #include "cache/cache_priv.h"
 
-/* Moves the hand of one shard around at most once and removes one object that nobody references and
- * that was not used since the hand last passed it. SIEVE: the hand moves from old to new. */
+/* Moves the hand of one shard around at most twice, and removes one object that nobody references
+ * and that was not used since the hand last passed it. SIEVE: the hand moves from old to new. */
 static struct node *sieve_one(struct cop_cache *c, struct shard *s)
 {
 	struct cop_list *at = s->hand;
-	/* Twice around, because the first round may only clear bits. */
+	/* Twice around, because the first time may only clear bits. */
 	size_t steps = 2 * s->table.count + 2;
 
 	while (steps-- && !cop_list_empty(&s->sieve)) {
@@ -210,8 +210,8 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 		return;
 	}
 	cop_stats_add(c->stats, COP_CACHE_WAITS, 1);
-	/* What blocked it may have ended before it was queued, or may block only the flights before
-	 * it. */
+	/* What blocked this flight may have ended before it was queued, or may block only the
+	 * flights ahead of it. */
 	cop_cache_grant(c);
 }
 

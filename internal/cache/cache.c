@@ -366,7 +366,7 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 	n->state = COMPLETE;
 	n->obj.data = data;
 	n->obj.len = len;
-	/* Part of the data is as old as what it replaces. */
+	/* Part of the data is as old as the object that it replaces. */
 	n->obj.completed_ms = obj->completed_ms;
 	n->obj.came_ms = cop_now_ms();
 	atomic_store(&n->obj.stamp_ms, n->obj.came_ms);
@@ -379,7 +379,7 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 		keep_complete(c, s, n);
 	}
 	pthread_mutex_unlock(&s->lock);
-	/* The table's reference to the old object, or the only one to the new object. */
+	/* Drops the table's reference to the old object, or the only one to the new object. */
 	cop_obj_put(c, replaced ? obj : &n->obj);
 }
 
@@ -413,7 +413,7 @@ void cop_cache_forget(struct cop_cache *c, const struct cop_key *key)
 		cop_obj_put(c, &n->obj);
 }
 
-/* What is to be dropped: a path with everything below it, or one facet of it. */
+/* What to drop: a path with everything below it, or one facet of it. */
 struct which {
 	const char *path;
 	size_t len;

@@ -83,7 +83,7 @@ struct cop_waiter {
 	 * obj->error. The reference is the cache's: take one (cop_obj_get) to keep obj past the
 	 * call. */
 	void (*completed)(struct cop_waiter *w, struct cop_obj *obj, int rc);
-	bool guesses; /* it also takes the end of a flight that was withdrawn */
+	bool guesses; /* it also accepts the end of a flight that was withdrawn */
 };
 
 enum cop_found {
@@ -93,38 +93,38 @@ enum cop_found {
 			     cop_cache_complete once */
 };
 
-/* The byte limit for a cache on this machine: the wanted one (0: a tenth of memory), but not more
- * than this job may use, and not less than least. If the limit is lower than wanted, note is a
- * sentence that says so, else "". */
+/* The byte limit for a cache on this machine: the requested one (0: a tenth of memory), but not
+ * more than this job may use, and not less than least. If the limit is lower than requested, note
+ * is a sentence that says so, else "". */
 #define COP_CACHE_NOTE_SIZE 256
 uint64_t cop_cache_size(uint64_t asked, uint64_t least, char note[COP_CACHE_NOTE_SIZE]);
 
 struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats);
-/* From now on evictions are events of this trace. Call it before any other thread uses the cache.
- */
+/* From now on the cache reports evictions as events of this trace. Call it before any other thread
+ * uses the cache. */
 void cop_cache_trace(struct cop_cache *c, struct cop_tracer *tracer);
 /* Tells the cache to keep freed buffers of this size. Call it before any other thread uses the
  * cache. */
 void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);
-/* No flight may be open and no reference held. */
+/* No flight may be in progress, and nobody may hold a reference. */
 void cop_cache_free(struct cop_cache *c);
 
-/* Returns enum cop_found or -ENOMEM. waiter may be NULL: then nobody is called, and JOINED only
- * means that a flight is under way. */
+/* Returns enum cop_found or -ENOMEM. If waiter is NULL, nobody is called, and JOINED only means
+ * that a flight is in progress. */
 int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
 	struct cop_obj **obj);
-/* Somebody waits for the object now. True if a background flight for it was under way; from then on
- * it is an ordinary one. */
+/* Somebody waits for the object now. True if a background flight for it was in progress; it is an
+ * ordinary one from then on. */
 bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key);
 /* Whether the key has an object or a flight. Takes no reference and does not affect eviction. */
 bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
 
-/* The complete object with a reference, or NULL; no flight, no effect on eviction. */
+/* The complete object with a reference, or NULL. Starts no flight and does not affect eviction. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
-/* Reserves this many bytes for a flight, before its buffer is allocated. start(arg) is called once
- * it has them: at once, or later on a thread that freed bytes. Local flights may fill half of the
- * budget, flights for other nodes three quarters, so that nodes that wait for each other in
+/* Reserves this many bytes for a flight, before its buffer is allocated. Calls start(arg) once the
+ * flight has them: at once, or later on a thread that freed bytes. Local flights may fill half of
+ * the budget, flights for other nodes three quarters, so that nodes that wait for each other in
  * different trees cannot block each other. A flight larger than that share starts when it is alone;
  * one larger than cop_cache_largest never starts. If both kinds wait, each gets half of the bytes
  * that become free. Always ends in start, which may run inside the start of another flight. */
@@ -132,14 +132,14 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 	void (*start)(void *arg), void *arg);
 /* The most bytes that any flight can reserve. */
 size_t cop_cache_largest(const struct cop_cache *c);
-/* Reserves more bytes for a flight that has some already. If they are not free now, nothing
+/* Reserves more bytes for a flight that already has some. If they are not free now, nothing
  * changes. */
 bool cop_cache_reserve_more(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
 /* Ends the reservation of a flight that has no buffer yet and will reserve again. */
 void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight);
-/* Moves part of one flight's reservation to another flight; one read fills both. */
+/* Moves part of one flight's reservation to another flight, because one read fills both. */
 void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_t bytes);
-/* Whether read-ahead of this many bytes would start at once now. */
+/* Whether read-ahead of this many bytes could start at once now. */
 bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
 /* Whether this many bytes fit without an eviction, with nobody waiting to reserve, and with an
  * eighth of the budget left free. */
@@ -154,20 +154,21 @@ struct cop_completion {
 	bool packed;
 	bool keep; /* keep it for later requests; else it is forgotten at once */
 };
-/* Ends a flight, once: hands obj to everyone who joined. Drops the leader's reference. */
+/* Ends a flight, exactly once: hands obj to everyone who joined. Drops the leader's reference. */
 void cop_cache_complete(
 	struct cop_cache *c, struct cop_obj *flight, const struct cop_completion *completion);
 
-/* Takes a flight out of the table, unless a waiter is there that does not guess. True: there is
- * none, and nobody joins the flight any more. */
+/* Takes a flight out of the table, unless it has a waiter that does not guess. True: it has no such
+ * waiter, and nobody can join it any more. */
 bool cop_cache_withdraw(struct cop_cache *c, struct cop_obj *flight);
 
 /* Replaces a complete object, to which the caller has a reference, by a new one with this data
  * (malloc'ed; the cache owns it from now on). Everyone else finds one of the two. If the object is
- * not in the table any more, or the budget is full, nothing changes and data is freed. */
+ * no longer in the table, or the budget is full, nothing changes and data is freed. */
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len);
 
-/* malloc and free for the buffers of flights: not cleared; buffers of one chunk are used again. */
+/* malloc and free for the buffers of flights. They are not cleared, and buffers of one chunk are
+ * reused. */
 void *cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 

@@ -43,7 +43,7 @@ struct shard {
 
 #define POOL_MAX 16u
 
-/* Freed buffers of one chunk, kept for the next ones (pool.c); in addition to the budget, at most a
+/* Freed buffers of one chunk, kept for reuse (pool.c). They come on top of the budget, at most a
  * 32nd of it. */
 struct pool {
 	pthread_mutex_t lock;
@@ -52,9 +52,9 @@ struct pool {
 	void *data[POOL_MAX];
 };
 
-/* What was evicted, by its hash: the lower half is the number of bytes, the upper half
- * distinguishes hashes of one slot. A later eviction overwrites the slot, so a return may go
- * unnoticed. The smaller the budget is, the rarer this is. */
+/* Evicted objects, by hash: the lower half is the number of bytes, the upper half distinguishes
+ * hashes that share a slot. A later eviction overwrites the slot, so a return may go unnoticed. The
+ * smaller the budget is, the rarer this is. */
 #define GHOSTS 16384u
 
 struct cop_cache {
@@ -70,7 +70,7 @@ struct cop_cache {
 	_Atomic uint64_t bytes[COP_TABLES], entries[COP_TABLES];
 	_Atomic uint64_t flights;
 	_Atomic bool starving;       /* for tests: allocations are counted down and then fail */
-	_Atomic int allocations;     /* how many will still succeed */
+	_Atomic int allocations;     /* how many more will succeed */
 	_Atomic unsigned evict_next; /* shard where the next eviction starts */
 	pthread_mutex_t reserve_lock;
 	struct cop_list reserve_queue[2]; /* flights for other nodes; local ones */

@@ -56,7 +56,7 @@ static void count_start(void *arg)
 	++*(int *)arg;
 }
 
-/* Reserves bytes that must be free at once. */
+/* Reserves bytes that must be free immediately. */
 static void reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
 {
 	int started = 0;
@@ -110,7 +110,7 @@ static void a_flight_that_nobody_waits_for_can_be_withdrawn(void **state)
 	assert_int_equal(cop_cache_find(c, &key, &guess.w, &obj), COP_FOUND_JOINED);
 	assert_true(cop_cache_withdraw(c, first));
 	assert_true(cop_cache_withdraw(c, first));
-	/* Who asks now leads another, which is not touched by the end of the first. */
+	/* Whoever asks now leads another flight, which the end of the first does not affect. */
 	second = lead(c, "d/f", 0);
 	assert_int_equal(cop_cache_find(c, &key, &w.w, &obj), COP_FOUND_JOINED);
 	assert_false(cop_cache_withdraw(c, second));
@@ -231,7 +231,8 @@ static void what_comes_again_after_its_eviction_is_counted(void **state)
 	gone = cop_stats_get(&stats, COP_CACHE_EVICTIONS);
 	assert_in_range(gone, 1, 3);
 	assert_int_equal(cop_stats_get(&stats, COP_CACHE_REFETCHES), 0);
-	/* New ones are none that come again, and each of those that were dropped counts once. */
+	/* New objects do not count as fetched again; each of those that were evicted counts
+	 * once. */
 	for (uint64_t i = 0; i < 4; i++) {
 		struct cop_key key = chunk_key("f", i);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts evictions that cost something: objects that are fetched again. Only hashes of evicted
- * objects are kept. So a return may be missed, or another object be taken for one; both are rare,
- * and the counts are for people. */
+/* Counts evictions that cost something because the object is fetched again. Only hashes of evicted
+ * objects are kept. So a return may be missed, or an object may be mistaken for another; both are
+ * rare, and the counts are for people. */
 #include "cache/cache_priv.h"
 
 static _Atomic uint64_t *ghost_of(struct cop_cache *c, uint64_t hash)

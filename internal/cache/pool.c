@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory for chunks. Chunks are mappings of their own (launch.c), so freed memory goes back to the
  * system, and a new chunk costs a fault per page, five times what copying its bytes costs.
- * Therefore a few freed buffers are kept for the next chunks, and a new one gets its pages by one
- * call, which costs a third less. Huge pages would be cheaper still where they are free; where a
- * host reclaims the free ones of its virtual machines they cost up to three times as much
+ * Therefore a few freed buffers are kept for reuse, and a new buffer gets its pages by one call,
+ * which costs a third less. Huge pages would be cheaper still where they are free; where a host
+ * reclaims the free huge pages of its virtual machines, they cost up to three times as much
  * (measured). */
 #include "cache/cache_priv.h"
 
@@ -53,7 +53,8 @@ static bool push_page(struct pool *p, void *data)
 	return taken;
 }
 
-/* Refused before Linux 5.14: the pages then come one by one, as they are written. */
+/* Kernels before Linux 5.14 refuse this; pages are then faulted in one by one, as they are
+ * written. */
 static void touch_pages(char *data, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = (page - (uintptr_t)data % page) % page;

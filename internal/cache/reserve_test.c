@@ -49,7 +49,7 @@ struct link {
 	struct want *up[4096]; /* a ring */
 };
 
-/* A requester that keeps several flights of `bytes` each in progress. */
+/* A requester that keeps several flights of `bytes` each under way. */
 struct stream {
 	struct link *link;
 	char name[8];
@@ -90,7 +90,8 @@ static void begin_flight(
 		want(s);
 }
 
-/* Completes the next flight; its stream asks for another one if more. False: none has started. */
+/* Completes the next flight; if more is true, its stream asks for another one. False: none has
+ * started. */
 static bool complete_one(struct link *l, bool more)
 {
 	struct want *w;
@@ -117,8 +118,8 @@ static void drain(struct link *l, const struct stream *s, unsigned n)
 	cop_cache_free(l->c);
 }
 
-/* children: how many of the streams are other nodes'. Returns the percentage of bytes that the
- * local ones got. */
+/* children: how many of the streams belong to other nodes. Returns the percentage of bytes that the
+ * local streams got. */
 static unsigned share_of_local(
 	unsigned children, size_t child_bytes, size_t local_bytes, unsigned local_depth)
 {

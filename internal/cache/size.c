@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The limit of the cache. If a node outgrows what its job may use, the kernel kills it or something
- * else of the job. */
+/* The limit of the cache. If a node uses more than its job may use, the kernel kills it or another
+ * process of the job. */
 #include "cache/cache_priv.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static uint64_t ram_bytes(void)
 	return sysinfo(&si) ? RAM_UNKNOWN : (uint64_t)si.totalram * si.mem_unit;
 }
 
-/* A tenth; on a small machine 64 MiB, if the program can do without them. */
+/* A tenth of memory; on a small machine 64 MiB, or a quarter of memory if that is less. */
 static uint64_t tenth_of(uint64_t memory)
 {
 	return COP_MAX(memory / 10, COP_MIN(COMMON_LEAST, memory / 4));

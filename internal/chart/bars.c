@@ -17,7 +17,7 @@ static double sum_of(const struct cop_chart_bars *b, unsigned r)
 	return sum;
 }
 
-/* Room for the longest name, within reason. */
+/* Space for the longest name, within reason. */
 static double left_of(const struct cop_chart_bars *b)
 {
 	double left = CHART_LEFT;

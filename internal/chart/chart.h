@@ -66,8 +66,7 @@ struct cop_chart_tree {
 	const char *title;
 	unsigned n;
 	const int32_t *parent; /* index; -1: none */
-	const uint32_t
-		*first; /* which are drawn where there is no room for all; more important first */
+	const uint32_t *first; /* drawn first if there is no room for all; most important first */
 	unsigned first_n;
 	const char *top; /* what the roots read from */
 	cop_html_show *show;
@@ -77,8 +76,8 @@ struct cop_chart_tree {
 	const char *(*tooltip)(const void *arg, unsigned i); /* until the next call */
 	const void *arg;
 };
-/* 0, or -ENOMEM with out->failed. Nodes that no root leads to are left out; those without room are
- * counted below the ones that are drawn. */
+/* Returns 0, or -ENOMEM with out->failed. Nodes that no root leads to are left out; nodes without
+ * room are counted below those that are drawn. */
 int cop_chart_tree(struct cop_buf *out, const struct cop_chart_tree *t);
 
 #endif

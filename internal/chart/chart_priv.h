@@ -19,9 +19,9 @@ void cop_chart_open_numbers(struct cop_buf *out);
 void cop_chart_close_numbers(struct cop_buf *out);
 void cop_chart_close(struct cop_buf *out);
 
-/* A text of the drawing; class is our own. */
+/* A text in the drawing; class is one of ours. */
 void cop_chart_label(struct cop_buf *out, const char *class, double x, double y, const char *text);
-/* A name of a row that ends at the right edge of its room of that width; cut to fit. */
+/* The name of a row, right-aligned in a space of this width and cut to fit. */
 void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name);
 /* Seconds along the bottom. */
 void cop_chart_time_axis(struct cop_buf *out, double left, double width, double y, double seconds);

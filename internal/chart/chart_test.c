@@ -222,7 +222,7 @@ static void nothing_but_circles_is_no_chart(void **state)
 	assert_null(out.data);
 }
 
-/* In the units of its names. */
+/* The width in the units of its names. */
 static double width_of_tree(void)
 {
 	double width = 0;
@@ -246,7 +246,7 @@ static void what_has_no_room_is_counted(void **state)
 	(void)state;
 	fill_tree(parent, 1000);
 	draw_tree(parent, 1000);
-	/* The root and its children; of their children, those that have room. */
+	/* The root and its children; of their children, those that fit. */
 	has("<title>0 → 8: 8</title>");
 	has(">+63</text>");
 	assert_true(width_of_tree() <= 1280);

@@ -48,7 +48,7 @@ void cop_chart_label(struct cop_buf *out, const char *class, double x, double y,
 	cop_buf_str(out, "</text>\n");
 }
 
-/* Long names lose their beginning, between characters, because the ends distinguish hosts and
+/* Long names lose their beginning, at a character boundary, because the ends distinguish hosts and
  * paths. */
 void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name)
 {
@@ -63,7 +63,7 @@ void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *
 	cop_buf_str(out, "</text>\n");
 }
 
-/* The steps of a clock. */
+/* Steps that are usual on a clock. */
 static double step_of(double seconds)
 {
 	static const double steps[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900,

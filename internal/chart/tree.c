@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws each subtree beside the next one; the nodes below a drawn one that have no room become a
- * number. The levels that have room as a whole are drawn first, then the nodes that matter with all
- * those above them, then whatever has room. Parents come from a file, so nodes in a circle are
- * never reached. */
+/* Draws subtrees side by side. Nodes without room, below a drawn one, become a number. Levels that
+ * fit as a whole are drawn first, then the important nodes with all nodes above them, then whatever
+ * fits. Parents come from a file, so nodes in a cycle are never reached. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -91,7 +90,7 @@ static bool is_drawn(const struct layout *l, int32_t i)
 	return !isnan(l->x[i]);
 }
 
-/* Draws a node with all that are above it, if there is room for one leaf more or none is needed. */
+/* Draws a node with all nodes above it, if there is room for one more leaf or no leaf is added. */
 static void add_with_ancestors(struct layout *l, int32_t i)
 {
 	int32_t top = i, above;
@@ -114,7 +113,7 @@ static void add_with_ancestors(struct layout *l, int32_t i)
 	}
 }
 
-/* How many nodes, level by level, belong to levels that have room as a whole. */
+/* How many nodes, level by level, belong to levels that fit as a whole. */
 static unsigned whole_levels(const struct layout *l)
 {
 	unsigned from = 0, leaves = 0;
@@ -132,7 +131,7 @@ static unsigned whole_levels(const struct layout *l)
 	return from;
 }
 
-/* The widest name decides. */
+/* The widest name decides the width of a slot. */
 static double slot_of(const struct cop_chart_tree *t)
 {
 	size_t most = 0;

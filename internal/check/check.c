@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `copper mount --check`, `copper serve --check`: checks one by one what a start needs, with the
  * functions that the start itself uses, so that the sentences are the same. It mounts nothing,
- * waits for nothing, and creates only the folder of control sockets; the endpoint and the port are
- * opened and closed again. A check that depends on a failed one is left out. */
+ * waits for nothing, and creates only the folder of control sockets; it opens the endpoint and the
+ * port and closes them again. A check that depends on a failed one is left out. */
 #include "check/check_priv.h"
 #include "view/view.h"
 
@@ -79,7 +79,7 @@ static void check_kernel(struct check *c)
 	cop_buf_free(&lacks);
 }
 
-/* Checks what copper run would give to programs. */
+/* Checks what copper run would show to programs. */
 static void check_view(struct check *c)
 {
 	struct cop_view_made made;
@@ -196,7 +196,7 @@ static void check_hosts(struct check *c)
 			cop_job_host_name(&c->hosts, c->rank));
 }
 
-/* The file that rank 0 creates at its start is not created here. */
+/* Rank 0 creates this file when it starts; the check does not. */
 static bool will_be_made(const struct cop_conf *conf)
 {
 	const char *text = getenv("COPPER_SECRET");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* check: finds out whether a start with these settings would work on this machine, and what is
  * missing. It runs the checks one by one, with the functions that the start itself uses. It mounts
- * nothing, waits for nobody and contacts no other machine, so it cannot find problems that appear
+ * nothing, waits for nobody and contacts no other machine, so it cannot find problems that occur
  * only between hosts. */
 #ifndef COP_CHECK_H
 #define COP_CHECK_H
@@ -9,8 +9,8 @@
 #include "base/base.h"
 #include "conf/conf.h"
 
-/* Appends a line for each check: ok, warning or failed, with what to do; or, with conf->json, one
- * object. Returns the number of failed checks, or -ENOMEM. */
+/* Appends a line for each check: ok, warning or failed, and what to do; with conf->json, one object
+ * instead. Returns the number of failed checks, or -ENOMEM. */
 int cop_check_run(const struct cop_conf *conf, struct cop_buf *out);
 
 /* The libfabric providers that this program has on this machine, separated by commas, for people.

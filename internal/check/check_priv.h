@@ -20,7 +20,7 @@ struct check {
 	struct cop_json json; /* written to out with --json */
 	unsigned warnings, failed;
 
-	/* What the checks have found out for later checks. */
+	/* Results of checks that later checks need. */
 	char source[4096];
 	uint32_t nodes; /* 0: the hosts are unknown */
 	struct cop_job_hosts hosts;

@@ -53,7 +53,7 @@ static void check_book(struct check *c)
 	}
 }
 
-/* Closed at once: nobody asks here meanwhile. */
+/* The port is closed at once, because nobody connects to it meanwhile. */
 static void check_port(struct check *c, const char *address)
 {
 	struct cop_rendezvous_conf conf = {.fabric_address = address, .mac = fake_mac};

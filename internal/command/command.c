@@ -91,8 +91,7 @@ static void all_watched(void *arg, struct cop_treeop_sum *all)
 	cop_command_answer(arg, 0, &out);
 }
 
-/* The counters as numbers, and the rest of the table as text that the client only shows.
- */
+/* The counters as numbers, and the rest of the table as text that the client only displays. */
 static void run_watch(struct asked *q, bool all)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
@@ -106,7 +105,7 @@ static void run_watch(struct asked *q, bool all)
 	cop_command_answer(q, 0, &out);
 }
 
-/* "nodes N", and a line of each node in any order, for a client that draws them. */
+/* "nodes N", and a line for each node in any order, for a client that draws them. */
 static void all_lines(void *arg, struct cop_treeop_sum *all)
 {
 	struct asked *q = arg;
@@ -118,7 +117,7 @@ static void all_lines(void *arg, struct cop_treeop_sum *all)
 	cop_command_answer(q, 0, &out);
 }
 
-/* ---- the other short ones ---- */
+/* ---- other short commands ---- */
 
 /* "TREE PID" */
 static void show_process(struct asked *q)
@@ -172,7 +171,7 @@ static void refuse_command(struct asked *q, const char *line)
 	cop_command_answer(q, -EINVAL, &out);
 }
 
-/* ---- which it is ---- */
+/* ---- recognizing the command ---- */
 
 /* "stop local" is "stop" with an argument. */
 static bool is_command(const char *line, const char *name, bool *more, const char *with)

@@ -22,7 +22,7 @@
 #include "topo/topo.h"
 #include "treeop/treeop.h"
 
-/* ctx is that of the configuration. */
+/* ctx comes from the configuration. */
 struct cop_command_ops {
 	/* Any thread. The status of this node: a JSON object, lines for people, and the counters
 	 * as cop_stats_lines has them before the head of these lines. */
@@ -39,7 +39,7 @@ struct cop_command_ops {
 	 * its text what the root would have. 0; else files could not be written, and err has a
 	 * sentence. */
 	int (*write_late)(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err);
-	/* Any thread. A stop was answered: cop_command_stops has changed. */
+	/* Any thread. A stop was answered, so cop_command_stops has changed. */
 	void (*wake)(void *ctx);
 };
 
@@ -63,16 +63,16 @@ struct cop_command;
 
 /* NULL: out of memory. What conf points to must outlive the object. */
 struct cop_command *cop_command_new(const struct cop_command_conf *conf);
-/* Call it when no command can arrive any more and the gate is drained. NULL is fine. */
+/* Call it when no more commands can arrive and the gate is drained. NULL is fine. */
 void cop_command_free(struct cop_command *c);
-/* Main thread. Opens the node's control socket for these commands, with a note beside it about the
- * tree and the mount, for the process that finds the socket of a killed node. 0, or -errno with a
- * sentence. cop_command_stop_listening sends the replies that were given and closes it; NULL is
- * fine. */
+/* Main thread. Opens the node's control socket for these commands, and writes a note about the tree
+ * and the mount beside it, for the process that finds the socket of a killed node. 0, or -errno
+ * with a sentence. cop_command_stop_listening sends the pending replies and closes the socket; NULL
+ * is fine. */
 int cop_command_listen(struct cop_command *c, const struct cop_ctl_place *at,
 	const struct cop_place *mounted_at, struct cop_err *err);
 void cop_command_stop_listening(struct cop_command *c);
-/* A cop_ctl_handler, whose ctx is the cop_command. The reply's status is 0 or -errno. */
+/* A cop_ctl_handler whose ctx is the cop_command. The reply's status is 0 or -errno. */
 void cop_command_handle(void *ctx, struct cop_ctl_conn *conn, char *line);
 /* Any thread. The number of stops that arrived here and are not answered yet. */
 unsigned cop_command_stops(const struct cop_command *c);

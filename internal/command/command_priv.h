@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* command.c recognises a command, and handles those that only read; stop.c and report.c handle the
- * others; asked.c is a command that waits for its reply; listen.c has the socket. There is no lock,
- * because only one number changes. */
+/* command.c recognizes a command and handles those that only read; stop.c and report.c handle the
+ * others; asked.c is a command that waits for its reply; listen.c owns the socket. There is no
+ * lock, because only one number changes. */
 #ifndef COP_COMMAND_PRIV_H
 #define COP_COMMAND_PRIV_H
 
@@ -23,7 +23,7 @@ struct asked {
 	struct cop_deferred work;
 	struct cop_treeop_sum late; /* stop: sums that no node above has written */
 };
-/* NULL without memory, which conn is told. */
+/* NULL if there is no memory, and then conn has been answered. */
 struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn);
 /* Replies and frees both. */
 void cop_command_answer(struct asked *q, int status, struct cop_buf *out);

@@ -41,7 +41,7 @@ struct node {
 	_Atomic int user_ns; /* the descriptor for a view */
 };
 
-/* ---- what it does itself ---- */
+/* ---- the node's own operations ---- */
 
 static struct cop_rpc *no_rpc(void *ctx)
 {
@@ -435,7 +435,7 @@ static void without_the_root_the_sums_are_written_here(void **state)
 	expect(n, "stop", -EHOSTDOWN,
 		"stopped 0/3 nodes\na (rank 0) failed: out of memory; the 2 nodes below it are not counted either\nb: no cluster files\n");
 	assert_int_equal(n->late_nodes, 1);
-	/* The node is woken after the answer is on its way. */
+	/* The node is woken after the answer was sent off. */
 	for (unsigned ms = 0; !n->woken && ms < 10000; ms++)
 		usleep(1000);
 	assert_true(n->woken > 0);

@@ -3,8 +3,8 @@
 
 #include "log/log.h"
 
-/* If this node is killed, a stop of its tree recognises the mount by this note, and the process
- * that removes it knows what else to remove. */
+/* If this node is killed, a stop of its tree recognizes the mount by this note, and the process
+ * that removes the mount knows what else to remove. */
 static void leave_note(
 	const struct cop_command *c, const char *path, const struct cop_place *mounted_at)
 {

@@ -40,7 +40,7 @@ static void all_written(void *arg, struct cop_treeop_sum *sum)
 	struct asked *q = arg;
 	const struct cop_command_conf *conf = &q->command->conf;
 
-	/* With the root only one file is written, whichever node was asked. */
+	/* With --rank-files root only one file is written, whichever node was asked. */
 	answer_written(q, sum, conf->rank_files == COP_CONF_RANK_FILES_ALL ? conf->topo.nodes : 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command that stops the tree, or this node alone, and the one that asks whether the programs
- * of all machines have ended, so that it can be stopped. If the root is dead, the node that got the
- * command writes what all nodes have counted. */
+/* The command that stops the tree, or this node alone, and the command that asks whether the
+ * programs on all machines have ended, so that the tree can be stopped. If the root is dead, the
+ * node that got the command writes what all nodes have counted. */
 #include "command/command_priv.h"
 
 #include <errno.h>
@@ -78,7 +78,7 @@ void cop_command_stop(struct asked *q, bool local)
 		cop_treeop_all(c->conf.treeop, &stop, all_stopped, q);
 }
 
-/* ---- whether it is time for that ---- */
+/* ---- whether the tree can be stopped ---- */
 
 static void stop_released(void *arg, struct cop_treeop_sum *sum)
 {

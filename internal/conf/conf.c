@@ -27,7 +27,7 @@ static int check_tags(const struct cop_opt_list *tags, struct cop_err *err)
 	return 0;
 }
 
-/* A time that the user gave does not grow. */
+/* A TTL that the user gave does not grow. */
 static void set_absence(struct cop_conf *conf)
 {
 	if (conf->enoent_most_ms != ENOENT_OPEN)
@@ -94,7 +94,7 @@ void cop_conf_init(struct cop_conf *conf, bool serve_only)
 	cop_opt_defaults(serve_only ? &cop_conf_serve_table : &cop_conf_mount_table, conf);
 }
 
-/* Settings that the check derives from others are no change. */
+/* Settings that the check derives from others do not count as changes. */
 void cop_conf_each_changed(const struct cop_conf *conf,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg)
 {
@@ -106,7 +106,8 @@ void cop_conf_each_changed(const struct cop_conf *conf,
 	as_is.source = conf->source;
 	as_is.job_dir = conf->job_dir;
 	(void)cop_conf_check(&as_is, &ignored);
-	/* A TTL that was given does not grow, so it is a change even if it is the default. */
+	/* A TTL that was given does not grow, so it counts as a change even if it equals the
+	 * default. */
 	if (conf->enoent_most_ms == conf->enoent_ttl_ms)
 		as_is.enoent_ttl_ms = ENOENT_OPEN;
 	as_is.source = "/";
@@ -161,7 +162,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 #define AT(field) .offset = offsetof(struct cop_conf, field)
 #define SECONDS(n) ((uint64_t)(n)*1000)
 
-/* Both tables share these rows; those of mount alone come at the end. */
+/* Both tables share these rows; those of mount alone follow at the end. */
 #define COMMON_ROWS                                                                                \
 	{.name = "hosts",                                                                          \
 		AT(hosts),                                                                         \

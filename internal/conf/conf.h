@@ -47,7 +47,7 @@ struct cop_conf {
 	const char *prefetch;        /* FILE, "auto" or NULL */
 	const char *runtime_dir;     /* directory of the control socket; NULL: ctl chooses */
 	const char *cpus;            /* list of processors, "near" or NULL */
-	int64_t rank;                /* -1: is found out */
+	int64_t rank;                /* -1: Copper finds it out */
 	uint16_t port;               /* of the rendezvous; 0: as the source of the hosts says */
 	unsigned log_level;          /* enum cop_log_level; 4 with a job directory, else 3 */
 	unsigned log_type;           /* enum cop_log_type (conf does not include log) */
@@ -63,8 +63,8 @@ struct cop_conf {
 	uint32_t origin_ops;         /* storage operations in flight; 64 */
 	uint32_t listing_max;        /* names in a listing; 65536 */
 	uint32_t profile_top_n;      /* paths per category in the reports; 0: none */
-	uint32_t profile_interval_s; /* a snapshot every so often; 0: only at the end */
-	unsigned rank_files;         /* enum cop_conf_rank_files: whose reports are written */
+	uint32_t profile_interval_s; /* seconds between snapshots; 0: only at the end */
+	unsigned rank_files;         /* enum cop_conf_rank_files: which nodes write reports */
 	uint64_t cache_size;         /* bytes; 0: a tenth of memory */
 	uint64_t max_cacheable;      /* bytes: larger files bypass the tree; 0: none do */
 	uint64_t chunk;              /* bytes, a power of two; 1 MiB */
@@ -98,15 +98,16 @@ extern const struct cop_opt_table cop_conf_serve_table;
 /* Every default, unchecked: for tests and callers without a command line. */
 void cop_conf_init(struct cop_conf *conf, bool serve_only);
 
-/* Checks what depends on more than one option, and sets the defaults that do (log_level, discover).
- * -EINVAL with a sentence that names the option and says what to do. */
+/* Checks what depends on more than one option, and sets the defaults that depend on others
+ * (log_level, discover). Returns -EINVAL with a sentence that names the option and says what to
+ * do. */
 int cop_conf_check(struct cop_conf *conf, struct cop_err *err);
 
 /* Calls visit for every setting that differs from its default. */
 void cop_conf_each_changed(const struct cop_conf *conf,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg);
 
-/* The smallest cache size that works with the size of its chunks. */
+/* The smallest cache size that works with this chunk size. */
 uint64_t cop_conf_cache_least(const struct cop_conf *conf);
 
 #endif

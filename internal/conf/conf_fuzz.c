@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Command lines of mount and serve, one word per line: what is accepted passes the check again
- * unchanged. */
+/* Command lines of mount and serve, one word per line: a configuration that is accepted passes the
+ * check again unchanged. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Absent names. A complete listing proves them, as long as the directory is unchanged; how long
- * that is taken for granted, and the checks that follow.
+/* Absent names. A complete listing proves that a name is absent, as long as the directory is
+ * unchanged. This file decides how long that is believed, and makes the checks that follow.
  *
  * A program that looks for names in many directories (a module path, a search for test files) makes
- * each of them due for a check at the same time, and then asks for them one after another, mostly
- * in the order of the last time. So these directories stand in a list in that order, and those that
- * come after the one that is checked are checked with it, in one message; they move to the end.
+ * all of them due for a check at about the same time. It then asks for them one after another,
+ * mostly in the same order as the last time. So these directories are kept in a list in that order.
+ * When one is checked, those after it are checked with it in one message, and move to the end.
  *
- * How many: as in the kernel's read-ahead, twice as many whenever the program went on behind those
- * that were checked ahead, and few again when it went elsewhere; but only as many as it comes to,
- * at its pace, while they are believed.
+ * The number of these checks works as in the kernel's read-ahead. It doubles whenever the program
+ * goes on after the directories that were checked ahead, and is small again when the program goes
+ * elsewhere. It never exceeds the number of directories that the program reaches, at its pace,
+ * while they are believed.
  *
  * A check made ahead is a flight of its own, like a sibling's (siblings.c), but an urgent one: the
- * program is there in a moment, and would have to send a request that raises its priority. */
+ * program will be there in a moment, and would have to send a request that raises its priority. */
 #include "coop/coop_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define AHEAD_MIN 2
-#define AHEAD_MAX 63 /* with the one that is waited for they fill a message */
-/* Directories that are looked at under the lock, for AHEAD_MAX that are due. */
+#define AHEAD_MAX 63 /* together with the check that is waited for, they fill a message */
+/* How many directories are looked at under the lock to find AHEAD_MAX that are due. */
 #define AHEAD_STEPS 256
 #define DIRS_MAX 4096
 
@@ -32,15 +33,15 @@ struct absent_dir {
 
 /* ---- how long ---- */
 
-/* A directory that was found unchanged is believed as long again as it has been the same: what has
- * just been made is still being changed, and whoever waits for a name there sees it soon.
+/* A directory that was found unchanged is believed for as long again as it has been unchanged: a
+ * new directory is still being changed, and whoever waits for a name there sees it soon.
  *
- * Only this node believes for longer. Its kernel and the nodes above keep to the TTL: times that
- * grew at each of them would add up, and a kernel cannot be told to forget what it takes for
- * absent, because nobody has a list of that. */
+ * Only this node believes for longer. Its kernel and the nodes above keep to the TTL. Times that
+ * grew at each of them would add up, and a kernel cannot be told to forget the names that it takes
+ * for absent, because nobody has a list of them. */
 uint32_t cop_coop_absent_ms(const struct cop_coop *c, const struct cop_obj *listing)
 {
-	/* What came this very millisecond is not checked. */
+	/* A listing that arrived in this very millisecond is not checked. */
 	uint64_t least = COP_MAX(c->conf.enoent_ttl_ms, 1), now_ms = cop_now_ms();
 	uint64_t checked_ms = atomic_load(&listing->stamp_ms);
 	uint64_t same_ms = checked_ms - COP_MIN(listing->came_ms, checked_ms);
@@ -70,7 +71,7 @@ static struct absent_dir *find_dir(struct absence *a, const char *path, uint64_t
 	return l ? COP_CONTAINER_OF(l, struct absent_dir, link) : NULL;
 }
 
-/* The program is expected to go on at another one than this. */
+/* The program is expected to go on at another directory than this one. */
 static void leave_place(struct absence *a, struct absent_dir *d)
 {
 	if (a->expected == d)
@@ -96,7 +97,7 @@ static void add_dir(struct absence *a, const char *path, uint64_t hash)
 	size_t size = strlen(path) + 1;
 	struct absent_dir *d = malloc(sizeof(*d) + size);
 
-	/* Then this one is checked alone the next time. */
+	/* Without memory, this directory is checked alone the next time. */
 	if (!d)
 		return;
 	if (a->dirs.count == DIRS_MAX)
@@ -106,8 +107,8 @@ static void add_dir(struct absence *a, const char *path, uint64_t hash)
 	cop_list_push_back(&a->order, &d->order);
 }
 
-/* Whether the program comes to one that was checked ahead, but too long ago: they stand at the end.
- */
+/* Whether the program comes to a directory that was checked ahead, but too long ago: those are at
+ * the end of the list. */
 static bool is_late(const struct absence *a, const struct absent_dir *d)
 {
 	const struct cop_list *l = a->order.prev;
@@ -118,14 +119,15 @@ static bool is_late(const struct absence *a, const struct absent_dir *d)
 	return i < a->ahead;
 }
 
-/* Whether the program goes on where the last checks ahead ended, or a little later. */
+/* Whether the program goes on where the last checks ahead ended, or a little further on. */
 static bool goes_on(struct absence *a, const struct absent_dir *d)
 {
 	struct absent_dir *e = a->expected;
 
 	for (unsigned i = 0; e && e != d && i < AHEAD_MAX; i++) {
 		e = dir_after(a, e);
-		/* Those before it in the program's order come first in the list. */
+		/* After the end of the list comes its beginning: the directories that the program
+		 * visits first. */
 		e = e ? e : dir_at(a, a->order.next);
 	}
 	return e == d;
@@ -157,7 +159,7 @@ static bool is_due(struct cop_coop *c, const char *path, uint64_t *version, bool
 	return due;
 }
 
-/* How many are checked with d: those that the program will have come to in half a TTL. */
+/* How many directories are checked with d: those that the program will reach in half a TTL. */
 static unsigned next_window(const struct cop_coop *c, struct absence *a, const struct absent_dir *d)
 {
 	uint64_t now_ms = cop_now_ms(), took_ms = now_ms - a->checked_ms, passed = a->ahead + 1;
@@ -170,7 +172,8 @@ static unsigned next_window(const struct cop_coop *c, struct absence *a, const s
 		COP_MIN(COP_MAX(2 * a->window, AHEAD_MIN), AHEAD_MAX), reached ? reached - 1 : 0);
 }
 
-/* Those behind d that are due, at most as many as the window; they move to the end, in order. */
+/* Collects the directories after d that are due, at most as many as the window; they move to the
+ * end, in order. */
 static unsigned collect(struct cop_coop *c, struct absent_dir *d, struct due *out)
 {
 	struct absence *a = &c->absence;
@@ -238,8 +241,8 @@ bool cop_coop_may_check_ahead(const struct cop_coop *c, const struct cop_ask *as
 	return checks_ahead(c) && ask->kind == COP_ASK_CHECK && !ask->along;
 }
 
-/* Each time that the listing came anew is enough: it makes a check one of many from the first time
- * on, and costs a lock only once. */
+/* Once for each new listing is enough: it makes a check one of many from the first time on, and
+ * takes a lock only once. */
 uint32_t cop_coop_missed_ms(struct cop_coop *c, struct cop_obj *listing)
 {
 	struct absence *a = &c->absence;
@@ -257,7 +260,7 @@ uint32_t cop_coop_missed_ms(struct cop_coop *c, struct cop_obj *listing)
 	return cop_coop_absent_ms(c, listing);
 }
 
-/* The flight may be over before the others begin, so what is needed of it is kept. */
+/* The flight may be over before the others begin, so this keeps what they need of it. */
 void cop_coop_reserve_with_checks(struct flight *f)
 {
 	struct cop_coop *c = f->coop;

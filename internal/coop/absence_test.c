@@ -11,7 +11,7 @@
 #define MOST_MS 60000
 #define LEAF 2
 #define DIRS 200
-#define AHEAD_FEW 2 /* where the program may go on is not known */
+#define AHEAD_FEW 2 /* while it is unknown where the program goes on */
 
 static uint64_t now_ns;
 
@@ -50,7 +50,7 @@ static int set_up(void **state)
 	*state = t = open_tree(3, 1, 1, 64 << 20);
 	for (unsigned i = 0; i < DIRS; i++)
 		put_dir(t, i);
-	/* Not young any more. */
+	/* The directory is not young any more. */
 	pass(10 * TTL_MS);
 	return 0;
 }
@@ -75,7 +75,7 @@ static void list(struct tree *t, const char *path, struct asked *a)
 	assert_int_equal(a->rc, 0);
 }
 
-/* Looks for an absent name in a directory as fs does. Returns whether a check was necessary. */
+/* Looks for an absent name in a directory, as fs does. Returns whether a check was necessary. */
 static bool look(struct tree *t, unsigned i)
 {
 	struct cop_coop *c = t->node[LEAF].coop;
@@ -208,7 +208,7 @@ static void who_asks_in_the_same_order_again_has_few_checks_to_wait_for(void **s
 		assert_int_equal(checks, 8);
 		assert_int_equal(checks + ahead, DIRS);
 		assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUEST_MESSAGES), messages + checks);
-		/* What is still believed is not checked. */
+		/* A directory that is still believed is not checked. */
 		assert_int_equal(look_in_all(t, 0, DIRS), 0);
 	}
 	assert_int_equal(stat_of(t, LEAF, COP_ENOENT_AHEAD), 3 * (DIRS - 8));
@@ -278,7 +278,7 @@ static void a_slow_program_causes_no_check_that_is_over_when_it_comes(void **sta
 	checks = look_slowly(t, TTL_MS / 20);
 	ahead = stat_of(t, LEAF, COP_ENOENT_AHEAD);
 	assert_in_range(checks, DIRS / 20, DIRS / 5);
-	/* At the end it may begin again, so that the first ones are checked. */
+	/* At the end the checks may begin again, so that the first directories are checked. */
 	assert_in_range(checks + ahead, DIRS, DIRS + 10);
 	pass(100 * TTL_MS);
 	assert_int_equal(look_slowly(t, 2 * TTL_MS), DIRS);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request's fields, its key in the cache, its tree, and its bytes. No request can change what
+/* A request's fields, its key in the cache, its tree, and its encoding. No request can change what
  * others get, because an answer is cached under a key that names everything it depends on: two
  * requests that differ never share an answer. */
 #include "coop/coop_priv.h"
 
 #include <string.h>
 
-/* What a request of each kind depends on besides the path. */
+/* What a request of each kind depends on, besides the path. */
 static const struct kind {
 	enum cop_table table;
 	enum cop_facet facet;
@@ -84,9 +84,9 @@ bool cop_coop_is_striped(const struct cop_coop *c, uint64_t size)
 	return c->conf.topo.trees > 1 && size >= c->conf.striped_bytes;
 }
 
-/* Names and small files have one way, the first tree: who is ahead there warms it for all others.
- * The groups of a large file go round all trees, so that every root reads a share of it, each group
- * in one piece, and every node forwards a share. */
+/* Names and small files all use the first tree: the node that is ahead warms it for all others. The
+ * groups of a large file are spread over all trees, so that every root reads a share of it, each
+ * group in one piece, and every node forwards a share. */
 uint32_t cop_coop_tree_of(const struct cop_coop *c, const struct cop_ask *ask)
 {
 	uint32_t trees = c->conf.topo.trees;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stays valid for a time, when clocks stand still or jump. */
+/* Answers that stay valid for a time, when clocks stand still or jump. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listings that are asked for along with that of the directory above them (bundle.h decides which).
+/* Listings that are requested along with that of the directory above them (bundle.h decides which).
  *
- * A program that comes to a directory goes on to one of a certain name in it, if there is one, as
- * from a package of Python to its __pycache__. The node does not know yet what is in the directory,
- * so this is a guess: both requests leave in one message, and the root reads both at once. Nobody
- * waits for a guess, but somebody will in a moment, so it is as urgent as the request that it goes
- * with, and its priority is not raised when a program joins.
+ * A program that comes to a directory often goes on to one of a certain name in it, if there is
+ * one, as from a package of Python to its __pycache__. The node does not know yet what is in the
+ * directory, so this is a guess: both requests leave in one message, and the root reads both at
+ * once. Nobody waits for a guess yet, but somebody will in a moment. So it is as urgent as the
+ * request that it accompanies, and its priority is not raised when a program joins.
  *
- * A guess costs the storage nothing where the root can tell that it is wrong: the attributes of a
- * directory without directories below it say so on most file systems. Nor does it touch a file
- * system that may be one of automatic mounts, where each name that is looked up may be mounted. So
- * an answer that there is no such directory may mean no more than that, and is for nobody else:
- * it is not kept, and if somebody waits by then, on any node on the way, the guess becomes an
- * ordinary request. */
+ * A wrong guess costs the storage nothing where the root can tell that it is wrong: on most file
+ * systems the attributes of a directory say that it has no subdirectories. Nor does a guess touch a
+ * file system that may be an automounter's, where looking up a name may mount it. So an answer that
+ * there is no such directory may mean no more than that, and is for nobody else: it is not kept. If
+ * somebody waits by then, on any node on the way, the guess becomes an ordinary request. */
 #include "coop/coop_priv.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-/* Inode numbers of other devices than the source's have this bit (origin's path.c). */
+/* Inode numbers of devices other than the source's have this bit (origin's path.c). */
 #define OTHER_DEVICE ((uint64_t)1 << 63)
 
 bool cop_coop_may_have_companions(const struct cop_coop *c, const struct cop_ask *ask)
@@ -57,7 +56,7 @@ static void guess(struct cop_coop *c, const char *dir, const char *name)
 	cop_stats_add(c->conf.stats, COP_BUNDLE_LISTINGS, rc == 0);
 }
 
-/* The flight may be over before the others begin, so what is needed of it is kept. */
+/* The flight may be over before the others begin, so this keeps what they need of it. */
 void cop_coop_reserve_with_companions(struct flight *f)
 {
 	struct cop_coop *c = f->coop;
@@ -90,9 +89,9 @@ bool cop_coop_met_companion(struct cop_coop *c, const struct cop_ask *ask)
 
 /* ---- at the root ---- */
 
-/* What the listing of the directory above says of this one: it is on the source's own device, which
- * is none of automatic mounts, and may have directories below it (which each count as a link of it,
- * or none does). */
+/* Whether the listing of the directory above allows subdirectories in this one: it must be on the
+ * source's own device, which is no automounter's, and must not have exactly two links (each
+ * subdirectory adds a link, or none does). */
 static bool may_have_directories(const void *above, const char *name)
 {
 	struct cop_listing_entry e;

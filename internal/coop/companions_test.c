@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listings that are asked for along with that of the directory above. Rank 2 asks rank 1, which
+/* Listings that are requested along with that of the directory above. Rank 2 asks rank 1, which
  * asks rank 0. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,8 @@
 #define LEAF 2u
 #define DIRS 12u
 
-/* Directories p0, p1, … with a directory c in each, and what else is asked for. */
+/* Directories p0, p1, … with a directory c in each, and the other directories that are
+ * requested. */
 static struct tree *open_three(uint64_t budget)
 {
 	struct tree *t = open_tree(3, 1, 1, budget);
@@ -61,7 +62,7 @@ static void lists(struct tree *t, unsigned i, const char *below)
 	assert_int_equal(ask_and_forget(t, LEAF, list_of(i, below)), 0);
 }
 
-/* A program lists directories and the one in them: p0 to p2. */
+/* A program lists the directories p0 to p2 and the one in each of them. */
 static void show_pairs(struct tree *t)
 {
 	assert_int_equal(ask_and_forget(t, LEAF, listing("")), 0);
@@ -96,7 +97,7 @@ static void the_fourth_pair_leaves_in_one_message(void **state)
 	for (uint32_t r = 1; r < 3; r++)
 		assert_int_equal(stat_of(t, r, COP_FABRIC_REQUEST_MESSAGES), messages[r] + 3);
 	assert_int_equal(lists_at_root(t), 13);
-	/* Who passes them on decides nothing. */
+	/* A node that passes the requests on decides nothing. */
 	assert_int_equal(
 		stat_of(t, 1, COP_BUNDLE_LISTINGS) + stat_of(t, 0, COP_BUNDLE_LISTINGS), 0);
 }
@@ -155,7 +156,7 @@ static void nothing_is_guessed_where_memory_is_short(void **state)
 	assert_int_equal(stat_of(t, LEAF, COP_CACHE_EVICTIONS), 0);
 }
 
-/* The attributes of q say that there is no directory in it. One that is made there is seen. */
+/* The attributes of q say that it has no subdirectory. If one is created there, it is seen. */
 static void a_wrong_guess_costs_the_storage_nothing_and_is_not_kept(void **state)
 {
 	struct tree *t = *state;
@@ -196,7 +197,7 @@ static void a_reader_of_a_refused_guess_gets_the_storages_answer(void **state)
 	forget(&b);
 }
 
-/* The same where a reader joins on the way, in the very moment. */
+/* The same if a reader joins on the way, at that very moment. */
 static void so_does_a_reader_on_the_way(void **state)
 {
 	struct tree *t = *state;
@@ -241,7 +242,7 @@ static void what_is_not_used_is_not_guessed_any_more(void **state)
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_USED_LISTINGS), 0);
 }
 
-/* Each name in a file system of automatic mounts may be mounted when it is looked up. */
+/* Looking up a name in an automounter's file system may mount it. */
 static void nothing_is_guessed_on_other_devices(void **state)
 {
 	struct tree *t = *state;

@@ -9,7 +9,7 @@
 
 #include "log/log.h"
 
-/* What a sequential reader has ahead of it of a file that comes one way. */
+/* How many chunks a sequential reader has ahead of it, for a file that uses a single tree. */
 #define WINDOW 8u
 
 struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
@@ -138,9 +138,9 @@ static bool is_old_entry(const struct cop_coop *c, const struct cop_obj *obj)
 	return !cop_coop_believes(c, obj, &attr);
 }
 
-/* How long a cached answer is valid before it is asked for again: absence, refusals and statfs as
- * long as the user set; what exists, and that a directory is too large for a listing, until it is
- * invalidated; a young version only until it is certain that it was the last one. */
+/* Whether a cached answer must be requested again. Absence, refusals and statfs stay valid for as
+ * long as the user set. What exists, and that a directory is too large for a listing, stays valid
+ * until it is invalidated; a young version only until it is certain that it was the last one. */
 static bool expired(const struct cop_coop *c, const struct cop_obj *obj)
 {
 	if (!obj->error && obj->key.facet != COP_FACET_STATFS)
@@ -157,7 +157,8 @@ static bool keeps(const struct flight *f, int rc)
 		return false;
 	if (rc == 0)
 		return true;
-	/* Nobody has seen this name. If there is one in a moment, it is there at once. */
+	/* Nobody has looked for this name. If it is created in a moment, it must be visible at
+	 * once. */
 	if (f->ask.guess)
 		return false;
 	if (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_PAGE)
@@ -221,7 +222,7 @@ static struct flight *new_flight(
 	return f;
 }
 
-/* Finds the object, joins its flight, or leads a new one. *f is then that new flight, or NULL if it
+/* Finds the object, joins its flight, or leads a new one. *f is that new flight, or NULL if it
  * failed at once. */
 static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj, struct flight **f)

@@ -47,11 +47,11 @@
  */
 #define COP_COOP_GROUP_BYTES (4 * COP_MIB)
 
-/* Of a file up to this length, the first read behind its first chunk fetches the rest. */
+/* For a file up to this length, the first read after its first chunk fetches the rest. */
 #define COP_COOP_MEDIUM_BYTES (8 * COP_MIB)
 
-/* What a node gives as striped_bytes. Below it a root has forwarded a file to its children before
- * the other roots have opened it, and the storage has one client. */
+/* The value of striped_bytes that a node sets. For a smaller file, one root has forwarded it to its
+ * children before the other roots have opened it, and the storage has one client. */
 #define COP_COOP_STRIPED_BYTES (64 * COP_MIB)
 
 struct cop_coop;
@@ -79,8 +79,8 @@ struct cop_ask {
 	uint64_t version; /* of the file (chunk, holes) or of the directory (check, newer, page) */
 	uint64_t size;    /* of the file (chunk); how many pages there are (page) */
 	uint64_t index;   /* of the chunk, of the piece, of the page */
-	bool background;  /* nobody waits for it yet: at the origin it comes last */
-	bool along;       /* it goes along with another request; of this node only */
+	bool background;  /* nobody waits for it yet, so it comes last at the origin */
+	bool along;       /* it goes along with another request; on this node only */
 	bool guess;       /* of a listing: nobody knows yet whether there is such a directory */
 	uint32_t from;    /* who asks, for the trace only: a thread of this node, or a rank */
 };
@@ -135,35 +135,35 @@ int cop_coop_get(struct cop_coop *c, const struct cop_ask *ask, struct cop_waite
 struct cop_ask cop_coop_page_ask(
 	const char *dir, const void *names, const char *name, size_t name_len);
 
-/* The object if it is here, complete, with a reference; else NULL. Asks nobody and counts nothing.
- */
+/* The object with a reference, if it is cached and complete; else NULL. Sends no request and counts
+ * nothing. */
 struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 
-/* How many ms from now the names that a complete listing does not have are believed to be absent;
- * 0: the directory is to be checked. */
+/* How many ms from now a name that a complete listing lacks is believed to be absent; 0: the
+ * directory must be checked. */
 uint32_t cop_coop_absent_ms(const struct cop_coop *c, const struct cop_obj *listing);
 /* The same for a program that looks for such a name now. */
 uint32_t cop_coop_missed_ms(struct cop_coop *c, struct cop_obj *listing);
 
-/* Whether this node confirmed the listing that a COP_ASK_CHECK names within the ENOENT TTL, which
+/* Whether this node confirmed the listing that a COP_ASK_CHECK names within the ENOENT TTL. The TTL
  * does not grow here, so that times do not add up on the way. */
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check);
 
-/* How long attributes of a young version (wire.h) are believed after they came: two ticks, or the
- * ENOENT TTL if that is longer. */
+/* How long attributes of a young version (wire.h) are believed after they arrived: two ticks, or
+ * the ENOENT TTL if that is longer. */
 uint64_t cop_coop_young_ms(const struct cop_coop *c, const struct cop_attr *attr);
 /* Whether the attributes in this object are still valid, or must be requested again. Those of a
  * directory are always valid, because its contents have their own listing. */
 bool cop_coop_believes(
 	const struct cop_coop *c, const struct cop_obj *obj, const struct cop_attr *attr);
 
-/* What programs need from now on was not prefetched, and is counted as such. */
+/* The prefetch has ended: what programs need from now on counts as not prefetched. */
 void cop_coop_prefetched(struct cop_coop *c);
 
 /* A program of this node reads from this chunk. */
 void cop_coop_used(struct cop_coop *c, struct cop_obj *obj);
 
-/* What this thread asks for between the two leaves together (rpc.h). */
+/* Requests that this thread makes between the two calls leave together (rpc.h). */
 void cop_coop_cork(struct cop_coop *c);
 void cop_coop_uncork(struct cop_coop *c);
 
@@ -180,21 +180,21 @@ void cop_coop_forget_name(struct cop_coop *c, const char *path);
 /* Serves a child's request; false (and nothing done) if the operation belongs to another module. */
 bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req);
 
-/* On the progress thread, at intervals while a child waits for its answer; now_ms may come from any
+/* On the progress thread, at intervals while a child waits for its answer; now_ms may be of any
  * clock. */
 void cop_coop_tick(struct cop_coop *c, uint64_t now_ms);
 
-/* Bytes skip..skip+len of a complete chunk: *data points to them in the object or, if it is
- * packed, to where they were unpacked: out, which has room for them. -EBADMSG where the chunk has
- * not so many bytes, whatever it was asked for as; -ENOMEM. */
+/* Bytes skip..skip+len of a complete chunk. *data points to them in the object or, if it is packed,
+ * into out, which has room for them and to which they are unpacked. -EBADMSG if the chunk has fewer
+ * bytes, whatever it was requested as; -ENOMEM. */
 int cop_coop_chunk_part(
 	const struct cop_obj *obj, size_t skip, size_t len, void *out, const void **data);
 
-/* Bytes of one chunk of a file of this size. */
+/* The number of bytes in this chunk of a file of this size. */
 size_t cop_coop_chunk_len(const struct cop_coop *c, uint64_t size, uint64_t index);
 size_t cop_coop_chunk_bytes(const struct cop_coop *c);
 /* How many chunks a sequential reader of a file of this size should have ahead of it: a few, or as
- * many as keep all trees busy if the file goes round them; at most COP_COOP_WINDOW_MAX. */
+ * many as keep all trees busy if the file is spread over them; at most COP_COOP_WINDOW_MAX. */
 #define COP_COOP_WINDOW_MAX 64u
 unsigned cop_coop_window(const struct cop_coop *c, uint64_t size);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node stays within its byte budget whatever is asked of it, and every requester gets a share. */
+/* A node stays within its byte budget whatever it is asked for, and every requester gets a
+ * share. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -169,7 +170,7 @@ static void step(struct tree *t)
 }
 
 /* Node 1 stands between the root and eight children that want more than it can hold at a time. A
- * program on it reads too. */
+ * program on it reads, too. */
 static void eight_busy_children_and_a_local_reader_all_make_progress(void **state)
 {
 	static struct counted wanted[CHILDREN][EACH], own[READS];

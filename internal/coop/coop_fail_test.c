@@ -59,7 +59,7 @@ static void a_storage_error_reaches_the_reader_from_the_root_alone(void **state)
 	}
 }
 
-/* Any allocation fails, at any node on the way. */
+/* An allocation fails, any one, at any node on the way. */
 static void a_node_without_memory_is_passed_over(void **state)
 {
 	(void)state;
@@ -134,7 +134,7 @@ static void if_every_node_is_short_the_reader_gets_its_own_nodes_error(void **st
 		t->node[r].coop->resting.min_ms = 60000;
 	}
 	assert_int_equal(ask_and_forget(t, 3, listing("d")), -EMFILE);
-	/* Each node below asks it once, and not again when others fail too. */
+	/* Each node below asks it once, and does not ask it again when others fail too. */
 	for (uint32_t r = 0; r < 4; r++)
 		assert_in_range(lists_of(t, r), 1, r == 3 ? 1 : 3 - r);
 	sent = cop_stats_get(&t->node[3].stats, COP_FABRIC_REQUESTS_SENT);

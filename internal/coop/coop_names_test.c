@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the nodes of a tree know of a directory that changes at the storage (names.c). */
+/* What the nodes of a tree know about a directory that changes on the storage (names.c). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -147,7 +147,8 @@ static void known_names_survive_when_the_directory_cannot_be_read(void **state)
 	close_tree(t);
 }
 
-/* With several trees a chunk of a large file takes another way through the nodes than the names. */
+/* With several trees, a chunk of a large file takes another path through the nodes than the
+ * names. */
 static void when_bytes_are_gone_the_whole_directory_is_replaced(void **state)
 {
 	uint64_t usual = striped_bytes;

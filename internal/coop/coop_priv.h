@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coop.h has the states of a flight and its owners; cop_coop_pass below lets no other change pass.
+/* coop.h lists the states of a flight and its owners; cop_coop_pass below allows no other change.
  *
  * Two locks are taken before the cache's. group_lock makes leading a chunk and leading the rest of
- * its group one step at a root, so that each group is read once, however many ask. absence.lock
- * stays while the listings of the directories in that list are looked at. */
+ * its group one step at a root, so that each group is read once, however many ask. absence.lock is
+ * held while the listings of the directories in that list are looked at. */
 #ifndef COP_COOP_PRIV_H
 #define COP_COOP_PRIV_H
 
@@ -13,26 +13,26 @@
 #include "bundle/bundle.h"
 #include "coop/coop.h"
 
-/* What is reserved for an answer before its length is known; most are shorter. */
+/* The bytes reserved for an answer before its length is known; most answers are shorter. */
 #define LISTING_RESERVE (64 * COP_KIB)
 #define ENTRY_RESERVE ((size_t)512)
-/* A page of a thousand names of a hundred bytes each. */
+/* Enough for a page of a thousand names of a hundred bytes each. */
 #define PAGE_RESERVE (256 * COP_KIB)
 #define GROUP_MAX (COP_COOP_GROUP_BYTES / (64 * COP_KIB))
 
-/* How a request says when it is wanted. */
+/* How urgent a request is. */
 enum {
 	ASK_NOW,
 	ASK_BACKGROUND,     /* nobody waits for it yet */
-	ASK_RAISE_PRIORITY, /* somebody waits now for what was background; its answer is empty */
-	ASK_GUESS,          /* somebody probably needs it in a moment, if there is such a thing */
+	ASK_RAISE_PRIORITY, /* somebody now waits for a background request; its answer is empty */
+	ASK_GUESS,          /* somebody probably needs it in a moment, if it exists */
 };
 
 /* How long the answer to a child waits for this node's kernel to forget names. The kernel takes
  * less than a millisecond, unless a program here is looking up a name in the same directory and the
  * storage does not answer. A child that is answered too early asks for the directory, gets the old
  * names, and is told again that its file is stale. So answering early never mixes two versions, and
- * two seconds are enough; nobody takes the node for dead by then. */
+ * two seconds are enough; no node is taken for dead by then. */
 #define FORGET_MS 2000
 
 /* Answers to children that wait for the kernel to forget. */
@@ -61,7 +61,7 @@ struct resting {
 /* Directories whose attributes the storage has contradicted (page.c). */
 struct doubted {
 	pthread_mutex_t lock;
-	_Atomic unsigned count;      /* of all so far */
+	_Atomic unsigned count;      /* of all directories so far */
 	uint64_t dir[DOUBTED_SLOTS]; /* hashes of path and version; a later one takes the place of
 					the oldest */
 };
@@ -160,17 +160,17 @@ bool cop_coop_is_root(const struct flight *f);
  * than an answer of the storage. */
 bool cop_coop_is_own(int rc);
 
-/* The answer is here, or there will be none: counts what a program of this node has waited for the
- * parent or for the origin. */
+/* The answer has arrived, or there will be none. Counts how long a program of this node waited for
+ * the parent or for the origin. */
 void cop_coop_waited(const struct flight *f, enum cop_counter c);
 
 /* ---- trace.c: flights as events; each does nothing without a tracer ---- */
 
-/* The request leaves for f's upstream rank; of rpc's call. */
+/* The request leaves for f's upstream rank; called by rpc. */
 void cop_coop_trace_sent(void *flight, uint64_t id, uint64_t at_ns);
 /* The origin is asked. */
 void cop_coop_trace_origin(struct flight *f);
-/* The answer is here, or there will be none. */
+/* The answer has arrived, or there will be none. */
 void cop_coop_trace_answered(struct flight *f, int rc, size_t len);
 void cop_coop_trace_complete(const struct flight *f, const struct cop_completion *l);
 struct served_trace {
@@ -184,16 +184,16 @@ void cop_coop_trace_served(struct cop_coop *c, const struct served_trace *since,
 
 /* ---- rest.c ---- */
 
-/* The ancestor could not answer. It is not asked again until a pause has passed, which grows like
- * that of a dead one. */
+/* The ancestor could not answer. It is not asked again until a pause has passed; the pause grows
+ * like that for a dead one. */
 void cop_coop_rest(struct cop_coop *c, uint32_t rank);
 bool cop_coop_rests(struct cop_coop *c, uint32_t rank);
-/* It answered. */
+/* The ancestor answered. */
 void cop_coop_rested(struct cop_coop *c, uint32_t rank);
 
 /* ---- siblings.c ---- */
 
-/* The flight of a small file that a program asks for begins, together with flights of siblings. */
+/* Starts the flight of a small file that a program asks for, together with flights of siblings. */
 void cop_coop_reserve_with_siblings(struct flight *f);
 /* Whether a program's request is for a file that may have siblings. */
 bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask);
@@ -202,25 +202,24 @@ void cop_coop_bundled(const struct flight *f, int rc);
 
 /* ---- companions.c ---- */
 
-/* The flight of a listing that a program asks for begins, together with those of directories that
+/* Starts the flight of a listing that a program asks for, together with those of directories that
  * are probably below it and needed next. */
 void cop_coop_reserve_with_companions(struct flight *f);
 /* Whether a program's request may have companions. */
 bool cop_coop_may_have_companions(const struct cop_coop *c, const struct cop_ask *ask);
-/* A program's request met this listing, or its flight. Whether it was brought, and this is the
- * first time. */
+/* A program's request met this listing, or its flight. Returns whether it was brought and this is
+ * its first use. */
 bool cop_coop_met_companion(struct cop_coop *c, const struct cop_ask *ask);
-/* At a root: whether a directory that somebody guessed may be there, so that the storage is
- * asked. */
+/* At a root: whether a directory that was guessed may exist, so that the storage is asked. */
 bool cop_coop_is_likely(struct cop_coop *c, const char *path);
 
 /* ---- absence.c ---- */
 
 void cop_coop_absence_init(struct absence *a);
 void cop_coop_absence_fini(struct absence *a);
-/* Whether a program's request is a check that others may go with. */
+/* Whether a program's request is a check that others may accompany. */
 bool cop_coop_may_check_ahead(const struct cop_coop *c, const struct cop_ask *ask);
-/* The flight of such a check begins, together with others. */
+/* Starts the flight of such a check, together with others. */
 void cop_coop_reserve_with_checks(struct flight *f);
 
 /* ---- reserve.c ---- */
@@ -229,8 +228,8 @@ void cop_coop_reserve_with_checks(struct flight *f);
 void cop_coop_reserve(struct flight *f);
 /* Whether an answer of this length fits the flight's reservation, after growing it if possible. */
 bool cop_coop_reserve_up_to(struct flight *f, size_t len);
-/* The answer did not fit, and none of it is in memory any more: the flight waits for as many bytes
- * and asks again. Fails if the budget can never hold them. */
+/* The answer did not fit, and none of it is in memory any more. The flight waits for enough bytes
+ * and asks again; it fails if the budget can never hold them. */
 void cop_coop_reserve_again(struct flight *f, size_t len);
 
 /* ---- names.c ---- */
@@ -243,12 +242,12 @@ void cop_coop_learn(struct flight *f, struct cop_completion *l);
 bool cop_coop_disproves(int rc);
 /* The cached listing of this directory in this version, with a reference; else NULL. */
 struct cop_obj *cop_coop_listing_of(struct cop_coop *c, const char *path, uint64_t version);
-/* The same if its version differs from the request's. */
+/* The same if its version differs from the one in the request. */
 struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *newer);
 
 /* ---- targets.c ---- */
 
-/* The flight of a name begins, together with that of the name that it probably links to. */
+/* Starts the flight of a name, together with that of the name that it probably links to. */
 void cop_coop_reserve_with_target(struct flight *f);
 /* Whether a program's request is for a name that may be a link. */
 bool cop_coop_may_have_target(const struct cop_coop *c, const struct cop_ask *ask);
@@ -256,19 +255,19 @@ bool cop_coop_may_have_target(const struct cop_coop *c, const struct cop_ask *as
 /* ---- page.c ---- */
 
 /* What this node knows of the directory's names: its listing or, if there are too many for one, the
- * names alone. With a reference; NULL. */
+ * names alone. With a reference; or NULL. */
 struct cop_obj *cop_coop_names_of(struct cop_coop *c, const char *dir);
 
-/* Reads a page from the origin, with the names that are known here. */
+/* Reads a page from the origin, using the names that are known here. */
 void cop_coop_read_page(struct flight *f, struct cop_origin *o);
 /* The page that this node has for a name of dir, by its own listing, with a reference; else NULL.
  * */
 struct cop_obj *cop_coop_page_with(struct cop_coop *c, const char *dir, const char *name);
-/* No page of the directory in the page's version is used here any more, or passed on: its names are
- * asked for singly. */
+/* From now on this node neither uses nor passes on pages of the directory in this page's version;
+ * its names are requested singly. */
 void cop_coop_doubt_pages(struct cop_coop *c, const struct cop_obj *page);
 bool cop_coop_doubts_pages(struct cop_coop *c, const struct cop_ask *ask);
-/* They are used again, since those that were contradicted have been dropped by a user. */
+/* Pages are used again, because a user has dropped those that were contradicted. */
 void cop_coop_trust_pages(struct cop_coop *c);
 
 /* ---- upstream.c, root.c, coop.c ---- */
@@ -284,10 +283,10 @@ void cop_coop_read_origin(struct flight *f);
  * Decides how long the answer is kept. */
 void cop_coop_complete(struct flight *f, const struct cop_completion *completion);
 void cop_coop_fail(struct flight *f, int rc);
-/* A flight for a chunk of another flight's group, led, with nothing reserved; NULL if the chunk is
+/* Leads a flight for a chunk of another flight's group, with nothing reserved; NULL if the chunk is
  * cached, in flight, or past the end. */
 struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *ask, bool local);
-/* Whether a file of this size goes round all trees. */
+/* Whether a file of this size is spread over all trees. */
 bool cop_coop_is_striped(const struct cop_coop *c, uint64_t size);
 /* How many chunks a root reads in one job at most. */
 uint64_t cop_coop_group_chunks(const struct cop_coop *c);
@@ -305,10 +304,10 @@ uint32_t cop_coop_tree_of(const struct cop_coop *c, const struct cop_ask *ask);
 int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj);
 struct cop_key cop_coop_key(const struct cop_ask *ask);
-/* Whether the fields that this kind uses are set and the others are 0. A version is never 0, which
- * would mean any. */
+/* Whether the fields that this kind uses are set and the others are 0. A version is never 0,
+ * because 0 would mean any version. */
 bool cop_coop_is_proper(const struct cop_ask *ask);
-/* A child's request, checked; path has room for 4096 bytes. */
+/* Decodes and checks a child's request; path has room for 4096 bytes. */
 bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *raise);
 
 #endif

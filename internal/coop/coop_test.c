@@ -129,7 +129,7 @@ static void groups_of_a_large_file_go_round_the_trees(void **state)
 	put_file(t, "big", data, len);
 	attr = attr_of(t, 5, "big");
 	read_whole(t, 5, &attr, "big", data, len);
-	/* Two groups for each of the three roots, which reads a group in one go. */
+	/* Two groups for each of the three roots, which reads each group in one job. */
 	for (uint32_t r = 0; r < 9; r++)
 		assert_int_equal(
 			cop_origin_fake_counts(t->node[r].origin).reads, r % 3 == 0 ? 2 : 0);
@@ -184,7 +184,7 @@ static void what_is_read_in_place_of_a_dead_root_is_counted(void **state)
 	close_tree(t);
 }
 
-/* The first one waits with the root for the storage. */
+/* The first request waits with the root for the storage. */
 static void answers_that_were_at_hand_are_counted(void **state)
 {
 	struct tree *t = open_tree(3, 2, 1, 1 << 20);

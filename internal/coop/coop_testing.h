@@ -41,7 +41,7 @@ struct asked {
 	struct cop_obj *obj;
 };
 
-/* Of the trees opened from now on. */
+/* Applies to the trees opened from now on. */
 static bool compress __attribute__((unused));
 static bool bundle __attribute__((unused));
 static uint32_t ttl_ms = 1;
@@ -50,7 +50,7 @@ static uint32_t most_ms __attribute__((unused));
 static int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 	__attribute__((unused));
 
-/* Answers a request in the place of a node; false: the node answers. */
+/* Answers a request in place of a node; false: the node answers. */
 static bool (*serve_instead)(struct node *n, struct cop_rpc_req *req) __attribute__((unused));
 
 static inline void resolve(void *ctx, uint32_t rank, bool silent)
@@ -141,7 +141,7 @@ static inline void run_until_idle(struct tree *t)
 	} while (events);
 }
 
-/* The same, and lets time pass. */
+/* The same, but lets time pass. */
 static inline void pass_time(struct tree *t, unsigned ms)
 {
 	for (unsigned at = 0; at < ms; at += 100) {

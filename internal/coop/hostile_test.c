@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A leaf that knows the job's secret and sends wrong requests in the public protocol, with each
- * field wrong in turn. Whatever it asks, and whenever, the others get the same answers as without
- * it. Node 0 is the root, node 1 its child, node 2 the hostile one. */
+/* A leaf that knows the job's secret sends wrong requests in the public protocol, with each field
+ * wrong in turn. Whatever it asks, and whenever, the others get the same answers as without it.
+ * Node 0 is the root, node 1 its child, node 2 the hostile leaf. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -177,7 +177,7 @@ static void ask_until_done(struct tree *t, uint32_t rank, enum cop_ask_kind kind
 	assert_int_equal(a->calls, 1);
 }
 
-/* Both names of "d", divided into so many pages. */
+/* Both names of "d", divided into this many pages. */
 static void check_pages(struct tree *t, uint32_t rank, uint64_t pages, const struct right *right)
 {
 	struct cop_listing_entry e;
@@ -458,8 +458,8 @@ static void a_wrong_request_makes_no_node_forget(void **state)
 	play(ask_for_what_never_was);
 }
 
-/* Pages of a directory as it is, as it never was, and of what is none; the others ask for the same
- * ones meanwhile. */
+/* Pages of a directory as it is, of one as it never was, and of something that is no directory; the
+ * others ask for the same pages meanwhile. */
 static void ask_for_wrong_pages(struct hostile *h, const struct right *right)
 {
 	static const char *const paths[] = {"d", "", "d/f", "d/none", "../d"};

@@ -80,7 +80,7 @@ struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *n
 	return listing_where(c, newer->path, newer->version, false);
 }
 
-/* ---- the directory is another one ---- */
+/* ---- the directory has been replaced ---- */
 
 /* A listing that this node drops once the kernel has forgotten its names. */
 struct leaving {
@@ -185,9 +185,9 @@ void cop_coop_doubt(struct cop_coop *c, const char *path, uint64_t version)
 		cop_obj_put(c->conf.cache, obj);
 }
 
-/* The bytes are not those of the version that was asked for. Those of a large file may have come
- * another way than the name. Then the request goes on along the way of names as one about holes,
- * which depends on the version alone. */
+/* The bytes are not those of the version that was requested. Those of a large file may have come by
+ * another path than the name. Then the request goes on along the path of names, as a request about
+ * holes, which depends only on the version. */
 static void bytes_gone(struct flight *f)
 {
 	struct cop_coop *c = f->coop;
@@ -203,7 +203,7 @@ static void bytes_gone(struct flight *f)
 
 /* ---- the directory has changed ---- */
 
-/* A check passed through this node: what it confirmed holds for this node's listing too. */
+/* A check passed through this node: what it confirmed also holds for this node's listing. */
 static void note_check(struct cop_coop *c, const struct cop_ask *ask)
 {
 	struct cop_obj *obj = cop_coop_listing_of(c, ask->path, ask->version);
@@ -214,8 +214,8 @@ static void note_check(struct cop_coop *c, const struct cop_ask *ask)
 	cop_obj_put(c->conf.cache, obj);
 }
 
-/* Merges the listing that came with the names that are known here: one copy for the requester, one
- * for this node. */
+/* Merges the listing that arrived with the names that are known here: one copy for the requester,
+ * one for this node. */
 static int add_known(struct flight *f, struct cop_obj *known, struct cop_completion *l)
 {
 	struct cop_cache *cache = f->coop->conf.cache;

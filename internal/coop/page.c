@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pages: attributes of the names of a large directory, about a thousand at a time. The key of a
- * page is the directory, its version, the number of pages and the index among them, which determine
- * what names are in it.
+ * page consists of the directory, its version, the number of pages and the index among them; these
+ * determine which names are in it.
  *
- * When the storage contradicts what a page says of a file, the directory is to become the newer one
- * as a whole (names.c). Other pages of it may be here under other keys, or at the ancestors, and
- * say the same. So no page of the directory in this version is used any more. */
+ * When the storage contradicts what a page says about a file, the whole directory must become the
+ * newer one (names.c). Other pages of it may be cached under other keys, here or at the ancestors,
+ * with the same error. So no page of the directory in this version is used any more. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>
@@ -105,7 +105,7 @@ void cop_coop_read_page(struct flight *f, struct cop_origin *o)
 	cop_origin_page(o, f->ask.path, &page, NULL, cop_coop_blob_read, f);
 }
 
-/* ---- what the storage has contradicted ---- */
+/* ---- pages that the storage has contradicted ---- */
 
 static uint64_t dir_hash(const char *path, uint64_t version)
 {

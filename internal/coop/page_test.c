@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages of attributes in a tree of nodes (page.c): who gets what, what is kept, and what becomes of
- * them when the storage contradicts them. Node 2 asks through node 1, and node 1 through the root.
- */
+/* Pages of attributes in a tree of nodes (page.c): who gets which, which are kept, and what happens
+ * to them when the storage contradicts them. Node 2 asks through node 1, and node 1 through the
+ * root. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,7 +74,7 @@ static void pages_are_read_once_and_kept_on_the_way(void **state)
 	for (uint32_t r = 0; r < 3; r++)
 		assert_int_equal(count_names(t, r, version, PAGES), NAMES);
 	assert_int_equal(pages_read(t), PAGES);
-	/* Another division of the names is another object. */
+	/* If the names are divided otherwise, that is another object. */
 	assert_int_equal(count_names(t, 2, version, 1), NAMES);
 	assert_int_equal(pages_read(t), PAGES + 1);
 	close_tree(t);
@@ -118,7 +118,7 @@ static void a_page_is_asked_for_in_one_request_however_long_it_is(void **state)
 	close_tree(t);
 }
 
-/* Less than what is reserved for a page otherwise. */
+/* The budget has less than what is otherwise reserved for a page. */
 static void a_page_comes_with_little_memory(void **state)
 {
 	struct tree *t = open_tree(3, 1, 1, 128 << 10);
@@ -207,7 +207,7 @@ static void contradicted_pages_are_not_used_any_more_until_they_are_forgotten(vo
 	for (uint32_t r = 0; r < 3; r++) {
 		assert_null(here(t, r, version, 0));
 		assert_int_equal(ask_and_forget(t, r, page(version, 1, 0)), -ESTALE);
-		/* Nor is any other. */
+		/* Neither is any other page. */
 		assert_int_equal(ask_and_forget(t, r, page(version, PAGES, 2)), -ESTALE);
 	}
 	assert_int_equal(pages_read(t), 1);

@@ -24,7 +24,7 @@ static size_t first_reservation(const struct flight *f)
 	}
 }
 
-/* For the flight, or for its whole group. */
+/* For a single flight, or for its whole group. */
 static size_t bytes_to_reserve(struct flight *f)
 {
 	size_t bytes = 0;
@@ -91,10 +91,10 @@ void cop_coop_reserve(struct flight *f)
 	cop_cache_reserve(f->coop->conf.cache, f->obj, bytes, f->local, start, f);
 }
 
-/* ---- answers longer than thought: listings of up to 64 MiB, extents ---- */
+/* ---- answers longer than expected: listings of up to 64 MiB, extents ---- */
 
-/* More than is needed now, because a directory may grow meanwhile. The flight then asks again about
- * thirty times at most. */
+/* Reserves more than is needed now, because a directory may grow meanwhile. The flight then asks
+ * again about thirty times at most. */
 static size_t with_margin(size_t len)
 {
 	return COP_MIN(len + len / 4, COP_MAX(len, (size_t)COP_RPC_BODY_MAX));

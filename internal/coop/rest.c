@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ancestors that are alive but are not asked for a while: a fixed table, indexed by rank. of
- * two ancestors that share a slot the later one is remembered, and asking the other costs one more
- * round trip. */
+/* The ancestors that are alive but are not asked for a while: a fixed table, indexed by rank. Of
+ * two ancestors that share a slot only the later one is remembered; asking the other one costs an
+ * extra round trip. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>

@@ -8,8 +8,8 @@
 
 #include "log/log.h"
 
-/* A blob longer than the reservation is freed, and read again once enough is reserved, because the
- * number of such blobs has no bound. */
+/* A blob longer than the reservation is freed, and is read again once enough bytes are reserved,
+ * because the number of such blobs has no bound. */
 void cop_coop_blob_read(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
@@ -43,8 +43,8 @@ static void checked(void *arg, int rc, void *data, size_t len)
 	cop_coop_fail(f, rc);
 }
 
-/* One chunk of a group has its bytes, or the group failed. The origin's worker packs it and
- * computes the checksum, once for the whole tree. */
+/* A chunk of a group has its bytes, or the group failed. The origin's worker packs the chunk and
+ * computes its checksum, once for the whole tree. */
 static void complete_chunk(struct flight *f, int rc, size_t got)
 {
 	struct cop_completion l = {.data = f->buf, .len = f->buf_len};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of children. */
+/* Serves requests of children. */
 #include "coop/coop_priv.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static bool detach(struct served *s, struct served *out)
 	return waits;
 }
 
-/* The kernel has forgotten all names that it was asked to forget up to then. */
+/* The kernel has forgotten all names that it had been asked to forget by then. */
 static void forgotten(void *arg)
 {
 	struct served *s = arg, now;
@@ -125,7 +125,7 @@ void cop_coop_tick(struct cop_coop *c, uint64_t now_ms)
 	}
 }
 
-/* A requester that hears that a file is stale asks for the directory again, so the old names must
+/* A requester that learns that a file is stale asks for the directory again, so the old names must
  * be gone here by then. */
 static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {

@@ -3,12 +3,12 @@
  *
  * Each sibling is a flight of its own, led here under the key that this node's own listing gives:
  * path, version, size. So later requests for it join the flight, its answer is checked like any
- * other, a dead node is passed over as for any other, and nobody can place bytes here that were not
- * asked for. They are a bundle because their requests leave this node, and each node above it, in
+ * other, a dead node is passed over as for any other, and nobody can plant bytes here that were not
+ * requested. They are a bundle because their requests leave this node, and each node above it, in
  * one message with the request that a program waits for.
  *
  * Nobody waits for siblings yet, so they are background flights: at the storage they come last, and
- * an answer that contradicts a name changes nothing here (names.c). They are only fetched where
+ * an answer that contradicts a name changes nothing here (names.c). They are only fetched while
  * memory is free: nothing is evicted for them, and no flight waits behind them. */
 #include "coop/coop_priv.h"
 
@@ -28,8 +28,8 @@ void cop_coop_uncork(struct cop_coop *c)
 		cop_rpc_uncork(c->conf.rpc);
 }
 
-/* Larger files are neither counted nor brought. One of several chunks is read ahead anyway, and one
- * that bypasses the tree is not to be cached. */
+/* Larger files are neither counted nor fetched. A file of several chunks is read ahead anyway, and
+ * one that bypasses the tree must not be cached. */
 static size_t largest(const struct cop_coop *c)
 {
 	uint64_t most = c->conf.max_cacheable ? c->conf.max_cacheable : UINT64_MAX;
@@ -176,7 +176,7 @@ static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
 	cop_obj_put(c->conf.cache, list);
 }
 
-/* The flight may be over before its siblings begin, so what is needed of it is kept. */
+/* The flight may be over before its siblings begin, so this keeps what they need of it. */
 void cop_coop_reserve_with_siblings(struct flight *f)
 {
 	struct cop_coop *c = f->coop;

@@ -27,7 +27,7 @@ static void fill(struct tree *t, unsigned i, uint8_t with)
 	put_file(t, path_of(i), data, LEN(i));
 }
 
-/* FILES files of a kind, and what is no sibling of theirs. */
+/* FILES files of a kind, and files that are no siblings of theirs. */
 static struct tree *open_three(uint64_t budget)
 {
 	static const uint8_t big[CHUNK + 1];
@@ -46,7 +46,7 @@ static struct tree *open_three(uint64_t budget)
 	return t;
 }
 
-/* As the names are known to this rank. */
+/* The attributes as this rank knows them. */
 static struct cop_attr known(struct tree *t, uint32_t rank, unsigned i)
 {
 	struct cop_obj *list = cop_coop_peek(
@@ -115,7 +115,7 @@ static void the_second_file_brings_the_rest_in_one_message(void **state)
 	assert_int_equal(stat_of(t, 2, COP_FABRIC_REQUEST_MESSAGES), messages[2] + 1);
 	assert_int_equal(stat_of(t, 2, COP_BUNDLE_USED_FILES), FILES - 3);
 	assert_int_equal(stat_of(t, 2, COP_BUNDLE_USED_BYTES), LEN(2) + LEN(3) + LEN(4));
-	/* Those who passed them on decided nothing. */
+	/* The nodes that passed them on decided nothing. */
 	assert_int_equal(stat_of(t, 1, COP_BUNDLE_FILES) + stat_of(t, 0, COP_BUNDLE_FILES), 0);
 	close_tree(t);
 }
@@ -223,8 +223,8 @@ static void a_young_file_is_not_brought(void **state)
 	close_tree(t);
 }
 
-/* A program that has read two files of a directory goes on seeing that version of it, even if a
- * third one, which nobody has read, was replaced and is brought in vain. */
+/* A program that has read two files of a directory continues to see that version of it, even if a
+ * third one, which nobody has read, was replaced and is fetched in vain. */
 static void a_replaced_sibling_changes_no_name(void **state)
 {
 	struct tree *t = open_three(1 << 20);
@@ -239,7 +239,8 @@ static void a_replaced_sibling_changes_no_name(void **state)
 	for (uint32_t r = 0; r < 3; r++)
 		assert_true(known(t, r, 2).version == before.version);
 	reads(t, 2, 3);
-	/* Who reads it hears of the change, and from then on the names are new. */
+	/* A program that reads the file learns of the change, and from then on the names are
+	 * new. */
 	start_reading(t, 2, 2, &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, -ESTALE);
@@ -252,7 +253,7 @@ static void a_replaced_sibling_changes_no_name(void **state)
 	close_tree(t);
 }
 
-/* The same where the reader joins the flight of the sibling: one ESTALE, then the new file. */
+/* The same if the reader joins the sibling's flight: one ESTALE, then the new file. */
 static void a_reader_who_joins_hears_of_the_change_once(void **state)
 {
 	struct tree *t = open_three(1 << 20);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The attributes of a large directory's names come one by one, those of a link and then those of
- * the name that it leads to. But that name is often known before: libz.so.1 is a link to
- * libz.so.1.2.13, python3 one to python3.11. So with a link the shortest name is asked for that
- * goes on after a dot where the link's own ends. If it is another file, that costs the storage the
- * attributes of one name, and saves nothing. */
+/* The attributes of a large directory's names are requested one by one: those of a link, then those
+ * of the name that it leads to. But the target can often be guessed: libz.so.1 is a link to
+ * libz.so.1.2.13, python3 one to python3.11. So together with a link, the node requests the
+ * shortest name that continues after a dot where the link's own name ends. If the link leads
+ * elsewhere, that costs the storage the attributes of one name and saves nothing. */
 #include "coop/coop_priv.h"
 
 #include <dirent.h>
 #include <string.h>
 
-/* All names are looked through for each link, so that a directory of nothing but links costs the
- * square of them. Those of libraries and programs have a few thousand. */
+/* Each link searches all names, so a directory of nothing but links costs the square of their
+ * number. Directories of libraries and programs have a few thousand. */
 #define NAMES_MAX 8192
 
 bool cop_coop_may_have_target(const struct cop_coop *c, const struct cop_ask *ask)
@@ -25,7 +25,7 @@ static bool goes_on(const struct cop_listing_entry *link, const struct cop_listi
 	       (e->type == DT_REG || e->type == DT_LNK);
 }
 
-/* False if the name is no link, its attributes came with the listing, or no name goes on. */
+/* False if the name is no link, its attributes came with the listing, or no name continues it. */
 static bool find_target(const void *names, const char *name, struct cop_listing_entry *found)
 {
 	uint32_t count = cop_listing_count(names);
@@ -78,7 +78,7 @@ static void bring_target(struct cop_coop *c, const char *link)
 	cop_obj_put(c->conf.cache, names);
 }
 
-/* The flight may be over before the other begins, so what is needed of it is kept. */
+/* The flight may be over before the other begins, so this keeps what the other needs of it. */
 void cop_coop_reserve_with_target(struct flight *f)
 {
 	struct cop_coop *c = f->coop;

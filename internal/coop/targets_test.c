@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The name that a link leads to is asked for with the link. Rank 2 asks rank 1, which asks
+/* The name that a link leads to is requested together with the link. Rank 2 asks rank 1, which asks
  * rank 0. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static void put_link(struct tree *t, const char *path, const char *target)
 			t->node[r].origin, path, S_IFLNK | 0777, target, strlen(target));
 }
 
-/* The names of a directory without their attributes, as of a large one. */
+/* Lists the names of a directory without their attributes, as for a large one. */
 static int set_up(void **state)
 {
 	struct tree *t;
@@ -77,7 +77,7 @@ static void a_link_comes_with_the_file_that_it_leads_to(void **state)
 	assert_int_equal(messages(t), before + 1);
 }
 
-/* From libz.so to libz.so.1, the shortest name that goes on. */
+/* From libz.so to libz.so.1, the shortest name that continues it. */
 static void of_several_names_the_shortest_comes(void **state)
 {
 	struct tree *t = *state;
@@ -107,7 +107,7 @@ static void without_the_option_a_link_comes_alone(void **state)
 	assert_int_equal(look(t, "d/libz.so.1"), 1);
 }
 
-/* A listing that has the attributes needs nobody to ask. */
+/* If the listing has the attributes, nobody needs to be asked. */
 static void a_link_with_attributes_comes_alone(void **state)
 {
 	struct tree *t = *state;
@@ -116,7 +116,7 @@ static void a_link_with_attributes_comes_alone(void **state)
 	assert_int_equal(look(t, "d/libz.so.1"), 1);
 }
 
-/* How many names are asked for with a link in a directory of so many. */
+/* How many names are requested with a link in a directory of this many names. */
 static size_t looked_at_in(struct tree *t, const char *dir, unsigned names)
 {
 	char path[32];
@@ -134,7 +134,7 @@ static size_t looked_at_in(struct tree *t, const char *dir, unsigned names)
 	return look(t, path);
 }
 
-/* Each link would look through all names. */
+/* Each link would search all names. */
 static void in_a_very_large_directory_a_link_comes_alone(void **state)
 {
 	assert_int_equal(looked_at_in(*state, "most", 8192), 2);

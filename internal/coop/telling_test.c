@@ -183,7 +183,7 @@ static void names_stay_if_the_kernel_cannot_be_told(void **state)
 	close_tree(t);
 }
 
-/* The tree ends before the kernel has forgotten: the answer is dropped, and only once. */
+/* The tree ends before the kernel has forgotten; the answer is dropped, and only once. */
 static void a_kernel_may_finish_after_the_network_has_ended(void **state)
 {
 	struct cop_attr old;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports flights as events of the node's trace: one of the whole flight when it ends, and one for
- * each phase: "queue" until the first request leaves, "wire" from a request to its answer (again
- * for each ancestor that was asked), "landing" from the answer to the object in the cache. A
+/* Reports flights as events of the node's trace: one event for the whole flight when it ends, and
+ * one for each phase: "queue" until the first request leaves, "wire" from a request to its answer
+ * (again for each ancestor that was asked), "landing" from the answer to the object in the cache. A
  * request that leaves and its arrival at the parent carry the same number, which joins both nodes'
  * traces. */
 #include "coop/coop_priv.h"
 
-/* Traces count in microseconds; phases that are shorter say nothing. */
+/* Traces count in microseconds, so shorter phases show nothing. */
 #define MICROSECOND_NS 1000
 
 static void span(const struct flight *f, const char *name, uint64_t begin_ns, uint64_t end_ns,
@@ -24,7 +24,7 @@ static void span(const struct flight *f, const char *name, uint64_t begin_ns, ui
 	cop_tracer_event(f->coop->conf.tracer, &e);
 }
 
-/* Viewers put the arguments of both ends together: each end has a name of its own for the other. */
+/* Viewers merge the arguments of both ends, so each end has its own name for the other. */
 static void flow(struct cop_coop *c, enum cop_tracer_phase phase, uint64_t id, uint64_t now_ns,
 	uint32_t rank)
 {
@@ -55,7 +55,8 @@ void cop_coop_trace_sent(void *flight, uint64_t id, uint64_t at_ns)
 	struct flight *f = flight;
 
 	leave_queue(f, at_ns);
-	/* Inside "wire": at its first moment viewers would take "queue", which ends there. */
+	/* Inside "wire": at its first moment, viewers would attach the flow to "queue", which ends
+	 * there. */
 	flow(f->coop, COP_TRACER_LEAVES, id, f->sent_ns + MICROSECOND_NS, f->upstream);
 }
 

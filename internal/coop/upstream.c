@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One step of a flight: ask the ancestor, check its answer, and go on to the next one if it is dead
- * or could not answer. The path only leads up and ends at this node's own origin, so a flight ends
- * however many ancestors fail. */
+/* One step of a flight: it asks the ancestor, checks its answer, and goes on to the next one if
+ * that ancestor is dead or could not answer. The path only leads up and ends at this node's own
+ * origin, so a flight ends however many ancestors fail. */
 #include "coop/coop_priv.h"
 
 #include <assert.h>
@@ -78,7 +78,7 @@ static bool is_valid(const struct flight *f, const struct cop_completion *l)
 	return false;
 }
 
-/* The body in memory that this node owns; NULL if there is none or no memory. */
+/* The body in memory that this node owns; NULL if there is no body or no memory. */
 static void *own_body(const struct cop_rpc_result *r, struct flight *f)
 {
 	void *copy;
@@ -138,8 +138,7 @@ static void shrink(const struct flight *f, struct cop_completion *l)
 		l->data = memcpy(data, f->buf, l->len);
 }
 
-/* Counts what a hop costs. The time of other answers does not say it, because they waited for
- * something. */
+/* Counts what a hop costs. Other answers do not show it, because they waited for something. */
 static void count_at_hand(const struct flight *f)
 {
 	struct cop_stats *stats = f->coop->conf.stats;
@@ -199,8 +198,8 @@ static void unanswered(struct flight *f, int rc)
 		next_ancestor(f, rc);
 }
 
-/* The ancestor has the answer, but it was not fetched. It is asked for again once its bytes are
- * reserved; one that keeps growing is corrupt. */
+/* The ancestor has the answer, but it was not fetched. It is requested again once its bytes are
+ * reserved; an answer that keeps growing is corrupt. */
 static void too_long(struct flight *f, size_t len)
 {
 	if (f->ask.kind == COP_ASK_CHUNK || len <= f->reserved || len > COP_RPC_BODY_MAX)
@@ -211,15 +210,15 @@ static void too_long(struct flight *f, size_t len)
 		cop_coop_reserve_again(f, len);
 }
 
-/* The ancestor took the request for one that nobody waits for, so it has kept the name that the
- * storage contradicts. Somebody waits by now: it is asked again, and forgets the name. */
+/* The ancestor took the request for a background one, so it has kept the name that the storage
+ * contradicts. Somebody waits by now, so it is asked again and forgets the name. */
 static bool was_told_too_early(const struct flight *f, int rc)
 {
 	return f->sent_background && !atomic_load(&f->obj->background) && cop_coop_disproves(rc);
 }
 
-/* An ancestor refuses a guess that it does not believe, without a look at the storage. Whoever
- * waits by now is to have the storage's answer. */
+/* An ancestor refuses a guess that it thinks wrong, without asking the storage. If somebody waits
+ * by now, they must get the storage's answer. */
 static bool was_refused(struct flight *f, int rc)
 {
 	if (!f->ask.guess || !f->sent_background || rc != -ENOENT ||
@@ -245,7 +244,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 	} else if (!r->answered) {
 		unanswered(f, r->status);
 	} else if (r->unable || cop_coop_is_own(r->status)) {
-		/* An ancestor that is still starting will answer the next time. */
+		/* An ancestor that is still starting will answer the next request. */
 		if (r->unable)
 			cop_coop_rest(f->coop, f->upstream);
 		next_ancestor(f, r->status);

@@ -9,11 +9,11 @@
 
 /* ---- writing ---- */
 
-/* Writes it in double quotes, with quotes doubled. */
+/* Writes the text in double quotes, and doubles its quotes. */
 void cop_csv_quoted(struct cop_buf *out, const char *text, size_t len);
-/* Writes it unquoted if that is unambiguous, else quoted. */
+/* Writes the text unquoted if that is unambiguous, else quoted. */
 void cop_csv_field(struct cop_buf *out, const char *text, size_t len);
-/* A line of a raw table: newline as \n, backslash as \\. */
+/* Writes the text for a line of a raw table: newline as \n, backslash as \\. */
 void cop_csv_escaped(struct cop_buf *out, const char *text, size_t len);
 /* Undoes this escaping in place and returns the new length; a backslash before any other byte
  * stays, as Copper 1.0 wrote it. */
@@ -37,14 +37,14 @@ struct cop_csv {
 	char *data;
 	size_t start, len; /* the bytes not yet returned */
 	uint64_t line;     /* of the record returned last, from 1 */
-	uint64_t lines;    /* begun so far */
+	uint64_t lines;    /* lines begun so far */
 	bool ended;        /* the input has */
 	const char *why;   /* after -EBADMSG: "a quote is not closed" */
 };
 
 struct cop_csv_record {
 	unsigned n;
-	bool cut; /* the last record, without a line end after it */
+	bool cut; /* this is the last record, and no line end follows it */
 	struct {
 		const char *text; /* NUL-terminated, quotes undone; until the next record */
 		size_t len;

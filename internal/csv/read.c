@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A record is first found in what has been read, and then split in place: unquoting only ever
- * shortens. */
+/* A record is first located in the bytes that were read, then split in place: removing quotes only
+ * ever shortens it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static int fail_record(struct cop_csv *c, const char *why)
 	return -EBADMSG;
 }
 
-/* 1: there is more; 0: nothing more; -errno. */
+/* 1: there are more bytes; 0: the input has ended; -errno. */
 static int refill_buffer(struct cop_csv *c)
 {
 	ssize_t n;

@@ -26,8 +26,8 @@ static ssize_t read_input(void *arg, void *data, size_t len)
 	return (ssize_t)n;
 }
 
-/* The records as [a|b] one after another, "cut" after one without a line end, the fault at the
- * end. */
+/* Prints the records as [a|b] one after another, "cut" after one without a line end, and the fault
+ * at the end. */
 static void check_steps(const char *text, size_t len, size_t step, const char *want)
 {
 	struct input in = {.text = text, .len = len, .step = step};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names contain any byte but NUL and a slash; each kind of file has its own way to keep them
- * intact. */
+/* Names may contain any byte except NUL and a slash; each kind of file keeps them intact in its own
+ * way. */
 #include <string.h>
 
 #include "csv/csv.h"

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define HEAD_MAX 64 /* no line before the reply's bytes is longer */
+#define HEAD_MAX 64 /* the longest line in front of the reply's bytes */
 
 struct call {
 	int fd, passed; /* passed: the descriptor that came with the answer, or -1 */
@@ -45,7 +45,7 @@ static int bad_reply(struct call *c)
 		"what answers at %s is not a Copper process of this version", c->path);
 }
 
-/* A listener that somebody else put there could send us anything. */
+/* A listener that another user put there could send us anything. */
 static int check_server(struct call *c)
 {
 	struct ucred cred;
@@ -94,7 +94,7 @@ static int connect_server(struct call *c)
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0)
 		return cop_err_set(c->err, errno, "cannot create a socket: %m");
-	/* A timeout of zero would mean none. */
+	/* A timeout of zero would mean no timeout. */
 	if (!c->timeout_ms)
 		tv.tv_usec = 1;
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
@@ -138,7 +138,7 @@ static int send_line(struct call *c)
 	return rc;
 }
 
-/* Keeps the first descriptor that comes; there should be no other. */
+/* Keeps the first descriptor that arrives; there should be no other. */
 static void keep_passed(struct call *c, struct msghdr *msg)
 {
 	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
@@ -192,7 +192,7 @@ static int await_reply(struct call *c)
 	}
 }
 
-/* Appends what has come. -EAGAIN: nothing has come, and the caller waits. */
+/* Appends what has arrived. -EAGAIN: nothing has arrived, and the caller waits. */
 static int receive_reply(struct call *c)
 {
 	char block[16384];
@@ -263,7 +263,7 @@ static int read_head(struct call *c, struct cop_ctl_reply *reply)
 	return 0;
 }
 
-/* Goes on where it ended with -EAGAIN. */
+/* Continues where it stopped with -EAGAIN. */
 static int read_reply(struct call *c, struct cop_ctl_reply *reply)
 {
 	int rc = c->headed ? 0 : read_head(c, reply);
@@ -285,7 +285,7 @@ static void end_call(struct call *c)
 	c->fd = c->passed = -1;
 }
 
-/* The caller gets the answer. */
+/* Hands the answer to the caller. */
 static void take_answer(struct call *c, struct cop_ctl_reply *reply)
 {
 	reply->fd = c->passed;
@@ -325,7 +325,7 @@ int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	return rc;
 }
 
-/* ---- the same, with other things to wait for ---- */
+/* ---- for callers that also wait for other things ---- */
 
 struct cop_ctl_question {
 	struct call call;

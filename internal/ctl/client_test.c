@@ -20,7 +20,7 @@
 
 #include "ctl/ctl.h"
 
-/* Answers one client with these bytes, then waits until it leaves, or closes at once. */
+/* Answers one client with these bytes, then waits until the client leaves, or closes at once. */
 struct puppet {
 	char dir[64], path[COP_CTL_PATH_SIZE];
 	int fd;
@@ -163,7 +163,7 @@ static void a_server_that_does_not_accept_times_out(void **state)
 	struct cop_err err = {0};
 	int rc[3];
 
-	/* The backlog takes one or two; the last client waits to be connected. */
+	/* The backlog holds one or two; the last client waits to be connected. */
 	for (int i = 0; i < 3; i++)
 		rc[i] = cop_ctl_call(p->path, "x", 50, &reply, &err);
 	for (int i = 0; i < 3; i++)
@@ -206,7 +206,7 @@ static void wait_readable(const struct cop_ctl_question *q)
 	assert_int_equal(poll(&p, 1, 10000), 1);
 }
 
-/* Whatever pieces it comes in. */
+/* Whatever pieces it arrives in. */
 static void a_question_is_answered_when_all_has_come(void **state)
 {
 	static const char says[] = "status -3 5\nhello";

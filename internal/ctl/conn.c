@@ -58,15 +58,15 @@ void cop_ctl_conn_close(struct cop_ctl_conn *conn)
 	conn->fd = -1;
 }
 
-/* ---- what any thread may do ---- */
+/* ---- for any thread ---- */
 
 static void wake_server(struct cop_ctl *c)
 {
 	eventfd_write(c->wake_fd, 1);
 }
 
-/* Queues the reply for the thread. Without memory for the reply the connection is closed; the
- * client does not take that for an answer. */
+/* Queues the reply for the server's thread. If there is no memory for the reply, the connection is
+ * closed; the client does not take that for an answer. */
 static void queue_reply(
 	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int pass_fd)
 {
@@ -97,7 +97,7 @@ void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text,
 	cop_ctl_conn_put(conn);
 }
 
-/* ---- what only the thread does ---- */
+/* ---- for the server's thread only ---- */
 
 static void refuse_caller(struct cop_ctl_conn *conn, const char *why)
 {
@@ -224,12 +224,12 @@ void cop_ctl_conn_write(struct cop_ctl_conn *conn)
 		conn->sent += (size_t)n;
 		conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
 	}
-	/* Everything that exists is sent; the handler has no time limit. */
+	/* Everything there was has been sent, and the handler has no time limit. */
 	if (conn->asked)
 		conn->deadline_ms = UINT64_MAX;
 }
 
-/* A reply that failed for want of memory counts as something to send: sending it closes the
+/* A reply that failed for lack of memory counts as something to send: sending it closes the
  * connection. */
 bool cop_ctl_conn_wants_write(struct cop_ctl_conn *conn)
 {
@@ -256,8 +256,8 @@ bool cop_ctl_conn_replied(struct cop_ctl_conn *conn)
 	return final;
 }
 
-/* The reply has been sent; or the client left before it asked, or afterwards and the handler has
- * noticed. */
+/* True if the reply has been sent; if the client left before its request; or if it left afterwards
+ * and the handler has noticed. */
 bool cop_ctl_conn_finished(struct cop_ctl_conn *conn)
 {
 	bool final = cop_ctl_conn_replied(conn);

@@ -38,7 +38,8 @@ struct cop_ctl_place {
 int cop_ctl_place(const struct cop_ctl_place *p, char path[COP_CTL_PATH_SIZE],
 	char key[COP_CTL_KEY_MAX + 1], struct cop_err *err);
 /* Calls found for each key that has a socket in dir (at most 1,024), whether or not anyone still
- * answers there. Returns how many, or -errno, also if descriptors or memory ran out on the way. */
+ * answers there. Returns how many. Returns -errno on failure, also if descriptors or memory ran out
+ * on the way. */
 int cop_ctl_list(
 	const char *dir, void (*found)(void *ctx, const char *key, const char *path), void *ctx);
 /* Writes a few words beside the socket at path. They survive the process if it is killed, until the
@@ -63,13 +64,13 @@ typedef void cop_ctl_handler(void *ctx, struct cop_ctl_conn *conn, char *line);
  * process listens there; a socket that was left over is replaced. */
 int cop_ctl_start(const char *path, const char *key, cop_ctl_handler *handler, void *ctx,
 	struct cop_ctl **out, struct cop_err *err);
-/* The same for a node at path and key (of cop_ctl_place), which waits up to 3 s for one that is
+/* The same for a node at path and key (of cop_ctl_place). It waits up to 3 s for a node that is
  * just ending; the sentence about a living one says how to end it. */
 int cop_ctl_start_when_free(const char *path, const char *key, cop_ctl_handler *handler, void *ctx,
 	struct cop_ctl **out, struct cop_err *err);
 /* Sends the replies that were given (for 2 s at most), closes everything, joins the thread and
- * removes both files. Later replies to open requests are discarded. Not from a handler. NULL is
- * fine. */
+ * removes both files. Later replies to open requests are discarded. Must not be called from a
+ * handler. NULL is fine. */
 void cop_ctl_stop(struct cop_ctl *c);
 
 /* The reply: status is 0 or a number that the client understands, text is copied. conn must not be
@@ -88,24 +89,24 @@ struct cop_ctl_reply {
 	int fd; /* that came along, for the caller to close; -1: none did */
 };
 
-/* Sends line to the server at path and waits for its reply; gives up when nothing was heard for
- * timeout_ms. -ENOENT: nobody there; -ECONNREFUSED: a socket that was left over; -ETIMEDOUT,
+/* Sends line to the server at path and waits for its reply; gives up when nothing arrives for
+ * timeout_ms. -ENOENT: nobody listens there; -ECONNREFUSED: the socket was left over; -ETIMEDOUT,
  * -ECONNRESET, -EACCES, -E2BIG, -EBADMSG: each with a sentence. */
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_reply *reply, struct cop_err *err);
 
-/* The same for a caller that waits for other things too: sends line (under 64 bytes), waiting
- * timeout_ms at most, and returns. path and line are copied. */
+/* The same for a caller that also waits for other things: sends line (under 64 bytes), waiting at
+ * most timeout_ms, and returns. path and line are copied. */
 struct cop_ctl_question;
 int cop_ctl_ask(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_question **out, struct cop_err *err);
-/* Readable when something of the reply has come. */
+/* Readable when part of the reply has arrived. */
 int cop_ctl_question_fd(const struct cop_ctl_question *q);
-/* Takes what has come. -EAGAIN: there is more to come; otherwise as cop_ctl_call, and then only
- * cop_ctl_question_free may follow. */
+/* Reads what has arrived. -EAGAIN: there is more to come; otherwise it returns as cop_ctl_call, and
+ * then only cop_ctl_question_free may follow. */
 int cop_ctl_question_read(
 	struct cop_ctl_question *q, struct cop_ctl_reply *reply, struct cop_err *err);
-/* May be called before the answer. NULL is fine. */
+/* May be called before the answer has arrived. NULL is fine. */
 void cop_ctl_question_free(struct cop_ctl_question *q);
 
 #endif

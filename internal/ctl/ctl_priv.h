@@ -22,14 +22,14 @@ struct cop_ctl_socket {
 int cop_ctl_socket_open(
 	struct cop_ctl_socket *s, const char *path, const char *key, struct cop_err *err);
 void cop_ctl_socket_close(struct cop_ctl_socket *s);
-/* Whether the folder is a directory of ours that nobody else can write to or read. */
+/* Whether the folder is a directory of ours that nobody else can read or write. */
 int cop_ctl_dir_check(const char *dir, struct cop_err *err);
 /* Whether the name is 16 hexadecimal digits and this ending. */
 bool cop_ctl_name_is(const char *name, const char *ending);
 /* The path of the key file beside the socket. */
 void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE]);
-/* Removes the key and the note of a socket that no longer exists, and what a killed node has left
- * of them. path has a slash and a name of 16 digits. */
+/* Removes the key and the note of a socket that no longer exists, and unfinished ones that a killed
+ * node left. path has a slash and a name of 16 digits. */
 void cop_ctl_forget(const char *path);
 
 struct cop_ctl_conn {
@@ -62,10 +62,10 @@ struct cop_ctl {
 	struct cop_ctl_conn *conn[COP_CTL_CLIENTS];
 };
 
-/* A connection with one reference; NULL without memory. Takes fd in both cases. */
+/* A connection with one reference; NULL if there is no memory. Owns fd in both cases. */
 struct cop_ctl_conn *cop_ctl_conn_new(struct cop_ctl *c, int fd);
 void cop_ctl_conn_put(struct cop_ctl_conn *conn);
-/* On the thread: reads what has come and calls the handler when the line is complete. */
+/* On the thread: reads what has arrived and calls the handler when the line is complete. */
 void cop_ctl_conn_read(struct cop_ctl_conn *conn);
 /* On the thread: sends what can be sent. */
 void cop_ctl_conn_write(struct cop_ctl_conn *conn);

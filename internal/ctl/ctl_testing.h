@@ -14,7 +14,7 @@
 
 #include "ctl/ctl.h"
 
-/* A server under test: the requests that its handler got, and the connections that it keeps for
+/* A server under test, with the requests that its handler got and the connections that it keeps for
  * later. */
 struct server {
 	char dir[64], path[COP_CTL_PATH_SIZE];
@@ -55,7 +55,7 @@ static inline void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 	} else if (strcmp(line, "pass") == 0) {
 		int fds[2];
 
-		/* What is written stays in the pipe for the reader of the other end. */
+		/* Bytes that are written stay in the pipe for the reader of the other end. */
 		assert_int_equal(pipe(fds), 0);
 		assert_int_equal(write(fds[1], "through", 7), 7);
 		text = big_text(3 * COP_MIB);

@@ -53,9 +53,9 @@ static int put_dir(char *out, size_t size, struct cop_err *err, const char *dir,
 	return make_dir(out, err);
 }
 
-/* Absolute, and a directory of this user, as the specification of XDG_RUNTIME_DIR demands. The one
- * of a login (pam_systemd(8)) does not suit a node: a job has none or another one, and it is
- * removed when a login by ssh that started the node ends. */
+/* Whether it is absolute, and a directory of this user, as the specification of XDG_RUNTIME_DIR
+ * demands. A login's directory (pam_systemd(8)) does not suit a node: a job has none or another
+ * one, and it is removed when the ssh login that started the node ends. */
 static bool is_usable(const char *dir)
 {
 	struct stat st;
@@ -119,8 +119,8 @@ void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE])
 	path_beside(path, ".key", out);
 }
 
-/* A node that is killed while it writes a key or a note leaves that under another name: the file's,
- * a point and more. */
+/* A node that is killed while it writes a key or a note leaves the file under a temporary name: the
+ * final one, a dot and more. */
 static void remove_unfinished(const char *path)
 {
 	const char *stem = strrchr(path, '/') + 1;

@@ -115,7 +115,7 @@ static void the_runtime_folder_comes_before_tmp(void **state)
 
 #define LOGIN "/run/user/64123"
 
-/* In a child with an unused user number, so that /tmp/copper-UID does not exist. */
+/* Runs in a child with an unused user number, so that /tmp/copper-UID does not exist. */
 static int fall_back(void)
 {
 	char out[256], want[64];

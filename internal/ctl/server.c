@@ -39,7 +39,7 @@ static bool is_stopping(struct cop_ctl *c)
 	return stop;
 }
 
-/* The same user, or root, who could do it anyhow. */
+/* Whether it is the same user, or root, who could do it anyway. */
 static bool is_allowed(int fd)
 {
 	struct ucred cred;
@@ -67,7 +67,7 @@ static void accept_one(struct cop_ctl *c)
 
 	fd = accept4(c->socket.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
-		/* Out of descriptors: the client would wake us again at once. */
+		/* Out of descriptors or memory: the client would wake us again at once. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			usleep(10000);
 		return;
@@ -149,7 +149,7 @@ static void serve_once(struct cop_ctl *c, uint64_t until_ms, bool accepting)
 		accept_one(c);
 }
 
-/* At the end only replies that have been given still matter. */
+/* At the end, only replies that have been given still matter. */
 static bool replies_left(struct cop_ctl *c)
 {
 	bool left = false;

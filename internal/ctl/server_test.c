@@ -175,7 +175,7 @@ static void a_client_slower_than_five_seconds_is_dropped_and_others_are_served(v
 		slow[i] = raw_client(s);
 		assert_int_equal(write(slow[i], "s", 1), 1);
 	}
-	/* All slots are in use; this client waits for the first that is freed. */
+	/* All slots are in use; this client waits for the first one that becomes free. */
 	expect_echo(s, "patient");
 	assert_in_range(cop_now_ms() - begin, 4000, 9000);
 	for (int i = 0; i < COP_CTL_CLIENTS; i++) {

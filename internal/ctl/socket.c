@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The listening socket. A process that checks whether a socket is alive and replaces or removes it
- * holds a lock on the folder. Otherwise two starting processes could both find it dead, and the
+/* The listening socket. A process that checks whether a socket is alive, and replaces or removes
+ * it, holds a lock on the folder. Otherwise two starting processes could both find it dead, and the
  * second would remove the first one's socket. */
 #include "ctl/ctl_priv.h"
 
@@ -138,7 +138,7 @@ int cop_ctl_clear(const char *path, struct cop_err *err)
 	return rc;
 }
 
-/* The files are removed first, so that a socket that can be found is alive. */
+/* Removes the files first, so that any socket that can be found is alive. */
 void cop_ctl_socket_close(struct cop_ctl_socket *s)
 {
 	struct stat st;

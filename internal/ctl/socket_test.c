@@ -64,7 +64,7 @@ static void a_node_waits_for_one_that_is_just_ending(void **state)
 	pthread_join(thread, NULL);
 	s->ctl = second;
 	expect_echo(s, "the second");
-	/* Not for one that stays. */
+	/* It does not wait for one that stays. */
 	assert_int_equal(
 		cop_ctl_start_when_free(s->path, "/mnt", handle, s, &second, &err), -EADDRINUSE);
 	assert_non_null(strstr(err.text, "end it with 'copper stop /mnt'"));
@@ -150,7 +150,7 @@ static void a_note_stays_as_long_as_what_its_process_left(void **state)
 	assert_string_equal(words, "");
 }
 
-/* A node that is killed between making a file and giving it its name. */
+/* A node is killed between creating a file and giving it its name. */
 static void what_was_killed_while_it_was_written_goes(void **state)
 {
 	struct server *s = *state;
@@ -169,7 +169,7 @@ static void what_was_killed_while_it_was_written_goes(void **state)
 	s->ctl = NULL;
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(lstat(file[i], &st), -1);
-	/* Another node's. */
+	/* This is another node's file. */
 	assert_int_equal(lstat(other, &st), 0);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* defer: hands work that may wait for a disk from threads that must not wait to the main thread,
- * which has nothing else to do while a node lives. A queue is bounded: it refuses work when it is
- * full or closed, and the caller reports that to the requester. It has no thread of its own. */
+/* defer: hands work that may wait for a disk to the main thread, which has nothing else to do while
+ * a node lives. The work comes from threads that must not wait. A queue is bounded: it refuses work
+ * when it is full or closed, and the caller reports that to the requester. It has no thread of its
+ * own. */
 #ifndef COP_DEFER_H
 #define COP_DEFER_H
 
@@ -31,7 +32,7 @@ struct cop_defer {
 	void *ctx;
 };
 
-/* wake is called on the thread that adds, for each piece of work; it makes the main thread call
+/* wake is called on the thread that adds, for each piece of work; it must make the main thread call
  * cop_defer_run. */
 void cop_defer_init(struct cop_defer *q, void (*wake)(void *ctx), void *ctx);
 /* The queue must be empty, and nobody may add to it any more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A member is compressed by a single call, because only then is zlib's bound on its size exact, and
- * the limit of the file holds without a guess. Near the limit members get small: each may be as
- * long as what is left would hold uncompressed. */
+/* A single call compresses a member, because only then is zlib's bound on its size exact and the
+ * limit of the file holds without a guess. Near the limit members get small: each may be as long as
+ * the remaining space would hold uncompressed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static int write_whole(int fd, const unsigned char *data, size_t len, size_t *do
 	return 0;
 }
 
-/* Without this part of a member, the file stays readable to its end. */
+/* Removes the incomplete member, so that the file stays readable to its end. */
 static void cut_member(int fd, size_t part)
 {
 	off_t at = lseek(fd, 0, SEEK_CUR);

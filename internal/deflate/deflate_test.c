@@ -27,7 +27,7 @@ static int temp(void)
 	return fd;
 }
 
-/* What zlib's own reader makes of the file; *members, how many begin in it. */
+/* Reads the file with zlib's own reader; *members is the number of members that begin in it. */
 static char *content(int fd, size_t *len, unsigned *members)
 {
 	static unsigned char in[4 << 20];
@@ -97,7 +97,7 @@ static void a_line_longer_than_a_member_is_refused(void **state)
 	close(fd);
 }
 
-/* Bytes that do not compress, and bytes that do: the file never passes the limit, and comes near
+/* Writes bytes that compress and bytes that do not: the file never passes the limit, and comes near
  * it. */
 static void the_limit_holds(void **state)
 {
@@ -132,7 +132,7 @@ static void the_limit_holds(void **state)
 	}
 }
 
-/* A full disk, by the limit of the process: what stood before is whole. */
+/* The process's file size limit stands in for a full disk. What was written before stays whole. */
 static void after_a_failed_write_the_file_ends_with_a_whole_member(void **state)
 {
 	struct rlimit old, low = {.rlim_cur = 20000};

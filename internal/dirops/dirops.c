@@ -13,7 +13,7 @@
 
 #if COP_HAVE_FUSE_CUSTOM_IO
 
-/* Whether INIT was answered. A process has one session; its first message to the kernel is that
+/* Whether INIT was answered. A process has one session, whose first message to the kernel is that
  * answer. */
 static atomic_bool answered;
 

@@ -8,8 +8,8 @@
 
 #include <fuse_lowlevel.h>
 
-/* Call it after fuse_session_mount and before the first request is read. 0 or -errno: -ENOTSUP with
- * a libfuse before 3.13; then everything still works, one operation at a time. */
+/* Call it after fuse_session_mount and before the first request is read. Returns 0 or -errno. With
+ * a libfuse before 3.13 it is -ENOTSUP; then everything still works, one operation at a time. */
 int cop_dirops_enable(struct fuse_session *session);
 
 #endif
