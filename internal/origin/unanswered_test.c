@@ -213,6 +213,40 @@ static void a_listing_waits_for_only_a_few_of_many_unanswered_names(void **state
 	free(l);
 }
 
+/* A directory of 32 names: whether this many are asked for at the same time. */
+static bool are_asked_at_once(struct fixture *f, uint64_t stat_ns, unsigned want)
+{
+	struct answer *a = new_answer();
+	size_t len;
+	unsigned n;
+	int rc;
+
+	open_origin(f, 64, 1000, 100);
+	real(f->o)->stat_ns = stat_ns;
+	set_hangs(true);
+	cop_origin_list(f->o, "d", answered, a);
+	for (int i = 0; i < 5000 && now_hung() < want; i++)
+		usleep(1000);
+	n = now_hung();
+	set_hangs(false);
+	free(take_answer(a, &rc, &len));
+	assert_int_equal(rc, 0);
+	wait_hung(0);
+	return n >= want;
+}
+
+/* Before anything is known of the storage, it is asked for a few names in a row, not for all; one
+ * that takes a millisecond for a name, for each at once. */
+static void a_slow_storage_is_asked_for_many_names_at_once(void **state)
+{
+	struct fixture *f = *state;
+
+	put_dir(f, "d");
+	put_names(f, "hung", 32);
+	assert_true(are_asked_at_once(f, 0, 8));
+	assert_true(are_asked_at_once(f, COP_NS_PER_MS, 32));
+}
+
 static unsigned threads_of(struct cop_origin_pool *p)
 {
 	unsigned n;
@@ -326,6 +360,7 @@ int main(void)
 		T(a_name_that_is_not_answered_does_not_hold_its_page),
 		T(a_name_that_is_not_answered_does_not_hold_the_only_worker),
 		T(a_listing_waits_for_only_a_few_of_many_unanswered_names),
+		T(a_slow_storage_is_asked_for_many_names_at_once),
 		T(workers_that_are_not_answered_leave_their_places_to_others),
 		T(a_name_that_is_denied_where_nothing_changed_is_left_to_be_asked_for),
 		T(a_name_that_is_denied_where_something_may_have_changed_is_gone),
