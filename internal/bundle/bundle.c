@@ -11,6 +11,8 @@
 /* A kind has proved itself once this many of its files were fetched and at least half of them were
  * used. */
 #define CREDIT_FILES 8
+/* Files of a collection that may be brought and not used, besides as many as were used. */
+#define MENTIONED_UNUSED 16u
 
 uint64_t cop_bundle_kind(const char *name, size_t len)
 {
@@ -94,11 +96,12 @@ size_t cop_bundle_allow(
 	struct cop_bundle_place *p;
 
 	*files = 0;
-	if (!id.kind || !may_bring(b, id))
+	if (!id.kind)
 		return 0;
 	p = place_of(b, id);
-	p->collection = siblings > COP_BUNDLE_MOST_FILES;
-	if (p->collection)
+	p->counted = true;
+	p->collection |= siblings > COP_BUNDLE_MOST_FILES;
+	if (!may_bring(b, id))
 		return 0;
 	*files = is_proved(b, id)
 			 ? COP_BUNDLE_MOST_FILES
@@ -114,6 +117,23 @@ void cop_bundle_brought(struct cop_bundle *b, struct cop_bundle_id id, unsigned 
 	b->brought_bytes += bytes;
 }
 
+bool cop_bundle_is_counted(struct cop_bundle *b, struct cop_bundle_id id)
+{
+	return !id.kind || place_of(b, id)->counted;
+}
+
+/* Many are brought before the first of them can be used. */
+bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes)
+{
+	struct cop_bundle_place *p = place_of(b, id);
+
+	if (p->brought - p->used >= MENTIONED_UNUSED + p->used || bytes > waste_left(b))
+		return false;
+	p->brought++;
+	b->brought_bytes += bytes;
+	return true;
+}
+
 void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes)
 {
 	struct cop_bundle_place *p = place_of(b, id);
@@ -121,7 +141,8 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 
 	/* A slot that was displaced in between does not know that the file was brought. */
 	p->used += p->used < p->brought;
-	c->used += c->used < c->brought;
+	/* What a collection's files are worth says nothing about small directories. */
+	c->used += !p->collection && c->used < c->brought;
 	b->used_bytes += COP_MIN((uint64_t)bytes, b->brought_bytes - b->used_bytes);
 }
 
@@ -135,6 +156,9 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
  * because a listing that exists and is not needed costs the storage a directory. */
 #define COMPANION_TRIES 2
 #define COMPANION_TRIES_ALL 3
+/* Listings that may be brought because a file mentions them and not used, besides as many as were
+ * used. */
+#define MENTIONED_LISTINGS 24u
 
 static const char *last_name(const char *path)
 {
@@ -168,6 +192,22 @@ static struct cop_bundle_below *add_below(struct cop_bundle *b, const char *name
 	return least;
 }
 
+/* A program has listed this directory. NULL if its name is not counted. */
+static struct cop_bundle_below *count_listed(struct cop_bundle *b, const char *path)
+{
+	const char *own = last_name(path);
+	struct cop_bundle_below *w;
+
+	if (!*own || strlen(own) >= COP_BUNDLE_BELOW_NAME)
+		return NULL;
+	w = find_below(b, own);
+	if (!w)
+		w = add_below(b, own);
+	w->listed++;
+	b->listed++;
+	return w;
+}
+
 static bool is_companion(const struct cop_bundle *b, const struct cop_bundle_below *w)
 {
 	return w->listed >= COMPANION_TIMES &&
@@ -182,60 +222,72 @@ static bool may_bring_listing(const struct cop_bundle *b, const struct cop_bundl
 		       has_proved_itself(b->listings, b->used_listings));
 }
 
-unsigned cop_bundle_listed(struct cop_bundle *b, const char *path,
+unsigned cop_bundle_companions(const struct cop_bundle *b, const char *path, bool mentioned,
 	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME])
 {
 	const char *own = last_name(path);
-	struct cop_bundle_below *w;
 	unsigned n = 0;
 
-	if (!*own || strlen(own) >= COP_BUNDLE_BELOW_NAME)
-		return 0;
-	w = find_below(b, own);
-	if (!w)
-		w = add_below(b, own);
-	w->listed++;
-	b->listed++;
 	for (unsigned i = 0; i < COP_BUNDLE_BELOW && n < COP_BUNDLE_COMPANIONS; i++) {
+		const struct cop_bundle_below *w = &b->below[i];
+
 		/* A directory below one of the same name is not its companion. */
-		if (&b->below[i] == w || !may_bring_listing(b, &b->below[i]))
-			continue;
-		memcpy(name[n++], b->below[i].name, COP_BUNDLE_BELOW_NAME);
+		if (!strcmp(w->name, own) && is_companion(b, w))
+			return 0;
+		if (strcmp(w->name, own) != 0 &&
+			(mentioned ? is_companion(b, w) : may_bring_listing(b, w)))
+			memcpy(name[n++], w->name, COP_BUNDLE_BELOW_NAME);
 	}
-	return is_companion(b, w) ? 0 : n;
+	return n;
 }
 
+unsigned cop_bundle_listed(struct cop_bundle *b, const char *path,
+	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME])
+{
+	if (!count_listed(b, path))
+		return 0;
+	return cop_bundle_companions(b, path, false, name);
+}
+
+/* Bit 0 is always set, bit 1 never. */
 static uint64_t path_hash(const char *path)
 {
-	return cop_hash64(path, strlen(path), 2) | 1;
+	return (cop_hash64(path, strlen(path), 2) & ~(uint64_t)3) | 1;
 }
 
-void cop_bundle_expect(struct cop_bundle *b, const char *path)
+bool cop_bundle_may_list_mentioned(const struct cop_bundle *b)
+{
+	return b->mentioned - b->used_mentioned < MENTIONED_LISTINGS + b->used_mentioned;
+}
+
+void cop_bundle_expect(struct cop_bundle *b, const char *path, bool mentioned)
 {
 	struct cop_bundle_below *w = find_below(b, last_name(path));
 
 	if (w)
 		w->brought++;
-	b->listings++;
-	b->expected[b->expected_at++ % COP_BUNDLE_EXPECTED] = path_hash(path);
+	b->listings += !mentioned;
+	b->mentioned += mentioned;
+	b->expected[b->expected_at++ % COP_BUNDLE_EXPECTED] = path_hash(path) | (uint64_t)mentioned
+											<< 1;
 }
 
 bool cop_bundle_met(struct cop_bundle *b, const char *path)
 {
 	uint64_t hash = path_hash(path);
 	struct cop_bundle_below *w;
+	bool mentioned;
 
 	for (unsigned i = 0; i < COP_BUNDLE_EXPECTED; i++) {
-		if (b->expected[i] != hash)
+		if ((b->expected[i] & ~(uint64_t)2) != hash)
 			continue;
+		mentioned = b->expected[i] >> 1 & 1;
 		b->expected[i] = 0;
-		w = find_below(b, last_name(path));
-		if (w) {
-			w->listed++;
+		w = count_listed(b, path);
+		if (w)
 			w->used += w->used < w->brought;
-		}
-		b->listed++;
-		b->used_listings++;
+		b->used_listings += !mentioned;
+		b->used_mentioned += mentioned;
 		return true;
 	}
 	return false;

@@ -10,11 +10,13 @@
  * (2 to 29), and no order of their names says which. So in a small directory a few files are
  * fetched when its second file is missed, and more while they are used. Once the kind has proved
  * itself, the next small directories are fetched whole at the first miss. A collection never is.
+ * But those of its files are fetched that another file mentions (mention.h), as long as not many
+ * more of them go unused than are used.
  *
  * Programs also list directories in pairs: each package, and the __pycache__ in it. A directory
  * name that recurs often among few others is such a companion. Its listing is requested together
  * with that of the directory that it may be in, as long as half of the listings requested this way
- * are used. */
+ * are used. Directories that a file mentions are listed under the same rule as files. */
 #ifndef COP_BUNDLE_H
 #define COP_BUNDLE_H
 
@@ -41,7 +43,7 @@
 #define COP_BUNDLE_BELOW_NAME 64u
 /* One listing brings at most this many others. */
 #define COP_BUNDLE_COMPANIONS 2u
-#define COP_BUNDLE_EXPECTED 16u
+#define COP_BUNDLE_EXPECTED 64u
 
 /* A kind of file in a directory. Two of them that share a slot displace each other, which costs a
  * bundle or fetches one too many. */
@@ -49,7 +51,8 @@ struct cop_bundle_place {
 	uint64_t key;
 	uint32_t missed, brought, used; /* files */
 	uint32_t times;                 /* how many times files were brought from it */
-	bool collection;
+	bool counted;                   /* how many files there are has been told: */
+	bool collection;                /* too many */
 };
 
 /* A kind, in all directories. */
@@ -73,8 +76,10 @@ struct cop_bundle {
 	uint64_t brought_bytes, used_bytes;
 	struct cop_bundle_below below[COP_BUNDLE_BELOW];
 	uint64_t listed;                        /* directories in all */
-	uint64_t listings, used_listings;       /* brought */
-	uint64_t expected[COP_BUNDLE_EXPECTED]; /* paths of those brought last, hashed */
+	uint64_t listings, used_listings;       /* brought as guesses, */
+	uint64_t mentioned, used_mentioned;     /* and because a file mentions them */
+	uint64_t expected[COP_BUNDLE_EXPECTED]; /* paths of those brought last, hashed; bit 1: a
+						   file mentions it */
 	unsigned expected_at;
 };
 
@@ -100,6 +105,11 @@ size_t cop_bundle_allow(
 /* This many files and bytes were requested. */
 void cop_bundle_brought(
 	struct cop_bundle *b, struct cop_bundle_id id, unsigned files, size_t bytes);
+/* Whether cop_bundle_allow has been told how many files of the kind the directory has. */
+bool cop_bundle_is_counted(struct cop_bundle *b, struct cop_bundle_id id);
+/* Whether a file of a collection may be brought because another one mentions it; if so, counts it
+ * as brought. */
+bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes);
 /* A program has read a file that was brought, for the first time. */
 void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes);
 
@@ -109,8 +119,14 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
  * directories below it whose listings the program probably needs next; returns how many. */
 unsigned cop_bundle_listed(struct cop_bundle *b, const char *path,
 	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME]);
-/* The listing of this directory was requested along with that of its parent directory. */
-void cop_bundle_expect(struct cop_bundle *b, const char *path);
+/* The same for a directory that no program needs yet; counts nothing. */
+unsigned cop_bundle_companions(const struct cop_bundle *b, const char *path, bool mentioned,
+	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME]);
+/* Whether the listing of a directory may be brought because a file mentions it. */
+bool cop_bundle_may_list_mentioned(const struct cop_bundle *b);
+/* The listing of this directory was requested before anybody needs it: because a file mentions it
+ * or the directory above, or else along with that of its parent directory. */
+void cop_bundle_expect(struct cop_bundle *b, const char *path, bool mentioned);
 /* A program needs the listing of this directory, which is cached or in flight. True if it was
  * brought and this is its first use. */
 bool cop_bundle_met(struct cop_bundle *b, const char *path);

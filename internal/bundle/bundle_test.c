@@ -181,7 +181,7 @@ static const char *list(struct cop_bundle *b, const char *path)
 		return "";
 	assert_int_equal(n, 1);
 	snprintf(below, sizeof(below), "%s/%s", path, name[0]);
-	cop_bundle_expect(b, below);
+	cop_bundle_expect(b, below, false);
 	return name[0];
 }
 
@@ -252,10 +252,10 @@ static void three_may_fail_and_no_more(void **state)
 		list(b, dirs[i][1]);
 	}
 	assert_int_equal(cop_bundle_listed(b, "d", name), 2);
-	cop_bundle_expect(b, "d/x");
-	cop_bundle_expect(b, "d/y");
+	cop_bundle_expect(b, "d/x", false);
+	cop_bundle_expect(b, "d/y", false);
 	assert_int_equal(cop_bundle_listed(b, "e", name), 2);
-	cop_bundle_expect(b, "e/x");
+	cop_bundle_expect(b, "e/x", false);
 	assert_int_equal(cop_bundle_listed(b, "f", name), 0);
 	assert_true(cop_bundle_met(b, "d/x"));
 	assert_int_equal(cop_bundle_listed(b, "g", name), 0);
@@ -299,6 +299,90 @@ static void the_table_of_names_has_a_bound(void **state)
 	assert_string_equal(list(b, "last"), "c");
 }
 
+/* ---- what files mention ---- */
+
+static struct cop_bundle_id collection(struct cop_bundle *b)
+{
+	struct cop_bundle_id id = cop_bundle_id("lib/x.pyc");
+
+	assert_false(cop_bundle_is_counted(b, id));
+	assert_false(cop_bundle_missed(b, id));
+	assert_int_equal(allow(b, id, COP_BUNDLE_MOST_FILES + 1), 0);
+	assert_true(cop_bundle_is_counted(b, id));
+	return id;
+}
+
+static void files_of_a_collection_come_while_they_are_used(void **state)
+{
+	struct cop_bundle *b = *state;
+	struct cop_bundle_id id = collection(b);
+	unsigned n = 0;
+
+	assert_true(cop_bundle_is_counted(b, cop_bundle_id("README")));
+	while (cop_bundle_mentioned(b, id, 10))
+		n++;
+	assert_int_equal(n, 16);
+	cop_bundle_used(b, id, 10);
+	/* One is used, so one more of those that came may go unused, besides the one that left. */
+	assert_true(cop_bundle_mentioned(b, id, 10));
+	assert_true(cop_bundle_mentioned(b, id, 10));
+	assert_false(cop_bundle_mentioned(b, id, 10));
+	assert_int_equal(b->brought_bytes, 180);
+	assert_int_equal(b->used_bytes, 10);
+}
+
+static void a_collection_tells_nothing_of_small_directories(void **state)
+{
+	struct cop_bundle *b = *state;
+	struct cop_bundle_id id = collection(b), other = cop_bundle_id("small/x.pyc");
+
+	for (unsigned i = 0; i < 12; i++) {
+		assert_true(cop_bundle_mentioned(b, id, 1));
+		cop_bundle_used(b, id, 1);
+	}
+	assert_false(cop_bundle_missed(b, other));
+	assert_int_equal(allow(b, other, 5), 0);
+	assert_true(cop_bundle_missed(b, other));
+	assert_true(allow(b, other, 5) > 0);
+	assert_int_equal(files, 4);
+}
+
+static void bytes_for_mentioned_files_are_limited(void **state)
+{
+	struct cop_bundle *b = *state;
+	struct cop_bundle_id id = collection(b);
+	unsigned n = 0;
+
+	while (cop_bundle_mentioned(b, id, COP_BUNDLE_FILE_BYTES))
+		n++;
+	assert_int_equal(n, COP_BUNDLE_WASTE / COP_BUNDLE_FILE_BYTES);
+}
+
+static void mentioned_listings_have_a_limit_of_their_own(void **state)
+{
+	struct cop_bundle *b = *state;
+	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME], path[16];
+	unsigned n = 0;
+
+	list(b, "a/c");
+	list(b, "b/c");
+	list(b, "d/c");
+	for (; cop_bundle_may_list_mentioned(b); n++) {
+		/* The guess needs no trial: the directory above is known to exist. */
+		assert_int_equal(cop_bundle_companions(b, "m", true, name), 1);
+		assert_string_equal(name[0], "c");
+		snprintf(path, sizeof(path), "m%u/c", n);
+		cop_bundle_expect(b, path, true);
+	}
+	assert_int_equal(n, 24);
+	/* Guesses go on as if nothing had been mentioned. */
+	assert_int_equal(b->listings, 0);
+	assert_true(cop_bundle_met(b, "m3/c"));
+	assert_false(cop_bundle_met(b, "m3/c"));
+	assert_int_equal(b->used_listings, 0);
+	assert_true(cop_bundle_may_list_mentioned(b));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +400,10 @@ int main(void)
 		T(three_may_fail_and_no_more),
 		T(long_names_are_no_companions),
 		T(the_table_of_names_has_a_bound),
+		T(files_of_a_collection_come_while_they_are_used),
+		T(a_collection_tells_nothing_of_small_directories),
+		T(bytes_for_mentioned_files_are_limited),
+		T(mentioned_listings_have_a_limit_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -338,17 +338,18 @@ bool cop_cache_withdraw(struct cop_cache *c, struct cop_obj *flight)
 	return unwanted;
 }
 
-void cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use)
+bool cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use)
 {
 	unsigned before = atomic_load_explicit(&obj->uses, memory_order_relaxed);
 
 	if (obj->error || obj->key.table != COP_TABLE_DATA || (before & use))
-		return;
+		return false;
 	before = atomic_fetch_or_explicit(&obj->uses, (unsigned char)use, memory_order_relaxed);
 	if (use == COP_USE_HERE && !(before & use))
 		cop_stats_add(c->stats, COP_CACHE_USED_BYTES, obj->len);
 	if (!before)
 		cop_stats_add(c->stats, COP_CACHE_WANTED_BYTES, obj->len);
+	return !(before & use);
 }
 
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len)

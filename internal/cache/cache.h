@@ -175,8 +175,8 @@ void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 struct cop_obj *cop_obj_get(struct cop_obj *obj);
 void cop_obj_put(struct cop_cache *c, struct cop_obj *obj);
 
-/* Counts that a chunk was fetched for somebody. */
-void cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use);
+/* Counts that a chunk was fetched for somebody. Returns whether this is its first such use. */
+bool cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use);
 
 /* Forgets this object, if it is still the one in the table. */
 void cop_cache_drop(struct cop_cache *c, struct cop_obj *obj);

@@ -25,7 +25,7 @@ bool cop_coop_may_have_companions(const struct cop_coop *c, const struct cop_ask
 	return c->conf.bundle && ask->kind == COP_ASK_LISTING && !ask->background;
 }
 
-static void guess(struct cop_coop *c, const char *dir, const char *name)
+void cop_coop_guess(struct cop_coop *c, const char *dir, const char *name, bool mentioned)
 {
 	size_t dir_len = strlen(dir), name_len = strlen(name);
 	char path[4096];
@@ -42,13 +42,14 @@ static void guess(struct cop_coop *c, const char *dir, const char *name)
 		dir_len + name_len + 2 > sizeof(path))
 		return;
 	memcpy(path, dir, dir_len);
-	path[dir_len] = '/';
-	memcpy(path + dir_len + 1, name, name_len + 1);
+	if (dir_len)
+		path[dir_len++] = '/';
+	memcpy(path + dir_len, name, name_len + 1);
 	key = cop_coop_key(&ask);
 	if (cop_cache_has(c->conf.cache, &key))
 		return;
 	pthread_mutex_lock(&c->bundling.lock);
-	cop_bundle_expect(&c->bundling.policy, path);
+	cop_bundle_expect(&c->bundling.policy, path, mentioned);
 	pthread_mutex_unlock(&c->bundling.lock);
 	rc = cop_coop_get_for(c, &ask, NULL, true, &obj);
 	if (rc == 1)
@@ -71,7 +72,7 @@ void cop_coop_reserve_with_companions(struct flight *f)
 	cop_coop_cork(c);
 	cop_coop_reserve(f);
 	for (unsigned i = 0; i < n; i++)
-		guess(c, path, name[i]);
+		cop_coop_guess(c, path, name[i], false);
 	cop_coop_uncork(c);
 	cop_obj_put(c->conf.cache, obj);
 }

@@ -176,6 +176,8 @@ void cop_coop_complete(struct flight *f, const struct cop_completion *completion
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
 	cop_coop_learn(f, &l);
 	cop_coop_bundled(f, l.rc);
+	if (f->ask.along && !l.rc && cop_coop_may_mention(c, &f->obj->key))
+		cop_coop_note_mentions(c, &f->obj->key, l.data, l.len, l.packed, false);
 	if (f->ask.kind == COP_ASK_ENTRY && l.rc == -ENOENT)
 		cop_stats_add(c->conf.stats, COP_ENOENT_STORES, 1);
 	else if (f->was_absent)
@@ -264,6 +266,31 @@ static bool is_unmet(struct cop_obj *obj)
 	       atomic_exchange(&obj->bundled, false);
 }
 
+/* Starts the flight of a program's request, together with those of what is probably needed next.
+ * The flight may be over when this returns. */
+static void reserve_with_others(struct flight *f, const struct cop_ask *ask)
+{
+	struct cop_coop *c = f->coop;
+	bool mentions = cop_coop_has_mentions(c, ask);
+
+	if (mentions)
+		cop_coop_cork(c);
+	if (cop_coop_is_small(c, ask))
+		cop_coop_reserve_with_siblings(f);
+	else if (cop_coop_may_check_ahead(c, ask))
+		cop_coop_reserve_with_checks(f);
+	else if (cop_coop_may_have_companions(c, ask))
+		cop_coop_reserve_with_companions(f);
+	else if (cop_coop_may_have_target(c, ask))
+		cop_coop_reserve_with_target(f);
+	else
+		cop_coop_reserve(f);
+	if (mentions) {
+		cop_coop_bring_mentioned(c);
+		cop_coop_uncork(c);
+	}
+}
+
 int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj)
 {
@@ -303,14 +330,8 @@ int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_w
 		joined_by_reader(c, ask, local);
 	if (f) {
 		f->was_absent = was_absent;
-		if (local && cop_coop_is_small(c, ask))
-			cop_coop_reserve_with_siblings(f);
-		else if (local && cop_coop_may_check_ahead(c, ask))
-			cop_coop_reserve_with_checks(f);
-		else if (local && cop_coop_may_have_companions(c, ask))
-			cop_coop_reserve_with_companions(f);
-		else if (local && cop_coop_may_have_target(c, ask))
-			cop_coop_reserve_with_target(f);
+		if (local)
+			reserve_with_others(f, ask);
 		else
 			cop_coop_reserve(f);
 	}

@@ -66,10 +66,40 @@ struct doubted {
 					the oldest */
 };
 
-/* Which small files are fetched beside others (siblings.c). */
+#define COLLECTIONS 8
+#define COLLECTION_DIR 512
+#define MENTIONS 64
+#define MENTION_NAME 64
+
+/* A directory with many files of a kind, of which programs read some (mentions.c). */
+struct collection {
+	char dir[COLLECTION_DIR];  /* with a slash at its end; "": free */
+	char ending[MENTION_NAME]; /* of its files' names, from the first dot on */
+	struct cop_bundle_id id;
+	struct cop_attr attr; /* of a file that was read */
+};
+
+enum mention_kind {
+	MENTION_FILE, /* of a collection */
+	MENTION_DIR,  /* whose listing is wanted */
+};
+
+/* What a program's file mentions. */
+struct mention {
+	enum mention_kind kind;
+	char dir[COLLECTION_DIR]; /* with name in it; with a slash at its end if that is a file */
+	char name[MENTION_NAME];
+};
+
+/* Which small files are fetched beside others (siblings.c, mentions.c). */
 struct bundling {
 	pthread_mutex_t lock;
 	struct cop_bundle policy;
+	_Atomic unsigned collections; /* of all so far; a later one takes the place of the oldest */
+	struct collection collection[COLLECTIONS];
+	_Atomic unsigned mentions; /* that nobody has requested yet, */
+	unsigned mention_at;       /* from here on */
+	struct mention mention[MENTIONS];
 };
 
 /* Directories in which programs look for absent names (absence.c). */
@@ -200,6 +230,33 @@ bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask);
 /* Counts a file that was fetched beside another. */
 void cop_coop_bundled(const struct flight *f, int rc);
 
+/* A file that programs read, or a collection, and what the directory's listing says about it. */
+struct bundle {
+	struct cop_coop *coop;
+	struct cop_bundle_id id;
+	const void *list;
+	const char *path;
+	size_t dir_len; /* of the path, up to the name */
+	struct cop_attr attr;
+};
+bool cop_coop_is_sibling(const struct bundle *b, const struct cop_listing_entry *e);
+/* Whether a flight for this file began. */
+bool cop_coop_ask_sibling(const struct bundle *b, const struct cop_listing_entry *e);
+
+/* ---- mentions.c ---- */
+
+/* Under bundling.lock: programs read files of this collection. */
+void cop_coop_add_collection(struct bundling *g, const struct bundle *b);
+/* Whether a file's bytes are looked at for names of others. */
+bool cop_coop_may_mention(const struct cop_coop *c, const struct cop_key *key);
+/* Notes which files of the collections these bytes mention. */
+void cop_coop_note_mentions(struct cop_coop *c, const struct cop_key *key, const void *data,
+	size_t len, bool packed, bool used);
+/* Whether a program's request could take requests for mentioned files along. */
+bool cop_coop_has_mentions(struct cop_coop *c, const struct cop_ask *ask);
+/* Starts their flights. */
+void cop_coop_bring_mentioned(struct cop_coop *c);
+
 /* ---- companions.c ---- */
 
 /* Starts the flight of a listing that a program asks for, together with those of directories that
@@ -207,6 +264,8 @@ void cop_coop_bundled(const struct flight *f, int rc);
 void cop_coop_reserve_with_companions(struct flight *f);
 /* Whether a program's request may have companions. */
 bool cop_coop_may_have_companions(const struct cop_coop *c, const struct cop_ask *ask);
+/* Requests the listing of dir/name, which nobody needs yet. */
+void cop_coop_guess(struct cop_coop *c, const char *dir, const char *name, bool mentioned);
 /* A program's request met this listing, or its flight. Returns whether it was brought and this is
  * its first use. */
 bool cop_coop_met_companion(struct cop_coop *c, const struct cop_ask *ask);

@@ -43,19 +43,9 @@ bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask)
 	       ask->index == 0 && ask->size <= largest(c);
 }
 
-/* A program's file, and what its directory's listing says about it. */
-struct bundle {
-	struct cop_coop *coop;
-	struct cop_bundle_id id;
-	const void *list;
-	const char *path;
-	size_t dir_len; /* of the path, up to the name */
-	struct cop_attr attr;
-};
-
 /* One of the same kind, as its owner made it: who may read the one may read the other. A file
  * without blocks is on a tape or has no bytes of its own; a young version may not last. */
-static bool is_sibling(const struct bundle *b, const struct cop_listing_entry *e)
+bool cop_coop_is_sibling(const struct bundle *b, const struct cop_listing_entry *e)
 {
 	const struct cop_attr *a = &e->attr;
 
@@ -73,13 +63,12 @@ static unsigned count_siblings(const struct bundle *b)
 
 	for (uint32_t i = 0; i < count && n <= COP_BUNDLE_MOST_FILES; i++) {
 		cop_listing_at(b->list, i, &e);
-		n += is_sibling(b, &e);
+		n += cop_coop_is_sibling(b, &e);
 	}
 	return n;
 }
 
-/* Whether a flight for this file began. */
-static bool ask_sibling(const struct bundle *b, const struct cop_listing_entry *e)
+bool cop_coop_ask_sibling(const struct bundle *b, const struct cop_listing_entry *e)
 {
 	struct cop_coop *c = b->coop;
 	char path[4096];
@@ -116,9 +105,9 @@ static void ask_siblings(const struct bundle *b, size_t allowed, unsigned most)
 
 	for (uint32_t i = 0; i < count && files < most; i++) {
 		cop_listing_at(b->list, i, &e);
-		if (!is_sibling(b, &e) || e.attr.size > allowed - bytes ||
+		if (!cop_coop_is_sibling(b, &e) || e.attr.size > allowed - bytes ||
 			!cop_cache_has_headroom(b->coop->conf.cache, e.attr.size) ||
-			!ask_sibling(b, &e))
+			!cop_coop_ask_sibling(b, &e))
 			continue;
 		files++;
 		bytes += e.attr.size;
@@ -128,25 +117,32 @@ static void ask_siblings(const struct bundle *b, size_t allowed, unsigned most)
 	pthread_mutex_unlock(&b->coop->bundling.lock);
 }
 
-static void with_listing(struct bundle *b, const struct cop_ask *ask)
+static void count_and_ask(struct bundle *b)
 {
 	struct bundling *g = &b->coop->bundling;
+	unsigned siblings = count_siblings(b), most;
+	size_t allowed;
+
+	pthread_mutex_lock(&g->lock);
+	allowed = cop_bundle_allow(&g->policy, b->id, siblings, &most);
+	if (siblings > COP_BUNDLE_MOST_FILES)
+		cop_coop_add_collection(g, b);
+	pthread_mutex_unlock(&g->lock);
+	if (allowed)
+		ask_siblings(b, allowed, most);
+}
+
+static void with_listing(struct bundle *b, const struct cop_ask *ask)
+{
 	struct cop_listing_entry e;
 	const char *name = b->path + b->dir_len;
-	unsigned siblings, most;
-	size_t allowed;
 
 	if (cop_listing_count(b->list) > COP_BUNDLE_NAMES ||
 		!cop_listing_find(b->list, name, strlen(name), &e) || !e.has_attr ||
 		e.attr.version != ask->version)
 		return;
 	b->attr = e.attr;
-	siblings = count_siblings(b);
-	pthread_mutex_lock(&g->lock);
-	allowed = cop_bundle_allow(&g->policy, b->id, siblings, &most);
-	pthread_mutex_unlock(&g->lock);
-	if (allowed)
-		ask_siblings(b, allowed, most);
+	count_and_ask(b);
 }
 
 static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
@@ -161,7 +157,8 @@ static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
 	bool may;
 
 	pthread_mutex_lock(&c->bundling.lock);
-	may = cop_bundle_missed(&c->bundling.policy, b.id);
+	may = cop_bundle_missed(&c->bundling.policy, b.id) ||
+	      !cop_bundle_is_counted(&c->bundling.policy, b.id);
 	pthread_mutex_unlock(&c->bundling.lock);
 	if (!may)
 		return;
@@ -202,14 +199,21 @@ void cop_coop_bundled(const struct flight *f, int rc)
 
 void cop_coop_used(struct cop_coop *c, struct cop_obj *obj)
 {
-	cop_cache_used(c->conf.cache, obj, COP_USE_HERE);
-	if (obj->key.table != COP_TABLE_DATA ||
-		!atomic_load_explicit(&obj->bundled, memory_order_relaxed) ||
-		!atomic_exchange(&obj->bundled, false))
+	struct cop_bundle_id id;
+	bool first = cop_cache_used(c->conf.cache, obj, COP_USE_HERE);
+	bool brought = atomic_load_explicit(&obj->bundled, memory_order_relaxed) &&
+		       atomic_exchange(&obj->bundled, false);
+
+	if (obj->key.table != COP_TABLE_DATA || (!first && !brought))
 		return;
-	cop_stats_add(c->conf.stats, COP_BUNDLE_USED_FILES, 1);
-	cop_stats_add(c->conf.stats, COP_BUNDLE_USED_BYTES, obj->key.size);
-	pthread_mutex_lock(&c->bundling.lock);
-	cop_bundle_used(&c->bundling.policy, cop_bundle_id(obj->key.path), obj->key.size);
-	pthread_mutex_unlock(&c->bundling.lock);
+	if (brought) {
+		id = cop_bundle_id(obj->key.path);
+		cop_stats_add(c->conf.stats, COP_BUNDLE_USED_FILES, 1);
+		cop_stats_add(c->conf.stats, COP_BUNDLE_USED_BYTES, obj->key.size);
+		pthread_mutex_lock(&c->bundling.lock);
+		cop_bundle_used(&c->bundling.policy, id, obj->key.size);
+		pthread_mutex_unlock(&c->bundling.lock);
+	}
+	if (first && cop_coop_may_mention(c, &obj->key))
+		cop_coop_note_mentions(c, &obj->key, obj->data, obj->len, obj->packed, true);
 }

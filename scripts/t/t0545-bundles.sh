@@ -8,7 +8,7 @@
 # limit: 300
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 47
+plan 56
 
 SRC=$T/src
 make_source() {
@@ -175,6 +175,53 @@ is 'a link in a large directory is right' "$(cat "$W/mnt/2/large/libx.so.1")" li
 settle
 count_messages
 is 'in two messages: names, bytes' "$counted" 2
+without_tree
+
+# ---- modules that others import
+
+make_modules() {
+	rm -rf "$SRC"
+	mkdir -p "$SRC/lib/pack"
+	local i
+	for i in {1..60}; do
+		echo "value = $i" >"$SRC/lib/m$i.py"
+	done
+	printf '%s\n' 'import os, m10, m20.x as x, m1000' 'from pack import y' \
+		'def later():' '    import m40' >"$SRC/lib/m1.py"
+	echo 'import m21' >"$SRC/lib/m20.py"
+	: >"$SRC/lib/pack/__init__.py"
+	"$PYTHON" -m compileall -q "$SRC/lib" || bail 'Python compiles nothing'
+	tag=$("$PYTHON" -c 'import sys; print(sys.implementation.cache_tag)')
+	find "$SRC" -exec touch -d '1 hour ago' {} +
+	sleep 0.1
+}
+read_modules() { # NUMBER…, one after another, at rank 2
+	local i
+	for i in "$@"; do
+		read_files 2 "lib/__pycache__/m$i.$tag.pyc" || return 1
+	done
+}
+
+make_modules
+with_tree 3 --fanout 1
+ls -l "$W/mnt/2" "$W/mnt/2/lib" "$W/mnt/2/lib/__pycache__" >"$T/list"
+settle
+messages=0
+ok 'a module that imports others is right' read_modules 1
+is 'nothing comes before it is needed' "$(node_stat 2 bundle.files) $(node_stat 2 bundle.listings)" '0 0'
+count_messages
+ok 'another module is right' read_modules 30
+count_messages
+is 'one message brings what the first one imports, and the listing of a package' \
+	"$counted $(node_stat 2 bundle.files) $(node_stat 2 bundle.listings)" '1 2 1'
+ok 'a third module is right' read_modules 31
+is 'what came brings what it imports itself' "$(node_stat 2 bundle.files)" 3
+count_messages
+ok 'the modules that came are right' read_modules 10 20 21
+ok 'the package is right' list_all lib/pack
+count_messages
+is 'all that costs no other message' \
+	"$counted $(node_stat 2 bundle.used_files) $(node_stat 2 bundle.used_listings)" '0 3 1'
 without_tree
 
 # ---- the parent dies while they come, and memory is short
