@@ -14,7 +14,7 @@
 #define TTL_MS 2000
 
 static char job[64];
-static uint64_t now_ns;
+static _Atomic uint64_t now_ns; /* the tracer's thread reads it, too */
 
 static uint64_t test_now(void)
 {
