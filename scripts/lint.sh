@@ -206,6 +206,7 @@ check_shell() {
 }
 
 # cppcheck checks a file again only after a change. Tests are left out: the sanitizers run them.
+# clang-tidy finds more, most of it no fault, and is run by hand: clang-tidy.conf.
 check_c() {
 	local suppressions=$here/cppcheck.supp
 	command -v cppcheck >/dev/null || {

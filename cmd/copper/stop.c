@@ -104,8 +104,7 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 			"copper stop: %s: the node there was dead; its mount was removed" OTHERS
 			"\n",
 			path);
-		puts("stopped 0/0 nodes");
-		return 0;
+		return cop_cmd_print_stopped(0, 0);
 	}
 	if (cleared)
 		fprintf(stderr,
@@ -114,8 +113,7 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 			socket);
 	else
 		fprintf(stderr, "copper stop: nothing to stop: %s\n", why->text);
-	puts("stopped 0/0 nodes");
-	return 0;
+	return cop_cmd_print_stopped(0, 0);
 }
 
 /* Returns the exit status if the node of this socket could not be asked. */

@@ -46,14 +46,20 @@ static void note_tree(void *arg, const char *tree)
 	cop_cmd_ending_tree(&h->ending, h->runtime_dir, tree);
 }
 
+int cop_cmd_print_stopped(unsigned stopped, unsigned of)
+{
+	if (printf("stopped %u/%u nodes\n", stopped, of) >= 0 && !fflush(stdout))
+		return 0;
+	fprintf(stderr,
+		"copper stop: stopped %u/%u nodes, but that cannot be written to standard output\n",
+		stopped, of);
+	return 1;
+}
+
 static int show_stopped(const struct cop_guest_stopped *s)
 {
-	int rc = printf("stopped %u/%u nodes\n", s->stopped, s->of) < 0 || fflush(stdout);
+	int rc = cop_cmd_print_stopped(s->stopped, s->of);
 
-	if (rc)
-		fprintf(stderr,
-			"copper stop: stopped %u/%u nodes, but that cannot be written to standard output\n",
-			s->stopped, s->of);
 	fprintf(stderr, "%s", s->remarks.data ? s->remarks.data : "");
 	if (s->unknown)
 		fprintf(stderr,
@@ -81,8 +87,7 @@ int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])
 	socket[0] = '\0';
 	if (rc == -EALREADY) {
 		fprintf(stderr, "copper stop: nothing to stop: %s\n", err.text);
-		puts("stopped 0/0 nodes");
-		code = 0;
+		code = cop_cmd_print_stopped(0, 0);
 	} else if (rc) {
 		fprintf(stderr, "copper stop: %s\n", err.text);
 	} else if (result.socket[0]) {

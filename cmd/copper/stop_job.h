@@ -10,6 +10,8 @@ struct cop_cmd_stop_job {
 	uint32_t timeout_ms;
 };
 
+/* Prints the result of a stop; returns 0, or 1 with a message if it cannot be written. */
+int cop_cmd_print_stopped(unsigned stopped, unsigned of);
 /* Stops the nodes of a job directory and prints the result; returns the exit code. A tree of one
  * node on this machine is left to the caller: socket gets its path, else "". */
 int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108]);

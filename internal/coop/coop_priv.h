@@ -207,10 +207,11 @@ struct served_trace {
 	uint64_t began_ns;
 	uint32_t tid;
 };
-/* A child's request arrives, and is answered. */
+/* A child's request arrives, and is answered. What arrived has to be answered in the trace, too:
+ * viewers complain of a flow that ends outside of spans. */
 struct served_trace cop_coop_trace_arrived(struct cop_coop *c, const struct cop_rpc_req *req);
 void cop_coop_trace_served(struct cop_coop *c, const struct served_trace *since,
-	const struct cop_rpc_req *req, const struct cop_obj *obj);
+	const struct cop_rpc_req *req, const struct cop_ask *ask, int rc, size_t len);
 
 /* ---- rest.c ---- */
 

@@ -63,8 +63,8 @@ static void read_whole(struct tree *t, uint32_t rank, const struct cop_attr *att
 		pass_time(t, a.calls ? 0 : 8000);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
-		assert_int_equal(a.obj->packed, compress);
-		if (compress)
+		assert_int_equal(a.obj->packed, packs);
+		if (packs)
 			assert_int_equal(cop_pack_read(a.obj->data, 0,
 						 COP_MIN(CHUNK, len - i * CHUNK), plain),
 				0);
@@ -107,14 +107,14 @@ static void chunks_packed_by_the_root_are_sent_and_kept_packed(void **state)
 	(void)state;
 	for (size_t i = 0; i < len; i++)
 		data[i] = (uint8_t)(i / 64);
-	compress = true;
+	packs = true;
 	t = open_tree(3, 1, 1, 1 << 20);
 	put_file(t, "text", data, len);
 	attr = attr_of(t, 2, "text");
 	read_whole(t, 2, &attr, "text", data, len);
 	free(data);
 	close_tree(t);
-	compress = false;
+	packs = false;
 }
 
 static void groups_of_a_large_file_go_round_the_trees(void **state)

@@ -42,11 +42,12 @@ struct asked {
 };
 
 /* Applies to the trees opened from now on. */
-static bool compress __attribute__((unused));
+static bool packs __attribute__((unused));
 static bool bundle __attribute__((unused));
 static uint32_t ttl_ms = 1;
 static uint64_t striped_bytes = 64 * CHUNK;
 static uint32_t most_ms __attribute__((unused));
+static struct cop_tracer *tracer __attribute__((unused));
 static int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 	__attribute__((unused));
 
@@ -111,8 +112,9 @@ static inline void open_node(
 	conf.cache = n->cache;
 	conf.origin = n->origin;
 	conf.rpc = n->rpc;
-	conf.compress = compress;
+	conf.compress = packs;
 	conf.bundle = bundle;
+	conf.tracer = tracer;
 	n->coop = cop_coop_new(&conf);
 	assert_non_null(n->coop);
 }

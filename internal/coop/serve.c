@@ -31,8 +31,8 @@ static void release_ref(void *arg)
 	free(h);
 }
 
-/* Answers without an object, or with one that holds this node's own error. */
-static void answer_error(struct cop_rpc_req *req, int rc)
+/* Answers without an object. rc may be 0. */
+static void answer_status(struct cop_rpc_req *req, int rc)
 {
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc, .unable = cop_coop_is_own(rc)});
 }
@@ -43,15 +43,16 @@ static void answer(const struct served *s)
 	struct cop_coop *c = s->coop;
 	struct cop_rpc_req *req = s->req;
 	struct cop_obj *obj = s->obj;
+	struct cop_ask ask = {.path = obj->key.path, .index = obj->key.index};
 	struct cop_rpc_answer a = {.status = obj->error, .unable = cop_coop_is_own(obj->error)};
 	struct obj_ref *h = malloc(sizeof(*h));
 	uint8_t head[9];
 	struct cop_wr w = cop_wr_init(head, sizeof(head));
 
-	cop_coop_trace_served(c, &s->trace, req, obj);
+	cop_coop_trace_served(c, &s->trace, req, &ask, obj->error, obj->len);
 	if (!h) {
 		cop_obj_put(c->conf.cache, obj);
-		answer_error(req, -ENOMEM);
+		answer_status(req, -ENOMEM);
 		return;
 	}
 	*h = (struct obj_ref){c, obj};
@@ -147,6 +148,14 @@ static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 
 /* ---- the requests ---- */
 
+/* Answers without an object, and ends the request's span in the trace. */
+static void answer_plain(struct cop_coop *c, struct cop_rpc_req *req, const struct cop_ask *ask,
+	const struct served_trace *trace, int rc)
+{
+	cop_coop_trace_served(c, trace, req, ask, rc, 0);
+	answer_status(req, rc);
+}
+
 static void get_for_child(struct cop_coop *c, struct cop_rpc_req *req, const struct cop_ask *ask,
 	const struct served_trace *trace)
 {
@@ -155,7 +164,7 @@ static void get_for_child(struct cop_coop *c, struct cop_rpc_req *req, const str
 	int rc;
 
 	if (!s) {
-		answer_error(req, -ENOMEM);
+		answer_plain(c, req, ask, trace, -ENOMEM);
 		return;
 	}
 	cop_list_init(&s->at);
@@ -168,7 +177,7 @@ static void get_for_child(struct cop_coop *c, struct cop_rpc_req *req, const str
 	if (rc == 0)
 		return;
 	if (rc < 0) {
-		answer_error(req, rc);
+		answer_plain(c, req, ask, trace, rc);
 	} else {
 		s->obj = obj;
 		s->at_hand = true;
@@ -182,22 +191,24 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 	uint8_t op = cop_rpc_req_op(req);
 	char path[4096];
 	struct cop_ask ask;
-	struct served_trace trace = {0};
+	struct served_trace trace;
 	bool raise;
 
 	if (op < 1 || op > COP_ASK_LAST)
 		return false;
 	if (!cop_coop_decode(req, path, &ask, &raise)) {
-		answer_error(req, -EINVAL);
+		answer_status(req, -EINVAL);
 		return true;
 	}
 	ask.from = cop_rpc_req_rank(req);
-	if (raise)
+	if (raise) {
 		cop_coop_raise_priority(c, &ask);
-	else
-		trace = cop_coop_trace_arrived(c, req);
-	if (raise || (ask.kind == COP_ASK_CHECK && cop_coop_fresh(c, &ask))) {
-		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = 0});
+		answer_status(req, 0);
+		return true;
+	}
+	trace = cop_coop_trace_arrived(c, req);
+	if (ask.kind == COP_ASK_CHECK && cop_coop_fresh(c, &ask)) {
+		answer_plain(c, req, &ask, &trace, 0);
 		return true;
 	}
 	cop_log_debug("serving kind=%s path=\"/%s\" index=%llu", cop_coop_kind_name(ask.kind), path,

@@ -6,6 +6,8 @@
  * traces. */
 #include "coop/coop_priv.h"
 
+#include <string.h>
+
 /* Traces count in microseconds, so shorter phases show nothing. */
 #define MICROSECOND_NS 1000
 
@@ -118,25 +120,27 @@ struct served_trace cop_coop_trace_arrived(struct cop_coop *c, const struct cop_
 }
 
 void cop_coop_trace_served(struct cop_coop *c, const struct served_trace *since,
-	const struct cop_rpc_req *req, const struct cop_obj *obj)
+	const struct cop_rpc_req *req, const struct cop_ask *ask, int rc, size_t len)
 {
 	const struct cop_tracer_arg args[] = {
 		{.key = "kind", .text = cop_coop_kind_name((enum cop_ask_kind)cop_rpc_req_op(req))},
-		{.key = "ret", .value = obj->error},
-		{.key = "image_size", .value = (int64_t)obj->len},
-		{.key = "index", .value = (int64_t)obj->key.index},
+		{.key = "ret", .value = rc}, {.key = "image_size", .value = (int64_t)len},
+		{.key = "index", .value = (int64_t)ask->index},
 		{.key = "child", .value = cop_rpc_req_rank(req)}};
 	struct cop_tracer_event e = {.phase = COP_TRACER_SPAN,
 		.name = "serve",
 		.begin_ns = since->began_ns,
 		.tid = since->tid,
-		.path = obj->key.path,
-		.path_len = obj->key.path_len,
+		.path = ask->path,
 		.arg = args,
 		.args = COP_ARRAY_SIZE(args)};
 
 	if (!c->conf.tracer)
 		return;
-	e.end_ns = cop_now_ns();
+	e.path_len = strlen(ask->path);
+	/* Not shorter than a microsecond: Chromium's viewer takes a span of no length at the end of
+	 * another for a part of that one, but its floating-point end may lie before this moment, so
+	 * that the flow arrives nowhere. */
+	e.end_ns = COP_MAX(cop_now_ns(), e.begin_ns + MICROSECOND_NS);
 	cop_tracer_event(c->conf.tracer, &e);
 }

@@ -62,18 +62,30 @@ static int check_empty(const char *path, struct cop_err *err)
 	return rc;
 }
 
-static bool have_fusermount(void)
+static bool is_in(const char *dir, size_t len)
 {
-	const char *path = getenv("PATH");
-	char dirs[PATH_BYTES], file[PATH_BYTES + 32], *save, *dir;
+	char file[PATH_BYTES];
 
-	snprintf(dirs, sizeof(dirs), "%s:/usr/bin:/bin", path ? path : "");
-	for (dir = strtok_r(dirs, ":", &save); dir; dir = strtok_r(NULL, ":", &save)) {
-		snprintf(file, sizeof(file), "%s/fusermount3", dir);
-		if (access(file, X_OK) == 0)
+	return snprintf(file, sizeof(file), "%.*s/fusermount3", (int)len, dir) <
+		       (int)sizeof(file) &&
+	       access(file, X_OK) == 0;
+}
+
+static bool is_in_any(const char *dirs)
+{
+	for (size_t len; *dirs; dirs += len + (dirs[len] == ':')) {
+		len = strcspn(dirs, ":");
+		if (len && is_in(dirs, len))
 			return true;
 	}
 	return false;
+}
+
+bool cop_fs_have_fusermount(void)
+{
+	const char *path = getenv("PATH");
+
+	return (path && is_in_any(path)) || is_in_any("/usr/bin:/bin");
 }
 
 int cop_fs_check_machine(struct cop_err *err)
@@ -89,7 +101,7 @@ int cop_fs_check_machine(struct cop_err *err)
 				? "; it must be open to ordinary users (mode 0666, as distributions have it): ask those who run this machine"
 				: "");
 	close(fd);
-	if (geteuid() != 0 && !have_fusermount())
+	if (geteuid() != 0 && !cop_fs_have_fusermount())
 		return cop_err_set(err, ENOENT,
 			"fusermount3 is not installed, and only root can mount without it; install the package fuse3");
 	return 0;

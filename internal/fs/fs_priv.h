@@ -365,6 +365,10 @@ void cop_fs_attrs_given(struct op *op, uint32_t entry);
  * ones, it is made to look up all of them again. */
 void cop_fs_meet_names(struct cop_fs *fs, struct inode *dir, const void *blob);
 
+/* ---- check.c ---- */
+/* In $PATH, or where distributions have it. */
+bool cop_fs_have_fusermount(void);
+
 /* ---- umount.c ---- */
 int cop_fs_umount(const char *mountpoint, bool lazy);
 void cop_fs_holders(const char *mountpoint, struct cop_buf *out);

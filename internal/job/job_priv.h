@@ -39,13 +39,17 @@ bool cop_job_name_is_six(const char *name, size_t len, struct cop_ip *out);
 /* Appends what a LIST (len bytes) means: commas, brackets, ports. */
 int cop_job_list_expand(const char *text, size_t len, uint16_t default_port,
 	struct cop_job_builder *b, struct cop_err *err);
+/* Counts what it means, without memory; -EINVAL, and -E2BIG if one of its items means more than
+ * COP_JOB_MAX_HOSTS. */
+int cop_job_list_count(const char *text, size_t len, uint64_t *count, struct cop_err *err);
 /* Appends the hosts of a file's text. A host that is listed twice is refused or, with once, kept
  * once (PBS lists one per slot). */
 int cop_job_lines_parse(const char *text, size_t len, uint16_t default_port, bool once,
 	struct cop_job_builder *b, struct cop_err *err);
 
-/* slurm.c: fills in the addresses that Slurm has for the hosts on this machine. */
-void cop_job_slurm_addresses(struct cop_job_hosts *h);
+/* slurm.c: fills in the addresses that Slurm has for the hosts on this machine. Returns how many
+ * of slurm.conf's nodes it wrote out for that, at most COP_JOB_MAX_HOSTS. */
+uint64_t cop_job_slurm_addresses(struct cop_job_hosts *h);
 
 /* ---- the secret ---- */
 

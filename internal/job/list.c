@@ -224,25 +224,31 @@ int cop_job_split_port(const char *text, size_t len, uint16_t default_port,
 	return six ? check_six(text, end, out, err) : 0;
 }
 
+/* Checks an item, finds its parts and counts its names. */
+static int measure_item(const char *text, size_t len, uint16_t default_port,
+	struct cop_job_word *word, uint64_t *count, struct cop_err *err)
+{
+	int rc;
+
+	if (!len)
+		return cop_err_set(err, EINVAL, "a name is missing between two commas");
+	rc = cop_job_split_port(text, len, default_port, word, err);
+	return rc ? rc : count_item(word->name, word->name + word->len, count, err);
+}
+
 static int expand_item(const char *text, size_t len, uint16_t default_port,
 	struct cop_job_builder *b, struct cop_err *err)
 {
 	struct item it = {.b = b};
 	struct cop_job_word word;
 	uint64_t count;
-	int rc;
+	int rc = measure_item(text, len, default_port, &word, &count, err);
 
-	if (!len)
-		return cop_err_set(err, EINVAL, "a name is missing between two commas");
-	rc = cop_job_split_port(text, len, default_port, &word, err);
 	if (rc)
 		return rc;
 	text = word.name;
 	it.port = word.port;
 	it.end = text + word.len;
-	rc = count_item(text, it.end, &count, err);
-	if (rc)
-		return rc;
 	if (b->hosts.count + count > COP_JOB_MAX_HOSTS)
 		return refuse_item(
 			err, E2BIG, text, it.end, "with it there are more than 200000 hosts");
@@ -264,22 +270,50 @@ static const char *item_end(const char *p, const char *end)
 	return p;
 }
 
+/* Cuts the first item off, trimmed; true if more follow. */
+static bool cut_item(const char **p, const char *end, const char **item, size_t *len)
+{
+	const char *stop = item_end(*p, end), *first = *p, *last = stop;
+
+	while (first < last && isspace((unsigned char)*first))
+		first++;
+	while (first < last && isspace((unsigned char)last[-1]))
+		last--;
+	*item = first;
+	*len = (size_t)(last - first);
+	*p = stop < end ? stop + 1 : end;
+	return stop < end;
+}
+
 int cop_job_list_expand(const char *text, size_t len, uint16_t default_port,
 	struct cop_job_builder *b, struct cop_err *err)
 {
-	const char *p = text, *end = text + len;
+	const char *p = text, *end = text + len, *item;
+	size_t item_len;
+	bool more;
+	int rc;
 
-	for (;;) {
-		const char *stop = item_end(p, end), *first = p, *last = stop;
-		int rc;
+	do {
+		more = cut_item(&p, end, &item, &item_len);
+		rc = expand_item(item, item_len, default_port, b, err);
+	} while (!rc && more);
+	return rc;
+}
 
-		while (first < last && isspace((unsigned char)*first))
-			first++;
-		while (first < last && isspace((unsigned char)last[-1]))
-			last--;
-		rc = expand_item(first, (size_t)(last - first), default_port, b, err);
-		if (rc || stop == end)
-			return rc;
-		p = stop + 1;
-	}
+int cop_job_list_count(const char *text, size_t len, uint64_t *count, struct cop_err *err)
+{
+	const char *p = text, *end = text + len, *item;
+	struct cop_job_word word;
+	size_t item_len;
+	uint64_t n;
+	bool more;
+	int rc;
+
+	*count = 0;
+	do {
+		more = cut_item(&p, end, &item, &item_len);
+		rc = measure_item(item, item_len, 0, &word, &n, err);
+		*count += rc ? 0 : n;
+	} while (!rc && more);
+	return rc;
 }

@@ -18,16 +18,21 @@
 #include <unistd.h>
 
 #include "job/job_priv.h"
+#include "log/log.h"
 
 #define CONF_MAX (16 * COP_MIB)
 #define INCLUDES_MAX 16 /* files in total */
-#define NAMES_MAX (4u * COP_JOB_MAX_HOSTS)
+/* Of nodes in all files; Slurm names each once. */
+#define NAMES_MAX ((uint64_t)COP_JOB_MAX_HOSTS)
 
 struct learning {
 	struct cop_job_hosts *hosts;
 	struct cop_job_map ranks; /* by name, port 0; the first of those with the same name, which
 				     are neighbours */
-	unsigned files, names;    /* read so far */
+	unsigned files;           /* read so far */
+	uint64_t names;           /* of nodes, written out so far */
+	const char *path;         /* of the file that is being read */
+	bool told;
 };
 
 static void learn_address(struct learning *l, const char *name, size_t len, const char *text)
@@ -65,20 +70,51 @@ static void learn_aliases(struct learning *l, const char *text)
 
 /* ---- slurm.conf ---- */
 
+/* Once is enough: the name service knows the nodes, too. */
+static void leave_out(struct learning *l, const char *path, const char *why)
+{
+	if (!l->told)
+		cop_log_warn(
+			"addresses of Slurm's nodes are left out, so the name service decides path=\"%s\" why=\"%s\"",
+			path, why);
+	l->told = true;
+}
+
+/* Whether both lists mean equally many, and together with those before not too many. They are only
+ * counted: what a file says may mean any number. */
+static bool lists_fit(struct learning *l, const char *names, size_t names_len,
+	const char *addresses, size_t addresses_len)
+{
+	uint64_t n, a;
+	struct cop_err err = {0};
+	int rc = cop_job_list_count(names, names_len, &n, &err);
+
+	if (!rc)
+		rc = cop_job_list_count(addresses, addresses_len, &a, &err);
+	if (rc == -E2BIG)
+		leave_out(l, l->path, err.text);
+	if (rc || n != a)
+		return false;
+	if (l->names + n > NAMES_MAX) {
+		leave_out(l, l->path, "it names more than 200000 nodes");
+		return false;
+	}
+	l->names += n;
+	return true;
+}
+
 static void learn_lists(struct learning *l, const char *names, size_t names_len,
 	const char *addresses, size_t addresses_len)
 {
 	struct cop_job_builder n = {0}, a = {0};
 
-	if (l->names > NAMES_MAX)
+	if (!lists_fit(l, names, names_len, addresses, addresses_len))
 		return;
 	if (cop_job_list_expand(names, names_len, 0, &n, NULL) == 0 &&
-		cop_job_list_expand(addresses, addresses_len, 0, &a, NULL) == 0 &&
-		n.hosts.count == a.hosts.count)
+		cop_job_list_expand(addresses, addresses_len, 0, &a, NULL) == 0)
 		for (uint32_t i = 0; i < n.hosts.count; i++)
 			learn_address(l, n.hosts.host[i].name, strlen(n.hosts.host[i].name),
 				a.hosts.host[i].name);
-	l->names += n.hosts.count + 1;
 	cop_job_hosts_free(&n.hosts);
 	cop_job_hosts_free(&a.hosts);
 }
@@ -146,30 +182,45 @@ static bool is_file(const char *path)
 	return fd >= 0;
 }
 
-static void read_conf(struct learning *l, const char *path)
+static void read_text(struct learning *l, const char *path, char *text, size_t len)
 {
-	struct cop_job_lines lines = {0};
-	const char *line;
-	size_t len;
-	char *text;
+	struct cop_job_lines lines = {.p = text, .end = text + len};
+	const char *line, *before = l->path;
 
-	if (l->files == INCLUDES_MAX || !is_file(path) ||
-		cop_read_file(path, CONF_MAX, &text, &len))
-		return;
-	l->files++;
 	/* A backslash continues the line. */
 	for (char *p = text; (p = strstr(p, "\\\n"));)
 		p[0] = p[1] = ' ';
-	lines.p = text;
-	lines.end = text + len;
+	l->path = path;
 	while (cop_job_lines_next(&lines, &line, &len))
 		read_line(l, path, line, len);
+	l->path = before;
+}
+
+static void read_conf(struct learning *l, const char *path)
+{
+	size_t len;
+	char *text;
+	int rc;
+
+	if (l->files == INCLUDES_MAX) {
+		leave_out(l, path, "more than 16 files are included");
+		return;
+	}
+	if (!is_file(path))
+		return;
+	rc = cop_read_file(path, CONF_MAX, &text, &len);
+	if (rc) {
+		leave_out(l, path, strerror(-rc));
+		return;
+	}
+	l->files++;
+	read_text(l, path, text, len);
 	free(text);
 }
 
 /* ---- both ---- */
 
-void cop_job_slurm_addresses(struct cop_job_hosts *h)
+uint64_t cop_job_slurm_addresses(struct cop_job_hosts *h)
 {
 	/* A slurmd keeps the configuration that the controller sent it in the last two. */
 	static const char *const places[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
@@ -178,7 +229,7 @@ void cop_job_slurm_addresses(struct cop_job_hosts *h)
 	const char *conf = getenv("SLURM_CONF");
 
 	if (cop_job_map_init(&l.ranks, h->count))
-		return;
+		return 0;
 	for (uint32_t i = 0; i < h->count; i++)
 		cop_job_map_put(&l.ranks, h->host[i].name, strlen(h->host[i].name), 0, i);
 	if (conf && *conf)
@@ -187,4 +238,5 @@ void cop_job_slurm_addresses(struct cop_job_hosts *h)
 		read_conf(&l, places[i]);
 	learn_aliases(&l, getenv("SLURM_NODE_ALIASES"));
 	cop_job_map_fini(&l.ranks);
+	return l.names;
 }

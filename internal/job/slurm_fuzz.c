@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "job/job_priv.h"
+#include "log/log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,6 +21,8 @@ static int conf_file(void)
 		return fd;
 	fd = memfd_create("slurm.conf", MFD_CLOEXEC);
 	if (fd < 0)
+		abort();
+	if (cop_log_open(COP_LOG_NONE, COP_LOG_FILE, NULL, NULL))
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	setenv("SLURM_CONF", path, 1);
@@ -48,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	set_aliases(text, len);
 	if (cop_job_hosts_load("n[1-3],login", COP_JOB_PORT, &hosts, &err))
 		abort();
-	cop_job_slurm_addresses(&hosts);
+	if (cop_job_slurm_addresses(&hosts) > COP_JOB_MAX_HOSTS)
+		abort();
 	for (uint32_t i = 0; i < hosts.count; i++)
 		if (!hosts.host[i].name[0] || hosts.host[i].port != COP_JOB_PORT)
 			abort();

@@ -35,8 +35,8 @@ void cop_tasks_set_names(struct cop_tasks *t, const char *dir)
 		[TASKS_SAID] = "said"};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(endings); i++)
-		snprintf(t->names[i], sizeof(t->names[i]), "%.90s/run-%016" PRIx64 ".%s", dir,
-			t->id, endings[i]);
+		snprintf(t->names[i], sizeof(t->names[i]), "%s/run-%016" PRIx64 ".%s", dir, t->id,
+			endings[i]);
 }
 
 static int open_lock_file(const char *path, int flags)

@@ -16,7 +16,7 @@ struct cop_tasks {
 	bool elsewhere;     /* there are tasks on other machines */
 	uint64_t id;        /* of this start, the same in all tasks on this machine */
 	uint64_t start;     /* the same on all machines; 0: unknown */
-	char names[4][128]; /* lock of the tasks, lock of the first task, message of the first,
+	char names[4][160]; /* lock of the tasks, lock of the first task, message of the first,
 			       its standard error */
 	int fd, first_fd;   /* -1 */
 };

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -231,6 +232,20 @@ static void the_keepers_word_reaches_the_waiting_tasks(void **state)
 	assert_string_equal(err.text, "the storage is gone");
 	cop_tasks_leave(&second);
 	cop_tasks_end(&first);
+}
+
+/* Where the node's socket would have no room, the node says so. */
+static void a_directory_with_a_long_name_is_not_cut(void **state)
+{
+	struct cop_tasks only = one_of(0, 1);
+	char deep[108];
+
+	(void)state;
+	snprintf(deep, sizeof(deep), "%s/%0*d", dir, (int)(sizeof(deep) - 2 - strlen(dir)), 1);
+	assert_int_equal(mkdir(deep, 0700), 0);
+	assert_int_equal(cop_tasks_join(&only, deep, &err), 0);
+	cop_tasks_end(&only);
+	assert_int_equal(rmdir(deep), 0);
 }
 
 static void a_first_task_that_ended_is_not_waited_for(void **state)
@@ -523,6 +538,7 @@ int main(void)
 		T(a_step_on_several_machines_says_how_many_tasks_each_has),
 		T(a_list_of_tasks_that_is_cut_off_says_nothing),
 		T(the_keepers_word_reaches_the_waiting_tasks),
+		T(a_directory_with_a_long_name_is_not_cut),
 		T(a_first_task_that_ended_is_not_waited_for),
 		T(a_start_is_over_when_all_tasks_have_come_and_were_killed),
 		T(one_that_never_comes_is_counted_after_a_while),

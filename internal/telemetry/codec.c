@@ -18,6 +18,7 @@ static const unsigned char magic[] = {'C', 'T', 'M', 1, COP_TELEMETRY_PHASES, CO
 	COP_TELEMETRY_METRICS, COP_TELEMETRY_KINDS};
 
 #define TIME_MAX_US (INT64_MAX / 4000)
+#define PHASE_MAX_US ((uint64_t)TIME_MAX_US / COP_TELEMETRY_PHASES)
 #define CELL_MAX (2 * 10 + 2 + SPREAD_CLASSES * (2 + 5))
 _Static_assert(COP_TELEMETRY_ALL_NODES *(5 + 3 * 10 + 2 + 10 * (NUMBERS - 3)) +
 			       COP_TELEMETRY_ALL_SERIES * INTERVALS * METRICS * 10 +
@@ -150,7 +151,7 @@ static int64_t get_signed(struct in *in)
 	return (int64_t)(value & 1 ? ~(value >> 1) : value >> 1);
 }
 
-/* A time outside of this range could not be added to another. */
+/* A time outside of this range could not be added to another, nor, in nanoseconds, to a date. */
 static int64_t get_time(struct in *in)
 {
 	int64_t value = get_signed(in);
@@ -185,7 +186,8 @@ static void get_node(struct in *in, struct cop_telemetry_node *n)
 	n->start_us = get_time(in);
 	n->ready_us = get_time(in);
 	n->stopped_us = get_time(in);
-	get_all(in, n->phase_us, COP_TELEMETRY_PHASES);
+	for (unsigned p = 0; p < COP_TELEMETRY_PHASES; p++)
+		n->phase_us[p] = get_up_to(in, PHASE_MAX_US);
 	get_all(in, n->total, COP_TELEMETRY_TOTALS);
 	get_series(in, n);
 }

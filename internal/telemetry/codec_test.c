@@ -131,6 +131,23 @@ static void numbers_that_would_ask_for_too_much_are_refused(void **state)
 	}
 }
 
+/* OpenTelemetry's spans add the phases to the start. */
+static void phases_that_cannot_be_added_are_refused(void **state)
+{
+	(void)state;
+	for (unsigned p = 0; p < COP_TELEMETRY_PHASES; p++) {
+		struct cop_telemetry_sum *s = a_node(9, 3, 0, 0), *out;
+		struct cop_buf a;
+
+		s->node[0].phase_us[p] = (uint64_t)INT64_MAX / 1000;
+		a = encoded(s);
+		assert_int_equal(cop_telemetry_decode(a.data, a.len, &out), -EBADMSG);
+		assert_null(out);
+		cop_buf_free(&a);
+		cop_telemetry_sum_free(s);
+	}
+}
+
 /* Each number is possible by itself, but a parent that adds such a sum up could not pass it on. */
 static void more_nodes_than_the_job_has_are_refused(void **state)
 {
@@ -180,6 +197,7 @@ int main(void)
 		T(what_is_cut_is_refused),
 		T(damaged_bytes_do_no_harm),
 		T(numbers_that_would_ask_for_too_much_are_refused),
+		T(phases_that_cannot_be_added_are_refused),
 		T(more_nodes_than_the_job_has_are_refused),
 		T(two_sums_with_more_nodes_than_the_job_are_not_merged),
 	};

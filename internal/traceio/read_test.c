@@ -118,6 +118,17 @@ static void a_document_may_stand_on_any_number_of_lines(void **state)
 		W1 "@3\n" W2 "@4\n", "");
 }
 
+/* U+CDDAD, U+C65A9, U+1D800 and a half that is alone, as RFC 8259 writes and RFC 3629 encodes
+ * them. */
+static void a_pair_of_escapes_is_one_character(void **state)
+{
+	(void)state;
+	CHECK("[\n{\"name\":\"\\udaf7\\uddad@\\uDAD9\\uDDA9\\ud836\\udc00\\udc00\",\"cat\":\"c\",\"pid\":1,"
+	      "\"tid\":2,\"ts\":10,\"dur\":5,\"ph\":\"X\"}\n",
+		"000000010000 S \xf3\x8d\xb6\xad@\xf3\x86\x96\xa9\xf0\x9d\xa0\x80\xef\xbf\xbd|c|1|2|||5000|1|-@2\n",
+		"");
+}
+
 static void what_cannot_be_read_is_named_and_the_rest_is_read(void **state)
 {
 	(void)state;
@@ -429,6 +440,7 @@ int main(void)
 		cmocka_unit_test(perfflowaspect_is_never_closed),
 		cmocka_unit_test(begins_and_ends_become_spans),
 		cmocka_unit_test(a_document_may_stand_on_any_number_of_lines),
+		cmocka_unit_test(a_pair_of_escapes_is_one_character),
 		cmocka_unit_test(what_cannot_be_read_is_named_and_the_rest_is_read),
 		cmocka_unit_test(a_number_reads_alike_with_escapes_and_in_any_form),
 		cmocka_unit_test(files_that_are_no_trace_are_told),

@@ -82,6 +82,38 @@ need_groups() {
 		skip_all 'this Slurm knows no control groups of version 2'
 }
 
+# A group cannot be removed until its last process is reaped.
+slurm_groups_gone() {
+	find "$slurm_groups" -depth -type d -exec rmdir {} \; 2>/dev/null
+	[ ! -e "$slurm_groups" ]
+}
+# Ends what is in the groups. What is killed while it is frozen ends when it is thawed, and does
+# nothing before; groups stay frozen as long as one above them is, and find names that one first. A
+# process outside of this PID namespace has the number 0.
+slurm_groups_swept() {
+	local pid file
+	find "$slurm_groups" -name cgroup.procs -exec cat {} + 2>/dev/null | while read -r pid; do
+		[ "$pid" -le 1 ] || kill -KILL "$pid"
+	done
+	find "$slurm_groups" -name freezer.state -o -name cgroup.freeze | while read -r file; do
+		case $file in
+		*.state) echo THAWED >"$file" ;;
+		*) echo 0 >"$file" ;;
+		esac
+	done
+	slurm_groups_gone
+}
+# Makes the directory for the groups. The lane is this test's alone (patience.sh), so what is in
+# them is of a run that was killed, and Slurm would count it as its own.
+make_slurm_groups() {
+	if [ -e "$slurm_groups" ]; then
+		note "an earlier run has left $slurm_groups"
+		wait_for 15 slurm_groups_swept || bail "it cannot be removed: $(
+			find "$slurm_groups" -name cgroup.procs -exec grep -H . {} +)"
+	fi
+	mkdir -p "$slurm_groups" || bail 'no group can be made'
+}
+
 # On a machine that has both versions, makes Slurm believe that there is only version 2, as on most
 # machines today. The first process seems to be in the top group, which is the node's.
 make_unified() {
@@ -164,7 +196,7 @@ start_slurm() { # N
 	[ "$(id -u)" -eq 0 ] || skip_all 'slurmd wants to be root'
 	unshare --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 	mkdir -p "$T/slurm/state" "$NODE_LOCAL"
-	[ ! -w "${slurm_groups%/*}" ] || mkdir -p "$slurm_groups" || bail 'no group can be made'
+	[ ! -w "${slurm_groups%/*}" ] || make_slurm_groups
 	slurm_conf "$1" >"$SLURM_CONF"
 	printf '%s\n' CgroupMountpoint=/sys/fs/cgroup ConstrainCores=no ConstrainRAMSpace=no \
 		>"$T/slurm/cgroup.conf"
@@ -254,12 +286,6 @@ slurm_steps() {
 		[[ " ${slurm_namespaces[*]} " != *" $(readlink "${file%exe}ns/mnt") "* ]] ||
 			basename "${file%/exe}"
 	done
-}
-
-# A group cannot be removed until its last process is reaped.
-slurm_groups_gone() {
-	find "$slurm_groups" -depth -type d -exec rmdir {} \; 2>/dev/null
-	[ ! -e "$slurm_groups" ]
 }
 
 stop_slurm() {

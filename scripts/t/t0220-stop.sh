@@ -4,7 +4,7 @@
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 24
+plan 26
 
 with_tree 4
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
@@ -17,6 +17,9 @@ is 'no node runs after a stop' "$(nodes_running)" 0
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'a second stop is not a failure' $? 0
 matches 'a second stop says that there was nothing' "$(cat "$T/.out")" 'stopped 0/0 nodes'
+"$COPPER" stop "$W/mnt/0" >/dev/full 2>"$T/.err"
+is 'a second stop whose result cannot be written is a failure' $? 1
+matches 'it says so' "$(cat "$T/.err")" 'stopped 0/0 nodes, but that cannot be written'
 cop_tree=0
 
 with_tree 4

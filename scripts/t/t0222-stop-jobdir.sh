@@ -6,7 +6,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 67
+plan 69
 
 stop_job() { # [OPTION…]: from a machine that has none of the nodes, as far as sockets tell
 	XDG_RUNTIME_DIR=$T/elsewhere timeout "$(patient 120)" "$COPPER" stop \
@@ -41,6 +41,9 @@ matches 'a second stop says that the tree has ended' \
 	"$(cat "$T/.out" "$T/.err")" 'stopped 0/0 nodes'
 matches 'a stop that stops nothing says why' \
 	"$(cat "$T/.err")" 'nothing to stop: the tree of .* was stopped already'
+"$COPPER" stop -d "$JOB" >/dev/full 2>"$T/.err"
+is 'a stop that stops nothing and cannot write that is a failure' "$?" 1
+matches 'and says so' "$(cat "$T/.err")" 'stopped 0/0 nodes, but that cannot be written'
 
 # ---- the node here is dead, and it is the root
 

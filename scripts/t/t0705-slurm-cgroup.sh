@@ -11,7 +11,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 need_groups
-plan 28
+plan 29
 
 small_tree "$T/src"
 SRC=$T/src
@@ -19,7 +19,22 @@ MNT=$NODE_LOCAL/mnt
 become_user
 export COPPER SRC W MNT
 COP_TRACKS=cgroup
+
+# What a run that was killed leaves in the groups of its lane.
+leave_frozen() {
+	local group=$slurm_groups/slurm_n1/uid_0/job_1/step_0
+	mkdir -p "$group"
+	sleep 98764 &
+	left=$!
+	echo "$left" >"$group/cgroup.procs"
+	case $COP_CGROUPS in
+	v1) echo FROZEN >"$group/freezer.state" ;;
+	*) echo 1 >"$group/cgroup.freeze" ;;
+	esac
+}
+leave_frozen
 start_slurm 4
+is 'a frozen process of an earlier run is gone' "$(cat "/proc/$left/comm" 2>&1 | grep -c sleep)" 0
 
 nodes_gone() {
 	[ "$(slurm_mounts) $(nodes_running)" = '0 0' ]
