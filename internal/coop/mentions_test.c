@@ -181,7 +181,7 @@ static void the_bytes_may_be_packed(void **state)
 	struct tree *t;
 
 	(void)state;
-	compress = true;
+	packs = true;
 	t = open_collection_of_modules();
 	put_module(t, path_of(0), "m10");
 	lists(t, "lib/__pycache__");
@@ -192,7 +192,7 @@ static void the_bytes_may_be_packed(void **state)
 	ask_coop(t, LEAF, chunk(&attr, path_of(10), 0), &a);
 	assert_true(a.obj->packed);
 	forget(&a);
-	compress = false;
+	packs = false;
 	close_tree(t);
 }
 
