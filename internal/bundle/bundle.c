@@ -268,8 +268,7 @@ void cop_bundle_expect(struct cop_bundle *b, const char *path, bool mentioned)
 		w->brought++;
 	b->listings += !mentioned;
 	b->mentioned += mentioned;
-	b->expected[b->expected_at++ % COP_BUNDLE_EXPECTED] = path_hash(path) | (uint64_t)mentioned
-											<< 1;
+	b->expected[b->expected_at++ % COP_BUNDLE_EXPECTED] = path_hash(path) | (mentioned ? 2 : 0);
 }
 
 bool cop_bundle_met(struct cop_bundle *b, const char *path)

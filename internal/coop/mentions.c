@@ -4,10 +4,10 @@
  * From a collection, as Python's own modules, programs read few files, and no order of their names
  * says which. But a compiled module names the modules that it imports (mention.h). So when a
  * program reads one for the first time, the node notes which files of the collections that programs
- * have read from it names; a file that was fetched for this reason is looked at as soon as it
- * arrives. What was noted leaves with the next request that a program waits for, in one message: if
- * none follows, all that the program needs is here. From there on these are background flights like
- * siblings (siblings.c).
+ * have read from it names, and which directories; a file that was fetched before a program asked
+ * for it is looked at for files as soon as it arrives. What was noted leaves with the next request
+ * that a program waits for, in one message: if none follows, all that the program needs is here.
+ * From there on these are background flights like siblings (siblings.c).
  *
  * A wrong guess costs the storage one small file. bundle.h decides how many may go unused. */
 #include "coop/coop_priv.h"
