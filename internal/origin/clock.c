@@ -10,7 +10,7 @@
 static void count_lost(struct cop_origin_pool *p, uint64_t now)
 {
 	p->lost = p->lost_background = 0;
-	for (unsigned i = 0; i < 2 * p->max; i++) {
+	for (unsigned i = 0; i < COP_ORIGIN_WORKERS(p->max); i++) {
 		struct cop_origin_worker *w = &p->worker[i];
 		uint64_t since = w->state == COP_ORIGIN_ALIVE
 					 ? atomic_load_explicit(&w->since_ms, memory_order_relaxed)
@@ -45,7 +45,7 @@ static void submit_due(struct cop_origin_pool *p, uint64_t now)
 			continue;
 		a->set = false;
 		cop_list_remove(item);
-		cop_list_push_front(&p->queue, item);
+		cop_list_push_back(&p->due, item);
 		p->queued++;
 	}
 }

@@ -74,7 +74,7 @@ struct cop_origin_alarm {
 /* A worker is lost from the moment when a system call of it has taken longer than the patience of
  * its job, until that call returns. A lost worker does not count against the limit, so that hanging
  * calls do not keep out those that would be answered. At most max workers are lost at a time, so
- * there are at most twice as many threads. */
+ * there are at most twice as many threads; and one more, only for alarms. */
 struct cop_origin_worker {
 	struct cop_origin_pool *pool;
 	pthread_t thread;
@@ -89,11 +89,13 @@ struct cop_origin_worker {
 	bool background, lost;
 };
 
+#define COP_ORIGIN_WORKERS(max) (2 * (max) + 1)
 #define COP_ORIGIN_RAISED 32
 
 struct cop_origin_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
+	struct cop_list due; /* jobs of alarms, which go first */
 	struct cop_list queue, background;
 	unsigned max, threads, idle, queued, running, running_background, lost, lost_background;
 	/* The last paths whose priority was raised, for the parts of a directory that is being
@@ -103,7 +105,7 @@ struct cop_origin_pool {
 	} raised[COP_ORIGIN_RAISED];
 	unsigned raises;
 	bool stopping;
-	struct cop_origin_worker *worker; /* an array of twice max */
+	struct cop_origin_worker *worker; /* COP_ORIGIN_WORKERS of them */
 	struct cop_list alarms;
 	pthread_t
 		clock; /* checks every COP_ORIGIN_CLOCK_MS while a job runs, and sleeps otherwise */

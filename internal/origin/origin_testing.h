@@ -52,6 +52,16 @@ static inline struct answer *new_answer(void)
 	return a;
 }
 
+static inline bool is_there(struct answer *a)
+{
+	bool there;
+
+	pthread_mutex_lock(&a->lock);
+	there = a->there;
+	pthread_mutex_unlock(&a->lock);
+	return there;
+}
+
 /* Takes the data, which may be NULL; *rc and *len are as answered. */
 static inline void *take_answer(struct answer *a, int *rc, size_t *len)
 {

@@ -2,7 +2,8 @@
 /* The worker pool. It has as many threads as jobs, up to the limit. The limit thereby bounds the
  * operations in flight, except those that the storage does not answer. A thread without work ends
  * after idle_ms. A job made of parts submits them and returns, and the part that ends last
- * continues it, so that one thread is enough for any job. */
+ * continues it, so that one thread is enough for any job. What ends a wait (an alarm) has a thread
+ * even if all others hang. */
 #include "origin/origin_priv.h"
 
 #include <errno.h>
@@ -16,11 +17,12 @@ static _Thread_local struct cop_origin_worker *me;
 
 int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max)
 {
-	p->worker = calloc(2 * (size_t)max, sizeof(*p->worker));
+	p->worker = calloc(COP_ORIGIN_WORKERS(max), sizeof(*p->worker));
 	if (!p->worker)
 		return -ENOMEM;
 	p->max = max;
 	p->idle_ms = COP_ORIGIN_IDLE_MS;
+	cop_list_init(&p->due);
 	cop_list_init(&p->queue);
 	cop_list_init(&p->background);
 	cop_list_init(&p->alarms);
@@ -48,7 +50,7 @@ static bool may_run_background(const struct cop_origin_pool *p)
 /* The lock is held. Whether there is a job that a free worker may run. */
 static bool have_work(const struct cop_origin_pool *p)
 {
-	return !cop_list_empty(&p->queue) ||
+	return !cop_list_empty(&p->due) || !cop_list_empty(&p->queue) ||
 	       (!cop_list_empty(&p->background) && may_run_background(p));
 }
 
@@ -79,11 +81,22 @@ static bool wait_for_work(struct cop_origin_pool *p)
 	}
 }
 
+/* The lock is held. More workers run than the limit allows, because a lost one came back, or for an
+ * alarm. */
+static bool is_surplus(const struct cop_origin_pool *p)
+{
+	return p->threads - p->lost > p->max;
+}
+
 /* The lock is held. */
 static struct cop_origin_job *next_job(struct cop_origin_pool *p)
 {
-	struct cop_list *item = cop_list_pop_front(&p->queue);
+	struct cop_list *item = cop_list_pop_front(&p->due);
 
+	if (!item && is_surplus(p))
+		return NULL;
+	if (!item)
+		item = cop_list_pop_front(&p->queue);
 	if (!item && may_run_background(p))
 		item = cop_list_pop_front(&p->background);
 	return item ? COP_CONTAINER_OF(item, struct cop_origin_job, link) : NULL;
@@ -118,12 +131,6 @@ static void run_job(
 	w->lost = false;
 }
 
-/* The lock is held. More workers run than the limit allows, because a lost one came back. */
-static bool is_surplus(const struct cop_origin_pool *p)
-{
-	return p->threads - p->lost > p->max;
-}
-
 static void *run_worker(void *arg)
 {
 	struct cop_origin_worker *w = arg;
@@ -134,7 +141,7 @@ static void *run_worker(void *arg)
 	do {
 		struct cop_origin_job *job;
 
-		while (!is_surplus(p) && (job = next_job(p)))
+		while ((job = next_job(p)))
 			run_job(p, w, job);
 	} while (!is_surplus(p) && wait_for_work(p));
 	/* This worker may have been woken for a job that another one should take. */
@@ -173,7 +180,9 @@ static int start_worker(struct cop_origin_pool *p)
 
 static bool may_start(const struct cop_origin_pool *p)
 {
-	return p->threads - p->lost < p->max && p->threads < 2 * p->max;
+	unsigned for_alarm = !cop_list_empty(&p->due);
+
+	return p->threads - p->lost < p->max + for_alarm && p->threads < 2 * p->max + for_alarm;
 }
 
 int cop_origin_pool_call_worker(struct cop_origin_pool *p)
@@ -240,6 +249,7 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 	 * pthread_create's EAGAIN is a shortage. */
 	if (rc && p->threads == 0) {
 		rc = -ENOMEM;
+		cop_list_splice(&failed, &p->due);
 		cop_list_splice(&failed, &p->queue);
 		cop_list_splice(&failed, &p->background);
 		p->queued = 0;
@@ -319,6 +329,7 @@ static void remove_all(struct cop_origin_pool *p, struct cop_list *jobs)
 		COP_CONTAINER_OF(COP_CONTAINER_OF(i, struct cop_origin_job, link),
 			struct cop_origin_alarm, job)
 			->set = false;
+	cop_list_splice(jobs, &p->due);
 	cop_list_splice(jobs, &p->queue);
 	cop_list_splice(jobs, &p->background);
 	cop_list_splice(jobs, &p->alarms);
@@ -341,7 +352,7 @@ void cop_origin_pool_fini(struct cop_origin_pool *p)
 	end_all(&cancelled, -ECANCELED);
 	if (p->has_clock)
 		pthread_join(p->clock, NULL);
-	for (unsigned i = 0; i < 2 * p->max; i++) {
+	for (unsigned i = 0; i < COP_ORIGIN_WORKERS(p->max); i++) {
 		bool started;
 
 		pthread_mutex_lock(&p->lock);

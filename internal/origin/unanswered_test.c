@@ -213,6 +213,33 @@ static void a_listing_waits_for_only_a_few_of_many_unanswered_names(void **state
 	free(l);
 }
 
+/* As many threads as there may be wait for names, before one of them is late by what a name has
+ * taken so far: what ends the listing needs a thread, too. */
+static void a_listing_ends_though_every_thread_waits(void **state)
+{
+	struct answer *a = new_answer();
+	struct fixture *f = *state;
+	size_t len;
+	void *l;
+	int rc;
+
+	open_origin(f, 2, 1000, 100);
+	put_dir(f, "d");
+	put_names(f, "hung", 30);
+	real(f->o)->stat_ns = 500 * COP_NS_PER_MS;
+	set_hangs(true);
+	cop_origin_list(f->o, "d", answered, a);
+	wait_hung(4);
+	for (int i = 0; i < 3000 && !is_there(a); i++)
+		usleep(10000);
+	assert_int_equal(now_hung(), 4);
+	set_hangs(false);
+	l = take_answer(a, &rc, &len);
+	assert_int_equal(rc, 0);
+	assert_int_equal(with_attr(l, "hung", 30), 0);
+	free(l);
+}
+
 /* A directory of 32 names: whether this many are asked for at the same time. */
 static bool are_asked_at_once(struct fixture *f, uint64_t stat_ns, unsigned want)
 {
@@ -360,6 +387,7 @@ int main(void)
 		T(a_name_that_is_not_answered_does_not_hold_its_page),
 		T(a_name_that_is_not_answered_does_not_hold_the_only_worker),
 		T(a_listing_waits_for_only_a_few_of_many_unanswered_names),
+		T(a_listing_ends_though_every_thread_waits),
 		T(a_slow_storage_is_asked_for_many_names_at_once),
 		T(workers_that_are_not_answered_leave_their_places_to_others),
 		T(a_name_that_is_denied_where_nothing_changed_is_left_to_be_asked_for),
