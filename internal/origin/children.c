@@ -25,6 +25,8 @@
 /* While no duration is known: a storage that turns out slow is not asked 32 times in a row. */
 #define BATCH_FIRST 4
 #define BATCH_NS COP_NS_PER_MS
+/* From here on an operation takes longer than handing a batch over. */
+#define SLOW_NS (COP_NS_PER_MS / 4)
 /* An answer is late after this many times the usual duration, up to a maximum. */
 #define SLOWER 4
 #define PATIENCE_MAX_MS 10000
@@ -271,6 +273,16 @@ static void continue_pass(struct pass *p)
 		cop_origin_pool_alarm(&p->l->request.o->pool, &p->alarm, COP_ORIGIN_CLOCK_MS);
 }
 
+static bool has_all_names(struct pass *p)
+{
+	bool all;
+
+	pthread_mutex_lock(&p->lock);
+	all = p->at_end;
+	pthread_mutex_unlock(&p->lock);
+	return all;
+}
+
 /* If most workers wait for answers, or one name after another gets none, more workers would not
  * help. */
 static void check_progress(struct cop_origin_job *job, int rc)
@@ -282,7 +294,7 @@ static void check_progress(struct cop_origin_job *job, int rc)
 	bool last = false;
 
 	if (rc || (late && (p->looks > LOOKS_MAX || cop_origin_pool_is_short(pool, late))))
-		last = leave_all(p, rc);
+		last = (rc || has_all_names(p)) && leave_all(p, rc);
 	for (uint32_t i = 0; i < p->batches && late && !last; i++)
 		if (leave_late(p, &p->batch[i]))
 			cop_origin_pool_submit(pool, &p->batch[i].job, true);
@@ -356,22 +368,42 @@ static int64_t want_attrs(struct pass *p)
 	return wanted;
 }
 
-int cop_origin_read_children(struct pass *p)
+bool cop_origin_reads_ahead(struct cop_origin_real *o)
+{
+	return o->stat_ns >= SLOW_NS && !atomic_load(&o->in_pieces) &&
+	       !cop_origin_pool_is_short(&o->pool, 0);
+}
+
+/* Names may be left: the check goes on while others read the attributes. */
+static void check_end(struct pass *p)
+{
+	int rc = cop_origin_check_end(p);
+
+	pthread_mutex_lock(&p->lock);
+	p->at_end = true;
+	pthread_mutex_unlock(&p->lock);
+	end_batch(p, rc);
+	cop_origin_pass_put(p);
+}
+
+static void submit_batches(struct pass *p, uint32_t from)
+{
+	/* These go ahead of the jobs that wait in the pool. */
+	for (uint32_t i = p->batches; i > from; i--)
+		cop_origin_pool_submit(&p->l->request.o->pool, &p->batch[i - 1].job, true);
+}
+
+static int make_batches(struct pass *p, uint32_t size)
 {
 	struct listing *l = p->l;
-	struct cop_origin_real *o = l->request.o;
-	int64_t wanted = want_attrs(p);
-	uint32_t size, n;
+	uint32_t n = (p->count + size - 1) / size;
 
-	if (wanted <= 0)
-		return (int)wanted;
-	size = cop_origin_pool_is_short(&o->pool, 0) ? p->count : batch_size(o);
-	n = (p->count + size - 1) / size;
 	p->batch = calloc(n, sizeof(*p->batch));
 	if (!p->batch)
 		return -ENOMEM;
-	p->batches = p->pending = n;
-	p->refs += n + 1;
+	p->batches = n;
+	p->pending = n + !p->at_end;
+	p->refs += n + 1 + !p->at_end;
 	for (uint32_t i = 0; i < n; i++)
 		p->batch[i] = (struct batch){.job = {.fn = run_batch,
 						     .background = l->request.job.background,
@@ -381,12 +413,26 @@ int cop_origin_read_children(struct pass *p)
 			.p = p,
 			.next = i * size,
 			.end = COP_MIN((i + 1) * size, p->count)};
+	return 0;
+}
+
+int cop_origin_read_children(struct pass *p)
+{
+	struct cop_origin_real *o = p->l->request.o;
+	int64_t wanted = want_attrs(p);
+	bool at_end = p->at_end;
+
+	if (wanted <= 0)
+		return wanted || at_end ? (int)wanted : cop_origin_check_end(p);
+	if (make_batches(p, cop_origin_pool_is_short(&o->pool, 0) ? p->count : batch_size(o)))
+		return -ENOMEM;
 	p->alarm.job = (struct cop_origin_job){.fn = check_progress};
 	cop_origin_pool_alarm(&o->pool, &p->alarm, COP_ORIGIN_ATTR_MS);
-	/* These go ahead of the jobs that wait in the pool. The first batch runs here and has not
-	 * ended, so the pass stays. */
-	for (uint32_t i = n - 1; i > 0; i--)
-		cop_origin_pool_submit(&o->pool, &p->batch[i].job, true);
-	run_batch(&p->batch[0].job, 0);
+	/* The first batch, or the check, runs here and has not ended, so the pass stays. */
+	submit_batches(p, at_end);
+	if (at_end)
+		run_batch(&p->batch[0].job, 0);
+	else
+		check_end(p);
 	return 1;
 }

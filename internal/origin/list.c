@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories. One pass reads the names, then the attributes of the children (children.c). The
+/* Directories. One pass reads the names, then the attributes of the children (children.c). On a
+ * slow storage it begins with these before the directory has said that there are no more names,
+ * which takes an operation of its own; if there are, the next pass reads all names first. The
  * worker that ends the pass compares the directory's attributes with those from before it. It then
  * replies or, if the directory changed meanwhile, begins another pass on its own thread. */
 #include "origin/list_priv.h"
@@ -143,29 +145,68 @@ static int add_name(struct pass *p, const struct dirent64 *d)
 	return is_full(p, len) ? -E2BIG : cop_origin_add_child(p, &c, d->d_name);
 }
 
+/* Reads the next names. Returns how many bytes they had, or -errno. */
+static ssize_t read_block(struct pass *p, char *block)
+{
+	ssize_t n;
+	int rc = 0;
+
+	cop_origin_count(p->l->request.o);
+	n = getdents64(p->l->fd, block, BLOCK);
+	if (n < 0)
+		return -errno;
+	for (ssize_t at = 0; at < n && !rc;) {
+		const struct dirent64 *d = (const void *)(block + at);
+
+		rc = add_name(p, d);
+		at += d->d_reclen;
+	}
+	return rc ? rc : n;
+}
+
+/* Whether a block in which there was room for more was probably the last one, so that the
+ * attributes are worth reading before the directory says so. */
+static bool may_be_all(const struct pass *p, ssize_t n)
+{
+	const struct listing *l = p->l;
+
+	return n + (ssize_t)sizeof(struct dirent64) <= (ssize_t)BLOCK && p->count &&
+	       !l->names_only && !l->page.pages && p->count <= l->request.o->listing_attrs &&
+	       cop_origin_reads_ahead(l->request.o);
+}
+
 static int read_names(struct pass *p)
 {
 	char *block = malloc(BLOCK);
-	int rc = block ? 0 : -ENOMEM;
+	ssize_t n = block ? 1 : -ENOMEM;
 
-	while (!rc) {
-		ssize_t n;
-
-		cop_origin_count(p->l->request.o);
-		n = getdents64(p->l->fd, block, BLOCK);
-		if (n <= 0) {
-			rc = n < 0 ? -errno : 0;
+	while (n > 0) {
+		n = read_block(p, block);
+		p->at_end = n == 0;
+		if (n > 0 && may_be_all(p, n))
 			break;
-		}
-		for (ssize_t at = 0; at < n && !rc;) {
-			const struct dirent64 *d = (const void *)(block + at);
-
-			rc = add_name(p, d);
-			at += d->d_reclen;
-		}
 	}
 	free(block);
-	return rc;
+	return n < 0 ? (int)n : 0;
+}
+
+int cop_origin_check_end(struct pass *p)
+{
+	struct cop_origin_real *o = p->l->request.o;
+	char block[1024];
+	ssize_t n;
+
+	cop_origin_count(o);
+	n = getdents64(p->l->fd, block, sizeof(block));
+	if (n < 0)
+		return -errno;
+	if (n > 0) {
+		atomic_store(&o->in_pieces, true);
+		pthread_mutex_lock(&p->lock);
+		p->more = true;
+		pthread_mutex_unlock(&p->lock);
+	}
+	return 0;
 }
 
 /* ---- passes ---- */
@@ -183,6 +224,7 @@ static int begin_pass(struct listing *l)
 	l->pass = new_pass(l);
 	if (!l->pass)
 		return -ENOMEM;
+	l->pass->at_end = true;
 	return l->names ? cop_origin_page_names(l->pass) : read_names(l->pass);
 }
 
@@ -255,6 +297,10 @@ void cop_origin_pass_done(struct listing *l)
 
 	if (cop_origin_pool_calm(&l->request.o->pool, &l->pass->alarm))
 		cop_origin_pass_put(l->pass);
+	if (!rc && l->pass->more) {
+		start_pass(l);
+		return;
+	}
 	if (!rc) {
 		uint64_t begin = cop_now_ns();
 

@@ -34,13 +34,17 @@ struct batch {
 struct pass {
 	pthread_mutex_t lock;
 	struct listing *l; /* a reference */
-	unsigned refs;     /* one for the listing, each unfinished batch, and the alarm */
+	unsigned refs;     /* one for the listing, each unfinished batch, the alarm, and the check
+			      of the end */
 	struct cop_buf names, children;
 	uint32_t count;
 	bool left_out; /* some names do not fit a listing */
+	bool at_end;   /* the directory has said that these are all names; under the lock once
+			  batches have begun */
+	bool more;     /* it has said that there are more */
 	struct cop_attr *attrs;
 	struct batch *batch;
-	uint32_t batches, pending; /* pending: unfinished */
+	uint32_t batches, pending; /* pending: unfinished, with the check of the end */
 	struct cop_origin_alarm alarm;
 	unsigned looks; /* checks at which some worker was given up */
 	bool over, gave_up;
@@ -82,6 +86,10 @@ int cop_origin_page_build(struct listing *l, void **blob, size_t *len);
 void cop_origin_pass_put(struct pass *p);
 /* All attributes that the pass will get are there. Called once, on a worker. */
 void cop_origin_pass_done(struct listing *l);
+/* Whether attributes are read before the directory has said that there are no more names. */
+bool cop_origin_reads_ahead(struct cop_origin_real *o);
+/* Whether the directory had more names than have been read; sets more. 0, or -errno. */
+int cop_origin_check_end(struct pass *p);
 /* Begins to read the wanted attributes. 1: cop_origin_pass_done will be called, possibly before
  * this returns; 0: none are wanted; -ENOMEM. */
 int cop_origin_read_children(struct pass *p);

@@ -211,6 +211,7 @@ struct cop_origin_real {
 	bool no_openat2; /* an old kernel or a filter: paths are opened component by component */
 	_Atomic bool no_noatime;  /* O_NOATIME was refused once: somebody else owns the files */
 	_Atomic uint64_t stat_ns; /* the recent duration of one statx of a child */
+	_Atomic bool in_pieces;   /* a directory gave its names in blocks that were not full */
 };
 
 static inline struct cop_origin_real *cop_origin_real_of(struct cop_origin *o)
