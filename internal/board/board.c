@@ -151,6 +151,10 @@ static void sum_nodes(struct cop_board *b)
 	for (uint32_t i = 0; i < b->nodes; i++)
 		add_row(&b->sums, &b->row[i]);
 	b->sums.answered = b->sums.count[COP_NODELINE_OK];
+	/* A tree that is being stopped may answer once more, without knowing anything of its
+	 * nodes. */
+	if (b->sums.answered || !b->last.answered)
+		b->last = b->sums;
 	for (unsigned i = 0; i < RATES; i++)
 		b->history[i][b->answers % SUM_HISTORY] = b->sums.rate[i];
 }

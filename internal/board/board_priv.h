@@ -47,6 +47,7 @@ struct cop_board {
 	uint32_t *order;  /* ranks, as they are shown */
 	uint64_t answers; /* so far */
 	struct sums sums;
+	struct sums last; /* of the last answer in which a node was alive */
 	double history[RATES][SUM_HISTORY];
 	enum sort sort;
 	bool reversed, paused, help;

@@ -400,6 +400,26 @@ static void the_last_known_is_said_in_a_few_words(void **state)
 	cop_buf_free(&out);
 }
 
+static void the_end_of_the_tree_is_not_the_last_that_is_known_of_it(void **state)
+{
+	struct cop_board *b = *state;
+	struct cop_buf answer = {0}, out = {0};
+
+	take_three(b, 10);
+	take_three(b, 12);
+	begin(&answer, 3);
+	add(&answer, &(struct cop_nodeline){.state = COP_NODELINE_FAILED,
+			     .host = "n0",
+			     .reason = "the node that asked it was ending",
+			     .below = 2});
+	take(b, &answer);
+	assert_int_equal(b->sums.count[COP_NODELINE_FAILED], 1);
+	assert_int_equal(b->sums.silent, 2);
+	cop_board_last(b, &out);
+	assert_string_equal(out.data, "3 nodes, 4.03k requests per s, 2.0 MiB per s");
+	cop_buf_free(&out);
+}
+
 /* ---- many ---- */
 
 #define MANY 10000u
@@ -483,6 +503,7 @@ int main(void)
 		T(help_is_there_until_the_next_key),
 		T(what_is_no_answer_changes_nothing),
 		T(the_last_known_is_said_in_a_few_words),
+		T(the_end_of_the_tree_is_not_the_last_that_is_known_of_it),
 		T(ten_thousand_nodes_are_scrolled_through),
 		T(memory_is_bounded_by_the_nodes_and_does_not_grow_with_time),
 	};

@@ -91,14 +91,14 @@ static const char *const sort_words[] = {[SORT_WAIT] = "wait",
 	[SORT_RANK] = "rank",
 	[SORT_NAME] = "host"};
 
-static void count_lost(const struct cop_board *b, struct cop_buf *out)
+static void count_lost(const struct sums *sums, struct cop_buf *out)
 {
 	for (unsigned s = COP_NODELINE_DEAD; s < COP_NODELINE_STATES; s++)
-		if (b->sums.count[s])
-			cop_buf_printf(out, ", %" PRIu32 " %s", b->sums.count[s],
+		if (sums->count[s])
+			cop_buf_printf(out, ", %" PRIu32 " %s", sums->count[s],
 				cop_nodeline_word((enum cop_nodeline_state)s));
-	if (b->sums.silent)
-		cop_buf_printf(out, ", %" PRIu32 " unknown", b->sums.silent);
+	if (sums->silent)
+		cop_buf_printf(out, ", %" PRIu32 " unknown", sums->silent);
 }
 
 /* Unusual facts come first, because the end may be cut off. */
@@ -118,7 +118,7 @@ static void draw_title(const struct cop_board *b, uint64_t late_ms, struct cop_s
 	int gap;
 
 	cop_buf_printf(&left, "%s%" PRIu32 " nodes", f->columns < 60 ? "" : "copper  ", b->nodes);
-	count_lost(b, &left);
+	count_lost(&b->sums, &left);
 	if (!b->answers)
 		cop_buf_str(&left, ", asking them");
 	state_of(b, late_ms, &right);
@@ -370,8 +370,8 @@ void cop_board_last(const struct cop_board *b, struct cop_buf *out)
 		return;
 	}
 	cop_buf_printf(out, "%" PRIu32 " nodes", b->nodes);
-	count_lost(b, out);
+	count_lost(&b->last, out);
 	cop_buf_printf(out, ", %s requests per s, %s per s",
-		amount_text(b->sums.rate[RATE_REQUESTS], requests),
-		size_of(b->sums.rate[RATE_BYTES], bytes));
+		amount_text(b->last.rate[RATE_REQUESTS], requests),
+		size_of(b->last.rate[RATE_BYTES], bytes));
 }
