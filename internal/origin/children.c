@@ -248,10 +248,10 @@ static bool leave_all(struct pass *p, int rc)
 	for (uint32_t i = 0; i < p->batches && last; i++)
 		if (p->batch[i].child)
 			leave_batch(p, &p->batch[i]);
-	if (last) {
+	if (last)
 		p->over = p->gave_up = true;
+	if (last && rc)
 		p->error = rc;
-	}
 	pthread_mutex_unlock(&p->lock);
 	return last;
 }
@@ -381,6 +381,8 @@ static void check_end(struct pass *p)
 
 	pthread_mutex_lock(&p->lock);
 	p->at_end = true;
+	if (rc)
+		p->error = rc;
 	pthread_mutex_unlock(&p->lock);
 	end_batch(p, rc);
 	cop_origin_pass_put(p);

@@ -20,7 +20,8 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct {
 	bool in_pieces;        /* no block has more than PIECE bytes */
 	bool fails;            /* the second block of a directory is an error, */
-	bool waits, hangs;     /* or comes once a name is asked for, or no more hangs */
+	unsigned waits;        /* or comes once this many names are asked for, */
+	bool hangs;            /* or no more hangs */
 	bool names_hang;       /* and so do the attributes of names */
 	unsigned blocks;       /* that were asked for, */
 	unsigned asked, hung;  /* names, and those that hang now */
@@ -41,7 +42,7 @@ static void await_names(void)
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 10;
-	while (!is.asked && !pthread_cond_timedwait(&changed, &lock, &until))
+	while (is.asked < is.waits && !pthread_cond_timedwait(&changed, &lock, &until))
 		;
 }
 
@@ -54,8 +55,7 @@ ssize_t getdents64(int fd, void *buffer, size_t size)
 	if (is.in_pieces)
 		size = COP_MIN(size, PIECE);
 	if (++is.blocks == 2) {
-		if (is.waits)
-			await_names();
+		await_names();
 		await(&is.hangs);
 		is.asked_before = is.asked;
 		fails = is.fails;
@@ -146,7 +146,7 @@ static void a_slow_storage_is_asked_for_attributes_before_the_end_is_known(void 
 	struct fixture *f = *state;
 
 	put_names(f, 20, COP_NS_PER_MS);
-	is.waits = true;
+	is.waits = 1;
 	list_all(f, 20);
 	assert_true(is.asked_before > 0);
 	assert_int_equal(is.blocks, 2);
@@ -239,6 +239,19 @@ static void no_listing_goes_out_before_its_end_is_known(void **state)
 	free(l);
 }
 
+/* An error that says so is not forgotten when attributes that do not come are given up. */
+static void an_error_at_the_end_stays_the_answer_when_names_hang(void **state)
+{
+	struct fixture *f = *state;
+	int rc;
+
+	put_names(f, 30, COP_NS_PER_MS);
+	is.fails = is.names_hang = true;
+	is.waits = 6;
+	assert_null(ask_list(f->o, "d", &rc));
+	assert_int_equal(rc, -EIO);
+}
+
 static void closing_ends_a_listing_whose_end_is_not_known(void **state)
 {
 	struct answer *a = new_answer();
@@ -268,6 +281,7 @@ int main(void)
 		T(an_error_at_the_end_is_the_answer),
 		T(an_empty_directory_has_an_end),
 		T(no_listing_goes_out_before_its_end_is_known),
+		T(an_error_at_the_end_stays_the_answer_when_names_hang),
 		T(closing_ends_a_listing_whose_end_is_not_known),
 	};
 #undef T
