@@ -2,8 +2,8 @@
 /* Bytes that nobody looks at. The cache and coop of 100,000 nodes hold terabytes of chunks. Here a
  * chunk is an address in a reserved part of the address space without memory behind it, and its
  * checksum is a constant. The linker puts these functions in the place of cop_cache_alloc,
- * cop_cache_release, cop_hash64, cop_listing_check and cop_mention_python (--wrap); calls that do
- * not concern such bytes reach the real ones. */
+ * cop_cache_release, cop_hash64, cop_listing_check, cop_mention_python and cop_mention_is_elf
+ * (--wrap); calls that do not concern such bytes reach the real ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -24,11 +24,13 @@ void __real_cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 uint64_t __real_cop_hash64(const void *data, size_t len, uint64_t seed);
 int __real_cop_listing_check(const void *blob, size_t len);
 bool __real_cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg);
+bool __real_cop_mention_is_elf(const void *data, size_t len);
 void *__wrap_cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void __wrap_cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 uint64_t __wrap_cop_hash64(const void *data, size_t len, uint64_t seed);
 int __wrap_cop_listing_check(const void *blob, size_t len);
 bool __wrap_cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg);
+bool __wrap_cop_mention_is_elf(const void *data, size_t len);
 
 static bool is_chunk(const void *data)
 {
@@ -94,4 +96,9 @@ int __wrap_cop_listing_check(const void *blob, size_t len)
 bool __wrap_cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg)
 {
 	return !is_chunk(data) && __real_cop_mention_python(data, len, fn, arg);
+}
+
+bool __wrap_cop_mention_is_elf(const void *data, size_t len)
+{
+	return !is_chunk(data) && __real_cop_mention_is_elf(data, len);
 }

@@ -12,7 +12,7 @@
  * used. */
 #define CREDIT_FILES 8
 /* Files of a collection that may be brought and not used, besides as many as were used. */
-#define MENTIONED_UNUSED 16u
+#define MENTIONED_UNUSED 32u
 
 uint64_t cop_bundle_kind(const char *name, size_t len)
 {
@@ -123,11 +123,13 @@ bool cop_bundle_is_counted(struct cop_bundle *b, struct cop_bundle_id id)
 }
 
 /* Many are brought before the first of them can be used. */
-bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes)
+bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes, bool soon)
 {
 	struct cop_bundle_place *p = place_of(b, id);
+	uint64_t left = waste_left(b), kept = soon ? 0 : COP_BUNDLE_WASTE / 4;
 
-	if (p->brought - p->used >= MENTIONED_UNUSED + p->used || bytes > waste_left(b))
+	if ((p->collection && p->brought - p->used >= MENTIONED_UNUSED + p->used) ||
+		bytes + kept > left)
 		return false;
 	p->brought++;
 	b->brought_bytes += bytes;
@@ -142,7 +144,10 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 	/* A slot that was displaced in between does not know that the file was brought. */
 	p->used += p->used < p->brought;
 	/* What a collection's files are worth says nothing about small directories. */
-	c->used += !p->collection && c->used < c->brought;
+	if (!p->collection) {
+		c->brought += c->used == c->brought;
+		c->used++;
+	}
 	b->used_bytes += COP_MIN((uint64_t)bytes, b->brought_bytes - b->used_bytes);
 }
 
@@ -269,6 +274,16 @@ void cop_bundle_expect(struct cop_bundle *b, const char *path, bool mentioned)
 	b->listings += !mentioned;
 	b->mentioned += mentioned;
 	b->expected[b->expected_at++ % COP_BUNDLE_EXPECTED] = path_hash(path) | (mentioned ? 2 : 0);
+}
+
+bool cop_bundle_is_mentioned(const struct cop_bundle *b, const char *path)
+{
+	uint64_t hash = path_hash(path) | 2;
+
+	for (unsigned i = 0; i < COP_BUNDLE_EXPECTED; i++)
+		if (b->expected[i] == hash)
+			return true;
+	return false;
 }
 
 bool cop_bundle_met(struct cop_bundle *b, const char *path)

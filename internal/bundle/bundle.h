@@ -33,7 +33,7 @@
 /* Bytes that were fetched and not used, beyond three sevenths of those that were used: from there
  * on nothing more is fetched. So at most 30 percent of what is fetched is wasted in the long
  * run. */
-#define COP_BUNDLE_WASTE (2 * COP_MIB)
+#define COP_BUNDLE_WASTE (4 * COP_MIB)
 
 #define COP_BUNDLE_PLACES 1024u
 #define COP_BUNDLE_KINDS 64u
@@ -109,7 +109,7 @@ void cop_bundle_brought(
 bool cop_bundle_is_counted(struct cop_bundle *b, struct cop_bundle_id id);
 /* Whether a file of a collection may be brought because another one mentions it; if so, counts it
  * as brought. */
-bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes);
+bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes, bool soon);
 /* A program has read a file that was brought, for the first time. */
 void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes);
 
@@ -127,6 +127,8 @@ bool cop_bundle_may_list_mentioned(const struct cop_bundle *b);
 /* The listing of this directory was requested before anybody needs it: because a file mentions it
  * or the directory above, or else along with that of its parent directory. */
 void cop_bundle_expect(struct cop_bundle *b, const char *path, bool mentioned);
+/* Whether that was because a file mentions it, and no program has needed it yet. */
+bool cop_bundle_is_mentioned(const struct cop_bundle *b, const char *path);
 /* A program needs the listing of this directory, which is cached or in flight. True if it was
  * brought and this is its first use. */
 bool cop_bundle_met(struct cop_bundle *b, const char *path);

@@ -176,8 +176,10 @@ void cop_coop_complete(struct flight *f, const struct cop_completion *completion
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
 	cop_coop_learn(f, &l);
 	cop_coop_bundled(f, l.rc);
-	if (f->ask.along && !l.rc && cop_coop_may_mention(c, &f->obj->key))
+	if (f->ask.mentioned && !l.rc && cop_coop_may_mention(c, &f->obj->key))
 		cop_coop_note_mentions(c, &f->obj->key, l.data, l.len, l.packed, false);
+	if (f->ask.guess && !l.rc)
+		cop_coop_listed_mentioned(c, f->obj, l.data);
 	if (f->ask.kind == COP_ASK_ENTRY && l.rc == -ENOENT)
 		cop_stats_add(c->conf.stats, COP_ENOENT_STORES, 1);
 	else if (f->was_absent)
@@ -271,7 +273,11 @@ static bool is_unmet(struct cop_obj *obj)
 static void reserve_with_others(struct flight *f, const struct cop_ask *ask)
 {
 	struct cop_coop *c = f->coop;
-	bool mentions = cop_coop_has_mentions(c, ask);
+	bool mentions;
+
+	if (c->conf.bundle)
+		cop_coop_met_library(c, ask);
+	mentions = cop_coop_has_mentions(c, ask);
 
 	if (mentions)
 		cop_coop_cork(c);

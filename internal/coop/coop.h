@@ -82,6 +82,7 @@ struct cop_ask {
 	bool background;  /* nobody waits for it yet, so it comes last at the origin */
 	bool along;       /* it goes along with another request; on this node only */
 	bool guess;       /* of a listing: nobody knows yet whether there is such a directory */
+	bool mentioned;   /* of a file: another one mentions it; on this node only */
 	uint32_t from;    /* who asks, for the trace only: a thread of this node, or a rank */
 };
 

@@ -68,7 +68,7 @@ struct doubted {
 
 #define COLLECTIONS 8
 #define COLLECTION_DIR 512
-#define MENTIONS 64
+#define MENTIONS 128
 #define MENTION_NAME 64
 
 /* A directory with many files of a kind, of which programs read some (mentions.c). */
@@ -76,19 +76,37 @@ struct collection {
 	char dir[COLLECTION_DIR];  /* with a slash at its end; "": free */
 	char ending[MENTION_NAME]; /* of its files' names, from the first dot on */
 	struct cop_bundle_id id;
-	struct cop_attr attr; /* of a file that was read */
 };
 
 enum mention_kind {
-	MENTION_FILE, /* of a collection */
-	MENTION_DIR,  /* whose listing is wanted */
+	MENTION_NONE,
+	MENTION_FILE,
+	MENTION_DIR,   /* whose listing is wanted */
+	MENTION_ENTRY, /* whose attributes are */
 };
 
 /* What a program's file mentions. */
 struct mention {
 	enum mention_kind kind;
-	char dir[COLLECTION_DIR]; /* with name in it; with a slash at its end if that is a file */
+	char dir[COLLECTION_DIR]; /* with name in it; of a file, with a slash at its end */
 	char name[MENTION_NAME];
+	struct cop_attr attr; /* of a file that mentions it: this one must be like it */
+	bool soon;            /* that file has been read, so this one comes before others; */
+	uint64_t turn;        /* those of the file that was read last come first */
+	uint64_t round;       /* in which it was taken last, and its turn had not come */
+};
+
+#define NEEDED_NAMES 32u
+#define NEEDED_DIRS 4u
+
+/* Shared libraries that files need which programs have read (libraries.c). */
+struct needed {
+	char name[NEEDED_NAMES][MENTION_NAME]; /* of those that were not found yet; "": free */
+	unsigned at;                           /* the next one goes here */
+	char dir[NEEDED_DIRS]
+		[COLLECTION_DIR + 1]; /* where others were found, with a slash before */
+	unsigned dirs;
+	uint64_t turn;
 };
 
 /* Which small files are fetched beside others (siblings.c, mentions.c). */
@@ -97,9 +115,13 @@ struct bundling {
 	struct cop_bundle policy;
 	_Atomic unsigned collections; /* of all so far; a later one takes the place of the oldest */
 	struct collection collection[COLLECTIONS];
-	_Atomic unsigned mentions; /* that nobody has requested yet, */
-	unsigned mention_at;       /* from here on */
+	_Atomic unsigned mentions; /* that nobody has requested yet */
+	uint64_t turns;            /* files that were looked at */
+	uint64_t rounds;           /* how many times mentions were fetched */
 	struct mention mention[MENTIONS];
+	char module_ending[MENTION_NAME]; /* of the module that a program read last */
+	struct cop_attr module_attr;
+	struct needed needed;
 };
 
 /* Directories in which programs look for absent names (absence.c). */
@@ -239,24 +261,65 @@ struct bundle {
 	const char *path;
 	size_t dir_len; /* of the path, up to the name */
 	struct cop_attr attr;
+	bool mentioned; /* not as a sibling */
 };
 bool cop_coop_is_sibling(const struct bundle *b, const struct cop_listing_entry *e);
+/* The most bytes that a file has which is fetched before a program asks for it. */
+size_t cop_coop_largest(const struct cop_coop *c);
 /* Whether a flight for this file began. */
 bool cop_coop_ask_sibling(const struct bundle *b, const struct cop_listing_entry *e);
 
 /* ---- mentions.c ---- */
 
-/* Under bundling.lock: programs read files of this collection. */
-void cop_coop_add_collection(struct bundling *g, const struct bundle *b);
-/* Whether a file's bytes are looked at for names of others. */
-bool cop_coop_may_mention(const struct cop_coop *c, const struct cop_key *key);
-/* Notes which files of the collections these bytes mention. */
+/* Notes which files and directories these bytes mention. used: a program has read them. */
 void cop_coop_note_mentions(struct cop_coop *c, const struct cop_key *key, const void *data,
 	size_t len, bool packed, bool used);
+/* Notes one, unless it has been noted, or too many have. */
+void cop_coop_note(struct cop_coop *c, const struct mention *what);
 /* Whether a program's request could take requests for mentioned files along. */
 bool cop_coop_has_mentions(struct cop_coop *c, const struct cop_ask *ask);
 /* Starts their flights. */
 void cop_coop_bring_mentioned(struct cop_coop *c);
+
+/* ---- modules.c ---- */
+
+#define MODULE_NAMES 256u
+#define MODULE_NAME 128u
+
+/* A compiled module, and the names of modules that it imports. */
+struct module {
+	struct cop_coop *coop;
+	const char *path;
+	bool used; /* by a program */
+	uint64_t turn;
+	unsigned names;
+	char name[MODULE_NAMES][MODULE_NAME]; /* with dots */
+	/* Set by cop_coop_look_up_modules: */
+	const char *ending; /* of its file's name, from the first dot on */
+	struct cop_attr attr;
+};
+
+/* Under bundling.lock: programs read files of this collection. */
+void cop_coop_add_collection(struct bundling *g, const struct bundle *b);
+/* Whether a file's bytes are looked at for names of others. */
+bool cop_coop_may_mention(const struct cop_coop *c, const struct cop_key *key);
+/* Notes where the names of m lead. */
+void cop_coop_look_up_modules(struct module *m);
+/* Notes the package in a directory that was mentioned and whose listing has come. */
+void cop_coop_listed_mentioned(struct cop_coop *c, const struct cop_obj *obj, const void *data);
+/* Whether this entry of the directory m->dir is fetched because of m. */
+bool cop_coop_may_fetch(
+	struct cop_coop *c, const struct mention *m, const struct cop_listing_entry *e);
+/* The listing of dir, len bytes with a slash at their end ("" is the source), with a reference;
+ * NULL if it is not here. */
+struct cop_obj *cop_coop_names_below(struct cop_coop *c, const char *dir, size_t len);
+
+/* ---- libraries.c ---- */
+
+/* A program reads a file's first bytes: notes the libraries that it needs. */
+void cop_coop_note_libraries(struct cop_coop *c, const struct cop_obj *obj);
+/* A program asks for a name. If that is a needed library, the others are looked for beside it. */
+void cop_coop_met_library(struct cop_coop *c, const struct cop_ask *ask);
 
 /* ---- companions.c ---- */
 
@@ -309,6 +372,8 @@ struct cop_obj *cop_coop_listing_but(struct cop_coop *c, const struct cop_ask *n
 
 /* Starts the flight of a name, together with that of the name that it probably links to. */
 void cop_coop_reserve_with_target(struct flight *f);
+/* Requests the name that this one, whose attributes nobody has, probably links to. */
+void cop_coop_bring_target(struct cop_coop *c, const char *link);
 /* Whether a program's request is for a name that may be a link. */
 bool cop_coop_may_have_target(const struct cop_coop *c, const struct cop_ask *ask);
 

@@ -1,261 +1,108 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files of a collection that are fetched because a file that a program has read mentions them.
+/* Files and listings that are fetched because a file that a program has read mentions them.
  *
  * From a collection, as Python's own modules, programs read few files, and no order of their names
- * says which. But a compiled module names the modules that it imports (mention.h). So when a
- * program reads one for the first time, the node notes which files of the collections that programs
- * have read from it names, and which directories; a file that was fetched before a program asked
- * for it is looked at for files as soon as it arrives. What was noted leaves with the next request
- * that a program waits for, in one message: if none follows, all that the program needs is here.
- * From there on these are background flights like siblings (siblings.c).
+ * says which; nor does any order say which package they go to next. But a compiled module names the
+ * modules that it imports (mention.h). So when a program reads one for the first time, the node
+ * notes which files and directories these names lead to (modules.c); a file that was fetched before
+ * a program asked for it is looked at as soon as it arrives. What was noted leaves with the next
+ * request that a program waits for, in one message: if none follows, all that the program needs is
+ * here. From there on these are background flights like siblings (siblings.c).
  *
  * A wrong guess costs the storage one small file. bundle.h decides how many may go unused. */
 #include "coop/coop_priv.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mention/mention.h"
 
-#define COMPILED ".pyc"
-#define COMPILED_DIR "__pycache__"
+/* So many that may not be fetched yet are looked at with each request. */
+#define REFUSALS 8
 
-static bool is_compiled(const char *path, size_t len)
+/* ---- what is noted ---- */
+
+/* Whether a is fetched before b. What the program has just read is followed by what that mentions;
+ * what came ahead of the program is followed in the order in which it came. */
+static bool is_sooner(const struct mention *a, const struct mention *b)
 {
-	size_t n = sizeof(COMPILED) - 1;
-
-	return len > n && !memcmp(path + len - n, COMPILED, n);
+	if (a->soon != b->soon)
+		return a->soon;
+	return a->soon ? a->turn > b->turn : a->turn < b->turn;
 }
 
-void cop_coop_add_collection(struct bundling *g, const struct bundle *b)
+/* A free place, or that of the one whose turn comes last, if it comes after this one. */
+static struct mention *place_for(struct bundling *g, const struct mention *what)
 {
-	unsigned n = atomic_load(&g->collections);
-	struct collection *to = &g->collection[n % COLLECTIONS];
-	const char *name = b->path + b->dir_len, *ending = strchr(name, '.');
+	struct mention *last = g->mention;
 
-	for (unsigned i = 0; i < COLLECTIONS; i++)
-		if (g->collection[i].id.place == b->id.place)
-			return;
-	if (!is_compiled(name, strlen(name)) || !ending || strlen(ending) >= MENTION_NAME ||
-		b->dir_len >= COLLECTION_DIR)
-		return;
-	*to = (struct collection){.id = b->id, .attr = b->attr};
-	memcpy(to->dir, b->path, b->dir_len);
-	memcpy(to->ending, ending, strlen(ending) + 1);
-	atomic_store(&g->collections, n + 1);
-}
-
-bool cop_coop_may_mention(const struct cop_coop *c, const struct cop_key *key)
-{
-	return c->conf.bundle &&
-	       atomic_load_explicit(&c->bundling.collections, memory_order_relaxed) &&
-	       key->table == COP_TABLE_DATA && key->facet == COP_FACET_MAIN && key->index == 0 &&
-	       key->size <= COP_MIN((uint64_t)COP_BUNDLE_FILE_BYTES, c->conf.chunk_bytes) &&
-	       is_compiled(key->path, key->path_len);
-}
-
-/* The collection's listing with a reference, and the directory as is_sibling wants it; NULL if it
- * is not known. */
-static struct cop_obj *open_collection(
-	struct cop_coop *c, const struct collection *from, struct bundle *b)
-{
-	size_t len = strlen(from->dir);
-	struct cop_obj *list;
-	char dir[COLLECTION_DIR];
-
-	memcpy(dir, from->dir, len + 1);
-	dir[len ? len - 1 : 0] = '\0';
-	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
-	if (list && (list->error || atomic_load(&list->disproved))) {
-		cop_obj_put(c->conf.cache, list);
-		list = NULL;
+	for (struct mention *m = g->mention; m < g->mention + MENTIONS; m++) {
+		if (m->kind == MENTION_NONE)
+			return m;
+		if (is_sooner(last, m))
+			last = m;
 	}
-	*b = (struct bundle){.coop = c,
-		.id = from->id,
-		.list = list ? list->data : NULL,
-		.path = from->dir,
-		.dir_len = len,
-		.attr = from->attr};
-	return list;
+	return is_sooner(what, last) ? last : NULL;
 }
 
-/* ---- what is mentioned ---- */
-
-#define NAMES_MAX 512
-
-/* The names in a file; they point into its bytes. */
-struct names {
-	unsigned n;
-	struct {
-		const char *at;
-		size_t len;
-	} name[NAMES_MAX];
-};
-
-static void add_name(void *arg, const char *name, size_t len)
+void cop_coop_note(struct cop_coop *c, const struct mention *what)
 {
-	struct names *all = arg;
-
-	if (!len || len >= MENTION_NAME || all->n == NAMES_MAX)
-		return;
-	all->name[all->n].at = name;
-	all->name[all->n++].len = len;
-}
-
-static void note(struct bundling *g, enum mention_kind kind, const char *dir, const char *name)
-{
+	struct bundling *g = &c->bundling;
 	struct mention *m;
-	unsigned n;
 
 	pthread_mutex_lock(&g->lock);
-	n = atomic_load(&g->mentions);
-	for (unsigned i = 0; i < n; i++) {
-		m = &g->mention[(g->mention_at + i) % MENTIONS];
-		if (!strcmp(m->name, name) && !strcmp(m->dir, dir))
-			n = MENTIONS;
-	}
-	if (n < MENTIONS) {
-		m = &g->mention[(g->mention_at + n) % MENTIONS];
-		m->kind = kind;
-		memcpy(m->dir, dir, strlen(dir) + 1);
-		memcpy(m->name, name, strlen(name) + 1);
-		atomic_store(&g->mentions, n + 1);
+	for (m = g->mention; m < g->mention + MENTIONS; m++)
+		if (m->kind == what->kind && !strcmp(m->name, what->name) &&
+			!strcmp(m->dir, what->dir))
+			break;
+	if (m == g->mention + MENTIONS)
+		m = place_for(g, what);
+	else if (!is_sooner(what, m))
+		m = NULL;
+	if (m) {
+		atomic_fetch_add(&g->mentions, m->kind == MENTION_NONE);
+		*m = *what;
 	}
 	pthread_mutex_unlock(&g->lock);
 }
 
-static bool is_cached(const struct bundle *b, const struct cop_listing_entry *e)
+static void add_name(void *arg, const char *name, size_t len)
 {
-	char path[COLLECTION_DIR + 256];
-	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
-		.path = path,
-		.version = e->attr.version,
-		.size = e->attr.size};
-	struct cop_key key;
+	struct module *m = arg;
 
-	memcpy(path, b->path, b->dir_len);
-	memcpy(path + b->dir_len, e->name, e->name_len);
-	path[b->dir_len + e->name_len] = '\0';
-	key = cop_coop_key(&ask);
-	return cop_cache_has(b->coop->conf.cache, &key);
-}
-
-static void look_up_file(
-	const struct collection *from, const struct bundle *b, const char *stem, size_t len)
-{
-	size_t ending = strlen(from->ending);
-	struct cop_listing_entry e;
-	char name[MENTION_NAME];
-
-	if (len + ending >= sizeof(name))
+	if (len >= MODULE_NAME || m->names == MODULE_NAMES)
 		return;
-	memcpy(name, stem, len);
-	memcpy(name + len, from->ending, ending + 1);
-	if (cop_listing_find(b->list, name, len + ending, &e) && cop_coop_is_sibling(b, &e) &&
-		!is_cached(b, &e))
-		note(&b->coop->bundling, MENTION_FILE, from->dir, name);
-}
-
-static bool is_listed(struct cop_coop *c, const char *dir, const char *name)
-{
-	char path[COLLECTION_DIR + MENTION_NAME + 1];
-	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = path};
-	struct cop_key key;
-
-	snprintf(path, sizeof(path), "%s%s%s", dir, *dir ? "/" : "", name);
-	key = cop_coop_key(&ask);
-	return cop_cache_has(c->conf.cache, &key);
-}
-
-static void look_up_dir(
-	struct cop_coop *c, const char *dir, const void *list, const char *stem, size_t len)
-{
-	struct cop_listing_entry e;
-	char name[MENTION_NAME];
-
-	if (!cop_listing_find(list, stem, len, &e) || e.type != DT_DIR)
-		return;
-	memcpy(name, stem, len);
-	name[len] = '\0';
-	if (!is_listed(c, dir, name))
-		note(&c->bundling, MENTION_DIR, dir, name);
-}
-
-/* Looks for directories in the one above that of a compiled file: dir, len bytes with a slash at
- * their end. */
-static void look_above(struct cop_coop *c, const char *dir, size_t len, const struct names *all)
-{
-	char above[COLLECTION_DIR], *slash;
-	struct cop_obj *list;
-
-	if (!len || len > sizeof(above))
-		return;
-	memcpy(above, dir, len - 1);
-	above[len - 1] = '\0';
-	slash = strrchr(above, '/');
-	if (strcmp(slash ? slash + 1 : above, COMPILED_DIR) == 0)
-		*(slash ? slash : above) = '\0';
-	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = above});
-	if (!list)
-		return;
-	if (!list->error && !atomic_load(&list->disproved))
-		for (unsigned i = 0; i < all->n; i++)
-			look_up_dir(c, above, list->data, all->name[i].at, all->name[i].len);
-	cop_obj_put(c->conf.cache, list);
-}
-
-static void look_in(struct cop_coop *c, const struct collection *from, const struct names *all)
-{
-	struct bundle b;
-	struct cop_obj *list = open_collection(c, from, &b);
-
-	if (!list)
-		return;
-	for (unsigned i = 0; i < all->n; i++)
-		look_up_file(from, &b, all->name[i].at, all->name[i].len);
-	cop_obj_put(c->conf.cache, list);
-}
-
-static void look_everywhere(
-	struct cop_coop *c, const char *path, const struct names *all, bool used)
-{
-	const char *slash = strrchr(path, '/');
-	struct bundling *g = &c->bundling;
-	struct collection from;
-
-	if (used)
-		look_above(c, path, slash ? (size_t)(slash + 1 - path) : 0, all);
-	for (unsigned i = 0; i < COLLECTIONS && i < atomic_load(&g->collections); i++) {
-		pthread_mutex_lock(&g->lock);
-		from = g->collection[i];
-		pthread_mutex_unlock(&g->lock);
-		look_in(c, &from, all);
-		if (used)
-			look_above(c, from.dir, strlen(from.dir), all);
-	}
+	memcpy(m->name[m->names], name, len);
+	m->name[m->names++][len] = '\0';
 }
 
 void cop_coop_note_mentions(struct cop_coop *c, const struct cop_key *key, const void *data,
 	size_t len, bool packed, bool used)
 {
-	struct names all = {0};
+	struct module *m = malloc(sizeof(*m));
 	void *raw = NULL;
 
-	if (packed) {
+	if (m && packed) {
 		len = (size_t)key->size;
 		raw = malloc(len);
-		if (!raw || cop_pack_read(data, 0, len, raw)) {
+		if (raw && cop_pack_read(data, 0, len, raw)) {
 			free(raw);
-			return;
+			raw = NULL;
 		}
 		data = raw;
 	}
-	cop_mention_python(data, len, add_name, &all);
-	if (all.n)
-		look_everywhere(c, key->path, &all, used);
+	if (m && data) {
+		m->coop = c;
+		m->path = key->path;
+		m->used = used;
+		m->names = 0;
+		cop_mention_python(data, len, add_name, m);
+		if (m->names)
+			cop_coop_look_up_modules(m);
+	}
 	free(raw);
+	free(m);
 }
 
 /* ---- what is fetched ---- */
@@ -266,60 +113,61 @@ bool cop_coop_has_mentions(struct cop_coop *c, const struct cop_ask *ask)
 	       atomic_load_explicit(&c->bundling.mentions, memory_order_relaxed);
 }
 
-static bool take_mention(struct bundling *g, struct mention *m)
+/* Whether this one may be fetched now, or its turn comes later. */
+static bool may_bring_file(struct cop_coop *c, const char *path, uint64_t size, bool soon)
 {
-	unsigned n;
-
-	pthread_mutex_lock(&g->lock);
-	n = atomic_load(&g->mentions);
-	if (n) {
-		*m = g->mention[g->mention_at];
-		g->mention_at = (g->mention_at + 1) % MENTIONS;
-		atomic_store(&g->mentions, n - 1);
-	}
-	pthread_mutex_unlock(&g->lock);
-	return n != 0;
-}
-
-static bool find_collection(struct bundling *g, const char *dir, struct collection *found)
-{
-	bool is_known = false;
-
-	pthread_mutex_lock(&g->lock);
-	for (unsigned i = 0; i < COLLECTIONS && !is_known; i++) {
-		is_known = g->collection[i].id.kind && !strcmp(g->collection[i].dir, dir);
-		if (is_known)
-			*found = g->collection[i];
-	}
-	pthread_mutex_unlock(&g->lock);
-	return is_known;
-}
-
-static void bring_file(struct cop_coop *c, const struct mention *m)
-{
-	struct bundling *g = &c->bundling;
-	struct collection from;
-	struct cop_listing_entry e;
-	struct cop_obj *list;
-	struct bundle b;
 	bool may;
 
-	list = find_collection(g, m->dir, &from) ? open_collection(c, &from, &b) : NULL;
+	pthread_mutex_lock(&c->bundling.lock);
+	may = cop_bundle_mentioned(&c->bundling.policy, cop_bundle_id(path), size, soon);
+	pthread_mutex_unlock(&c->bundling.lock);
+	return may;
+}
+
+/* False if it may not be fetched yet. */
+static bool bring_file(struct cop_coop *c, const struct mention *m)
+{
+	size_t dir_len = strlen(m->dir), name_len = strlen(m->name);
+	char path[COLLECTION_DIR + MENTION_NAME];
+	struct bundle b = {.coop = c, .path = path, .dir_len = dir_len, .mentioned = true};
+	struct cop_listing_entry e;
+	struct cop_obj *list = cop_coop_names_below(c, m->dir, dir_len);
+	bool later = false;
+
 	if (!list)
-		return;
-	if (cop_listing_find(b.list, m->name, strlen(m->name), &e) && cop_coop_is_sibling(&b, &e) &&
-		!is_cached(&b, &e) && cop_cache_has_headroom(c->conf.cache, e.attr.size)) {
-		pthread_mutex_lock(&g->lock);
-		may = cop_bundle_mentioned(&g->policy, b.id, e.attr.size);
-		pthread_mutex_unlock(&g->lock);
-		if (may)
+		return true;
+	memcpy(path, m->dir, dir_len);
+	memcpy(path + dir_len, m->name, name_len + 1);
+	if (cop_listing_find(list->data, m->name, name_len, &e) && cop_coop_may_fetch(c, m, &e) &&
+		cop_cache_has_headroom(c->conf.cache, e.attr.size)) {
+		later = !may_bring_file(c, path, e.attr.size, m->soon);
+		if (!later)
 			cop_coop_ask_sibling(&b, &e);
 	}
 	cop_obj_put(c->conf.cache, list);
+	return !later;
+}
+
+/* The attributes of a name, and of the one that it links to. */
+static bool bring_entry(struct cop_coop *c, const struct mention *m)
+{
+	char path[COLLECTION_DIR + MENTION_NAME + 1];
+	struct cop_ask ask = {.kind = COP_ASK_ENTRY, .path = path, .along = true};
+	struct cop_key key;
+	struct cop_obj *obj;
+
+	snprintf(path, sizeof(path), "%s%s%s", m->dir, *m->dir ? "/" : "", m->name);
+	key = cop_coop_key(&ask);
+	if (cop_cache_has(c->conf.cache, &key))
+		return true;
+	if (cop_coop_get_for(c, &ask, NULL, true, &obj) == 1)
+		cop_obj_put(c->conf.cache, obj);
+	cop_coop_bring_target(c, path);
+	return true;
 }
 
 /* The listing, and those of its companions. */
-static void bring_listing(struct cop_coop *c, const struct mention *m)
+static bool bring_listing(struct cop_coop *c, const struct mention *m)
 {
 	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME];
 	char path[COLLECTION_DIR + MENTION_NAME + 1];
@@ -337,16 +185,58 @@ static void bring_listing(struct cop_coop *c, const struct mention *m)
 		cop_coop_guess(c, m->dir, m->name, true);
 	for (unsigned i = 0; i < n; i++)
 		cop_coop_guess(c, path, name[i], true);
+	return may;
+}
+
+/* False: its turn comes later. */
+static bool bring(struct cop_coop *c, const struct mention *m)
+{
+	switch (m->kind) {
+	case MENTION_FILE:
+		return bring_file(c, m);
+	case MENTION_DIR:
+		return bring_listing(c, m);
+	case MENTION_ENTRY:
+		return bring_entry(c, m);
+	case MENTION_NONE:
+		break;
+	}
+	return true;
+}
+
+/* Takes the mention whose turn is next, of those that have not been taken in this round; false if
+ * there is none. */
+static bool take_next(struct bundling *g, uint64_t round, struct mention *out)
+{
+	struct mention *next = NULL;
+
+	pthread_mutex_lock(&g->lock);
+	for (struct mention *m = g->mention; m < g->mention + MENTIONS; m++)
+		if (m->kind != MENTION_NONE && m->round != round && (!next || is_sooner(m, next)))
+			next = m;
+	if (next) {
+		*out = *next;
+		out->round = round;
+		next->kind = MENTION_NONE;
+		atomic_fetch_sub(&g->mentions, 1);
+	}
+	pthread_mutex_unlock(&g->lock);
+	return next != NULL;
 }
 
 void cop_coop_bring_mentioned(struct cop_coop *c)
 {
+	struct bundling *g = &c->bundling;
+	unsigned refused = 0;
 	struct mention m;
+	uint64_t round;
 
-	while (take_mention(&c->bundling, &m)) {
-		if (m.kind == MENTION_FILE)
-			bring_file(c, &m);
-		else
-			bring_listing(c, &m);
-	}
+	pthread_mutex_lock(&g->lock);
+	round = ++g->rounds;
+	pthread_mutex_unlock(&g->lock);
+	while (refused < REFUSALS && take_next(g, round, &m))
+		if (!bring(c, &m)) {
+			refused++;
+			cop_coop_note(c, &m);
+		}
 }

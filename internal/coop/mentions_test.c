@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files of a collection that are fetched because a program's file mentions them, and directories.
- * Rank 2 asks rank 1, which asks rank 0. */
+/* Files and listings that are fetched because a module that a program has read imports them. Rank 2
+ * asks rank 1, which asks rank 0. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,19 +22,22 @@ static const char *path_of(unsigned i)
 	return to;
 }
 
-/* A compiled module that uses these names, which are separated by spaces. */
+/* A compiled module of Python 3.11 that imports these names, which are separated by spaces. */
 static void put_module(struct tree *t, const char *path, const char *names)
 {
 	uint8_t data[LEN] = {3495 & 0xff, 3495 >> 8, '\r', '\n', [16] = 'c', [37] = 's'};
 	size_t at = 42;
+	uint8_t count = 0;
 	const char *end;
 
-	memcpy(data + at, ")\0)", 4);
 	for (const char *n = names; *n; n = *end ? end + 1 : end) {
 		end = n + strcspn(n, " ");
-		data[at + 3]++;
-		data[at + 4] = 0;
+		data[at++] = 108; /* IMPORT_NAME */
+		data[at++] = count++;
 	}
+	data[38] = (uint8_t)(at - 42);
+	memcpy(data + at, ")\0)", 3);
+	data[at + 3] = count;
 	at += 4;
 	for (const char *n = names; *n; n = *end ? end + 1 : end) {
 		end = n + strcspn(n, " ");
@@ -214,7 +217,8 @@ static void a_file_that_is_no_module_mentions_nothing(void **state)
 	close_tree(t);
 }
 
-static void what_is_not_used_ends_it(void **state)
+/* What is not fetched stays noted until more have been used. */
+static void what_is_not_used_ends_it_for_a_while(void **state)
 {
 	struct tree *t = open_collection_of_modules();
 	char names[512] = "";
@@ -223,11 +227,53 @@ static void what_is_not_used_ends_it(void **state)
 	for (unsigned i = 1; i < 40; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%sm%u",
 			i > 1 ? " " : "", i);
+	for (unsigned i = 1; i < MODULES; i++)
+		put_module(t, path_of(i), "sys");
 	put_module(t, path_of(0), names);
 	lists(t, "lib/__pycache__");
 	reads(t, path_of(0));
 	reads(t, path_of(MODULES - 1));
-	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 16);
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 32);
+	has(t, path_of(1));
+	reads(t, path_of(MODULES - 2));
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 34);
+	reads(t, path_of(34));
+	close_tree(t);
+}
+
+/* A limit on bytes is reached first. */
+static void what_was_read_last_is_followed_first(void **state)
+{
+	static uint8_t big[COP_BUNDLE_FILE_BYTES];
+	struct tree *t;
+	unsigned most = COP_BUNDLE_WASTE / CHUNK;
+	char names[2048] = "first";
+	char path[64];
+
+	(void)state;
+	bundle = true;
+	t = open_tree(3, 1, 1, 64 << 20);
+	for (unsigned i = 0; i < 60; i++) {
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), " m%u", i);
+		snprintf(path, sizeof(path), "p/__pycache__/m%u.cpython-311.pyc", i);
+		put_file(t, path, big, CHUNK);
+	}
+	put_module(t, "p/__pycache__/__init__.cpython-311.pyc", names);
+	put_module(t, "p/__pycache__/first.cpython-311.pyc", "m59 m58");
+	put_module(t, "p/__pycache__/other.cpython-311.pyc", "sys");
+	lists(t, "p");
+	lists(t, "p/__pycache__");
+	/* Room for four files. */
+	t->node[LEAF].coop->bundling.policy.brought_bytes = (uint64_t)(most - 4) * CHUNK;
+	reads(t, "p/__pycache__/__init__.cpython-311.pyc");
+	reads(t, "p/__pycache__/first.cpython-311.pyc");
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 4);
+	/* All that there was room for came with first, which had not been read by then. */
+	t->node[LEAF].coop->bundling.policy.brought_bytes = (uint64_t)(most - 2) * CHUNK;
+	reads(t, "p/__pycache__/other.cpython-311.pyc");
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 6);
+	has(t, "p/__pycache__/m59.cpython-311.pyc");
+	has(t, "p/__pycache__/m58.cpython-311.pyc");
 	close_tree(t);
 }
 
@@ -275,6 +321,106 @@ static void directories_that_are_mentioned_are_listed(void **state)
 	assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUEST_MESSAGES), before);
 	assert_int_equal(
 		stat_of(t, LEAF, COP_BUNDLE_USED_LISTINGS), stat_of(t, LEAF, COP_BUNDLE_LISTINGS));
+	/* The package itself was noted when the listing came. */
+	reads(t, path_of(35));
+	has(t, "lib/pack/__pycache__/__init__.cpython-311.pyc");
+	close_tree(t);
+}
+
+#define INIT "__pycache__/__init__.cpython-311.pyc"
+
+/* A package in a directory of its own, all of whose directories are listed. */
+static struct tree *open_package(const char *names)
+{
+	struct tree *t;
+
+	bundle = true;
+	t = open_tree(3, 1, 1, 4 << 20);
+	put_module(t, "site/p/" INIT, names);
+	put_module(t, "site/p/__pycache__/a.cpython-311.pyc", "b");
+	put_module(t, "site/p/__pycache__/b.cpython-311.pyc", "sys");
+	put_module(t, "site/p/__pycache__/b.cpython-310.pyc", "sys");
+	put_module(t, "site/p/q/" INIT, "sys");
+	put_module(t, "site/p/q/__pycache__/c.cpython-311.pyc", "sys");
+	put_file(t, "site/p/_fast.cpython-311-x86_64-linux-gnu.so", "bytes", 5);
+	put_file(t, "site/p/_fast.txt", "bytes", 5);
+	put_file(t, "site/p/_abi.abi3.so", "bytes", 5);
+	lists(t, "");
+	lists(t, "site");
+	lists(t, "site/p");
+	lists(t, "site/p/__pycache__");
+	lists(t, "site/p/q");
+	lists(t, "site/p/q/__pycache__");
+	return t;
+}
+
+/* Which files come when a program has read the package, and then a file that mentions nothing. */
+static void assert_imports(const char *names, unsigned files, const char *path)
+{
+	struct tree *t = open_package(names);
+
+	reads(t, "site/p/" INIT);
+	reads(t, "site/p/_fast.txt");
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), files);
+	if (path)
+		has(t, path);
+	close_tree(t);
+}
+
+static void modules_of_a_package_come(void **state)
+{
+	(void)state;
+	assert_imports("a", 1, "site/p/__pycache__/a.cpython-311.pyc");
+	assert_imports("a b a", 2, "site/p/__pycache__/b.cpython-311.pyc");
+	assert_imports("c sys", 0, NULL);
+}
+
+static void packages_in_a_package_come(void **state)
+{
+	(void)state;
+	assert_imports("q", 1, "site/p/q/" INIT);
+	assert_imports("q.c", 2, "site/p/q/__pycache__/c.cpython-311.pyc");
+	assert_imports("q.none q.c.none", 2, "site/p/q/" INIT);
+	assert_imports(".q q. . q..c", 1, "site/p/q/" INIT);
+}
+
+/* From a directory above the module's own. */
+static void whole_names_lead_to_the_same(void **state)
+{
+	(void)state;
+	assert_imports("p.q.c", 2, "site/p/q/__pycache__/c.cpython-311.pyc");
+	assert_imports("site.p.a", 1, "site/p/__pycache__/a.cpython-311.pyc");
+	assert_imports("x.q.c", 0, NULL);
+}
+
+static void extensions_come(void **state)
+{
+	(void)state;
+	assert_imports("_fast", 1, "site/p/_fast.cpython-311-x86_64-linux-gnu.so");
+	assert_imports("p._abi", 1, "site/p/_abi.abi3.so");
+	assert_imports("_fast.x", 1, "site/p/_fast.cpython-311-x86_64-linux-gnu.so");
+	assert_imports("_fas fast", 0, NULL);
+}
+
+/* Who may read the one may not read the other. */
+static void files_of_other_people_do_not_come(void **state)
+{
+	struct tree *t = open_package("a b");
+
+	(void)state;
+	put_module(t, "site/o/" INIT, "secret open");
+	for (uint32_t r = 0; r < t->count; r++) {
+		cop_origin_fake_put(t->node[r].origin, "site/o/__pycache__/secret.cpython-311.pyc",
+			S_IFREG | 0600, "x", 1);
+		cop_origin_fake_put(t->node[r].origin, "site/o/__pycache__/open.cpython-311.pyc",
+			S_IFREG | 0755, "x", 1);
+	}
+	lists(t, "site/o");
+	lists(t, "site/o/__pycache__");
+	reads(t, "site/o/" INIT);
+	reads(t, "site/p/_fast.txt");
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 1);
+	has(t, "site/o/__pycache__/open.cpython-311.pyc");
 	close_tree(t);
 }
 
@@ -287,9 +433,15 @@ int main(void)
 		T(files_in_other_places_mention_them_too),
 		T(the_bytes_may_be_packed),
 		T(a_file_that_is_no_module_mentions_nothing),
-		T(what_is_not_used_ends_it),
+		T(what_is_not_used_ends_it_for_a_while),
+		T(what_was_read_last_is_followed_first),
 		T(without_the_option_nothing_is_mentioned),
 		T(directories_that_are_mentioned_are_listed),
+		T(modules_of_a_package_come),
+		T(packages_in_a_package_come),
+		T(whole_names_lead_to_the_same),
+		T(extensions_come),
+		T(files_of_other_people_do_not_come),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

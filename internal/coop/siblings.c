@@ -30,7 +30,7 @@ void cop_coop_uncork(struct cop_coop *c)
 
 /* Larger files are neither counted nor fetched. A file of several chunks is read ahead anyway, and
  * one that bypasses the tree must not be cached. */
-static size_t largest(const struct cop_coop *c)
+size_t cop_coop_largest(const struct cop_coop *c)
 {
 	uint64_t most = c->conf.max_cacheable ? c->conf.max_cacheable : UINT64_MAX;
 
@@ -40,7 +40,7 @@ static size_t largest(const struct cop_coop *c)
 bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask)
 {
 	return c->conf.bundle && ask->kind == COP_ASK_CHUNK && !ask->background &&
-	       ask->index == 0 && ask->size <= largest(c);
+	       ask->index == 0 && ask->size <= cop_coop_largest(c);
 }
 
 /* One of the same kind, as its owner made it: who may read the one may read the other. A file
@@ -49,9 +49,10 @@ bool cop_coop_is_sibling(const struct bundle *b, const struct cop_listing_entry 
 {
 	const struct cop_attr *a = &e->attr;
 
-	return e->has_attr && S_ISREG(a->mode) && a->size > 0 && a->size <= largest(b->coop) &&
-	       a->blocks > 0 && a->mode == b->attr.mode && a->uid == b->attr.uid &&
-	       a->gid == b->attr.gid && !cop_version_is_young(a->version) &&
+	return e->has_attr && S_ISREG(a->mode) && a->size > 0 &&
+	       a->size <= cop_coop_largest(b->coop) && a->blocks > 0 && a->mode == b->attr.mode &&
+	       a->uid == b->attr.uid && a->gid == b->attr.gid &&
+	       !cop_version_is_young(a->version) &&
 	       cop_bundle_kind(e->name, e->name_len) == b->id.kind;
 }
 
@@ -77,7 +78,8 @@ bool cop_coop_ask_sibling(const struct bundle *b, const struct cop_listing_entry
 		.version = e->attr.version,
 		.size = e->attr.size,
 		.background = true,
-		.along = true};
+		.along = true,
+		.mentioned = b->mentioned};
 	struct cop_key key;
 	struct cop_obj *obj;
 	int rc;
@@ -216,4 +218,6 @@ void cop_coop_used(struct cop_coop *c, struct cop_obj *obj)
 	}
 	if (first && cop_coop_may_mention(c, &obj->key))
 		cop_coop_note_mentions(c, &obj->key, obj->data, obj->len, obj->packed, true);
+	else if (first)
+		cop_coop_note_libraries(c, obj);
 }

@@ -60,7 +60,7 @@ static void ask_target(struct cop_coop *c, const char *link, const char *name, s
 		cop_obj_put(c->conf.cache, obj);
 }
 
-static void bring_target(struct cop_coop *c, const char *link)
+void cop_coop_bring_target(struct cop_coop *c, const char *link)
 {
 	const char *slash = strrchr(link, '/'), *name = slash ? slash + 1 : link;
 	size_t dir_len = slash ? (size_t)(slash - link) : 0;
@@ -86,7 +86,7 @@ void cop_coop_reserve_with_target(struct flight *f)
 
 	cop_coop_cork(c);
 	cop_coop_reserve(f);
-	bring_target(c, obj->key.path);
+	cop_coop_bring_target(c, obj->key.path);
 	cop_coop_uncork(c);
 	cop_obj_put(c->conf.cache, obj);
 }

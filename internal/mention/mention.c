@@ -10,6 +10,9 @@
 #define MAGIC_FIELDS 3450
 #define MAGIC_BEYOND 3650
 #define HEADER 16
+/* Of more names only the first are looked at, and dotted ones that are longer are passed over. */
+#define NAMES_MAX 1024u
+#define DOTTED_MAX 128
 /* A type's high bit says that the object can be referred to later. */
 #define FLAG_REF 0x80
 /* Functions in functions and constants in constants; Python itself allows 2000. */
@@ -117,16 +120,18 @@ static bool pass_dict(struct reader *r)
 }
 
 /* What comes before the constants of a function: numbers, then its instructions. */
-static bool pass_to_constants(struct reader *r)
+static bool pass_to_constants(struct reader *r, struct text *instructions)
 {
-	return take(r, 4 * (r->new_fields ? 5 : 6)) && pass_objects(r, 1);
+	return take(r, 4 * (r->new_fields ? 5 : 6)) && pass(r, instructions);
 }
 
 static bool pass_function(struct reader *r)
 {
+	struct text instructions;
+
 	/* Constants, names, and names of variables and where they live (two, or three), the file's
 	 * name and the function's (two with its qualified one); the first line; tables. */
-	return pass_to_constants(r) && pass_objects(r, 7) && take(r, 4) &&
+	return pass_to_constants(r, &instructions) && pass_objects(r, 7) && take(r, 4) &&
 	       pass_objects(r, r->new_fields ? 2 : 1);
 }
 
@@ -224,10 +229,23 @@ static bool pass(struct reader *r, struct text *t)
 	return ok;
 }
 
+/* ---- the imports ---- */
+
+/* The instructions that matter: those of a version, by its last magic number. */
+static const struct instructions {
+	unsigned first, last;
+	uint8_t extend, import_name, import_from;
+} versions[] = {{MAGIC_FIRST, 3531, 144, 108, 109} /* 3.8 to 3.12 */, {3571, 3571, 71, 75, 74}};
+
+struct names {
+	uint32_t n;
+	struct text at[NAMES_MAX];
+};
+
 /* The names of the function that the reader is in, behind its constants. */
-static bool tell_names(struct reader *r, cop_mention_fn fn, void *arg)
+static bool take_names(struct reader *r, struct names *names)
 {
-	const uint8_t *type = take(r, 1), *dot;
+	const uint8_t *type = take(r, 1);
 	struct text t;
 	uint32_t n;
 
@@ -237,19 +255,78 @@ static bool tell_names(struct reader *r, cop_mention_fn fn, void *arg)
 		return false;
 	if (!take_count(r, *type & ~FLAG_REF, &n))
 		return false;
-	for (; n; n--) {
+	for (names->n = 0; n; n--) {
 		if (!pass(r, &t) || !t.at)
 			return false;
-		dot = memchr(t.at, '.', t.len);
-		fn(arg, (const char *)t.at, dot ? (size_t)(dot - t.at) : t.len);
+		if (names->n < NAMES_MAX)
+			names->at[names->n++] = t;
 	}
 	return true;
+}
+
+static void tell(const struct text *t, cop_mention_fn fn, void *arg)
+{
+	if (t->len)
+		fn(arg, (const char *)t->at, t->len);
+}
+
+/* A name that is imported from a module may be a module in it. */
+static void tell_member(
+	const struct text *module, const struct text *member, cop_mention_fn fn, void *arg)
+{
+	char dotted[DOTTED_MAX];
+	size_t len = module->len;
+
+	if (len + 1 + member->len > sizeof(dotted))
+		return;
+	if (len) {
+		memcpy(dotted, module->at, len);
+		dotted[len++] = '.';
+	}
+	memcpy(dotted + len, member->at, member->len);
+	fn(arg, dotted, len + member->len);
+}
+
+static void tell_imports(const struct instructions *v, const struct text *code,
+	const struct names *names, cop_mention_fn fn, void *arg)
+{
+	const struct text *module = NULL;
+	uint32_t value = 0;
+
+	for (size_t i = 0; i + 1 < code->len; i += 2) {
+		uint8_t what = code->at[i];
+
+		value = value << 8 | code->at[i + 1];
+		if (what == v->extend)
+			continue;
+		if (what == v->import_name && value < names->n) {
+			module = &names->at[value];
+			tell(module, fn, arg);
+		} else if (what == v->import_from && value < names->n && module) {
+			tell_member(module, &names->at[value], fn, arg);
+		}
+		value = 0;
+	}
+}
+
+static void tell_all(unsigned magic, const struct text *code, const struct names *names,
+	cop_mention_fn fn, void *arg)
+{
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
+		if (magic >= versions[i].first && magic <= versions[i].last && code->at) {
+			tell_imports(&versions[i], code, names, fn, arg);
+			return;
+		}
+	for (uint32_t i = 0; i < names->n; i++)
+		tell(&names->at[i], fn, arg);
 }
 
 bool cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg)
 {
 	const uint8_t *head = data, *type;
 	struct reader r = {.at = head, .end = head + len};
+	struct names *names;
+	struct text code;
 	unsigned magic;
 	bool ok;
 
@@ -258,10 +335,14 @@ bool cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *a
 	magic = (unsigned)head[0] | (unsigned)head[1] << 8;
 	if (magic < MAGIC_FIRST || magic >= MAGIC_BEYOND)
 		return false;
+	names = malloc(sizeof(*names));
 	r.new_fields = magic >= MAGIC_FIELDS;
 	type = take(&r, 1);
-	ok = type && (*type & ~FLAG_REF) == 'c' && (!(*type & FLAG_REF) || new_ref(&r)) &&
-	     pass_to_constants(&r) && pass_objects(&r, 1) && tell_names(&r, fn, arg);
+	ok = names && type && (*type & ~FLAG_REF) == 'c' && (!(*type & FLAG_REF) || new_ref(&r)) &&
+	     pass_to_constants(&r, &code) && pass_objects(&r, 1) && take_names(&r, names);
+	if (ok)
+		tell_all(magic, &code, names, fn, arg);
+	free(names);
 	free(r.ref);
 	return ok;
 }

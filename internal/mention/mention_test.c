@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@
 
 #define MAGIC_38 3413
 #define MAGIC_311 3495
+#define MAGIC_313 3571
+#define MAGIC_314 3627
 
 /* ---- a writer ---- */
 
@@ -75,13 +78,28 @@ static void put_tuple(unsigned n)
 	put(&count, 1);
 }
 
+/* Instructions: opcodes of 3.8 to 3.12 and their values. */
+#define EXTEND "\x90"
+#define IMPORT "\x6c"
+#define FROM "\x6d"
+#define OTHER "\x64"
+
 /* The beginning of a function, up to its constants. */
-static void put_function(unsigned magic, int type)
+static void put_code(unsigned magic, int type, const char *code, size_t len)
 {
 	put_type((char)type);
 	for (unsigned i = 0; i < (magic == MAGIC_38 ? 6 : 5); i++)
 		put_u32(i);
-	put_text('s', "\x64\x01\x6c\x02");
+	put_type('s');
+	put_u32((uint32_t)len);
+	put(code, len);
+}
+
+#define PUT_CODE(magic, type, code) put_code(magic, type, code, sizeof(code) - 1)
+
+static void put_function(unsigned magic, int type)
+{
+	PUT_CODE(magic, type, OTHER "\1" IMPORT "\0");
 }
 
 /* The end of a function, behind its names. */
@@ -106,7 +124,7 @@ static void put_end(unsigned magic)
 
 /* ---- a reader ---- */
 
-static char found[256];
+static char found[512];
 
 static void add(void *arg, const char *name, size_t len)
 {
@@ -136,7 +154,10 @@ static size_t write_module(unsigned magic)
 	static const uint8_t real[8];
 
 	put_head(magic);
-	put_function(magic, 'c' | 0x80);
+	/* import sys; from . import json; from xml.dom import os; import a name that is none */
+	PUT_CODE(magic, 'c' | 0x80,
+		OTHER "\3" IMPORT "\0" OTHER "\1" IMPORT "\4" FROM "\1" IMPORT "\2" OTHER "\0" FROM
+		      "\3" IMPORT "\5" EXTEND "\1" IMPORT "\0" IMPORT);
 	put_tuple(13);
 	put_type('N');
 	put_type('i');
@@ -192,7 +213,7 @@ static size_t write_module(unsigned magic)
 	return file.len;
 }
 
-static void the_names_of_the_module_are_found(void **state)
+static void what_the_module_imports_is_found(void **state)
 {
 	static const unsigned magics[] = {MAGIC_38, MAGIC_311};
 
@@ -202,12 +223,69 @@ static void the_names_of_the_module_are_found(void **state)
 
 		put_end(magics[i]);
 		assert_true(look(file.len));
-		assert_string_equal(found, " sys json xml os ");
+		assert_string_equal(found, " sys json xml.dom xml.dom.os");
 		/* Nothing behind the names is read. */
 		assert_true(look(len));
 		for (size_t n = 0; n < len; n++)
 			assert_false(look(n));
 	}
+}
+
+/* Three hundred names; the number of the last but one is 298. */
+static void many_names_have_numbers_of_two_parts(void **state)
+{
+	char name[8];
+
+	(void)state;
+	put_head(MAGIC_311);
+	PUT_CODE(MAGIC_311, 'c', EXTEND "\1" IMPORT "\x2a" EXTEND "\1" FROM "\x2b" IMPORT "\1");
+	put_tuple(0);
+	put_type('(');
+	put_u32(300);
+	for (unsigned i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		put_text('Z', name);
+	}
+	assert_true(look(file.len));
+	assert_string_equal(found, " n298 n298.n299 n1");
+}
+
+/* Python 3.13 has other numbers for its instructions. Of a version whose numbers are not known, all
+ * names count. */
+static void each_version_has_its_instructions(void **state)
+{
+	static const char code[] = "\x47\0\x4b\2\x4a\1\x6c\1";
+
+	(void)state;
+	for (unsigned magic = MAGIC_313; magic <= MAGIC_314; magic += MAGIC_314 - MAGIC_313) {
+		put_head(magic);
+		PUT_CODE(magic, 'c', code);
+		put_tuple(0);
+		put_tuple(3);
+		put_text('Z', "used");
+		put_text('Z', "member");
+		put_text('Z', "module");
+		assert_true(look(file.len));
+		assert_string_equal(found,
+			magic == MAGIC_313 ? " module module.member" : " used member module");
+	}
+}
+
+static void a_long_name_is_passed_over(void **state)
+{
+	char name[130];
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	put_head(MAGIC_311);
+	PUT_CODE(MAGIC_311, 'c', IMPORT "\0" FROM "\1" IMPORT "\1");
+	put_tuple(0);
+	put_tuple(2);
+	put_text('Z', name);
+	put_text('Z', "os");
+	assert_true(look(file.len));
+	assert_int_equal(strlen(found), 1 + strlen(name) + strlen(" os"));
 }
 
 static void other_files_mention_nothing(void **state)
@@ -243,7 +321,7 @@ static void names_that_are_none_end_it(void **state)
 		put_text('Z', "os");
 		put_type((char)types[i]);
 		assert_false(look(file.len));
-		assert_string_equal(found, " os");
+		assert_string_equal(found, "");
 	}
 	put_head(MAGIC_38);
 	put_function(MAGIC_38, 'c');
@@ -294,15 +372,48 @@ static void lengths_are_not_believed(void **state)
 	}
 }
 
+/* ---- programs and libraries ---- */
+
+static bool look_at_elf(const char *bytes, size_t len)
+{
+	char *copy = malloc(len + !len);
+	bool ok;
+
+	memcpy(copy, bytes, len);
+	*found = '\0';
+	ok = cop_mention_is_elf(copy, len);
+	cop_mention_elf(copy, len, add, &file);
+	free(copy);
+	return ok;
+}
+
+static void libraries_are_strings_of_their_own(void **state)
+{
+	static const char bytes[] = "\177ELF\2\1\0libm.so.6\0x/liba.so\0no lib.so here\0"
+				    "_x.cpython-311.so\0.so\0libstdc++.so.6\0\1libz.so\0libcut.so";
+
+	(void)state;
+	assert_true(look_at_elf(bytes, sizeof(bytes) - 1));
+	assert_string_equal(found, " libm.so.6 _x.cpython-311.so libstdc++.so.6");
+	for (size_t n = 0; n < sizeof(bytes); n++)
+		look_at_elf(bytes, n);
+	assert_false(look_at_elf(bytes + 1, sizeof(bytes) - 1));
+	assert_string_equal(found, "");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test(name)
 	const struct CMUnitTest tests[] = {
-		T(the_names_of_the_module_are_found),
+		T(what_the_module_imports_is_found),
+		T(many_names_have_numbers_of_two_parts),
+		T(each_version_has_its_instructions),
+		T(a_long_name_is_passed_over),
 		T(other_files_mention_nothing),
 		T(names_that_are_none_end_it),
 		T(deep_files_are_refused),
 		T(lengths_are_not_believed),
+		T(libraries_are_strings_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the modules that a compiled module of Python imports are. Module x below BASE is one of
+ *
+ *	BASE/x/__pycache__/__init__.TAG.pyc    a package
+ *	BASE/__pycache__/x.TAG.pyc
+ *	BASE/x.TAG.so                          an extension
+ *
+ * BASE is the package of the importing module, the directory above the package that the name begins
+ * with, or that of a collection: a directory of many modules, from which programs have read. The
+ * listings that this node has say what there is; nothing is asked here.
+ *
+ * A directory that is not listed here is only noted if a program has read the importing module: of
+ * the packages that other modules import, few are needed. */
+#include "coop/coop_priv.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define COMPILED ".pyc"
+#define COMPILED_DIR "__pycache__"
+#define EXTENSION ".so"
+#define PACKAGE "__init__"
+/* The bits of a mode that say who may read. */
+#define READERS 0444u
+/* Room for a path to which a name is appended. */
+#define PATH_ROOM (COLLECTION_DIR + 2 * MENTION_NAME)
+
+static bool ends_with(const char *name, size_t len, const char *end)
+{
+	size_t n = strlen(end);
+
+	return len > n && !memcmp(name + len - n, end, n);
+}
+
+static bool is_compiled(const char *path, size_t len)
+{
+	return ends_with(path, len, COMPILED);
+}
+
+/* How long the path of the package is whose compiled modules are in this directory (len bytes with
+ * a slash at their end); SIZE_MAX: the directory is not one of those. */
+static size_t package_len(const char *dir, size_t len)
+{
+	static const char last[] = COMPILED_DIR "/";
+	size_t n = sizeof(last) - 1;
+
+	if (len < n || memcmp(dir + len - n, last, n) || (len > n && dir[len - n - 1] != '/'))
+		return SIZE_MAX;
+	return len > n ? len - n - 1 : 0;
+}
+
+/* ---- collections ---- */
+
+void cop_coop_add_collection(struct bundling *g, const struct bundle *b)
+{
+	unsigned n = atomic_load(&g->collections);
+	struct collection *to = &g->collection[n % COLLECTIONS];
+	const char *name = b->path + b->dir_len, *ending = strchr(name, '.');
+	size_t len = strlen(name);
+
+	for (unsigned i = 0; i < COLLECTIONS; i++)
+		if (g->collection[i].id.place == b->id.place)
+			return;
+	if (!ending || strlen(ending) >= MENTION_NAME || b->dir_len >= COLLECTION_DIR)
+		return;
+	if (is_compiled(name, len) ? package_len(b->path, b->dir_len) == SIZE_MAX
+				   : !ends_with(name, len, EXTENSION))
+		return;
+	*to = (struct collection){.id = b->id};
+	memcpy(to->dir, b->path, b->dir_len);
+	memcpy(to->ending, ending, strlen(ending) + 1);
+	atomic_store(&g->collections, n + 1);
+}
+
+/* ---- files ---- */
+
+bool cop_coop_may_mention(const struct cop_coop *c, const struct cop_key *key)
+{
+	return c->conf.bundle && key->table == COP_TABLE_DATA && key->facet == COP_FACET_MAIN &&
+	       key->index == 0 &&
+	       key->size <= COP_MIN((uint64_t)COP_BUNDLE_FILE_BYTES, c->conf.chunk_bytes) &&
+	       is_compiled(key->path, key->path_len);
+}
+
+struct cop_obj *cop_coop_names_below(struct cop_coop *c, const char *dir, size_t len)
+{
+	char path[PATH_ROOM];
+	struct cop_obj *list;
+
+	if (len > sizeof(path))
+		return NULL;
+	memcpy(path, dir, len);
+	path[len ? len - 1 : 0] = '\0';
+	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path});
+	if (list && (list->error || atomic_load(&list->disproved))) {
+		cop_obj_put(c->conf.cache, list);
+		list = NULL;
+	}
+	return list;
+}
+
+static bool is_cached(struct cop_coop *c, const char *dir, const struct cop_listing_entry *e)
+{
+	char path[COLLECTION_DIR + 256];
+	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
+		.path = path,
+		.version = e->attr.version,
+		.size = e->attr.size};
+	struct cop_key key;
+
+	snprintf(path, sizeof(path), "%s%.*s", dir, (int)e->name_len, e->name);
+	key = cop_coop_key(&ask);
+	return cop_cache_has(c->conf.cache, &key);
+}
+
+bool cop_coop_may_fetch(
+	struct cop_coop *c, const struct mention *m, const struct cop_listing_entry *e)
+{
+	const struct cop_attr *a = &e->attr;
+	uint64_t most = m->soon ? c->conf.chunk_bytes : cop_coop_largest(c);
+
+	return e->has_attr && S_ISREG(a->mode) && a->size > 0 && a->size <= most && a->blocks > 0 &&
+	       (a->mode & READERS) == (m->attr.mode & READERS) && a->uid == m->attr.uid &&
+	       a->gid == m->attr.gid && !cop_version_is_young(a->version) &&
+	       !is_cached(c, m->dir, e);
+}
+
+/* dir, len bytes, has a slash at its end. */
+static void note_file(
+	const struct module *m, const char *dir, size_t len, const struct cop_listing_entry *e)
+{
+	struct mention what = {
+		.kind = MENTION_FILE, .attr = m->attr, .soon = m->used, .turn = m->turn};
+
+	if (len >= sizeof(what.dir) || e->name_len >= sizeof(what.name))
+		return;
+	memcpy(what.dir, dir, len);
+	memcpy(what.name, e->name, e->name_len);
+	if (cop_coop_may_fetch(m->coop, &what, e))
+		cop_coop_note(m->coop, &what);
+}
+
+/* Notes the file stem + ending if dir has it. */
+static bool find_file(const struct module *m, const char *dir, size_t len, const char *stem,
+	size_t stem_len, const char *ending)
+{
+	struct cop_obj *list = cop_coop_names_below(m->coop, dir, len);
+	size_t end = strlen(ending);
+	struct cop_listing_entry e;
+	char name[MENTION_NAME];
+	bool found = false;
+
+	if (!list)
+		return false;
+	if (stem_len + end < sizeof(name)) {
+		memcpy(name, stem, stem_len);
+		memcpy(name + stem_len, ending, end);
+		found = cop_listing_find(list->data, name, stem_len + end, &e);
+	}
+	if (found)
+		note_file(m, dir, len, &e);
+	cop_obj_put(m->coop->conf.cache, list);
+	return found;
+}
+
+/* Notes the extension stem, whatever its tag is. */
+static bool find_extension(const struct module *m, const void *list, const char *dir, size_t len,
+	const char *stem, size_t stem_len)
+{
+	uint32_t count = cop_listing_count(list);
+	struct cop_listing_entry e;
+	bool found = false;
+
+	for (uint32_t i = 0; i < count && count <= COP_BUNDLE_NAMES && !found; i++) {
+		cop_listing_at(list, i, &e);
+		found = e.name_len > stem_len && e.name[stem_len] == '.' &&
+			!memcmp(e.name, stem, stem_len) && ends_with(e.name, e.name_len, EXTENSION);
+	}
+	if (found)
+		note_file(m, dir, len, &e);
+	return found;
+}
+
+/* ---- packages ---- */
+
+static bool is_listed(struct cop_coop *c, const char *path)
+{
+	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = path};
+	struct cop_key key = cop_coop_key(&ask);
+
+	return cop_cache_has(c->conf.cache, &key);
+}
+
+static void note_dir(
+	const struct module *m, const char *dir, size_t len, const char *name, size_t name_len)
+{
+	struct mention what = {.kind = MENTION_DIR, .soon = m->used, .turn = m->turn};
+
+	if (len >= sizeof(what.dir) || name_len >= sizeof(what.name))
+		return;
+	memcpy(what.dir, dir, len);
+	memcpy(what.name, name, name_len);
+	cop_coop_note(m->coop, &what);
+}
+
+/* Room for DIR/__pycache__/ behind dir, whose length is len, without a slash. */
+static size_t add_compiled_dir(char *dir, size_t len)
+{
+	return len +
+	       (size_t)snprintf(dir + len, PATH_ROOM - len, "%s" COMPILED_DIR "/", len ? "/" : "");
+}
+
+/* Notes the package in the directory dir, without a slash at its end, or that directory. False if
+ * that is not listed here. */
+static bool find_package(const struct module *m, char *dir, size_t len, size_t above)
+{
+	size_t name = above + (above > 0), whole;
+	bool listed;
+
+	dir[len] = '\0';
+	listed = is_listed(m->coop, dir);
+	if (!listed)
+		note_dir(m, dir, above, dir + name, len - name);
+	if (!listed)
+		return false;
+	whole = add_compiled_dir(dir, len);
+	find_file(m, dir, whole, PACKAGE, sizeof(PACKAGE) - 1, m->ending);
+	return true;
+}
+
+/* ---- names ---- */
+
+/* A name's first part: an entry of dir, which has a slash at its end unless it is the source. */
+static bool find_module(const struct module *m, char *dir, size_t len, const char *name, size_t n)
+{
+	struct cop_obj *list = cop_coop_names_below(m->coop, dir, len);
+	bool found = list && find_extension(m, list->data, dir, len, name, n);
+	size_t whole;
+
+	if (list)
+		cop_obj_put(m->coop->conf.cache, list);
+	if (found)
+		return true;
+	whole = add_compiled_dir(dir, len ? len - 1 : 0);
+	return find_file(m, dir, whole, name, n, m->ending);
+}
+
+static bool is_directory(
+	struct cop_coop *c, const char *dir, size_t len, const char *name, size_t n)
+{
+	struct cop_obj *list = cop_coop_names_below(c, dir, len);
+	struct cop_listing_entry e;
+	bool found;
+
+	if (!list)
+		return false;
+	found = cop_listing_find(list->data, name, n, &e) && e.type == DT_DIR;
+	cop_obj_put(c->conf.cache, list);
+	return found;
+}
+
+/* Looks for a name, part by part, from base on. False if there is not even its first part. */
+static bool look_from(const struct module *m, const char *base, size_t len, const char *name)
+{
+	char dir[PATH_ROOM];
+	bool found = false;
+
+	if (len >= COLLECTION_DIR)
+		return false;
+	memcpy(dir, base, len);
+	for (;;) {
+		size_t n = strcspn(name, "."), above = len;
+
+		if (len)
+			dir[len++] = '/';
+		if (!n || len + n >= COLLECTION_DIR)
+			return found;
+		/* What follows the name of a module is an attribute of it, as in os.path. */
+		if (!is_directory(m->coop, dir, len, name, n))
+			return find_module(m, dir, len, name, n) || found;
+		found = true;
+		memcpy(dir + len, name, n);
+		len += n;
+		if (!find_package(m, dir, len, above) || !name[n])
+			return true;
+		name += n + 1;
+	}
+}
+
+/* From the directory above the package that the name begins with, if the module is in it. */
+static bool look_from_top(const struct module *m, size_t len, const char *name)
+{
+	size_t n = strcspn(name, ".");
+
+	for (size_t end = len; end > 0;) {
+		size_t begin = end;
+
+		while (begin > 0 && m->path[begin - 1] != '/')
+			begin--;
+		if (end - begin == n && !memcmp(m->path + begin, name, n))
+			return look_from(m, m->path, begin ? begin - 1 : 0, name);
+		end = begin ? begin - 1 : 0;
+	}
+	return false;
+}
+
+static bool look_in_collection(
+	const struct module *m, const struct collection *from, const char *name)
+{
+	size_t len = strlen(from->dir), package = package_len(from->dir, len);
+
+	if (package != SIZE_MAX)
+		return look_from(m, from->dir, package, name);
+	return !strchr(name, '.') && find_file(m, from->dir, len, name, strlen(name), from->ending);
+}
+
+static void look_in_collections(const struct module *m, const char *name)
+{
+	struct bundling *g = &m->coop->bundling;
+	struct collection from;
+	bool found = false;
+
+	for (unsigned i = 0; i < COLLECTIONS && i < atomic_load(&g->collections) && !found; i++) {
+		pthread_mutex_lock(&g->lock);
+		from = g->collection[i];
+		pthread_mutex_unlock(&g->lock);
+		found = look_in_collection(m, &from, name);
+	}
+}
+
+static bool find_attr(struct module *m, size_t dir_len)
+{
+	struct cop_obj *list = cop_coop_names_below(m->coop, m->path, dir_len);
+	const char *name = m->path + dir_len;
+	struct cop_listing_entry e;
+	bool found;
+
+	if (!list)
+		return false;
+	found = cop_listing_find(list->data, name, strlen(name), &e) && e.has_attr;
+	if (found)
+		m->attr = e.attr;
+	cop_obj_put(m->coop->conf.cache, list);
+	return found;
+}
+
+void cop_coop_look_up_modules(struct module *m)
+{
+	const char *slash = strrchr(m->path, '/'), *name = slash ? slash + 1 : m->path;
+	size_t dir_len = (size_t)(name - m->path), package = package_len(m->path, dir_len);
+	struct bundling *g = &m->coop->bundling;
+
+	m->ending = strchr(name, '.');
+	if (!m->ending || strlen(m->ending) >= MENTION_NAME || package == SIZE_MAX ||
+		!find_attr(m, dir_len))
+		return;
+	pthread_mutex_lock(&g->lock);
+	m->turn = ++g->turns;
+	if (m->used) {
+		memcpy(g->module_ending, m->ending, strlen(m->ending) + 1);
+		g->module_attr = m->attr;
+	}
+	pthread_mutex_unlock(&g->lock);
+	for (unsigned i = 0; i < m->names; i++)
+		if (!look_from(m, m->path, package, m->name[i]) &&
+			!look_from_top(m, package, m->name[i]))
+			look_in_collections(m, m->name[i]);
+}
+
+void cop_coop_listed_mentioned(struct cop_coop *c, const struct cop_obj *obj, const void *list)
+{
+	const char *path = obj->key.path;
+	size_t len = obj->key.path_len;
+	char ending[MENTION_NAME], name[sizeof(PACKAGE) + MENTION_NAME], dir[COLLECTION_DIR];
+	struct bundling *g = &c->bundling;
+	struct module m = {.coop = c};
+	struct cop_listing_entry e;
+	bool mentioned;
+
+	if (!ends_with(path, len, "/" COMPILED_DIR) || len + 1 >= sizeof(dir))
+		return;
+	pthread_mutex_lock(&g->lock);
+	mentioned = cop_bundle_is_mentioned(&g->policy, path);
+	memcpy(ending, g->module_ending, sizeof(ending));
+	m.attr = g->module_attr;
+	m.turn = g->turns;
+	pthread_mutex_unlock(&g->lock);
+	if (!mentioned || !*ending)
+		return;
+	memcpy(dir, path, len);
+	dir[len] = '/';
+	snprintf(name, sizeof(name), PACKAGE "%s", ending);
+	if (cop_listing_find(list, name, strlen(name), &e))
+		note_file(&m, dir, len + 1, &e);
+}
