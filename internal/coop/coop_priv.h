@@ -285,6 +285,7 @@ void cop_coop_bring_mentioned(struct cop_coop *c);
 
 #define MODULE_NAMES 256u
 #define MODULE_NAME 128u
+#define MODULE_PLAIN 16u
 
 /* A compiled module, and the names of modules that it imports. */
 struct module {
@@ -297,6 +298,8 @@ struct module {
 	/* Set by cop_coop_look_up_modules: */
 	const char *ending; /* of its file's name, from the first dot on */
 	struct cop_attr attr;
+	uint64_t plain[MODULE_PLAIN]; /* directories without extensions, hashed */
+	unsigned plains;
 };
 
 /* Under bundling.lock: programs read files of this collection. */

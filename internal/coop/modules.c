@@ -165,21 +165,32 @@ static bool find_file(const struct module *m, const char *dir, size_t len, const
 	return found;
 }
 
-/* Notes the extension stem, whatever its tag is. */
-static bool find_extension(const struct module *m, const void *list, const char *dir, size_t len,
-	const char *stem, size_t stem_len)
+/* Notes the extension stem, whatever its tag is. A directory in which there is none is searched
+ * once for all names. */
+static bool find_extension(
+	struct module *m, const void *list, const char *dir, size_t len, const char *stem, size_t n)
 {
 	uint32_t count = cop_listing_count(list);
+	uint64_t hash = cop_hash64(dir, len, 0);
 	struct cop_listing_entry e;
-	bool found = false;
+	bool found = false, any = false;
 
+	for (unsigned i = 0; i < m->plains; i++)
+		if (m->plain[i] == hash)
+			return false;
 	for (uint32_t i = 0; i < count && count <= COP_BUNDLE_NAMES && !found; i++) {
+		bool is_extension;
+
 		cop_listing_at(list, i, &e);
-		found = e.name_len > stem_len && e.name[stem_len] == '.' &&
-			!memcmp(e.name, stem, stem_len) && ends_with(e.name, e.name_len, EXTENSION);
+		is_extension = ends_with(e.name, e.name_len, EXTENSION);
+		any |= is_extension;
+		found = is_extension && e.name_len > n && e.name[n] == '.' &&
+			!memcmp(e.name, stem, n);
 	}
 	if (found)
 		note_file(m, dir, len, &e);
+	if (!any && m->plains < MODULE_PLAIN)
+		m->plain[m->plains++] = hash;
 	return found;
 }
 
@@ -233,7 +244,7 @@ static bool find_package(const struct module *m, char *dir, size_t len, size_t a
 /* ---- names ---- */
 
 /* A name's first part: an entry of dir, which has a slash at its end unless it is the source. */
-static bool find_module(const struct module *m, char *dir, size_t len, const char *name, size_t n)
+static bool find_module(struct module *m, char *dir, size_t len, const char *name, size_t n)
 {
 	struct cop_obj *list = cop_coop_names_below(m->coop, dir, len);
 	bool found = list && find_extension(m, list->data, dir, len, name, n);
@@ -262,7 +273,7 @@ static bool is_directory(
 }
 
 /* Looks for a name, part by part, from base on. False if there is not even its first part. */
-static bool look_from(const struct module *m, const char *base, size_t len, const char *name)
+static bool look_from(struct module *m, const char *base, size_t len, const char *name)
 {
 	char dir[PATH_ROOM];
 	bool found = false;
@@ -290,7 +301,7 @@ static bool look_from(const struct module *m, const char *base, size_t len, cons
 }
 
 /* From the directory above the package that the name begins with, if the module is in it. */
-static bool look_from_top(const struct module *m, size_t len, const char *name)
+static bool look_from_top(struct module *m, size_t len, const char *name)
 {
 	size_t n = strcspn(name, ".");
 
@@ -306,8 +317,7 @@ static bool look_from_top(const struct module *m, size_t len, const char *name)
 	return false;
 }
 
-static bool look_in_collection(
-	const struct module *m, const struct collection *from, const char *name)
+static bool look_in_collection(struct module *m, const struct collection *from, const char *name)
 {
 	size_t len = strlen(from->dir), package = package_len(from->dir, len);
 
@@ -316,7 +326,7 @@ static bool look_in_collection(
 	return !strchr(name, '.') && find_file(m, from->dir, len, name, strlen(name), from->ending);
 }
 
-static void look_in_collections(const struct module *m, const char *name)
+static void look_in_collections(struct module *m, const char *name)
 {
 	struct bundling *g = &m->coop->bundling;
 	struct collection from;
