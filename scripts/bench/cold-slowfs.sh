@@ -43,8 +43,8 @@ in_turn "${BENCH_PAIRS:-5}" copper_keeps direct_keeps
 copper copper-asks "${asks[@]}"
 direct direct-asks "${asks[@]}"
 report "cold import $module at 1 ms, no manifest / direct, client keeps names" \
-	s at_most 0.7 copper-keeps direct-keeps
-report 'operations that reached the storage, the same' ops none - copper-keeps-ops direct-keeps-ops
+	s at_most 0.5 copper-keeps direct-keeps
+report 'operations that reached the storage, the same' ops at_most 1.2 copper-keeps-ops direct-keeps-ops
 report "cold import $module at 1 ms, no manifest / direct, client asks always" \
 	s none - copper-asks direct-asks
 report 'operations that reached the storage, the same' ops none - copper-asks-ops direct-asks-ops

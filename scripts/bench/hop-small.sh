@@ -38,7 +38,7 @@ in_turn "${BENCH_PAIRS:-8}" copper pingpong
 rested
 rested
 rested
-report 'one hop, small request, median / fi_pingpong round trip' s at_most 2.0 copper pingpong
+report 'one hop, small request, median / fi_pingpong round trip' s at_most 1.0 copper pingpong
 report 'the same, asked by another thread (three busy threads)' s none - thread pingpong
 report 'one hop, small request, 99th percentile' s none - tail -
 report 'one hop, small request after 2 ms of silence, median' s none - rested -

@@ -16,5 +16,5 @@ for rank in 0 1; do
 	add "idle-$rank" \
 		"$(awk -v a="${before[rank]}" -v b="${after[rank]}" 'BEGIN { print (b - a) * 10 }')"
 done
-report 'CPU of an idle root, percent of a processor' % at_most 0.5 idle-0 -
-report 'CPU of an idle leaf, percent of a processor' % at_most 0.5 idle-1 -
+report 'CPU of an idle root, percent of a processor' % at_most 0.05 idle-0 -
+report 'CPU of an idle leaf, percent of a processor' % at_most 0.05 idle-1 -

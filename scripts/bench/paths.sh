@@ -44,7 +44,7 @@ find_names() {
 find "$T/fast/tree" -size +1 >/dev/null
 in_turn "${BENCH_PAIRS:-7}" with_sizes find_sizes
 in_turn "${BENCH_PAIRS:-7}" names find_names
-report "paths of $files files / find that reads sizes" s at_most 1.3 sizes find-sizes
+report "paths of $files files / find that reads sizes" s at_most 0.6 sizes find-sizes
 report "the same without sizes / find" s at_most 1.3 names find-names
 report "paths with sizes / find without them" s none - sizes find-names
 

@@ -13,4 +13,4 @@ for ((turn = 0; turn < ${BENCH_PAIRS:-5}; turn++)); do
 		--source "$SRC")"
 	without_tree || bail "the tree does not stop"
 done
-report 'start to ready, 16 nodes on this machine, seconds' s at_most 2 ready -
+report 'start to ready, 16 nodes on this machine, seconds' s at_most 0.2 ready -
