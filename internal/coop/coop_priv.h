@@ -96,6 +96,7 @@ struct mention {
 	uint64_t round;       /* in which it was taken last, and its turn had not come */
 };
 
+#define EXTENSIONS 2u
 #define NEEDED_NAMES 32u
 #define NEEDED_DIRS 4u
 
@@ -121,6 +122,9 @@ struct bundling {
 	struct mention mention[MENTIONS];
 	char module_ending[MENTION_NAME]; /* of the module that a program read last */
 	struct cop_attr module_attr;
+	char extension[EXTENSIONS]
+		      [MENTION_NAME]; /* endings of extensions that programs read; "": none */
+	unsigned extensions;
 	struct needed needed;
 };
 
@@ -285,7 +289,6 @@ void cop_coop_bring_mentioned(struct cop_coop *c);
 
 #define MODULE_NAMES 256u
 #define MODULE_NAME 128u
-#define MODULE_PLAIN 16u
 
 /* A compiled module, and the names of modules that it imports. */
 struct module {
@@ -298,14 +301,15 @@ struct module {
 	/* Set by cop_coop_look_up_modules: */
 	const char *ending; /* of its file's name, from the first dot on */
 	struct cop_attr attr;
-	uint64_t plain[MODULE_PLAIN]; /* directories without extensions, hashed */
-	unsigned plains;
+	char extension[EXTENSIONS][MENTION_NAME]; /* as bundling.extension */
 };
 
 /* Under bundling.lock: programs read files of this collection. */
 void cop_coop_add_collection(struct bundling *g, const struct bundle *b);
 /* Whether a file's bytes are looked at for names of others. */
 bool cop_coop_may_mention(const struct cop_coop *c, const struct cop_key *key);
+/* A program has read this file: if it is an extension, others probably have the same ending. */
+void cop_coop_note_extension(struct cop_coop *c, const char *path);
 /* Notes where the names of m lead. */
 void cop_coop_look_up_modules(struct module *m);
 /* Notes the package in a directory that was mentioned and whose listing has come. */

@@ -81,12 +81,13 @@ static void needs(void *arg, const char *name, size_t len)
 	pthread_mutex_unlock(&f->coop->bundling.lock);
 }
 
-static void look_at(struct cop_coop *c, const void *data, size_t len)
+static void look_at(struct cop_coop *c, const char *path, const void *data, size_t len)
 {
 	struct file f = {.coop = c};
 
 	if (!cop_mention_is_elf(data, len))
 		return;
+	cop_coop_note_extension(c, path);
 	pthread_mutex_lock(&c->bundling.lock);
 	f.turn = ++c->bundling.turns;
 	pthread_mutex_unlock(&c->bundling.lock);
@@ -104,10 +105,10 @@ void cop_coop_note_libraries(struct cop_coop *c, const struct cop_obj *obj)
 	if (obj->packed) {
 		raw = malloc(len);
 		if (raw && cop_pack_read(obj->data, 0, len, raw) == 0)
-			look_at(c, raw, len);
+			look_at(c, obj->key.path, raw, len);
 		free(raw);
 	} else if (obj->len >= len) {
-		look_at(c, obj->data, len);
+		look_at(c, obj->key.path, obj->data, len);
 	}
 }
 

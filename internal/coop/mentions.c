@@ -96,7 +96,7 @@ void cop_coop_note_mentions(struct cop_coop *c, const struct cop_key *key, const
 		m->coop = c;
 		m->path = key->path;
 		m->used = used;
-		m->names = m->plains = 0;
+		m->names = 0;
 		cop_mention_python(data, len, add_name, m);
 		if (m->names)
 			cop_coop_look_up_modules(m);

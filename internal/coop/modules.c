@@ -3,9 +3,10 @@
  *
  *	BASE/x/__pycache__/__init__.TAG.pyc    a package
  *	BASE/__pycache__/x.TAG.pyc
- *	BASE/x.TAG.so                          an extension
+ *	BASE/x.TAG2.so                         an extension
  *
- * BASE is the package of the importing module, the directory above the package that the name begins
+ * TAG is that of the importing module, TAG2 that of extensions that programs have read before. BASE
+ * is the package of the importing module, the directory above the package that the name begins
  * with, or that of a collection: a directory of many modules, from which programs have read. The
  * listings that this node has say what there is; nothing is asked here.
  *
@@ -75,6 +76,23 @@ void cop_coop_add_collection(struct bundling *g, const struct bundle *b)
 }
 
 /* ---- files ---- */
+
+void cop_coop_note_extension(struct cop_coop *c, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *ending = strchr(name, '.');
+	struct bundling *g = &c->bundling;
+
+	if (!ending || strlen(ending) >= MENTION_NAME || !ends_with(name, strlen(name), EXTENSION))
+		return;
+	pthread_mutex_lock(&g->lock);
+	for (unsigned i = 0; i < EXTENSIONS && ending; i++)
+		if (!strcmp(g->extension[i], ending))
+			ending = NULL;
+	if (ending)
+		memcpy(g->extension[g->extensions++ % EXTENSIONS], ending, strlen(ending) + 1);
+	pthread_mutex_unlock(&g->lock);
+}
 
 bool cop_coop_may_mention(const struct cop_coop *c, const struct cop_key *key)
 {
@@ -165,35 +183,6 @@ static bool find_file(const struct module *m, const char *dir, size_t len, const
 	return found;
 }
 
-/* Notes the extension stem, whatever its tag is. A directory in which there is none is searched
- * once for all names. */
-static bool find_extension(
-	struct module *m, const void *list, const char *dir, size_t len, const char *stem, size_t n)
-{
-	uint32_t count = cop_listing_count(list);
-	uint64_t hash = cop_hash64(dir, len, 0);
-	struct cop_listing_entry e;
-	bool found = false, any = false;
-
-	for (unsigned i = 0; i < m->plains; i++)
-		if (m->plain[i] == hash)
-			return false;
-	for (uint32_t i = 0; i < count && count <= COP_BUNDLE_NAMES && !found; i++) {
-		bool is_extension;
-
-		cop_listing_at(list, i, &e);
-		is_extension = ends_with(e.name, e.name_len, EXTENSION);
-		any |= is_extension;
-		found = is_extension && e.name_len > n && e.name[n] == '.' &&
-			!memcmp(e.name, stem, n);
-	}
-	if (found)
-		note_file(m, dir, len, &e);
-	if (!any && m->plains < MODULE_PLAIN)
-		m->plain[m->plains++] = hash;
-	return found;
-}
-
 /* ---- packages ---- */
 
 static bool is_listed(struct cop_coop *c, const char *path)
@@ -244,16 +233,13 @@ static bool find_package(const struct module *m, char *dir, size_t len, size_t a
 /* ---- names ---- */
 
 /* A name's first part: an entry of dir, which has a slash at its end unless it is the source. */
-static bool find_module(struct module *m, char *dir, size_t len, const char *name, size_t n)
+static bool find_module(const struct module *m, char *dir, size_t len, const char *name, size_t n)
 {
-	struct cop_obj *list = cop_coop_names_below(m->coop, dir, len);
-	bool found = list && find_extension(m, list->data, dir, len, name, n);
 	size_t whole;
 
-	if (list)
-		cop_obj_put(m->coop->conf.cache, list);
-	if (found)
-		return true;
+	for (unsigned i = 0; i < EXTENSIONS; i++)
+		if (m->extension[i][0] && find_file(m, dir, len, name, n, m->extension[i]))
+			return true;
 	whole = add_compiled_dir(dir, len ? len - 1 : 0);
 	return find_file(m, dir, whole, name, n, m->ending);
 }
@@ -273,7 +259,7 @@ static bool is_directory(
 }
 
 /* Looks for a name, part by part, from base on. False if there is not even its first part. */
-static bool look_from(struct module *m, const char *base, size_t len, const char *name)
+static bool look_from(const struct module *m, const char *base, size_t len, const char *name)
 {
 	char dir[PATH_ROOM];
 	bool found = false;
@@ -301,7 +287,7 @@ static bool look_from(struct module *m, const char *base, size_t len, const char
 }
 
 /* From the directory above the package that the name begins with, if the module is in it. */
-static bool look_from_top(struct module *m, size_t len, const char *name)
+static bool look_from_top(const struct module *m, size_t len, const char *name)
 {
 	size_t n = strcspn(name, ".");
 
@@ -317,7 +303,8 @@ static bool look_from_top(struct module *m, size_t len, const char *name)
 	return false;
 }
 
-static bool look_in_collection(struct module *m, const struct collection *from, const char *name)
+static bool look_in_collection(
+	const struct module *m, const struct collection *from, const char *name)
 {
 	size_t len = strlen(from->dir), package = package_len(from->dir, len);
 
@@ -326,7 +313,7 @@ static bool look_in_collection(struct module *m, const struct collection *from, 
 	return !strchr(name, '.') && find_file(m, from->dir, len, name, strlen(name), from->ending);
 }
 
-static void look_in_collections(struct module *m, const char *name)
+static void look_in_collections(const struct module *m, const char *name)
 {
 	struct bundling *g = &m->coop->bundling;
 	struct collection from;
@@ -368,6 +355,7 @@ void cop_coop_look_up_modules(struct module *m)
 		return;
 	pthread_mutex_lock(&g->lock);
 	m->turn = ++g->turns;
+	memcpy(m->extension, g->extension, sizeof(m->extension));
 	if (m->used) {
 		memcpy(g->module_ending, m->ending, strlen(m->ending) + 1);
 		g->module_attr = m->attr;

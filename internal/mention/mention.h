@@ -22,7 +22,7 @@ typedef void (*cop_mention_fn)(void *arg, const char *name, size_t len);
 bool cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg);
 
 /* Libraries stand within the first bytes of a file: behind its symbols. */
-#define COP_MENTION_ELF_BYTES (256 * COP_KIB)
+#define COP_MENTION_ELF_BYTES (128 * COP_KIB)
 bool cop_mention_is_elf(const void *data, size_t len);
 /* Calls fn for each name of a shared library in the first bytes of a program or library (ELF): each
  * string there that has no other bytes than those of such a name and contains ".so". These are the
