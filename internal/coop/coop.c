@@ -36,7 +36,7 @@ struct cop_coop *cop_coop_new(const struct cop_coop_conf *conf)
 
 void cop_coop_waited(const struct flight *f, enum cop_counter c)
 {
-	if (f->local && !atomic_load(&f->obj->background))
+	if (f->local && !f->ask.along && !atomic_load(&f->obj->background))
 		cop_stats_add(f->coop->conf.stats, c, (cop_now_ns() - f->asked_ns) / 1000);
 }
 
@@ -392,6 +392,13 @@ struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask)
 	if (ask->kind == COP_ASK_PAGE && cop_coop_doubts_pages(c, ask))
 		return NULL;
 	return cop_cache_peek(c->conf.cache, &key);
+}
+
+bool cop_coop_has(struct cop_coop *c, const struct cop_ask *ask)
+{
+	struct cop_key key = cop_coop_key(ask);
+
+	return cop_cache_has(c->conf.cache, &key);
 }
 
 bool cop_coop_fresh(struct cop_coop *c, const struct cop_ask *check)

@@ -140,6 +140,9 @@ struct cop_ask cop_coop_page_ask(
  * nothing. */
 struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 
+/* Whether the object is cached, or a flight for it is on its way. */
+bool cop_coop_has(struct cop_coop *c, const struct cop_ask *ask);
+
 /* How many ms from now a name that a complete listing lacks is believed to be absent; 0: the
  * directory must be checked. */
 uint32_t cop_coop_absent_ms(const struct cop_coop *c, const struct cop_obj *listing);

@@ -135,6 +135,7 @@ struct op {
 	bool asked, missed;
 	int whence;
 	bool plus, checked;
+	bool first; /* asked for by itself, together with the listing */
 	unsigned n_chunks;
 	struct cop_obj *chunk[READ_CHUNKS_MAX];
 	uint16_t name_len;

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names and attributes. The directory's listing answers a lookup. If there is none, or it proves
- * nothing, the single entry does. */
+ * nothing, the single entry does.
+ *
+ * The first name that programs look for in a directory is requested by itself, together with the
+ * listing, in one message. On a slow storage it takes an operation where a listing takes four in a
+ * row, and a program often only passes through a directory. Later there may be names that the
+ * kernel has from an older listing, and one that is answered by itself might be of another version.
+ */
 #include "fs/fs_priv.h"
 
 #include <errno.h>
@@ -166,6 +172,39 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
+/* The listing is for the names that come after this one. */
+static void lookup_first(struct op *op, const char *path)
+{
+	struct cop_fs *fs = op->fs;
+	struct cop_ask listing = {
+		.kind = COP_ASK_LISTING, .path = path, .along = true, .from = op->from};
+	struct cop_obj *obj;
+
+	if (fs->conf.record)
+		cop_fs_record(op, &listing);
+	op->first = true;
+	cop_coop_cork(fs->conf.coop);
+	cop_fs_lookup_singly(op);
+	if (cop_coop_get(fs->conf.coop, &listing, NULL, &obj) == 1)
+		cop_obj_put(fs->conf.cache, obj);
+	cop_coop_uncork(fs->conf.coop);
+}
+
+static void lookup_in_tree(struct op *op)
+{
+	char path[PATH_BYTES];
+	struct cop_ask listing = {.kind = COP_ASK_LISTING, .path = path};
+	int rc = cop_fs_path(op->inode, "", 0, path);
+
+	if (rc < 0)
+		cop_fs_fail(op, rc);
+	else if (!atomic_load(&op->inode->names_version) &&
+		 !cop_coop_has(op->fs->conf.coop, &listing))
+		lookup_first(op, path);
+	else
+		cop_fs_ask(op, &listing, with_listing);
+}
+
 /* Names below a pseudo file system, and such a mount point itself, never reach the tree. */
 static bool is_local(struct op *op)
 {
@@ -212,5 +251,5 @@ void cop_fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	else if (is_local(op))
 		cop_fs_local_lookup(op);
 	else
-		ask_coop(op, COP_ASK_LISTING, 0, false, with_listing);
+		lookup_in_tree(op);
 }

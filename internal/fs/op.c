@@ -123,7 +123,7 @@ void cop_fs_ask(struct op *op, const struct cop_ask *ask,
 	int rc;
 
 	whose.from = op->from;
-	if (fs->conf.record)
+	if (fs->conf.record && !op->first)
 		cop_fs_record(op, ask);
 	op->next = next;
 	op->waiter.completed = op_completed;

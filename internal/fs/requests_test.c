@@ -91,6 +91,74 @@ static void an_error_of_the_storage_is_the_error_of_the_name(void **state)
 	assert_int_equal(cop_stats_get(&stats, COP_FUSE_ERRORS), 1);
 }
 
+/* How many times the storage was asked for the attributes of a name, and for a listing. */
+static void assert_asked(size_t stats_, size_t lists)
+{
+	struct cop_origin_fake_counts n;
+
+	cop_origin_fake_run(origin, SIZE_MAX);
+	n = cop_origin_fake_counts(origin);
+	assert_int_equal(n.stats, stats_);
+	assert_int_equal(n.lists, lists);
+}
+
+static void the_first_name_in_a_directory_does_not_wait_for_the_others(void **state)
+{
+	fuse_ino_t d;
+
+	(void)state;
+	put_file("d", NULL);
+	put_file("d/a", "x");
+	put_file("d/b", "xy");
+	d = lookup(FUSE_ROOT_ID, "d");
+	assert_asked(1, 1);
+	cop_fs_ops.lookup(begin_request(), d, "a");
+	cop_origin_fake_run(origin, 1);
+	assert_int_equal(req.replies, 1);
+	assert_int_equal(req.entry.attr.st_size, 1);
+	assert_asked(2, 2);
+	lookup(d, "b");
+	assert_int_equal(req.entry.attr.st_size, 2);
+	assert_int_equal(lookup(d, "none"), 0);
+	assert_asked(2, 2);
+}
+
+/* The name could be of another version than those that the kernel has. */
+static void when_a_directory_is_listed_again_a_name_waits_for_it(void **state)
+{
+	fuse_ino_t d;
+
+	(void)state;
+	put_file("d", NULL);
+	put_file("d/a", "x");
+	put_file("d/b", "x");
+	d = lookup(FUSE_ROOT_ID, "d");
+	lookup(d, "a");
+	lookup(d, "b");
+	assert_asked(2, 2);
+	cop_cache_drop_under(cache, "d");
+	lookup(d, "b");
+	assert_asked(2, 3);
+}
+
+static void a_name_that_is_looked_up_while_the_listing_comes_waits_for_it(void **state)
+{
+	fuse_ino_t d;
+
+	(void)state;
+	put_file("d", NULL);
+	put_file("d/a", "x");
+	put_file("d/b", "xy");
+	d = lookup(FUSE_ROOT_ID, "d");
+	assert_asked(1, 1);
+	cop_fs_ops.lookup(begin_request(), d, "a");
+	cop_origin_fake_run(origin, 1);
+	assert_int_equal(req.replies, 1);
+	assert_true(lookup(d, "b") != 0);
+	assert_int_equal(req.entry.attr.st_size, 2);
+	assert_asked(2, 2);
+}
+
 /* ---- what the kernel holds ---- */
 
 static void an_inode_lives_until_it_is_forgotten_as_often_as_it_was_looked_up(void **state)
@@ -380,6 +448,9 @@ int main(void)
 		T(an_absent_name_is_an_entry_that_the_kernel_keeps_if_it_can),
 		T(a_name_of_256_bytes_is_too_long),
 		T(an_error_of_the_storage_is_the_error_of_the_name),
+		T(the_first_name_in_a_directory_does_not_wait_for_the_others),
+		T(when_a_directory_is_listed_again_a_name_waits_for_it),
+		T(a_name_that_is_looked_up_while_the_listing_comes_waits_for_it),
 		T(an_inode_lives_until_it_is_forgotten_as_often_as_it_was_looked_up),
 		T(many_are_forgotten_at_once),
 		T(a_lookup_that_was_interrupted_leaves_nothing),
