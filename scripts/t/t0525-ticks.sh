@@ -38,9 +38,9 @@ first=$(node_stat 0 origin.operations)
 (cd "$W/mnt/1" && cat old/*/*) >"$T/read"
 is 'a tree is read' "$(cat "$T/read")" "$(cd "$ORIGIN" && cat old/*/*)"
 # The root of the mount has its listing, too, with d1 to d60, which are old; all of it is counted
-# once.
+# once, but for the first name in the root, which is asked for by itself, too.
 is 'each name of the directory was asked for once' \
-	"$(node_stat 0 origin.lists) $(node_stat 0 origin.stats)" "5 $((62 + 3 + 60 + 1))"
+	"$(node_stat 0 origin.lists) $(node_stat 0 origin.stats)" "5 $((62 + 3 + 60 + 1 + 1))"
 cold=$(node_stat 0 origin.operations)
 note "$((cold - first)) operations"
 sleep 2.2
