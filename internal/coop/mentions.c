@@ -138,6 +138,8 @@ static bool is_cached(const struct bundle *b, const struct cop_listing_entry *e)
 	memcpy(path, b->path, b->dir_len);
 	memcpy(path + b->dir_len, e->name, e->name_len);
 	path[b->dir_len + e->name_len] = '\0';
+	if (!e->has_attr)
+		return cop_coop_has_first(b->coop, path);
 	key = cop_coop_key(&ask);
 	return cop_cache_has(b->coop->conf.cache, &key);
 }
@@ -303,14 +305,18 @@ static void bring_file(struct cop_coop *c, const struct mention *m)
 	struct cop_obj *list;
 	struct bundle b;
 	bool may;
+	size_t size;
 
 	list = find_collection(g, m->dir, &from) ? open_collection(c, &from, &b) : NULL;
 	if (!list)
 		return;
 	if (cop_listing_find(b.list, m->name, strlen(m->name), &e) && cop_coop_is_sibling(&b, &e) &&
-		!is_cached(&b, &e) && cop_cache_has_headroom(c->conf.cache, e.attr.size)) {
+		!is_cached(&b, &e)) {
+		/* Without attributes the bytes are counted when they come. */
+		size = e.has_attr ? e.attr.size : 0;
 		pthread_mutex_lock(&g->lock);
-		may = cop_bundle_mentioned(&g->policy, b.id, e.attr.size);
+		may = cop_cache_has_headroom(c->conf.cache, size) &&
+		      cop_bundle_mentioned(&g->policy, b.id, size);
 		pthread_mutex_unlock(&g->lock);
 		if (may)
 			cop_coop_ask_sibling(&b, &e);
