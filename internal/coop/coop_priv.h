@@ -368,6 +368,10 @@ bool cop_coop_may_have_target(const struct cop_coop *c, const struct cop_ask *as
  * names alone. With a reference; or NULL. */
 struct cop_obj *cop_coop_names_of(struct cop_coop *c, const char *dir);
 
+/* What this node has of a directory, with a reference: its listing or, if that has no attributes,
+ * its only page. NULL, or an error, if it is not known. */
+struct cop_obj *cop_coop_listed(struct cop_coop *c, const char *dir);
+
 /* Reads a page from the origin, using the names that are known here. */
 void cop_coop_read_page(struct flight *f, struct cop_origin *o);
 /* The page that this node has for a name of dir, by its own listing, with a reference; else NULL.

@@ -67,7 +67,7 @@ static struct cop_obj *open_collection(
 
 	memcpy(dir, from->dir, len + 1);
 	dir[len ? len - 1 : 0] = '\0';
-	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
+	list = cop_coop_listed(c, dir);
 	if (list && (list->error || atomic_load(&list->disproved))) {
 		cop_obj_put(c->conf.cache, list);
 		list = NULL;
