@@ -13,6 +13,8 @@
 #define CREDIT_FILES 8
 /* Files of a collection that may be brought and not used, besides as many as were used. */
 #define MENTIONED_UNUSED 32u
+/* Files of a kind that come with their entries before their use decides. */
+#define FIRST_TRIES 2
 
 uint64_t cop_bundle_kind(const char *name, size_t len)
 {
@@ -40,13 +42,18 @@ static struct cop_bundle_place *place_of(struct cop_bundle *b, struct cop_bundle
 	return p;
 }
 
+static struct cop_bundle_credit *of_kind(struct cop_bundle_credit *all, uint64_t kind)
+{
+	struct cop_bundle_credit *c = &all[(kind >> 32) % COP_BUNDLE_KINDS];
+
+	if (c->kind != kind)
+		*c = (struct cop_bundle_credit){.kind = kind};
+	return c;
+}
+
 static struct cop_bundle_credit *credit_of(struct cop_bundle *b, struct cop_bundle_id id)
 {
-	struct cop_bundle_credit *c = &b->credit[(id.kind >> 32) % COP_BUNDLE_KINDS];
-
-	if (c->kind != id.kind)
-		*c = (struct cop_bundle_credit){.kind = id.kind};
-	return c;
+	return of_kind(b->credit, id.kind);
 }
 
 static bool has_proved_itself(uint64_t brought, uint64_t used)
@@ -136,6 +143,11 @@ bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t 
 	return true;
 }
 
+static void count_used_bytes(struct cop_bundle *b, size_t bytes)
+{
+	b->used_bytes += COP_MIN((uint64_t)bytes, b->brought_bytes - b->used_bytes);
+}
+
 void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes)
 {
 	struct cop_bundle_place *p = place_of(b, id);
@@ -148,7 +160,37 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 		c->brought += c->used == c->brought;
 		c->used++;
 	}
-	b->used_bytes += COP_MIN((uint64_t)bytes, b->brought_bytes - b->used_bytes);
+	count_used_bytes(b, bytes);
+}
+
+/* ---- bytes that come with an entry ---- */
+
+bool cop_bundle_may_come(const struct cop_bundle *b)
+{
+	return waste_left(b) >= COP_BUNDLE_FILE_BYTES;
+}
+
+bool cop_bundle_may_ask_first(struct cop_bundle *b, uint64_t kind)
+{
+	const struct cop_bundle_credit *c = of_kind(b->first, kind);
+
+	return kind && cop_bundle_may_come(b) &&
+	       (c->brought < FIRST_TRIES || has_proved_itself(c->brought, c->used));
+}
+
+void cop_bundle_came_first(struct cop_bundle *b, uint64_t kind, size_t bytes)
+{
+	if (kind)
+		of_kind(b->first, kind)->brought++;
+	b->brought_bytes += bytes;
+}
+
+void cop_bundle_used_first(struct cop_bundle *b, uint64_t kind, size_t bytes)
+{
+	struct cop_bundle_credit *c = of_kind(b->first, kind);
+
+	c->used += c->used < c->brought;
+	count_used_bytes(b, bytes);
 }
 
 /* ---- listings ---- */

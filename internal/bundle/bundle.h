@@ -13,6 +13,9 @@
  * But those of its files are fetched that another file mentions (mention.h), as long as not many
  * more of them go unused than are used.
  *
+ * Where a listing has no attributes, a program's lookup can bring the bytes along. It does so for
+ * two files of each kind, and from then on if at least half of those that came were read.
+ *
  * Programs also list directories in pairs: each package, and the __pycache__ in it. A directory
  * name that recurs often among few others is such a companion. Its listing is requested together
  * with that of the directory that it may be in, as long as half of the listings requested this way
@@ -73,6 +76,7 @@ struct cop_bundle_below {
 struct cop_bundle {
 	struct cop_bundle_place place[COP_BUNDLE_PLACES];
 	struct cop_bundle_credit credit[COP_BUNDLE_KINDS];
+	struct cop_bundle_credit first[COP_BUNDLE_KINDS]; /* that came with their entries */
 	uint64_t brought_bytes, used_bytes;
 	struct cop_bundle_below below[COP_BUNDLE_BELOW];
 	uint64_t listed;                        /* directories in all */
@@ -112,6 +116,17 @@ bool cop_bundle_is_counted(struct cop_bundle *b, struct cop_bundle_id id);
 bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes, bool soon);
 /* A program has read a file that was brought, for the first time. */
 void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes);
+
+/* ---- bytes that come with an entry ---- */
+
+/* Whether a program that looks up a name of this kind probably reads the file. */
+bool cop_bundle_may_ask_first(struct cop_bundle *b, uint64_t kind);
+/* Whether the bytes of one more file may be fetched, of whatever size. */
+bool cop_bundle_may_come(const struct cop_bundle *b);
+/* A file's bytes came with its entry. kind 0: no program had asked for the entry. */
+void cop_bundle_came_first(struct cop_bundle *b, uint64_t kind, size_t bytes);
+/* A program has read a file for the first time that came with an entry that it had asked for. */
+void cop_bundle_used_first(struct cop_bundle *b, uint64_t kind, size_t bytes);
 
 /* ---- listings ---- */
 

@@ -383,6 +383,51 @@ static void mentioned_listings_have_a_limit_of_their_own(void **state)
 	assert_true(cop_bundle_may_list_mentioned(b));
 }
 
+/* ---- bytes that come with an entry ---- */
+
+static void a_kind_gets_two_tries_and_then_half_must_be_used(void **state)
+{
+	struct cop_bundle b = {0};
+	uint64_t py = cop_bundle_kind("a.py", 4), so = cop_bundle_kind("a.so", 4);
+
+	(void)state;
+	assert_false(cop_bundle_may_ask_first(&b, 0));
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(cop_bundle_may_ask_first(&b, py));
+		cop_bundle_came_first(&b, py, 100);
+	}
+	assert_false(cop_bundle_may_ask_first(&b, py));
+	assert_true(cop_bundle_may_ask_first(&b, so));
+	cop_bundle_used_first(&b, py, 100);
+	assert_true(cop_bundle_may_ask_first(&b, py));
+	cop_bundle_came_first(&b, py, 100);
+	assert_false(cop_bundle_may_ask_first(&b, py));
+	cop_bundle_used_first(&b, py, 100);
+	cop_bundle_used_first(&b, py, 100);
+	/* More uses than came, as when a slot was displaced, are no credit. */
+	cop_bundle_used_first(&b, py, 100);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_true(cop_bundle_may_ask_first(&b, py));
+		cop_bundle_came_first(&b, py, 100);
+	}
+	assert_false(cop_bundle_may_ask_first(&b, py));
+}
+
+static void bytes_that_came_count_as_waste_until_they_are_used(void **state)
+{
+	struct cop_bundle b = {0};
+	uint64_t py = cop_bundle_kind("a.py", 4);
+	unsigned came = 0;
+
+	(void)state;
+	for (; cop_bundle_may_come(&b); came++)
+		cop_bundle_came_first(&b, 0, COP_BUNDLE_FILE_BYTES);
+	assert_int_equal(came, COP_BUNDLE_WASTE / COP_BUNDLE_FILE_BYTES);
+	assert_false(cop_bundle_may_ask_first(&b, py));
+	cop_bundle_used(&b, cop_bundle_id("d/a.py"), COP_BUNDLE_FILE_BYTES);
+	assert_true(cop_bundle_may_ask_first(&b, py));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +449,8 @@ int main(void)
 		T(a_collection_tells_nothing_of_small_directories),
 		T(bytes_for_mentioned_files_are_limited),
 		T(mentioned_listings_have_a_limit_of_their_own),
+		cmocka_unit_test(a_kind_gets_two_tries_and_then_half_must_be_used),
+		cmocka_unit_test(bytes_that_came_count_as_waste_until_they_are_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,9 @@ struct cop_obj {
 	_Atomic bool missed;    /* a listing: a program asked for a name that it does not have */
 	_Atomic bool bundled;   /* fetched beside another file, and not used yet; set by the
 				   leader of its flight at once */
+	_Atomic bool first;     /* a chunk: it came with an entry that a program asked for; set
+				   like the one above; an entry: another node was asked for its
+				   first bytes, too */
 	_Atomic bool disproved; /* the storage has contradicted it: to be dropped */
 	struct cop_key key;     /* path points into the object */
 };

@@ -107,9 +107,16 @@ size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, 
 	cop_wr_u64(&w, ask->version);
 	cop_wr_u64(&w, ask->size);
 	cop_wr_u64(&w, ask->index);
-	cop_wr_u8(&w, when);
+	cop_wr_u8(&w, (uint8_t)(when | (ask->first ? ASK_FIRST : 0)));
 	cop_wr_str(&w, ask->path, strlen(ask->path));
 	return cop_wr_len(&w);
+}
+
+static bool may_be_first(const struct cop_ask *ask, uint8_t when)
+{
+	if (ask->kind == COP_ASK_CHUNK)
+		return ask->index == 0 && when == ASK_NOW;
+	return ask->kind == COP_ASK_ENTRY && when <= ASK_BACKGROUND;
 }
 
 bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, bool *raise)
@@ -125,7 +132,10 @@ bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, b
 	ask->size = cop_rd_u64(&r);
 	ask->index = cop_rd_u64(&r);
 	when = cop_rd_u8(&r);
-	ask->background = when == ASK_BACKGROUND || when == ASK_GUESS;
+	ask->first = (when & ASK_FIRST) != 0;
+	when &= (uint8_t)~ASK_FIRST;
+	ask->background = when == ASK_BACKGROUND || when == ASK_GUESS ||
+			  (ask->first && ask->kind == COP_ASK_CHUNK);
 	ask->along = false;
 	ask->guess = when == ASK_GUESS;
 	*raise = when == ASK_RAISE_PRIORITY;
@@ -137,5 +147,6 @@ bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, b
 		memcpy(path, text, path_len);
 	path[path_len] = '\0';
 	ask->path = path;
-	return cop_coop_is_proper(ask) && (!ask->guess || ask->kind == COP_ASK_LISTING);
+	return cop_coop_is_proper(ask) && (!ask->guess || ask->kind == COP_ASK_LISTING) &&
+	       (!ask->first || may_be_first(ask, when));
 }

@@ -14,6 +14,7 @@
  * somebody waits by then, on any node on the way, the guess becomes an ordinary request. */
 #include "coop/coop_priv.h"
 
+#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -90,18 +91,29 @@ bool cop_coop_met_companion(struct cop_coop *c, const struct cop_ask *ask)
 
 /* ---- at the root ---- */
 
-/* Whether the listing of the directory above allows subdirectories in this one: it must be on the
- * source's own device, which is no automounter's, and must not have exactly two links (each
- * subdirectory adds a link, or none does). */
-static bool may_have_directories(const void *above, const char *name)
+/* Whether a listed name may be a directory with subdirectories in it: it must be on the source's
+ * own device, which is no automounter's, and must not have exactly two links (each subdirectory
+ * adds a link, or none does). A large directory's listing does not tell the links; a wrong guess
+ * there costs the storage a look. Names on which something is mounted have attributes in any
+ * listing. */
+static bool may_have_below(struct cop_coop *c, const char *path, struct cop_listing_entry *e)
+{
+	if (!cop_coop_find_attr(c, path, e))
+		return e->type == DT_DIR && !(e->ino & OTHER_DEVICE);
+	return S_ISDIR(e->attr.mode) && !(e->attr.ino & OTHER_DEVICE) && e->attr.nlink != 2;
+}
+
+/* Whether the listing of the directory above allows subdirectories in this one. path: of this one,
+ * whose last part is name. */
+static bool may_have_directories(
+	struct cop_coop *c, const void *above, const char *path, const char *name)
 {
 	struct cop_listing_entry e;
 	struct cop_attr dir;
 
 	cop_listing_dir(above, &dir);
 	return (cop_listing_flags(above) & COP_LISTING_COMPLETE) && !(dir.ino & OTHER_DEVICE) &&
-	       cop_listing_find(above, name, strlen(name), &e) && e.has_attr &&
-	       S_ISDIR(e.attr.mode) && !(e.attr.ino & OTHER_DEVICE) && e.attr.nlink != 2;
+	       cop_listing_find(above, name, strlen(name), &e) && may_have_below(c, path, &e);
 }
 
 bool cop_coop_is_likely(struct cop_coop *c, const char *path)
@@ -125,7 +137,9 @@ bool cop_coop_is_likely(struct cop_coop *c, const char *path)
 	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = above});
 	if (!list)
 		return false;
-	likely = !list->error && may_have_directories(list->data, name);
+	if (slash)
+		*slash = '/';
+	likely = !list->error && may_have_directories(c, list->data, dir, name);
 	cop_obj_put(c->conf.cache, list);
 	return likely;
 }

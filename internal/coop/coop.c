@@ -171,6 +171,8 @@ void cop_coop_complete(struct flight *f, const struct cop_completion *completion
 {
 	struct cop_coop *c = f->coop;
 	struct cop_completion l = *completion;
+	struct cop_obj *entry = f->follows && !l.rc ? cop_obj_get(f->obj) : NULL;
+	bool read_soon = !f->ask.along, mentioned = f->ask.mentioned;
 
 	if (f->buf != l.data)
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
@@ -189,6 +191,10 @@ void cop_coop_complete(struct flight *f, const struct cop_completion *completion
 	cop_coop_pass(f, FLIGHT_COMPLETE);
 	cop_cache_complete(c->conf.cache, f->obj, &l);
 	free(f);
+	if (entry) {
+		cop_coop_follow_first(c, entry, read_soon, mentioned);
+		cop_obj_put(c->conf.cache, entry);
+	}
 }
 
 void cop_coop_fail(struct flight *f, int rc)
@@ -201,8 +207,7 @@ bool cop_coop_is_root(const struct flight *f)
 	return cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank) == COP_TOPO_NONE;
 }
 
-/* A new flight that the caller leads; NULL without memory. */
-static struct flight *new_flight(
+struct flight *cop_coop_new_flight(
 	struct cop_coop *c, const struct cop_ask *ask, struct cop_obj *obj, bool local)
 {
 	struct flight *f = calloc(1, sizeof(*f));
@@ -214,10 +219,12 @@ static struct flight *new_flight(
 	f->ask = *ask;
 	f->ask.path = obj->key.path;
 	f->local = local;
+	f->follows = local && ask->along && ask->first && ask->kind == COP_ASK_ENTRY;
 	if (c->conf.tracer)
 		f->led_ns = cop_now_ns();
 	f->tree = cop_coop_tree_of(c, ask);
 	atomic_store(&obj->background, ask->background);
+	atomic_store(&obj->first, ask->along && cop_coop_is_first_chunk(ask));
 	atomic_store(&obj->bundled, ask->along && (ask->kind == COP_ASK_CHUNK || ask->guess));
 	if (ask->kind == COP_ASK_CHUNK)
 		f->buf_len = cop_coop_chunk_len(c, ask->size, ask->index);
@@ -240,7 +247,7 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 		pthread_mutex_lock(&c->group_lock);
 	found = cop_cache_find(c->conf.cache, &key, waiter, obj);
 	if (found == COP_FOUND_LEAD)
-		*f = new_flight(c, ask, *obj, local);
+		*f = cop_coop_new_flight(c, ask, *obj, local);
 	if (grouped && *f && cop_coop_is_root(*f))
 		cop_coop_lead_group(*f);
 	if (grouped)
@@ -279,6 +286,8 @@ static void reserve_with_others(struct flight *f, const struct cop_ask *ask)
 		cop_coop_met_library(c, ask);
 	mentions = cop_coop_has_mentions(c, ask);
 
+	if (cop_coop_may_ask_first(c, ask))
+		cop_coop_decide_first(f);
 	if (mentions)
 		cop_coop_cork(c);
 	if (cop_coop_is_small(c, ask))
@@ -332,7 +341,7 @@ int cop_coop_get_for(struct cop_coop *c, const struct cop_ask *ask, struct cop_w
 	}
 	if (found < 0)
 		return found;
-	if (found == COP_FOUND_JOINED && !ask->background)
+	if (found == COP_FOUND_JOINED && (!ask->background || cop_coop_is_first_chunk(ask)))
 		joined_by_reader(c, ask, local);
 	if (f) {
 		f->was_absent = was_absent;
@@ -361,7 +370,7 @@ struct flight *cop_coop_lead_member(struct cop_coop *c, const struct cop_ask *as
 	/* Under group_lock nobody else leads chunks here, so this caller leads. */
 	if (cop_cache_find(c->conf.cache, &key, NULL, &obj) != COP_FOUND_LEAD)
 		return NULL;
-	f = new_flight(c, ask, obj, local);
+	f = cop_coop_new_flight(c, ask, obj, local);
 	if (!f)
 		cop_cache_complete(c->conf.cache, obj, &(struct cop_completion){.rc = -ENOMEM});
 	return f;

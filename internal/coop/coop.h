@@ -83,7 +83,9 @@ struct cop_ask {
 	bool along;       /* it goes along with another request; on this node only */
 	bool guess;       /* of a listing: nobody knows yet whether there is such a directory */
 	bool mentioned;   /* of a file: another one mentions it; on this node only */
-	uint32_t from;    /* who asks, for the trace only: a thread of this node, or a rank */
+	bool first;    /* of an entry: the bytes of a small file come along (first.c); of a chunk:
+			  nobody reads it yet, but somebody waits for the entry with it */
+	uint32_t from; /* who asks, for the trace only: a thread of this node, or a rank */
 };
 
 struct cop_coop_conf {
@@ -173,6 +175,12 @@ void cop_coop_uncork(struct cop_coop *c);
 
 /* Fetches a chunk ahead of its use, if it is not cached and memory is available. */
 void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask);
+
+/* Requests an entry, and the bytes if it is a small file's, before a program needs them: for names
+ * that a listing has without attributes. mentioned: as in cop_ask. Nobody is told. Returns whether
+ * a flight began; none does if the entry is here, or with bundle off, or if memory is short. The
+ * thread may hold a cork. */
+bool cop_coop_ask_first(struct cop_coop *c, const char *path, bool mentioned);
 
 /* A reader that bypassed the tree found that a file no longer has this version: the names in its
  * directory are requested again. */

@@ -45,6 +45,7 @@ static void run_slowly(struct tree *t)
 }
 
 #define DIRS 8
+#define LONG 1200 /* names, whose listing is longer than what is reserved at first */
 
 static void listings_are_charged_before_they_are_kept(void **state)
 {
@@ -55,7 +56,7 @@ static void listings_are_charged_before_they_are_kept(void **state)
 	(void)state;
 	for (unsigned d = 0; d < DIRS; d++) {
 		snprintf(dir[d], sizeof(dir[d]), "dir%u", d);
-		put_directory(t, dir[d], 600);
+		put_directory(t, dir[d], LONG);
 	}
 	for (uint32_t r = 0; r < 3; r++)
 		for (unsigned d = 0; d < DIRS; d++)
@@ -69,7 +70,8 @@ static void listings_are_charged_before_they_are_kept(void **state)
 				if (a[r][d].calls && a[r][d].obj) {
 					assert_int_equal(a[r][d].rc, 0);
 					assert_true(a[r][d].obj->len > LISTING_RESERVE);
-					assert_int_equal(cop_listing_count(a[r][d].obj->data), 600);
+					assert_int_equal(
+						cop_listing_count(a[r][d].obj->data), LONG);
 					forget(&a[r][d]);
 					left--;
 				}

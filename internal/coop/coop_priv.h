@@ -27,6 +27,8 @@ enum {
 	ASK_RAISE_PRIORITY, /* somebody now waits for a background request; its answer is empty */
 	ASK_GUESS,          /* somebody probably needs it in a moment, if it exists */
 };
+/* In the same byte: with the first bytes. */
+#define ASK_FIRST 0x80u
 
 /* How long the answer to a child waits for this node's kernel to forget names. The kernel takes
  * less than a millisecond, unless a program here is looking up a name in the same directory and the
@@ -173,6 +175,7 @@ struct flight {
 	unsigned tries;    /* at this upstream rank */
 	bool local;
 	bool was_absent; /* it is asked again because its absence had expired */
+	bool follows; /* an entry's: if its first bytes do not come with it, they are requested */
 	size_t reserved; /* bytes that an answer may have; a chunk's is its buffer's */
 	void *buf;       /* where a chunk arrives, from cop_cache_alloc */
 	size_t buf_len;
@@ -209,6 +212,10 @@ static inline void cop_coop_pass(struct flight *f, enum flight_state to)
 /* The second part of an answer's head, bits. */
 #define ANSWER_PACKED 1u
 #define ANSWER_AT_HAND 2u /* it was at hand when it was asked for */
+/* The third part is the entry that was asked for; body, sum and the first bit are of its bytes. */
+#define ANSWER_FIRST 4u
+/* Both parts before it. The entry of a file, which has no target, fits behind them. */
+#define ANSWER_HEAD 9u
 
 /* Whether this node is the root of the object's tree and reads it from the origin. */
 bool cop_coop_is_root(const struct flight *f);
@@ -257,6 +264,9 @@ bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask);
 /* Counts a file that was fetched beside another. */
 void cop_coop_bundled(const struct flight *f, int rc);
 
+/* Files with more bytes are neither fetched beside others nor with their entries. */
+size_t cop_coop_largest_small(const struct cop_coop *c);
+
 /* A file that programs read, or a collection, and what the directory's listing says about it. */
 struct bundle {
 	struct cop_coop *coop;
@@ -267,9 +277,11 @@ struct bundle {
 	struct cop_attr attr;
 	bool mentioned; /* not as a sibling */
 };
+/* Without attributes, only the type and the kind can be compared. */
 bool cop_coop_is_sibling(const struct bundle *b, const struct cop_listing_entry *e);
-/* The most bytes that a file has which is fetched before a program asks for it. */
-size_t cop_coop_largest(const struct cop_coop *c);
+/* Whether the attributes of a listed name are known here. Those that the listing lacks were asked
+ * for singly. */
+bool cop_coop_find_attr(struct cop_coop *c, const char *path, struct cop_listing_entry *e);
 /* Whether a flight for this file began. */
 bool cop_coop_ask_sibling(const struct bundle *b, const struct cop_listing_entry *e);
 
@@ -327,6 +339,52 @@ struct cop_obj *cop_coop_names_below(struct cop_coop *c, const char *dir, size_t
 void cop_coop_note_libraries(struct cop_coop *c, const struct cop_obj *obj);
 /* A program asks for a name. If that is a needed library, the others are looked for beside it. */
 void cop_coop_met_library(struct cop_coop *c, const struct cop_ask *ask);
+
+/* ---- first.c ---- */
+
+static inline bool cop_coop_wants_first(const struct cop_ask *ask)
+{
+	return ask->first && ask->kind == COP_ASK_ENTRY;
+}
+/* Whether it is for bytes that go with an entry for which somebody waits. */
+static inline bool cop_coop_is_first_chunk(const struct cop_ask *ask)
+{
+	return ask->first && ask->kind == COP_ASK_CHUNK;
+}
+
+/* Whether a program's request could be for an entry with its first bytes. */
+bool cop_coop_may_ask_first(const struct cop_coop *c, const struct cop_ask *ask);
+/* Decides it, for a flight that this request leads. */
+void cop_coop_decide_first(struct flight *f);
+/* How many bytes an answer with the first bytes may have; 0 if there is no memory to ask for them,
+ * or nobody to ask: then the flight goes on without. */
+size_t cop_coop_first_reservation(struct flight *f);
+/* If this entry is a small file's whose bytes may be fetched with it: their request. Its path is
+ * the entry's. */
+bool cop_coop_first_of(const struct cop_coop *c, const struct cop_obj *entry, struct cop_ask *ask);
+/* The ancestor's answer has ANSWER_FIRST; takes it apart. head is behind the flags; *l has the
+ * bytes, and has the entry if this returns true: the bytes are in the cache by then, or freed.
+ * False: the answer is corrupt, and nothing has changed. */
+bool cop_coop_take_first(struct flight *f, struct cop_rd *head, struct cop_completion *l);
+/* The entry of a flight that was to bring the first bytes is here: requests them, if they have not
+ * come with it. read_soon: a program asked for the entry; mentioned: as in cop_ask. Whether a
+ * flight began. */
+bool cop_coop_follow_first(
+	struct cop_coop *c, const struct cop_obj *entry, bool read_soon, bool mentioned);
+/* Whether there is nothing to fetch: the entry and its first bytes are here or on their way, or the
+ * entry is not a small file's. */
+bool cop_coop_has_first(struct cop_coop *c, const char *path);
+/* Somebody waits for this entry now: raises the priority of a flight for its bytes, which the
+ * answer to another node waits for. */
+void cop_coop_raise_first(struct cop_coop *c, const struct cop_ask *entry);
+
+/* ---- sources.c ---- */
+
+/* A program looks up this name: if it is a module's source, requests the compiled file. */
+void cop_coop_bring_compiled(struct cop_coop *c, const char *source);
+/* A compiled file was requested because another one mentions it: requests its source's entry. dir
+ * ends with a slash. */
+void cop_coop_bring_source(struct cop_coop *c, const char *dir, const char *compiled);
 
 /* ---- companions.c ---- */
 
@@ -390,6 +448,10 @@ bool cop_coop_may_have_target(const struct cop_coop *c, const struct cop_ask *as
  * names alone. With a reference; or NULL. */
 struct cop_obj *cop_coop_names_of(struct cop_coop *c, const char *dir);
 
+/* What this node has of a directory, with a reference: its listing or, if that has no attributes,
+ * its only page. NULL, or an error, if it is not known. */
+struct cop_obj *cop_coop_listed(struct cop_coop *c, const char *dir);
+
 /* Reads a page from the origin, using the names that are known here. */
 void cop_coop_read_page(struct flight *f, struct cop_origin *o);
 /* The page that this node has for a name of dir, by its own listing, with a reference; else NULL.
@@ -427,6 +489,9 @@ void cop_coop_lead_group(struct flight *f);
 /* Raises the priority of a background flight that somebody now waits for, up to the origin. A hint:
  * nothing depends on its arrival. */
 void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask);
+/* A new flight for this object, which the caller leads; NULL without memory. */
+struct flight *cop_coop_new_flight(
+	struct cop_coop *c, const struct cop_ask *ask, struct cop_obj *obj, bool local);
 /* Encodes the request for the ancestor. */
 size_t cop_coop_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size);
 /* For the log. */

@@ -133,32 +133,36 @@ static bool bring_file(struct cop_coop *c, const struct mention *m)
 	struct cop_listing_entry e;
 	struct cop_obj *list = cop_coop_names_below(c, m->dir, dir_len);
 	bool later = false;
+	size_t size;
 
 	if (!list)
 		return true;
 	memcpy(path, m->dir, dir_len);
 	memcpy(path + dir_len, m->name, name_len + 1);
-	if (cop_listing_find(list->data, m->name, name_len, &e) && cop_coop_may_fetch(c, m, &e) &&
-		cop_cache_has_headroom(c->conf.cache, e.attr.size)) {
-		later = !may_bring_file(c, path, e.attr.size, m->soon);
-		if (!later)
-			cop_coop_ask_sibling(&b, &e);
+	if (cop_listing_find(list->data, m->name, name_len, &e) && cop_coop_may_fetch(c, m, &e)) {
+		/* Without attributes the bytes are counted when they come. */
+		size = e.has_attr ? e.attr.size : 0;
+		if (cop_cache_has_headroom(c->conf.cache, size)) {
+			later = !may_bring_file(c, path, size, m->soon);
+			if (!later)
+				cop_coop_ask_sibling(&b, &e);
+			if (!later)
+				cop_coop_bring_source(c, m->dir, m->name);
+		}
 	}
 	cop_obj_put(c->conf.cache, list);
 	return !later;
 }
 
-/* The attributes of a name, and of the one that it links to. */
+/* The attributes of a name, with the first bytes, and those of the one that it links to. */
 static bool bring_entry(struct cop_coop *c, const struct mention *m)
 {
 	char path[COLLECTION_DIR + MENTION_NAME + 1];
-	struct cop_ask ask = {.kind = COP_ASK_ENTRY, .path = path, .along = true};
-	struct cop_key key;
+	struct cop_ask ask = {.kind = COP_ASK_ENTRY, .path = path, .along = true, .first = true};
 	struct cop_obj *obj;
 
 	snprintf(path, sizeof(path), "%s%s%s", m->dir, *m->dir ? "/" : "", m->name);
-	key = cop_coop_key(&ask);
-	if (cop_cache_has(c->conf.cache, &key))
+	if (cop_coop_has(c, &ask))
 		return true;
 	if (cop_coop_get_for(c, &ask, NULL, true, &obj) == 1)
 		cop_obj_put(c->conf.cache, obj);

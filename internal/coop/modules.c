@@ -111,7 +111,7 @@ struct cop_obj *cop_coop_names_below(struct cop_coop *c, const char *dir, size_t
 		return NULL;
 	memcpy(path, dir, len);
 	path[len ? len - 1 : 0] = '\0';
-	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path});
+	list = cop_coop_listed(c, path);
 	if (list && (list->error || atomic_load(&list->disproved))) {
 		cop_obj_put(c->conf.cache, list);
 		list = NULL;
@@ -119,30 +119,21 @@ struct cop_obj *cop_coop_names_below(struct cop_coop *c, const char *dir, size_t
 	return list;
 }
 
-static bool is_cached(struct cop_coop *c, const char *dir, const struct cop_listing_entry *e)
-{
-	char path[COLLECTION_DIR + 256];
-	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
-		.path = path,
-		.version = e->attr.version,
-		.size = e->attr.size};
-	struct cop_key key;
-
-	snprintf(path, sizeof(path), "%s%.*s", dir, (int)e->name_len, e->name);
-	key = cop_coop_key(&ask);
-	return cop_cache_has(c->conf.cache, &key);
-}
-
 bool cop_coop_may_fetch(
 	struct cop_coop *c, const struct mention *m, const struct cop_listing_entry *e)
 {
 	const struct cop_attr *a = &e->attr;
-	uint64_t most = m->soon ? c->conf.chunk_bytes : cop_coop_largest(c);
+	uint64_t most = m->soon ? c->conf.chunk_bytes : cop_coop_largest_small(c);
+	char path[COLLECTION_DIR + 256];
+	struct cop_ask ask = {
+		.kind = COP_ASK_CHUNK, .path = path, .version = a->version, .size = a->size};
 
-	return e->has_attr && S_ISREG(a->mode) && a->size > 0 && a->size <= most && a->blocks > 0 &&
+	snprintf(path, sizeof(path), "%s%.*s", m->dir, (int)e->name_len, e->name);
+	if (!e->has_attr)
+		return e->type == DT_REG && !cop_coop_has_first(c, path);
+	return S_ISREG(a->mode) && a->size > 0 && a->size <= most && a->blocks > 0 &&
 	       (a->mode & READERS) == (m->attr.mode & READERS) && a->uid == m->attr.uid &&
-	       a->gid == m->attr.gid && !cop_version_is_young(a->version) &&
-	       !is_cached(c, m->dir, e);
+	       a->gid == m->attr.gid && !cop_version_is_young(a->version) && !cop_coop_has(c, &ask);
 }
 
 /* dir, len bytes, has a slash at its end. */
@@ -185,14 +176,6 @@ static bool find_file(const struct module *m, const char *dir, size_t len, const
 
 /* ---- packages ---- */
 
-static bool is_listed(struct cop_coop *c, const char *path)
-{
-	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = path};
-	struct cop_key key = cop_coop_key(&ask);
-
-	return cop_cache_has(c->conf.cache, &key);
-}
-
 static void note_dir(
 	const struct module *m, const char *dir, size_t len, const char *name, size_t name_len)
 {
@@ -220,7 +203,7 @@ static bool find_package(const struct module *m, char *dir, size_t len, size_t a
 	bool listed;
 
 	dir[len] = '\0';
-	listed = is_listed(m->coop, dir);
+	listed = cop_coop_has(m->coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
 	if (!listed)
 		note_dir(m, dir, above, dir + name, len - name);
 	if (!listed)
@@ -336,7 +319,8 @@ static bool find_attr(struct module *m, size_t dir_len)
 
 	if (!list)
 		return false;
-	found = cop_listing_find(list->data, name, strlen(name), &e) && e.has_attr;
+	found = cop_listing_find(list->data, name, strlen(name), &e) &&
+		cop_coop_find_attr(m->coop, m->path, &e);
 	if (found)
 		m->attr = e.attr;
 	cop_obj_put(m->coop->conf.cache, list);

@@ -7,7 +7,7 @@
 
 #include "log/log.h"
 
-static size_t first_reservation(const struct flight *f)
+static size_t first_reservation(struct flight *f)
 {
 	switch (f->ask.kind) {
 	case COP_ASK_CHUNK:
@@ -19,6 +19,8 @@ static size_t first_reservation(const struct flight *f)
 		return LISTING_RESERVE;
 	case COP_ASK_PAGE:
 		return COP_MIN(PAGE_RESERVE, cop_cache_largest(f->coop->conf.cache));
+	case COP_ASK_ENTRY:
+		return ENTRY_RESERVE + cop_coop_first_reservation(f);
 	default:
 		return ENTRY_RESERVE;
 	}

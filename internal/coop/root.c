@@ -159,9 +159,9 @@ static void own_manifest(struct flight *f)
 void cop_coop_read_origin(struct flight *f)
 {
 	bool background = atomic_load(&f->obj->background);
-	struct cop_origin *o = background && !f->ask.guess
-				       ? cop_origin_background(f->coop->conf.origin)
-				       : f->coop->conf.origin;
+	bool urgent = !background || f->ask.guess || cop_coop_is_first_chunk(&f->ask);
+	struct cop_origin *o =
+		urgent ? f->coop->conf.origin : cop_origin_background(f->coop->conf.origin);
 
 	if (f->ask.guess && !cop_coop_is_likely(f->coop, f->ask.path) &&
 		cop_cache_withdraw(f->coop->conf.cache, f->obj)) {

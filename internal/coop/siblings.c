@@ -12,6 +12,7 @@
  * memory is free: nothing is evicted for them, and no flight waits behind them. */
 #include "coop/coop_priv.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,9 +29,9 @@ void cop_coop_uncork(struct cop_coop *c)
 		cop_rpc_uncork(c->conf.rpc);
 }
 
-/* Larger files are neither counted nor fetched. A file of several chunks is read ahead anyway, and
- * one that bypasses the tree must not be cached. */
-size_t cop_coop_largest(const struct cop_coop *c)
+/* A file of several chunks is read ahead anyway, and one that bypasses the tree must not be
+ * cached. */
+size_t cop_coop_largest_small(const struct cop_coop *c)
 {
 	uint64_t most = c->conf.max_cacheable ? c->conf.max_cacheable : UINT64_MAX;
 
@@ -40,7 +41,7 @@ size_t cop_coop_largest(const struct cop_coop *c)
 bool cop_coop_is_small(const struct cop_coop *c, const struct cop_ask *ask)
 {
 	return c->conf.bundle && ask->kind == COP_ASK_CHUNK && !ask->background &&
-	       ask->index == 0 && ask->size <= cop_coop_largest(c);
+	       ask->index == 0 && ask->size <= cop_coop_largest_small(c);
 }
 
 /* One of the same kind, as its owner made it: who may read the one may read the other. A file
@@ -49,10 +50,11 @@ bool cop_coop_is_sibling(const struct bundle *b, const struct cop_listing_entry 
 {
 	const struct cop_attr *a = &e->attr;
 
-	return e->has_attr && S_ISREG(a->mode) && a->size > 0 &&
-	       a->size <= cop_coop_largest(b->coop) && a->blocks > 0 && a->mode == b->attr.mode &&
-	       a->uid == b->attr.uid && a->gid == b->attr.gid &&
-	       !cop_version_is_young(a->version) &&
+	if (!e->has_attr)
+		return e->type == DT_REG && cop_bundle_kind(e->name, e->name_len) == b->id.kind;
+	return S_ISREG(a->mode) && a->size > 0 && a->size <= cop_coop_largest_small(b->coop) &&
+	       a->blocks > 0 && a->mode == b->attr.mode && a->uid == b->attr.uid &&
+	       a->gid == b->attr.gid && !cop_version_is_young(a->version) &&
 	       cop_bundle_kind(e->name, e->name_len) == b->id.kind;
 }
 
@@ -89,6 +91,8 @@ bool cop_coop_ask_sibling(const struct bundle *b, const struct cop_listing_entry
 	memcpy(path, b->path, b->dir_len);
 	memcpy(path + b->dir_len, e->name, e->name_len);
 	path[b->dir_len + e->name_len] = '\0';
+	if (!e->has_attr)
+		return cop_coop_ask_first(c, path, b->mentioned);
 	key = cop_coop_key(&ask);
 	if (cop_cache_has(c->conf.cache, &key))
 		return false;
@@ -103,16 +107,18 @@ static void ask_siblings(const struct bundle *b, size_t allowed, unsigned most)
 	uint32_t count = cop_listing_count(b->list);
 	struct cop_listing_entry e;
 	unsigned files = 0;
-	size_t bytes = 0;
+	size_t bytes = 0, later = 0, size;
 
 	for (uint32_t i = 0; i < count && files < most; i++) {
 		cop_listing_at(b->list, i, &e);
-		if (!cop_coop_is_sibling(b, &e) || e.attr.size > allowed - bytes ||
-			!cop_cache_has_headroom(b->coop->conf.cache, e.attr.size) ||
+		/* As long as the one that was read, unless it is known; counted when it comes. */
+		size = e.has_attr ? e.attr.size : b->attr.size;
+		if (!cop_coop_is_sibling(b, &e) || size > allowed - bytes - later ||
+			!cop_cache_has_headroom(b->coop->conf.cache, size) ||
 			!cop_coop_ask_sibling(b, &e))
 			continue;
 		files++;
-		bytes += e.attr.size;
+		*(e.has_attr ? &bytes : &later) += size;
 	}
 	pthread_mutex_lock(&b->coop->bundling.lock);
 	cop_bundle_brought(&b->coop->bundling.policy, b->id, files, bytes);
@@ -134,14 +140,30 @@ static void count_and_ask(struct bundle *b)
 		ask_siblings(b, allowed, most);
 }
 
+bool cop_coop_find_attr(struct cop_coop *c, const char *path, struct cop_listing_entry *e)
+{
+	struct cop_obj *entry;
+
+	if (e->has_attr)
+		return true;
+	entry = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = path});
+	if (!entry)
+		return false;
+	e->has_attr = !entry->error;
+	if (e->has_attr)
+		cop_entry_get(entry->data, &e->attr, NULL, NULL);
+	cop_obj_put(c->conf.cache, entry);
+	return e->has_attr;
+}
+
 static void with_listing(struct bundle *b, const struct cop_ask *ask)
 {
 	struct cop_listing_entry e;
 	const char *name = b->path + b->dir_len;
 
 	if (cop_listing_count(b->list) > COP_BUNDLE_NAMES ||
-		!cop_listing_find(b->list, name, strlen(name), &e) || !e.has_attr ||
-		e.attr.version != ask->version)
+		!cop_listing_find(b->list, name, strlen(name), &e) ||
+		!cop_coop_find_attr(b->coop, ask->path, &e) || e.attr.version != ask->version)
 		return;
 	b->attr = e.attr;
 	count_and_ask(b);
@@ -166,7 +188,7 @@ static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
 		return;
 	memcpy(dir, ask->path, b.dir_len);
 	dir[b.dir_len ? b.dir_len - 1 : 0] = '\0';
-	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
+	list = cop_coop_listed(c, dir);
 	if (!list)
 		return;
 	b.list = list->data;
@@ -199,6 +221,21 @@ void cop_coop_bundled(const struct flight *f, int rc)
 	cop_stats_add(stats, COP_BUNDLE_BYTES, f->ask.size);
 }
 
+/* A program reads a file that came with the entry that it asked for. It would have missed it
+ * otherwise, so it counts as missed. */
+static void used_first(struct cop_coop *c, const struct cop_obj *obj)
+{
+	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
+		.path = obj->key.path,
+		.version = obj->key.version,
+		.size = obj->key.size};
+
+	cop_coop_cork(c);
+	if (cop_coop_is_small(c, &ask))
+		bring_siblings(c, &ask);
+	cop_coop_uncork(c);
+}
+
 void cop_coop_used(struct cop_coop *c, struct cop_obj *obj)
 {
 	struct cop_bundle_id id;
@@ -213,9 +250,14 @@ void cop_coop_used(struct cop_coop *c, struct cop_obj *obj)
 		cop_stats_add(c->conf.stats, COP_BUNDLE_USED_FILES, 1);
 		cop_stats_add(c->conf.stats, COP_BUNDLE_USED_BYTES, obj->key.size);
 		pthread_mutex_lock(&c->bundling.lock);
-		cop_bundle_used(&c->bundling.policy, id, obj->key.size);
+		if (atomic_load(&obj->first))
+			cop_bundle_used_first(&c->bundling.policy, id.kind, obj->key.size);
+		else
+			cop_bundle_used(&c->bundling.policy, id, obj->key.size);
 		pthread_mutex_unlock(&c->bundling.lock);
 	}
+	if (brought && atomic_load(&obj->first))
+		used_first(c, obj);
 	if (first && cop_coop_may_mention(c, &obj->key))
 		cop_coop_note_mentions(c, &obj->key, obj->data, obj->len, obj->packed, true);
 	else if (first)

@@ -155,9 +155,12 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 
 	l.sum = cop_rd_u64(&head);
 	flags = cop_rd_u8(&head);
-	l.packed = (flags & ANSWER_PACKED) && f->ask.kind == COP_ASK_CHUNK;
+	l.packed =
+		(flags & ANSWER_PACKED) && (f->ask.kind == COP_ASK_CHUNK || (flags & ANSWER_FIRST));
 	if (flags & ANSWER_AT_HAND)
 		count_at_hand(f);
+	if (cop_coop_wants_first(&f->ask))
+		atomic_store(&f->obj->first, true);
 	/* A body inside the message may also be longer than the reservation. */
 	if (!cop_coop_reserve_up_to(f, l.len)) {
 		cop_coop_reserve_again(f, l.len);
@@ -166,7 +169,7 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 	l.data = own_body(r, f);
 	if (!l.data && l.len) {
 		cop_coop_fail(f, -ENOMEM);
-	} else if (!is_valid(f, &l)) {
+	} else if ((flags & ANSWER_FIRST) ? !cop_coop_take_first(f, &head, &l) : !is_valid(f, &l)) {
 		drop_corrupt(f, l.data);
 	} else {
 		atomic_store(&f->coop->parent[f->tree], f->upstream);
@@ -202,7 +205,8 @@ static void unanswered(struct flight *f, int rc)
  * reserved; an answer that keeps growing is corrupt. */
 static void too_long(struct flight *f, size_t len)
 {
-	if (f->ask.kind == COP_ASK_CHUNK || len <= f->reserved || len > COP_RPC_BODY_MAX)
+	if (f->ask.kind == COP_ASK_CHUNK || cop_coop_wants_first(&f->ask) || len <= f->reserved ||
+		len > COP_RPC_BODY_MAX)
 		drop_corrupt(f, NULL);
 	else if (cop_coop_reserve_up_to(f, COP_MIN(len + len / 4, (size_t)COP_RPC_BODY_MAX)))
 		cop_coop_send(f);
@@ -261,7 +265,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 
 static uint8_t when_wanted(const struct flight *f)
 {
-	if (!f->sent_background)
+	if (!f->sent_background || cop_coop_is_first_chunk(&f->ask))
 		return ASK_NOW;
 	return f->ask.guess ? ASK_GUESS : ASK_BACKGROUND;
 }
@@ -292,10 +296,11 @@ void cop_coop_send(struct flight *f)
 	f->sent_background = atomic_load(&f->obj->background);
 	call.payload_len = cop_coop_request(&f->ask, when_wanted(f), payload, sizeof(payload));
 	call.body_max = f->reserved;
+	/* An entry is part of a message. Only the bytes with it may not be. */
+	call.checks_body = f->ask.kind == COP_ASK_CHUNK || cop_coop_wants_first(&f->ask);
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;
 		call.landing_len = f->buf_len;
-		call.checks_body = true;
 	}
 	f->asked_ns = cop_now_ns();
 	cop_coop_pass(f, FLIGHT_ASKING);

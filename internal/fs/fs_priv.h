@@ -26,9 +26,10 @@ enum place {
 
 /* How the programs of this node go through a large directory (pages.c). */
 struct sweep {
-	_Atomic uint32_t at;  /* the entry of its listing after the last one that was looked up or
-				 given with attributes; 0: none */
-	_Atomic uint32_t run; /* lookups in a row that followed the order of the listing */
+	_Atomic uint32_t at;    /* the entry of its listing after the last one that was looked up or
+				   given with attributes; 0: none */
+	_Atomic uint32_t run;   /* lookups in a row that followed the order of the listing */
+	_Atomic uint32_t risen; /* lookups in a row of a name that sorts after the one before it */
 	_Atomic uint32_t looked; /* lookups so far, */
 	_Atomic uint32_t paged;  /* and pages that they asked for */
 	_Atomic uint64_t failed; /* the version whose pages could not be had; 0: none */

@@ -20,8 +20,10 @@
 
 struct cop_origin;
 
-/* Attributes of this many children come with a listing; those of more come in pages. */
-#define COP_ORIGIN_LISTING_ATTRS 1024u
+/* Attributes of this many children come with a listing: as many as the storage answers at once with
+ * the default of max_ops. Of a larger directory most programs want a few names, and pages are for
+ * the others. */
+#define COP_ORIGIN_LISTING_ATTRS 64u
 
 struct cop_origin_conf {
 	const char *source;

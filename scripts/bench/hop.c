@@ -79,7 +79,7 @@ static void open_node(struct node *n, const struct job *j)
 	struct cop_origin_conf origin = {.source = j->dir,
 		.max_ops = 64,
 		.listing_max = 65536,
-		.listing_attrs = 1024,
+		.listing_attrs = COP_ORIGIN_LISTING_ATTRS,
 		.stats = &n->stats};
 	struct cop_coop_conf coop = {.topo = {j->nodes, 1, 1},
 		.rank = n->rank,

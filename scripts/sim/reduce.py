@@ -49,7 +49,7 @@ def events_of(files):
     return events
 
 
-LISTING_ATTRS = 1024
+LISTING_ATTRS = 64
 
 
 def calls_of(kind, path):

@@ -49,7 +49,7 @@ for f in ("opendir", "telldir"):
     getattr(LIBC, f).restype = ctypes.c_void_p if f == "opendir" else ctypes.c_long
 AT_FDCWD, AT_NO_FOLLOW, AT_EMPTY_PATH, AT_EACCESS = -100, 0x100, 0x1000, 0x200
 OPENAT2, FACCESSAT2, RENAMEAT2 = 437, 439, {"x86_64": 316}.get(os.uname().machine, 276)
-SIZES = (0, 1, 1024, 1025, 65537)
+SIZES = (0, 1, 64, 65, 1001, 65537)
 DAY = 86400
 # Seconds and nanoseconds: before 1678, 1901 and 1970, after 2038, 2262 and 2446, and far from all
 # of them.

@@ -8,7 +8,7 @@
 # limit: 300
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 56
+plan 83
 
 SRC=$T/src
 make_source() {
@@ -183,7 +183,7 @@ make_modules() {
 	rm -rf "$SRC"
 	mkdir -p "$SRC/lib/pack"
 	local i
-	for i in {1..60}; do
+	for i in $(seq "$1"); do
 		echo "value = $i" >"$SRC/lib/m$i.py"
 	done
 	printf '%s\n' 'import os, m10, m20.x as x, m1000' 'from pack import y' \
@@ -202,26 +202,76 @@ read_modules() { # NUMBER…, one after another, at rank 2
 	done
 }
 
-make_modules
+# The same whether a listing has the attributes, a page has them, or single entries bring them: then
+# the modules that are read count as well.
+modules() { # COUNT OWN LS…
+	local own=$2
+	make_modules "$1"
+	with_tree 3 --fanout 1
+	"${@:3}" "$W/mnt/2" "$W/mnt/2/lib" "$W/mnt/2/lib/__pycache__" >"$T/list"
+	settle
+	messages=0
+	ok 'a module that imports others is right' read_modules 1
+	is 'nothing comes before it is needed' "$(node_stat 2 bundle.files) $(node_stat 2 bundle.listings)" "$own 0"
+	count_messages
+	ok 'another module is right' read_modules 30
+	count_messages
+	is 'one message brings what the first one imports, and the listing of a package' \
+		"$counted $(node_stat 2 bundle.files) $(node_stat 2 bundle.listings)" "1 $((2 + 2 * own)) 1"
+	ok 'a third module is right' read_modules 31
+	is 'what came brings what it imports itself' "$(node_stat 2 bundle.files)" $((3 + 3 * own))
+	count_messages
+	ok 'the modules that came are right' read_modules 10 20 21
+	ok 'the package is right' list_all lib/pack
+	count_messages
+	is 'all that costs no other message' \
+		"$counted $(node_stat 2 bundle.used_files) $(node_stat 2 bundle.used_listings)" "0 $((3 + 3 * own)) 1"
+	without_tree
+}
+modules 60 0 ls -l
+modules 80 0 ls -l
+modules 80 1 ls
+
+# ---- bytes that come with a name, where a listing has no attributes
+
+make_libraries() {
+	rm -rf "$SRC"
+	mkdir -p "$SRC/lib"
+	local i
+	for i in {1..100}; do
+		echo "library $i $RANDOM" >"$SRC/lib/l$i.so"
+	done
+	for i in {1..8}; do
+		echo "text $i" >"$SRC/lib/t$i.txt"
+	done
+	head -c 300000 /dev/urandom >"$SRC/lib/long.so"
+	find "$SRC" -exec touch -d '1 hour ago' {} +
+	sleep 0.1
+}
+make_libraries
 with_tree 3 --fanout 1
-ls -l "$W/mnt/2" "$W/mnt/2/lib" "$W/mnt/2/lib/__pycache__" >"$T/list"
+ls "$W/mnt/2" >"$T/list"
 settle
-messages=0
-ok 'a module that imports others is right' read_modules 1
-is 'nothing comes before it is needed' "$(node_stat 2 bundle.files) $(node_stat 2 bundle.listings)" '0 0'
+stats=$(node_stat 0 origin.stats)
+ls "$W/mnt/2/lib" >"$T/list"
+settle
+is 'all names of a large directory cost no attributes' \
+	"$(wc -l <"$T/list") $(($(node_stat 0 origin.stats) - stats))" '109 0'
 count_messages
-ok 'another module is right' read_modules 30
+ok 'files of it are right' read_files 2 lib/l{7,70,31,4}.so
 count_messages
-is 'one message brings what the first one imports, and the listing of a package' \
-	"$counted $(node_stat 2 bundle.files) $(node_stat 2 bundle.listings)" '1 2 1'
-ok 'a third module is right' read_modules 31
-is 'what came brings what it imports itself' "$(node_stat 2 bundle.files)" 3
+is 'each costs one message for its entry and its bytes' "$counted" 4
+is 'and the storage the attributes of no other name' "$(($(node_stat 0 origin.stats) - stats))" 4
+is 'the bytes that came are used' "$(node_stat 2 bundle.files) $(node_stat 2 bundle.used_files)" '4 4'
+is 'nodes above decide nothing for others' "$(node_stat 1 bundle.files) $(node_stat 0 bundle.files)" '0 0'
+ok 'a longer file is right' read_files 2 lib/long.so
 count_messages
-ok 'the modules that came are right' read_modules 10 20 21
-ok 'the package is right' list_all lib/pack
-count_messages
-is 'all that costs no other message' \
-	"$counted $(node_stat 2 bundle.used_files) $(node_stat 2 bundle.used_listings)" '0 3 1'
+is 'and costs one message for its entry, one for its bytes' "$counted" 2
+reads=$(node_stat 0 origin.reads)
+stat "$W"/mnt/2/lib/t{3,8,1,7,2,6}.txt >"$T/list"
+settle
+is 'two files that nobody reads come, and no more' \
+	"$(($(node_stat 0 origin.reads) - reads)) $(node_stat 2 bundle.files)" '2 6'
 without_tree
 
 # ---- the parent dies while they come, and memory is short

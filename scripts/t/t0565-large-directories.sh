@@ -7,7 +7,7 @@
 # limit: 480
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 51
+plan 68
 
 SRC=$T/src
 mkdir -p "$SRC"
@@ -15,7 +15,7 @@ mkdir -p "$SRC"
 "$PYTHON" - "$SRC" <<'PY'
 import os, sys
 os.chdir(sys.argv[1])
-for count in 1024, 1025, 5000, 60000:
+for count in 64, 65, 200, 1000, 5000, 60000:
     os.mkdir(f"n{count}")
     for i in range(count):
         with open(f"n{count}/name-{i}", "wb", buffering=0) as f:
@@ -26,6 +26,11 @@ for dir in "few", "sorted", "changed", "old":
     for i in range(3000):
         with open(f"{dir}/name-{i}", "wb", buffering=0) as f:
             f.write(b"old %d" % i)
+for dir in "sorted200", "some200":
+    os.mkdir(dir)
+    for i in range(200):
+        with open(f"{dir}/name-{i}", "wb", buffering=0) as f:
+            f.write(b"%d" % i)
 os.mkdir("kinds")
 for i in range(1500):
     if i % 3 == 0:
@@ -92,7 +97,7 @@ costs() { # COUNT
 		ls "$W/mnt/2" >/dev/null
 	done
 }
-for count in 1024 1025 5000 60000; do
+for count in 64 65 200 1000 5000 60000; do
 	costs "$count"
 	# The listing, which may be asked for again with more room; the first names; the pages.
 	is_at_most "$count names: requests of a leaf" "$requests" $((count / 1000 + 6))
@@ -135,6 +140,20 @@ note "$(since requests) requests, $(since stats) attributes"
 is_at_most 'need far fewer requests than there are' "$(since requests)" 120
 is_at_most 'and each name once from the storage, but for the first' "$(since stats)" 3100
 
+# In a directory with a single page, names in rising order are enough, and others are more names.
+mark
+is 'all of 200 names, sorted' \
+	"$(look "$W/mnt/2/sorted200" 'print(sum(size(n) for n in sorted(names())))')" \
+	"$(look "$SRC/sorted200" 'print(sum(size(n) for n in names()))')"
+is_at_most 'need a few requests' "$(since requests)" 16
+is_at_most 'and each name once from the storage, but for the first' "$(since stats)" 212
+mark
+is 'a quarter of 200 names in no order costs as many' \
+	"$(look "$W/mnt/2/some200" 'print(sum(size(f"name-{i * 77 % 200}") for i in range(50)))') $(since requests) $(since stats)" \
+	"$(look "$SRC/some200" 'print(sum(size(f"name-{i * 77 % 200}") for i in range(50)))') 51 50"
+look "$W/mnt/2/some200" 'print(sum(size(n) for n in names()))' >"$T/sum"
+is_at_most 'until somebody wants all of them' "$(since requests)" 60
+
 # ---- a directory that changes while somebody goes through it
 
 # What is changed is in the last page, which has not been fetched yet.
@@ -173,13 +192,13 @@ ok 'a replaced file is soon the new one' wait_for 20 reads "$W/mnt/2/old/name-7"
 ok 'its neighbour is the new one, too' wait_for 20 reads "$W/mnt/2/old/name-8" 'newer than before'
 ok 'on the node on the way as well' wait_for 20 reads "$W/mnt/1/old/name-7" 'newer than before'
 is 'other names there are right' "$(cat "$W/mnt/2/old"/name-20*)" "$(cat "$SRC/old"/name-20*)"
-echo "invalidated" >"$SRC/n1025/name-1"
-"$COPPER" cache-stats --invalidate "$W/mnt/2" "n1025/name-1" >"$T/.out" 2>&1 ||
+echo "invalidated" >"$SRC/n200/name-1"
+"$COPPER" cache-stats --invalidate "$W/mnt/2" "n200/name-1" >"$T/.out" 2>&1 ||
 	note "$(cat "$T/.out")"
 is 'an invalidated name is the new one on all nodes' \
-	"$(cat "$W"/mnt/{0,1,2}/n1025/name-1)" $'invalidated\ninvalidated\ninvalidated'
-listed "$W/mnt/2/n1025" >"$T/leaf"
-ok 'the directory is shown as the source has it' cmp "$T/leaf" <(listed "$SRC/n1025")
+	"$(cat "$W"/mnt/{0,1,2}/n200/name-1)" $'invalidated\ninvalidated\ninvalidated'
+listed "$W/mnt/2/n200" >"$T/leaf"
+ok 'the directory is shown as the source has it' cmp "$T/leaf" <(listed "$SRC/n200")
 ok 'the tree stops' without_tree
 
 # ---- little memory
