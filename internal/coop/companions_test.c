@@ -280,6 +280,54 @@ static void nothing_is_guessed_on_other_devices(void **state)
 	}
 }
 
+static void keep(struct cop_cache *cache, const struct cop_key *key, void *data, size_t len)
+{
+	struct cop_obj *obj;
+
+	assert_int_equal(cop_cache_find(cache, key, NULL, &obj), COP_FOUND_LEAD);
+	cop_cache_complete(
+		cache, obj, &(struct cop_completion){.data = data, .len = len, .keep = true});
+}
+
+/* Without attributes in the listing above, the type decides, or the directory's entry if somebody
+ * has asked for it. */
+static void in_a_large_directory_a_root_looks_unless_an_entry_tells(void **state)
+{
+	struct tree *t = *state;
+	struct cop_attr above = {.ino = 1, .mode = S_IFDIR | 0755, .nlink = 5, .version = 4};
+	const struct {
+		uint8_t type;
+		uint64_t ino;
+		uint32_t nlink; /* as the entry has it; 0: there is no entry */
+		bool likely;
+	} cases[] = {{DT_DIR, 2, 0, true}, {DT_DIR, 2, 3, true}, {DT_DIR, 2, 2, false},
+		{DT_REG, 2, 0, false}, {DT_UNKNOWN, 2, 0, false}, {DT_LNK, 2, 0, false},
+		{DT_DIR, (uint64_t)1 << 63 | 2, 0, false}};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(cases); i++) {
+		struct cop_listing_builder b = {0};
+		struct cop_key list = {.table = COP_TABLE_TREE, .path = "m", .path_len = 1};
+		struct cop_key name = {.table = COP_TABLE_METADATA, .path = "m/d", .path_len = 3};
+		struct cop_attr dir = {
+			.ino = 2, .mode = S_IFDIR | 0755, .nlink = cases[i].nlink, .version = 2};
+		struct cop_cache *cache = t->node[0].cache;
+		void *blob;
+		size_t len;
+
+		assert_int_equal(cop_listing_add_bare(&b, "d", 1, cases[i].type, cases[i].ino), 0);
+		assert_int_equal(
+			cop_listing_build(&b, &above, COP_LISTING_COMPLETE, &blob, &len), 0);
+		keep(cache, &list, blob, len);
+		if (cases[i].nlink) {
+			assert_int_equal(cop_entry_build(&dir, NULL, 0, &blob, &len), 0);
+			keep(cache, &name, blob, len);
+		}
+		assert_int_equal(cop_coop_is_likely(t->node[0].coop, "m/d/c"), cases[i].likely);
+		cop_cache_forget(cache, &list);
+		cop_cache_forget(cache, &name);
+	}
+}
+
 static void a_parent_that_dies_is_passed_over(void **state)
 {
 	struct tree *t = *state;
@@ -311,6 +359,7 @@ int main(void)
 		T(a_guess_that_is_refused_is_asked_for_when_it_is_needed),
 		T(what_is_not_used_is_not_guessed_any_more),
 		T(nothing_is_guessed_on_other_devices),
+		T(in_a_large_directory_a_root_looks_unless_an_entry_tells),
 		T(a_parent_that_dies_is_passed_over),
 	};
 

@@ -308,6 +308,14 @@ bool cop_coop_has_first(struct cop_coop *c, const char *path);
  * answer to another node waits for. */
 void cop_coop_raise_first(struct cop_coop *c, const struct cop_ask *entry);
 
+/* ---- sources.c ---- */
+
+/* A program looks up this name: if it is a module's source, requests the compiled file. */
+void cop_coop_bring_compiled(struct cop_coop *c, const char *source);
+/* A compiled file was requested because another one mentions it: requests its source's entry. dir
+ * ends with a slash. */
+void cop_coop_bring_source(struct cop_coop *c, const char *dir, const char *compiled);
+
 /* ---- companions.c ---- */
 
 /* Starts the flight of a listing that a program asks for, together with those of directories that
@@ -367,6 +375,10 @@ bool cop_coop_may_have_target(const struct cop_coop *c, const struct cop_ask *as
 /* What this node knows of the directory's names: its listing or, if there are too many for one, the
  * names alone. With a reference; or NULL. */
 struct cop_obj *cop_coop_names_of(struct cop_coop *c, const char *dir);
+
+/* What this node has of a directory, with a reference: its listing or, if that has no attributes,
+ * its only page. NULL, or an error, if it is not known. */
+struct cop_obj *cop_coop_listed(struct cop_coop *c, const char *dir);
 
 /* Reads a page from the origin, using the names that are known here. */
 void cop_coop_read_page(struct flight *f, struct cop_origin *o);

@@ -95,15 +95,6 @@ static void a_node_that_ends_answers_with_the_entry(void **state)
 	close_tree(t);
 }
 
-static bool knows(struct tree *t, uint32_t rank, struct cop_ask what)
-{
-	struct cop_obj *obj = cop_coop_peek(t->node[rank].coop, &what);
-
-	if (obj)
-		cop_obj_put(t->node[rank].cache, obj);
-	return obj != NULL;
-}
-
 /* The file is another one since the root learned its name: nobody has read it, so nothing that
  * anybody knows of the directory changes. A reader finds out. */
 static void a_file_that_has_changed_changes_nothing_before_it_is_read(void **state)

@@ -142,6 +142,161 @@ static void a_file_that_came_and_is_read_counts_as_a_miss_of_its_directory(void 
 	close_tree(t);
 }
 
+/* ---- what else begins with a file ---- */
+
+/* Few files of a kind among many names: they come with their entries, too. */
+static void siblings_come_where_the_listing_has_no_attributes(void **state)
+{
+	struct tree *t = open_nodes(3, BUDGET);
+	char path[4][16];
+	uint64_t messages;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(path[i], sizeof(path[i]), "d/s%u.so", i);
+		put_file(t, path[i], "0123456789", 10);
+	}
+	for (uint32_t r = 0; r < 3; r++)
+		cop_cache_drop_under(t->node[r].cache, "");
+	assert_int_equal(ask_and_forget(t, LEAF, listing("d")), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct cop_attr attr;
+		struct asked a;
+
+		looks_up(t, LEAF, path[i]);
+		assert_false(i && has_bytes(t, LEAF, path[0]) && knows(t, LEAF, entry(path[2])));
+		attr = known(t, LEAF, path[i]);
+		ask_coop(t, LEAF, chunk(&attr, path[i], 0), &a);
+		assert_int_equal(a.calls, 1);
+		messages = stat_of(t, LEAF, COP_FABRIC_REQUEST_MESSAGES);
+		cop_coop_used(a.node->coop, a.obj);
+		forget(&a);
+		run_until_idle(t);
+	}
+	/* The second one brought the others, in one message. */
+	assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUEST_MESSAGES), messages + 1);
+	assert_true(has_bytes(t, LEAF, path[2]) && has_bytes(t, LEAF, path[3]));
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 4);
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_BYTES), 40);
+	assert_int_equal(t->node[LEAF].coop->bundling.policy.brought_bytes, 40);
+	close_tree(t);
+}
+
+/* A page has the attributes of all names, so nothing is asked for twice. */
+static void siblings_come_without_their_entries_where_a_page_is_here(void **state)
+{
+	struct tree *t = open_nodes(3, BUDGET);
+	struct cop_listing_entry e;
+	struct cop_obj *list;
+	struct cop_ask what;
+	struct asked a;
+	char path[4][16];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(path[i], sizeof(path[i]), "d/s%u.so", i);
+		put_file(t, path[i], "0123456789", 10);
+	}
+	for (uint32_t r = 0; r < 3; r++)
+		cop_cache_drop_under(t->node[r].cache, "");
+	ask_coop(t, LEAF, listing("d"), &a);
+	run_until_idle(t);
+	what = cop_coop_page_ask("d", a.obj->data, "s0.so", 5);
+	forget(&a);
+	assert_int_equal(ask_and_forget(t, LEAF, what), 0);
+	list = cop_coop_listed(t->node[LEAF].coop, "d");
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(cop_listing_find(list->data, path[i] + 2, 5, &e) && e.has_attr);
+		ask_coop(t, LEAF, chunk(&e.attr, path[i], 0), &a);
+		run_until_idle(t);
+		assert_int_equal(a.rc, 0);
+		forget(&a);
+	}
+	cop_obj_put(t->node[LEAF].cache, list);
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 2);
+	assert_int_equal(stats_of(t, 0), 0);
+	assert_int_equal(reads_of(t, 0), 4);
+	close_tree(t);
+}
+
+#define MODULES (COP_ORIGIN_LISTING_ATTRS + 6)
+
+static const char *module(const char *dir, unsigned i, const char *ending)
+{
+	static char path[2][48];
+	static unsigned at;
+
+	snprintf(path[++at % 2], sizeof(path[0]), "lib/%sm%u%s", dir, i, ending);
+	return path[at % 2];
+}
+
+static const char *compiled(unsigned i)
+{
+	return module("__pycache__/", i, ".cpython-311.pyc");
+}
+
+/* A program has read from the collection, and its sources are known by name. */
+static struct tree *open_modules(void)
+{
+	struct cop_attr attr;
+	struct tree *t;
+	struct asked a;
+
+	bundle = true;
+	t = open_tree(3, 1, 1, BUDGET);
+	for (unsigned i = 0; i < MODULES; i++) {
+		put_file(t, module("", i, ".py"), "source", 6);
+		put_file(t, compiled(i), "compiled", 8);
+	}
+	assert_int_equal(ask_and_forget(t, LEAF, listing("lib")), 0);
+	assert_int_equal(ask_and_forget(t, LEAF, listing("lib/__pycache__")), 0);
+	looks_up(t, LEAF, compiled(0));
+	attr = known(t, LEAF, compiled(0));
+	ask_coop(t, LEAF, chunk(&attr, compiled(0), 0), &a);
+	assert_int_equal(a.calls, 1);
+	cop_coop_used(a.node->coop, a.obj);
+	forget(&a);
+	return t;
+}
+
+static void a_source_that_is_looked_up_brings_what_it_was_compiled_to(void **state)
+{
+	struct tree *t = open_modules();
+	uint64_t messages[3];
+
+	(void)state;
+	for (uint32_t r = 1; r < 3; r++)
+		messages[r] = stat_of(t, r, COP_FABRIC_REQUEST_MESSAGES);
+	looks_up(t, LEAF, module("", 5, ".py"));
+	for (uint32_t r = 1; r < 3; r++)
+		assert_int_equal(stat_of(t, r, COP_FABRIC_REQUEST_MESSAGES), messages[r] + 1);
+	assert_true(has_bytes(t, LEAF, compiled(5)));
+	/* As for any mentioned file: 16 more than are used. */
+	for (unsigned i = 6; i < 40; i++)
+		looks_up(t, LEAF, module("", i, ".py"));
+	assert_true(has_bytes(t, LEAF, compiled(15)));
+	assert_false(knows(t, LEAF, entry(compiled(30))));
+	close_tree(t);
+}
+
+static void a_compiled_file_that_is_mentioned_brings_its_sources_entry(void **state)
+{
+	struct tree *t = open_modules();
+
+	(void)state;
+	cop_coop_bring_source(t->node[LEAF].coop, "lib/__pycache__/", compiled(7) + 16);
+	run_until_idle(t);
+	known(t, LEAF, module("", 7, ".py"));
+	assert_false(has_bytes(t, LEAF, module("", 7, ".py")));
+	/* What is not there, or not beside such a directory, is not asked for. */
+	cop_coop_bring_source(t->node[LEAF].coop, "lib/__pycache__/", "none.cpython-311.pyc");
+	cop_coop_bring_source(t->node[LEAF].coop, "lib/", "m8.cpython-311.pyc");
+	cop_coop_bring_source(t->node[LEAF].coop, "", "m9.cpython-311.pyc");
+	run_until_idle(t);
+	assert_int_equal(stats_of(t, 0), 2);
+	close_tree(t);
+}
+
 /* ---- others ask meanwhile ---- */
 
 static void who_asks_for_the_entry_meanwhile_joins(void **state)
@@ -308,6 +463,10 @@ int main(void)
 		cmocka_unit_test(without_the_option_nobody_asks_for_bytes),
 		cmocka_unit_test(two_that_nobody_reads_are_the_last_until_one_is_read),
 		cmocka_unit_test(a_file_that_came_and_is_read_counts_as_a_miss_of_its_directory),
+		cmocka_unit_test(siblings_come_where_the_listing_has_no_attributes),
+		cmocka_unit_test(siblings_come_without_their_entries_where_a_page_is_here),
+		cmocka_unit_test(a_source_that_is_looked_up_brings_what_it_was_compiled_to),
+		cmocka_unit_test(a_compiled_file_that_is_mentioned_brings_its_sources_entry),
 		cmocka_unit_test(who_asks_for_the_entry_meanwhile_joins),
 		cmocka_unit_test(bytes_that_are_here_or_in_flight_are_not_replaced),
 		cmocka_unit_test(what_is_asked_for_ahead_brings_its_bytes_on_any_node),

@@ -85,6 +85,15 @@ static inline bool has_bytes(struct tree *t, uint32_t rank, const char *path)
 	return obj != NULL;
 }
 
+static inline bool knows(struct tree *t, uint32_t rank, struct cop_ask what)
+{
+	struct cop_obj *obj = cop_coop_peek(t->node[rank].coop, &what);
+
+	if (obj)
+		cop_obj_put(t->node[rank].cache, obj);
+	return obj != NULL;
+}
+
 /* A program looks the name up. */
 static inline void looks_up(struct tree *t, uint32_t rank, const char *path)
 {

@@ -67,7 +67,7 @@ static struct cop_obj *open_collection(
 
 	memcpy(dir, from->dir, len + 1);
 	dir[len ? len - 1 : 0] = '\0';
-	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
+	list = cop_coop_listed(c, dir);
 	if (list && (list->error || atomic_load(&list->disproved))) {
 		cop_obj_put(c->conf.cache, list);
 		list = NULL;
@@ -318,8 +318,10 @@ static void bring_file(struct cop_coop *c, const struct mention *m)
 		may = cop_cache_has_headroom(c->conf.cache, size) &&
 		      cop_bundle_mentioned(&g->policy, b.id, size);
 		pthread_mutex_unlock(&g->lock);
-		if (may)
+		if (may) {
 			cop_coop_ask_sibling(&b, &e);
+			cop_coop_bring_source(c, m->dir, m->name);
+		}
 	}
 	cop_obj_put(c->conf.cache, list);
 }

@@ -55,6 +55,26 @@ struct cop_obj *cop_coop_page_with(struct cop_coop *c, const char *dir, const ch
 	return page;
 }
 
+struct cop_obj *cop_coop_listed(struct cop_coop *c, const char *dir)
+{
+	struct cop_obj *list, *page;
+	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = dir};
+
+	list = cop_coop_peek(c, &ask);
+	if (!list || list->error || cop_listing_count(list->data) <= COP_ORIGIN_LISTING_ATTRS ||
+		cop_listing_pages(list->data) > 1)
+		return list;
+	ask = cop_coop_page_ask(dir, list->data, "", 0);
+	page = cop_coop_peek(c, &ask);
+	if (!page || page->error || atomic_load(&list->disproved)) {
+		if (page)
+			cop_obj_put(c->conf.cache, page);
+		return list;
+	}
+	cop_obj_put(c->conf.cache, list);
+	return page;
+}
+
 /* ---- at the root ---- */
 
 struct page_read {

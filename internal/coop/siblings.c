@@ -187,7 +187,7 @@ static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
 		return;
 	memcpy(dir, ask->path, b.dir_len);
 	dir[b.dir_len ? b.dir_len - 1 : 0] = '\0';
-	list = cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
+	list = cop_coop_listed(c, dir);
 	if (!list)
 		return;
 	b.list = list->data;

@@ -87,6 +87,7 @@ void cop_coop_reserve_with_target(struct flight *f)
 	cop_coop_cork(c);
 	cop_coop_reserve(f);
 	bring_target(c, obj->key.path);
+	cop_coop_bring_compiled(c, obj->key.path);
 	cop_coop_uncork(c);
 	cop_obj_put(c->conf.cache, obj);
 }
