@@ -70,7 +70,7 @@ static void the_parent_dies_and_another_one_answers(void **state)
 	assert_true(has_bytes(t, LEAF, path_of(0)));
 	reads_as(t, LEAF, 0, 0);
 	cop_fabric_fake_cut(t->net, "n0", true);
-	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(1)));
+	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(1), false));
 	pass_time(t, 20000);
 	assert_true(has_bytes(t, LEAF, path_of(1)));
 	assert_int_equal(reads_of(t, LEAF), 1);

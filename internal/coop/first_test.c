@@ -100,7 +100,7 @@ static void without_the_option_nobody_asks_for_bytes(void **state)
 	(void)state;
 	t->node[LEAF].coop->conf.bundle = false;
 	looks_up(t, LEAF, path_of(0));
-	assert_false(cop_coop_ask_first(t->node[LEAF].coop, path_of(1)));
+	assert_false(cop_coop_ask_first(t->node[LEAF].coop, path_of(1), false));
 	assert_int_equal(reads_of(t, 0), 0);
 	/* Who passes it on does not decide. */
 	t->node[LEAF].coop->conf.bundle = true;
@@ -219,6 +219,84 @@ static void siblings_come_without_their_entries_where_a_page_is_here(void **stat
 	close_tree(t);
 }
 
+#define MODULES (COP_ORIGIN_LISTING_ATTRS + 6)
+
+static const char *module(const char *dir, unsigned i, const char *ending)
+{
+	static char path[2][48];
+	static unsigned at;
+
+	snprintf(path[++at % 2], sizeof(path[0]), "lib/%sm%u%s", dir, i, ending);
+	return path[at % 2];
+}
+
+static const char *compiled(unsigned i)
+{
+	return module("__pycache__/", i, ".cpython-311.pyc");
+}
+
+/* A program has read from the collection, and its sources are known by name. */
+static struct tree *open_modules(void)
+{
+	struct cop_attr attr;
+	struct tree *t;
+	struct asked a;
+
+	bundle = true;
+	t = open_tree(3, 1, 1, BUDGET);
+	for (unsigned i = 0; i < MODULES; i++) {
+		put_file(t, module("", i, ".py"), "source", 6);
+		put_file(t, compiled(i), "compiled", 8);
+	}
+	assert_int_equal(ask_and_forget(t, LEAF, listing("lib")), 0);
+	assert_int_equal(ask_and_forget(t, LEAF, listing("lib/__pycache__")), 0);
+	looks_up(t, LEAF, compiled(0));
+	attr = known(t, LEAF, compiled(0));
+	ask_coop(t, LEAF, chunk(&attr, compiled(0), 0), &a);
+	assert_int_equal(a.calls, 1);
+	cop_coop_used(a.node->coop, a.obj);
+	forget(&a);
+	return t;
+}
+
+static void a_source_that_is_looked_up_brings_what_it_was_compiled_to(void **state)
+{
+	struct tree *t = open_modules();
+	uint64_t messages[3];
+
+	(void)state;
+	for (uint32_t r = 1; r < 3; r++)
+		messages[r] = stat_of(t, r, COP_FABRIC_REQUEST_MESSAGES);
+	looks_up(t, LEAF, module("", 5, ".py"));
+	for (uint32_t r = 1; r < 3; r++)
+		assert_int_equal(stat_of(t, r, COP_FABRIC_REQUEST_MESSAGES), messages[r] + 1);
+	assert_true(has_bytes(t, LEAF, compiled(5)));
+	/* As for any mentioned file: 16 more than are used. */
+	for (unsigned i = 6; i < 40; i++)
+		looks_up(t, LEAF, module("", i, ".py"));
+	assert_true(has_bytes(t, LEAF, compiled(15)));
+	assert_false(knows(t, LEAF, entry(compiled(30))));
+	close_tree(t);
+}
+
+static void a_compiled_file_that_is_mentioned_brings_its_sources_entry(void **state)
+{
+	struct tree *t = open_modules();
+
+	(void)state;
+	cop_coop_bring_source(t->node[LEAF].coop, "lib/__pycache__/", compiled(7) + 16);
+	run_until_idle(t);
+	known(t, LEAF, module("", 7, ".py"));
+	assert_false(has_bytes(t, LEAF, module("", 7, ".py")));
+	/* What is not there, or not beside such a directory, is not asked for. */
+	cop_coop_bring_source(t->node[LEAF].coop, "lib/__pycache__/", "none.cpython-311.pyc");
+	cop_coop_bring_source(t->node[LEAF].coop, "lib/", "m8.cpython-311.pyc");
+	cop_coop_bring_source(t->node[LEAF].coop, "", "m9.cpython-311.pyc");
+	run_until_idle(t);
+	assert_int_equal(stats_of(t, 0), 2);
+	close_tree(t);
+}
+
 /* ---- others ask meanwhile ---- */
 
 static void who_asks_for_the_entry_meanwhile_joins(void **state)
@@ -282,9 +360,9 @@ static void what_is_asked_for_ahead_brings_its_bytes_on_any_node(void **state)
 		struct tree *t = open_nodes(3, BUDGET);
 		uint64_t requests = stat_of(t, rank, COP_FABRIC_REQUESTS_SENT);
 
-		assert_true(cop_coop_ask_first(t->node[rank].coop, path_of(0)));
+		assert_true(cop_coop_ask_first(t->node[rank].coop, path_of(0), false));
 		/* Twice is once. */
-		cop_coop_ask_first(t->node[rank].coop, path_of(0));
+		cop_coop_ask_first(t->node[rank].coop, path_of(0), false);
 		run_until_idle(t);
 		assert_true(has_bytes(t, rank, path_of(0)));
 		assert_true(cop_coop_has_first(t->node[rank].coop, path_of(0)));
@@ -295,7 +373,7 @@ static void what_is_asked_for_ahead_brings_its_bytes_on_any_node(void **state)
 		assert_int_equal(stat_of(t, rank, COP_BUNDLE_FILES), 1);
 		reads_as(t, rank, 0, 0);
 		assert_int_equal(stat_of(t, rank, COP_BUNDLE_USED_FILES), 1);
-		assert_false(cop_coop_ask_first(t->node[rank].coop, path_of(0)));
+		assert_false(cop_coop_ask_first(t->node[rank].coop, path_of(0), false));
 		nothing_is_reserved(t);
 		close_tree(t);
 	}
@@ -311,7 +389,7 @@ static void the_bytes_of_an_entry_that_is_here_are_asked_for_alone(void **state)
 	looks_up(t, LEAF, path_of(0));
 	t->node[LEAF].coop->conf.bundle = true;
 	assert_false(cop_coop_has_first(t->node[LEAF].coop, path_of(0)));
-	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(0)));
+	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(0), false));
 	run_until_idle(t);
 	assert_true(has_bytes(t, LEAF, path_of(0)));
 	assert_int_equal(stats_of(t, 0), 1);
@@ -324,12 +402,12 @@ static void unused_bytes_are_bounded_however_they_are_asked_for(void **state)
 	struct cop_bundle *policy = &t->node[LEAF].coop->bundling.policy;
 
 	(void)state;
-	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(0)));
+	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(0), false));
 	run_until_idle(t);
 	assert_int_equal(policy->brought_bytes, LEN);
 	while (cop_bundle_may_come(policy))
 		cop_bundle_came_first(policy, 0, LEN);
-	assert_false(cop_coop_ask_first(t->node[LEAF].coop, path_of(1)));
+	assert_false(cop_coop_ask_first(t->node[LEAF].coop, path_of(1), false));
 	looks_up(t, LEAF, path_of(2));
 	assert_false(has_bytes(t, LEAF, path_of(2)));
 	close_tree(t);
@@ -358,7 +436,7 @@ static void a_program_that_joins_makes_the_entry_and_the_bytes_urgent(void **sta
 	struct asked a;
 
 	(void)state;
-	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(0)));
+	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(0), false));
 	cop_fabric_fake_run(t->net, 100000);
 	/* The entry is here at the root; the bytes wait behind everything urgent. */
 	assert_int_equal(cop_origin_fake_run(t->node[0].origin, 1), 1);
@@ -387,6 +465,8 @@ int main(void)
 		cmocka_unit_test(a_file_that_came_and_is_read_counts_as_a_miss_of_its_directory),
 		cmocka_unit_test(siblings_come_where_the_listing_has_no_attributes),
 		cmocka_unit_test(siblings_come_without_their_entries_where_a_page_is_here),
+		cmocka_unit_test(a_source_that_is_looked_up_brings_what_it_was_compiled_to),
+		cmocka_unit_test(a_compiled_file_that_is_mentioned_brings_its_sources_entry),
 		cmocka_unit_test(who_asks_for_the_entry_meanwhile_joins),
 		cmocka_unit_test(bytes_that_are_here_or_in_flight_are_not_replaced),
 		cmocka_unit_test(what_is_asked_for_ahead_brings_its_bytes_on_any_node),

@@ -125,7 +125,8 @@ static void ask_siblings(const struct bundle *b, size_t allowed, unsigned most)
 	pthread_mutex_unlock(&b->coop->bundling.lock);
 }
 
-static void count_and_ask(struct bundle *b)
+/* missed: by a program. Otherwise they are only counted. */
+static void count_and_ask(struct bundle *b, bool missed)
 {
 	struct bundling *g = &b->coop->bundling;
 	unsigned siblings = count_siblings(b), most;
@@ -136,7 +137,7 @@ static void count_and_ask(struct bundle *b)
 	if (siblings > COP_BUNDLE_MOST_FILES)
 		cop_coop_add_collection(g, b);
 	pthread_mutex_unlock(&g->lock);
-	if (allowed)
+	if (allowed && missed)
 		ask_siblings(b, allowed, most);
 }
 
@@ -156,7 +157,7 @@ bool cop_coop_find_attr(struct cop_coop *c, const char *path, struct cop_listing
 	return e->has_attr;
 }
 
-static void with_listing(struct bundle *b, const struct cop_ask *ask)
+static void with_listing(struct bundle *b, const struct cop_ask *ask, bool missed)
 {
 	struct cop_listing_entry e;
 	const char *name = b->path + b->dir_len;
@@ -166,10 +167,10 @@ static void with_listing(struct bundle *b, const struct cop_ask *ask)
 		!cop_coop_find_attr(b->coop, ask->path, &e) || e.attr.version != ask->version)
 		return;
 	b->attr = e.attr;
-	count_and_ask(b);
+	count_and_ask(b, missed);
 }
 
-static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
+static void look_at_siblings(struct cop_coop *c, const struct cop_ask *ask, bool missed)
 {
 	const char *slash = strrchr(ask->path, '/');
 	struct bundle b = {.coop = c,
@@ -181,7 +182,7 @@ static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
 	bool may;
 
 	pthread_mutex_lock(&c->bundling.lock);
-	may = cop_bundle_missed(&c->bundling.policy, b.id) ||
+	may = (missed && cop_bundle_missed(&c->bundling.policy, b.id)) ||
 	      !cop_bundle_is_counted(&c->bundling.policy, b.id);
 	pthread_mutex_unlock(&c->bundling.lock);
 	if (!may)
@@ -193,7 +194,7 @@ static void bring_siblings(struct cop_coop *c, const struct cop_ask *ask)
 		return;
 	b.list = list->data;
 	if (!list->error && !atomic_load(&list->disproved))
-		with_listing(&b, ask);
+		with_listing(&b, ask, missed);
 	cop_obj_put(c->conf.cache, list);
 }
 
@@ -206,7 +207,7 @@ void cop_coop_reserve_with_siblings(struct flight *f)
 
 	cop_coop_cork(c);
 	cop_coop_reserve(f);
-	bring_siblings(c, &ask);
+	look_at_siblings(c, &ask, true);
 	cop_coop_uncork(c);
 	cop_obj_put(c->conf.cache, obj);
 }
@@ -221,9 +222,9 @@ void cop_coop_bundled(const struct flight *f, int rc)
 	cop_stats_add(stats, COP_BUNDLE_BYTES, f->ask.size);
 }
 
-/* A program reads a file that came with the entry that it asked for. It would have missed it
- * otherwise, so it counts as missed. */
-static void used_first(struct cop_coop *c, const struct cop_obj *obj)
+/* A program reads a file for the first time. If that came with the entry that it asked for, it
+ * would have missed it otherwise, so it counts as missed. */
+static void used_small(struct cop_coop *c, const struct cop_obj *obj, bool missed)
 {
 	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
 		.path = obj->key.path,
@@ -232,7 +233,7 @@ static void used_first(struct cop_coop *c, const struct cop_obj *obj)
 
 	cop_coop_cork(c);
 	if (cop_coop_is_small(c, &ask))
-		bring_siblings(c, &ask);
+		look_at_siblings(c, &ask, missed);
 	cop_coop_uncork(c);
 }
 
@@ -256,8 +257,8 @@ void cop_coop_used(struct cop_coop *c, struct cop_obj *obj)
 			cop_bundle_used(&c->bundling.policy, id, obj->key.size);
 		pthread_mutex_unlock(&c->bundling.lock);
 	}
-	if (brought && atomic_load(&obj->first))
-		used_first(c, obj);
+	if (brought)
+		used_small(c, obj, atomic_load(&obj->first));
 	if (first && cop_coop_may_mention(c, &obj->key))
 		cop_coop_note_mentions(c, &obj->key, obj->data, obj->len, obj->packed, true);
 	else if (first)

@@ -8,7 +8,7 @@
 # limit: 300
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 83
+plan 86
 
 SRC=$T/src
 make_source() {
@@ -203,29 +203,36 @@ read_modules() { # NUMBER…, one after another, at rank 2
 }
 
 # The same whether a listing has the attributes, a page has them, or single entries bring them: then
-# the modules that are read count as well.
+# the modules that are read count as well, and the name of the package costs a message.
+came() {
+	echo $(($(node_stat 2 bundle.files) - before))
+}
 modules() { # COUNT OWN LS…
-	local own=$2
+	local own=$2 before
 	make_modules "$1"
 	with_tree 3 --fanout 1
 	"${@:3}" "$W/mnt/2" "$W/mnt/2/lib" "$W/mnt/2/lib/__pycache__" >"$T/list"
 	settle
 	messages=0
+	before=$(node_stat 2 bundle.files)
 	ok 'a module that imports others is right' read_modules 1
-	is 'nothing comes before it is needed' "$(node_stat 2 bundle.files) $(node_stat 2 bundle.listings)" "$own 0"
+	is 'nothing comes before it is needed' "$(came) $(node_stat 2 bundle.listings)" "$own 0"
 	count_messages
 	ok 'another module is right' read_modules 30
 	count_messages
 	is 'one message brings what the first one imports, and the listing of a package' \
-		"$counted $(node_stat 2 bundle.files) $(node_stat 2 bundle.listings)" "1 $((2 + 2 * own)) 1"
+		"$counted $(came) $(node_stat 2 bundle.listings)" "1 $((2 + 2 * own)) 1"
 	ok 'a third module is right' read_modules 31
-	is 'what came brings what it imports itself' "$(node_stat 2 bundle.files)" $((3 + 3 * own))
+	is 'what came brings what it imports itself' "$(came)" $((3 + 3 * own))
 	count_messages
 	ok 'the modules that came are right' read_modules 10 20 21
 	ok 'the package is right' list_all lib/pack
 	count_messages
 	is 'all that costs no other message' \
-		"$counted $(node_stat 2 bundle.used_files) $(node_stat 2 bundle.used_listings)" "0 $((3 + 3 * own)) 1"
+		"$counted $(node_stat 2 bundle.used_files) $(node_stat 2 bundle.used_listings)" "$own $((3 + 3 * own)) 1"
+	stat "$W"/mnt/2/lib/m{10,20,21}.py >"$T/list"
+	count_messages
+	is 'nor do their sources' "$counted" 0
 	without_tree
 }
 modules 60 0 ls -l
