@@ -403,6 +403,19 @@ struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask)
 	return cop_cache_peek(c->conf.cache, &key);
 }
 
+bool cop_coop_dir_attr(struct cop_coop *c, const char *path, struct cop_attr *attr)
+{
+	struct cop_obj *list =
+		cop_coop_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path});
+	bool known = list && !list->error && !atomic_load(&list->disproved);
+
+	if (known)
+		cop_listing_dir(list->data, attr);
+	if (list)
+		cop_obj_put(c->conf.cache, list);
+	return known;
+}
+
 bool cop_coop_has(struct cop_coop *c, const struct cop_ask *ask)
 {
 	struct cop_key key = cop_coop_key(ask);

@@ -142,6 +142,9 @@ struct cop_ask cop_coop_page_ask(
  * nothing. */
 struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 
+/* The attributes of a directory, if its listing is cached. */
+bool cop_coop_dir_attr(struct cop_coop *c, const char *path, struct cop_attr *attr);
+
 /* Whether the object is cached, or a flight for it is on its way. */
 bool cop_coop_has(struct cop_coop *c, const struct cop_ask *ask);
 

@@ -320,7 +320,8 @@ struct module {
 void cop_coop_add_collection(struct bundling *g, const struct bundle *b);
 /* Whether a file's bytes are looked at for names of others. */
 bool cop_coop_may_mention(const struct cop_coop *c, const struct cop_key *key);
-/* A program has read this file: if it is an extension, others probably have the same ending. */
+/* A program has read this file or looked for it: if it is an extension, others probably have the
+ * same ending. */
 void cop_coop_note_extension(struct cop_coop *c, const char *path);
 /* Notes where the names of m lead. */
 void cop_coop_look_up_modules(struct module *m);
@@ -371,6 +372,8 @@ bool cop_coop_take_first(struct flight *f, struct cop_rd *head, struct cop_compl
  * flight began. */
 bool cop_coop_follow_first(
 	struct cop_coop *c, const struct cop_obj *entry, bool read_soon, bool mentioned);
+/* Whether the waste so far allows the bytes of one more file. */
+bool cop_coop_may_come(struct cop_coop *c);
 /* Whether there is nothing to fetch: the entry and its first bytes are here or on their way, or the
  * entry is not a small file's. */
 bool cop_coop_has_first(struct cop_coop *c, const char *path);

@@ -206,7 +206,7 @@ bool cop_coop_follow_first(
 	return rc == 0;
 }
 
-static bool may_come(struct cop_coop *c)
+bool cop_coop_may_come(struct cop_coop *c)
 {
 	bool may;
 
@@ -229,7 +229,7 @@ bool cop_coop_ask_first(struct cop_coop *c, const char *path, bool mentioned)
 	bool began = false;
 	int rc;
 
-	if (!c->conf.bundle || !may_come(c) || !has_headroom(c))
+	if (!c->conf.bundle || !cop_coop_may_come(c) || !has_headroom(c))
 		return false;
 	if (cop_cache_has(c->conf.cache, &key)) {
 		obj = cop_cache_peek(c->conf.cache, &key);

@@ -143,6 +143,8 @@ void cop_coop_met_library(struct cop_coop *c, const struct cop_ask *ask)
 	if (ask->kind != COP_ASK_ENTRY || ask->background || ask->along || !is_library(name) ||
 		len + 1 >= sizeof(dir))
 		return;
+	/* Python looks for an extension of each name first. */
+	cop_coop_note_extension(c, ask->path);
 	memcpy(dir, ask->path, len);
 	dir[len] = '\0';
 	if (!take_needed(&c->bundling, dir, name, &needed))

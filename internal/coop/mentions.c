@@ -158,7 +158,8 @@ static bool bring_file(struct cop_coop *c, const struct mention *m)
 static bool bring_entry(struct cop_coop *c, const struct mention *m)
 {
 	char path[COLLECTION_DIR + MENTION_NAME + 1];
-	struct cop_ask ask = {.kind = COP_ASK_ENTRY, .path = path, .along = true, .first = true};
+	struct cop_ask ask = {
+		.kind = COP_ASK_ENTRY, .path = path, .along = true, .first = cop_coop_may_come(c)};
 	struct cop_obj *obj;
 
 	snprintf(path, sizeof(path), "%s%s%s", m->dir, *m->dir ? "/" : "", m->name);

@@ -48,7 +48,8 @@ static void ask_target(struct cop_coop *c, const char *link, const char *name, s
 	const char *slash = strrchr(link, '/');
 	size_t dir_len = slash ? (size_t)(slash + 1 - link) : 0;
 	char path[4096];
-	struct cop_ask ask = {.kind = COP_ASK_ENTRY, .path = path, .along = true};
+	struct cop_ask ask = {
+		.kind = COP_ASK_ENTRY, .path = path, .along = true, .first = cop_coop_may_come(c)};
 	struct cop_obj *obj;
 
 	if (dir_len + name_len >= sizeof(path))
@@ -78,6 +79,30 @@ void cop_coop_bring_target(struct cop_coop *c, const char *link)
 	cop_obj_put(c->conf.cache, names);
 }
 
+/* A program that looks at a directory on its way goes into it. So where its attributes are not in
+ * the listing, its own listing is requested together with them. */
+static void bring_listing(struct cop_coop *c, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = path, .along = true};
+	size_t dir_len = slash ? (size_t)(slash - path) : 0;
+	struct cop_listing_entry e;
+	struct cop_obj *names, *obj;
+	char dir[4096];
+	bool is_dir;
+
+	memcpy(dir, path, dir_len);
+	dir[dir_len] = '\0';
+	names = cop_coop_names_of(c, dir);
+	if (!names)
+		return;
+	is_dir = cop_listing_find(names->data, name, strlen(name), &e) && e.type == DT_DIR &&
+		 !e.has_attr;
+	cop_obj_put(c->conf.cache, names);
+	if (is_dir && !cop_coop_has(c, &ask) && cop_coop_get_for(c, &ask, NULL, true, &obj) == 1)
+		cop_obj_put(c->conf.cache, obj);
+}
+
 /* The flight may be over before the other begins, so this keeps what the other needs of it. */
 void cop_coop_reserve_with_target(struct flight *f)
 {
@@ -88,6 +113,7 @@ void cop_coop_reserve_with_target(struct flight *f)
 	cop_coop_reserve(f);
 	cop_coop_bring_target(c, obj->key.path);
 	cop_coop_bring_compiled(c, obj->key.path);
+	bring_listing(c, obj->key.path);
 	cop_coop_uncork(c);
 	cop_obj_put(c->conf.cache, obj);
 }

@@ -9,6 +9,7 @@
  */
 #include "fs/fs_priv.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 
@@ -149,9 +150,20 @@ static void without_listing(struct op *op)
 		cop_fs_lookup_singly(op);
 }
 
+/* A directory that is listed here has its attributes with it. */
+static bool is_listed_dir(struct op *op, const struct cop_listing_entry *e, struct cop_attr *attr)
+{
+	char path[PATH_BYTES];
+
+	return !e->has_attr && e->type == DT_DIR &&
+	       cop_fs_path(op->inode, op->name, op->name_len, path) >= 0 &&
+	       cop_coop_dir_attr(op->fs->conf.coop, path, attr);
+}
+
 static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 {
 	struct cop_listing_entry e;
+	struct cop_attr attr;
 
 	if (rc == -E2BIG) {
 		without_listing(op);
@@ -167,6 +179,8 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 	} else if (e.has_attr && (!S_ISLNK(e.attr.mode) || e.target) &&
 		   cop_coop_believes(op->fs->conf.coop, obj, &e.attr)) {
 		cop_fs_reply_entry(op, &e.attr, e.target, e.target_len);
+	} else if (is_listed_dir(op, &e, &attr)) {
+		cop_fs_reply_entry(op, &attr, NULL, 0);
 	} else if (!cop_fs_page_lookup(op, obj->data, &e)) {
 		cop_fs_lookup_singly(op);
 	}
