@@ -358,20 +358,26 @@ void cop_coop_look_up_modules(struct module *m)
 	const char *slash = strrchr(m->path, '/'), *name = slash ? slash + 1 : m->path;
 	size_t dir_len = (size_t)(name - m->path), package = package_len(m->path, dir_len);
 	struct bundling *g = &m->coop->bundling;
+	bool known;
 
 	m->ending = strchr(name, '.');
-	if (!m->ending || strlen(m->ending) >= MENTION_NAME || package == SIZE_MAX ||
-		!find_attr(m, dir_len))
+	if (!m->ending || strlen(m->ending) >= MENTION_NAME || package == SIZE_MAX)
 		return;
+	known = find_attr(m, dir_len);
 	pthread_mutex_lock(&g->lock);
+	/* Bytes that come with an entry are here before it. They are compared with the module that
+	 * a program read last. */
+	if (!known)
+		m->attr = g->module_attr;
+	known |= *g->module_ending != '\0';
 	m->turn = ++g->turns;
 	memcpy(m->extension, g->extension, sizeof(m->extension));
-	if (m->used) {
+	if (m->used && known) {
 		memcpy(g->module_ending, m->ending, strlen(m->ending) + 1);
 		g->module_attr = m->attr;
 	}
 	pthread_mutex_unlock(&g->lock);
-	for (unsigned i = 0; i < m->names; i++)
+	for (unsigned i = 0; i < m->names && known; i++)
 		if (!look_from(m, m->path, package, m->name[i]) &&
 			!look_from_top(m, package, m->name[i]))
 			look_in_collections(m, m->name[i]);

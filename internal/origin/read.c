@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define EXTENTS_MAX 65536
+#define HINT_BYTES (128 * COP_KIB)
 
 struct read_request {
 	struct cop_origin_request request;
@@ -54,6 +55,8 @@ static int open_file(struct read_request *r, struct file *f)
 	if (r->version)
 		f->kept = cop_origin_fds_get(&t->o->fds, t->path, r->version);
 	f->fd = f->kept ? f->kept->fd : cop_origin_open_read(t->o, t->path, 0);
+	if (f->fd >= 0 && !f->kept && r->total > HINT_BYTES)
+		posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	return f->fd < 0 ? f->fd : 0;
 }
 
