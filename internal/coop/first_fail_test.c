@@ -147,6 +147,36 @@ static void a_reader_who_joins_finds_out_that_a_file_has_changed(void **state)
 	close_tree(t);
 }
 
+/* The bytes are on their way from the root to a node in between that has the entry. */
+static void a_reader_who_joins_on_the_way_makes_all_nodes_forget(void **state)
+{
+	struct tree *t = open_nodes(3, BUDGET);
+	struct cop_attr attr;
+	struct asked name, bytes;
+
+	(void)state;
+	t->node[1].coop->conf.bundle = t->node[0].coop->conf.bundle = false;
+	looks_up(t, 1, path_of(0));
+	attr = known(t, 1, path_of(0));
+	fill(t, 0, 'n');
+	ask_coop(t, LEAF, entry(path_of(0)), &name);
+	/* The request for the bytes is at the root, and the answer there. */
+	cop_fabric_fake_run(t->net, 100000);
+	assert_int_equal(reads_of(t, 0), 1);
+	assert_int_equal(cop_origin_fake_run(t->node[0].origin, 1), 1);
+	ask_coop(t, 1, chunk(&attr, path_of(0), 0), &bytes);
+	run_until_idle(t);
+	assert_int_equal(name.rc, 0);
+	assert_int_equal(bytes.calls, 1);
+	assert_int_equal(bytes.rc, -ESTALE);
+	forget(&name);
+	forget(&bytes);
+	assert_int_equal(reads_of(t, 0), 2);
+	for (uint32_t r = 0; r < 2; r++)
+		assert_false(knows(t, r, entry(path_of(0))));
+	close_tree(t);
+}
+
 /* ---- answers that lie ---- */
 
 enum lie {
@@ -294,6 +324,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_ends_answers_with_the_entry),
 		cmocka_unit_test(a_file_that_has_changed_changes_nothing_before_it_is_read),
 		cmocka_unit_test(a_reader_who_joins_finds_out_that_a_file_has_changed),
+		cmocka_unit_test(a_reader_who_joins_on_the_way_makes_all_nodes_forget),
 		cmocka_unit_test(a_lie_reaches_nobody),
 		cmocka_unit_test(bytes_that_were_not_asked_for_are_corrupt),
 		cmocka_unit_test(an_endless_body_is_not_fetched),

@@ -294,6 +294,9 @@ void cop_coop_send(struct flight *f)
 		cop_coop_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
 		f->upstream);
 	f->sent_background = atomic_load(&f->obj->background);
+	/* A reader has joined those who wait for the entry. */
+	if (!f->sent_background && cop_coop_is_first_chunk(&f->ask))
+		f->ask.first = false;
 	call.payload_len = cop_coop_request(&f->ask, when_wanted(f), payload, sizeof(payload));
 	call.body_max = f->reserved;
 	/* An entry is part of a message. Only the bytes with it may not be. */

@@ -198,6 +198,20 @@ static void a_quarter_of_the_names_costs_no_page(void **state)
 	assert_int_equal(counts_of().pages, 0);
 }
 
+/* Among so few names, lookups that happen to follow the order are no more than that. */
+static void names_far_apart_in_their_order_cost_no_page(void **state)
+{
+	size_t before = counts_of().stats;
+
+	(void)state;
+	read_names(0);
+	assert_in_range(given_count, 60, 200);
+	for (unsigned i = 0; i < 60; i += 6)
+		assert_true(lookup(dir, given[i].name) != 0);
+	assert_int_equal(counts_of().stats - before, 10);
+	assert_int_equal(counts_of().pages, 0);
+}
+
 static void a_third_of_the_names_in_any_order_brings_the_others(void **state)
 {
 	(void)state;
@@ -240,6 +254,7 @@ int main(void)
 		S(two_hundred_names_in_their_order_cost_one_page),
 		S(sorted_names_cost_a_few_and_a_page),
 		S(a_quarter_of_the_names_costs_no_page),
+		S(names_far_apart_in_their_order_cost_no_page),
 		S(a_third_of_the_names_in_any_order_brings_the_others),
 		S(names_that_are_here_tell_nothing),
 	};
