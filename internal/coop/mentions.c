@@ -98,7 +98,7 @@ void cop_coop_note_mentions(struct cop_coop *c, const struct cop_key *key, const
 		m->used = used;
 		m->names = 0;
 		cop_mention_python(data, len, add_name, m);
-		if (m->names)
+		if (m->names || used)
 			cop_coop_look_up_modules(m);
 	}
 	free(raw);

@@ -169,7 +169,8 @@ static void two_hundred_names_in_their_order_cost_one_page(void **state)
 	read_names(0);
 	look_at_given(false);
 	assert_int_equal(counts_of().pages, 1);
-	assert_int_equal(counts_of().stats, 3);
+	/* The directory itself was the first name above. */
+	assert_int_equal(counts_of().stats, 4);
 	assert_int_equal(look_up(200, 1), 0);
 	assert_int_equal(counts_of().pages, 1);
 }
@@ -186,7 +187,8 @@ static void sorted_names_cost_a_few_and_a_page(void **state)
 	for (unsigned i = 0; i < 200; i++)
 		assert_true(lookup(dir, name[i]) != 0);
 	assert_int_equal(counts_of().pages, 1);
-	assert_int_equal(counts_of().stats - before, 200 / 16);
+	/* The first one was asked for before the names were known. */
+	assert_int_equal(counts_of().stats - before, 200 / 16 + 1);
 }
 
 /* What Python does: a quarter of the names, in no order, and some of them again. */
@@ -215,7 +217,7 @@ static void names_far_apart_in_their_order_cost_no_page(void **state)
 static void a_third_of_the_names_in_any_order_brings_the_others(void **state)
 {
 	(void)state;
-	assert_int_equal(look_up(200, 77), 65);
+	assert_int_equal(look_up(200, 77), 66);
 	assert_int_equal(counts_of().pages, 1);
 }
 

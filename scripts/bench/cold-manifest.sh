@@ -58,12 +58,13 @@ done
 report "cold import $module at 1 ms, 1 node, with manifest / direct" \
 	s at_most 0.18 manifest-1 direct-1
 report "cold import $module at 1 ms, 1 node, no manifest / direct" s none - plain-1 direct-1
-# Four imports and four nodes share the processors of one machine. The longest wait is nearer to what
-# four machines would see.
+# Four imports and four nodes share the processors of one machine. The longest wait is nearer to
+# what four machines would see.
 wants_processors 8
 report "cold import $module at 1 ms, 4 nodes, longest wait, with manifest / direct" \
 	s none - manifest-4-wait direct-4-wait
 report "cold import $module at 1 ms, 4 nodes, longest wait, no manifest / direct" \
 	s none - plain-4-wait direct-4-wait
-report "cold import $module at 1 ms, 4 nodes, with manifest / direct" s at_most 0.28 manifest-4 direct-4
+report "cold import $module at 1 ms, 4 nodes, with manifest / direct" \
+	s at_most 0.28 manifest-4 direct-4
 report "cold import $module at 1 ms, 4 nodes, no manifest / direct" s none - plain-4 direct-4
