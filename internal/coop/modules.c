@@ -5,8 +5,8 @@
  *	BASE/__pycache__/x.TAG.pyc
  *	BASE/x.TAG2.so                         an extension
  *
- * TAG is that of the importing module, TAG2 that of extensions that programs have looked for, or any
- * one until they have. BASE is the package of the importing module, the directory above the package
+ * TAG is that of the importing module; TAG2 that of extensions that programs have looked for, or of
+ * any until they have. BASE is the package of the importing module, the directory above the package
  * that the name begins with, or that of a collection: a directory of many modules, from which
  * programs have read. The listings that this node has say what there is; nothing is asked here.
  *

@@ -174,7 +174,7 @@ count_messages
 is 'a link in a large directory is right' "$(cat "$W/mnt/2/large/libx.so.1")" linked
 settle
 count_messages
-is 'in two messages: names, bytes' "$counted" 2
+is 'in one message: both names, and the bytes of the file' "$counted" 1
 without_tree
 
 # ---- modules that others import
@@ -203,7 +203,7 @@ read_modules() { # NUMBER…, one after another, at rank 2
 }
 
 # The same whether a listing has the attributes, a page has them, or single entries bring them: then
-# the modules that are read count as well, and the name of the package costs a message.
+# the modules that are read count as well.
 came() {
 	echo $(($(node_stat 2 bundle.files) - before))
 }
@@ -229,7 +229,7 @@ modules() { # COUNT OWN LS…
 	ok 'the package is right' list_all lib/pack
 	count_messages
 	is 'all that costs no other message' \
-		"$counted $(node_stat 2 bundle.used_files) $(node_stat 2 bundle.used_listings)" "$own $((3 + 3 * own)) 1"
+		"$counted $(node_stat 2 bundle.used_files) $(node_stat 2 bundle.used_listings)" "0 $((3 + 3 * own)) 1"
 	stat "$W"/mnt/2/lib/m{10,20,21}.py >"$T/list"
 	count_messages
 	is 'nor do their sources' "$counted" 0
