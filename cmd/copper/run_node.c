@@ -30,12 +30,11 @@ static int ask_view(
 		reply.text[strcspn(reply.text, "\n")] = '\0';
 		rc = cop_err_set(
 			err, reply.status ? -reply.status : EBADMSG, "%s: %s", key, reply.text);
-		if (reply.fd >= 0)
-			close(reply.fd);
+		cop_ctl_fds_close(&reply.fds);
 	} else {
 		snprintf(out->mountpoint, sizeof(out->mountpoint), "%s", key);
 		memcpy(out->source, reply.text, reply.len + 1);
-		out->user_ns = reply.fd;
+		out->user_ns = reply.fds.n ? reply.fds.fd[0] : -1;
 	}
 	free(reply.text);
 	return rc;

@@ -134,12 +134,14 @@ static void run_view(struct asked *q)
 	const struct cop_command_conf *conf = &q->command->conf;
 	const char *source = NULL;
 	struct cop_buf out = {0};
+	struct cop_ctl_fds fds;
 	int user_ns = -1;
 	bool ready = conf->ops->view(conf->ctx, &source, &user_ns);
 
 	cop_buf_str(&out,
 		ready ? source : "the tree is not ready yet: copper mount returns when it is\n");
-	cop_command_answer_with(q, ready ? 0 : -EAGAIN, &out, user_ns);
+	fds = (struct cop_ctl_fds){{user_ns}, user_ns >= 0};
+	cop_command_answer_with(q, ready ? 0 : -EAGAIN, &out, &fds);
 }
 
 static void all_invalidated(void *arg, struct cop_treeop_sum *all)

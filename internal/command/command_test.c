@@ -302,7 +302,8 @@ static int fd_with_view(struct node *n)
 	assert_string_equal(reply.text, "/soft");
 	assert_int_equal(reply.status, 0);
 	free(reply.text);
-	return reply.fd;
+	assert_true(reply.fds.n <= 1);
+	return reply.fds.n ? reply.fds.fd[0] : -1;
 }
 
 static void a_view_comes_with_its_namespace_when_the_tree_is_ready(void **state)
