@@ -100,7 +100,7 @@ static void note_lost_connection(struct watch *w, uint64_t now)
 
 static void have_some(struct watch *w)
 {
-	struct cop_ctl_reply reply = {.fd = -1};
+	struct cop_ctl_reply reply = {0};
 	uint64_t now = cop_now_ms();
 	int rc = cop_ctl_question_read(w->question, &reply, &w->err);
 

@@ -3,7 +3,13 @@
  * the sentences and exit statuses of the replies:
  *
  *     stats [all] | table [all] | watch [all] | lines | stop [local] | snapshot [local] |
- *     reset [all] | sizes | process | view | release | invalidate PATH
+ *     reset [all] | sizes | process | view [KEY] | offer NUMBER | release | invalidate PATH
+ *
+ * "view" is answered with the source and, if views need one, a descriptor of the user namespace.
+ * With a KEY (16 hexadecimal digits) it asks for the view of an earlier command, too: the answer is
+ * "NUMBER\nSOURCE", with two more descriptors if there is such a view, or else the number under
+ * which the command may offer its own (0: it may not). "offer" brings the descriptors of a finished
+ * view (spare/spare.h), and its client waits for no answer.
  *
  * Most of them are operations on the tree (treeop); the status of this node comes from struct
  * cop_command_ops. It refuses lines that it does not know, and all lines while the node ends. It
@@ -22,6 +28,16 @@
 #include "topo/topo.h"
 #include "treeop/treeop.h"
 
+/* What copper run needs for this node's tree. */
+struct cop_command_view {
+	const char *source;
+	/* The user namespace of this node's views, unless they need none; after it, if an earlier
+	 * command has made the same view, the mount namespace of that and its root. The caller
+	 * closes them. */
+	struct cop_ctl_fds fds;
+	uint64_t offer; /* the number for an offer; 0: none is wanted */
+};
+
 /* ctx comes from the configuration. */
 struct cop_command_ops {
 	/* Any thread. The status of this node: a JSON object, lines for people, and the counters
@@ -29,10 +45,12 @@ struct cop_command_ops {
 	void (*status)(void *ctx, struct cop_buf *out);
 	void (*table)(void *ctx, struct cop_buf *out);
 	void (*watch)(void *ctx, struct cop_buf *out);
-	/* Any thread. What copper run needs for this node's tree: the source, and a descriptor of
-	 * the user namespace of its views, which the node keeps (-1: views need none). False while
-	 * the tree is not ready. */
-	bool (*view)(void *ctx, const char **source, int *user_ns);
+	/* Any thread. key 0: no view of another command is wanted. False while the tree is not
+	 * ready. */
+	bool (*view)(void *ctx, uint64_t key, struct cop_command_view *out);
+	/* Any thread. A command has made a view and offers it; owns the descriptors. 0, or -errno
+	 * if it is not kept. */
+	int (*offer)(void *ctx, uint64_t number, struct cop_ctl_fds *fds);
 	/* Main thread. Lists what the node's cache holds. */
 	void (*sizes)(void *ctx, struct cop_buf *out);
 	/* Main thread. Writes the sum of a stop of the whole tree whose root is dead, and adds to

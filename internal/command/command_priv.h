@@ -27,8 +27,9 @@ struct asked {
 struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn);
 /* Replies and frees both. */
 void cop_command_answer(struct asked *q, int status, struct cop_buf *out);
-/* The same with a descriptor, which stays the caller's; -1: without one. */
-void cop_command_answer_with(struct asked *q, int status, struct cop_buf *out, int fd);
+/* The same with descriptors, which stay the caller's. */
+void cop_command_answer_with(
+	struct asked *q, int status, struct cop_buf *out, const struct cop_ctl_fds *fds);
 
 /* ---- stop.c ---- */
 void cop_command_stop(struct asked *q, bool local);

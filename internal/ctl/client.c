@@ -16,10 +16,12 @@
 #define HEAD_MAX 64 /* the longest line in front of the reply's bytes */
 
 struct call {
-	int fd, passed; /* passed: the descriptor that came with the answer, or -1 */
-	bool polled;    /* the caller waits for fd, not receive */
-	bool headed;    /* the status has been read, and is no longer in in */
+	int fd;
+	struct cop_ctl_fds passed; /* came with the answer */
+	bool polled;               /* the caller waits for fd, not receive */
+	bool headed;               /* the status has been read, and is no longer in in */
 	const char *path, *line;
+	const struct cop_ctl_fds *giving; /* goes with the line; NULL: nothing does */
 	uint32_t timeout_ms;
 	struct cop_err *err;
 	struct cop_buf in;
@@ -114,6 +116,7 @@ static int check_line(struct call *c)
 /* A server that refuses early may have closed its side; its reply can still be read. */
 static int send_line(struct call *c)
 {
+	static const struct cop_ctl_fds none;
 	size_t len = strlen(c->line), sent = 0;
 	struct cop_buf out = {0};
 	int rc = 0;
@@ -123,7 +126,8 @@ static int send_line(struct call *c)
 	if (out.failed)
 		rc = cop_err_set(c->err, ENOMEM, "no memory for the request");
 	while (!rc && sent < out.len) {
-		ssize_t n = send(c->fd, out.data + sent, out.len - sent, MSG_NOSIGNAL);
+		ssize_t n = cop_ctl_fds_send(c->fd, out.data + sent, out.len - sent,
+			c->giving && !sent ? c->giving : &none, 0);
 
 		if (n > 0)
 			sent += (size_t)n;
@@ -136,41 +140,6 @@ static int send_line(struct call *c)
 	}
 	cop_buf_free(&out);
 	return rc;
-}
-
-/* Keeps the first descriptor that arrives; there should be no other. */
-static void keep_passed(struct call *c, struct msghdr *msg)
-{
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
-		int fd;
-
-		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS ||
-			h->cmsg_len != CMSG_LEN(sizeof(int)))
-			continue;
-		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
-		if (c->passed >= 0)
-			close(fd);
-		else
-			c->passed = fd;
-	}
-}
-
-static ssize_t recv_some(struct call *c, char *block, size_t size)
-{
-	struct iovec part = {block, size};
-	union {
-		char space[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct msghdr msg = {.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = control.space,
-		.msg_controllen = sizeof(control.space)};
-	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	if (n >= 0)
-		keep_passed(c, &msg);
-	return n;
 }
 
 static int await_reply(struct call *c)
@@ -201,7 +170,7 @@ static int receive_reply(struct call *c)
 
 	if (rc)
 		return rc;
-	n = recv_some(c, block, sizeof(block));
+	n = cop_ctl_fds_recv(c->fd, block, sizeof(block), &c->passed, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return c->polled ? -EAGAIN : 0;
 	if (n <= 0)
@@ -280,18 +249,17 @@ static void end_call(struct call *c)
 	cop_buf_free(&c->in);
 	if (c->fd >= 0)
 		close(c->fd);
-	if (c->passed >= 0)
-		close(c->passed);
-	c->fd = c->passed = -1;
+	cop_ctl_fds_close(&c->passed);
+	c->fd = -1;
 }
 
 /* Hands the answer to the caller. */
 static void take_answer(struct call *c, struct cop_ctl_reply *reply)
 {
-	reply->fd = c->passed;
+	reply->fds = c->passed;
 	reply->text = c->in.data;
 	c->in = (struct cop_buf){0};
-	c->passed = -1;
+	c->passed.n = 0;
 }
 
 static int start_call(struct call *c)
@@ -306,21 +274,32 @@ static int start_call(struct call *c)
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_reply *reply, struct cop_err *err)
 {
+	struct call c = {
+		.fd = -1, .path = path, .line = line, .timeout_ms = timeout_ms, .err = err};
+	int rc = start_call(&c);
+
+	*reply = (struct cop_ctl_reply){0};
+	if (!rc)
+		rc = read_reply(&c, reply);
+	if (rc)
+		*reply = (struct cop_ctl_reply){0};
+	else
+		take_answer(&c, reply);
+	end_call(&c);
+	return rc;
+}
+
+int cop_ctl_tell(const char *path, const char *line, const struct cop_ctl_fds *fds,
+	uint32_t timeout_ms, struct cop_err *err)
+{
 	struct call c = {.fd = -1,
-		.passed = -1,
 		.path = path,
 		.line = line,
+		.giving = fds,
 		.timeout_ms = timeout_ms,
 		.err = err};
 	int rc = start_call(&c);
 
-	*reply = (struct cop_ctl_reply){.fd = -1};
-	if (!rc)
-		rc = read_reply(&c, reply);
-	if (rc)
-		*reply = (struct cop_ctl_reply){.fd = -1};
-	else
-		take_answer(&c, reply);
 	end_call(&c);
 	return rc;
 }
@@ -345,7 +324,6 @@ int cop_ctl_ask(const char *path, const char *line, uint32_t timeout_ms,
 	strcpy(q->path, path);
 	strcpy(q->line, line);
 	q->call = (struct call){.fd = -1,
-		.passed = -1,
 		.polled = true,
 		.path = q->path,
 		.line = q->line,

@@ -5,7 +5,7 @@
  * clients that are slow to send their request.
  *
  * Protocol: the client sends one line; the server answers a line "status N LENGTH" and LENGTH
- * bytes, with or without a descriptor, and closes. */
+ * bytes, and closes. Up to COP_CTL_FDS descriptors may come with either (SCM_RIGHTS, unix(7)). */
 #ifndef COP_CTL_H
 #define COP_CTL_H
 
@@ -17,6 +17,15 @@
 #define COP_CTL_PATH_SIZE 108 /* the size of a socket address, NUL included */
 #define COP_CTL_NOTE_SIZE 128 /* bytes of a note, NUL included */
 #define COP_CTL_REPLY_MAX (256 * COP_MIB)
+#define COP_CTL_FDS 4 /* descriptors with a request or with a reply; further ones are closed */
+
+/* Descriptors that go along; zeroed memory holds none. */
+struct cop_ctl_fds {
+	int fd[COP_CTL_FDS];
+	unsigned n;
+};
+/* Closes them and leaves it empty. */
+void cop_ctl_fds_close(struct cop_ctl_fds *fds);
 
 /* ---- where sockets are ---- */
 
@@ -76,9 +85,13 @@ void cop_ctl_stop(struct cop_ctl *c);
 /* The reply: status is 0 or a number that the client understands, text is copied. conn must not be
  * used afterwards. A text over COP_CTL_REPLY_MAX becomes status 1 and a sentence. */
 void cop_ctl_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len);
-/* The same with a descriptor, which the caller keeps; -1: without one. */
-void cop_ctl_reply_with(
-	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int fd);
+/* The same with descriptors, which stay the caller's. If this process can have no further ones, the
+ * reply comes without any. */
+void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text, size_t len,
+	const struct cop_ctl_fds *fds);
+/* For a handler, before it returns: the descriptors that came with the request, for the caller to
+ * close. What nobody takes is closed with the connection. */
+void cop_ctl_take_fds(struct cop_ctl_conn *conn, struct cop_ctl_fds *fds);
 
 /* ---- client ---- */
 
@@ -86,7 +99,7 @@ struct cop_ctl_reply {
 	int status;
 	char *text; /* malloc'ed, NUL-terminated; the caller frees */
 	size_t len;
-	int fd; /* that came along, for the caller to close; -1: none did */
+	struct cop_ctl_fds fds; /* that came along, for the caller to close */
 };
 
 /* Sends line to the server at path and waits for its reply; gives up when nothing arrives for
@@ -95,8 +108,13 @@ struct cop_ctl_reply {
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_reply *reply, struct cop_err *err);
 
-/* The same for a caller that also waits for other things: sends line (under 64 bytes), waiting at
- * most timeout_ms, and returns. path and line are copied. */
+/* Sends line with descriptors, which stay the caller's, and waits for no reply: for news that the
+ * server may use or not. 0: it was sent; errors as above. */
+int cop_ctl_tell(const char *path, const char *line, const struct cop_ctl_fds *fds,
+	uint32_t timeout_ms, struct cop_err *err);
+
+/* The same as cop_ctl_call for a caller that also waits for other things: sends line (under 64
+ * bytes), waiting at most timeout_ms, and returns. path and line are copied. */
 struct cop_ctl_question;
 int cop_ctl_ask(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_question **out, struct cop_err *err);

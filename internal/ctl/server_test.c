@@ -235,6 +235,14 @@ static unsigned open_fds(void)
 	return n;
 }
 
+/* Waits until the server has closed what it had open. */
+static void expect_open_fds(unsigned most)
+{
+	for (int i = 0; i < 5000 && open_fds() > most; i++)
+		usleep(1000);
+	assert_true(open_fds() <= most);
+}
+
 static void a_descriptor_comes_along_with_a_reply(void **state)
 {
 	struct server *s = *state;
@@ -246,19 +254,93 @@ static void a_descriptor_comes_along_with_a_reply(void **state)
 	before = open_fds();
 	assert_int_equal(cop_ctl_call(s->path, "pass", 10000, &reply, NULL), 0);
 	assert_int_equal(reply.len, 3 * COP_MIB);
-	assert_true(reply.fd >= 0);
-	assert_true(fcntl(reply.fd, F_GETFD) & FD_CLOEXEC);
-	assert_int_equal(read(reply.fd, text, 7), 7);
+	assert_int_equal(reply.fds.n, 1);
+	assert_true(fcntl(reply.fds.fd[0], F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(read(reply.fds.fd[0], text, 7), 7);
 	assert_string_equal(text, "through");
-	assert_int_equal(read(reply.fd, text, 7), 0);
-	close(reply.fd);
+	assert_int_equal(read(reply.fds.fd[0], text, 7), 0);
+	cop_ctl_fds_close(&reply.fds);
 	free(reply.text);
 	assert_int_equal(cop_ctl_call(s->path, "plain", 10000, &reply, NULL), 0);
-	assert_int_equal(reply.fd, -1);
+	assert_int_equal(reply.fds.n, 0);
 	free(reply.text);
-	for (int i = 0; i < 1000 && open_fds() > before; i++)
+	expect_open_fds(before); /* the first client may still have been counted */
+}
+
+static void descriptors_come_along_with_a_request_that_nobody_waits_for(void **state)
+{
+	struct server *s = *state;
+	struct cop_ctl_fds fds = {.n = COP_CTL_FDS};
+	char text[64] = "";
+	unsigned before;
+	int pipes[2];
+
+	expect_echo(s, "first");
+	assert_int_equal(pipe(pipes), 0);
+	before = open_fds();
+	for (unsigned i = 0; i < fds.n; i++)
+		fds.fd[i] = pipes[1];
+	assert_int_equal(cop_ctl_tell(s->path, "tell", &fds, 5000, NULL), 0);
+	assert_int_equal(cop_read_full(pipes[0], text, 4 * COP_CTL_FDS), 4 * COP_CTL_FDS);
+	assert_int_equal(strncmp(text, "toldtold", 8), 0);
+	for (int i = 0; i < 5000 && s->told != COP_CTL_FDS; i++)
 		usleep(1000);
-	assert_true(open_fds() <= before); /* the first client may still have been counted */
+	assert_int_equal(s->told, COP_CTL_FDS);
+	expect_open_fds(before);
+	/* The caller still has its own. */
+	assert_int_equal(write(pipes[1], "x", 1), 1);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* Sends these bytes with n copies of a descriptor. */
+static void send_with_fds(int sock, const char *data, int fd, unsigned n)
+{
+	char control[CMSG_SPACE(64 * sizeof(int))] = {0};
+	struct iovec part = {(void *)(uintptr_t)data, strlen(data)};
+	struct msghdr msg = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = CMSG_SPACE(n * sizeof(int))};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(n * sizeof(int));
+	for (unsigned i = 0; i < n; i++)
+		memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(sock, &msg, MSG_NOSIGNAL), part.iov_len);
+}
+
+/* At once, and one after another; taken by the handler or not. */
+static void too_many_descriptors_are_closed(void **state)
+{
+	struct server *s = *state;
+	int fd, null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	unsigned before;
+	char byte;
+
+	assert_true(null >= 0);
+	expect_echo(s, "first");
+	before = open_fds();
+	fd = raw_client(s);
+	send_with_fds(fd, "te", null, 60);
+	send_with_fds(fd, "l", null, 3);
+	send_with_fds(fd, "l\n", null, 2);
+	while (read(fd, &byte, 1) == 1)
+		;
+	close(fd);
+	assert_int_equal(s->told, COP_CTL_FDS);
+	fd = raw_client(s);
+	send_with_fds(fd, "echo\n", null, 3);
+	while (read(fd, &byte, 1) == 1)
+		;
+	close(fd);
+	fd = raw_client(s);
+	send_with_fds(fd, "never complete", null, 3);
+	close(fd);
+	expect_open_fds(before);
+	close(null);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -271,6 +353,8 @@ int main(void)
 		T(a_reply_without_text_has_its_status),
 		T(a_large_reply_arrives_whole),
 		T(a_descriptor_comes_along_with_a_reply),
+		T(descriptors_come_along_with_a_request_that_nobody_waits_for),
+		T(too_many_descriptors_are_closed),
 		T(a_reply_may_come_later_and_from_another_thread),
 		T(a_client_that_leaves_hurts_nobody),
 		T(a_client_that_shuts_its_sending_side_gets_its_reply),

@@ -81,6 +81,12 @@ int cop_fs_invalidate(struct cop_fs *fs, const char *path, void (*told)(void *ar
  */
 int cop_fs_forget_in(struct cop_fs *fs, const char *dir, void (*then)(void *arg), void *arg);
 
+/* Any thread. A number that grows whenever the kernel is told to forget something, or a name has
+ * turned out to be another file. It does not grow when a name appears that only a lookup of its own
+ * had found absent, which nobody remembers. *young_ms is until when (cop_now_ms) the kernel may
+ * hold a name of a young version, which it will look up again; 0: there was none. */
+uint64_t cop_fs_changes(const struct cop_fs *fs, uint64_t *young_ms);
+
 /* Appends a JSON object with the negotiated features and the number of inodes that the kernel
  * holds. */
 void cop_fs_json(struct cop_fs *fs, struct cop_buf *out);

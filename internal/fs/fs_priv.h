@@ -100,8 +100,9 @@ struct cop_fs {
 		bool proc;
 	} * places;
 	size_t n_places;
-	_Atomic uint64_t epoch;   /* counts invalidations: an answer to a request from before one is
-				     not cached */
+	_Atomic uint64_t epoch; /* counts invalidations: an answer to a request from before one is
+				   not cached */
+	_Atomic uint64_t changes, young_ms; /* cop_fs_changes */
 	_Atomic unsigned turning; /* directories whose names the kernel is forgetting before this
 				     node does: nothing is cached meanwhile */
 	/* Names to invalidate in the kernel. A thread of its own does it, because the kernel may
@@ -143,6 +144,9 @@ struct op {
 	char name[256];
 };
 
+/* notify.c: the kernel gets a name that it will look up again at this moment. */
+void cop_fs_note_young(struct cop_fs *fs, uint64_t until_ms);
+
 /* How long the kernel may cache the answer. */
 static inline double cop_fs_cache_seconds(const struct op *op)
 {
@@ -157,10 +161,13 @@ static inline double cop_fs_cache_seconds(const struct op *op)
 static inline double cop_fs_name_seconds(const struct op *op, const struct cop_attr *attr)
 {
 	double most = cop_fs_cache_seconds(op);
+	uint64_t young_ms;
 
 	if (!cop_version_is_young(attr->version) || S_ISDIR(attr->mode))
 		return most;
-	return COP_MIN(most, (double)cop_coop_young_ms(op->fs->conf.coop, attr) / 1000);
+	young_ms = cop_coop_young_ms(op->fs->conf.coop, attr);
+	cop_fs_note_young(op->fs, cop_now_ms() + young_ms);
+	return COP_MIN(most, (double)young_ms / 1000);
 }
 
 /* ---- inode.c ---- */

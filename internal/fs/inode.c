@@ -122,6 +122,7 @@ struct inode *cop_fs_inode_get(struct cop_fs *fs, struct inode *parent, const ch
 		(!S_ISDIR(attr->mode) || !S_ISDIR(i->attr.mode))) {
 		i->stale = true;
 		i = NULL;
+		atomic_fetch_add(&fs->changes, 1);
 	}
 	made = !i;
 	if (!i)

@@ -480,6 +480,7 @@ static void answer_all(struct cop_node *n)
 static void end_threads(struct cop_node *n)
 {
 	cop_gate_close(&n->gate);
+	cop_part_keep_no_view(n->part);
 	cop_net_close_door(n->net);
 	cop_past_stop(n->past);
 	cop_fs_stop(n->fs, 0, NULL);

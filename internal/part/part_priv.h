@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "part/part.h"
+#include "spare/spare.h"
 
 struct cop_part {
 	struct cop_part_conf conf;
@@ -12,6 +13,7 @@ struct cop_part {
 	struct cop_coop *_Atomic coop; /* NULL: it does not exist yet; also for the next two */
 	struct cop_fs *_Atomic fs;
 	struct cop_prefetch *_Atomic prefetch;
+	struct cop_spare spare;    /* the view of a copper run for the next one */
 	_Atomic bool forgot_early; /* a path was invalidated before there was a mount */
 	/* Main thread: when each is next due; 0: cop_part_tend has not been called. */
 	uint64_t snapshot_ms, look_ms;

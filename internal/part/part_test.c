@@ -151,12 +151,12 @@ static void the_tree_and_the_socket_hear_the_same_of_it(void **state)
 static void programs_get_no_view_before_there_is_a_mount(void **state)
 {
 	struct node *n = *state;
-	const char *source;
-	int user_ns;
+	struct cop_command_view view;
 
-	assert_false(cop_part_commands.view(n->part, &source, &user_ns));
-	assert_string_equal(source, "/src");
-	assert_int_equal(user_ns, -1);
+	assert_false(cop_part_commands.view(n->part, 7, &view));
+	assert_string_equal(view.source, "/src");
+	assert_int_equal(view.fds.n, 0);
+	assert_int_equal(view.offer, 0);
 }
 
 static void count_nodes(void *arg, struct cop_treeop_sum *sum)

@@ -22,7 +22,7 @@
 
 #include "log/log.h"
 
-static bool may_mount(void)
+bool cop_view_ns_may_mount(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {{0}};
@@ -160,7 +160,7 @@ int cop_view_ns_open(void)
 	struct cop_err why;
 	int fd;
 
-	if (may_mount())
+	if (cop_view_ns_may_mount())
 		return -1;
 	fd = open_ns(&why);
 	if (fd >= 0)
@@ -173,7 +173,7 @@ int cop_view_ns_open(void)
 
 static void look_at_rights(struct cop_view_rights *r)
 {
-	*r = (struct cop_view_rights){.securebits = prctl(PR_GET_SECUREBITS)};
+	*r = (struct cop_view_rights){.securebits = prctl(PR_GET_SECUREBITS), .parent = getppid()};
 	for (int has; r->caps < 64 && (has = prctl(PR_CAPBSET_READ, r->caps)) >= 0; r->caps++)
 		r->bounding |= (uint64_t)has << r->caps;
 	prctl(PR_GET_PDEATHSIG, &r->death_signal);
@@ -197,36 +197,61 @@ bool cop_view_ns_may_have_view(int user_ns)
 {
 	struct stat theirs, own;
 
-	if (user_ns < 0 || may_mount() || fstat(user_ns, &theirs) ||
+	if (user_ns < 0 || cop_view_ns_may_mount() || fstat(user_ns, &theirs) ||
 		stat("/proc/self/ns/user", &own))
 		return true;
 	return theirs.st_dev == own.st_dev && theirs.st_ino == own.st_ino;
 }
 
-int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err)
+/* The kernel may have dropped the setting, and the parent may have ended at that moment. */
+static void keep_death_signal(const struct cop_view_rights *rights)
 {
-	pid_t parent = getppid();
+	if (!rights->death_signal)
+		return;
+	prctl(PR_SET_PDEATHSIG, rights->death_signal);
+	if (getppid() != rights->parent)
+		raise(rights->death_signal);
+}
+
+static int enter_user_if_needed(int user_ns, struct cop_view_rights *rights, struct cop_err *err)
+{
 	int rc = 0;
 
+	if (rights->apart)
+		return 0;
 	look_at_rights(rights);
-	if (!may_mount()) {
+	if (!cop_view_ns_may_mount()) {
 		rc = enter_user(user_ns, &rights->alone);
 		rights->apart = rc == 0;
 	}
+	return rc ? refuse_namespaces(-rc, err) : 0;
+}
+
+int cop_view_ns_join(int user_ns, int mount_ns, struct cop_view_rights *rights)
+{
+	look_at_rights(rights);
+	if (setns(user_ns, CLONE_NEWUSER))
+		return -errno;
+	rights->apart = true;
+	if (setns(mount_ns, CLONE_NEWNS))
+		return -errno;
+	keep_death_signal(rights);
+	return 0;
+}
+
+int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err)
+{
+	int rc = enter_user_if_needed(user_ns, rights, err);
+
 	if (rc)
-		return refuse_namespaces(-rc, err);
+		return rc;
 	if (unshare(CLONE_NEWNS))
 		return refuse_mount_namespace(errno, err);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		return cop_err_set(err, errno,
 			"cannot make the mounts of this process private: %s; a container may forbid it",
 			strerror(errno));
-	/* The kernel may have dropped the setting, and the parent may have ended at that moment. */
-	if (rights->death_signal) {
-		prctl(PR_SET_PDEATHSIG, rights->death_signal);
-		if (getppid() != parent)
-			raise(rights->death_signal);
-	}
+	keep_death_signal(rights);
 	return 0;
 }
 

@@ -44,7 +44,7 @@ static void try_overlay(struct told *told)
 static void try_all(int user_ns, int fd)
 {
 	struct told told = {.kind = COP_VIEW_ENV};
-	struct cop_view_rights rights;
+	struct cop_view_rights rights = {0};
 	struct cop_err err = {0};
 
 	if (cop_view_ns_enter(user_ns, &rights, &err))

@@ -8,6 +8,7 @@
 #	# limit: 60                    seconds (default 120; three times that under a sanitizer)
 #	# alone: why               nothing else runs beside it in check.sh
 #	# user: yes                    it uses become_user
+#	# apart: yes                   with user: nobody else mounts in its mount namespace
 #	# turn: NAME                   one test with this NAME at a time on the machine, also of
 #	                               other checkouts
 #	# shellcheck source=harness.sh

@@ -30,7 +30,8 @@ fails_with 125 'no copper node of this user runs at /usr' "${run[@]}" --mount /u
 
 # ---- the command
 
-with_tree 1
+# Each command makes a view of its own.
+with_tree 1 --enoent-ttl-ms 0
 fails_with 127 'no-such-command: no such command' "${run[@]}" no-such-command
 fails_with 127 '/no/such: no such command' "${run[@]}" /no/such
 mkdir -m 0 "$T/locked"
