@@ -176,6 +176,10 @@ void cop_coop_used(struct cop_coop *c, struct cop_obj *obj);
 void cop_coop_cork(struct cop_coop *c);
 void cop_coop_uncork(struct cop_coop *c);
 
+/* A program looks for this name (NUL-terminated), which may be absent: an extension of Python tells
+ * what others are called. */
+void cop_coop_looked_for(struct cop_coop *c, const char *name, size_t len);
+
 /* Fetches a chunk ahead of its use, if it is not cached and memory is available. */
 void cop_coop_ahead(struct cop_coop *c, const struct cop_ask *ask);
 

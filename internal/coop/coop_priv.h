@@ -320,9 +320,6 @@ struct module {
 void cop_coop_add_collection(struct bundling *g, const struct bundle *b);
 /* Whether a file's bytes are looked at for names of others. */
 bool cop_coop_may_mention(const struct cop_coop *c, const struct cop_key *key);
-/* A program has read this file or looked for it: if it is an extension, others probably have the
- * same ending. */
-void cop_coop_note_extension(struct cop_coop *c, const char *path);
 /* Notes where the names of m lead. */
 void cop_coop_look_up_modules(struct module *m);
 /* Notes the package in a directory that was mentioned and whose listing has come. */

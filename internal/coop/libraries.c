@@ -81,13 +81,12 @@ static void needs(void *arg, const char *name, size_t len)
 	pthread_mutex_unlock(&f->coop->bundling.lock);
 }
 
-static void look_at(struct cop_coop *c, const char *path, const void *data, size_t len)
+static void look_at(struct cop_coop *c, const void *data, size_t len)
 {
 	struct file f = {.coop = c};
 
 	if (!cop_mention_is_elf(data, len))
 		return;
-	cop_coop_note_extension(c, path);
 	pthread_mutex_lock(&c->bundling.lock);
 	f.turn = ++c->bundling.turns;
 	pthread_mutex_unlock(&c->bundling.lock);
@@ -105,10 +104,10 @@ void cop_coop_note_libraries(struct cop_coop *c, const struct cop_obj *obj)
 	if (obj->packed) {
 		raw = malloc(len);
 		if (raw && cop_pack_read(obj->data, 0, len, raw) == 0)
-			look_at(c, obj->key.path, raw, len);
+			look_at(c, raw, len);
 		free(raw);
 	} else if (obj->len >= len) {
-		look_at(c, obj->key.path, obj->data, len);
+		look_at(c, obj->data, len);
 	}
 }
 
@@ -143,8 +142,6 @@ void cop_coop_met_library(struct cop_coop *c, const struct cop_ask *ask)
 	if (ask->kind != COP_ASK_ENTRY || ask->background || ask->along || !is_library(name) ||
 		len + 1 >= sizeof(dir))
 		return;
-	/* Python looks for an extension of each name first. */
-	cop_coop_note_extension(c, ask->path);
 	memcpy(dir, ask->path, len);
 	dir[len] = '\0';
 	if (!take_needed(&c->bundling, dir, name, &needed))

@@ -5,10 +5,11 @@
  *	BASE/__pycache__/x.TAG.pyc
  *	BASE/x.TAG2.so                         an extension
  *
- * TAG is that of the importing module; TAG2 that of extensions that programs have looked for, or of
- * any until they have. BASE is the package of the importing module, the directory above the package
- * that the name begins with, or that of a collection: a directory of many modules, from which
- * programs have read. The listings that this node has say what there is; nothing is asked here.
+ * TAG is that of the importing module; TAG2 that of extensions that programs have looked for:
+ *Python looks for one of each name first. BASE is the package of the importing module, the
+ *directory above the package that the name begins with, or that of a collection: a directory of
+ *many modules, from which programs have read. The listings that this node has say what there is;
+ *nothing is asked here.
  *
  * A directory that is not listed here is only noted if a program has read the importing module: of
  * the packages that other modules import, few are needed. */
@@ -77,13 +78,12 @@ void cop_coop_add_collection(struct bundling *g, const struct bundle *b)
 
 /* ---- files ---- */
 
-void cop_coop_note_extension(struct cop_coop *c, const char *path)
+void cop_coop_looked_for(struct cop_coop *c, const char *name, size_t len)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	const char *ending = strchr(name, '.');
+	const char *ending = ends_with(name, len, EXTENSION) ? memchr(name, '.', len) : NULL;
 	struct bundling *g = &c->bundling;
 
-	if (!ending || strlen(ending) >= MENTION_NAME || !ends_with(name, strlen(name), EXTENSION))
+	if (!ending || strlen(ending) >= MENTION_NAME || !c->conf.bundle)
 		return;
 	pthread_mutex_lock(&g->lock);
 	for (unsigned i = 0; i < EXTENSIONS && ending; i++)
@@ -174,29 +174,6 @@ static bool find_file(const struct module *m, const char *dir, size_t len, const
 	return found;
 }
 
-/* The same for an extension, whatever its ending is. */
-static bool find_extension(
-	const struct module *m, const char *dir, size_t len, const char *stem, size_t stem_len)
-{
-	struct cop_obj *list = cop_coop_names_below(m->coop, dir, len);
-	struct cop_listing_entry e;
-	bool found = false;
-	uint32_t count;
-
-	if (!list)
-		return false;
-	count = cop_listing_count(list->data);
-	for (uint32_t i = 0; i < count && count <= COP_BUNDLE_NAMES && !found; i++) {
-		cop_listing_at(list->data, i, &e);
-		found = e.name_len > stem_len && e.name[stem_len] == '.' &&
-			!memcmp(e.name, stem, stem_len) && ends_with(e.name, e.name_len, EXTENSION);
-	}
-	if (found)
-		note_file(m, dir, len, &e);
-	cop_obj_put(m->coop->conf.cache, list);
-	return found;
-}
-
 /* ---- packages ---- */
 
 static void note_dir(
@@ -243,8 +220,6 @@ static bool find_module(const struct module *m, char *dir, size_t len, const cha
 {
 	size_t whole;
 
-	if (!m->extension[0][0] && find_extension(m, dir, len, name, n))
-		return true;
 	for (unsigned i = 0; i < EXTENSIONS; i++)
 		if (m->extension[i][0] && find_file(m, dir, len, name, n, m->extension[i]))
 			return true;

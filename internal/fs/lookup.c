@@ -210,6 +210,7 @@ static void lookup_in_tree(struct op *op)
 	struct cop_ask listing = {.kind = COP_ASK_LISTING, .path = path};
 	int rc = cop_fs_path(op->inode, "", 0, path);
 
+	cop_coop_looked_for(op->fs->conf.coop, op->name, op->name_len);
 	if (rc < 0)
 		cop_fs_fail(op, rc);
 	else if (!atomic_load(&op->inode->names_version) &&
