@@ -10,8 +10,8 @@
  * (2 to 29), and no order of their names says which. So in a small directory a few files are
  * fetched when its second file is missed, and more while they are used. Once the kind has proved
  * itself, the next small directories are fetched whole at the first miss. A collection never is.
- * But those of its files are fetched that another file mentions (mention.h), as long as not many
- * more of them go unused than are used.
+ * But files are fetched that another file mentions (mention.h), from a collection as long as not
+ * many more of them go unused than are used.
  *
  * Where a listing has no attributes, a program's lookup can bring the bytes along. It does so for
  * two files of each kind, and from then on if at least half of those that came were read.
@@ -111,8 +111,8 @@ void cop_bundle_brought(
 	struct cop_bundle *b, struct cop_bundle_id id, unsigned files, size_t bytes);
 /* Whether cop_bundle_allow has been told how many files of the kind the directory has. */
 bool cop_bundle_is_counted(struct cop_bundle *b, struct cop_bundle_id id);
-/* Whether a file of a collection may be brought because another one mentions it; if so, counts it
- * as brought. */
+/* Whether a file may be brought because another one mentions it; if so, counts it as brought. soon:
+ * a program has read the other one; a part of what may be wasted is left to those. */
 bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes, bool soon);
 /* A program has read a file that was brought, for the first time. */
 void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes);

@@ -144,10 +144,10 @@ static bool bring_file(struct cop_coop *c, const struct mention *m)
 		size = e.has_attr ? e.attr.size : 0;
 		if (cop_cache_has_headroom(c->conf.cache, size)) {
 			later = !may_bring_file(c, path, size, m->soon);
-			if (!later)
+			if (!later) {
 				cop_coop_ask_sibling(&b, &e);
-			if (!later)
 				cop_coop_bring_source(c, m->dir, m->name);
+			}
 		}
 	}
 	cop_obj_put(c->conf.cache, list);
@@ -155,7 +155,7 @@ static bool bring_file(struct cop_coop *c, const struct mention *m)
 }
 
 /* The attributes of a name, with the first bytes, and those of the one that it links to. */
-static bool bring_entry(struct cop_coop *c, const struct mention *m)
+static void bring_entry(struct cop_coop *c, const struct mention *m)
 {
 	char path[COLLECTION_DIR + MENTION_NAME + 1];
 	struct cop_ask ask = {
@@ -164,15 +164,14 @@ static bool bring_entry(struct cop_coop *c, const struct mention *m)
 
 	snprintf(path, sizeof(path), "%s%s%s", m->dir, *m->dir ? "/" : "", m->name);
 	if (cop_coop_has(c, &ask))
-		return true;
+		return;
 	if (cop_coop_get_for(c, &ask, NULL, true, &obj) == 1)
 		cop_obj_put(c->conf.cache, obj);
 	cop_coop_bring_target(c, path);
-	return true;
 }
 
-/* The listing, and those of its companions. */
-static bool bring_listing(struct cop_coop *c, const struct mention *m)
+/* The listing, and those of its companions; none if too many went unused. */
+static void bring_listing(struct cop_coop *c, const struct mention *m)
 {
 	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME];
 	char path[COLLECTION_DIR + MENTION_NAME + 1];
@@ -190,7 +189,6 @@ static bool bring_listing(struct cop_coop *c, const struct mention *m)
 		cop_coop_guess(c, m->dir, m->name, true);
 	for (unsigned i = 0; i < n; i++)
 		cop_coop_guess(c, path, name[i], true);
-	return may;
 }
 
 /* False: its turn comes later. */
@@ -200,9 +198,11 @@ static bool bring(struct cop_coop *c, const struct mention *m)
 	case MENTION_FILE:
 		return bring_file(c, m);
 	case MENTION_DIR:
-		return bring_listing(c, m);
+		bring_listing(c, m);
+		break;
 	case MENTION_ENTRY:
-		return bring_entry(c, m);
+		bring_entry(c, m);
+		break;
 	case MENTION_NONE:
 		break;
 	}

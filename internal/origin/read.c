@@ -15,7 +15,10 @@
 #include <unistd.h>
 
 #define EXTENTS_MAX 65536
-#define HINT_BYTES (128 * COP_KIB)
+/* What the kernel usually reads at once. A longer read at the beginning of a file, or of several
+ * chunks, is in order: then the kernel reads twice as much at once, and asks the storage half as
+ * often (posix_fadvise(2)). */
+#define READ_AHEAD (128 * COP_KIB)
 
 struct read_request {
 	struct cop_origin_request request;
@@ -55,7 +58,7 @@ static int open_file(struct read_request *r, struct file *f)
 	if (r->version)
 		f->kept = cop_origin_fds_get(&t->o->fds, t->path, r->version);
 	f->fd = f->kept ? f->kept->fd : cop_origin_open_read(t->o, t->path, 0);
-	if (f->fd >= 0 && !f->kept && r->total > HINT_BYTES)
+	if (f->fd >= 0 && !f->kept && r->total > READ_AHEAD && (!r->offset || r->n_iov > 1))
 		posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	return f->fd < 0 ? f->fd : 0;
 }
