@@ -107,9 +107,16 @@ void cop_coop_note_mentions(struct cop_coop *c, const struct cop_key *key, const
 
 /* ---- what is fetched ---- */
 
+/* Only a program that misses something new probably goes on. One that is started again asks whether
+ * directories have changed. */
+static bool is_about_something_new(enum cop_ask_kind kind)
+{
+	return kind == COP_ASK_LISTING || kind == COP_ASK_ENTRY || kind == COP_ASK_CHUNK;
+}
+
 bool cop_coop_has_mentions(struct cop_coop *c, const struct cop_ask *ask)
 {
-	return !ask->background && !ask->along &&
+	return is_about_something_new(ask->kind) && !ask->background && !ask->along &&
 	       atomic_load_explicit(&c->bundling.mentions, memory_order_relaxed);
 }
 

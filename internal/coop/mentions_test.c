@@ -241,6 +241,31 @@ static void what_is_not_used_ends_it_for_a_while(void **state)
 	close_tree(t);
 }
 
+/* A program that was started before asks whether directories are as they were. */
+static void a_check_brings_nothing(void **state)
+{
+	struct tree *t = open_collection_of_modules();
+	struct cop_obj *list;
+	struct cop_attr dir;
+	struct cop_ask check = {.kind = COP_ASK_CHECK, .path = "lib"};
+
+	(void)state;
+	put_module(t, path_of(0), "m10");
+	lists(t, "lib");
+	lists(t, "lib/__pycache__");
+	reads(t, path_of(0));
+	list = cop_coop_peek(
+		t->node[LEAF].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "lib"});
+	cop_listing_dir(list->data, &dir);
+	cop_obj_put(t->node[LEAF].cache, list);
+	check.version = dir.version;
+	assert_int_equal(ask_and_forget(t, LEAF, check), 0);
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 0);
+	reads(t, path_of(30));
+	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 1);
+	close_tree(t);
+}
+
 /* A limit on bytes is reached first. */
 static void what_was_read_last_is_followed_first(void **state)
 {
@@ -445,6 +470,7 @@ int main(void)
 		T(the_bytes_may_be_packed),
 		T(a_file_that_is_no_module_mentions_nothing),
 		T(what_is_not_used_ends_it_for_a_while),
+		T(a_check_brings_nothing),
 		T(what_was_read_last_is_followed_first),
 		T(without_the_option_nothing_is_mentioned),
 		T(directories_that_are_mentioned_are_listed),
