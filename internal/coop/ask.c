@@ -127,7 +127,7 @@ bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, b
 	const char *text;
 	uint8_t when;
 
-	ask->kind = (enum cop_ask_kind)cop_rpc_req_op(req);
+	*ask = (struct cop_ask){.kind = (enum cop_ask_kind)cop_rpc_req_op(req)};
 	ask->version = cop_rd_u64(&r);
 	ask->size = cop_rd_u64(&r);
 	ask->index = cop_rd_u64(&r);
@@ -136,7 +136,6 @@ bool cop_coop_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, b
 	when &= (uint8_t)~ASK_FIRST;
 	ask->background = when == ASK_BACKGROUND || when == ASK_GUESS ||
 			  (ask->first && ask->kind == COP_ASK_CHUNK);
-	ask->along = false;
 	ask->guess = when == ASK_GUESS;
 	*raise = when == ASK_RAISE_PRIORITY;
 	text = cop_rd_str(&r, &path_len);
