@@ -117,7 +117,7 @@ three_in_turn "${BENCH_ONE:-20}" one
 report "one process imports $module, warm, its own view / native" s none - one-own one-native
 report 'the same in CPU time of the programs' s none - one-own-cpu one-native-cpu
 report "one process imports $module, warm, a kept view / native" \
-	s at_most 1.05 one-kept one-native
+	s at_most 1.03 one-kept one-native
 report 'the same in CPU time of the programs' s none - one-kept-cpu one-native-cpu
 three_in_turn "${BENCH_PAIRS:-2}" many
 report "$processes processes import $module at once, warm, a view for each / native" \
