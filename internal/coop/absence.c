@@ -231,6 +231,22 @@ static void check_others(struct cop_coop *c, const char *path)
 	}
 }
 
+bool cop_coop_was_checked(struct cop_coop *c, const struct cop_ask *ask, bool local)
+{
+	struct cop_obj *listing;
+	bool checked;
+
+	if (ask->kind != COP_ASK_CHECK)
+		return false;
+	if (!local)
+		return cop_coop_fresh(c, ask);
+	listing = cop_coop_listing_of(c, ask->path, ask->version);
+	checked = listing && cop_coop_absent_ms(c, listing);
+	if (listing)
+		cop_obj_put(c->conf.cache, listing);
+	return checked;
+}
+
 static bool checks_ahead(const struct cop_coop *c)
 {
 	return c->conf.bundle && c->conf.enoent_ttl_ms;

@@ -244,6 +244,33 @@ static void who_catches_up_with_a_check_joins_it(void **state)
 	assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT), sent + 3);
 }
 
+/* The requester looked at the listing when it was due, and another's check ends before it asks. */
+static void who_comes_after_another_check_sends_no_other(void **state)
+{
+	struct tree *t = *state;
+	struct cop_ask check = {.kind = COP_ASK_CHECK, .path = "d000"};
+	struct cop_attr dir;
+	struct asked a;
+	uint64_t sent;
+
+	list(t, check.path, &a);
+	cop_listing_dir(a.obj->data, &dir);
+	forget(&a);
+	check.version = dir.version;
+	pass(10 * TTL_MS);
+	sent = stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(ask_and_forget(t, LEAF, check), 0);
+	assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT), sent + 1);
+	/* No answer without a check makes the listing look younger. */
+	pass(10 * TTL_MS - 1);
+	assert_int_equal(ask_and_forget(t, LEAF, check), 0);
+	assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT), sent + 1);
+	pass(1);
+	assert_int_equal(ask_and_forget(t, LEAF, check), 0);
+	assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT), sent + 2);
+}
+
 static void who_goes_elsewhere_causes_few_checks_for_nothing(void **state)
 {
 	struct tree *t = *state;
@@ -359,6 +386,7 @@ int main(void)
 		TEST(a_directory_that_changed_is_checked_as_often_as_at_first),
 		TEST(who_asks_in_the_same_order_again_has_few_checks_to_wait_for),
 		TEST(who_catches_up_with_a_check_joins_it),
+		TEST(who_comes_after_another_check_sends_no_other),
 		TEST(who_goes_elsewhere_causes_few_checks_for_nothing),
 		TEST(a_slow_program_causes_no_check_that_is_over_when_it_comes),
 		TEST(a_directory_that_changed_is_not_believed_for_being_checked_ahead),

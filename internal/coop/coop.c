@@ -234,26 +234,29 @@ struct flight *cop_coop_new_flight(
 }
 
 /* Finds the object, joins its flight, or leads a new one. *f is that new flight, or NULL if it
- * failed at once. */
+ * failed or was answered at once. */
 static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj, struct flight **f)
 {
 	bool grouped = ask->kind == COP_ASK_CHUNK;
 	struct cop_key key = cop_coop_key(ask);
+	bool checked;
 	int found;
 
 	*f = NULL;
 	if (grouped)
 		pthread_mutex_lock(&c->group_lock);
 	found = cop_cache_find(c->conf.cache, &key, waiter, obj);
-	if (found == COP_FOUND_LEAD)
+	checked = found == COP_FOUND_LEAD && cop_coop_was_checked(c, ask, local);
+	if (found == COP_FOUND_LEAD && !checked)
 		*f = cop_coop_new_flight(c, ask, *obj, local);
 	if (grouped && *f && cop_coop_is_root(*f))
 		cop_coop_lead_group(*f);
 	if (grouped)
 		pthread_mutex_unlock(&c->group_lock);
 	if (found == COP_FOUND_LEAD && !*f)
-		cop_cache_complete(c->conf.cache, *obj, &(struct cop_completion){.rc = -ENOMEM});
+		cop_cache_complete(c->conf.cache, *obj,
+			&(struct cop_completion){.rc = checked ? 0 : -ENOMEM});
 	return found;
 }
 

@@ -403,6 +403,10 @@ bool cop_coop_is_likely(struct cop_coop *c, const char *path);
 
 /* ---- absence.c ---- */
 
+/* Whether the directory of a check need not be checked any more: another check ended after the
+ * requester had looked at the listing, and before it sent its request. */
+bool cop_coop_was_checked(struct cop_coop *c, const struct cop_ask *ask, bool local);
+
 void cop_coop_absence_init(struct absence *a);
 void cop_coop_absence_fini(struct absence *a);
 /* Whether a program's request is a check that others may accompany. */
