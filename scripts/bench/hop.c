@@ -383,6 +383,9 @@ int main(int argc, char **argv)
 	if (j.bytes % j.chunk)
 		bench_die("BYTES must be a multiple of CHUNK");
 	make_file(&j);
+	/* The file's pages, and what each node caches. */
+	if (!j.count)
+		bench_use_memory((j.nodes + 1) * j.bytes);
 	bad = bench_sides(j.nodes, j.count ? small_side : bulk_side, &j);
 	remove_file(&j);
 	return bad;

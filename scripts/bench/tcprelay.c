@@ -113,5 +113,7 @@ int main(int argc, char **argv)
 	j = (struct job){bench_size(argv[1]), bench_size(argv[2]), argc == 4};
 	if (j.bytes % j.chunk)
 		bench_die("BYTES must be a multiple of CHUNK");
+	if (j.keep)
+		bench_use_memory(j.bytes);
 	return bench_sides(3, side, &j);
 }
