@@ -3,9 +3,9 @@
  *
  * A program that comes to a directory often goes on to one of a certain name in it, if there is
  * one, as from a package of Python to its __pycache__. The node does not know yet what is in the
- * directory, so this is a guess: both requests leave in one message, and the root reads both at
- * once. Nobody waits for a guess yet, but somebody will in a moment. So it is as urgent as the
- * request that it accompanies, and its priority is not raised when a program joins.
+ * directory, so this is a guess: both requests leave in one message. Nobody waits for a guess yet,
+ * but somebody will in a moment. So the root reads it after what somebody waits for, and ahead of
+ * what may wait (cop_origin_soon); it is not told when a program joins on another node.
  *
  * A wrong guess costs the storage nothing where the root can tell that it is wrong: on most file
  * systems the attributes of a directory say that it has no subdirectories. Nor does a guess touch a

@@ -260,15 +260,12 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	return found;
 }
 
-/* The priority of a guess need not be raised: it was sent as an urgent request. */
+/* The parent need not be told of a guess: it took it for one that is needed soon. */
 static void joined_by_reader(struct cop_coop *c, const struct cop_ask *ask, bool local)
 {
-	struct cop_key key = cop_coop_key(ask);
+	bool guess = local && cop_coop_may_have_companions(c, ask) && cop_coop_met_companion(c, ask);
 
-	if (local && cop_coop_may_have_companions(c, ask) && cop_coop_met_companion(c, ask))
-		cop_cache_raise_priority(c->conf.cache, &key);
-	else
-		cop_coop_raise_priority(c, ask);
+	cop_coop_raise_priority(c, ask, !guess);
 }
 
 /* Each request for a name looks at a listing, so only the first one takes a lock. */

@@ -490,9 +490,9 @@ bool cop_coop_is_striped(const struct cop_coop *c, uint64_t size);
 uint64_t cop_coop_group_chunks(const struct cop_coop *c);
 /* Under group_lock: adds the missing chunks around f to one read, if there is memory. */
 void cop_coop_lead_group(struct flight *f);
-/* Raises the priority of a background flight that somebody now waits for, up to the origin. A hint:
- * nothing depends on its arrival. */
-void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask);
+/* Raises the priority of a background flight that somebody now waits for, up to the origin; without
+ * tell, only on this node. A hint: nothing depends on its arrival. */
+void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask, bool tell);
 /* A new flight for this object, which the caller leads; NULL without memory. */
 struct flight *cop_coop_new_flight(
 	struct cop_coop *c, const struct cop_ask *ask, struct cop_obj *obj, bool local);

@@ -269,6 +269,6 @@ void cop_coop_raise_first(struct cop_coop *c, const struct cop_ask *entry)
 	if (!obj)
 		return;
 	if (cop_coop_first_of(c, obj, &ask))
-		cop_coop_raise_priority(c, &ask);
+		cop_coop_raise_priority(c, &ask, true);
 	cop_obj_put(c->conf.cache, obj);
 }

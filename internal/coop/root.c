@@ -159,15 +159,17 @@ static void own_manifest(struct flight *f)
 void cop_coop_read_origin(struct flight *f)
 {
 	bool background = atomic_load(&f->obj->background);
-	bool urgent = !background || f->ask.guess || cop_coop_is_first_chunk(&f->ask);
-	struct cop_origin *o =
-		urgent ? f->coop->conf.origin : cop_origin_background(f->coop->conf.origin);
+	struct cop_origin *o = f->coop->conf.origin;
 
 	if (f->ask.guess && !cop_coop_is_likely(f->coop, f->ask.path) &&
 		cop_cache_withdraw(f->coop->conf.cache, f->obj)) {
 		cop_coop_fail(f, -ENOENT);
 		return;
 	}
+	if (background && f->ask.guess)
+		o = cop_origin_soon(o);
+	else if (background && !cop_coop_is_first_chunk(&f->ask))
+		o = cop_origin_background(o);
 	f->asked_ns = cop_now_ns();
 	cop_coop_pass(f, FLIGHT_READING);
 	cop_coop_trace_origin(f);

@@ -274,7 +274,7 @@ bool cop_coop_serve(struct cop_coop *c, struct cop_rpc_req *req)
 	}
 	ask.from = cop_rpc_req_rank(req);
 	if (raise) {
-		cop_coop_raise_priority(c, &ask);
+		cop_coop_raise_priority(c, &ask, true);
 		if (ask.kind == COP_ASK_ENTRY)
 			cop_coop_raise_first(c, &ask);
 		answer_status(req, 0);

@@ -318,7 +318,7 @@ static void ignore(void *arg, const struct cop_rpc_result *r)
 	(void)r;
 }
 
-void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask)
+void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask, bool tell)
 {
 	uint32_t parent = atomic_load(&c->parent[cop_coop_tree_of(c, ask)]);
 	uint8_t payload[REQUEST_MAX];
@@ -333,6 +333,8 @@ void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask)
 			ask->kind == COP_ASK_CHUNK ? ask->index * c->conf.chunk_bytes : 0);
 		return;
 	}
+	if (!tell)
+		return;
 	call.payload_len = cop_coop_request(ask, ASK_RAISE_PRIORITY, payload, sizeof(payload));
 	cop_rpc_call(c->conf.rpc, &call);
 }

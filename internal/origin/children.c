@@ -409,6 +409,7 @@ static int make_batches(struct pass *p, uint32_t size)
 	for (uint32_t i = 0; i < n; i++)
 		p->batch[i] = (struct batch){.job = {.fn = run_batch,
 						     .background = l->request.job.background,
+						     .soon = l->request.job.soon,
 						     .path = l->path,
 						     .to = UINT64_MAX,
 						     .patience_ms = COP_ORIGIN_ATTR_MS},

@@ -17,6 +17,7 @@ int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, 
 {
 	t->o = cop_origin_real_of(o);
 	t->job.background = o->background;
+	t->job.soon = o->soon;
 	t->done = done;
 	t->arg = arg;
 	t->job.begun_ns = 0;
@@ -223,7 +224,9 @@ static void real_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *
 		return;
 	}
 	*r = (struct run_job){
-		.job = {.fn = run_job, .background = o->background}, .fn = fn, .arg = arg};
+		.job = {.fn = run_job, .background = o->background, .soon = o->soon},
+		.fn = fn,
+		.arg = arg};
 	cop_origin_pool_submit(&cop_origin_real_of(o)->pool, &r->job, false);
 }
 
@@ -310,7 +313,9 @@ int cop_origin_open(
 	if (!o)
 		return cop_err_set(err, ENOMEM, "no memory for the origin");
 	o->base = (struct cop_origin){.ops = &real_ops, .dirfd = -1};
-	o->other = (struct cop_origin){.ops = &real_ops, .dirfd = -1, .background = true};
+	o->background = (struct cop_origin){.ops = &real_ops, .dirfd = -1, .background = true};
+	o->soon = o->background;
+	o->soon.soon = true;
 	cop_origin_fds_init(&o->fds);
 	pthread_mutex_init(&o->types.lock, NULL);
 	pthread_mutex_init(&o->unanswered.lock, NULL);
@@ -331,7 +336,7 @@ int cop_origin_open(
 		real_close(&o->base);
 		return rc;
 	}
-	o->other.dirfd = o->base.dirfd;
+	o->background.dirfd = o->soon.dirfd = o->base.dirfd;
 	*out = &o->base;
 	return 0;
 }
@@ -390,7 +395,12 @@ void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *a
 /* The fake has no priorities. */
 struct cop_origin *cop_origin_background(struct cop_origin *o)
 {
-	return o->dirfd >= 0 ? &cop_origin_real_of(o)->other : o;
+	return o->dirfd >= 0 ? &cop_origin_real_of(o)->background : o;
+}
+
+struct cop_origin *cop_origin_soon(struct cop_origin *o)
+{
+	return o->dirfd >= 0 ? &cop_origin_real_of(o)->soon : o;
 }
 
 void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset)

@@ -100,8 +100,11 @@ void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *a
  * wait, and hold at most three quarters of the operations in flight, so that urgent jobs find a
  * free one. The origin owns the handle; do not close it. */
 struct cop_origin *cop_origin_background(struct cop_origin *o);
+/* The same for work that somebody will probably wait for in a moment. Its jobs start before those
+ * of the background handle, and where other jobs wait, one of them after each 16 of those. */
+struct cop_origin *cop_origin_soon(struct cop_origin *o);
 
-/* Somebody now waits for work of the background handle: moves the requests for this path, and the
+/* Somebody now waits for work of one of these handles: moves the requests for this path, and the
  * reads at this offset of it, that have not begun to the queue of urgent jobs. */
 void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset);
 

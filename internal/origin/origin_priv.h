@@ -43,8 +43,10 @@ struct cop_origin_ops {
 
 struct cop_origin {
 	const struct cop_origin_ops *ops;
-	int dirfd;       /* -1 in the fake origin */
-	bool background; /* the second handle of a real origin (cop_origin_background) */
+	int dirfd; /* -1 in the fake origin */
+	/* The second and the third handle of a real origin (cop_origin_background,
+	 * cop_origin_soon). */
+	bool background, soon;
 };
 
 /* ---- the pool ---- */
@@ -57,6 +59,7 @@ struct cop_origin_job {
 	void (*fn)(struct cop_origin_job *job, int rc);
 	bool background; /* nobody waits for it: it runs after all others, and never on all workers
 			  */
+	bool soon;       /* of a background job: it runs before the others of them */
 	const char
 		*path; /* the path and the offset it is about; NULL if priorities do not matter */
 	uint64_t from, to;
@@ -96,7 +99,8 @@ struct cop_origin_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct cop_list due; /* jobs of alarms, which go first */
-	struct cop_list queue, background;
+	struct cop_list queue, soon, background;
+	unsigned passed; /* jobs of the queue that went ahead of those in soon */
 	unsigned max, threads, idle, queued, running, running_background, lost, lost_background;
 	/* The last paths whose priority was raised, for the parts of a directory that is being
 	 * read: they are submitted only after that. */
@@ -198,7 +202,7 @@ struct cop_origin_unanswered {
 };
 
 struct cop_origin_real {
-	struct cop_origin base, other; /* other: the handle for cop_origin_background */
+	struct cop_origin base, soon, background; /* the handles */
 	struct cop_origin_pool pool;
 	struct cop_origin_fds fds;
 	struct cop_origin_types types;
@@ -216,7 +220,9 @@ struct cop_origin_real {
 
 static inline struct cop_origin_real *cop_origin_real_of(struct cop_origin *o)
 {
-	return o->background ? COP_CONTAINER_OF(o, struct cop_origin_real, other)
+	if (o->soon)
+		return COP_CONTAINER_OF(o, struct cop_origin_real, soon);
+	return o->background ? COP_CONTAINER_OF(o, struct cop_origin_real, background)
 			     : COP_CONTAINER_OF(o, struct cop_origin_real, base);
 }
 

@@ -12,6 +12,9 @@
 #include <string.h>
 #include <time.h>
 
+/* So many jobs that somebody waits for go ahead of one that somebody will wait for soon. */
+#define PASSED_MAX 16
+
 /* The current thread's worker. */
 static _Thread_local struct cop_origin_worker *me;
 
@@ -24,6 +27,7 @@ int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max)
 	p->idle_ms = COP_ORIGIN_IDLE_MS;
 	cop_list_init(&p->due);
 	cop_list_init(&p->queue);
+	cop_list_init(&p->soon);
 	cop_list_init(&p->background);
 	cop_list_init(&p->alarms);
 	pthread_mutex_init(&p->lock, NULL);
@@ -51,7 +55,8 @@ static bool may_run_background(const struct cop_origin_pool *p)
 static bool have_work(const struct cop_origin_pool *p)
 {
 	return !cop_list_empty(&p->due) || !cop_list_empty(&p->queue) ||
-	       (!cop_list_empty(&p->background) && may_run_background(p));
+	       ((!cop_list_empty(&p->soon) || !cop_list_empty(&p->background)) &&
+		       may_run_background(p));
 }
 
 /* Called with the lock, which it releases while it waits. False: there was no work for idle_ms, and
@@ -88,6 +93,22 @@ static bool is_surplus(const struct cop_origin_pool *p)
 	return p->threads - p->lost > p->max;
 }
 
+/* The lock is held. The jobs in soon have their turn even if the queue never gets empty. */
+static struct cop_list *next_item(struct cop_origin_pool *p)
+{
+	bool background = may_run_background(p), soon = background && !cop_list_empty(&p->soon);
+	struct cop_list *item = NULL;
+
+	if (!soon || p->passed < PASSED_MAX)
+		item = cop_list_pop_front(&p->queue);
+	p->passed = item && soon ? p->passed + 1 : 0;
+	if (!item && background)
+		item = cop_list_pop_front(&p->soon);
+	if (!item && background)
+		item = cop_list_pop_front(&p->background);
+	return item;
+}
+
 /* The lock is held. */
 static struct cop_origin_job *next_job(struct cop_origin_pool *p)
 {
@@ -96,9 +117,7 @@ static struct cop_origin_job *next_job(struct cop_origin_pool *p)
 	if (!item && is_surplus(p))
 		return NULL;
 	if (!item)
-		item = cop_list_pop_front(&p->queue);
-	if (!item && may_run_background(p))
-		item = cop_list_pop_front(&p->background);
+		item = next_item(p);
 	return item ? COP_CONTAINER_OF(item, struct cop_origin_job, link) : NULL;
 }
 
@@ -233,7 +252,7 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 	cop_list_init(&failed);
 	pthread_mutex_lock(&p->lock);
 	job->background = job->background && !was_raised(p, job);
-	queue = job->background ? &p->background : &p->queue;
+	queue = !job->background ? &p->queue : job->soon ? &p->soon : &p->background;
 	if (p->stopping) {
 		rc = -ECANCELED;
 		cop_list_push_back(&failed, &job->link);
@@ -251,6 +270,7 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 		rc = -ENOMEM;
 		cop_list_splice(&failed, &p->due);
 		cop_list_splice(&failed, &p->queue);
+		cop_list_splice(&failed, &p->soon);
 		cop_list_splice(&failed, &p->background);
 		p->queued = 0;
 	}
@@ -264,16 +284,13 @@ static bool is_about(const struct cop_origin_job *job, const char *path, uint64_
 	return job->path && offset >= job->from && offset < job->to && strcmp(job->path, path) == 0;
 }
 
-void cop_origin_pool_raise_priority(struct cop_origin_pool *p, const char *path, uint64_t offset)
+/* The lock is held. */
+static void raise_those_of(
+	struct cop_origin_pool *p, struct cop_list *jobs, const char *path, uint64_t offset)
 {
 	struct cop_list *item, *next;
-	unsigned slot;
 
-	pthread_mutex_lock(&p->lock);
-	slot = p->raises++ % COP_ORIGIN_RAISED;
-	p->raised[slot].hash = hash_of(path);
-	p->raised[slot].offset = offset;
-	for (item = p->background.next; item != &p->background; item = next) {
+	for (item = jobs->next; item != jobs; item = next) {
 		struct cop_origin_job *job = COP_CONTAINER_OF(item, struct cop_origin_job, link);
 
 		next = item->next;
@@ -289,6 +306,18 @@ void cop_origin_pool_raise_priority(struct cop_origin_pool *p, const char *path,
 		else if (may_start(p))
 			start_worker(p);
 	}
+}
+
+void cop_origin_pool_raise_priority(struct cop_origin_pool *p, const char *path, uint64_t offset)
+{
+	unsigned slot;
+
+	pthread_mutex_lock(&p->lock);
+	slot = p->raises++ % COP_ORIGIN_RAISED;
+	p->raised[slot].hash = hash_of(path);
+	p->raised[slot].offset = offset;
+	raise_those_of(p, &p->soon, path, offset);
+	raise_those_of(p, &p->background, path, offset);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -331,6 +360,7 @@ static void remove_all(struct cop_origin_pool *p, struct cop_list *jobs)
 			->set = false;
 	cop_list_splice(jobs, &p->due);
 	cop_list_splice(jobs, &p->queue);
+	cop_list_splice(jobs, &p->soon);
 	cop_list_splice(jobs, &p->background);
 	cop_list_splice(jobs, &p->alarms);
 	p->queued = 0;
