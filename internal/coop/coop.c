@@ -416,6 +416,15 @@ bool cop_coop_dir_attr(struct cop_coop *c, const char *path, struct cop_attr *at
 	return known;
 }
 
+bool cop_coop_at_hand(struct cop_coop *c, const struct cop_ask *ask)
+{
+	struct cop_obj *obj = cop_coop_peek(c, ask);
+
+	if (obj)
+		cop_obj_put(c->conf.cache, obj);
+	return obj;
+}
+
 bool cop_coop_has(struct cop_coop *c, const struct cop_ask *ask)
 {
 	struct cop_key key = cop_coop_key(ask);

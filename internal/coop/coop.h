@@ -145,6 +145,10 @@ struct cop_obj *cop_coop_peek(struct cop_coop *c, const struct cop_ask *ask);
 /* The attributes of a directory, if its listing is cached. */
 bool cop_coop_dir_attr(struct cop_coop *c, const char *path, struct cop_attr *attr);
 
+/* Whether this node would ask the storage for the object rather than another node. */
+bool cop_coop_reads_itself(struct cop_coop *c, const struct cop_ask *ask);
+/* Whether the object is cached and complete. */
+bool cop_coop_at_hand(struct cop_coop *c, const struct cop_ask *ask);
 /* Whether the object is cached, or a flight for it is on its way. */
 bool cop_coop_has(struct cop_coop *c, const struct cop_ask *ask);
 

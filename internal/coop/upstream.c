@@ -318,6 +318,11 @@ static void ignore(void *arg, const struct cop_rpc_result *r)
 	(void)r;
 }
 
+bool cop_coop_reads_itself(struct cop_coop *c, const struct cop_ask *ask)
+{
+	return !c->conf.rpc || atomic_load(&c->parent[cop_coop_tree_of(c, ask)]) == COP_TOPO_NONE;
+}
+
 void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask, bool tell)
 {
 	uint32_t parent = atomic_load(&c->parent[cop_coop_tree_of(c, ask)]);
@@ -328,7 +333,7 @@ void cop_coop_raise_priority(struct cop_coop *c, const struct cop_ask *ask, bool
 
 	if (!cop_cache_raise_priority(c->conf.cache, &key) || atomic_load(&c->closing))
 		return;
-	if (parent == COP_TOPO_NONE || !c->conf.rpc) {
+	if (cop_coop_reads_itself(c, ask)) {
 		cop_origin_raise_priority(c->conf.origin, ask->path,
 			ask->kind == COP_ASK_CHUNK ? ask->index * c->conf.chunk_bytes : 0);
 		return;

@@ -50,6 +50,7 @@ struct inode {
 		struct sweep sweep; /* a directory's */
 	};
 	_Atomic bool recorded;          /* a directory whose listing is in the record */
+	_Atomic bool looked_in;         /* a directory: a name was requested by itself */
 	_Atomic uint64_t names_version; /* a directory's: the listing version that its names last
 					   came from; 0: none */
 	struct cop_attr attr;

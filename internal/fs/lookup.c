@@ -3,8 +3,9 @@
  * nothing, the single entry does.
  *
  * The first name that programs look for in a directory is requested by itself, together with the
- * listing, in one message. On a slow storage it takes an operation where a listing takes four in a
- * row, and a program often only passes through a directory. Later there may be names that the
+ * listing, in one message; at a root, which has no messages to save, also if the listing is on its way
+ * already. On a slow storage it takes an operation where a listing takes four in a row, and a
+ * program often only passes through a directory. Later there may be names that the
  * kernel has from an older listing, and one that is answered by itself might be of another version.
  */
 #include "fs/fs_priv.h"
@@ -197,11 +198,25 @@ static void lookup_first(struct op *op, const char *path)
 	if (fs->conf.record)
 		cop_fs_record(op, &listing);
 	op->first = true;
+	atomic_store(&op->inode->looked_in, true);
 	cop_coop_cork(fs->conf.coop);
 	cop_fs_lookup_singly(op);
 	if (cop_coop_get(fs->conf.coop, &listing, NULL, &obj) == 1)
 		cop_obj_put(fs->conf.cache, obj);
 	cop_coop_uncork(fs->conf.coop);
+}
+
+/* Whether the name is looked for before the kernel or this node has any from the listing. */
+static bool is_first(struct op *op, const struct cop_ask *listing)
+{
+	struct cop_coop *c = op->fs->conf.coop;
+
+	if (atomic_load(&op->inode->names_version) || cop_coop_at_hand(c, listing))
+		return false;
+	if (!cop_coop_has(c, listing))
+		return true;
+	/* If the listing was requested for another name, this one waits for it. */
+	return cop_coop_reads_itself(c, listing) && !atomic_exchange(&op->inode->looked_in, true);
 }
 
 static void lookup_in_tree(struct op *op)
@@ -213,8 +228,7 @@ static void lookup_in_tree(struct op *op)
 	cop_coop_looked_for(op->fs->conf.coop, op->name, op->name_len);
 	if (rc < 0)
 		cop_fs_fail(op, rc);
-	else if (!atomic_load(&op->inode->names_version) &&
-		 !cop_coop_has(op->fs->conf.coop, &listing))
+	else if (is_first(op, &listing))
 		lookup_first(op, path);
 	else
 		cop_fs_ask(op, &listing, with_listing);

@@ -109,6 +109,7 @@ void cop_fs_readlink(fuse_req_t req, fuse_ino_t ino)
 {
 	struct op *op = cop_fs_op(req, ino, COP_PROF_OP_READLINK);
 	char path[PATH_BYTES];
+	struct cop_ask listing = {.kind = COP_ASK_LISTING, .path = path};
 	int rc;
 
 	cop_fs_count(req, COP_FUSE_READLINK);
@@ -125,7 +126,8 @@ void cop_fs_readlink(fuse_req_t req, fuse_ino_t ino)
 	rc = cop_fs_path(op->inode->parent, "", 0, path);
 	if (rc < 0)
 		cop_fs_fail(op, rc);
+	else if (cop_coop_at_hand(op->fs->conf.coop, &listing))
+		cop_fs_ask(op, &listing, with_listing);
 	else
-		cop_fs_ask(
-			op, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path}, with_listing);
+		ask_entry(op);
 }
