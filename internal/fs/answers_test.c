@@ -156,6 +156,24 @@ static void a_link_stays_inside_the_mount(void **state)
 	assert_link(req.entry.ino, "../lib/x");
 }
 
+static void a_link_does_not_wait_for_the_names_around_it(void **state)
+{
+	fuse_ino_t l;
+
+	(void)state;
+	put_link("l", "f");
+	cop_fs_ops.lookup(begin_request(), FUSE_ROOT_ID, "l");
+	cop_origin_fake_run(origin, 1);
+	assert_int_equal(req.replies, 1);
+	l = req.entry.ino;
+	cop_fs_ops.readlink(begin_request(), l);
+	assert_int_equal(req.replies, 1);
+	assert_int_equal(req.error, 0);
+	assert_memory_equal(req.data, "f", req.len);
+	cop_origin_fake_run(origin, SIZE_MAX);
+	assert_int_equal(cop_origin_fake_counts(origin).stats, 1);
+}
+
 static void a_link_that_has_become_a_file_is_stale(void **state)
 {
 	fuse_ino_t l;
@@ -404,6 +422,7 @@ int main(void)
 		T(the_file_of_copper_1_is_refused_whatever_the_storage_has),
 		T(a_link_stays_inside_the_mount),
 		T(a_link_that_has_become_a_file_is_stale),
+		T(a_link_does_not_wait_for_the_names_around_it),
 		T(a_file_is_data_up_to_its_end),
 		T(of_a_sparse_file_the_storage_is_asked),
 		T(a_file_that_is_another_by_now_is_stale),

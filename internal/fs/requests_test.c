@@ -159,6 +159,33 @@ static void a_name_that_is_looked_up_while_the_listing_comes_waits_for_it(void *
 	assert_asked(2, 2);
 }
 
+/* As when the directory's entry brings its listing. */
+static void the_first_name_does_not_wait_for_a_listing_that_comes_at_a_root(void **state)
+{
+	struct cop_ask listing = {.kind = COP_ASK_LISTING, .path = "d", .along = true};
+	struct cop_obj *obj;
+	fuse_ino_t d;
+
+	(void)state;
+	put_file("d", NULL);
+	put_file("d/a", "x");
+	put_file("d/b", "xy");
+	d = lookup(FUSE_ROOT_ID, "d");
+	assert_asked(1, 1);
+	assert_int_equal(cop_coop_get(coop, &listing, NULL, &obj), 0);
+	cop_fs_ops.lookup(begin_request(), d, "a");
+	assert_int_equal(req.replies, 0);
+	cop_origin_fake_run(origin, SIZE_MAX);
+	assert_int_equal(req.replies, 1);
+	assert_asked(2, 2);
+	/* Later ones wait. */
+	cop_cache_drop_under(cache, "d");
+	assert_int_equal(cop_coop_get(coop, &listing, NULL, &obj), 0);
+	lookup(d, "b");
+	assert_int_equal(req.entry.attr.st_size, 2);
+	assert_asked(2, 3);
+}
+
 /* ---- what the kernel holds ---- */
 
 static void an_inode_lives_until_it_is_forgotten_as_often_as_it_was_looked_up(void **state)
@@ -451,6 +478,7 @@ int main(void)
 		T(the_first_name_in_a_directory_does_not_wait_for_the_others),
 		T(when_a_directory_is_listed_again_a_name_waits_for_it),
 		T(a_name_that_is_looked_up_while_the_listing_comes_waits_for_it),
+		T(the_first_name_does_not_wait_for_a_listing_that_comes_at_a_root),
 		T(an_inode_lives_until_it_is_forgotten_as_often_as_it_was_looked_up),
 		T(many_are_forgotten_at_once),
 		T(a_lookup_that_was_interrupted_leaves_nothing),

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "origin/origin_priv.h"
@@ -248,6 +249,70 @@ static void background_work_that_somebody_waits_for_now_comes_first(void **state
 	cop_origin_pool_fini(&p);
 }
 
+/* ---- the order ---- */
+
+struct ordered {
+	struct cop_origin_job job;
+	char name;
+};
+
+static char order[64];
+static _Atomic int ordered;
+
+static void note_order(struct cop_origin_job *job, int rc)
+{
+	assert_int_equal(rc, 0);
+	order[ordered] = COP_CONTAINER_OF(job, struct ordered, job)->name;
+	ordered++;
+}
+
+/* Submits a job for each letter to a pool with one worker that is busy: q, s (soon), b (background);
+ * then raises the priority of those about the path, and lets them run. */
+static const char *order_of(const char *jobs, const char *raised)
+{
+	static _Atomic int gate;
+	struct cop_origin_pool p;
+	struct ordered o[64];
+	struct counted c[1];
+	int n = (int)strlen(jobs);
+
+	gate = ordered = 0;
+	memset(order, 0, sizeof(order));
+	prepare_jobs(&p, 1, c, 1, 0);
+	c[0].gate = &gate;
+	cop_origin_pool_submit(&p, &c[0].job, false);
+	wait_until(&now, 1);
+	for (int i = 0; i < n; i++) {
+		o[i] = (struct ordered){.name = jobs[i],
+			.job = {.fn = note_order,
+				.background = jobs[i] != 'q',
+				.soon = jobs[i] == 's',
+				.path = jobs[i] == 's' ? "soon" : "other",
+				.to = 1}};
+		cop_origin_pool_submit(&p, &o[i].job, false);
+	}
+	if (raised)
+		cop_origin_pool_raise_priority(&p, raised, 0);
+	gate = 1;
+	wait_until(&ordered, n);
+	cop_origin_pool_fini(&p);
+	return order;
+}
+
+static void what_is_needed_soon_comes_between_the_others(void **state)
+{
+	(void)state;
+	assert_string_equal(order_of("bsbsqsq", NULL), "qqsssbb");
+	assert_string_equal(order_of("bsbsqsq", "other"), "qqbbsss");
+}
+
+static void what_is_needed_soon_has_its_turn_however_much_is_needed_now(void **state)
+{
+	(void)state;
+	assert_string_equal(order_of("bssssqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq", NULL),
+		"qqqqqqqqqqqqqqqqsqqqqqqqqqqqqqqqqsqqqssb");
+}
+
 static void closing_cancels_background_work_too(void **state)
 {
 	struct cop_origin_pool p;
@@ -257,6 +322,7 @@ static void closing_cancels_background_work_too(void **state)
 	prepare_jobs(&p, 1, c, 5, 50000);
 	for (int i = 0; i < 5; i++) {
 		c[i].job.background = i > 0;
+		c[i].job.soon = i > 2;
 		cop_origin_pool_submit(&p, &c[i].job, false);
 	}
 	wait_until(&now, 1);
@@ -301,6 +367,8 @@ int main(void)
 		cmocka_unit_test(background_work_leaves_a_worker_free_for_other_jobs),
 		cmocka_unit_test(one_worker_does_the_background_work_last),
 		cmocka_unit_test(background_work_that_somebody_waits_for_now_comes_first),
+		cmocka_unit_test(what_is_needed_soon_comes_between_the_others),
+		cmocka_unit_test(what_is_needed_soon_has_its_turn_however_much_is_needed_now),
 		cmocka_unit_test(closing_cancels_background_work_too),
 		cmocka_unit_test(an_idle_thread_expires_kept_descriptors_until_none_is_left),
 	};
