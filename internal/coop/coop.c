@@ -255,15 +255,16 @@ static int find_or_lead(struct cop_coop *c, const struct cop_ask *ask, struct co
 	if (grouped)
 		pthread_mutex_unlock(&c->group_lock);
 	if (found == COP_FOUND_LEAD && !*f)
-		cop_cache_complete(c->conf.cache, *obj,
-			&(struct cop_completion){.rc = checked ? 0 : -ENOMEM});
+		cop_cache_complete(
+			c->conf.cache, *obj, &(struct cop_completion){.rc = checked ? 0 : -ENOMEM});
 	return found;
 }
 
 /* The parent need not be told of a guess: it took it for one that is needed soon. */
 static void joined_by_reader(struct cop_coop *c, const struct cop_ask *ask, bool local)
 {
-	bool guess = local && cop_coop_may_have_companions(c, ask) && cop_coop_met_companion(c, ask);
+	bool guess =
+		local && cop_coop_may_have_companions(c, ask) && cop_coop_met_companion(c, ask);
 
 	cop_coop_raise_priority(c, ask, !guess);
 }

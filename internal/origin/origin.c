@@ -223,8 +223,7 @@ static void real_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *
 		fn(arg, -ENOMEM);
 		return;
 	}
-	*r = (struct run_job){
-		.job = {.fn = run_job, .background = o->background, .soon = o->soon},
+	*r = (struct run_job){.job = {.fn = run_job, .background = o->background, .soon = o->soon},
 		.fn = fn,
 		.arg = arg};
 	cop_origin_pool_submit(&cop_origin_real_of(o)->pool, &r->job, false);

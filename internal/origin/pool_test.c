@@ -266,8 +266,8 @@ static void note_order(struct cop_origin_job *job, int rc)
 	ordered++;
 }
 
-/* Submits a job for each letter to a pool with one worker that is busy: q, s (soon), b (background);
- * then raises the priority of those about the path, and lets them run. */
+/* Submits a job for each letter to a pool with one worker that is busy: q, s (soon), b
+ * (background); then raises the priority of those about the path, and lets them run. */
 static const char *order_of(const char *jobs, const char *raised)
 {
 	static _Atomic int gate;
