@@ -17,7 +17,7 @@ struct cop_rpc_req {
 	bool lost;              /* nobody answers, and `from` is told so */
 	bool answered, heard;
 	struct cop_rpc_answer answer;
-	uint8_t head[COP_RPC_HEAD_MAX];
+	void *head; /* of the answer; a copy */
 	uint8_t payload[];
 };
 
@@ -251,11 +251,11 @@ static void deliver_answer(void *arg, uint64_t unused)
 	struct cop_rpc_answer *a = &q->answer;
 	struct cop_rpc_result r = {.status = a->status, .answered = true, .unable = a->unable};
 	void (*release)(void *) = a->release;
-	void *release_arg = a->release_arg, *copy = NULL;
+	void *release_arg = a->release_arg, *head = q->head, *copy = NULL;
 	bool kept = false, too_long;
 
 	(void)unused;
-	r.head = q->head;
+	r.head = head;
 	r.head_len = a->head_len;
 	too_long = q->call.body_max && a->body_len > q->call.body_max &&
 		   a->body_len > q->call.landing_len;
@@ -268,6 +268,7 @@ static void deliver_answer(void *arg, uint64_t unused)
 	finish_call(q, &r);
 	if (!kept)
 		free(copy);
+	free(head);
 	if (release)
 		release(release_arg);
 }
@@ -307,8 +308,10 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 	cop_list_remove(&q->served);
 	q->answered = true;
 	q->answer = *answer;
-	if (answer->head_len)
+	if (answer->head_len) {
+		q->head = cop_sim_alloc(1, answer->head_len);
 		memcpy(q->head, answer->head, answer->head_len);
+	}
 	leave = processed_at(q->to, m->serve_us - m->serve_us / 2,
 		transfer_ns(answer->body_len, m->send_mb_per_s));
 	cop_sim_at(arrives_at(q->to, q->from, leave,

@@ -249,8 +249,9 @@ static int run_one(const struct args *a, const struct sim_conf *conf)
 		print_row(conf, &r);
 	fprintf(stderr,
 		"# %u nodes: %.1f s of this machine, %" PRIu64 " events, %" PRIu64
-		" bytes a node\n",
-		conf->topo.nodes, r.wall_s, r.events, r.process_bytes);
+		" bytes a node of %" PRIu64 " expected\n",
+		conf->topo.nodes, r.wall_s, r.events, r.process_bytes,
+		cop_sim_memory_needed(conf) / conf->topo.nodes);
 	if (fflush(stdout))
 		return 1;
 	if (r.finished + r.died == conf->topo.nodes)

@@ -3,7 +3,12 @@
  * chunk is an address in a reserved part of the address space without memory behind it, and its
  * checksum is a constant. The linker puts these functions in the place of cop_cache_alloc,
  * cop_cache_release, cop_hash64, cop_listing_check, cop_mention_python and cop_mention_is_elf
- * (--wrap); calls that do not concern such bytes reach the real ones. */
+ * (--wrap); calls that do not concern such bytes reach the real ones.
+ *
+ * And tables that are mostly zeros: a cache and a coop have 270 KB of them, of which a short run
+ * writes some pages. Only these take memory if the kernel hands out the zeros, so calloc and free
+ * are wrapped as well. malloc by itself takes such tables from the kernel only up to a number, and
+ * only while its heap has no free piece of that size; else calloc writes all of them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,17 +19,26 @@
 
 #define CHUNKS_BYTES ((size_t)1 << 45) /* 32 TiB: 100,000 nodes with 350 MB each */
 #define BLOBS_BYTES ((size_t)1 << 32)
+#define TABLES_BYTES ((size_t)1 << 39) /* 1,000,000 nodes */
+#define TABLES_STEP ((size_t)1 << 30)
+#define TABLE_LEAST ((size_t)64 << 10) /* less than a cache or a coop has */
 #define CHUNK_SUM 0x636f70706572ULL
 
 static char *base;
 static size_t chunks_used, blobs_used;
+static char *tables;
+static size_t tables_used, tables_open;
 
+void *__real_calloc(size_t count, size_t bytes);
+void __real_free(void *data);
 void *__real_cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void __real_cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 uint64_t __real_cop_hash64(const void *data, size_t len, uint64_t seed);
 int __real_cop_listing_check(const void *blob, size_t len);
 bool __real_cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg);
 bool __real_cop_mention_is_elf(const void *data, size_t len);
+void *__wrap_calloc(size_t count, size_t bytes);
+void __wrap_free(void *data);
 void *__wrap_cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void __wrap_cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 uint64_t __wrap_cop_hash64(const void *data, size_t len, uint64_t seed);
@@ -44,17 +58,34 @@ bool cop_sim_memory_shared(const void *data)
 	       (const char *)data < base + BLOBS_BYTES + CHUNKS_BYTES;
 }
 
-void cop_sim_memory_reset(void)
+static char *reserve_addresses(char *before, size_t bytes)
 {
-	if (base)
-		munmap(base, BLOBS_BYTES + CHUNKS_BYTES);
-	base = mmap(NULL, BLOBS_BYTES + CHUNKS_BYTES, PROT_NONE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (base == MAP_FAILED || mprotect(base, BLOBS_BYTES, PROT_READ | PROT_WRITE)) {
+	if (before)
+		munmap(before, bytes);
+	before = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (before == MAP_FAILED) {
 		perror("copper-sim: cannot reserve address space (see ulimit -v)");
 		exit(1);
 	}
-	chunks_used = blobs_used = 0;
+	return before;
+}
+
+static void open_memory(char *at, size_t bytes)
+{
+	if (!mprotect(at, bytes, PROT_READ | PROT_WRITE))
+		return;
+	perror("copper-sim: cannot use reserved address space");
+	exit(1);
+}
+
+void cop_sim_memory_reset(void)
+{
+	base = reserve_addresses(base, BLOBS_BYTES + CHUNKS_BYTES);
+	open_memory(base, BLOBS_BYTES);
+	tables = reserve_addresses(tables, TABLES_BYTES);
+	/* In a huge page nearly everything would be memory. If this fails, there are none. */
+	madvise(tables, TABLES_BYTES, MADV_NOHUGEPAGE);
+	chunks_used = blobs_used = tables_used = tables_open = 0;
 }
 
 void *cop_sim_memory_blob(size_t bytes)
@@ -63,6 +94,27 @@ void *cop_sim_memory_blob(size_t bytes)
 
 	blobs_used += (bytes + 15) / 16 * 16;
 	return blobs_used <= BLOBS_BYTES ? base + at : NULL;
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	size_t at = tables_used;
+
+	if (count != 1 || bytes < TABLE_LEAST || !tables)
+		return __real_calloc(count, bytes);
+	if (bytes > TABLES_BYTES - at)
+		return NULL;
+	tables_used += (bytes + 15) / 16 * 16;
+	for (; tables_open < tables_used; tables_open += TABLES_STEP)
+		open_memory(tables + tables_open, TABLES_STEP);
+	return tables + at;
+}
+
+/* Tables last until the reset. */
+void __wrap_free(void *data)
+{
+	if (!tables || (char *)data < tables || (char *)data >= tables + TABLES_BYTES)
+		__real_free(data);
 }
 
 void *__wrap_cop_cache_alloc(struct cop_cache *c, size_t bytes)

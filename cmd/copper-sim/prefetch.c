@@ -177,6 +177,6 @@ int cop_sim_manifest(void *ctx, uint64_t index, void **data, size_t *len)
 	if (index * PIECE >= bytes)
 		return -ENODATA;
 	*len = COP_MIN(bytes - index * PIECE, PIECE);
-	*data = cop_sim_alloc(1, *len);
-	return 0;
+	*data = cop_sim_memory_blob(*len);
+	return *data ? 0 : -ENOMEM;
 }

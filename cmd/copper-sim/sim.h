@@ -96,7 +96,8 @@ void *cop_sim_alloc(size_t count, size_t bytes);
 /* ---- memory.c ---- */
 
 void cop_sim_memory_reset(void);
-/* Zeroed bytes that cop_cache_release leaves alone, until the reset. */
+/* Zeroed bytes that cop_cache_release leaves alone, until the reset. That also unmaps the tables of
+ * all nodes. */
 void *cop_sim_memory_blob(size_t bytes);
 /* Whether this is such a blob, or a chunk. */
 bool cop_sim_memory_shared(const void *data);
@@ -179,7 +180,7 @@ static inline bool cop_sim_is_dead(const struct sim_node *n)
 	return cop_sim_now() >= n->dies_ns;
 }
 
-/* In bytes of this machine. */
+/* In bytes of this machine, a little more than a run takes. */
 uint64_t cop_sim_memory_needed(const struct sim_conf *conf);
 void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out);
 /* The same program without Copper on every node: how long the slowest one takes. */
