@@ -5,9 +5,8 @@
  * The first name that programs look for in a directory is requested by itself, together with the
  * listing, in one message; at a root, which has no messages to save, also if the listing is on its
  * way already. On a slow storage it takes an operation where a listing takes four in a row, and a
- * program often only passes through a directory. Later there may be names that the
- * kernel has from an older listing, and one that is answered by itself might be of another version.
- */
+ * program often only passes through a directory. Later there may be names that the kernel has from
+ * an older listing, and one that is answered by itself might be of another version. */
 #include "fs/fs_priv.h"
 
 #include <dirent.h>
