@@ -438,6 +438,33 @@ static void extensions_come(void **state)
 	extension_first = false;
 }
 
+/* It is part of Python. os.py tells which directory is the standard library's. */
+static void what_python_imports_at_its_start_does_not_come(void **state)
+{
+	static const char *const source[] = {"site/p/os.py", "site/p/oss.py"};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct tree *t;
+
+		bundle = true;
+		t = open_tree(3, 1, 1, 4 << 20);
+		put_module(t, "site/p/" INIT, "os abc");
+		put_module(t, "site/p/__pycache__/os.cpython-311.pyc", "sys");
+		put_module(t, "site/p/__pycache__/abc.cpython-311.pyc", "sys");
+		put_file(t, source[i], "bytes", 5);
+		put_file(t, "site/p/x", "bytes", 5);
+		lists(t, "");
+		lists(t, "site");
+		lists(t, "site/p");
+		lists(t, "site/p/__pycache__");
+		reads(t, "site/p/" INIT);
+		reads(t, "site/p/x");
+		assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 2 * i);
+		close_tree(t);
+	}
+}
+
 /* Who may read the one may not read the other. */
 static void files_of_other_people_do_not_come(void **state)
 {
@@ -478,6 +505,7 @@ int main(void)
 		T(packages_in_a_package_come),
 		T(whole_names_lead_to_the_same),
 		T(extensions_come),
+		T(what_python_imports_at_its_start_does_not_come),
 		T(files_of_other_people_do_not_come),
 	};
 

@@ -11,6 +11,9 @@
  *many modules, from which programs have read. The listings that this node has say what there is;
  *nothing is asked here.
  *
+ * What Python has imported before the first line of any program is left out: since 3.11 it is part
+ * of the interpreter and nobody reads its files, and before, they have been read by then.
+ *
  * A directory that is not listed here is only noted if a program has read the importing module: of
  * the packages that other modules import, few are needed. */
 #include "coop/coop_priv.h"
@@ -215,11 +218,40 @@ static bool find_package(const struct module *m, char *dir, size_t len, size_t a
 
 /* ---- names ---- */
 
+/* See Python/frozen.c of Python 3.11: the stages of the start, for importlib and for site. */
+static bool is_imported_at_start(const char *name, size_t n)
+{
+	static const char *const start[] = {"_collections_abc", "_sitebuiltins", "abc", "codecs",
+		"genericpath", "io", "os", "posixpath", "site", "stat"};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(start); i++)
+		if (strlen(start[i]) == n && !memcmp(start[i], name, n))
+			return true;
+	return false;
+}
+
+/* Whether this is the directory of the standard library; Python finds it by the same file. */
+static bool is_standard_library(struct cop_coop *c, const char *dir, size_t len)
+{
+	static const char landmark[] = "os.py";
+	struct cop_obj *list = cop_coop_names_below(c, dir, len);
+	struct cop_listing_entry e;
+	bool found;
+
+	if (!list)
+		return false;
+	found = cop_listing_find(list->data, landmark, sizeof(landmark) - 1, &e);
+	cop_obj_put(c->conf.cache, list);
+	return found;
+}
+
 /* A name's first part: an entry of dir, which has a slash at its end unless it is the source. */
 static bool find_module(const struct module *m, char *dir, size_t len, const char *name, size_t n)
 {
 	size_t whole;
 
+	if (is_imported_at_start(name, n) && is_standard_library(m->coop, dir, len))
+		return true;
 	for (unsigned i = 0; i < EXTENSIONS; i++)
 		if (m->extension[i][0] && find_file(m, dir, len, name, n, m->extension[i]))
 			return true;
