@@ -110,7 +110,8 @@ memory_off() { # TRACE
 				if ($(i + 1) == "bytes") took = $i
 				if ($(i + 1) == "expected") expected = $i
 			}
-			if (took > expected * 6 / 5 || took < expected * 2 / 3) print runs, took, expected
+			if (took > expected * 6 / 5 || took < expected * 2 / 3)
+				print runs, took, expected
 		}
 		END { print runs + 0, "runs" }'
 }
