@@ -179,7 +179,9 @@ wants_processors() { # N
 bench_wants=0
 
 verdict() { # RATIO RULE FIGURE SPREAD
-	awk -v r="$1" -v rule="$2" -v f="$3" -v s="$4" -v has="$(nproc)" -v wants="$bench_wants" '
+	local has
+	has=$(env -u OMP_NUM_THREADS nproc)
+	awk -v r="$1" -v rule="$2" -v f="$3" -v s="$4" -v has="$has" -v wants="$bench_wants" '
 		BEGIN {
 			met = rule == "at_most" ? r <= f : r >= f
 			if (s > 1 / 3) printf "UNRELIABLE (spreads by %.2f)\n", s
