@@ -6,10 +6,10 @@
  *	BASE/x.TAG2.so                         an extension
  *
  * TAG is that of the importing module; TAG2 that of extensions that programs have looked for:
- *Python looks for one of each name first. BASE is the package of the importing module, the
- *directory above the package that the name begins with, or that of a collection: a directory of
- *many modules, from which programs have read. The listings that this node has say what there is;
- *nothing is asked here.
+ * Python looks for one of each name first. BASE is the package of the importing module, the
+ * directory above the package that the name begins with, or that of a collection: a directory of
+ * many modules, from which programs have read. The listings that this node has say what there is;
+ * nothing is asked here.
  *
  * What Python has imported before the first line of any program is left out: since 3.11 it is part
  * of the interpreter and nobody reads its files, and before, they have been read by then.

@@ -102,16 +102,24 @@ static void assert_asked(size_t stats_, size_t lists)
 	assert_int_equal(n.lists, lists);
 }
 
-static void the_first_name_in_a_directory_does_not_wait_for_the_others(void **state)
+/* A directory d with the files a and b, of which only the directory itself was asked for. */
+static fuse_ino_t put_two_names(void)
 {
 	fuse_ino_t d;
 
-	(void)state;
 	put_file("d", NULL);
 	put_file("d/a", "x");
 	put_file("d/b", "xy");
 	d = lookup(FUSE_ROOT_ID, "d");
 	assert_asked(1, 1);
+	return d;
+}
+
+static void the_first_name_in_a_directory_does_not_wait_for_the_others(void **state)
+{
+	fuse_ino_t d = put_two_names();
+
+	(void)state;
 	cop_fs_ops.lookup(begin_request(), d, "a");
 	cop_origin_fake_run(origin, 1);
 	assert_int_equal(req.replies, 1);
@@ -143,14 +151,9 @@ static void when_a_directory_is_listed_again_a_name_waits_for_it(void **state)
 
 static void a_name_that_is_looked_up_while_the_listing_comes_waits_for_it(void **state)
 {
-	fuse_ino_t d;
+	fuse_ino_t d = put_two_names();
 
 	(void)state;
-	put_file("d", NULL);
-	put_file("d/a", "x");
-	put_file("d/b", "xy");
-	d = lookup(FUSE_ROOT_ID, "d");
-	assert_asked(1, 1);
 	cop_fs_ops.lookup(begin_request(), d, "a");
 	cop_origin_fake_run(origin, 1);
 	assert_int_equal(req.replies, 1);
@@ -164,14 +167,9 @@ static void the_first_name_does_not_wait_for_a_listing_that_comes_at_a_root(void
 {
 	struct cop_ask listing = {.kind = COP_ASK_LISTING, .path = "d", .along = true};
 	struct cop_obj *obj;
-	fuse_ino_t d;
+	fuse_ino_t d = put_two_names();
 
 	(void)state;
-	put_file("d", NULL);
-	put_file("d/a", "x");
-	put_file("d/b", "xy");
-	d = lookup(FUSE_ROOT_ID, "d");
-	assert_asked(1, 1);
 	assert_int_equal(cop_coop_get(coop, &listing, NULL, &obj), 0);
 	cop_fs_ops.lookup(begin_request(), d, "a");
 	assert_int_equal(req.replies, 0);
