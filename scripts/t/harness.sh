@@ -185,6 +185,12 @@ fails_with() { # EXIT REGEX COMMAND…
 	fi
 }
 
+# To be called before what a source says of itself is compared: while ext4 writes a new file to the
+# disk, half a minute after a program did, it shows the file without blocks for some microseconds.
+written() { # DIR | FILE…
+	if [ -d "$1" ]; then sync -f "$1"; else sync "$@"; fi
+}
+
 # ---- what the kernel keeps
 
 # shellcheck source=kept.sh

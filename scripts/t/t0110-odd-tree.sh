@@ -27,6 +27,7 @@ archive() { # DIR
 	(cd "$1" && tar --sort=name --exclude="$large" --exclude="./$empty" -cf - . 2>/dev/null |
 			sha256sum)
 }
+written "$SRC"
 want_attributes=$(attributes "$SRC")
 want_archive=$(archive "$SRC")
 

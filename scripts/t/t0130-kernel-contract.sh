@@ -30,6 +30,7 @@ ok 'SEEK_DATA and SEEK_HOLE are those of the source' contract same_holes \
 	"$SRC/odd/big/data-then-hole" "$mnt/odd/big/data-then-hole" "$SRC/odd/big/over-4-gib" \
 	"$mnt/odd/big/over-4-gib" \
 	"$SRC/dir/numbers" "$mnt/dir/numbers"
+written "$SRC/odd/big/"{hole-only,hole-middle,data-then-hole}
 for file in hole-only hole-middle data-then-hole; do
 	timeout "$(patient 20)" cp --sparse=auto "$mnt/odd/big/$file" "$T/copy"
 	ok "cp copies $file" cmp "$T/copy" "$SRC/odd/big/$file"

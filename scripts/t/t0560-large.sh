@@ -131,6 +131,7 @@ for name in stripes hole-only hole-middle data-then-hole over-4-gib; do
 	same_holes+=("$SRC/big/$name" "$mnt/big/$name")
 done
 ok 'SEEK_DATA and SEEK_HOLE are those of the source' contract same_holes "${same_holes[@]}"
+written "$SRC/big/stripes"
 ok 'cp keeps the holes' cp --sparse=auto "$mnt/big/stripes" "$T/copy"
 ok 'cp copies the bytes' cmp "$SRC/big/stripes" "$T/copy"
 is_at_most 'and takes no more room' "$(stat -c %b "$T/copy")" "$(stat -c %b "$SRC/big/stripes")"

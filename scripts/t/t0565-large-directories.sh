@@ -40,6 +40,7 @@ for i in range(1500):
     else:
         open(f"kinds/k{i}", "wb").close()
 PY
+written "$SRC"
 sleep 1
 
 listed() { # DIR: what ls shows
