@@ -91,7 +91,7 @@ OBJ := $(call obj,$(SRC))
 SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/% internal/dirops/%,$(SRC))))
 # The nodes' own code, but what is behind rpc.h and origin.h; some functions have another one before them (cmd/copper-sim/memory.c).
 SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,base log opt topo wire csv deflate tracer stats telemetry bundle mention cache coop),$(filter-out $(STATIC_ONLY),$(SRC))))
-SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check mention_python mention_is_elf))
+SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))
 # Unit tests always link the shared libraries, so the objects that are made for the static link stay out.
 TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ))
 # Each takes from an archive only what it needs. What a fuzz target can need is in the modules that its own may include, and so on downwards.

@@ -58,7 +58,7 @@ static const struct cop_opt rows[] = {
 		.kind = COP_OPT_ENUM,
 		.offset = AT(bundle),
 		.arg = "WORD",
-		.help = "small files come beside others",
+		.help = "nodes guess what the program needs next",
 		.words = both_words,
 		.initial = "off"},
 	{.name = "skew",
@@ -261,8 +261,8 @@ static int run_one(const struct args *a, const struct sim_conf *conf)
 	return 1;
 }
 
-static int sweep_settings(const struct args *a, struct sim_conf *conf, const struct sweep *nodes,
-	const struct sweep *trees, const struct sweep *fanouts)
+static int sweep_settings(const struct args *a, struct sim_conf *conf, struct sim_trace trace[2],
+	const struct sweep *nodes, const struct sweep *trees, const struct sweep *fanouts)
 {
 	int status = 0;
 
@@ -274,6 +274,7 @@ static int sweep_settings(const struct args *a, struct sim_conf *conf, const str
 		for (unsigned m = 0; m < 4; m++) {
 			conf->manifest = m % 2 == WORD_ON;
 			conf->bundle = m / 2 == WORD_ON;
+			conf->trace = &trace[conf->bundle];
 			if ((a->manifest == WORD_BOTH || a->manifest == m % 2) &&
 				(a->bundle == WORD_BOTH || a->bundle == m / 2))
 				status |= run_one(a, conf);
@@ -287,9 +288,25 @@ static int64_t wall_clock(void)
 	return (int64_t)cop_sim_now();
 }
 
+static int read_trace(const struct args *a, struct sim_trace trace[2], struct cop_err *err)
+{
+	int rc = cop_sim_trace_read(a->trace, trace, err);
+
+	if (!rc && a->bundle != WORD_OFF && !trace[1].lines) {
+		rc = cop_err_set(err, EINVAL,
+			"%s: it has no recording with bundles (scripts/sim/record.sh makes one): give --bundle off",
+			a->trace);
+		cop_sim_trace_free(trace);
+	}
+	if (rc)
+		fprintf(stderr, "copper-sim: %s\n", err->text);
+	return rc;
+}
+
 static int simulate(const struct args *a, struct sim_conf *conf, struct cop_err *err)
 {
 	struct sweep nodes = {.n = 0}, trees = {.n = 0}, fanouts = {.n = 0};
+	struct sim_trace trace[2];
 	int status;
 
 	if (parse_list("nodes", a->nodes, 1000000, &nodes, err) ||
@@ -300,30 +317,27 @@ static int simulate(const struct args *a, struct sim_conf *conf, struct cop_err 
 		cop_err_set(err, EINVAL, "a TRACE is missing (testdata/sim has three)");
 		return cop_opt_misuse(&table, err);
 	}
-	if (cop_sim_trace_read(a->trace, conf->trace, err)) {
-		fprintf(stderr, "copper-sim: %s\n", err->text);
+	if (read_trace(a, trace, err))
 		return 1;
-	}
 	/* coop would write a line for each request to a dead node. */
 	if (cop_log_open(COP_LOG_NONE, COP_LOG_STDOUT, NULL, err)) {
 		fprintf(stderr, "copper-sim: %s\n", err->text);
-		cop_sim_trace_free(conf->trace);
+		cop_sim_trace_free(trace);
 		return 1;
 	}
 	cop_clocks_for_test(cop_sim_now, wall_clock);
 	if (!a->json)
 		print_head();
-	status = sweep_settings(a, conf, &nodes, &trees, &fanouts);
+	status = sweep_settings(a, conf, trace, &nodes, &trees, &fanouts);
 	cop_log_close();
-	cop_sim_trace_free(conf->trace);
+	cop_sim_trace_free(trace);
 	return status;
 }
 
 int main(int argc, char **argv)
 {
 	struct args a = {0};
-	struct sim_trace trace;
-	struct sim_conf conf = {.trace = &trace};
+	struct sim_conf conf = {0};
 	struct cop_err err;
 	int code;
 

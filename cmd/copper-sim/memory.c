@@ -2,8 +2,8 @@
 /* Bytes that nobody looks at. The cache and coop of 100,000 nodes hold terabytes of chunks. Here a
  * chunk is an address in a reserved part of the address space without memory behind it, and its
  * checksum is a constant. The linker puts these functions in the place of cop_cache_alloc,
- * cop_cache_release, cop_hash64, cop_listing_check, cop_mention_python and cop_mention_is_elf
- * (--wrap); calls that do not concern such bytes reach the real ones.
+ * cop_cache_release, cop_hash64 and cop_listing_check (--wrap); calls that do not concern such
+ * bytes reach the real ones.
  *
  * And tables that are mostly zeros: a cache and a coop have 270 KB of them, of which a short run
  * writes some pages. Only these take memory if the kernel hands out the zeros, so calloc and free
@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "mention/mention.h"
 #include "sim.h"
 #include "wire/wire.h"
 
@@ -35,16 +34,12 @@ void *__real_cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void __real_cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 uint64_t __real_cop_hash64(const void *data, size_t len, uint64_t seed);
 int __real_cop_listing_check(const void *blob, size_t len);
-bool __real_cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg);
-bool __real_cop_mention_is_elf(const void *data, size_t len);
 void *__wrap_calloc(size_t count, size_t bytes);
 void __wrap_free(void *data);
 void *__wrap_cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void __wrap_cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 uint64_t __wrap_cop_hash64(const void *data, size_t len, uint64_t seed);
 int __wrap_cop_listing_check(const void *blob, size_t len);
-bool __wrap_cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg);
-bool __wrap_cop_mention_is_elf(const void *data, size_t len);
 
 static bool is_chunk(const void *data)
 {
@@ -110,10 +105,15 @@ void *__wrap_calloc(size_t count, size_t bytes)
 	return tables + at;
 }
 
-/* Tables last until the reset. */
+static bool is_table(const char *data)
+{
+	return tables && data >= tables && data < tables + TABLES_BYTES;
+}
+
+/* Tables, and bytes that came with an entry and that nobody keeps, last until the reset. */
 void __wrap_free(void *data)
 {
-	if (!tables || (char *)data < tables || (char *)data >= tables + TABLES_BYTES)
+	if (!is_table(data) && !cop_sim_memory_shared(data))
 		__real_free(data);
 }
 
@@ -142,15 +142,4 @@ uint64_t __wrap_cop_hash64(const void *data, size_t len, uint64_t seed)
 int __wrap_cop_listing_check(const void *blob, size_t len)
 {
 	return cop_sim_memory_shared(blob) ? 0 : __real_cop_listing_check(blob, len);
-}
-
-/* A recording does not say what the files mention. */
-bool __wrap_cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg)
-{
-	return !is_chunk(data) && __real_cop_mention_python(data, len, fn, arg);
-}
-
-bool __wrap_cop_mention_is_elf(const void *data, size_t len)
-{
-	return !is_chunk(data) && __real_cop_mention_is_elf(data, len);
 }

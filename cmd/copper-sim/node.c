@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program on one node: it requests each line of the trace as long after the answer that
- * preceded it as in the recording, and reads ahead as fs does. */
+ * preceded it as in the recording. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,19 +15,6 @@ struct asked {
 
 static void follow_trace(struct sim_node *n, int32_t first);
 
-/* Adds up the times in which the program waits for at least one answer and does not compute. */
-static void wait_begins(struct sim_node *n)
-{
-	if (n->flying++ == 0)
-		n->waiting_since = cop_sim_now();
-}
-
-static void wait_ends(struct sim_node *n)
-{
-	if (--n->flying == 0)
-		n->waiting_ns += cop_sim_now() - n->waiting_since;
-}
-
 static void line_answered(struct sim_node *n, int32_t line, int rc)
 {
 	const struct sim_line *l = &n->sim->conf.trace->line[line];
@@ -39,7 +26,7 @@ static void line_answered(struct sim_node *n, int32_t line, int rc)
 			l->path, rc, l->ret);
 		abort();
 	}
-	follow_trace(n, l->first);
+	follow_trace(n, l->follower);
 }
 
 static void read_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
@@ -48,16 +35,19 @@ static void read_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	struct sim_node *n = a->node;
 	int32_t line = a->line;
 
-	if (!rc)
+	if (!rc && n->sim->conf.trace->line[line].waited)
 		cop_coop_used(n->coop, obj);
 	free(a);
-	wait_ends(n);
 	line_answered(n, line, rc);
 }
 
 static struct cop_ask ask_of(const struct sim_line *l)
 {
-	struct cop_ask ask = {.kind = l->kind, .path = l->path};
+	struct cop_ask ask = {.kind = l->kind,
+		.path = l->path,
+		.background = l->background,
+		.along = l->background,
+		.first = l->first};
 
 	if (l->kind == COP_ASK_CHUNK || l->kind == COP_ASK_HOLES || l->kind == COP_ASK_CHECK)
 		ask.version = SIM_VERSION;
@@ -78,60 +68,52 @@ static void ask_ahead(struct sim_node *n, const struct cop_ask *ask)
 		cop_obj_put(n->cache, obj);
 }
 
-/* Reads ahead as fs does, since the traces were recorded before fs did so. */
-static void read_ahead(struct sim_node *n, const struct cop_ask *ask)
+static void ask_and_wait(struct sim_node *n, int32_t line)
 {
-	struct cop_ask other = *ask;
-
-	if (ask->kind != COP_ASK_CHUNK || !ask->index || ask->size <= COP_COOP_GROUP_BYTES ||
-		ask->size > COP_COOP_MEDIUM_BYTES)
-		return;
-	for (other.index = 0; other.index * SIM_CHUNK < ask->size; other.index++)
-		cop_coop_ahead(n->coop, &other);
-}
-
-static void ask_and_wait(struct sim_node *n, const struct sim_line *l, uint64_t line)
-{
+	const struct sim_line *l = &n->sim->conf.trace->line[line];
 	struct cop_ask ask = ask_of(l);
 	struct cop_obj *obj;
 	struct asked *a;
 	int rc;
 
 	a = cop_sim_alloc(1, sizeof(*a));
-	*a = (struct asked){.waiter.completed = read_completed, .node = n, .line = (int32_t)line};
-	wait_begins(n);
+	*a = (struct asked){.waiter.completed = read_completed, .node = n, .line = line};
 	rc = cop_coop_get(n->coop, &ask, &a->waiter, &obj);
 	if (rc == 0)
 		return;
 	free(a);
-	wait_ends(n);
 	if (rc > 0) {
 		rc = obj->error;
-		if (!rc)
+		if (!rc && l->waited)
 			cop_coop_used(n->coop, obj);
 		cop_obj_put(n->cache, obj);
 	}
-	line_answered(n, (int32_t)line, rc);
+	line_answered(n, line, rc);
 }
 
-static void ask_line(void *arg, uint64_t line)
+/* Asks for a line and those that leave with it. */
+static void ask_lines(void *arg, uint64_t line)
 {
+	const struct sim_line *first = ((struct sim_node *)arg)->sim->conf.trace->line;
+	const struct sim_line *l = first + line;
 	struct sim_node *n = arg;
-	const struct sim_line *l = &n->sim->conf.trace->line[line];
-	struct cop_ask ask = ask_of(l);
+	struct cop_ask ask;
 
 	if (cop_sim_is_dead(n))
 		return;
 	if (!l->kind) {
 		n->end_ns = cop_sim_now();
-	} else if (!l->waited) {
-		ask_ahead(n, &ask);
-	} else {
-		cop_coop_cork(n->coop);
-		ask_and_wait(n, l, line);
-		read_ahead(n, &ask);
-		cop_coop_uncork(n->coop);
+		return;
 	}
+	cop_coop_cork(n->coop);
+	do {
+		ask = ask_of(l);
+		if (l->waited || l->follower >= 0)
+			ask_and_wait(n, (int32_t)(l - first));
+		else
+			ask_ahead(n, &ask);
+	} while ((++l)->joined);
+	cop_coop_uncork(n->coop);
 }
 
 static void follow_trace(struct sim_node *n, int32_t first)
@@ -139,7 +121,7 @@ static void follow_trace(struct sim_node *n, int32_t first)
 	const struct sim_line *line = n->sim->conf.trace->line;
 
 	for (int32_t i = first; i >= 0; i = line[i].next)
-		cop_sim_at(cop_sim_now() + line[i].think_ns, ask_line, n, (uint64_t)i);
+		cop_sim_at(cop_sim_now() + line[i].think_ns, ask_lines, n, (uint64_t)i);
 }
 
 static void begin_node(void *arg, uint64_t unused)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* origin.h as the coop of a simulated node sees it, over one storage for all nodes. A root does
- * what internal/origin does: as many operations in flight, a directory as an open, two reads of
- * names and its children's attributes in batches, a descriptor that is kept between the reads of a
- * file. What the storage's client on the root knows already (attributes before and after, names of
- * a directory that was listed) is counted as a system call and takes no time. */
+ * what internal/origin does: as many operations in flight; a directory as an open, a read of names,
+ * and then its children's attributes in batches beside the read that finds no more names (as on a
+ * storage that takes a quarter of a millisecond or more); a descriptor that is kept between the
+ * reads of a file. What the storage's client on the root knows already (attributes before and
+ * after) is counted as a system call and takes no time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,12 @@
 
 #define KEPT 64u
 #define KEPT_NS (2 * COP_NS_PER_S)
-#define BATCH_MIN 2u
 #define BATCH_MAX 32u
 #define BATCH_US 1000u
-#define LIST_CALLS 5u /* for a listing, besides its children: open, two reads, attributes twice */
-#define LIST_TIMED 3u /* how many of them take time */
+/* For a listing, besides its children: an open, two reads, attributes twice. The first two that
+ * take time are followed by the other one and the children. */
+#define LIST_CALLS 5u
+#define LIST_FIRST 2u
 
 struct job {
 	struct cop_list link;
@@ -25,9 +27,9 @@ struct job {
 	cop_origin_done *done;
 	void *arg;
 	uint64_t file, offset, bytes, size;
-	bool background;
-	unsigned children,
-		tasks; /* children whose attributes are still to be read; tasks under way */
+	bool background, listing; /* listing: its first part is not over */
+	unsigned children, tasks; /* children whose attributes are still to be read; tasks under way
+				   */
 };
 
 /* Operations that are done one after the other and occupy one slot of the pool. */
@@ -176,8 +178,10 @@ static void add_task(struct job *j, uint64_t ops, uint64_t bytes)
 static void add_children(struct job *j)
 {
 	uint64_t op_us = COP_MAX(service_ns(j->node->sim) / 1000, (uint64_t)1);
-	unsigned batch = (unsigned)COP_MIN(COP_MAX(BATCH_US / op_us, BATCH_MIN), BATCH_MAX);
+	unsigned batch = (unsigned)COP_MIN(COP_MAX(BATCH_US / op_us, (uint64_t)1), BATCH_MAX);
 
+	j->listing = false;
+	add_task(j, 1, 0);
 	for (unsigned left = j->children; left; left -= COP_MIN(left, batch))
 		add_task(j, COP_MIN(left, batch), 0);
 	j->children = 0;
@@ -199,7 +203,7 @@ static void end_job(struct job *j)
 	const struct sim_line *l = j->line;
 	int rc = l ? l->ret : 0;
 
-	if (j->children && !cop_sim_is_dead(j->node)) {
+	if (j->listing && !cop_sim_is_dead(j->node)) {
 		add_children(j);
 		return;
 	}
@@ -253,10 +257,11 @@ static void queue_ask(struct cop_origin *o, enum cop_ask_kind kind, const char *
 		return;
 	}
 	if (kind == COP_ASK_LISTING || kind == COP_ASK_NAMES) {
-		ops = COP_MIN(j->line->calls, LIST_TIMED);
+		j->listing = !j->line->ret;
+		ops = COP_MIN(j->line->calls, LIST_FIRST);
 		j->children = j->line->calls - COP_MIN(j->line->calls, LIST_CALLS);
-	} else if (kind == COP_ASK_ENTRY) {
-		ops = j->line->dir < 0;
+	} else if (kind == COP_ASK_ENTRY && !j->line->ret) {
+		ops = COP_MAX(j->line->calls, 2u) - 1; /* all but the open of its directory */
 	}
 	begin_job(j, j->line->calls, ops);
 	if (kind == COP_ASK_LISTING && !o->node->origin.pool->knows_device) {

@@ -99,9 +99,11 @@ static void ask_piece(struct sim_node *n)
 /* Moves on to the next line of this kind; false at the end. */
 static bool next_line(struct sim_node *n, int32_t *at, bool chunk)
 {
-	while (*at < n->sim->conf.trace->lines - 1 && is_chunk(n, *at) != chunk)
+	const struct sim_trace *t = n->sim->conf.trace;
+
+	while (*at < t->lines - 1 && (t->line[*at].use || is_chunk(n, *at) != chunk))
 		++*at;
-	return *at < n->sim->conf.trace->lines - 1;
+	return *at < t->lines - 1;
 }
 
 static void ask_name(struct sim_node *n, int32_t line)
@@ -165,7 +167,8 @@ static size_t manifest_bytes(const struct sim_trace *t)
 	size_t bytes = 0;
 
 	for (int32_t i = 0; i < t->lines - 1; i++)
-		bytes += LINE_BYTES + strlen(t->line[i].path);
+		if (!t->line[i].use)
+			bytes += LINE_BYTES + strlen(t->line[i].path);
 	return bytes;
 }
 

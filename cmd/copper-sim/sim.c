@@ -27,7 +27,6 @@ static void open_node(struct sim *s, uint32_t rank)
 		.chunk_bytes = SIM_CHUNK,
 		.striped_bytes = COP_COOP_STRIPED_BYTES,
 		.enoent_ttl_ms = 2000,
-		.bundle = s->conf.bundle,
 		.manifest = s->conf.manifest && rank == 0 ? cop_sim_manifest : NULL,
 		.ctx = n,
 		.origin = &n->origin,
@@ -74,7 +73,9 @@ static void add_times(struct sim *s, struct sim_result *r)
 		if (!n->end_ns)
 			continue;
 		ends[r->finished++] = n->end_ns;
-		r->waiting_ns = COP_MAX(r->waiting_ns, n->waiting_ns);
+		/* What is no pause of the program's own is waiting. */
+		r->waiting_ns =
+			COP_MAX(r->waiting_ns, n->end_ns - n->begin_ns - s->conf.trace->think_ns);
 	}
 	qsort(ends, r->finished, sizeof(*ends), by_time);
 	if (r->finished) {
@@ -110,16 +111,16 @@ static void add_loads(struct sim *s, struct sim_result *r)
 }
 
 /* Of one node, in bytes, on a machine with pages of 4 KiB: what it is itself, and what comes with
- * each line of the trace: a cached object, and requests under way. From runs of the recordings in
- * testdata/sim, of which none takes more. */
+ * each request of the trace: a cached object, and requests under way. From runs of the recordings
+ * in testdata/sim, of which none takes more. */
 static uint64_t node_needs(const struct sim_conf *conf)
 {
-	uint64_t lines = (uint64_t)conf->trace->lines, needs = 20 * COP_KIB + 350 * lines;
+	uint64_t asked = (uint64_t)conf->trace->asked, needs = 20 * COP_KIB + 350 * asked;
 
 	/* A manifest brings most of what would be a bundle. */
 	if (conf->manifest)
-		return needs + (conf->bundle ? 22 * COP_KIB : 14 * COP_KIB);
-	return conf->bundle ? needs + 24 * COP_KIB + 180 * lines : needs;
+		return needs + 16 * COP_KIB + (conf->bundle ? 40 * asked : 0);
+	return needs + (conf->bundle ? 120 * asked : 0);
 }
 
 uint64_t cop_sim_memory_needed(const struct sim_conf *conf)

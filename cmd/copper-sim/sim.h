@@ -9,8 +9,9 @@
  * nodes; no sessions, no loss); what is behind origin.h (origin.c: the operations that a root
  * makes, a storage that serves them); and the program with fs above it (node.c: the requests of a
  * recorded trace, each as long after the answer that preceded it as in the recording). The prefetch
- * of a manifest is modelled on internal/prefetch, with its windows. Small files come beside others
- * as on a real node, if the trace says which exist.
+ * of a manifest is modelled on internal/prefetch, with its windows. What a node guesses that its
+ * program needs next (bundles) is not decided here: it is in the recording, with the messages in
+ * which it left and the moments at which the program came to it.
  *
  * Bytes are counted, not carried (memory.c): a chunk is an address without memory, its checksum is
  * a constant, and all nodes share one copy of a listing, which is a header and zeros. So nothing is
@@ -42,37 +43,34 @@ struct sim_line {
 	enum cop_ask_kind kind; /* 0: the end of the program */
 	int32_t after;          /* the line whose answer it follows; -1: the start */
 	bool waited;
+	bool background, first; /* as in struct cop_ask */
+	bool joined;            /* it leaves in the message of the line before */
+	bool use;               /* of what another line has asked for */
 	uint64_t think_ns, bytes, size, index;
 	uint32_t calls;
 	int ret;
 	const char *path;
-	int32_t dir;         /* the line with the listing of its directory, or -1 */
-	int32_t first, next; /* first: the first line that follows this one; next: the next one that
-				follows the same line as this */
-	void *blob;          /* the answer, unless it is a chunk */
-};
-
-/* A small file in a directory that the program lists, which may come beside one that it reads. */
-struct sim_small {
-	uint64_t mode, uid, gid, size;
-	const char *path;
+	int32_t dir;            /* the line with the listing of its directory, or -1 */
+	int32_t follower, next; /* follower: the first line that follows this one; next: the next
+				   one that follows the same line as this */
+	void *blob;             /* the answer, unless it is a chunk */
 };
 
 struct sim_trace {
-	struct sim_small *small; /* in the order of the file */
-	size_t smalls;
 	struct sim_line *line;
-	struct sim_line **sorted;          /* by kind and path */
-	int32_t lines, first;              /* first: the first of the lines that follow the start */
+	struct sim_line **sorted;          /* those that are no uses, by kind and path */
+	int32_t lines, asked, first;       /* asked: in sorted; first: of those that follow the
+					      start */
 	uint64_t direct_ops, direct_bytes; /* of a client without Copper; 0: unknown */
 	uint64_t think_ns; /* the time of the program if every answer came at once */
 	char *text;
 };
-/* 0, or -errno with a sentence that names the file and the line. */
-int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *err);
+/* The recordings of a file: without bundles, and with them (without lines if there is none). 0, or
+ * -errno with a sentence that names the file and the line. */
+int cop_sim_trace_read(const char *file, struct sim_trace trace[2], struct cop_err *err);
 /* Makes the answers; call it after each cop_sim_memory_reset. */
 void cop_sim_trace_answers(struct sim_trace *t);
-void cop_sim_trace_free(struct sim_trace *t);
+void cop_sim_trace_free(struct sim_trace trace[2]);
 /* The line that a request came from; NULL if there is none. */
 const struct sim_line *cop_sim_trace_find(
 	const struct sim_trace *t, enum cop_ask_kind kind, const char *path);
@@ -106,7 +104,7 @@ bool cop_sim_memory_shared(const void *data);
 
 struct sim_conf {
 	struct cop_topo topo;
-	bool manifest, bundle;
+	bool manifest, bundle; /* bundle: trace is the recording with bundles */
 	uint64_t skew_ns;
 	uint64_t die_per_million; /* of a million nodes, how many die per second */
 	uint64_t seed;
@@ -157,9 +155,6 @@ struct sim_node {
 	struct cop_origin origin,
 		behind; /* behind: a handle of the same origin, for background work */
 	uint64_t begin_ns, end_ns, dies_ns; /* end 0: not ended; dies UINT64_MAX: never */
-	uint64_t waiting_ns;
-	int32_t flying; /* requests whose answer the program waits for */
-	uint64_t waiting_since;
 	struct sim_prefetch *prefetch;
 };
 

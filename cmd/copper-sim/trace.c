@@ -45,14 +45,41 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *out)
 	return cop_parse_u64(text, out) == 0 && *out <= max;
 }
 
-static bool parse_kind(const char *word, struct sim_line *l)
+/* What stands behind a plus. */
+static bool parse_flags(const char *flags, struct sim_line *l)
 {
+	for (; *flags; flags++)
+		switch (*flags) {
+		case 'b':
+			l->background = true;
+			break;
+		case 'f':
+			l->first = true;
+			break;
+		case 'j':
+			l->joined = true;
+			break;
+		case 'u':
+			l->use = true;
+			break;
+		default:
+			return false;
+		}
+	return true;
+}
+
+static bool parse_kind(char *word, struct sim_line *l)
+{
+	char *flags = strchr(word, '+');
+
 	if (!strcmp(word, "end"))
 		return true;
+	if (flags)
+		*flags++ = '\0';
 	for (unsigned i = 1; i < COP_ARRAY_SIZE(kinds); i++)
 		if (kinds[i] && !strcmp(word, kinds[i]))
 			l->kind = (enum cop_ask_kind)i;
-	return l->kind != 0;
+	return l->kind != 0 && (!flags || parse_flags(flags, l));
 }
 
 static bool parse_line(char *text, int32_t at, struct sim_line *l)
@@ -61,7 +88,7 @@ static bool parse_line(char *text, int32_t at, struct sim_line *l)
 	char *f[FIELDS];
 	bool first;
 
-	*l = (struct sim_line){.dir = -1, .first = -1, .next = -1};
+	*l = (struct sim_line){.dir = -1, .follower = -1, .next = -1};
 	if (!split_fields(text, f) || !parse_kind(f[0], l))
 		return false;
 	first = !strcmp(f[1], "-1");
@@ -85,6 +112,11 @@ static bool parse_line(char *text, int32_t at, struct sim_line *l)
 	return l->kind != COP_ASK_CHUNK || (l->size && !l->ret);
 }
 
+static bool has_ended(const struct sim_trace *t)
+{
+	return t->lines && !t->line[t->lines - 1].kind;
+}
+
 /* ---- what follows from all lines ---- */
 
 static int compare_lines(const void *a, const void *b)
@@ -99,17 +131,25 @@ const struct sim_line *cop_sim_trace_find(
 {
 	struct sim_line key = {.kind = kind, .path = path}, *at = &key, **found;
 
-	found = bsearch(&at, t->sorted, (size_t)t->lines - 1, sizeof(*t->sorted), compare_lines);
+	found = bsearch(&at, t->sorted, (size_t)t->asked, sizeof(*t->sorted), compare_lines);
 	return found ? *found : NULL;
 }
 
-/* An entry that is longer than the attributes has a link's target. */
-static int make_entry(const struct sim_line *l, void **blob, size_t *len)
+/* An entry that is longer than the attributes has a link's target; one whose bytes the program
+ * reads is a file. */
+static int make_entry(const struct sim_trace *t, const struct sim_line *l, void **blob, size_t *len)
 {
+	const struct sim_line *chunk = cop_sim_trace_find(t, COP_ASK_CHUNK, l->path);
 	struct cop_attr attr = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
 	char target[4096];
-	int rc = cop_entry_build(&attr, NULL, 0, blob, len);
+	int rc;
 
+	if (chunk) {
+		attr.mode = S_IFREG | 0644;
+		attr.size = chunk->size;
+		attr.blocks = 8;
+	}
+	rc = cop_entry_build(&attr, NULL, 0, blob, len);
 	if (rc || l->bytes <= *len || l->bytes - *len >= sizeof(target))
 		return rc;
 	attr.mode = S_IFLNK | 0777;
@@ -118,95 +158,11 @@ static int make_entry(const struct sim_line *l, void **blob, size_t *len)
 	return cop_entry_build(&attr, target, l->bytes - *len, blob, len);
 }
 
-/* The name that a path has in this directory; NULL if it is not in it. */
-static const char *name_in(const char *dir, const char *path)
-{
-	size_t len = strlen(dir);
-	const char *name = len ? path + len + 1 : path;
-
-	if (len && (strncmp(path, dir, len) != 0 || path[len] != '/'))
-		return NULL;
-	return *path && *name && !strchr(name, '/') ? name : NULL;
-}
-
-static bool has_directories(const struct sim_trace *t, const char *path)
-{
-	for (int32_t i = 0; i < t->lines - 1 && t->sorted[i]->kind == COP_ASK_LISTING; i++)
-		if (!t->sorted[i]->ret && name_in(path, t->sorted[i]->path))
-			return true;
-	return false;
-}
-
-static bool is_small(const struct sim_trace *t, const char *path)
-{
-	for (size_t i = 0; i < t->smalls; i++)
-		if (!strcmp(t->small[i].path, path))
-			return true;
-	return false;
-}
-
-/* An entry that is longer than the attributes has a link's target. */
-static bool is_link(const struct sim_line *l)
-{
-	struct cop_attr attr = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
-	size_t len = 0;
-	void *blob = NULL;
-
-	if (cop_entry_build(&attr, NULL, 0, &blob, &len))
-		return false;
-	free(blob);
-	return l->bytes > len;
-}
-
-/* Names that a program asks for one by one have no attributes in the listing. */
-static void add_asked(
-	const struct sim_trace *t, const struct sim_line *l, struct cop_listing_builder *b)
-{
-	for (int32_t i = 0; i < t->lines - 1 && t->sorted[i]->kind <= COP_ASK_ENTRY; i++) {
-		const struct sim_line *e = t->sorted[i];
-		struct cop_attr dir = {.version = SIM_VERSION,
-			.mode = S_IFDIR | 0755,
-			.nlink = 2,
-			.ino = 500000 + (uint64_t)i};
-		const char *name = name_in(l->path, e->path);
-
-		if (!name || e->ret || (i && !compare_lines(&t->sorted[i - 1], &t->sorted[i])))
-			continue;
-		dir.nlink += has_directories(t, e->path);
-		if (e->kind == COP_ASK_LISTING)
-			cop_listing_add(b, name, strlen(name), DT_DIR, &dir, NULL, 0);
-		else if (e->kind == COP_ASK_ENTRY &&
-			 !cop_sim_trace_find(t, COP_ASK_LISTING, e->path) && !is_small(t, e->path))
-			cop_listing_add_bare(
-				b, name, strlen(name), is_link(e) ? DT_LNK : DT_REG, 1);
-	}
-}
-
-/* A listing gets only those names that the trace mentions. */
-static int make_listing(
-	const struct sim_trace *t, const struct sim_line *l, void **blob, size_t *len)
+static int make_listing(void **blob, size_t *len)
 {
 	struct cop_attr dir = {.version = SIM_VERSION, .mode = S_IFDIR | 0755};
 	struct cop_listing_builder b = {0};
-	size_t dir_len = strlen(l->path);
 
-	for (size_t i = 0; i < t->smalls; i++) {
-		const struct sim_small *s = &t->small[i];
-		const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
-		struct cop_attr attr = {.version = SIM_VERSION,
-			.mode = S_IFREG | (uint32_t)s->mode,
-			.uid = (uint32_t)s->uid,
-			.gid = (uint32_t)s->gid,
-			.size = s->size,
-			.blocks = 8,
-			.nlink = 1,
-			.ino = 1000 + i};
-
-		if ((size_t)(name - s->path) == dir_len + (slash != NULL) &&
-			!memcmp(s->path, l->path, dir_len))
-			cop_listing_add(&b, name, strlen(name), DT_REG, &attr, NULL, 0);
-	}
-	add_asked(t, l, &b);
 	return cop_listing_build(&b, &dir, COP_LISTING_COMPLETE, blob, len);
 }
 
@@ -216,9 +172,9 @@ static void *make_blob(const struct sim_trace *t, const struct sim_line *l)
 	size_t len = 0;
 
 	if (l->kind == COP_ASK_LISTING || l->kind == COP_ASK_NAMES)
-		make_listing(t, l, &blob, &len);
+		make_listing(&blob, &len);
 	else if (l->kind == COP_ASK_ENTRY)
-		make_entry(l, &blob, &len);
+		make_entry(t, l, &blob, &len);
 	shared = cop_sim_memory_blob(COP_MAX(len, l->bytes));
 	if (shared && blob)
 		memcpy(shared, blob, len);
@@ -226,14 +182,17 @@ static void *make_blob(const struct sim_trace *t, const struct sim_line *l)
 	return shared;
 }
 
-/* Links each line to the lines that follow it, in their order. */
+/* Links each line to the lines that follow it, in their order; those that join a message are asked
+ * for with its first one. */
 static void link_lines(struct sim_trace *t)
 {
 	t->first = -1;
 	for (int32_t i = t->lines - 1; i >= 0; i--) {
 		struct sim_line *l = &t->line[i];
-		int32_t *head = l->after < 0 ? &t->first : &t->line[l->after].first;
+		int32_t *head = l->after < 0 ? &t->first : &t->line[l->after].follower;
 
+		if (l->joined)
+			continue;
 		l->next = *head;
 		*head = i;
 	}
@@ -255,22 +214,6 @@ static void find_dirs(struct sim_trace *t)
 	}
 }
 
-static int check_trace(const struct sim_trace *t, const char *file, struct cop_err *err)
-{
-	if (!t->lines || t->line[t->lines - 1].kind)
-		return cop_err_set(err, EINVAL,
-			"%s: not a trace of copper-sim, or cut off: its last line is no `end` (see scripts/sim/record.sh)",
-			file);
-	for (int32_t i = 0; i < t->lines; i++) {
-		const struct sim_line *l = &t->line[i];
-
-		if ((!l->kind && i < t->lines - 1) || (l->after >= 0 && !t->line[l->after].waited))
-			return cop_err_set(err, EINVAL,
-				"%s: request %d follows one that nobody waits for", file, i);
-	}
-	return 0;
-}
-
 /* A chain of answers leads to the end; its pauses are the program's own work. */
 static void add_think(struct sim_trace *t)
 {
@@ -278,60 +221,92 @@ static void add_think(struct sim_trace *t)
 		t->think_ns += t->line[i].think_ns;
 }
 
-static void finish_trace(struct sim_trace *t)
+/* What nobody waits for may bring the bytes that come with an entry, but no more. */
+static int check_line(const struct sim_trace *t, int32_t i, const char *file, struct cop_err *err)
 {
+	const struct sim_line *l = &t->line[i];
+
+	if (l->after >= 0 && !t->line[l->after].waited && !t->line[l->after].first)
+		return cop_err_set(
+			err, EINVAL, "%s: request %d follows one that nobody waits for", file, i);
+	if (l->joined && (i == 0 || l->after != l[-1].after || l->think_ns != l[-1].think_ns))
+		return cop_err_set(
+			err, EINVAL, "%s: request %d does not leave with the one before", file, i);
+	if (l->use && !cop_sim_trace_find(t, l->kind, l->path))
+		return cop_err_set(
+			err, EINVAL, "%s: request %d uses what nobody has asked for", file, i);
+	return 0;
+}
+
+static int finish_trace(struct sim_trace *t, const char *file, struct cop_err *err)
+{
+	int rc = 0;
+
+	if (!has_ended(t))
+		return cop_err_set(err, EINVAL,
+			"%s: not a trace of copper-sim, or cut off: its last line is no `end` (see scripts/sim/record.sh)",
+			file);
 	t->sorted = cop_sim_alloc((size_t)t->lines, sizeof(*t->sorted));
 	for (int32_t i = 0; i < t->lines - 1; i++)
-		t->sorted[i] = &t->line[i];
-	qsort(t->sorted, (size_t)t->lines - 1, sizeof(*t->sorted), compare_lines);
+		if (!t->line[i].use)
+			t->sorted[t->asked++] = &t->line[i];
+	qsort(t->sorted, (size_t)t->asked, sizeof(*t->sorted), compare_lines);
+	for (int32_t i = 0; i < t->lines && !rc; i++)
+		rc = check_line(t, i, file, err);
 	link_lines(t);
 	find_dirs(t);
 	add_think(t);
+	return rc;
 }
 
 void cop_sim_trace_answers(struct sim_trace *t)
 {
 	for (int32_t i = 0; i < t->lines - 1; i++)
-		if (t->line[i].kind != COP_ASK_CHUNK)
+		if (t->line[i].kind != COP_ASK_CHUNK && !t->line[i].use)
 			t->line[i].blob = make_blob(t, &t->line[i]);
 }
 
 static void parse_comment(struct sim_trace *t, const char *line)
 {
-	struct sim_small *s = &t->small[t->smalls];
-	int path = 0;
+	uint64_t ops, bytes;
 
-	if (sscanf(line, "# direct %" SCNu64 " %" SCNu64, &t->direct_ops, &t->direct_bytes) == 2)
+	if (sscanf(line, "# direct %" SCNu64 " %" SCNu64, &ops, &bytes) != 2)
 		return;
-	if (sscanf(line, "# small %" SCNo64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %n", &s->mode,
-		    &s->uid, &s->gid, &s->size, &path) == 4 &&
-		line[path] && strlen(line + path) < 4096) {
-		s->path = line + path;
-		t->smalls++;
-	}
+	t->direct_ops = ops;
+	t->direct_bytes = bytes;
 }
 
-static int parse_trace(struct sim_trace *t, const char *file, struct cop_err *err)
+/* A line of the first recording, or of the second one when the first one has ended. */
+static int add_line(
+	struct sim_trace trace[2], char *text, unsigned at, const char *file, struct cop_err *err)
+{
+	struct sim_trace *t = &trace[has_ended(&trace[0])];
+
+	if (t->lines == LINES_MAX)
+		return cop_err_set(err, EINVAL, "%s: more than %d requests", file, LINES_MAX);
+	if (has_ended(t) || !parse_line(text, t->lines, &t->line[t->lines]))
+		return cop_err_set(
+			err, EINVAL, "%s: line %u is not a request of a trace", file, at);
+	t->lines++;
+	return 0;
+}
+
+static int parse_text(struct sim_trace trace[2], const char *file, struct cop_err *err)
 {
 	unsigned at = 0;
+	int rc = 0;
 
-	for (char *line = t->text, *next; line && *line; line = next) {
+	for (char *line = trace->text, *next; line && *line && !rc; line = next) {
 		next = strchr(line, '\n');
 		if (next)
 			*next++ = '\0';
 		at++;
 		if (*line == '#')
-			parse_comment(t, line);
-		else if (t->lines == LINES_MAX)
-			return cop_err_set(
-				err, EINVAL, "%s: more than %d requests", file, LINES_MAX);
-		else if (!parse_line(line, t->lines, &t->line[t->lines]))
-			return cop_err_set(
-				err, EINVAL, "%s: line %u is not a request of a trace", file, at);
+			parse_comment(trace, line);
 		else
-			t->lines++;
+			rc = add_line(trace, line, at, file, err);
 	}
-	return check_trace(t, file, err);
+	return rc;
 }
 
 static char *read_file(const char *file, struct cop_err *err)
@@ -358,31 +333,37 @@ static char *read_file(const char *file, struct cop_err *err)
 	return text.data;
 }
 
-int cop_sim_trace_read(const char *file, struct sim_trace *t, struct cop_err *err)
+int cop_sim_trace_read(const char *file, struct sim_trace trace[2], struct cop_err *err)
 {
 	size_t lines = 1;
 	int rc;
 
-	*t = (struct sim_trace){.text = read_file(file, err)};
-	if (!t->text)
+	memset(trace, 0, 2 * sizeof(*trace));
+	trace->text = read_file(file, err);
+	if (!trace->text)
 		return -EIO;
-	for (const char *c = t->text; *c; c++)
+	for (const char *c = trace->text; *c; c++)
 		lines += *c == '\n';
-	t->line = cop_sim_alloc(COP_MIN(lines, (size_t)LINES_MAX) + 1, sizeof(*t->line));
-	t->small = cop_sim_alloc(lines + 1, sizeof(*t->small));
-	rc = parse_trace(t, file, err);
+	for (int i = 0; i < 2; i++)
+		trace[i].line = cop_sim_alloc(
+			COP_MIN(lines, (size_t)LINES_MAX) + 1, sizeof(*trace[i].line));
+	rc = parse_text(trace, file, err);
+	for (int i = 0; i < 2 && !rc; i++)
+		if (i == 0 || trace[i].lines)
+			rc = finish_trace(&trace[i], file, err);
+	trace[1].direct_ops = trace[0].direct_ops;
+	trace[1].direct_bytes = trace[0].direct_bytes;
 	if (rc)
-		cop_sim_trace_free(t);
-	else
-		finish_trace(t);
+		cop_sim_trace_free(trace);
 	return rc;
 }
 
-void cop_sim_trace_free(struct sim_trace *t)
+void cop_sim_trace_free(struct sim_trace trace[2])
 {
-	free(t->sorted);
-	free(t->small);
-	free(t->line);
-	free(t->text);
-	*t = (struct sim_trace){0};
+	free(trace->text);
+	for (int i = 0; i < 2; i++) {
+		free(trace[i].sorted);
+		free(trace[i].line);
+	}
+	memset(trace, 0, 2 * sizeof(*trace));
 }

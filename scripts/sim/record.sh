@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Records what a program asks of Copper, for copper-sim: two nodes on this machine, the program in
-# the mount of the one that is a leaf, whose requests are those of every node of a large tree. Of
-# several rounds the quickest is kept, since neighbours only add. Then the same program without
-# Copper under strace says what one direct client asks of the storage.
+# the mount of the one that is a leaf, whose requests are those of every node of a large tree; once
+# without bundles and once with them, over a storage that takes META_US for each operation, so that
+# what comes ahead of the program is not here at once. Of several rounds the quickest is kept, since
+# neighbours only add. Then the same program without Copper under strace says what one direct client
+# asks of the storage.
 #
 #   scripts/sim/record.sh OUTPUT COMMAND [ARGUMENT]…        {} in an argument is the root of the
 #                                                           tree, /usr or its mount
-#   ROUNDS=5 SOURCE=/usr
+#   ROUNDS=5 SOURCE=/usr META_US=1000
 #
 #   scripts/sim/record.sh --all                  the three in testdata/sim
 # limit: 900
@@ -27,38 +29,49 @@ at() { # ROOT COMMAND…
 	done
 }
 
-round() { # COMMAND…
-	local command began ended
+round() { # BUNDLE COMMAND…
+	local command began ended bundle=$1
+	shift
 	SRC=$source
-	with_tree 2 -T 1 --compress off --bundle off --trace
+	with_slowfs --meta-us "${META_US:-1000}" --read-us "${META_US:-1000}" --cache-s 3600
+	with_tree 2 -T 1 --compress off --bundle "$bundle" --trace
 	at "$W/mnt/1" "$@"
 	began=$(date +%s%6N)
 	"${command[@]}" >/dev/null 2>&1 || bail "$* failed"
 	ended=$(date +%s%6N)
 	without_tree
-	"$PYTHON" "$here/reduce.py" trace "$source" "$began" "$ended" \
+	"$PYTHON" "$here/reduce.py" trace "$SRC" "$began" "$ended" \
 		"$JOB"/trace/127.0.0.12-*.pfw* >"$T/round.txt" || bail "no trace"
-	total=$(awk '$1 != "#" { s += $3 } END { print s + 0 }' "$T/round.txt")
+	without_slowfs
+	total=$(awk '$1 !~ /[+].*[ju]/ { s += $3 } END { print s + 0 }' "$T/round.txt")
 	[ -n "$least" ] && [ "$total" -ge "$least" ] || {
 		least=$total
-		cp "$T/round.txt" "$T/best.txt"
+		cp "$T/round.txt" "$T/best.$bundle"
 	}
 }
 
 record() { # OUTPUT COMMAND…
-	local out=$1 i least='' total command
+	local out=$1 i least total command bundle
 	shift
-	for ((i = 0; i < ${ROUNDS:-5}; i++)); do
-		round "$@"
+	# What it reads is in memory here, so the times are those of slowfs.
+	at "$source" "$@"
+	"${command[@]}" >/dev/null 2>&1
+	for bundle in off auto; do
+		least=''
+		for ((i = 0; i < ${ROUNDS:-5}; i++)); do
+			round "$bundle" "$@"
+		done
 	done
 	at "$source" "$@"
 	strace -f -qq -e trace=file,read,pread64,mmap,getdents64 -y -o "$T/strace" "${command[@]}" \
 		>/dev/null 2>&1 || bail "$* failed under strace"
 	{
-		echo "# copper-sim trace 1"
+		echo "# copper-sim trace 2"
 		echo "# command: ${*//$T/TMP}"
 		"$PYTHON" "$here/reduce.py" direct "$source" "$T/strace"
-		cat "$T/best.txt"
+		cat "$T/best.off"
+		echo "# with bundles"
+		cat "$T/best.auto"
 	} >"$out.new" && mv "$out.new" "$out"
 }
 

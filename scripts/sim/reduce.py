@@ -11,15 +11,18 @@ A line of a trace, fields separated by one blank, the path last, relative to the
 
     KIND AFTER THINK_US WAITED BYTES SIZE INDEX CALLS RET PATH
 
-KIND is the request (listing, entry, chunk, names, holes, check, statfs). The request leaves
-THINK_US after the answer to line AFTER (lines count from 0; -1: the start). WAITED is 1 if the
-program waits for it, 0 if it is read ahead. BYTES is the length of the answer, SIZE the file's
+KIND is the request (listing, entry, chunk, names, holes, check, statfs), and behind a plus, where it
+applies: b, nobody waits for it yet, so it comes last at the storage; f, the first bytes of a file
+come with its entry; j, it leaves in the message of the line before, with that one's AFTER and
+THINK_US; u, the program uses what an earlier line has asked for, and waits if it is not here yet.
+The request leaves THINK_US after the answer to line AFTER (lines count from 0; -1: the start).
+WAITED is 1 if the program waits for it, else 0. BYTES is the length of the answer, SIZE the file's
 size, INDEX the chunk's, CALLS the system calls of the root for an answer that is no chunk, RET its
-status. The last line has the KIND end: AFTER it the program thinks THINK_US and is done. Lines that
+status. The last line has the KIND end: AFTER it the program thinks THINK_US and is done. A second
+recording of the same program may follow, with bundles; its lines count from 0 again. Lines that
 begin with # are comments, but for `# direct OPERATIONS BYTES`: system calls that reach the storage
-of a client that keeps what it has seen, and bytes of the files it opens; `# small MODE UID GID SIZE
-PATH`: a small file in a listed directory, of a kind that the program reads there, which may come
-beside another."""
+of a client that keeps what it has seen, and bytes of the files it opens."""
+import errno
 import gzip
 import json
 import os
@@ -50,6 +53,8 @@ def events_of(files):
 
 
 LISTING_ATTRS = 64
+CHUNK = 1 << 20
+TOO_LONG = -errno.EMSGSIZE
 
 
 def calls_of(kind, path):
@@ -72,73 +77,130 @@ def calls_of(kind, path):
     return 4 if kind == "holes" else 2
 
 
+def is_about(flight, op):
+    """Whether the program's call needs what this flight brings."""
+    kind = flight["args"]["kind"]
+    if kind == "listing":
+        return flight["path"] in (op["path"], os.path.dirname(op["path"]))
+    if op["path"] != flight["path"]:
+        return False
+    if kind == "chunk":
+        return op["name"] == "read" and op["args"]["offset"] // CHUNK == flight["args"]["index"]
+    return op["name"] != "read"
+
+
 def waited(flight, ops):
     """Whether a call of the program ended when this answer came."""
-    for op in ops:
-        if not op["ts"] <= flight["end"] <= op["end"]:
-            continue
-        if op["path"] == flight["path"] or os.path.dirname(op["path"]) == flight["path"]:
-            return True
-    return False
+    return any(op["ts"] <= flight["end"] <= op["end"]
+               and flight["path"] in (op["path"], os.path.dirname(op["path"])) for op in ops)
 
 
-# As in internal/bundle: files that may come beside others, and directories that are small enough
-# for it.
-SMALL_BYTES, SMALL_NAMES = 256 << 10, 1024
+def flights_of(events, ended):
+    """The program's flights with the time at which their request left (None: it never did). A flight
+    is reported when it ends, just after the answer to its request."""
+    answers, flights = {}, []
+    for e in sorted(events, key=lambda e: e["id"]):
+        key = e["tid"], e["path"]
+        if e["name"] == "wire":
+            answers.setdefault(key, []).append(e)
+        elif e["name"] == "flight" and "thread" in e["args"]:
+            a = e["args"]
+            mine = [w for w in answers.get(key, ()) if w["ts"] >= e["ts"] - 2
+                    and (w["args"]["ret"] != TOO_LONG or a["kind"] in ("listing", "names"))]
+            answers[key] = [w for w in answers.get(key, ()) if w not in mine]
+            e["left"] = mine[0]["ts"] if mine else None
+            e["first"] = a["kind"] == "entry" and any(
+                w["args"]["image_size"] != a["image_size"] for w in mine)
+            if e["ts"] <= ended:
+                flights.append(e)
+    return flights
 
 
-def kind_of(path):
-    name = os.path.basename(path)
-    dot = name.rfind(".")
-    s = os.lstat(path)
-    small = (stat.S_ISREG(s.st_mode) and 0 < s.st_size <= SMALL_BYTES and s.st_blocks > 0
-             and 0 < dot < len(name) - 1)
-    return (os.path.dirname(path), name[dot + 1:], s.st_mode, s.st_uid, s.st_gid) if small else None
+def messages_of(flights):
+    """The flights in their messages, in the order in which these left: requests that leave in one
+    message leave at the same time."""
+    messages = {}
+    for f in flights:
+        if f["left"] is not None:
+            messages.setdefault(f["left"], []).append(f)
+    for message in messages.values():
+        message.sort(key=lambda f: (f["args"]["background"], f["ts"], f["id"]))
+    return [messages[left] for left in sorted(messages)]
 
 
-def small_files(source, flights):
-    """Those beside the small files that the program read, and these themselves."""
-    read = {kind_of(f["path"]) for f in flights if f["args"]["kind"] == "chunk"
-            and f["args"]["ret"] == 0} - {None}
-    for directory in sorted({k[0] for k in read}):
-        names = sorted(os.listdir(directory))
-        if len(names) > SMALL_NAMES:
-            continue
-        for path in (os.path.join(directory, name) for name in names):
-            if kind_of(path) in read:
-                s = os.lstat(path)
-                print(
-                    f"# small {s.st_mode & 0o7777:o} {s.st_uid} {s.st_gid} {s.st_size} "
-                    f"{os.path.relpath(path, source)}")
+class Step:
+    """One line of the recording: from begin to end, which is when its answer came."""
+
+    def __init__(self, flight, flags, begin, order, waited=False, after=None):
+        self.flight, self.flags, self.begin, self.waited, self.after = flight, flags, begin, waited, after
+        self.end = max(begin, flight["end"]) if flight else begin
+        self.order = begin, order
+        self.number = None
+
+
+def requests_of(flights, ops, began):
+    for message, members in enumerate(messages_of(flights)):
+        begin = max(min(f["ts"] for f in members), began)
+        for n, f in enumerate(members):
+            flags = "b" * f["args"]["background"] + "f" * f["first"] + "j" * (n > 0)
+            yield Step(f, flags, begin, (message, n),
+                       not f["args"]["background"] and f["end"] > began and waited(f, ops))
+
+
+def came_with_entries(flights, requests):
+    """The bytes of files whose entries brought them: no request of theirs ever left."""
+    entries = {r.flight["path"]: r for r in requests if "f" in r.flags}
+    for f in flights:
+        if f["left"] is None and f["path"] in entries:
+            entry = entries[f["path"]]
+            yield Step(f, "b", entry.end, (len(flights), 0), after=entry)
+
+
+def uses_of(steps, ops):
+    """When the program came to what it had not waited for."""
+    for s in steps:
+        uses = [op["ts"] for op in ops if op["end"] > s.begin and is_about(s.flight, op)]
+        if uses and not s.waited:
+            yield Step(s.flight, "u", max(min(uses), s.begin), (len(steps), 0), waited=True)
+
+
+def steps_of(flights, ops, began, ended):
+    steps = list(requests_of(flights, ops, began))
+    steps += came_with_entries(flights, steps)
+    steps += uses_of(steps, ops)
+    steps.sort(key=lambda s: s.order)
+    steps.append(Step(None, "", ended, (0, 0), waited=True))
+    for number, s in enumerate(steps):
+        s.number = number
+    return steps
+
+
+def what_precedes(step, steps, began):
+    """The last answer that the program had by then, and how long after it this begins."""
+    if step.after:
+        return step.after.number, 0
+    earlier = [(s.end, s.number) for s in steps[:step.number] if s.waited and s.end <= step.begin]
+    end, number = max(earlier, default=(began, -1))
+    return number, step.begin - end
 
 
 def trace(source, began, ended, files):
     events = events_of(files)
-    ops = [e for e in events if e["cat"] == "POSIX" and e["dur"] > 0]
-    flights = [e for e in events if e["name"] == "flight" and "thread" in e["args"]
-               and e["ts"] <= ended]
-    flights.sort(key=lambda e: (e["ts"], e["id"]))
-    for f in flights:
-        f["waited"] = f["ts"] >= began and waited(f, ops)
-
-    def line(number, f, begin):
-        before = [(g["end"], i) for i, g in enumerate(flights[:number]) if g["waited"]
-                  and g["end"] <= begin]
-        end, after = max(before, default=(began, -1))
-        think = begin - end
-        if f is None:
-            return f"end {after} {think} 1 0 0 0 0 0 -"
-        a = f["args"]
-        kind, path = a["kind"], f["path"]
-        size = os.stat(path).st_size if kind == "chunk" else 0
-        calls = 0 if kind == "chunk" else calls_of(kind, path)
+    ops = [e for e in events if e["cat"] == "POSIX" and e["path"]]
+    steps = steps_of(flights_of(events, ended), ops, began, ended)
+    for s in steps:
+        if "j" not in s.flags: # a message leaves at once
+            after, think = what_precedes(s, steps, began)
+        if not s.flight:
+            print(f"end {after} {think} 1 0 0 0 0 0 -")
+            continue
+        a, path = s.flight["args"], s.flight["path"]
+        kind = a["kind"] + ("+" + s.flags if s.flags else "")
+        size = os.stat(path).st_size if a["kind"] == "chunk" else 0
+        calls = 0 if a["kind"] == "chunk" else calls_of(a["kind"], path)
         relative = "." if path == source else os.path.relpath(path, source)
-        return f"{kind} {after} {think} {int(f['waited'])} {a['image_size']} {size} {a['index']} {calls} {a['ret']} {relative}"
-
-    small_files(source, flights)
-    for number, f in enumerate(flights):
-        print(line(number, f, max(f["ts"], began)))
-    print(line(len(flights), None, ended))
+        print(f"{kind} {after} {think} {int(s.waited)} {a['image_size']} {size} {a['index']} {calls} "
+              f"{a['ret']} {relative}")
 
 
 CALL = re.compile(r'^\d+ +(\w+)\((?:AT_FDCWD<[^>]*>, |\d+<([^>]*)>, )?"([^"]*)"')
@@ -171,8 +233,11 @@ def direct(source, file):
 def rows(file):
     rounds = {}
     with open(file) as f:
-        print(next(f).strip())
-        keys = next(f).strip().split(",")
+        for line in f:
+            if not line.startswith("#"):
+                keys = line.strip().split(",")
+                break
+            print(line.strip())
         for line in f:
             values = line.strip().split(",")[:len(keys)]
             rounds.setdefault(tuple(values[:4]), []).append([float(v) for v in values[4:]])

@@ -10,7 +10,7 @@
 SIM=$BUILD/copper-sim
 DATA=$cop_root/testdata/sim
 REDUCE=$cop_root/scripts/sim/reduce.py
-plan 28
+plan 33
 
 # The value of a key in the n-th line of what the simulator said.
 value() { # KEY [LINE]
@@ -42,32 +42,35 @@ is 'the real root read as many bytes' "$(value storage_bytes)" "$bytes"
 
 # ---- what was measured
 
-# Prints which rows are off, as KEY NODES TREES BUNDLE SIMULATED MEASURED: operations exactly;
-# bytes, requests and messages within 5 %, times within 20 %.
+# Prints which rows are off, as KEY NODES TREES BUNDLE SIMULATED MEASURED: operations and bytes of
+# the storage exactly without bundles; with them within 3 %, since the guesses follow what comes
+# first. Requests and bytes between nodes within 7 %, messages within 10 %, times within 20 %.
 compare_rows() {
 	"$PYTHON" - "$SIM" "$DATA" <<'PY'
 import csv, json, subprocess, sys
 sim, data = sys.argv[1:]
 with open(data + "/rows.csv") as f:
     text = f.readlines()
-measured_at = [line[2:].strip() for line in text if line.startswith(("# storage_op_us=", "# origin_us="))]
+storage = [line[2:].strip() for line in text if line.startswith(("# storage_", "# origin_us="))]
+storage += ["storage_slots=0", "storage_knee=0"]
 rows = list(csv.DictReader(line for line in text if not line.startswith("#")))
-storage = [*measured_at, "storage_slots=0", "storage_knee=0", "storage_read_kib=128"]
 for row in rows:
+    off = row["bundle"] == "off"
     out = subprocess.run([sim, "--json", "--nodes", row["nodes"], "--trees", row["trees"],
-                          "--bundle", "off" if row["bundle"] == "off" else "on",
+                          "--bundle", "off" if off else "on",
                           *(a for s in storage for a in ("--set", s)), data + "/numpy.txt"],
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
     got = json.loads(out)
-    for key, theirs, within in (("storage_operations", "origin_operations", 0), ("storage_bytes", "origin_bytes", 0),
-                                ("requests", "requests", 0.05), ("messages", "messages", 0.05), ("bytes", "bytes_out", 0.05), ("waiting_s", "waiting_s", 0.2)):
-        measured = float(row[theirs])
-        if abs(got[key] - measured) > within * measured:
-            print(key, row["nodes"], row["trees"], row["bundle"], got[key], measured)
+    for key, theirs, within in (("storage_operations", "origin_operations", 0 if off else 0.03),
+                                ("storage_bytes", "origin_bytes", 0 if off else 0.03),
+                                ("requests", "requests", 0.07), ("messages", "messages", 0.1),
+                                ("bytes", "bytes_out", 0.07), ("waiting_s", "waiting_s", 0.2)):
+        if abs(got[key] - float(row[theirs])) > within * float(row[theirs]):
+            print(key, row["nodes"], row["trees"], row["bundle"], got[key], row[theirs])
 print(len(rows), "rows")
 PY
 }
-is 'the rows measured on 1 to 16 nodes are reproduced' "$(compare_rows)" '14 rows'
+is 'the rows measured on 1 to 16 nodes are reproduced' "$(compare_rows)" '16 rows'
 
 # ---- many nodes
 
@@ -136,6 +139,11 @@ refused() { # DESCRIPTION STATUS SENTENCE ARGUMENT…
 		fail "$what" "got:    $got" "wanted: $status copper-sim: $sentence"
 	fi
 }
+last='end 0 0 1 0 0 0 0 0 -'
+bad_trace() { # LINE…: prints the name of a file with these and an end
+	printf '%s\n' '# a trace' "$@" "$last" >"$T/bad.txt"
+	echo "$T/bad.txt"
+}
 refused 'no trace' 2 'a TRACE is missing'
 refused 'a trace that is not there' 1 "cannot read $T/none: No such file" "$T/none"
 head -n 20 "$DATA/perl.txt" >"$T/cut.txt"
@@ -143,6 +151,17 @@ refused 'a trace that was cut off' 1 \
 	"$T/cut.txt: not a trace of copper-sim, or cut off" "$T/cut.txt"
 sed '9s/.*/chunk 3 0 1 -7 1 0 0 0 x/' "$DATA/perl.txt" >"$T/bad.txt"
 refused 'a line that is none' 1 "$T/bad.txt: line 9 is not a request of a trace" "$T/bad.txt"
+refused 'a letter that means nothing' 1 "$T/bad.txt: line 2 is not a request of a trace" \
+	"$(bad_trace 'entry+x -1 0 1 104 0 0 2 0 .')"
+refused 'a request that joins no message' 1 "$T/bad.txt: request 0 does not leave with the one" \
+	"$(bad_trace 'entry+j -1 0 1 104 0 0 2 0 .')"
+refused 'a use of what nobody has asked for' 1 "$T/bad.txt: request 0 uses what nobody has asked" \
+	"$(bad_trace 'entry+u -1 0 1 104 0 0 2 0 .')"
+refused 'requests after the last end' 1 "$T/bad.txt: line 6 is not a request of a trace" \
+	"$(bad_trace 'entry -1 0 1 104 0 0 2 0 .' "$last" 'entry -1 0 1 104 0 0 2 0 .' "$last" \
+		'entry -1 0 1 104 0 0 2 0 .')"
+refused 'bundles that were not recorded' 1 "$T/small.txt: it has no recording with bundles" \
+	--bundle on "$T/small.txt"
 refused 'no number of nodes' 2 '--nodes 4,x: up to 32 numbers' --nodes 4,x "$DATA/perl.txt"
 refused 'a parameter that is not there' 2 '--set speed=1: there is no such parameter' \
 	--set speed=1 "$DATA/perl.txt"
