@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Read-ahead over the tree. The first read of a file that the root reads in one operation fetches
- * all of it. So does the first read behind the first chunk of a file that is little larger:
- * programs and libraries of up to 7 MiB were used in each of their chunks (python, libcrypto,
- * numpy), in an order that the kernel chooses, a request for each. Of a larger file only what is
- * touched is fetched, because most large files are shared libraries, mapped and used in places: an
- * import of torch touches 330 MiB of chunks in files of 503 MiB. A sequential reader gets a window
- * ahead of it, which doubles with each chunk up to what coop wants for that file. */
+ * all of it. So does the first read of a program or library that is little larger: those of up to
+ * 7 MiB were used in each of their chunks (python, libcrypto, numpy), in an order that the kernel
+ * chooses, a request for each, and their data is at the end. Of another file of that size the first
+ * read behind the first chunk does so, since many programs look at a file's head only. Of a larger
+ * file only what is touched is fetched, because most large files are shared libraries, mapped and
+ * used in places: an import of torch touches 330 MiB of chunks in files of 503 MiB. A sequential
+ * reader gets a window ahead of it, which doubles with each chunk up to what coop wants for that
+ * file. */
 #include "fs/fs_priv.h"
+
+#include <string.h>
+#include <sys/stat.h>
 
 static void ask_ahead(struct cop_fs *fs, const struct inode *i, uint64_t from, uint64_t end)
 {
@@ -54,6 +59,18 @@ static void slide_window(struct cop_fs *fs, struct inode *i, uint64_t index)
 	ask_ahead(fs, i, from, end);
 }
 
+/* By its name or its mode: a file that a program maps. */
+static bool is_program(const struct inode *i)
+{
+	static const char library[] = ".so";
+	size_t len = sizeof(library) - 1;
+	const char *found = memmem(i->name, i->name_len, library, len);
+
+	if (i->attr.mode & (S_IXUSR | S_IXGRP | S_IXOTH))
+		return true;
+	return found && (found + len == i->name + i->name_len || found[len] == '.');
+}
+
 void cop_fs_read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index)
 {
 	uint64_t chunk = cop_coop_chunk_bytes(fs->conf.coop), size = i->attr.size;
@@ -62,6 +79,7 @@ void cop_fs_read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index)
 		return;
 	if (size > COP_MAX(COP_COOP_MEDIUM_BYTES, chunk))
 		slide_window(fs, i, index);
-	else if ((index || size <= COP_COOP_GROUP_BYTES) && !atomic_exchange(&i->whole, true))
+	else if ((index || size <= COP_COOP_GROUP_BYTES || is_program(i)) &&
+		 !atomic_exchange(&i->whole, true))
 		ask_ahead(fs, i, 0, UINT64_MAX);
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# How much of a file is fetched: all of a small file, all of a medium one from the second chunk on,
-# of a large one what is touched, and a window ahead of a sequential reader.
+# How much of a file is fetched: all of a small file and of a medium program or library, all of
+# another medium file from the second chunk on, of a large one what is touched, and a window ahead of a sequential reader.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 15
+plan 19
 
 SRC=$T/src
 mkdir "$SRC"
@@ -14,6 +14,10 @@ head -c $((64 << 20)) /dev/urandom >"$SRC/large"
 cp "$SRC/large" "$SRC/second"
 cp "$SRC/large" "$SRC/third"
 head -c $((7 << 20)) "$SRC/large" >"$SRC/medium"
+cp "$SRC/medium" "$SRC/libmedium.so.1"
+cp "$SRC/medium" "$SRC/program"
+chmod 755 "$SRC/program"
+head -c $((9 << 20)) "$SRC/large" >"$SRC/liblarge.so"
 with_tree 2
 mnt=$W/mnt/1
 
@@ -72,4 +76,14 @@ messages=$(node_stat 1 fabric.request_messages)
 touch_mibs "$mnt/medium" 5
 is 'another page of it brings the rest' "$(chunks 1)" $((before + 7))
 is 'the rest comes in one message' "$(node_stat 1 fabric.request_messages)" $((messages + 1))
+before=$(chunks 1)
+messages=$(node_stat 1 fabric.request_messages)
+touch_mibs "$mnt/libmedium.so.1" 0
+is 'the first page of a library of 7 MiB brings all of it' "$(chunks 1)" $((before + 7))
+# Its name, and its bytes.
+is_at_most 'in one message' "$(node_stat 1 fabric.request_messages)" $((messages + 2))
+touch_mibs "$mnt/program" 0
+is 'so does that of a program' "$(chunks 1)" $((before + 14))
+touch_mibs "$mnt/liblarge.so" 0
+is 'of a larger one it brings one chunk' "$(chunks 1)" $((before + 15))
 ok 'the tree stops' without_tree
