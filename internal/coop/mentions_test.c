@@ -385,8 +385,9 @@ static bool extension_first;
 /* Which files come when a program has read the package, and then a file that mentions nothing. */
 static void assert_imports(const char *names, unsigned files, const char *path)
 {
-	static const char *const looked_for[] = {
-		"x.abi3.so", "y.cpython-311-x86_64-linux-gnu.so", "z.txt", "so", ".so", "x"};
+	/* Python looks for a name with each of three endings. */
+	static const char *const looked_for[] = {"x.cpython-311-x86_64-linux-gnu.so", "x.abi3.so",
+		"x.so", "y.abi3.so", "z.txt", "so", ".so", "x"};
 	struct tree *t = open_package(names);
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(looked_for) && extension_first; i++)
