@@ -79,7 +79,9 @@ print(f"# storage_op_us={op_s * 1e6:.0f}")
 took = []
 for name in os.listdir(sys.argv[1]):
     path = os.path.join(sys.argv[1], name)
-    if not os.path.isfile(path) or os.path.islink(path) or os.stat(path).st_size < PIECE + (1 << 20):
+    if os.path.islink(path) or not os.path.isfile(path):
+        continue
+    if os.stat(path).st_size < PIECE + (1 << 20):
         continue
     fd = os.open(path, os.O_RDONLY)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)

@@ -11,8 +11,8 @@ A line of a trace, fields separated by one blank, the path last, relative to the
 
     KIND AFTER THINK_US WAITED BYTES SIZE INDEX CALLS RET PATH
 
-KIND is the request (listing, entry, chunk, names, holes, check, statfs), and behind a plus, where it
-applies: b, nobody waits for it yet, so it comes last at the storage; f, the first bytes of a file
+KIND is the request (listing, entry, chunk, names, holes, check, statfs), and behind a plus, where
+it applies: b, nobody waits for it yet, so it comes last at the storage; f, the first bytes of a file
 come with its entry; j, it leaves in the message of the line before, with that one's AFTER and
 THINK_US; u, the program uses what an earlier line has asked for, and waits if it is not here yet.
 The request leaves THINK_US after the answer to line AFTER (lines count from 0; -1: the start).
@@ -132,7 +132,8 @@ class Step:
     """One line of the recording: from begin to end, which is when its answer came."""
 
     def __init__(self, flight, flags, begin, order, waited=False, after=None):
-        self.flight, self.flags, self.begin, self.waited, self.after = flight, flags, begin, waited, after
+        self.flight, self.flags, self.waited, self.after = flight, flags, waited, after
+        self.begin = begin
         self.end = max(begin, flight["end"]) if flight else begin
         self.order = begin, order
         self.number = None
