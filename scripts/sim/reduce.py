@@ -12,8 +12,8 @@ A line of a trace, fields separated by one blank, the path last, relative to the
     KIND AFTER THINK_US WAITED BYTES SIZE INDEX CALLS RET PATH
 
 KIND is the request (listing, entry, chunk, names, holes, check, statfs), and behind a plus, where
-it applies: b, nobody waits for it yet, so it comes last at the storage; f, the first bytes of a file
-come with its entry; j, it leaves in the message of the line before, with that one's AFTER and
+it applies: b, nobody waits for it yet, so it comes last at the storage; f, the first bytes of a
+file come with its entry; j, it leaves in the message of the line before, with that one's AFTER and
 THINK_US; u, the program uses what an earlier line has asked for, and waits if it is not here yet.
 The request leaves THINK_US after the answer to line AFTER (lines count from 0; -1: the start).
 WAITED is 1 if the program waits for it, else 0. BYTES is the length of the answer, SIZE the file's

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # How much of a file is fetched: all of a small file and of a medium program or library, all of
-# another medium file from the second chunk on, of a large one what is touched, and a window ahead of
-# a sequential reader.
+# another medium file from the second chunk on, of a large one what is touched, and a window ahead
+# of a sequential reader.
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
