@@ -98,7 +98,7 @@ struct mention {
 	uint64_t round;       /* in which it was taken last, and its turn had not come */
 };
 
-#define EXTENSIONS 4u
+#define EXTENSIONS 4u /* endings; Python looks for three of each name */
 #define NEEDED_NAMES 32u
 #define NEEDED_DIRS 4u
 
