@@ -154,26 +154,55 @@ static void note_file(
 		cop_coop_note(m->coop, &what);
 }
 
-/* Notes the file stem + ending if dir has it. */
-static bool find_file(const struct module *m, const char *dir, size_t len, const char *stem,
-	size_t stem_len, const char *ending)
+/* A directory, and its listing if that is here. */
+struct dir {
+	const char *path; /* with a slash at its end, unless it is the source */
+	size_t len;
+	struct cop_obj *list; /* NULL: it is not here */
+};
+
+static struct dir open_dir(const struct module *m, const char *path, size_t len)
 {
-	struct cop_obj *list = cop_coop_names_below(m->coop, dir, len);
+	return (struct dir){path, len, cop_coop_names_below(m->coop, path, len)};
+}
+
+static void close_dir(const struct module *m, struct dir *d)
+{
+	if (d->list)
+		cop_obj_put(m->coop->conf.cache, d->list);
+}
+
+static bool has_name(const struct dir *d, const char *name, size_t n, struct cop_listing_entry *e)
+{
+	return d->list && cop_listing_find(d->list->data, name, n, e);
+}
+
+/* Notes the file stem + ending if d has it. */
+static bool find_in(const struct module *m, const struct dir *d, const char *stem, size_t stem_len,
+	const char *ending)
+{
 	size_t end = strlen(ending);
 	struct cop_listing_entry e;
 	char name[MENTION_NAME];
-	bool found = false;
 
-	if (!list)
+	if (stem_len + end >= sizeof(name))
 		return false;
-	if (stem_len + end < sizeof(name)) {
-		memcpy(name, stem, stem_len);
-		memcpy(name + stem_len, ending, end);
-		found = cop_listing_find(list->data, name, stem_len + end, &e);
-	}
-	if (found)
-		note_file(m, dir, len, &e);
-	cop_obj_put(m->coop->conf.cache, list);
+	memcpy(name, stem, stem_len);
+	memcpy(name + stem_len, ending, end);
+	if (!has_name(d, name, stem_len + end, &e))
+		return false;
+	note_file(m, d->path, d->len, &e);
+	return true;
+}
+
+/* The same for a directory of which nothing else is asked. */
+static bool find_file(const struct module *m, const char *path, size_t len, const char *stem,
+	size_t stem_len, const char *ending)
+{
+	struct dir d = open_dir(m, path, len);
+	bool found = find_in(m, &d, stem, stem_len, ending);
+
+	close_dir(m, &d);
 	return found;
 }
 
@@ -231,45 +260,45 @@ static bool is_imported_at_start(const char *name, size_t n)
 }
 
 /* Whether this is the directory of the standard library; Python finds it by the same file. */
-static bool is_standard_library(struct cop_coop *c, const char *dir, size_t len)
+static bool is_standard_library(const struct dir *d)
 {
 	static const char landmark[] = "os.py";
-	struct cop_obj *list = cop_coop_names_below(c, dir, len);
 	struct cop_listing_entry e;
-	bool found;
 
-	if (!list)
-		return false;
-	found = cop_listing_find(list->data, landmark, sizeof(landmark) - 1, &e);
-	cop_obj_put(c->conf.cache, list);
-	return found;
+	return has_name(d, landmark, sizeof(landmark) - 1, &e);
 }
 
-/* A name's first part: an entry of dir, which has a slash at its end unless it is the source. */
-static bool find_module(const struct module *m, char *dir, size_t len, const char *name, size_t n)
+/* A name's first part: an entry of d, whose path has room behind it. */
+static bool find_module(const struct module *m, const struct dir *d, const char *name, size_t n)
 {
-	size_t whole;
+	char compiled[PATH_ROOM];
+	size_t len = d->len ? d->len - 1 : 0;
 
-	if (is_imported_at_start(name, n) && is_standard_library(m->coop, dir, len))
+	if (is_imported_at_start(name, n) && is_standard_library(d))
 		return true;
 	for (unsigned i = 0; i < EXTENSIONS; i++)
-		if (m->extension[i][0] && find_file(m, dir, len, name, n, m->extension[i]))
+		if (m->extension[i][0] && find_in(m, d, name, n, m->extension[i]))
 			return true;
-	whole = add_compiled_dir(dir, len ? len - 1 : 0);
-	return find_file(m, dir, whole, name, n, m->ending);
+	memcpy(compiled, d->path, len);
+	len = add_compiled_dir(compiled, len);
+	return find_file(m, compiled, len, name, n, m->ending);
 }
 
-static bool is_directory(
-	struct cop_coop *c, const char *dir, size_t len, const char *name, size_t n)
-{
-	struct cop_obj *list = cop_coop_names_below(c, dir, len);
-	struct cop_listing_entry e;
-	bool found;
+/* The name of a module or package, as an entry of dir. */
+enum found { NOTHING, MODULE, DIRECTORY };
 
-	if (!list)
-		return false;
-	found = cop_listing_find(list->data, name, n, &e) && e.type == DT_DIR;
-	cop_obj_put(c->conf.cache, list);
+static enum found find_part(
+	const struct module *m, const char *dir, size_t len, const char *name, size_t n)
+{
+	struct dir d = open_dir(m, dir, len);
+	struct cop_listing_entry e;
+	enum found found = NOTHING;
+
+	if (has_name(&d, name, n, &e) && e.type == DT_DIR)
+		found = DIRECTORY;
+	else if (find_module(m, &d, name, n))
+		found = MODULE;
+	close_dir(m, &d);
 	return found;
 }
 
@@ -284,14 +313,16 @@ static bool look_from(const struct module *m, const char *base, size_t len, cons
 	memcpy(dir, base, len);
 	for (;;) {
 		size_t n = strcspn(name, "."), above = len;
+		enum found part;
 
 		if (len)
 			dir[len++] = '/';
 		if (!n || len + n >= COLLECTION_DIR)
 			return found;
+		part = find_part(m, dir, len, name, n);
 		/* What follows the name of a module is an attribute of it, as in os.path. */
-		if (!is_directory(m->coop, dir, len, name, n))
-			return find_module(m, dir, len, name, n) || found;
+		if (part != DIRECTORY)
+			return part == MODULE || found;
 		found = true;
 		memcpy(dir + len, name, n);
 		len += n;
@@ -344,18 +375,15 @@ static void look_in_collections(const struct module *m, const char *name)
 
 static bool find_attr(struct module *m, size_t dir_len)
 {
-	struct cop_obj *list = cop_coop_names_below(m->coop, m->path, dir_len);
+	struct dir d = open_dir(m, m->path, dir_len);
 	const char *name = m->path + dir_len;
 	struct cop_listing_entry e;
 	bool found;
 
-	if (!list)
-		return false;
-	found = cop_listing_find(list->data, name, strlen(name), &e) &&
-		cop_coop_find_attr(m->coop, m->path, &e);
+	found = has_name(&d, name, strlen(name), &e) && cop_coop_find_attr(m->coop, m->path, &e);
 	if (found)
 		m->attr = e.attr;
-	cop_obj_put(m->coop->conf.cache, list);
+	close_dir(m, &d);
 	return found;
 }
 
