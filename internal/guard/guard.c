@@ -40,8 +40,9 @@
  * must be so. */
 #define LOOK_MS 5000
 #define LOOKS 2
-/* How long the node waits for its guard to end. */
+/* How long the node waits for its guard to end, and the guard for the end of a killed node. */
 #define END_MS 5000
+#define KILLED_MS 30000
 
 struct guard {
 	const char *mountpoint;
@@ -54,7 +55,8 @@ struct guard {
 	pid_t watched; /* the node */
 	unsigned connection, ended_looks;
 	int signal_fd, mounts_fd;
-	bool told; /* a signal has said that the job is over */
+	int node_fd; /* readable when all threads of the node have ended; -1 before Linux 5.3 */
+	bool told;   /* a signal has said that the job is over */
 };
 
 static void end_signals(sigset_t *set)
@@ -88,6 +90,7 @@ static void set_up(struct guard *g, int word_fd)
 	end_signals(&set);
 	g->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	g->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	g->node_fd = (int)syscall(SYS_pidfd_open, g->watched, 0);
 	if (chdir("/"))
 		_exit(1);
 }
@@ -150,6 +153,22 @@ static bool is_left_alone(struct guard *g)
 		n = read(3, &word, 1);
 		if (n >= 0 || errno != EINTR)
 			return n == 0;
+	}
+}
+
+/* The kernel closes what a killed process has open one by one: when the pipe ends, the mount may
+ * not be dead yet, and the folder around it may still be locked. */
+static void await_end(struct guard *g)
+{
+	struct pollfd fds[2] = {
+		{.fd = g->node_fd, .events = POLLIN}, {.fd = g->signal_fd, .events = POLLIN}};
+	uint64_t now, end = cop_now_ms() + KILLED_MS;
+
+	while (!fds[0].revents && (now = cop_now_ms()) < end) {
+		if (g->node_fd < 0 && (kill(g->watched, 0) || has_ended(g->watched)))
+			return;
+		if (poll(fds, 2, g->node_fd < 0 ? 10 : (int)(end - now)) > 0 && fds[1].revents)
+			hear_signals(g);
 	}
 }
 
@@ -226,6 +245,7 @@ static void guard_node(struct guard *g, int word_fd)
 {
 	set_up(g, word_fd);
 	if (is_left_alone(g)) {
+		await_end(g);
 		keep_dead_mount(g);
 		if (g->gone)
 			g->gone(g->arg);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +105,34 @@ static void without_a_dead_mount_the_guard_of_a_killed_node_ends(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static void note_that_it_is_gone(void *arg)
+{
+	(void)arg;
+	rmdir(dir);
+}
+
+/* The kernel closes the pipe of a killed node before the node has ended. */
+static void the_guard_judges_the_mount_when_the_node_has_ended(void **state)
+{
+	struct cop_guard_conf conf = {
+		.mountpoint = dir, .session = getsid(0), .gone = note_that_it_is_gone};
+	pid_t node = fork();
+	int status;
+
+	(void)state;
+	if (node == 0) {
+		close(cop_guard_start(&conf).fd);
+		usleep(500000);
+		_exit(access(dir, F_OK) == 0 ? 0 : 1);
+	}
+	status = status_of(node);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	for (int i = 0; i < 6000 && access(dir, F_OK) == 0; i++)
+		usleep(10000);
+	assert_int_equal(access(dir, F_OK), -1);
+	assert_int_equal(mkdir(dir, 0700), 0);
+}
+
 /* Forks; node runs below a guard, whose status is returned. */
 static pid_t start_above(void (*node)(const struct cop_guard *g))
 {
@@ -180,6 +209,7 @@ int main(void)
 		cmocka_unit_test(without_a_mount_there_is_no_guard),
 		cmocka_unit_test(a_node_that_ends_takes_its_guard_along),
 		cmocka_unit_test(without_a_dead_mount_the_guard_of_a_killed_node_ends),
+		cmocka_unit_test(the_guard_judges_the_mount_when_the_node_has_ended),
 		cmocka_unit_test(a_guard_above_ends_as_its_node_does),
 		cmocka_unit_test(a_guard_above_passes_signals_on),
 	};

@@ -376,7 +376,8 @@ void cop_place_clear(const struct cop_place *p)
 	if (!p->made || socket_of(p->conf, p->path, socket))
 		return;
 	cop_place_wait_ended(socket);
-	if (remove_unless_taken(p) == 0)
+	/* Whoever removes a mount that is still there needs the note beside the socket. */
+	if (!cop_fs_is_dead(p->path) && remove_unless_taken(p) == 0)
 		cop_ctl_clear(socket, NULL);
 }
 
