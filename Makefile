@@ -2,7 +2,7 @@
 #
 # make                 build/copper (one static binary), build/slowfs and build/copper-sim
 # make FABRIC=shared   build/shared/copper, linked with the system's libfabric.so
-# make demo            4 nodes on this machine import a real package (installs what is missing; root)
+# make demo            1, 2 and 4 nodes on this machine import a real package (installs what it needs; any user who has that)
 # make check           build and run every unit and system test (installs what is missing; root)
 #                      LOAD=20: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
 # make old             build/old/copper, as with the oldest libraries that will do
@@ -57,12 +57,12 @@ LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 # How the libraries are linked, and why: vendor/README.md
 comma := ,
 STATIC_ONLY := internal/fabric/absent_providers.c internal/base/static_link.c
-LIBS_SIM := -llz4 -lxxhash -lsodium -lz -ljson-c -lm
-LIBS_SLOWFS := -lfuse3 -lxxhash
+LIBS_SIM = $(DEPS) -llz4 -lxxhash -lsodium -lz -ljson-c -lm
+LIBS_SLOWFS = $(DEPS) -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm
 # Nothing is loaded at run time (internal/base/static_link.c).
 NO_LOADER := $(patsubst %,-Wl$(comma)--wrap=%,dlopen __dlopen __libc_dlopen_mode dlsym __libc_dlsym __libc_dlvsym dlclose __libc_dlclose dlerror)
-LIBS_STATIC := -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -luuid -lm -latomic -ldl -lrt -Wl,--end-group
+LIBS_STATIC = $(DEPS) -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -luuid -lm -latomic -ldl -lrt -Wl,--end-group
 # Those that have no archive here are shared as well (SLES, RHEL).
 archive = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
 LIBS_MIXED = $(foreach l,fuse3 lz4 xxhash sodium z json-c sqlite3,$(call archive,$(l))) -lfabric -lm -ldl -lrt
@@ -75,6 +75,10 @@ endif
 SRC := $(filter-out %_test.c %_fuzz.c,$(wildcard internal/*/*.c))
 ifneq ($(MODE)$(FABRIC),releasestatic)
 SRC := $(filter-out $(STATIC_ONLY),$(SRC))
+else ifneq ($(wildcard build/deps),)
+# What the system and the user do not have, install-deps.sh demo put there.
+CPPFLAGS_ALL += -idirafter build/deps/include -idirafter build/deps/include/fuse3
+DEPS := -Lbuild/deps/lib
 endif
 CMD_SRC := $(wildcard cmd/copper/*.c)
 SLOWFS_SRC := $(wildcard cmd/slowfs/*.c)
@@ -83,7 +87,7 @@ TEST_SRC := $(filter %_test.c,$(wildcard internal/*/*.c))
 FUZZ_SRC := $(filter %_fuzz.c,$(wildcard internal/*/*.c))
 BENCH_SRC := $(wildcard scripts/bench/*.c)
 
-MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 # OBJECTS=build/obj: those of another build with the same compiler and flags, already made, but for the one that says how it is linked.
 OBJECTS ?= $(BUILD)/obj
 obj = $(patsubst $(OBJECTS)/internal/base/version.o,$(BUILD)/obj/internal/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
@@ -144,10 +148,14 @@ $(BUILD)/obj/%.o: %.c Makefile | $(BUILD)/needed
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP $(CFLAGS) -c -o $@ $<
 
-# Libraries that lack or are too old are named before anything else is compiled.
+# A compiler and libraries that lack or are too old are named before anything is compiled.
+HOW_TO_GET := on Debian and Ubuntu scripts/install-deps.sh build installs what is missing (root, or sudo); elsewhere install
 $(BUILD)/needed: vendor/needed.c
 	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) -pthread -fsyntax-only $< && touch $@
+	@$(CC) --version >/dev/null 2>&1 || { echo "make: there is no C compiler called $(CC): $(HOW_TO_GET) gcc and the libraries in vendor/README.md" >&2; exit 1; }
+	@$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) -pthread -fsyntax-only -fno-diagnostics-show-caret $< || \
+		{ echo "make: $(HOW_TO_GET) what is named above" >&2; exit 1; }
+	@touch $@
 
 # As with the oldest libraries that will do (internal/base/compat.h): only the files that know of them differ.
 old: $(BUILD)/old/copper $(BUILD)/old/slowfs
@@ -195,10 +203,11 @@ check:
 	scripts/install-deps.sh
 	$(if $(LOAD),scripts/load.sh $(LOAD)) scripts/check.sh
 
+# All processors build, unless -j said how many.
 demo:
-	scripts/install-deps.sh
-	$(MAKE) all
-	scripts/demo.sh
+	scripts/install-deps.sh demo
+	$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) $(BUILD)/copper $(BUILD)/slowfs
+	BUILD=$(BUILD) scripts/demo.sh
 
 soak: all
 	BUILD=$(BUILD) scripts/soak.sh $(or $(MINUTES),30)
