@@ -163,6 +163,7 @@ show_progress() {
 		'Need to get '*' of archives.')
 			size=${line#Need to get }
 			size=${size% of archives.}
+			size=${size%%/*}
 			;;
 		'After this operation'*)
 			end_live
