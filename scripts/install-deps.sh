@@ -210,7 +210,6 @@ policy=/usr/sbin/policy-rc.d
 mark="# written by Copper's install-deps.sh"
 
 forbid_services() {
-	[ -n "$services" ] || return 0
 	[ ! -e "$policy" ] || grep -qxF "$mark" "$policy" || return 0
 	printf '%s\n' '#!/bin/sh' "$mark" "kill -0 $$ 2>/dev/null || exit 0" 'exit 101' \
 		>"$temporary/policy"
@@ -218,19 +217,36 @@ forbid_services() {
 	forbidden=1
 }
 
-# What a package enables for the next boot when it is configured is disabled again.
-disable_services() {
-	for service in $services; do
-		[ ! -e "/etc/init.d/$service" ] || as_root update-rc.d "$service" disable || true
+# Prints the services that start with the machine: those of System V runlevels 2 to 5, and those of
+# systemd.
+services() {
+	for link in /etc/rc[2-5].d/S[0-9][0-9]* /etc/systemd/system/*.wants/*.service; do
+		[ -L "$link" ] || continue
+		link=${link##*/}
+		case $link in
+		*.service) echo "${link%.service}" ;;
+		*) echo "${link#S[0-9][0-9]}" ;;
+		esac
+	done | sort -u
+}
+
+# A package enables its services for the next boot when it is configured.
+disable_new_services() {
+	for service in $(services | grep -vxF -f "$temporary/services"); do
+		as_root update-rc.d "$service" disable 2>/dev/null ||
+			as_root systemctl --quiet disable "$service.service" ||
+			say "the service $service starts with this machine from now on"
 	done
 }
 
 forbidden=
+# An installation that failed may have enabled services, too.
 clean_up() {
 	status=$?
 	trap '' INT TERM HUP
 	trap - EXIT
 	end_live
+	[ ! -e "$temporary/services" ] || disable_new_services || true
 	[ -z "$forbidden" ] || as_root rm -f "$policy"
 	rm -rf "$temporary" "$unpacked.part"
 	exit "$status"
@@ -309,7 +325,6 @@ if [ -n "$wanted" ] && ! is_root_within_reach; then
 	exit 1
 fi
 
-services=
 temporary=$(mktemp -d)
 trap clean_up EXIT
 trap 'exit 130' INT
@@ -318,11 +333,8 @@ are_lists_there || ! is_root_within_reach || update
 [ -z "$to_unpack" ] || unpack $to_unpack
 leave_out
 [ -n "$wanted" ] || exit 0
-for service in munge slurmctld slurmd; do
-	! has_word "$service" $wanted || services="$services$service "
-done
+services >"$temporary/services"
 forbid_services
 install_wanted
-disable_services
 # An older copy must not get into a program beside the installed headers.
 [ "$list" = demo ] || rm -rf "$unpacked"

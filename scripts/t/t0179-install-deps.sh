@@ -7,7 +7,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 50
+plan 52
 
 command -v apt-get dpkg-deb >/dev/null || skip_all 'no apt and dpkg here'
 [ "$(id -u)" -eq 0 ] || skip_all 'only root can mount an overlay'
@@ -51,7 +51,7 @@ toy() { # PACKAGE VERSION
 		echo "$2" >"$at/usr/include/x86_64-linux-gnu/$1.h"
 		echo "$2" >"$at/usr/lib/x86_64-linux-gnu/${1%-dev}.a"
 		;;
-	munge | slurmctld | slurmd)
+	munge | slurmctld | slurmd | rsync)
 		mkdir -p "$at/etc/init.d" "$at/lib/systemd/system"
 		echo "${init//SERVICE/$1}" >"$at/etc/init.d/$1"
 		printf '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n' \
@@ -105,7 +105,7 @@ machine() {
 		mount --bind "$at/${place//\//-}" "$root/$place"
 	done
 	mount --rbind /dev "$root/dev" && mount --make-rprivate "$root/dev" && mount -t proc proc "$root/proc"
-	rm -rf "$root"/usr/sbin/policy-rc.d "$root"/etc/rc?.d "$root"/etc/init.d/{munge,slurm*} \
+	rm -rf "$root"/usr/sbin/policy-rc.d "$root"/etc/rc?.d "$root"/etc/init.d/{munge,rsync,slurm*} \
 		"$root"/etc/systemd/system/multi-user.target.wants \
 		"$root"/var/lib/systemd/deb-systemd-helper* "$root"/usr/{local/,}bin/sudo
 	: >"$at/var-lib-dpkg/available"
@@ -234,16 +234,17 @@ index 1 >"$repository/Packages"
 
 # ---- services
 
-is_enabled() {
-	find "$root"/etc/rc[2-5].d "$root/etc/systemd/system" -name 'S*munge' -o -name 'munge.service' -o \
-		-name 'S*slurm*' -o -name 'slurm*.service' 2>/dev/null
+are_enabled() {
+	find "$root"/etc/rc[2-5].d "$root/etc/systemd/system" 2>/dev/null | grep -E '/S.*(munge|rsync|slurm)|/(munge|rsync|slurm).*\.service'
 }
 machine
 ok 'everything is installed' install_deps all
 is 'packages were told to start no service' "$(cat "$root/policy")" 101
-is 'none was started' "$(cd "$root" && echo {munge,slurmd,slurmctld}.start*)" \
-	'munge.start* slurmd.start* slurmctld.start*'
-is 'none starts with the machine' "$(is_enabled)" ''
+is 'none was started' "$(cd "$root" && echo {munge,rsync,slurmd,slurmctld}.start*)" \
+	'munge.start* rsync.start* slurmd.start* slurmctld.start*'
+is 'none starts with the machine' "$(are_enabled)" ''
+ok 'its administrator can change that' on update-rc.d munge enable
+matches 'and it starts with the machine' "$(are_enabled)" 'munge'
 ok 'other packages may start theirs afterwards' [ ! -e "$root/usr/sbin/policy-rc.d" ]
 machine
 printf '#!/bin/sh\nexit 104\n' >"$root/usr/sbin/policy-rc.d"
