@@ -9,7 +9,8 @@
 #
 # DEMO_REPORT=FILE keeps the job's page (copper report).
 # BUILD (build) has copper and slowfs, DEMO_IMPORT is what is imported (numpy, and torch if it is
-# installed). Exit 0 only if everything went as the text says.
+# installed), DEMO_NODES how many nodes there are in each step (1 2 4), the largest last. Exit 0
+# only if everything went as the text says.
 set -u
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -17,15 +18,15 @@ build=${BUILD:-$root/build}
 copper=$build/copper
 slowfs=$build/slowfs
 python=/usr/bin/python3
-sizes=(1 2 4)
-most=4
+read -ra sizes <<<"${DEMO_NODES:-1 2 4}"
+most=${sizes[-1]}
 meta_us=300
 # Milliseconds that all repetitions together may take.
 patience=20000
 export LC_ALL=C.UTF-8
 
 [ -t 1 ] && bold=$(printf '\033[1m') plain=$(printf '\033[0m') || bold='' plain=''
-say() { printf '   %s\n' "$*"; }
+say() { fold -s -w 112 <<<"$*" | sed 's/^/   /; s/ *$//'; }
 title() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 die() {
 	printf 'demo: %s\n' "$*" >&2
@@ -220,7 +221,7 @@ remark_on() { # TRIES REASON SHORTEST LONGEST
 	if [ "$1" -eq 1 ]; then
 		echo "($2)"
 	else
-		echo "(best of $1, the others up to $(seconds "$4"): $2)"
+		echo "(best of $1, longest $(seconds "$4"): $2)"
 	fi
 	echo "$2" >>"$dir/disturbed"
 }
@@ -234,6 +235,14 @@ found() { # NAME NODES
 
 nodes() { # NUMBER
 	[ "$1" -eq 1 ] && echo '1 node ' || echo "$1 nodes"
+}
+
+in_words() {
+	if [ "${sizes[*]}" = 1 ]; then
+		echo '1 node'
+	else
+		sed 's/ /, /g; s/, \([^,]*\)$/ and \1/; s/$/ nodes/' <<<"${sizes[*]}"
+	fi
 }
 
 # ---- steps
@@ -272,7 +281,7 @@ slow_mounts() {
 direct() {
 	local n
 	title '1  Straight from a slow file system'
-	say "slowfs shows /usr to each node and takes $meta_us us for each metadata operation, as a busy parallel file system does."
+	say "slowfs shows /usr to each node; a metadata operation takes $meta_us us, as on a busy parallel file system."
 	say "\$ python3 -c 'import $modules'     on all nodes at once"
 	slow_mounts
 	for n in "${sizes[@]}"; do
@@ -334,10 +343,10 @@ find_view() {
 	read -r _ _ view line <<<"$line"
 	view=${view%[:;,]}
 	case $view in
-	overlay | bind) say "the view of copper run: $view, so that programs find the tree at the path of the slow file system" ;;
+	overlay | bind) say "the view of copper run: $view, so programs find the tree at the path of the slow file system" ;;
 	env)
-		say "the view of copper run: env, because this machine allows none with mounts ($line)."
-		say "So copper run changes PATH, PYTHONHOME and LD_LIBRARY_PATH to the node's mount, and that is what is measured."
+		say "the view of copper run: env, because this machine allows none with mounts ($line). So copper run" \
+			"changes PATH, PYTHONHOME and LD_LIBRARY_PATH to the node's mount, and that is what is measured."
 		;;
 	*) die "copper run has no view here: $("$copper" run --check --mount "$dir/node0" 2>&1)" ;;
 	esac
@@ -346,7 +355,7 @@ find_view() {
 through_copper() {
 	local n line
 	title '2  Through Copper'
-	say "\$ copper mount --hosts hosts --rank I -d job --source slow nodeI     starts node I of a tree; nothing is cached anywhere"
+	say "\$ copper mount --hosts hosts --rank I -d job --source slow nodeI     on node I of a tree; nothing is cached yet"
 	say "\$ copper run --mount nodeI -- python3 -c 'import $modules'     on all nodes at once, then once more"
 	for n in "${sizes[@]}"; do
 		measure cold "$n" fresh_tree in_node
@@ -399,7 +408,7 @@ local_disk() {
 }
 
 the_end() {
-	title "4  What each of the $most nodes was asked at its first start"
+	title '4  What each node was asked at its first start'
 	cat "$dir/asked"
 	say "absent: lookups of names that do not exist. Only node 0, the root of the tree, reads the slow file system."
 	say "\$ copper stop node$((most - 1))"
@@ -412,8 +421,8 @@ the_end() {
 page() {
 	say "\$ copper report job"
 	"$copper" report "$dir/job" >/dev/null || die "no page of the job"
-	say "$(sed -n 's|.*<h2[^>]*>\(.*\)</h2>.*|\1|p' "$dir/job/report.html" | sed 's/<[^>]*>//g' | paste -sd ';' |
-		sed 's/;/; /g; s/^/one page: /' | fold -s -w 110 | sed '2,$s/^/   /')"
+	say "one page: $(sed -n 's|.*<h2[^>]*>\(.*\)</h2>.*|\1|p' "$dir/job/report.html" |
+		sed 's/<[^>]*>//g' | paste -sd ';' | sed 's/;/; /g')"
 	[ -z "${DEMO_REPORT:-}" ] || cp "$dir/job/report.html" "$DEMO_REPORT" ||
 		die "the page is not kept"
 }
@@ -461,7 +470,7 @@ results() {
 	operations_row 'direct' direct
 	operations_row 'through Copper, first start' cold
 	operations_row 'through Copper, second start' warm
-	say "With $most nodes it gets $(fewer) times as many without Copper. More nodes add nothing to that of Copper."
+	say "$most without Copper: $(fewer) times as many as with it, because only one of Copper's nodes reads the storage."
 	heading 'Time until the last node has imported'
 	times_row 'direct' direct
 	times_row 'through Copper, first start' cold
@@ -480,7 +489,7 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 prepare
-printf '%sCopper demo: %s nodes on this machine import %s%s\n' "$bold" '1, 2 and 4' "$modules" "$plain"
+printf '%sCopper demo: %s on this machine import %s%s\n' "$bold" "$(in_words)" "$modules" "$plain"
 direct
 through_copper
 local_disk
