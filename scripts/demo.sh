@@ -100,12 +100,12 @@ grouped() { # NUMBER
 # LD_LIBRARY_PATH for the shared ones. With a node: in its view, in which the prefix is the tree.
 # copper run gets these variables, too, because a view without mounts changes them.
 run_python() { # PREFIX [NODE]
-	local lib view=()
+	local lib through=()
 	lib=$1/lib/$(uname -m)-linux-gnu
-	[ -z "${2:-}" ] || view=("$copper" run --mount "$2" --)
+	[ -z "${2:-}" ] || through=("$copper" run --mount "$2" --)
 	env -i COPPER_DEMO="$dir" HOME="$dir" XDG_RUNTIME_DIR="$dir/run" PATH="$1/bin:/usr/bin:/bin" \
 		PYTHONHOME="$1" PYTHONDONTWRITEBYTECODE=1 \
-		LD_LIBRARY_PATH="$lib:$lib/blas:$lib/lapack:$1/lib" "${view[@]}" \
+		LD_LIBRARY_PATH="$lib:$lib/blas:$lib/lapack:$1/lib" "${through[@]}" \
 		python3 -c "import numpy; import $modules; print(numpy.__file__, int(numpy.arange(1000).sum()))"
 }
 
