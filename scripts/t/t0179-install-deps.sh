@@ -7,7 +7,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 52
+plan 53
 
 command -v apt-get dpkg-deb >/dev/null || skip_all 'no apt and dpkg here'
 [ "$(id -u)" -eq 0 ] || skip_all 'only root can mount an overlay'
@@ -204,7 +204,12 @@ machine
 on apt-get update -q >/dev/null 2>&1
 on apt-get install -q -y gcc libc6-dev fuse3 python3-numpy python3 >/dev/null 2>&1
 as=("${user[@]}")
-ok 'a user without sudo, who lacks libraries only, gets them' install_deps demo
+mv "$root/var/lib/apt/lists" "$root/var/lib/apt/kept"
+install_deps demo
+is 'a user who lacks libraries, without sudo and package lists' \
+	"$? $(cat "$T/err")" "1 install-deps: there are no package lists, and only root can fetch them; as root, run: scripts/install-deps.sh demo"
+mv "$root/var/lib/apt/kept" "$root/var/lib/apt/lists"
+ok 'with lists such a user gets them' install_deps demo
 as=()
 ok 'the build' install_deps build
 is 'installs them for everybody, and leaves no other copy' \
