@@ -72,15 +72,16 @@ else
 LIBS := $(LIBS_SHARED)
 endif
 
-SRC := $(filter-out %_test.c %_fuzz.c,$(wildcard internal/*/*.c))
+INTERNAL := $(wildcard internal/*/*.c internal/*/*/*.c)
+SRC := $(filter-out %_test.c %_fuzz.c,$(INTERNAL))
 ifneq ($(MODE)$(FABRIC),releasestatic)
 SRC := $(filter-out $(STATIC_ONLY),$(SRC))
 endif
 CMD_SRC := $(wildcard cmd/copper/*.c)
 SLOWFS_SRC := $(wildcard cmd/slowfs/*.c)
 SIM_SRC := $(wildcard cmd/copper-sim/*.c)
-TEST_SRC := $(filter %_test.c,$(wildcard internal/*/*.c))
-FUZZ_SRC := $(filter %_fuzz.c,$(wildcard internal/*/*.c))
+TEST_SRC := $(filter %_test.c,$(INTERNAL))
+FUZZ_SRC := $(filter %_fuzz.c,$(INTERNAL))
 BENCH_SRC := $(wildcard scripts/bench/*.c)
 
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
@@ -151,7 +152,7 @@ $(BUILD)/needed: vendor/needed.c
 
 # As with the oldest libraries that will do (internal/base/compat.h): only the files that know of them differ.
 old: $(BUILD)/old/copper $(BUILD)/old/slowfs
-OLD_SRC := $(filter $(SRC) $(CMD_SRC) $(SLOWFS_SRC),$(shell grep -ls 'base/compat\.h"' internal/*/*.c cmd/*/*.c))
+OLD_SRC := $(filter $(SRC) $(CMD_SRC) $(SLOWFS_SRC),$(shell grep -ls 'base/compat\.h"' $(INTERNAL) cmd/*/*.c))
 older = $(foreach o,$(1),$(if $(filter $(o),$(call obj,$(OLD_SRC))),$(o:$(BUILD)/obj/%=$(BUILD)/old/obj/%),$(o)))
 $(BUILD)/old/obj/%.o: %.c Makefile | $(BUILD)/needed
 	@mkdir -p $(@D)
