@@ -56,11 +56,11 @@ LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 
 # How the libraries are linked, and why: vendor/README.md
 comma := ,
-STATIC_ONLY := internal/fabric/absent_providers.c internal/base/static_link.c
+STATIC_ONLY := internal/fabric/absent_providers.c internal/base/base/static_link.c
 LIBS_SIM := -llz4 -lxxhash -lsodium -lz -ljson-c -lm
 LIBS_SLOWFS := -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm
-# Nothing is loaded at run time (internal/base/static_link.c).
+# Nothing is loaded at run time (internal/base/base/static_link.c).
 NO_LOADER := $(patsubst %,-Wl$(comma)--wrap=%,dlopen __dlopen __libc_dlopen_mode dlsym __libc_dlsym __libc_dlvsym dlclose __libc_dlclose dlerror)
 LIBS_STATIC := -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -luuid -lm -latomic -ldl -lrt -Wl,--end-group
 # Those that have no archive here are shared as well (SLES, RHEL).
@@ -87,9 +87,9 @@ BENCH_SRC := $(wildcard scripts/bench/*.c)
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 # OBJECTS=build/obj: those of another build with the same compiler and flags, already made, but for the one that says how it is linked.
 OBJECTS ?= $(BUILD)/obj
-obj = $(patsubst $(OBJECTS)/internal/base/version.o,$(BUILD)/obj/internal/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
+obj = $(patsubst $(OBJECTS)/internal/base/base/version.o,$(BUILD)/obj/internal/base/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
 OBJ := $(call obj,$(SRC))
-SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/% internal/dirops/%,$(SRC))))
+SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/base/% internal/dirops/%,$(SRC))))
 # The nodes' own code, but what is behind rpc.h and origin.h; some functions have another one before them (cmd/copper-sim/memory.c).
 SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,base log opt topo wire csv deflate tracer stats telemetry bundle mention cache coop),$(filter-out $(STATIC_ONLY),$(SRC))))
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))
@@ -150,7 +150,7 @@ $(BUILD)/needed: vendor/needed.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) -pthread -fsyntax-only $< && touch $@
 
-# As with the oldest libraries that will do (internal/base/compat.h): only the files that know of them differ.
+# As with the oldest libraries that will do (internal/base/base/compat.h): only the files that know of them differ.
 old: $(BUILD)/old/copper $(BUILD)/old/slowfs
 OLD_SRC := $(filter $(SRC) $(CMD_SRC) $(SLOWFS_SRC),$(shell grep -ls 'base/compat\.h"' $(INTERNAL) cmd/*/*.c))
 older = $(foreach o,$(1),$(if $(filter $(o),$(call obj,$(OLD_SRC))),$(o:$(BUILD)/obj/%=$(BUILD)/old/obj/%),$(o)))
@@ -169,15 +169,15 @@ $(BUILD)/old/slowfs: $(call older,$(SLOWFS_OBJ))
 $(BUILD)/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
-$(BUILD)/obj/internal/base/version.o: $(BUILD)/version
-$(BUILD)/obj/internal/base/version.o: CPPFLAGS_ALL += -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"'
+$(BUILD)/obj/internal/base/base/version.o: $(BUILD)/version
+$(BUILD)/obj/internal/base/base/version.o: CPPFLAGS_ALL += -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"'
 
 # The assembler puts this file into the program (internal/page/css.c).
 $(BUILD)/obj/internal/page/css.o: internal/page/page.css
 
 # One file for processors that have it; base looks before it goes there.
 ifeq ($(MACHINE),x86_64)
-$(BUILD)/obj/internal/base/hash_avx2.o: CFLAGS_ALL += -mavx2
+$(BUILD)/obj/internal/base/base/hash_avx2.o: CFLAGS_ALL += -mavx2
 endif
 
 -include $(ALL_OBJ:.o=.d) $(patsubst %.c,$(BUILD)/old/obj/%.d,$(OLD_SRC))

@@ -124,7 +124,7 @@ check_headers() {
 	local header
 	for header in internal/*/*.h; do
 		case $header in
-		"${header%/*}/$(basename "${header%/*}").h" | internal/base/*) ;;
+		"${header%/*}/$(basename "${header%/*}").h" | internal/base/base/*) ;;
 		*) continue ;;
 		esac
 		printf '#include "%s"\n' "${header#internal/}" |

@@ -19,7 +19,7 @@
 #ifndef COP_SIM_H
 #define COP_SIM_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "coop/coop.h"
 
 /* ---- model.c: the parameters ---- */

@@ -9,7 +9,7 @@
 
 #include "cmd.h"
 #include "ctl/ctl.h"
-#include "opt/opt.h"
+#include "base/opt/opt.h"
 #include "screen/screen.h"
 #include "socket.h"
 #include "status/status.h"

@@ -10,10 +10,10 @@
 #include <xxhash.h>
 #include <zlib.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "check/check.h"
 #include "cmd.h"
-#include "opt/opt.h"
+#include "base/opt/opt.h"
 #include "store/store.h"
 
 #ifdef __clang__

@@ -11,7 +11,7 @@
 #include "child.h"
 #include "cmd.h"
 #include "mark/mark.h"
-#include "opt/opt.h"
+#include "base/opt/opt.h"
 
 /* The status with which env(1), timeout(1) and others report a failure of their own. */
 #define FAILED 125

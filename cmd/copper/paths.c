@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "opt/opt.h"
+#include "base/opt/opt.h"
 #include "paths/paths.h"
 
 #define SILENT_MS 1000 /* shorter work shows no progress */

@@ -8,7 +8,7 @@
 
 #include "cmd.h"
 #include "jobdata/jobdata.h"
-#include "opt/opt.h"
+#include "base/opt/opt.h"
 #include "page/page.h"
 #include "store/store.h"
 

@@ -10,8 +10,8 @@
 
 #include "cmd.h"
 #include "conf/conf.h"
-#include "log/log.h"
-#include "opt/opt.h"
+#include "base/log/log.h"
+#include "base/opt/opt.h"
 #include "run_node.h"
 #include "run_tree.h"
 #include "view/view.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/ctl.h"
-#include "log/log.h"
+#include "base/log/log.h"
 #include "socket.h"
 #include "spare/spare.h"
 #include "view/view.h"

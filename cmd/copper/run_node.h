@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "ctl/ctl.h"
 #include "view/view.h"
 

@@ -3,8 +3,8 @@
 #ifndef COP_CMD_RUNS_H
 #define COP_CMD_RUNS_H
 
-#include "grid/grid.h"
-#include "opt/opt.h"
+#include "base/grid/grid.h"
+#include "base/opt/opt.h"
 #include "store/store.h"
 
 int cop_cmd_runs_list(int argc, char **argv);

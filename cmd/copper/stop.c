@@ -9,7 +9,7 @@
 #include "ctl/ctl.h"
 #include "ending.h"
 #include "fs/fs.h"
-#include "opt/opt.h"
+#include "base/opt/opt.h"
 #include "place/place.h"
 #include "socket.h"
 #include "stop_job.h"

@@ -3,7 +3,7 @@
 #ifndef COP_CMD_TRACE_H
 #define COP_CMD_TRACE_H
 
-#include "opt/opt.h"
+#include "base/opt/opt.h"
 #include "tracetab/tracetab.h"
 
 /* The first member of the arguments of each subcommand. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "cmd.h"
-#include "csv/csv.h"
+#include "base/csv/csv.h"
 #include "trace.h"
 #include "traceorder/traceorder.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "advice/limits.h"
-#include "csv/csv.h"
+#include "base/csv/csv.h"
 
 /* The result of one kind. times is the amount divided by the limit; 0 means within the limit. */
 struct finding {

@@ -6,7 +6,7 @@
 #ifndef COP_ADVICE_H
 #define COP_ADVICE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "stats/stats.h"
 
 /* In order of importance: from the third on, they cost only time. */

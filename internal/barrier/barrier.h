@@ -6,15 +6,15 @@
 #ifndef COP_BARRIER_H
 #define COP_BARRIER_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
-#include "defer/defer.h"
+#include "base/defer/defer.h"
 #include "job/job.h"
 #include "join/join.h"
 #include "net/net.h"
 #include "topo/topo.h"
 #include "treeop/treeop.h"
-#include "waker/waker.h"
+#include "base/waker/waker.h"
 
 /* The caller owns what it points to and keeps it as long as the object lives. */
 struct cop_barrier_conf {

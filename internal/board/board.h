@@ -9,7 +9,7 @@
 #ifndef COP_BOARD_H
 #define COP_BOARD_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "screen/screen.h"
 
 /* Trees with more nodes are refused. */

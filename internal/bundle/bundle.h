@@ -23,7 +23,7 @@
 #ifndef COP_BUNDLE_H
 #define COP_BUNDLE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* Larger files are neither fetched nor counted. */
 #define COP_BUNDLE_FILE_BYTES (256 * COP_KIB)

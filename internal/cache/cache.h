@@ -17,7 +17,7 @@
 
 #include <stdatomic.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "stats/stats.h"
 #include "tracer/tracer.h"
 

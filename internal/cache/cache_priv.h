@@ -8,7 +8,7 @@
 #ifndef COP_CACHE_PRIV_H
 #define COP_CACHE_PRIV_H
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "cache/cache.h"
 
 #define SHARDS 16u

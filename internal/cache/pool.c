@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 
 #if COP_ASAN
 #include <sanitizer/asan_interface.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of cache-stats, and the invariants. */
-#include "base/json.h"
+#include "base/base/json.h"
 #include "cache/cache_priv.h"
 
 #include <assert.h>

@@ -6,7 +6,7 @@
 #ifndef COP_CHECK_H
 #define COP_CHECK_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 
 /* Appends a line for each check: ok, warning or failed, and what to do; with conf->json, one object

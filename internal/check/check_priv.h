@@ -2,7 +2,7 @@
 #ifndef COP_CHECK_PRIV_H
 #define COP_CHECK_PRIV_H
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "cache/cache.h"
 #include "check/check.h"
 #include "ctl/ctl.h"

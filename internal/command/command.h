@@ -19,11 +19,11 @@
 
 #include <sys/types.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 #include "ctl/ctl.h"
-#include "defer/defer.h"
-#include "gate/gate.h"
+#include "base/defer/defer.h"
+#include "base/gate/gate.h"
 #include "place/place.h"
 #include "topo/topo.h"
 #include "treeop/treeop.h"

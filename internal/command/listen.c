@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "command/command_priv.h"
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* If this node is killed, a stop of its tree recognizes the mount by this note, and the process
  * that removes the mount knows what else to remove. */

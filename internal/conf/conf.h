@@ -5,8 +5,8 @@
 #ifndef COP_CONF_H
 #define COP_CONF_H
 
-#include "base/base.h"
-#include "opt/opt.h"
+#include "base/base/base.h"
+#include "base/opt/opt.h"
 
 #define COP_CONF_CACHE_MIN (16 * COP_MIB)
 #define COP_CONF_TRACE_MIN (64 * COP_KIB)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* How many chunks a sequential reader has ahead of it, for a file that uses a single tree. */
 #define WINDOW 8u

@@ -9,7 +9,7 @@
 
 #include <assert.h>
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "bundle/bundle.h"
 #include "coop/coop.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 static void forget(struct cop_coop *c, enum cop_ask_kind kind, const char *path)
 {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 static size_t first_reservation(struct flight *f)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* A blob longer than the reservation is freed, and is read again once enough bytes are reserved,
  * because the number of such blobs has no bound. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 struct served {
 	struct cop_waiter waiter;

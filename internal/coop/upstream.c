@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define TRIES_PER_UPSTREAM 3
 #define REQUEST_MAX (4096 + 64)

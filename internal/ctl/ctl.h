@@ -9,7 +9,7 @@
 #ifndef COP_CTL_H
 #define COP_CTL_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #define COP_CTL_LINE_MAX 4096 /* bytes of a request, without its newline */
 #define COP_CTL_KEY_MAX 4351  /* bytes of a key */

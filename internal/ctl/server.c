@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* A node that was stopped a moment ago has unmounted but may not have closed its sockets yet. */
 #define FREE_MS 3000

@@ -6,7 +6,7 @@
 #ifndef COP_DEFLATE_H
 #define COP_DEFLATE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 struct cop_deflate;
 

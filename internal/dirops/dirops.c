@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 
 #if COP_HAVE_FUSE_CUSTOM_IO
 

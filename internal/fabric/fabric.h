@@ -14,7 +14,7 @@
 #ifndef COP_FABRIC_H
 #define COP_FABRIC_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "stats/stats.h"
 
 /* The longest message, the sender's header included. Longer bodies go by RMA. */

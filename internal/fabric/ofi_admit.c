@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* The endpoints that accept only admitted hosts. One lock for all of them, because accept() gets
  * nothing but a descriptor. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 
 /* Providers refuse a key that is in use. That does not happen with 64 random bits; with the 16 of
  * some it may. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 
 /* ---- IP ---- */
 

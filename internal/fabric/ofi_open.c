@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define API_VERSION FI_VERSION(1, 15)
 #define CQ_SIZE (COP_OFI_RX_COUNT + COP_OFI_SENDS_ALL + COP_OFI_PARTS_ALL)

@@ -24,8 +24,8 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#include "base/htab.h"
-#include "base/ip.h"
+#include "base/base/htab.h"
+#include "base/base/ip.h"
 #include "fabric/fabric_priv.h"
 #include "fabric/guard_priv.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define SPIN_NS 20000
 #define BATCH 32

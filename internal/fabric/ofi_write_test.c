@@ -3,7 +3,7 @@
 
 #include <rdma/fi_domain.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 #include "fabric/ofi_priv.h"
 
 static struct node a, b;

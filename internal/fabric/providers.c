@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 
 static const struct family {
 	const char *scheme, *provider;

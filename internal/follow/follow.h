@@ -7,7 +7,7 @@
 #ifndef COP_FOLLOW_H
 #define COP_FOLLOW_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "cache/cache.h"
 #include "stats/stats.h"
 #include "treeop/treeop.h"

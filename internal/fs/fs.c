@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 
 #define MAX_BACKGROUND 256
 

@@ -6,10 +6,10 @@
 
 #include <fuse_lowlevel.h>
 
-#include "base/htab.h"
-#include "base/json.h"
+#include "base/base/htab.h"
+#include "base/base/json.h"
 #include "fs/fs.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define INODE_SHARDS 16u
 #define PATH_BYTES 4096

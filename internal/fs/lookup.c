@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 void cop_fs_reply_entry(struct op *op, struct cop_attr *attr, const char *target, size_t target_len)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 #include "fs/fs_priv.h"
 
 #if COP_HAVE_FUSE_CUSTOM_IO

@@ -5,7 +5,7 @@
  * fuse_session_loop_mt, which only the kernel can end: it never ends for a mount that was detached
  * lazily while files were open. A signal without SA_RESTART wakes a worker in read(2). It is sent
  * until the thread has ended, because it may arrive just before the read. */
-#include "base/compat.h"
+#include "base/base/compat.h"
 #include "dirops/dirops.h"
 #include "fs/fs_priv.h"
 

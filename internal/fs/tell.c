@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 
 #define ROOT_ABSENT_MAX (64 * COP_KIB)
 /* A path of PATH_BYTES has no more components. */

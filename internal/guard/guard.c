@@ -18,7 +18,7 @@
 #include "guard/guard_priv.h"
 
 #include "fs/fs.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

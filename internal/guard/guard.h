@@ -10,7 +10,7 @@
 #ifndef COP_GUARD_H
 #define COP_GUARD_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a guest joins and leaves: the address of this machine at which it is reached, its secret, and
  * its rank. */
-#include "base/ip.h"
+#include "base/base/ip.h"
 #include "guest/guest_priv.h"
 
 #include <errno.h>

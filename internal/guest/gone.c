@@ -2,7 +2,7 @@
 /* Whether a node that does not answer is dead or out of reach. It is taken for dead if its machine
  * reports that nobody listens at the node's port. Many firewalls report the same, so this counts
  * only for this machine, or if other nodes of the tree were reached. */
-#include "base/ip.h"
+#include "base/base/ip.h"
 #include "guest/guest_priv.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 #include "tally/tally.h"
 
 #define NAMED_MAX 20 /* how many nodes are named; the others are counted */

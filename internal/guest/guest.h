@@ -6,7 +6,7 @@
 #ifndef COP_GUEST_H
 #define COP_GUEST_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 struct cop_guest_stop {
 	const char *job_dir, *secret_file; /* secret_file NULL: where the nodes found it */

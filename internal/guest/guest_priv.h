@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "gate/gate.h"
+#include "base/gate/gate.h"
 #include "guest/guest.h"
 #include "job/job.h"
 #include "reach/reach.h"

@@ -6,7 +6,7 @@
 #ifndef COP_HTML_H
 #define COP_HTML_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* For the contents of an element and for the value of an attribute in double quotes. */
 void cop_html_bytes(struct cop_buf *out, const char *text, size_t len);

@@ -7,7 +7,7 @@
 #ifndef COP_INFLATE_H
 #define COP_INFLATE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* A member with more bytes is inflated by the reader alone. */
 #define COP_INFLATE_AHEAD_BYTES (2 * COP_MIB)

@@ -6,8 +6,8 @@
 #ifndef COP_JOB_H
 #define COP_JOB_H
 
-#include "base/base.h"
-#include "base/ip.h"
+#include "base/base/base.h"
+#include "base/base/ip.h"
 
 #define COP_JOB_PORT 7720
 /* Ports of jobs: below those that the kernel assigns by itself. */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "job/job_priv.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define NAMES_ASKED 16u /* a look-up may take seconds */
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "job/job.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 static const char *const variables[] = {"SLURM_JOB_NODELIST", "SLURM_NODEID", "PALS_NODEID",
 	"PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "PBS_NODEFILE", "SLURM_LOCALID",

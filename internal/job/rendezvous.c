@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "job/rdv_priv.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define BACKLOG 1024
 

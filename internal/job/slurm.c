@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "job/job_priv.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define CONF_MAX (16 * COP_MIB)
 #define INCLUDES_MAX 16 /* files in total */

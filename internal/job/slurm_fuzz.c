@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "job/job_priv.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

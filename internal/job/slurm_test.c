@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "job/job_priv.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 static char folder[64], path[80], log_path[80];
 

@@ -6,7 +6,7 @@
 #ifndef COP_JOBDATA_H
 #define COP_JOBDATA_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "pathclass/pathclass.h"
 
 #define COP_JOBDATA_OPS_MAX 1024

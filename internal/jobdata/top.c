@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "jobdata/jobdata_priv.h"
 
 #define FILE_END "profiling_top_paths.csv"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "job/job.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 int cop_joblog_open(
 	const struct cop_conf *conf, const char *host, struct cop_joblog *out, struct cop_err *err)

@@ -4,7 +4,7 @@
 #ifndef COP_JOBLOG_H
 #define COP_JOBLOG_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 
 #define COP_JOBLOG_PATH_SIZE (4096 + 512)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "joblog/joblog.h"
-#include "log/log.h"
+#include "base/log/log.h"
 
 static char folder[64], dir[80];
 static struct cop_conf conf;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define BOOK_MAX (64 * COP_MIB)
 #define PATH_SIZE (PATH_MAX + 64)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* A tree that forms is ready earlier, and then only the root has asked its children. */
 #define STATE_MS 2000

@@ -15,7 +15,7 @@
 #ifndef COP_JOIN_H
 #define COP_JOIN_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "job/job.h"
 #include "outcome/outcome.h"
 #include "rpc/rpc.h"

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define READY_MS 10000
 /* The ranks below also ask further up, and read the job directory. */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 static void upstream_answered(void *arg, const struct cop_rpc_result *r)
 {

@@ -3,7 +3,7 @@
 
 #include "guard/guard.h"
 #include "job/job.h"
-#include "log/log.h"
+#include "base/log/log.h"
 #include "node/node.h"
 #include "outcome/outcome.h"
 #include "place/place.h"

@@ -6,7 +6,7 @@
 #ifndef COP_LAUNCH_H
 #define COP_LAUNCH_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 
 /* Runs a node with these settings. argv has the options from which they came; argv[0] is the

@@ -6,7 +6,7 @@
 #ifndef COP_MANIFEST_H
 #define COP_MANIFEST_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #define COP_MANIFEST_VERSION                                                                       \
 	2 /* what is written; 1 differs from it in the form of times, and is read */

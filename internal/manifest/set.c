@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "manifest/manifest.h"
 
 /* The allocator's own, and two chain heads. */

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "csv/csv.h"
+#include "base/csv/csv.h"
 #include "manifest/manifest.h"
 #include "manifest/manifest_priv.h"
 

@@ -8,7 +8,7 @@
 #ifndef COP_MARK_H
 #define COP_MARK_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* The settings in PERFFLOW_OPTIONS. */
 struct cop_mark_options {

@@ -4,7 +4,7 @@
 #ifndef COP_MENTION_H
 #define COP_MENTION_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* name is valid until fn returns. */
 typedef void (*cop_mention_fn)(void *arg, const char *name, size_t len);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define FLUSH_MS 1000
 

@@ -5,10 +5,10 @@
 #ifndef COP_NET_H
 #define COP_NET_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 #include "coop/coop.h"
-#include "gate/gate.h"
+#include "base/gate/gate.h"
 #include "job/job.h"
 #include "join/join.h"
 #include "reach/reach.h"

@@ -5,7 +5,7 @@
 #ifndef COP_NODE_H
 #define COP_NODE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 #include "place/place.h"
 

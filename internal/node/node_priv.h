@@ -11,12 +11,12 @@
 #include "cache/cache.h"
 #include "command/command.h"
 #include "coop/coop.h"
-#include "defer/defer.h"
+#include "base/defer/defer.h"
 #include "fs/fs.h"
-#include "gate/gate.h"
+#include "base/gate/gate.h"
 #include "job/job.h"
 #include "joblog/joblog.h"
-#include "log/log.h"
+#include "base/log/log.h"
 #include "net/net.h"
 #include "node/node.h"
 #include "origin/origin.h"
@@ -32,7 +32,7 @@
 #include "tally/tally.h"
 #include "telemetry/telemetry.h"
 #include "topo/topo.h"
-#include "waker/waker.h"
+#include "base/waker/waker.h"
 
 /* A member that is NULL has not been started. */
 struct cop_node {

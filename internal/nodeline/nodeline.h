@@ -6,7 +6,7 @@
 #ifndef COP_NODELINE_H
 #define COP_NODELINE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 enum cop_nodeline_state {
 	COP_NODELINE_OK,

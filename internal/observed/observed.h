@@ -5,9 +5,9 @@
 #ifndef COP_OBSERVED_H
 #define COP_OBSERVED_H
 
-#include "base/htab.h"
-#include "csv/csv.h"
-#include "walk/walk.h"
+#include "base/base/htab.h"
+#include "base/csv/csv.h"
+#include "base/walk/walk.h"
 
 /* ---- faults.c: what was wrong with which file ---- */
 

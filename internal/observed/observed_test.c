@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "walk/dir_testing.h"
+#include "base/walk/dir_testing.h"
 #include "observed/observed_testing.h"
 
 static void write_table(const char *name, const char *text)

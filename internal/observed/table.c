@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "observed/observed.h"
-#include "walk/walk.h"
+#include "base/walk/walk.h"
 
 /* The longest path with every byte escaped, and what follows it. */
 #define LINE_MAX_BYTES (2 * COP_PATHSET_LEN_MAX + 64)

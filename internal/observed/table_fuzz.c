@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "observed/observed_testing.h"
-#include "walk/walk.h"
+#include "base/walk/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

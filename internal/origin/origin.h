@@ -12,7 +12,7 @@
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "stats/stats.h"
 #include "telemetry/telemetry.h"
 #include "tracer/tracer.h"

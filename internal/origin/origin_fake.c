@@ -2,7 +2,7 @@
 /* The fake origin: a tree in memory, whose jobs wait until a test lets them finish. Requests are
  * counted when they are made, not when they finish. Times come from a counter, so every run is the
  * same. Missing directories above a new path are created. */
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "origin/origin_priv.h"
 
 #include <assert.h>

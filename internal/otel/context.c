@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* An invalid parent counts as none, and its tracestate is dropped with it. */
 static void take_parent(struct place *p)

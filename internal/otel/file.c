@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 static void otel_path(const struct files *f, enum file which, char out[PATH_MAX + 16])
 {

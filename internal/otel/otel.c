@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 #include "resource/resource.h"
 
 static void destroy(void *ctx)

@@ -7,7 +7,7 @@
 #ifndef COP_OTEL_H
 #define COP_OTEL_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "follow/follow.h"
 
 struct cop_otel_conf {

@@ -11,7 +11,7 @@
 #ifndef COP_OTLP_H
 #define COP_OTLP_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #define COP_OTLP_TRACE_SIZE 16u
 #define COP_OTLP_SPAN_SIZE 8u

@@ -7,7 +7,7 @@
 #ifndef COP_OUTCOME_H
 #define COP_OUTCOME_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #define COP_OUTCOME_WHY_SIZE 1024
 /* How the sentence of a node begins that did not itself fail. */

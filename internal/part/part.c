@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 #include "view/view.h"
 
 /* A view that another command made may show absences that are older than it would find itself, so

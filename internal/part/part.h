@@ -5,11 +5,11 @@
 #ifndef COP_PART_H
 #define COP_PART_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "command/command.h"
 #include "conf/conf.h"
-#include "defer/defer.h"
-#include "gate/gate.h"
+#include "base/defer/defer.h"
+#include "base/gate/gate.h"
 #include "join/join.h"
 #include "record/record.h"
 #include "follow/follow.h"
@@ -17,7 +17,7 @@
 #include "tally/tally.h"
 #include "telemetry/telemetry.h"
 #include "treeop/treeop.h"
-#include "waker/waker.h"
+#include "base/waker/waker.h"
 
 struct cop_part_conf {
 	/* what is known at the start; this module fills in ready, rpc and the fields after it */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 static uint64_t hash_of(const struct cop_past_process *q)
 {

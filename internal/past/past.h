@@ -26,7 +26,7 @@
 #ifndef COP_PAST_H
 #define COP_PAST_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "stats/stats.h"
 
 #define COP_PAST_EVERY_MS 10000u

@@ -4,7 +4,7 @@
 #ifndef COP_PATHCLASS_H
 #define COP_PATHCLASS_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 enum cop_pathclass {
 	COP_PATHCLASS_PYTHON_ZIP,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csv/csv.h"
+#include "base/csv/csv.h"
 #include "pathclass/pathclass.h"
 
 static bool is_better(

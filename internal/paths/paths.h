@@ -5,7 +5,7 @@
 #ifndef COP_PATHS_H
 #define COP_PATHS_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 struct cop_paths_conf {
 	const char *job_dir;

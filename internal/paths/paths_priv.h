@@ -7,7 +7,7 @@
 #include "observed/observed.h"
 #include "pathclass/pathclass.h"
 #include "paths/paths.h"
-#include "walk/walk.h"
+#include "base/walk/walk.h"
 
 /* A path that is not in the walk's tree, or not on disk. */
 struct path_ref {

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "paths/paths_priv.h"
 
 static const struct {

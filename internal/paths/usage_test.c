@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "walk/dir_testing.h"
+#include "base/walk/dir_testing.h"
 #include "paths/paths_priv.h"
 
 /* "d NAME", "f NAME", "l NAME TARGET" */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 static bool is_near(const char *cpus)
 {

@@ -5,7 +5,7 @@
 #ifndef COP_PIN_H
 #define COP_PIN_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "fabric/fabric.h"
 
 /* Pins this process to a list such as "0-3,8"; does nothing for "near" and NULL. 0 or -errno with a

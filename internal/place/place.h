@@ -12,7 +12,7 @@
 #ifndef COP_PLACE_H
 #define COP_PLACE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 
 struct cop_place {

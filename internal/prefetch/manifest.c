@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define RECORD_BYTES (64 * COP_MIB)
 #define SUFFIX ".copper-manifest"

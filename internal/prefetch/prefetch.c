@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/json.h"
-#include "log/log.h"
+#include "base/base/json.h"
+#include "base/log/log.h"
 
 /* The size that is assumed for a listing or an entry when deciding whether it fits. */
 #define SMALL_BYTES (64 * COP_KIB)

@@ -11,7 +11,7 @@
 #ifndef COP_PREFETCH_H
 #define COP_PREFETCH_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "coop/coop.h"
 #include "manifest/manifest.h"
 #include "telemetry/telemetry.h"

@@ -12,7 +12,7 @@
 #ifndef COP_PROF_H
 #define COP_PROF_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "pathclass/pathclass.h"
 #include "stats/stats.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csv/csv.h"
+#include "base/csv/csv.h"
 #include "prof/prof_priv.h"
 
 static const struct {

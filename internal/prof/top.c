@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "prof/prof_priv.h"
 
 struct counter {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define DUPLICATE_MS 1500
 #define RETRY_MS 50

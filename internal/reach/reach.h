@@ -10,7 +10,7 @@
 #ifndef COP_REACH_H
 #define COP_REACH_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "job/job.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* ---- the book ---- */
 

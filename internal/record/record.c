@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 static int write_tree(
 	const struct cop_record *r, const struct cop_treeop_sum *stopped, struct cop_err *err)

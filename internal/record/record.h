@@ -4,7 +4,7 @@
 #ifndef COP_RECORD_H
 #define COP_RECORD_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 #include "ctl/ctl.h"
 #include "job/job.h"

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "csv/csv.h"
+#include "base/csv/csv.h"
 #include "report/report_priv.h"
-#include "walk/walk.h"
+#include "base/walk/walk.h"
 
 #define ROWS_MAX 200u /* rows of the table */
 

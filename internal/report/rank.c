@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "report/report_priv.h"
-#include "walk/walk.h"
+#include "base/walk/walk.h"
 
 static const char *const aggregate_columns[] = {"metric", "value", NULL};
 static const char *const operations_columns[] = {"operation", "total_calls", "cache_hits",

@@ -5,7 +5,7 @@
 #ifndef COP_REPORT_H
 #define COP_REPORT_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "pathclass/pathclass.h"
 
 /* ---- sums over ranks: the cluster files of copper-formats.5 ---- */

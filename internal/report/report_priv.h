@@ -2,8 +2,8 @@
 #ifndef COP_REPORT_PRIV_H
 #define COP_REPORT_PRIV_H
 
-#include "base/htab.h"
-#include "csv/csv.h"
+#include "base/base/htab.h"
+#include "base/csv/csv.h"
 #include "observed/observed.h"
 #include "pathclass/pathclass.h"
 #include "report/report.h"

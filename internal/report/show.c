@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "report/report_priv.h"
 
 /* Shortened, and without bytes that control a terminal. */

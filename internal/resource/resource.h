@@ -5,7 +5,7 @@
 #ifndef COP_RESOURCE_H
 #define COP_RESOURCE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* The texts are valid during the call only. */
 typedef void cop_resource_visit(void *arg, const char *key, const char *value);

@@ -29,7 +29,7 @@
 #ifndef COP_RPC_H
 #define COP_RPC_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "fabric/fabric.h"
 #include "stats/stats.h"
 #include "wire/wire.h"

@@ -53,8 +53,8 @@
 
 #include <stdatomic.h>
 
-#include "base/htab.h"
-#include "log/log.h"
+#include "base/base/htab.h"
+#include "base/log/log.h"
 #include "rpc/rpc.h"
 
 #define PEER_WINDOW 1024 /* outstanding requests of one session */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/json.h"
+#include "base/base/json.h"
 #include "rpc/rpc_priv.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 #include "store/store.h"
 
 static void file_in(const struct cop_runlog *r, char out[PATH_MAX + 64])

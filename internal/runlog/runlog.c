@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 static void destroy(void *ctx)
 {

@@ -6,7 +6,7 @@
 #ifndef COP_RUNLOG_H
 #define COP_RUNLOG_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 #include "follow/follow.h"
 

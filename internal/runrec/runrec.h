@@ -5,7 +5,7 @@
 #ifndef COP_RUNREC_H
 #define COP_RUNREC_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #define COP_RUNREC_ID_LEN 16       /* lower-case hexadecimal digits */
 #define COP_RUNREC_POINTS_MAX 2000 /* of a series */

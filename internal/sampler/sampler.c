@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 struct cop_sampler {
 	struct cop_gate *gate;

@@ -6,9 +6,9 @@
 #ifndef COP_SAMPLER_H
 #define COP_SAMPLER_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "cache/cache.h"
-#include "gate/gate.h"
+#include "base/gate/gate.h"
 #include "rpc/rpc.h"
 #include "skew/skew.h"
 #include "stats/stats.h"

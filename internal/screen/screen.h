@@ -9,7 +9,7 @@
 #ifndef COP_SCREEN_H
 #define COP_SCREEN_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* ---- frames ---- */
 

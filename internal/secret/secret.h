@@ -6,7 +6,7 @@
 #ifndef COP_SECRET_H
 #define COP_SECRET_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 #include "job/job.h"
 #include "wire/wire.h"

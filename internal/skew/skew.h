@@ -10,7 +10,7 @@
 #ifndef COP_SKEW_H
 #define COP_SKEW_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "rpc/rpc.h"
 #include "topo/topo.h"
 

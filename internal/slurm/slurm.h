@@ -5,7 +5,7 @@
 #ifndef COP_SLURM_H
 #define COP_SLURM_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "conf/conf.h"
 
 /* How this command must start nodes. */

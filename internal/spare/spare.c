@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* How long one command has the right to offer its view, since it may never do so. */
 #define CLAIM_MS 1000

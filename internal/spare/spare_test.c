@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "spare/spare.h"
 
 #define KEEP_MS 2000

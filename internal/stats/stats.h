@@ -7,8 +7,8 @@
 
 #include <stdatomic.h>
 
-#include "base/base.h"
-#include "base/json.h"
+#include "base/base/base.h"
+#include "base/base/json.h"
 
 enum cop_counter {
 #define COP_COUNTER(id, group, name, unit, meaning) COP_##id,

@@ -2,7 +2,7 @@
 /* What a node says about itself: the JSON of cache-stats, and the same as a table. */
 #include "status/status_priv.h"
 
-#include "base/json.h"
+#include "base/base/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

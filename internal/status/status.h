@@ -5,7 +5,7 @@
 #ifndef COP_STATUS_H
 #define COP_STATUS_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "cache/cache.h"
 #include "coop/coop.h"
 #include "fs/fs.h"

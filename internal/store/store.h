@@ -13,7 +13,7 @@
 #ifndef COP_STORE_H
 #define COP_STORE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "runrec/runrec.h"
 
 #define COP_STORE_FORM 1 /* PRAGMA user_version */

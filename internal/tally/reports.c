@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* Whether a directory exists and is not empty. */
 static bool has_files(const char *path)

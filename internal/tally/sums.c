@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 #include "report/report.h"
 
 static int add_metric(void *arg, const char *metric, const char *value)

@@ -6,7 +6,7 @@
 #ifndef COP_TALLY_H
 #define COP_TALLY_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "cache/cache.h"
 #include "conf/conf.h"
 #include "job/job.h"

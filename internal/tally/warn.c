@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Turns counters into warnings: collects the numbers that advice judges. */
-#include "log/log.h"
+#include "base/log/log.h"
 #include "tally/tally_priv.h"
 
 static uint64_t limit_of(struct cop_tally *t)

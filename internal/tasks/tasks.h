@@ -7,7 +7,7 @@
 #ifndef COP_TASKS_H
 #define COP_TASKS_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 struct cop_tasks {
 	bool launched;      /* a launcher started this task; else it is the only one */

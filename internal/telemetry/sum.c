@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define OUTLIERS_MAX (4 * COP_TELEMETRY_OUTLIERS)
 

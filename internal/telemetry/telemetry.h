@@ -13,7 +13,7 @@
 #ifndef COP_TELEMETRY_H
 #define COP_TELEMETRY_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "stats/stats.h"
 #include "topo/topo.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csv/csv.h"
+#include "base/csv/csv.h"
 
 static const char *const statistics[] = {"min", "median", "max"};
 

@@ -12,7 +12,7 @@
 #ifndef COP_TOPO_H
 #define COP_TOPO_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #define COP_TOPO_NONE UINT32_MAX
 #define COP_TOPO_MAX_FANOUT 64

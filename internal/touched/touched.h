@@ -4,7 +4,7 @@
 #ifndef COP_TOUCHED_H
 #define COP_TOUCHED_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* Zero-initialised by the caller, then filled. */
 struct cop_touched {

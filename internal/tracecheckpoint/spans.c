@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "tracecheckpoint/tracecheckpoint_priv.h"
 
 #define SHARDS 64u

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "traceio/traceio_priv.h"
-#include "walk/walk.h"
+#include "base/walk/walk.h"
 
 /* A file may be reached by more than one path. */
 struct seen {

@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #define COP_TRACE_RECORD_MAX COP_MIB
 #define COP_TRACE_OPEN_MAX ((size_t)1 << 18)

@@ -10,7 +10,7 @@
 #ifndef COP_TRACEIO_PRIV_H
 #define COP_TRACEIO_PRIV_H
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "inflate/inflate.h"
 #include "traceio/traceio.h"
 

@@ -4,7 +4,7 @@
 #ifndef COP_TRACEMERGE_PRIV_H
 #define COP_TRACEMERGE_PRIV_H
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "tracemerge/tracemerge.h"
 
 /* ---- who.c ---- */

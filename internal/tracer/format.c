@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "tracer/tracer_priv.h"
 
 #define LINE_BYTES 1024 /* enough: all names and keys are constants of this program, and short */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 #include "tracer/tracer_priv.h"
 
 #define END_RESERVE (4 * COP_KIB) /* of the limit, for the lines that say what was left out */

@@ -13,7 +13,7 @@
 #ifndef COP_TRACER_H
 #define COP_TRACER_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #define COP_TRACER_RING_BYTES (256 * COP_KIB)
 #define COP_TRACER_RINGS 256u

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 #include "tracer/tracer_priv.h"
 
 static char job[64];

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "tracesum/tracesum.h"
 
 struct count {

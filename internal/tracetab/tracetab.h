@@ -8,7 +8,7 @@
 #ifndef COP_TRACETAB_H
 #define COP_TRACETAB_H
 
-#include "grid/grid.h"
+#include "base/grid/grid.h"
 #include "traceio/traceio.h"
 
 #define COP_TAB_GROUPS_MAX ((size_t)4000000)

@@ -2,7 +2,7 @@
 #ifndef COP_TRACETAB_PRIV_H
 #define COP_TRACETAB_PRIV_H
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 #include "tracetab/tracetab.h"
 
 /* ---- agg.c: sums of one measure of one group ---- */

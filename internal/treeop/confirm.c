@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* No node waits longer than this, whichever others are alive. */
 #define CONFIRM_MS 120000

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 /* How often an answer that cannot be read is requested again. */
 #define TRIES 3

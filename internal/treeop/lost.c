@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sentences about a node that did not answer. */
-#include "base/json.h"
+#include "base/base/json.h"
 #include "nodeline/nodeline.h"
 #include "treeop/treeop_priv.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 #include "wire/wire.h"
 
 void cop_treeop_sum_free(struct cop_treeop_sum *g)

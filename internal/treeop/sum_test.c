@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "treeop/treeop_priv.h"
 
 #define NODES 10000

@@ -17,10 +17,10 @@
 #ifndef COP_TREEOP_H
 #define COP_TREEOP_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 #include "cache/cache.h"
-#include "defer/defer.h"
-#include "gate/gate.h"
+#include "base/defer/defer.h"
+#include "base/gate/gate.h"
 #include "prof/prof.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"

@@ -4,7 +4,7 @@
 #ifndef COP_USAGE_H
 #define COP_USAGE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 enum cop_usage_table { COP_USAGE_DATA, COP_USAGE_TREE, COP_USAGE_METADATA, COP_USAGE_TABLES };
 

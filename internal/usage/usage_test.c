@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "walk/dir_testing.h"
+#include "base/walk/dir_testing.h"
 #include "usage/usage.h"
 
 static const char *in_dir(const char *name)

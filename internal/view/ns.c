@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 bool cop_view_ns_may_mount(void)
 {

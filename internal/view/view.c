@@ -15,7 +15,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "base/log/log.h"
 
 #define FUSE_MAGIC 0x65735546 /* statfs(2) */
 /* How long to wait for a newly created directory, which the mount shows within seconds. */

@@ -15,7 +15,7 @@
 #ifndef COP_VIEW_H
 #define COP_VIEW_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 enum cop_view_kind {
 	COP_VIEW_OVERLAY,

@@ -5,7 +5,7 @@
 #ifndef COP_WIRE_H
 #define COP_WIRE_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* ---- bounded reading and writing of payloads ---- */
 
