@@ -3,7 +3,7 @@
 
 #include "check/check.h"
 #include "cmd.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 #include "launch/launch.h"
 #include "sweep.h"
 

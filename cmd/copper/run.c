@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 #include "base/log/log.h"
 #include "base/opt/opt.h"
 #include "run_node.h"

@@ -28,7 +28,7 @@
 #include "launch/launch.h"
 #include "socket.h"
 #include "sweep.h"
-#include "tasks/tasks.h"
+#include "job/tasks/tasks.h"
 
 #define FAILED 125
 #define STOP_MS 60000

@@ -5,7 +5,7 @@
 
 #include "ctl/ctl.h"
 #include "place/place.h"
-#include "tasks/tasks.h"
+#include "job/tasks/tasks.h"
 
 bool cop_cmd_clear_away(const char *mountpoint, const char *socket)
 {

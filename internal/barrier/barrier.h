@@ -7,12 +7,12 @@
 #define COP_BARRIER_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 #include "base/defer/defer.h"
-#include "job/job.h"
+#include "job/job/job.h"
 #include "join/join.h"
 #include "net/net.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 #include "treeop/treeop.h"
 #include "base/waker/waker.h"
 

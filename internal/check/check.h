@@ -7,7 +7,7 @@
 #define COP_CHECK_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 
 /* Appends a line for each check: ok, warning or failed, and what to do; with conf->json, one object
  * instead. Returns the number of failed checks, or -ENOMEM. */

@@ -8,7 +8,7 @@
 #include "ctl/ctl.h"
 #include "fabric/fabric.h"
 #include "fs/fs.h"
-#include "job/job.h"
+#include "job/job/job.h"
 #include "origin/origin.h"
 #include "wire/wire.h"
 

@@ -20,12 +20,12 @@
 #include <sys/types.h>
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 #include "ctl/ctl.h"
 #include "base/defer/defer.h"
 #include "base/gate/gate.h"
 #include "place/place.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 #include "treeop/treeop.h"
 
 /* What copper run needs for this node's tree. */

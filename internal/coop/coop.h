@@ -40,7 +40,7 @@
 #include "origin/origin.h"
 #include "rpc/rpc.h"
 #include "telemetry/telemetry.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 #include "tracer/tracer.h"
 
 /* A root reads the missing chunks of an aligned group of this many bytes in one job of the origin.

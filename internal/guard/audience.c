@@ -11,7 +11,7 @@
  * Nodes and guards of any job do not count: they use no mount. */
 #include "guard/guard_priv.h"
 
-#include "job/job.h"
+#include "job/job/job.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -12,11 +12,11 @@
 
 #include "base/gate/gate.h"
 #include "guest/guest.h"
-#include "job/job.h"
+#include "job/job/job.h"
 #include "reach/reach.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 #include "treeop/treeop.h"
 #include "wire/wire.h"
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/job.h"
+#include "job/job/job.h"
 #include "jobdata/jobdata_priv.h"
 
 #define LOG_HEAD_BYTES (16 * COP_KIB)

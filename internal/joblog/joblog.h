@@ -5,7 +5,7 @@
 #define COP_JOBLOG_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 
 #define COP_JOBLOG_PATH_SIZE (4096 + 512)
 

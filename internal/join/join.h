@@ -16,10 +16,10 @@
 #define COP_JOIN_H
 
 #include "base/base/base.h"
-#include "job/job.h"
-#include "outcome/outcome.h"
+#include "job/job/job.h"
+#include "job/outcome/outcome.h"
 #include "rpc/rpc.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 
 /* Its rpc operations. A version of Copper talks only to the same version, so they may change. */
 enum cop_join_op {

@@ -2,12 +2,12 @@
 #include "launch/launch.h"
 
 #include "guard/guard.h"
-#include "job/job.h"
+#include "job/job/job.h"
 #include "base/log/log.h"
 #include "node/node.h"
-#include "outcome/outcome.h"
+#include "job/outcome/outcome.h"
 #include "place/place.h"
-#include "slurm/slurm.h"
+#include "job/slurm/slurm.h"
 
 #include <errno.h>
 #include <fcntl.h>

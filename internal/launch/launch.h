@@ -7,7 +7,7 @@
 #define COP_LAUNCH_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 
 /* Runs a node with these settings. argv has the options from which they came; argv[0] is the
  * subcommand. In the background (unless conf->foreground) this returns in the process that the user

@@ -6,17 +6,17 @@
 #define COP_NET_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 #include "coop/coop.h"
 #include "base/gate/gate.h"
-#include "job/job.h"
+#include "job/job/job.h"
 #include "join/join.h"
 #include "reach/reach.h"
 #include "rpc/rpc.h"
 #include "sampler/sampler.h"
 #include "stats/stats.h"
 #include "telemetry/telemetry.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 #include "treeop/treeop.h"
 #include "wire/wire.h"
 

@@ -6,7 +6,7 @@
 #define COP_NODE_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 #include "place/place.h"
 
 /* One node from start to stop, on this thread. */

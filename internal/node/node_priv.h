@@ -14,7 +14,7 @@
 #include "base/defer/defer.h"
 #include "fs/fs.h"
 #include "base/gate/gate.h"
-#include "job/job.h"
+#include "job/job/job.h"
 #include "joblog/joblog.h"
 #include "base/log/log.h"
 #include "net/net.h"
@@ -31,7 +31,7 @@
 #include "stats/stats.h"
 #include "tally/tally.h"
 #include "telemetry/telemetry.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 #include "base/waker/waker.h"
 
 /* A member that is NULL has not been started. */

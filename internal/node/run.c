@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "outcome/outcome.h"
+#include "job/outcome/outcome.h"
 
 #define STOP_GRACE_MS 2000
 /* How long the last look for programs may take at the stop, since a job script often stops the tree

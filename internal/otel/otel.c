@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log/log.h"
-#include "resource/resource.h"
+#include "job/resource/resource.h"
 
 static void destroy(void *ctx)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "page/page_priv.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 
 #define TREE_MOST (1u << 20) /* this many nodes are laid out, and a few of them drawn */
 

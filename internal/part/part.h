@@ -7,7 +7,7 @@
 
 #include "base/base/base.h"
 #include "command/command.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 #include "base/defer/defer.h"
 #include "base/gate/gate.h"
 #include "join/join.h"

@@ -16,7 +16,7 @@
 
 #include "ctl/ctl.h"
 #include "fs/fs.h"
-#include "job/job.h"
+#include "job/job/job.h"
 
 #define CHECKS 5
 /* How long the process of a killed node may take to end; it holds its locks until then. */

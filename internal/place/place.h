@@ -13,7 +13,7 @@
 #define COP_PLACE_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 
 struct cop_place {
 	const struct cop_conf *conf;

@@ -11,10 +11,10 @@
 #define COP_REACH_H
 
 #include "base/base/base.h"
-#include "job/job.h"
+#include "job/job/job.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 #include "wire/wire.h"
 
 /* Ranks after those of the nodes, for commands that talk to a tree without being nodes of it. */

@@ -5,10 +5,10 @@
 #define COP_RECORD_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 #include "ctl/ctl.h"
-#include "job/job.h"
-#include "topo/topo.h"
+#include "job/job/job.h"
+#include "job/topo/topo.h"
 #include "treeop/treeop.h"
 
 /* A tree, as one of its nodes knows it. The caller owns what it points to. */

@@ -7,7 +7,7 @@
 #define COP_RUNLOG_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 #include "follow/follow.h"
 
 struct cop_runlog_conf {

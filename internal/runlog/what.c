@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "prof/prof.h"
-#include "resource/resource.h"
+#include "job/resource/resource.h"
 
 /* ---- the start ---- */
 

@@ -12,7 +12,7 @@
 #include "rpc/rpc.h"
 #include "skew/skew.h"
 #include "stats/stats.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 #include "tracer/tracer.h"
 
 /* The operation that cop_sampler_serve answers, by its number in rpc. */

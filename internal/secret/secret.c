@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "outcome/outcome.h"
+#include "job/outcome/outcome.h"
 
 void cop_secret_init(
 	struct cop_secret *s, const struct cop_conf *conf, uint32_t rank, uint32_t nodes)

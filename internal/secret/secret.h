@@ -7,8 +7,8 @@
 #define COP_SECRET_H
 
 #include "base/base/base.h"
-#include "conf/conf.h"
-#include "job/job.h"
+#include "job/conf/conf.h"
+#include "job/job/job.h"
 #include "wire/wire.h"
 
 /* Lives in the caller's memory. */

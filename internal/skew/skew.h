@@ -12,7 +12,7 @@
 
 #include "base/base/base.h"
 #include "rpc/rpc.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 
 /* The operation, by its number in rpc. */
 #define COP_SKEW_OP 44

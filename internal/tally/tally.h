@@ -8,12 +8,12 @@
 
 #include "base/base/base.h"
 #include "cache/cache.h"
-#include "conf/conf.h"
-#include "job/job.h"
+#include "job/conf/conf.h"
+#include "job/job/job.h"
 #include "prof/prof.h"
 #include "stats/stats.h"
 #include "telemetry/telemetry.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 #include "treeop/treeop.h"
 
 /* The tag of the reports that a user requests; these also list the contents of the cache. */

@@ -15,7 +15,7 @@
 
 #include "base/base/base.h"
 #include "stats/stats.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 
 /* ---- bounds ---- */
 

@@ -25,7 +25,7 @@
 #include "rpc/rpc.h"
 #include "stats/stats.h"
 #include "telemetry/telemetry.h"
-#include "topo/topo.h"
+#include "job/topo/topo.h"
 
 /* The operations, by their numbers in rpc. */
 enum {
