@@ -18,8 +18,8 @@
 #include <stdatomic.h>
 
 #include "base/base/base.h"
-#include "stats/stats.h"
-#include "tracer/tracer.h"
+#include "prof/stats/stats.h"
+#include "prof/tracer/tracer.h"
 
 enum cop_table { COP_TABLE_DATA, COP_TABLE_TREE, COP_TABLE_METADATA, COP_TABLES };
 

@@ -39,9 +39,9 @@
 #include "cache/cache.h"
 #include "origin/origin.h"
 #include "rpc/rpc.h"
-#include "telemetry/telemetry.h"
+#include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
-#include "tracer/tracer.h"
+#include "prof/tracer/tracer.h"
 
 /* A root reads the missing chunks of an aligned group of this many bytes in one job of the origin.
  */

@@ -15,7 +15,7 @@
 #define COP_FABRIC_H
 
 #include "base/base/base.h"
-#include "stats/stats.h"
+#include "prof/stats/stats.h"
 
 /* The longest message, the sender's header included. Longer bodies go by RMA. */
 #define COP_FABRIC_MSG_MAX 16000

@@ -9,7 +9,7 @@
 
 #include "base/base/base.h"
 #include "cache/cache.h"
-#include "stats/stats.h"
+#include "prof/stats/stats.h"
 #include "treeop/treeop.h"
 
 #define COP_FOLLOW_MAX 4

@@ -12,8 +12,8 @@
 
 #include "coop/coop.h"
 #include "manifest/manifest.h"
-#include "prof/prof.h"
-#include "tracer/tracer.h"
+#include "prof/prof/prof.h"
+#include "prof/tracer/tracer.h"
 
 struct cop_fs;
 

@@ -15,7 +15,7 @@
 #include "job/job/job.h"
 #include "reach/reach.h"
 #include "rpc/rpc.h"
-#include "stats/stats.h"
+#include "prof/stats/stats.h"
 #include "job/topo/topo.h"
 #include "treeop/treeop.h"
 #include "wire/wire.h"

@@ -28,9 +28,9 @@
 #include "follow/follow.h"
 #include "sampler/sampler.h"
 #include "secret/secret.h"
-#include "stats/stats.h"
+#include "prof/stats/stats.h"
 #include "tally/tally.h"
-#include "telemetry/telemetry.h"
+#include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
 #include "base/waker/waker.h"
 

@@ -13,9 +13,9 @@
 #include <sys/uio.h>
 
 #include "base/base/base.h"
-#include "stats/stats.h"
-#include "telemetry/telemetry.h"
-#include "tracer/tracer.h"
+#include "prof/stats/stats.h"
+#include "prof/telemetry/telemetry.h"
+#include "prof/tracer/tracer.h"
 #include "wire/wire.h"
 
 struct cop_origin;

@@ -12,8 +12,8 @@
 
 #include "otel/otel.h"
 #include "otlp/otlp.h"
-#include "prof/prof.h"
-#include "telemetry/telemetry.h"
+#include "prof/prof/prof.h"
+#include "prof/telemetry/telemetry.h"
 
 /* After so many lines of metrics the interval doubles, so that a job of n intervals writes about
  * PACE_LINES * log2(n / PACE_LINES) of them; and never more than LINES_MAX and the last. */

@@ -15,7 +15,7 @@
 #include "follow/follow.h"
 #include "status/status.h"
 #include "tally/tally.h"
-#include "telemetry/telemetry.h"
+#include "prof/telemetry/telemetry.h"
 #include "treeop/treeop.h"
 #include "base/waker/waker.h"
 

@@ -27,7 +27,7 @@
 #define COP_PAST_H
 
 #include "base/base/base.h"
-#include "stats/stats.h"
+#include "prof/stats/stats.h"
 
 #define COP_PAST_EVERY_MS 10000u
 

@@ -5,7 +5,7 @@
 #define COP_PATHS_PRIV_H
 
 #include "observed/observed.h"
-#include "pathclass/pathclass.h"
+#include "prof/pathclass/pathclass.h"
 #include "paths/paths.h"
 #include "base/walk/walk.h"
 

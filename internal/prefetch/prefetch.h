@@ -14,8 +14,8 @@
 #include "base/base/base.h"
 #include "coop/coop.h"
 #include "manifest/manifest.h"
-#include "telemetry/telemetry.h"
-#include "tracer/tracer.h"
+#include "prof/telemetry/telemetry.h"
+#include "prof/tracer/tracer.h"
 
 struct cop_prefetch;
 

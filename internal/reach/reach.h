@@ -13,7 +13,7 @@
 #include "base/base/base.h"
 #include "job/job/job.h"
 #include "rpc/rpc.h"
-#include "stats/stats.h"
+#include "prof/stats/stats.h"
 #include "job/topo/topo.h"
 #include "wire/wire.h"
 

@@ -5,7 +5,7 @@
 #include "base/base/htab.h"
 #include "base/csv/csv.h"
 #include "observed/observed.h"
-#include "pathclass/pathclass.h"
+#include "prof/pathclass/pathclass.h"
 #include "report/report.h"
 
 /* ---- number.c: numbers without double ---- */

@@ -31,7 +31,7 @@
 
 #include "base/base/base.h"
 #include "fabric/fabric.h"
-#include "stats/stats.h"
+#include "prof/stats/stats.h"
 #include "wire/wire.h"
 
 #define COP_RPC_HEAD_MAX 256     /* bytes of a reply's head */

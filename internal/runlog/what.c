@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prof/prof.h"
+#include "prof/prof/prof.h"
 #include "job/resource/resource.h"
 
 /* ---- the start ---- */

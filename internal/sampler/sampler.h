@@ -11,9 +11,9 @@
 #include "base/gate/gate.h"
 #include "rpc/rpc.h"
 #include "skew/skew.h"
-#include "stats/stats.h"
+#include "prof/stats/stats.h"
 #include "job/topo/topo.h"
-#include "tracer/tracer.h"
+#include "prof/tracer/tracer.h"
 
 /* The operation that cop_sampler_serve answers, by its number in rpc. */
 #define COP_SAMPLER_OP COP_SKEW_OP

@@ -12,7 +12,7 @@
 #include "origin/origin.h"
 #include "prefetch/prefetch.h"
 #include "rpc/rpc.h"
-#include "stats/stats.h"
+#include "prof/stats/stats.h"
 #include "treeop/treeop.h"
 
 /* A node at one moment; the caller owns everything in it. */

@@ -10,9 +10,9 @@
 #include "cache/cache.h"
 #include "job/conf/conf.h"
 #include "job/job/job.h"
-#include "prof/prof.h"
-#include "stats/stats.h"
-#include "telemetry/telemetry.h"
+#include "prof/prof/prof.h"
+#include "prof/stats/stats.h"
+#include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
 #include "treeop/treeop.h"
 

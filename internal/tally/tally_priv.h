@@ -5,7 +5,7 @@
 #ifndef COP_TALLY_PRIV_H
 #define COP_TALLY_PRIV_H
 
-#include "advice/advice.h"
+#include "prof/advice/advice.h"
 #include "tally/tally.h"
 
 struct cop_tally {

@@ -21,10 +21,10 @@
 #include "cache/cache.h"
 #include "base/defer/defer.h"
 #include "base/gate/gate.h"
-#include "prof/prof.h"
+#include "prof/prof/prof.h"
 #include "rpc/rpc.h"
-#include "stats/stats.h"
-#include "telemetry/telemetry.h"
+#include "prof/stats/stats.h"
+#include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
 
 /* The operations, by their numbers in rpc. */

@@ -98,7 +98,7 @@ ok 'the walk through a read has as many steps as lines' \
 
 # Each counter with its unit and its meaning, as the JSON has it.
 rows() {
-	sed -n 's/^COP_COUNTER([A-Z_0-9]*, "\([^"]*\)", "\([^"]*\)", "\([^"]*\)", "\([^"]*\)")$/\1.\2 \3: \4/p' internal/stats/counters.def
+	sed -n 's/^COP_COUNTER([A-Z_0-9]*, "\([^"]*\)", "\([^"]*\)", "\([^"]*\)", "\([^"]*\)")$/\1.\2 \3: \4/p' internal/prof/stats/counters.def
 }
 described() { # an item and the lines up to the next macro are one line
 	awk '/^\./ { if (item) print item; item = "" }
@@ -108,7 +108,7 @@ described() { # an item and the lines up to the next macro are one line
 rows | sort >"$T/rows"
 described | sort >"$T/described"
 is 'every row of counters.def was understood' \
-	"$(wc -l <"$T/rows")" "$(grep -c '^COP_COUNTER(' internal/stats/counters.def)"
+	"$(wc -l <"$T/rows")" "$(grep -c '^COP_COUNTER(' internal/prof/stats/counters.def)"
 is 'every counter is in copper-formats(5), with its meaning' \
 	"$(comm -23 "$T/rows" "$T/described")" ''
 is 'copper-formats(5) names no other counter' "$(comm -13 "$T/rows" "$T/described")" ''
