@@ -145,9 +145,9 @@ check_symbols() {
 		source=${source%.o}.c
 		[ -e "$source" ] || continue # left by a file that is gone
 		case $source:$name in
-		internal/fabric/guard_in.c:accept | internal/fabric/guard_in.c:listen) ;;
-		internal/fabric/guard_out.c:connect | internal/fabric/guard_out.c:send) ;;
-		internal/fabric/guard_out.c:recv) ;;
+		internal/fabric/fabric/guard_in.c:accept | internal/fabric/fabric/guard_in.c:listen) ;;
+		internal/fabric/fabric/guard_out.c:connect | internal/fabric/fabric/guard_out.c:send) ;;
+		internal/fabric/fabric/guard_out.c:recv) ;;
 		# Tests of requests define libfuse's functions that take their replies.
 		internal/fs/*_test.c:fuse_re[qp]*) ;;
 		internal/origin/unanswered_test.c:statx) ;;

@@ -6,11 +6,11 @@
 #include "cache/cache.h"
 #include "check/check.h"
 #include "ctl/ctl.h"
-#include "fabric/fabric.h"
+#include "fabric/fabric/fabric.h"
 #include "fs/fs.h"
 #include "job/job/job.h"
 #include "origin/origin.h"
-#include "wire/wire.h"
+#include "fabric/wire/wire.h"
 
 enum check_state { CHECK_OK, CHECK_WARNING, CHECK_FAILED };
 

@@ -38,7 +38,7 @@
 
 #include "cache/cache.h"
 #include "origin/origin.h"
-#include "rpc/rpc.h"
+#include "fabric/rpc/rpc.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
 #include "prof/tracer/tracer.h"

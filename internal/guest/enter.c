@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fabric/fabric.h"
+#include "fabric/fabric/fabric.h"
 
 /* How long leaving may take: the network must not delay the command. */
 #define END_SECONDS 10

@@ -13,12 +13,12 @@
 #include "base/gate/gate.h"
 #include "guest/guest.h"
 #include "job/job/job.h"
-#include "reach/reach.h"
-#include "rpc/rpc.h"
+#include "fabric/reach/reach.h"
+#include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"
 #include "job/topo/topo.h"
 #include "treeop/treeop.h"
-#include "wire/wire.h"
+#include "fabric/wire/wire.h"
 
 /* What the guest knows of a rank. */
 enum {

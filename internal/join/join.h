@@ -18,7 +18,7 @@
 #include "base/base/base.h"
 #include "job/job/job.h"
 #include "job/outcome/outcome.h"
-#include "rpc/rpc.h"
+#include "fabric/rpc/rpc.h"
 #include "job/topo/topo.h"
 
 /* Its rpc operations. A version of Copper talks only to the same version, so they may change. */

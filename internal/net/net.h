@@ -11,14 +11,14 @@
 #include "base/gate/gate.h"
 #include "job/job/job.h"
 #include "join/join.h"
-#include "reach/reach.h"
-#include "rpc/rpc.h"
+#include "fabric/reach/reach.h"
+#include "fabric/rpc/rpc.h"
 #include "sampler/sampler.h"
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
 #include "treeop/treeop.h"
-#include "wire/wire.h"
+#include "fabric/wire/wire.h"
 
 /* The caller owns what this points to, and keeps it as long as the object lives. */
 struct cop_net_conf {

@@ -23,7 +23,7 @@
 #include "part/part.h"
 #include "past/past.h"
 #include "prefetch/prefetch.h"
-#include "reach/reach.h"
+#include "fabric/reach/reach.h"
 #include "record/record.h"
 #include "follow/follow.h"
 #include "sampler/sampler.h"

@@ -16,7 +16,7 @@
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
 #include "prof/tracer/tracer.h"
-#include "wire/wire.h"
+#include "fabric/wire/wire.h"
 
 struct cop_origin;
 

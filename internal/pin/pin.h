@@ -6,7 +6,7 @@
 #define COP_PIN_H
 
 #include "base/base/base.h"
-#include "fabric/fabric.h"
+#include "fabric/fabric/fabric.h"
 
 /* Pins this process to a list such as "0-3,8"; does nothing for "near" and NULL. 0 or -errno with a
  * sentence. */

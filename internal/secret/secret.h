@@ -9,7 +9,7 @@
 #include "base/base/base.h"
 #include "job/conf/conf.h"
 #include "job/job/job.h"
-#include "wire/wire.h"
+#include "fabric/wire/wire.h"
 
 /* Lives in the caller's memory. */
 struct cop_secret {

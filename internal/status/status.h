@@ -11,7 +11,7 @@
 #include "fs/fs.h"
 #include "origin/origin.h"
 #include "prefetch/prefetch.h"
-#include "rpc/rpc.h"
+#include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"
 #include "treeop/treeop.h"
 

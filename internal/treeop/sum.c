@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/log/log.h"
-#include "wire/wire.h"
+#include "fabric/wire/wire.h"
 
 void cop_treeop_sum_free(struct cop_treeop_sum *g)
 {

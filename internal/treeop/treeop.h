@@ -22,7 +22,7 @@
 #include "base/defer/defer.h"
 #include "base/gate/gate.h"
 #include "prof/prof/prof.h"
-#include "rpc/rpc.h"
+#include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"

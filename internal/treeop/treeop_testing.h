@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "treeop/treeop_priv.h"
-#include "wire/wire.h"
+#include "fabric/wire/wire.h"
 
 #define T_NODES 7 /* with a fan-out of 2: 0 above 1 and 2, 1 above 3 and 4, 2 above 5 and 6 */
 #define T_GUEST T_NODES
