@@ -3,7 +3,7 @@
 #define COP_CHECK_PRIV_H
 
 #include "base/base/json.h"
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 #include "check/check.h"
 #include "ctl/ctl.h"
 #include "fabric/fabric/fabric.h"

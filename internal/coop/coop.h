@@ -36,7 +36,7 @@
 #ifndef COP_COOP_H
 #define COP_COOP_H
 
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 #include "origin/origin.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/telemetry/telemetry.h"

@@ -8,7 +8,7 @@
 #define COP_FOLLOW_H
 
 #include "base/base/base.h"
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 #include "prof/stats/stats.h"
 #include "treeop/treeop.h"
 

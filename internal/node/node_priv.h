@@ -8,7 +8,7 @@
 #define COP_NODE_PRIV_H
 
 #include "barrier/barrier.h"
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 #include "command/command.h"
 #include "coop/coop.h"
 #include "base/defer/defer.h"

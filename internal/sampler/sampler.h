@@ -7,7 +7,7 @@
 #define COP_SAMPLER_H
 
 #include "base/base/base.h"
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 #include "base/gate/gate.h"
 #include "fabric/rpc/rpc.h"
 #include "fabric/skew/skew.h"

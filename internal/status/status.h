@@ -6,7 +6,7 @@
 #define COP_STATUS_H
 
 #include "base/base/base.h"
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 #include "coop/coop.h"
 #include "fs/fs.h"
 #include "origin/origin.h"

@@ -7,7 +7,7 @@
 #define COP_TALLY_H
 
 #include "base/base/base.h"
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 #include "job/conf/conf.h"
 #include "job/job/job.h"
 #include "prof/prof/prof.h"

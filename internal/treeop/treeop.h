@@ -18,7 +18,7 @@
 #define COP_TREEOP_H
 
 #include "base/base/base.h"
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 #include "base/defer/defer.h"
 #include "base/gate/gate.h"
 #include "prof/prof/prof.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "cache/cache_priv.h"
+#include "cache/cache/cache_priv.h"
 
 #define NO_LIMIT UINT64_MAX
 #define LEAST (16 * COP_MIB)

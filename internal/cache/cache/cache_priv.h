@@ -9,7 +9,7 @@
 #define COP_CACHE_PRIV_H
 
 #include "base/base/htab.h"
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 
 #define SHARDS 16u
 

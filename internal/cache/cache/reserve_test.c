@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 
 #define LIMIT (16 * COP_MIB)
 #define CHUNK COP_MIB

@@ -5,7 +5,7 @@
  * which costs a third less. Huge pages would be cheaper still where they are free; where a host
  * reclaims the free huge pages of its virtual machines, they cost up to three times as much
  * (measured). */
-#include "cache/cache_priv.h"
+#include "cache/cache/cache_priv.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cache/cache_priv.h"
+#include "cache/cache/cache_priv.h"
 
 #include <assert.h>
 #include <errno.h>

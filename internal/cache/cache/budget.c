@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The byte budget: SIEVE eviction and the queue of flights that wait to reserve their bytes. */
-#include "cache/cache_priv.h"
+#include "cache/cache/cache_priv.h"
 
 /* Moves the hand of one shard around at most twice, and removes one object that nobody references
  * and that was not used since the hand last passed it. SIEVE: the hand moves from old to new. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of cache-stats, and the invariants. */
 #include "base/base/json.h"
-#include "cache/cache_priv.h"
+#include "cache/cache/cache_priv.h"
 
 #include <assert.h>
 #include <inttypes.h>

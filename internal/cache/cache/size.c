@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The limit of the cache. If a node uses more than its job may use, the kernel kills it or another
  * process of the job. */
-#include "cache/cache_priv.h"
+#include "cache/cache/cache_priv.h"
 
 #include <stdio.h>
 #include <sys/sysinfo.h>

@@ -2,7 +2,7 @@
 /* Counts evictions that cost something because the object is fetched again. Only hashes of evicted
  * objects are kept. So a return may be missed, or an object may be mistaken for another; both are
  * rare, and the counts are for people. */
-#include "cache/cache_priv.h"
+#include "cache/cache/cache_priv.h"
 
 static _Atomic uint64_t *ghost_of(struct cop_cache *c, uint64_t hash)
 {

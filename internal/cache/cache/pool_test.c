@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache_priv.h"
+#include "cache/cache/cache_priv.h"
 
 #define CHUNK COP_MIB
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache/cache.h"
 
 struct test_waiter {
 	struct cop_waiter w;
