@@ -150,8 +150,8 @@ check_symbols() {
 		internal/fabric/fabric/guard_out.c:recv) ;;
 		# Tests of requests define libfuse's functions that take their replies.
 		internal/fs/*_test.c:fuse_re[qp]*) ;;
-		internal/origin/unanswered_test.c:statx) ;;
-		internal/origin/end_test.c:statx | internal/origin/end_test.c:getdents64) ;;
+		internal/storage/origin/unanswered_test.c:statx) ;;
+		internal/storage/origin/end_test.c:statx | internal/storage/origin/end_test.c:getdents64) ;;
 		*:accept | *:listen | *:connect | *:send | *:recv | *:fuse_re[qp]* | *:statx)
 			fault "$source has $name of its own"
 			;;

@@ -9,7 +9,7 @@
 #include "fabric/fabric/fabric.h"
 #include "fs/fs.h"
 #include "job/job/job.h"
-#include "origin/origin.h"
+#include "storage/origin/origin.h"
 #include "fabric/wire/wire.h"
 
 enum check_state { CHECK_OK, CHECK_WARNING, CHECK_FAILED };

@@ -37,7 +37,7 @@
 #define COP_COOP_H
 
 #include "cache/cache/cache.h"
-#include "origin/origin.h"
+#include "storage/origin/origin.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"

@@ -11,7 +11,7 @@
 #define COP_FS_H
 
 #include "coop/coop.h"
-#include "manifest/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "prof/prof/prof.h"
 #include "prof/tracer/tracer.h"
 

@@ -19,7 +19,7 @@
 #include "base/log/log.h"
 #include "net/net.h"
 #include "node/node.h"
-#include "origin/origin.h"
+#include "storage/origin/origin.h"
 #include "part/part.h"
 #include "past/past.h"
 #include "prefetch/prefetch.h"

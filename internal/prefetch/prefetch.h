@@ -13,7 +13,7 @@
 
 #include "base/base/base.h"
 #include "coop/coop.h"
-#include "manifest/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "prof/telemetry/telemetry.h"
 #include "prof/tracer/tracer.h"
 

@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-#include "manifest/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "prefetch/prefetch.h"
 
 enum stage { STAGE_LISTINGS, STAGE_NAMES, STAGE_CHUNKS, STAGES };

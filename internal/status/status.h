@@ -9,7 +9,7 @@
 #include "cache/cache/cache.h"
 #include "coop/coop.h"
 #include "fs/fs.h"
-#include "origin/origin.h"
+#include "storage/origin/origin.h"
 #include "prefetch/prefetch.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"

@@ -2,7 +2,7 @@
 #ifndef COP_TOUCHED_PRIV_H
 #define COP_TOUCHED_PRIV_H
 
-#include "manifest/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "observed/observed.h"
 #include "touched/touched.h"
 

@@ -3,7 +3,7 @@
 #ifndef COP_ORIGIN_LIST_PRIV_H
 #define COP_ORIGIN_LIST_PRIV_H
 
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 struct child {
 	uint64_t ino;

@@ -11,7 +11,7 @@
 #include <linux/stat.h>
 #include <sys/syscall.h>
 
-#include "origin/origin_testing.h"
+#include "storage/origin/origin_testing.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;

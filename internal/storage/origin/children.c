@@ -13,7 +13,7 @@
  * of them and goes out as it is when that one hangs. When the storage is slow as a whole, the
  * answers that did come show it, and the wait is longer. An unanswered name is remembered until it
  * is answered: a listing that is read meanwhile does not ask for it. */
-#include "origin/list_priv.h"
+#include "storage/origin/list_priv.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 
-#include "origin/origin_testing.h"
+#include "storage/origin/origin_testing.h"
 
 #define NAMES 300
 #define PAGES 3u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors kept between the reads of one file: a fixed table, by path and version. Descriptors
  * are closed outside the lock, because close may wait for the storage. */
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

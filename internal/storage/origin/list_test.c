@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
-#include "origin/origin_testing.h"
+#include "storage/origin/origin_testing.h"
 
 static void put_files(struct fixture *f, const char *dir, int count)
 {

@@ -3,7 +3,7 @@
  * counted when they are made, not when they finish. Times come from a counter, so every run is the
  * same. Missing directories above a new path are created. */
 #include "base/base/htab.h"
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 struct counted {
 	struct cop_origin_job job;

@@ -11,7 +11,7 @@
 #include <linux/stat.h>
 #include <sys/syscall.h>
 
-#include "origin/origin_testing.h"
+#include "storage/origin/origin_testing.h"
 
 #define PIECE 1024
 

@@ -4,7 +4,7 @@
  * file has changed, because its ctime moves on. So a file that has it afterwards had it all the
  * time. For a young version (wire.h) that is not certain. Its bytes are returned all the same,
  * because a later lookup of the name gets another version and requests its bytes anew. */
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

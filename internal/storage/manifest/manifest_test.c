@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manifest/manifest.h"
+#include "storage/manifest/manifest.h"
 
 static struct cop_manifest_item item(enum cop_manifest_kind kind, const char *path)
 {

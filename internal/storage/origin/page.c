@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pages: a pass over a part of a directory's names. */
-#include "origin/list_priv.h"
+#include "storage/origin/list_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

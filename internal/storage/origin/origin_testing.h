@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 struct fixture {
 	char source[64];

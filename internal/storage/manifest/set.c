@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base/htab.h"
-#include "manifest/manifest.h"
+#include "storage/manifest/manifest.h"
 
 /* The allocator's own, and two chain heads. */
 #define OVERHEAD 48

@@ -2,7 +2,7 @@
 /* Turns a path into a descriptor and its attributes, never outside the source. Paths come from
  * other nodes' requests: one that could lead outside is refused before any system call, and
  * cop_open_beneath refuses symlinks in any position. */
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "origin/origin_testing.h"
+#include "storage/origin/origin_testing.h"
 
 static ssize_t read_text(
 	struct fixture *f, const char *path, uint64_t version, uint64_t offset, char out[64])

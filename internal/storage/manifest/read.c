@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manifest/manifest.h"
-#include "manifest/manifest_priv.h"
+#include "storage/manifest/manifest.h"
+#include "storage/manifest/manifest_priv.h"
 
 /* One line without its newline. */
 struct line {

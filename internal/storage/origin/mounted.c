@@ -2,7 +2,7 @@
 /* Finds the names of a directory on which something is mounted. The directory gives the inode
  * number and the type of what the mount covers; only the attributes describe what a lookup finds.
  */
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 #include <limits.h>
 #include <stdio.h>

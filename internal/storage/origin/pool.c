@@ -4,7 +4,7 @@
  * after idle_ms. A job made of parts submits them and returns, and the part that ends last
  * continues it, so that one thread is enough for any job. What ends a wait (an alarm) has a thread
  * even if all others hang. */
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

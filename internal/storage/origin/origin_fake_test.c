@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "origin/origin.h"
+#include "storage/origin/origin.h"
 
 struct got {
 	int calls, rc;

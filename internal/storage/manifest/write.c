@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/csv/csv.h"
-#include "manifest/manifest.h"
-#include "manifest/manifest_priv.h"
+#include "storage/manifest/manifest.h"
+#include "storage/manifest/manifest_priv.h"
 
 static void add_path(struct cop_buf *out, const struct cop_manifest_item *item)
 {

@@ -4,7 +4,7 @@
  * which takes an operation of its own; if there are, the next pass reads all names first. The
  * worker that ends the pass compares the directory's attributes with those from before it. It then
  * replies or, if the directory changed meanwhile, begins another pass on its own thread. */
-#include "origin/list_priv.h"
+#include "storage/origin/list_priv.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* The pool's clock: finds the workers whose system calls the storage does not answer, lets others
  * work in their place, and submits the jobs of alarms. It is a thread of its own because all
  * workers may hang. It never waits for anything but its next tick. */
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "manifest/manifest.h"
+#include "storage/manifest/manifest.h"
 
 void cop_manifest_range_add(struct cop_manifest_item *item, uint64_t start, uint64_t end)
 {

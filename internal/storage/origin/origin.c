@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The public functions, and the simple requests of the real origin. */
-#include "origin/origin_priv.h"
+#include "storage/origin/origin_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

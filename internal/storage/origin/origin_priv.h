@@ -9,7 +9,7 @@
 #ifndef COP_ORIGIN_PRIV_H
 #define COP_ORIGIN_PRIV_H
 
-#include "origin/origin.h"
+#include "storage/origin/origin.h"
 
 #define COP_ORIGIN_PATH_MAX 4095
 #define COP_ORIGIN_KEPT_FDS 64
