@@ -8,7 +8,7 @@
 
 #include "sim.h"
 
-#define LISTINGS 32u /* the windows of internal/prefetch */
+#define LISTINGS 32u /* the windows of internal/tree/prefetch */
 #define CHUNKS 16u
 #define PIECE COP_MIB
 #define LINE_BYTES 48 /* of a manifest, without the path */

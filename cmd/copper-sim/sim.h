@@ -9,7 +9,7 @@
  * nodes; no sessions, no loss); what is behind origin.h (origin.c: the operations that a root
  * makes, a storage that serves them); and the program with fs above it (node.c: the requests of a
  * recorded trace, each as long after the answer that preceded it as in the recording). The prefetch
- * of a manifest is modelled on internal/prefetch, with its windows. What a node guesses that its
+ * of a manifest is modelled on internal/tree/prefetch, with its windows. What a node guesses that its
  * program needs next (bundles) is not decided here: it is in the recording, with the messages in
  * which it left and the moments at which the program came to it.
  *
@@ -20,7 +20,7 @@
 #define COP_SIM_H
 
 #include "base/base/base.h"
-#include "coop/coop.h"
+#include "tree/coop/coop.h"
 
 /* ---- model.c: the parameters ---- */
 

@@ -10,10 +10,10 @@
 #include "job/conf/conf.h"
 #include "base/defer/defer.h"
 #include "job/job/job.h"
-#include "join/join.h"
+#include "tree/join/join.h"
 #include "net/net.h"
 #include "job/topo/topo.h"
-#include "treeop/treeop.h"
+#include "tree/treeop/treeop.h"
 #include "base/waker/waker.h"
 
 /* The caller owns what it points to and keeps it as long as the object lives. */

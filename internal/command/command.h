@@ -26,7 +26,7 @@
 #include "base/gate/gate.h"
 #include "place/place.h"
 #include "job/topo/topo.h"
-#include "treeop/treeop.h"
+#include "tree/treeop/treeop.h"
 
 /* What copper run needs for this node's tree. */
 struct cop_command_view {

@@ -10,7 +10,7 @@
 #include "base/base/base.h"
 #include "cache/cache/cache.h"
 #include "prof/stats/stats.h"
-#include "treeop/treeop.h"
+#include "tree/treeop/treeop.h"
 
 #define COP_FOLLOW_MAX 4
 

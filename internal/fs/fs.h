@@ -10,7 +10,7 @@
 #ifndef COP_FS_H
 #define COP_FS_H
 
-#include "coop/coop.h"
+#include "tree/coop/coop.h"
 #include "storage/manifest/manifest.h"
 #include "prof/prof/prof.h"
 #include "prof/tracer/tracer.h"

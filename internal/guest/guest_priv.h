@@ -17,7 +17,7 @@
 #include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"
 #include "job/topo/topo.h"
-#include "treeop/treeop.h"
+#include "tree/treeop/treeop.h"
 #include "fabric/wire/wire.h"
 
 /* What the guest knows of a rank. */

@@ -7,17 +7,17 @@
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"
-#include "coop/coop.h"
+#include "tree/coop/coop.h"
 #include "base/gate/gate.h"
 #include "job/job/job.h"
-#include "join/join.h"
+#include "tree/join/join.h"
 #include "fabric/reach/reach.h"
 #include "fabric/rpc/rpc.h"
 #include "sampler/sampler.h"
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
-#include "treeop/treeop.h"
+#include "tree/treeop/treeop.h"
 #include "fabric/wire/wire.h"
 
 /* The caller owns what this points to, and keeps it as long as the object lives. */

@@ -10,13 +10,13 @@
 #include "job/conf/conf.h"
 #include "base/defer/defer.h"
 #include "base/gate/gate.h"
-#include "join/join.h"
+#include "tree/join/join.h"
 #include "record/record.h"
 #include "follow/follow.h"
 #include "status/status.h"
 #include "tally/tally.h"
 #include "prof/telemetry/telemetry.h"
-#include "treeop/treeop.h"
+#include "tree/treeop/treeop.h"
 #include "base/waker/waker.h"
 
 struct cop_part_conf {

@@ -9,7 +9,7 @@
 #include "ctl/ctl.h"
 #include "job/job/job.h"
 #include "job/topo/topo.h"
-#include "treeop/treeop.h"
+#include "tree/treeop/treeop.h"
 
 /* A tree, as one of its nodes knows it. The caller owns what it points to. */
 struct cop_record {

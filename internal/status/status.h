@@ -7,13 +7,13 @@
 
 #include "base/base/base.h"
 #include "cache/cache/cache.h"
-#include "coop/coop.h"
+#include "tree/coop/coop.h"
 #include "fs/fs.h"
 #include "storage/origin/origin.h"
-#include "prefetch/prefetch.h"
+#include "tree/prefetch/prefetch.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"
-#include "treeop/treeop.h"
+#include "tree/treeop/treeop.h"
 
 /* A node at one moment; the caller owns everything in it. */
 struct cop_status {

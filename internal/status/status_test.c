@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "nodeline/nodeline.h"
+#include "tree/nodeline/nodeline.h"
 #include "status/status.h"
 
 static struct cop_stats stats;

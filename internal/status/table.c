@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nodeline/nodeline.h"
+#include "tree/nodeline/nodeline.h"
 
 /* ---- a node's line ---- */
 

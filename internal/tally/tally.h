@@ -14,7 +14,7 @@
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
-#include "treeop/treeop.h"
+#include "tree/treeop/treeop.h"
 
 /* The tag of the reports that a user requests; these also list the contents of the cache. */
 #define COP_TALLY_ASKED_TAG "ioctl-snapshot"

@@ -18,7 +18,7 @@
 #include <fcntl.h>
 #include <semaphore.h>
 
-#include "coop/coop.h"
+#include "tree/coop/coop.h"
 
 /* As large as the window that fs keeps for a reader. */
 #define WINDOW 16
