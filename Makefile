@@ -89,7 +89,7 @@ MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 OBJECTS ?= $(BUILD)/obj
 obj = $(patsubst $(OBJECTS)/internal/base/base/version.o,$(BUILD)/obj/internal/base/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
 OBJ := $(call obj,$(SRC))
-SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/base/% internal/dirops/%,$(SRC))))
+SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/base/% internal/mount/dirops/%,$(SRC))))
 # The nodes' own code, but what is behind rpc.h and origin.h; some functions have another one before them (cmd/copper-sim/memory.c).
 SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,base log opt topo wire csv deflate tracer stats telemetry bundle mention cache coop),$(filter-out $(STATIC_ONLY),$(SRC))))
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))

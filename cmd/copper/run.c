@@ -14,7 +14,7 @@
 #include "base/opt/opt.h"
 #include "run_node.h"
 #include "run_tree.h"
-#include "view/view.h"
+#include "mount/view/view.h"
 
 /* The status with which env(1), timeout(1) and others report a failure of their own. */
 #define FAILED 125

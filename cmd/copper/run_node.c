@@ -13,7 +13,7 @@
 #include "base/log/log.h"
 #include "socket.h"
 #include "spare/spare.h"
-#include "view/view.h"
+#include "mount/view/view.h"
 
 #define TIMEOUT_MS 30000
 /* An offer is worth less than a moment of the command's start. */

@@ -7,7 +7,7 @@
 
 #include "base/base/base.h"
 #include "ctl/ctl.h"
-#include "view/view.h"
+#include "mount/view/view.h"
 
 struct cop_run_where {
 	const char *mountpoint, *runtime_dir; /* NULL: not given */

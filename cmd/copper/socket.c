@@ -11,7 +11,7 @@
 
 #include "ctl/ctl.h"
 #include "place/place.h"
-#include "fs/fs.h"
+#include "mount/fs/fs.h"
 
 int cop_cmd_realpath(const char *mountpoint, char *out)
 {

@@ -8,7 +8,7 @@
 #include "cmd.h"
 #include "ctl/ctl.h"
 #include "ending.h"
-#include "fs/fs.h"
+#include "mount/fs/fs.h"
 #include "base/opt/opt.h"
 #include "place/place.h"
 #include "socket.h"

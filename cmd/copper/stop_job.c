@@ -11,7 +11,7 @@
 
 #include "cmd.h"
 #include "ending.h"
-#include "fs/fs.h"
+#include "mount/fs/fs.h"
 #include "guest/guest.h"
 #include "socket.h"
 

@@ -4,7 +4,7 @@
  * waits for nothing, and creates only the folder of control sockets; it opens the endpoint and the
  * port and closes them again. A check that depends on a failed one is left out. */
 #include "check/check_priv.h"
-#include "view/view.h"
+#include "mount/view/view.h"
 
 #include "place/place.h"
 

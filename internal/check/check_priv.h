@@ -7,7 +7,7 @@
 #include "check/check.h"
 #include "ctl/ctl.h"
 #include "fabric/fabric/fabric.h"
-#include "fs/fs.h"
+#include "mount/fs/fs.h"
 #include "job/job/job.h"
 #include "storage/origin/origin.h"
 #include "fabric/wire/wire.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/launch.h"
 
-#include "guard/guard.h"
+#include "mount/guard/guard.h"
 #include "job/job/job.h"
 #include "base/log/log.h"
 #include "node/node.h"

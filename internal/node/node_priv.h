@@ -12,7 +12,7 @@
 #include "command/command.h"
 #include "tree/coop/coop.h"
 #include "base/defer/defer.h"
-#include "fs/fs.h"
+#include "mount/fs/fs.h"
 #include "base/gate/gate.h"
 #include "job/job/job.h"
 #include "joblog/joblog.h"

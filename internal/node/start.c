@@ -2,7 +2,7 @@
 /* Which parts start in which order, what each is given, and how all of them stop. */
 #include "node/node_priv.h"
 #include "pin/pin.h"
-#include "view/view.h"
+#include "mount/view/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log/log.h"
-#include "view/view.h"
+#include "mount/view/view.h"
 
 /* A view that another command made may show absences that are older than it would find itself, so
  * it is never kept for long, whatever --enoent-ttl-ms is. */

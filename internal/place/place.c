@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "ctl/ctl.h"
-#include "fs/fs.h"
+#include "mount/fs/fs.h"
 #include "job/job/job.h"
 
 #define CHECKS 5

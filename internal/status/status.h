@@ -8,7 +8,7 @@
 #include "base/base/base.h"
 #include "cache/cache/cache.h"
 #include "tree/coop/coop.h"
-#include "fs/fs.h"
+#include "mount/fs/fs.h"
 #include "storage/origin/origin.h"
 #include "tree/prefetch/prefetch.h"
 #include "fabric/rpc/rpc.h"
