@@ -7,7 +7,7 @@
 
 #include "cmd.h"
 #include "base/opt/opt.h"
-#include "report/report.h"
+#include "writers/report/report.h"
 
 #define SILENT_MS 1000 /* shorter work shows no progress */
 

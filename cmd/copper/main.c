@@ -14,7 +14,7 @@
 #include "check/check.h"
 #include "cmd.h"
 #include "base/opt/opt.h"
-#include "store/store.h"
+#include "writers/store/store.h"
 
 #ifdef __clang__
 #define COMPILER __VERSION__

@@ -10,7 +10,7 @@
 #include "jobdata/jobdata.h"
 #include "base/opt/opt.h"
 #include "page/page.h"
-#include "store/store.h"
+#include "writers/store/store.h"
 
 #define RUNS_LOOKED_AT 200 /* the newest ones in the store */
 

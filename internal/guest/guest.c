@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log/log.h"
-#include "tally/tally.h"
+#include "writers/tally/tally.h"
 
 #define NAMED_MAX 20 /* how many nodes are named; the others are counted */
 

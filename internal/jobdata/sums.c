@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "jobdata/jobdata_priv.h"
-#include "report/report.h"
+#include "writers/report/report.h"
 
 static double mtime_of(const char *path)
 {

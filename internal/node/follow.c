@@ -3,8 +3,8 @@
  * OpenTelemetry. */
 #include "node/node_priv.h"
 
-#include "otel/otel.h"
-#include "runlog/runlog.h"
+#include "writers/otel/otel.h"
+#include "writers/runlog/runlog.h"
 
 static void add_runlog(struct cop_node *n)
 {

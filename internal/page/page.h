@@ -7,7 +7,7 @@
 #define COP_PAGE_H
 
 #include "jobdata/jobdata.h"
-#include "runrec/runrec.h"
+#include "writers/runrec/runrec.h"
 
 struct cop_page {
 	const struct cop_jobdata *job;

@@ -4,7 +4,7 @@
 #ifndef COP_PATHS_PRIV_H
 #define COP_PATHS_PRIV_H
 
-#include "observed/observed.h"
+#include "writers/observed/observed.h"
 #include "prof/pathclass/pathclass.h"
 #include "paths/paths.h"
 #include "base/walk/walk.h"

@@ -3,7 +3,7 @@
 #define COP_TOUCHED_PRIV_H
 
 #include "storage/manifest/manifest.h"
-#include "observed/observed.h"
+#include "writers/observed/observed.h"
 #include "touched/touched.h"
 
 /* What all ranks touched. */

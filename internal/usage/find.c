@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "usage/usage.h"
-#include "observed/observed.h"
+#include "writers/observed/observed.h"
 
 #define DEPTH_MAX 16
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "usage/usage.h"
-#include "observed/observed.h"
+#include "writers/observed/observed.h"
 
 #define LINE_MAX_BYTES (256 * COP_KIB)
 
