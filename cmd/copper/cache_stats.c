@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "base/opt/opt.h"
 #include "screen/screen.h"
 #include "socket.h"
-#include "status/status.h"
+#include "node/status/status.h"
 #include "usage.h"
 #include "watch.h"
 

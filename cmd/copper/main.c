@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "base/base/base.h"
-#include "check/check.h"
+#include "node/check/check.h"
 #include "cmd.h"
 #include "base/opt/opt.h"
 #include "writers/store/store.h"

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "base/log/log.h"
 #include "socket.h"
-#include "spare/spare.h"
+#include "node/spare/spare.h"
 #include "mount/view/view.h"
 
 #define TIMEOUT_MS 30000

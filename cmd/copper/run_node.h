@@ -6,7 +6,7 @@
 #include <limits.h>
 
 #include "base/base/base.h"
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "mount/view/view.h"
 
 struct cop_run_where {

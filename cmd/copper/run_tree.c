@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "child.h"
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "ending.h"
-#include "launch/launch.h"
+#include "node/launch/launch.h"
 #include "socket.h"
 #include "sweep.h"
 #include "job/tasks/tasks.h"

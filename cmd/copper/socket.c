@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
-#include "place/place.h"
+#include "node/ctl/ctl.h"
+#include "node/place/place.h"
 #include "mount/fs/fs.h"
 
 int cop_cmd_realpath(const char *mountpoint, char *out)

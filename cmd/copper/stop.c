@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "ending.h"
 #include "mount/fs/fs.h"
 #include "base/opt/opt.h"
-#include "place/place.h"
+#include "node/place/place.h"
 #include "socket.h"
 #include "stop_job.h"
 #include "sweep.h"

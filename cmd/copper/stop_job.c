@@ -12,7 +12,7 @@
 #include "cmd.h"
 #include "ending.h"
 #include "mount/fs/fs.h"
-#include "guest/guest.h"
+#include "node/guest/guest.h"
 #include "socket.h"
 
 /* A node that was killed together with its guard leaves its mount. */

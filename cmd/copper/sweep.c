@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-#include "ctl/ctl.h"
-#include "place/place.h"
+#include "node/ctl/ctl.h"
+#include "node/place/place.h"
 #include "job/tasks/tasks.h"
 
 bool cop_cmd_clear_away(const char *mountpoint, const char *socket)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "usage/usage.h"
 
 /* A node with a million objects needs some seconds to list them. */

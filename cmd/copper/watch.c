@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "board/board.h"
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "screen/screen.h"
 
 #define CONNECT_MS 1000

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node/command/command_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn)
+{
+	static const char sentence[] = "out of memory\n";
+	struct asked *q = calloc(1, sizeof(*q));
+
+	if (!q) {
+		cop_ctl_reply(conn, -ENOMEM, sentence, sizeof(sentence) - 1);
+		return NULL;
+	}
+	q->command = c;
+	q->conn = conn;
+	return q;
+}
+
+void cop_command_answer(struct asked *q, int status, struct cop_buf *out)
+{
+	cop_command_answer_with(q, status, out, &(struct cop_ctl_fds){.n = 0});
+}
+
+void cop_command_answer_with(
+	struct asked *q, int status, struct cop_buf *out, const struct cop_ctl_fds *fds)
+{
+	if (out->failed)
+		cop_ctl_reply(q->conn, -ENOMEM, "", 0);
+	else
+		cop_ctl_reply_with(q->conn, status, out->data ? out->data : "", out->len, fds);
+	cop_buf_free(out);
+	cop_treeop_sum_free(&q->late);
+	free(q);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COP_PART_PRIV_H
+#define COP_PART_PRIV_H
+
+#include <stdatomic.h>
+
+#include "node/part/part.h"
+#include "node/spare/spare.h"
+
+struct cop_part {
+	struct cop_part_conf conf;
+	struct cop_treeop *treeop;
+	struct cop_coop *_Atomic coop; /* NULL: it does not exist yet; also for the next two */
+	struct cop_fs *_Atomic fs;
+	struct cop_prefetch *_Atomic prefetch;
+	struct cop_spare spare;    /* the view of a copper run for the next one */
+	_Atomic bool forgot_early; /* a path was invalidated before there was a mount */
+	/* Main thread: when each is next due; 0: cop_part_tend has not been called. */
+	uint64_t snapshot_ms, look_ms;
+};
+
+/* Any thread; ctx is the part. Forgets a path and everything below it, as struct cop_treeop_ops
+ * requires. */
+int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg);
+
+#endif
