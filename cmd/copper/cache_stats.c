@@ -10,7 +10,7 @@
 #include "cmd.h"
 #include "node/ctl/ctl.h"
 #include "base/opt/opt.h"
-#include "screen/screen.h"
+#include "report/screen/screen.h"
 #include "socket.h"
 #include "node/status/status.h"
 #include "usage.h"

@@ -7,7 +7,7 @@
 
 #include "cmd.h"
 #include "base/opt/opt.h"
-#include "paths/paths.h"
+#include "report/paths/paths.h"
 
 #define SILENT_MS 1000 /* shorter work shows no progress */
 

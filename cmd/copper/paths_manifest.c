@@ -5,7 +5,7 @@
 
 #include "base/base/json.h"
 #include "cmd.h"
-#include "touched/touched.h"
+#include "report/touched/touched.h"
 
 /* Prints remarks about the manifest, one per line. */
 static void print_notes(const struct cop_touched *m)

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "jobdata/jobdata.h"
+#include "report/jobdata/jobdata.h"
 #include "base/opt/opt.h"
-#include "page/page.h"
+#include "report/page/page.h"
 #include "writers/store/store.h"
 
 #define RUNS_LOOKED_AT 200 /* the newest ones in the store */

@@ -9,7 +9,7 @@
 
 #include "cmd.h"
 #include "node/ctl/ctl.h"
-#include "usage/usage.h"
+#include "report/usage/usage.h"
 
 /* A node with a million objects needs some seconds to list them. */
 #define TIMEOUT_MS 120000

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "board/board.h"
+#include "report/board/board.h"
 #include "node/ctl/ctl.h"
-#include "screen/screen.h"
+#include "report/screen/screen.h"
 
 #define CONNECT_MS 1000
 /* How long after a dropped request the next one is sent: what became of the node is known soon. */
