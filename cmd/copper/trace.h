@@ -4,7 +4,7 @@
 #define COP_CMD_TRACE_H
 
 #include "base/opt/opt.h"
-#include "tracetab/tracetab.h"
+#include "trace/tracetab/tracetab.h"
 
 /* The first member of the arguments of each subcommand. */
 struct trace_select {

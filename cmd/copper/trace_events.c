@@ -8,7 +8,7 @@
 #include "cmd.h"
 #include "base/csv/csv.h"
 #include "trace.h"
-#include "traceorder/traceorder.h"
+#include "trace/traceorder/traceorder.h"
 
 struct args {
 	struct trace_select select; /* first */

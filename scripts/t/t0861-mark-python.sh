@@ -9,7 +9,7 @@
 # shellcheck source=marks.sh
 . "$(dirname "$0")/marks.sh"
 plan 30
-export PYTHONPATH=$cop_root/internal/mark/python
+export PYTHONPATH=$cop_root/internal/trace/mark/python
 
 marks() { # [OPTIONS] -- WHAT…
 	local options=()

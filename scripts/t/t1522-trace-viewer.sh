@@ -43,7 +43,7 @@ with_tree 3 --trace --trees 1 --fanout 1
 for rank in 0 1 2; do
 	read_everything "$rank"
 done
-PYTHONPATH=$cop_root/internal/mark/python PERFFLOW_OPTIONS=log-dir=$JOB/trace "$PYTHON" \
+PYTHONPATH=$cop_root/internal/trace/mark/python PERFFLOW_OPTIONS=log-dir=$JOB/trace "$PYTHON" \
 	"$cop_t/mark_old.py"
 generate 1 400 5 "$JOB/trace/app-1.pfw.gz" gzip=100
 generate chrome 400 6 "$JOB/trace/torch.json"
