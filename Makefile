@@ -72,7 +72,7 @@ else
 LIBS := $(LIBS_SHARED)
 endif
 
-INTERNAL := $(wildcard internal/*/*.c internal/*/*/*.c)
+INTERNAL := $(wildcard internal/*/*/*.c)
 SRC := $(filter-out %_test.c %_fuzz.c,$(INTERNAL))
 ifneq ($(MODE)$(FABRIC),releasestatic)
 SRC := $(filter-out $(STATIC_ONLY),$(SRC))
@@ -90,8 +90,10 @@ OBJECTS ?= $(BUILD)/obj
 obj = $(patsubst $(OBJECTS)/internal/base/base/version.o,$(BUILD)/obj/internal/base/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
 OBJ := $(call obj,$(SRC))
 SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/base/% internal/mount/dirops/%,$(SRC))))
+SIM_USES := base/base base/log base/opt base/csv job/topo prof/deflate prof/tracer prof/stats prof/telemetry fabric/wire cache/cache \
+	tree/bundle tree/mention tree/coop
 # The nodes' own code, but what is behind rpc.h and origin.h; some functions have another one before them (cmd/copper-sim/memory.c).
-SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,base log opt topo wire csv deflate tracer stats telemetry bundle mention cache coop),$(filter-out $(STATIC_ONLY),$(SRC))))
+SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,$(SIM_USES)),$(filter-out $(STATIC_ONLY),$(SRC))))
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))
 # Unit tests always link the shared libraries, so the objects that are made for the static link stay out.
 TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ))
@@ -101,8 +103,7 @@ FUZZ_LIB := $(BUILD)/fuzz.a
 TESTS := $(patsubst internal/%.c,$(BUILD)/test/%,$(TEST_SRC))
 FUZZERS := $(patsubst internal/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 ifeq ($(MODE),fuzz)
-BELOW := $(shell tac internal/LAYERS | awk -F '[: ]+' -v fuzzed='$(FUZZ_SRC)' \
-	'index(fuzzed, "/" $$1 "/") || $$1 in need { for (i = 1; i <= NF; i++) need[$$i] } END { for (name in need) print name }')
+BELOW := $(shell scripts/reachable.sh $(FUZZ_SRC))
 FUZZ_OBJ := $(foreach m,$(BELOW),$(filter $(BUILD)/obj/internal/$(m)/%,$(TEST_OBJ)))
 endif
 ALL_OBJ := $(OBJ) $(call obj,$(CMD_SRC) $(SLOWFS_SRC) $(SIM_SRC) $(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))

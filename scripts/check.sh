@@ -207,7 +207,7 @@ unit_tests() { # BUILD
 	local mode program
 	mode=$(mode_of "$1")
 	# The list comes from the sources: a program left over in build/ is not a test of this tree.
-	for program in internal/*/*_test.c; do
+	for program in internal/*/*/*_test.c; do
 		program=${program#internal/}
 		[ "$mode" != tsan ] || has_threads "$1/test/${program%.c}" || continue
 		launch "$mode" "unit ${program%.c}" unit_one "$mode" "$1/test/${program%.c}"
@@ -307,16 +307,17 @@ fuzz_one() { # FUZZER CORPUS…
 
 fuzz_tests() {
 	local source fuzzer module corpus
-	ls internal/*/*_fuzz.c >/dev/null 2>&1 || return 0
+	ls internal/*/*/*_fuzz.c >/dev/null 2>&1 || return 0
 	if ! can_fuzz; then
 		echo "1..0 # SKIP no clang with libFuzzer" >"$out/output"
 		result 77 fuzz replay 0 "$out/output"
 		return
 	fi
 	is_made fuzz || return
-	for source in internal/*/*_fuzz.c; do
+	for source in internal/*/*/*_fuzz.c; do
 		fuzzer=${source#internal/}
-		module=${fuzzer%%/*}
+		module=${fuzzer%/*}
+		module=${module#*/}
 		corpus=()
 		[ ! -d "testdata/fuzz/$module" ] || corpus=("$root/testdata/fuzz/$module")
 		launch fuzz "${fuzzer%.c}" fuzz_one "$root/build/fuzz/fuzz/${fuzzer%.c}" \

@@ -51,7 +51,7 @@ run() { # TARGET
 		"$(find "$corpus" -type f | wc -l)" "$result ${found:-}"
 }
 
-for source in internal/*/*_fuzz.c; do
+for source in internal/*/*/*_fuzz.c; do
 	target=${source#internal/}
 	target=${target%.c}
 	! is_wanted "$target" "$@" || run "$target"

@@ -366,7 +366,7 @@ step_unit() { # ENVIRONMENT
 	[ "$1" = aarch64 ] || { checked "$1" --unit-only; return; }
 	inside "$1" bash -c '
 		cd /var/tmp/copper || exit 1
-		for program in build/test/*/*_test; do
+		for program in build/test/*/*/*_test; do
 			if timeout -k 5 900 qemu-aarch64-static "$program"; then
 				passed=$((passed + 1))
 			else

@@ -69,12 +69,15 @@ while read -r name section; do
 done < <(sed -n 's/^\.Xr \(copper[a-z-]*\) \([0-9]\).*/\1 \2/p' "${pages[@]}" | sort -u)
 is 'pages refer to pages that are there' "$missing" ''
 
-# Each module of the source.
-sed -n 's/^\([a-z]*\):.*/\1/p' internal/LAYERS | sort >"$T/modules"
-sed -n '/^\.Ss Modules/,/^\.El/s/^\.It Sy //p' "$man/copper-design.7" | sed 's/ , /\n/g' |
-	sort >"$T/shown"
-is 'every module is in copper-design(7)' "$(comm -23 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
-is 'copper-design(7) names no other module' "$(comm -13 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
+# Each district says in a README of at most 15 lines what it is for, and names its modules.
+unnamed=
+for district in internal/*/; do
+	[ "$(wc -l <"$district/README.md")" -le 15 ] || unnamed="$unnamed ${district}README.md:length"
+	for module in "$district"*/; do
+		grep -q "\`$(basename "$module")\`" "$district/README.md" || unnamed="$unnamed $module"
+	done
+done
+is 'every module is in the README of its district' "$unnamed" ''
 
 # The walk through a cold read: each function is defined in the file named with it.
 walk() {
@@ -88,7 +91,7 @@ while read -r file names; do
 		steps=$((steps + 1))
 		# A definition or its first line begins in the first column and is not a
 		# declaration.
-		grep -Eq "^[a-z].*\b$name\(([^;]*|.*[^;])$" "internal/$file" ||
+		grep -Eq "^[a-z].*\b$name\(([^;]*|.*[^;])$" "$cop_root"/internal/*/"$file" ||
 			absent="$absent $file:$name"
 	done
 done < <(walk)
