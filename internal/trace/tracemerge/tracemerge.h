@@ -14,7 +14,7 @@
 #ifndef COP_TRACEMERGE_H
 #define COP_TRACEMERGE_H
 
-#include "trace/traceio/traceio.h"
+#include "trace/read/read.h"
 
 struct cop_merge;
 

@@ -7,7 +7,7 @@
 #ifndef COP_TRACEORDER_H
 #define COP_TRACEORDER_H
 
-#include "trace/traceio/traceio.h"
+#include "trace/read/read.h"
 
 struct cop_order_conf {
 	unsigned threads;

@@ -9,7 +9,7 @@
 #define COP_TRACETAB_H
 
 #include "base/grid/grid.h"
-#include "trace/traceio/traceio.h"
+#include "trace/read/read.h"
 
 #define COP_TAB_GROUPS_MAX ((size_t)4000000)
 

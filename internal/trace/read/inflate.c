@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "trace/inflate/inflate_priv.h"
+#include "trace/read/inflate_priv.h"
 
 #define INPUT_BYTES (256 * COP_KIB)
 

@@ -11,8 +11,8 @@
 #define COP_TRACEIO_PRIV_H
 
 #include "base/base/htab.h"
-#include "trace/inflate/inflate.h"
-#include "trace/traceio/traceio.h"
+#include "inflate.h"
+#include "trace/read/read.h"
 
 /* ---- scan.c, judge.c: the members of one object ---- */
 

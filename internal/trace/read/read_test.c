@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "trace/traceio/traceio_testing.h"
+#include "trace/read/read_testing.h"
 
 /* Checks that the events of text are those of want, one per line, and that told is what else is
  * reported. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/traceio/traceio_priv.h"
+#include "trace/read/read_priv.h"
 
 #define NOTES_MAX 20u
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/traceio/traceio_priv.h"
+#include "trace/read/read_priv.h"
 
 #define TOLD_MAX 20u
 

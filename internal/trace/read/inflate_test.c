@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "trace/inflate/inflate.h"
+#include "inflate.h"
 
 /* Text of n lines, which the caller frees. */
 static struct cop_buf lines(unsigned n)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/traceio/traceio_priv.h"
+#include "trace/read/read_priv.h"
 
 struct open_span {
 	struct cop_hlink link;   /* the innermost span of its thread or id is in the table */

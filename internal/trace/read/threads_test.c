@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "trace/traceio/traceio.h"
+#include "trace/read/read.h"
 
 #define LINES 12000u
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* traceio: turns trace files into events. It reads the traces of programs: dlio_profiler,
+/* read: turns trace files into events. It reads the traces of programs: dlio_profiler,
  * DFTracer 1.x and 2.x, PerfFlowAspect, and the Chrome trace of torch.profiler and others; plain or
  * gzip; recognized by content, never by name. It does not select, add up or print.
  *
@@ -19,12 +19,12 @@
  *
  * A scanner of our own reads lines of the flat forms; json-c reads whatever the scanner declines:
  * nested values, unusual numbers. The fuzz target compares the two. */
-#ifndef COP_TRACEIO_H
-#define COP_TRACEIO_H
-
-#include <string.h>
+#ifndef COP_READ_H
+#define COP_READ_H
 
 #include "base/base/base.h"
+
+#include <string.h>
 
 #define COP_TRACE_RECORD_MAX COP_MIB
 #define COP_TRACE_OPEN_MAX ((size_t)1 << 18)

@@ -3,7 +3,7 @@
  * strings and brackets matter here; the parser looks at the rest. */
 #include <string.h>
 
-#include "trace/traceio/traceio_priv.h"
+#include "trace/read/read_priv.h"
 
 /* ---- documents ---- */
 

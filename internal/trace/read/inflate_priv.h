@@ -4,7 +4,7 @@
 #ifndef COP_INFLATE_PRIV_H
 #define COP_INFLATE_PRIV_H
 
-#include "trace/inflate/inflate.h"
+#include "inflate.h"
 
 #define GZIP_ONLY (16 + 15) /* zlib's word for a gzip header, and the largest window */
 #define MEMBERS_MAX 66u

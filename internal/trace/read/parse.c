@@ -3,7 +3,7 @@
  * with and without them, closed or not, are read alike. */
 #include <string.h>
 
-#include "trace/traceio/traceio_priv.h"
+#include "trace/read/read_priv.h"
 
 /* The line that p is in; p never goes back within a block. */
 static uint64_t line_of(struct sink *s, const char *p)

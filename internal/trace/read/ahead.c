@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "trace/inflate/inflate_priv.h"
+#include "trace/read/inflate_priv.h"
 
 #define SCAN_BYTES (64 * COP_KIB)
 #define SCAN_MOST (8 * COP_MIB) /* no start is looked for beyond this */

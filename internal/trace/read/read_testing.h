@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/traceio/traceio.h"
+#include "trace/read/read.h"
 
 struct told {
 	pthread_mutex_t lock;

@@ -5,7 +5,7 @@
  * nothing, and declines whatever is not plain. */
 #include <string.h>
 
-#include "trace/traceio/traceio_priv.h"
+#include "trace/read/read_priv.h"
 
 #define ONES 0x0101010101010101ULL
 #define HIGHS 0x8080808080808080ULL
