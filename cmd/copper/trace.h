@@ -4,7 +4,7 @@
 #define COP_CMD_TRACE_H
 
 #include "base/opt/opt.h"
-#include "trace/tracetab/tracetab.h"
+#include "trace/table/table.h"
 
 /* The first member of the arguments of each subcommand. */
 struct trace_select {

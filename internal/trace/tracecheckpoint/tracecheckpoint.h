@@ -9,7 +9,7 @@
 #ifndef COP_TRACECHECKPOINT_H
 #define COP_TRACECHECKPOINT_H
 
-#include "trace/tracetab/tracetab.h"
+#include "trace/table/table.h"
 
 #define COP_CKPT_TIERS_MAX 16u
 #define COP_CKPT_PREFIXES_MAX 64u

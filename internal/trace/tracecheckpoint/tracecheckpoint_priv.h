@@ -3,7 +3,7 @@
 #define COP_TRACECHECKPOINT_PRIV_H
 
 #include "trace/tracecheckpoint/tracecheckpoint.h"
-#include "trace/tracesum/tracesum.h"
+#include "trace/table/table.h"
 
 /* ---- spans.c: when threads make checkpoints, and when they write to slower tiers ---- */
 

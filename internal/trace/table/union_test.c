@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "trace/tracesum/tracesum.h"
+#include "trace/table/table.h"
 
 static void spans_that_overlap_or_touch_are_one(void **state)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracetab/tracetab_priv.h"
+#include "trace/table/table_priv.h"
 
 static const char *const key_names[] = {
 	"name", "cat", "file", "dir", "class", "pid", "tid", "host", "size", "interval"};

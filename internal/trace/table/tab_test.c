@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trace/tracetab/tracetab.h"
+#include "trace/table/table.h"
 
 static struct cop_trace_str str(const char *text)
 {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "trace/tracecompare/tracecompare.h"
+#include "trace/table/table.h"
 
 static struct cop_trace_str str(const char *text)
 {

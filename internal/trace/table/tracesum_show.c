@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/base/json.h"
-#include "trace/tracesum/tracesum.h"
+#include "trace/table/table.h"
 
 struct count {
 	const char *key, *text;

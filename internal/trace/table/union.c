@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracesum/tracesum.h"
+#include "trace/table/table.h"
 
 #define CAP_MIN ((size_t)1024)
 

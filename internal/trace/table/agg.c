@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "trace/tracetab/tracetab_priv.h"
+#include "trace/table/table_priv.h"
 
 const struct col cop_tab_col[] = {
 	[COL_COUNT] = {"count", OF_GROUP, COL_SUM, true},

@@ -3,7 +3,7 @@
 #define COP_TRACETAB_PRIV_H
 
 #include "base/base/htab.h"
-#include "trace/tracetab/tracetab.h"
+#include "trace/table/table.h"
 
 /* ---- agg.c: sums of one measure of one group ---- */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracetab/tracetab_priv.h"
+#include "trace/table/table_priv.h"
 
 /* ---- one row for each group ---- */
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "trace/tracetab/tracetab.h"
+#include "trace/table/table.h"
 
 static void quantiles_lie_between_values_as_in_pandas(void **state)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracecompare/tracecompare.h"
+#include "trace/table/table.h"
 
 struct joined {
 	const struct cop_row *any;  /* has the keys */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracesum/tracesum.h"
+#include "trace/table/table.h"
 
 enum { TAB_FUNCTIONS, TAB_INTERVALS, TAB_THREADS, TAB_FILES, TAB_HOSTS, TABS };
 

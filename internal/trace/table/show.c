@@ -2,7 +2,7 @@
 /* Rows as a grid. */
 #include <math.h>
 
-#include "trace/tracetab/tracetab_priv.h"
+#include "trace/table/table_priv.h"
 
 struct cop_grid_col cop_tab_key_col(enum cop_tab_key key)
 {

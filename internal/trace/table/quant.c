@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracetab/tracetab.h"
+#include "trace/table/table.h"
 
 #define BUFFER_MIN 64u
 #define ALPHA 0.008   /* leaves room for the rank that falls between two values */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracetab/tracetab_priv.h"
+#include "trace/table/table_priv.h"
 
 /* How many names a thread remembers before it forgets all of them. */
 #define MEMO_MAX 65536u
