@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracecheckpoint/tracecheckpoint_priv.h"
+#include "trace/checkpoint/checkpoint_priv.h"
 
 void cop_ckpt_sheet_col(struct sheet *s, const char *name, enum cop_grid_kind kind)
 {

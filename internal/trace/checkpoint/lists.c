@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracecheckpoint/tracecheckpoint_priv.h"
+#include "trace/checkpoint/checkpoint_priv.h"
 
 static void put_tier(
 	struct sheet *s, const struct cop_ckpt_report *r, const struct run *run, unsigned tier)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "trace/tracecheckpoint/tracecheckpoint.h"
+#include "trace/checkpoint/checkpoint.h"
 
 static struct cop_trace_str str(const char *text)
 {

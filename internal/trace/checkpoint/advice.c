@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracecheckpoint/tracecheckpoint_priv.h"
+#include "trace/checkpoint/checkpoint_priv.h"
 
 /* "33554432 bytes (32.0 MiB)" */
 struct words {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/base/htab.h"
-#include "trace/tracecheckpoint/tracecheckpoint_priv.h"
+#include "trace/checkpoint/checkpoint_priv.h"
 
 #define SHARDS 64u
 

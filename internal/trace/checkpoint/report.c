@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base/json.h"
-#include "trace/tracecheckpoint/tracecheckpoint_priv.h"
+#include "trace/checkpoint/checkpoint_priv.h"
 
 /* See cop_ckpt_sheet_cols. */
 static const struct {

@@ -2,7 +2,7 @@
 #ifndef COP_TRACECHECKPOINT_PRIV_H
 #define COP_TRACECHECKPOINT_PRIV_H
 
-#include "trace/tracecheckpoint/tracecheckpoint.h"
+#include "trace/checkpoint/checkpoint.h"
 #include "trace/table/table.h"
 
 /* ---- spans.c: when threads make checkpoints, and when they write to slower tiers ---- */

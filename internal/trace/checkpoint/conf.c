@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/tracecheckpoint/tracecheckpoint_priv.h"
+#include "trace/checkpoint/checkpoint_priv.h"
 
 static unsigned find_tier(const struct cop_ckpt_conf *conf, const char *name, size_t len)
 {
