@@ -8,7 +8,7 @@
 #include "cmd.h"
 #include "base/csv/csv.h"
 #include "trace.h"
-#include "trace/traceorder/traceorder.h"
+#include "trace/timeline/timeline.h"
 
 struct args {
 	struct trace_select select; /* first */

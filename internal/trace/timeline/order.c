@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "trace/traceorder/traceorder.h"
+#include "trace/timeline/timeline.h"
 
 #define BUFFER_BYTES (32 * COP_MIB)
 /* Memory that all runs share while they are being merged. */

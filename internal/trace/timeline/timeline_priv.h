@@ -5,7 +5,7 @@
 #define COP_TRACEMERGE_PRIV_H
 
 #include "base/base/htab.h"
-#include "trace/tracemerge/tracemerge.h"
+#include "trace/timeline/timeline.h"
 
 /* ---- who.c ---- */
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "trace/tracemerge/tracemerge_testing.h"
+#include "trace/timeline/timeline_testing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

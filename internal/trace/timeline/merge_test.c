@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/tracemerge/tracemerge_testing.h"
+#include "trace/timeline/timeline_testing.h"
 
 /* The timeline of these files, without what every timeline contains; the caller frees it. */
 static char *merged(const char *const *text, size_t n, unsigned threads)

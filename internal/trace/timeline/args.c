@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base/json.h"
-#include "trace/tracemerge/tracemerge_priv.h"
+#include "trace/timeline/timeline_priv.h"
 
 static bool is_blank(char c)
 {

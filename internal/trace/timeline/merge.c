@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/base/json.h"
-#include "trace/tracemerge/tracemerge_priv.h"
-#include "trace/traceorder/traceorder.h"
+#include "trace/timeline/timeline_priv.h"
+#include "trace/timeline/timeline.h"
 
 #define PART_BYTES (64 * COP_KIB)
 

@@ -3,7 +3,7 @@
 #ifndef COP_TRACEMERGE_TESTING_H
 #define COP_TRACEMERGE_TESTING_H
 
-#include "trace/tracemerge/tracemerge.h"
+#include "trace/timeline/timeline.h"
 
 /* Adds events as the reader gives them; arg: the merge. */
 static inline int cop_merge_add_all(

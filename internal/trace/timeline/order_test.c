@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/traceorder/traceorder.h"
+#include "trace/timeline/timeline.h"
 
 static char dir[64];
 
