@@ -3,7 +3,7 @@
 #ifndef COP_CMD_RUNS_H
 #define COP_CMD_RUNS_H
 
-#include "base/grid/grid.h"
+#include "base/table/table.h"
 #include "base/opt/opt.h"
 #include "writers/store/store.h"
 

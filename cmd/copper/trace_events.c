@@ -6,7 +6,7 @@
 
 #include "base/base/json.h"
 #include "cmd.h"
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "trace.h"
 #include "trace/timeline/timeline.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "prof/advice/limits.h"
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 
 /* The result of one kind. times is the amount divided by the limit; 0 means within the limit. */
 struct finding {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "prof/pathclass/pathclass.h"
 
 static bool is_better(

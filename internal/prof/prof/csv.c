@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "prof/prof/prof_priv.h"
 
 static double to_us(uint64_t ns)

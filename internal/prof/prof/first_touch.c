@@ -3,7 +3,7 @@
  * --manifest` makes a manifest from it. */
 #include <inttypes.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "prof/prof/prof_priv.h"
 
 struct filling {

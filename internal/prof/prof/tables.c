@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "prof/prof/prof_priv.h"
 
 static const struct {

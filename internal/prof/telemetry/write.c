@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 
 static const char *const statistics[] = {"min", "median", "max"};
 

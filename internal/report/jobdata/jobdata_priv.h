@@ -2,7 +2,7 @@
 #ifndef COP_JOBDATA_PRIV_H
 #define COP_JOBDATA_PRIV_H
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "report/jobdata/jobdata.h"
 
 /* ---- sheet.c: CSV files by the names of their columns ---- */

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_priv.h"
 

@@ -8,7 +8,7 @@
 #ifndef COP_TABLE_H
 #define COP_TABLE_H
 
-#include "base/grid/grid.h"
+#include "base/table/table.h"
 #include "trace/read/read.h"
 
 #define COP_TAB_GROUPS_MAX ((size_t)4000000)

@@ -6,7 +6,7 @@
 #define COP_OBSERVED_H
 
 #include "base/base/htab.h"
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "base/walk/walk.h"
 
 /* ---- faults.c: what was wrong with which file ---- */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "writers/report/report_priv.h"
 #include "base/walk/walk.h"
 

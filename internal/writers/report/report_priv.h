@@ -3,7 +3,7 @@
 #define COP_REPORT_PRIV_H
 
 #include "base/base/htab.h"
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "writers/observed/observed.h"
 #include "prof/pathclass/pathclass.h"
 #include "writers/report/report.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 #include "writers/report/report_priv.h"
 
 struct output {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 
 typedef void write_fn(struct cop_buf *out, const char *text, size_t len);
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/grid/grid.h"
+#include "base/table/table.h"
 
 static const struct cop_grid_col cols[] = {
 	{"file", COP_GRID_TEXT},

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/base/json.h"
-#include "base/csv/csv.h"
-#include "base/grid/grid.h"
+#include "base/table/table.h"
 
 static bool is_text(enum cop_grid_kind kind)
 {

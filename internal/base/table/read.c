@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 
 int cop_csv_open(struct cop_csv *c, cop_csv_read *read, void *arg)
 {

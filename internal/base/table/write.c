@@ -3,7 +3,7 @@
  * way. */
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 
 void cop_csv_quoted(struct cop_buf *out, const char *text, size_t len)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv/csv.h"
+#include "base/table/table.h"
 
 struct input {
 	const char *text;
