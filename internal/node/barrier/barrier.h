@@ -8,13 +8,12 @@
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"
-#include "base/defer/defer.h"
+#include "base/loop/loop.h"
 #include "job/job/job.h"
 #include "tree/join/join.h"
 #include "node/net/net.h"
 #include "job/topo/topo.h"
 #include "tree/treeop/treeop.h"
-#include "base/waker/waker.h"
 
 /* The caller owns what it points to and keeps it as long as the object lives. */
 struct cop_barrier_conf {

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/gate/gate.h"
+#include "base/loop/loop.h"
 #include "node/guest/guest.h"
 #include "job/job/job.h"
 #include "fabric/reach/reach.h"

@@ -8,7 +8,7 @@
 #include "base/base/base.h"
 #include "job/conf/conf.h"
 #include "tree/coop/coop.h"
-#include "base/gate/gate.h"
+#include "base/loop/loop.h"
 #include "job/job/job.h"
 #include "tree/join/join.h"
 #include "fabric/reach/reach.h"

@@ -11,9 +11,8 @@
 #include "cache/cache/cache.h"
 #include "node/command/command.h"
 #include "tree/coop/coop.h"
-#include "base/defer/defer.h"
+#include "base/loop/loop.h"
 #include "mount/fs/fs.h"
-#include "base/gate/gate.h"
 #include "job/job/job.h"
 #include "node/joblog/joblog.h"
 #include "base/log/log.h"
@@ -32,7 +31,6 @@
 #include "writers/tally/tally.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
-#include "base/waker/waker.h"
 
 /* A member that is NULL has not been started. */
 struct cop_node {

@@ -8,8 +8,7 @@
 #include "base/base/base.h"
 #include "node/command/command.h"
 #include "job/conf/conf.h"
-#include "base/defer/defer.h"
-#include "base/gate/gate.h"
+#include "base/loop/loop.h"
 #include "tree/join/join.h"
 #include "node/record/record.h"
 #include "writers/follow/follow.h"
@@ -17,7 +16,6 @@
 #include "writers/tally/tally.h"
 #include "prof/telemetry/telemetry.h"
 #include "tree/treeop/treeop.h"
-#include "base/waker/waker.h"
 
 struct cop_part_conf {
 	/* what is known at the start; this module fills in ready, rpc and the fields after it */

@@ -8,7 +8,7 @@
 
 #include "base/base/base.h"
 #include "cache/cache/cache.h"
-#include "base/gate/gate.h"
+#include "base/loop/loop.h"
 #include "fabric/rpc/rpc.h"
 #include "fabric/skew/skew.h"
 #include "prof/stats/stats.h"

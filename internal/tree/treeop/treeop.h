@@ -19,8 +19,7 @@
 
 #include "base/base/base.h"
 #include "cache/cache/cache.h"
-#include "base/defer/defer.h"
-#include "base/gate/gate.h"
+#include "base/loop/loop.h"
 #include "prof/prof/prof.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"

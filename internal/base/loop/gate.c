@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/gate/gate.h"
+#include "base/loop/loop.h"
 
 void cop_gate_init(struct cop_gate *g)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/waker/waker.h"
+#include "base/loop/loop.h"
 
 #include <errno.h>
 #include <poll.h>

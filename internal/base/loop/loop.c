@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/defer/defer.h"
+#include "base/loop/loop.h"
 
 void cop_defer_init(struct cop_defer *q, void (*wake)(void *ctx), void *ctx)
 {

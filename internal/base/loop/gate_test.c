@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/gate/gate.h"
+#include "base/loop/loop.h"
 
 #define THREADS 4
 #define ROUNDS 20000

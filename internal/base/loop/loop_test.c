@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/defer/defer.h"
+#include "base/loop/loop.h"
 
 #define THREADS 4
 #define PIECES 10000

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/waker/waker.h"
+#include "base/loop/loop.h"
 
 #define ALL (COP_WAKER_WOKEN | COP_WAKER_SIGNAL | COP_WAKER_DESERTED | COP_WAKER_UNMOUNTED)
 
