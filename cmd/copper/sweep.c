@@ -5,7 +5,7 @@
 
 #include "node/ctl/ctl.h"
 #include "node/place/place.h"
-#include "job/tasks/tasks.h"
+#include "job/sched/sched.h"
 
 bool cop_cmd_clear_away(const char *mountpoint, const char *socket)
 {

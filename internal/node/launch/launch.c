@@ -7,7 +7,7 @@
 #include "node/node/node.h"
 #include "job/outcome/outcome.h"
 #include "node/place/place.h"
-#include "job/slurm/slurm.h"
+#include "job/sched/sched.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log/log.h"
-#include "job/resource/resource.h"
+#include "job/sched/sched.h"
 
 static void destroy(void *ctx)
 {

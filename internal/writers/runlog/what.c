@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "prof/prof/prof.h"
-#include "job/resource/resource.h"
+#include "job/sched/sched.h"
 
 /* ---- the start ---- */
 

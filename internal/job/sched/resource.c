@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "job/resource/resource.h"
+#include "job/sched/sched.h"
 
 #include <inttypes.h>
 #include <stdio.h>

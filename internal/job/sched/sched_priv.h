@@ -2,7 +2,7 @@
 #ifndef COP_SLURM_PRIV_H
 #define COP_SLURM_PRIV_H
 
-#include "job/slurm/slurm.h"
+#include "job/sched/sched.h"
 
 /* Set for the nodes of the step. */
 #define COP_SLURM_IN_STEP "COPPER_STEP"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "job/tasks/tasks.h"
+#include "job/sched/sched.h"
 
 static char dir[64];
 static struct cop_err err;

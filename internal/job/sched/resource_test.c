@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "job/resource/resource.h"
+#include "job/sched/sched.h"
 
 static void add(void *arg, const char *key, const char *value)
 {

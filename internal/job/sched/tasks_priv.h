@@ -2,7 +2,7 @@
 #ifndef COP_TASKS_PRIV_H
 #define COP_TASKS_PRIV_H
 
-#include "job/tasks/tasks.h"
+#include "job/sched/sched.h"
 
 /* cop_tasks.names */
 enum { TASKS_LOCK, TASKS_FIRST, TASKS_WORD, TASKS_SAID };
