@@ -79,7 +79,7 @@ bool cop_barrier_is_in_vain(void *barrier, struct cop_err *err)
 {
 	struct cop_barrier *b = barrier;
 	const char *what = cop_waker_interrupted(b->conf.waker);
-	char why[COP_OUTCOME_WHY_SIZE];
+	char why[COP_STARTNOTE_WHY_SIZE];
 
 	if (what)
 		return cop_err_set(err, EINTR, "%s", what) != 0;
@@ -110,7 +110,7 @@ int cop_barrier_wait(struct cop_barrier *b, struct cop_treeop *treeop, struct co
 		return 0;
 	if (cop_waker_is_ending(waker))
 		return give_up(b, "stopped before the tree was ready", err);
-	return cop_err_set(err, ETIMEDOUT, COP_OUTCOME_NOT_READY "%s", cop_join_why(b->join));
+	return cop_err_set(err, ETIMEDOUT, COP_STARTNOTE_NOT_READY "%s", cop_join_why(b->join));
 }
 
 /* A signal that arrives meanwhile is left to the code that waits for the end. */

@@ -5,7 +5,7 @@
 #include "job/job/job.h"
 #include "base/log/log.h"
 #include "node/node/node.h"
-#include "job/outcome/outcome.h"
+#include "job/startnote/startnote.h"
 #include "node/place/place.h"
 #include "job/sched/sched.h"
 
@@ -30,7 +30,7 @@ static void report_failure(int fd, const struct cop_err *failure)
 	if (cop_slurm_is_node())
 		cop_slurm_tell(fd, failure);
 	else
-		cop_outcome_say(fd, failure);
+		cop_startnote_say(fd, failure);
 }
 
 void cop_launch_tell_others(const struct cop_conf *conf, const struct cop_err *failure)
@@ -41,10 +41,10 @@ void cop_launch_tell_others(const struct cop_conf *conf, const struct cop_err *f
 	uint32_t rank = 0;
 
 	if (cop_job_find(&want, &hosts, &rank, NULL) == 0 && hosts.count > 1 && dir)
-		cop_outcome_leave(dir, cop_job_host_name(&hosts, rank), rank, failure);
+		cop_startnote_leave(dir, cop_job_host_name(&hosts, rank), rank, failure);
 	/* What rank 0 would do when it ends. */
 	if (hosts.count > 1 && dir && !conf->job_dir && rank == 0)
-		cop_outcome_remove(dir, true);
+		cop_startnote_remove(dir, true);
 	cop_job_hosts_free(&hosts);
 }
 
@@ -159,7 +159,7 @@ static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 	}
 	if (conf->foreground)
 		return run_node(conf, &place, fd, NULL, err);
-	rc = cop_outcome_background(&fd, place.folder_fd, err);
+	rc = cop_startnote_background(&fd, place.folder_fd, err);
 	if (rc == 1)
 		exit(run_node(conf, &place, fd, NULL, err) ? 1 : 0);
 	/* A node that was killed has not cleaned up. */
@@ -188,7 +188,7 @@ int cop_launch_here(const struct cop_conf *conf, const struct cop_launch_users *
 		return rc;
 	}
 	memcpy(mountpoint, place.path, sizeof(place.path));
-	rc = cop_outcome_background(&fd, place.folder_fd, err);
+	rc = cop_startnote_background(&fd, place.folder_fd, err);
 	if (rc == 1) {
 		end_with(starter);
 		exit(run_node(conf, &place, fd, users, err) ? 1 : 0);

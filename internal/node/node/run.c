@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "job/outcome/outcome.h"
+#include "job/startnote/startnote.h"
 
 #define STOP_GRACE_MS 2000
 /* How long the last look for programs may take at the stop, since a job script often stops the tree
@@ -142,7 +142,7 @@ static int start_node(struct cop_node *n, struct cop_err *err)
 		cop_log_error("not started: %s", err->text);
 	/* Before it has a barrier, the node does not know its rank. */
 	if (rc && n->barrier && n->hosts.count > 1 && dir && !is_known(n))
-		cop_outcome_leave(dir, cop_job_host_name(&n->hosts, n->rank), n->rank, err);
+		cop_startnote_leave(dir, cop_job_host_name(&n->hosts, n->rank), n->rank, err);
 	cop_node_follow(n);
 	if (!rc)
 		log_notes(n);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "job/outcome/outcome.h"
+#include "job/startnote/startnote.h"
 
 void cop_secret_init(
 	struct cop_secret *s, const struct cop_conf *conf, uint32_t rank, uint32_t nodes)
@@ -53,7 +53,7 @@ int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_
 static void drop_dir(struct cop_secret *s, bool wait)
 {
 	if (s->dir)
-		cop_outcome_remove(s->dir, wait);
+		cop_startnote_remove(s->dir, wait);
 	s->dir = NULL;
 }
 

@@ -7,18 +7,18 @@
 void cop_join_use_dir(struct cop_join *j, const char *job_dir, const char *log_path)
 {
 	j->job_dir = job_dir;
-	cop_outcome_begin(&j->others, job_dir, j->conf.rank, log_path);
+	cop_startnote_begin(&j->others, job_dir, j->conf.rank, log_path);
 }
 
 void cop_join_hear_in(struct cop_join *j, const char *dir)
 {
-	cop_outcome_begin_in(&j->others, dir);
+	cop_startnote_begin_in(&j->others, dir);
 }
 
 /* A second process of a ready node fails too, and nobody waits for that one. A rank that gets no
  * answer from upstream accepts any note, because the last node to write one is often not the first
  * that failed. */
-static bool is_missed(struct cop_join *j, const struct cop_outcome_word *word)
+static bool is_missed(struct cop_join *j, const struct cop_startnote_word *word)
 {
 	bool missed;
 
@@ -29,13 +29,13 @@ static bool is_missed(struct cop_join *j, const struct cop_outcome_word *word)
 	return missed;
 }
 
-bool cop_join_failure_heard(struct cop_join *j, uint64_t now_ms, char why[COP_OUTCOME_WHY_SIZE])
+bool cop_join_failure_heard(struct cop_join *j, uint64_t now_ms, char why[COP_STARTNOTE_WHY_SIZE])
 {
-	struct cop_outcome_word word;
+	struct cop_startnote_word word;
 
-	if (!cop_outcome_look(&j->others, now_ms, &word) || !is_missed(j, &word))
+	if (!cop_startnote_look(&j->others, now_ms, &word) || !is_missed(j, &word))
 		return false;
-	cop_outcome_why(&word, cop_join_host(j, word.rank), why);
+	cop_startnote_why(&word, cop_join_host(j, word.rank), why);
 	/* The root writes the reason again as its own note. Ranks below the failed node may not
 	 * reach the root before it ends, and a root's note is removed before the next start reads
 	 * it. */

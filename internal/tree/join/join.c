@@ -89,7 +89,7 @@ static void end_if_complete(struct cop_join *j)
 	if (!complete)
 		return;
 	cop_join_write_books(j);
-	cop_outcome_end(&j->others);
+	cop_startnote_end(&j->others);
 	cop_join_end_barrier(j, END_READY, "");
 }
 
@@ -158,7 +158,7 @@ static void say_not_yet(struct cop_join *j, uint64_t now_ms)
  * nobody fails. */
 static void listen_for_failures(struct cop_join *j, uint64_t now_ms, bool being_stopped)
 {
-	char why[COP_OUTCOME_WHY_SIZE];
+	char why[COP_STARTNOTE_WHY_SIZE];
 	bool ask;
 
 	pthread_mutex_lock(&j->lock);
@@ -166,7 +166,7 @@ static void listen_for_failures(struct cop_join *j, uint64_t now_ms, bool being_
 	pthread_mutex_unlock(&j->lock);
 	/* Ranks further up are asked first: this rank may have been restarted in a live tree. */
 	if (!ask)
-		cop_outcome_pass(&j->others, now_ms);
+		cop_startnote_pass(&j->others, now_ms);
 	else if (cop_join_failure_heard(j, now_ms, why))
 		cop_join_end_barrier(j, j->root ? END_NEWS : END_KNOWN, why);
 }

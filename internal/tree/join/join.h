@@ -17,7 +17,7 @@
 
 #include "base/base/base.h"
 #include "job/job/job.h"
-#include "job/outcome/outcome.h"
+#include "job/startnote/startnote.h"
 #include "fabric/rpc/rpc.h"
 #include "job/topo/topo.h"
 
@@ -86,7 +86,7 @@ void cop_join_give_up(struct cop_join *j, const char *what);
 /* Whether another rank reported in the job directory that it failed, so that waiting for it is in
  * vain; why then has the reason. Looks once a second. For waits before cop_join_start; afterwards
  * this happens automatically. */
-bool cop_join_failure_heard(struct cop_join *j, uint64_t now_ms, char why[COP_OUTCOME_WHY_SIZE]);
+bool cop_join_failure_heard(struct cop_join *j, uint64_t now_ms, char why[COP_STARTNOTE_WHY_SIZE]);
 
 /* The barrier has ended: tells each rank below that has reported. Returns at once. */
 void cop_join_tell_below(struct cop_join *j, uint64_t now_ms);

@@ -143,7 +143,7 @@ static void a_rank_that_asks_after_the_end_is_answered_at_once(void **state)
 static void every_rank_hears_of_a_node_that_could_not_start(void **state)
 {
 	struct world *w = *state;
-	char text[COP_OUTCOME_WHY_SIZE];
+	char text[COP_STARTNOTE_WHY_SIZE];
 
 	make_job_dir(w);
 	for (uint32_t r = 0; r < NODES; r++)
@@ -166,7 +166,7 @@ static void that_the_tree_is_not_ready_is_said_without_a_name(void **state)
 
 	make_job_dir(w);
 	start(w, 0);
-	cop_job_failure_write(w->job_dir, 3, COP_OUTCOME_NOT_READY "h1 (rank 1) was ended");
+	cop_job_failure_write(w->job_dir, 3, COP_STARTNOTE_NOT_READY "h1 (rank 1) was ended");
 	pass_time(w, 2000);
 	expect_why(w, 0, "h1 (rank 1) was ended");
 }
@@ -319,7 +319,7 @@ static void only_the_parent_may_tell_how_it_ended(void **state)
 	up(w, 4);
 	assert_int_equal(tell_end(w, 0, 4, 5), -EPERM);
 	assert_int_equal(tell_end(w, 4, 1, 5), -EPERM);
-	assert_int_equal(tell_end(w, 1, 4, COP_OUTCOME_WHY_SIZE), -EINVAL);
+	assert_int_equal(tell_end(w, 1, 4, COP_STARTNOTE_WHY_SIZE), -EINVAL);
 	assert_int_equal(shoot(w, 1, 4, (struct cop_rpc_call){.op = COP_JOIN_OP_TOLD}), -EINVAL);
 	assert_false(cop_join_has_ended(w->node[4].join));
 	assert_int_equal(tell_end(w, 1, 4, 5), 0);

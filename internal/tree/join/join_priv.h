@@ -32,9 +32,9 @@ enum end {
 struct cop_join {
 	struct cop_join_conf conf;
 	bool root;
-	uint32_t parent;                 /* COP_TOPO_NONE: this is the root */
-	const char *job_dir;             /* NULL: there is none */
-	struct cop_outcome_watch others; /* notes of ranks that could not start */
+	uint32_t parent;                   /* COP_TOPO_NONE: this is the root */
+	const char *job_dir;               /* NULL: there is none */
+	struct cop_startnote_watch others; /* notes of ranks that could not start */
 	uint64_t deadline_ms, say_ms, state_ms, tell_end_ms;
 	bool books_written; /* at least once */
 
@@ -44,12 +44,13 @@ struct cop_join {
 	uint32_t arrivals;       /* ranks that are ready */
 	bool books_old;          /* a rank was restarted with another address */
 	enum end end;
-	int64_t began_ns, unix_ns;      /* cop_join_job_began; they do not change after the end */
-	bool secondhand;                /* cop_join_is_secondhand */
-	char why[COP_OUTCOME_WHY_SIZE]; /* why the tree is not ready; does not change after the end
-					 */
-	struct cop_list waiters;        /* requests to answer when the barrier ends */
-	struct cop_list ready_queue;    /* ranks still to be reported to the parent */
+	int64_t began_ns, unix_ns;        /* cop_join_job_began; they do not change after the end */
+	bool secondhand;                  /* cop_join_is_secondhand */
+	char why[COP_STARTNOTE_WHY_SIZE]; /* why the tree is not ready; does not change after the
+					   * end
+					   */
+	struct cop_list waiters;          /* requests to answer when the barrier ends */
+	struct cop_list ready_queue;      /* ranks still to be reported to the parent */
 	bool ready_sending, asking;
 	uint32_t upstream; /* the rank that is asked for the end: the parent, or a rank above it if
 			      that is dead */

@@ -167,11 +167,11 @@ static inline void kill_node(struct world *w, uint32_t rank)
 /* Like a node that ends with an error message. */
 static inline void leave_word(struct node *n)
 {
-	char text[COP_OUTCOME_WHY_SIZE + 64];
+	char text[COP_STARTNOTE_WHY_SIZE + 64];
 
 	if (!n->w->job_dir[0] || cop_join_is_ready(n->join) || cop_join_is_secondhand(n->join))
 		return;
-	snprintf(text, sizeof(text), COP_OUTCOME_NOT_READY "%s", cop_join_why(n->join));
+	snprintf(text, sizeof(text), COP_STARTNOTE_NOT_READY "%s", cop_join_why(n->join));
 	cop_job_failure_write(n->w->job_dir, n->rank, text);
 }
 

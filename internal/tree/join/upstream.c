@@ -18,7 +18,7 @@ static void upstream_answered(void *arg, const struct cop_rpc_result *r)
 	struct cop_rd head = cop_rd_init(r->head, r->head_len);
 	struct cop_join *j = arg;
 	uint32_t asked;
-	char why[COP_OUTCOME_WHY_SIZE];
+	char why[COP_STARTNOTE_WHY_SIZE];
 
 	pthread_mutex_lock(&j->lock);
 	j->asking = false;

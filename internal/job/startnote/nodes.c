@@ -5,7 +5,7 @@
  * answer to their request for the end of the start barrier. When the tree is ready, the file is
  * removed. */
 #include "job/job/job.h"
-#include "job/outcome/outcome.h"
+#include "job/startnote/startnote.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,47 +19,47 @@
 /* The least age of a message that counts as one of an earlier start in the same directory. */
 #define AGE_NS (60 * COP_NS_PER_S)
 
-void cop_outcome_leave(
+void cop_startnote_leave(
 	const char *job_dir, const char *host, uint32_t rank, const struct cop_err *failure)
 {
-	char text[COP_OUTCOME_WHY_SIZE];
+	char text[COP_STARTNOTE_WHY_SIZE];
 
 	/* Only a node that had started and waited for the others is interrupted. */
 	if (failure->code == EINTR)
 		snprintf(text, sizeof(text),
-			COP_OUTCOME_NOT_READY "%.250s (rank %" PRIu32 ") %.700s", host, rank,
+			COP_STARTNOTE_NOT_READY "%.250s (rank %" PRIu32 ") %.700s", host, rank,
 			failure->text);
 	else
 		snprintf(text, sizeof(text), "%s", failure->text);
 	cop_job_failure_write(job_dir, rank, text);
 }
 
-void cop_outcome_begin(
-	struct cop_outcome_watch *w, const char *job_dir, uint32_t rank, const char *log_path)
+void cop_startnote_begin(
+	struct cop_startnote_watch *w, const char *job_dir, uint32_t rank, const char *log_path)
 {
-	*w = (struct cop_outcome_watch){
+	*w = (struct cop_startnote_watch){
 		.job_dir = job_dir, .began_ns = cop_job_file_time(log_path)};
 	/* A log in another directory gives no time in the job directory. The time is the file
 	 * system's own, because this machine's clock may differ. */
 	if (!w->began_ns)
 		w->began_ns = cop_job_dir_time(job_dir);
-	cop_outcome_pass(w, cop_now_ms());
+	cop_startnote_pass(w, cop_now_ms());
 	cop_job_failure_clear(job_dir, rank);
 }
 
-void cop_outcome_begin_in(struct cop_outcome_watch *w, const char *dir)
+void cop_startnote_begin_in(struct cop_startnote_watch *w, const char *dir)
 {
-	*w = (struct cop_outcome_watch){.job_dir = dir, .began_ns = cop_wall_ns() - AGE_NS};
-	cop_outcome_pass(w, cop_now_ms());
+	*w = (struct cop_startnote_watch){.job_dir = dir, .began_ns = cop_wall_ns() - AGE_NS};
+	cop_startnote_pass(w, cop_now_ms());
 }
 
-void cop_outcome_end(const struct cop_outcome_watch *w)
+void cop_startnote_end(const struct cop_startnote_watch *w)
 {
 	if (w->began_ns)
 		cop_job_failure_clear(w->job_dir, -1);
 }
 
-void cop_outcome_remove(const char *dir, bool wait)
+void cop_startnote_remove(const char *dir, bool wait)
 {
 	char path[4200];
 
@@ -75,33 +75,34 @@ void cop_outcome_remove(const char *dir, bool wait)
 	rmdir(dir);
 }
 
-void cop_outcome_pass(struct cop_outcome_watch *w, uint64_t now_ms)
+void cop_startnote_pass(struct cop_startnote_watch *w, uint64_t now_ms)
 {
 	w->looked_ms = now_ms;
 }
 
-bool cop_outcome_look(struct cop_outcome_watch *w, uint64_t now_ms, struct cop_outcome_word *out)
+bool cop_startnote_look(
+	struct cop_startnote_watch *w, uint64_t now_ms, struct cop_startnote_word *out)
 {
-	size_t skip = strlen(COP_OUTCOME_NOT_READY);
+	size_t skip = strlen(COP_STARTNOTE_NOT_READY);
 
 	if (!w->began_ns || now_ms - w->looked_ms < LOOK_MS)
 		return false;
-	cop_outcome_pass(w, now_ms);
+	cop_startnote_pass(w, now_ms);
 	if (!cop_job_failure_read(
 		    w->job_dir, w->began_ns, &out->rank, out->text, sizeof(out->text)))
 		return false;
-	out->of_tree = strncmp(out->text, COP_OUTCOME_NOT_READY, skip) == 0;
+	out->of_tree = strncmp(out->text, COP_STARTNOTE_NOT_READY, skip) == 0;
 	if (out->of_tree)
 		memmove(out->text, out->text + skip, strlen(out->text + skip) + 1);
 	return true;
 }
 
-void cop_outcome_why(
-	const struct cop_outcome_word *word, const char *host, char why[COP_OUTCOME_WHY_SIZE])
+void cop_startnote_why(
+	const struct cop_startnote_word *word, const char *host, char why[COP_STARTNOTE_WHY_SIZE])
 {
 	if (word->of_tree)
-		snprintf(why, COP_OUTCOME_WHY_SIZE, "%s", word->text);
+		snprintf(why, COP_STARTNOTE_WHY_SIZE, "%s", word->text);
 	else
-		snprintf(why, COP_OUTCOME_WHY_SIZE, "%.250s (rank %" PRIu32 ") did not start: %s",
+		snprintf(why, COP_STARTNOTE_WHY_SIZE, "%.250s (rank %" PRIu32 ") did not start: %s",
 			host, word->rank, word->text);
 }

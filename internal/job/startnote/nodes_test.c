@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "job/job/job.h"
-#include "job/outcome/outcome.h"
+#include "job/startnote/startnote.h"
 
 static char job[64], logs[80], log_file[96], word_file[112];
-static struct cop_outcome_watch w;
-static struct cop_outcome_word word;
-static char why[COP_OUTCOME_WHY_SIZE];
+static struct cop_startnote_watch w;
+static struct cop_startnote_word word;
+static char why[COP_STARTNOTE_WHY_SIZE];
 
 static void write_log(void)
 {
@@ -41,7 +41,7 @@ static int set_up(void **state)
 	snprintf(word_file, sizeof(word_file), "%s/not_started.txt", logs);
 	assert_int_equal(mkdir(logs, 0700), 0);
 	write_log();
-	w = (struct cop_outcome_watch){0};
+	w = (struct cop_startnote_watch){0};
 	return 0;
 }
 
@@ -62,14 +62,14 @@ static void leave_outcome(uint32_t rank, int code, const char *text)
 
 	snprintf(host, sizeof(host), "n%u", rank);
 	cop_err_set(&err, code, "%s", text);
-	cop_outcome_leave(job, host, rank, &err);
+	cop_startnote_leave(job, host, rank, &err);
 }
 
 /* Looks this much later than the last time. */
 static bool look_after(uint64_t ms)
 {
 	memset(&word, 0, sizeof(word));
-	return cop_outcome_look(&w, w.looked_ms + ms, &word);
+	return cop_startnote_look(&w, w.looked_ms + ms, &word);
 }
 
 static bool look_now(void)
@@ -80,13 +80,13 @@ static bool look_now(void)
 static void a_node_that_failed_is_named_with_its_reason(void **state)
 {
 	(void)state;
-	cop_outcome_begin(&w, job, 0, log_file);
+	cop_startnote_begin(&w, job, 0, log_file);
 	assert_false(look_now());
 	leave_outcome(3, ENOENT, "--source /lus/x: No such file or directory");
 	assert_true(look_now());
 	assert_int_equal(word.rank, 3);
 	assert_false(word.of_tree);
-	cop_outcome_why(&word, "n3", why);
+	cop_startnote_why(&word, "n3", why);
 	assert_string_equal(
 		why, "n3 (rank 3) did not start: --source /lus/x: No such file or directory");
 }
@@ -95,36 +95,36 @@ static void a_node_that_failed_is_named_with_its_reason(void **state)
 static void a_node_that_was_interrupted_speaks_of_the_tree(void **state)
 {
 	(void)state;
-	cop_outcome_begin(&w, job, 0, log_file);
+	cop_startnote_begin(&w, job, 0, log_file);
 	leave_outcome(2, EINTR, "ended before the tree was ready, by a signal");
 	assert_true(look_now());
 	assert_int_equal(word.rank, 2);
 	assert_true(word.of_tree);
-	cop_outcome_why(&word, "n2", why);
+	cop_startnote_why(&word, "n2", why);
 	assert_string_equal(why, "n2 (rank 2) ended before the tree was ready, by a signal");
 }
 
 static void the_root_repeats_a_note_word_for_word(void **state)
 {
 	(void)state;
-	cop_outcome_begin(&w, job, 1, log_file);
-	leave_outcome(0, ETIMEDOUT, COP_OUTCOME_NOT_READY "n3 (rank 3) did not start: no memory");
+	cop_startnote_begin(&w, job, 1, log_file);
+	leave_outcome(0, ETIMEDOUT, COP_STARTNOTE_NOT_READY "n3 (rank 3) did not start: no memory");
 	assert_true(look_now());
 	assert_true(word.of_tree);
-	cop_outcome_why(&word, "n0", why);
+	cop_startnote_why(&word, "n0", why);
 	assert_string_equal(why, "n3 (rank 3) did not start: no memory");
 }
 
 static void it_looks_at_most_every_second(void **state)
 {
 	(void)state;
-	cop_outcome_begin(&w, job, 0, log_file);
+	cop_startnote_begin(&w, job, 0, log_file);
 	leave_outcome(3, EIO, "why");
 	assert_false(look_after(0));
 	assert_false(look_after(999));
 	assert_true(look_after(1000));
 	assert_false(look_after(999));
-	cop_outcome_pass(&w, w.looked_ms + 500);
+	cop_startnote_pass(&w, w.looked_ms + 500);
 	assert_false(look_after(999));
 	assert_true(look_after(1000));
 }
@@ -136,7 +136,7 @@ static void words_of_an_earlier_start_are_not_taken(void **state)
 	(void)state;
 	leave_outcome(3, EIO, "of before");
 	assert_int_equal(utimensat(AT_FDCWD, word_file, long_ago, 0), 0);
-	cop_outcome_begin(&w, job, 0, log_file);
+	cop_startnote_begin(&w, job, 0, log_file);
 	assert_false(look_now());
 	leave_outcome(3, EIO, "of now");
 	assert_true(look_now());
@@ -147,12 +147,12 @@ static void a_node_removes_its_own_note_only_and_all_are_gone_when_all_have_star
 {
 	(void)state;
 	leave_outcome(3, EIO, "why");
-	cop_outcome_begin(&w, job, 2, log_file);
+	cop_startnote_begin(&w, job, 2, log_file);
 	assert_int_equal(access(word_file, F_OK), 0);
-	cop_outcome_begin(&w, job, 3, log_file);
+	cop_startnote_begin(&w, job, 3, log_file);
 	assert_int_equal(access(word_file, F_OK), -1);
 	leave_outcome(7, EIO, "why");
-	cop_outcome_end(&w);
+	cop_startnote_end(&w);
 	assert_int_equal(access(word_file, F_OK), -1);
 }
 
@@ -161,14 +161,14 @@ static void without_a_job_directory_there_are_no_notes(void **state)
 	(void)state;
 	leave_outcome(3, EIO, "why");
 	assert_false(look_now());
-	cop_outcome_end(&w);
+	cop_startnote_end(&w);
 	assert_int_equal(access(word_file, F_OK), 0);
 }
 
 static void a_log_that_is_not_there_gives_the_time_of_the_file_system(void **state)
 {
 	(void)state;
-	cop_outcome_begin(&w, job, 0, "/no/such/log");
+	cop_startnote_begin(&w, job, 0, "/no/such/log");
 	assert_true(w.began_ns > 0);
 	leave_outcome(3, EIO, "why");
 	assert_true(look_now());
@@ -188,7 +188,7 @@ static void a_directory_of_this_start_alone_needs_no_log(void **state)
 	(void)state;
 	leave_outcome(3, ENOENT, "no fuse here");
 	age(30);
-	cop_outcome_begin_in(&w, job);
+	cop_startnote_begin_in(&w, job);
 	assert_false(look_after(0));
 	assert_true(look_now());
 	assert_int_equal(word.rank, 3);
@@ -204,12 +204,12 @@ static void such_a_directory_goes_when_those_who_look_have_looked(void **state)
 	(void)state;
 	unlink(log_file);
 	leave_outcome(3, ENOENT, "no fuse here");
-	cop_outcome_begin_in(&w, job);
-	cop_outcome_remove(job, true);
+	cop_startnote_begin_in(&w, job);
+	cop_startnote_remove(job, true);
 	assert_true(cop_now_ms() - began >= 2000);
 	assert_int_not_equal(access(job, F_OK), 0);
 	assert_false(look_now());
-	cop_outcome_remove(job, true);
+	cop_startnote_remove(job, true);
 }
 
 int main(void)

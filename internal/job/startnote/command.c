@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command waits on a pipe until the node in the background reports that the tree is ready, or
  * why it is not: one byte, then the sentence. */
-#include "job/outcome/outcome.h"
+#include "job/startnote/startnote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #define READY 'r'
 #define FAILED 'e'
 
-void cop_outcome_say(int fd, const struct cop_err *failure)
+void cop_startnote_say(int fd, const struct cop_err *failure)
 {
 	char kind = failure ? FAILED : READY;
 
@@ -55,7 +55,7 @@ static void close_inherited(int keep_fd, int keep_too_fd)
 	cop_close_range((unsigned)keep[2] + 1, ~0U);
 }
 
-int cop_outcome_background(int *fd, int keep_fd, struct cop_err *err)
+int cop_startnote_background(int *fd, int keep_fd, struct cop_err *err)
 {
 	int fds[2];
 	pid_t pid;

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "job/outcome/outcome.h"
+#include "job/startnote/startnote.h"
 
 static struct cop_err err;
 
@@ -25,7 +25,7 @@ static int start(void (*background)(int fd))
 	int fd = -1, rc;
 
 	err = (struct cop_err){0};
-	rc = cop_outcome_background(&fd, -1, &err);
+	rc = cop_startnote_background(&fd, -1, &err);
 	if (rc == 1) {
 		background(fd);
 		_exit(0);
@@ -39,7 +39,7 @@ static pid_t *node; /* shared with the background process */
 static void is_ready_and_lives_on(int fd)
 {
 	*node = getpid();
-	cop_outcome_say(fd, NULL);
+	cop_startnote_say(fd, NULL);
 	for (;;)
 		pause();
 }
@@ -67,7 +67,7 @@ static void fails(int fd)
 	struct cop_err why;
 
 	cop_err_set(&why, ENOENT, "n7 (rank 7) did not start: /lus/x: No such file or directory");
-	cop_outcome_say(fd, &why);
+	cop_startnote_say(fd, &why);
 	_exit(1);
 }
 
@@ -87,7 +87,7 @@ static void fails_at_length(int fd)
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	cop_err_set(&why, EIO, "%s", text);
-	cop_outcome_say(fd, &why);
+	cop_startnote_say(fd, &why);
 	_exit(1);
 }
 
@@ -130,7 +130,7 @@ static void looks_at_what_it_has(int fd)
 	for (int i = 3; i < 1024; i++)
 		left += i != fd && fcntl(i, F_GETFD) >= 0;
 	cop_err_set(&why, EIO, "%d left, %s", left, getsid(0) == getpid() ? "own" : "no");
-	cop_outcome_say(fd, &why);
+	cop_startnote_say(fd, &why);
 }
 
 static void the_background_has_its_own_session_and_no_descriptor_of_before(void **state)
