@@ -90,7 +90,7 @@ OBJECTS ?= $(BUILD)/obj
 obj = $(patsubst $(OBJECTS)/internal/base/base/version.o,$(BUILD)/obj/internal/base/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
 OBJ := $(call obj,$(SRC))
 SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/base/% internal/mount/dirops/%,$(SRC))))
-SIM_USES := base/base base/log base/opt base/table job/topo prof/deflate prof/tracer prof/stats prof/telemetry fabric/wire cache/cache \
+SIM_USES := base/base base/log base/opt base/table job/topo prof/tracer prof/tracer prof/stats prof/telemetry fabric/wire cache/cache \
 	tree/bundle tree/mention tree/coop
 # The nodes' own code, but what is behind rpc.h and origin.h; some functions have another one before them (cmd/copper-sim/memory.c).
 SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,$(SIM_USES)),$(filter-out $(STATIC_ONLY),$(SRC))))

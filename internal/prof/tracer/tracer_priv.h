@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "prof/deflate/deflate.h"
+#include "deflate.h"
 #include "prof/tracer/tracer.h"
 
 #define PATH_KEPT 4096u

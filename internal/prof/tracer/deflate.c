@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "prof/deflate/deflate.h"
+#include "deflate.h"
 
 #define GZIP (16 + MAX_WBITS) /* zlib's word for a gzip header, and the largest window */
 #define MEMORY_LEVEL 8

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "prof/deflate/deflate.h"
+#include "deflate.h"
 
 static int temp(void)
 {
