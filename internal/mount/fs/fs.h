@@ -12,7 +12,7 @@
 
 #include "tree/coop/coop.h"
 #include "storage/manifest/manifest.h"
-#include "prof/prof/prof.h"
+#include "prof/profile/profile.h"
 #include "prof/tracer/tracer.h"
 
 struct cop_fs;

@@ -7,7 +7,7 @@
 #define COP_JOBDATA_H
 
 #include "base/base/base.h"
-#include "prof/pathclass/pathclass.h"
+#include "prof/profile/profile.h"
 
 #define COP_JOBDATA_OPS_MAX 1024
 #define COP_JOBDATA_VALUES_MAX 1024

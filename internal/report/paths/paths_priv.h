@@ -5,7 +5,7 @@
 #define COP_PATHS_PRIV_H
 
 #include "writers/observed/observed.h"
-#include "prof/pathclass/pathclass.h"
+#include "prof/profile/profile.h"
 #include "report/paths/paths.h"
 #include "base/walk/walk.h"
 

@@ -20,7 +20,7 @@
 #include "base/base/base.h"
 #include "cache/cache/cache.h"
 #include "base/loop/loop.h"
-#include "prof/prof/prof.h"
+#include "prof/profile/profile.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"

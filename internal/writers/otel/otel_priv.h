@@ -12,7 +12,7 @@
 
 #include "writers/otel/otel.h"
 #include "writers/otlp/otlp.h"
-#include "prof/prof/prof.h"
+#include "prof/profile/profile.h"
 #include "prof/telemetry/telemetry.h"
 
 /* After so many lines of metrics the interval doubles, so that a job of n intervals writes about

@@ -6,7 +6,7 @@
 #define COP_REPORT_H
 
 #include "base/base/base.h"
-#include "prof/pathclass/pathclass.h"
+#include "prof/profile/profile.h"
 
 /* ---- sums over ranks: the cluster files of copper-formats.5 ---- */
 

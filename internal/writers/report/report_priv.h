@@ -5,7 +5,7 @@
 #include "base/base/htab.h"
 #include "base/table/table.h"
 #include "writers/observed/observed.h"
-#include "prof/pathclass/pathclass.h"
+#include "prof/profile/profile.h"
 #include "writers/report/report.h"
 
 /* ---- number.c: numbers without double ---- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prof/prof/prof.h"
+#include "prof/profile/profile.h"
 #include "job/sched/sched.h"
 
 /* ---- the start ---- */

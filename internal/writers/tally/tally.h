@@ -10,7 +10,7 @@
 #include "cache/cache/cache.h"
 #include "job/conf/conf.h"
 #include "job/job/job.h"
-#include "prof/prof/prof.h"
+#include "prof/profile/profile.h"
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
