@@ -10,7 +10,7 @@
 #include "cache/cache/cache.h"
 #include "base/loop/loop.h"
 #include "fabric/rpc/rpc.h"
-#include "fabric/skew/skew.h"
+#include "fabric/reach/reach.h"
 #include "prof/stats/stats.h"
 #include "job/topo/topo.h"
 #include "prof/tracer/tracer.h"

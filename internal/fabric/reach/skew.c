@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "fabric/skew/skew.h"
+#include "fabric/reach/reach.h"
 
 #define ANSWER_BYTES 16
 #define SANE_US (INT64_C(1) << 58) /* 9,000 years */

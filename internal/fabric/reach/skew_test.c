@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "fabric/skew/skew.h"
+#include "fabric/reach/reach.h"
 
 static void a_clock_that_is_ahead_has_a_positive_offset(void **state)
 {
