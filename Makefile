@@ -56,7 +56,7 @@ LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 
 # How the libraries are linked, and why: vendor/README.md
 comma := ,
-STATIC_ONLY := internal/fabric/fabric/absent_providers.c internal/base/base/static_link.c
+STATIC_ONLY := internal/fabric/endpoint/absent_providers.c internal/base/base/static_link.c
 LIBS_SIM := -llz4 -lxxhash -lsodium -lz -ljson-c -lm
 LIBS_SLOWFS := -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm

@@ -147,9 +147,9 @@ check_symbols() {
 		source=${source%.o}.c
 		[ -e "$source" ] || continue # left by a file that is gone
 		case $source:$name in
-		internal/fabric/fabric/guard_in.c:accept | internal/fabric/fabric/guard_in.c:listen) ;;
-		internal/fabric/fabric/guard_out.c:connect | internal/fabric/fabric/guard_out.c:send) ;;
-		internal/fabric/fabric/guard_out.c:recv) ;;
+		internal/fabric/endpoint/guard_in.c:accept | internal/fabric/endpoint/guard_in.c:listen) ;;
+		internal/fabric/endpoint/guard_out.c:connect | internal/fabric/endpoint/guard_out.c:send) ;;
+		internal/fabric/endpoint/guard_out.c:recv) ;;
 		# Tests of requests define libfuse's functions that take their replies.
 		internal/mount/fs/*_test.c:fuse_re[qp]*) ;;
 		internal/storage/origin/unanswered_test.c:statx) ;;

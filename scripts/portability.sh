@@ -316,7 +316,7 @@ native_build='
 	cd /var/tmp/copper && words="WERROR=-Werror"
 	if [ -e /opt/libfabric/lib/libfabric.a ]; then
 		gcc -O2 -Iinternal -I/opt/libfabric/include \
-			-c internal/fabric/fabric/absent_providers.c -o absent.o
+			-c internal/fabric/endpoint/absent_providers.c -o absent.o
 		libs="-l:libfuse3.a -l:liblz4.a -l:libxxhash.a -l:libsodium.a -l:libz.a"
 		libs="$libs -l:libjson-c.a -l:libsqlite3.a"
 		fabric="/var/tmp/copper/absent.o -l:libfabric.a -luuid -latomic -ldl -lrt"

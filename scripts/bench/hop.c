@@ -86,7 +86,7 @@ static void open_node(struct node *n, const struct job *j)
 		.chunk_bytes = j->chunk,
 		.enoent_ttl_ms = 60000,
 		.stats = &n->stats};
-	struct cop_fabric_conf fabric = {.net_type = "tcp"};
+	struct cop_endpoint_conf fabric = {.net_type = "tcp"};
 	struct cop_err err = {0};
 	char host[32];
 
@@ -104,7 +104,7 @@ static void open_node(struct node *n, const struct job *j)
 	if (!n->coop)
 		bench_die("no memory");
 	snprintf(n->shared->address[n->rank], sizeof(n->shared->address[0]), "%s",
-		cop_fabric_address(cop_rpc_fabric(n->rpc)));
+		cop_endpoint_address(cop_rpc_fabric(n->rpc)));
 }
 
 static void close_node(struct node *n)

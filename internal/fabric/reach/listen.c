@@ -26,7 +26,7 @@ static void admit_address(void *ctx, const char *address)
 {
 	struct cop_reach *r = ctx;
 
-	cop_fabric_admit(cop_rpc_fabric(*r->conf.rpc), address);
+	cop_endpoint_admit(cop_rpc_fabric(*r->conf.rpc), address);
 }
 
 static void count_rejected(void *ctx, int rc)
@@ -41,7 +41,7 @@ static int open_port(struct cop_reach *r, const struct cop_job_host *at, bool se
 {
 	struct cop_rendezvous_conf conf = {.self = at,
 		.at_second_port = second,
-		.fabric_address = cop_fabric_address(cop_rpc_fabric(*r->conf.rpc)),
+		.fabric_address = cop_endpoint_address(cop_rpc_fabric(*r->conf.rpc)),
 		.mac = mac,
 		.met = admit_address,
 		.refused = count_rejected,

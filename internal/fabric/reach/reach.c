@@ -113,7 +113,7 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 		.mismatch = mismatch,
 		.peer_changed = peer_changed,
 		.tick = tick};
-	struct cop_fabric_conf fabric = {.net_type = c->net_type,
+	struct cop_endpoint_conf fabric = {.net_type = c->net_type,
 		.host = host,
 		.address = c->rank < c->nodes ? cop_reach_in_book(r, c->rank) : NULL,
 		.stats = c->stats};
@@ -152,7 +152,7 @@ void cop_reach_cancel(struct cop_reach *r)
 		return;
 	/* Outgoing answers may share a connection with a cancelled call, whose bytes must not
 	 * arrive any more. */
-	cop_fabric_flush(cop_rpc_fabric(*r->conf.rpc), FLUSH_MS);
+	cop_endpoint_flush(cop_rpc_fabric(*r->conf.rpc), FLUSH_MS);
 	cop_rpc_quiet(*r->conf.rpc);
 	cop_rendezvous_stop(rendezvous);
 }

@@ -317,7 +317,7 @@ static void another_secret_is_refused(void **state)
 	up(w, 1);
 	assert_true(ask_for(&w->node[1], 0) < 0);
 	assert_int_equal(atomic_load(&w->node[0].served), 0);
-	assert_true(cop_stats_get(&w->node[0].stats, COP_FABRIC_REJECTED) > 0);
+	assert_true(cop_stats_get(&w->node[0].stats, COP_ENDPOINT_REJECTED) > 0);
 }
 
 static void another_config_hash_is_reported_with_the_rank(void **state)
@@ -452,7 +452,7 @@ static void with_a_book_no_machine_is_asked(void **state)
 	open_rank(w, 1, path);
 	assert_non_null(cop_reach_in_book(w->node[1].reach, 1));
 	assert_string_equal(cop_reach_in_book(w->node[1].reach, 0),
-		cop_fabric_address(cop_rpc_fabric(w->node[0].rpc)));
+		cop_endpoint_address(cop_rpc_fabric(w->node[0].rpc)));
 	assert_int_equal(ask_for(&w->node[1], 0), 0);
 	assert_int_equal(atomic_load(&w->node[1].found), 0);
 	unlink(path);

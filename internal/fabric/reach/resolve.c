@@ -35,10 +35,10 @@ struct question {
  * reason. */
 static bool is_of_own_ip(struct cop_reach *r, uint32_t rank, const char *address)
 {
-	const char *own = cop_fabric_address(cop_rpc_fabric(*r->conf.rpc));
+	const char *own = cop_endpoint_address(cop_rpc_fabric(*r->conf.rpc));
 	char why[400];
 
-	if (!cop_fabric_is_other_ip(own, address))
+	if (!cop_endpoint_is_other_ip(own, address))
 		return true;
 	snprintf(why, sizeof(why),
 		"its address %.100s and this node's %.100s are of different versions of IP: give names or addresses of one version for all hosts, "

@@ -59,7 +59,7 @@ void cop_rpc_reqs_orphan(struct session *s)
 static int send_reply(struct cop_rpc_req *q, const struct msg_reply *m)
 {
 	struct session *s = q->session;
-	uint8_t msg[COP_FABRIC_MSG_MAX];
+	uint8_t msg[COP_ENDPOINT_MSG_MAX];
 	struct cop_frame f = {
 		.type = COP_FRAME_REPLY, .session = s->remote_sid, .request = q->by_id.hash};
 	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
@@ -148,14 +148,14 @@ static void piece_ended(struct cop_rpc *r, struct item *item)
 		s->outstanding -= piece->len;
 		s->advanced_ms = r->now_ms;
 		if (!piece->rc)
-			cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_OUT, piece->len);
+			cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_OUT, piece->len);
 		advance_answer(q);
 		cop_rpc_session_send(s);
 	}
 	free(piece);
 }
 
-/* This may run inside cop_fabric_write, so it goes through the inbox. */
+/* This may run inside cop_endpoint_write, so it goes through the inbox. */
 static void piece_done(void *arg, int rc)
 {
 	struct piece *piece = arg;
@@ -167,7 +167,7 @@ static void piece_done(void *arg, int rc)
 	cop_rpc_leave(r, outer);
 }
 
-static int write_piece(struct cop_rpc_req *q, cop_fabric_peer_t fpeer)
+static int write_piece(struct cop_rpc_req *q, cop_endpoint_peer_t fpeer)
 {
 	struct session *s = q->session;
 	struct piece *piece = calloc(1, sizeof(*piece));
@@ -179,7 +179,7 @@ static int write_piece(struct cop_rpc_req *q, cop_fabric_peer_t fpeer)
 	piece->item.run = piece_ended;
 	piece->req = q;
 	piece->len = COP_MIN(PIECE, q->answer.body_len - q->posted);
-	rc = cop_fabric_write(q->r->fabric, fpeer, body + q->posted, piece->len,
+	rc = cop_endpoint_write(q->r->fabric, fpeer, body + q->posted, piece->len,
 		q->land_addr + q->posted, q->land_key, piece_done, piece);
 	if (rc == -ENOENT)
 		rc = cop_rpc_link_reopen(q->r, s->link, &fpeer) ? rc : -EAGAIN;
@@ -199,7 +199,7 @@ static int write_piece(struct cop_rpc_req *q, cop_fabric_peer_t fpeer)
 static int write_body(struct cop_rpc_req *q)
 {
 	struct session *s = q->session;
-	cop_fabric_peer_t fpeer;
+	cop_endpoint_peer_t fpeer;
 	int rc = cop_rpc_link_open(q->r, s->link, &fpeer);
 
 	while (!rc && !q->write_rc && q->posted < q->answer.body_len &&

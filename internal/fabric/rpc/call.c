@@ -15,7 +15,7 @@ bool cop_rpc_calls_any(const struct peer *p)
 static void close_memory(struct call *c)
 {
 	if (c->mr)
-		cop_fabric_unreg(c->mr);
+		cop_endpoint_unreg(c->mr);
 	c->mr = NULL;
 }
 
@@ -85,7 +85,7 @@ static int open_landing(struct cop_rpc *r, struct call *c)
 {
 	if (!c->ask.landing || c->mr)
 		return 0;
-	return cop_fabric_reg(
+	return cop_endpoint_reg(
 		r->fabric, c->ask.landing, c->ask.landing_len, &c->mr, &c->addr, &c->key);
 }
 
@@ -102,7 +102,7 @@ static bool fits_in_batch(const struct peer *p, const struct batch *b, const str
 	size_t bytes = b->bytes + MSG_MEMBER_FIXED + MSG_REQUEST_FIXED + c->ask.payload_len;
 
 	return b->count < MSG_MEMBERS_MAX && p->by_id.count + b->count < PEER_WINDOW &&
-	       (!b->count || bytes <= COP_FABRIC_MSG_MAX - COP_FRAME_OVERHEAD);
+	       (!b->count || bytes <= COP_ENDPOINT_MSG_MAX - COP_FRAME_OVERHEAD);
 }
 
 static void fill_batch(struct cop_rpc *r, struct peer *p, struct batch *b)
@@ -143,7 +143,7 @@ static struct msg_request request_of(const struct call *c)
 /* A single request has a message type of its own, without an id in its payload. */
 static int send_batch(struct cop_rpc *r, struct peer *p, struct batch *b)
 {
-	uint8_t msg[COP_FABRIC_MSG_MAX];
+	uint8_t msg[COP_ENDPOINT_MSG_MAX];
 	bool one = b->count == 1;
 	struct cop_frame f = {.type = one ? COP_FRAME_REQUEST : COP_FRAME_REQUESTS,
 		.session = p->remote_sid,
@@ -237,7 +237,8 @@ static int reserve_body(struct cop_rpc *r, struct call *c, uint64_t len)
 	close_memory(c);
 	c->body = malloc(len);
 	c->body_len = len;
-	return c->body ? cop_fabric_reg(r->fabric, c->body, c->body_len, &c->mr, &c->addr, &c->key)
+	return c->body ? cop_endpoint_reg(
+				 r->fabric, c->body, c->body_len, &c->mr, &c->addr, &c->key)
 		       : -ENOMEM;
 }
 
@@ -303,7 +304,7 @@ static int place_body(struct cop_rpc *r, struct peer *p, struct call *c, const s
 	result->body = place_written(c, m, result);
 	if (!result->body)
 		return -EBADMSG;
-	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, m->body_len);
+	cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_IN, m->body_len);
 	if (c->ask.checks_body ||
 		cop_hash64(result->body, m->body_len, p->keys.body_seed) == m->body_hash)
 		return 0;

@@ -9,7 +9,7 @@ struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len)
 {
 	uint64_t hash = cop_hash64(text, len, 0);
 	struct cop_hlink *same = cop_htab_first(&r->links, hash);
-	cop_fabric_peer_t fpeer;
+	cop_endpoint_peer_t fpeer;
 	struct link *l;
 
 	if (same) {
@@ -49,15 +49,15 @@ void cop_rpc_link_reset(struct cop_rpc *r, struct link *l)
 	if (!l || !l->open)
 		return;
 	l->open = false;
-	cop_fabric_peer_drop(r->fabric, l->fpeer);
+	cop_endpoint_peer_drop(r->fabric, l->fpeer);
 }
 
-int cop_rpc_link_open(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer)
+int cop_rpc_link_open(struct cop_rpc *r, struct link *l, cop_endpoint_peer_t *fpeer)
 {
 	int rc;
 
 	if (!l->open) {
-		rc = cop_fabric_peer(r->fabric, l->text, &l->fpeer);
+		rc = cop_endpoint_peer(r->fabric, l->text, &l->fpeer);
 		if (rc)
 			return rc;
 		l->open = true;
@@ -66,7 +66,7 @@ int cop_rpc_link_open(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpee
 	return 0;
 }
 
-int cop_rpc_link_reopen(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer)
+int cop_rpc_link_reopen(struct cop_rpc *r, struct link *l, cop_endpoint_peer_t *fpeer)
 {
 	l->open = false;
 	return cop_rpc_link_open(r, l, fpeer);
@@ -74,17 +74,17 @@ int cop_rpc_link_reopen(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fp
 
 int cop_rpc_link_send(struct cop_rpc *r, struct link *l, const void *msg, size_t len)
 {
-	cop_fabric_peer_t fpeer;
+	cop_endpoint_peer_t fpeer;
 	int rc = len ? cop_rpc_link_open(r, l, &fpeer) : -EMSGSIZE;
 
 	if (rc)
 		return rc;
 	/* Whether it arrived shows by the peer's answer or its silence. */
-	rc = cop_fabric_send(r->fabric, fpeer, msg, len, NULL, NULL);
+	rc = cop_endpoint_send(r->fabric, fpeer, msg, len, NULL, NULL);
 	if (rc == -ENOENT && !cop_rpc_link_reopen(r, l, &fpeer))
-		rc = cop_fabric_send(r->fabric, fpeer, msg, len, NULL, NULL);
+		rc = cop_endpoint_send(r->fabric, fpeer, msg, len, NULL, NULL);
 	if (!rc)
-		cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_OUT, len);
+		cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_OUT, len);
 	return rc;
 }
 

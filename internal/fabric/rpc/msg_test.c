@@ -9,7 +9,7 @@
 
 #include "fabric/rpc/rpc_priv.h"
 
-static uint8_t buf[COP_FABRIC_MSG_MAX];
+static uint8_t buf[COP_ENDPOINT_MSG_MAX];
 
 static struct cop_frame frame_of(size_t len)
 {
@@ -92,7 +92,7 @@ static void a_reply_comes_back(void **state)
 static void the_largest_inline_reply_fits_a_message(void **state)
 {
 	static uint8_t body[MSG_INLINE_MAX];
-	static uint8_t msg[COP_FABRIC_MSG_MAX];
+	static uint8_t msg[COP_ENDPOINT_MSG_MAX];
 	struct cop_frame f = {.type = COP_FRAME_REPLY};
 	struct cop_frame_tx tx = {.counter = 0};
 	struct cop_wr w = cop_frame_begin(msg, sizeof(msg), &f);
@@ -104,7 +104,7 @@ static void the_largest_inline_reply_fits_a_message(void **state)
 
 	(void)state;
 	cop_rpc_msg_put_reply(&w, &m);
-	assert_int_equal(cop_frame_seal(&tx, &w), COP_FABRIC_MSG_MAX);
+	assert_int_equal(cop_frame_seal(&tx, &w), COP_ENDPOINT_MSG_MAX);
 }
 
 static void a_status_must_be_an_error_number(void **state)

@@ -50,11 +50,11 @@ static struct cop_rpc *rpc_new(const struct cop_rpc_conf *conf, unsigned tick_ms
 	return r;
 }
 
-int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *fabric_conf,
+int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_endpoint_conf *fabric_conf,
 	struct cop_rpc **out, struct cop_err *err)
 {
-	struct cop_fabric_conf fc = *fabric_conf;
-	struct cop_fabric *fabric;
+	struct cop_endpoint_conf fc = *fabric_conf;
+	struct cop_endpoint *fabric;
 	struct cop_rpc *r = rpc_new(conf, fc.tick_ms);
 	int rc;
 
@@ -66,7 +66,7 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 	fc.rejected = conf->stats;
 	/* *out must be set before the thread starts whose callbacks read it. */
 	*out = r;
-	rc = cop_fabric_open(&fc, &fabric, err);
+	rc = cop_endpoint_open(&fc, &fabric, err);
 	if (rc) {
 		*out = NULL;
 		cop_rpc_unref(r);
@@ -76,11 +76,11 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *
 	return 0;
 }
 
-int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *net, const char *name,
-	struct cop_rpc **out)
+int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_endpoint_net *net,
+	const char *name, struct cop_rpc **out)
 {
-	struct cop_fabric_conf fc = {0};
-	struct cop_fabric *fabric;
+	struct cop_endpoint_conf fc = {0};
+	struct cop_endpoint *fabric;
 	struct cop_rpc *r = rpc_new(conf, 0);
 	int rc;
 
@@ -88,7 +88,7 @@ int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *ne
 		return -ENOMEM;
 	r->fake = true;
 	fc.events = cop_rpc_events(r);
-	rc = cop_fabric_fake_open(net, name, &fc, &fabric);
+	rc = cop_endpoint_fake_open(net, name, &fc, &fabric);
 	if (rc) {
 		cop_rpc_unref(r);
 		return rc;
@@ -98,7 +98,7 @@ int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *ne
 	return 0;
 }
 
-struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r)
+struct cop_endpoint *cop_rpc_fabric(struct cop_rpc *r)
 {
 	return r->fabric;
 }
@@ -163,7 +163,7 @@ void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
 		run(r);
 		return;
 	}
-	while (cop_fabric_post(r->fabric, run_errand, &e))
+	while (cop_endpoint_post(r->fabric, run_errand, &e))
 		nanosleep(&pause, NULL);
 	pthread_mutex_lock(&e.lock);
 	while (!e.done)
@@ -182,7 +182,7 @@ void cop_rpc_close(struct cop_rpc *r)
 	while (r->posting)
 		pthread_cond_wait(&r->posters_gone, &r->lock);
 	pthread_mutex_unlock(&r->lock);
-	cop_fabric_close(r->fabric);
+	cop_endpoint_close(r->fabric);
 	/* The thread has ended, so what its last completions left in the inbox is run here. */
 	cop_rpc_enter(r, &outer);
 	while (cop_rpc_drain(r))

@@ -73,7 +73,7 @@ static void send_hello(struct cop_rpc *r, struct peer *p)
 /* Makes and sends a HELLO. While the peer is UP, the HELLO names the session in doubt. */
 static void make_hello(struct cop_rpc *r, struct peer *p)
 {
-	const char *self = cop_fabric_address(r->fabric);
+	const char *self = cop_endpoint_address(r->fabric);
 	struct cop_hello h = {.from = r->conf.rank,
 		.to = p->rank,
 		.config_hash = r->conf.config_hash,
@@ -223,7 +223,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		cop_rpc_reject(r, "welcome", rank, rc);
 		return;
 	}
-	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
+	cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_IN, len);
 	adopt_session(r, p, remote_sid, &keys);
 }
 

@@ -90,7 +90,7 @@ static void nothing_lands_in_memory_that_was_given_back(void **state)
 	t = t_call_body(w, 0, 1, sizeof(landing), landing, sizeof(landing));
 	/* Waits until the answer is being written. */
 	while (!w->node[1].bodies)
-		assert_int_equal(cop_fabric_fake_run(w->net, 1), 1);
+		assert_int_equal(cop_endpoint_fake_run(w->net, 1), 1);
 	assert_int_equal(t->times, 0);
 	cop_rpc_quiet(w->node[0].rpc);
 	assert_int_equal(t->times, 1);
@@ -109,7 +109,7 @@ static void a_call_that_asks_on_ends_too(void **state)
 
 	/* Rank 1 asks rank 2 and ends before rank 2 answers. */
 	for (int i = 0; i < 200 && !w->node[1].served; i++)
-		cop_fabric_fake_run(w->net, 1);
+		cop_endpoint_fake_run(w->net, 1);
 	cop_rpc_quiet(w->node[1].rpc);
 	assert_true(t_until(w, t, 10000) != UINT64_MAX);
 	assert_true(t->answered);

@@ -57,7 +57,7 @@ static bool must_post(struct cop_rpc *r)
 /* If a post fails, the next event makes up for it, because its leave also drains. */
 static void post_drain(struct cop_rpc *r)
 {
-	int rc = cop_fabric_post(r->fabric, drain_posted, r);
+	int rc = cop_endpoint_post(r->fabric, drain_posted, r);
 
 	pthread_mutex_lock(&r->lock);
 	if (rc)
@@ -128,7 +128,7 @@ void cop_rpc_wake(struct cop_rpc *r)
 	if (r->ticking)
 		return;
 	r->ticking = true;
-	cop_fabric_keep_ticking(r->fabric, true);
+	cop_endpoint_keep_ticking(r->fabric, true);
 }
 
 void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer)
@@ -213,7 +213,7 @@ static void tick(void *ctx, uint64_t now_ms)
 	if (r->ticking && cop_list_empty(&r->active) && cop_list_empty(&r->halves) &&
 		cop_list_empty(&r->serving)) {
 		r->ticking = false;
-		cop_fabric_keep_ticking(r->fabric, false);
+		cop_endpoint_keep_ticking(r->fabric, false);
 	}
 	cop_rpc_leave(r, outer);
 }
@@ -241,7 +241,7 @@ static void server_frame(struct cop_rpc *r, struct session *s, const void *msg, 
 	}
 	if (s->half && cop_rpc_session_promote(r, s))
 		return;
-	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
+	cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_IN, len);
 	cop_rpc_serve_frame(r, s, &f);
 }
 
@@ -258,7 +258,7 @@ static void open_sealed(struct cop_rpc *r, const void *msg, size_t len, struct c
 			cop_rpc_reject(r, "message", rank, rc);
 			return;
 		}
-		cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
+		cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_IN, len);
 		client_frame(r, p, f);
 	} else if (p && p->in && p->in->sid == f->session) {
 		server_frame(r, p->in, msg, len);
@@ -296,7 +296,7 @@ out:
 	cop_rpc_leave(r, outer);
 }
 
-struct cop_fabric_events cop_rpc_events(struct cop_rpc *r)
+struct cop_endpoint_events cop_rpc_events(struct cop_rpc *r)
 {
-	return (struct cop_fabric_events){.ctx = r, .recv = recv_msg, .tick = tick};
+	return (struct cop_endpoint_events){.ctx = r, .recv = recv_msg, .tick = tick};
 }

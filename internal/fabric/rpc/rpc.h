@@ -30,7 +30,7 @@
 #define COP_RPC_H
 
 #include "base/base/base.h"
-#include "fabric/fabric/fabric.h"
+#include "fabric/endpoint/endpoint.h"
 #include "prof/stats/stats.h"
 #include "fabric/wire/wire.h"
 
@@ -73,11 +73,11 @@ struct cop_rpc_conf {
 
 /* This function fills fabric_conf.events and does not use its stats (rpc counts bytes itself);
  * everything else is the caller's. serve may be called before this returns; *out is set by then. */
-int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_fabric_conf *fabric_conf,
+int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_endpoint_conf *fabric_conf,
 	struct cop_rpc **out, struct cop_err *err);
 /* The same over a fake network. */
-int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_fabric_net *net, const char *name,
-	struct cop_rpc **out);
+int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_endpoint_net *net,
+	const char *name, struct cop_rpc **out);
 /* Ends open calls with -ECANCELED, releases the bodies of unsent replies, and discards replies to
  * requests that are still open. The caller first stops everyone who has such a request. */
 void cop_rpc_close(struct cop_rpc *r);
@@ -85,7 +85,7 @@ void cop_rpc_close(struct cop_rpc *r);
  * When it returns, no callback that began before it is still running. Not on the progress thread.
  */
 void cop_rpc_quiet(struct cop_rpc *r);
-struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r);
+struct cop_endpoint *cop_rpc_fabric(struct cop_rpc *r);
 
 /* Any thread. address NULL: it could not be resolved now (calls waiting for it end with
  * -EHOSTDOWN). lives: the look-up found, without the fabric, that the process exists (it answered,

@@ -26,7 +26,7 @@ static int teardown(void **state)
 
 static void jump(struct t_world *w, uint64_t ms)
 {
-	cop_fabric_fake_jump(w->net, ms);
+	cop_endpoint_fake_jump(w->net, ms);
 	t_run(w);
 }
 
@@ -63,10 +63,10 @@ static void a_jump_of_the_clock_is_not_silence(void **state)
 	t_connect(w, 0, 1);
 	held = t_call(w, 0, 1, T_HOLD, NULL, 0);
 	t_run(w);
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	t_advance(w, TIMEOUT / 3);
 	jump(w, HOUR_MS);
-	cop_fabric_fake_cut(w->net, "n1", false);
+	cop_endpoint_fake_cut(w->net, "n1", false);
 	t_advance(w, 2 * TIMEOUT);
 	assert_int_equal(held->times, 0);
 	t_answer_held(&w->node[1]);
@@ -83,7 +83,7 @@ static void a_dead_peer_is_found_out_in_time_after_a_jump(void **state)
 	held = t_call(w, 0, 1, T_HOLD, NULL, 0);
 	t_run(w);
 	jump(w, HOUR_MS);
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	assert_in_range(t_until(w, held, 3 * TIMEOUT), TIMEOUT - 1000, TIMEOUT + 200);
 	assert_int_equal(held->status, -EHOSTDOWN);
 }
@@ -98,15 +98,15 @@ static void a_clock_that_stands_still_ends_nothing(void **state)
 	t_connect(w, 0, 1);
 	held = t_call(w, 0, 1, T_HOLD, NULL, 0);
 	t_run(w);
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	for (int i = 0; i < 1000; i++)
 		jump(w, 0);
 	assert_int_equal(held->times, 0);
-	cop_fabric_fake_cut(w->net, "n1", false);
+	cop_endpoint_fake_cut(w->net, "n1", false);
 	fresh = t_call(w, 0, 1, T_ECHO, NULL, 0);
 	t_run(w);
 	assert_int_equal(fresh->status, 0);
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	assert_true(t_until(w, held, 3 * TIMEOUT) <= TIMEOUT + 200);
 	assert_int_equal(held->status, -EHOSTDOWN);
 }
@@ -116,10 +116,10 @@ static void the_pause_of_a_dead_peer_ends_after_a_jump(void **state)
 	struct t_world *w = *state;
 	struct t_result *t;
 
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
 	assert_true(t_until(w, t, 2 * TIMEOUT) != UINT64_MAX);
-	cop_fabric_fake_cut(w->net, "n1", false);
+	cop_endpoint_fake_cut(w->net, "n1", false);
 	jump(w, HOUR_MS);
 	t_advance(w, 1100);
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
@@ -137,7 +137,7 @@ static void a_body_arrives_wherever_the_clock_jumps(void **state)
 	for (size_t events = 0; events < 20; events++) {
 		struct t_result *t = t_call_body(w, 0, 1, 3 * COP_MIB, NULL, 0);
 
-		cop_fabric_fake_run(w->net, events);
+		cop_endpoint_fake_run(w->net, events);
 		jump(w, HOUR_MS);
 		assert_true(t_until(w, t, TIMEOUT) != UINT64_MAX);
 		assert_int_equal(t->times, 1);

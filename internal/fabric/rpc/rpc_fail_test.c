@@ -51,7 +51,7 @@ static int setup(void **state)
 
 	memset(&tap, 0, sizeof(tap));
 	tap.w = w;
-	cop_fabric_fake_tap(w->net, tap_message, &tap);
+	cop_endpoint_fake_tap(w->net, tap_message, &tap);
 	*state = w;
 	return 0;
 }
@@ -77,10 +77,10 @@ static void a_node_with_another_secret_is_not_served(void **state)
 	assert_int_equal(t->status, -EHOSTDOWN);
 	assert_false(t->answered);
 	assert_int_equal(w->node[1].served, 0);
-	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
+	assert_true(t_stat(w, 1, COP_ENDPOINT_REJECTED) > 0);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
 	/* The other side sent back not one byte. */
-	assert_int_equal(t_stat(w, 1, COP_FABRIC_BYTES_OUT), 0);
+	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_BYTES_OUT), 0);
 }
 
 static void an_answer_without_the_secret_ends_in_eacces(void **state)
@@ -92,7 +92,7 @@ static void an_answer_without_the_secret_ends_in_eacces(void **state)
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
 	assert_true(t_until(w, t, 2 * TIMEOUT) <= TIMEOUT + 200);
 	assert_int_equal(t->status, -EACCES);
-	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
+	assert_true(t_stat(w, 0, COP_ENDPOINT_REJECTED) > 0);
 	assert_int_equal(w->node[1].served, 0);
 }
 
@@ -115,27 +115,27 @@ static void a_forged_answer_does_not_keep_the_true_one_out(void **state)
 static void an_unverified_peer_gets_no_answer_and_costs_no_state(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = t_evil(w);
+	struct cop_endpoint *evil = t_evil(w);
 	struct cop_wire_secret wrong = {{9}};
 	struct cop_hello h = {
 		.from = 0, .to = 1, .session = 4, .address = "fake://evil", .address_len = 11};
 	uint8_t msg[COP_HELLO_MAX];
 	size_t len = cop_hello_write(&wrong, &h, msg);
-	uint64_t before = t_stat(w, 1, COP_FABRIC_REJECTED);
+	uint64_t before = t_stat(w, 1, COP_ENDPOINT_REJECTED);
 
 	for (size_t cut = 0; cut <= len; cut++)
 		t_shoot(w, evil, "fake://n1", msg, cut);
-	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED) - before, len + 1);
+	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED) - before, len + 1);
 	assert_int_equal(tap.from_n1_to_evil, 0);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
 	assert_null(w->node[1].rpc->peers[0]);
-	cop_fabric_close(evil);
+	cop_endpoint_close(evil);
 }
 
 static void garbage_with_the_right_session_id_ends_nothing(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = t_evil(w);
+	struct cop_endpoint *evil = t_evil(w);
 	struct t_result *t;
 	uint8_t msg[200] = {0};
 	struct cop_frame_tx tx = {.key = {1}};
@@ -163,13 +163,13 @@ static void garbage_with_the_right_session_id_ends_nothing(void **state)
 	t_answer_held(&w->node[1]);
 	t_run(w);
 	assert_int_equal(t->status, 0);
-	cop_fabric_close(evil);
+	cop_endpoint_close(evil);
 }
 
 static void half_open_sessions_are_bounded(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = t_evil(w);
+	struct cop_endpoint *evil = t_evil(w);
 	uint8_t msg[COP_HELLO_MAX];
 
 	for (unsigned i = 0; i < 2 * HALF_OPEN_MAX; i++) {
@@ -188,7 +188,7 @@ static void half_open_sessions_are_bounded(void **state)
 	t_connect(w, 0, 1);
 	t_advance(w, 2 * TIMEOUT + 500);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
-	cop_fabric_close(evil);
+	cop_endpoint_close(evil);
 }
 
 static void nodes_with_different_config_hashes_refuse_each_other_at_once(void **state)
@@ -237,7 +237,7 @@ static void another_configuration_is_answered_whatever_the_ranks(void **state)
 {
 	static const uint32_t ranks[][2] = {{0, 2}, {1, 1}, {T_NODES, 1}, {UINT32_MAX, 1}};
 	struct t_world *w = *state;
-	struct cop_fabric *evil = t_evil(w);
+	struct cop_endpoint *evil = t_evil(w);
 	uint8_t msg[COP_HELLO_MAX];
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
@@ -255,14 +255,14 @@ static void another_configuration_is_answered_whatever_the_ranks(void **state)
 	assert_int_equal(w->node[1].rpc->half_count, COP_ARRAY_SIZE(ranks));
 	t_advance(w, 3 * TIMEOUT);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
-	cop_fabric_close(evil);
+	cop_endpoint_close(evil);
 }
 
 static void a_hello_for_or_from_the_wrong_rank_is_refused(void **state)
 {
 	static const uint32_t ranks[][2] = {{0, 2}, {1, 1}, {T_NODES, 1}, {UINT32_MAX, 1}};
 	struct t_world *w = *state;
-	struct cop_fabric *evil = t_evil(w);
+	struct cop_endpoint *evil = t_evil(w);
 	uint8_t msg[COP_HELLO_MAX];
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
@@ -275,9 +275,9 @@ static void a_hello_for_or_from_the_wrong_rank_is_refused(void **state)
 
 		t_shoot(w, evil, "fake://n1", msg, len);
 	}
-	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), COP_ARRAY_SIZE(ranks));
+	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), COP_ARRAY_SIZE(ranks));
 	assert_int_equal(w->node[1].rpc->half_count, 0);
-	cop_fabric_close(evil);
+	cop_endpoint_close(evil);
 }
 
 /* ---- lost and changed messages ---- */
@@ -302,8 +302,8 @@ static void a_changed_message_is_dropped_and_sent_again(void **state)
 		assert_string_equal(t->head, "again");
 		assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), i + 1);
 	}
-	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
-	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
+	assert_true(t_stat(w, 1, COP_ENDPOINT_REJECTED) > 0);
+	assert_true(t_stat(w, 0, COP_ENDPOINT_REJECTED) > 0);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_REQUESTS_SENT), 3);
 }
 
@@ -460,14 +460,14 @@ static void a_body_that_nobody_pulls_is_freed(void **state)
 	t_run(w);
 	assert_int_equal(w->node[1].bodies, 1);
 	assert_int_equal(w->node[1].releases, 0);
-	cop_fabric_fake_cut(w->net, "n0", true);
+	cop_endpoint_fake_cut(w->net, "n0", true);
 	t_advance(w, PIN_MS + 500);
 	assert_int_equal(w->node[1].releases, 1);
 }
 
 static void cut_n0(void *arg)
 {
-	cop_fabric_fake_cut(((struct t_world *)arg)->net, "n0", true);
+	cop_endpoint_fake_cut(((struct t_world *)arg)->net, "n0", true);
 }
 
 static void a_body_that_cannot_be_written_is_freed(void **state)

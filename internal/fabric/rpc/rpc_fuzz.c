@@ -9,7 +9,7 @@
 
 struct evil {
 	struct t_world *w;
-	struct cop_fabric *fabric;
+	struct cop_endpoint *fabric;
 	uint8_t hello[COP_HELLO_MAX];
 	size_t hello_len;
 	/* The session that rank 2 opened to rank 1, and the one that rank 0 opened to rank 2. */
@@ -26,11 +26,11 @@ struct evil {
 
 static void send_now(struct evil *e, const char *to, const void *msg, size_t len)
 {
-	cop_fabric_peer_t peer;
+	cop_endpoint_peer_t peer;
 
-	if (cop_fabric_peer(e->fabric, to, &peer))
+	if (cop_endpoint_peer(e->fabric, to, &peer))
 		abort();
-	cop_fabric_send(e->fabric, peer, msg, len, NULL, NULL);
+	cop_endpoint_send(e->fabric, peer, msg, len, NULL, NULL);
 }
 
 static void send_posted(void *arg)
@@ -45,7 +45,7 @@ static void shoot(struct evil *e, const char *to, const void *msg, size_t len)
 	e->to = to;
 	e->msg = msg;
 	e->len = len;
-	if (cop_fabric_post(e->fabric, send_posted, e))
+	if (cop_endpoint_post(e->fabric, send_posted, e))
 		abort();
 	t_run(e->w);
 }
@@ -193,16 +193,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct t_world w;
 	static struct evil e;
-	struct cop_fabric_conf fc = {.events = {.ctx = &e, .recv = evil_recv, .tick = evil_tick}};
+	struct cop_endpoint_conf fc = {.events = {.ctx = &e, .recv = evil_recv, .tick = evil_tick}};
 
 	memset(w.node, 0, sizeof(w.node));
 	memset(w.result, 0, w.results * sizeof(w.result[0]));
 	w.results = 0;
 	memset(&e, 0, sizeof(e));
 	e.w = &w;
-	w.net = cop_fabric_net_new();
+	w.net = cop_endpoint_net_new();
 	if (!w.net || t_open(&w, 0, &t_secret) || t_open(&w, 1, &t_secret) ||
-		cop_fabric_fake_open(w.net, "n2", &fc, &e.fabric))
+		cop_endpoint_fake_open(w.net, "n2", &fc, &e.fabric))
 		abort();
 	w.node[1].body_mask = 0x1ffff;
 	greet(&e);
@@ -211,8 +211,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	t_close(&w, 0);
 	t_close(&w, 1);
 	t_answer_held(&w.node[1]);
-	cop_fabric_close(e.fabric);
-	cop_fabric_net_free(w.net);
+	cop_endpoint_close(e.fabric);
+	cop_endpoint_net_free(w.net);
 	for (unsigned i = 0; i < w.results; i++)
 		if (w.result[i].times != 1)
 			abort();

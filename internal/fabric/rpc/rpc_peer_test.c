@@ -33,7 +33,7 @@ static void a_dead_peer_ends_calls_in_time(void **state)
 	t_run(w);
 	t_advance(w, 20000);
 	assert_int_equal(held->times, 0);
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	fresh = t_call_body(w, 0, 1, 10, landing, sizeof(landing));
 	assert_true(t_until(w, held, 2 * TIMEOUT) <= TIMEOUT + 200);
 	assert_int_equal(held->status, -EHOSTDOWN);
@@ -54,7 +54,7 @@ static void a_peer_that_was_never_there_is_dead_too(void **state)
 	struct t_world *w = *state;
 	struct t_result *t;
 
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
 	assert_true(t_until(w, t, 2 * TIMEOUT) <= TIMEOUT + 200);
 	assert_int_equal(t->status, -EHOSTDOWN);
@@ -66,7 +66,7 @@ static void the_pause_before_the_next_try_grows_to_ten_seconds(void **state)
 	struct t_world *w = *state;
 	struct cop_buf json = {0};
 
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(pauses); i++) {
 		struct t_result *t = t_call(w, 0, 1, T_ECHO, NULL, 0);
 
@@ -83,7 +83,7 @@ static void the_pause_before_the_next_try_grows_to_ten_seconds(void **state)
 		cop_buf_free(&json);
 		t_advance(w, 300);
 	}
-	cop_fabric_fake_cut(w->net, "n1", false);
+	cop_endpoint_fake_cut(w->net, "n1", false);
 	t_connect(w, 0, 1);
 }
 
@@ -107,7 +107,8 @@ static void a_slow_peer_that_answers_pings_is_alive(void **state)
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, 0);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), 0);
-	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+	assert_int_equal(
+		t_stat(w, 0, COP_ENDPOINT_REJECTED) + t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
 }
 
 /* A process that is stopped or gets no processor does not answer, but the look-up sees it. */
@@ -120,14 +121,14 @@ static void a_silent_peer_whose_process_is_there_is_waited_for(void **state)
 	held = t_call(w, 0, 1, T_HOLD, NULL, 0);
 	t_run(w);
 	w->node[1].lives_on = w->node[2].lives_on = true;
-	cop_fabric_fake_cut(w->net, "n1", true);
-	cop_fabric_fake_cut(w->net, "n2", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n2", true);
 	fresh = t_call(w, 0, 1, T_ECHO, "hi", 2);
 	other = t_call(w, 0, 2, T_ECHO, "hi", 2);
 	t_advance(w, (COP_RPC_PATIENCE - 1) * TIMEOUT);
 	assert_int_equal(held->times + fresh->times + other->times, 0);
-	cop_fabric_fake_cut(w->net, "n1", false);
-	cop_fabric_fake_cut(w->net, "n2", false);
+	cop_endpoint_fake_cut(w->net, "n1", false);
+	cop_endpoint_fake_cut(w->net, "n2", false);
 	t_advance(w, TIMEOUT);
 	t_answer_held(&w->node[1]);
 	t_run(w);
@@ -144,7 +145,7 @@ static void a_silent_peer_whose_process_ends_is_dead_at_once(void **state)
 
 	t_connect(w, 0, 1);
 	w->node[1].lives_on = true;
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	t = t_call(w, 0, 1, T_ECHO, "hi", 2);
 	t_advance(w, 2 * TIMEOUT);
 	assert_int_equal(t->times, 0);
@@ -160,7 +161,7 @@ static void patience_has_an_end(void **state)
 
 	t_connect(w, 0, 1);
 	w->node[1].lives_on = true;
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	t = t_call(w, 0, 1, T_ECHO, "hi", 2);
 	assert_true(
 		t_until(w, t, 2 * COP_RPC_PATIENCE * TIMEOUT) >= COP_RPC_PATIENCE * TIMEOUT - 200);
@@ -189,11 +190,11 @@ static void a_peer_that_comes_back_is_used_again(void **state)
 	struct t_result *t;
 
 	t_connect(w, 0, 1);
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
 	t_until(w, t, 2 * TIMEOUT);
 	assert_int_equal(t->status, -EHOSTDOWN);
-	cop_fabric_fake_cut(w->net, "n1", false);
+	cop_endpoint_fake_cut(w->net, "n1", false);
 	t_advance(w, 1100);
 	t_connect(w, 0, 1);
 	assert_int_equal(w->node[0].resolves, 3);
@@ -204,11 +205,11 @@ static void a_sign_of_life_ends_the_pause(void **state)
 	struct t_world *w = *state;
 	struct t_result *t;
 
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
 	t_until(w, t, 2 * TIMEOUT);
 	assert_int_equal(t->status, -EHOSTDOWN);
-	cop_fabric_fake_cut(w->net, "n1", false);
+	cop_endpoint_fake_cut(w->net, "n1", false);
 	t_connect(w, 1, 0);
 	t_connect(w, 0, 1);
 }
@@ -252,10 +253,10 @@ static void nodes_of_the_job_are_not_unverified_when_they_come_too_late(void **s
 	t_connect(w, 0, 1);
 	held = t_call(w, 0, 1, T_HOLD, NULL, 0);
 	t_run(w);
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	t_until(w, held, 2 * TIMEOUT);
 	assert_int_equal(held->status, -EHOSTDOWN);
-	cop_fabric_fake_cut(w->net, "n1", false);
+	cop_endpoint_fake_cut(w->net, "n1", false);
 	t_answer_held(&w->node[1]);
 	t_run(w);
 	assert_true(t_stat(w, 0, COP_FABRIC_DROPPED) > 0);
@@ -267,7 +268,8 @@ static void nodes_of_the_job_are_not_unverified_when_they_come_too_late(void **s
 	t_until(w, again, 2 * TIMEOUT);
 	assert_int_equal(again->status, 0);
 	assert_true(t_stat(w, 1, COP_FABRIC_DROPPED) > 0);
-	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+	assert_int_equal(
+		t_stat(w, 0, COP_ENDPOINT_REJECTED) + t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
 }
 
 static void a_peer_that_was_restarted_elsewhere_is_followed(void **state)
@@ -278,7 +280,7 @@ static void a_peer_that_was_restarted_elsewhere_is_followed(void **state)
 
 	assert_non_null(landing);
 	t_connect(w, 0, 1);
-	cop_fabric_fake_cut(w->net, "n1", true);
+	cop_endpoint_fake_cut(w->net, "n1", true);
 	t_close(w, 1);
 	w->node[1].lives = 1;
 	assert_int_equal(t_open(w, 1, &t_secret), 0);
@@ -313,7 +315,7 @@ static void a_stopped_process_does_not_find_its_peers_dead(void **state)
 	struct t_world *w = *state;
 	struct t_result *t;
 	struct cop_rpc *r = w->node[0].rpc;
-	struct cop_fabric_events e = cop_rpc_events(r);
+	struct cop_endpoint_events e = cop_rpc_events(r);
 
 	t_connect(w, 0, 1);
 	t = t_call(w, 0, 1, T_HOLD, NULL, 0);

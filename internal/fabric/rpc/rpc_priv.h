@@ -84,7 +84,7 @@ struct link {
 	struct cop_hlink by_text;
 	unsigned refs;
 	bool open; /* fpeer is valid; false from a reset to the next send */
-	cop_fabric_peer_t fpeer;
+	cop_endpoint_peer_t fpeer;
 	size_t len;
 	char text[];
 };
@@ -163,8 +163,8 @@ struct call {
 	struct peer *peer;
 	uint64_t started_ms, checked_ms;
 	bool counted, on_wire;
-	struct cop_rpc_call ask;  /* payload points to the bytes below */
-	struct cop_fabric_mr *mr; /* the landing buffer's or the body's */
+	struct cop_rpc_call ask;    /* payload points to the bytes below */
+	struct cop_endpoint_mr *mr; /* the landing buffer's or the body's */
 	uint64_t addr, key;
 	void *body; /* allocated for an announced body */
 	size_t body_len;
@@ -216,7 +216,7 @@ struct cop_rpc_req {
 
 struct cop_rpc {
 	struct cop_rpc_conf conf;
-	struct cop_fabric
+	struct cop_endpoint
 		*_Atomic fabric; /* NULL until open has finished: events before that are ignored */
 	bool fake;
 	_Atomic uint64_t refs; /* one for the owner and one per request not yet freed */
@@ -224,7 +224,7 @@ struct cop_rpc {
 	pthread_cond_t posters_gone;
 	struct cop_list inbox;
 	bool posted, closed;
-	unsigned posting; /* threads inside cop_fabric_post */
+	unsigned posting; /* threads inside cop_endpoint_post */
 	/* progress thread */
 	bool torn;  /* closing: events are ignored */
 	bool quiet; /* new calls fail */
@@ -252,7 +252,7 @@ bool cop_rpc_push(struct cop_rpc *r, struct item *item);
 bool cop_rpc_push_all(struct cop_rpc *r, struct cop_list *items);
 /* Runs what is in the inbox now; returns whether there was anything. */
 bool cop_rpc_drain(struct cop_rpc *r);
-struct cop_fabric_events cop_rpc_events(struct cop_rpc *r);
+struct cop_endpoint_events cop_rpc_events(struct cop_rpc *r);
 /* Runs item at the end of the current event, even while closing. */
 void cop_rpc_queue(struct cop_rpc *r, struct item *item);
 void cop_rpc_ref(struct cop_rpc *r);
@@ -276,9 +276,9 @@ void cop_rpc_link_put(struct cop_rpc *r, struct link *l);
 /* Drops the connection; the next use makes a new one. What was queued on it ends with
  * -ECANCELED. */
 void cop_rpc_link_reset(struct cop_rpc *r, struct link *l);
-int cop_rpc_link_open(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
+int cop_rpc_link_open(struct cop_rpc *r, struct link *l, cop_endpoint_peer_t *fpeer);
 /* After -ENOENT: a link to the same endpoint, under another spelling of its address, was reset. */
-int cop_rpc_link_reopen(struct cop_rpc *r, struct link *l, cop_fabric_peer_t *fpeer);
+int cop_rpc_link_reopen(struct cop_rpc *r, struct link *l, cop_endpoint_peer_t *fpeer);
 int cop_rpc_link_send(struct cop_rpc *r, struct link *l, const void *msg, size_t len);
 /* Whether a send that failed with rc may succeed later. */
 bool cop_rpc_may_retry(int rc);
@@ -372,7 +372,7 @@ struct msg_pull {
 #define MSG_REQUEST_FIXED 25
 #define MSG_REPLY_FIXED 24
 /* How many bytes of head and body fit into one message. */
-#define MSG_INLINE_MAX (COP_FABRIC_MSG_MAX - COP_FRAME_OVERHEAD - MSG_REPLY_FIXED)
+#define MSG_INLINE_MAX (COP_ENDPOINT_MSG_MAX - COP_FRAME_OVERHEAD - MSG_REPLY_FIXED)
 void cop_rpc_msg_put_request(struct cop_wr *w, const struct msg_request *m);
 void cop_rpc_msg_put_reply(struct cop_wr *w, const struct msg_reply *m);
 void cop_rpc_msg_put_pull(struct cop_wr *w, const struct msg_pull *m);

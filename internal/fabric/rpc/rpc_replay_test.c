@@ -17,7 +17,7 @@ static struct {
 	size_t from_n1_to_evil;
 	struct {
 		size_t len;
-		uint8_t msg[COP_FABRIC_MSG_MAX];
+		uint8_t msg[COP_ENDPOINT_MSG_MAX];
 	} copy[COPIES];
 	unsigned copies;
 } tap;
@@ -40,7 +40,7 @@ static int setup(void **state)
 	struct t_world *w = t_new();
 
 	memset(&tap, 0, sizeof(tap));
-	cop_fabric_fake_tap(w->net, tap_message, NULL);
+	cop_endpoint_fake_tap(w->net, tap_message, NULL);
 	*state = w;
 	return 0;
 }
@@ -54,7 +54,7 @@ static int teardown(void **state)
 static void replayed_messages_change_nothing(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = t_evil(w);
+	struct cop_endpoint *evil = t_evil(w);
 	struct t_result *t;
 	unsigned copies;
 
@@ -72,10 +72,10 @@ static void replayed_messages_change_nothing(void **state)
 	assert_int_equal(w->node[1].served, 2);
 	assert_int_equal(w->result[0].times, 1);
 	assert_int_equal(w->result[1].times, 1);
-	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
-	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
+	assert_true(t_stat(w, 1, COP_ENDPOINT_REJECTED) > 0);
+	assert_true(t_stat(w, 0, COP_ENDPOINT_REJECTED) > 0);
 	t_connect(w, 0, 1);
-	cop_fabric_close(evil);
+	cop_endpoint_close(evil);
 }
 
 /* Records the HELLO of rank 0 to rank 1, and lets rank 0 open another session afterwards. */
@@ -91,7 +91,7 @@ static void replace_session(struct t_world *w)
 static void an_old_hello_does_not_disturb_a_later_session(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = t_evil(w);
+	struct cop_endpoint *evil = t_evil(w);
 	struct t_result *t;
 
 	replace_session(w);
@@ -100,7 +100,7 @@ static void an_old_hello_does_not_disturb_a_later_session(void **state)
 	for (unsigned i = 1; i <= 3; i++) {
 		t_shoot(w, evil, "fake://n1", tap.copy[0].msg, tap.copy[0].len);
 		assert_int_equal(w->node[1].rpc->half_count, 0);
-		assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), i);
+		assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), i);
 		assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED_REPLAY), i);
 	}
 	t_answer_held(&w->node[1]);
@@ -108,32 +108,32 @@ static void an_old_hello_does_not_disturb_a_later_session(void **state)
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, 0);
 	t_connect(w, 0, 1);
-	cop_fabric_close(evil);
+	cop_endpoint_close(evil);
 }
 
 static void a_hello_to_another_node_is_refused_and_counted(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = t_evil(w);
+	struct cop_endpoint *evil = t_evil(w);
 
 	t_connect(w, 0, 1);
 	for (unsigned i = 1; i <= 3; i++) {
 		t_shoot(w, evil, "fake://n2", tap.copy[0].msg, tap.copy[0].len);
-		assert_int_equal(t_stat(w, 2, COP_FABRIC_REJECTED), i);
+		assert_int_equal(t_stat(w, 2, COP_ENDPOINT_REJECTED), i);
 		assert_int_equal(t_stat(w, 2, COP_FABRIC_REJECTED_OTHER), i);
 	}
 	assert_int_equal(w->node[2].rpc->half_count, 0);
 	assert_null(w->node[2].rpc->peers[0]);
 	t_connect(w, 0, 2);
 	t_connect(w, 2, 1);
-	cop_fabric_close(evil);
+	cop_endpoint_close(evil);
 }
 
 /* The process that got the HELLO has ended, and its successor cannot know that the HELLO is old. */
 static void a_hello_to_the_process_before_opens_nothing(void **state)
 {
 	struct t_world *w = *state;
-	struct cop_fabric *evil = t_evil(w);
+	struct cop_endpoint *evil = t_evil(w);
 	unsigned served;
 
 	t_connect(w, 0, 1);
@@ -147,13 +147,13 @@ static void a_hello_to_the_process_before_opens_nothing(void **state)
 	assert_int_equal(w->node[1].served, served);
 	t_advance(w, 3 * TIMEOUT);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
-	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
 	assert_true(t_stat(w, 1, COP_FABRIC_DROPPED) > 1);
 	assert_int_equal(tap.from_n1_to_evil, 0);
 	assert_true(t_until(w, t_call(w, 0, 1, T_ECHO, "hi", 2), TIMEOUT) <= TIMEOUT);
 	t_connect(w, 0, 1);
 	t_connect(w, 1, 0);
-	cop_fabric_close(evil);
+	cop_endpoint_close(evil);
 }
 
 /* The answer was lost, which is nobody's fault. The node may repeat the HELLO until it gives up. */
@@ -171,7 +171,7 @@ static void a_hello_whose_answers_are_lost_is_answered_again(void **state)
 	t_advance(w, TIMEOUT);
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, 0);
-	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -33,10 +33,11 @@ static void a_call_is_answered(void **state)
 	assert_int_equal(t->body_len, 0);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_REQUESTS_SENT), 1);
 	assert_int_equal(t_stat(w, 1, COP_FABRIC_REQUESTS_SERVED), 1);
-	assert_true(t_stat(w, 0, COP_FABRIC_BYTES_OUT) > 0);
-	assert_int_equal(t_stat(w, 0, COP_FABRIC_BYTES_OUT), t_stat(w, 1, COP_FABRIC_BYTES_IN));
-	assert_int_equal(t_stat(w, 1, COP_FABRIC_BYTES_OUT), t_stat(w, 0, COP_FABRIC_BYTES_IN));
-	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+	assert_true(t_stat(w, 0, COP_ENDPOINT_BYTES_OUT) > 0);
+	assert_int_equal(t_stat(w, 0, COP_ENDPOINT_BYTES_OUT), t_stat(w, 1, COP_ENDPOINT_BYTES_IN));
+	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_BYTES_OUT), t_stat(w, 0, COP_ENDPOINT_BYTES_IN));
+	assert_int_equal(
+		t_stat(w, 0, COP_ENDPOINT_REJECTED) + t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
 }
 
 static void an_error_of_the_peer_is_its_own_answer(void **state)
@@ -299,8 +300,8 @@ static void two_nodes_may_call_each_other_at_once(void **state)
 			assert_int_equal(t[i]->status, 0);
 		}
 	}
-	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED), 0);
-	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+	assert_int_equal(t_stat(w, 0, COP_ENDPOINT_REJECTED), 0);
+	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
 }
 
 static void a_chain_of_nodes_passes_the_answer_back(void **state)
@@ -384,8 +385,8 @@ static void close_releases_bodies_on_their_way(void **state)
 
 	t = t_call_body(w, 0, 1, 20 * PIECE, NULL, 0);
 	while (w->node[1].bodies == 0)
-		assert_true(cop_fabric_fake_run(w->net, 1) == 1);
-	cop_fabric_fake_run(w->net, 3);
+		assert_true(cop_endpoint_fake_run(w->net, 1) == 1);
+	cop_endpoint_fake_run(w->net, 3);
 	t_close(w, 1);
 	assert_int_equal(w->node[1].releases, 1);
 	assert_int_equal(t->times, 0);

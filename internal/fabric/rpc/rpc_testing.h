@@ -51,7 +51,7 @@ struct t_node {
 };
 
 struct t_world {
-	struct cop_fabric_net *net;
+	struct cop_endpoint_net *net;
 	struct t_node node[T_NODES];
 	struct t_result result[T_RESULTS];
 	unsigned results; /* how many calls ended */
@@ -261,7 +261,7 @@ static inline struct t_world *t_new(void)
 {
 	struct t_world *w = calloc(1, sizeof(*w));
 
-	if (!w || !(w->net = cop_fabric_net_new()))
+	if (!w || !(w->net = cop_endpoint_net_new()))
 		abort();
 	for (uint32_t i = 0; i < T_NODES; i++)
 		if (t_open(w, i, &t_secret))
@@ -282,21 +282,21 @@ static inline void t_free(struct t_world *w)
 		t_close(w, i);
 	for (uint32_t i = 0; i < T_NODES; i++)
 		t_answer_held(&w->node[i]);
-	cop_fabric_net_free(w->net);
+	cop_endpoint_net_free(w->net);
 	free(w);
 }
 
 static inline void t_run(struct t_world *w)
 {
-	cop_fabric_fake_run(w->net, 1000000);
+	cop_endpoint_fake_run(w->net, 1000000);
 }
 
 /* Advances the fake clock and runs the network between the ticks. */
 static inline void t_advance(struct t_world *w, uint64_t ms)
 {
 	for (uint64_t i = 0; i < ms; i += 100) {
-		cop_fabric_fake_advance(w->net, 100);
-		cop_fabric_fake_run(w->net, 1000000);
+		cop_endpoint_fake_advance(w->net, 100);
+		cop_endpoint_fake_run(w->net, 1000000);
 		w->ms += 100;
 	}
 }
@@ -388,18 +388,18 @@ static inline void t_ignore_tick(void *ctx, uint64_t now_ms)
 	(void)ctx, (void)now_ms;
 }
 
-static inline struct cop_fabric *t_evil(struct t_world *w)
+static inline struct cop_endpoint *t_evil(struct t_world *w)
 {
-	struct cop_fabric_conf fc = {.events = {.recv = t_ignore_msg, .tick = t_ignore_tick}};
-	struct cop_fabric *evil = NULL;
+	struct cop_endpoint_conf fc = {.events = {.recv = t_ignore_msg, .tick = t_ignore_tick}};
+	struct cop_endpoint *evil = NULL;
 
-	if (cop_fabric_fake_open(w->net, "evil", &fc, &evil))
+	if (cop_endpoint_fake_open(w->net, "evil", &fc, &evil))
 		abort();
 	return evil;
 }
 
 struct t_shot {
-	struct cop_fabric *evil;
+	struct cop_endpoint *evil;
 	const char *to;
 	const void *msg;
 	size_t len;
@@ -408,19 +408,19 @@ struct t_shot {
 static inline void t_shoot_posted(void *arg)
 {
 	struct t_shot *s = arg;
-	cop_fabric_peer_t peer;
+	cop_endpoint_peer_t peer;
 
-	if (cop_fabric_peer(s->evil, s->to, &peer) ||
-		cop_fabric_send(s->evil, peer, s->msg, s->len, NULL, NULL))
+	if (cop_endpoint_peer(s->evil, s->to, &peer) ||
+		cop_endpoint_send(s->evil, peer, s->msg, s->len, NULL, NULL))
 		abort();
 }
 
 static inline void t_shoot(
-	struct t_world *w, struct cop_fabric *evil, const char *to, const void *msg, size_t len)
+	struct t_world *w, struct cop_endpoint *evil, const char *to, const void *msg, size_t len)
 {
 	struct t_shot s = {evil, to, msg, len};
 
-	if (cop_fabric_post(evil, t_shoot_posted, &s))
+	if (cop_endpoint_post(evil, t_shoot_posted, &s))
 		abort();
 	t_run(w);
 }

@@ -126,7 +126,7 @@ static bool snapshot_there(struct cop_rpc *r, struct cop_buf *out)
 
 	if (!q)
 		return false;
-	if (cop_fabric_post(r->fabric, answer_question, q)) {
+	if (cop_endpoint_post(r->fabric, answer_question, q)) {
 		put_down(q);
 	} else {
 		pthread_mutex_lock(&q->lock);

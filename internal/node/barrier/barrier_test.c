@@ -21,7 +21,7 @@ static struct cop_defer deferred;
 static struct cop_gate gate;
 static struct cop_barrier *barrier;
 static struct cop_treeop *treeop;
-static struct cop_fabric_net *fake;
+static struct cop_endpoint_net *fake;
 static struct cop_rpc *rpc;
 static struct cop_stats stats;
 static struct cop_err err;
@@ -67,7 +67,7 @@ static int setup(void **state)
 	(void)state;
 	cop_conf_init(&conf, true);
 	memset(&waker, 0, sizeof(waker));
-	fake = cop_fabric_net_new();
+	fake = cop_endpoint_net_new();
 	cop_gate_init(&gate);
 	cop_defer_init(&deferred, cop_waker_wake, &waker);
 	return pipe(to_reader) || cop_waker_init(&waker, to_reader[1], &err);
@@ -77,7 +77,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	cop_rpc_close(rpc);
-	cop_fabric_net_free(fake);
+	cop_endpoint_net_free(fake);
 	cop_treeop_free(treeop);
 	cop_barrier_free(barrier);
 	cop_defer_fini(&deferred);

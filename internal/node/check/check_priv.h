@@ -6,7 +6,7 @@
 #include "cache/cache/cache.h"
 #include "node/check/check.h"
 #include "node/ctl/ctl.h"
-#include "fabric/fabric/fabric.h"
+#include "fabric/endpoint/endpoint.h"
 #include "mount/fs/fs.h"
 #include "job/job/job.h"
 #include "storage/origin/origin.h"

@@ -34,7 +34,7 @@ static int load_book(struct check *c, struct cop_err *err)
 	if (!c->book)
 		return cop_err_set(err, ENOMEM, "out of memory for the address book");
 	return cop_job_book_load(c->conf->address_book, &c->hosts,
-		cop_fabric_net_device(c->conf->net_type), c->book, err);
+		cop_endpoint_net_device(c->conf->net_type), c->book, err);
 }
 
 static void check_book(struct check *c)
@@ -89,17 +89,17 @@ static bool is_lonely(const struct check *c, const char *address)
 {
 	struct cop_ip host;
 
-	return c->nodes > 1 && cop_fabric_is_within_machine(address) &&
+	return c->nodes > 1 && cop_endpoint_is_within_machine(address) &&
 	       !(cop_ip_parse(cop_job_host_name(&c->hosts, c->rank), &host) &&
 		       cop_ip_is_loopback(&host));
 }
 
-static void tell_address(struct check *c, const struct cop_fabric *f)
+static void tell_address(struct check *c, const struct cop_endpoint *f)
 {
-	const char *address = cop_fabric_address(f), *network = cop_fabric_network(f);
+	const char *address = cop_endpoint_address(f), *network = cop_endpoint_network(f);
 	char have[512];
 
-	cop_fabric_list_providers(have, sizeof(have));
+	cop_endpoint_list_providers(have, sizeof(have));
 	if (is_lonely(c, address))
 		cop_check_say(c, "network", CHECK_WARNING,
 			"the address would be %s, which other machines cannot reach: this host's name resolves to it here; name the interface, for example -n tcp://eth0",
@@ -107,20 +107,20 @@ static void tell_address(struct check *c, const struct cop_fabric *f)
 	else
 		cop_check_say(c, "network", CHECK_OK,
 			"provider %s, network %s, address %s%s; providers here: %s",
-			cop_fabric_provider(f), *network ? network : "without a name", address,
+			cop_endpoint_provider(f), *network ? network : "without a name", address,
 			c->book ? "" : " (the port changes)", have);
 }
 
 void cop_check_providers(char *out, size_t size)
 {
-	cop_fabric_list_providers(out, size);
+	cop_endpoint_list_providers(out, size);
 }
 
 void cop_check_network(struct check *c)
 {
-	struct cop_fabric_conf conf = {
+	struct cop_endpoint_conf conf = {
 		.net_type = c->conf->net_type, .events = {NULL, ignore_message, ignore_tick}};
-	struct cop_fabric *f = NULL;
+	struct cop_endpoint *f = NULL;
 	struct cop_err err = {0};
 
 	check_book(c);
@@ -128,14 +128,14 @@ void cop_check_network(struct check *c)
 		conf.host = c->hosts.host[c->rank].name;
 		conf.address = c->book ? c->book[c->rank] : NULL;
 	}
-	if (cop_fabric_open(&conf, &f, &err)) {
+	if (cop_endpoint_open(&conf, &f, &err)) {
 		cop_check_say(c, "network", c->nodes == 1 ? CHECK_WARNING : CHECK_FAILED, "%s%s",
 			err.text, c->nodes == 1 ? " (one node alone needs none)" : "");
 		return;
 	}
 	tell_address(c, f);
-	check_port(c, cop_fabric_address(f));
-	cop_fabric_close(f);
+	check_port(c, cop_endpoint_address(f));
+	cop_endpoint_close(f);
 }
 
 /* ---- memory ---- */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fabric/fabric/fabric.h"
+#include "fabric/endpoint/endpoint.h"
 
 /* How long leaving may take: the network must not delay the command. */
 #define END_SECONDS 10
@@ -176,7 +176,7 @@ void cop_guest_leave(struct guest *g)
 	}
 	cop_gate_drain(&g->gate);
 	if (g->rpc) {
-		cop_fabric_flush(cop_rpc_fabric(g->rpc), FLUSH_MS);
+		cop_endpoint_flush(cop_rpc_fabric(g->rpc), FLUSH_MS);
 		cop_rpc_close(g->rpc);
 	}
 	cop_treeop_free(g->treeop);

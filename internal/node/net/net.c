@@ -12,7 +12,7 @@ bool cop_net_compresses(const struct cop_conf *conf, struct cop_rpc *rpc)
 {
 	if (conf->compress != COP_CONF_COMPRESS_AUTO)
 		return conf->compress == COP_CONF_COMPRESS_ON;
-	return rpc && cop_fabric_is_slower_than_lz4(cop_fabric_address(cop_rpc_fabric(rpc)));
+	return rpc && cop_endpoint_is_slower_than_lz4(cop_endpoint_address(cop_rpc_fabric(rpc)));
 }
 
 /* ---- requests ---- */
@@ -176,7 +176,7 @@ static int make_reach(struct cop_net *n, struct cop_err *err)
 	if (!c->conf->address_book || c->conf->discover)
 		return 0;
 	return cop_reach_use_book(
-		n->reach, c->conf->address_book, cop_fabric_net_device(c->conf->net_type), err);
+		n->reach, c->conf->address_book, cop_endpoint_net_device(c->conf->net_type), err);
 }
 
 struct cop_net *cop_net_new(const struct cop_net_conf *conf)
@@ -191,7 +191,7 @@ struct cop_net *cop_net_new(const struct cop_net_conf *conf)
 int cop_net_open(struct cop_net *n, struct cop_err *err)
 {
 	const struct cop_net_conf *c = &n->conf;
-	struct cop_fabric *fabric;
+	struct cop_endpoint *fabric;
 	int rc = make_reach(n, err);
 
 	if (rc)
@@ -206,9 +206,9 @@ int cop_net_open(struct cop_net *n, struct cop_err *err)
 	fabric = cop_rpc_fabric(*c->rpc);
 	cop_join_use_rpc(c->join, *c->rpc);
 	cop_log_info("engine started");
-	cop_log_info("provider=%s because of --net-type %s", cop_fabric_provider(fabric),
+	cop_log_info("provider=%s because of --net-type %s", cop_endpoint_provider(fabric),
 		c->conf->net_type);
-	cop_log_info("server running at address: %s", cop_fabric_address(fabric));
+	cop_log_info("server running at address: %s", cop_endpoint_address(fabric));
 	return 0;
 }
 
@@ -250,7 +250,7 @@ void cop_net_cancel(struct cop_net *n)
 void cop_net_flush(struct cop_net *n)
 {
 	if (n && *n->conf.rpc)
-		cop_fabric_flush(cop_rpc_fabric(*n->conf.rpc), FLUSH_MS);
+		cop_endpoint_flush(cop_rpc_fabric(*n->conf.rpc), FLUSH_MS);
 }
 
 void cop_net_close(struct cop_net *n)

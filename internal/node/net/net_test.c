@@ -20,7 +20,7 @@
 #define COOP_OP 1 /* of coop */
 
 struct tree {
-	struct cop_fabric_net *fake;
+	struct cop_endpoint_net *fake;
 	struct cop_stats stats[RANKS];
 	struct cop_rpc *rpc[RANKS]; /* 0: of the node under test */
 	struct cop_job_host host[NODES];
@@ -146,7 +146,7 @@ static int setup(void **state)
 	t->host[0].name = "a";
 	t->host[1].name = "b";
 	t->hosts = (struct cop_job_hosts){.host = t->host, .count = NODES};
-	t->fake = cop_fabric_net_new();
+	t->fake = cop_endpoint_net_new();
 	cop_gate_init(&t->gate);
 	cop_defer_init(&t->deferred, ignore, NULL);
 	make_parts(t);
@@ -175,7 +175,7 @@ static int teardown(void **state)
 	cop_join_free(t->join);
 	cop_defer_fini(&t->deferred);
 	cop_gate_fini(&t->gate);
-	cop_fabric_net_free(t->fake);
+	cop_endpoint_net_free(t->fake);
 	free(t);
 	return 0;
 }
@@ -192,7 +192,7 @@ static int ask(struct tree *t, uint32_t rank, uint8_t op)
 
 	t->status = 1;
 	cop_rpc_call(t->rpc[rank], &call);
-	while (cop_fabric_fake_run(t->fake, 1000000))
+	while (cop_endpoint_fake_run(t->fake, 1000000))
 		;
 	return t->status;
 }
@@ -216,7 +216,7 @@ static void a_node_that_ends_only_repeats_its_answer_to_a_stop(void **state)
 	assert_int_equal(t->ends, 1);
 	cop_gate_close(&t->gate);
 	cop_treeop_ended(t->treeop, NULL, NULL);
-	while (cop_fabric_fake_run(t->fake, 1000000))
+	while (cop_endpoint_fake_run(t->fake, 1000000))
 		;
 	assert_int_equal(t->status, 0);
 	assert_int_equal(ask(t, 1, COP_TREEOP_STOP), 0);
@@ -237,7 +237,7 @@ static void a_guest_may_stop_and_nothing_else(void **state)
 	ask(t, GUEST, COP_TREEOP_STOP);
 	assert_int_equal(t->ends, 1);
 	cop_treeop_ended(t->treeop, NULL, NULL);
-	while (cop_fabric_fake_run(t->fake, 1000000))
+	while (cop_endpoint_fake_run(t->fake, 1000000))
 		;
 	assert_int_equal(t->status, 0);
 }

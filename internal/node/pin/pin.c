@@ -33,9 +33,9 @@ static void tell_of_launcher(void)
 	cop_buf_free(&cpuset);
 }
 
-void cop_pin_near(const char *cpus, const struct cop_fabric *f)
+void cop_pin_near(const char *cpus, const struct cop_endpoint *f)
 {
-	const char *network = f ? cop_fabric_network(f) : "none";
+	const char *network = f ? cop_endpoint_network(f) : "none";
 	struct cop_buf near = {0};
 	struct cop_err why = {0};
 
@@ -44,7 +44,7 @@ void cop_pin_near(const char *cpus, const struct cop_fabric *f)
 	if (!is_near(cpus))
 		return;
 	if (f)
-		cop_fabric_near_cpus(f, &near);
+		cop_endpoint_near_cpus(f, &near);
 	if (!near.len)
 		cop_log_warn(
 			"--cpus near: not pinned, since this machine does not say which processors are near network=%s",

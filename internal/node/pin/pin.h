@@ -6,7 +6,7 @@
 #define COP_PIN_H
 
 #include "base/base/base.h"
-#include "fabric/fabric/fabric.h"
+#include "fabric/endpoint/endpoint.h"
 
 /* Pins this process to a list such as "0-3,8"; does nothing for "near" and NULL. 0 or -errno with a
  * sentence. */
@@ -14,6 +14,6 @@ int cop_pin_listed(const char *cpus, struct cop_err *err);
 /* "near": pins the process near the card of the endpoint (f NULL: there is none). If the machine
  * does not tell where its card is, nothing changes, which is logged. If cpus is NULL and the
  * launcher has given this process only a core or two, that is logged, too. */
-void cop_pin_near(const char *cpus, const struct cop_fabric *f);
+void cop_pin_near(const char *cpus, const struct cop_endpoint *f);
 
 #endif

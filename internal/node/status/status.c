@@ -40,7 +40,7 @@ static void cpus_json(struct cop_json *j)
 
 static void self_json(const struct cop_status *s, struct cop_json *j)
 {
-	struct cop_fabric *fabric = s->rpc ? cop_rpc_fabric(s->rpc) : NULL;
+	struct cop_endpoint *fabric = s->rpc ? cop_rpc_fabric(s->rpc) : NULL;
 	uint32_t parent = s->coop ? cop_coop_parent(s->coop, 0) : COP_TOPO_NONE;
 
 	cop_json_u64(j, "rank", s->rank);
@@ -51,8 +51,8 @@ static void self_json(const struct cop_status *s, struct cop_json *j)
 	cop_json_str(j, "version", cop_version);
 	cop_json_str(j, "mountpoint", s->mountpoint);
 	cop_json_str(j, "source", s->source);
-	cop_json_str(j, "provider", fabric ? cop_fabric_provider(fabric) : "none");
-	cop_json_str(j, "network", fabric ? cop_fabric_network(fabric) : "none");
+	cop_json_str(j, "provider", fabric ? cop_endpoint_provider(fabric) : "none");
+	cop_json_str(j, "network", fabric ? cop_endpoint_network(fabric) : "none");
 	cpus_json(j);
 	cop_json_u64(j, "uptime_ms", (cop_now_ns() - s->started_ns) / COP_NS_PER_MS);
 	if (parent == COP_TOPO_NONE)

@@ -231,7 +231,7 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	pass_time(t, 200);
-	cop_fabric_fake_jump(t->net, HOUR_MS);
+	cop_endpoint_fake_jump(t->net, HOUR_MS);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	pass_time(t, FORGET_MS);

@@ -209,7 +209,7 @@ static void so_does_a_reader_on_the_way(void **state)
 	cop_coop_forget_name(t->node[0].coop, "any");
 	ask_coop(t, LEAF, list_of(3, ""), &a);
 	while (!cop_cache_has(b.node->cache, &key))
-		assert_int_equal(cop_fabric_fake_run(t->net, 1), 1);
+		assert_int_equal(cop_endpoint_fake_run(t->net, 1), 1);
 	assert_int_equal(cop_cache_find(b.node->cache, &key, &b.w, &obj), COP_FOUND_JOINED);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
@@ -335,7 +335,7 @@ static void a_parent_that_dies_is_passed_over(void **state)
 
 	show_pairs(t);
 	ask_coop(t, LEAF, list_of(3, ""), &a);
-	cop_fabric_fake_cut(t->net, "n1", true);
+	cop_endpoint_fake_cut(t->net, "n1", true);
 	ask_coop(t, LEAF, list_of(3, "/c"), &b);
 	pass_time(t, 20000);
 	assert_int_equal(a.calls + b.calls, 2);

@@ -55,7 +55,7 @@ void cop_coop_close(struct cop_coop *c)
 	/* When this function runs, all callbacks that the progress thread began before the store
 	 * have returned. */
 	sem_init(&barrier, 0, 0);
-	if (cop_fabric_post(cop_rpc_fabric(c->conf.rpc), passed, &barrier) == 0)
+	if (cop_endpoint_post(cop_rpc_fabric(c->conf.rpc), passed, &barrier) == 0)
 		while (sem_wait(&barrier) && errno == EINTR)
 			;
 	sem_destroy(&barrier);

@@ -35,7 +35,7 @@ static void run_slowly(struct tree *t)
 	size_t events;
 
 	do {
-		events = cop_fabric_fake_run(t->net, 1);
+		events = cop_endpoint_fake_run(t->net, 1);
 		check_budgets(t);
 		for (uint32_t r = 0; r < t->count; r++) {
 			events += cop_origin_fake_run(t->node[r].origin, 1);
@@ -165,7 +165,7 @@ static void begin_chunk(struct tree *t, uint32_t rank, const struct cop_attr *at
 
 static void step(struct tree *t)
 {
-	cop_fabric_fake_run(t->net, 20);
+	cop_endpoint_fake_run(t->net, 20);
 	for (uint32_t r = 0; r < t->count; r++)
 		cop_origin_fake_run(t->node[r].origin, 1);
 	check_budgets(t);

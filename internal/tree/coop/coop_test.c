@@ -174,7 +174,7 @@ static void what_is_read_in_place_of_a_dead_root_is_counted(void **state)
 	put_file(t, "d/f", "hello", 5);
 	(void)attr_of(t, 0, "d/f");
 	assert_int_equal(cop_stats_get(&t->node[0].stats, COP_ORIGIN_FALLBACKS), 0);
-	cop_fabric_fake_cut(t->net, "n0", true);
+	cop_endpoint_fake_cut(t->net, "n0", true);
 	ask_coop(t, 1, listing("d"), &a);
 	run_until_idle(t);
 	pass_time(t, 8000);
@@ -206,7 +206,7 @@ static void children_of_a_dead_parent_get_their_answer_from_its_parent(void **st
 	(void)state;
 	put_file(t, "d/f", "hello", 5);
 	(void)attr_of(t, 3, "d/f");
-	cop_fabric_fake_cut(t->net, "n1", true);
+	cop_endpoint_fake_cut(t->net, "n1", true);
 	ask_coop(t, 3, listing("d"), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
@@ -229,8 +229,8 @@ static void with_every_ancestor_dead_a_node_reads_the_origin_itself(void **state
 
 	(void)state;
 	put_file(t, "d/f", "hello", 5);
-	cop_fabric_fake_cut(t->net, "n1", true);
-	cop_fabric_fake_cut(t->net, "n0", true);
+	cop_endpoint_fake_cut(t->net, "n1", true);
+	cop_endpoint_fake_cut(t->net, "n0", true);
 	ask_coop(t, 4, listing("d"), &a);
 	pass_time(t, 16000);
 	assert_int_equal(a.calls, 1);
@@ -248,12 +248,12 @@ static void a_parent_that_comes_back_is_used_again(void **state)
 	(void)state;
 	put_file(t, "d/f", "hello", 5);
 	put_file(t, "e/f", "hello", 5);
-	cop_fabric_fake_cut(t->net, "n1", true);
+	cop_endpoint_fake_cut(t->net, "n1", true);
 	ask_coop(t, 2, listing("d"), &a);
 	pass_time(t, 8000);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
-	cop_fabric_fake_cut(t->net, "n1", false);
+	cop_endpoint_fake_cut(t->net, "n1", false);
 	pass_time(t, 12000);
 	ask_coop(t, 2, listing("e"), &a);
 	pass_time(t, 8000);
@@ -354,13 +354,13 @@ static void a_reader_of_a_prefetched_chunk_raises_its_priority_at_the_origin(voi
 	(void)state;
 	put_file(t, "f", "x", 1);
 	ask_coop(t, 2, background, &prefetch);
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	ask_coop(t, 1, background, &between);
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 0);
 	for (int i = 0; i < 2; i++)
 		ask_coop(t, 2, now, &program[i]);
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 1);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).stats, 1);
 	run_until_idle(t);

@@ -28,7 +28,7 @@ struct node {
 };
 
 struct tree {
-	struct cop_fabric_net *net;
+	struct cop_endpoint_net *net;
 	uint32_t count;
 	struct node node[NODES_MAX];
 };
@@ -124,7 +124,7 @@ static inline struct tree *open_tree(
 {
 	struct tree *t = calloc(1, sizeof(*t));
 
-	t->net = cop_fabric_net_new();
+	t->net = cop_endpoint_net_new();
 	t->count = count;
 	for (uint32_t r = 0; r < count; r++)
 		open_node(t, r, fanout, trees, budget);
@@ -137,7 +137,7 @@ static inline void run_until_idle(struct tree *t)
 	size_t events;
 
 	do {
-		events = cop_fabric_fake_run(t->net, 100000);
+		events = cop_endpoint_fake_run(t->net, 100000);
 		for (uint32_t r = 0; r < t->count; r++)
 			events += cop_origin_fake_run(t->node[r].origin, 1000);
 	} while (events);
@@ -147,7 +147,7 @@ static inline void run_until_idle(struct tree *t)
 static inline void pass_time(struct tree *t, unsigned ms)
 {
 	for (unsigned at = 0; at < ms; at += 100) {
-		cop_fabric_fake_advance(t->net, 100);
+		cop_endpoint_fake_advance(t->net, 100);
 		run_until_idle(t);
 	}
 }
@@ -164,7 +164,7 @@ static inline void close_tree(struct tree *t)
 		cop_coop_free(t->node[r].coop);
 		cop_cache_free(t->node[r].cache);
 	}
-	cop_fabric_net_free(t->net);
+	cop_endpoint_net_free(t->net);
 	free(t);
 }
 

@@ -62,14 +62,14 @@ static void the_parent_dies_and_another_one_answers(void **state)
 
 	(void)state;
 	ask_coop(t, LEAF, entry(path_of(0)), &a);
-	cop_fabric_fake_cut(t->net, "n1", true);
+	cop_endpoint_fake_cut(t->net, "n1", true);
 	pass_time(t, 20000);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	assert_true(has_bytes(t, LEAF, path_of(0)));
 	reads_as(t, LEAF, 0, 0);
-	cop_fabric_fake_cut(t->net, "n0", true);
+	cop_endpoint_fake_cut(t->net, "n0", true);
 	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(1), false));
 	pass_time(t, 20000);
 	assert_true(has_bytes(t, LEAF, path_of(1)));
@@ -85,7 +85,7 @@ static void a_node_that_ends_answers_with_the_entry(void **state)
 
 	(void)state;
 	ask_coop(t, 1, entry(path_of(0)), &a);
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	atomic_store(&t->node[0].coop->closing, true);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
@@ -134,7 +134,7 @@ static void a_reader_who_joins_finds_out_that_a_file_has_changed(void **state)
 	attr = known(t, 0, path_of(0));
 	fill(t, 0, 'n');
 	ask_coop(t, LEAF, entry(path_of(0)), &name);
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	ask_coop(t, 0, chunk(&attr, path_of(0), 0), &bytes);
 	run_until_idle(t);
 	assert_int_equal(name.rc, 0);
@@ -161,7 +161,7 @@ static void a_reader_who_joins_on_the_way_makes_all_nodes_forget(void **state)
 	fill(t, 0, 'n');
 	ask_coop(t, LEAF, entry(path_of(0)), &name);
 	/* The request for the bytes is at the root, and the answer there. */
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(reads_of(t, 0), 1);
 	assert_int_equal(cop_origin_fake_run(t->node[0].origin, 1), 1);
 	ask_coop(t, 1, chunk(&attr, path_of(0), 0), &bytes);
@@ -302,7 +302,7 @@ static bool answer_too_long(struct node *n, struct cop_rpc_req *req)
 static void an_endless_body_is_not_fetched(void **state)
 {
 	struct tree *t = open_nodes(2, BUDGET);
-	uint64_t in = stat_of(t, 1, COP_FABRIC_BYTES_IN);
+	uint64_t in = stat_of(t, 1, COP_ENDPOINT_BYTES_IN);
 
 	(void)state;
 	lies = 0;
@@ -310,7 +310,7 @@ static void an_endless_body_is_not_fetched(void **state)
 	looks_up(t, 1, path_of(0));
 	serve_instead = NULL;
 	assert_int_equal(lies, 3);
-	assert_in_range(stat_of(t, 1, COP_FABRIC_BYTES_IN), in, in + CHUNK);
+	assert_in_range(stat_of(t, 1, COP_ENDPOINT_BYTES_IN), in, in + CHUNK);
 	nothing_is_reserved(t);
 	close_tree(t);
 }

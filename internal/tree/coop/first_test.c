@@ -437,13 +437,13 @@ static void a_program_that_joins_makes_the_entry_and_the_bytes_urgent(void **sta
 
 	(void)state;
 	assert_true(cop_coop_ask_first(t->node[LEAF].coop, path_of(0), false));
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	/* The entry is here at the root; the bytes wait behind everything urgent. */
 	assert_int_equal(cop_origin_fake_run(t->node[0].origin, 1), 1);
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(reads_of(t, 0), 1);
 	ask_coop(t, LEAF, entry(path_of(0)), &a);
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(a.calls, 0);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 1);
 	run_until_idle(t);

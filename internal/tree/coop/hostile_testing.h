@@ -12,7 +12,7 @@
 
 struct hostile {
 	struct tree *t;
-	struct cop_fabric *fabric;
+	struct cop_endpoint *fabric;
 	struct cop_wire_secret secret;
 	uint8_t hello[COP_HELLO_MAX];
 	size_t hello_len;
@@ -21,7 +21,7 @@ struct hostile {
 	bool in;
 	unsigned replies;
 	uint8_t landing[2 * CHUNK];
-	struct cop_fabric_mr *mr;
+	struct cop_endpoint_mr *mr;
 	uint64_t addr, key;
 	/* Posted work. */
 	const void *msg;
@@ -59,18 +59,18 @@ static inline void tick(void *ctx, uint64_t now_ms)
 static inline void send_posted(void *arg)
 {
 	struct hostile *h = arg;
-	cop_fabric_peer_t peer;
+	cop_endpoint_peer_t peer;
 
-	assert_int_equal(cop_fabric_peer(h->fabric, "fake://n1", &peer), 0);
-	cop_fabric_send(h->fabric, peer, h->msg, h->len, NULL, NULL);
+	assert_int_equal(cop_endpoint_peer(h->fabric, "fake://n1", &peer), 0);
+	cop_endpoint_send(h->fabric, peer, h->msg, h->len, NULL, NULL);
 }
 
 static inline void shoot(struct hostile *h, const void *msg, size_t len)
 {
 	h->msg = msg;
 	h->len = len;
-	assert_int_equal(cop_fabric_post(h->fabric, send_posted, h), 0);
-	cop_fabric_fake_run(h->t->net, 100000);
+	assert_int_equal(cop_endpoint_post(h->fabric, send_posted, h), 0);
+	cop_endpoint_fake_run(h->t->net, 100000);
 }
 
 static inline void put_question(struct cop_wr *w, const struct question *q)
@@ -89,7 +89,7 @@ static inline void put_question(struct cop_wr *w, const struct question *q)
 /* Every second question comes in a message that could hold several. */
 static inline void ask_wrongly(struct hostile *h, const struct question *q)
 {
-	static uint8_t msg[COP_FABRIC_MSG_MAX], one[COP_FABRIC_MSG_MAX];
+	static uint8_t msg[COP_ENDPOINT_MSG_MAX], one[COP_ENDPOINT_MSG_MAX];
 	bool several = ++h->requests % 2;
 	struct cop_frame f = {.type = several ? COP_FRAME_REQUESTS : COP_FRAME_REQUEST,
 		.session = h->session,
@@ -107,14 +107,14 @@ static inline void ask_wrongly(struct hostile *h, const struct question *q)
 
 static inline void join(struct hostile *h, struct tree *t)
 {
-	struct cop_fabric_conf conf = {.events = {.ctx = h, .recv = received, .tick = tick}};
+	struct cop_endpoint_conf conf = {.events = {.ctx = h, .recv = received, .tick = tick}};
 	struct cop_hello hello = {
 		.from = 2, .to = 1, .session = 7, .address = "fake://n2", .address_len = 9};
 
 	*h = (struct hostile){.t = t};
-	assert_int_equal(cop_fabric_fake_open(t->net, "n2", &conf, &h->fabric), 0);
-	assert_int_equal(cop_fabric_reg(h->fabric, h->landing, sizeof(h->landing), &h->mr, &h->addr,
-				 &h->key),
+	assert_int_equal(cop_endpoint_fake_open(t->net, "n2", &conf, &h->fabric), 0);
+	assert_int_equal(cop_endpoint_reg(h->fabric, h->landing, sizeof(h->landing), &h->mr,
+				 &h->addr, &h->key),
 		0);
 	h->hello_len = cop_hello_write(&h->secret, &hello, h->hello);
 	shoot(h, h->hello, h->hello_len);
@@ -123,8 +123,8 @@ static inline void join(struct hostile *h, struct tree *t)
 
 static inline void leave(struct hostile *h)
 {
-	cop_fabric_unreg(h->mr);
-	cop_fabric_close(h->fabric);
+	cop_endpoint_unreg(h->mr);
+	cop_endpoint_close(h->fabric);
 }
 
 /* Nodes 0 and 1 of three. */
@@ -132,7 +132,7 @@ static inline struct tree *open_two(const uint8_t *data)
 {
 	struct tree *t = calloc(1, sizeof(*t));
 
-	t->net = cop_fabric_net_new();
+	t->net = cop_endpoint_net_new();
 	t->count = 3;
 	for (uint32_t r = 0; r < 2; r++)
 		open_node(t, r, 1, 1, 1 << 20);

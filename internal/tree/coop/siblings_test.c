@@ -264,7 +264,7 @@ static void a_reader_who_joins_hears_of_the_change_once(void **state)
 	fill(t, 2, 'X');
 	start_reading(t, 2, 1, &a);
 	/* The requests have reached the root, whose storage has not answered. */
-	cop_fabric_fake_run(t->net, 100000);
+	cop_endpoint_fake_run(t->net, 100000);
 	start_reading(t, 2, 2, &b);
 	run_until_idle(t);
 	has_read(&a, 1, 'b');
@@ -286,7 +286,7 @@ static void a_parent_that_dies_is_passed_over(void **state)
 	(void)state;
 	reads(t, 2, 0);
 	start_reading(t, 2, 1, &a);
-	cop_fabric_fake_cut(t->net, "n1", true);
+	cop_endpoint_fake_cut(t->net, "n1", true);
 	pass_time(t, 20000);
 	has_read(&a, 1, 'b');
 	for (unsigned i = 2; i < FILES; i++)

@@ -207,7 +207,7 @@ static void a_kernel_may_finish_after_the_network_has_ended(void **state)
 		cop_coop_free(t->node[r].coop);
 		cop_cache_free(t->node[r].cache);
 	}
-	cop_fabric_net_free(t->net);
+	cop_endpoint_net_free(t->net);
 	free(t);
 }
 

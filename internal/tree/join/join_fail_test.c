@@ -208,7 +208,7 @@ static void a_child_that_does_not_say_that_it_knows_is_waited_for_and_named(void
 	pass_time(w, 15000);
 	/* The rank reported, and hangs when the barrier ends. */
 	name_of(&w->node[3], name);
-	cop_fabric_fake_cut(w->net, name, true);
+	cop_endpoint_fake_cut(w->net, name, true);
 	start(w, NODES - 1);
 	pass_time(w, 1000);
 	assert_true(is_ready(w, 1));
@@ -261,7 +261,7 @@ static int shoot(struct world *w, uint32_t from, uint32_t to, struct cop_rpc_cal
 	call.done = hit;
 	call.arg = &s;
 	cop_rpc_call(w->node[from].rpc, &call);
-	cop_fabric_fake_run(w->net, 1000000);
+	cop_endpoint_fake_run(w->net, 1000000);
 	assert_int_equal(s.times, 1);
 	return s.status;
 }

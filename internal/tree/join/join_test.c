@@ -47,7 +47,7 @@ static void the_last_one_to_come_ends_it_for_all_at_once(void **state)
 	assert_int_equal(count_ready(w), 0);
 	atomic_store(&w->node[0].wakes, 0);
 	start(w, NODES - 1);
-	cop_fabric_fake_run(w->net, 1000000);
+	cop_endpoint_fake_run(w->net, 1000000);
 	assert_int_equal(atomic_load(&w->node[0].wakes), 1);
 	pass_time(w, TICK_MS);
 	assert_int_equal(count_ready(w), NODES);
@@ -286,7 +286,7 @@ static void the_root_writes_the_book_before_the_barrier_ends(void **state)
 	snprintf(path, sizeof(path), "%s/logs/copper_address_book.txt", w->job_dir);
 	assert_int_equal(access(path, F_OK), -1);
 	start(w, NODES - 1);
-	cop_fabric_fake_run(w->net, 1000000);
+	cop_endpoint_fake_run(w->net, 1000000);
 	assert_false(is_ready(w, 0));
 	assert_true(cop_join_step(w->node[0].join, w->now_ms, false));
 	expect_in_book(w, "h6 fake://n6.0", true);

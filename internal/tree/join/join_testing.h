@@ -33,7 +33,7 @@ struct node {
 };
 
 struct world {
-	struct cop_fabric_net *net;
+	struct cop_endpoint_net *net;
 	uint64_t now_ms;
 	struct cop_job_host host[NODES];
 	struct cop_job_hosts hosts;
@@ -155,7 +155,7 @@ static inline void kill_node(struct world *w, uint32_t rank)
 	char name[16];
 
 	name_of(n, name);
-	cop_fabric_fake_cut(w->net, name, true);
+	cop_endpoint_fake_cut(w->net, name, true);
 	if (n->join)
 		cop_join_leave(n->join);
 	if (n->rpc)
@@ -196,14 +196,14 @@ static inline void step(struct node *n)
 
 static inline void pass_time(struct world *w, uint64_t ms)
 {
-	cop_fabric_fake_run(w->net, 1000000);
+	cop_endpoint_fake_run(w->net, 1000000);
 	for (uint64_t at = 0; at < ms; at += TICK_MS) {
 		w->now_ms += TICK_MS;
 		for (uint32_t r = 0; r < NODES; r++)
 			if (w->node[r].started)
 				step(&w->node[r]);
-		cop_fabric_fake_advance(w->net, TICK_MS);
-		cop_fabric_fake_run(w->net, 1000000);
+		cop_endpoint_fake_advance(w->net, TICK_MS);
+		cop_endpoint_fake_run(w->net, 1000000);
 	}
 }
 
@@ -241,7 +241,7 @@ static inline int new_world(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 
 	assert_non_null(w);
-	w->net = cop_fabric_net_new();
+	w->net = cop_endpoint_net_new();
 	assert_non_null(w->net);
 	w->now_ms = cop_now_ms();
 	w->hosts = (struct cop_job_hosts){.host = w->host, .count = NODES};
@@ -262,7 +262,7 @@ static inline int free_world(void **state)
 		kill_node(w, r);
 	for (uint32_t r = 0; r < NODES; r++)
 		free(w->host[r].name);
-	cop_fabric_net_free(w->net);
+	cop_endpoint_net_free(w->net);
 	if (w->job_dir[0]) {
 		snprintf(command, sizeof(command), "rm -rf '%s'", w->job_dir);
 		assert_int_equal(system(command), 0);

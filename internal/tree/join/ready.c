@@ -116,7 +116,7 @@ void cop_join_ready_send(struct cop_join *j)
 /* ---- hearing of ready ranks ---- */
 
 /* What one rank reports: its address, and its machine's networks in the form of
- * cop_fabric_networks. */
+ * cop_endpoint_networks. */
 struct news {
 	uint32_t rank;
 	const char *address, *networks;
@@ -213,8 +213,8 @@ void cop_join_ready_begin(struct cop_join *j)
 	struct news t = {.rank = j->conf.rank, .address = ""};
 
 	if (rpc) {
-		t.address = cop_fabric_address(cop_rpc_fabric(rpc));
-		cop_fabric_networks(cop_rpc_fabric(rpc), &networks);
+		t.address = cop_endpoint_address(cop_rpc_fabric(rpc));
+		cop_endpoint_networks(cop_rpc_fabric(rpc), &networks);
 	}
 	t.address_len = strlen(t.address);
 	t.networks = networks.data && !networks.failed && networks.len <= NETWORKS_MAX

@@ -53,7 +53,7 @@ struct t_node {
 };
 
 struct t_tree {
-	struct cop_fabric_net *net;
+	struct cop_endpoint_net *net;
 	struct t_node node[T_NODES + 1]; /* the last is a guest */
 	unsigned clock;
 	uint8_t flip_type; /* a message of this type from this node is changed on the way */
@@ -254,9 +254,9 @@ static inline struct t_tree *t_new_with(uint32_t odd)
 {
 	struct t_tree *t = calloc(1, sizeof(*t));
 
-	if (!t || !(t->net = cop_fabric_net_new()))
+	if (!t || !(t->net = cop_endpoint_net_new()))
 		abort();
-	cop_fabric_fake_tap(t->net, t_tap, t);
+	cop_endpoint_fake_tap(t->net, t_tap, t);
 	for (uint32_t r = 0; r <= T_NODES; r++)
 		t_open(t, r, r == odd ? 7 : 0);
 	return t;
@@ -290,7 +290,7 @@ static inline void t_run(struct t_tree *t)
 	size_t events;
 
 	do
-		events = cop_fabric_fake_run(t->net, 1000000) + t_main_threads(t);
+		events = cop_endpoint_fake_run(t->net, 1000000) + t_main_threads(t);
 	while (events);
 }
 
@@ -299,14 +299,14 @@ static inline void t_advance(struct t_tree *t, unsigned ms)
 {
 	t_run(t);
 	for (unsigned at = 0; at < ms; at += 100) {
-		cop_fabric_fake_advance(t->net, 100);
+		cop_endpoint_fake_advance(t->net, 100);
 		t_run(t);
 	}
 }
 
 static inline void t_cut(struct t_tree *t, uint32_t rank)
 {
-	cop_fabric_fake_cut(t->net, t->node[rank].name, true);
+	cop_endpoint_fake_cut(t->net, t->node[rank].name, true);
 }
 
 /* Ends the nodes: outstanding requests are answered; after that no gate has anyone inside. */
@@ -326,7 +326,7 @@ static inline void t_free(struct t_tree *t)
 		cop_defer_fini(&n->deferred);
 		cop_gate_fini(&n->gate);
 	}
-	cop_fabric_net_free(t->net);
+	cop_endpoint_net_free(t->net);
 	free(t);
 }
 
