@@ -93,13 +93,13 @@ static int give_up(struct cop_barrier *b, const char *what, struct cop_err *err)
 	return cop_err_set(err, EINTR, "%s", what);
 }
 
-int cop_barrier_wait(struct cop_barrier *b, struct cop_treeop *treeop, struct cop_err *err)
+int cop_barrier_wait(struct cop_barrier *b, struct cop_op *treeop, struct cop_err *err)
 {
 	const unsigned interrupts = COP_WAKER_SIGNAL | COP_WAKER_DESERTED;
 	struct cop_waker *waker = b->conf.waker;
 
 	cop_join_start(b->join, cop_now_ms());
-	while (!cop_join_step(b->join, cop_now_ms(), cop_treeop_is_stopping(treeop)) &&
+	while (!cop_join_step(b->join, cop_now_ms(), cop_op_is_stopping(treeop)) &&
 		!cop_waker_is_ending(waker)) {
 		if (cop_waker_wait(waker, COP_WAKER_WOKEN | interrupts, COP_JOIN_STEP_MS) &
 			interrupts)

@@ -13,7 +13,7 @@
 #include "tree/join/join.h"
 #include "node/net/net.h"
 #include "job/topo/topo.h"
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 
 /* The caller owns what it points to and keeps it as long as the object lives. */
 struct cop_barrier_conf {
@@ -41,7 +41,7 @@ void cop_barrier_use_net(struct cop_barrier *b, struct cop_net *net);
 /* Main thread. This node is ready. Returns when the barrier has ended: 0 if the tree is ready, else
  * -EINTR or -ETIMEDOUT with a sentence. A stop that treeop has received does not count as a failure
  * of other ranks. */
-int cop_barrier_wait(struct cop_barrier *b, struct cop_treeop *treeop, struct cop_err *err);
+int cop_barrier_wait(struct cop_barrier *b, struct cop_op *treeop, struct cop_err *err);
 /* Main thread, afterwards. Returns when each rank below that took part knows the end, has died, or
  * has not confirmed in time. */
 void cop_barrier_tell_below(struct cop_barrier *b);

@@ -20,7 +20,7 @@ static struct cop_waker waker;
 static struct cop_defer deferred;
 static struct cop_gate gate;
 static struct cop_barrier *barrier;
-static struct cop_treeop *treeop;
+static struct cop_op *treeop;
 static struct cop_endpoint_net *fake;
 static struct cop_rpc *rpc;
 static struct cop_stats stats;
@@ -41,15 +41,14 @@ static void drop_request(void *ctx, struct cop_rpc_req *req)
 
 static void make(uint32_t nodes)
 {
-	static const struct cop_treeop_ops ops = {.rpc = no_rpc};
+	static const struct cop_op_ops ops = {.rpc = no_rpc};
 	struct cop_topo topo = {.nodes = nodes, .fanout = 2, .trees = 1};
 	struct cop_barrier_conf b = {.conf = &conf,
 		.topo = topo,
 		.hosts = &hosts,
 		.waker = &waker,
 		.deferred = &deferred};
-	struct cop_treeop_conf t = {
-		.topo = topo, .ops = &ops, .gate = &gate, .deferred = &deferred};
+	struct cop_op_conf t = {.topo = topo, .ops = &ops, .gate = &gate, .deferred = &deferred};
 
 	struct cop_rpc_conf r = {
 		.nodes = nodes, .peer_timeout_ms = 3000, .stats = &stats, .serve = drop_request};
@@ -57,7 +56,7 @@ static void make(uint32_t nodes)
 	barrier = cop_barrier_new(&b);
 	assert_int_equal(cop_rpc_open_fake(&r, fake, "a", &rpc), 0);
 	cop_join_use_rpc(cop_barrier_join(barrier), rpc);
-	treeop = cop_treeop_new(&t);
+	treeop = cop_op_new(&t);
 	assert_non_null(barrier);
 	assert_non_null(treeop);
 }
@@ -78,7 +77,7 @@ static int teardown(void **state)
 	(void)state;
 	cop_rpc_close(rpc);
 	cop_endpoint_net_free(fake);
-	cop_treeop_free(treeop);
+	cop_op_free(treeop);
 	cop_barrier_free(barrier);
 	cop_defer_fini(&deferred);
 	cop_gate_fini(&gate);

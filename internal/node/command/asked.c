@@ -31,6 +31,6 @@ void cop_command_answer_with(
 	else
 		cop_ctl_reply_with(q->conn, status, out->data ? out->data : "", out->len, fds);
 	cop_buf_free(out);
-	cop_treeop_sum_free(&q->late);
+	cop_op_sum_free(&q->late);
 	free(q);
 }

@@ -7,7 +7,7 @@
 
 #include "node/status/status.h"
 
-_Static_assert(COP_TREEOP_TEXT_MAX + 16 * COP_MIB <= COP_CTL_REPLY_MAX,
+_Static_assert(COP_OP_TEXT_MAX + 16 * COP_MIB <= COP_CTL_REPLY_MAX,
 	"a reply has room for the text of a whole tree");
 
 struct cop_command *cop_command_new(const struct cop_command_conf *conf)
@@ -31,14 +31,14 @@ unsigned cop_command_stops(const struct cop_command *c)
 
 /* ---- statistics ---- */
 
-static void on_all(struct asked *q, uint8_t op, const char *argument, cop_treeop_done *done)
+static void on_all(struct asked *q, uint8_t op, const char *argument, cop_op_done *done)
 {
-	struct cop_treeop_request request = {op, argument};
+	struct cop_op_request request = {op, argument};
 
-	cop_treeop_all(q->command->conf.treeop, &request, done, q);
+	cop_op_all(q->command->conf.treeop, &request, done, q);
 }
 
-static void all_stats(void *arg, struct cop_treeop_sum *all)
+static void all_stats(void *arg, struct cop_op_sum *all)
 {
 	struct cop_buf out = {0};
 
@@ -53,7 +53,7 @@ static void run_stats(struct asked *q, bool all)
 	struct cop_buf out = {0};
 
 	if (all) {
-		on_all(q, COP_TREEOP_STATS, "", all_stats);
+		on_all(q, COP_OP_STATS, "", all_stats);
 		return;
 	}
 	conf->ops->status(conf->ctx, &out);
@@ -61,7 +61,7 @@ static void run_stats(struct asked *q, bool all)
 	cop_command_answer(q, 0, &out);
 }
 
-static void all_table(void *arg, struct cop_treeop_sum *all)
+static void all_table(void *arg, struct cop_op_sum *all)
 {
 	struct cop_buf out = {0};
 
@@ -75,14 +75,14 @@ static void answer_table(struct asked *q, bool all)
 	struct cop_buf out = {0};
 
 	if (all) {
-		on_all(q, COP_TREEOP_TABLE, "", all_table);
+		on_all(q, COP_OP_TABLE, "", all_table);
 		return;
 	}
 	conf->ops->table(conf->ctx, &out);
 	cop_command_answer(q, 0, &out);
 }
 
-static void all_watched(void *arg, struct cop_treeop_sum *all)
+static void all_watched(void *arg, struct cop_op_sum *all)
 {
 	struct cop_buf out = {0};
 
@@ -98,7 +98,7 @@ static void run_watch(struct asked *q, bool all)
 	struct cop_buf out = {0};
 
 	if (all) {
-		on_all(q, COP_TREEOP_TABLE, "", all_watched);
+		on_all(q, COP_OP_TABLE, "", all_watched);
 		return;
 	}
 	conf->ops->watch(conf->ctx, &out);
@@ -106,7 +106,7 @@ static void run_watch(struct asked *q, bool all)
 }
 
 /* "nodes N", and a line for each node in any order, for a client that draws them. */
-static void all_lines(void *arg, struct cop_treeop_sum *all)
+static void all_lines(void *arg, struct cop_op_sum *all)
 {
 	struct asked *q = arg;
 	struct cop_buf out = {0};
@@ -163,7 +163,7 @@ static uint64_t parse_key(const char *text)
 		       : 0;
 }
 
-static void all_invalidated(void *arg, struct cop_treeop_sum *all)
+static void all_invalidated(void *arg, struct cop_op_sum *all)
 {
 	struct asked *q = arg;
 	struct cop_buf out = {0};
@@ -179,7 +179,7 @@ static void run_invalidate(struct asked *q, const char *path)
 {
 	while (*path == '/')
 		path++;
-	on_all(q, COP_TREEOP_INVALIDATE, path, all_invalidated);
+	on_all(q, COP_OP_INVALIDATE, path, all_invalidated);
 }
 
 static void refuse_command(struct asked *q, const char *line)
@@ -216,7 +216,7 @@ static void run_command(struct asked *q, const char *line)
 	else if (is_command(line, "watch", &more, "all"))
 		run_watch(q, more);
 	else if (strcmp(line, "lines") == 0)
-		on_all(q, COP_TREEOP_TABLE, "", all_lines);
+		on_all(q, COP_OP_TABLE, "", all_lines);
 	else if (is_command(line, "stop", &more, "local"))
 		cop_command_stop(q, more);
 	else if (is_command(line, "snapshot", &more, "local"))

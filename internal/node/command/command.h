@@ -25,7 +25,7 @@
 #include "base/loop/loop.h"
 #include "node/place/place.h"
 #include "job/topo/topo.h"
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 
 /* What copper run needs for this node's tree. */
 struct cop_command_view {
@@ -55,7 +55,7 @@ struct cop_command_ops {
 	/* Main thread. Writes the sum of a stop of the whole tree whose root is dead, and adds to
 	 * its text what the root would have. 0; else files could not be written, and err has a
 	 * sentence. */
-	int (*write_late)(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err);
+	int (*write_late)(void *ctx, struct cop_op_sum *sum, struct cop_err *err);
 	/* Any thread. A stop was answered, so cop_command_stops has changed. */
 	void (*wake)(void *ctx);
 };
@@ -71,7 +71,7 @@ struct cop_command_conf {
 	enum cop_conf_rank_files rank_files;
 	const struct cop_command_ops *ops;
 	void *ctx;
-	struct cop_treeop *treeop;
+	struct cop_op *treeop;
 	struct cop_gate *gate;
 	struct cop_defer *deferred;
 };

@@ -21,7 +21,7 @@ struct asked {
 	struct cop_command *command;
 	struct cop_ctl_conn *conn;
 	struct cop_deferred work;
-	struct cop_treeop_sum late; /* stop: sums that no node above has written */
+	struct cop_op_sum late; /* stop: sums that no node above has written */
 };
 /* NULL if there is no memory, and then conn has been answered. */
 struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn);

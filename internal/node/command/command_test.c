@@ -24,9 +24,9 @@
  * so the others cannot be asked. */
 struct node {
 	char dir[64], path[COP_CTL_PATH_SIZE];
-	struct cop_treeop_conf treeop;
+	struct cop_op_conf treeop;
 	struct cop_command_conf conf;
-	struct cop_treeop *op;
+	struct cop_op *op;
 	struct cop_command *command;
 	struct cop_ctl *ctl;
 	struct cop_gate gate;
@@ -60,11 +60,11 @@ static const char *host(void *ctx, uint32_t rank)
 
 #define NODELINE "0\tok\t0\t1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\ta\t"
 
-static void own(void *ctx, struct cop_treeop_sum *out, uint8_t op)
+static void own(void *ctx, struct cop_op_sum *out, uint8_t op)
 {
 	(void)ctx;
 	out->nodes = 1;
-	cop_buf_str(&out->text, op == COP_TREEOP_TABLE ? NODELINE : "{\"rank\":0}");
+	cop_buf_str(&out->text, op == COP_OP_TABLE ? NODELINE : "{\"rank\":0}");
 }
 
 static int forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
@@ -92,7 +92,7 @@ static void on_end(void *ctx)
 	n->ending = true;
 }
 
-static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+static int complete_sum(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	(void)ctx, (void)sum, (void)err;
 	return 0;
@@ -143,7 +143,7 @@ static void sizes(void *ctx, struct cop_buf *out)
 	cop_buf_str(out, "budget 10 5\n");
 }
 
-static int write_late(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+static int write_late(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	struct node *n = ctx;
 
@@ -172,7 +172,7 @@ static void *main_thread(void *arg)
 	while (!n->over) {
 		cop_defer_run(&n->deferred, false);
 		if (n->ending)
-			cop_treeop_ended(n->op, NULL, n->unwritten);
+			cop_op_ended(n->op, NULL, n->unwritten);
 		poll(NULL, 0, 1);
 	}
 	return NULL;
@@ -180,7 +180,7 @@ static void *main_thread(void *arg)
 
 static void open_node(struct node *n, uint32_t rank, uint32_t nodes)
 {
-	static const struct cop_treeop_ops ops = {
+	static const struct cop_op_ops ops = {
 		no_rpc, host, own, forget, report, report, on_end, complete_sum};
 	static const struct cop_command_ops commands = {
 		status, table, watch, view, offer, sizes, write_late, wake};
@@ -192,13 +192,13 @@ static void open_node(struct node *n, uint32_t rank, uint32_t nodes)
 	cop_gate_init(&n->gate);
 	cop_gate_open(&n->gate);
 	cop_defer_init(&n->deferred, ignore, n);
-	n->treeop = (struct cop_treeop_conf){.topo = topo,
+	n->treeop = (struct cop_op_conf){.topo = topo,
 		.rank = rank,
 		.ops = &ops,
 		.ctx = n,
 		.gate = &n->gate,
 		.deferred = &n->deferred};
-	n->op = cop_treeop_new(&n->treeop);
+	n->op = cop_op_new(&n->treeop);
 	n->conf.topo = topo;
 	n->conf.rank = rank;
 	n->conf.host = host(n, rank);
@@ -223,13 +223,13 @@ static void close_node(struct node *n)
 	n->over = true;
 	pthread_join(n->thread, NULL);
 	cop_gate_close(&n->gate);
-	cop_treeop_ended(n->op, NULL, NULL);
+	cop_op_ended(n->op, NULL, NULL);
 	cop_defer_run(&n->deferred, true);
 	cop_gate_drain(&n->gate);
 	cop_ctl_stop(n->ctl);
 	assert_int_equal(cop_command_stops(n->command), 0);
 	cop_command_free(n->command);
-	cop_treeop_free(n->op);
+	cop_op_free(n->op);
 	cop_defer_fini(&n->deferred);
 	cop_gate_fini(&n->gate);
 	rmdir(n->dir);
@@ -248,7 +248,7 @@ static void expect(struct node *n, const char *line, int code, const char *text)
 
 static void expect_all_stats(struct node *n)
 {
-	struct cop_treeop_sum sum = {.nodes = 1};
+	struct cop_op_sum sum = {.nodes = 1};
 	struct cop_buf want = {0};
 
 	cop_buf_str(&sum.text, "{\"rank\":0}");
@@ -261,7 +261,7 @@ static void expect_all_stats(struct node *n)
 
 static void expect_all_watched(struct node *n)
 {
-	struct cop_treeop_sum sum = {.nodes = 1};
+	struct cop_op_sum sum = {.nodes = 1};
 	struct cop_stats none = {0};
 	struct cop_buf want = {0};
 

@@ -8,12 +8,12 @@
 
 /* ---- reports ---- */
 
-static bool has_failed(const struct cop_treeop_sum *sum)
+static bool has_failed(const struct cop_op_sum *sum)
 {
 	return sum->missing || sum->text.len || !sum->nodes;
 }
 
-static void answer_written(struct asked *q, const struct cop_treeop_sum *sum, uint32_t of)
+static void answer_written(struct asked *q, const struct cop_op_sum *sum, uint32_t of)
 {
 	struct cop_buf out = {0};
 
@@ -30,12 +30,12 @@ static void answer_written(struct asked *q, const struct cop_treeop_sum *sum, ui
 	cop_command_answer(q, has_failed(sum) ? -EIO : 0, &out);
 }
 
-static void here_written(void *arg, struct cop_treeop_sum *sum)
+static void here_written(void *arg, struct cop_op_sum *sum)
 {
 	answer_written(arg, sum, 1);
 }
 
-static void all_written(void *arg, struct cop_treeop_sum *sum)
+static void all_written(void *arg, struct cop_op_sum *sum)
 {
 	struct asked *q = arg;
 	const struct cop_command_conf *conf = &q->command->conf;
@@ -46,13 +46,13 @@ static void all_written(void *arg, struct cop_treeop_sum *sum)
 
 void cop_command_snapshot(struct asked *q, bool local)
 {
-	struct cop_treeop_request snapshot = {COP_TREEOP_SNAPSHOT, ""};
-	struct cop_treeop *t = q->command->conf.treeop;
+	struct cop_op_request snapshot = {COP_OP_SNAPSHOT, ""};
+	struct cop_op *t = q->command->conf.treeop;
 
 	if (local)
-		cop_treeop_here(t, &snapshot, false, here_written, q);
+		cop_op_here(t, &snapshot, false, here_written, q);
 	else
-		cop_treeop_all(t, &snapshot, all_written, q);
+		cop_op_all(t, &snapshot, all_written, q);
 }
 
 /* ---- counting from zero ---- */
@@ -73,7 +73,7 @@ static void say_where(const struct cop_command_conf *conf, bool all, struct cop_
 			conf->job_dir, root ? ": those of rank 0 (--rank-files root)" : "");
 }
 
-static void answer_reset(struct asked *q, const struct cop_treeop_sum *sum, uint32_t of, bool all)
+static void answer_reset(struct asked *q, const struct cop_op_sum *sum, uint32_t of, bool all)
 {
 	struct cop_buf out = {0};
 
@@ -86,12 +86,12 @@ static void answer_reset(struct asked *q, const struct cop_treeop_sum *sum, uint
 	cop_command_answer(q, has_failed(sum) ? -EIO : 0, &out);
 }
 
-static void here_reset(void *arg, struct cop_treeop_sum *sum)
+static void here_reset(void *arg, struct cop_op_sum *sum)
 {
 	answer_reset(arg, sum, 1, false);
 }
 
-static void all_reset(void *arg, struct cop_treeop_sum *sum)
+static void all_reset(void *arg, struct cop_op_sum *sum)
 {
 	struct asked *q = arg;
 
@@ -102,13 +102,13 @@ void cop_command_reset(struct asked *q, bool all)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
 	char name[64];
-	struct cop_treeop_request reset = {COP_TREEOP_RESET, name};
+	struct cop_op_request reset = {COP_OP_RESET, name};
 
 	snprintf(name, sizeof(name), "%" PRIu32 ".%" PRIu64, conf->rank, cop_now_ns());
 	if (all)
-		cop_treeop_all(conf->treeop, &reset, all_reset, q);
+		cop_op_all(conf->treeop, &reset, all_reset, q);
 	else
-		cop_treeop_here(conf->treeop, &reset, false, here_reset, q);
+		cop_op_here(conf->treeop, &reset, false, here_reset, q);
 }
 
 /* ---- what the cache holds ---- */

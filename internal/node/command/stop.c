@@ -8,7 +8,7 @@
 
 /* "stopped 4/4 nodes", then a line for each problem. A failure is a node that may still run, or
  * whose counts are lost. */
-static void answer_command(struct asked *q, const struct cop_treeop_sum *sum, uint32_t of)
+static void answer_command(struct asked *q, const struct cop_op_sum *sum, uint32_t of)
 {
 	struct cop_command *c = q->command;
 	struct cop_buf out = {0};
@@ -16,7 +16,7 @@ static void answer_command(struct asked *q, const struct cop_treeop_sum *sum, ui
 	cop_buf_printf(&out, "stopped %u/%u nodes\n", sum->nodes, of);
 	if (sum->text.len)
 		cop_buf_printf(&out, "%s\n", sum->text.data);
-	cop_treeop_sum_say_unwritten(sum, &out);
+	cop_op_sum_say_unwritten(sum, &out);
 	cop_command_answer(q,
 		sum->missing || sum->nodes < of ? -EHOSTDOWN
 		: sum->unwritten                ? -EIO
@@ -26,7 +26,7 @@ static void answer_command(struct asked *q, const struct cop_treeop_sum *sum, ui
 	c->conf.ops->wake(c->conf.ctx);
 }
 
-static void local_stopped(void *arg, struct cop_treeop_sum *sum)
+static void local_stopped(void *arg, struct cop_op_sum *sum)
 {
 	answer_command(arg, sum, 1);
 }
@@ -39,19 +39,19 @@ static void write_late(struct cop_deferred *work)
 	struct cop_err err = {0};
 
 	if (conf->ops->write_late(conf->ctx, &q->late, &err))
-		cop_treeop_sum_unwritten(&q->late, conf->host, err.text);
+		cop_op_sum_unwritten(&q->late, conf->host, err.text);
 	answer_command(q, &q->late, conf->topo.nodes);
 }
 
-static bool is_without_root(const struct cop_topo *t, const struct cop_treeop_sum *sum)
+static bool is_without_root(const struct cop_topo *t, const struct cop_op_sum *sum)
 {
-	for (uint32_t i = 0; i < COP_MIN(sum->missing, (uint32_t)COP_TREEOP_NAMED); i++)
+	for (uint32_t i = 0; i < COP_MIN(sum->missing, (uint32_t)COP_OP_NAMED); i++)
 		if (sum->lost[i] == cop_topo_root(t, 0))
 			return true;
 	return false;
 }
 
-static void all_stopped(void *arg, struct cop_treeop_sum *sum)
+static void all_stopped(void *arg, struct cop_op_sum *sum)
 {
 	struct asked *q = arg;
 	const struct cop_command_conf *conf = &q->command->conf;
@@ -60,7 +60,7 @@ static void all_stopped(void *arg, struct cop_treeop_sum *sum)
 		answer_command(q, sum, conf->topo.nodes);
 		return;
 	}
-	cop_treeop_sum_move(&q->late, sum);
+	cop_op_sum_move(&q->late, sum);
 	q->work.run = write_late;
 	if (!cop_defer_add(conf->deferred, &q->work))
 		answer_command(q, &q->late, conf->topo.nodes);
@@ -68,21 +68,21 @@ static void all_stopped(void *arg, struct cop_treeop_sum *sum)
 
 void cop_command_stop(struct asked *q, bool local)
 {
-	struct cop_treeop_request stop = {COP_TREEOP_STOP, ""};
+	struct cop_op_request stop = {COP_OP_STOP, ""};
 	struct cop_command *c = q->command;
 
 	atomic_fetch_add(&c->stops, 1);
 	if (local)
-		cop_treeop_here(c->conf.treeop, &stop, false, local_stopped, q);
+		cop_op_here(c->conf.treeop, &stop, false, local_stopped, q);
 	else
-		cop_treeop_all(c->conf.treeop, &stop, all_stopped, q);
+		cop_op_all(c->conf.treeop, &stop, all_stopped, q);
 }
 
 /* ---- whether the tree can be stopped ---- */
 
-static void stop_released(void *arg, struct cop_treeop_sum *sum)
+static void stop_released(void *arg, struct cop_op_sum *sum)
 {
-	bool all = cop_treeop_all_released(sum);
+	bool all = cop_op_all_released(sum);
 	struct cop_buf out = {0};
 
 	if (sum->nodes)
@@ -95,5 +95,5 @@ static void stop_released(void *arg, struct cop_treeop_sum *sum)
 
 void cop_command_release(struct asked *q)
 {
-	cop_treeop_release(q->command->conf.treeop, cop_now_ms(), stop_released, q);
+	cop_op_release(q->command->conf.treeop, cop_now_ms(), stop_released, q);
 }

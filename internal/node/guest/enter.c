@@ -124,15 +124,15 @@ static const char *treeop_host(void *ctx, uint32_t rank)
 
 static int make_treeop(struct guest *g, struct cop_err *err)
 {
-	static const struct cop_treeop_ops ops = {.rpc = treeop_rpc, .host = treeop_host};
-	struct cop_treeop_conf conf = {.topo = g->topo,
+	static const struct cop_op_ops ops = {.rpc = treeop_rpc, .host = treeop_host};
+	struct cop_op_conf conf = {.topo = g->topo,
 		.rank = g->rank,
 		.peer_timeout_ms = g->tree.peer_timeout_ms,
 		.ops = &ops,
 		.ctx = g,
 		.gate = &g->gate};
 
-	g->treeop = cop_treeop_new(&conf);
+	g->treeop = cop_op_new(&conf);
 	return g->treeop ? 0 : cop_err_set(err, ENOMEM, "out of memory");
 }
 
@@ -179,7 +179,7 @@ void cop_guest_leave(struct guest *g)
 		cop_endpoint_flush(cop_rpc_fabric(g->rpc), FLUSH_MS);
 		cop_rpc_close(g->rpc);
 	}
-	cop_treeop_free(g->treeop);
+	cop_op_free(g->treeop);
 	cop_reach_free(g->reach);
 	cop_job_secret_free(&g->secret);
 	cop_job_hosts_free(&g->hosts);

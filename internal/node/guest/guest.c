@@ -60,11 +60,11 @@ static void await_all(struct guest *g)
 	await_answers(g, NULL);
 }
 
-static void note_stopped(void *arg, struct cop_treeop_sum *got)
+static void note_stopped(void *arg, struct cop_op_sum *got)
 {
 	struct guest *g = arg;
 
-	cop_treeop_sum_move(&g->got, got);
+	cop_op_sum_move(&g->got, got);
 	answer_came(g);
 }
 
@@ -79,8 +79,8 @@ static bool says_silent(const struct guest *g, const char *line, size_t len, uin
 		return false;
 	*rank = (uint32_t)strtoul(at + sizeof(word) - 1, NULL, 10);
 	return *rank < g->topo.nodes &&
-	       (size_t)snprintf(expected, sizeof(expected), COP_TREEOP_SILENT_LINE,
-		       host_of(g, *rank), *rank) == len &&
+	       (size_t)snprintf(expected, sizeof(expected), COP_OP_SILENT_LINE, host_of(g, *rank),
+		       *rank) == len &&
 	       memcmp(expected, line, len) == 0;
 }
 
@@ -120,13 +120,13 @@ static void on_answer(void *arg, const struct cop_rpc_result *r)
 
 	free(arg);
 	if (r->answered && !r->status) {
-		struct cop_treeop_sum part = {0};
+		struct cop_op_sum part = {0};
 
 		o.guest->state[o.rank] = NODE_LATE;
 		o.guest->late++;
-		if (cop_treeop_sum_decode(r->body, r->body_len, &part) == 0)
-			cop_treeop_sum_add(&o.guest->more, &part, '\n');
-		cop_treeop_sum_free(&part);
+		if (cop_op_sum_decode(r->body, r->body_len, &part) == 0)
+			cop_op_sum_add(&o.guest->more, &part, '\n');
+		cop_op_sum_free(&part);
 	}
 	one_done(o.guest);
 }
@@ -138,11 +138,8 @@ static void ask_once_more(struct guest *g)
 		struct once_more *o = g->state[r] != NODE_SILENT || atomic_load(&g->looked[r])
 					      ? NULL
 					      : malloc(sizeof(*o));
-		struct cop_rpc_call call = {.rank = r,
-			.op = COP_TREEOP_STOP,
-			.payload = "",
-			.done = on_answer,
-			.arg = o};
+		struct cop_rpc_call call = {
+			.rank = r, .op = COP_OP_STOP, .payload = "", .done = on_answer, .arg = o};
 
 		if (!o)
 			continue;
@@ -209,9 +206,9 @@ static void judge_stop(struct guest *g, struct cop_guest_stopped *out)
 /* ---- the whole ---- */
 
 /* Removes it from the list of those whose sums are missing. */
-static void drop_from_missing(struct cop_treeop_sum *got, uint32_t rank)
+static void drop_from_missing(struct cop_op_sum *got, uint32_t rank)
 {
-	uint32_t named = COP_MIN(got->missing, (uint32_t)COP_TREEOP_NAMED);
+	uint32_t named = COP_MIN(got->missing, (uint32_t)COP_OP_NAMED);
 
 	for (uint32_t i = 0; i < named; i++)
 		if (got->lost[i] == rank) {
@@ -228,8 +225,8 @@ static void add_late(struct guest *g)
 {
 	if (!g->late || g->more.nodes != g->late || !(g->more.prof || g->more.telemetry))
 		return;
-	cop_treeop_sum_add(&g->got,
-		&(struct cop_treeop_sum){.stats = g->more.stats,
+	cop_op_sum_add(&g->got,
+		&(struct cop_op_sum){.stats = g->more.stats,
 			.prof = g->more.prof,
 			.telemetry = g->more.telemetry},
 		'\n');
@@ -256,13 +253,12 @@ static void write_sums(struct guest *g, struct cop_buf *remarks)
 		cop_buf_printf(remarks, "%s\n", notes.data);
 	cop_buf_free(&notes);
 	if (cop_tally_write_sums(&job, &g->got, &err))
-		cop_treeop_sum_unwritten(&g->got, "this host", err.text);
+		cop_op_sum_unwritten(&g->got, "this host", err.text);
 }
 
 static int ask_tree(struct guest *g, struct cop_guest_stopped *out, struct cop_err *err)
 {
-	cop_treeop_all(
-		g->treeop, &(struct cop_treeop_request){COP_TREEOP_STOP, ""}, note_stopped, g);
+	cop_op_all(g->treeop, &(struct cop_op_request){COP_OP_STOP, ""}, note_stopped, g);
 	await_all(g);
 	if (!g->got.nodes && !g->got.missing)
 		return cop_err_set(err, ENOMEM, "out of memory");
@@ -270,7 +266,7 @@ static int ask_tree(struct guest *g, struct cop_guest_stopped *out, struct cop_e
 	out->unknown += g->got.refused + g->got.failed;
 	ask_once_more(g);
 	write_sums(g, &out->remarks);
-	cop_treeop_sum_say_unwritten(&g->got, &out->remarks);
+	cop_op_sum_say_unwritten(&g->got, &out->remarks);
 	out->unwritten = g->got.unwritten;
 	return 0;
 }
@@ -305,7 +301,7 @@ static void mark_left(struct guest *g, const struct cop_guest_stopped *out)
 {
 	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
 
-	if (g->got.missing > COP_TREEOP_NAMED || !out->stopped)
+	if (g->got.missing > COP_OP_NAMED || !out->stopped)
 		return;
 	for (uint32_t i = 0; i < g->got.missing; i++) {
 		uint32_t rank = g->got.lost[i];
@@ -378,8 +374,8 @@ static int stop_from_outside(struct guest *g, const struct cop_guest_stop *what,
 		rc = stop_those_left(g, what, out, err);
 	if (!rc)
 		keep_word(g, out);
-	cop_treeop_sum_free(&g->got);
-	cop_treeop_sum_free(&g->more);
+	cop_op_sum_free(&g->got);
+	cop_op_sum_free(&g->more);
 	cop_guest_leave(g);
 	cop_log_close();
 	pthread_cond_destroy(&g->wake);

@@ -17,7 +17,7 @@
 #include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"
 #include "job/topo/topo.h"
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 #include "fabric/wire/wire.h"
 
 /* What the guest knows of a rank. */
@@ -41,16 +41,16 @@ struct guest {
 	struct cop_reach *reach;
 	struct cop_rpc *rpc;
 	struct cop_gate gate; /* requests of treeop are inside; nobody comes from outside */
-	struct cop_treeop *treeop;
+	struct cop_op *treeop;
 	_Atomic bool *looked; /* by rank: it was asked from here */
 	uint8_t *state;
 	pthread_mutex_t lock; /* over come */
 	pthread_cond_t wake;
 	bool come; /* the answer to the outstanding request has come */
-	struct cop_treeop_sum got;
+	struct cop_op_sum got;
 	_Atomic uint32_t pending;
-	uint32_t late;              /* nodes that answered when they were asked again, */
-	struct cop_treeop_sum more; /* and what they counted */
+	uint32_t late;          /* nodes that answered when they were asked again, */
+	struct cop_op_sum more; /* and what they counted */
 };
 
 static inline const char *host_of(const struct guest *g, uint32_t rank)

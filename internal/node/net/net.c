@@ -24,7 +24,7 @@ static void refuse_request(struct cop_rpc_req *req, int status)
 
 static void serve_treeop(struct cop_net *n, struct cop_rpc_req *req)
 {
-	cop_treeop_serve(n->conf.treeop, req);
+	cop_op_serve(n->conf.treeop, req);
 }
 
 static void serve_join(struct cop_net *n, struct cop_rpc_req *req)
@@ -48,15 +48,15 @@ static const struct {
 	[COP_JOIN_OP_READY] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_JOIN_OP_BARRIER] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_JOIN_OP_STATE] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_TREEOP_STOP] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN | COP_GATE_CLOSED},
-	[COP_TREEOP_STATS] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_TREEOP_INVALIDATE] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_TREEOP_TABLE] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_TREEOP_SNAPSHOT] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_TREEOP_RESET] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_TREEOP_RELEASED] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_TREEOP_RELEASED_BELOW] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_TREEOP_TELEMETRY] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_OP_STOP] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN | COP_GATE_CLOSED},
+	[COP_OP_STATS] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_OP_INVALIDATE] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_OP_TABLE] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_OP_SNAPSHOT] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_OP_RESET] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_OP_RELEASED] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_OP_RELEASED_BELOW] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_OP_TELEMETRY] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_SAMPLER_OP] = {serve_sampler, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_JOIN_OP_TOLD] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
 };
@@ -80,7 +80,7 @@ static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 /* A stop may also come from a command that is not a node of the tree (guest). */
 static bool may_ask(const struct cop_net *n, uint32_t rank, uint8_t op)
 {
-	return rank < n->conf.topo.nodes || op == COP_TREEOP_STOP;
+	return rank < n->conf.topo.nodes || op == COP_OP_STOP;
 }
 
 void cop_net_serve(void *ctx, struct cop_rpc_req *req)

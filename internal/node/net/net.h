@@ -17,7 +17,7 @@
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 #include "fabric/wire/wire.h"
 
 /* The caller owns what this points to, and keeps it as long as the object lives. */
@@ -33,7 +33,7 @@ struct cop_net_conf {
 	struct cop_rpc **rpc; /* where rpc is stored before the first request arrives */
 	struct cop_gate *gate;
 	struct cop_join *join;
-	struct cop_treeop *treeop;
+	struct cop_op *treeop;
 	struct cop_sampler *sampler;
 	struct cop_telemetry *telemetry; /* gets the deaths of other nodes; may be NULL */
 };

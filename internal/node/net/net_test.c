@@ -29,7 +29,7 @@ struct tree {
 	struct cop_gate gate;
 	struct cop_defer deferred;
 	struct cop_join *join;
-	struct cop_treeop *treeop;
+	struct cop_op *treeop;
 	struct cop_sampler *sampler;
 	struct cop_net *net;
 	unsigned ends; /* how often it was told to end */
@@ -89,7 +89,7 @@ static void count_end(void *ctx)
 	t->ends++;
 }
 
-static int add_nothing(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+static int add_nothing(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	(void)ctx, (void)sum, (void)err;
 	return 0;
@@ -113,9 +113,9 @@ static void open_rank(struct tree *t, uint32_t rank)
 
 static void make_parts(struct tree *t)
 {
-	static const struct cop_treeop_ops ops = {
+	static const struct cop_op_ops ops = {
 		.rpc = rpc_of, .host = host_of, .end = count_end, .complete_sum = add_nothing};
-	struct cop_treeop_conf treeop = {.topo = t->topo,
+	struct cop_op_conf treeop = {.topo = t->topo,
 		.peer_timeout_ms = 3000,
 		.alive_op = COP_JOIN_OP_STATE,
 		.ops = &ops,
@@ -131,7 +131,7 @@ static void make_parts(struct tree *t)
 		.topo = t->topo, .stats = &t->stats[0], .gate = &t->gate};
 	struct cop_err err;
 
-	t->treeop = cop_treeop_new(&treeop);
+	t->treeop = cop_op_new(&treeop);
 	t->join = cop_join_new(&join);
 	if (!t->treeop || !t->join || cop_sampler_start(&sampler, &t->sampler, &err))
 		abort();
@@ -171,7 +171,7 @@ static int teardown(void **state)
 	cop_net_close(t->net);
 	cop_net_free(t->net);
 	cop_sampler_stop(t->sampler);
-	cop_treeop_free(t->treeop);
+	cop_op_free(t->treeop);
 	cop_join_free(t->join);
 	cop_defer_fini(&t->deferred);
 	cop_gate_fini(&t->gate);
@@ -212,14 +212,14 @@ static void a_node_that_ends_only_repeats_its_answer_to_a_stop(void **state)
 	struct tree *t = *state;
 
 	cop_gate_open(&t->gate);
-	assert_int_equal(ask(t, 1, COP_TREEOP_STOP), 1);
+	assert_int_equal(ask(t, 1, COP_OP_STOP), 1);
 	assert_int_equal(t->ends, 1);
 	cop_gate_close(&t->gate);
-	cop_treeop_ended(t->treeop, NULL, NULL);
+	cop_op_ended(t->treeop, NULL, NULL);
 	while (cop_endpoint_fake_run(t->fake, 1000000))
 		;
 	assert_int_equal(t->status, 0);
-	assert_int_equal(ask(t, 1, COP_TREEOP_STOP), 0);
+	assert_int_equal(ask(t, 1, COP_OP_STOP), 0);
 	assert_int_equal(ask(t, 1, COP_JOIN_OP_STATE), -ESHUTDOWN);
 	assert_int_equal(ask(t, 1, COP_SAMPLER_OP), -ESHUTDOWN);
 	assert_int_equal(ask(t, 1, COOP_OP), -ESHUTDOWN);
@@ -231,12 +231,12 @@ static void a_guest_may_stop_and_nothing_else(void **state)
 	struct tree *t = *state;
 
 	assert_int_equal(ask(t, GUEST, COP_JOIN_OP_STATE), -EPERM);
-	assert_int_equal(ask(t, GUEST, COP_TREEOP_STATS), -EPERM);
+	assert_int_equal(ask(t, GUEST, COP_OP_STATS), -EPERM);
 	assert_int_equal(ask(t, GUEST, COOP_OP), -EPERM);
 	assert_int_equal(t->ends, 0);
-	ask(t, GUEST, COP_TREEOP_STOP);
+	ask(t, GUEST, COP_OP_STOP);
 	assert_int_equal(t->ends, 1);
-	cop_treeop_ended(t->treeop, NULL, NULL);
+	cop_op_ended(t->treeop, NULL, NULL);
 	while (cop_endpoint_fake_run(t->fake, 1000000))
 		;
 	assert_int_equal(t->status, 0);

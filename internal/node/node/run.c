@@ -72,9 +72,9 @@ static void answer_stop(struct cop_node *n, const struct cop_buf *holders, const
 			cop_job_host_name(&n->hosts, n->rank), n->how->place->path, holders->data);
 	}
 	/* In a stop of the whole tree, the root says it for all nodes. */
-	if (!cop_treeop_is_stopping(cop_part_treeop(n->part)))
+	if (!cop_op_is_stopping(cop_part_treeop(n->part)))
 		cop_tally_warn_own(n->tally, &remark);
-	cop_treeop_ended(cop_part_treeop(n->part), remark.data, unwritten);
+	cop_op_ended(cop_part_treeop(n->part), remark.data, unwritten);
 	cop_buf_free(&remark);
 }
 
@@ -102,7 +102,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	answer_stop(n, &holders, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);
 	wait_for_commands(n);
-	cop_treeop_await_confirmed(cop_part_treeop(n->part));
+	cop_op_await_confirmed(cop_part_treeop(n->part));
 }
 
 /* The node has started, but perhaps not as the user intended: a user who forgot to ask the

@@ -469,7 +469,7 @@ static void answer_all(struct cop_node *n)
 	if (!n->part)
 		return;
 	cop_join_leave(cop_barrier_join(n->barrier));
-	cop_treeop_ended(cop_part_treeop(n->part), NULL, NULL);
+	cop_op_ended(cop_part_treeop(n->part), NULL, NULL);
 	cop_defer_run(&n->deferred, true);
 	cop_gate_drain(&n->gate);
 }

@@ -49,17 +49,17 @@ static const char *host_of(void *ctx, uint32_t rank)
 	return cop_job_host_name(p->conf.record->hosts, rank);
 }
 
-static void own(void *ctx, struct cop_treeop_sum *out, uint8_t op)
+static void own(void *ctx, struct cop_op_sum *out, uint8_t op)
 {
 	struct cop_status s = current_status(ctx);
 
 	cop_cache_usage(s.cache, &out->usage);
 	out->nodes = 1;
 	cop_stats_sum(&out->stats, s.stats);
-	cop_treeop_sum_machine(out);
-	if (op == COP_TREEOP_TABLE)
+	cop_op_sum_machine(out);
+	if (op == COP_OP_TABLE)
 		cop_status_line(&s, &out->text);
-	else if (op == COP_TREEOP_STATS)
+	else if (op == COP_OP_STATS)
 		cop_status_json(&s, &out->text);
 }
 
@@ -230,7 +230,7 @@ int cop_part_tend(struct cop_part *p)
 }
 
 /* Done at the end of this node. */
-static void add_telemetry(struct cop_part *p, struct cop_treeop_sum *sum)
+static void add_telemetry(struct cop_part *p, struct cop_op_sum *sum)
 {
 	int rc;
 
@@ -268,7 +268,7 @@ static void on_end(void *ctx)
 }
 
 /* The requester gets the answer without what has been written. */
-static void drop_written(struct cop_treeop_sum *sum)
+static void drop_written(struct cop_op_sum *sum)
 {
 	cop_prof_sum_free(sum->prof);
 	cop_telemetry_sum_free(sum->telemetry);
@@ -276,7 +276,7 @@ static void drop_written(struct cop_treeop_sum *sum)
 	sum->telemetry = NULL;
 }
 
-static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+static int complete_sum(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
 	const struct cop_record *r = p->conf.record;
@@ -286,7 +286,7 @@ static int complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *e
 
 	cop_tally_add(p->conf.tally, sum);
 	add_telemetry(p, sum);
-	cop_treeop_sum_machine(sum);
+	cop_op_sum_machine(sum);
 	if (rank == cop_topo_root(&r->topo, 0)) {
 		cop_tally_warn(sum, &sum->text);
 		rc = cop_tally_write_sums(&job, sum, err);
@@ -365,7 +365,7 @@ static void sizes(void *ctx, struct cop_buf *out)
 }
 
 /* The root is dead, so no node above has written the sums or the list of nodes that are left. */
-static int write_late(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+static int write_late(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
 	struct cop_tally_job job = tally_job(p->conf.record);
@@ -393,14 +393,14 @@ const struct cop_command_ops cop_part_commands = {.status = status,
 
 /* ---- for rank 0's record of the job ---- */
 
-bool cop_part_ask_telemetry(void *ctx, cop_treeop_done *done, void *arg)
+bool cop_part_ask_telemetry(void *ctx, cop_op_done *done, void *arg)
 {
 	struct cop_part *p = ctx;
-	struct cop_treeop_request telemetry = {.op = COP_TREEOP_TELEMETRY, .argument = ""};
+	struct cop_op_request telemetry = {.op = COP_OP_TELEMETRY, .argument = ""};
 
 	if (!cop_gate_enter(p->conf.gate, COP_GATE_OPEN))
 		return false;
-	cop_treeop_all(p->treeop, &telemetry, done, arg);
+	cop_op_all(p->treeop, &telemetry, done, arg);
 	cop_gate_leave(p->conf.gate);
 	return true;
 }
@@ -409,27 +409,27 @@ bool cop_part_is_ending(void *ctx)
 {
 	struct cop_part *p = ctx;
 
-	return cop_treeop_is_ending(p->treeop);
+	return cop_op_is_ending(p->treeop);
 }
 
 void cop_part_own_totals(struct cop_part *p)
 {
-	struct cop_treeop_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
+	struct cop_op_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
 
 	/* If there is no memory for it, the rest still counts. */
 	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, p->conf.telemetry, 0) == 0)
 		cop_telemetry_finish(own.telemetry);
 	cop_tally_add(p->conf.tally, &own);
-	cop_treeop_sum_machine(&own);
+	cop_op_sum_machine(&own);
 	cop_follow_totals(*p->conf.follow, &own);
-	cop_treeop_sum_free(&own);
+	cop_op_sum_free(&own);
 }
 
 /* ---- from start to stop ---- */
 
-static struct cop_treeop *new_treeop(struct cop_part *p)
+static struct cop_op *new_treeop(struct cop_part *p)
 {
-	static const struct cop_treeop_ops ops = {.rpc = rpc_of,
+	static const struct cop_op_ops ops = {.rpc = rpc_of,
 		.host = host_of,
 		.own = own,
 		.forget = cop_part_forget,
@@ -437,7 +437,7 @@ static struct cop_treeop *new_treeop(struct cop_part *p)
 		.reset = reset,
 		.end = on_end,
 		.complete_sum = complete_sum};
-	struct cop_treeop_conf conf = {.topo = p->conf.record->topo,
+	struct cop_op_conf conf = {.topo = p->conf.record->topo,
 		.rank = p->conf.status.rank,
 		.peer_timeout_ms = p->conf.record->conf->peer_timeout_ms,
 		.alive_op = COP_JOIN_OP_STATE,
@@ -446,7 +446,7 @@ static struct cop_treeop *new_treeop(struct cop_part *p)
 		.gate = p->conf.gate,
 		.deferred = p->conf.deferred};
 
-	return cop_treeop_new(&conf);
+	return cop_op_new(&conf);
 }
 
 struct cop_part *cop_part_new(const struct cop_part_conf *conf)
@@ -465,7 +465,7 @@ struct cop_part *cop_part_new(const struct cop_part_conf *conf)
 	return p;
 }
 
-struct cop_treeop *cop_part_treeop(struct cop_part *p)
+struct cop_op *cop_part_treeop(struct cop_part *p)
 {
 	return p->treeop;
 }
@@ -474,7 +474,7 @@ void cop_part_free(struct cop_part *p)
 {
 	if (p) {
 		cop_spare_fini(&p->spare);
-		cop_treeop_free(p->treeop);
+		cop_op_free(p->treeop);
 	}
 	free(p);
 }

@@ -15,7 +15,7 @@
 #include "node/status/status.h"
 #include "writers/tally/tally.h"
 #include "prof/telemetry/telemetry.h"
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 
 struct cop_part_conf {
 	/* what is known at the start; this module fills in ready, rpc and the fields after it */
@@ -41,7 +41,7 @@ struct cop_part *cop_part_new(const struct cop_part_conf *conf);
 /* Call it when the gate has been drained and rpc is closed. NULL is fine. */
 void cop_part_free(struct cop_part *p);
 
-struct cop_treeop *cop_part_treeop(struct cop_part *p);
+struct cop_op *cop_part_treeop(struct cop_part *p);
 /* Main thread, while the node runs: writes the reports of --profile-interval and records the
  * counters in the telemetry, each when it is due, and lets go of a kept view that is no longer
  * good. Returns for how many ms nothing will be due; -1:
@@ -51,7 +51,7 @@ int cop_part_tend(struct cop_part *p);
  * no request to stop. */
 void cop_part_own_totals(struct cop_part *p);
 /* For struct cop_follow_conf, with the part as ctx. */
-bool cop_part_ask_telemetry(void *ctx, cop_treeop_done *done, void *arg);
+bool cop_part_ask_telemetry(void *ctx, cop_op_done *done, void *arg);
 bool cop_part_is_ending(void *ctx);
 /* Any thread. Lets go of the view that is kept for the next copper run, and keeps none from now on:
  * it holds the mount. NULL is fine. */

@@ -9,7 +9,7 @@
 
 struct cop_part {
 	struct cop_part_conf conf;
-	struct cop_treeop *treeop;
+	struct cop_op *treeop;
 	struct cop_coop *_Atomic coop; /* NULL: it does not exist yet; also for the next two */
 	struct cop_fs *_Atomic fs;
 	struct cop_prefetch *_Atomic prefetch;
@@ -19,7 +19,7 @@ struct cop_part {
 	uint64_t snapshot_ms, look_ms;
 };
 
-/* Any thread; ctx is the part. Forgets a path and everything below it, as struct cop_treeop_ops
+/* Any thread; ctx is the part. Forgets a path and everything below it, as struct cop_op_ops
  * requires. */
 int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg);
 

@@ -125,7 +125,7 @@ static void an_invalidation_may_come_before_there_is_anything_to_forget(void **s
 	assert_int_equal(n->forgot, 2);
 }
 
-static void keep_text(void *arg, struct cop_treeop_sum *sum)
+static void keep_text(void *arg, struct cop_op_sum *sum)
 {
 	struct node *n = arg;
 
@@ -136,12 +136,12 @@ static void keep_text(void *arg, struct cop_treeop_sum *sum)
 static void the_tree_and_the_socket_hear_the_same_of_it(void **state)
 {
 	struct node *n = *state;
-	struct cop_treeop_request ask = {COP_TREEOP_STATS, ""};
+	struct cop_op_request ask = {COP_OP_STATS, ""};
 	struct cop_buf here = {0};
 
 	cop_stats_add(&n->stats, COP_FUSE_READ, 3);
 	cop_part_commands.status(n->part, &here);
-	cop_treeop_here(cop_part_treeop(n->part), &ask, false, keep_text, n);
+	cop_op_here(cop_part_treeop(n->part), &ask, false, keep_text, n);
 	assert_non_null(strstr(n->told.data, "\"mountpoint\":\"/mnt\""));
 	/* Equal except for the time that has passed. */
 	assert_int_equal(here.len, n->told.len);
@@ -159,7 +159,7 @@ static void programs_get_no_view_before_there_is_a_mount(void **state)
 	assert_int_equal(view.offer, 0);
 }
 
-static void count_nodes(void *arg, struct cop_treeop_sum *sum)
+static void count_nodes(void *arg, struct cop_op_sum *sum)
 {
 	*(unsigned *)arg += sum->nodes;
 }
@@ -167,30 +167,30 @@ static void count_nodes(void *arg, struct cop_treeop_sum *sum)
 static void a_stop_makes_the_main_thread_end(void **state)
 {
 	struct node *n = *state;
-	struct cop_treeop_request stop = {COP_TREEOP_STOP, ""};
+	struct cop_op_request stop = {COP_OP_STOP, ""};
 	unsigned stopped = 0;
 
 	assert_false(cop_waker_is_ending(&n->waker));
-	cop_treeop_here(cop_part_treeop(n->part), &stop, false, count_nodes, &stopped);
+	cop_op_here(cop_part_treeop(n->part), &stop, false, count_nodes, &stopped);
 	assert_true(cop_waker_is_ending(&n->waker));
 	assert_int_equal(cop_waker_wait(&n->waker, COP_WAKER_WOKEN, -1), COP_WAKER_WOKEN);
 	/* The stop is answered once the node has unmounted. */
 	assert_int_equal(stopped, 0);
-	cop_treeop_ended(cop_part_treeop(n->part), NULL, NULL);
+	cop_op_ended(cop_part_treeop(n->part), NULL, NULL);
 	assert_int_equal(stopped, 1);
 }
 
 static void the_tree_is_asked_for_telemetry_until_this_node_leaves_it(void **state)
 {
 	struct node *n = *state;
-	struct cop_treeop_request stop = {COP_TREEOP_STOP, ""};
+	struct cop_op_request stop = {COP_OP_STOP, ""};
 	unsigned answers = 0, stopped = 0;
 
 	assert_true(cop_part_ask_telemetry(n->part, count_nodes, &answers));
 	assert_int_equal(answers, 1);
 	assert_false(cop_part_is_ending(n->part));
-	cop_treeop_here(cop_part_treeop(n->part), &stop, false, count_nodes, &stopped);
-	cop_treeop_ended(cop_part_treeop(n->part), NULL, NULL);
+	cop_op_here(cop_part_treeop(n->part), &stop, false, count_nodes, &stopped);
+	cop_op_ended(cop_part_treeop(n->part), NULL, NULL);
 	assert_true(cop_part_is_ending(n->part));
 	cop_gate_close(&n->gate);
 	assert_false(cop_part_ask_telemetry(n->part, count_nodes, &answers));

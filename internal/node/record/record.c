@@ -10,7 +10,7 @@
 #include "base/log/log.h"
 
 static int write_tree(
-	const struct cop_record *r, const struct cop_treeop_sum *stopped, struct cop_err *err)
+	const struct cop_record *r, const struct cop_op_sum *stopped, struct cop_err *err)
 {
 	const struct cop_conf *c = r->conf;
 	struct cop_job_tree t = {.stopped = stopped && !stopped->missing,
@@ -40,12 +40,12 @@ static int write_tree(
 	return cop_job_tree_write(r->job_dir, &t, err);
 }
 
-static void write_or_warn(const struct cop_record *r, const struct cop_treeop_sum *stopped)
+static void write_or_warn(const struct cop_record *r, const struct cop_op_sum *stopped)
 {
 	struct cop_err err = {0};
 
-	_Static_assert(COP_TREEOP_NAMED <= COP_JOB_TREE_LEFT, "who is named is written");
-	if (r->job_dir[0] && (!stopped || stopped->missing <= COP_TREEOP_NAMED) &&
+	_Static_assert(COP_OP_NAMED <= COP_JOB_TREE_LEFT, "who is named is written");
+	if (r->job_dir[0] && (!stopped || stopped->missing <= COP_OP_NAMED) &&
 		write_tree(r, stopped, &err))
 		cop_log_warn("%s", err.text);
 }
@@ -55,7 +55,7 @@ void cop_record_write(const struct cop_record *r)
 	write_or_warn(r, NULL);
 }
 
-void cop_record_stopped(const struct cop_record *r, const struct cop_treeop_sum *all)
+void cop_record_stopped(const struct cop_record *r, const struct cop_op_sum *all)
 {
 	if (all->nodes + all->missing != r->topo.nodes)
 		return;

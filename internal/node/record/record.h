@@ -9,7 +9,7 @@
 #include "node/ctl/ctl.h"
 #include "job/job/job.h"
 #include "job/topo/topo.h"
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 
 /* A tree, as one of its nodes knows it. The caller owns what it points to. */
 struct cop_record {
@@ -31,6 +31,6 @@ void cop_record_write(const struct cop_record *r);
  * or which ranks are missing; writes nothing if more are missing than are named, or if not all were
  * asked. If nothing is left, removes a secret in the job directory; otherwise the secret is needed
  * to stop the others. */
-void cop_record_stopped(const struct cop_record *r, const struct cop_treeop_sum *all);
+void cop_record_stopped(const struct cop_record *r, const struct cop_op_sum *all);
 
 #endif

@@ -68,7 +68,7 @@ static void a_tree_says_how_it_is_reached(void **state)
 
 static void a_stop_leaves_who_is_missing_and_later_that_nobody_is(void **state)
 {
-	struct cop_treeop_sum sum = {.nodes = 2, .missing = 1, .lost = {2}};
+	struct cop_op_sum sum = {.nodes = 2, .missing = 1, .lost = {2}};
 
 	(void)state;
 	cop_record_stopped(&record, &sum);
@@ -77,7 +77,7 @@ static void a_stop_leaves_who_is_missing_and_later_that_nobody_is(void **state)
 	assert_int_equal(tree.left_count, 1);
 	assert_int_equal(tree.left[0], 2);
 	cop_job_tree_free(&tree);
-	sum = (struct cop_treeop_sum){.nodes = 3};
+	sum = (struct cop_op_sum){.nodes = 3};
 	cop_record_stopped(&record, &sum);
 	assert_int_equal(cop_job_tree_read(dir, &tree, &err), 0);
 	assert_true(tree.stopped);
@@ -86,7 +86,7 @@ static void a_stop_leaves_who_is_missing_and_later_that_nobody_is(void **state)
 
 static void a_stop_of_which_too_little_is_known_changes_nothing(void **state)
 {
-	struct cop_treeop_sum part = {.nodes = 1}, many = {.missing = COP_TREEOP_NAMED + 1};
+	struct cop_op_sum part = {.nodes = 1}, many = {.missing = COP_OP_NAMED + 1};
 
 	(void)state;
 	cop_record_write(&record);

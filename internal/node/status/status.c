@@ -101,7 +101,7 @@ void cop_status_json(const struct cop_status *s, struct cop_buf *out)
 	cop_json_end(&j);
 }
 
-static void total_json(const struct cop_treeop_sum *g, struct cop_json *j)
+static void total_json(const struct cop_op_sum *g, struct cop_json *j)
 {
 	cop_json_object(j, "total");
 	cop_json_u64(j, "nodes", g->nodes);
@@ -116,7 +116,7 @@ static void total_json(const struct cop_treeop_sum *g, struct cop_json *j)
 }
 
 /* The texts that the nodes wrote are the elements of the list, with their commas. */
-void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out)
+void cop_status_all_json(const struct cop_op_sum *all, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
 

@@ -13,7 +13,7 @@
 #include "tree/prefetch/prefetch.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 
 /* A node at one moment; the caller owns everything in it. */
 struct cop_status {
@@ -44,12 +44,12 @@ void cop_status_table_head(const struct cop_status *s, struct cop_buf *out);
 /* ---- all nodes ---- */
 
 /* {"nodes":[...],"total":{...}}: the nodes' objects and the sums, without a newline. */
-void cop_status_all_json(const struct cop_treeop_sum *all, struct cop_buf *out);
+void cop_status_all_json(const struct cop_op_sum *all, struct cop_buf *out);
 /* This node's line (nodeline), without its newline. */
 void cop_status_line(const struct cop_status *s, struct cop_buf *out);
 /* The table: a heading, the lines of the nodes in order of rank, and the sums. Cuts all->text,
  * which has one nodeline per node, at the newlines. */
-void cop_status_all_table(struct cop_treeop_sum *all, struct cop_buf *out);
+void cop_status_all_table(struct cop_op_sum *all, struct cop_buf *out);
 
 /* ---- again and again ---- */
 

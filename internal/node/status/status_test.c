@@ -130,7 +130,7 @@ static void the_table_of_one_node_has_what_it_counted(void **state)
 	cop_buf_free(&out);
 }
 
-static void add_line(struct cop_treeop_sum *all, const struct cop_nodeline *n)
+static void add_line(struct cop_op_sum *all, const struct cop_nodeline *n)
 {
 	cop_nodeline_write(n, &all->text);
 	cop_buf_str(&all->text, "\n");
@@ -138,7 +138,7 @@ static void add_line(struct cop_treeop_sum *all, const struct cop_nodeline *n)
 
 static void the_rows_of_all_nodes_are_in_order_of_their_ranks(void **state)
 {
-	struct cop_treeop_sum all = {0};
+	struct cop_op_sum all = {0};
 	struct cop_buf out = {0};
 
 	(void)state;
@@ -155,14 +155,14 @@ static void the_rows_of_all_nodes_are_in_order_of_their_ranks(void **state)
 		"     10  b                               0 B    0%            0            0            0          0         0         0\n"
 		"    100  a                        dead\n"
 		"  total  0 nodes "));
-	cop_treeop_sum_free(&all);
+	cop_op_sum_free(&all);
 	cop_buf_free(&out);
 }
 
 static void a_row_lines_up_with_the_head(void **state)
 {
 	struct cop_status *s = *state;
-	struct cop_treeop_sum all = {0};
+	struct cop_op_sum all = {0};
 	struct cop_buf table = {0};
 	char *row, *total;
 
@@ -175,13 +175,13 @@ static void a_row_lines_up_with_the_head(void **state)
 	assert_int_equal(row - table.data, total - row);
 	assert_int_equal(strstr(table.data, "to parent") + strlen("to parent") - table.data,
 		strstr(row, "1234567") + 7 - row);
-	cop_treeop_sum_free(&all);
+	cop_op_sum_free(&all);
 	cop_buf_free(&table);
 }
 
 static void without_an_answer_the_list_of_nodes_is_empty(void **state)
 {
-	struct cop_treeop_sum none = {0};
+	struct cop_op_sum none = {0};
 	struct cop_buf out = {0};
 
 	(void)state;
@@ -192,7 +192,7 @@ static void without_an_answer_the_list_of_nodes_is_empty(void **state)
 
 static void the_sums_count_nodes_that_did_not_answer(void **state)
 {
-	struct cop_treeop_sum all = {.nodes = 4,
+	struct cop_op_sum all = {.nodes = 4,
 		.dead = 1,
 		.refused = 2,
 		.failed = 3,
@@ -220,7 +220,7 @@ static void the_sums_count_nodes_that_did_not_answer(void **state)
 	cop_status_all_table(&all, &out);
 	assert_non_null(
 		strstr(out.data, "total  4 nodes, 1 dead, 2 refused, 3 failed, 5 not shown"));
-	cop_treeop_sum_free(&all);
+	cop_op_sum_free(&all);
 	cop_buf_free(&out);
 }
 
@@ -254,7 +254,7 @@ static void a_watched_counter_has_its_growth_beside_it(void **state)
 /* The line stays in place whatever the hosts are called. */
 static void the_growth_of_the_sums_stands_below_them(void **state)
 {
-	struct cop_treeop_sum all = {.nodes = 2};
+	struct cop_op_sum all = {.nodes = 2};
 	struct cop_stats before = {0};
 	struct cop_status_watch w = {.now = &all.stats, .elapsed_ms = 500};
 	struct cop_buf out = {0};
@@ -277,7 +277,7 @@ static void the_growth_of_the_sums_stands_below_them(void **state)
 		"  per s                                                    12.0          0.0"
 		"          0.0        0.0       0.0     100.0\n");
 	assert_int_equal(strlen(rates), rates - total);
-	cop_treeop_sum_free(&all);
+	cop_op_sum_free(&all);
 	cop_buf_free(&out);
 }
 

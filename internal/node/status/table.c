@@ -132,7 +132,7 @@ static void all_rows(char *text, struct cop_buf *out)
 	free(line);
 }
 
-static void all_total(const struct cop_treeop_sum *g, struct cop_buf *out)
+static void all_total(const struct cop_op_sum *g, struct cop_buf *out)
 {
 	const struct {
 		uint32_t count;
@@ -152,7 +152,7 @@ static void all_total(const struct cop_treeop_sum *g, struct cop_buf *out)
 	put_numbers(&sums, out);
 }
 
-void cop_status_all_table(struct cop_treeop_sum *all, struct cop_buf *out)
+void cop_status_all_table(struct cop_op_sum *all, struct cop_buf *out)
 {
 	all_head(out);
 	if (all->text.len)

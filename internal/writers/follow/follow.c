@@ -7,7 +7,7 @@
 
 /* ---- one question for all ---- */
 
-void cop_follow_numbers_of(const struct cop_treeop_sum *sum, struct cop_follow_numbers *out)
+void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbers *out)
 {
 	*out = (struct cop_follow_numbers){.wall_ns = cop_wall_ns(),
 		.nodes = sum->nodes,
@@ -29,7 +29,7 @@ static unsigned take_waiting(struct cop_follow *f, struct follower *out[COP_FOLL
 }
 
 /* Any thread. */
-static void sum_arrived(void *arg, struct cop_treeop_sum *sum)
+static void sum_arrived(void *arg, struct cop_op_sum *sum)
 {
 	struct cop_follow *f = arg;
 	struct follower *waiting[COP_FOLLOW_MAX];
@@ -138,7 +138,7 @@ bool cop_follow_is_good(struct cop_follow *f, struct cop_err *err)
 	return err->code == 0;
 }
 
-void cop_follow_totals(struct cop_follow *f, const struct cop_treeop_sum *sum)
+void cop_follow_totals(struct cop_follow *f, const struct cop_op_sum *sum)
 {
 	bool again;
 

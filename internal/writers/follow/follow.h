@@ -10,7 +10,7 @@
 #include "base/base/base.h"
 #include "cache/cache/cache.h"
 #include "prof/stats/stats.h"
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 
 #define COP_FOLLOW_MAX 4
 
@@ -20,10 +20,10 @@ struct cop_follow_numbers {
 	uint32_t nodes, missing;
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
-	struct cop_treeop_machine machine;
+	struct cop_op_machine machine;
 };
 
-void cop_follow_numbers_of(const struct cop_treeop_sum *sum, struct cop_follow_numbers *out);
+void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbers *out);
 
 /* How the job ended. */
 struct cop_follow_end {
@@ -44,7 +44,7 @@ struct cop_follower_ops {
 	void (*end)(void *ctx, uint64_t deadline_ms);
 	/* Main thread, before end: the sums of all nodes that have stopped, once at most, and then
 	 * how the job ended. The thread uses what they set only after the second call. */
-	void (*totals)(void *ctx, const struct cop_treeop_sum *sum);
+	void (*totals)(void *ctx, const struct cop_op_sum *sum);
 	void (*ending)(void *ctx, const struct cop_follow_end *end);
 	/* Any thread, the last call. */
 	void (*free)(void *ctx);
@@ -54,7 +54,7 @@ struct cop_follow_conf {
 	uint32_t interval_ms;
 	/* Called on threads of this module. Asks all nodes for telemetry; done is called once, on
 	 * any thread. False: not now, and done is not called. */
-	bool (*ask)(void *ctx, cop_treeop_done *done, void *arg);
+	bool (*ask)(void *ctx, cop_op_done *done, void *arg);
 	/* Any thread. Whether a node may have counted for the totals by now: they are the last of
 	 * the numbers, so what is answered from then on is no round. NULL: not before the totals
 	 * are here. */
@@ -72,7 +72,7 @@ int cop_follow_add(struct cop_follow *f, const struct cop_follower_ops *ops, voi
 /* Starts them, and waits a fifth of a second at most for their first writes. False, with a
  * sentence, if something cannot be written. */
 bool cop_follow_is_good(struct cop_follow *f, struct cop_err *err);
-void cop_follow_totals(struct cop_follow *f, const struct cop_treeop_sum *sum);
+void cop_follow_totals(struct cop_follow *f, const struct cop_op_sum *sum);
 /* Called once. The followers write the end, also of a job that never started. Waits for that at
  * most ten seconds. */
 void cop_follow_end(struct cop_follow *f, const struct cop_follow_end *end);

@@ -19,14 +19,14 @@ struct tree {
 	bool refuses, silent, waits;
 	_Atomic bool ending;
 	uint32_t nodes;
-	cop_treeop_done *done; /* what waits for its answer */
+	cop_op_done *done; /* what waits for its answer */
 	void *arg;
 };
 
-static bool ask(void *ctx, cop_treeop_done *done, void *arg)
+static bool ask(void *ctx, cop_op_done *done, void *arg)
 {
 	struct tree *t = ctx;
-	struct cop_treeop_sum sum = {.nodes = t->nodes, .missing = 1};
+	struct cop_op_sum sum = {.nodes = t->nodes, .missing = 1};
 
 	if (t->refuses) {
 		atomic_fetch_add(&t->asked, 1);
@@ -39,7 +39,7 @@ static bool ask(void *ctx, cop_treeop_done *done, void *arg)
 		return true;
 	cop_stats_add(&sum.stats, COP_FUSE_READ, 7);
 	if (t->silent)
-		sum = (struct cop_treeop_sum){0};
+		sum = (struct cop_op_sum){0};
 	done(arg, &sum);
 	return true;
 }
@@ -95,7 +95,7 @@ static void end(void *ctx, uint64_t deadline_ms)
 	atomic_fetch_add(&d->ends, 1);
 }
 
-static void totals(void *ctx, const struct cop_treeop_sum *sum)
+static void totals(void *ctx, const struct cop_op_sum *sum)
 {
 	struct diary *d = ctx;
 
@@ -158,7 +158,7 @@ static void a_follower_hears_of_rounds_beats_and_the_end(void **state)
 	struct cop_follow *f = new_follow(&t, 10);
 	bool freed = false;
 	struct diary d = {.freed = &freed};
-	struct cop_treeop_sum sum = {.nodes = 3};
+	struct cop_op_sum sum = {.nodes = 3};
 	struct cop_err err;
 
 	(void)state;
@@ -217,7 +217,7 @@ static void an_answer_after_the_totals_is_no_round(void **state)
 	bool freed = false;
 	struct diary d = {.freed = &freed};
 	struct cop_follow *f = follow_first_question(&t, &d, 10);
-	struct cop_treeop_sum sum = {.nodes = 1}, late = {.nodes = 1};
+	struct cop_op_sum sum = {.nodes = 1}, late = {.nodes = 1};
 
 	(void)state;
 	cop_follow_totals(f, &sum);
@@ -237,7 +237,7 @@ static void an_answer_while_the_totals_are_counted_is_no_round(void **state)
 	bool freed = false;
 	struct diary d = {.freed = &freed};
 	struct cop_follow *f = follow_first_question(&t, &d, 10);
-	struct cop_treeop_sum sum = {.nodes = 1};
+	struct cop_op_sum sum = {.nodes = 1};
 
 	(void)state;
 	t.done(t.arg, &sum);
@@ -260,7 +260,7 @@ static void an_answer_is_told_once_however_late_it_comes(void **state)
 	bool freed = false;
 	struct diary d = {.freed = &freed};
 	struct cop_follow *f = follow_first_question(&t, &d, 40);
-	struct cop_treeop_sum sum = {.nodes = 1};
+	struct cop_op_sum sum = {.nodes = 1};
 
 	(void)state;
 	for (unsigned i = 1; i <= 5; i++) {

@@ -39,7 +39,7 @@ static void take_latency(struct latency *l, const struct cop_prof_sum *prof, enu
 	l->max_ns = sum.max_ns;
 }
 
-void cop_otel_take_totals(struct totals *t, const struct cop_treeop_sum *sum)
+void cop_otel_take_totals(struct totals *t, const struct cop_op_sum *sum)
 {
 	t->has = true;
 	cop_follow_numbers_of(sum, &t->numbers);

@@ -114,7 +114,7 @@ static void latencies_are_in_the_buckets_of_their_bounds(void **state)
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(cases); i++) {
 		struct cop_prof *p = cop_prof_new(&conf);
-		struct cop_treeop_sum sum = {.nodes = 1, .prof = cop_prof_sum_new()};
+		struct cop_op_sum sum = {.nodes = 1, .prof = cop_prof_sum_new()};
 		struct totals *t = calloc(1, sizeof(*t));
 
 		cop_prof_op(p, COP_PROF_OP_READ, COP_PROF_DONE, cases[i].ns);

@@ -56,7 +56,7 @@ struct pace {
 };
 bool cop_otel_is_due(struct pace *p);
 
-void cop_otel_take_totals(struct totals *t, const struct cop_treeop_sum *sum);
+void cop_otel_take_totals(struct totals *t, const struct cop_op_sum *sum);
 /* totals NULL: only the numbers. */
 void cop_otel_metrics(struct cop_buf *out, const struct cop_otlp_source *from, struct series *s,
 	const struct cop_follow_numbers *n, const struct totals *totals);

@@ -69,7 +69,7 @@ static void end(void *ctx, uint64_t deadline_ms)
 
 /* ---- the main thread ---- */
 
-static void take_totals(void *ctx, const struct cop_treeop_sum *sum)
+static void take_totals(void *ctx, const struct cop_op_sum *sum)
 {
 	struct cop_runlog *r = ctx;
 

@@ -35,8 +35,7 @@ void cop_runlog_describe(struct cop_runlog *r, const struct cop_runlog_conf *con
 /* Adds the points of one round, at the record's current step. */
 void cop_runlog_add_round(struct cop_runrec *into, const struct cop_follow_numbers *n);
 /* Adds the points of the end: every counter and, with a profile, every operation. */
-void cop_runlog_add_totals(
-	struct cop_runrec *into, const struct cop_treeop_sum *sum, double time_s);
+void cop_runlog_add_totals(struct cop_runrec *into, const struct cop_op_sum *sum, double time_s);
 
 /* ---- keep.c ---- */
 /* Writes what is new to the store or, if that fails until the deadline, all of it elsewhere. err

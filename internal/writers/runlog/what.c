@@ -91,7 +91,7 @@ static void add_counter(
 }
 
 /* Processor time and memory of the nodes. */
-static void add_machine(struct cop_runrec *into, const struct cop_treeop_machine *m, double time_s)
+static void add_machine(struct cop_runrec *into, const struct cop_op_machine *m, double time_s)
 {
 	cop_runrec_point(into, "cpu.seconds", time_s, (double)m->cpu_us / 1e6);
 	cop_runrec_point(into, "cpu.seconds_max", time_s, (double)m->cpu_us_most / 1e6);
@@ -150,7 +150,7 @@ static void add_op(const struct adding *a, enum cop_prof_op op, const struct cop
 	}
 }
 
-void cop_runlog_add_totals(struct cop_runrec *into, const struct cop_treeop_sum *sum, double time_s)
+void cop_runlog_add_totals(struct cop_runrec *into, const struct cop_op_sum *sum, double time_s)
 {
 	struct adding a = {into, time_s};
 

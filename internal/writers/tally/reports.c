@@ -242,7 +242,7 @@ int cop_tally_reset(struct cop_tally *t, struct cop_err *err)
 	return rc;
 }
 
-void cop_tally_add(struct cop_tally *t, struct cop_treeop_sum *sum)
+void cop_tally_add(struct cop_tally *t, struct cop_op_sum *sum)
 {
 	cop_stats_sum(&sum->stats, t->conf.stats);
 	cop_tally_add_facts(t, sum);

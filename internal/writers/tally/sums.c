@@ -55,10 +55,10 @@ static const char *host_of(const struct cop_tally_job *job, uint32_t rank)
 
 /* Adds lines to the summary if something is missing: how many nodes, and which did not answer. */
 static void note_missing(
-	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_buf *out)
+	const struct cop_tally_job *job, const struct cop_op_sum *sum, struct cop_buf *out)
 {
 	uint64_t nodes = cop_prof_sum_nodes(sum->prof);
-	uint32_t named = COP_MIN(sum->missing, (uint32_t)COP_TREEOP_NAMED);
+	uint32_t named = COP_MIN(sum->missing, (uint32_t)COP_OP_NAMED);
 
 	if (nodes < job->topo.nodes)
 		cop_buf_printf(out,
@@ -89,7 +89,7 @@ static int write_warnings(const struct cop_advices *a, const char *dir, struct c
 	return rc ? cop_err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
 
-static int write_into(const struct cop_tally_job *job, const struct cop_treeop_sum *sum,
+static int write_into(const struct cop_tally_job *job, const struct cop_op_sum *sum,
 	const struct cop_report_cluster *c, const char *dir, struct cop_err *err)
 {
 	char input[4096 + 32];
@@ -123,7 +123,7 @@ static void clear_away(const char *dir)
 }
 
 /* Once the nodes have ended, no other copy of the sums exists. */
-static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_treeop_sum *sum,
+static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_op_sum *sum,
 	const struct cop_report_cluster *c, struct cop_err *err)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -147,7 +147,7 @@ static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_tre
 		clear_away(dir);
 }
 
-static int write_files(const struct cop_tally_job *job, const struct cop_treeop_sum *sum,
+static int write_files(const struct cop_tally_job *job, const struct cop_op_sum *sum,
 	const struct cop_report_cluster *c, struct cop_err *err)
 {
 	char dir[4096 + 32];
@@ -161,7 +161,7 @@ static int write_files(const struct cop_tally_job *job, const struct cop_treeop_
 }
 
 static int write_prof(
-	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err)
+	const struct cop_tally_job *job, const struct cop_op_sum *sum, struct cop_err *err)
 {
 	struct cop_report_cluster *c;
 	int rc;
@@ -202,7 +202,7 @@ void cop_tally_write_telemetry(
 }
 
 int cop_tally_write_sums(
-	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err)
+	const struct cop_tally_job *job, const struct cop_op_sum *sum, struct cop_err *err)
 {
 	int rc = 0;
 

@@ -14,7 +14,7 @@
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 
 /* The tag of the reports that a user requests; these also list the contents of the cache. */
 #define COP_TALLY_ASKED_TAG "ioctl-snapshot"
@@ -64,7 +64,7 @@ int cop_tally_reset(struct cop_tally *t, struct cop_err *err);
 void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out);
 /* Adds what this node has counted to the sums; if memory is short, the profile is left out, which
  * is logged. */
-void cop_tally_add(struct cop_tally *t, struct cop_treeop_sum *sum);
+void cop_tally_add(struct cop_tally *t, struct cop_op_sum *sum);
 
 /* For a node that ends without the tree: logs what went badly on it (advice.h), and appends notes
  * for the user, as cop_advice_notes does. */
@@ -74,7 +74,7 @@ void cop_tally_warn_own(struct cop_tally *t, struct cop_buf *out);
 
 /* The same for these nodes, but only with the COP_TALLY_NOTES most important notes. */
 #define COP_TALLY_NOTES 3
-void cop_tally_warn(const struct cop_treeop_sum *sum, struct cop_buf *out);
+void cop_tally_warn(const struct cop_op_sum *sum, struct cop_buf *out);
 
 /* Writes the cluster files of the job from the sums. If those of the profile cannot be written,
  * they are kept in $TMPDIR, because no other copy exists once the nodes have ended, and the
@@ -82,7 +82,7 @@ void cop_tally_warn(const struct cop_treeop_sum *sum, struct cop_buf *out);
  * the sentence. Nobody asked for the telemetry, so its failures are only logged. The telemetry in
  * sum is finished afterwards. */
 int cop_tally_write_sums(
-	const struct cop_tally_job *job, const struct cop_treeop_sum *sum, struct cop_err *err);
+	const struct cop_tally_job *job, const struct cop_op_sum *sum, struct cop_err *err);
 /* Writes only the files of the telemetry into this folder of profiling, and finishes the telemetry;
  * sum NULL: writes nothing. Failures are logged. */
 void cop_tally_write_telemetry(

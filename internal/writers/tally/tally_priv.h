@@ -18,8 +18,8 @@ struct cop_tally {
 /* Judges the counters of this node. */
 void cop_tally_judge_own(
 	struct cop_tally *t, const struct cop_stats *stats, struct cop_advices *out);
-void cop_tally_judge(const struct cop_treeop_sum *sum, struct cop_advices *out);
+void cop_tally_judge(const struct cop_op_sum *sum, struct cop_advices *out);
 /* Adds to the counters what else a sum has that advice judges. */
-void cop_tally_add_facts(struct cop_tally *t, struct cop_treeop_sum *sum);
+void cop_tally_add_facts(struct cop_tally *t, struct cop_op_sum *sum);
 
 #endif

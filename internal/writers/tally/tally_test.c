@@ -189,9 +189,9 @@ static void the_cache_is_listed(void **state)
 /* ---- all nodes ---- */
 
 /* Two of the three nodes have answered, the last one has not. */
-static void sum_up(struct job *j, struct cop_treeop_sum *sum)
+static void sum_up(struct job *j, struct cop_op_sum *sum)
 {
-	*sum = (struct cop_treeop_sum){.nodes = 2, .dead = 1, .missing = 1, .lost = {2}};
+	*sum = (struct cop_op_sum){.nodes = 2, .dead = 1, .missing = 1, .lost = {2}};
 	cop_stats_add(&j->stats, COP_FABRIC_RETRIES, 5);
 	for (uint32_t r = 0; r < 2; r++) {
 		open_rank(j, r);
@@ -207,7 +207,7 @@ static void the_sums_name_the_nodes_that_are_missing(void **state)
 {
 	struct job *j = *state;
 	struct cop_tally_job job = job_of(j);
-	struct cop_treeop_sum sum;
+	struct cop_op_sum sum;
 	struct cop_err err = {0};
 	char path[256], *text;
 	size_t len;
@@ -219,7 +219,7 @@ static void the_sums_name_the_nodes_that_are_missing(void **state)
 	assert_non_null(strstr(text, "- Nodes of the job that are not in these sums: `1`"));
 	assert_non_null(strstr(text, "- Nodes that did not answer: `c` (rank 2)\n"));
 	free(text);
-	cop_treeop_sum_free(&sum);
+	cop_op_sum_free(&sum);
 }
 
 static char *content(struct job *j, const char *name)
@@ -237,7 +237,7 @@ static void warnings_are_in_the_files_and_told(void **state)
 {
 	struct job *j = *state;
 	struct cop_tally_job job = job_of(j);
-	struct cop_treeop_sum sum;
+	struct cop_op_sum sum;
 	struct cop_err err = {0};
 	struct cop_buf told = {0};
 	char *text;
@@ -258,7 +258,7 @@ static void warnings_are_in_the_files_and_told(void **state)
 	assert_int_equal(strncmp(told.data, "copper: note: files changed", 27), 0);
 	assert_null(strchr(told.data, '\n'));
 	cop_buf_free(&told);
-	cop_treeop_sum_free(&sum);
+	cop_op_sum_free(&sum);
 	open_rank(j, 0);
 	cop_tally_warn_own(j->tally, &told);
 	assert_non_null(strstr(told.data, ": 1 read found another version"));
@@ -269,7 +269,7 @@ static void sums_that_find_no_room_are_kept_elsewhere(void **state)
 {
 	struct job *j = *state;
 	struct cop_tally_job job = job_of(j);
-	struct cop_treeop_sum sum;
+	struct cop_op_sum sum;
 	struct cop_err err = {0};
 	char where[160];
 
@@ -283,21 +283,21 @@ static void sums_that_find_no_room_are_kept_elsewhere(void **state)
 	snprintf(where, sizeof(where), "; the sums of 2 nodes are kept in %s/copper-sums-", j->tmp);
 	assert_non_null(strstr(err.text, where));
 	unsetenv("TMPDIR");
-	cop_treeop_sum_free(&sum);
+	cop_op_sum_free(&sum);
 }
 
 static void without_a_job_directory_nothing_is_written(void **state)
 {
 	struct job *j = *state;
 	struct cop_tally_job job = job_of(j);
-	struct cop_treeop_sum sum;
+	struct cop_op_sum sum;
 	struct cop_err err = {0};
 
 	sum_up(j, &sum);
 	job.job_dir = "";
 	assert_int_equal(cop_tally_write_sums(&job, &sum, &err), 0);
 	assert_false(is_there(j, "profiling/cluster/cluster-profiling_summary.md"));
-	cop_treeop_sum_free(&sum);
+	cop_op_sum_free(&sum);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

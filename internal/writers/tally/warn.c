@@ -23,7 +23,7 @@ void cop_tally_judge_own(
 	cop_advice_give(&f, out);
 }
 
-void cop_tally_judge(const struct cop_treeop_sum *sum, struct cop_advices *out)
+void cop_tally_judge(const struct cop_op_sum *sum, struct cop_advices *out)
 {
 	struct cop_advice_facts f = {.nodes = (uint64_t)sum->nodes + sum->missing,
 		.fell_back = sum->fell_back,
@@ -33,7 +33,7 @@ void cop_tally_judge(const struct cop_treeop_sum *sum, struct cop_advices *out)
 	cop_advice_give(&f, out);
 }
 
-void cop_tally_add_facts(struct cop_tally *t, struct cop_treeop_sum *sum)
+void cop_tally_add_facts(struct cop_tally *t, struct cop_op_sum *sum)
 {
 	const struct cop_stats *stats = t->conf.stats;
 	uint64_t needed = cop_advice_cache_needed(stats, limit_of(t));
@@ -57,7 +57,7 @@ void cop_tally_warn_own(struct cop_tally *t, struct cop_buf *out)
 	tell_advices(&a, out);
 }
 
-void cop_tally_warn(const struct cop_treeop_sum *sum, struct cop_buf *out)
+void cop_tally_warn(const struct cop_op_sum *sum, struct cop_buf *out)
 {
 	struct cop_advices a;
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Trees of nodes in one process, for the tests in this directory: the fake network, the real rpc,
  * and nodes that count what they are asked to do. One thread plays all of them. */
-#ifndef COP_TREEOP_TESTING_H
-#define COP_TREEOP_TESTING_H
+#ifndef COP_OP_TESTING_H
+#define COP_OP_TESTING_H
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 #include "fabric/wire/wire.h"
 
 #define T_NODES 7 /* with a fan-out of 2: 0 above 1 and 2, 1 above 3 and 4, 2 above 5 and 6 */
@@ -30,7 +30,7 @@ struct t_node {
 	struct cop_rpc *rpc;
 	struct cop_gate gate;
 	struct cop_defer deferred;
-	struct cop_treeop *op;
+	struct cop_op *op;
 	/* how it behaves */
 	bool slow;    /* it never gets to unmount */
 	bool holds;   /* its kernel forgets slowly */
@@ -63,7 +63,7 @@ struct t_tree {
 /* The result of an operation. */
 struct t_heard {
 	unsigned times;
-	struct cop_treeop_sum sum;
+	struct cop_op_sum sum;
 };
 
 static inline struct cop_rpc *t_rpc(void *ctx)
@@ -80,17 +80,17 @@ static inline const char *t_host(void *ctx, uint32_t rank)
 	return n->tree->node[rank].host;
 }
 
-static inline void t_own(void *ctx, struct cop_treeop_sum *own, uint8_t op)
+static inline void t_own(void *ctx, struct cop_op_sum *own, uint8_t op)
 {
 	struct t_node *n = ctx;
 
 	own->nodes = 1;
 	cop_stats_add(&own->stats, T_COUNTER, n->rank + 1);
 	own->usage.used_bytes = n->rank;
-	own->machine = (struct cop_treeop_machine){n->rank + 1, n->rank + 1, n->rank, n->rank};
-	if (op != COP_TREEOP_TELEMETRY)
+	own->machine = (struct cop_op_machine){n->rank + 1, n->rank + 1, n->rank, n->rank};
+	if (op != COP_OP_TELEMETRY)
 		cop_buf_printf(
-			&own->text, op == COP_TREEOP_TABLE ? "row %u" : "{\"rank\":%u}", n->rank);
+			&own->text, op == COP_OP_TABLE ? "row %u" : "{\"rank\":%u}", n->rank);
 }
 
 static inline int t_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
@@ -141,7 +141,7 @@ static inline void t_end(void *ctx)
 	n->ending = true;
 }
 
-static inline int t_complete_sum(void *ctx, struct cop_treeop_sum *sum, struct cop_err *err)
+static inline int t_complete_sum(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	struct t_node *n = ctx;
 
@@ -194,7 +194,7 @@ static inline void t_serve(void *ctx, struct cop_rpc_req *req)
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -ESHUTDOWN});
 		return;
 	}
-	cop_treeop_serve(n->op, req);
+	cop_op_serve(n->op, req);
 	cop_gate_leave(&n->gate);
 }
 
@@ -205,7 +205,7 @@ static inline void t_wake(void *ctx)
 
 static inline void t_open(struct t_tree *t, uint32_t rank, uint64_t config_hash)
 {
-	static const struct cop_treeop_ops ops = {
+	static const struct cop_op_ops ops = {
 		t_rpc, t_host, t_own, t_forget, t_report, t_reset, t_end, t_complete_sum};
 	struct t_node *n = &t->node[rank];
 	struct cop_rpc_conf rpc = {.rank = rank,
@@ -216,7 +216,7 @@ static inline void t_open(struct t_tree *t, uint32_t rank, uint64_t config_hash)
 		.ctx = n,
 		.resolve = t_resolve,
 		.serve = t_serve};
-	struct cop_treeop_conf conf = {.topo = {T_NODES, 2, 1},
+	struct cop_op_conf conf = {.topo = {T_NODES, 2, 1},
 		.rank = rank,
 		.peer_timeout_ms = T_TIMEOUT_MS,
 		.alive_op = T_ALIVE,
@@ -233,7 +233,7 @@ static inline void t_open(struct t_tree *t, uint32_t rank, uint64_t config_hash)
 	cop_gate_init(&n->gate);
 	cop_gate_open(&n->gate);
 	cop_defer_init(&n->deferred, t_wake, n);
-	n->op = cop_treeop_new(&conf);
+	n->op = cop_op_new(&conf);
 	if (!n->op || cop_rpc_open_fake(&rpc, t->net, n->name, &n->rpc))
 		abort();
 }
@@ -278,7 +278,7 @@ static inline bool t_main_threads(struct t_tree *t)
 		cop_defer_run(&n->deferred, false);
 		if (n->ending && !n->ended && !n->slow) {
 			n->ended = did = true;
-			cop_treeop_ended(n->op, n->remark, n->unwritten);
+			cop_op_ended(n->op, n->remark, n->unwritten);
 		}
 	}
 	return did;
@@ -313,7 +313,7 @@ static inline void t_cut(struct t_tree *t, uint32_t rank)
 static inline void t_free(struct t_tree *t)
 {
 	for (uint32_t r = 0; r <= T_NODES; r++)
-		cop_treeop_ended(t->node[r].op, NULL, NULL);
+		cop_op_ended(t->node[r].op, NULL, NULL);
 	for (uint32_t r = 0; r <= T_NODES; r++)
 		cop_rpc_close(t->node[r].rpc);
 	for (uint32_t r = 0; r <= T_NODES; r++) {
@@ -322,7 +322,7 @@ static inline void t_free(struct t_tree *t)
 		cop_defer_run(&n->deferred, true);
 		cop_gate_close(&n->gate);
 		cop_gate_drain(&n->gate);
-		cop_treeop_free(n->op);
+		cop_op_free(n->op);
 		cop_defer_fini(&n->deferred);
 		cop_gate_fini(&n->gate);
 	}
@@ -332,12 +332,12 @@ static inline void t_free(struct t_tree *t)
 
 /* ---- asking ---- */
 
-static inline void t_done(void *arg, struct cop_treeop_sum *sum)
+static inline void t_done(void *arg, struct cop_op_sum *sum)
 {
 	struct t_heard *h = arg;
 
 	h->times++;
-	cop_treeop_sum_free(&h->sum);
+	cop_op_sum_free(&h->sum);
 	h->sum = *sum;
 	h->sum.prof = NULL;
 	h->sum.text = (struct cop_buf){0};
@@ -348,15 +348,14 @@ static inline void t_ask_all(
 	struct t_tree *t, uint32_t from, uint8_t op, const char *argument, struct t_heard *h)
 {
 	*h = (struct t_heard){0};
-	cop_treeop_all(t->node[from].op, &(struct cop_treeop_request){op, argument}, t_done, h);
+	cop_op_all(t->node[from].op, &(struct cop_op_request){op, argument}, t_done, h);
 }
 
 static inline void t_ask_here(struct t_tree *t, uint32_t rank, uint8_t op, const char *argument,
 	bool below, struct t_heard *h)
 {
 	*h = (struct t_heard){0};
-	cop_treeop_here(
-		t->node[rank].op, &(struct cop_treeop_request){op, argument}, below, t_done, h);
+	cop_op_here(t->node[rank].op, &(struct cop_op_request){op, argument}, below, t_done, h);
 }
 
 static inline uint64_t t_counted(const struct t_heard *h)
@@ -371,7 +370,7 @@ static inline const char *t_text(const struct t_heard *h)
 
 static inline void t_forget_heard(struct t_heard *h)
 {
-	cop_treeop_sum_free(&h->sum);
+	cop_op_sum_free(&h->sum);
 }
 
 #endif

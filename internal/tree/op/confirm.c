@@ -4,7 +4,7 @@
  * the requester is silent, this node asks whether it is alive, and rpc finds out whether it is dead
  * or only gets no processor. If it is dead, the next living ancestor asks instead, as soon as that
  * one finds out, too; this node waits for that. */
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 
 #include <poll.h>
 
@@ -25,7 +25,7 @@ static void on_answer(void *arg, const struct cop_rpc_result *r)
 	atomic_store(&a->heard, true);
 }
 
-static struct asker *asker_of(struct cop_treeop *t, uint32_t rank)
+static struct asker *asker_of(struct cop_op *t, uint32_t rank)
 {
 	for (unsigned i = 0; i < t->askers; i++)
 		if (t->asker[i].rank == rank)
@@ -38,7 +38,7 @@ static struct asker *asker_of(struct cop_treeop *t, uint32_t rank)
 
 /* Whether the requester may still fetch the answer. A command that is not a node cannot be asked:
  * it has no address that could be looked up, and does not wait for long. */
-static bool is_there(struct cop_treeop *t, uint32_t rank, uint64_t now_ms)
+static bool is_there(struct cop_op *t, uint32_t rank, uint64_t now_ms)
 {
 	struct asker *a = rank < t->conf.topo.nodes ? asker_of(t, rank) : NULL;
 
@@ -54,7 +54,7 @@ static bool is_there(struct cop_treeop *t, uint32_t rank, uint64_t now_ms)
 	return true;
 }
 
-static unsigned count_there(struct cop_treeop *t, const struct awaited *w, uint64_t now_ms)
+static unsigned count_there(struct cop_op *t, const struct awaited *w, uint64_t now_ms)
 {
 	unsigned there = 0;
 
@@ -63,7 +63,7 @@ static unsigned count_there(struct cop_treeop *t, const struct awaited *w, uint6
 	return there;
 }
 
-bool cop_treeop_is_awaited(struct cop_treeop *t, struct awaited *w, uint64_t now_ms)
+bool cop_op_is_awaited(struct cop_op *t, struct awaited *w, uint64_t now_ms)
 {
 	struct cop_rpc *rpc = t->conf.ops->rpc(t->conf.ctx);
 	uint64_t orphan_ms = 2 * (uint64_t)t->conf.peer_timeout_ms;
@@ -76,13 +76,13 @@ bool cop_treeop_is_awaited(struct cop_treeop *t, struct awaited *w, uint64_t now
 	return now_ms - w->began_ms < CONFIRM_MS && now_ms - w->there_ms < orphan_ms;
 }
 
-void cop_treeop_await_confirmed(struct cop_treeop *t)
+void cop_op_await_confirmed(struct cop_op *t)
 {
 	uint64_t now_ms = cop_now_ms();
 	struct awaited w = {.began_ms = now_ms, .there_ms = now_ms};
 	int look_ms = LOOK_MS_FIRST;
 
-	while (cop_treeop_is_awaited(t, &w, now_ms)) {
+	while (cop_op_is_awaited(t, &w, now_ms)) {
 		poll(NULL, 0, look_ms);
 		look_ms = COP_MIN(2 * look_ms, LOOK_MS_MOST);
 		now_ms = cop_now_ms();

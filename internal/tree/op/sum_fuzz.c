@@ -4,41 +4,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What was decoded is encoded again, and decodes to the same. */
-static void goes_on(const struct cop_treeop_sum *g)
+static void goes_on(const struct cop_op_sum *g)
 {
-	struct cop_treeop_sum sum = {0}, again = {0};
+	struct cop_op_sum sum = {0}, again = {0};
 	struct cop_buf out = {0}, lines = {0};
 
-	cop_treeop_sum_add(&sum, g, '\n');
-	cop_treeop_sum_add(&sum, g, '\n');
-	cop_treeop_sum_say_unwritten(&sum, &lines);
-	if (cop_treeop_sum_encode(&sum, &out) == 0)
-		if (cop_treeop_sum_decode(out.data, out.len, &again) || again.nodes != sum.nodes ||
+	cop_op_sum_add(&sum, g, '\n');
+	cop_op_sum_add(&sum, g, '\n');
+	cop_op_sum_say_unwritten(&sum, &lines);
+	if (cop_op_sum_encode(&sum, &out) == 0)
+		if (cop_op_sum_decode(out.data, out.len, &again) || again.nodes != sum.nodes ||
 			again.unwritten != sum.unwritten)
 			abort();
 	cop_buf_free(&lines);
 	cop_buf_free(&out);
-	cop_treeop_sum_free(&sum);
-	cop_treeop_sum_free(&again);
+	cop_op_sum_free(&sum);
+	cop_op_sum_free(&again);
 }
 
 static void decode(const void *data, size_t len)
 {
-	struct cop_treeop_sum g = {0};
+	struct cop_op_sum g = {0};
 
-	if (cop_treeop_sum_decode(data, len, &g) == 0)
+	if (cop_op_sum_decode(data, len, &g) == 0)
 		goes_on(&g);
-	cop_treeop_sum_free(&g);
+	cop_op_sum_free(&g);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct cop_treeop_sum none = {.nodes = 1};
+	struct cop_op_sum none = {.nodes = 1};
 	struct cop_buf out = {0};
 
 	if (!size)
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	/* The profile follows the numbers of an answer without a text. */
-	if (cop_treeop_sum_encode(&none, &out) == 0) {
+	if (cop_op_sum_encode(&none, &out) == 0) {
 		cop_buf_add(&out, data + 1, size - 1);
 		decode(out.data, out.len);
 	}

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/base/json.h"
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 
 #define NODES 10000
 #define FANOUT 8
@@ -82,20 +82,20 @@ static void add_row(uint32_t rank, struct cop_buf *out)
 
 /* Encodes the part as the node below does, then decodes it and adds it here. Returns the bytes on
  * the wire. */
-static size_t pass_up(struct cop_treeop_sum *into, struct cop_treeop_sum *part)
+static size_t pass_up(struct cop_op_sum *into, struct cop_op_sum *part)
 {
-	struct cop_treeop_sum there = {0};
+	struct cop_op_sum there = {0};
 	struct cop_buf body = {0};
 	size_t len;
 
-	assert_int_equal(cop_treeop_sum_encode(part, &body), 0);
+	assert_int_equal(cop_op_sum_encode(part, &body), 0);
 	len = body.len;
 	assert_true(len <= COP_RPC_BODY_MAX);
-	assert_int_equal(cop_treeop_sum_decode(body.data, body.len, &there), 0);
-	cop_treeop_sum_add(into, &there, ',');
+	assert_int_equal(cop_op_sum_decode(body.data, body.len, &there), 0);
+	cop_op_sum_add(into, &there, ',');
 	cop_buf_free(&body);
-	cop_treeop_sum_free(&there);
-	cop_treeop_sum_free(part);
+	cop_op_sum_free(&there);
+	cop_op_sum_free(part);
 	return len;
 }
 
@@ -112,16 +112,16 @@ static size_t count_of(const char *text, const char *what)
 
 static void the_statistics_of_ten_thousand_nodes_fit(void **state)
 {
-	struct cop_treeop_sum all = {0}, part = {0}, root = {0};
+	struct cop_op_sum all = {0}, part = {0}, root = {0};
 	size_t wire;
 
 	(void)state;
 	for (uint32_t rank = 0; rank < NODES; rank++) {
-		struct cop_treeop_sum one = {.nodes = 1};
+		struct cop_op_sum one = {.nodes = 1};
 
 		add_row(rank, &one.text);
-		cop_treeop_sum_add(&part, &one, ',');
-		cop_treeop_sum_free(&one);
+		cop_op_sum_add(&part, &one, ',');
+		cop_op_sum_free(&one);
 		if ((rank + 1) % (NODES / FANOUT) == 0)
 			pass_up(&all, &part);
 	}
@@ -133,29 +133,28 @@ static void the_statistics_of_ten_thousand_nodes_fit(void **state)
 	assert_int_equal(count_of(root.text.data, "{\"rank\":9999,\"nodes\""), 1);
 	assert_int_equal(count_of(root.text.data, "}{"), 0);
 	assert_int_equal(count_of(root.text.data, "\"mountpoint\":"), NODES);
-	assert_true(root.text.len <= COP_TREEOP_TEXT_MAX);
+	assert_true(root.text.len <= COP_OP_TEXT_MAX);
 	print_message("%u rows: %zu bytes as text, %zu on the wire\n", NODES, root.text.len, wire);
-	cop_treeop_sum_free(&root);
+	cop_op_sum_free(&root);
 }
 
 static void a_text_beyond_the_limit_is_left_out_and_counted(void **state)
 {
 	static char row[] = "{}";
-	struct cop_treeop_sum into = {
-		.nodes = 7, .text = {.data = row, .len = COP_TREEOP_TEXT_MAX - 10}};
-	struct cop_treeop_sum part = {.nodes = 3, .text = {.data = row, .len = 10}};
+	struct cop_op_sum into = {.nodes = 7, .text = {.data = row, .len = COP_OP_TEXT_MAX - 10}};
+	struct cop_op_sum part = {.nodes = 3, .text = {.data = row, .len = 10}};
 
 	(void)state;
-	cop_treeop_sum_add(&into, &part, ',');
+	cop_op_sum_add(&into, &part, ',');
 	assert_int_equal(into.nodes, 10);
 	assert_int_equal(into.cut, 3);
-	assert_int_equal(into.text.len, COP_TREEOP_TEXT_MAX - 10);
+	assert_int_equal(into.text.len, COP_OP_TEXT_MAX - 10);
 }
 
 static void an_answer_that_stays_too_long_is_sent_without_its_text(void **state)
 {
 	size_t len = COP_RPC_BODY_MAX + COP_MIB;
-	struct cop_treeop_sum g = {.nodes = 5, .dead = 1, .missing = 1, .lost = {3}}, back = {0};
+	struct cop_op_sum g = {.nodes = 5, .dead = 1, .missing = 1, .lost = {3}}, back = {0};
 
 	(void)state;
 	g.text = (struct cop_buf){.data = malloc(len), .len = len};
@@ -168,33 +167,33 @@ static void an_answer_that_stays_too_long_is_sent_without_its_text(void **state)
 	assert_int_equal(back.missing, 1);
 	assert_int_equal(back.lost[0], 3);
 	assert_int_equal(back.text.len, 0);
-	cop_treeop_sum_free(&back);
+	cop_op_sum_free(&back);
 }
 
 static void the_missing_are_named_as_far_as_there_is_room(void **state)
 {
-	struct cop_treeop_sum into = {0}, part = {.dead = 1, .refused = 2, .failed = 3}, back = {0};
+	struct cop_op_sum into = {0}, part = {.dead = 1, .refused = 2, .failed = 3}, back = {0};
 
 	(void)state;
-	for (uint32_t r = 0; r < COP_TREEOP_NAMED - 1; r++)
-		cop_treeop_sum_lose(&into, r);
+	for (uint32_t r = 0; r < COP_OP_NAMED - 1; r++)
+		cop_op_sum_lose(&into, r);
 	for (uint32_t r = 100; r < 106; r++)
-		cop_treeop_sum_lose(&part, r);
-	cop_treeop_sum_add(&into, &part, ',');
+		cop_op_sum_lose(&part, r);
+	cop_op_sum_add(&into, &part, ',');
 	pass_up(&back, &into);
-	assert_int_equal(back.missing, COP_TREEOP_NAMED - 1 + 6);
+	assert_int_equal(back.missing, COP_OP_NAMED - 1 + 6);
 	assert_int_equal(back.lost[0], 0);
-	assert_int_equal(back.lost[COP_TREEOP_NAMED - 1], 100);
+	assert_int_equal(back.lost[COP_OP_NAMED - 1], 100);
 	assert_int_equal(back.dead, 1);
 	assert_int_equal(back.refused, 2);
 	assert_int_equal(back.failed, 3);
-	cop_treeop_sum_free(&back);
+	cop_op_sum_free(&back);
 }
 
 static void what_warnings_are_made_of_comes_up(void **state)
 {
-	struct cop_treeop_sum into = {.nodes = 1, .fell_back = 1, .cache_needed = 7};
-	struct cop_treeop_sum part = {.nodes = 2, .fell_back = 2, .cache_needed = 9}, back = {0};
+	struct cop_op_sum into = {.nodes = 1, .fell_back = 1, .cache_needed = 7};
+	struct cop_op_sum part = {.nodes = 2, .fell_back = 2, .cache_needed = 9}, back = {0};
 
 	(void)state;
 	cop_stats_example(&part.stats, COP_EXAMPLE_BYPASSED, "data/big");
@@ -204,31 +203,31 @@ static void what_warnings_are_made_of_comes_up(void **state)
 	assert_int_equal(back.cache_needed, 9);
 	assert_string_equal(cop_stats_first(&back.stats, COP_EXAMPLE_BYPASSED), "data/big");
 	assert_string_equal(cop_stats_first(&back.stats, COP_EXAMPLE_CHANGED), "");
-	cop_treeop_sum_free(&back);
+	cop_op_sum_free(&back);
 }
 
 static void a_malformed_sum_is_refused(void **state)
 {
-	struct cop_treeop_sum g = {.nodes = 1}, back;
+	struct cop_op_sum g = {.nodes = 1}, back;
 	struct cop_buf body = {0};
 
 	(void)state;
 	for (unsigned i = 0; i < 1000; i++)
 		cop_buf_str(&g.text, "the same again ");
-	assert_int_equal(cop_treeop_sum_encode(&g, &body), 0);
+	assert_int_equal(cop_op_sum_encode(&g, &body), 0);
 	for (size_t len = 0; len < body.len; len++) {
-		back = (struct cop_treeop_sum){0};
-		assert_int_equal(cop_treeop_sum_decode(body.data, len, &back), -EBADMSG);
-		cop_treeop_sum_free(&back);
+		back = (struct cop_op_sum){0};
+		assert_int_equal(cop_op_sum_decode(body.data, len, &back), -EBADMSG);
+		cop_op_sum_free(&back);
 	}
 	cop_buf_free(&body);
-	cop_treeop_sum_free(&g);
+	cop_op_sum_free(&g);
 }
 
 /* The sum of a node that has recorded telemetry, as at a stop. */
-static struct cop_treeop_sum a_node_with_telemetry(uint32_t rank)
+static struct cop_op_sum a_node_with_telemetry(uint32_t rank)
 {
-	struct cop_treeop_sum s = {.nodes = 1, .telemetry = cop_telemetry_sum_new(3)};
+	struct cop_op_sum s = {.nodes = 1, .telemetry = cop_telemetry_sum_new(3)};
 	struct cop_telemetry *t = cop_telemetry_new(cop_now_ns());
 
 	cop_telemetry_look(t, &s.stats, 0, 0);
@@ -240,7 +239,7 @@ static struct cop_treeop_sum a_node_with_telemetry(uint32_t rank)
 
 static void telemetry_goes_up_with_the_rest(void **state)
 {
-	struct cop_treeop_sum all = {0}, one;
+	struct cop_op_sum all = {0}, one;
 
 	(void)state;
 	for (uint32_t r = 0; r < 3; r++) {
@@ -252,28 +251,28 @@ static void telemetry_goes_up_with_the_rest(void **state)
 	assert_string_equal(cop_telemetry_sum_event(all.telemetry, 2)->detail, "of rank 2");
 	assert_string_equal(all.text.data, "a remark,a remark,a remark");
 	assert_null(all.prof);
-	cop_treeop_sum_free(&all);
+	cop_op_sum_free(&all);
 }
 
 static void damaged_telemetry_is_left_out(void **state)
 {
-	struct cop_treeop_sum s = a_node_with_telemetry(1), there = {0};
+	struct cop_op_sum s = a_node_with_telemetry(1), there = {0};
 	struct cop_buf body = {0};
 	char *head;
 
 	(void)state;
 	cop_buf_str(&s.text, "a remark");
-	assert_int_equal(cop_treeop_sum_encode(&s, &body), 0);
+	assert_int_equal(cop_op_sum_encode(&s, &body), 0);
 	head = memmem(body.data, body.len, "CTM", 3);
 	assert_non_null(head);
 	head[3] ^= 1;
-	assert_int_equal(cop_treeop_sum_decode(body.data, body.len, &there), 0);
+	assert_int_equal(cop_op_sum_decode(body.data, body.len, &there), 0);
 	assert_null(there.telemetry);
 	assert_int_equal(there.nodes, 1);
 	assert_string_equal(there.text.data, "a remark");
 	cop_buf_free(&body);
-	cop_treeop_sum_free(&there);
-	cop_treeop_sum_free(&s);
+	cop_op_sum_free(&there);
+	cop_op_sum_free(&s);
 }
 
 static void missing_nodes_are_counted_by_kind(void **state)
@@ -284,24 +283,24 @@ static void missing_nodes_are_counted_by_kind(void **state)
 	struct cop_buf out = {0};
 
 	(void)state;
-	cop_treeop_lost_text(COP_TREEOP_STATS, &dead, &out);
-	cop_treeop_lost_text(COP_TREEOP_STATS, &failed, &out);
-	cop_treeop_lost_text(COP_TREEOP_STATS, &refused, &out);
+	cop_op_lost_text(COP_OP_STATS, &dead, &out);
+	cop_op_lost_text(COP_OP_STATS, &failed, &out);
+	cop_op_lost_text(COP_OP_STATS, &refused, &out);
 	assert_string_equal(out.data,
 		"{\"rank\":3,\"host\":\"n3\",\"dead\":true}"
 		"{\"rank\":4,\"host\":\"n4\",\"failed\":true,\"reason\":\"its answer is too long\",\"below\":2}"
 		"{\"rank\":5,\"host\":\"n5\",\"refused\":true,\"reason\":\"it holds another secret\",\"below\":0}");
 	cop_buf_free(&out);
-	cop_treeop_lost_text(COP_TREEOP_STOP, &dead, &out);
+	cop_op_lost_text(COP_OP_STOP, &dead, &out);
 	cop_buf_str(&out, "|");
-	cop_treeop_lost_text(COP_TREEOP_STOP, &failed, &out);
+	cop_op_lost_text(COP_OP_STOP, &failed, &out);
 	cop_buf_str(&out, "|");
-	cop_treeop_lost_text(COP_TREEOP_STOP, &refused, &out);
+	cop_op_lost_text(COP_OP_STOP, &refused, &out);
 	assert_string_equal(out.data,
 		"n3 (rank 3) did not answer|n4 (rank 4) failed: its answer is too long; the 2 nodes below it are not counted either|"
 		"n5 (rank 5) refused: it holds another secret");
 	cop_buf_free(&out);
-	cop_treeop_lost_text(COP_TREEOP_TABLE, &failed, &out);
+	cop_op_lost_text(COP_OP_TABLE, &failed, &out);
 	assert_string_equal(out.data,
 		"4\tfailed\t2\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\tn4\tits answer is too long");
 	cop_buf_free(&out);

@@ -2,9 +2,9 @@
 /* The answers of a subtree: sums, and their encoding on the way up the tree.
  *
  * The text has a part from every node, so it grows with the job. It is sent compressed, in at most
- * COP_TREEOP_TEXT_MAX bytes. Parts that do not fit are left out and counted; the sums include their
+ * COP_OP_TEXT_MAX bytes. Parts that do not fit are left out and counted; the sums include their
  * nodes all the same. */
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,21 +15,21 @@
 #include "base/log/log.h"
 #include "fabric/wire/wire.h"
 
-void cop_treeop_sum_free(struct cop_treeop_sum *g)
+void cop_op_sum_free(struct cop_op_sum *g)
 {
 	cop_buf_free(&g->text);
 	cop_prof_sum_free(g->prof);
 	cop_telemetry_sum_free(g->telemetry);
-	*g = (struct cop_treeop_sum){0};
+	*g = (struct cop_op_sum){0};
 }
 
-void cop_treeop_sum_unwritten(struct cop_treeop_sum *g, const char *host, const char *why)
+void cop_op_sum_unwritten(struct cop_op_sum *g, const char *host, const char *why)
 {
 	g->unwritten++;
 	snprintf(g->why_unwritten, sizeof(g->why_unwritten), "%.100s: %s", host, why);
 }
 
-void cop_treeop_sum_say_unwritten(const struct cop_treeop_sum *g, struct cop_buf *out)
+void cop_op_sum_say_unwritten(const struct cop_op_sum *g, struct cop_buf *out)
 {
 	if (!g->unwritten)
 		return;
@@ -41,11 +41,11 @@ void cop_treeop_sum_say_unwritten(const struct cop_treeop_sum *g, struct cop_buf
 			g->unwritten);
 }
 
-static void add_text(struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator)
+static void add_text(struct cop_op_sum *into, const struct cop_op_sum *from, char separator)
 {
 	if (!from->text.len)
 		return;
-	if (into->text.len + from->text.len >= COP_TREEOP_TEXT_MAX) {
+	if (into->text.len + from->text.len >= COP_OP_TEXT_MAX) {
 		into->cut += from->nodes;
 		return;
 	}
@@ -54,14 +54,13 @@ static void add_text(struct cop_treeop_sum *into, const struct cop_treeop_sum *f
 	cop_buf_add(&into->text, from->text.data, from->text.len);
 }
 
-static void add_missing(struct cop_treeop_sum *into, const struct cop_treeop_sum *from)
+static void add_missing(struct cop_op_sum *into, const struct cop_op_sum *from)
 {
 	into->dead += from->dead;
 	into->refused += from->refused;
 	into->failed += from->failed;
 	for (uint32_t i = 0;
-		i < from->missing && i < COP_TREEOP_NAMED && into->missing + i < COP_TREEOP_NAMED;
-		i++)
+		i < from->missing && i < COP_OP_NAMED && into->missing + i < COP_OP_NAMED; i++)
 		into->lost[into->missing + i] = from->lost[i];
 	into->missing += from->missing;
 	into->cut += from->cut;
@@ -70,7 +69,7 @@ static void add_missing(struct cop_treeop_sum *into, const struct cop_treeop_sum
 	into->unwritten += from->unwritten;
 }
 
-static void add_machine(struct cop_treeop_machine *into, const struct cop_treeop_machine *from)
+static void add_machine(struct cop_op_machine *into, const struct cop_op_machine *from)
 {
 	into->cpu_us += from->cpu_us;
 	into->cpu_us_most = COP_MAX(into->cpu_us_most, from->cpu_us_most);
@@ -78,9 +77,9 @@ static void add_machine(struct cop_treeop_machine *into, const struct cop_treeop
 	into->resident_bytes_most = COP_MAX(into->resident_bytes_most, from->resident_bytes_most);
 }
 
-void cop_treeop_sum_machine(struct cop_treeop_sum *s)
+void cop_op_sum_machine(struct cop_op_sum *s)
 {
-	struct cop_treeop_machine own;
+	struct cop_op_machine own;
 
 	cop_process_usage(&own.cpu_us, &own.resident_bytes);
 	own.cpu_us_most = own.cpu_us;
@@ -88,7 +87,7 @@ void cop_treeop_sum_machine(struct cop_treeop_sum *s)
 	add_machine(&s->machine, &own);
 }
 
-static void add_prof(struct cop_treeop_sum *into, const struct cop_treeop_sum *from)
+static void add_prof(struct cop_op_sum *into, const struct cop_op_sum *from)
 {
 	if (!from->prof)
 		return;
@@ -100,7 +99,7 @@ static void add_prof(struct cop_treeop_sum *into, const struct cop_treeop_sum *f
 			"no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
 }
 
-static void add_telemetry(struct cop_treeop_sum *into, const struct cop_treeop_sum *from)
+static void add_telemetry(struct cop_op_sum *into, const struct cop_op_sum *from)
 {
 	int rc = -ENOMEM;
 
@@ -115,8 +114,7 @@ static void add_telemetry(struct cop_treeop_sum *into, const struct cop_treeop_s
 			cop_telemetry_sum_nodes(from->telemetry), strerror(-rc));
 }
 
-void cop_treeop_sum_add(
-	struct cop_treeop_sum *into, const struct cop_treeop_sum *from, char separator)
+void cop_op_sum_add(struct cop_op_sum *into, const struct cop_op_sum *from, char separator)
 {
 	into->nodes += from->nodes;
 	into->released += from->released;
@@ -136,7 +134,7 @@ void cop_treeop_sum_add(
 	add_telemetry(into, from);
 }
 
-void cop_treeop_sum_move(struct cop_treeop_sum *into, struct cop_treeop_sum *from)
+void cop_op_sum_move(struct cop_op_sum *into, struct cop_op_sum *from)
 {
 	*into = *from;
 	from->text = (struct cop_buf){0};
@@ -144,9 +142,9 @@ void cop_treeop_sum_move(struct cop_treeop_sum *into, struct cop_treeop_sum *fro
 	from->telemetry = NULL;
 }
 
-void cop_treeop_sum_lose(struct cop_treeop_sum *g, uint32_t rank)
+void cop_op_sum_lose(struct cop_op_sum *g, uint32_t rank)
 {
-	if (g->missing < COP_TREEOP_NAMED)
+	if (g->missing < COP_OP_NAMED)
 		g->lost[g->missing] = rank;
 	g->missing++;
 }
@@ -154,7 +152,7 @@ void cop_treeop_sum_lose(struct cop_treeop_sum *g, uint32_t rank)
 /* ---- the form in which it travels: fixed numbers, the text, the telemetry, the profile ---- */
 
 #define NUMBERS                                                                                    \
-	(COP_TREEOP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (12 + COP_TREEOP_NAMED) +     \
+	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (12 + COP_OP_NAMED) +             \
 		8 * (COP_COUNTERS + 2 * COP_TABLES + 7))
 /* Texts that are shorter are not compressed. */
 #define PACK_MIN 4096
@@ -174,8 +172,7 @@ static void put_examples(struct cop_wr *w, const struct cop_stats *stats)
 	}
 }
 
-static void put_numbers(
-	const struct cop_treeop_sum *g, const struct lengths *len, uint8_t out[NUMBERS])
+static void put_numbers(const struct cop_op_sum *g, const struct lengths *len, uint8_t out[NUMBERS])
 {
 	struct cop_wr w = cop_wr_init(out, NUMBERS);
 
@@ -189,7 +186,7 @@ static void put_numbers(
 	cop_wr_u32(&w, g->missing);
 	cop_wr_u32(&w, g->unwritten);
 	cop_wr_bytes(&w, g->why_unwritten, sizeof(g->why_unwritten));
-	for (unsigned i = 0; i < COP_TREEOP_NAMED; i++)
+	for (unsigned i = 0; i < COP_OP_NAMED; i++)
 		cop_wr_u32(&w, g->lost[i]);
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_wr_u64(&w, cop_stats_get(&g->stats, c));
@@ -211,15 +208,15 @@ static void put_numbers(
 }
 
 /* The text comes from another process: it is terminated and made one line. */
-static void get_sentence(struct cop_rd *r, char out[COP_TREEOP_SENTENCE])
+static void get_sentence(struct cop_rd *r, char out[COP_OP_SENTENCE])
 {
-	if ((size_t)(r->end - r->p) < COP_TREEOP_SENTENCE) {
+	if ((size_t)(r->end - r->p) < COP_OP_SENTENCE) {
 		r->bad = true;
 		return;
 	}
-	memcpy(out, r->p, COP_TREEOP_SENTENCE);
-	r->p += COP_TREEOP_SENTENCE;
-	out[COP_TREEOP_SENTENCE - 1] = '\0';
+	memcpy(out, r->p, COP_OP_SENTENCE);
+	r->p += COP_OP_SENTENCE;
+	out[COP_OP_SENTENCE - 1] = '\0';
 	for (char *c = out; *c; c++)
 		if ((unsigned char)*c < ' ')
 			*c = '?';
@@ -242,7 +239,7 @@ static void get_examples(struct cop_rd *r, struct cop_stats *stats)
 	}
 }
 
-static void get_numbers(struct cop_rd *r, struct cop_treeop_sum *g, struct lengths *len)
+static void get_numbers(struct cop_rd *r, struct cop_op_sum *g, struct lengths *len)
 {
 	g->nodes = cop_rd_u32(r);
 	g->dead = cop_rd_u32(r);
@@ -254,7 +251,7 @@ static void get_numbers(struct cop_rd *r, struct cop_treeop_sum *g, struct lengt
 	g->missing = cop_rd_u32(r);
 	g->unwritten = cop_rd_u32(r);
 	get_sentence(r, g->why_unwritten);
-	for (unsigned i = 0; i < COP_TREEOP_NAMED; i++)
+	for (unsigned i = 0; i < COP_OP_NAMED; i++)
 		g->lost[i] = cop_rd_u32(r);
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		cop_stats_add(&g->stats, c, cop_rd_u64(r));
@@ -275,7 +272,7 @@ static void get_numbers(struct cop_rd *r, struct cop_treeop_sum *g, struct lengt
 	len->telemetry = cop_rd_u32(r);
 }
 
-static int encode_sum(const struct cop_treeop_sum *g, bool with_text, struct cop_buf *out)
+static int encode_sum(const struct cop_op_sum *g, bool with_text, struct cop_buf *out)
 {
 	size_t len = with_text ? g->text.len : 0, packed_len = 0;
 	struct cop_buf telemetry = {0};
@@ -306,9 +303,9 @@ static int encode_sum(const struct cop_treeop_sum *g, bool with_text, struct cop
 }
 
 /* A sum that is too long for an answer is sent without its text. */
-int cop_treeop_sum_encode(const struct cop_treeop_sum *g, struct cop_buf *out)
+int cop_op_sum_encode(const struct cop_op_sum *g, struct cop_buf *out)
 {
-	struct cop_treeop_sum bare = *g;
+	struct cop_op_sum bare = *g;
 	int rc = encode_sum(g, true, out);
 
 	if (!rc && out->len > COP_RPC_BODY_MAX) {
@@ -322,7 +319,7 @@ int cop_treeop_sum_encode(const struct cop_treeop_sum *g, struct cop_buf *out)
 }
 
 /* An invalid profile is left out, because the rest of the answer is still good. */
-static void decode_prof(const void *data, size_t len, struct cop_treeop_sum *g)
+static void decode_prof(const void *data, size_t len, struct cop_op_sum *g)
 {
 	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;
 
@@ -331,7 +328,7 @@ static void decode_prof(const void *data, size_t len, struct cop_treeop_sum *g)
 			len, strerror(-rc));
 }
 
-static void decode_telemetry(const void *data, size_t len, struct cop_treeop_sum *g)
+static void decode_telemetry(const void *data, size_t len, struct cop_op_sum *g)
 {
 	int rc = len ? cop_telemetry_decode(data, len, &g->telemetry) : 0;
 
@@ -343,7 +340,7 @@ static void decode_telemetry(const void *data, size_t len, struct cop_treeop_sum
 
 static int unpack_text(const void *packed, size_t packed_len, size_t len, struct cop_buf *out)
 {
-	int rc = len > COP_TREEOP_TEXT_MAX ? -EBADMSG : cop_pack_check(packed, packed_len, len);
+	int rc = len > COP_OP_TEXT_MAX ? -EBADMSG : cop_pack_check(packed, packed_len, len);
 	char *text;
 
 	if (rc)
@@ -358,7 +355,7 @@ static int unpack_text(const void *packed, size_t packed_len, size_t len, struct
 	return rc;
 }
 
-int cop_treeop_sum_decode(const void *body, size_t len, struct cop_treeop_sum *g)
+int cop_op_sum_decode(const void *body, size_t len, struct cop_op_sum *g)
 {
 	struct cop_rd r = cop_rd_init(body, len);
 	struct lengths l;

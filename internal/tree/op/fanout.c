@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One operation on every node of a subtree, with the answers summed on the way up. A dead node is
  * bypassed: its children are asked directly, so that only that node is missing. */
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 #define TRIES 3
 
 struct fanout {
-	struct cop_treeop *treeop;
-	struct cop_treeop_request what; /* its argument is below */
+	struct cop_op *treeop;
+	struct cop_op_request what; /* its argument is below */
 	treeop_self *self;
 	_Atomic uint32_t pending;
 	pthread_mutex_t lock; /* protects sum */
-	struct cop_treeop_sum sum;
-	cop_treeop_done *done;
+	struct cop_op_sum sum;
+	cop_op_done *done;
 	void *arg;
 	char argument[];
 };
@@ -40,51 +40,51 @@ static void finish_one(struct fanout *f)
 	if (atomic_fetch_sub(&f->pending, 1) != 1)
 		return;
 	f->done(f->arg, &f->sum);
-	cop_treeop_sum_free(&f->sum);
+	cop_op_sum_free(&f->sum);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 	cop_gate_leave(gate);
 }
 
-static void add_answer(struct fanout *f, const struct cop_treeop_sum *part)
+static void add_answer(struct fanout *f, const struct cop_op_sum *part)
 {
 	pthread_mutex_lock(&f->lock);
-	cop_treeop_sum_add(&f->sum, part, f->what.op == COP_TREEOP_STATS ? ',' : '\n');
+	cop_op_sum_add(&f->sum, part, f->what.op == COP_OP_STATS ? ',' : '\n');
 	pthread_mutex_unlock(&f->lock);
 }
 
 /* ---- nodes without an answer ---- */
 
 /* Names the first missing nodes, and counts all of them. */
-static void lose_subtree(const struct cop_topo *t, uint32_t rank, struct cop_treeop_sum *s)
+static void lose_subtree(const struct cop_topo *t, uint32_t rank, struct cop_op_sum *s)
 {
-	for (uint32_t r = rank; r < t->nodes && s->missing < COP_TREEOP_NAMED; r++)
+	for (uint32_t r = rank; r < t->nodes && s->missing < COP_OP_NAMED; r++)
 		if (cop_topo_below(t, 0, rank, r))
-			cop_treeop_sum_lose(s, r);
+			cop_op_sum_lose(s, r);
 	s->missing = cop_topo_subtree(t, 0, rank);
 }
 
 static void lose_child(
 	struct fanout *f, uint32_t rank, enum lost_kind kind, bool with_below, const char *reason)
 {
-	struct cop_treeop *t = f->treeop;
+	struct cop_op *t = f->treeop;
 	struct lost l = {.kind = kind, .rank = rank, .host = host_of(t, rank), .reason = reason};
-	struct cop_treeop_sum gone = {.dead = kind == LOST_DEAD,
+	struct cop_op_sum gone = {.dead = kind == LOST_DEAD,
 		.refused = kind == LOST_REFUSED,
 		.failed = kind == LOST_FAILED};
 
 	if (with_below)
 		lose_subtree(&t->conf.topo, rank, &gone);
 	else
-		cop_treeop_sum_lose(&gone, rank);
+		cop_op_sum_lose(&gone, rank);
 	l.below = gone.missing - 1;
-	cop_treeop_lost_text(f->what.op, &l, &gone.text);
+	cop_op_lost_text(f->what.op, &l, &gone.text);
 	/* A release is polled, so it is not logged every time. */
-	if (f->what.op != COP_TREEOP_RELEASED)
+	if (f->what.op != COP_OP_RELEASED)
 		cop_log_warn(
 			"no answer op=%u rank=%" PRIu32 " reason=\"%s\"", f->what.op, rank, reason);
 	add_answer(f, &gone);
-	cop_treeop_sum_free(&gone);
+	cop_op_sum_free(&gone);
 }
 
 /* ---- asking ---- */
@@ -135,8 +135,8 @@ static void child_answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct part p = *(struct part *)arg;
 	struct fanout *f = p.fanout;
-	struct cop_treeop_sum part = {0};
-	int rc = r->status ? r->status : cop_treeop_sum_decode(r->body, r->body_len, &part);
+	struct cop_op_sum part = {0};
+	int rc = r->status ? r->status : cop_op_sum_decode(r->body, r->body_len, &part);
 
 	free(arg);
 	if (!rc) {
@@ -151,7 +151,7 @@ static void child_answered(void *arg, const struct cop_rpc_result *r)
 		 * may have ended. */
 		lose_child(f, p.rank, LOST_FAILED, true, reason_of(rc));
 	}
-	cop_treeop_sum_free(&part);
+	cop_op_sum_free(&part);
 	finish_one(f);
 }
 
@@ -178,7 +178,7 @@ static void ask_node(struct fanout *f, uint32_t rank, unsigned tries)
 
 /* Takes this node's own part: it is reached on the way down from a dead ancestor, or is the
  * root. */
-static void self_done(void *arg, struct cop_treeop_sum *own)
+static void self_done(void *arg, struct cop_op_sum *own)
 {
 	struct fanout *f = arg;
 
@@ -197,12 +197,12 @@ static void ask_subtree(struct fanout *f, uint32_t rank)
 }
 
 /* If this returns NULL, memory was short and the operation has ended. */
-static struct fanout *begin_fanout(struct cop_treeop *t, const struct cop_treeop_request *what,
-	cop_treeop_done *done, void *arg)
+static struct fanout *begin_fanout(
+	struct cop_op *t, const struct cop_op_request *what, cop_op_done *done, void *arg)
 {
 	size_t len = strlen(what->argument) + 1;
 	struct fanout *f = calloc(1, sizeof(*f) + len);
-	struct cop_treeop_sum nothing = {0};
+	struct cop_op_sum nothing = {0};
 
 	if (!f) {
 		done(arg, &nothing);
@@ -220,8 +220,8 @@ static struct fanout *begin_fanout(struct cop_treeop *t, const struct cop_treeop
 	return f;
 }
 
-void cop_treeop_fan_out(struct cop_treeop *t, const struct cop_treeop_request *what, uint32_t rank,
-	treeop_self *self, cop_treeop_done *done, void *arg)
+void cop_op_fan_out(struct cop_op *t, const struct cop_op_request *what, uint32_t rank,
+	treeop_self *self, cop_op_done *done, void *arg)
 {
 	struct fanout *f = begin_fanout(t, what, done, arg);
 
@@ -233,8 +233,8 @@ void cop_treeop_fan_out(struct cop_treeop *t, const struct cop_treeop_request *w
 }
 
 /* This node is above all nodes that are asked, so it does not reach itself. */
-void cop_treeop_fan_out_below(struct cop_treeop *t, const struct cop_treeop_request *what,
-	cop_treeop_done *done, void *arg)
+void cop_op_fan_out_below(
+	struct cop_op *t, const struct cop_op_request *what, cop_op_done *done, void *arg)
 {
 	struct fanout *f = begin_fanout(t, what, done, arg);
 

@@ -10,7 +10,7 @@
  * asks all nodes; the others ask whether an ancestor is alive. If none is, the root is dead, and
  * its children do its part. They may do so at the same time, because a node that is asked to stop
  * twice stops once. */
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,30 +23,30 @@
 
 static void add_own(struct request *q)
 {
-	struct cop_treeop_sum own = {.nodes = 1};
+	struct cop_op_sum own = {.nodes = 1};
 
 	own.released = atomic_load(&q->treeop->released); /* gcc 10 warns of it in the braces */
-	cop_treeop_sum_add(&q->sum, &own, '\n');
-	cop_treeop_request_finish(q);
+	cop_op_sum_add(&q->sum, &own, '\n');
+	cop_op_request_finish(q);
 }
 
-static void below_answered(void *arg, struct cop_treeop_sum *below)
+static void below_answered(void *arg, struct cop_op_sum *below)
 {
 	struct request *q = arg;
 
-	cop_treeop_sum_move(&q->sum, below);
+	cop_op_sum_move(&q->sum, below);
 	add_own(q);
 }
 
-void cop_treeop_released(struct request *q)
+void cop_op_released(struct request *q)
 {
 	if (q->local)
 		add_own(q);
 	else
-		cop_treeop_fan_out_below(q->treeop, &q->what, below_answered, q);
+		cop_op_fan_out_below(q->treeop, &q->what, below_answered, q);
 }
 
-bool cop_treeop_all_released(const struct cop_treeop_sum *sum)
+bool cop_op_all_released(const struct cop_op_sum *sum)
 {
 	/* If a node failed, nothing is known for now about it and the nodes below it. */
 	return sum->nodes && sum->released == sum->nodes && !sum->failed;
@@ -55,10 +55,10 @@ bool cop_treeop_all_released(const struct cop_treeop_sum *sum)
 /* ---- who asks ---- */
 
 struct looking {
-	struct cop_treeop *treeop;
+	struct cop_op *treeop;
 	uint32_t above; /* the ancestor that is told, or asked whether it is alive */
 	uint8_t op;
-	cop_treeop_done *done;
+	cop_op_done *done;
 	void *arg;
 };
 
@@ -74,14 +74,13 @@ static void end_look(struct looking *l)
 
 static void ask_all(struct looking *l)
 {
-	cop_treeop_all(
-		l->treeop, &(struct cop_treeop_request){COP_TREEOP_RELEASED, ""}, l->done, l->arg);
+	cop_op_all(l->treeop, &(struct cop_op_request){COP_OP_RELEASED, ""}, l->done, l->arg);
 	end_look(l);
 }
 
 static void above_answered(void *arg, const struct cop_rpc_result *r)
 {
-	struct cop_treeop_sum nobody = {0};
+	struct cop_op_sum nobody = {0};
 	struct looking *l = arg;
 
 	/* Only a dead ancestor is bypassed. */
@@ -95,7 +94,7 @@ static void above_answered(void *arg, const struct cop_rpc_result *r)
 
 static void look_above(struct looking *l)
 {
-	struct cop_treeop *t = l->treeop;
+	struct cop_op *t = l->treeop;
 	struct cop_rpc *rpc = t->conf.ops->rpc(t->conf.ctx);
 	struct cop_rpc_call call = {.op = l->op, .done = above_answered, .arg = l};
 
@@ -107,17 +106,17 @@ static void look_above(struct looking *l)
 		cop_rpc_call(rpc, &call);
 }
 
-static void ask_if_needed(struct cop_treeop *t, bool complete, cop_treeop_done *done, void *arg)
+static void ask_if_needed(struct cop_op *t, bool complete, cop_op_done *done, void *arg)
 {
 	struct looking *l = calloc(1, sizeof(*l));
-	struct cop_treeop_sum nobody = {0};
+	struct cop_op_sum nobody = {0};
 
 	if (!l) {
 		done(arg, &nobody);
 		return;
 	}
-	*l = (struct looking){t, t->conf.rank,
-		complete ? COP_TREEOP_RELEASED_BELOW : t->conf.alive_op, done, arg};
+	*l = (struct looking){
+		t, t->conf.rank, complete ? COP_OP_RELEASED_BELOW : t->conf.alive_op, done, arg};
 	cop_gate_more(t->conf.gate);
 	look_above(l);
 }
@@ -125,7 +124,7 @@ static void ask_if_needed(struct cop_treeop *t, bool complete, cop_treeop_done *
 /* ---- when ---- */
 
 /* The lock is held. */
-static bool is_complete(const struct cop_treeop *t)
+static bool is_complete(const struct cop_op *t)
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT];
 	uint32_t n = cop_topo_children(&t->conf.topo, 0, t->conf.rank, child);
@@ -134,7 +133,7 @@ static bool is_complete(const struct cop_treeop *t)
 }
 
 /* The lock is held. Whether it is time for another check. */
-static bool is_due(struct cop_treeop *t, uint64_t now_ms)
+static bool is_due(struct cop_op *t, uint64_t now_ms)
 {
 	if (!t->look_wait_ms) {
 		t->look_wait_ms = LOOK_MS_FIRST;
@@ -148,9 +147,9 @@ static bool is_due(struct cop_treeop *t, uint64_t now_ms)
 	return true;
 }
 
-void cop_treeop_release(struct cop_treeop *t, uint64_t now_ms, cop_treeop_done *done, void *arg)
+void cop_op_release(struct cop_op *t, uint64_t now_ms, cop_op_done *done, void *arg)
 {
-	struct cop_treeop_sum nobody = {0};
+	struct cop_op_sum nobody = {0};
 	bool due, complete;
 
 	pthread_mutex_lock(&t->lock);
@@ -167,9 +166,9 @@ void cop_treeop_release(struct cop_treeop *t, uint64_t now_ms, cop_treeop_done *
 
 /* ---- a node below tells ---- */
 
-static void note_if_needed(void *treeop, struct cop_treeop_sum *sum)
+static void note_if_needed(void *treeop, struct cop_op_sum *sum)
 {
-	struct cop_treeop *t = treeop;
+	struct cop_op *t = treeop;
 
 	/* No ancestor is alive, so this node asked all nodes. The keeper that ends the tree must
 	 * hear of it. */
@@ -179,7 +178,7 @@ static void note_if_needed(void *treeop, struct cop_treeop_sum *sum)
 }
 
 /* The lock is held. 0: it is not a child of this node. */
-static uint64_t bit_of(const struct cop_treeop *t, uint32_t rank)
+static uint64_t bit_of(const struct cop_op *t, uint32_t rank)
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT];
 	uint32_t n = cop_topo_children(&t->conf.topo, 0, t->conf.rank, child);
@@ -192,7 +191,7 @@ static uint64_t bit_of(const struct cop_treeop *t, uint32_t rank)
 
 /* The lock is held. Whether that was the last child; it may have reported before. A rank further
  * below reports to this node if those in between are dead. */
-static bool is_last(struct cop_treeop *t, uint32_t rank)
+static bool is_last(struct cop_op *t, uint32_t rank)
 {
 	uint64_t bit = bit_of(t, rank);
 	bool again = bit & t->complete_children;
@@ -201,7 +200,7 @@ static bool is_last(struct cop_treeop *t, uint32_t rank)
 	return bit ? !again && is_complete(t) : t->released;
 }
 
-void cop_treeop_released_below(struct cop_treeop *t, uint32_t rank)
+void cop_op_released_below(struct cop_op *t, uint32_t rank)
 {
 	bool root = t->conf.rank == cop_topo_root(&t->conf.topo, 0), last;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct request *cop_treeop_request_new(struct cop_treeop *t, const struct cop_treeop_request *what,
-	bool local, cop_treeop_done *done, void *arg)
+struct request *cop_op_request_new(struct cop_op *t, const struct cop_op_request *what, bool local,
+	cop_op_done *done, void *arg)
 {
 	size_t len = strlen(what->argument) + 1;
 	struct request *q = calloc(1, sizeof(*q) + len);
@@ -23,18 +23,18 @@ struct request *cop_treeop_request_new(struct cop_treeop *t, const struct cop_tr
 	return q;
 }
 
-void cop_treeop_request_answer(struct request *q, struct cop_treeop_sum *sum)
+void cop_op_request_answer(struct request *q, struct cop_op_sum *sum)
 {
 	struct cop_gate *gate = q->treeop->conf.gate;
 
 	q->done(q->arg, sum);
-	cop_treeop_sum_free(&q->sum);
-	cop_treeop_sum_free(&q->own);
+	cop_op_sum_free(&q->sum);
+	cop_op_sum_free(&q->own);
 	free(q);
 	cop_gate_leave(gate);
 }
 
-void cop_treeop_request_finish(struct request *q)
+void cop_op_request_finish(struct request *q)
 {
-	cop_treeop_request_answer(q, &q->sum);
+	cop_op_request_answer(q, &q->sum);
 }

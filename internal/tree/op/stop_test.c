@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tree/treeop/treeop_testing.h"
+#include "tree/op/op_testing.h"
 
 static int setup(void **state)
 {
@@ -24,7 +24,7 @@ static int teardown(void **state)
 
 static void ask_stop(struct t_tree *t, uint32_t from, struct t_heard *h)
 {
-	t_ask_all(t, from, COP_TREEOP_STOP, "", h);
+	t_ask_all(t, from, COP_OP_STOP, "", h);
 }
 
 static unsigned unconfirmed(struct t_tree *t, uint32_t rank)
@@ -51,7 +51,7 @@ static void a_stop_ends_all_nodes_and_the_root_has_the_sums(void **state)
 	for (uint32_t r = 0; r < T_NODES; r++) {
 		assert_int_equal(t->node[r].ends, 1);
 		assert_int_equal(t->node[r].completed, 1);
-		assert_true(cop_treeop_is_stopping(t->node[r].op));
+		assert_true(cop_op_is_stopping(t->node[r].op));
 		assert_int_equal(unconfirmed(t, r), 0);
 		assert_int_equal(t->node[r].gate.inside, 0);
 	}
@@ -116,17 +116,17 @@ static void one_that_was_stopped_alone_is_missing_but_not_those_below(void **sta
 	struct t_tree *t = *state;
 	struct t_heard alone, again, all;
 
-	t_ask_here(t, 1, COP_TREEOP_STOP, "", false, &alone);
+	t_ask_here(t, 1, COP_OP_STOP, "", false, &alone);
 	t_run(t);
 	assert_int_equal(alone.times, 1);
 	assert_int_equal(alone.sum.nodes, 1);
 	assert_true(t->node[1].ended);
 	assert_false(t->node[3].ending);
-	assert_false(cop_treeop_is_stopping(t->node[1].op));
-	assert_true(cop_treeop_is_ending(t->node[1].op));
-	assert_false(cop_treeop_is_ending(t->node[3].op));
+	assert_false(cop_op_is_stopping(t->node[1].op));
+	assert_true(cop_op_is_ending(t->node[1].op));
+	assert_false(cop_op_is_ending(t->node[3].op));
 	/* There is nothing left to do. */
-	t_ask_here(t, 1, COP_TREEOP_STOP, "", false, &again);
+	t_ask_here(t, 1, COP_OP_STOP, "", false, &again);
 	assert_int_equal(again.times, 1);
 	assert_int_equal(again.sum.nodes, 1);
 	ask_stop(t, 0, &all);
@@ -149,7 +149,7 @@ static void a_stop_alone_meanwhile_waits_for_the_other(void **state)
 	t->node[3].slow = true;
 	ask_stop(t, 0, &all);
 	t_run(t);
-	t_ask_here(t, 1, COP_TREEOP_STOP, "", false, &alone);
+	t_ask_here(t, 1, COP_OP_STOP, "", false, &alone);
 	t_run(t);
 	assert_int_equal(alone.times, 0);
 	t->node[3].slow = false;
@@ -170,7 +170,7 @@ static void a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below(vo
 	ask_stop(t, 0, &h);
 	t_run(t);
 	t->node[1].ended = true;
-	cop_treeop_ended(t->node[1].op, NULL, NULL);
+	cop_op_ended(t->node[1].op, NULL, NULL);
 	t_run(t);
 	assert_int_equal(h.times, 1);
 	/* The sum lacks what 4 counted, and the answer of 3 comes too late. */
@@ -182,7 +182,7 @@ static void a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below(vo
 	assert_int_equal(t->node[1].completed, 0);
 	t_forget_heard(&h);
 	/* A second requester gets the same answer as the first. */
-	t_ask_here(t, 1, COP_TREEOP_STOP, "", true, &h);
+	t_ask_here(t, 1, COP_OP_STOP, "", true, &h);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, 1);
 	t_forget_heard(&h);
@@ -193,9 +193,9 @@ static void the_end_of_a_node_is_said_once(void **state)
 	struct t_tree *t = *state;
 	struct t_heard h;
 
-	cop_treeop_ended(t->node[3].op, "first", NULL);
-	cop_treeop_ended(t->node[3].op, "second", NULL);
-	t_ask_here(t, 3, COP_TREEOP_STOP, "", true, &h);
+	cop_op_ended(t->node[3].op, "first", NULL);
+	cop_op_ended(t->node[3].op, "second", NULL);
+	t_ask_here(t, 3, COP_OP_STOP, "", true, &h);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, 1);
 	assert_string_equal(t_text(&h), "first");
@@ -234,7 +234,7 @@ static void a_node_without_two_kinds_of_files_is_one_node(void **state)
 	ask_stop(t, 0, &h);
 	t_run(t);
 	assert_int_equal(h.sum.unwritten, 1);
-	cop_treeop_sum_say_unwritten(&h.sum, &lines);
+	cop_op_sum_say_unwritten(&h.sum, &lines);
 	assert_string_equal(lines.data, "host0: no cluster files\n");
 	cop_buf_free(&lines);
 	t_forget_heard(&h);
@@ -248,7 +248,7 @@ static unsigned stays(struct t_tree *t, uint32_t rank, unsigned most_ms)
 	struct awaited w = {.began_ms = 1, .there_ms = 1};
 	unsigned ms = 0;
 
-	while (ms < most_ms && cop_treeop_is_awaited(t->node[rank].op, &w, 1 + ms)) {
+	while (ms < most_ms && cop_op_is_awaited(t->node[rank].op, &w, 1 + ms)) {
 		t_advance(t, 100);
 		ms += 100;
 	}

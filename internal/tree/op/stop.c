@@ -5,30 +5,30 @@
  * often a node is asked, it asks those below once and gives everyone the same answer, so that
  * nothing is counted twice. It answers even after it has unmounted, because the node above may have
  * died with the first answer. */
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 
 #include <errno.h>
 
-static void end_this_node(struct cop_treeop *t)
+static void end_this_node(struct cop_op *t)
 {
 	t->conf.ops->end(t->conf.ctx);
 }
 
-static void stopped_below(void *arg, struct cop_treeop_sum *below)
+static void stopped_below(void *arg, struct cop_op_sum *below)
 {
-	struct cop_treeop *t = arg;
+	struct cop_op *t = arg;
 
 	pthread_mutex_lock(&t->lock);
 	/* A signal may have ended this node before those below answered. */
 	if (!t->ending) {
-		cop_treeop_sum_move(&t->stop_sum, below);
+		cop_op_sum_move(&t->stop_sum, below);
 		t->stop_answered = true;
 	}
 	pthread_mutex_unlock(&t->lock);
 	end_this_node(t);
 }
 
-bool cop_treeop_is_stopping(struct cop_treeop *t)
+bool cop_op_is_stopping(struct cop_op *t)
 {
 	bool asked;
 
@@ -38,7 +38,7 @@ bool cop_treeop_is_stopping(struct cop_treeop *t)
 	return asked;
 }
 
-bool cop_treeop_is_ending(struct cop_treeop *t)
+bool cop_op_is_ending(struct cop_op *t)
 {
 	bool ending;
 
@@ -48,7 +48,7 @@ bool cop_treeop_is_ending(struct cop_treeop *t)
 	return ending;
 }
 
-bool cop_treeop_has_ended_alone(struct cop_treeop *t)
+bool cop_op_has_ended_alone(struct cop_op *t)
 {
 	bool alone;
 
@@ -58,11 +58,11 @@ bool cop_treeop_has_ended_alone(struct cop_treeop *t)
 	return alone;
 }
 
-void cop_treeop_stop(struct request *q)
+void cop_op_stop(struct request *q)
 {
-	struct cop_treeop *t = q->treeop;
-	struct cop_treeop_request what = {.op = COP_TREEOP_STOP, .argument = ""};
-	struct cop_treeop_sum alone = {.nodes = 1};
+	struct cop_op *t = q->treeop;
+	struct cop_op_request what = {.op = COP_OP_STOP, .argument = ""};
+	struct cop_op_sum alone = {.nodes = 1};
 	bool first, now, over;
 
 	pthread_mutex_lock(&t->lock);
@@ -75,9 +75,9 @@ void cop_treeop_stop(struct request *q)
 	pthread_mutex_unlock(&t->lock);
 	/* If this node has not ended yet, q may be freed from here on. */
 	if (over)
-		cop_treeop_request_answer(q, q->local ? &alone : &t->stop_sum);
+		cop_op_request_answer(q, q->local ? &alone : &t->stop_sum);
 	else if (first)
-		cop_treeop_fan_out_below(t, &what, stopped_below, t);
+		cop_op_fan_out_below(t, &what, stopped_below, t);
 	else if (now)
 		end_this_node(t);
 }
@@ -85,51 +85,51 @@ void cop_treeop_stop(struct request *q)
 /* ---- this node has unmounted ---- */
 
 /* counted: it is already counted that files of this node are missing. */
-static void complete_sum(struct cop_treeop *t, struct cop_treeop_sum *all, bool counted)
+static void complete_sum(struct cop_op *t, struct cop_op_sum *all, bool counted)
 {
 	struct cop_err err = {0};
 
 	if (!t->conf.ops->complete_sum(t->conf.ctx, all, &err))
 		return;
 	all->unwritten -= counted;
-	cop_treeop_sum_unwritten(all, host_of(t, t->conf.rank), err.text);
+	cop_op_sum_unwritten(all, host_of(t, t->conf.rank), err.text);
 }
 
 /* Moves the sum from below out of t and adds this node's own part. */
-static void complete_stop(struct cop_treeop *t, const char *unwritten, struct cop_treeop_sum *all)
+static void complete_stop(struct cop_op *t, const char *unwritten, struct cop_op_sum *all)
 {
 	bool answered;
 
 	pthread_mutex_lock(&t->lock);
 	t->ending = true;
-	cop_treeop_sum_move(all, &t->stop_sum);
+	cop_op_sum_move(all, &t->stop_sum);
 	answered = t->stop_answered;
 	pthread_mutex_unlock(&t->lock);
 	all->nodes++;
 	if (unwritten)
-		cop_treeop_sum_unwritten(all, host_of(t, t->conf.rank), unwritten);
+		cop_op_sum_unwritten(all, host_of(t, t->conf.rank), unwritten);
 	/* If a signal has ended this node meanwhile, the answer lacks what the nodes below
 	 * counted. */
 	if (answered)
 		complete_sum(t, all, unwritten);
 }
 
-static void add_remark(struct cop_treeop_sum *s, const char *remark)
+static void add_remark(struct cop_op_sum *s, const char *remark)
 {
 	if (remark)
 		cop_buf_printf(&s->text, "%s%s", s->text.len ? "\n" : "", remark);
 }
 
-void cop_treeop_ended(struct cop_treeop *t, const char *remark, const char *unwritten)
+void cop_op_ended(struct cop_op *t, const char *remark, const char *unwritten)
 {
-	struct cop_treeop_sum all, own = {.nodes = 1};
+	struct cop_op_sum all, own = {.nodes = 1};
 	struct cop_list list, *l;
 
 	if (t->ending)
 		return;
 	complete_stop(t, unwritten, &all);
 	if (unwritten)
-		cop_treeop_sum_unwritten(&own, host_of(t, t->conf.rank), unwritten);
+		cop_op_sum_unwritten(&own, host_of(t, t->conf.rank), unwritten);
 	add_remark(&all, remark);
 	add_remark(&own, remark);
 	cop_list_init(&list);
@@ -141,7 +141,7 @@ void cop_treeop_ended(struct cop_treeop *t, const char *remark, const char *unwr
 	while ((l = cop_list_pop_front(&list))) {
 		struct request *q = COP_CONTAINER_OF(l, struct request, link);
 
-		cop_treeop_request_answer(q, q->local ? &own : &t->stop_sum);
+		cop_op_request_answer(q, q->local ? &own : &t->stop_sum);
 	}
-	cop_treeop_sum_free(&own);
+	cop_op_sum_free(&own);
 }

@@ -8,13 +8,13 @@
  * `lock` guards the state of the stop (the list of requests, the sum, and the flags) and of the
  * release. Nothing is called under it. Once the node has ended, the sum may be read without it. The
  * other members belong to the main thread. */
-#ifndef COP_TREEOP_PRIV_H
-#define COP_TREEOP_PRIV_H
+#ifndef COP_OP_PRIV_H
+#define COP_OP_PRIV_H
 
 #include <inttypes.h>
 #include <stdatomic.h>
 
-#include "tree/treeop/treeop.h"
+#include "tree/op/op.h"
 
 #define ASKERS 16
 
@@ -25,20 +25,20 @@ struct asker {
 	_Atomic bool heard, gone;
 };
 
-struct cop_treeop {
-	struct cop_treeop_conf conf;
+struct cop_op {
+	struct cop_op_conf conf;
 	pthread_mutex_t lock;
 	struct cop_list stop_requests; /* requests to answer when this node has ended */
-	struct cop_treeop_sum stop_sum;
+	struct cop_op_sum stop_sum;
 	bool stop_asked,
 		stop_answered; /* stop_asked: the nodes below were asked, once for all requesters;
 				  stop_answered: they have answered, and stop_sum is their sum */
 	bool ending; /* this node has unmounted and no longer waits for those below; only the main
 			thread sets it */
 	bool ended;  /* stop_sum covers all nodes, and does not change any more */
-	char last_reset[COP_TREEOP_ARGUMENT_SIZE]; /* main thread: the last reset that this node did
-						    */
-	_Atomic bool released; /* changes under the lock, as do the four below */
+	char last_reset[COP_OP_ARGUMENT_SIZE]; /* main thread: the last reset that this node did
+						*/
+	_Atomic bool released;                 /* changes under the lock, as do the four below */
 	bool look_now; /* a node below reported something that makes this node check early */
 	uint64_t complete_children; /* the children that were released with all nodes below them, by
 				       position */
@@ -48,17 +48,17 @@ struct cop_treeop {
 	unsigned askers;
 };
 
-static inline const char *host_of(const struct cop_treeop *t, uint32_t rank)
+static inline const char *host_of(const struct cop_op *t, uint32_t rank)
 {
 	return t->conf.ops->host(t->conf.ctx, rank);
 }
 
 /* ---- sum.c ---- */
 /* Counts one more missing rank. */
-void cop_treeop_sum_lose(struct cop_treeop_sum *s, uint32_t rank);
+void cop_op_sum_lose(struct cop_op_sum *s, uint32_t rank);
 /* Encodes the body of an answer, at most COP_RPC_BODY_MAX long, into an empty out; leaves out the
  * text if it would be longer. 0, -ENOMEM. */
-int cop_treeop_sum_encode(const struct cop_treeop_sum *s, struct cop_buf *out);
+int cop_op_sum_encode(const struct cop_op_sum *s, struct cop_buf *out);
 
 /* ---- lost.c: a node without an answer ---- */
 enum lost_kind {
@@ -72,49 +72,49 @@ struct lost {
 	const char *host, *reason;
 };
 /* Describes the lost node in the form of the operation's text. */
-void cop_treeop_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out);
+void cop_op_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out);
 
 /* ---- fanout.c: one operation on every node of a subtree ---- */
 /* Runs the operation on this node and everything below it; done is called once. */
-typedef void treeop_self(struct cop_treeop *t, const struct cop_treeop_request *request,
-	cop_treeop_done *done, void *arg);
+typedef void treeop_self(
+	struct cop_op *t, const struct cop_op_request *request, cop_op_done *done, void *arg);
 /* Asks the subtree of rank or, if that node is dead, the subtrees of its children. self: called
  * when the node that asks is reached on the way. done is called once, even if memory is short. */
-void cop_treeop_fan_out(struct cop_treeop *t, const struct cop_treeop_request *request,
-	uint32_t rank, treeop_self *self, cop_treeop_done *done, void *arg);
+void cop_op_fan_out(struct cop_op *t, const struct cop_op_request *request, uint32_t rank,
+	treeop_self *self, cop_op_done *done, void *arg);
 /* Asks the subtrees of all children of this node, but not this node. */
-void cop_treeop_fan_out_below(struct cop_treeop *t, const struct cop_treeop_request *request,
-	cop_treeop_done *done, void *arg);
+void cop_op_fan_out_below(
+	struct cop_op *t, const struct cop_op_request *request, cop_op_done *done, void *arg);
 
 /* ---- request.c: one operation on this node, and what came of it ---- */
 struct request {
-	struct cop_treeop *treeop;
-	struct cop_treeop_request what; /* its argument is below */
-	bool local;                     /* this node only, not those below */
-	bool untold;                    /* invalidate: this node's kernel could not be told */
-	cop_treeop_done *done;
+	struct cop_op *treeop;
+	struct cop_op_request what; /* its argument is below */
+	bool local;                 /* this node only, not those below */
+	bool untold;                /* invalidate: this node's kernel could not be told */
+	cop_op_done *done;
 	void *arg;
 	struct cop_list link; /* in stop_requests */
-	struct cop_treeop_sum sum;
-	struct cop_deferred work;  /* report.c: this node's part, */
-	struct cop_treeop_sum own; /* its result, */
+	struct cop_op_sum sum;
+	struct cop_deferred work; /* report.c: this node's part, */
+	struct cop_op_sum own;    /* its result, */
 	_Atomic unsigned
 		parts; /* and how many of the two parts are left; the last one finishes it */
 	char argument[];
 };
 /* NULL: out of memory. The request stays inside the gate until it ends. */
-struct request *cop_treeop_request_new(struct cop_treeop *t, const struct cop_treeop_request *what,
-	bool local, cop_treeop_done *done, void *arg);
+struct request *cop_op_request_new(struct cop_op *t, const struct cop_op_request *what, bool local,
+	cop_op_done *done, void *arg);
 /* Answers with the request's own sum, and ends the request. */
-void cop_treeop_request_finish(struct request *q);
+void cop_op_request_finish(struct request *q);
 /* Answers with this sum, which stays the caller's, and ends the request. */
-void cop_treeop_request_answer(struct request *q, struct cop_treeop_sum *sum);
+void cop_op_request_answer(struct request *q, struct cop_op_sum *sum);
 
 /* ---- stop.c ---- */
 /* Asks the nodes below to stop, then stops this one. */
-void cop_treeop_stop(struct request *q);
+void cop_op_stop(struct request *q);
 /* Whether this node has ended without having been asked to stop those below. */
-bool cop_treeop_has_ended_alone(struct cop_treeop *t);
+bool cop_op_has_ended_alone(struct cop_op *t);
 
 /* ---- confirm.c ---- */
 /* Both times are set at the beginning; from then on confirm.c updates them. */
@@ -125,15 +125,15 @@ struct awaited {
 	unsigned count;        /* how many of them */
 };
 /* Main thread, called repeatedly. Whether this node must stay for a requester of the stop. */
-bool cop_treeop_is_awaited(struct cop_treeop *t, struct awaited *w, uint64_t now_ms);
+bool cop_op_is_awaited(struct cop_op *t, struct awaited *w, uint64_t now_ms);
 
 /* ---- release.c ---- */
 /* Answers whether this node and those below are still needed. */
-void cop_treeop_released(struct request *q);
+void cop_op_released(struct request *q);
 /* Called when this rank and all nodes below it were released. */
-void cop_treeop_released_below(struct cop_treeop *t, uint32_t rank);
+void cop_op_released_below(struct cop_op *t, uint32_t rank);
 
 /* ---- report.c: snapshot and reset ---- */
-void cop_treeop_report(struct request *q);
+void cop_op_report(struct request *q);
 
 #endif

@@ -2,7 +2,7 @@
 /* The sentences about a node that did not answer. */
 #include "base/base/json.h"
 #include "tree/nodeline/nodeline.h"
-#include "tree/treeop/treeop_priv.h"
+#include "tree/op/op_priv.h"
 
 static const char *const words[] = {
 	[LOST_DEAD] = "dead", [LOST_REFUSED] = "refused", [LOST_FAILED] = "failed"};
@@ -25,7 +25,7 @@ static void lost_json(const struct lost *l, struct cop_buf *out)
 static void lost_sentence(const struct lost *l, struct cop_buf *out)
 {
 	if (l->kind == LOST_DEAD)
-		cop_buf_printf(out, COP_TREEOP_SILENT_LINE, l->host, l->rank);
+		cop_buf_printf(out, COP_OP_SILENT_LINE, l->host, l->rank);
 	else
 		cop_buf_printf(out, "%s (rank %" PRIu32 ") %s: %s", l->host, l->rank,
 			words[l->kind], l->reason);
@@ -48,11 +48,11 @@ static void lost_line(const struct lost *l, struct cop_buf *out)
 	cop_nodeline_write(&n, out);
 }
 
-void cop_treeop_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out)
+void cop_op_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out)
 {
-	if (op == COP_TREEOP_STATS)
+	if (op == COP_OP_STATS)
 		lost_json(l, out);
-	else if (op == COP_TREEOP_TABLE)
+	else if (op == COP_OP_TABLE)
 		lost_line(l, out);
 	else
 		lost_sentence(l, out);

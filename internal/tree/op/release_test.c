@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tree/treeop/treeop_testing.h"
+#include "tree/op/op_testing.h"
 
 #define LONG_MS 100000 /* after this time every node checks again */
 
@@ -19,7 +19,7 @@ static void ask(struct t_tree *t, uint32_t rank)
 {
 	t_forget_heard(&h);
 	h = (struct t_heard){0};
-	cop_treeop_release(t->node[rank].op, now_ms, t_done, &h);
+	cop_op_release(t->node[rank].op, now_ms, t_done, &h);
 	t_run(t);
 }
 
@@ -60,7 +60,7 @@ static void the_root_hears_when_the_last_is_released(void **state)
 	assert_int_equal(h.sum.nodes, 0);
 	ask(t, 0);
 	assert_int_equal(h.sum.nodes, T_NODES);
-	assert_true(cop_treeop_all_released(&h.sum));
+	assert_true(cop_op_all_released(&h.sum));
 	t_forget_heard(&h);
 	t_free(t);
 }
@@ -78,7 +78,7 @@ static void it_does_not_matter_who_is_the_last(void **state)
 		ask(t, last);
 		if (last)
 			ask(t, 0);
-		assert_true(cop_treeop_all_released(&h.sum));
+		assert_true(cop_op_all_released(&h.sum));
 		t_forget_heard(&h);
 		t_free(t);
 	}
@@ -104,7 +104,7 @@ static void a_tree_that_waits_is_quiet(void **state)
 	ask(t, 6);
 	/* This node tells 2, which tells the root; the root asks all nodes once. */
 	ask(t, 0);
-	assert_true(cop_treeop_all_released(&h.sum));
+	assert_true(cop_op_all_released(&h.sum));
 	assert_int_equal(requests(t) - before, 2 + T_NODES - 1);
 	t_forget_heard(&h);
 	t_free(t);
@@ -136,7 +136,7 @@ static void a_node_below_a_live_one_leaves_the_stop_to_it(void **state)
 	release_from(t, 0, T_NODES - 1);
 	ask_later(t, 3);
 	assert_int_equal(h.sum.nodes, 0);
-	assert_false(cop_treeop_all_released(&h.sum));
+	assert_false(cop_op_all_released(&h.sum));
 	/* Its parent is dead, but the root is not. */
 	t_cut(t, 1);
 	ask_later(t, 3);
@@ -155,7 +155,7 @@ static void dead_nodes_do_not_delay_the_end(void **state)
 	ask_later(t, 0);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
 	assert_int_equal(h.sum.dead, 1);
-	assert_true(cop_treeop_all_released(&h.sum));
+	assert_true(cop_op_all_released(&h.sum));
 	t_forget_heard(&h);
 	t_free(t);
 }
@@ -176,7 +176,7 @@ static void who_is_below_a_dead_node_tells_the_one_above_it(void **state)
 	ask(t, 0);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
-	assert_true(cop_treeop_all_released(&h.sum));
+	assert_true(cop_op_all_released(&h.sum));
 	t_forget_heard(&h);
 	t_free(t);
 }
@@ -190,14 +190,14 @@ static void if_the_root_is_dead_its_children_stop_the_tree(void **state)
 	t_cut(t, 0);
 	ask_later(t, 2);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
-	assert_false(cop_treeop_all_released(&h.sum));
+	assert_false(cop_op_all_released(&h.sum));
 	ask(t, 6);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	/* It has heard of the last one, and knows that the root is dead. */
 	ask(t, 2);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
-	assert_true(cop_treeop_all_released(&h.sum));
+	assert_true(cop_op_all_released(&h.sum));
 	t_forget_heard(&h);
 	t_free(t);
 }
@@ -213,7 +213,7 @@ static void a_node_without_an_answer_counts_as_needed(void **state)
 	ask_later(t, 0);
 	assert_int_equal(h.sum.failed, 1);
 	assert_int_equal(h.sum.released, T_NODES - 1);
-	assert_false(cop_treeop_all_released(&h.sum));
+	assert_false(cop_op_all_released(&h.sum));
 	t_forget_heard(&h);
 	t_free(t);
 }
@@ -227,12 +227,12 @@ static void what_was_told_is_asked_again(void **state)
 	(void)state;
 	ask(t, 0);
 	release_from(t, 2, T_NODES - 1);
-	cop_treeop_released_below(t->node[0].op, 3);
-	cop_treeop_released_below(t->node[0].op, 4);
+	cop_op_released_below(t->node[0].op, 3);
+	cop_op_released_below(t->node[0].op, 4);
 	ask(t, 0);
 	assert_int_equal(h.sum.nodes, T_NODES);
 	assert_int_equal(h.sum.released, T_NODES - 1);
-	assert_false(cop_treeop_all_released(&h.sum));
+	assert_false(cop_op_all_released(&h.sum));
 	t_forget_heard(&h);
 	t_free(t);
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tree/treeop/treeop_testing.h"
+#include "tree/op/op_testing.h"
 
 static int setup(void **state)
 {
@@ -36,7 +36,7 @@ static void all_ranks_are_counted_once_whoever_asks(void **state)
 	for (uint32_t from = 0; from <= T_GUEST; from++) {
 		struct t_heard h;
 
-		t_ask_all(t, from, COP_TREEOP_STATS, "", &h);
+		t_ask_all(t, from, COP_OP_STATS, "", &h);
 		t_run(t);
 		assert_int_equal(h.times, 1);
 		assert_int_equal(h.sum.nodes, T_NODES);
@@ -58,7 +58,7 @@ static void telemetry_has_numbers_and_no_text(void **state)
 	struct t_tree *t = *state;
 	struct t_heard h;
 
-	t_ask_all(t, 0, COP_TREEOP_TELEMETRY, "", &h);
+	t_ask_all(t, 0, COP_OP_TELEMETRY, "", &h);
 	t_run(t);
 	assert_int_equal(h.sum.nodes, T_NODES);
 	assert_int_equal(t_counted(&h), T_ALL);
@@ -78,7 +78,7 @@ static void the_table_has_a_line_of_each(void **state)
 	unsigned lines = 1;
 	char row[16];
 
-	t_ask_all(t, 4, COP_TREEOP_TABLE, "", &h);
+	t_ask_all(t, 4, COP_OP_TABLE, "", &h);
 	t_run(t);
 	for (const char *c = t_text(&h); *c; c++)
 		lines += *c == '\n';
@@ -96,17 +96,17 @@ static void one_node_alone_is_asked_alone(void **state)
 	struct t_tree *t = *state;
 	struct t_heard h;
 
-	t_ask_here(t, 1, COP_TREEOP_STATS, "", false, &h);
+	t_ask_here(t, 1, COP_OP_STATS, "", false, &h);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, 1);
 	assert_string_equal(t_text(&h), "{\"rank\":1}");
 	t_forget_heard(&h);
-	t_ask_here(t, 1, COP_TREEOP_STATS, "", true, &h);
+	t_ask_here(t, 1, COP_OP_STATS, "", true, &h);
 	t_run(t);
 	assert_int_equal(h.sum.nodes, 3);
 	assert_int_equal(t_counted(&h), 2 + 4 + 5);
 	t_forget_heard(&h);
-	t_ask_here(t, 1, COP_TREEOP_SNAPSHOT, "", false, &h);
+	t_ask_here(t, 1, COP_OP_SNAPSHOT, "", false, &h);
 	t_run(t);
 	assert_int_equal(h.sum.nodes, 1);
 	assert_int_equal(t->node[1].reports, 1);
@@ -122,7 +122,7 @@ static void a_path_is_forgotten_above_before_below(void **state)
 	struct t_heard h;
 
 	t->node[1].holds = true;
-	t_ask_all(t, 6, COP_TREEOP_INVALIDATE, "some/path", &h);
+	t_ask_all(t, 6, COP_OP_INVALIDATE, "some/path", &h);
 	t_run(t);
 	assert_int_equal(h.times, 0);
 	assert_string_equal(t->node[6].forgot, "some/path");
@@ -146,7 +146,7 @@ static void a_node_that_cannot_tell_its_kernel_fails_but_not_those_below(void **
 
 	t->node[1].starved = true;
 	t->node[4].starved = true;
-	t_ask_all(t, 0, COP_TREEOP_INVALIDATE, "some/path", &h);
+	t_ask_all(t, 0, COP_OP_INVALIDATE, "some/path", &h);
 	t_run(t);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, T_NODES - 2);
@@ -179,14 +179,14 @@ static int ask_raw(struct t_tree *t, uint8_t op, const void *payload, size_t len
 
 static void an_argument_must_be_text(void **state)
 {
-	char text[COP_TREEOP_ARGUMENT_SIZE];
+	char text[COP_OP_ARGUMENT_SIZE];
 	struct t_tree *t = *state;
 
 	memset(text, 'x', sizeof(text));
-	assert_int_equal(ask_raw(t, COP_TREEOP_INVALIDATE, text, sizeof(text)), -EINVAL);
-	assert_int_equal(ask_raw(t, COP_TREEOP_INVALIDATE, "a\0b", 3), -EINVAL);
+	assert_int_equal(ask_raw(t, COP_OP_INVALIDATE, text, sizeof(text)), -EINVAL);
+	assert_int_equal(ask_raw(t, COP_OP_INVALIDATE, "a\0b", 3), -EINVAL);
 	assert_int_equal(t->node[5].forgot_at, 0);
-	assert_int_equal(ask_raw(t, COP_TREEOP_INVALIDATE, text, sizeof(text) - 1), 0);
+	assert_int_equal(ask_raw(t, COP_OP_INVALIDATE, text, sizeof(text) - 1), 0);
 	assert_int_equal(t->node[5].forgot_at, 1);
 }
 
@@ -198,7 +198,7 @@ static void the_children_of_a_dead_node_are_asked_in_its_place(void **state)
 	struct t_heard h;
 
 	t_cut(t, 1);
-	t_ask_all(t, 5, COP_TREEOP_STATS, "", &h);
+	t_ask_all(t, 5, COP_OP_STATS, "", &h);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
@@ -217,7 +217,7 @@ static void without_the_root_a_node_asks_the_tree_and_meets_itself(void **state)
 	struct t_heard h;
 
 	t_cut(t, 0);
-	t_ask_all(t, 1, COP_TREEOP_STATS, "", &h);
+	t_ask_all(t, 1, COP_OP_STATS, "", &h);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
@@ -237,7 +237,7 @@ static void dead_refused_and_failed_nodes_are_distinguished_and_named(void **sta
 	*state = t = t_new_with(4);
 	t_cut(t, 3);
 	t->node[5].status = -EIO;
-	t_ask_all(t, 0, COP_TREEOP_SNAPSHOT, "", &h);
+	t_ask_all(t, 0, COP_OP_SNAPSHOT, "", &h);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, 4);
@@ -261,7 +261,7 @@ static void a_node_that_cannot_prove_the_secret_is_passed_over(void **state)
 
 	t->flip_from = "n2";
 	t->flip_type = COP_FRAME_WELCOME;
-	t_ask_all(t, 0, COP_TREEOP_TABLE, "", &h);
+	t_ask_all(t, 0, COP_OP_TABLE, "", &h);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.refused, 1);
@@ -278,7 +278,7 @@ static void with_a_node_that_fails_those_below_it_are_missing(void **state)
 	struct t_heard h;
 
 	t->node[1].status = -EIO;
-	t_ask_all(t, 0, COP_TREEOP_STATS, "", &h);
+	t_ask_all(t, 0, COP_OP_STATS, "", &h);
 	t_run(t);
 	assert_int_equal(h.sum.nodes, 4);
 	assert_int_equal(h.sum.failed, 1);
@@ -299,7 +299,7 @@ static void a_node_that_ends_or_is_full_has_asked_nobody_below(void **state)
 	cop_gate_close(&t->node[1].gate);
 	t->node[2].status = -EMFILE;
 	t->node[2].unable = true;
-	t_ask_all(t, 0, COP_TREEOP_RESET, "once", &h);
+	t_ask_all(t, 0, COP_OP_RESET, "once", &h);
 	t_run(t);
 	assert_int_equal(h.sum.nodes, T_NODES - 2);
 	assert_int_equal(h.sum.failed, 2);
@@ -326,14 +326,14 @@ static void a_damaged_answer_is_asked_for_again(void **state)
 	t->node[2].body = "no answer";
 	t->node[2].body_len = 9;
 	t->node[2].bodies = 2;
-	t_ask_all(t, 0, COP_TREEOP_STATS, "", &h);
+	t_ask_all(t, 0, COP_OP_STATS, "", &h);
 	t_run(t);
 	assert_int_equal(t->node[2].asked, 3);
 	assert_int_equal(h.sum.nodes, T_NODES);
 	assert_int_equal(h.sum.missing, 0);
 	t_forget_heard(&h);
 	t->node[2].bodies = 3;
-	t_ask_all(t, 0, COP_TREEOP_STATS, "", &h);
+	t_ask_all(t, 0, COP_OP_STATS, "", &h);
 	t_run(t);
 	assert_int_equal(t->node[2].asked, 6);
 	assert_int_equal(h.sum.nodes, 4);
@@ -353,7 +353,7 @@ static void an_answer_that_is_too_long_is_a_failure(void **state)
 	t->node[6].body = body;
 	t->node[6].body_len = COP_RPC_BODY_MAX + 1;
 	t->node[6].bodies = 1;
-	t_ask_all(t, 0, COP_TREEOP_TABLE, "", &h);
+	t_ask_all(t, 0, COP_OP_TABLE, "", &h);
 	t_run(t);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
@@ -374,7 +374,7 @@ static void each_node_writes_and_says_why_it_cannot(void **state)
 	t->node[1].cannot_write = "the disk is full";
 	t->node[4].cannot_write = ""; /* it writes no reports */
 	cop_defer_run(&t->node[5].deferred, true);
-	t_ask_all(t, 2, COP_TREEOP_SNAPSHOT, "", &h);
+	t_ask_all(t, 2, COP_OP_SNAPSHOT, "", &h);
 	t_run(t);
 	assert_int_equal(h.sum.nodes, T_NODES - 3);
 	assert_int_equal(h.sum.missing, 0);
@@ -393,15 +393,15 @@ static void a_reset_that_comes_twice_is_done_once(void **state)
 {
 	struct t_tree *t = *state;
 
-	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.1", 3), 0);
-	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.1", 3), 0);
+	assert_int_equal(ask_raw(t, COP_OP_RESET, "0.1", 3), 0);
+	assert_int_equal(ask_raw(t, COP_OP_RESET, "0.1", 3), 0);
 	assert_int_equal(t->node[5].resets, 1);
-	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.2", 3), 0);
+	assert_int_equal(ask_raw(t, COP_OP_RESET, "0.2", 3), 0);
 	assert_int_equal(t->node[5].resets, 2);
 	/* A node that failed does not count as done. */
 	t->node[5].cannot_write = "the disk is full";
-	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.3", 3), 0);
-	assert_int_equal(ask_raw(t, COP_TREEOP_RESET, "0.3", 3), 0);
+	assert_int_equal(ask_raw(t, COP_OP_RESET, "0.3", 3), 0);
+	assert_int_equal(ask_raw(t, COP_OP_RESET, "0.3", 3), 0);
 	assert_int_equal(t->node[5].resets, 4);
 }
 
