@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tree/nodeline/nodeline.h"
+#include "tree/op/op.h"
 #include "node/status/status.h"
 
 static struct cop_stats stats;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/nodeline/nodeline.h"
+#include "tree/op/op.h"
 
 /* ---- a node's line ---- */
 

@@ -4,7 +4,7 @@
 #define COP_BOARD_PRIV_H
 
 #include "report/board/board.h"
-#include "tree/nodeline/nodeline.h"
+#include "tree/op/op.h"
 
 /* Rates per second; except for the wait, which is the average number of requests that waited at a
  * time. */

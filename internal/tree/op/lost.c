@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sentences about a node that did not answer. */
 #include "base/base/json.h"
-#include "tree/nodeline/nodeline.h"
+#include "tree/op/op.h"
 #include "tree/op/op_priv.h"
 
 static const char *const words[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tree/nodeline/nodeline.h"
+#include "tree/op/op.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/nodeline/nodeline.h"
+#include "tree/op/op.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tree/nodeline/nodeline.h"
+#include "tree/op/op.h"
 
 static void expect_same(const struct cop_nodeline *a, const struct cop_nodeline *b)
 {
