@@ -6,8 +6,8 @@
  * -DCOP_OLD_LIBRARIES assumes that everything optional is missing: `make old` compiles every file
  * that includes this header that way, and t0177 runs the result. This header holds no code: code is
  * where it is used, or in beneath.c and close.c if several modules need it. */
-#ifndef COP_COMPAT_H
-#define COP_COMPAT_H
+#ifndef COP_BASE_COMPAT_H
+#define COP_BASE_COMPAT_H
 
 #include <sys/mman.h>
 #include <sys/syscall.h>

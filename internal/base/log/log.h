@@ -6,8 +6,8 @@
  * because sites grep for them (copper-formats(5)). Until cop_log_open is called, warnings and worse
  * go to standard error. Repeats are limited and counted. Thread safe; blocks only on the write
  * itself; ignores write errors (a full disk must not stop a mount). */
-#ifndef COP_LOG_H
-#define COP_LOG_H
+#ifndef COP_BASE_LOG_H
+#define COP_BASE_LOG_H
 
 #include "base/base/base.h"
 

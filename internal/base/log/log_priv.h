@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The limits on repeats, shared with the test, and what the files of log share. */
-#ifndef COP_LOG_PRIV_H
-#define COP_LOG_PRIV_H
+#ifndef COP_BASE_LOG_PRIV_H
+#define COP_BASE_LOG_PRIV_H
 
 #define COP_LOG_BURST 50
 #define COP_LOG_WINDOW_MS 10000

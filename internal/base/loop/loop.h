@@ -3,8 +3,8 @@
  * a node lives. The work comes from threads that must not wait. A queue is bounded: it refuses work
  * when it is full or closed, and the caller reports that to the requester. It has no thread of its
  * own. */
-#ifndef COP_LOOP_H
-#define COP_LOOP_H
+#ifndef COP_BASE_LOOP_H
+#define COP_BASE_LOOP_H
 
 #include "base/base/base.h"
 

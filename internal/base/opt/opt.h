@@ -15,8 +15,8 @@
  *     if (!cop_opt_start(&table, argc, argv, &args, &code))
  *             return code;
  */
-#ifndef COP_OPT_H
-#define COP_OPT_H
+#ifndef COP_BASE_OPT_H
+#define COP_BASE_OPT_H
 
 #include "base/base/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_OPT_PRIV_H
-#define COP_OPT_PRIV_H
+#ifndef COP_BASE_OPT_PRIV_H
+#define COP_BASE_OPT_PRIV_H
 
 #include "base/opt/opt.h"
 

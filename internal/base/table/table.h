@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* table: a table of named columns, printed for a terminal, as CSV (RFC 4180) or as a JSON array of
  * objects. It asks for the cells one by one and keeps none; it sorts and computes nothing. */
-#ifndef COP_TABLE_H
-#define COP_TABLE_H
+#ifndef COP_BASE_TABLE_H
+#define COP_BASE_TABLE_H
 
 #include "base/base/base.h"
 

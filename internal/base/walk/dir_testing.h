@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An empty directory of the test's own, which is the working directory while the test runs. */
-#ifndef COP_REPORT_DIR_TESTING_H
-#define COP_REPORT_DIR_TESTING_H
+#ifndef COP_BASE_WALK_DIR_TESTING_H
+#define COP_BASE_WALK_DIR_TESTING_H
 
 #include <ftw.h>
 #include <stdio.h>

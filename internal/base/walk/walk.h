@@ -10,8 +10,8 @@
  * Locks: struct walk has one, which protects the stack of batches and the end. A directory belongs
  * to the thread that reads it until its batch is done; others see the results of its batches only
  * through that lock. After the walk nothing is shared. */
-#ifndef COP_WALK_H
-#define COP_WALK_H
+#ifndef COP_BASE_WALK_H
+#define COP_BASE_WALK_H
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_WALK_PRIV_H
-#define COP_WALK_PRIV_H
+#ifndef COP_BASE_WALK_PRIV_H
+#define COP_BASE_WALK_PRIV_H
 
 #include "base/walk/walk.h"
 

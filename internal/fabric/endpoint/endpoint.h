@@ -11,8 +11,8 @@
  *
  * The functions have two implementations (struct cop_endpoint_ops in fabric_priv.h): libfabric, and
  * an in-process fake for tests. */
-#ifndef COP_ENDPOINT_H
-#define COP_ENDPOINT_H
+#ifndef COP_FABRIC_ENDPOINT_H
+#define COP_FABRIC_ENDPOINT_H
 
 #include "base/base/base.h"
 #include "prof/stats/stats.h"

@@ -110,7 +110,7 @@ static void deliver_send(struct cop_endpoint_net *net, struct event *e, struct f
 {
 	if (!e->from->cut && !to->cut &&
 		(!net->tap || net->tap(net->tap_arg, e->from->name, to->name, e->msg, e->len))) {
-		cop_stats_add(to->base.stats, COP_ENDPOINT_BYTES_IN, e->len);
+		cop_stats_add(to->base.stats, COP_FABRIC_BYTES_IN, e->len);
 		to->base.events.recv(to->base.events.ctx, e->msg, e->len);
 	}
 	cop_endpoint_fake_end(e, 0);

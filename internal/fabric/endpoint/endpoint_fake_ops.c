@@ -114,7 +114,7 @@ static int fake_send(struct cop_endpoint *base, cop_endpoint_peer_t peer, const 
 		memcpy(e->msg, msg, len);
 	e->done = done;
 	e->arg = arg;
-	cop_stats_add(f->base.stats, COP_ENDPOINT_BYTES_OUT, len);
+	cop_stats_add(f->base.stats, COP_FABRIC_BYTES_OUT, len);
 	return cop_endpoint_fake_push(f->net, e);
 }
 
@@ -138,7 +138,7 @@ static int fake_write(struct cop_endpoint *base, cop_endpoint_peer_t peer, const
 	e->key = remote_key;
 	e->done = done;
 	e->arg = arg;
-	cop_stats_add(f->base.stats, COP_ENDPOINT_BYTES_OUT, len);
+	cop_stats_add(f->base.stats, COP_FABRIC_BYTES_OUT, len);
 	return cop_endpoint_fake_push(f->net, e);
 }
 

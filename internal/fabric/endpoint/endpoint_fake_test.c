@@ -184,8 +184,8 @@ static void a_message_is_copied_and_limited(void **state)
 	cop_endpoint_fake_run(net, 100);
 	told("b<before ");
 	assert_int_equal(cop_endpoint_send(a, p, longest, sizeof(longest), NULL, NULL), -EMSGSIZE);
-	assert_int_equal(cop_stats_get(&stats_a, COP_ENDPOINT_BYTES_OUT), 6);
-	assert_int_equal(cop_stats_get(&stats_b, COP_ENDPOINT_BYTES_IN), 6);
+	assert_int_equal(cop_stats_get(&stats_a, COP_FABRIC_BYTES_OUT), 6);
+	assert_int_equal(cop_stats_get(&stats_b, COP_FABRIC_BYTES_IN), 6);
 }
 
 static void a_message_to_nobody_is_unreachable(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of fabric share: the seam between the public functions and the two implementations
  * (libfabric in ofi_*.c, the fake in fabric_fake*.c), and the text of addresses. */
-#ifndef COP_ENDPOINT_PRIV_H
-#define COP_ENDPOINT_PRIV_H
+#ifndef COP_FABRIC_ENDPOINT_PRIV_H
+#define COP_FABRIC_ENDPOINT_PRIV_H
 
 #include "fabric/endpoint/endpoint.h"
 

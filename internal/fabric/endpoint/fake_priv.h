@@ -9,8 +9,8 @@
  *
  * fabric_fake.c is the network and runs it; fabric_fake_ops.c has the operations of an endpoint.
  */
-#ifndef COP_ENDPOINT_FAKE_PRIV_H
-#define COP_ENDPOINT_FAKE_PRIV_H
+#ifndef COP_FABRIC_ENDPOINT_FAKE_PRIV_H
+#define COP_FABRIC_ENDPOINT_FAKE_PRIV_H
 
 #include "fabric/endpoint/endpoint_priv.h"
 

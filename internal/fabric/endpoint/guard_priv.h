@@ -15,8 +15,8 @@
  * and reports meanwhile that there is none. send keeps back the first bytes on a new connection,
  * and recv reports that nothing has come until the greeting has finished. The provider handles
  * both, because its sockets do not block. */
-#ifndef COP_ENDPOINT_GUARD_PRIV_H
-#define COP_ENDPOINT_GUARD_PRIV_H
+#ifndef COP_FABRIC_ENDPOINT_GUARD_PRIV_H
+#define COP_FABRIC_ENDPOINT_GUARD_PRIV_H
 
 #include <netinet/in.h>
 #include <sys/socket.h>

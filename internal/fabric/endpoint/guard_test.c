@@ -66,8 +66,8 @@ static int close_both(void **state)
 
 static uint64_t rejected(void)
 {
-	return cop_stats_get(&a.rejected, COP_ENDPOINT_REJECTED) +
-	       cop_stats_get(&b.rejected, COP_ENDPOINT_REJECTED);
+	return cop_stats_get(&a.rejected, COP_FABRIC_REJECTED) +
+	       cop_stats_get(&b.rejected, COP_FABRIC_REJECTED);
 }
 
 static void over_ipv6_keys_count_as_well(void **state)
@@ -90,7 +90,7 @@ static void over_ipv6_keys_count_as_well(void **state)
 	send_to(&b.n, peer_of(&b.n, cop_endpoint_address(a.n.f)), msg, sizeof(msg), 3, &ends);
 	for (uint64_t end = cop_now_ms() + WAIT_MS; !rejected() && cop_now_ms() < end;)
 		nap_ms(5);
-	assert_true(cop_stats_get(&a.rejected, COP_ENDPOINT_REJECTED_SECRET) > 0);
+	assert_true(cop_stats_get(&a.rejected, COP_FABRIC_REJECTED_SECRET) > 0);
 	assert_int_equal(atomic_load(&a.n.received), 1);
 }
 
@@ -136,9 +136,9 @@ static void another_key_is_refused_and_counted(void **state)
 	cop_endpoint_close(b.n.f);
 	open_keyed(&b, "127.0.0.12", NULL, 2000);
 	send_to(&b.n, peer_of(&b.n, cop_endpoint_address(a.n.f)), msg, sizeof(msg), 3, &ends);
-	while (!cop_stats_get(&a.rejected, COP_ENDPOINT_REJECTED_SECRET) && cop_now_ms() < end)
+	while (!cop_stats_get(&a.rejected, COP_FABRIC_REJECTED_SECRET) && cop_now_ms() < end)
 		nap_ms(5);
-	assert_true(cop_stats_get(&a.rejected, COP_ENDPOINT_REJECTED_SECRET) > 0);
+	assert_true(cop_stats_get(&a.rejected, COP_FABRIC_REJECTED_SECRET) > 0);
 	assert_int_equal(atomic_load(&a.n.received), 0);
 }
 
@@ -193,7 +193,7 @@ static void a_greeting_serves_once(void **state)
 	assert_memory_not_equal(challenge[0], challenge[1], sizeof(challenge[0]));
 	assert_int_equal(send(fd, answer, sizeof(answer), MSG_NOSIGNAL), sizeof(answer));
 	assert_true(recv(fd, &byte, 1, 0) <= 0);
-	assert_int_equal(cop_stats_get(&a.rejected, COP_ENDPOINT_REJECTED_SECRET), 1);
+	assert_int_equal(cop_stats_get(&a.rejected, COP_FABRIC_REJECTED_SECRET), 1);
 	close(fd);
 }
 
@@ -209,13 +209,13 @@ static void silent_and_noisy_connections_delay_nobody(void **state)
 	recovers(&a.n, &b.n);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(fd); i++)
 		close(fd[i]);
-	assert_true(cop_stats_get(&a.rejected, COP_ENDPOINT_REJECTED_SILENT) > 0);
+	assert_true(cop_stats_get(&a.rejected, COP_FABRIC_REJECTED_SILENT) > 0);
 	fd[0] = unverified_peer_of(&a);
 	assert_int_equal(send(fd[0], "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
 	while (recv(fd[0], &byte, 1, 0) > 0)
 		;
 	close(fd[0]);
-	assert_int_equal(cop_stats_get(&a.rejected, COP_ENDPOINT_REJECTED_FORM), 1);
+	assert_int_equal(cop_stats_get(&a.rejected, COP_FABRIC_REJECTED_FORM), 1);
 }
 
 /* Another process listens where a node was: it learns neither the messages nor their sender. */
@@ -251,7 +251,7 @@ static void nothing_is_sent_to_a_listener_without_the_key(void **state)
 	assert_int_equal(send(fd, said, COP_GREET_PROOF, MSG_NOSIGNAL), COP_GREET_PROOF);
 	while (recv(fd, said, sizeof(said), 0) > 0)
 		;
-	assert_int_equal(cop_stats_get(&b.rejected, COP_ENDPOINT_REJECTED_SECRET), 1);
+	assert_int_equal(cop_stats_get(&b.rejected, COP_FABRIC_REJECTED_SECRET), 1);
 	close(fd);
 	close(listener);
 }

@@ -12,8 +12,8 @@
  * Life of an operation: it waits in its peer's queue (list `sends` or `writes`), flies while the
  * provider has it (list `flying` of the endpoint), and ends with done. A dropped peer is freed when
  * its last flying operation has ended, because until then the provider has pointers into it. */
-#ifndef COP_ENDPOINT_OFI_PRIV_H
-#define COP_ENDPOINT_OFI_PRIV_H
+#ifndef COP_FABRIC_ENDPOINT_OFI_PRIV_H
+#define COP_FABRIC_ENDPOINT_OFI_PRIV_H
 
 #include <dirent.h>
 #include <netinet/in.h>

@@ -129,7 +129,7 @@ int cop_endpoint_ofi_post_rx(struct ofi *o)
 static void note_received(struct ofi *o, struct ofi_rx *rx, size_t len)
 {
 	if (len <= COP_OFI_RX_SIZE) {
-		cop_stats_add(o->base.stats, COP_ENDPOINT_BYTES_IN, len);
+		cop_stats_add(o->base.stats, COP_FABRIC_BYTES_IN, len);
 		o->base.events.recv(o->base.events.ctx, rx->buf, len);
 	}
 	cop_list_push_back(&o->rx_idle, &rx->ctx.link);

@@ -76,7 +76,7 @@ static void note_flying(struct ofi *o, struct ofi_peer *p, struct ofi_ctx *ctx, 
 	cop_list_push_back(&o->flying, &ctx->link);
 	p->flying++;
 	note_alive(p);
-	cop_stats_add(o->base.stats, COP_ENDPOINT_BYTES_OUT, len);
+	cop_stats_add(o->base.stats, COP_FABRIC_BYTES_OUT, len);
 }
 
 /* 0: handed over; -EAGAIN; or another -errno. */
@@ -316,7 +316,7 @@ static int inject_message(struct ofi *o, struct ofi_peer *p, const void *msg, si
 		return rc;
 	}
 	note_alive(p);
-	cop_stats_add(o->base.stats, COP_ENDPOINT_BYTES_OUT, len);
+	cop_stats_add(o->base.stats, COP_FABRIC_BYTES_OUT, len);
 	return 0;
 }
 

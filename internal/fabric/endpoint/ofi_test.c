@@ -272,8 +272,8 @@ static void messages_of_every_size_arrive_once_and_in_order(void **state)
 	assert_int_equal(atomic_load(&b.bad), 0);
 	nap_ms(50);
 	assert_int_equal(atomic_load(&b.received), LENGTHS);
-	assert_int_equal(cop_stats_get(&b.stats, COP_ENDPOINT_BYTES_IN), atomic_load(&b.bytes));
-	assert_int_equal(cop_stats_get(&a.stats, COP_ENDPOINT_BYTES_OUT), atomic_load(&b.bytes));
+	assert_int_equal(cop_stats_get(&b.stats, COP_FABRIC_BYTES_IN), atomic_load(&b.bytes));
+	assert_int_equal(cop_stats_get(&a.stats, COP_FABRIC_BYTES_OUT), atomic_load(&b.bytes));
 }
 
 static void a_message_that_is_too_long_is_refused(void **state)

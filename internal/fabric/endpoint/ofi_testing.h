@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Helpers of the tests that run real endpoints: a node counts what it receives, and the test's own
  * thread runs functions on the progress thread and waits for them. */
-#ifndef COP_ENDPOINT_OFI_TESTING_H
-#define COP_ENDPOINT_OFI_TESTING_H
+#ifndef COP_FABRIC_ENDPOINT_OFI_TESTING_H
+#define COP_FABRIC_ENDPOINT_OFI_TESTING_H
 
 #include <stdarg.h>
 #include <stddef.h>

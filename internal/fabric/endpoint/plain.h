@@ -3,8 +3,8 @@
  * the kernel. The thread sanitizer ignores what libfabric does itself (tsan.supp). It therefore
  * does not see libfabric close a descriptor, and reports a race with the code that opens the next
  * one of that number. So it must not see these descriptors from here either. */
-#ifndef COP_ENDPOINT_PLAIN_H
-#define COP_ENDPOINT_PLAIN_H
+#ifndef COP_FABRIC_ENDPOINT_PLAIN_H
+#define COP_FABRIC_ENDPOINT_PLAIN_H
 
 #include <fcntl.h>
 #include <stdint.h>

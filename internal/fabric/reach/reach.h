@@ -7,8 +7,8 @@
  * It does not know the relations between ranks or the meaning of requests, which it passes to the
  * caller. Commands that are not nodes of the tree use it as guests, with ranks after those of the
  * nodes. */
-#ifndef COP_REACH_H
-#define COP_REACH_H
+#ifndef COP_FABRIC_REACH_H
+#define COP_FABRIC_REACH_H
 
 #include "base/base/base.h"
 #include "fabric/rpc/rpc.h"

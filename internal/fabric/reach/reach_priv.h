@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of reach share. There is no lock: what is not atomic does not change while rpc is
  * open, except `duplicate`, which belongs to the main thread. */
-#ifndef COP_REACH_PRIV_H
-#define COP_REACH_PRIV_H
+#ifndef COP_FABRIC_REACH_PRIV_H
+#define COP_FABRIC_REACH_PRIV_H
 
 #include <stdatomic.h>
 

@@ -317,7 +317,7 @@ static void another_secret_is_refused(void **state)
 	up(w, 1);
 	assert_true(ask_for(&w->node[1], 0) < 0);
 	assert_int_equal(atomic_load(&w->node[0].served), 0);
-	assert_true(cop_stats_get(&w->node[0].stats, COP_ENDPOINT_REJECTED) > 0);
+	assert_true(cop_stats_get(&w->node[0].stats, COP_FABRIC_REJECTED) > 0);
 }
 
 static void another_config_hash_is_reported_with_the_rank(void **state)

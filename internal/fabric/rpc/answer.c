@@ -148,7 +148,7 @@ static void piece_ended(struct cop_rpc *r, struct item *item)
 		s->outstanding -= piece->len;
 		s->advanced_ms = r->now_ms;
 		if (!piece->rc)
-			cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_OUT, piece->len);
+			cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_OUT, piece->len);
 		advance_answer(q);
 		cop_rpc_session_send(s);
 	}

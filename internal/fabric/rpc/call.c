@@ -304,7 +304,7 @@ static int place_body(struct cop_rpc *r, struct peer *p, struct call *c, const s
 	result->body = place_written(c, m, result);
 	if (!result->body)
 		return -EBADMSG;
-	cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_IN, m->body_len);
+	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, m->body_len);
 	if (c->ask.checks_body ||
 		cop_hash64(result->body, m->body_len, p->keys.body_seed) == m->body_hash)
 		return 0;

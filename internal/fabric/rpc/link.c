@@ -84,7 +84,7 @@ int cop_rpc_link_send(struct cop_rpc *r, struct link *l, const void *msg, size_t
 	if (rc == -ENOENT && !cop_rpc_link_reopen(r, l, &fpeer))
 		rc = cop_endpoint_send(r->fabric, fpeer, msg, len, NULL, NULL);
 	if (!rc)
-		cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_OUT, len);
+		cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_OUT, len);
 	return rc;
 }
 

@@ -223,7 +223,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		cop_rpc_reject(r, "welcome", rank, rc);
 		return;
 	}
-	cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_IN, len);
+	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
 	adopt_session(r, p, remote_sid, &keys);
 }
 

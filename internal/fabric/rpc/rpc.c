@@ -241,7 +241,7 @@ static void server_frame(struct cop_rpc *r, struct session *s, const void *msg, 
 	}
 	if (s->half && cop_rpc_session_promote(r, s))
 		return;
-	cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_IN, len);
+	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
 	cop_rpc_serve_frame(r, s, &f);
 }
 
@@ -258,7 +258,7 @@ static void open_sealed(struct cop_rpc *r, const void *msg, size_t len, struct c
 			cop_rpc_reject(r, "message", rank, rc);
 			return;
 		}
-		cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_IN, len);
+		cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
 		client_frame(r, p, f);
 	} else if (p && p->in && p->in->sid == f->session) {
 		server_frame(r, p->in, msg, len);

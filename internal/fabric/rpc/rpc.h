@@ -26,8 +26,8 @@
  * Sessions: before the first request of a pair, the two prove the secret to each other by challenge
  * and response (wire.h) and derive a key per direction; each message then carries a counter and a
  * tag. Messages that do not verify are dropped and counted (fabric.rejected). */
-#ifndef COP_RPC_H
-#define COP_RPC_H
+#ifndef COP_FABRIC_RPC_H
+#define COP_FABRIC_RPC_H
 
 #include "base/base/base.h"
 #include "fabric/endpoint/endpoint.h"

@@ -74,7 +74,7 @@ static void corked_calls_leave_in_one_message(void **state)
 	assert_int_equal(messages(w), 1);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_REQUESTS_SENT), 11);
 	assert_int_equal(t_stat(w, 1, COP_FABRIC_REQUESTS_SERVED), 11);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
 static void a_message_takes_64_requests_and_16000_bytes(void **state)
@@ -88,7 +88,7 @@ static void a_message_takes_64_requests_and_16000_bytes(void **state)
 	w = *state;
 	all_ended(corked_calls(w, 3, COP_RPC_PAYLOAD_MAX), 3);
 	assert_int_equal(messages(w), 3);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
 static void each_answer_lands_in_its_own_buffer(void **state)
@@ -190,22 +190,22 @@ static void nonsense_ends_at_the_first_wrong_member(void **state)
 	struct cop_wr wr = cop_wr_init(data, sizeof(data));
 
 	send_sealed(w, evil, data, 0);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 1);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 1);
 	wr = put_member(put_member(wr, 1000), 1001);
 	send_sealed(w, evil, data, cop_wr_len(&wr) - 1);
 	assert_int_equal(w->node[1].served, served + 1);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 2);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 2);
 	wr = cop_wr_init(data, sizeof(data));
 	wr = put_member(put_member(wr, 2000), 2000);
 	send_sealed(w, evil, data, cop_wr_len(&wr));
 	assert_int_equal(w->node[1].served, served + 2);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 3);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 3);
 	wr = cop_wr_init(data, sizeof(data));
 	for (unsigned i = 0; i <= MSG_MEMBERS_MAX; i++)
 		wr = put_member(wr, 3000 + i);
 	send_sealed(w, evil, data, cop_wr_len(&wr));
 	assert_int_equal(w->node[1].served, served + 2 + MSG_MEMBERS_MAX);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 4);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 4);
 	t_connect(w, 0, 1);
 	cop_endpoint_close(evil);
 }

@@ -77,10 +77,10 @@ static void a_node_with_another_secret_is_not_served(void **state)
 	assert_int_equal(t->status, -EHOSTDOWN);
 	assert_false(t->answered);
 	assert_int_equal(w->node[1].served, 0);
-	assert_true(t_stat(w, 1, COP_ENDPOINT_REJECTED) > 0);
+	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
 	/* The other side sent back not one byte. */
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_BYTES_OUT), 0);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_BYTES_OUT), 0);
 }
 
 static void an_answer_without_the_secret_ends_in_eacces(void **state)
@@ -92,7 +92,7 @@ static void an_answer_without_the_secret_ends_in_eacces(void **state)
 	t = t_call(w, 0, 1, T_ECHO, NULL, 0);
 	assert_true(t_until(w, t, 2 * TIMEOUT) <= TIMEOUT + 200);
 	assert_int_equal(t->status, -EACCES);
-	assert_true(t_stat(w, 0, COP_ENDPOINT_REJECTED) > 0);
+	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
 	assert_int_equal(w->node[1].served, 0);
 }
 
@@ -121,11 +121,11 @@ static void an_unverified_peer_gets_no_answer_and_costs_no_state(void **state)
 		.from = 0, .to = 1, .session = 4, .address = "fake://evil", .address_len = 11};
 	uint8_t msg[COP_HELLO_MAX];
 	size_t len = cop_hello_write(&wrong, &h, msg);
-	uint64_t before = t_stat(w, 1, COP_ENDPOINT_REJECTED);
+	uint64_t before = t_stat(w, 1, COP_FABRIC_REJECTED);
 
 	for (size_t cut = 0; cut <= len; cut++)
 		t_shoot(w, evil, "fake://n1", msg, cut);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED) - before, len + 1);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED) - before, len + 1);
 	assert_int_equal(tap.from_n1_to_evil, 0);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
 	assert_null(w->node[1].rpc->peers[0]);
@@ -275,7 +275,7 @@ static void a_hello_for_or_from_the_wrong_rank_is_refused(void **state)
 
 		t_shoot(w, evil, "fake://n1", msg, len);
 	}
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), COP_ARRAY_SIZE(ranks));
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), COP_ARRAY_SIZE(ranks));
 	assert_int_equal(w->node[1].rpc->half_count, 0);
 	cop_endpoint_close(evil);
 }
@@ -302,8 +302,8 @@ static void a_changed_message_is_dropped_and_sent_again(void **state)
 		assert_string_equal(t->head, "again");
 		assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), i + 1);
 	}
-	assert_true(t_stat(w, 1, COP_ENDPOINT_REJECTED) > 0);
-	assert_true(t_stat(w, 0, COP_ENDPOINT_REJECTED) > 0);
+	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
+	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_REQUESTS_SENT), 3);
 }
 

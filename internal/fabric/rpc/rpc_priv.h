@@ -48,8 +48,8 @@
  *
  * Bodies by RMA are written in pieces of at most PIECE bytes, with at most OUTSTANDING bytes at a
  * time to one peer, so that a pong never waits behind more than that. */
-#ifndef COP_RPC_PRIV_H
-#define COP_RPC_PRIV_H
+#ifndef COP_FABRIC_RPC_PRIV_H
+#define COP_FABRIC_RPC_PRIV_H
 
 #include <stdatomic.h>
 

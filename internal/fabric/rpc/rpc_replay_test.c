@@ -72,8 +72,8 @@ static void replayed_messages_change_nothing(void **state)
 	assert_int_equal(w->node[1].served, 2);
 	assert_int_equal(w->result[0].times, 1);
 	assert_int_equal(w->result[1].times, 1);
-	assert_true(t_stat(w, 1, COP_ENDPOINT_REJECTED) > 0);
-	assert_true(t_stat(w, 0, COP_ENDPOINT_REJECTED) > 0);
+	assert_true(t_stat(w, 1, COP_FABRIC_REJECTED) > 0);
+	assert_true(t_stat(w, 0, COP_FABRIC_REJECTED) > 0);
 	t_connect(w, 0, 1);
 	cop_endpoint_close(evil);
 }
@@ -100,7 +100,7 @@ static void an_old_hello_does_not_disturb_a_later_session(void **state)
 	for (unsigned i = 1; i <= 3; i++) {
 		t_shoot(w, evil, "fake://n1", tap.copy[0].msg, tap.copy[0].len);
 		assert_int_equal(w->node[1].rpc->half_count, 0);
-		assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), i);
+		assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), i);
 		assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED_REPLAY), i);
 	}
 	t_answer_held(&w->node[1]);
@@ -119,7 +119,7 @@ static void a_hello_to_another_node_is_refused_and_counted(void **state)
 	t_connect(w, 0, 1);
 	for (unsigned i = 1; i <= 3; i++) {
 		t_shoot(w, evil, "fake://n2", tap.copy[0].msg, tap.copy[0].len);
-		assert_int_equal(t_stat(w, 2, COP_ENDPOINT_REJECTED), i);
+		assert_int_equal(t_stat(w, 2, COP_FABRIC_REJECTED), i);
 		assert_int_equal(t_stat(w, 2, COP_FABRIC_REJECTED_OTHER), i);
 	}
 	assert_int_equal(w->node[2].rpc->half_count, 0);
@@ -147,7 +147,7 @@ static void a_hello_to_the_process_before_opens_nothing(void **state)
 	assert_int_equal(w->node[1].served, served);
 	t_advance(w, 3 * TIMEOUT);
 	assert_int_equal(w->node[1].rpc->half_count, 0);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 	assert_true(t_stat(w, 1, COP_FABRIC_DROPPED) > 1);
 	assert_int_equal(tap.from_n1_to_evil, 0);
 	assert_true(t_until(w, t_call(w, 0, 1, T_ECHO, "hi", 2), TIMEOUT) <= TIMEOUT);
@@ -171,7 +171,7 @@ static void a_hello_whose_answers_are_lost_is_answered_again(void **state)
 	t_advance(w, TIMEOUT);
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, 0);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

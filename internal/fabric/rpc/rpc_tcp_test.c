@@ -246,7 +246,7 @@ static void a_call_over_tcp_is_answered(void **state)
 	ask_rank(0, 1, 0, NULL, 0, &a);
 	await(&a, 1);
 	assert_int_equal(a.status, 0);
-	assert_int_equal(cop_stats_get(&nodes[1].stats, COP_ENDPOINT_REJECTED), 0);
+	assert_int_equal(cop_stats_get(&nodes[1].stats, COP_FABRIC_REJECTED), 0);
 }
 
 static void bulk_bytes_land_or_are_pulled(void **state)
@@ -307,7 +307,7 @@ static void many_threads_call_in_every_direction(void **state)
 	}
 	assert_int_equal(nodes[0].served + nodes[1].served + nodes[2].served, 3000);
 	for (unsigned i = 0; i < NODES; i++)
-		assert_int_equal(cop_stats_get(&nodes[i].stats, COP_ENDPOINT_REJECTED), 0);
+		assert_int_equal(cop_stats_get(&nodes[i].stats, COP_FABRIC_REJECTED), 0);
 }
 
 static void a_node_that_went_away_is_dead_and_comes_back(void **state)

@@ -33,11 +33,11 @@ static void a_call_is_answered(void **state)
 	assert_int_equal(t->body_len, 0);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_REQUESTS_SENT), 1);
 	assert_int_equal(t_stat(w, 1, COP_FABRIC_REQUESTS_SERVED), 1);
-	assert_true(t_stat(w, 0, COP_ENDPOINT_BYTES_OUT) > 0);
-	assert_int_equal(t_stat(w, 0, COP_ENDPOINT_BYTES_OUT), t_stat(w, 1, COP_ENDPOINT_BYTES_IN));
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_BYTES_OUT), t_stat(w, 0, COP_ENDPOINT_BYTES_IN));
+	assert_true(t_stat(w, 0, COP_FABRIC_BYTES_OUT) > 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_BYTES_OUT), t_stat(w, 1, COP_FABRIC_BYTES_IN));
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_BYTES_OUT), t_stat(w, 0, COP_FABRIC_BYTES_IN));
 	assert_int_equal(
-		t_stat(w, 0, COP_ENDPOINT_REJECTED) + t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
+		t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
 static void an_error_of_the_peer_is_its_own_answer(void **state)
@@ -300,8 +300,8 @@ static void two_nodes_may_call_each_other_at_once(void **state)
 			assert_int_equal(t[i]->status, 0);
 		}
 	}
-	assert_int_equal(t_stat(w, 0, COP_ENDPOINT_REJECTED), 0);
-	assert_int_equal(t_stat(w, 1, COP_ENDPOINT_REJECTED), 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED), 0);
+	assert_int_equal(t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
 static void a_chain_of_nodes_passes_the_answer_back(void **state)

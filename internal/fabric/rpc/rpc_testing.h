@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A few nodes on a fake network, for the tests in this directory. */
-#ifndef COP_RPC_TESTING_H
-#define COP_RPC_TESTING_H
+#ifndef COP_FABRIC_RPC_TESTING_H
+#define COP_FABRIC_RPC_TESTING_H
 
 #include <errno.h>
 #include <stdio.h>

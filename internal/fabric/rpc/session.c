@@ -139,7 +139,7 @@ void cop_rpc_hello(struct cop_rpc *r, const void *msg, size_t len)
 	cop_list_push_back(&r->halves, &s->at);
 	r->half_count++;
 	cop_rpc_wake(r);
-	cop_stats_add(r->conf.stats, COP_ENDPOINT_BYTES_IN, len);
+	cop_stats_add(r->conf.stats, COP_FABRIC_BYTES_IN, len);
 	send_welcome(r, s);
 	if (s->refused)
 		report_mismatch(r, s->rank);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What listing.c, entry.c and attr.c share: the rules for attributes, link targets and names. */
-#ifndef COP_WIRE_LISTING_PRIV_H
-#define COP_WIRE_LISTING_PRIV_H
+#ifndef COP_FABRIC_WIRE_LISTING_PRIV_H
+#define COP_FABRIC_WIRE_LISTING_PRIV_H
 
 #include "fabric/wire/wire.h"
 

@@ -2,8 +2,8 @@
 /* wire: bytes to messages and back, and the tags that authenticate them. Pure: no sockets, no
  * threads, no clocks, and no allocation unless it is mentioned. Everything that comes from outside
  * is checked here before anyone uses it; fuzzed. All integers are little endian. */
-#ifndef COP_WIRE_H
-#define COP_WIRE_H
+#ifndef COP_FABRIC_WIRE_H
+#define COP_FABRIC_WIRE_H
 
 #include "base/base/base.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of wire share and nobody else sees. */
-#ifndef COP_WIRE_PRIV_H
-#define COP_WIRE_PRIV_H
+#ifndef COP_FABRIC_WIRE_PRIV_H
+#define COP_FABRIC_WIRE_PRIV_H
 
 #include "fabric/wire/wire.h"
 

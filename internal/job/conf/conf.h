@@ -2,8 +2,8 @@
 /* conf: every setting of `copper mount` and `copper serve` in one struct, filled once from the
  * command line by the option table, checked once, then const. It examines nothing outside: the user
  * of a setting finds out whether a directory exists or a host answers. Strings point into argv. */
-#ifndef COP_CONF_H
-#define COP_CONF_H
+#ifndef COP_JOB_CONF_H
+#define COP_JOB_CONF_H
 
 #include "base/base/base.h"
 #include "base/opt/opt.h"

@@ -9,8 +9,8 @@
  *
  * A second thread, the resolver, looks up names. It starts with the first ask that needs it: the
  * name service may take seconds, and askers must be answered meanwhile. */
-#ifndef COP_RDV_PRIV_H
-#define COP_RDV_PRIV_H
+#ifndef COP_JOB_RDV_PRIV_H
+#define COP_JOB_RDV_PRIV_H
 
 #include <poll.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rendezvous on this machine, for the tests of this folder. */
-#ifndef COP_RDV_TESTING_H
-#define COP_RDV_TESTING_H
+#ifndef COP_JOB_RDV_TESTING_H
+#define COP_JOB_RDV_TESTING_H
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  * nodes of other hosts, because a node that fails may not have a network yet. It carries sentences
  * and makes no decisions: the caller decides who waits for whom, and handles messages that go
  * through the tree. Messages of an earlier start are ignored. */
-#ifndef COP_STARTNOTE_H
-#define COP_STARTNOTE_H
+#ifndef COP_JOB_STARTNOTE_H
+#define COP_JOB_STARTNOTE_H
 
 #include "base/base/base.h"
 

@@ -9,8 +9,8 @@
  * about as many bytes as it receives. Between k / 2 and k there are N for which no arrangement can
  * do that (8 nodes, k = 3, T = 3 need 9 interior places); a node is then interior in two at most.
  */
-#ifndef COP_TOPO_H
-#define COP_TOPO_H
+#ifndef COP_JOB_TOPO_H
+#define COP_JOB_TOPO_H
 
 #include "base/base/base.h"
 

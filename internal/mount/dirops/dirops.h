@@ -3,8 +3,8 @@
  * 7.25). libfuse before 3.17 offers the capability but never passes it to the kernel (its pull
  * request 861), so all cold lookups in one directory queue up behind each other. This module sets
  * the bit in the reply to INIT. slowfs uses it, too. */
-#ifndef COP_DIROPS_H
-#define COP_DIROPS_H
+#ifndef COP_MOUNT_DIROPS_H
+#define COP_MOUNT_DIROPS_H
 
 #include <fuse_lowlevel.h>
 

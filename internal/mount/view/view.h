@@ -12,8 +12,8 @@
  *
  * It knows no node and contacts none: the caller finds the mount, the source and the user
  * namespace, and passes views on. */
-#ifndef COP_VIEW_H
-#define COP_VIEW_H
+#ifndef COP_MOUNT_VIEW_H
+#define COP_MOUNT_VIEW_H
 
 #include "base/base/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_VIEW_PRIV_H
-#define COP_VIEW_PRIV_H
+#ifndef COP_MOUNT_VIEW_PRIV_H
+#define COP_MOUNT_VIEW_PRIV_H
 
 #include <limits.h>
 

@@ -3,8 +3,8 @@
  * barrier has ended, and meanwhile runs the work that other threads have deferred to the main
  * thread. Then it waits until the ranks below know the result. The messages between ranks are
  * join's. */
-#ifndef COP_BARRIER_H
-#define COP_BARRIER_H
+#ifndef COP_NODE_BARRIER_H
+#define COP_NODE_BARRIER_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

@@ -3,8 +3,8 @@
  * missing. It runs the checks one by one, with the functions that the start itself uses. It mounts
  * nothing, waits for nobody and contacts no other machine, so it cannot find problems that occur
  * only between hosts. */
-#ifndef COP_CHECK_H
-#define COP_CHECK_H
+#ifndef COP_NODE_CHECK_H
+#define COP_NODE_CHECK_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_CHECK_PRIV_H
-#define COP_CHECK_PRIV_H
+#ifndef COP_NODE_CHECK_PRIV_H
+#define COP_NODE_CHECK_PRIV_H
 
 #include "base/base/json.h"
 #include "cache/cache/cache.h"

@@ -14,8 +14,8 @@
  * Most of them are operations on the tree (treeop); the status of this node comes from struct
  * cop_command_ops. It refuses lines that it does not know, and all lines while the node ends. It
  * has no thread of its own. */
-#ifndef COP_COMMAND_H
-#define COP_COMMAND_H
+#ifndef COP_NODE_COMMAND_H
+#define COP_NODE_COMMAND_H
 
 #include <sys/types.h>
 

@@ -6,8 +6,8 @@
  *
  * Protocol: the client sends one line; the server answers a line "status N LENGTH" and LENGTH
  * bytes, and closes. Up to COP_CTL_FDS descriptors may come with either (SCM_RIGHTS, unix(7)). */
-#ifndef COP_CTL_H
-#define COP_CTL_H
+#ifndef COP_NODE_CTL_H
+#define COP_NODE_CTL_H
 
 #include "base/base/base.h"
 

@@ -3,8 +3,8 @@
  * and the server's thread both use: `out`, `final`, `pass` and `gone` of a connection, and
  * `stopping`. Everything else of a connection belongs to the thread. Functions that any thread may
  * call make no system call except the wake-up. */
-#ifndef COP_CTL_PRIV_H
-#define COP_CTL_PRIV_H
+#ifndef COP_NODE_CTL_PRIV_H
+#define COP_NODE_CTL_PRIV_H
 
 #include "node/ctl/ctl.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of the server share: a running server in a folder of its own, and raw clients. */
-#ifndef COP_CTL_TESTING_H
-#define COP_CTL_TESTING_H
+#ifndef COP_NODE_CTL_TESTING_H
+#define COP_NODE_CTL_TESTING_H
 
 #include <ftw.h>
 #include <stdio.h>

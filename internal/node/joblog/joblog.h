@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* joblog: opens the log of a node, a file in the job directory or, without one, standard error. The
  * first lines say which node it is, how it is set up, and what the user should know about that. */
-#ifndef COP_JOBLOG_H
-#define COP_JOBLOG_H
+#ifndef COP_NODE_JOBLOG_H
+#define COP_NODE_JOBLOG_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

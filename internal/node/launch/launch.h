@@ -3,8 +3,8 @@
  * the node (this process or Slurm), finds a place for the mount, puts the process into the
  * background with a guard beside it, and reports to the user. It does not look into a node, and
  * knows only whether the tree is ready. */
-#ifndef COP_LAUNCH_H
-#define COP_LAUNCH_H
+#ifndef COP_NODE_LAUNCH_H
+#define COP_NODE_LAUNCH_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

@@ -2,8 +2,8 @@
 /* net: a node's end of the network: opens it (reach), and hands what comes from other nodes, past
  * the gate, to the module that answers it: join, treeop, sampler or coop. It also decides which
  * requests are served when. A node that is alone has none. */
-#ifndef COP_NET_H
-#define COP_NET_H
+#ifndef COP_NODE_NET_H
+#define COP_NODE_NET_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

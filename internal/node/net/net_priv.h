@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_NET_PRIV_H
-#define COP_NET_PRIV_H
+#ifndef COP_NODE_NET_PRIV_H
+#define COP_NODE_NET_PRIV_H
 
 #include "node/net/net.h"
 

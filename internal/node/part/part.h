@@ -2,8 +2,8 @@
 /* part: what this node itself does when it is asked through the tree (treeop) or on its control
  * socket (command): it reports its state, forgets a path, writes its reports, and adds its counts
  * to the sums of a stop. It creates the treeop. It does not know who asks. */
-#ifndef COP_PART_H
-#define COP_PART_H
+#ifndef COP_NODE_PART_H
+#define COP_NODE_PART_H
 
 #include "base/base/base.h"
 #include "node/command/command.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_PART_PRIV_H
-#define COP_PART_PRIV_H
+#ifndef COP_NODE_PART_PRIV_H
+#define COP_NODE_PART_PRIV_H
 
 #include <stdatomic.h>
 

@@ -2,8 +2,8 @@
 /* pin: puts the threads of a node on the processors that --cpus names: a list, or those near the
  * network card. Without --cpus they stay where whatever started the node put them; this module
  * never chooses processors by itself. */
-#ifndef COP_PIN_H
-#define COP_PIN_H
+#ifndef COP_NODE_PIN_H
+#define COP_NODE_PIN_H
 
 #include "base/base/base.h"
 #include "fabric/endpoint/endpoint.h"

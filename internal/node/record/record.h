@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* record: what a tree leaves in its job directory for commands that are not nodes of it (guest):
  * how the tree is reached and, after a stop, which nodes are left. The format is defined by job. */
-#ifndef COP_RECORD_H
-#define COP_RECORD_H
+#ifndef COP_NODE_RECORD_H
+#define COP_NODE_RECORD_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

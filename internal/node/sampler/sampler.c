@@ -98,9 +98,9 @@ static void count_work(struct cop_sampler *s)
 			{.key = "programs",
 				.value = (int64_t)cop_stats_get(stats, COP_FUSE_READ_BYTES)},
 			{.key = "in",
-				.value = (int64_t)cop_stats_get(stats, COP_ENDPOINT_BYTES_IN)},
+				.value = (int64_t)cop_stats_get(stats, COP_FABRIC_BYTES_IN)},
 			{.key = "out",
-				.value = (int64_t)cop_stats_get(stats, COP_ENDPOINT_BYTES_OUT)},
+				.value = (int64_t)cop_stats_get(stats, COP_FABRIC_BYTES_OUT)},
 			{.key = "origin",
 				.value = (int64_t)cop_stats_get(stats, COP_ORIGIN_BYTES)}},
 		4);

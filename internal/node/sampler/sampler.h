@@ -3,8 +3,8 @@
  * and at the end, how far its clock is ahead of rank 0's, and the deaths of other nodes. It opens
  * and closes the trace; the other modules report single events to the tracer themselves. Without
  * --trace it only tells other nodes the time. */
-#ifndef COP_SAMPLER_H
-#define COP_SAMPLER_H
+#ifndef COP_NODE_SAMPLER_H
+#define COP_NODE_SAMPLER_H
 
 #include "base/base/base.h"
 #include "cache/cache/cache.h"

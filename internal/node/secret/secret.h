@@ -3,8 +3,8 @@
  * it in a directory that belongs to this start, which it removes once all nodes have read the
  * secret or, if the tree will not be ready, once they have had the time to read why. job decides
  * where a secret comes from; wire makes the keys. */
-#ifndef COP_SECRET_H
-#define COP_SECRET_H
+#ifndef COP_NODE_SECRET_H
+#define COP_NODE_SECRET_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

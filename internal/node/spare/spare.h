@@ -13,8 +13,8 @@
  * POLLPRI or POLLERR for two of them when mounts have changed, as for /proc/PID/mountinfo. Any
  * thread may call it, except where it says otherwise; no call waits, but closing the last
  * descriptor of a mount namespace unmounts what is in it. */
-#ifndef COP_SPARE_H
-#define COP_SPARE_H
+#ifndef COP_NODE_SPARE_H
+#define COP_NODE_SPARE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 /* status: what a node reports about itself and the tree: the JSON object and the tables of
  * cache-stats. It only reads what it is given, keeps nothing, and does not know how the report was
  * requested. copper-cache-stats(1) documents the output, which scripts read. */
-#ifndef COP_STATUS_H
-#define COP_STATUS_H
+#ifndef COP_NODE_STATUS_H
+#define COP_NODE_STATUS_H
 
 #include "base/base/base.h"
 #include "cache/cache/cache.h"

@@ -122,7 +122,7 @@ static void the_table_of_one_node_has_what_it_counted(void **state)
 	struct cop_status *s = *state;
 	struct cop_buf out = {0};
 
-	cop_stats_add(&stats, COP_ENDPOINT_REJECTED, 41);
+	cop_stats_add(&stats, COP_FABRIC_REJECTED, 41);
 	cop_status_table(s, &out);
 	assert_int_equal(strncmp(out.data, "rank 3 of 8 on n3, pid ", 23), 0);
 	assert_non_null(strstr(out.data, "\nbudget     0 B used of 1.0 MiB; 0 flights"));
@@ -262,8 +262,8 @@ static void the_growth_of_the_sums_stands_below_them(void **state)
 
 	(void)state;
 	add_line(&all, &(struct cop_nodeline){.host = "total", .reason = "1 2 3 4 5 6"});
-	cop_stats_add(&all.stats, COP_ENDPOINT_REJECTED, 90);
-	cop_stats_add(&before, COP_ENDPOINT_REJECTED, 40);
+	cop_stats_add(&all.stats, COP_FABRIC_REJECTED, 90);
+	cop_stats_add(&before, COP_FABRIC_REJECTED, 40);
 	cop_stats_add(&all.stats, COP_FUSE_LOOKUP, 6);
 	cop_status_all_table(&all, &out);
 	total = strstr(out.data, "\n  total  2 nodes") + 1;

@@ -3,8 +3,8 @@
  * that others counted, of one node or of all: it does not count, read or write, and does not know a
  * running node. A healthy job gets no advice; limits.h defines what is healthy, each limit with its
  * reason. */
-#ifndef COP_ADVICE_H
-#define COP_ADVICE_H
+#ifndef COP_PROF_ADVICE_H
+#define COP_PROF_ADVICE_H
 
 #include "base/base/base.h"
 #include "prof/stats/stats.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The limits of a healthy job; copper-guide(7) tells users the same. Bytes and shares are of all
  * nodes together, so that a large job is judged like a small one. */
-#ifndef COP_ADVICE_LIMITS_H
-#define COP_ADVICE_LIMITS_H
+#ifndef COP_PROF_ADVICE_LIMITS_H
+#define COP_PROF_ADVICE_LIMITS_H
 
 /* Any storage delivers this in a moment. An import of numpy reads about twice as much. */
 #define LEAST_BYTES (16 * COP_MIB)

@@ -9,8 +9,8 @@
  * What it costs (CPU time on two cores, paths of 80 bytes out of 20,000, 1 to 8 threads): an
  * operation 25 ns; a path event at the full level 75 to 100 ns, its first touch of a path 0.5 us;
  * at the top level, which takes a lock, 140 to 400 ns. */
-#ifndef COP_PROFILE_H
-#define COP_PROFILE_H
+#ifndef COP_PROF_PROFILE_H
+#define COP_PROF_PROFILE_H
 
 #include "base/base/base.h"
 #include "prof/stats/stats.h"

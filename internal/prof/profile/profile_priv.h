@@ -2,8 +2,8 @@
 /* Locks: each shard of the path table has one, for insertion, growth and the ranges of its records;
  * each shard of a Space-Saving summary has one, for all of it. No two are ever held together, and
  * nothing is written or called back under one. */
-#ifndef COP_PROF_PRIV_H
-#define COP_PROF_PRIV_H
+#ifndef COP_PROF_PROFILE_PRIV_H
+#define COP_PROF_PROFILE_PRIV_H
 
 #include <stdatomic.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For tests: a new job directory, a profile in it, and its files compared. Include it after
  * <cmocka.h>. */
-#ifndef COP_PROF_TESTING_H
-#define COP_PROF_TESTING_H
+#ifndef COP_PROF_PROFILE_TESTING_H
+#define COP_PROF_PROFILE_TESTING_H
 
 #include <dirent.h>
 #include <ftw.h>

@@ -17,11 +17,11 @@ static enum cop_counter kind_of(int rc)
 {
 	switch (rc) {
 	case -ETIMEDOUT:
-		return COP_ENDPOINT_REJECTED_SILENT;
+		return COP_FABRIC_REJECTED_SILENT;
 	case -EBADMSG:
-		return COP_ENDPOINT_REJECTED_FORM;
+		return COP_FABRIC_REJECTED_FORM;
 	case -EACCES:
-		return COP_ENDPOINT_REJECTED_SECRET;
+		return COP_FABRIC_REJECTED_SECRET;
 	case -EALREADY:
 		return COP_FABRIC_REJECTED_REPLAY;
 	case -EHOSTUNREACH:
@@ -33,7 +33,7 @@ static enum cop_counter kind_of(int rc)
 
 void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n)
 {
-	cop_stats_add(s, COP_ENDPOINT_REJECTED, n);
+	cop_stats_add(s, COP_FABRIC_REJECTED, n);
 	cop_stats_add(s, kind_of(rc), n);
 }
 

@@ -2,8 +2,8 @@
 /* stats: the counters of a node, and an example of some of what they count. counters.def is the
  * only list: each row defines the enum, the JSON key and the text of the manual. Counters are
  * relaxed atomics; reading them does not give a snapshot of one moment. */
-#ifndef COP_STATS_H
-#define COP_STATS_H
+#ifndef COP_PROF_STATS_H
+#define COP_PROF_STATS_H
 
 #include <stdatomic.h>
 

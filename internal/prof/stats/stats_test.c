@@ -183,8 +183,8 @@ static void the_kinds_of_what_was_rejected_add_up_to_it(void **state)
 			sum += cop_stats_get(&s, c);
 		}
 	assert_int_equal(sum, 21);
-	assert_int_equal(cop_stats_get(&s, COP_ENDPOINT_REJECTED), 21);
-	assert_int_equal(cop_stats_get(&s, COP_ENDPOINT_REJECTED_SECRET), 3);
+	assert_int_equal(cop_stats_get(&s, COP_FABRIC_REJECTED), 21);
+	assert_int_equal(cop_stats_get(&s, COP_FABRIC_REJECTED_SECRET), 3);
 }
 
 static void the_first_example_stays(void **state)

@@ -10,8 +10,8 @@
  *
  * A struct cop_telemetry has its own lock, under which nothing is called; NULL stands for a node
  * that keeps nothing, and is fine everywhere. A struct cop_telemetry_sum belongs to one thread. */
-#ifndef COP_TELEMETRY_H
-#define COP_TELEMETRY_H
+#ifndef COP_PROF_TELEMETRY_H
+#define COP_PROF_TELEMETRY_H
 
 #include "base/base/base.h"
 #include "prof/stats/stats.h"

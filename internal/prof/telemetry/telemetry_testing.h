@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For tests of telemetry: a clock that stands still, and nodes that are only numbers. */
-#ifndef COP_TELEMETRY_TESTING_H
-#define COP_TELEMETRY_TESTING_H
+#ifndef COP_PROF_TELEMETRY_TESTING_H
+#define COP_PROF_TELEMETRY_TESTING_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  * memory and written by one call, so a process that is killed leaves a file whose members are all
  * whole, or all but the last. It never writes past a limit, and does not interpret the bytes. The
  * reverse of inflate; zlib deflates. */
-#ifndef COP_DEFLATE_H
-#define COP_DEFLATE_H
+#ifndef COP_PROF_TRACER_DEFLATE_H
+#define COP_PROF_TRACER_DEFLATE_H
 
 #include "base/base/base.h"
 

@@ -10,8 +10,8 @@
  * are counted. If the file cannot be written, the trace ends, with one line in the log.
  *
  * A NULL tracer is allowed everywhere and does nothing. */
-#ifndef COP_TRACER_H
-#define COP_TRACER_H
+#ifndef COP_PROF_TRACER_H
+#define COP_PROF_TRACER_H
 
 #include "base/base/base.h"
 

@@ -2,8 +2,8 @@
 /* ring.c brings events to the writer; format.c turns an event into a line; tracer.c owns the file
  * and the thread that writes it. Everything but the rings belongs to that thread alone, and there
  * is no lock. */
-#ifndef COP_TRACER_PRIV_H
-#define COP_TRACER_PRIV_H
+#ifndef COP_PROF_TRACER_PRIV_H
+#define COP_PROF_TRACER_PRIV_H
 
 #include <stdatomic.h>
 

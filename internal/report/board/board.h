@@ -6,8 +6,8 @@
  *
  * Its memory is bounded by the number of nodes, about 400 bytes for each, and does not grow with
  * time. */
-#ifndef COP_BOARD_H
-#define COP_BOARD_H
+#ifndef COP_REPORT_BOARD_H
+#define COP_REPORT_BOARD_H
 
 #include "base/base/base.h"
 #include "report/screen/screen.h"

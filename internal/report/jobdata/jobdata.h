@@ -3,8 +3,8 @@
  * a person reads. It trusts nothing there: a file that is missing, cut or malformed counts as no
  * data or gives what came before the fault, and everything is bounded. It writes nothing, walks no
  * tree but the job directory, and knows no running node. Texts are bytes of unknown origin. */
-#ifndef COP_JOBDATA_H
-#define COP_JOBDATA_H
+#ifndef COP_REPORT_JOBDATA_H
+#define COP_REPORT_JOBDATA_H
 
 #include "base/base/base.h"
 #include "prof/profile/profile.h"

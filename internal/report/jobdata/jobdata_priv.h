@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_JOBDATA_PRIV_H
-#define COP_JOBDATA_PRIV_H
+#ifndef COP_REPORT_JOBDATA_PRIV_H
+#define COP_REPORT_JOBDATA_PRIV_H
 
 #include "base/table/table.h"
 #include "report/jobdata/jobdata.h"

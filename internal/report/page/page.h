@@ -3,8 +3,8 @@
  * nothing to load. Each section shows its data, or says in one sentence what is missing and
  * which option would provide it. Its size is bounded, however many nodes the job had. Pure: no
  * input or output. */
-#ifndef COP_PAGE_H
-#define COP_PAGE_H
+#ifndef COP_REPORT_PAGE_H
+#define COP_REPORT_PAGE_H
 
 #include "report/jobdata/jobdata.h"
 #include "writers/runrec/runrec.h"

@@ -2,8 +2,8 @@
 /* paths: compares the part of its environment that a job used with what is on disk: the lists of
  * copper-formats.5, and what could be left out. It trusts nothing that it reads in a job's
  * directory, and changes only its own output. */
-#ifndef COP_PATHS_H
-#define COP_PATHS_H
+#ifndef COP_REPORT_PATHS_H
+#define COP_REPORT_PATHS_H
 
 #include "base/base/base.h"
 

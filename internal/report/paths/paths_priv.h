@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a job used of its environment: the paths that it asked for, compared with those on disk
  * now. */
-#ifndef COP_PATHS_PRIV_H
-#define COP_PATHS_PRIV_H
+#ifndef COP_REPORT_PATHS_PRIV_H
+#define COP_REPORT_PATHS_PRIV_H
 
 #include "writers/observed/observed.h"
 #include "prof/profile/profile.h"

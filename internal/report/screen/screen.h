@@ -6,8 +6,8 @@
  *
  * Text in a frame may come from anywhere. Control characters are shown as \x1b, and so is anything
  * that may not be one column wide, so that only this module sends sequences. */
-#ifndef COP_SCREEN_H
-#define COP_SCREEN_H
+#ifndef COP_REPORT_SCREEN_H
+#define COP_REPORT_SCREEN_H
 
 #include "base/base/base.h"
 

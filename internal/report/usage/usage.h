@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* usage: adds up what the caches of a job held, from the *_cache_size.output files of
  * copper-formats.5, including those of Copper 1.0. It contacts no node. */
-#ifndef COP_USAGE_H
-#define COP_USAGE_H
+#ifndef COP_REPORT_USAGE_H
+#define COP_REPORT_USAGE_H
 
 #include "base/base/base.h"
 

@@ -3,8 +3,8 @@
  * order of first need. The file is text; copper-formats(5) describes it. A manifest is a hint: its
  * user looks everything up again, so a stale or hostile manifest costs only work. Pure: no files,
  * no clocks, no network; fuzzed. */
-#ifndef COP_MANIFEST_H
-#define COP_MANIFEST_H
+#ifndef COP_STORAGE_MANIFEST_H
+#define COP_STORAGE_MANIFEST_H
 
 #include "base/base/base.h"
 

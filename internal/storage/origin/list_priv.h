@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What list.c, page.c and children.c share: one pass over a directory. */
-#ifndef COP_ORIGIN_LIST_PRIV_H
-#define COP_ORIGIN_LIST_PRIV_H
+#ifndef COP_STORAGE_ORIGIN_LIST_PRIV_H
+#define COP_STORAGE_ORIGIN_LIST_PRIV_H
 
 #include "storage/origin/origin_priv.h"
 

@@ -6,8 +6,8 @@
  * RESOLVE_NO_MAGICLINKS).
  *
  * Paths are relative to the source, without a leading slash; "" is the source itself. */
-#ifndef COP_ORIGIN_H
-#define COP_ORIGIN_H
+#ifndef COP_STORAGE_ORIGIN_H
+#define COP_STORAGE_ORIGIN_H
 
 #include <sys/statvfs.h>
 #include <sys/uio.h>

@@ -6,8 +6,8 @@
  * devices are autofs), unanswered.lock, and the lock of one pass over a directory (list_priv.h),
  * under which unanswered.lock may be taken. No other two are held together, and none is held during
  * a system call on the source or a callback. */
-#ifndef COP_ORIGIN_PRIV_H
-#define COP_ORIGIN_PRIV_H
+#ifndef COP_STORAGE_ORIGIN_PRIV_H
+#define COP_STORAGE_ORIGIN_PRIV_H
 
 #include "storage/origin/origin.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of the real origin share: a scratch source, and requests that wait for their
  * answer. Each test has a fresh source, which is removed afterwards. */
-#ifndef COP_ORIGIN_TESTING_H
-#define COP_ORIGIN_TESTING_H
+#ifndef COP_STORAGE_ORIGIN_TESTING_H
+#define COP_STORAGE_ORIGIN_TESTING_H
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -6,8 +6,8 @@
  *
  * Memory is bounded by the groups (cop_tab) and by COP_CKPT_SPANS spans per thread of the program.
  * It reads no file and changes nothing. */
-#ifndef COP_TRACECHECKPOINT_H
-#define COP_TRACECHECKPOINT_H
+#ifndef COP_TRACE_CHECKPOINT_H
+#define COP_TRACE_CHECKPOINT_H
 
 #include "trace/table/table.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_TRACECHECKPOINT_PRIV_H
-#define COP_TRACECHECKPOINT_PRIV_H
+#ifndef COP_TRACE_CHECKPOINT_PRIV_H
+#define COP_TRACE_CHECKPOINT_PRIV_H
 
 #include "trace/checkpoint/checkpoint.h"
 #include "trace/table/table.h"

@@ -5,8 +5,8 @@
  *
  * The parts for programs are include/copper/mark.h (C and C++) and python/copper_mark.py: they are
  * installed, and nothing of Copper is linked to them. */
-#ifndef COP_MARK_H
-#define COP_MARK_H
+#ifndef COP_TRACE_MARK_H
+#define COP_TRACE_MARK_H
 
 #include "base/base/base.h"
 

@@ -4,8 +4,8 @@
  * before the fault is given out. It reads ahead by a fixed buffer, and by as many members as other
  * threads may inflate meanwhile. It does not interpret the bytes. zlib inflates; vendor/README.md
  * has the reasons. */
-#ifndef COP_INFLATE_H
-#define COP_INFLATE_H
+#ifndef COP_TRACE_READ_INFLATE_H
+#define COP_TRACE_READ_INFLATE_H
 
 #include "base/base/base.h"
 

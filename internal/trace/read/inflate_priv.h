@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* inflate.c is the reader of a file; ahead.c has the members further on, which other threads
  * inflate. One lock guards the members ahead; nothing is read or inflated under it. */
-#ifndef COP_INFLATE_PRIV_H
-#define COP_INFLATE_PRIV_H
+#ifndef COP_TRACE_READ_INFLATE_PRIV_H
+#define COP_TRACE_READ_INFLATE_PRIV_H
 
 #include "inflate.h"
 

@@ -19,8 +19,8 @@
  *
  * A scanner of our own reads lines of the flat forms; json-c reads whatever the scanner declines:
  * nested values, unusual numbers. The fuzz target compares the two. */
-#ifndef COP_READ_H
-#define COP_READ_H
+#ifndef COP_TRACE_READ_H
+#define COP_TRACE_READ_H
 
 #include "base/base/base.h"
 

@@ -7,8 +7,8 @@
  * Locks: struct reader has one, which protects the owners of files and the end; struct source has
  * one, which protects the turn of its blocks (pair.c). Neither is held while something is read,
  * parsed or handed over. */
-#ifndef COP_TRACEIO_PRIV_H
-#define COP_TRACEIO_PRIV_H
+#ifndef COP_TRACE_READ_PRIV_H
+#define COP_TRACE_READ_PRIV_H
 
 #include "base/base/htab.h"
 #include "inflate.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events of a file that a test writes, as text. */
-#ifndef COP_TRACEIO_TESTING_H
-#define COP_TRACEIO_TESTING_H
+#ifndef COP_TRACE_READ_TESTING_H
+#define COP_TRACE_READ_TESTING_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  *
  * Memory is bounded by the number of groups, at most COP_TAB_GROUPS_MAX, and, for quantiles, by
  * COP_TAB_EXACT_MAX different values per group. */
-#ifndef COP_TABLE_H
-#define COP_TABLE_H
+#ifndef COP_TRACE_TABLE_H
+#define COP_TRACE_TABLE_H
 
 #include "base/table/table.h"
 #include "trace/read/read.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_TRACETAB_PRIV_H
-#define COP_TRACETAB_PRIV_H
+#ifndef COP_TRACE_TABLE_PRIV_H
+#define COP_TRACE_TABLE_PRIV_H
 
 #include "base/base/htab.h"
 #include "trace/table/table.h"

@@ -11,8 +11,8 @@
  * marked: args.unfinished.
  *
  * Memory: the processes and threads, and what traceorder takes. */
-#ifndef COP_TIMELINE_H
-#define COP_TIMELINE_H
+#ifndef COP_TRACE_TIMELINE_H
+#define COP_TRACE_TIMELINE_H
 
 #include "trace/read/read.h"
 

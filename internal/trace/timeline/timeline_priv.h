@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* merge.c takes and writes events; who.c knows the processes and threads; args.c copies args. There
  * is no lock: each thread that adds has a table of its own. */
-#ifndef COP_TRACEMERGE_PRIV_H
-#define COP_TRACEMERGE_PRIV_H
+#ifndef COP_TRACE_TIMELINE_PRIV_H
+#define COP_TRACE_TIMELINE_PRIV_H
 
 #include "base/base/htab.h"
 #include "trace/timeline/timeline.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For the test and the fuzz target: a timeline in memory. */
-#ifndef COP_TRACEMERGE_TESTING_H
-#define COP_TRACEMERGE_TESTING_H
+#ifndef COP_TRACE_TIMELINE_TESTING_H
+#define COP_TRACE_TIMELINE_TESTING_H
 
 #include "trace/timeline/timeline.h"
 

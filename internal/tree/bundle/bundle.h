@@ -20,8 +20,8 @@
  * name that recurs often among few others is such a companion. Its listing is requested together
  * with that of the directory that it may be in, as long as half of the listings requested this way
  * are used. Directories that a file mentions are listed under the same rule as files. */
-#ifndef COP_BUNDLE_H
-#define COP_BUNDLE_H
+#ifndef COP_TREE_BUNDLE_H
+#define COP_TREE_BUNDLE_H
 
 #include "base/base/base.h"
 

@@ -302,7 +302,7 @@ static bool answer_too_long(struct node *n, struct cop_rpc_req *req)
 static void an_endless_body_is_not_fetched(void **state)
 {
 	struct tree *t = open_nodes(2, BUDGET);
-	uint64_t in = stat_of(t, 1, COP_ENDPOINT_BYTES_IN);
+	uint64_t in = stat_of(t, 1, COP_FABRIC_BYTES_IN);
 
 	(void)state;
 	lies = 0;
@@ -310,7 +310,7 @@ static void an_endless_body_is_not_fetched(void **state)
 	looks_up(t, 1, path_of(0));
 	serve_instead = NULL;
 	assert_int_equal(lies, 3);
-	assert_in_range(stat_of(t, 1, COP_ENDPOINT_BYTES_IN), in, in + CHUNK);
+	assert_in_range(stat_of(t, 1, COP_FABRIC_BYTES_IN), in, in + CHUNK);
 	nothing_is_reserved(t);
 	close_tree(t);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mention: names in the bytes of a file that tell which files its reader needs next. It has no
  * files, no state and no policy; what it finds is a guess. */
-#ifndef COP_MENTION_H
-#define COP_MENTION_H
+#ifndef COP_TREE_MENTION_H
+#define COP_TREE_MENTION_H
 
 #include "base/base/base.h"
 

@@ -14,8 +14,8 @@
  *
  * Threads: requests and answers come on rpc's progress thread, commands on any other; the functions
  * that belong to the main thread say so. No callback is called under the lock. */
-#ifndef COP_OP_H
-#define COP_OP_H
+#ifndef COP_TREE_OP_H
+#define COP_TREE_OP_H
 
 #include "base/base/base.h"
 #include "base/loop/loop.h"

@@ -8,8 +8,8 @@
  * `lock` guards the state of the stop (the list of requests, the sum, and the flags) and of the
  * release. Nothing is called under it. Once the node has ended, the sum may be read without it. The
  * other members belong to the main thread. */
-#ifndef COP_OP_PRIV_H
-#define COP_OP_PRIV_H
+#ifndef COP_TREE_OP_PRIV_H
+#define COP_TREE_OP_PRIV_H
 
 #include <inttypes.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Trees of nodes in one process, for the tests in this directory: the fake network, the real rpc,
  * and nodes that count what they are asked to do. One thread plays all of them. */
-#ifndef COP_OP_TESTING_H
-#define COP_OP_TESTING_H
+#ifndef COP_TREE_OP_TESTING_H
+#define COP_TREE_OP_TESTING_H
 
 #include <errno.h>
 #include <stdio.h>

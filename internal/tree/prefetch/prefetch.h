@@ -8,8 +8,8 @@
  * The manifest is a hint. Listings and entries are the tree's current answers; chunks of a file are
  * requested with the version and size from those answers, never from the manifest. So a stale
  * manifest fetches what exists now, or nothing. */
-#ifndef COP_PREFETCH_H
-#define COP_PREFETCH_H
+#ifndef COP_TREE_PREFETCH_H
+#define COP_TREE_PREFETCH_H
 
 #include "base/base/base.h"
 #include "tree/coop/coop.h"

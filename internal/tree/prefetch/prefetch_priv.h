@@ -6,8 +6,8 @@
  * Three stages run side by side, each with a window of slots: listings in the order of the
  * manifest; names, which wait for their directory's listing and give files their version; and
  * chunks of the files that have one. */
-#ifndef COP_PREFETCH_PRIV_H
-#define COP_PREFETCH_PRIV_H
+#ifndef COP_TREE_PREFETCH_PRIV_H
+#define COP_TREE_PREFETCH_PRIV_H
 
 #include <stdatomic.h>
 

@@ -4,8 +4,8 @@
  * the answers and the end, and never disturbs the job: a follower works on a thread of its own with
  * deadlines, at most one request to the tree is under way, and a thread that hangs in a file system
  * is left behind. It does not know what they write. */
-#ifndef COP_FOLLOW_H
-#define COP_FOLLOW_H
+#ifndef COP_WRITERS_FOLLOW_H
+#define COP_WRITERS_FOLLOW_H
 
 #include "base/base/base.h"
 #include "cache/cache/cache.h"

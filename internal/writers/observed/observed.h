@@ -2,8 +2,8 @@
 /* observed: reads the raw tables that the nodes of a job left in its directory: each path once,
  * however many ranks list it, and the faults of each file. It trusts nothing that it reads
  * there. */
-#ifndef COP_OBSERVED_H
-#define COP_OBSERVED_H
+#ifndef COP_WRITERS_OBSERVED_H
+#define COP_WRITERS_OBSERVED_H
 
 #include "base/base/htab.h"
 #include "base/table/table.h"

@@ -27,7 +27,7 @@ static void every_counter_has_one_instrument(void **state)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(counted); i++)
 		times[counted[i]]++;
 	/* The sum of the kinds. */
-	times[COP_ENDPOINT_REJECTED]++;
+	times[COP_FABRIC_REJECTED]++;
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		if (times[c] != 1)
 			fail_msg("%s.%s stands %u times in instruments.def", cop_counter_group(c),

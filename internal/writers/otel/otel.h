@@ -4,8 +4,8 @@
  * how the job goes; otlp knows the form of a line. The files of an earlier job are replaced. A file
  * that cannot be written is logged once, and tried again with the next line; a line is written
  * whole or not at all. */
-#ifndef COP_OTEL_H
-#define COP_OTEL_H
+#ifndef COP_WRITERS_OTEL_H
+#define COP_WRITERS_OTEL_H
 
 #include "base/base/base.h"
 #include "writers/follow/follow.h"

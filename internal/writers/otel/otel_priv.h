@@ -5,8 +5,8 @@
  *
  * Until the end, the main thread owns `end` and the totals, and the thread of follow owns the rest.
  */
-#ifndef COP_OTEL_PRIV_H
-#define COP_OTEL_PRIV_H
+#ifndef COP_WRITERS_OTEL_PRIV_H
+#define COP_WRITERS_OTEL_PRIV_H
 
 #include <limits.h>
 

@@ -2,8 +2,8 @@
 /* report: sums over the ranks of a job, the cluster files of copper-formats.5. It reads job
  * directories, including those of Copper 1.0, and trusts nothing that it reads there. It knows no
  * running node. */
-#ifndef COP_REPORT_H
-#define COP_REPORT_H
+#ifndef COP_WRITERS_REPORT_H
+#define COP_WRITERS_REPORT_H
 
 #include "base/base/base.h"
 #include "prof/profile/profile.h"

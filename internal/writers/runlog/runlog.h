@@ -3,8 +3,8 @@
  * telemetry of all nodes while it runs, the totals and the end when it stops. follow decides when,
  * store defines the tables, and runrec defines the form of the files that keep what the store does
  * not take: in the job directory, or in STORE.d. */
-#ifndef COP_RUNLOG_H
-#define COP_RUNLOG_H
+#ifndef COP_WRITERS_RUNLOG_H
+#define COP_WRITERS_RUNLOG_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

@@ -102,7 +102,7 @@ static void add_machine(struct cop_runrec *into, const struct cop_op_machine *m,
 void cop_runlog_add_round(struct cop_runrec *into, const struct cop_follow_numbers *n)
 {
 	static const enum cop_counter of[] = {COP_FUSE_READ_BYTES, COP_ORIGIN_OPERATIONS,
-		COP_ORIGIN_BYTES, COP_ENDPOINT_BYTES_IN, COP_ENDPOINT_BYTES_OUT};
+		COP_ORIGIN_BYTES, COP_FABRIC_BYTES_IN, COP_FABRIC_BYTES_OUT};
 	double t = (double)n->wall_ns / 1e9;
 
 	cop_runrec_point(into, "fuse.requests", t, (double)cop_stats_requests(&n->stats));

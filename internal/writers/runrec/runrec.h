@@ -2,8 +2,8 @@
 /* runrec: the record of one run: its name, how it went, its parameters, tags and resource, and
  * series of measured values. It bounds what a run may record, thins series, and converts a record
  * to a text and back (copper-formats(5), run records). It knows no database and no node. */
-#ifndef COP_RUNREC_H
-#define COP_RUNREC_H
+#ifndef COP_WRITERS_RUNREC_H
+#define COP_WRITERS_RUNREC_H
 
 #include "base/base/base.h"
 

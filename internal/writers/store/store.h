@@ -10,8 +10,8 @@
  * Errors of all functions: -EBUSY (locked until the deadline), -ENOLCK (the file system refuses
  * locks), -EPROTO (the store of a later version), -EMEDIUMTYPE (the file is something else),
  * -ENOSPC, -EROFS, -EACCES, -ENOENT, -EISDIR, -ENOMEM, -EIO. */
-#ifndef COP_STORE_H
-#define COP_STORE_H
+#ifndef COP_WRITERS_STORE_H
+#define COP_WRITERS_STORE_H
 
 #include "base/base/base.h"
 #include "writers/runrec/runrec.h"
