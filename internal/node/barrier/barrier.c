@@ -6,7 +6,7 @@
 
 struct cop_barrier {
 	struct cop_barrier_conf conf;
-	struct cop_join *join;
+	struct cop_start *join;
 	struct cop_net *net; /* fixed once it is open; NULL: this node is alone */
 };
 
@@ -22,13 +22,13 @@ static void ended(void *ctx)
 {
 	struct cop_barrier *b = ctx;
 
-	cop_net_barrier_ended(b->net, cop_join_is_ready(b->join));
+	cop_net_barrier_ended(b->net, cop_start_is_ready(b->join));
 }
 
-static struct cop_join *new_join(struct cop_barrier *b)
+static struct cop_start *new_join(struct cop_barrier *b)
 {
 	const struct cop_barrier_conf *c = &b->conf;
-	struct cop_join_conf conf = {.rank = c->rank,
+	struct cop_start_conf conf = {.rank = c->rank,
 		.topo = c->topo,
 		.hosts = c->hosts,
 		.address_book =
@@ -39,7 +39,7 @@ static struct cop_join *new_join(struct cop_barrier *b)
 		.wake = wake,
 		.barrier_ended = ended};
 
-	return cop_join_new(&conf);
+	return cop_start_new(&conf);
 }
 
 struct cop_barrier *cop_barrier_new(const struct cop_barrier_conf *conf)
@@ -59,11 +59,11 @@ struct cop_barrier *cop_barrier_new(const struct cop_barrier_conf *conf)
 void cop_barrier_free(struct cop_barrier *b)
 {
 	if (b)
-		cop_join_free(b->join);
+		cop_start_free(b->join);
 	free(b);
 }
 
-struct cop_join *cop_barrier_join(struct cop_barrier *b)
+struct cop_start *cop_barrier_join(struct cop_barrier *b)
 {
 	return b ? b->join : NULL;
 }
@@ -83,13 +83,13 @@ bool cop_barrier_is_in_vain(void *barrier, struct cop_err *err)
 
 	if (what)
 		return cop_err_set(err, EINTR, "%s", what) != 0;
-	return cop_join_failure_heard(b->join, cop_now_ms(), why) &&
+	return cop_start_failure_heard(b->join, cop_now_ms(), why) &&
 	       cop_err_set(err, ECANCELED, "%s", why);
 }
 
 static int give_up(struct cop_barrier *b, const char *what, struct cop_err *err)
 {
-	cop_join_give_up(b->join, what);
+	cop_start_give_up(b->join, what);
 	return cop_err_set(err, EINTR, "%s", what);
 }
 
@@ -98,19 +98,19 @@ int cop_barrier_wait(struct cop_barrier *b, struct cop_op *treeop, struct cop_er
 	const unsigned interrupts = COP_WAKER_SIGNAL | COP_WAKER_DESERTED;
 	struct cop_waker *waker = b->conf.waker;
 
-	cop_join_start(b->join, cop_now_ms());
-	while (!cop_join_step(b->join, cop_now_ms(), cop_op_is_stopping(treeop)) &&
+	cop_start_start(b->join, cop_now_ms());
+	while (!cop_start_step(b->join, cop_now_ms(), cop_op_is_stopping(treeop)) &&
 		!cop_waker_is_ending(waker)) {
-		if (cop_waker_wait(waker, COP_WAKER_WOKEN | interrupts, COP_JOIN_STEP_MS) &
+		if (cop_waker_wait(waker, COP_WAKER_WOKEN | interrupts, COP_START_STEP_MS) &
 			interrupts)
 			return give_up(b, cop_waker_interrupted(waker), err);
 		cop_defer_run(b->conf.deferred, false);
 	}
-	if (cop_join_is_ready(b->join))
+	if (cop_start_is_ready(b->join))
 		return 0;
 	if (cop_waker_is_ending(waker))
 		return give_up(b, "stopped before the tree was ready", err);
-	return cop_err_set(err, ETIMEDOUT, COP_STARTNOTE_NOT_READY "%s", cop_join_why(b->join));
+	return cop_err_set(err, ETIMEDOUT, COP_STARTNOTE_NOT_READY "%s", cop_start_why(b->join));
 }
 
 /* A signal that arrives meanwhile is left to the code that waits for the end. */
@@ -119,8 +119,8 @@ void cop_barrier_tell_below(struct cop_barrier *b)
 	struct cop_waker *waker = b->conf.waker;
 	unsigned left_ms, why;
 
-	cop_join_tell_below(b->join, cop_now_ms());
-	while ((left_ms = cop_join_tell_left_ms(b->join, cop_now_ms())) &&
+	cop_start_tell_below(b->join, cop_now_ms());
+	while ((left_ms = cop_start_tell_left_ms(b->join, cop_now_ms())) &&
 		!cop_waker_is_ending(waker)) {
 		why = cop_waker_wait(waker, COP_WAKER_WOKEN | COP_WAKER_SIGNAL, (int)left_ms);
 		if (why & COP_WAKER_SIGNAL)
@@ -128,11 +128,11 @@ void cop_barrier_tell_below(struct cop_barrier *b)
 		if (!why)
 			continue;
 		cop_defer_run(b->conf.deferred, false);
-		cop_join_tend(b->join);
+		cop_start_tend(b->join);
 	}
-	cop_join_name_untold(b->join);
+	cop_start_name_untold(b->join);
 	/* Ranks that have had their answer were not told again, so these answers must leave before
 	 * the node ends. */
-	if (!cop_join_is_ready(b->join))
+	if (!cop_start_is_ready(b->join))
 		cop_net_flush(b->net);
 }

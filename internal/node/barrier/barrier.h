@@ -10,7 +10,7 @@
 #include "job/conf/conf.h"
 #include "base/loop/loop.h"
 #include "job/job/job.h"
-#include "tree/join/join.h"
+#include "tree/start/start.h"
 #include "node/net/net.h"
 #include "job/topo/topo.h"
 #include "tree/op/op.h"
@@ -33,7 +33,7 @@ struct cop_barrier *cop_barrier_new(const struct cop_barrier_conf *conf);
 /* Call it after rpc is closed. NULL is fine. */
 void cop_barrier_free(struct cop_barrier *b);
 /* Returns NULL for NULL. */
-struct cop_join *cop_barrier_join(struct cop_barrier *b);
+struct cop_start *cop_barrier_join(struct cop_barrier *b);
 /* Call it before net is opened, because net is told when the barrier ends. The caller keeps net
  * until rpc is closed. */
 void cop_barrier_use_net(struct cop_barrier *b, struct cop_net *net);

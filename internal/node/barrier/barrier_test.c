@@ -55,7 +55,7 @@ static void make(uint32_t nodes)
 
 	barrier = cop_barrier_new(&b);
 	assert_int_equal(cop_rpc_open_fake(&r, fake, "a", &rpc), 0);
-	cop_join_use_rpc(cop_barrier_join(barrier), rpc);
+	cop_start_use_rpc(cop_barrier_join(barrier), rpc);
 	treeop = cop_op_new(&t);
 	assert_non_null(barrier);
 	assert_non_null(treeop);
@@ -94,7 +94,7 @@ static void a_node_alone_waits_for_nobody(void **state)
 	assert_false(cop_barrier_is_in_vain(barrier, &err));
 	assert_int_equal(cop_barrier_wait(barrier, treeop, &err), 0);
 	cop_barrier_tell_below(barrier);
-	assert_true(cop_join_is_ready(cop_barrier_join(barrier)));
+	assert_true(cop_start_is_ready(cop_barrier_join(barrier)));
 }
 
 static void its_time_may_be_over(void **state)

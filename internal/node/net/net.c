@@ -29,7 +29,7 @@ static void serve_treeop(struct cop_net *n, struct cop_rpc_req *req)
 
 static void serve_join(struct cop_net *n, struct cop_rpc_req *req)
 {
-	if (!cop_join_serve(n->conf.join, req))
+	if (!cop_start_serve(n->conf.join, req))
 		refuse_request(req, -EOPNOTSUPP);
 }
 
@@ -45,9 +45,9 @@ static const struct {
 	void (*serve)(struct cop_net *n, struct cop_rpc_req *req);
 	unsigned when;
 } served[] = {
-	[COP_JOIN_OP_READY] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_JOIN_OP_BARRIER] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_JOIN_OP_STATE] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_START_OP_READY] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_START_OP_BARRIER] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_START_OP_STATE] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_OP_STOP] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN | COP_GATE_CLOSED},
 	[COP_OP_STATS] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_OP_INVALIDATE] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
@@ -58,7 +58,7 @@ static const struct {
 	[COP_OP_RELEASED_BELOW] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_OP_TELEMETRY] = {serve_treeop, COP_GATE_STARTING | COP_GATE_OPEN},
 	[COP_SAMPLER_OP] = {serve_sampler, COP_GATE_STARTING | COP_GATE_OPEN},
-	[COP_JOIN_OP_TOLD] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
+	[COP_START_OP_TOLD] = {serve_join, COP_GATE_STARTING | COP_GATE_OPEN},
 };
 
 static bool is_own(uint8_t op)
@@ -104,7 +104,7 @@ static void mismatch(void *ctx, uint32_t rank)
 
 	if (!cop_gate_enter(n->conf.gate, COP_GATE_STARTING | COP_GATE_OPEN))
 		return;
-	cop_join_mismatch(n->conf.join, rank);
+	cop_start_mismatch(n->conf.join, rank);
 	cop_gate_leave(n->conf.gate);
 }
 
@@ -114,7 +114,7 @@ static void no_way(void *ctx, uint32_t rank, const char *why)
 
 	if (!cop_gate_enter(n->conf.gate, COP_GATE_STARTING | COP_GATE_OPEN))
 		return;
-	cop_join_no_way(n->conf.join, rank, why);
+	cop_start_no_way(n->conf.join, rank, why);
 	cop_gate_leave(n->conf.gate);
 }
 
@@ -133,7 +133,7 @@ static void looked(void *ctx, uint32_t rank, bool found, const char *why)
 	struct cop_net *n = ctx;
 
 	(void)found;
-	cop_join_no_address(n->conf.join, rank, why);
+	cop_start_no_address(n->conf.join, rank, why);
 }
 
 static void peer_changed(void *ctx, uint32_t rank, bool lives)
@@ -204,7 +204,7 @@ int cop_net_open(struct cop_net *n, struct cop_err *err)
 	if (rc)
 		return rc;
 	fabric = cop_rpc_fabric(*c->rpc);
-	cop_join_use_rpc(c->join, *c->rpc);
+	cop_start_use_rpc(c->join, *c->rpc);
 	cop_log_info("engine started");
 	cop_log_info("provider=%s because of --net-type %s", cop_endpoint_provider(fabric),
 		c->conf->net_type);

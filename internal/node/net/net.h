@@ -10,7 +10,7 @@
 #include "tree/coop/coop.h"
 #include "base/loop/loop.h"
 #include "job/job/job.h"
-#include "tree/join/join.h"
+#include "tree/start/start.h"
 #include "fabric/reach/reach.h"
 #include "fabric/rpc/rpc.h"
 #include "node/sampler/sampler.h"
@@ -32,7 +32,7 @@ struct cop_net_conf {
 	struct cop_stats *stats;
 	struct cop_rpc **rpc; /* where rpc is stored before the first request arrives */
 	struct cop_gate *gate;
-	struct cop_join *join;
+	struct cop_start *join;
 	struct cop_op *treeop;
 	struct cop_sampler *sampler;
 	struct cop_telemetry *telemetry; /* gets the deaths of other nodes; may be NULL */

@@ -28,7 +28,7 @@ struct tree {
 	struct cop_topo topo;
 	struct cop_gate gate;
 	struct cop_defer deferred;
-	struct cop_join *join;
+	struct cop_start *join;
 	struct cop_op *treeop;
 	struct cop_sampler *sampler;
 	struct cop_net *net;
@@ -117,12 +117,12 @@ static void make_parts(struct tree *t)
 		.rpc = rpc_of, .host = host_of, .end = count_end, .complete_sum = add_nothing};
 	struct cop_op_conf treeop = {.topo = t->topo,
 		.peer_timeout_ms = 3000,
-		.alive_op = COP_JOIN_OP_STATE,
+		.alive_op = COP_START_OP_STATE,
 		.ops = &ops,
 		.ctx = t,
 		.gate = &t->gate,
 		.deferred = &t->deferred};
-	struct cop_join_conf join = {.topo = t->topo,
+	struct cop_start_conf join = {.topo = t->topo,
 		.hosts = &t->hosts,
 		.ready_timeout_ms = 1000,
 		.wake = ignore,
@@ -132,7 +132,7 @@ static void make_parts(struct tree *t)
 	struct cop_err err;
 
 	t->treeop = cop_op_new(&treeop);
-	t->join = cop_join_new(&join);
+	t->join = cop_start_new(&join);
 	if (!t->treeop || !t->join || cop_sampler_start(&sampler, &t->sampler, &err))
 		abort();
 }
@@ -172,7 +172,7 @@ static int teardown(void **state)
 	cop_net_free(t->net);
 	cop_sampler_stop(t->sampler);
 	cop_op_free(t->treeop);
-	cop_join_free(t->join);
+	cop_start_free(t->join);
 	cop_defer_fini(&t->deferred);
 	cop_gate_fini(&t->gate);
 	cop_endpoint_net_free(t->fake);
@@ -201,7 +201,7 @@ static void a_node_that_starts_is_of_the_tree_but_has_nothing_to_read(void **sta
 {
 	struct tree *t = *state;
 
-	assert_int_equal(ask(t, 1, COP_JOIN_OP_STATE), -EAGAIN);
+	assert_int_equal(ask(t, 1, COP_START_OP_STATE), -EAGAIN);
 	assert_int_equal(ask(t, 1, COP_SAMPLER_OP), 0);
 	assert_int_equal(ask(t, 1, COOP_OP), -ESHUTDOWN);
 	assert_int_equal(t->gate.inside, 0);
@@ -220,7 +220,7 @@ static void a_node_that_ends_only_repeats_its_answer_to_a_stop(void **state)
 		;
 	assert_int_equal(t->status, 0);
 	assert_int_equal(ask(t, 1, COP_OP_STOP), 0);
-	assert_int_equal(ask(t, 1, COP_JOIN_OP_STATE), -ESHUTDOWN);
+	assert_int_equal(ask(t, 1, COP_START_OP_STATE), -ESHUTDOWN);
 	assert_int_equal(ask(t, 1, COP_SAMPLER_OP), -ESHUTDOWN);
 	assert_int_equal(ask(t, 1, COOP_OP), -ESHUTDOWN);
 	assert_int_equal(t->gate.inside, 0);
@@ -230,7 +230,7 @@ static void a_guest_may_stop_and_nothing_else(void **state)
 {
 	struct tree *t = *state;
 
-	assert_int_equal(ask(t, GUEST, COP_JOIN_OP_STATE), -EPERM);
+	assert_int_equal(ask(t, GUEST, COP_START_OP_STATE), -EPERM);
 	assert_int_equal(ask(t, GUEST, COP_OP_STATS), -EPERM);
 	assert_int_equal(ask(t, GUEST, COOP_OP), -EPERM);
 	assert_int_equal(t->ends, 0);

@@ -45,7 +45,7 @@ static bool wait_for_the_end(struct cop_node *n)
 		if (why & (COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED))
 			left_dead = end_because(n, why);
 		cop_defer_run(&n->deferred, false);
-		cop_join_tend(cop_barrier_join(n->barrier));
+		cop_start_tend(cop_barrier_join(n->barrier));
 	}
 	return left_dead;
 }
@@ -91,7 +91,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	cop_telemetry_event(
 		n->telemetry, COP_TELEMETRY_STOP, "%s", n->ended_by ? n->ended_by : "stopped");
 	cop_defer_run(&n->deferred, false);
-	cop_join_tend(cop_barrier_join(n->barrier));
+	cop_start_tend(cop_barrier_join(n->barrier));
 	cop_past_look(n->past, LAST_LOOK_MS);
 	cop_tally_write(n->tally, "pre-destroy", NULL);
 	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
@@ -129,7 +129,8 @@ static void log_notes(const struct cop_node *n)
  * themselves, or they have the node that they wait for. */
 static bool is_known(const struct cop_node *n)
 {
-	return cop_net_is_duplicate(n->net) || cop_join_is_secondhand(cop_barrier_join(n->barrier));
+	return cop_net_is_duplicate(n->net) ||
+	       cop_start_is_secondhand(cop_barrier_join(n->barrier));
 }
 
 static int start_node(struct cop_node *n, struct cop_err *err)

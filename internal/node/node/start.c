@@ -105,12 +105,12 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 	int rc;
 
 	if (!c->job_dir && c->secret_dir)
-		cop_join_hear_in(cop_barrier_join(n->barrier), c->secret_dir);
+		cop_start_hear_in(cop_barrier_join(n->barrier), c->secret_dir);
 	rc = cop_joblog_open(c, n->hosts.count ? own_host(n) : NULL, &n->log, err);
 	if (rc)
 		return rc;
 	if (n->log.path[0])
-		cop_join_use_dir(cop_barrier_join(n->barrier), n->log.job_dir, n->log.path);
+		cop_start_use_dir(cop_barrier_join(n->barrier), n->log.job_dir, n->log.path);
 	/* Without a job directory nobody would write the file. */
 	if (!n->log.job_dir[0]) {
 		cop_telemetry_free(n->telemetry);
@@ -408,7 +408,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 	if (!rc) {
 		int64_t began_ns, unix_ns;
 
-		cop_join_job_began(cop_barrier_join(n->barrier), &began_ns, &unix_ns);
+		cop_start_job_began(cop_barrier_join(n->barrier), &began_ns, &unix_ns);
 		cop_telemetry_began(n->telemetry, began_ns, unix_ns);
 		cop_secret_shared(&n->secret);
 		cop_log_info("parent readiness confirmed after %llu us",
@@ -468,7 +468,7 @@ static void answer_all(struct cop_node *n)
 	/* If there is no part, the start failed before anybody could wait for this node. */
 	if (!n->part)
 		return;
-	cop_join_leave(cop_barrier_join(n->barrier));
+	cop_start_leave(cop_barrier_join(n->barrier));
 	cop_op_ended(cop_part_treeop(n->part), NULL, NULL);
 	cop_defer_run(&n->deferred, true);
 	cop_gate_drain(&n->gate);

@@ -27,7 +27,7 @@ static struct cop_status current_status(struct cop_part *p)
 {
 	struct cop_status s = p->conf.status;
 
-	s.ready = cop_join_is_ready(p->conf.join);
+	s.ready = cop_start_is_ready(p->conf.join);
 	s.rpc = *p->conf.rpc;
 	s.coop = atomic_load(&p->coop);
 	s.fs = atomic_load(&p->fs);
@@ -326,7 +326,7 @@ static void watch(void *ctx, struct cop_buf *out)
 static bool view_of(void *ctx, uint64_t key, struct cop_command_view *out)
 {
 	struct cop_part *p = ctx;
-	bool ready = cop_join_is_ready(p->conf.join) && atomic_load(&p->fs);
+	bool ready = cop_start_is_ready(p->conf.join) && atomic_load(&p->fs);
 	struct cop_spare_tree tree = tree_now(p);
 	int user_ns =
 		ready && p->conf.user_ns >= 0 ? fcntl(p->conf.user_ns, F_DUPFD_CLOEXEC, 3) : -1;
@@ -440,7 +440,7 @@ static struct cop_op *new_treeop(struct cop_part *p)
 	struct cop_op_conf conf = {.topo = p->conf.record->topo,
 		.rank = p->conf.status.rank,
 		.peer_timeout_ms = p->conf.record->conf->peer_timeout_ms,
-		.alive_op = COP_JOIN_OP_STATE,
+		.alive_op = COP_START_OP_STATE,
 		.ops = &ops,
 		.ctx = p,
 		.gate = p->conf.gate,

@@ -9,7 +9,7 @@
 #include "node/command/command.h"
 #include "job/conf/conf.h"
 #include "base/loop/loop.h"
-#include "tree/join/join.h"
+#include "tree/start/start.h"
 #include "node/record/record.h"
 #include "writers/follow/follow.h"
 #include "node/status/status.h"
@@ -28,7 +28,7 @@ struct cop_part_conf {
 	struct cop_tally *tally;
 	struct cop_telemetry
 		*telemetry; /* what this node does and when; NULL: it is not recorded */
-	struct cop_join *join;
+	struct cop_start *join;
 	struct cop_gate *gate;
 	struct cop_defer *deferred;
 	struct cop_waker *waker; /* told when this node must end */

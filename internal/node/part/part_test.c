@@ -29,7 +29,7 @@ struct node {
 	struct cop_gate gate;
 	struct cop_waker waker;
 	struct cop_defer deferred;
-	struct cop_join *join;
+	struct cop_start *join;
 	struct cop_part *part;
 	unsigned forgot;
 	struct cop_buf told;
@@ -44,7 +44,7 @@ static int setup(void **state)
 {
 	struct node *n = calloc(1, sizeof(*n));
 	struct cop_part_conf conf = {.user_ns = -1};
-	struct cop_join_conf join = {.hosts = &n->hosts, .wake = ignore, .barrier_ended = ignore};
+	struct cop_start_conf join = {.hosts = &n->hosts, .wake = ignore, .barrier_ended = ignore};
 	struct cop_origin_conf origin = {.source = "/", .max_ops = 1, .stats = &n->stats};
 	struct cop_tally_conf tally = {
 		.job = {.job_dir = "", .source = "/src"}, .conf = &n->conf, .stats = &n->stats};
@@ -60,7 +60,7 @@ static int setup(void **state)
 	cop_gate_open(&n->gate);
 	cop_defer_init(&n->deferred, cop_waker_wake, &n->waker);
 	join.topo = n->topo;
-	n->join = cop_join_new(&join);
+	n->join = cop_start_new(&join);
 	conf.status = (struct cop_status){.nodes = 1,
 		.host = "localhost",
 		.mountpoint = "/mnt",
@@ -95,7 +95,7 @@ static int teardown(void **state)
 	cop_part_free(n->part);
 	cop_telemetry_free(n->telemetry);
 	cop_tally_free(n->tally);
-	cop_join_free(n->join);
+	cop_start_free(n->join);
 	cop_defer_fini(&n->deferred);
 	cop_gate_fini(&n->gate);
 	cop_origin_close(n->origin);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files that the root writes into the job directory about the ranks that reported to it. Other
  * programs look for these files; a job runs without them. */
-#include "tree/join/join_priv.h"
+#include "tree/start/start_priv.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -48,7 +48,7 @@ static void known_fini(struct known *k)
 	free(k->networks);
 }
 
-static int known_copy(struct cop_join *j, struct known *k)
+static int known_copy(struct cop_start *j, struct known *k)
 {
 	*k = (struct known){.count = j->conf.hosts->count};
 	k->address = calloc(k->count, sizeof(char *));
@@ -79,8 +79,8 @@ static void fill_gaps(char **into, char **from, uint32_t count)
 
 /* A restarted root knows itself and the ranks that were restarted too; the others come from its
  * earlier books. */
-static int fill_from_files(struct cop_join *j, struct known *k, const char *book, const char *table,
-	struct cop_err *err)
+static int fill_from_files(struct cop_start *j, struct known *k, const char *book,
+	const char *table, struct cop_err *err)
 {
 	char **was = k->missing ? calloc(k->count, sizeof(char *)) : NULL;
 	int rc;
@@ -100,7 +100,7 @@ static int fill_from_files(struct cop_join *j, struct known *k, const char *book
 }
 
 /* What other ranks reported is believed only if it is well formed. */
-static int write_table(struct cop_join *j, struct known *k, const char *path, struct cop_err *err)
+static int write_table(struct cop_start *j, struct known *k, const char *path, struct cop_err *err)
 {
 	for (uint32_t r = 0; r < k->count; r++)
 		if (k->networks[r] && !cop_job_networks_ok(k->networks[r])) {
@@ -110,7 +110,7 @@ static int write_table(struct cop_join *j, struct known *k, const char *path, st
 	return cop_job_table_write(path, j->conf.hosts, k->networks, err);
 }
 
-static int write_addresses(struct cop_join *j, struct known *k, struct cop_err *err)
+static int write_addresses(struct cop_start *j, struct known *k, struct cop_err *err)
 {
 	char book[PATH_SIZE], table[PATH_SIZE];
 	int rc;
@@ -140,7 +140,7 @@ static int write_alone(const char *path, struct cop_err *err)
 	return rc ? cop_err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
 
-void cop_join_write_books(struct cop_join *j)
+void cop_start_write_books(struct cop_start *j)
 {
 	const struct cop_job_hosts *hosts = j->conf.hosts;
 	char path[PATH_SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of the barrier: its result, the ranks that wait here for it, and their answers. The other
  * files of join call this one, which calls none of them. */
-#include "tree/join/join_priv.h"
+#include "tree/start/start_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,14 +18,14 @@ struct waiter {
 
 /* ---- what is known of others ---- */
 
-const char *cop_join_host(const struct cop_join *j, uint32_t rank)
+const char *cop_start_host(const struct cop_start *j, uint32_t rank)
 {
 	const struct cop_job_hosts *h = j->conf.hosts;
 
 	return rank < h->count ? h->host[rank].name : "localhost";
 }
 
-struct cop_rpc *cop_join_rpc(struct cop_join *j)
+struct cop_rpc *cop_start_rpc(struct cop_start *j)
 {
 	struct cop_rpc *rpc;
 
@@ -35,18 +35,18 @@ struct cop_rpc *cop_join_rpc(struct cop_join *j)
 	return rpc;
 }
 
-void cop_join_trouble(struct cop_join *j, uint32_t above, int status)
+void cop_start_trouble(struct cop_start *j, uint32_t above, int status)
 {
 	bool parent = above == j->parent;
 
 	snprintf(j->trouble, sizeof(j->trouble), "%s (rank %" PRIu32 ", %s): %s",
-		cop_join_host(j, above), above, parent ? "this node's parent" : "above this node",
+		cop_start_host(j, above), above, parent ? "this node's parent" : "above this node",
 		status == -EACCES                                    ? "it holds another secret"
 		: status == -EHOSTDOWN && parent && j->no_address[0] ? j->no_address
 								     : strerror(-status));
 }
 
-void cop_join_no_address(struct cop_join *j, uint32_t rank, const char *why)
+void cop_start_no_address(struct cop_start *j, uint32_t rank, const char *why)
 {
 	if (rank != j->parent)
 		return;
@@ -55,7 +55,7 @@ void cop_join_no_address(struct cop_join *j, uint32_t rank, const char *why)
 	pthread_mutex_unlock(&j->lock);
 }
 
-void cop_join_came(struct cop_join *j, uint32_t rank, bool answered)
+void cop_start_came(struct cop_start *j, uint32_t rank, bool answered)
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT], count;
 
@@ -71,7 +71,7 @@ void cop_join_came(struct cop_join *j, uint32_t rank, bool answered)
 
 /* ---- when the job began ---- */
 
-void cop_join_job_began(struct cop_join *j, int64_t *mono_ns, int64_t *unix_ns)
+void cop_start_job_began(struct cop_start *j, int64_t *mono_ns, int64_t *unix_ns)
 {
 	pthread_mutex_lock(&j->lock);
 	*mono_ns = j->began_ns;
@@ -79,11 +79,11 @@ void cop_join_job_began(struct cop_join *j, int64_t *mono_ns, int64_t *unix_ns)
 	pthread_mutex_unlock(&j->lock);
 }
 
-void cop_join_put_began(struct cop_join *j, struct cop_wr *w)
+void cop_start_put_began(struct cop_start *j, struct cop_wr *w)
 {
 	int64_t mono_ns, unix_ns;
 
-	cop_join_job_began(j, &mono_ns, &unix_ns);
+	cop_start_job_began(j, &mono_ns, &unix_ns);
 	cop_wr_u64(w, (uint64_t)((int64_t)cop_now_ns() - mono_ns));
 	cop_wr_u64(w, (uint64_t)unix_ns);
 }
@@ -94,7 +94,7 @@ static bool is_absurd(uint64_t ns)
 	return ns > INT64_MAX / 2;
 }
 
-void cop_join_take_began(struct cop_join *j, struct cop_rd *r)
+void cop_start_take_began(struct cop_start *j, struct cop_rd *r)
 {
 	uint64_t age_ns = cop_rd_u64(r), unix_ns = cop_rd_u64(r);
 	int64_t now_ns = (int64_t)cop_now_ns();
@@ -110,16 +110,16 @@ void cop_join_take_began(struct cop_join *j, struct cop_rd *r)
 /* ---- the end ---- */
 
 /* Called only after the end, when `why` no longer changes. */
-static void answer_waiter(struct cop_join *j, struct cop_rpc_req *req)
+static void answer_waiter(struct cop_start *j, struct cop_rpc_req *req)
 {
-	uint8_t head[COP_JOIN_BEGAN_SIZE];
+	uint8_t head[COP_START_BEGAN_SIZE];
 	struct cop_wr w = cop_wr_init(head, sizeof(head));
-	struct cop_rpc_answer a = {.status = cop_join_is_ready(j) ? 0 : -ETIMEDOUT,
+	struct cop_rpc_answer a = {.status = cop_start_is_ready(j) ? 0 : -ETIMEDOUT,
 		.head = head,
 		.body = j->why,
 		.body_len = strlen(j->why)};
 
-	cop_join_put_began(j, &w);
+	cop_start_put_began(j, &w);
 	a.head_len = cop_wr_len(&w);
 	cop_rpc_reply(req, &a);
 }
@@ -131,7 +131,7 @@ static struct waiter *pop_waiter(struct cop_list *waiters)
 	return l ? COP_CONTAINER_OF(l, struct waiter, link) : NULL;
 }
 
-void cop_join_end_barrier(struct cop_join *j, enum end end, const char *why)
+void cop_start_end_barrier(struct cop_start *j, enum end end, const char *why)
 {
 	struct cop_list waiters, *l;
 	struct waiter *w;
@@ -144,7 +144,7 @@ void cop_join_end_barrier(struct cop_join *j, enum end end, const char *why)
 		snprintf(j->why, sizeof(j->why), "%s", why);
 		cop_list_splice(&waiters, &j->waiters);
 		for (l = waiters.next; l != &waiters; l = l->next)
-			cop_join_came(j,
+			cop_start_came(j,
 				cop_rpc_req_rank(COP_CONTAINER_OF(l, struct waiter, link)->req),
 				true);
 	}
@@ -157,7 +157,7 @@ void cop_join_end_barrier(struct cop_join *j, enum end end, const char *why)
 	j->conf.wake(j->conf.ctx);
 }
 
-bool cop_join_has_ended(struct cop_join *j)
+bool cop_start_has_ended(struct cop_start *j)
 {
 	bool yes;
 
@@ -167,7 +167,7 @@ bool cop_join_has_ended(struct cop_join *j)
 	return yes;
 }
 
-bool cop_join_is_ready(struct cop_join *j)
+bool cop_start_is_ready(struct cop_start *j)
 {
 	bool yes;
 
@@ -177,12 +177,12 @@ bool cop_join_is_ready(struct cop_join *j)
 	return yes;
 }
 
-const char *cop_join_why(struct cop_join *j)
+const char *cop_start_why(struct cop_start *j)
 {
-	return cop_join_has_ended(j) ? j->why : "";
+	return cop_start_has_ended(j) ? j->why : "";
 }
 
-bool cop_join_is_secondhand(struct cop_join *j)
+bool cop_start_is_secondhand(struct cop_start *j)
 {
 	bool yes;
 
@@ -194,42 +194,42 @@ bool cop_join_is_secondhand(struct cop_join *j)
 
 /* Nobody can tell which of the two nodes is wrong. The other one may have another name for itself
  * in its own list. */
-void cop_join_mismatch(struct cop_join *j, uint32_t rank)
+void cop_start_mismatch(struct cop_start *j, uint32_t rank)
 {
 	char why[800];
 
 	snprintf(why, sizeof(why),
 		"%s (rank %" PRIu32
 		") was started with other options: --source, --fanout, --trees, --chunk, the host list or its order, or the version differ",
-		rank < j->conf.topo.nodes ? cop_join_host(j, rank) : "a node", rank);
+		rank < j->conf.topo.nodes ? cop_start_host(j, rank) : "a node", rank);
 	cop_log_warn("refused: %s", why);
-	cop_join_end_barrier(j, END_NEWS, why);
+	cop_start_end_barrier(j, END_NEWS, why);
 }
 
-void cop_join_no_way(struct cop_join *j, uint32_t rank, const char *why)
+void cop_start_no_way(struct cop_start *j, uint32_t rank, const char *why)
 {
 	char text[800];
 
-	snprintf(
-		text, sizeof(text), "%s (rank %" PRIu32 "): %s", cop_join_host(j, rank), rank, why);
+	snprintf(text, sizeof(text), "%s (rank %" PRIu32 "): %s", cop_start_host(j, rank), rank,
+		why);
 	cop_log_warn("no way: %s", text);
-	cop_join_end_barrier(j, END_NEWS, text);
+	cop_start_end_barrier(j, END_NEWS, text);
 }
 
 /* ---- being asked ---- */
 
-void cop_join_serve_state(struct cop_join *j, struct cop_rpc_req *req)
+void cop_start_serve_state(struct cop_start *j, struct cop_rpc_req *req)
 {
-	uint8_t head[COP_JOIN_BEGAN_SIZE];
+	uint8_t head[COP_START_BEGAN_SIZE];
 	struct cop_wr w = cop_wr_init(head, sizeof(head));
-	int status = cop_join_is_ready(j) ? 0 : -EAGAIN;
+	int status = cop_start_is_ready(j) ? 0 : -EAGAIN;
 
-	cop_join_put_began(j, &w);
+	cop_start_put_began(j, &w);
 	cop_rpc_reply(req, &(struct cop_rpc_answer){
 				   .status = status, .head = head, .head_len = cop_wr_len(&w)});
 }
 
-void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req)
+void cop_start_serve_barrier(struct cop_start *j, struct cop_rpc_req *req)
 {
 	struct waiter *w = malloc(sizeof(*w));
 	bool over;
@@ -241,7 +241,7 @@ void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req)
 	w->req = req;
 	pthread_mutex_lock(&j->lock);
 	over = j->end != END_OPEN;
-	cop_join_came(j, cop_rpc_req_rank(req), over);
+	cop_start_came(j, cop_rpc_req_rank(req), over);
 	if (!over)
 		cop_list_push_back(&j->waiters, &w->link);
 	pthread_mutex_unlock(&j->lock);
@@ -253,7 +253,7 @@ void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req)
 
 /* ---- leaving ---- */
 
-void cop_join_leave(struct cop_join *j)
+void cop_start_leave(struct cop_start *j)
 {
 	struct cop_list waiters;
 	struct waiter *w;
@@ -268,7 +268,7 @@ void cop_join_leave(struct cop_join *j)
 	}
 }
 
-void cop_join_end_free(struct cop_join *j)
+void cop_start_end_free(struct cop_start *j)
 {
 	struct waiter *w;
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tree/join/join_testing.h"
+#include "tree/start/start_testing.h"
 
 #define GRACE_MS 5000
 
@@ -38,7 +38,7 @@ static void every_rank_hears_in_time_which_one_never_came(void **state)
 				: why(w, r));
 		assert_true(w->node[r].over_ms - from <= READY_TIMEOUT_MS + GRACE_MS);
 		/* A rank that ran out of time writes no reason of its own. */
-		assert_true(cop_join_is_secondhand(w->node[r].join));
+		assert_true(cop_start_is_secondhand(w->node[r].join));
 	}
 	/* Their reports cannot get past their parent; they name it, or have heard from the root. */
 	assert_non_null(strstr(why(w, 5), "h2"));
@@ -88,7 +88,7 @@ static void one_with_another_config_hash_ends_it_for_all(void **state)
 			    strstr(text, "h2 (rank 2) ") == text);
 		/* The rank that found it reports it, and the root repeats it. */
 		assert_int_equal(
-			cop_join_is_secondhand(w->node[r].join), r != 0 && r != 2 && r != 5);
+			cop_start_is_secondhand(w->node[r].join), r != 0 && r != 2 && r != 5);
 	}
 }
 
@@ -98,8 +98,8 @@ static void a_mismatch_changes_nothing_when_the_tree_is_ready(void **state)
 
 	start_all(w);
 	pass_time(w, 15000);
-	cop_join_mismatch(w->node[2].join, 5);
-	cop_join_mismatch(w->node[2].join, 4000000);
+	cop_start_mismatch(w->node[2].join, 5);
+	cop_start_mismatch(w->node[2].join, 4000000);
 	pass_time(w, 1000);
 	assert_int_equal(count_ready(w), NODES);
 	assert_string_equal(why(w, 2), "");
@@ -112,14 +112,14 @@ static void a_rank_that_gives_up_tells_those_below(void **state)
 	for (uint32_t r = 0; r < NODES - 1; r++)
 		start(w, r);
 	pass_time(w, 15000);
-	cop_join_give_up(w->node[1].join, "was interrupted");
+	cop_start_give_up(w->node[1].join, "was interrupted");
 	pass_time(w, TICK_MS);
 	expect_why(w, 1, "h1 (rank 1) was interrupted");
 	expect_why(w, 3, "h1 (rank 1) was interrupted");
 	expect_why(w, 4, "h1 (rank 1) was interrupted");
 	/* The failure is this rank's own, and the others repeat it. */
-	assert_false(cop_join_is_secondhand(w->node[1].join));
-	assert_true(cop_join_is_secondhand(w->node[3].join));
+	assert_false(cop_start_is_secondhand(w->node[1].join));
+	assert_true(cop_start_is_secondhand(w->node[3].join));
 	assert_false(w->node[0].over);
 }
 
@@ -151,13 +151,13 @@ static void every_rank_hears_of_a_node_that_could_not_start(void **state)
 			start(w, r);
 	pass_time(w, 3000);
 	assert_false(w->node[0].over);
-	assert_false(cop_join_failure_heard(w->node[0].join, w->now_ms + 1000, text));
+	assert_false(cop_start_failure_heard(w->node[0].join, w->now_ms + 1000, text));
 	cop_job_failure_write(w->job_dir, 6, "no fuse here");
 	pass_time(w, 15000);
 	for (uint32_t r = 0; r < NODES - 1; r++)
 		expect_why(w, r, "h6 (rank 6) did not start: no fuse here");
-	assert_false(cop_join_is_secondhand(w->node[0].join));
-	assert_true(cop_join_is_secondhand(w->node[5].join));
+	assert_false(cop_start_is_secondhand(w->node[0].join));
+	assert_true(cop_start_is_secondhand(w->node[5].join));
 }
 
 static void that_the_tree_is_not_ready_is_said_without_a_name(void **state)
@@ -179,7 +179,7 @@ static void a_failure_counts_for_nothing_while_all_are_being_stopped(void **stat
 	start(w, 0);
 	cop_job_failure_write(w->job_dir, 6, "no fuse here");
 	for (int s = 1; s < 10; s++)
-		assert_false(cop_join_step(w->node[0].join, w->now_ms + s * 1000, true));
+		assert_false(cop_start_step(w->node[0].join, w->now_ms + s * 1000, true));
 }
 
 /* A second process of a running node. */
@@ -214,10 +214,10 @@ static void a_child_that_does_not_say_that_it_knows_is_waited_for_and_named(void
 	assert_true(is_ready(w, 1));
 	assert_true(w->node[2].told);
 	assert_false(w->node[1].told);
-	assert_int_equal(cop_join_name_untold(w->node[1].join), 1);
-	assert_in_range(cop_join_tell_left_ms(w->node[1].join, w->now_ms), 8000, 9500);
-	assert_int_equal(cop_join_tell_left_ms(w->node[1].join, w->now_ms + 10000), 0);
-	assert_int_equal(cop_join_name_untold(w->node[1].join), 1);
+	assert_int_equal(cop_start_name_untold(w->node[1].join), 1);
+	assert_in_range(cop_start_tell_left_ms(w->node[1].join, w->now_ms), 8000, 9500);
+	assert_int_equal(cop_start_tell_left_ms(w->node[1].join, w->now_ms + 10000), 0);
+	assert_int_equal(cop_start_name_untold(w->node[1].join), 1);
 	/* It is declared dead before that, so nobody waits for it. */
 	pass_time(w, 9000);
 	assert_true(w->node[1].told);
@@ -231,7 +231,7 @@ static void one_that_never_came_is_not_waited_for(void **state)
 	for (uint32_t r = 0; r < NODES - 1; r++)
 		start(w, r);
 	pass_time(w, 10000);
-	cop_join_give_up(w->node[2].join, "was interrupted");
+	cop_start_give_up(w->node[2].join, "was interrupted");
 	pass_time(w, 2 * TICK_MS);
 	assert_true(w->node[2].told);
 	assert_int_equal(w->node[2].untold, 0);
@@ -276,7 +276,7 @@ static int tell_ready(struct world *w, uint32_t rank, size_t address_len, size_t
 	cop_wr_str(&wr, long_text, address_len);
 	cop_wr_str(&wr, "", 0);
 	return shoot(w, 1, 0,
-		(struct cop_rpc_call){.op = COP_JOIN_OP_READY,
+		(struct cop_rpc_call){.op = COP_START_OP_READY,
 			.payload = bytes,
 			.payload_len = cop_wr_len(&wr) - cut});
 }
@@ -307,7 +307,7 @@ static int tell_end(struct world *w, uint32_t from, uint32_t to, size_t why_len)
 	cop_wr_str(&wr, text, why_len);
 	return shoot(w, from, to,
 		(struct cop_rpc_call){
-			.op = COP_JOIN_OP_TOLD, .payload = bytes, .payload_len = cop_wr_len(&wr)});
+			.op = COP_START_OP_TOLD, .payload = bytes, .payload_len = cop_wr_len(&wr)});
 }
 
 static void only_the_parent_may_tell_how_it_ended(void **state)
@@ -320,8 +320,8 @@ static void only_the_parent_may_tell_how_it_ended(void **state)
 	assert_int_equal(tell_end(w, 0, 4, 5), -EPERM);
 	assert_int_equal(tell_end(w, 4, 1, 5), -EPERM);
 	assert_int_equal(tell_end(w, 1, 4, COP_STARTNOTE_WHY_SIZE), -EINVAL);
-	assert_int_equal(shoot(w, 1, 4, (struct cop_rpc_call){.op = COP_JOIN_OP_TOLD}), -EINVAL);
-	assert_false(cop_join_has_ended(w->node[4].join));
+	assert_int_equal(shoot(w, 1, 4, (struct cop_rpc_call){.op = COP_START_OP_TOLD}), -EINVAL);
+	assert_false(cop_start_has_ended(w->node[4].join));
 	assert_int_equal(tell_end(w, 1, 4, 5), 0);
 	assert_string_equal(why(w, 4), "wwwww");
 }

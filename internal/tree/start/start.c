@@ -2,7 +2,7 @@
 /* The main thread's part of the start barrier: it waits for the end, or for a reason why there will
  * be none. The ranks above may have been restarted too and wait as well, so this rank asks its
  * children again now and then. */
-#include "tree/join/join_priv.h"
+#include "tree/start/start_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,9 +22,9 @@
 
 /* ---- making and freeing ---- */
 
-struct cop_join *cop_join_new(const struct cop_join_conf *conf)
+struct cop_start *cop_start_new(const struct cop_start_conf *conf)
 {
-	struct cop_join *j = calloc(1, sizeof(*j));
+	struct cop_start *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		return NULL;
@@ -39,47 +39,47 @@ struct cop_join *cop_join_new(const struct cop_join_conf *conf)
 	pthread_mutex_init(&j->lock, NULL);
 	j->arrival = j->root ? calloc(conf->topo.nodes, sizeof(*j->arrival)) : NULL;
 	if (j->root && !j->arrival) {
-		cop_join_free(j);
+		cop_start_free(j);
 		return NULL;
 	}
 	return j;
 }
 
-void cop_join_free(struct cop_join *j)
+void cop_start_free(struct cop_start *j)
 {
 	if (!j)
 		return;
-	cop_join_ready_free(j);
-	cop_join_end_free(j);
+	cop_start_ready_free(j);
+	cop_start_end_free(j);
 	pthread_mutex_destroy(&j->lock);
 	free(j);
 }
 
-void cop_join_use_rpc(struct cop_join *j, struct cop_rpc *rpc)
+void cop_start_use_rpc(struct cop_start *j, struct cop_rpc *rpc)
 {
 	pthread_mutex_lock(&j->lock);
 	j->rpc = rpc;
 	pthread_mutex_unlock(&j->lock);
-	cop_join_ready_send(j);
+	cop_start_ready_send(j);
 }
 
-void cop_join_start(struct cop_join *j, uint64_t now_ms)
+void cop_start_start(struct cop_start *j, uint64_t now_ms)
 {
 	j->deadline_ms = now_ms + j->conf.ready_timeout_ms + (j->root ? 0 : GRACE_MS);
-	j->say_ms = now_ms + COP_JOIN_STEP_MS;
+	j->say_ms = now_ms + COP_START_STEP_MS;
 	j->state_ms = now_ms + STATE_MS;
-	cop_join_ready_begin(j);
+	cop_start_ready_begin(j);
 	if (j->root)
-		cop_join_ask_state(j);
+		cop_start_ask_state(j);
 	else
-		cop_join_ask_upstream(j);
+		cop_start_ask_upstream(j);
 }
 
 /* ---- waiting ---- */
 
 /* At the root, when all ranks are ready: the files in the job directory are written before the
  * barrier ends. */
-static void end_if_complete(struct cop_join *j)
+static void end_if_complete(struct cop_start *j)
 {
 	bool complete;
 
@@ -88,25 +88,25 @@ static void end_if_complete(struct cop_join *j)
 	pthread_mutex_unlock(&j->lock);
 	if (!complete)
 		return;
-	cop_join_write_books(j);
+	cop_start_write_books(j);
 	cop_startnote_end(&j->others);
-	cop_join_end_barrier(j, END_READY, "");
+	cop_start_end_barrier(j, END_READY, "");
 }
 
 /* "n2, n5, n7". The lock is held. */
-static void missing_names(struct cop_join *j, struct cop_buf *out)
+static void missing_names(struct cop_start *j, struct cop_buf *out)
 {
 	uint32_t nodes = j->conf.topo.nodes, missing = nodes - j->arrivals, named = 0;
 
 	for (uint32_t r = 0; r < nodes && named < MISSING_NAMED; r++)
 		if (!j->arrival[r].ready)
-			cop_buf_printf(out, "%s%s", named++ ? ", " : "", cop_join_host(j, r));
+			cop_buf_printf(out, "%s%s", named++ ? ", " : "", cop_start_host(j, r));
 	if (missing > named)
 		cop_buf_printf(out, " and %" PRIu32 " more", missing - named);
 }
 
 /* "3 of 8 nodes are not ready after 120 s: n2, n5, n7". The lock is held. */
-static void missing_text(struct cop_join *j, struct cop_buf *out)
+static void missing_text(struct cop_start *j, struct cop_buf *out)
 {
 	cop_buf_printf(out, "%" PRIu32 " of %" PRIu32 " nodes not ready after %" PRIu32 " s: ",
 		j->conf.topo.nodes - j->arrivals, j->conf.topo.nodes,
@@ -114,7 +114,7 @@ static void missing_text(struct cop_join *j, struct cop_buf *out)
 	missing_names(j, out);
 }
 
-static void time_is_up(struct cop_join *j)
+static void time_is_up(struct cop_start *j)
 {
 	struct cop_buf text = {0};
 
@@ -127,12 +127,12 @@ static void time_is_up(struct cop_join *j)
 			j->trouble[0] ? j->trouble : "the parent answers, but the root does not");
 	pthread_mutex_unlock(&j->lock);
 	cop_log_info("timed out waiting for parent readiness: %s", text.data ? text.data : "");
-	cop_join_end_barrier(j, END_KNOWN, text.data ? text.data : "not ready in time");
+	cop_start_end_barrier(j, END_KNOWN, text.data ? text.data : "not ready in time");
 	cop_buf_free(&text);
 }
 
 /* For readers of the log while the command waits: soon after the start, and again now and then. */
-static void say_not_yet(struct cop_join *j, uint64_t now_ms)
+static void say_not_yet(struct cop_start *j, uint64_t now_ms)
 {
 	struct cop_buf text = {0};
 
@@ -156,7 +156,7 @@ static void say_not_yet(struct cop_join *j, uint64_t now_ms)
 
 /* Notes of ranks above are read only if these do not answer. While the whole tree is being stopped,
  * nobody fails. */
-static void listen_for_failures(struct cop_join *j, uint64_t now_ms, bool being_stopped)
+static void listen_for_failures(struct cop_start *j, uint64_t now_ms, bool being_stopped)
 {
 	char why[COP_STARTNOTE_WHY_SIZE];
 	bool ask;
@@ -167,37 +167,37 @@ static void listen_for_failures(struct cop_join *j, uint64_t now_ms, bool being_
 	/* Ranks further up are asked first: this rank may have been restarted in a live tree. */
 	if (!ask)
 		cop_startnote_pass(&j->others, now_ms);
-	else if (cop_join_failure_heard(j, now_ms, why))
-		cop_join_end_barrier(j, j->root ? END_NEWS : END_KNOWN, why);
+	else if (cop_start_failure_heard(j, now_ms, why))
+		cop_start_end_barrier(j, j->root ? END_NEWS : END_KNOWN, why);
 }
 
-static void wait_on(struct cop_join *j, uint64_t now_ms, bool being_stopped)
+static void wait_on(struct cop_start *j, uint64_t now_ms, bool being_stopped)
 {
 	say_not_yet(j, now_ms);
 	listen_for_failures(j, now_ms, being_stopped);
 	if (now_ms >= j->state_ms) {
-		cop_join_ask_children(j, j->conf.rank);
+		cop_start_ask_children(j, j->conf.rank);
 		j->state_ms = now_ms + STATE_MS;
 	}
 	if (!j->root) {
-		cop_join_ready_send(j);
-		cop_join_ask_upstream(j);
+		cop_start_ready_send(j);
+		cop_start_ask_upstream(j);
 	}
 }
 
-bool cop_join_step(struct cop_join *j, uint64_t now_ms, bool being_stopped)
+bool cop_start_step(struct cop_start *j, uint64_t now_ms, bool being_stopped)
 {
 	end_if_complete(j);
-	if (!cop_join_has_ended(j) && now_ms >= j->deadline_ms)
+	if (!cop_start_has_ended(j) && now_ms >= j->deadline_ms)
 		time_is_up(j);
-	if (!cop_join_has_ended(j))
+	if (!cop_start_has_ended(j))
 		wait_on(j, now_ms, being_stopped);
-	cop_join_tend(j);
-	return cop_join_has_ended(j);
+	cop_start_tend(j);
+	return cop_start_has_ended(j);
 }
 
 /* The books of a restarted root are outdated, because it has another address. */
-void cop_join_tend(struct cop_join *j)
+void cop_start_tend(struct cop_start *j)
 {
 	bool old;
 
@@ -206,35 +206,35 @@ void cop_join_tend(struct cop_join *j)
 	j->books_old &= !old;
 	pthread_mutex_unlock(&j->lock);
 	if (old)
-		cop_join_write_books(j);
+		cop_start_write_books(j);
 }
 
 /* Ranks below that asked for the end hear why it failed. */
-void cop_join_give_up(struct cop_join *j, const char *what)
+void cop_start_give_up(struct cop_start *j, const char *what)
 {
 	char why[400];
 
-	snprintf(why, sizeof(why), "%.250s (rank %" PRIu32 ") %s", cop_join_host(j, j->conf.rank),
+	snprintf(why, sizeof(why), "%.250s (rank %" PRIu32 ") %s", cop_start_host(j, j->conf.rank),
 		j->conf.rank, what);
-	cop_join_end_barrier(j, END_NEWS, why);
+	cop_start_end_barrier(j, END_NEWS, why);
 }
 
 /* ---- for others ---- */
 
-bool cop_join_serve(struct cop_join *j, struct cop_rpc_req *req)
+bool cop_start_serve(struct cop_start *j, struct cop_rpc_req *req)
 {
 	switch (cop_rpc_req_op(req)) {
-	case COP_JOIN_OP_READY:
-		cop_join_serve_ready(j, req);
+	case COP_START_OP_READY:
+		cop_start_serve_ready(j, req);
 		return true;
-	case COP_JOIN_OP_BARRIER:
-		cop_join_serve_barrier(j, req);
+	case COP_START_OP_BARRIER:
+		cop_start_serve_barrier(j, req);
 		return true;
-	case COP_JOIN_OP_STATE:
-		cop_join_serve_state(j, req);
+	case COP_START_OP_STATE:
+		cop_start_serve_state(j, req);
 		return true;
-	case COP_JOIN_OP_TOLD:
-		cop_join_serve_told(j, req);
+	case COP_START_OP_TOLD:
+		cop_start_serve_told(j, req);
 		return true;
 	default:
 		return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Readiness on its way up: which ranks at and below this one are ready, with their addresses, from
  * which the root writes the job's address book. */
-#include "tree/join/join_priv.h"
+#include "tree/start/start_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,27 +28,27 @@ static void free_items(struct cop_list *items)
 
 /* ---- telling the parent ---- */
 
-static void requeue_items(struct cop_join *j, struct cop_list *items)
+static void requeue_items(struct cop_start *j, struct cop_list *items)
 {
 	cop_list_splice(items, &j->ready_queue);
 	cop_list_splice(&j->ready_queue, items);
 }
 
 struct ready_call {
-	struct cop_join *join;
+	struct cop_start *join;
 	struct cop_list items;
 };
 
 static void parent_heard(void *arg, const struct cop_rpc_result *r)
 {
 	struct ready_call *c = arg;
-	struct cop_join *j = c->join;
+	struct cop_start *j = c->join;
 	bool again = r->status && r->status != -EPROTO;
 
 	pthread_mutex_lock(&j->lock);
 	j->ready_sending = false;
 	if (r->status)
-		cop_join_trouble(j, j->parent, r->status);
+		cop_start_trouble(j, j->parent, r->status);
 	else
 		j->trouble[0] = '\0';
 	if (again)
@@ -57,14 +57,14 @@ static void parent_heard(void *arg, const struct cop_rpc_result *r)
 	free_items(&c->items);
 	free(c);
 	if (r->status == -EPROTO)
-		cop_join_mismatch(j, j->parent);
+		cop_start_mismatch(j, j->parent);
 	else if (!r->status)
-		cop_join_ready_send(j);
+		cop_start_ready_send(j);
 	/* The main thread tries again a moment later. */
 }
 
 /* Moves queued ranks to items and into w, as many as fit. The lock is held. */
-static void move_queued(struct cop_join *j, struct cop_list *items, struct cop_wr *w)
+static void move_queued(struct cop_start *j, struct cop_list *items, struct cop_wr *w)
 {
 	while (!cop_list_empty(&j->ready_queue)) {
 		struct ready_item *it =
@@ -82,13 +82,13 @@ static void move_queued(struct cop_join *j, struct cop_list *items, struct cop_w
 }
 
 /* One message at a time. */
-void cop_join_ready_send(struct cop_join *j)
+void cop_start_ready_send(struct cop_start *j)
 {
 	uint8_t payload[COP_RPC_PAYLOAD_MAX];
 	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
 	struct ready_call *c = calloc(1, sizeof(*c));
 	struct cop_rpc_call call = {.rank = j->parent,
-		.op = COP_JOIN_OP_READY,
+		.op = COP_START_OP_READY,
 		.payload = payload,
 		.done = parent_heard,
 		.arg = c};
@@ -130,7 +130,7 @@ static int keep_text(char **where, const char *text, size_t len)
 	return *where ? 0 : -ENOMEM;
 }
 
-static int note_at_root(struct cop_join *j, const struct news *t)
+static int note_at_root(struct cop_start *j, const struct news *t)
 {
 	struct arrival *a = &j->arrival[t->rank];
 	bool same = a->address && strlen(a->address) == t->address_len &&
@@ -147,7 +147,7 @@ static int note_at_root(struct cop_join *j, const struct news *t)
 	return rc;
 }
 
-static int note_ready(struct cop_join *j, const struct news *t)
+static int note_ready(struct cop_start *j, const struct news *t)
 {
 	struct ready_item *it;
 
@@ -166,7 +166,7 @@ static int note_ready(struct cop_join *j, const struct news *t)
 
 /* At the root the main thread has files to write: all of them before the barrier ends, or again for
  * a restarted rank. */
-static void pass_on(struct cop_join *j)
+static void pass_on(struct cop_start *j)
 {
 	bool work;
 
@@ -174,12 +174,12 @@ static void pass_on(struct cop_join *j)
 	work = j->end == END_READY ? j->books_old : j->arrivals == j->conf.topo.nodes;
 	pthread_mutex_unlock(&j->lock);
 	if (!j->root)
-		cop_join_ready_send(j);
+		cop_start_ready_send(j);
 	else if (work)
 		j->conf.wake(j->conf.ctx);
 }
 
-void cop_join_serve_ready(struct cop_join *j, struct cop_rpc_req *req)
+void cop_start_serve_ready(struct cop_start *j, struct cop_rpc_req *req)
 {
 	size_t len;
 	const void *payload = cop_rpc_req_payload(req, &len);
@@ -198,7 +198,7 @@ void cop_join_serve_ready(struct cop_join *j, struct cop_rpc_req *req)
 		else
 			rc = note_ready(j, &t);
 		if (!rc)
-			cop_join_came(j, t.rank, false);
+			cop_start_came(j, t.rank, false);
 	}
 	pthread_mutex_unlock(&j->lock);
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});
@@ -206,9 +206,9 @@ void cop_join_serve_ready(struct cop_join *j, struct cop_rpc_req *req)
 		pass_on(j);
 }
 
-void cop_join_ready_begin(struct cop_join *j)
+void cop_start_ready_begin(struct cop_start *j)
 {
-	struct cop_rpc *rpc = cop_join_rpc(j);
+	struct cop_rpc *rpc = cop_start_rpc(j);
 	struct cop_buf networks = {0};
 	struct news t = {.rank = j->conf.rank, .address = ""};
 
@@ -228,7 +228,7 @@ void cop_join_ready_begin(struct cop_join *j)
 	pass_on(j);
 }
 
-void cop_join_ready_free(struct cop_join *j)
+void cop_start_ready_free(struct cop_start *j)
 {
 	free_items(&j->ready_queue);
 	for (uint32_t r = 0; j->arrival && r < j->conf.topo.nodes; r++) {

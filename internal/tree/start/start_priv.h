@@ -6,11 +6,11 @@
 
 #include <stdatomic.h>
 
-#include "tree/join/join.h"
+#include "tree/start/start.h"
 
 /* A rank below this one, in the order of cop_topo_children. */
 struct below {
-	struct cop_join *join;
+	struct cop_start *join;
 	bool came, answered;  /* it reported ready or asked for the end; it has got the answer */
 	_Atomic bool unheard; /* it was told and has not confirmed */
 };
@@ -29,8 +29,8 @@ enum end {
 	END_KNOWN, /* the same, and the others know it already */
 };
 
-struct cop_join {
-	struct cop_join_conf conf;
+struct cop_start {
+	struct cop_start_conf conf;
 	bool root;
 	uint32_t parent;                   /* COP_TOPO_NONE: this is the root */
 	const char *job_dir;               /* NULL: there is none */
@@ -44,8 +44,8 @@ struct cop_join {
 	uint32_t arrivals;       /* ranks that are ready */
 	bool books_old;          /* a rank was restarted with another address */
 	enum end end;
-	int64_t began_ns, unix_ns;        /* cop_join_job_began; they do not change after the end */
-	bool secondhand;                  /* cop_join_is_secondhand */
+	int64_t began_ns, unix_ns; /* cop_start_job_began; they do not change after the end */
+	bool secondhand;           /* cop_start_is_secondhand */
 	char why[COP_STARTNOTE_WHY_SIZE]; /* why the tree is not ready; does not change after the
 					   * end
 					   */
@@ -60,52 +60,52 @@ struct cop_join {
 };
 
 /* ---- end.c ---- */
-const char *cop_join_host(const struct cop_join *j, uint32_t rank);
-struct cop_rpc *cop_join_rpc(struct cop_join *j);
+const char *cop_start_host(const struct cop_start *j, uint32_t rank);
+struct cop_rpc *cop_start_rpc(struct cop_start *j);
 /* Notes why the rank above was not reached, for the log and for the final message. The lock is
  * held. */
-void cop_join_trouble(struct cop_join *j, uint32_t above, int status);
+void cop_start_trouble(struct cop_start *j, uint32_t above, int status);
 
 /* Ends the barrier if it has not ended, and answers everyone who waits for that. */
-void cop_join_end_barrier(struct cop_join *j, enum end end, const char *why);
-bool cop_join_has_ended(struct cop_join *j);
-void cop_join_serve_barrier(struct cop_join *j, struct cop_rpc_req *req);
-void cop_join_serve_state(struct cop_join *j, struct cop_rpc_req *req);
-void cop_join_end_free(struct cop_join *j);
+void cop_start_end_barrier(struct cop_start *j, enum end end, const char *why);
+bool cop_start_has_ended(struct cop_start *j);
+void cop_start_serve_barrier(struct cop_start *j, struct cop_rpc_req *req);
+void cop_start_serve_state(struct cop_start *j, struct cop_rpc_req *req);
+void cop_start_end_free(struct cop_start *j);
 
 /* Bytes that say when the job began: how long ago, and in real time. */
-#define COP_JOIN_BEGAN_SIZE 16
-void cop_join_put_began(struct cop_join *j, struct cop_wr *w);
+#define COP_START_BEGAN_SIZE 16
+void cop_start_put_began(struct cop_start *j, struct cop_wr *w);
 /* From a rank that knows the end of the barrier; before this one ends it. */
-void cop_join_take_began(struct cop_join *j, struct cop_rd *r);
+void cop_start_take_began(struct cop_start *j, struct cop_rd *r);
 
 /* Notes that this rank, if it is directly below, waits for this start; answered: it has its answer.
  * The lock is held. */
-void cop_join_came(struct cop_join *j, uint32_t rank, bool answered);
+void cop_start_came(struct cop_start *j, uint32_t rank, bool answered);
 
 /* ---- ready.c ---- */
 /* This rank is ready. At the root that may complete the tree; then the main thread is woken. */
-void cop_join_ready_begin(struct cop_join *j);
+void cop_start_ready_begin(struct cop_start *j);
 /* Reports ranks to the parent that it does not know of yet, one message at a time; tries again
  * after a failure. */
-void cop_join_ready_send(struct cop_join *j);
-void cop_join_serve_ready(struct cop_join *j, struct cop_rpc_req *req);
-void cop_join_ready_free(struct cop_join *j);
+void cop_start_ready_send(struct cop_start *j);
+void cop_start_serve_ready(struct cop_start *j, struct cop_rpc_req *req);
+void cop_start_ready_free(struct cop_start *j);
 
 /* ---- upstream.c ---- */
 /* Asks the next rank above that answers, unless a request is outstanding. */
-void cop_join_ask_upstream(struct cop_join *j);
+void cop_start_ask_upstream(struct cop_start *j);
 /* Asks whether the tree is ready already: this rank's and the root's children, or those of one
  * rank. */
-void cop_join_ask_state(struct cop_join *j);
-void cop_join_ask_children(struct cop_join *j, uint32_t rank);
+void cop_start_ask_state(struct cop_start *j);
+void cop_start_ask_children(struct cop_start *j, uint32_t rank);
 
 /* ---- told.c ---- */
-void cop_join_serve_told(struct cop_join *j, struct cop_rpc_req *req);
+void cop_start_serve_told(struct cop_start *j, struct cop_rpc_req *req);
 
 /* ---- books.c ---- */
 /* Root, main thread, when everyone is ready and when a rank was restarted: writes the hosts, their
  * addresses and where those came from into the job directory. */
-void cop_join_write_books(struct cop_join *j);
+void cop_start_write_books(struct cop_start *j);
 
 #endif

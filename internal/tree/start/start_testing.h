@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tree/join/join_priv.h"
+#include "tree/start/start_priv.h"
 
 #define NODES 7 /* 0 above 1 and 2, 1 above 3 and 4, 2 above 5 and 6 */
 #define READY_TIMEOUT_MS 120000
@@ -25,7 +25,7 @@ struct node {
 	uint64_t config_hash;
 	struct cop_stats stats;
 	struct cop_rpc *rpc; /* NULL: it is not running */
-	struct cop_join *join;
+	struct cop_start *join;
 	bool started, over, telling, told;
 	unsigned untold, barrier_ended;
 	_Atomic unsigned wakes;
@@ -54,7 +54,7 @@ static inline void resolve(void *ctx, uint32_t rank, bool silent)
 	(void)silent;
 	name_of(to, name);
 	snprintf(address, sizeof(address), "fake://%s", name);
-	cop_join_no_address(n->join, rank, to->rpc ? NULL : "nobody listens there");
+	cop_start_no_address(n->join, rank, to->rpc ? NULL : "nobody listens there");
 	cop_rpc_resolved(n->rpc, rank, to->rpc ? address : NULL, false);
 }
 
@@ -62,7 +62,7 @@ static inline void serve(void *ctx, struct cop_rpc_req *req)
 {
 	struct node *n = ctx;
 
-	if (!cop_join_serve(n->join, req))
+	if (!cop_start_serve(n->join, req))
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EOPNOTSUPP});
 }
 
@@ -70,7 +70,7 @@ static inline void mismatch(void *ctx, uint32_t rank)
 {
 	struct node *n = ctx;
 
-	cop_join_mismatch(n->join, rank);
+	cop_start_mismatch(n->join, rank);
 }
 
 static inline void woken(void *ctx)
@@ -87,9 +87,9 @@ static inline void barrier_ended(void *ctx)
 	n->barrier_ended++;
 }
 
-static inline struct cop_join *new_join(struct node *n)
+static inline struct cop_start *new_join(struct node *n)
 {
-	struct cop_join_conf conf = {.rank = n->rank,
+	struct cop_start_conf conf = {.rank = n->rank,
 		.topo = {NODES, 2, 1},
 		.hosts = &n->w->hosts,
 		.ready_timeout_ms = READY_TIMEOUT_MS,
@@ -97,14 +97,14 @@ static inline struct cop_join *new_join(struct node *n)
 		.ctx = n,
 		.wake = woken,
 		.barrier_ended = barrier_ended};
-	struct cop_join *j = cop_join_new(&conf);
+	struct cop_start *j = cop_start_new(&conf);
 	char log[128];
 
 	assert_non_null(j);
 	if (n->w->job_dir[0]) {
 		snprintf(log, sizeof(log), "%s/logs/%" PRIu32 ".log", n->w->job_dir, n->rank);
 		assert_int_equal(cop_write_file(log, "", 0, 0600), 0);
-		cop_join_use_dir(j, n->w->job_dir, log);
+		cop_start_use_dir(j, n->w->job_dir, log);
 		/* The world's clock continues from there. */
 		n->w->now_ms = COP_MAX(n->w->now_ms, cop_now_ms());
 	}
@@ -129,7 +129,7 @@ static inline struct node *up(struct world *w, uint32_t rank)
 	name_of(n, name);
 	n->join = new_join(n);
 	assert_int_equal(cop_rpc_open_fake(&rpc, w->net, name, &n->rpc), 0);
-	cop_join_use_rpc(n->join, n->rpc);
+	cop_start_use_rpc(n->join, n->rpc);
 	return n;
 }
 
@@ -137,7 +137,7 @@ static inline struct node *start(struct world *w, uint32_t rank)
 {
 	struct node *n = w->node[rank].rpc ? &w->node[rank] : up(w, rank);
 
-	cop_join_start(n->join, w->now_ms);
+	cop_start_start(n->join, w->now_ms);
 	n->started = true;
 	return n;
 }
@@ -157,10 +157,10 @@ static inline void kill_node(struct world *w, uint32_t rank)
 	name_of(n, name);
 	cop_endpoint_fake_cut(w->net, name, true);
 	if (n->join)
-		cop_join_leave(n->join);
+		cop_start_leave(n->join);
 	if (n->rpc)
 		cop_rpc_close(n->rpc);
-	cop_join_free(n->join);
+	cop_start_free(n->join);
 	*n = (struct node){.w = w, .rank = rank, .lives = n->lives + 1};
 }
 
@@ -169,9 +169,9 @@ static inline void leave_word(struct node *n)
 {
 	char text[COP_STARTNOTE_WHY_SIZE + 64];
 
-	if (!n->w->job_dir[0] || cop_join_is_ready(n->join) || cop_join_is_secondhand(n->join))
+	if (!n->w->job_dir[0] || cop_start_is_ready(n->join) || cop_start_is_secondhand(n->join))
 		return;
-	snprintf(text, sizeof(text), COP_STARTNOTE_NOT_READY "%s", cop_join_why(n->join));
+	snprintf(text, sizeof(text), COP_STARTNOTE_NOT_READY "%s", cop_start_why(n->join));
 	cop_job_failure_write(n->w->job_dir, n->rank, text);
 }
 
@@ -179,16 +179,16 @@ static inline void step(struct node *n)
 {
 	struct world *w = n->w;
 
-	if (!n->over && cop_join_step(n->join, w->now_ms, false)) {
+	if (!n->over && cop_start_step(n->join, w->now_ms, false)) {
 		n->over = n->telling = true;
 		n->over_ms = w->now_ms;
 		leave_word(n);
-		cop_join_tell_below(n->join, w->now_ms);
+		cop_start_tell_below(n->join, w->now_ms);
 	}
 	if (n->over)
-		cop_join_tend(n->join);
-	if (n->telling && !cop_join_tell_left_ms(n->join, w->now_ms)) {
-		n->untold = cop_join_name_untold(n->join);
+		cop_start_tend(n->join);
+	if (n->telling && !cop_start_tell_left_ms(n->join, w->now_ms)) {
+		n->untold = cop_start_name_untold(n->join);
 		n->telling = false;
 		n->told = true;
 	}
@@ -209,7 +209,7 @@ static inline void pass_time(struct world *w, uint64_t ms)
 
 static inline bool is_ready(struct world *w, uint32_t rank)
 {
-	return w->node[rank].join && cop_join_is_ready(w->node[rank].join);
+	return w->node[rank].join && cop_start_is_ready(w->node[rank].join);
 }
 
 static inline unsigned count_ready(struct world *w)
@@ -223,7 +223,7 @@ static inline unsigned count_ready(struct world *w)
 
 static inline const char *why(struct world *w, uint32_t rank)
 {
-	return cop_join_why(w->node[rank].join);
+	return cop_start_why(w->node[rank].join);
 }
 
 static inline void make_job_dir(struct world *w)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tree/join/join_testing.h"
+#include "tree/start/start_testing.h"
 
 static void seven_ranks_come_in_any_order_and_all_hear_the_end(void **state)
 {
@@ -29,7 +29,7 @@ static void seven_ranks_come_in_any_order_and_all_hear_the_end(void **state)
 		for (uint32_t r = 0; r < NODES; r++) {
 			assert_true(w->node[r].told);
 			assert_int_equal(w->node[r].untold, 0);
-			assert_false(cop_join_is_secondhand(w->node[r].join));
+			assert_false(cop_start_is_secondhand(w->node[r].join));
 		}
 		free_world((void **)&w);
 	}
@@ -74,21 +74,21 @@ static void a_node_that_is_alone_is_ready_at_its_first_step(void **state)
 {
 	struct world *w = *state;
 	struct cop_job_hosts none = {.count = 0};
-	struct cop_join_conf conf = {.topo = {1, 2, 1},
+	struct cop_start_conf conf = {.topo = {1, 2, 1},
 		.hosts = &none,
 		.ready_timeout_ms = 1000,
 		.ctx = &w->node[0],
 		.wake = woken,
 		.barrier_ended = barrier_ended};
-	struct cop_join *j = cop_join_new(&conf);
+	struct cop_start *j = cop_start_new(&conf);
 
-	cop_join_start(j, w->now_ms);
-	assert_false(cop_join_is_ready(j));
-	assert_true(cop_join_step(j, w->now_ms, false));
-	assert_true(cop_join_is_ready(j));
-	cop_join_tell_below(j, w->now_ms);
-	assert_int_equal(cop_join_tell_left_ms(j, w->now_ms), 0);
-	cop_join_free(j);
+	cop_start_start(j, w->now_ms);
+	assert_false(cop_start_is_ready(j));
+	assert_true(cop_start_step(j, w->now_ms, false));
+	assert_true(cop_start_is_ready(j));
+	cop_start_tell_below(j, w->now_ms);
+	assert_int_equal(cop_start_tell_left_ms(j, w->now_ms), 0);
+	cop_start_free(j);
 }
 
 struct onlooker {
@@ -103,12 +103,12 @@ static void *look_on(void *arg)
 
 	while (!atomic_load(&o->enough)) {
 		for (uint32_t r = 0; r < NODES; r++) {
-			struct cop_join *j = o->w->node[r].join;
+			struct cop_start *j = o->w->node[r].join;
 
-			cop_join_no_address(j, o->w->node[r].rank / 2, "nobody listens there");
-			if (*cop_join_why(j) || cop_join_is_secondhand(j))
+			cop_start_no_address(j, o->w->node[r].rank / 2, "nobody listens there");
+			if (*cop_start_why(j) || cop_start_is_secondhand(j))
 				abort();
-			(void)cop_join_is_ready(j);
+			(void)cop_start_is_ready(j);
 		}
 		atomic_fetch_add(&o->looks, 1);
 	}
@@ -175,7 +175,7 @@ static void is_of_the_job(struct world *w, int64_t began_ns, int64_t unix_ns)
 	int64_t mono, when;
 
 	for (uint32_t r = 0; r < NODES; r++) {
-		cop_join_job_began(w->node[r].join, &mono, &when);
+		cop_start_job_began(w->node[r].join, &mono, &when);
 		assert_int_equal(mono, began_ns);
 		assert_int_equal(when, unix_ns);
 	}
@@ -249,7 +249,7 @@ static void a_rank_whose_parent_leaves_asks_further_up(void **state)
 	up(w, 1);
 	pass_time(w, 15000);
 	assert_int_equal(w->node[3].join->upstream, 1);
-	cop_join_leave(w->node[1].join);
+	cop_start_leave(w->node[1].join);
 	pass_time(w, 300);
 	assert_int_equal(w->node[3].join->upstream, 0);
 	assert_int_equal(count_ready(w), 0);
@@ -288,7 +288,7 @@ static void the_root_writes_the_book_before_the_barrier_ends(void **state)
 	start(w, NODES - 1);
 	cop_endpoint_fake_run(w->net, 1000000);
 	assert_false(is_ready(w, 0));
-	assert_true(cop_join_step(w->node[0].join, w->now_ms, false));
+	assert_true(cop_start_step(w->node[0].join, w->now_ms, false));
 	expect_in_book(w, "h6 fake://n6.0", true);
 	expect_in_book(w, "h0 fake://n0.0", true);
 }

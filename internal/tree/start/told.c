@@ -4,7 +4,7 @@
  * with all processes of a step, and a request that comes a moment later gets no answer. So the
  * command returns when each rank below that contacted this one during this start has confirmed that
  * it knows. A rank that contacted it and then died or hangs is waited for up to a limit. */
-#include "tree/join/join_priv.h"
+#include "tree/start/start_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,9 +18,9 @@
 #define FAILED_MS 2000
 
 /* The ranks below, in the order of j->below; none without a network. */
-static uint32_t those_below(struct cop_join *j, uint32_t child[COP_TOPO_MAX_FANOUT])
+static uint32_t those_below(struct cop_start *j, uint32_t child[COP_TOPO_MAX_FANOUT])
 {
-	return cop_join_rpc(j) ? cop_topo_children(&j->conf.topo, 0, j->conf.rank, child) : 0;
+	return cop_start_rpc(j) ? cop_topo_children(&j->conf.topo, 0, j->conf.rank, child) : 0;
 }
 
 /* ---- telling ---- */
@@ -28,7 +28,7 @@ static uint32_t those_below(struct cop_join *j, uint32_t child[COP_TOPO_MAX_FANO
 static void on_answer(void *arg, const struct cop_rpc_result *r)
 {
 	struct below *b = arg;
-	struct cop_join *j = b->join;
+	struct cop_start *j = b->join;
 
 	(void)r;
 	atomic_store(&b->unheard, false);
@@ -36,7 +36,7 @@ static void on_answer(void *arg, const struct cop_rpc_result *r)
 }
 
 /* A rank that was told that it will not start ends, and may not be able to confirm. */
-static bool is_to_hear(struct cop_join *j, const struct below *b)
+static bool is_to_hear(struct cop_start *j, const struct below *b)
 {
 	bool yes;
 
@@ -46,21 +46,21 @@ static bool is_to_hear(struct cop_join *j, const struct below *b)
 	return yes;
 }
 
-void cop_join_tell_below(struct cop_join *j, uint64_t now_ms)
+void cop_start_tell_below(struct cop_start *j, uint64_t now_ms)
 {
-	uint8_t payload[sizeof(j->why) + 16 + COP_JOIN_BEGAN_SIZE];
+	uint8_t payload[sizeof(j->why) + 16 + COP_START_BEGAN_SIZE];
 	struct cop_wr w = cop_wr_init(payload, sizeof(payload));
 	uint32_t child[COP_TOPO_MAX_FANOUT], count = those_below(j, child);
-	bool ready = cop_join_is_ready(j);
+	bool ready = cop_start_is_ready(j);
 
 	j->tell_end_ms = now_ms + (ready ? READY_MS : FAILED_MS);
 	cop_wr_u8(&w, ready);
 	cop_wr_str(&w, j->why, strlen(j->why));
-	cop_join_put_began(j, &w);
+	cop_start_put_began(j, &w);
 	for (uint32_t i = 0; i < count; i++) {
 		struct below *b = &j->below[i];
 		struct cop_rpc_call call = {.rank = child[i],
-			.op = COP_JOIN_OP_TOLD,
+			.op = COP_START_OP_TOLD,
 			.payload = payload,
 			.payload_len = cop_wr_len(&w),
 			.done = on_answer,
@@ -70,11 +70,11 @@ void cop_join_tell_below(struct cop_join *j, uint64_t now_ms)
 			continue;
 		b->join = j;
 		atomic_store(&b->unheard, true);
-		cop_rpc_call(cop_join_rpc(j), &call);
+		cop_rpc_call(cop_start_rpc(j), &call);
 	}
 }
 
-unsigned cop_join_tell_left_ms(struct cop_join *j, uint64_t now_ms)
+unsigned cop_start_tell_left_ms(struct cop_start *j, uint64_t now_ms)
 {
 	bool unheard = false;
 
@@ -83,7 +83,7 @@ unsigned cop_join_tell_left_ms(struct cop_join *j, uint64_t now_ms)
 	return unheard && now_ms < j->tell_end_ms ? (unsigned)(j->tell_end_ms - now_ms) : 0;
 }
 
-unsigned cop_join_name_untold(struct cop_join *j)
+unsigned cop_start_name_untold(struct cop_start *j)
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT], count = those_below(j, child);
 	unsigned untold = 0;
@@ -95,7 +95,7 @@ unsigned cop_join_name_untold(struct cop_join *j)
 		cop_log_warn(
 			"a node below has not said that it knows what became of the start rank=%" PRIu32
 			" host=%s",
-			child[i], cop_join_host(j, child[i]));
+			child[i], cop_start_host(j, child[i]));
 	}
 	return untold;
 }
@@ -103,7 +103,7 @@ unsigned cop_join_name_untold(struct cop_join *j)
 /* ---- being told ---- */
 
 /* Only the parent tells this: another rank that asks for the end does not know it. */
-void cop_join_serve_told(struct cop_join *j, struct cop_rpc_req *req)
+void cop_start_serve_told(struct cop_start *j, struct cop_rpc_req *req)
 {
 	size_t len, why_len;
 	const void *payload = cop_rpc_req_payload(req, &len);
@@ -117,8 +117,8 @@ void cop_join_serve_told(struct cop_join *j, struct cop_rpc_req *req)
 
 	if (!rc) {
 		snprintf(text, sizeof(text), "%.*s", (int)why_len, why);
-		cop_join_take_began(j, &r);
-		cop_join_end_barrier(j, ready ? END_READY : END_KNOWN, text);
+		cop_start_take_began(j, &r);
+		cop_start_end_barrier(j, ready ? END_READY : END_KNOWN, text);
 	}
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});
 }

@@ -2,15 +2,15 @@
 /* Failure notes in the job directory (outcome). The root looks for them, and so does a rank that
  * gets no answer from upstream; all others hear the reason from the root, as the end of the
  * barrier. When the tree is ready, the notes are removed. */
-#include "tree/join/join_priv.h"
+#include "tree/start/start_priv.h"
 
-void cop_join_use_dir(struct cop_join *j, const char *job_dir, const char *log_path)
+void cop_start_use_dir(struct cop_start *j, const char *job_dir, const char *log_path)
 {
 	j->job_dir = job_dir;
 	cop_startnote_begin(&j->others, job_dir, j->conf.rank, log_path);
 }
 
-void cop_join_hear_in(struct cop_join *j, const char *dir)
+void cop_start_hear_in(struct cop_start *j, const char *dir)
 {
 	cop_startnote_begin_in(&j->others, dir);
 }
@@ -18,7 +18,7 @@ void cop_join_hear_in(struct cop_join *j, const char *dir)
 /* A second process of a ready node fails too, and nobody waits for that one. A rank that gets no
  * answer from upstream accepts any note, because the last node to write one is often not the first
  * that failed. */
-static bool is_missed(struct cop_join *j, const struct cop_startnote_word *word)
+static bool is_missed(struct cop_start *j, const struct cop_startnote_word *word)
 {
 	bool missed;
 
@@ -29,13 +29,13 @@ static bool is_missed(struct cop_join *j, const struct cop_startnote_word *word)
 	return missed;
 }
 
-bool cop_join_failure_heard(struct cop_join *j, uint64_t now_ms, char why[COP_STARTNOTE_WHY_SIZE])
+bool cop_start_failure_heard(struct cop_start *j, uint64_t now_ms, char why[COP_STARTNOTE_WHY_SIZE])
 {
 	struct cop_startnote_word word;
 
 	if (!cop_startnote_look(&j->others, now_ms, &word) || !is_missed(j, &word))
 		return false;
-	cop_startnote_why(&word, cop_join_host(j, word.rank), why);
+	cop_startnote_why(&word, cop_start_host(j, word.rank), why);
 	/* The root writes the reason again as its own note. Ranks below the failed node may not
 	 * reach the root before it ends, and a root's note is removed before the next start reads
 	 * it. */
