@@ -17,14 +17,14 @@ static void ask_ahead(struct cop_fs *fs, const struct inode *i, uint64_t from, u
 {
 	struct cop_ask ask = {
 		.kind = COP_ASK_CHUNK, .version = i->attr.version, .size = i->attr.size};
-	uint64_t chunk = cop_coop_chunk_bytes(fs->conf.coop);
+	uint64_t chunk = cop_fetch_chunk_bytes(fs->conf.coop);
 	char path[PATH_BYTES];
 
 	if (cop_fs_path(i, "", 0, path) < 0)
 		return;
 	ask.path = path;
 	for (ask.index = from; ask.index < end && ask.index * chunk < ask.size; ask.index++)
-		cop_coop_ahead(fs->conf.coop, &ask);
+		cop_fetch_ahead(fs->conf.coop, &ask);
 }
 
 /* How many chunks to keep ahead of a reader that is at index now; 0: change nothing. Readers race
@@ -42,7 +42,7 @@ static unsigned window_at(struct cop_fs *fs, struct inode *i, uint64_t index)
 		atomic_store(&i->ahead, index + 1);
 		return 0;
 	}
-	window = window ? COP_MIN(2 * window, cop_coop_window(fs->conf.coop, i->attr.size)) : 1;
+	window = window ? COP_MIN(2 * window, cop_fetch_window(fs->conf.coop, i->attr.size)) : 1;
 	atomic_store(&i->window, (uint8_t)window);
 	return window;
 }
@@ -73,13 +73,13 @@ static bool is_program(const struct inode *i)
 
 void cop_fs_read_ahead(struct cop_fs *fs, struct inode *i, uint64_t index)
 {
-	uint64_t chunk = cop_coop_chunk_bytes(fs->conf.coop), size = i->attr.size;
+	uint64_t chunk = cop_fetch_chunk_bytes(fs->conf.coop), size = i->attr.size;
 
 	if (size <= chunk)
 		return;
-	if (size > COP_MAX(COP_COOP_MEDIUM_BYTES, chunk))
+	if (size > COP_MAX(COP_FETCH_MEDIUM_BYTES, chunk))
 		slide_window(fs, i, index);
-	else if ((index || size <= COP_COOP_GROUP_BYTES || is_program(i)) &&
+	else if ((index || size <= COP_FETCH_GROUP_BYTES || is_program(i)) &&
 		 !atomic_exchange(&i->whole, true))
 		ask_ahead(fs, i, 0, UINT64_MAX);
 }

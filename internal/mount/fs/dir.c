@@ -74,7 +74,7 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 	struct inode *i = NULL;
 	bool looked_up = (!S_ISLNK(attr.mode) || le->target) &&
 			 !cop_fs_is_old_ioctl(name, le->name_len) &&
-			 cop_coop_believes(op->fs->conf.coop, source, &attr);
+			 cop_fetch_believes(op->fs->conf.coop, source, &attr);
 
 	if (le->has_attr) {
 		cop_fs_shown(op->fs, op->inode, le->target, le->target_len, &attr);

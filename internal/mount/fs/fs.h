@@ -10,7 +10,7 @@
 #ifndef COP_MOUNT_FS_H
 #define COP_MOUNT_FS_H
 
-#include "tree/coop/coop.h"
+#include "tree/fetch/fetch.h"
 #include "storage/manifest/manifest.h"
 #include "prof/profile/profile.h"
 #include "prof/tracer/tracer.h"
@@ -27,7 +27,7 @@ struct cop_fs_conf {
 	uint64_t max_cacheable; /* bytes: this node itself reads larger files from the source; 0:
 				   none */
 	unsigned workers;       /* 0: chosen by the number of processors */
-	struct cop_coop *coop;
+	struct cop_fetch *coop;
 	struct cop_cache *cache;
 	struct cop_origin *origin; /* for files that are read on the node itself: pseudo file
 				      systems, files beyond max_cacheable */

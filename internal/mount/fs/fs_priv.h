@@ -166,7 +166,7 @@ static inline double cop_fs_name_seconds(const struct op *op, const struct cop_a
 
 	if (!cop_version_is_young(attr->version) || S_ISDIR(attr->mode))
 		return most;
-	young_ms = cop_coop_young_ms(op->fs->conf.coop, attr);
+	young_ms = cop_fetch_young_ms(op->fs->conf.coop, attr);
 	cop_fs_note_young(op->fs, cop_now_ms() + young_ms);
 	return COP_MIN(most, (double)young_ms / 1000);
 }

@@ -129,20 +129,20 @@ int fuse_reply_readlink(fuse_req_t req, const char *link)
 static struct cop_stats stats;
 static struct cop_cache *cache;
 static struct cop_origin *origin;
-static struct cop_coop *coop;
+static struct cop_fetch *coop;
 static struct cop_fs *fs;
 static struct fuse_req req;
 static bool origin_is_real;
 
 static inline int setup_with(struct cop_origin *o)
 {
-	struct cop_coop_conf conf = {
+	struct cop_fetch_conf conf = {
 		.topo = {1, 8, 1}, .chunk_bytes = CHUNK, .enoent_ttl_ms = 60000, .stats = &stats};
 
 	memset(&stats, 0, sizeof(stats));
 	cache = conf.cache = cop_cache_new(64 * COP_MIB, &stats);
 	origin = conf.origin = o;
-	coop = cop_coop_new(&conf);
+	coop = cop_fetch_new(&conf);
 	fs = calloc(1, sizeof(*fs));
 	fs->conf = (struct cop_fs_conf){.mountpoint = "/mnt",
 		.source = "/source",
@@ -171,7 +171,7 @@ static inline void close_origin(void)
 		return;
 	while (!origin_is_real && cop_origin_fake_run(origin, 1000))
 		;
-	cop_coop_close(coop);
+	cop_fetch_close(coop);
 	cop_origin_close(origin);
 	origin = NULL;
 }
@@ -185,7 +185,7 @@ static inline int teardown(void **state)
 	cop_fs_inodes_fini(fs);
 	free(fs);
 	cop_cache_check(cache);
-	cop_coop_free(coop);
+	cop_fetch_free(coop);
 	cop_cache_free(cache);
 	free(req.data);
 	req = (struct fuse_req){0};

@@ -117,7 +117,7 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 {
 	struct cop_attr dir;
 
-	if (op->checked || cop_coop_missed_ms(op->fs->conf.coop, obj)) {
+	if (op->checked || cop_fetch_missed_ms(op->fs->conf.coop, obj)) {
 		cop_fs_count(op->req, COP_ENOENT_SERVES);
 		reply_absent(op, true);
 		return;
@@ -140,7 +140,7 @@ static void without_listing(struct op *op)
 	bool answered;
 
 	if (cop_fs_path(op->inode, "", 0, path) >= 0)
-		obj = cop_coop_peek(
+		obj = cop_fetch_peek(
 			fs->conf.coop, &(struct cop_ask){.kind = COP_ASK_NAMES, .path = path});
 	answered = obj && !obj->error && cop_listing_find(obj->data, op->name, op->name_len, &e) &&
 		   cop_fs_page_lookup(op, obj->data, &e);
@@ -157,7 +157,7 @@ static bool is_listed_dir(struct op *op, const struct cop_listing_entry *e, stru
 
 	return !e->has_attr && e->type == DT_DIR &&
 	       cop_fs_path(op->inode, op->name, op->name_len, path) >= 0 &&
-	       cop_coop_dir_attr(op->fs->conf.coop, path, attr);
+	       cop_fetch_dir_attr(op->fs->conf.coop, path, attr);
 }
 
 static void with_listing(struct op *op, struct cop_obj *obj, int rc)
@@ -177,7 +177,7 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 		else
 			cop_fs_lookup_singly(op);
 	} else if (e.has_attr && (!S_ISLNK(e.attr.mode) || e.target) &&
-		   cop_coop_believes(op->fs->conf.coop, obj, &e.attr)) {
+		   cop_fetch_believes(op->fs->conf.coop, obj, &e.attr)) {
 		cop_fs_reply_entry(op, &e.attr, e.target, e.target_len);
 	} else if (is_listed_dir(op, &e, &attr)) {
 		cop_fs_reply_entry(op, &attr, NULL, 0);
@@ -198,24 +198,24 @@ static void lookup_first(struct op *op, const char *path)
 		cop_fs_record(op, &listing);
 	op->first = true;
 	atomic_store(&op->inode->looked_in, true);
-	cop_coop_cork(fs->conf.coop);
+	cop_fetch_cork(fs->conf.coop);
 	cop_fs_lookup_singly(op);
-	if (cop_coop_get(fs->conf.coop, &listing, NULL, &obj) == 1)
+	if (cop_fetch_get(fs->conf.coop, &listing, NULL, &obj) == 1)
 		cop_obj_put(fs->conf.cache, obj);
-	cop_coop_uncork(fs->conf.coop);
+	cop_fetch_uncork(fs->conf.coop);
 }
 
 /* Whether the name is looked for before the kernel or this node has any from the listing. */
 static bool is_first(struct op *op, const struct cop_ask *listing)
 {
-	struct cop_coop *c = op->fs->conf.coop;
+	struct cop_fetch *c = op->fs->conf.coop;
 
-	if (atomic_load(&op->inode->names_version) || cop_coop_at_hand(c, listing))
+	if (atomic_load(&op->inode->names_version) || cop_fetch_at_hand(c, listing))
 		return false;
-	if (!cop_coop_has(c, listing))
+	if (!cop_fetch_has(c, listing))
 		return true;
 	/* If the listing was requested for another name, this one waits for it. */
-	return cop_coop_reads_itself(c, listing) && !atomic_exchange(&op->inode->looked_in, true);
+	return cop_fetch_reads_itself(c, listing) && !atomic_exchange(&op->inode->looked_in, true);
 }
 
 static void lookup_in_tree(struct op *op)
@@ -224,7 +224,7 @@ static void lookup_in_tree(struct op *op)
 	struct cop_ask listing = {.kind = COP_ASK_LISTING, .path = path};
 	int rc = cop_fs_path(op->inode, "", 0, path);
 
-	cop_coop_looked_for(op->fs->conf.coop, op->name, op->name_len);
+	cop_fetch_looked_for(op->fs->conf.coop, op->name, op->name_len);
 	if (rc < 0)
 		cop_fs_fail(op, rc);
 	else if (is_first(op, &listing))

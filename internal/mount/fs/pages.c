@@ -55,7 +55,7 @@ static uint64_t version_of(const void *names)
 static bool is_usable(
 	struct op *op, const struct cop_obj *obj, const struct cop_attr *attr, const char *target)
 {
-	return (!S_ISLNK(attr->mode) || target) && cop_coop_believes(op->fs->conf.coop, obj, attr);
+	return (!S_ISLNK(attr->mode) || target) && cop_fetch_believes(op->fs->conf.coop, obj, attr);
 }
 
 /* ---- lookups ---- */
@@ -158,7 +158,7 @@ static void with_page(struct op *op, struct cop_obj *page, int rc)
 
 static bool is_here(struct op *op, const struct cop_ask *ask)
 {
-	struct cop_obj *obj = cop_coop_peek(op->fs->conf.coop, ask);
+	struct cop_obj *obj = cop_fetch_peek(op->fs->conf.coop, ask);
 
 	if (obj)
 		cop_obj_put(op->fs->conf.cache, obj);
@@ -185,8 +185,8 @@ bool cop_fs_page_lookup(struct op *op, const void *names, const struct cop_listi
 		has_entry(op))
 		return false;
 	through = goes_through(op->inode, names, cop_listing_seek(names, listed->cookie) - 1);
-	ask = cop_coop_page_ask(dir, names, op->name, op->name_len);
-	page = cop_coop_peek(fs->conf.coop, &ask);
+	ask = cop_fetch_page_ask(dir, names, op->name, op->name_len);
+	page = cop_fetch_peek(fs->conf.coop, &ask);
 	if (page) {
 		answered = answer_from(op, page);
 		cop_obj_put(fs->conf.cache, page);
@@ -243,7 +243,7 @@ static const struct cop_obj *find_entry(struct attrs *a, struct cop_listing_entr
 		return NULL;
 	memcpy(a->path + a->dir_len, e->name, e->name_len);
 	a->path[a->dir_len + e->name_len] = '\0';
-	a->entry = cop_coop_peek(
+	a->entry = cop_fetch_peek(
 		a->op->fs->conf.coop, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = a->path});
 	if (!a->entry)
 		return NULL;
@@ -263,11 +263,11 @@ const struct cop_obj *cop_fs_attrs_find(struct attrs *a, struct cop_listing_entr
 	/* An error says more of the name than a page does. */
 	if (entry)
 		return entry->error ? NULL : entry;
-	ask = cop_coop_page_ask(a->dir, a->names, e->name, e->name_len);
+	ask = cop_fetch_page_ask(a->dir, a->names, e->name, e->name_len);
 	if (a->index != ask.index) {
 		drop_object(a, &a->page);
 		a->index = ask.index;
-		a->page = cop_coop_peek(a->op->fs->conf.coop, &ask);
+		a->page = cop_fetch_peek(a->op->fs->conf.coop, &ask);
 	}
 	if (!a->page || !cop_listing_find(a->page->data, e->name, e->name_len, &got))
 		return NULL;
@@ -284,7 +284,7 @@ static void request_ahead(struct op *op, struct cop_ask ask)
 
 	for (unsigned i = 0; i < AHEAD && ++ask.index < ask.size; i++)
 		if (cop_cache_can_reserve(op->fs->conf.cache, COP_PAGE_NAMES * 128) &&
-			cop_coop_get(op->fs->conf.coop, &ask, NULL, &obj) == 1)
+			cop_fetch_get(op->fs->conf.coop, &ask, NULL, &obj) == 1)
 			cop_obj_put(op->fs->conf.cache, obj);
 }
 
@@ -302,7 +302,7 @@ bool cop_fs_attrs_want(
 		cop_fs_path(op->inode, "", 0, dir) < 0)
 		return false;
 	cop_listing_at(names, entry, &e);
-	*ask = cop_coop_page_ask(dir, names, e.name, e.name_len);
+	*ask = cop_fetch_page_ask(dir, names, e.name, e.name_len);
 	request_ahead(op, *ask);
 	return true;
 }

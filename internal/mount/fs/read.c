@@ -10,7 +10,7 @@
  * caller frees. */
 static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 {
-	size_t chunk = cop_coop_chunk_bytes(op->fs->conf.coop);
+	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.coop);
 	size_t skip = (size_t)((uint64_t)op->off % chunk), left = op->size;
 	int rc = 0;
 
@@ -21,7 +21,7 @@ static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 
 		if (obj->packed && !*unpacked && !(*unpacked = malloc(op->size)))
 			return -ENOMEM;
-		rc = cop_coop_chunk_part(
+		rc = cop_fetch_chunk_part(
 			obj, skip, n, *unpacked ? *unpacked + (op->size - left) : NULL, &data);
 		if (rc == -EBADMSG)
 			cop_cache_drop(op->fs->conf.cache, obj);
@@ -58,14 +58,14 @@ static void with_chunk(struct op *op, struct cop_obj *obj, int rc)
 		cop_fs_fail(op, rc == -ENOENT ? -ESTALE : rc);
 		return;
 	}
-	cop_coop_used(op->fs->conf.coop, obj);
+	cop_fetch_used(op->fs->conf.coop, obj);
 	op->chunk[op->n_chunks++] = cop_obj_get(obj);
 	ask_next(op);
 }
 
 static void ask_next(struct op *op)
 {
-	size_t chunk = cop_coop_chunk_bytes(op->fs->conf.coop);
+	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.coop);
 	uint64_t first = (uint64_t)op->off / chunk;
 	uint64_t last = ((uint64_t)op->off + op->size - 1) / chunk;
 	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
@@ -116,13 +116,13 @@ void cop_fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 		cop_fs_bypass_read(op);
 		return;
 	}
-	op->size = COP_MIN(op->size, (READ_CHUNKS_MAX - 1) * cop_coop_chunk_bytes(fs->conf.coop));
-	first = (uint64_t)off / cop_coop_chunk_bytes(fs->conf.coop);
+	op->size = COP_MIN(op->size, (READ_CHUNKS_MAX - 1) * cop_fetch_chunk_bytes(fs->conf.coop));
+	first = (uint64_t)off / cop_fetch_chunk_bytes(fs->conf.coop);
 	cop_fs_inode_ref(i);
-	cop_coop_cork(fs->conf.coop);
+	cop_fetch_cork(fs->conf.coop);
 	ask_next(op);
 	cop_fs_read_ahead(fs, i, first);
-	cop_coop_uncork(fs->conf.coop);
+	cop_fetch_uncork(fs->conf.coop);
 	cop_fs_inode_put(fs, i, 1);
 }
 

@@ -126,7 +126,7 @@ void cop_fs_readlink(fuse_req_t req, fuse_ino_t ino)
 	rc = cop_fs_path(op->inode->parent, "", 0, path);
 	if (rc < 0)
 		cop_fs_fail(op, rc);
-	else if (cop_coop_at_hand(op->fs->conf.coop, &listing))
+	else if (cop_fetch_at_hand(op->fs->conf.coop, &listing))
 		cop_fs_ask(op, &listing, with_listing);
 	else
 		ask_entry(op);

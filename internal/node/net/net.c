@@ -73,7 +73,7 @@ static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 
 	if (is_own(op))
 		served[op].serve(n, req);
-	else if (!cop_coop_serve(n->coop, req))
+	else if (!cop_fetch_serve(n->coop, req))
 		refuse_request(req, -EOPNOTSUPP);
 }
 
@@ -124,7 +124,7 @@ static void tick(void *ctx, uint64_t now_ms)
 
 	if (!cop_gate_enter(n->conf.gate, COP_GATE_OPEN))
 		return;
-	cop_coop_tick(n->coop, now_ms);
+	cop_fetch_tick(n->coop, now_ms);
 	cop_gate_leave(n->conf.gate);
 }
 
@@ -217,7 +217,7 @@ int cop_net_listen(struct cop_net *n, struct cop_err *err)
 	return cop_reach_listen(n->reach, err);
 }
 
-void cop_net_use_coop(struct cop_net *n, struct cop_coop *coop)
+void cop_net_use_coop(struct cop_net *n, struct cop_fetch *coop)
 {
 	n->coop = coop;
 }

@@ -7,7 +7,7 @@
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"
-#include "tree/coop/coop.h"
+#include "tree/fetch/fetch.h"
 #include "base/loop/loop.h"
 #include "job/job/job.h"
 #include "tree/start/start.h"
@@ -47,7 +47,7 @@ struct cop_net *cop_net_new(const struct cop_net_conf *conf);
 int cop_net_open(struct cop_net *n, struct cop_err *err);
 int cop_net_listen(struct cop_net *n, struct cop_err *err);
 /* Before the gate opens. The caller keeps coop until the gate has been drained. */
-void cop_net_use_coop(struct cop_net *n, struct cop_coop *coop);
+void cop_net_use_coop(struct cop_net *n, struct cop_fetch *coop);
 
 /* Whether chunks are compressed: as --compress says; with auto, only if the network is slower than
  * compressing. rpc NULL: the node is alone. */

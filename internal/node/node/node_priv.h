@@ -10,7 +10,7 @@
 #include "node/barrier/barrier.h"
 #include "cache/cache/cache.h"
 #include "node/command/command.h"
-#include "tree/coop/coop.h"
+#include "tree/fetch/fetch.h"
 #include "base/loop/loop.h"
 #include "mount/fs/fs.h"
 #include "job/job/job.h"
@@ -63,7 +63,7 @@ struct cop_node {
 	struct cop_part *part;
 	struct cop_net *net; /* NULL: this node is alone */
 	struct cop_rpc *rpc;
-	struct cop_coop *coop;
+	struct cop_fetch *coop;
 	char tree[COP_REACH_TREE_SIZE]; /* the tree's name for commands; "-": the node is alone */
 	struct cop_command *commands;
 	struct cop_fs *fs;

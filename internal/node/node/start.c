@@ -293,10 +293,10 @@ static int listen_to_commands(struct cop_node *n, struct cop_err *err)
 
 static int open_coop(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_coop_conf conf = {.topo = n->topo,
+	struct cop_fetch_conf conf = {.topo = n->topo,
 		.rank = n->rank,
 		.chunk_bytes = n->conf->chunk,
-		.striped_bytes = COP_COOP_STRIPED_BYTES,
+		.striped_bytes = COP_FETCH_STRIPED_BYTES,
 		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
 		.enoent_most_ms = n->conf->enoent_most_ms,
 		.compress = cop_net_compresses(n->conf, n->rpc),
@@ -313,7 +313,7 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.tracer = cop_sampler_tracer(n->sampler),
 		.telemetry = n->telemetry};
 
-	n->coop = cop_coop_new(&conf);
+	n->coop = cop_fetch_new(&conf);
 	if (!n->coop)
 		return no_memory(err);
 	cop_part_use_coop(n->part, n->coop);
@@ -380,7 +380,7 @@ static void start_prefetch(struct cop_node *n)
 	struct cop_prefetch_conf conf = {.coop = n->coop,
 		.cache = n->cache,
 		.stats = &n->stats,
-		.whole_file_max = COP_MAX(COP_COOP_GROUP_BYTES, n->conf->chunk),
+		.whole_file_max = COP_MAX(COP_FETCH_GROUP_BYTES, n->conf->chunk),
 		.max_cacheable = n->conf->max_cacheable,
 		.tracer = cop_sampler_tracer(n->sampler),
 		.telemetry = n->telemetry};
@@ -486,7 +486,7 @@ static void end_threads(struct cop_node *n)
 	cop_fs_stop(n->fs, 0, NULL);
 	cop_prefetch_stop(n->prefetch);
 	if (n->coop)
-		cop_coop_close(n->coop);
+		cop_fetch_close(n->coop);
 	answer_all(n);
 	cop_command_stop_listening(n->commands);
 	cop_net_flush(n->net);
@@ -504,7 +504,7 @@ static void free_all(struct cop_node *n)
 	cop_fs_free(n->fs);
 	cop_command_free(n->commands);
 	cop_sampler_stop(n->sampler);
-	cop_coop_free(n->coop);
+	cop_fetch_free(n->coop);
 	cop_net_free(n->net);
 	cop_part_free(n->part);
 	cop_cache_free(n->cache);

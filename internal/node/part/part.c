@@ -84,12 +84,12 @@ static struct cop_fs *find_mount(struct cop_part *p)
 int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
 {
 	struct cop_part *p = ctx;
-	struct cop_coop *coop = atomic_load(&p->coop);
+	struct cop_fetch *coop = atomic_load(&p->coop);
 	struct cop_fs *fs = find_mount(p);
 	size_t dropped = cop_cache_drop_under(p->conf.status.cache, path);
 
 	if (coop)
-		cop_coop_forget_name(coop, path);
+		cop_fetch_forget_name(coop, path);
 	cop_log_info("invalidated path=\"%s\" objects=%zu", path, dropped);
 	if (fs)
 		return cop_fs_invalidate(fs, path, then, arg);
@@ -115,7 +115,7 @@ int cop_part_manifest_piece(void *ctx, uint64_t index, void **data, size_t *len)
 	return cop_prefetch_manifest_piece(p->conf.manifest, index, data, len);
 }
 
-void cop_part_use_coop(struct cop_part *p, struct cop_coop *coop)
+void cop_part_use_coop(struct cop_part *p, struct cop_fetch *coop)
 {
 	atomic_store(&p->coop, coop);
 }

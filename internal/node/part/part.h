@@ -60,11 +60,11 @@ void cop_part_keep_no_view(struct cop_part *p);
 extern const struct cop_command_ops cop_part_commands;
 
 /* Main thread, once each, as soon as the object exists: requests may have come before. */
-void cop_part_use_coop(struct cop_part *p, struct cop_coop *coop);
+void cop_part_use_coop(struct cop_part *p, struct cop_fetch *coop);
 void cop_part_use_mount(struct cop_part *p, struct cop_fs *fs);
 void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch);
 
-/* For struct cop_coop_conf, with the part as ctx. */
+/* For struct cop_fetch_conf, with the part as ctx. */
 int cop_part_forget_names(void *ctx, const char *dir, void (*then)(void *arg), void *arg);
 int cop_part_manifest_piece(void *ctx, uint64_t index, void **data, size_t *len);
 

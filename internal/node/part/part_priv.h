@@ -10,7 +10,7 @@
 struct cop_part {
 	struct cop_part_conf conf;
 	struct cop_op *treeop;
-	struct cop_coop *_Atomic coop; /* NULL: it does not exist yet; also for the next two */
+	struct cop_fetch *_Atomic coop; /* NULL: it does not exist yet; also for the next two */
 	struct cop_fs *_Atomic fs;
 	struct cop_prefetch *_Atomic prefetch;
 	struct cop_spare spare;    /* the view of a copper run for the next one */

@@ -41,7 +41,7 @@ static void cpus_json(struct cop_json *j)
 static void self_json(const struct cop_status *s, struct cop_json *j)
 {
 	struct cop_endpoint *fabric = s->rpc ? cop_rpc_fabric(s->rpc) : NULL;
-	uint32_t parent = s->coop ? cop_coop_parent(s->coop, 0) : COP_TOPO_NONE;
+	uint32_t parent = s->coop ? cop_fetch_parent(s->coop, 0) : COP_TOPO_NONE;
 
 	cop_json_u64(j, "rank", s->rank);
 	cop_json_u64(j, "nodes", s->nodes);

@@ -35,7 +35,7 @@ static uint64_t end_of(const struct item *i, const struct cop_range *r)
 /* The next chunk of this file from the cursor on. */
 static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *index)
 {
-	uint64_t chunk = cop_coop_chunk_bytes(p->conf.coop);
+	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.coop);
 
 	for (; p->at_range < i->ranges; p->at_range++) {
 		const struct cop_range *r = range_of(p, i, p->at_range);
@@ -54,7 +54,7 @@ static bool is_streamed(const struct cop_prefetch *p, const struct item *i)
 {
 	struct cop_cache_usage u;
 
-	if (i->size_now <= cop_coop_chunk_bytes(p->conf.coop) ||
+	if (i->size_now <= cop_fetch_chunk_bytes(p->conf.coop) ||
 		i->size_now > p->conf.whole_file_max || !i->ranges)
 		return false;
 	cop_cache_usage(p->conf.cache, &u);
@@ -66,7 +66,7 @@ static bool rest_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *i
 	if (p->at_chunk == 0 && !is_streamed(p, i))
 		return false;
 	*index = p->at_chunk++;
-	return cop_coop_chunk_len(p->conf.coop, i->size_now, *index) > 0;
+	return cop_fetch_chunk_len(p->conf.coop, i->size_now, *index) > 0;
 }
 
 bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask)

@@ -45,7 +45,7 @@ static bool ask_coop(
 	int rc;
 
 	s->bytes = bytes;
-	s->obj = cop_coop_peek(p->conf.coop, ask);
+	s->obj = cop_fetch_peek(p->conf.coop, ask);
 	if (s->obj) {
 		s->rc = s->obj->error;
 		s->bytes = 0;
@@ -56,7 +56,7 @@ static bool ask_coop(
 		return false;
 	}
 	s->waiter.completed = fetch_completed;
-	rc = cop_coop_get(p->conf.coop, ask, &s->waiter, &obj);
+	rc = cop_fetch_get(p->conf.coop, ask, &s->waiter, &obj);
 	/* The request may have completed already, so from here on s belongs to the waiter. */
 	p->flying += rc == 0;
 	if (rc == 0)
@@ -244,7 +244,7 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 	if (!cop_prefetch_next_chunk(p, &chunk) &&
 		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
 		return false;
-	if (ask_coop(p, s, &chunk, cop_coop_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
+	if (ask_coop(p, s, &chunk, cop_fetch_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
 		/* The rest of a file begins after the chunks that were requested above. */
 		if (s->bytes || !p->rest)
 			count_slot(p, s);
@@ -402,7 +402,7 @@ static void *run_worker(void *arg)
 	if (rc == -ESHUTDOWN)
 		give_up(p, "the node stops");
 	if (!p->over && p->n_items)
-		cop_coop_prefetched(p->conf.coop);
+		cop_fetch_prefetched(p->conf.coop);
 	set_state(p, p->over ? STOPPED : DONE);
 	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s",
 		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),

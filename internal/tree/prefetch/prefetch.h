@@ -12,7 +12,7 @@
 #define COP_TREE_PREFETCH_H
 
 #include "base/base/base.h"
-#include "tree/coop/coop.h"
+#include "tree/fetch/fetch.h"
 #include "storage/manifest/manifest.h"
 #include "prof/telemetry/telemetry.h"
 #include "prof/tracer/tracer.h"
@@ -20,7 +20,7 @@
 struct cop_prefetch;
 
 struct cop_prefetch_conf {
-	struct cop_coop *coop;
+	struct cop_fetch *coop;
 	struct cop_cache *cache;
 	struct cop_stats *stats;
 	/* The first reader of a file of at most this size fetches all of it, so the prefetch
@@ -65,7 +65,7 @@ int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
 void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m);
 /* The set that records what is needed, valid while the object lives; NULL: nothing is recorded. */
 struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manifest *m);
-/* A copy (malloc'ed) of a piece of the text, as struct cop_coop_conf requires. 0, -ENODATA,
+/* A copy (malloc'ed) of a piece of the text, as struct cop_fetch_conf requires. 0, -ENODATA,
  * -ENOMEM. Any thread. */
 int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len);

@@ -23,7 +23,7 @@ struct world {
 	struct cop_stats stats;
 	struct cop_cache *cache;
 	struct cop_origin *origin;
-	struct cop_coop *coop;
+	struct cop_fetch *coop;
 	struct cop_prefetch *p;
 	struct cop_buf body;
 	int error; /* the error that every piece gets */
@@ -49,7 +49,7 @@ static int piece(void *ctx, uint64_t index, void **data, size_t *len)
 static struct world *open_world(uint64_t budget)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	struct cop_coop_conf conf = {.topo = {1, 8, 1},
+	struct cop_fetch_conf conf = {.topo = {1, 8, 1},
 		.chunk_bytes = CHUNK,
 		.enoent_ttl_ms = 60000,
 		.stats = &w->stats,
@@ -58,7 +58,7 @@ static struct world *open_world(uint64_t budget)
 
 	w->cache = conf.cache = cop_cache_new(budget, &w->stats);
 	w->origin = conf.origin = cop_origin_fake_new();
-	w->coop = cop_coop_new(&conf);
+	w->coop = cop_fetch_new(&conf);
 	return w;
 }
 
@@ -118,11 +118,11 @@ static void run_manifest(struct world *w, const char *body)
 static void close_world(struct world *w)
 {
 	cop_prefetch_stop(w->p);
-	cop_coop_close(w->coop);
+	cop_fetch_close(w->coop);
 	cop_origin_close(w->origin);
 	cop_prefetch_free(w->p);
 	cop_cache_check(w->cache);
-	cop_coop_free(w->coop);
+	cop_fetch_free(w->coop);
 	cop_cache_free(w->cache);
 	cop_buf_free(&w->body);
 	free(w);
@@ -135,7 +135,8 @@ static uint64_t counter(struct world *w, enum cop_counter c)
 
 static bool has(struct world *w, enum cop_ask_kind kind, const char *path)
 {
-	struct cop_obj *obj = cop_coop_peek(w->coop, &(struct cop_ask){.kind = kind, .path = path});
+	struct cop_obj *obj =
+		cop_fetch_peek(w->coop, &(struct cop_ask){.kind = kind, .path = path});
 
 	if (obj)
 		cop_obj_put(w->cache, obj);
@@ -147,7 +148,7 @@ static bool has(struct world *w, enum cop_ask_kind kind, const char *path)
 static const char *chunks(struct world *w, const char *dir, const char *name)
 {
 	static char text[64];
-	struct cop_obj *list = cop_coop_peek(
+	struct cop_obj *list = cop_fetch_peek(
 			       w->coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir}),
 		       *obj;
 	struct cop_listing_entry e;
@@ -157,12 +158,12 @@ static const char *chunks(struct world *w, const char *dir, const char *name)
 	assert_non_null(list);
 	assert_true(cop_listing_find(list->data, name, strlen(name), &e));
 	snprintf(path, sizeof(path), "%s%s%s", dir, *dir ? "/" : "", name);
-	for (; cop_coop_chunk_len(w->coop, e.attr.size, n); n++) {
-		obj = cop_coop_peek(w->coop, &(struct cop_ask){.kind = COP_ASK_CHUNK,
-						     .path = path,
-						     .version = e.attr.version,
-						     .size = e.attr.size,
-						     .index = n});
+	for (; cop_fetch_chunk_len(w->coop, e.attr.size, n); n++) {
+		obj = cop_fetch_peek(w->coop, &(struct cop_ask){.kind = COP_ASK_CHUNK,
+						      .path = path,
+						      .version = e.attr.version,
+						      .size = e.attr.size,
+						      .index = n});
 		text[n] = obj ? '1' : '0';
 		if (obj)
 			cop_obj_put(w->cache, obj);
