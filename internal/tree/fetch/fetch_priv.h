@@ -10,7 +10,7 @@
 #include <assert.h>
 
 #include "base/base/htab.h"
-#include "tree/bundle/bundle.h"
+#include "tree/guess/guess.h"
 #include "tree/fetch/fetch.h"
 
 /* The bytes reserved for an answer before its length is known; most answers are shorter. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/mention/mention.h"
+#include "tree/guess/guess.h"
 
 #define LIBRARY ".so"
 

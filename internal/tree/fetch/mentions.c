@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/mention/mention.h"
+#include "tree/guess/guess.h"
 
 /* So many that may not be fetched yet are looked at with each request. */
 #define REFUSALS 8

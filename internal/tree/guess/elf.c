@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "tree/mention/mention.h"
+#include "tree/guess/guess.h"
 
 #define SONAME ".so"
 /* The names stand together: this far behind one there are no others. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tree/mention/mention.h"
+#include "tree/guess/guess.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tree/bundle/bundle.h"
+#include "tree/guess/guess.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/mention/mention.h"
+#include "tree/guess/guess.h"
 
 #define MAGIC_38 3413
 #define MAGIC_311 3495
