@@ -151,7 +151,7 @@ check_symbols() {
 		internal/fabric/endpoint/guard_out.c:connect | internal/fabric/endpoint/guard_out.c:send) ;;
 		internal/fabric/endpoint/guard_out.c:recv) ;;
 		# Tests of requests define libfuse's functions that take their replies.
-		internal/mount/fs/*_test.c:fuse_re[qp]*) ;;
+		internal/mount/fuse/*_test.c:fuse_re[qp]*) ;;
 		internal/storage/origin/unanswered_test.c:statx) ;;
 		internal/storage/origin/end_test.c:statx | internal/storage/origin/end_test.c:getdents64) ;;
 		*:accept | *:listen | *:connect | *:send | *:recv | *:fuse_re[qp]* | *:statx)

@@ -11,7 +11,7 @@
 
 #include "node/ctl/ctl.h"
 #include "node/place/place.h"
-#include "mount/fs/fs.h"
+#include "mount/fuse/fuse.h"
 
 int cop_cmd_realpath(const char *mountpoint, char *out)
 {
@@ -143,7 +143,7 @@ static int no_node_there(const char *dir, char *key, struct cop_err *err)
 {
 	struct search s = {0};
 
-	if (cop_mounts_each(is_copper_on, key) == 1 && !cop_fs_is_dead(key))
+	if (cop_mounts_each(is_copper_on, key) == 1 && !cop_fuse_is_dead(key))
 		return cop_err_set(err, EBUSY,
 			"a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
 			"container, or with another --runtime-dir",

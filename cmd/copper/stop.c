@@ -8,7 +8,7 @@
 #include "cmd.h"
 #include "node/ctl/ctl.h"
 #include "ending.h"
-#include "mount/fs/fs.h"
+#include "mount/fuse/fuse.h"
 #include "base/opt/opt.h"
 #include "node/place/place.h"
 #include "socket.h"
@@ -131,8 +131,8 @@ static void remove_dead_mount(const char *mountpoint)
 {
 	char path[PATH_MAX];
 
-	if (mountpoint && cop_cmd_realpath(mountpoint, path) == 0 && cop_fs_is_dead(path))
-		cop_fs_unmount_dead(path);
+	if (mountpoint && cop_cmd_realpath(mountpoint, path) == 0 && cop_fuse_is_dead(path))
+		cop_fuse_unmount_dead(path);
 }
 
 /* The first line of an answer is the result; remarks about single nodes follow. Returns 0, or

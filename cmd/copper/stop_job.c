@@ -11,7 +11,7 @@
 
 #include "cmd.h"
 #include "ending.h"
-#include "mount/fs/fs.h"
+#include "mount/fuse/fuse.h"
 #include "node/guest/guest.h"
 #include "socket.h"
 
@@ -21,9 +21,9 @@ static int clear_mount(const char *mountpoint)
 	char path[PATH_MAX];
 	int rc;
 
-	if (!mountpoint || cop_cmd_realpath(mountpoint, path) || !cop_fs_is_dead(path))
+	if (!mountpoint || cop_cmd_realpath(mountpoint, path) || !cop_fuse_is_dead(path))
 		return 0;
-	rc = cop_fs_unmount_dead(path);
+	rc = cop_fuse_unmount_dead(path);
 	if (rc)
 		fprintf(stderr,
 			"copper stop: %s: the node there is dead, and its mount cannot be removed: %s\n",

@@ -17,7 +17,7 @@
  * that srun started has ended, Slurm kills all other processes of the step. */
 #include "mount/guard/guard_priv.h"
 
-#include "mount/fs/fs.h"
+#include "mount/fuse/fuse.h"
 #include "base/log/log.h"
 
 #include <errno.h>
@@ -125,10 +125,10 @@ static bool has_ended(pid_t pid)
 static void look_after(struct guard *g)
 {
 	if (!g->connection)
-		g->connection = cop_fs_connection(g->mountpoint);
+		g->connection = cop_fuse_connection(g->mountpoint);
 	g->ended_looks = has_ended(g->watched) ? g->ended_looks + 1 : 0;
 	if (g->ended_looks >= LOOKS && g->connection)
-		cop_fs_abort(g->connection);
+		cop_fuse_abort(g->connection);
 }
 
 /* Whether the node has ended without a word. */
@@ -188,7 +188,7 @@ static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 		if (fds[0].revents)
 			hear_signals(g);
 		if (fds[2].revents)
-			there = cop_fs_is_dead(g->mountpoint);
+			there = cop_fuse_is_dead(g->mountpoint);
 	}
 	if (pid_fd >= 0)
 		close(pid_fd);
@@ -217,14 +217,14 @@ static void keep_dead_mount(struct guard *g)
 	pid_t seen = 0;
 
 	cop_guard_audience_begin(&g->audience);
-	while (cop_fs_is_dead(g->mountpoint)) {
+	while (cop_fuse_is_dead(g->mountpoint)) {
 		hear_signals(g);
 		if (g->told) {
-			cop_fs_unmount_dead(g->mountpoint);
+			cop_fuse_unmount_dead(g->mountpoint);
 			return;
 		}
 		if (is_over(g, died_ms, &seen_ms, &seen) &&
-			cop_fs_unmount_unused(g->mountpoint) == 0)
+			cop_fuse_unmount_unused(g->mountpoint) == 0)
 			return;
 		if (!wait_a_while(g, seen, seen || g->node ? SEEN_MS : UNSEEN_MS))
 			return;

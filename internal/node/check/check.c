@@ -47,14 +47,14 @@ static void check_fuse(struct check *c)
 
 	if (c->conf->serve_only)
 		return;
-	if (cop_fs_check_machine(&err))
+	if (cop_fuse_check_machine(&err))
 		cop_check_say(c, "fuse", CHECK_FAILED, "%s", err.text);
 	else
 		cop_check_say(c, "fuse", CHECK_OK, "/dev/fuse can be opened, and %s",
 			geteuid() ? "fusermount3 is installed" : "this user is root");
 	if (!c->conf->allow_other)
 		return;
-	if (cop_fs_check_allow_other(&err))
+	if (cop_fuse_check_allow_other(&err))
 		cop_check_say(c, "allow_other", CHECK_FAILED, "%s", err.text);
 	else
 		cop_check_say(c, "allow_other", CHECK_OK, "%s",
@@ -68,7 +68,7 @@ static void check_kernel(struct check *c)
 
 	if (c->conf->serve_only)
 		return;
-	cop_fs_check_kernel(release, &lacks);
+	cop_fuse_check_kernel(release, &lacks);
 	if (lacks.len)
 		cop_check_say(c, "kernel", CHECK_WARNING,
 			"Linux %s is too old for %s, unless its vendor added them: it works, but more requests reach the node; 5.14 has all",
@@ -107,7 +107,7 @@ static void check_mountpoint(struct check *c)
 		return;
 	if (cop_place_check(c->conf, &place, &err))
 		cop_check_say(c, "mountpoint", CHECK_FAILED, "%s", err.text);
-	else if (cop_place_name(c->conf, path, &err) == 0 && cop_fs_check_shared(path, &err))
+	else if (cop_place_name(c->conf, path, &err) == 0 && cop_fuse_check_shared(path, &err))
 		cop_check_say(c, "mountpoint", CHECK_WARNING, "%s", err.text);
 	else
 		cop_check_say(c, "mountpoint", CHECK_OK, "%s", place.data);

@@ -7,7 +7,7 @@
 #include "node/check/check.h"
 #include "node/ctl/ctl.h"
 #include "fabric/endpoint/endpoint.h"
-#include "mount/fs/fs.h"
+#include "mount/fuse/fuse.h"
 #include "job/job/job.h"
 #include "storage/origin/origin.h"
 #include "fabric/wire/wire.h"

@@ -12,7 +12,7 @@
 #include "node/command/command.h"
 #include "tree/fetch/fetch.h"
 #include "base/loop/loop.h"
-#include "mount/fs/fs.h"
+#include "mount/fuse/fuse.h"
 #include "job/job/job.h"
 #include "node/joblog/joblog.h"
 #include "base/log/log.h"
@@ -66,7 +66,7 @@ struct cop_node {
 	struct cop_fetch *coop;
 	char tree[COP_REACH_TREE_SIZE]; /* the tree's name for commands; "-": the node is alone */
 	struct cop_command *commands;
-	struct cop_fs *fs;
+	struct cop_fuse *fs;
 	struct cop_prefetch *prefetch;
 	struct cop_past *past;     /* NULL: nobody looks for programs past the mount */
 	struct cop_follow *follow; /* NULL: nobody records how the job goes */

@@ -20,7 +20,7 @@
  * exists and nobody serves it. */
 static bool end_because(struct cop_node *n, unsigned why)
 {
-	bool left_dead = !(why & COP_WAKER_SIGNAL) && cop_fs_is_dead(n->how->place->path);
+	bool left_dead = !(why & COP_WAKER_SIGNAL) && cop_fuse_is_dead(n->how->place->path);
 
 	n->ended_by = why & COP_WAKER_SIGNAL ? "signal"
 		      : left_dead            ? "the FUSE connection was aborted"
@@ -94,9 +94,9 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	cop_start_tend(cop_barrier_join(n->barrier));
 	cop_past_look(n->past, LAST_LOOK_MS);
 	cop_tally_write(n->tally, "pre-destroy", NULL);
-	cop_fs_stop(n->fs, STOP_GRACE_MS, &holders);
-	if (cut && !left_dead && cop_fs_is_dead(n->how->place->path))
-		cop_fs_unmount_dead(n->how->place->path);
+	cop_fuse_stop(n->fs, STOP_GRACE_MS, &holders);
+	if (cut && !left_dead && cop_fuse_is_dead(n->how->place->path))
+		cop_fuse_unmount_dead(n->how->place->path);
 	cop_tally_write(n->tally, NULL, &unwritten);
 	cop_prefetch_manifest_save(n->manifest);
 	answer_stop(n, &holders, unwritten.code ? unwritten.text : NULL);

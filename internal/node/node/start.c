@@ -336,7 +336,7 @@ static int open_view_ns(struct cop_node *n, struct cop_err *err)
 static int open_fs(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *c = n->conf;
-	struct cop_fs_conf conf = {.mountpoint = mountpoint(n),
+	struct cop_fuse_conf conf = {.mountpoint = mountpoint(n),
 		.source = n->source,
 		.keep_symlinks = c->keep_symlinks,
 		.allow_other = c->allow_other,
@@ -353,10 +353,10 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	int rc;
 
 	cop_place_renew(n->how->place);
-	rc = c->serve_only ? 0 : cop_fs_start(&conf, &n->fs, err);
+	rc = c->serve_only ? 0 : cop_fuse_start(&conf, &n->fs, err);
 	cop_part_use_mount(n->part, n->fs);
 	if (n->fs)
-		cop_waker_watch_mount(&n->waker, cop_fs_gone_fd(n->fs));
+		cop_waker_watch_mount(&n->waker, cop_fuse_gone_fd(n->fs));
 	return rc;
 }
 
@@ -483,7 +483,7 @@ static void end_threads(struct cop_node *n)
 	cop_part_keep_no_view(n->part);
 	cop_net_close_door(n->net);
 	cop_past_stop(n->past);
-	cop_fs_stop(n->fs, 0, NULL);
+	cop_fuse_stop(n->fs, 0, NULL);
 	cop_prefetch_stop(n->prefetch);
 	if (n->coop)
 		cop_fetch_close(n->coop);
@@ -501,7 +501,7 @@ static void free_all(struct cop_node *n)
 {
 	cop_follow_free(n->follow);
 	cop_prefetch_free(n->prefetch);
-	cop_fs_free(n->fs);
+	cop_fuse_free(n->fs);
 	cop_command_free(n->commands);
 	cop_sampler_stop(n->sampler);
 	cop_fetch_free(n->coop);

@@ -72,7 +72,7 @@ static void names_forgotten(void *arg)
 
 /* Returns the mount if the kernel may have cached something of it. If there is no mount yet, this
  * leaves a note for cop_part_use_mount and looks again, so that one of the two sees the other. */
-static struct cop_fs *find_mount(struct cop_part *p)
+static struct cop_fuse *find_mount(struct cop_part *p)
 {
 	if (!atomic_load(&p->fs))
 		atomic_store(&p->forgot_early, true);
@@ -85,14 +85,14 @@ int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *
 {
 	struct cop_part *p = ctx;
 	struct cop_fetch *coop = atomic_load(&p->coop);
-	struct cop_fs *fs = find_mount(p);
+	struct cop_fuse *fs = find_mount(p);
 	size_t dropped = cop_cache_drop_under(p->conf.status.cache, path);
 
 	if (coop)
 		cop_fetch_forget_name(coop, path);
 	cop_log_info("invalidated path=\"%s\" objects=%zu", path, dropped);
 	if (fs)
-		return cop_fs_invalidate(fs, path, then, arg);
+		return cop_fuse_invalidate(fs, path, then, arg);
 	then(arg);
 	return 0;
 }
@@ -100,10 +100,10 @@ int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *
 int cop_part_forget_names(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 {
 	struct cop_part *p = ctx;
-	struct cop_fs *fs = atomic_load(&p->fs);
+	struct cop_fuse *fs = atomic_load(&p->fs);
 
 	if (fs)
-		return cop_fs_forget_in(fs, dir, then, arg);
+		return cop_fuse_forget_in(fs, dir, then, arg);
 	then(arg);
 	return 0;
 }
@@ -121,11 +121,11 @@ void cop_part_use_coop(struct cop_part *p, struct cop_fetch *coop)
 }
 
 /* Programs may have used the mount already. */
-void cop_part_use_mount(struct cop_part *p, struct cop_fs *fs)
+void cop_part_use_mount(struct cop_part *p, struct cop_fuse *fs)
 {
 	atomic_store(&p->fs, fs);
 	if (fs && atomic_load(&p->forgot_early))
-		cop_fs_invalidate(fs, "", names_forgotten, NULL);
+		cop_fuse_invalidate(fs, "", names_forgotten, NULL);
 }
 
 void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
@@ -137,11 +137,11 @@ void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
 
 static struct cop_spare_tree tree_now(struct cop_part *p)
 {
-	struct cop_fs *fs = atomic_load(&p->fs);
+	struct cop_fuse *fs = atomic_load(&p->fs);
 	struct cop_spare_tree tree = {0};
 
 	if (fs)
-		tree.changes = cop_fs_changes(fs, &tree.young_ms);
+		tree.changes = cop_fuse_changes(fs, &tree.young_ms);
 	return tree;
 }
 

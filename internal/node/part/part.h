@@ -61,7 +61,7 @@ extern const struct cop_command_ops cop_part_commands;
 
 /* Main thread, once each, as soon as the object exists: requests may have come before. */
 void cop_part_use_coop(struct cop_part *p, struct cop_fetch *coop);
-void cop_part_use_mount(struct cop_part *p, struct cop_fs *fs);
+void cop_part_use_mount(struct cop_part *p, struct cop_fuse *fs);
 void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch);
 
 /* For struct cop_fetch_conf, with the part as ctx. */

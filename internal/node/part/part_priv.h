@@ -11,7 +11,7 @@ struct cop_part {
 	struct cop_part_conf conf;
 	struct cop_op *treeop;
 	struct cop_fetch *_Atomic coop; /* NULL: it does not exist yet; also for the next two */
-	struct cop_fs *_Atomic fs;
+	struct cop_fuse *_Atomic fs;
 	struct cop_prefetch *_Atomic prefetch;
 	struct cop_spare spare;    /* the view of a copper run for the next one */
 	_Atomic bool forgot_early; /* a path was invalidated before there was a mount */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "node/ctl/ctl.h"
-#include "mount/fs/fs.h"
+#include "mount/fuse/fuse.h"
 #include "job/job/job.h"
 
 #define CHECKS 5
@@ -157,7 +157,7 @@ static void remove_dead_mount(struct cop_place *p, const char *mountpoint)
 
 	if (known && socket_of(p->conf, path, socket) == 0)
 		inherit(p, socket);
-	if (cop_fs_is_dead(mountpoint) && cop_fs_unmount_dead(mountpoint) == 0)
+	if (cop_fuse_is_dead(mountpoint) && cop_fuse_unmount_dead(mountpoint) == 0)
 		fprintf(stderr, "copper: note: removed the dead mount of an earlier node from %s\n",
 			mountpoint);
 	if (known && lstat(path, &st) == 0 && (st.st_dev != p->dev || st.st_ino != p->ino))
@@ -274,11 +274,11 @@ static int acquire_private(struct cop_place *p, struct cop_err *err)
 static int check_taken(struct cop_place *p, struct cop_err *err)
 {
 	const char *name = p->conf->mountpoint ? p->conf->mountpoint : p->path;
-	int rc = cop_fs_check(name, err);
+	int rc = cop_fuse_check(name, err);
 
 	for (int tries = 0; rc == -ENOENT && tries < CHECKS; tries++) {
 		cop_place_renew(p);
-		rc = cop_fs_check(name, err);
+		rc = cop_fuse_check(name, err);
 	}
 	return rc;
 }
@@ -294,7 +294,7 @@ int cop_place_acquire(const struct cop_conf *conf, struct cop_place *p, struct c
 	rc = conf->mountpoint ? acquire_named(p, err) : acquire_private(p, err);
 	if (!rc)
 		rc = check_taken(p, err);
-	if (!rc && cop_fs_check_shared(p->path, &shared))
+	if (!rc && cop_fuse_check_shared(p->path, &shared))
 		fprintf(stderr, "copper: warning: %s\n", shared.text);
 	if (rc)
 		cop_place_leave(p);
@@ -312,11 +312,11 @@ int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop
 		rc = private_names(conf, 0, parent, path, err);
 		cop_buf_printf(
 			out, "none is given: %s will be created, and removed at the end", path);
-		return rc ? rc : cop_fs_check_machine(err);
+		return rc ? rc : cop_fuse_check_machine(err);
 	}
 	if (access(name, F_OK) == 0 || errno != ENOENT) {
 		cop_buf_printf(out, "%s is an empty directory", name);
-		return cop_fs_check(name, err);
+		return cop_fuse_check(name, err);
 	}
 	snprintf(path, sizeof(path), "%s", name);
 	do {
@@ -326,7 +326,7 @@ int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop
 	if (access(path, W_OK | X_OK))
 		return cop_err_set(err, errno, MISSING, name, strerror(errno));
 	cop_buf_printf(out, "%s will be created, and removed at the end", name);
-	return cop_fs_check_machine(err);
+	return cop_fuse_check_machine(err);
 }
 
 void cop_place_renew(struct cop_place *p)
@@ -377,23 +377,23 @@ void cop_place_clear(const struct cop_place *p)
 		return;
 	cop_place_wait_ended(socket);
 	/* Whoever removes a mount that is still there needs the note beside the socket. */
-	if (!cop_fs_is_dead(p->path) && remove_unless_taken(p) == 0)
+	if (!cop_fuse_is_dead(p->path) && remove_unless_taken(p) == 0)
 		cop_ctl_clear(socket, NULL);
 }
 
 int cop_place_remove_dead(const char *mountpoint, const char *socket)
 {
 	struct cop_place p = {.folder_fd = -1};
-	bool dead = cop_fs_is_dead(mountpoint);
+	bool dead = cop_fuse_is_dead(mountpoint);
 	int rc;
 
 	snprintf(p.path, sizeof(p.path), "%s", mountpoint);
 	if (socket)
 		inherit(&p, socket);
-	rc = dead ? cop_fs_unmount_dead(mountpoint) : 0;
+	rc = dead ? cop_fuse_unmount_dead(mountpoint) : 0;
 	/* The guard may have removed the directory already; a later mount there has another
 	 * number. */
-	if (p.made && !cop_fs_is_dead(mountpoint))
+	if (p.made && !cop_fuse_is_dead(mountpoint))
 		remove_unless_taken(&p);
 	return rc ? rc : dead;
 }

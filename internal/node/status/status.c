@@ -96,7 +96,7 @@ void cop_status_json(const struct cop_status *s, struct cop_buf *out)
 	waiting_json(s, &u, &j);
 	if (s->fs) {
 		cop_json_value(&j, "kernel");
-		cop_fs_json(s->fs, out);
+		cop_fuse_json(s->fs, out);
 	}
 	cop_json_end(&j);
 }

@@ -8,7 +8,7 @@
 #include "base/base/base.h"
 #include "cache/cache/cache.h"
 #include "tree/fetch/fetch.h"
-#include "mount/fs/fs.h"
+#include "mount/fuse/fuse.h"
 #include "storage/origin/origin.h"
 #include "tree/prefetch/prefetch.h"
 #include "fabric/rpc/rpc.h"
@@ -27,7 +27,7 @@ struct cop_status {
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;           /* NULL: the tree is this node alone */
 	struct cop_fetch *coop;        /* NULL: it does not exist yet; also for the next two */
-	struct cop_fs *fs;             /* also NULL for a node without a mount */
+	struct cop_fuse *fs;           /* also NULL for a node without a mount */
 	struct cop_prefetch *prefetch; /* also NULL for a node that does not prefetch */
 };
 

@@ -55,7 +55,8 @@ void cop_status_line(const struct cop_status *s, struct cop_buf *out)
 	n.host = s->host;
 	n.value[COP_NODELINE_UPTIME_MS] = (cop_now_ns() - s->started_ns) / COP_NS_PER_MS;
 	if (s->fs)
-		cop_fs_waits(s->fs, &n.value[COP_NODELINE_WAITING], &n.value[COP_NODELINE_WAIT_US]);
+		cop_fuse_waits(
+			s->fs, &n.value[COP_NODELINE_WAITING], &n.value[COP_NODELINE_WAIT_US]);
 	cop_nodeline_write(&n, out);
 }
 
