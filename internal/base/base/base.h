@@ -243,7 +243,7 @@ int cop_close_range(unsigned first, unsigned last);
  * user. A group may have write permission if it is the user's own, that is the group of the process
  * with the user's number. -EPERM with a sentence if dir itself is not such a directory, or is
  * reached through another user's link. */
-int cop_guard(const char *dir, struct cop_err *err);
+int cop_mountguard(const char *dir, struct cop_err *err);
 /* Returns 0 if the directory path, below a guarded one, meets these conditions or does not exist;
  * else -errno with a sentence. */
 int cop_guard_check(const char *path, struct cop_err *err);

@@ -116,7 +116,7 @@ static int remember_dir(const char *dir)
 	return rc;
 }
 
-int cop_guard(const char *dir, struct cop_err *err)
+int cop_mountguard(const char *dir, struct cop_err *err)
 {
 	int fd, rc = check_above(dir, err);
 	struct stat st;

@@ -13,7 +13,7 @@ static const char *const folders[] = {"logs", "profiling", "profiling/final", "p
 int cop_job_dir_check(const char *job_dir, struct cop_err *err)
 {
 	char *path;
-	int rc = cop_guard(job_dir, err);
+	int rc = cop_mountguard(job_dir, err);
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(folders) && !rc; i++) {
 		if (asprintf(&path, "%s/%s", job_dir, folders[i]) < 0)

@@ -119,8 +119,8 @@ bool cop_job_secret_to_come(const char *job_dir);
 void cop_job_secret_retire(const char *job_dir, const struct cop_job_secret *s);
 
 /* Checks that JOBDIR, and any folders of nodes and reports in it, belong to this user alone
- * (cop_guard); else -errno with a sentence. From then on this process opens nothing through a link
- * there. */
+ * (cop_mountguard); else -errno with a sentence. From then on this process opens nothing through a
+ * link there. */
 int cop_job_dir_check(const char *job_dir, struct cop_err *err);
 /* The same, and creates JOBDIR and JOBDIR/logs (0700) if needed. */
 int cop_job_dir_make(const char *job_dir, struct cop_err *err);

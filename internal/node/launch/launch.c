@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/launch/launch.h"
 
-#include "mount/guard/guard.h"
+#include "mount/mountguard/mountguard.h"
 #include "job/job/job.h"
 #include "base/log/log.h"
 #include "node/node/node.h"
@@ -98,12 +98,12 @@ static void mount_is_gone(void *place)
 	cop_place_clear(place);
 }
 
-static struct cop_guard start_guard(
+static struct cop_mountguard start_guard(
 	const struct cop_conf *conf, struct cop_place *place, const struct cop_launch_users *users)
 {
 	/* In the background this process is a session of its own, and the command's process waits
 	 * above. */
-	struct cop_guard_conf guard = {.mountpoint = place->path,
+	struct cop_mountguard_conf guard = {.mountpoint = place->path,
 		.above = conf->foreground && (cop_slurm_is_node() || cop_slurm_in_a_step()),
 		.session = getsid(conf->foreground ? 0 : getppid()),
 		.gone = mount_is_gone,
@@ -113,7 +113,7 @@ static struct cop_guard start_guard(
 		guard.needed = users->live;
 		guard.needed_arg = users->arg;
 	}
-	return cop_guard_start(&guard);
+	return cop_mountguard_start(&guard);
 }
 
 /* Runs one node from start to stop. report_fd: -1 in the foreground; users: not NULL if its
@@ -121,10 +121,10 @@ static struct cop_guard start_guard(
 static int run_node(const struct cop_conf *conf, struct cop_place *place, int report_fd,
 	const struct cop_launch_users *users, struct cop_err *err)
 {
-	struct cop_guard guard = start_guard(conf, place, users);
+	struct cop_mountguard guard = start_guard(conf, place, users);
 	struct cop_node_run how = {.conf = conf,
 		.place = place,
-		.last_pid = cop_guard_last(&guard),
+		.last_pid = cop_mountguard_last(&guard),
 		.report_fd = report_fd,
 		.started = report_start,
 		.arg = &report_fd};
@@ -140,7 +140,7 @@ static int run_node(const struct cop_conf *conf, struct cop_place *place, int re
 	rc = cop_node_run(&how, &left_dead, err);
 	if (!left_dead)
 		cop_place_leave(place);
-	cop_guard_end(&guard, left_dead);
+	cop_mountguard_end(&guard, left_dead);
 	return rc;
 }
 

@@ -16,15 +16,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "mount/guard/guard_priv.h"
+#include "mount/mountguard/mountguard_priv.h"
 
 static char dir[64]; /* nothing is mounted here */
 
-static struct cop_guard start(bool above)
+static struct cop_mountguard start(bool above)
 {
-	struct cop_guard_conf conf = {.mountpoint = dir, .above = above, .session = getsid(0)};
+	struct cop_mountguard_conf conf = {.mountpoint = dir, .above = above, .session = getsid(0)};
 
-	return cop_guard_start(&conf);
+	return cop_mountguard_start(&conf);
 }
 
 static int status_of(pid_t pid)
@@ -39,13 +39,13 @@ static int status_of(pid_t pid)
 
 static void without_a_mount_there_is_no_guard(void **state)
 {
-	struct cop_guard_conf conf = {.mountpoint = ""};
-	struct cop_guard g = cop_guard_start(&conf);
+	struct cop_mountguard_conf conf = {.mountpoint = ""};
+	struct cop_mountguard g = cop_mountguard_start(&conf);
 
 	(void)state;
 	assert_int_equal(g.fd, -1);
-	assert_int_equal(cop_guard_last(&g), getpid());
-	cop_guard_end(&g, false);
+	assert_int_equal(cop_mountguard_last(&g), getpid());
+	cop_mountguard_end(&g, false);
 }
 
 /* It soon has a session of its own: waits for that. */
@@ -58,13 +58,13 @@ static bool has_own_session(pid_t pid)
 
 static void a_node_that_ends_takes_its_guard_along(void **state)
 {
-	struct cop_guard g = start(false);
+	struct cop_mountguard g = start(false);
 
 	(void)state;
 	assert_true(g.fd >= 0);
-	assert_int_equal(cop_guard_last(&g), getpid());
+	assert_int_equal(cop_mountguard_last(&g), getpid());
 	assert_true(has_own_session(g.pid));
-	cop_guard_end(&g, false);
+	cop_mountguard_end(&g, false);
 	assert_int_equal(kill(g.pid, 0), -1);
 	assert_int_equal(errno, ESRCH);
 }
@@ -114,14 +114,14 @@ static void note_that_it_is_gone(void *arg)
 /* The kernel closes the pipe of a killed node before the node has ended. */
 static void the_guard_judges_the_mount_when_the_node_has_ended(void **state)
 {
-	struct cop_guard_conf conf = {
+	struct cop_mountguard_conf conf = {
 		.mountpoint = dir, .session = getsid(0), .gone = note_that_it_is_gone};
 	pid_t node = fork();
 	int status;
 
 	(void)state;
 	if (node == 0) {
-		close(cop_guard_start(&conf).fd);
+		close(cop_mountguard_start(&conf).fd);
 		usleep(500000);
 		_exit(access(dir, F_OK) == 0 ? 0 : 1);
 	}
@@ -134,27 +134,27 @@ static void the_guard_judges_the_mount_when_the_node_has_ended(void **state)
 }
 
 /* Forks; node runs below a guard, whose status is returned. */
-static pid_t start_above(void (*node)(const struct cop_guard *g))
+static pid_t start_above(void (*node)(const struct cop_mountguard *g))
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		struct cop_guard g = start(true);
+		struct cop_mountguard g = start(true);
 
-		if (g.fd >= 0 && cop_guard_last(&g) == getppid())
+		if (g.fd >= 0 && cop_mountguard_last(&g) == getppid())
 			node(&g);
 		_exit(99);
 	}
 	return pid;
 }
 
-static void ends_with_7(const struct cop_guard *g)
+static void ends_with_7(const struct cop_mountguard *g)
 {
-	cop_guard_end(g, false);
+	cop_mountguard_end(g, false);
 	_exit(7);
 }
 
-static void is_killed(const struct cop_guard *g)
+static void is_killed(const struct cop_mountguard *g)
 {
 	(void)g;
 	kill(getpid(), SIGKILL);
@@ -173,7 +173,7 @@ static void a_guard_above_ends_as_its_node_does(void **state)
 	assert_int_equal(WEXITSTATUS(status), 128 + SIGKILL);
 }
 
-static void waits_for_sigint(const struct cop_guard *g)
+static void waits_for_sigint(const struct cop_mountguard *g)
 {
 	sigset_t set;
 	int got = 0;
@@ -181,7 +181,7 @@ static void waits_for_sigint(const struct cop_guard *g)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigwait(&set, &got);
-	cop_guard_end(g, false);
+	cop_mountguard_end(g, false);
 	_exit(got == SIGINT ? 5 : 98);
 }
 

@@ -9,7 +9,7 @@
  *     user has other work on the machine, that proves little, so it counts for a day only.
  *
  * Nodes and guards of any job do not count: they use no mount. */
-#include "mount/guard/guard_priv.h"
+#include "mount/mountguard/mountguard_priv.h"
 
 #include "job/job/job.h"
 
@@ -26,7 +26,7 @@
 #define QUIET_MS (600 * 1000ULL)
 #define DAY_MS (24 * 3600 * 1000ULL)
 
-void cop_guard_audience_init(struct audience *a, pid_t session)
+void cop_mountguard_audience_init(struct audience *a, pid_t session)
 {
 	struct stat st;
 
@@ -81,7 +81,7 @@ static bool is_of_audience(const struct audience *a, const char *pid)
 	return a->session ? getsid((pid_t)atoi(pid)) == a->session : is_of_user(pid);
 }
 
-pid_t cop_guard_audience_one(const struct audience *a)
+pid_t cop_mountguard_audience_one(const struct audience *a)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *d;
@@ -96,18 +96,18 @@ pid_t cop_guard_audience_one(const struct audience *a)
 	return found;
 }
 
-void cop_guard_audience_begin(struct audience *a)
+void cop_mountguard_audience_begin(struct audience *a)
 {
-	if (!a->mark[0] && a->session && !cop_guard_audience_one(a))
+	if (!a->mark[0] && a->session && !cop_mountguard_audience_one(a))
 		a->session = 0;
 }
 
-bool cop_guard_audience_gone(const struct audience *a, uint64_t unseen_ms)
+bool cop_mountguard_audience_gone(const struct audience *a, uint64_t unseen_ms)
 {
 	return (!a->mark[0] && a->session) || unseen_ms >= QUIET_MS;
 }
 
-bool cop_guard_audience_tells_little(const struct audience *a, uint64_t dead_ms)
+bool cop_mountguard_audience_tells_little(const struct audience *a, uint64_t dead_ms)
 {
 	return !a->mark[0] && !a->session && dead_ms >= DAY_MS;
 }

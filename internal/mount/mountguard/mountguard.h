@@ -14,7 +14,7 @@
 
 #include <sys/types.h>
 
-struct cop_guard_conf {
+struct cop_mountguard_conf {
 	const char *mountpoint; /* its real path; "": no mount, and nothing to guard */
 	/* This process becomes the guard, and the node is its child; else the guard is the child.
 	 */
@@ -30,7 +30,7 @@ struct cop_guard_conf {
 };
 
 /* The node's side. */
-struct cop_guard {
+struct cop_mountguard {
 	int fd; /* -1: no guard */
 	pid_t pid;
 	bool above; /* it is the parent of this process, and ends after it */
@@ -38,11 +38,11 @@ struct cop_guard {
 
 /* Call it before the first thread, and while the environment is the job's. If the guard cannot be
  * started, there is none. */
-struct cop_guard cop_guard_start(const struct cop_guard_conf *conf);
+struct cop_mountguard cop_mountguard_start(const struct cop_mountguard_conf *conf);
 /* The last process of this node to end. */
-pid_t cop_guard_last(const struct cop_guard *g);
+pid_t cop_mountguard_last(const struct cop_mountguard *g);
 /* The node ends. left_dead: its mount still exists, and the guard will remove it. Otherwise the
  * guard has ended when this returns, unless it is above. */
-void cop_guard_end(const struct cop_guard *g, bool left_dead);
+void cop_mountguard_end(const struct cop_mountguard *g, bool left_dead);
 
 #endif

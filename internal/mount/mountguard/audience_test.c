@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "mount/guard/guard_priv.h"
+#include "mount/mountguard/mountguard_priv.h"
 
 #define MINUTE_MS (60 * 1000ULL)
 #define HOUR_MS (60 * MINUTE_MS)
@@ -59,7 +59,7 @@ static pid_t start(const char *word)
 static bool is_seen(const struct audience *a, pid_t pid)
 {
 	for (int i = 0; i < 1000; i++) {
-		if (cop_guard_audience_one(a) == pid)
+		if (cop_mountguard_audience_one(a) == pid)
 			return true;
 		usleep(10000);
 	}
@@ -79,16 +79,16 @@ static void programs_of_a_scheduler_s_job_are_known_by_their_environment(void **
 
 	(void)state;
 	setenv("PBS_JOBID", "4711.audience-test", 1);
-	cop_guard_audience_init(&a, getsid(0));
-	cop_guard_audience_begin(&a);
-	assert_int_equal(cop_guard_audience_one(&a), 0);
+	cop_mountguard_audience_init(&a, getsid(0));
+	cop_mountguard_audience_begin(&a);
+	assert_int_equal(cop_mountguard_audience_one(&a), 0);
 	pid = start("PBS_JOBID=4711.audience-tes");
-	assert_int_equal(cop_guard_audience_one(&a), 0);
+	assert_int_equal(cop_mountguard_audience_one(&a), 0);
 	end_process(pid);
 	pid = start("PBS_JOBID=4711.audience-test");
 	assert_true(is_seen(&a, pid));
 	end_process(pid);
-	assert_int_equal(cop_guard_audience_one(&a), 0);
+	assert_int_equal(cop_mountguard_audience_one(&a), 0);
 }
 
 static void the_next_program_of_a_job_may_come_within_ten_minutes(void **state)
@@ -97,11 +97,11 @@ static void the_next_program_of_a_job_may_come_within_ten_minutes(void **state)
 
 	(void)state;
 	setenv("SLURM_JOB_ID", "4711", 1);
-	cop_guard_audience_init(&a, 0);
-	assert_false(cop_guard_audience_gone(&a, 0));
-	assert_false(cop_guard_audience_gone(&a, 9 * MINUTE_MS));
-	assert_true(cop_guard_audience_gone(&a, 10 * MINUTE_MS));
-	assert_false(cop_guard_audience_tells_little(&a, 1000 * HOUR_MS));
+	cop_mountguard_audience_init(&a, 0);
+	assert_false(cop_mountguard_audience_gone(&a, 0));
+	assert_false(cop_mountguard_audience_gone(&a, 9 * MINUTE_MS));
+	assert_true(cop_mountguard_audience_gone(&a, 10 * MINUTE_MS));
+	assert_false(cop_mountguard_audience_tells_little(&a, 1000 * HOUR_MS));
 }
 
 static void without_a_job_the_session_counts_until_it_ends(void **state)
@@ -110,14 +110,14 @@ static void without_a_job_the_session_counts_until_it_ends(void **state)
 	pid_t pid = start("A=B");
 
 	(void)state;
-	cop_guard_audience_init(&a, pid);
+	cop_mountguard_audience_init(&a, pid);
 	assert_true(is_seen(&a, pid));
-	cop_guard_audience_begin(&a);
+	cop_mountguard_audience_begin(&a);
 	assert_int_equal(a.session, pid);
 	end_process(pid);
-	assert_int_equal(cop_guard_audience_one(&a), 0);
-	assert_true(cop_guard_audience_gone(&a, 0));
-	assert_false(cop_guard_audience_tells_little(&a, 1000 * HOUR_MS));
+	assert_int_equal(cop_mountguard_audience_one(&a), 0);
+	assert_true(cop_mountguard_audience_gone(&a, 0));
+	assert_false(cop_mountguard_audience_tells_little(&a, 1000 * HOUR_MS));
 }
 
 static void a_session_that_was_only_for_the_command_leaves_all_of_the_user_for_a_day(void **state)
@@ -126,17 +126,17 @@ static void a_session_that_was_only_for_the_command_leaves_all_of_the_user_for_a
 	pid_t pid = start("A=B");
 
 	(void)state;
-	cop_guard_audience_init(&a, pid);
+	cop_mountguard_audience_init(&a, pid);
 	end_process(pid);
-	cop_guard_audience_begin(&a);
+	cop_mountguard_audience_begin(&a);
 	assert_int_equal(a.session, 0);
 	pid = start("A=B");
-	assert_true(cop_guard_audience_one(&a) > 0);
+	assert_true(cop_mountguard_audience_one(&a) > 0);
 	end_process(pid);
-	assert_false(cop_guard_audience_gone(&a, 9 * MINUTE_MS));
-	assert_true(cop_guard_audience_gone(&a, 10 * MINUTE_MS));
-	assert_false(cop_guard_audience_tells_little(&a, 23 * HOUR_MS));
-	assert_true(cop_guard_audience_tells_little(&a, 24 * HOUR_MS));
+	assert_false(cop_mountguard_audience_gone(&a, 9 * MINUTE_MS));
+	assert_true(cop_mountguard_audience_gone(&a, 10 * MINUTE_MS));
+	assert_false(cop_mountguard_audience_tells_little(&a, 23 * HOUR_MS));
+	assert_true(cop_mountguard_audience_tells_little(&a, 24 * HOUR_MS));
 }
 
 static void nodes_guards_and_ended_processes_do_not_count(void **state)
@@ -158,16 +158,16 @@ static void nodes_guards_and_ended_processes_do_not_count(void **state)
 	}
 	close(fds[1]);
 	assert_int_equal(read(fds[0], &byte, 1), 1);
-	cop_guard_audience_init(&a, pid);
-	assert_int_equal(cop_guard_audience_one(&a), 0);
+	cop_mountguard_audience_init(&a, pid);
+	assert_int_equal(cop_mountguard_audience_one(&a), 0);
 	a.exe_ino++;
-	assert_int_equal(cop_guard_audience_one(&a), pid);
+	assert_int_equal(cop_mountguard_audience_one(&a), pid);
 	kill(pid, SIGKILL);
 	while (read(fds[0], &byte, 1) > 0)
 		continue;
 	siginfo_t info;
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-	assert_int_equal(cop_guard_audience_one(&a), 0);
+	assert_int_equal(cop_mountguard_audience_one(&a), 0);
 	waitpid(pid, NULL, 0);
 	close(fds[0]);
 }

@@ -15,7 +15,7 @@
  * Usually it is a child of the node, in a session of its own, so that what ends the node's group
  * spares it. In a step of Slurm it is the other way round, and the node is the child: when the task
  * that srun started has ended, Slurm kills all other processes of the step. */
-#include "mount/guard/guard_priv.h"
+#include "mount/mountguard/mountguard_priv.h"
 
 #include "mount/fuse/fuse.h"
 #include "base/log/log.h"
@@ -204,11 +204,11 @@ static bool is_over(struct guard *g, uint64_t died_ms, uint64_t *seen_ms, pid_t 
 		return false;
 	if (g->needed)
 		return !g->needed(g->needed_arg);
-	*seen = cop_guard_audience_one(&g->audience);
+	*seen = cop_mountguard_audience_one(&g->audience);
 	if (!*seen)
-		return cop_guard_audience_gone(&g->audience, now - *seen_ms);
+		return cop_mountguard_audience_gone(&g->audience, now - *seen_ms);
 	*seen_ms = now;
-	return cop_guard_audience_tells_little(&g->audience, now - died_ms);
+	return cop_mountguard_audience_tells_little(&g->audience, now - died_ms);
 }
 
 static void keep_dead_mount(struct guard *g)
@@ -216,7 +216,7 @@ static void keep_dead_mount(struct guard *g)
 	uint64_t died_ms = cop_now_ms(), seen_ms = died_ms;
 	pid_t seen = 0;
 
-	cop_guard_audience_begin(&g->audience);
+	cop_mountguard_audience_begin(&g->audience);
 	while (cop_fuse_is_dead(g->mountpoint)) {
 		hear_signals(g);
 		if (g->told) {
@@ -262,9 +262,9 @@ static void run_guard(struct guard *g, int fds[2])
 	guard_node(g, fds[0]);
 }
 
-struct cop_guard cop_guard_start(const struct cop_guard_conf *conf)
+struct cop_mountguard cop_mountguard_start(const struct cop_mountguard_conf *conf)
 {
-	struct cop_guard none = {.fd = -1}, started = {.above = conf->above};
+	struct cop_mountguard none = {.fd = -1}, started = {.above = conf->above};
 	struct guard g = {.mountpoint = conf->mountpoint,
 		.gone = conf->gone,
 		.arg = conf->arg,
@@ -277,7 +277,7 @@ struct cop_guard cop_guard_start(const struct cop_guard_conf *conf)
 
 	if (!*conf->mountpoint || pipe2(fds, O_CLOEXEC))
 		return none;
-	cop_guard_audience_init(&g.audience, conf->session);
+	cop_mountguard_audience_init(&g.audience, conf->session);
 	end_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, &before);
 	pid = fork();
@@ -302,7 +302,7 @@ struct cop_guard cop_guard_start(const struct cop_guard_conf *conf)
 	return started;
 }
 
-pid_t cop_guard_last(const struct cop_guard *g)
+pid_t cop_mountguard_last(const struct cop_mountguard *g)
 {
 	return g->above ? g->pid : getpid();
 }
@@ -316,7 +316,7 @@ static void wait_for(pid_t pid)
 		poll(NULL, 0, 1);
 }
 
-void cop_guard_end(const struct cop_guard *g, bool left_dead)
+void cop_mountguard_end(const struct cop_mountguard *g, bool left_dead)
 {
 	if (g->fd < 0)
 		return;
