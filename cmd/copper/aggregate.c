@@ -7,7 +7,7 @@
 
 #include "cmd.h"
 #include "base/opt/opt.h"
-#include "writers/report/report.h"
+#include "writers/cluster/cluster.h"
 
 #define SILENT_MS 1000 /* shorter work shows no progress */
 

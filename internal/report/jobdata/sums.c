@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "report/jobdata/jobdata_priv.h"
-#include "writers/report/report.h"
+#include "writers/cluster/cluster.h"
 
 static double mtime_of(const char *path)
 {

@@ -4,7 +4,7 @@
 #ifndef COP_REPORT_PATHS_PRIV_H
 #define COP_REPORT_PATHS_PRIV_H
 
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 #include "prof/profile/profile.h"
 #include "report/paths/paths.h"
 #include "base/walk/walk.h"

@@ -3,7 +3,7 @@
 #define COP_REPORT_TOUCHED_PRIV_H
 
 #include "storage/manifest/manifest.h"
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 #include "report/touched/touched.h"
 
 /* What all ranks touched. */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "report/usage/usage.h"
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 
 #define DEPTH_MAX 16
 

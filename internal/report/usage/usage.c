@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "report/usage/usage.h"
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 
 #define LINE_MAX_BYTES (256 * COP_KIB)
 

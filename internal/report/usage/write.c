@@ -8,7 +8,7 @@
 
 #include "base/base/json.h"
 #include "report/usage/usage.h"
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 
 /* The rows of every form: three tables, their sum and, if it is known, the budget. */
 #define ROWS_MAX (COP_USAGE_TABLES + 4)

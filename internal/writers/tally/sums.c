@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log/log.h"
-#include "writers/report/report.h"
+#include "writers/cluster/cluster.h"
 
 static int add_metric(void *arg, const char *metric, const char *value)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 uint64_t cop_report_cluster_rank_count(const struct cop_report_cluster *c)
 {

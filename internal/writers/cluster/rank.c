@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 #include "base/walk/walk.h"
 
 static const char *const aggregate_columns[] = {"metric", "value", NULL};

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 #define LIST_MAX (16 * COP_MIB)
 

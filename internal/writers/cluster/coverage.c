@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/table/table.h"
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 #include "base/walk/walk.h"
 
 #define ROWS_MAX 200u /* rows of the table */

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 static struct nodes nodes;
 static struct cop_buf names;

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 #define POWER_MAX 38 /* 10^38 still fits */
 #define DIGITS_MAX 27

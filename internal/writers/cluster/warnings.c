@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 #define WARNINGS_FILE "/profiling/cluster/cluster_warnings.csv"
 #define WARNINGS_BYTES_MAX COP_MIB

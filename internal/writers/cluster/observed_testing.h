@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 
 /* The path of that text, found by looking at all of them; NULL if there is none. */
 static inline const struct cop_observed_path *find_in_set(

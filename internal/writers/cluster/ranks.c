@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 #define READERS_MAX 64u
 #define QUEUE_MAX 256u

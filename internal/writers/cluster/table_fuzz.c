@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/observed/observed_testing.h"
+#include "writers/cluster/observed_testing.h"
 #include "base/walk/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

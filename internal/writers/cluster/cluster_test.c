@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 static char dir[64];
 

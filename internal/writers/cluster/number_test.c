@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 /* cut: the number is larger than any that can be stored. */
 static void check_as(const char *text, const char *want, bool cut)

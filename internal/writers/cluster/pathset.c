@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 
 uint64_t cop_observed_pathset_hash(const struct cop_pathset *s, const char *text, size_t len)
 {

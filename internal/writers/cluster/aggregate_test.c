@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 #define OPERATIONS                                                                                 \
 	"operation,total_calls,cache_hits,cache_misses,negative_results,avg_latency_us,total_latency_s\n"

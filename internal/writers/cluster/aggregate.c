@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "job/job/job.h"
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 static int no_memory(struct cop_err *err)
 {

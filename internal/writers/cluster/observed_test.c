@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/walk/dir_testing.h"
-#include "writers/observed/observed_testing.h"
+#include "writers/cluster/observed_testing.h"
 
 static void write_table(const char *name, const char *text)
 {

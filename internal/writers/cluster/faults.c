@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 
 void cop_observed_faults_init(struct cop_observed_faults *f)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/observed/observed_testing.h"
+#include "writers/cluster/observed_testing.h"
 
 struct input {
 	const char *text;

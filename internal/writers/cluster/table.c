@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 #include "base/walk/walk.h"
 
 /* The longest path with every byte escaped, and what follows it. */

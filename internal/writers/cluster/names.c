@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 
 /* 65,536 paths of every category usually take less than 100 MiB. */
 #define FILE_BYTES_MAX COP_GIB

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 struct cop_report_cluster *cop_report_cluster_new(void)
 {

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 
 #define NAMES 2048u
 #define FILE_MAX_BYTES (16 * COP_GIB)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/base/json.h"
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 /* Shortened, and without bytes that control a terminal. */
 static void print_name(struct cop_buf *out, const char *name)

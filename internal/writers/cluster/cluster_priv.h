@@ -4,9 +4,8 @@
 
 #include "base/base/htab.h"
 #include "base/table/table.h"
-#include "writers/observed/observed.h"
+#include "writers/cluster/cluster.h"
 #include "prof/profile/profile.h"
-#include "writers/report/report.h"
 
 /* ---- number.c: numbers without double ---- */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/table/table.h"
-#include "writers/report/report_priv.h"
+#include "writers/cluster/cluster_priv.h"
 
 struct output {
 	const struct cop_report_cluster *c;
