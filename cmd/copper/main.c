@@ -14,7 +14,7 @@
 #include "node/check/check.h"
 #include "cmd.h"
 #include "base/opt/opt.h"
-#include "writers/store/store.h"
+#include "writers/runs/runs.h"
 
 #ifdef __clang__
 #define COMPILER __VERSION__

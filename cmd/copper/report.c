@@ -10,7 +10,7 @@
 #include "report/jobdata/jobdata.h"
 #include "base/opt/opt.h"
 #include "report/page/page.h"
-#include "writers/store/store.h"
+#include "writers/runs/runs.h"
 
 #define RUNS_LOOKED_AT 200 /* the newest ones in the store */
 

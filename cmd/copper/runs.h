@@ -5,7 +5,7 @@
 
 #include "base/table/table.h"
 #include "base/opt/opt.h"
-#include "writers/store/store.h"
+#include "writers/runs/runs.h"
 
 int cop_cmd_runs_list(int argc, char **argv);
 int cop_cmd_runs_show(int argc, char **argv);

@@ -4,7 +4,7 @@
 #include "node/node/node_priv.h"
 
 #include "writers/otel/otel.h"
-#include "writers/runlog/runlog.h"
+#include "writers/runs/runs.h"
 
 static void add_runlog(struct cop_node *n)
 {

@@ -24,7 +24,7 @@
 #include "tree/prefetch/prefetch.h"
 #include "fabric/reach/reach.h"
 #include "node/record/record.h"
-#include "writers/follow/follow.h"
+#include "writers/runs/runs.h"
 #include "node/sampler/sampler.h"
 #include "node/secret/secret.h"
 #include "prof/stats/stats.h"

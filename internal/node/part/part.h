@@ -11,7 +11,7 @@
 #include "base/loop/loop.h"
 #include "tree/start/start.h"
 #include "node/record/record.h"
-#include "writers/follow/follow.h"
+#include "writers/runs/runs.h"
 #include "node/status/status.h"
 #include "writers/tally/tally.h"
 #include "prof/telemetry/telemetry.h"

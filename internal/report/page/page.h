@@ -7,7 +7,7 @@
 #define COP_REPORT_PAGE_H
 
 #include "report/jobdata/jobdata.h"
-#include "writers/runrec/runrec.h"
+#include "writers/runs/runs.h"
 
 struct cop_page {
 	const struct cop_jobdata *job;

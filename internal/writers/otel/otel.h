@@ -8,7 +8,7 @@
 #define COP_WRITERS_OTEL_H
 
 #include "base/base/base.h"
-#include "writers/follow/follow.h"
+#include "writers/runs/runs.h"
 
 struct cop_otel_conf {
 	const char *job_dir; /* absolute */

@@ -7,7 +7,7 @@
 #ifndef COP_WRITERS_FOLLOW_PRIV_H
 #define COP_WRITERS_FOLLOW_PRIV_H
 
-#include "writers/follow/follow.h"
+#include "writers/runs/runs.h"
 
 /* How long one write may take, and the last of all, which may have to wait for another. */
 #define WRITE_MS 8000

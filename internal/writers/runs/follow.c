@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "writers/follow/follow_priv.h"
+#include "writers/runs/follow_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "writers/store/store_priv.h"
+#include "writers/runs/store_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

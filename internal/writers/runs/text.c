@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The text of a record: one line for each thing, its parts separated by tabs, and at the end the
  * number of lines, by which a truncated file is recognized. */
-#include "writers/runrec/runrec.h"
+#include "writers/runs/runs.h"
 
 #include <errno.h>
 #include <inttypes.h>

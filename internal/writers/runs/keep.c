@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes to the store or, while the store cannot be had, to a file that holds the whole record. */
-#include "writers/runlog/runlog_priv.h"
+#include "writers/runs/runlog_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/log/log.h"
-#include "writers/store/store.h"
+#include "writers/runs/runs.h"
 
 static void file_in(const struct cop_runlog *r, char out[PATH_MAX + 64])
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/runrec/runrec.h"
+#include "writers/runs/runs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

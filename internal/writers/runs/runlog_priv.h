@@ -9,8 +9,7 @@
 
 #include <limits.h>
 
-#include "writers/runlog/runlog.h"
-#include "writers/runrec/runrec.h"
+#include "writers/runs/runs.h"
 
 /* How often a run that continues is written, in intervals of telemetry. */
 #define BEAT_ROUNDS 6

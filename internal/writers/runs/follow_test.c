@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "writers/follow/follow.h"
+#include "writers/runs/runs.h"
 
 /* The tree: answers at once, later from another call, or not at all. */
 struct tree {

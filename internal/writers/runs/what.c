@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "writers/runlog/runlog_priv.h"
+#include "writers/runs/runlog_priv.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "writers/runrec/runrec.h"
+#include "writers/runs/runs.h"
 
 #include <errno.h>
 #include <math.h>

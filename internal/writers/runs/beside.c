@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* STORE.d: a file for each record that could not be written into the store. */
-#include "writers/store/store_priv.h"
+#include "writers/runs/store_priv.h"
 
 #include <dirent.h>
 #include <errno.h>

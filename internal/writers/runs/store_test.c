@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "writers/store/store_priv.h"
+#include "writers/runs/store_priv.h"
 
 static char dir[64], path[96], beside[128];
 

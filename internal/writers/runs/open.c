@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opens a store for reading: reads whatever can be read. */
-#include "writers/store/store_priv.h"
+#include "writers/runs/store_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-#include "writers/store/store.h"
+#include "writers/runs/runs.h"
 
 #define STORE_APPLICATION 0x436f5273 /* "CoRs" */
 

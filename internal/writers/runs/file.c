@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks a file before SQLite opens it (the header of its file format). */
-#include "writers/store/store_priv.h"
+#include "writers/runs/store_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "writers/runrec/runrec.h"
+#include "writers/runs/runs.h"
 
 static void fill(struct cop_runrec *r)
 {
