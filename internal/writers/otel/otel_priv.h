@@ -11,7 +11,7 @@
 #include <limits.h>
 
 #include "writers/otel/otel.h"
-#include "writers/otlp/otlp.h"
+#include "otlp.h"
 #include "prof/profile/profile.h"
 #include "prof/telemetry/telemetry.h"
 

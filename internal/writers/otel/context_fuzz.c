@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writers/otlp/otlp.h"
+#include "otlp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

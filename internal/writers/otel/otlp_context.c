@@ -2,7 +2,7 @@
 /* The W3C's Trace Context, levels 1 and 2: version-trace-span-flags, in lower-case hexadecimal
  * digits. A later version may be longer, after one more dash; the fields that this version knows
  * are read from it. */
-#include "writers/otlp/otlp.h"
+#include "otlp.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "writers/otlp/otlp.h"
+#include "otlp.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "writers/otlp/otlp.h"
+#include "otlp.h"
 
 #define AROUND(resources, scopes, what, text)                                                      \
 	"{\"" resources "\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":"  \

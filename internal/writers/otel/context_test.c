@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "writers/otlp/otlp.h"
+#include "otlp.h"
 
 #define TRACE "0af7651916cd43dd8448eb211c80319c"
 #define SPAN "b7ad6b7169203331"
