@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log/log.h"
-#include "writers/tally/tally.h"
+#include "writers/rank/rank.h"
 
 #define NAMED_MAX 20 /* how many nodes are named; the others are counted */
 

@@ -28,7 +28,7 @@
 #include "node/sampler/sampler.h"
 #include "node/secret/secret.h"
 #include "prof/stats/stats.h"
-#include "writers/tally/tally.h"
+#include "writers/rank/rank.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
 

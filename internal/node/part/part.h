@@ -13,7 +13,7 @@
 #include "node/record/record.h"
 #include "writers/runs/runs.h"
 #include "node/status/status.h"
-#include "writers/tally/tally.h"
+#include "writers/rank/rank.h"
 #include "prof/telemetry/telemetry.h"
 #include "tree/op/op.h"
 

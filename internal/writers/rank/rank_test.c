@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "writers/tally/tally.h"
+#include "writers/rank/rank.h"
 
 /* A job of three nodes in a directory of its own. */
 struct job {

@@ -2,7 +2,7 @@
 /* The cluster files, from the sums that came up the tree: the same numbers that copper aggregate
  * finds in the files of the nodes, and what only the sums have: quantiles over all nodes, their
  * counters, and their most used paths. */
-#include "writers/tally/tally_priv.h"
+#include "writers/rank/rank_priv.h"
 
 #include <dirent.h>
 #include <errno.h>

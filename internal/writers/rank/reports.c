@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The profile of one node: created at the start, written at snapshots and at the end. */
-#include "writers/tally/tally_priv.h"
+#include "writers/rank/rank_priv.h"
 
 #include <dirent.h>
 #include <errno.h>

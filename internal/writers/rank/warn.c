@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Turns counters into warnings: collects the numbers that advice judges. */
 #include "base/log/log.h"
-#include "writers/tally/tally_priv.h"
+#include "writers/rank/rank_priv.h"
 
 static uint64_t limit_of(struct cop_tally *t)
 {

@@ -6,7 +6,7 @@
 #define COP_WRITERS_TALLY_PRIV_H
 
 #include "prof/advice/advice.h"
-#include "writers/tally/tally.h"
+#include "writers/rank/rank.h"
 
 struct cop_tally {
 	struct cop_tally_conf conf;
