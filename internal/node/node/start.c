@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which parts start in which order, what each is given, and how all of them stop. */
 #include "node/node/node_priv.h"
-#include "node/pin/pin.h"
+#include "pin.h"
 #include "mount/view/view.h"
 
 #include <errno.h>

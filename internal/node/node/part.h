@@ -10,7 +10,7 @@
 #include "job/conf/conf.h"
 #include "base/loop/loop.h"
 #include "tree/start/start.h"
-#include "node/record/record.h"
+#include "record.h"
 #include "writers/runs/runs.h"
 #include "node/status/status.h"
 #include "writers/rank/rank.h"

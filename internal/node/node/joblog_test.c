@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "node/joblog/joblog.h"
+#include "joblog.h"
 #include "base/log/log.h"
 
 static char folder[64], dir[80];

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "node/part/part.h"
+#include "part.h"
 #include "node/spare/spare.h"
 
 struct cop_part {

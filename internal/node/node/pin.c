@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/pin/pin.h"
+#include "pin.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
 #include "base/loop/loop.h"
 #include "job/job/job.h"
 #include "tree/start/start.h"
-#include "node/net/net.h"
+#include "net.h"
 #include "job/topo/topo.h"
 #include "tree/op/op.h"
 

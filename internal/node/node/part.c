@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* There is no lock: fields that are set after the start are atomic. */
-#include "node/part/part_priv.h"
+#include "node/node/part_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node/barrier/barrier.h"
+#include "barrier.h"
 
 static struct cop_conf conf;
 static struct cop_job_host host[2] = {{.name = "a"}, {.name = "b"}};

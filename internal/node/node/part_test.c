@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "node/part/part_priv.h"
+#include "node/node/part_priv.h"
 
 /* A node that is alone and has not mounted yet. */
 struct node {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/secret/secret.h"
+#include "secret.h"
 
 #include <errno.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "node/net/net_priv.h"
+#include "node/node/net_priv.h"
 
 #define NODES 2
 #define GUEST NODES

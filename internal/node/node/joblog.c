@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/joblog/joblog.h"
+#include "joblog.h"
 
 #include <errno.h>
 #include <inttypes.h>

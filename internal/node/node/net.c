@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/net/net_priv.h"
+#include "node/node/net_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

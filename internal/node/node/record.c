@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/record/record.h"
+#include "record.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node/secret/secret.h"
+#include "secret.h"
 
 static struct cop_conf conf;
 static struct cop_secret secret;

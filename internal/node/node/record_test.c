@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node/record/record.h"
+#include "record.h"
 
 static char dir[64];
 static struct cop_conf conf;

@@ -2,7 +2,7 @@
 #ifndef COP_NODE_NET_PRIV_H
 #define COP_NODE_NET_PRIV_H
 
-#include "node/net/net.h"
+#include "net.h"
 
 struct cop_net {
 	struct cop_net_conf conf;

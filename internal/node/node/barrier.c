@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/barrier/barrier.h"
+#include "barrier.h"
 
 #include <errno.h>
 #include <stdlib.h>
