@@ -12,7 +12,6 @@
 #include "base/opt/opt.h"
 #include "report/screen/screen.h"
 #include "socket.h"
-#include "node/status/status.h"
 #include "usage.h"
 #include "watch.h"
 

@@ -9,7 +9,7 @@
 
 #include "barrier.h"
 #include "cache/cache/cache.h"
-#include "node/command/command.h"
+#include "node/ctl/ctl.h"
 #include "tree/fetch/fetch.h"
 #include "base/loop/loop.h"
 #include "mount/fuse/fuse.h"

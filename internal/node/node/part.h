@@ -6,13 +6,12 @@
 #define COP_NODE_PART_H
 
 #include "base/base/base.h"
-#include "node/command/command.h"
+#include "node/ctl/ctl.h"
 #include "job/conf/conf.h"
 #include "base/loop/loop.h"
 #include "tree/start/start.h"
 #include "record.h"
 #include "writers/runs/runs.h"
-#include "node/status/status.h"
 #include "writers/rank/rank.h"
 #include "prof/telemetry/telemetry.h"
 #include "tree/op/op.h"

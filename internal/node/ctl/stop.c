@@ -2,7 +2,7 @@
 /* The command that stops the tree, or this node alone, and the command that asks whether the
  * programs on all machines have ended, so that the tree can be stopped. If the root is dead, the
  * node that got the command writes what all nodes have counted. */
-#include "node/command/command_priv.h"
+#include "node/ctl/command_priv.h"
 
 #include <errno.h>
 

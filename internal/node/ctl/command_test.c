@@ -17,8 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "node/command/command.h"
-#include "node/status/status.h"
+#include "node/ctl/ctl.h"
 
 /* A node, and the thread that plays its main thread. A tree of several nodes has no network here,
  * so the others cannot be asked. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/command/command_priv.h"
+#include "node/ctl/command_priv.h"
 
 #include "base/log/log.h"
 

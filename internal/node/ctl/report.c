@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The commands that may wait for a disk or take long: the reports, with or without a reset of the
  * counters, here or on every node; and the contents of the cache. */
-#include "node/command/command_priv.h"
+#include "node/ctl/command_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

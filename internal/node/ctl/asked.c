@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/command/command_priv.h"
+#include "node/ctl/command_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 
-#include "node/command/command.h"
+#include "node/ctl/ctl.h"
 
 struct cop_command {
 	struct cop_command_conf conf;

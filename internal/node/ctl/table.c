@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A node's line, and the table of all nodes that is made of such lines. */
-#include "node/status/status_priv.h"
+#include "node/ctl/status_priv.h"
 
 #include <inttypes.h>
 #include <stdio.h>

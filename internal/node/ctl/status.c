@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a node says about itself: the JSON of cache-stats, and the same as a table. */
-#include "node/status/status_priv.h"
+#include "node/ctl/status_priv.h"
 
 #include "base/base/json.h"
 

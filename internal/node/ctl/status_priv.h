@@ -3,7 +3,7 @@
 #ifndef COP_NODE_STATUS_PRIV_H
 #define COP_NODE_STATUS_PRIV_H
 
-#include "node/status/status.h"
+#include "node/ctl/ctl.h"
 
 /* 0 after a reset. */
 static inline double cop_status_per_second(uint64_t now, uint64_t before, uint64_t elapsed_ms)

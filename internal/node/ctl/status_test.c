@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tree/op/op.h"
-#include "node/status/status.h"
+#include "node/ctl/ctl.h"
 
 static struct cop_stats stats;
 
