@@ -20,7 +20,7 @@
 #include "node/node/node.h"
 #include "storage/origin/origin.h"
 #include "part.h"
-#include "node/past/past.h"
+#include "node/bypass/bypass.h"
 #include "tree/prefetch/prefetch.h"
 #include "fabric/reach/reach.h"
 #include "record.h"
@@ -68,7 +68,7 @@ struct cop_node {
 	struct cop_command *commands;
 	struct cop_fuse *fs;
 	struct cop_prefetch *prefetch;
-	struct cop_past *past;     /* NULL: nobody looks for programs past the mount */
+	struct cop_bypass *past;   /* NULL: nobody looks for programs past the mount */
 	struct cop_follow *follow; /* NULL: nobody records how the job goes */
 	const char *ended_by;      /* what ended it; NULL: a stop */
 	int64_t stop_ns;           /* wall clock: when the stop began */

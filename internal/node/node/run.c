@@ -92,7 +92,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 		n->telemetry, COP_TELEMETRY_STOP, "%s", n->ended_by ? n->ended_by : "stopped");
 	cop_defer_run(&n->deferred, false);
 	cop_start_tend(cop_barrier_join(n->barrier));
-	cop_past_look(n->past, LAST_LOOK_MS);
+	cop_bypass_look(n->past, LAST_LOOK_MS);
 	cop_tally_write(n->tally, "pre-destroy", NULL);
 	cop_fuse_stop(n->fs, STOP_GRACE_MS, &holders);
 	if (cut && !left_dead && cop_fuse_is_dead(n->how->place->path))

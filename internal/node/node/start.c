@@ -363,12 +363,12 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 /* If this fails, the job goes on without one kind of warning. */
 static void look_past(struct cop_node *n)
 {
-	struct cop_past_conf conf = {.proc = "/proc",
+	struct cop_bypass_conf conf = {.proc = "/proc",
 		.source = n->source,
 		.mountpoint = mountpoint(n),
-		.every_ms = COP_PAST_EVERY_MS,
+		.every_ms = COP_BYPASS_EVERY_MS,
 		.stats = &n->stats};
-	int rc = n->fs ? cop_past_start(&conf, &n->past) : 0;
+	int rc = n->fs ? cop_bypass_start(&conf, &n->past) : 0;
 
 	if (rc)
 		cop_log_warn("programs that bypass the mount are not detected error=\"%s\"",
@@ -482,7 +482,7 @@ static void end_threads(struct cop_node *n)
 	cop_gate_close(&n->gate);
 	cop_part_keep_no_view(n->part);
 	cop_net_close_door(n->net);
-	cop_past_stop(n->past);
+	cop_bypass_stop(n->past);
 	cop_fuse_stop(n->fs, 0, NULL);
 	cop_prefetch_stop(n->prefetch);
 	if (n->coop)

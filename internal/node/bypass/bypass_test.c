@@ -16,7 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "node/past/past_priv.h"
+#include "node/bypass/bypass_priv.h"
 
 #define STARTED 5000
 
@@ -24,7 +24,7 @@ struct fixture {
 	char dir[64], proc[96], source[96], mountpoint[96];
 	unsigned major, minor;
 	struct cop_stats stats;
-	struct cop_past *p;
+	struct cop_bypass *p;
 };
 
 static void make(const char *path, const char *text)
@@ -117,9 +117,9 @@ static void file(const struct fixture *f, const char *name, size_t bytes)
 	free(text);
 }
 
-static struct cop_past_conf conf_of(struct fixture *f)
+static struct cop_bypass_conf conf_of(struct fixture *f)
 {
-	return (struct cop_past_conf){.proc = f->proc,
+	return (struct cop_bypass_conf){.proc = f->proc,
 		.source = f->source,
 		.mountpoint = f->mountpoint,
 		.every_ms = 3600000,
@@ -129,7 +129,7 @@ static struct cop_past_conf conf_of(struct fixture *f)
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	struct cop_past_conf conf;
+	struct cop_bypass_conf conf;
 	struct stat st;
 	char path[160];
 
@@ -154,7 +154,7 @@ static int setup(void **state)
 	snprintf(path, sizeof(path), "%s/another", f->dir);
 	make_link(f, "self", "exe", path);
 	conf = conf_of(f);
-	assert_int_equal(cop_past_new(&conf, &f->p), 0);
+	assert_int_equal(cop_bypass_new(&conf, &f->p), 0);
 	*state = f;
 	return 0;
 }
@@ -171,7 +171,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	cop_past_free(f->p);
+	cop_bypass_free(f->p);
 	nftw(f->dir, drop, 16, FTW_DEPTH | FTW_PHYS);
 	free(f);
 	return 0;
@@ -192,23 +192,23 @@ static void mapped_and_open_files_of_the_source_count_once(void **state)
 	char first[128];
 
 	process(f, "10");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 0, 0, 0);
 	assert_string_equal(cop_stats_first(&f->stats, COP_EXAMPLE_PAST), "");
 	maps(f, "10", "r-xp", "libx.so");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 1000, 1);
 	process(f, "11");
 	maps(f, "11", "r--s", "libx.so");
 	has_open(f, "11", 0100000, "data");
-	cop_past_look_now(f->p);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 2, 1030, 2);
 	snprintf(first, sizeof(first), "%s/libx.so", f->source);
 	assert_string_equal(cop_stats_first(&f->stats, COP_EXAMPLE_PAST), first);
 	/* The pid belongs to another process now. */
 	started(f, "11", 0, STARTED + 1);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 2, 1030, 3);
 }
 
@@ -219,14 +219,14 @@ static void what_a_job_writes_does_not_count(void **state)
 	process(f, "10");
 	maps(f, "10", "rw-s", "libx.so");
 	has_open(f, "10", 0100001, "data");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	has_open(f, "10", 0100002, "data");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	has_open(f, "10", 010000000, "data");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 0, 0, 0);
 	maps(f, "10", "rw-p", "libx.so");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 1000, 1);
 }
 
@@ -237,12 +237,12 @@ static void only_regular_files_that_are_there_count(void **state)
 	process(f, "10");
 	maps(f, "10", "r-xp", "gone (deleted)");
 	has_open(f, "10", 0200000, ".");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	has_open(f, "10", 0100000, "mnt/libx.so");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	put(f, "10", "maps", "7000-8000 r-xp 0 1:1 7    %sware/libx.so\n7000-8000 r-xp\n/\n",
 		f->source);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 0, 0, 0);
 }
 
@@ -254,20 +254,20 @@ static void only_programs_of_this_user_and_this_job_count(void **state)
 	process(f, "10");
 	maps(f, "10", "r-xp", "libx.so");
 	started(f, "10", 0, STARTED - 1);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	started(f, "10", 0x200000, STARTED);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	started(f, "10", 0, STARTED);
 	own_by(f, "10", getuid() + 1);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	own_by(f, "10", getuid());
 	snprintf(path, sizeof(path), "%s/another", f->dir);
 	make_link(f, "10", "exe", path);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 0, 0, 0);
 	snprintf(path, sizeof(path), "%s/program", f->dir);
 	make_link(f, "10", "exe", path);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 1000, 1);
 }
 
@@ -284,10 +284,10 @@ static void a_process_that_ends_meanwhile_is_passed_over(void **state)
 		snprintf(path, sizeof(path), "%s/10/%s", f->proc, names[i]);
 		assert_int_equal(unlink(path), 0);
 		if (i)
-			cop_past_look_now(f->p);
+			cop_bypass_look_now(f->p);
 	}
 	put(f, "10", "stat", "1 (x");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 0, 0, 0);
 }
 
@@ -305,13 +305,13 @@ static void in_a_view_nothing_counts(void **state)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(below); i++) {
 		put(f, "10", "mountinfo", "2 1 0:50 / %s%s ro - fuse.copper copper ro\n", f->source,
 			below[i]);
-		cop_past_look_now(f->p);
+		cop_bypass_look_now(f->p);
 	}
 	/* The same in this process's own namespace, where only a part of the source is bound. */
 	snprintf(path, sizeof(path), "%s/namespace", f->dir);
 	make_link(f, "10", "ns/mnt", path);
 	put(f, "10", "mountinfo", "2 1 0:50 / %s ro - fuse.copper copper ro\n", f->dir);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 0, 0, 0);
 }
 
@@ -327,16 +327,16 @@ static void in_another_namespace_the_device_decides(void **state)
 	put(f, "10", "maps", "7000-8000 r-xp 0 %02x:%02x 7    %s/libx.so\n", f->major, f->minor + 1,
 		f->source);
 	has_open(f, "10", 0, "data");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 0, 0, 0);
 	maps(f, "10", "r-xp", "libx.so");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 1000, 1);
 }
 
 static void a_look_is_bounded_and_the_next_goes_on(void **state)
 {
-	const unsigned n = 2 * COP_PAST_PROCESSES + 1;
+	const unsigned n = 2 * COP_BYPASS_PROCESSES + 1;
 	struct fixture *f = *state;
 	char name[32];
 
@@ -345,15 +345,15 @@ static void a_look_is_bounded_and_the_next_goes_on(void **state)
 		process(f, name);
 		maps(f, name, "r-xp", "libx.so");
 	}
-	cop_past_look_now(f->p);
-	assert_counts(f, 1, 1000, COP_PAST_PROCESSES);
-	cop_past_look_now(f->p);
-	assert_counts(f, 1, 1000, 2 * COP_PAST_PROCESSES);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
+	assert_counts(f, 1, 1000, COP_BYPASS_PROCESSES);
+	cop_bypass_look_now(f->p);
+	assert_counts(f, 1, 1000, 2 * COP_BYPASS_PROCESSES);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 1000, n);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 1000, n);
-	assert_int_equal(f->p->after, 100 + COP_PAST_PROCESSES - 1);
+	assert_int_equal(f->p->after, 100 + COP_BYPASS_PROCESSES - 1);
 }
 
 static void lines_of_one_process_are_bounded(void **state)
@@ -362,17 +362,17 @@ static void lines_of_one_process_are_bounded(void **state)
 	struct cop_buf text = {0};
 	char path[160];
 
-	for (unsigned i = 0; i < COP_PAST_MAPS; i++)
+	for (unsigned i = 0; i < COP_BYPASS_MAPS; i++)
 		cop_buf_str(&text, "6000-7000 rw-p 00000000 00:00 0 \n");
 	cop_buf_printf(
 		&text, "7000-8000 r-xp 0 %x:%x 7    %s/libx.so\n", f->major, f->minor, f->source);
 	process(f, "10");
 	snprintf(path, sizeof(path), "%s/10/maps", f->proc);
 	make(path, text.data);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 0, 0, 0);
 	make(path, strchr(text.data, '\n') + 1);
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 1000, 1);
 	cop_buf_free(&text);
 }
@@ -383,33 +383,34 @@ static void maps_are_read_again_when_a_program_has_grown(void **state)
 
 	process(f, "10");
 	put(f, "10", "statm", "100 1 1 1 0 1 0\n");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	maps(f, "10", "r-xp", "libx.so");
 	has_open(f, "10", 0, "data");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 30, 1);
 	put(f, "10", "statm", "101 1 1 1 0 1 0\n");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 2, 1030, 1);
 	/* What is remembered is bounded; when the table is full, all of it is forgotten. */
-	for (unsigned i = 0; i < COP_PAST_TABLE; i++)
-		cop_past_know(f->p, &(struct cop_past_process){.pid = 11, .pages = i + 1});
-	assert_false(cop_past_is_known(f->p, &(struct cop_past_process){.pid = 11, .pages = 1}));
+	for (unsigned i = 0; i < COP_BYPASS_TABLE; i++)
+		cop_bypass_know(f->p, &(struct cop_bypass_process){.pid = 11, .pages = i + 1});
+	assert_false(
+		cop_bypass_is_known(f->p, &(struct cop_bypass_process){.pid = 11, .pages = 1}));
 }
 
 static void files_beyond_the_table_are_only_counted(void **state)
 {
 	struct fixture *f = *state;
-	struct cop_past_process q = {.pid = 10};
+	struct cop_bypass_process q = {.pid = 10};
 	char path[160];
 
-	for (unsigned i = 0; i < COP_PAST_TABLE; i++) {
+	for (unsigned i = 0; i < COP_BYPASS_TABLE; i++) {
 		snprintf(path, sizeof(path), "%s/none%u", f->source, i);
-		cop_past_found(f->p, &q, path);
+		cop_bypass_found(f->p, &q, path);
 	}
 	process(f, "10");
 	maps(f, "10", "r-xp", "libx.so");
-	cop_past_look_now(f->p);
+	cop_bypass_look_now(f->p);
 	assert_counts(f, 0, 0, 0);
 	assert_int_equal(cop_stats_get(&f->stats, COP_PAST_BEYOND), 2);
 }
@@ -417,60 +418,60 @@ static void files_beyond_the_table_are_only_counted(void **state)
 static void a_source_with_the_system_in_it_is_not_looked_at(void **state)
 {
 	struct fixture *f = *state;
-	struct cop_past_conf conf = conf_of(f);
-	struct cop_past *p = f->p;
+	struct cop_bypass_conf conf = conf_of(f);
+	struct cop_bypass *p = f->p;
 	char shell[4096];
 
 	conf.source = "/";
-	assert_int_equal(cop_past_start(&conf, &p), 0);
+	assert_int_equal(cop_bypass_start(&conf, &p), 0);
 	assert_null(p);
 	assert_non_null(realpath("/bin/sh", shell));
 	*strrchr(shell, '/') = '\0';
 	conf.source = shell;
-	assert_int_equal(cop_past_start(&conf, &p), 0);
+	assert_int_equal(cop_bypass_start(&conf, &p), 0);
 	assert_null(p);
 	conf.source = "/nonexistent";
-	assert_int_equal(cop_past_start(&conf, &p), -ENOENT);
+	assert_int_equal(cop_bypass_start(&conf, &p), -ENOENT);
 	assert_null(p);
 	conf = conf_of(f);
 	conf.proc = f->source;
-	assert_int_equal(cop_past_start(&conf, &p), -ENOENT);
+	assert_int_equal(cop_bypass_start(&conf, &p), -ENOENT);
 	assert_null(p);
 }
 
 static void whoever_asks_for_a_look_waits_for_it(void **state)
 {
 	struct fixture *f = *state;
-	struct cop_past_conf conf = conf_of(f);
-	struct cop_past *p;
+	struct cop_bypass_conf conf = conf_of(f);
+	struct cop_bypass *p;
 
 	process(f, "10");
-	assert_int_equal(cop_past_start(&conf, &p), 0);
+	assert_int_equal(cop_bypass_start(&conf, &p), 0);
 	assert_non_null(p);
 	maps(f, "10", "r-xp", "libx.so");
-	cop_past_look(p, 600000);
+	cop_bypass_look(p, 600000);
 	assert_counts(f, 1, 1000, 1);
 	has_open(f, "10", 0, "data");
-	cop_past_look(p, 600000);
+	cop_bypass_look(p, 600000);
 	assert_counts(f, 2, 1030, 1);
-	cop_past_stop(p);
-	cop_past_look(NULL, 600000);
-	cop_past_stop(NULL);
+	cop_bypass_stop(p);
+	cop_bypass_look(NULL, 600000);
+	cop_bypass_stop(NULL);
 }
 
 static void it_looks_by_itself(void **state)
 {
 	struct fixture *f = *state;
-	struct cop_past_conf conf = conf_of(f);
-	struct cop_past *p;
+	struct cop_bypass_conf conf = conf_of(f);
+	struct cop_bypass *p;
 
 	conf.every_ms = 1;
 	process(f, "10");
 	maps(f, "10", "r-xp", "libx.so");
-	assert_int_equal(cop_past_start(&conf, &p), 0);
+	assert_int_equal(cop_bypass_start(&conf, &p), 0);
 	for (int i = 0; i < 60000 && !cop_stats_get(&f->stats, COP_PAST_PROGRAMS); i++)
 		usleep(1000);
-	cop_past_stop(p);
+	cop_bypass_stop(p);
 	assert_counts(f, 1, 1000, 1);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One look: which processes are programs of this user. The cheap questions come first. */
-#include "node/past/past_priv.h"
+#include "node/bypass/bypass_priv.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,45 +21,45 @@ static bool is_mine(int dir)
 	const char *line;
 	unsigned uid;
 
-	if (cop_past_text(dir, "status", text, sizeof(text)) < 0)
+	if (cop_bypass_text(dir, "status", text, sizeof(text)) < 0)
 		return false;
 	line = strstr(text, "\nUid:");
 	return line && sscanf(line, "\nUid: %u", &uid) == 1 && uid == getuid();
 }
 
 /* Whether the process is a program, as past.h defines it; if so, fills in the rest of q. */
-static bool is_program(const struct cop_past *p, struct cop_past_process *q)
+static bool is_program(const struct cop_bypass *p, struct cop_bypass_process *q)
 {
 	uint64_t id[2];
 
-	if (cop_past_began(q->dir, &q->began) || q->began < p->began || !is_mine(q->dir) ||
-		cop_past_identity(q->dir, "exe", id) || memcmp(id, p->exe, sizeof(id)) == 0 ||
-		cop_past_identity(q->dir, "ns/mnt", id))
+	if (cop_bypass_began(q->dir, &q->began) || q->began < p->began || !is_mine(q->dir) ||
+		cop_bypass_identity(q->dir, "exe", id) || memcmp(id, p->exe, sizeof(id)) == 0 ||
+		cop_bypass_identity(q->dir, "ns/mnt", id))
 		return false;
 	q->apart = memcmp(id, p->mnt_ns, sizeof(id)) != 0;
 	return true;
 }
 
-static void look_at_maps(struct cop_past *p, struct cop_past_process *q, unsigned *left)
+static void look_at_maps(struct cop_bypass *p, struct cop_bypass_process *q, unsigned *left)
 {
-	unsigned max = COP_MIN(*left, COP_PAST_MAPS), n;
+	unsigned max = COP_MIN(*left, COP_BYPASS_MAPS), n;
 	char text[128];
 
-	if (cop_past_text(q->dir, "statm", text, sizeof(text)) > 0)
+	if (cop_bypass_text(q->dir, "statm", text, sizeof(text)) > 0)
 		q->pages = strtoull(text, NULL, 10);
-	if (cop_past_is_known(p, q))
+	if (cop_bypass_is_known(p, q))
 		return;
-	n = cop_past_maps(p, q, max);
+	n = cop_bypass_maps(p, q, max);
 	*left -= n;
-	if (n < max || max == COP_PAST_MAPS)
-		cop_past_know(p, q);
+	if (n < max || max == COP_BYPASS_MAPS)
+		cop_bypass_know(p, q);
 }
 
 /* Returns whether the process counts towards those that a look may read; left: how many more lines
  * it may read. */
-static bool look_at(struct cop_past *p, pid_t pid, unsigned *left)
+static bool look_at(struct cop_bypass *p, pid_t pid, unsigned *left)
 {
-	struct cop_past_process q = {.pid = pid};
+	struct cop_bypass_process q = {.pid = pid};
 	char name[16];
 	struct stat st;
 	bool is = false;
@@ -72,7 +72,7 @@ static bool look_at(struct cop_past *p, pid_t pid, unsigned *left)
 		return false;
 	if (is_program(p, &q)) {
 		look_at_maps(p, &q, left);
-		*left -= cop_past_fds(p, &q, COP_MIN(*left, COP_PAST_FDS));
+		*left -= cop_bypass_fds(p, &q, COP_MIN(*left, COP_BYPASS_FDS));
 		is = true;
 	}
 	close(q.dir);
@@ -87,7 +87,7 @@ static int compare_processes(const void *a, const void *b)
 }
 
 /* In ascending order, beginning after the last process of the previous look. */
-static size_t list_processes(struct cop_past *p, struct cop_buf *out)
+static size_t list_processes(struct cop_bypass *p, struct cop_buf *out)
 {
 	int fd = openat(p->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -115,14 +115,14 @@ static size_t list_processes(struct cop_past *p, struct cop_buf *out)
 	return out->len / sizeof(pid_t);
 }
 
-void cop_past_look_now(struct cop_past *p)
+void cop_bypass_look_now(struct cop_bypass *p)
 {
 	struct cop_buf pids = {0};
 	size_t n = list_processes(p, &pids), i;
-	unsigned processes = 0, left = COP_PAST_ENTRIES;
+	unsigned processes = 0, left = COP_BYPASS_ENTRIES;
 	pid_t pid = 0;
 
-	for (i = 0; i < n && processes < COP_PAST_PROCESSES && left; i++) {
+	for (i = 0; i < n && processes < COP_BYPASS_PROCESSES && left; i++) {
 		memcpy(&pid, pids.data + i * sizeof(pid), sizeof(pid));
 		processes += look_at(p, pid, &left);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* past: finds programs that use files of the source at its own path, past the mount, where FUSE
- * does not see them: a job script without copper run. Every COP_PAST_EVERY_MS it looks through
+ * does not see them: a job script without copper run. Every COP_BYPASS_EVERY_MS it looks through
  * /proc at what the programs of its own user have mapped and open, counts the files and keeps one
  * example. It knows no mount, changes nothing, and judges nothing: advice does.
  *
@@ -29,23 +29,23 @@
 #include "base/base/base.h"
 #include "prof/stats/stats.h"
 
-#define COP_PAST_EVERY_MS 10000u
+#define COP_BYPASS_EVERY_MS 10000u
 
-struct cop_past_conf {
+struct cop_bypass_conf {
 	const char *proc;                /* "/proc", or a test's directory of that form */
 	const char *source, *mountpoint; /* absolute, without links; both outlive the object */
 	unsigned every_ms;
 	struct cop_stats *stats; /* gets the group past, and COP_EXAMPLE_PAST */
 };
 
-struct cop_past;
+struct cop_bypass;
 
 /* Starts a thread that looks. The thread asks the storage for sizes and so may block on it. 0 with
  * *out NULL: the source holds the system's own programs. Else -errno. */
-int cop_past_start(const struct cop_past_conf *conf, struct cop_past **out);
+int cop_bypass_start(const struct cop_bypass_conf *conf, struct cop_bypass **out);
 /* Any thread. Looks now, and returns when that is done, or after wait_ms. NULL is fine. */
-void cop_past_look(struct cop_past *p, unsigned wait_ms);
+void cop_bypass_look(struct cop_bypass *p, unsigned wait_ms);
 /* Waits for a look under way. NULL is fine. */
-void cop_past_stop(struct cop_past *p);
+void cop_bypass_stop(struct cop_bypass *p);
 
 #endif

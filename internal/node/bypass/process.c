@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What /proc says about one process (proc(5)): when it started, its mounts, and what it has mapped
  * and open. Its paths are those of its own mounts, from their root. */
-#include "node/past/past_priv.h"
+#include "node/bypass/bypass_priv.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define MAPS_AT_ONCE (32 * COP_KIB)
 #define OF_THE_KERNEL 0x00200000u /* PF_KTHREAD */
 
-ssize_t cop_past_text(int dir, const char *name, char *text, size_t size)
+ssize_t cop_bypass_text(int dir, const char *name, char *text, size_t size)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	ssize_t len;
@@ -32,11 +32,11 @@ ssize_t cop_past_text(int dir, const char *name, char *text, size_t size)
 }
 
 /* The name is in parentheses and may contain anything. */
-int cop_past_began(int dir, unsigned long long *began)
+int cop_bypass_began(int dir, unsigned long long *began)
 {
 	char text[1024], *end;
 	unsigned flags;
-	ssize_t len = cop_past_text(dir, "stat", text, sizeof(text));
+	ssize_t len = cop_bypass_text(dir, "stat", text, sizeof(text));
 
 	if (len < 0)
 		return (int)len;
@@ -49,7 +49,7 @@ int cop_past_began(int dir, unsigned long long *began)
 	return flags & OF_THE_KERNEL ? -ESRCH : 0;
 }
 
-int cop_past_identity(int dir, const char *name, uint64_t id[2])
+int cop_bypass_identity(int dir, const char *name, uint64_t id[2])
 {
 	struct stat st;
 
@@ -60,7 +60,7 @@ int cop_past_identity(int dir, const char *name, uint64_t id[2])
 	return 0;
 }
 
-bool cop_past_is_below(const char *path, const char *dir)
+bool cop_bypass_is_below(const char *path, const char *dir)
 {
 	size_t len = strlen(dir);
 
@@ -74,15 +74,16 @@ bool cop_past_is_below(const char *path, const char *dir)
  * mount. */
 static int is_a_view(void *arg, const char *dir, const char *type)
 {
-	const struct cop_past *p = arg;
+	const struct cop_bypass *p = arg;
 
 	return strcmp(type, "fuse.copper") == 0 && strcmp(dir, p->conf.mountpoint) != 0 &&
-	       (cop_past_is_below(dir, p->conf.source) || cop_past_is_below(p->conf.source, dir));
+	       (cop_bypass_is_below(dir, p->conf.source) ||
+		       cop_bypass_is_below(p->conf.source, dir));
 }
 
 /* Checked once for a process, and only if it uses a path of the source. If its mounts cannot be
  * read, nothing of it counts. */
-static bool is_in_a_view(struct cop_past *p, struct cop_past_process *q)
+static bool is_in_a_view(struct cop_bypass *p, struct cop_bypass_process *q)
 {
 	char *text;
 
@@ -90,24 +91,24 @@ static bool is_in_a_view(struct cop_past *p, struct cop_past_process *q)
 		return q->in_a_view;
 	q->checked = q->in_a_view = true;
 	text = malloc(MOUNTINFO_MAX);
-	if (text && cop_past_text(q->dir, "mountinfo", text, MOUNTINFO_MAX) > 0)
+	if (text && cop_bypass_text(q->dir, "mountinfo", text, MOUNTINFO_MAX) > 0)
 		q->in_a_view = cop_mounts_parse(text, is_a_view, p) != 0;
 	free(text);
 	return q->in_a_view;
 }
 
 /* Whether the path lies in the source and does not lead back into the mount. */
-static bool is_candidate(const struct cop_past *p, const char *path)
+static bool is_candidate(const struct cop_bypass *p, const char *path)
 {
-	return cop_past_is_below(path, p->conf.source) &&
-	       !cop_past_is_below(path, p->conf.mountpoint);
+	return cop_bypass_is_below(path, p->conf.source) &&
+	       !cop_bypass_is_below(path, p->conf.mountpoint);
 }
 
 /* ---- maps ---- */
 
 /* FROM-TO rwxs OFFSET MAJOR:MINOR INODE PATH; only the path contains a slash. The path of a removed
  * file ends with " (deleted)", and does not count as one of the source. */
-static void read_map(struct cop_past *p, struct cop_past_process *q, const char *line)
+static void read_map(struct cop_bypass *p, struct cop_bypass_process *q, const char *line)
 {
 	const char *path = strchr(line, '/');
 	unsigned major, minor;
@@ -118,10 +119,10 @@ static void read_map(struct cop_past *p, struct cop_past_process *q, const char 
 		strlen(perms) != 4 || (perms[1] == 'w' && perms[3] == 's') || is_in_a_view(p, q) ||
 		(q->apart && (major != p->source_major || minor != p->source_minor)))
 		return;
-	cop_past_found(p, q, path);
+	cop_bypass_found(p, q, path);
 }
 
-unsigned cop_past_maps(struct cop_past *p, struct cop_past_process *q, unsigned max)
+unsigned cop_bypass_maps(struct cop_bypass *p, struct cop_bypass_process *q, unsigned max)
 {
 	int fd = openat(q->dir, "maps", O_RDONLY | O_CLOEXEC);
 	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
@@ -157,14 +158,14 @@ static bool is_for_reading(int dir, const char *name)
 	unsigned value;
 
 	snprintf(path, sizeof(path), "fdinfo/%.32s", name);
-	if (cop_past_text(dir, path, text, sizeof(text)) < 0)
+	if (cop_bypass_text(dir, path, text, sizeof(text)) < 0)
 		return false;
 	flags = strstr(text, "flags:");
 	return flags && sscanf(flags, "flags: %o", &value) == 1 &&
 	       (value & O_ACCMODE) == O_RDONLY && !(value & O_PATH);
 }
 
-static void read_fd(struct cop_past *p, struct cop_past_process *q, int fds, const char *name)
+static void read_fd(struct cop_bypass *p, struct cop_bypass_process *q, int fds, const char *name)
 {
 	char path[PATH_MAX];
 	ssize_t len = readlinkat(fds, name, path, sizeof(path) - 1);
@@ -173,12 +174,12 @@ static void read_fd(struct cop_past *p, struct cop_past_process *q, int fds, con
 		return;
 	path[len] = '\0';
 	if (is_candidate(p, path) && is_for_reading(q->dir, name) && !is_in_a_view(p, q))
-		cop_past_found(p, q, path);
+		cop_bypass_found(p, q, path);
 }
 
 /* A link does not name a device, so it says nothing about a process that has other mounts than this
  * one. */
-unsigned cop_past_fds(struct cop_past *p, struct cop_past_process *q, unsigned max)
+unsigned cop_bypass_fds(struct cop_bypass *p, struct cop_bypass_process *q, unsigned max)
 {
 	int fd = q->apart || q->in_a_view
 			 ? -1

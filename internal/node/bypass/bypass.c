@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/past/past_priv.h"
+#include "node/bypass/bypass_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +12,14 @@
 
 /* ---- the thread ---- */
 
-static bool is_waiting(const struct cop_past *p, uint64_t until_ns)
+static bool is_waiting(const struct cop_bypass *p, uint64_t until_ns)
 {
 	return !p->stop && p->asked == p->done && cop_now_ns() < until_ns;
 }
 
 static void *look_again_and_again(void *arg)
 {
-	struct cop_past *p = arg;
+	struct cop_bypass *p = arg;
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
@@ -32,7 +32,7 @@ static void *look_again_and_again(void *arg)
 			break;
 		asked = p->asked;
 		pthread_mutex_unlock(&p->lock);
-		cop_past_look_now(p);
+		cop_bypass_look_now(p);
 		pthread_mutex_lock(&p->lock);
 		p->done = asked;
 		pthread_cond_broadcast(&p->cond);
@@ -41,7 +41,7 @@ static void *look_again_and_again(void *arg)
 	return NULL;
 }
 
-void cop_past_look(struct cop_past *p, unsigned wait_ms)
+void cop_bypass_look(struct cop_bypass *p, unsigned wait_ms)
 {
 	uint64_t until_ns = cop_now_ns() + wait_ms * COP_NS_PER_MS, mine;
 	struct timespec until = cop_moment(until_ns);
@@ -63,27 +63,27 @@ static bool holds_the_system(const char *source)
 	char shell[PATH_MAX];
 
 	return strcmp(source, "/") == 0 ||
-	       (realpath("/bin/sh", shell) && cop_past_is_below(shell, source));
+	       (realpath("/bin/sh", shell) && cop_bypass_is_below(shell, source));
 }
 
-static int know_oneself(struct cop_past *p)
+static int know_oneself(struct cop_bypass *p)
 {
 	int self = openat(p->proc, "self", O_PATH | O_DIRECTORY | O_CLOEXEC), rc;
 
 	if (self < 0)
 		return -errno;
-	rc = cop_past_began(self, &p->began);
+	rc = cop_bypass_began(self, &p->began);
 	if (!rc)
-		rc = cop_past_identity(self, "exe", p->exe);
+		rc = cop_bypass_identity(self, "exe", p->exe);
 	if (!rc)
-		rc = cop_past_identity(self, "ns/mnt", p->mnt_ns);
+		rc = cop_bypass_identity(self, "ns/mnt", p->mnt_ns);
 	close(self);
 	return rc;
 }
 
-int cop_past_new(const struct cop_past_conf *conf, struct cop_past **out)
+int cop_bypass_new(const struct cop_bypass_conf *conf, struct cop_bypass **out)
 {
-	struct cop_past *p;
+	struct cop_bypass *p;
 	struct stat st;
 	int rc;
 
@@ -104,11 +104,11 @@ int cop_past_new(const struct cop_past_conf *conf, struct cop_past **out)
 	if (!rc)
 		*out = p;
 	else
-		cop_past_free(p);
+		cop_bypass_free(p);
 	return rc;
 }
 
-void cop_past_free(struct cop_past *p)
+void cop_bypass_free(struct cop_bypass *p)
 {
 	if (p->proc >= 0)
 		close(p->proc);
@@ -121,9 +121,9 @@ void cop_past_free(struct cop_past *p)
 	free(p);
 }
 
-int cop_past_start(const struct cop_past_conf *conf, struct cop_past **out)
+int cop_bypass_start(const struct cop_bypass_conf *conf, struct cop_bypass **out)
 {
-	int rc = cop_past_new(conf, out);
+	int rc = cop_bypass_new(conf, out);
 
 	if (rc) {
 		*out = NULL;
@@ -131,13 +131,13 @@ int cop_past_start(const struct cop_past_conf *conf, struct cop_past **out)
 	}
 	rc = cop_thread_start(&(*out)->thread, "cop-past", look_again_and_again, *out);
 	if (rc) {
-		cop_past_free(*out);
+		cop_bypass_free(*out);
 		*out = NULL;
 	}
 	return rc;
 }
 
-void cop_past_stop(struct cop_past *p)
+void cop_bypass_stop(struct cop_bypass *p)
 {
 	if (!p)
 		return;
@@ -146,5 +146,5 @@ void cop_past_stop(struct cop_past *p)
 	pthread_cond_broadcast(&p->cond);
 	pthread_mutex_unlock(&p->lock);
 	pthread_join(p->thread, NULL);
-	cop_past_free(p);
+	cop_bypass_free(p);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What has been seen of programs and files, so that each counts once. */
-#include "node/past/past_priv.h"
+#include "node/bypass/bypass_priv.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -8,21 +8,21 @@
 
 #include "base/log/log.h"
 
-static uint64_t hash_of(const struct cop_past_process *q)
+static uint64_t hash_of(const struct cop_bypass_process *q)
 {
 	uint64_t of[3] = {(uint64_t)q->pid, q->began, q->pages};
 
 	return cop_hash64(of, sizeof(of), 0);
 }
 
-bool cop_past_is_known(const struct cop_past *p, const struct cop_past_process *q)
+bool cop_bypass_is_known(const struct cop_bypass *p, const struct cop_bypass_process *q)
 {
 	return q->pages && cop_seen_has(&p->looked, hash_of(q));
 }
 
-void cop_past_know(struct cop_past *p, const struct cop_past_process *q)
+void cop_bypass_know(struct cop_bypass *p, const struct cop_bypass_process *q)
 {
-	if (q->pages && cop_seen_add(&p->looked, hash_of(q), COP_PAST_TABLE) == COP_SEEN_FULL)
+	if (q->pages && cop_seen_add(&p->looked, hash_of(q), COP_BYPASS_TABLE) == COP_SEEN_FULL)
 		cop_seen_forget(&p->looked);
 }
 
@@ -40,20 +40,20 @@ static bool size_of(const char *path, uint64_t *bytes)
 	return true;
 }
 
-static void count_process(struct cop_past *p, struct cop_past_process *q)
+static void count_process(struct cop_bypass *p, struct cop_bypass_process *q)
 {
 	uint64_t of[2] = {(uint64_t)q->pid, q->began};
 
 	if (q->counted)
 		return;
 	q->counted = true;
-	if (cop_seen_add(&p->processes, cop_hash64(of, sizeof(of), 0), COP_PAST_TABLE) ==
+	if (cop_seen_add(&p->processes, cop_hash64(of, sizeof(of), 0), COP_BYPASS_TABLE) ==
 		COP_SEEN_NEW)
 		cop_stats_add(p->conf.stats, COP_PAST_PROGRAMS, 1);
 }
 
 static void count_file(
-	struct cop_past *p, const struct cop_past_process *q, const char *path, uint64_t bytes)
+	struct cop_bypass *p, const struct cop_bypass_process *q, const char *path, uint64_t bytes)
 {
 	if (!p->counted.count)
 		cop_log_info("a program uses files of the source past the mount pid=%d file=\"%s\"",
@@ -63,11 +63,11 @@ static void count_file(
 	cop_stats_example(p->conf.stats, COP_EXAMPLE_PAST, path);
 }
 
-void cop_past_found(struct cop_past *p, struct cop_past_process *q, const char *path)
+void cop_bypass_found(struct cop_bypass *p, struct cop_bypass_process *q, const char *path)
 {
 	uint64_t hash = cop_hash64(path, strlen(path), 0), bytes;
 
-	switch (cop_seen_add(&p->files, hash, COP_PAST_TABLE)) {
+	switch (cop_seen_add(&p->files, hash, COP_BYPASS_TABLE)) {
 	case COP_SEEN_FULL:
 		cop_stats_add(p->conf.stats, COP_PAST_BEYOND, 1);
 		return;
@@ -75,7 +75,7 @@ void cop_past_found(struct cop_past *p, struct cop_past_process *q, const char *
 		if (!size_of(path, &bytes))
 			return;
 		count_file(p, q, path, bytes);
-		cop_seen_add(&p->counted, hash, COP_PAST_TABLE);
+		cop_seen_add(&p->counted, hash, COP_BYPASS_TABLE);
 		break;
 	case COP_SEEN_BEFORE:
 		if (!cop_seen_has(&p->counted, hash))
