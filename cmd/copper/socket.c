@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "node/ctl/ctl.h"
-#include "node/place/place.h"
+#include "node/mountdir/mountdir.h"
 #include "mount/fuse/fuse.h"
 
 int cop_cmd_realpath(const char *mountpoint, char *out)
@@ -62,7 +62,7 @@ static void keep_if_wanted(void *ctx, const char *key, const char *path)
 {
 	struct search *s = ctx;
 
-	if (((s->which & OF_THIS_JOB) && cop_place_noted_job(path) != cop_place_job()) ||
+	if (((s->which & OF_THIS_JOB) && cop_mountdir_noted_job(path) != cop_mountdir_job()) ||
 		((s->which & LIVING) && !is_living(path)))
 		return;
 	snprintf(s->path, sizeof(s->path), "%s", path);
@@ -81,7 +81,7 @@ static void search_dir(struct search *s, const char *dir, unsigned which)
  * two jobs of a user may share a machine, and a killed node leaves its socket. */
 static void narrow_search(struct search *s, const char *dir)
 {
-	if (cop_place_job())
+	if (cop_mountdir_job())
 		search_dir(s, dir, OF_THIS_JOB);
 	if (s->count == 0)
 		search_dir(s, dir, 0);

@@ -10,7 +10,7 @@
 #include "ending.h"
 #include "mount/fuse/fuse.h"
 #include "base/opt/opt.h"
-#include "node/place/place.h"
+#include "node/mountdir/mountdir.h"
 #include "socket.h"
 #include "stop_job.h"
 #include "sweep.h"
@@ -87,11 +87,11 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	bool cleared;
 
 	if (socket)
-		cop_place_wait_ended(socket);
+		cop_mountdir_wait_ended(socket);
 	rc = a->mountpoint ? cop_cmd_realpath(a->mountpoint, path)
 			   : cop_cmd_only_mount(a->runtime_dir, path);
 	if (rc == 0)
-		dead = cop_place_remove_dead(path, socket);
+		dead = cop_mountdir_remove_dead(path, socket);
 	cleared = socket && cop_ctl_clear(socket, &ignored) == 0;
 	if (dead < 0) {
 		fprintf(stderr,

@@ -6,7 +6,7 @@
 #include "node/check/check_priv.h"
 #include "mount/view/view.h"
 
-#include "node/place/place.h"
+#include "node/mountdir/mountdir.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -105,9 +105,9 @@ static void check_mountpoint(struct check *c)
 
 	if (c->conf->serve_only)
 		return;
-	if (cop_place_check(c->conf, &place, &err))
+	if (cop_mountdir_check(c->conf, &place, &err))
 		cop_check_say(c, "mountpoint", CHECK_FAILED, "%s", err.text);
-	else if (cop_place_name(c->conf, path, &err) == 0 && cop_fuse_check_shared(path, &err))
+	else if (cop_mountdir_name(c->conf, path, &err) == 0 && cop_fuse_check_shared(path, &err))
 		cop_check_say(c, "mountpoint", CHECK_WARNING, "%s", err.text);
 	else
 		cop_check_say(c, "mountpoint", CHECK_OK, "%s", place.data);

@@ -16,7 +16,7 @@
 #include "job/conf/conf.h"
 #include "job/topo/topo.h"
 #include "mount/fuse/fuse.h"
-#include "node/place/place.h"
+#include "node/mountdir/mountdir.h"
 #include "prof/stats/stats.h"
 #include "storage/origin/origin.h"
 #include "tree/fetch/fetch.h"
@@ -217,7 +217,7 @@ void cop_command_free(struct cop_command *c);
  * with a sentence. cop_command_stop_listening sends the pending replies and closes the socket; NULL
  * is fine. */
 int cop_command_listen(struct cop_command *c, const struct cop_ctl_place *at,
-	const struct cop_place *mounted_at, struct cop_err *err);
+	const struct cop_mountdir *mounted_at, struct cop_err *err);
 void cop_command_stop_listening(struct cop_command *c);
 /* A cop_ctl_handler whose ctx is the cop_command. The reply's status is 0 or -errno. */
 void cop_command_handle(void *ctx, struct cop_ctl_conn *conn, char *line);

@@ -6,19 +6,19 @@
 /* If this node is killed, a stop of its tree recognizes the mount by this note, and the process
  * that removes the mount knows what else to remove. */
 static void leave_note(
-	const struct cop_command *c, const char *path, const struct cop_place *mounted_at)
+	const struct cop_command *c, const char *path, const struct cop_mountdir *mounted_at)
 {
 	struct cop_buf note = {0};
 
 	cop_buf_str(&note, c->conf.tree);
-	cop_place_note(mounted_at, &note);
+	cop_mountdir_note(mounted_at, &note);
 	if (note.failed || cop_ctl_note(path, note.data))
 		cop_log_debug("no note beside the control socket");
 	cop_buf_free(&note);
 }
 
 int cop_command_listen(struct cop_command *c, const struct cop_ctl_place *at,
-	const struct cop_place *mounted_at, struct cop_err *err)
+	const struct cop_mountdir *mounted_at, struct cop_err *err)
 {
 	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1];
 	int rc = cop_ctl_place(at, path, key, err);

@@ -6,7 +6,7 @@
 #include "base/log/log.h"
 #include "node/node/node.h"
 #include "job/startnote/startnote.h"
-#include "node/place/place.h"
+#include "node/mountdir/mountdir.h"
 #include "job/sched/sched.h"
 
 #include <errno.h>
@@ -95,11 +95,11 @@ static void report_start(void *arg, const struct cop_err *failure)
 
 static void mount_is_gone(void *place)
 {
-	cop_place_clear(place);
+	cop_mountdir_clear(place);
 }
 
-static struct cop_mountguard start_guard(
-	const struct cop_conf *conf, struct cop_place *place, const struct cop_launch_users *users)
+static struct cop_mountguard start_guard(const struct cop_conf *conf, struct cop_mountdir *place,
+	const struct cop_launch_users *users)
 {
 	/* In the background this process is a session of its own, and the command's process waits
 	 * above. */
@@ -118,7 +118,7 @@ static struct cop_mountguard start_guard(
 
 /* Runs one node from start to stop. report_fd: -1 in the foreground; users: not NULL if its
  * starter knows them, and stops it. */
-static int run_node(const struct cop_conf *conf, struct cop_place *place, int report_fd,
+static int run_node(const struct cop_conf *conf, struct cop_mountdir *place, int report_fd,
 	const struct cop_launch_users *users, struct cop_err *err)
 {
 	struct cop_mountguard guard = start_guard(conf, place, users);
@@ -139,7 +139,7 @@ static int run_node(const struct cop_conf *conf, struct cop_place *place, int re
 	raise_file_limit();
 	rc = cop_node_run(&how, &left_dead, err);
 	if (!left_dead)
-		cop_place_leave(place);
+		cop_mountdir_leave(place);
 	cop_mountguard_end(&guard, left_dead);
 	return rc;
 }
@@ -149,8 +149,8 @@ static int run_node(const struct cop_conf *conf, struct cop_place *place, int re
 static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 {
 	int fd = cop_slurm_is_node() ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
-	struct cop_place place;
-	int rc = cop_place_acquire(conf, &place, err);
+	struct cop_mountdir place;
+	int rc = cop_mountdir_acquire(conf, &place, err);
 
 	if (rc) {
 		cop_launch_tell_others(conf, err);
@@ -164,7 +164,7 @@ static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 		exit(run_node(conf, &place, fd, NULL, err) ? 1 : 0);
 	/* A node that was killed has not cleaned up. */
 	if (rc)
-		cop_place_leave(&place);
+		cop_mountdir_leave(&place);
 	return rc;
 }
 
@@ -179,9 +179,9 @@ static void end_with(pid_t starter)
 int cop_launch_here(const struct cop_conf *conf, const struct cop_launch_users *users,
 	char mountpoint[4096], struct cop_err *err)
 {
-	struct cop_place place;
+	struct cop_mountdir place;
 	pid_t starter = getpid();
-	int fd = -1, rc = cop_place_acquire(conf, &place, err);
+	int fd = -1, rc = cop_mountdir_acquire(conf, &place, err);
 
 	if (rc) {
 		cop_launch_tell_others(conf, err);
@@ -195,7 +195,7 @@ int cop_launch_here(const struct cop_conf *conf, const struct cop_launch_users *
 	}
 	/* Only the node keeps the descriptor. */
 	if (rc)
-		cop_place_leave(&place);
+		cop_mountdir_leave(&place);
 	else if (place.folder_fd >= 0)
 		close(place.folder_fd);
 	return rc;

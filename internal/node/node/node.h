@@ -7,13 +7,13 @@
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"
-#include "node/place/place.h"
+#include "node/mountdir/mountdir.h"
 
 /* One node from start to stop, on this thread. */
 struct cop_node_run {
 	const struct cop_conf *conf;
-	struct cop_place *place; /* where it mounts; for a node without a mount, nowhere */
-	pid_t last_pid;          /* the last process of this node to end */
+	struct cop_mountdir *place; /* where it mounts; for a node without a mount, nowhere */
+	pid_t last_pid;             /* the last process of this node to end */
 	/* The start is abandoned once nobody reads from it any more, because then nobody waits for
 	 * the start; -1: nobody is expected to wait. */
 	int report_fd;

@@ -352,7 +352,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 		.tracer = cop_sampler_tracer(n->sampler)};
 	int rc;
 
-	cop_place_renew(n->how->place);
+	cop_mountdir_renew(n->how->place);
 	rc = c->serve_only ? 0 : cop_fuse_start(&conf, &n->fs, err);
 	cop_part_use_mount(n->part, n->fs);
 	if (n->fs)

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "node/ctl/ctl.h"
-#include "node/place/place_priv.h"
+#include "node/mountdir/mountdir_priv.h"
 
 static char dir[64], folder[96], place[128], other[96];
 
@@ -26,7 +26,7 @@ static int set_up(void **state)
 	(void)state;
 	strcpy(dir, "/tmp/cop-place-test.XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	snprintf(folder, sizeof(folder), "%s/" COP_PLACE_FOLDER "1234", dir);
+	snprintf(folder, sizeof(folder), "%s/" COP_MOUNTDIR_FOLDER "1234", dir);
 	snprintf(place, sizeof(place), "%s/soft", folder);
 	snprintf(other, sizeof(other), "%s/other", dir);
 	assert_int_equal(mkdir(folder, 0700) | mkdir(place, 0700) | mkdir(other, 0700), 0);
@@ -59,7 +59,7 @@ static void an_empty_place_that_nobody_has_is_removed(void **state)
 	(void)state;
 	age(folder);
 	age(other);
-	cop_place_sweep(dir);
+	cop_mountdir_sweep(dir);
 	assert_false(is_there(folder));
 	assert_true(is_there(other));
 }
@@ -70,9 +70,9 @@ static void a_place_that_a_node_has_stays(void **state)
 
 	(void)state;
 	age(folder);
-	fd = cop_place_lock(folder, NULL);
+	fd = cop_mountdir_lock(folder, NULL);
 	assert_true(fd >= 0);
-	cop_place_sweep(dir);
+	cop_mountdir_sweep(dir);
 	assert_true(is_there(place));
 	close(fd);
 }
@@ -80,7 +80,7 @@ static void a_place_that_a_node_has_stays(void **state)
 static void a_place_that_is_just_being_made_stays(void **state)
 {
 	(void)state;
-	cop_place_sweep(dir);
+	cop_mountdir_sweep(dir);
 	assert_true(is_there(place));
 }
 
@@ -92,7 +92,7 @@ static void a_place_with_something_in_it_stays(void **state)
 	snprintf(inside, sizeof(inside), "%s/file", place);
 	close(open(inside, O_CREAT | O_WRONLY, 0600));
 	age(folder);
-	cop_place_sweep(dir);
+	cop_mountdir_sweep(dir);
 	assert_true(is_there(inside));
 	unlink(inside);
 }
@@ -110,7 +110,7 @@ static pid_t start_slow_to_end(void)
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (pid == 0) {
-		if (cop_place_lock(folder, NULL) < 0 || write(ready[1], "r", 1) != 1)
+		if (cop_mountdir_lock(folder, NULL) < 0 || write(ready[1], "r", 1) != 1)
 			_exit(1);
 		usleep(300000);
 		_exit(0);
@@ -140,8 +140,8 @@ static void a_place_is_removed_when_the_process_of_its_killed_node_has_ended(voi
 	(void)state;
 	assert_int_equal(cop_ctl_path(dir, place, socket, sizeof(socket)), 0);
 	note(socket, pid);
-	cop_place_wait_ended(socket);
-	assert_int_equal(cop_place_remove_dead(place, socket), 0);
+	cop_mountdir_wait_ended(socket);
+	assert_int_equal(cop_mountdir_remove_dead(place, socket), 0);
 	assert_false(is_there(folder));
 	cop_ctl_clear(socket, NULL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -150,7 +150,7 @@ static void a_place_is_removed_when_the_process_of_its_killed_node_has_ended(voi
 static void its_guard_waits_for_that_too(void **state)
 {
 	struct cop_conf conf = {.runtime_dir = dir};
-	struct cop_place p = {.conf = &conf, .folder_fd = -1, .made = 2};
+	struct cop_mountdir p = {.conf = &conf, .folder_fd = -1, .made = 2};
 	pid_t pid = start_slow_to_end();
 	char socket[COP_CTL_PATH_SIZE], run[128];
 
@@ -159,8 +159,8 @@ static void its_guard_waits_for_that_too(void **state)
 	assert_int_equal(cop_ctl_path(run, place, socket, sizeof(socket)), 0);
 	note(socket, pid);
 	snprintf(p.path, sizeof(p.path), "%s", place);
-	cop_place_remember(&p);
-	cop_place_clear(&p);
+	cop_mountdir_remember(&p);
+	cop_mountdir_clear(&p);
 	assert_false(is_there(folder));
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	rmdir(run);

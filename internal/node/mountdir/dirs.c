@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "node/place/place_priv.h"
+#include "node/mountdir/mountdir_priv.h"
 
 #define OLD_S 5
 
-void cop_place_above(const char *path, char out[PATH_MAX])
+void cop_mountdir_above(const char *path, char out[PATH_MAX])
 {
 	char copy[PATH_MAX];
 
@@ -25,7 +25,7 @@ void cop_place_above(const char *path, char out[PATH_MAX])
 	snprintf(out, PATH_MAX, "%s", dirname(copy));
 }
 
-int cop_place_resolve(const char *path, char out[PATH_MAX], unsigned depth)
+int cop_mountdir_resolve(const char *path, char out[PATH_MAX], unsigned depth)
 {
 	char copy[PATH_MAX], parent[PATH_MAX];
 	size_t len;
@@ -34,10 +34,10 @@ int cop_place_resolve(const char *path, char out[PATH_MAX], unsigned depth)
 	if (realpath(path, out))
 		return 0;
 	if ((errno != ENOENT && errno != ENOTCONN && errno != ECONNABORTED) ||
-		depth == COP_PLACE_MADE_MAX)
+		depth == COP_MOUNTDIR_MADE_MAX)
 		return -errno;
-	cop_place_above(path, parent);
-	rc = cop_place_resolve(parent, out, depth + 1);
+	cop_mountdir_above(path, parent);
+	rc = cop_mountdir_resolve(parent, out, depth + 1);
 	if (rc)
 		return rc;
 	snprintf(copy, sizeof(copy), "%s", path);
@@ -57,9 +57,9 @@ static int make_dirs(const char *path, mode_t mode, unsigned *made, unsigned dep
 		(*made)++;
 		return 0;
 	}
-	if (errno != ENOENT || depth == COP_PLACE_MADE_MAX)
+	if (errno != ENOENT || depth == COP_MOUNTDIR_MADE_MAX)
 		return errno == EEXIST ? 0 : -errno;
-	cop_place_above(path, parent);
+	cop_mountdir_above(path, parent);
 	if (strcmp(parent, path) == 0)
 		return -ENOENT;
 	rc = make_dirs(parent, mode, made, depth + 1);
@@ -73,12 +73,12 @@ static int make_dirs(const char *path, mode_t mode, unsigned *made, unsigned dep
 	return rc;
 }
 
-int cop_place_make_dirs(const char *path, mode_t mode, unsigned *made)
+int cop_mountdir_make_dirs(const char *path, mode_t mode, unsigned *made)
 {
 	return make_dirs(path, mode, made, 0);
 }
 
-void cop_place_remember(struct cop_place *p)
+void cop_mountdir_remember(struct cop_mountdir *p)
 {
 	struct stat st;
 
@@ -89,7 +89,7 @@ void cop_place_remember(struct cop_place *p)
 }
 
 /* Removes from the innermost outwards as many as were created; one that is not empty stays. */
-void cop_place_remove_made(const struct cop_place *p)
+void cop_mountdir_remove_made(const struct cop_mountdir *p)
 {
 	char path[PATH_MAX], parent[PATH_MAX];
 	struct stat st;
@@ -100,12 +100,12 @@ void cop_place_remove_made(const struct cop_place *p)
 		return;
 	snprintf(path, sizeof(path), "%s", p->path);
 	for (unsigned i = 0; i < p->made && (rmdir(path) == 0 || errno == ENOENT); i++) {
-		cop_place_above(path, parent);
+		cop_mountdir_above(path, parent);
 		snprintf(path, sizeof(path), "%s", parent);
 	}
 }
 
-int cop_place_make_folder(const char *folder, struct cop_err *err)
+int cop_mountdir_make_folder(const char *folder, struct cop_err *err)
 {
 	return mkdir(folder, 0700) == 0 || errno == EEXIST
 		       ? 0
@@ -131,7 +131,7 @@ static int open_folder(const char *folder, struct stat *st, struct cop_err *err)
 
 /* Returns a descriptor that holds the lock. -EWOULDBLOCK: a node has it; -ENOENT: the folder has
  * vanished. */
-int cop_place_lock(const char *folder, struct cop_err *err)
+int cop_mountdir_lock(const char *folder, struct cop_err *err)
 {
 	struct stat st, now;
 	int fd = open_folder(folder, &st, err), rc;
@@ -165,7 +165,7 @@ static bool is_old(const char *folder)
 /* rmdir fails on a directory that is mounted on or not empty, so that one stays. */
 static void remove_empty(const char *folder)
 {
-	int fd = cop_place_lock(folder, NULL);
+	int fd = cop_mountdir_lock(folder, NULL);
 	DIR *d = fd < 0 ? NULL : opendir(folder);
 	struct dirent *entry;
 
@@ -180,14 +180,14 @@ static void remove_empty(const char *folder)
 	}
 }
 
-void cop_place_sweep(const char *dir)
+void cop_mountdir_sweep(const char *dir)
 {
 	char folder[PATH_MAX];
 	DIR *d = opendir(dir);
 	struct dirent *entry;
 
 	while (d && (entry = readdir(d))) {
-		if (strncmp(entry->d_name, COP_PLACE_FOLDER, strlen(COP_PLACE_FOLDER)) != 0)
+		if (strncmp(entry->d_name, COP_MOUNTDIR_FOLDER, strlen(COP_MOUNTDIR_FOLDER)) != 0)
 			continue;
 		snprintf(folder, sizeof(folder), "%.3000s/%s", dir, entry->d_name);
 		if (is_old(folder))

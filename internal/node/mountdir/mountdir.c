@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "node/place/place_priv.h"
+#include "node/mountdir/mountdir_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@
 
 /* ---- names ---- */
 
-uint64_t cop_place_job(void)
+uint64_t cop_mountdir_job(void)
 {
 	char mark[COP_JOB_MARK_SIZE];
 
@@ -46,7 +46,7 @@ static void real_source(const struct cop_conf *conf, char out[PATH_MAX])
 static uint64_t hash_of(const struct cop_conf *conf, const char *source)
 {
 	const char *parts[] = {source, conf->job_dir, conf->hosts};
-	uint64_t hash = cop_place_job();
+	uint64_t hash = cop_mountdir_job();
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(parts); i++)
 		hash = cop_hash64(parts[i] ? parts[i] : "", parts[i] ? strlen(parts[i]) : 0, hash);
@@ -70,21 +70,21 @@ static int private_names(const struct cop_conf *conf, unsigned number, char fold
 	if (number)
 		snprintf(suffix, sizeof(suffix), ".%u", number);
 	real_source(conf, path);
-	snprintf(folder, PATH_MAX, "%s/" COP_PLACE_FOLDER "%016" PRIx64 "%s", dir,
+	snprintf(folder, PATH_MAX, "%s/" COP_MOUNTDIR_FOLDER "%016" PRIx64 "%s", dir,
 		hash_of(conf, path), suffix);
 	if (snprintf(path, PATH_MAX, "%.300s/%.300s", folder, name) >= PATH_MAX)
 		return cop_err_set(err, ENAMETOOLONG, "%s: its name is too long", folder);
 	return 0;
 }
 
-int cop_place_name(const struct cop_conf *conf, char out[4096], struct cop_err *err)
+int cop_mountdir_name(const struct cop_conf *conf, char out[4096], struct cop_err *err)
 {
 	char folder[PATH_MAX];
 	int rc;
 
 	if (!conf->mountpoint)
 		return private_names(conf, 0, folder, out, err);
-	rc = cop_place_resolve(conf->mountpoint, out, 0);
+	rc = cop_mountdir_resolve(conf->mountpoint, out, 0);
 	return rc ? cop_err_set(err, -rc, "%s: %s", conf->mountpoint, strerror(-rc)) : 0;
 }
 
@@ -98,13 +98,13 @@ static int socket_of(const struct cop_conf *conf, const char *path, char out[COP
 	return rc ? rc : cop_ctl_path(dir, path, out, COP_CTL_PATH_SIZE);
 }
 
-void cop_place_note(const struct cop_place *p, struct cop_buf *out)
+void cop_mountdir_note(const struct cop_mountdir *p, struct cop_buf *out)
 {
-	cop_buf_printf(out, " %016" PRIx64 " %u %" PRIu64 " %" PRIu64 " %d", cop_place_job(),
+	cop_buf_printf(out, " %016" PRIx64 " %u %" PRIu64 " %" PRIu64 " %d", cop_mountdir_job(),
 		p->made, p->dev, p->ino, (int)getpid());
 }
 
-uint64_t cop_place_noted_job(const char *socket)
+uint64_t cop_mountdir_noted_job(const char *socket)
 {
 	char words[COP_CTL_NOTE_SIZE];
 	uint64_t job;
@@ -113,7 +113,7 @@ uint64_t cop_place_noted_job(const char *socket)
 	return sscanf(words, "%*s %" SCNx64, &job) == 1 ? job : 0;
 }
 
-void cop_place_wait_ended(const char *socket)
+void cop_mountdir_wait_ended(const char *socket)
 {
 	char words[COP_CTL_NOTE_SIZE];
 	struct pollfd ended = {.events = POLLIN, .fd = -1};
@@ -130,7 +130,7 @@ void cop_place_wait_ended(const char *socket)
 
 /* Directories that the killed node of that socket created now belong to p's owner, if they are
  * still the same. */
-static void inherit(struct cop_place *p, const char *socket)
+static void inherit(struct cop_mountdir *p, const char *socket)
 {
 	char words[COP_CTL_NOTE_SIZE];
 	unsigned made;
@@ -138,7 +138,7 @@ static void inherit(struct cop_place *p, const char *socket)
 
 	cop_ctl_noted(socket, words);
 	if (sscanf(words, "%*s %*s %u %" SCNu64 " %" SCNu64, &made, &dev, &ino) != 3 ||
-		made > COP_PLACE_MADE_MAX)
+		made > COP_MOUNTDIR_MADE_MAX)
 		return;
 	p->made = made;
 	p->dev = dev;
@@ -147,12 +147,12 @@ static void inherit(struct cop_place *p, const char *socket)
 
 /* ---- making and removing ---- */
 
-/* cop_place_clear removes the note last, so a process that removes the rest now has not touched
+/* cop_mountdir_clear removes the note last, so a process that removes the rest now has not touched
  * it. */
-static void remove_dead_mount(struct cop_place *p, const char *mountpoint)
+static void remove_dead_mount(struct cop_mountdir *p, const char *mountpoint)
 {
 	char path[PATH_MAX], socket[COP_CTL_PATH_SIZE];
-	bool known = cop_place_resolve(mountpoint, path, 0) == 0;
+	bool known = cop_mountdir_resolve(mountpoint, path, 0) == 0;
 	struct stat st;
 
 	if (known && socket_of(p->conf, path, socket) == 0)
@@ -174,7 +174,7 @@ static mode_t mode_of(const struct cop_conf *conf)
 /* The guard of a killed node removes what that node created once the dead mount is gone, and
  * recognizes the directory by its inode number. So this replaces the directory, atomically under
  * its name, by an empty one with another number. */
-static void replace_inherited(struct cop_place *p)
+static void replace_inherited(struct cop_mountdir *p)
 {
 	char fresh[PATH_MAX + 16];
 
@@ -184,26 +184,26 @@ static void replace_inherited(struct cop_place *p)
 	if (rename(fresh, p->path))
 		rmdir(fresh);
 	else
-		cop_place_remember(p);
+		cop_mountdir_remember(p);
 }
 
-static int acquire_named(struct cop_place *p, struct cop_err *err)
+static int acquire_named(struct cop_mountdir *p, struct cop_err *err)
 {
 	const char *name = p->conf->mountpoint;
 	unsigned made = 0;
 	int rc;
 
 	remove_dead_mount(p, name);
-	rc = cop_place_make_dirs(name, mode_of(p->conf), &made);
+	rc = cop_mountdir_make_dirs(name, mode_of(p->conf), &made);
 	p->made = COP_MAX(made, p->made);
 	/* If it exists but cannot be accessed, the check below says why. */
 	if (rc && access(name, F_OK) && errno == ENOENT)
 		return cop_err_set(err, -rc, MISSING, name, strerror(-rc));
-	rc = cop_place_resolve(name, p->path, 0);
+	rc = cop_mountdir_resolve(name, p->path, 0);
 	if (rc)
 		return cop_err_set(err, -rc, "%s: %s", name, strerror(-rc));
 	if (made)
-		cop_place_remember(p);
+		cop_mountdir_remember(p);
 	else if (p->made)
 		replace_inherited(p);
 	return 0;
@@ -216,12 +216,12 @@ static bool is_mounted_on(const char *path)
 	char parent[PATH_MAX];
 	struct stat st, above;
 
-	cop_place_above(path, parent);
+	cop_mountdir_above(path, parent);
 	return lstat(path, &st) == 0 && lstat(parent, &above) == 0 && st.st_dev != above.st_dev;
 }
 
 /* The folder is locked. -EBUSY: something is mounted there all the same. */
-static int occupy(struct cop_place *p, struct cop_err *err)
+static int occupy(struct cop_mountdir *p, struct cop_err *err)
 {
 	remove_dead_mount(p, p->path);
 	if (mkdir(p->path, 0700) && errno != EEXIST)
@@ -230,20 +230,20 @@ static int occupy(struct cop_place *p, struct cop_err *err)
 	if (is_mounted_on(p->path))
 		return -EBUSY;
 	p->made = 2;
-	cop_place_remember(p);
+	cop_mountdir_remember(p);
 	return 0;
 }
 
-static int try_private(struct cop_place *p, unsigned number, struct cop_err *err)
+static int try_private(struct cop_mountdir *p, unsigned number, struct cop_err *err)
 {
 	char folder[PATH_MAX];
 	int rc = private_names(p->conf, number, folder, p->path, err);
 
 	/* A process that gives up the folder removes it. */
 	for (unsigned tries = 0; !rc && p->folder_fd < 0; tries++) {
-		rc = cop_place_make_folder(folder, err);
+		rc = cop_mountdir_make_folder(folder, err);
 		if (!rc)
-			p->folder_fd = rc = cop_place_lock(folder, err);
+			p->folder_fd = rc = cop_mountdir_lock(folder, err);
 		rc = rc >= 0 || (rc == -ENOENT && tries < RETRIES) ? 0 : rc;
 	}
 	if (!rc)
@@ -255,7 +255,7 @@ static int try_private(struct cop_place *p, unsigned number, struct cop_err *err
 	return rc;
 }
 
-static int acquire_private(struct cop_place *p, struct cop_err *err)
+static int acquire_private(struct cop_mountdir *p, struct cop_err *err)
 {
 	for (unsigned number = 0; number < PLACES_MAX; number++) {
 		int rc = try_private(p, number, err);
@@ -271,24 +271,24 @@ static int acquire_private(struct cop_place *p, struct cop_err *err)
 /* ---- what the node calls ---- */
 
 /* The guard of a killed node may be about to remove what that node created. */
-static int check_taken(struct cop_place *p, struct cop_err *err)
+static int check_taken(struct cop_mountdir *p, struct cop_err *err)
 {
 	const char *name = p->conf->mountpoint ? p->conf->mountpoint : p->path;
 	int rc = cop_fuse_check(name, err);
 
 	for (int tries = 0; rc == -ENOENT && tries < CHECKS; tries++) {
-		cop_place_renew(p);
+		cop_mountdir_renew(p);
 		rc = cop_fuse_check(name, err);
 	}
 	return rc;
 }
 
-int cop_place_acquire(const struct cop_conf *conf, struct cop_place *p, struct cop_err *err)
+int cop_mountdir_acquire(const struct cop_conf *conf, struct cop_mountdir *p, struct cop_err *err)
 {
 	struct cop_err shared = {0};
 	int rc;
 
-	*p = (struct cop_place){.conf = conf, .folder_fd = -1};
+	*p = (struct cop_mountdir){.conf = conf, .folder_fd = -1};
 	if (conf->serve_only)
 		return 0;
 	rc = conf->mountpoint ? acquire_named(p, err) : acquire_private(p, err);
@@ -297,12 +297,12 @@ int cop_place_acquire(const struct cop_conf *conf, struct cop_place *p, struct c
 	if (!rc && cop_fuse_check_shared(p->path, &shared))
 		fprintf(stderr, "copper: warning: %s\n", shared.text);
 	if (rc)
-		cop_place_leave(p);
+		cop_mountdir_leave(p);
 	return rc;
 }
 
 /* The nearest existing directory decides whether the rest can be created. */
-int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop_err *err)
+int cop_mountdir_check(const struct cop_conf *conf, struct cop_buf *out, struct cop_err *err)
 {
 	const char *name = conf->mountpoint;
 	char path[PATH_MAX], parent[PATH_MAX];
@@ -320,7 +320,7 @@ int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop
 	}
 	snprintf(path, sizeof(path), "%s", name);
 	do {
-		cop_place_above(path, parent);
+		cop_mountdir_above(path, parent);
 		snprintf(path, sizeof(path), "%s", parent);
 	} while (access(path, F_OK) && errno == ENOENT);
 	if (access(path, W_OK | X_OK))
@@ -329,22 +329,22 @@ int cop_place_check(const struct cop_conf *conf, struct cop_buf *out, struct cop
 	return cop_fuse_check_machine(err);
 }
 
-void cop_place_renew(struct cop_place *p)
+void cop_mountdir_renew(struct cop_mountdir *p)
 {
 	unsigned made = 0;
 
 	if (!p->path[0] || access(p->path, F_OK) == 0 || errno != ENOENT)
 		return;
-	cop_place_make_dirs(p->path, mode_of(p->conf), &made);
+	cop_mountdir_make_dirs(p->path, mode_of(p->conf), &made);
 	if (made) {
 		p->made = COP_MAX(made, p->made);
-		cop_place_remember(p);
+		cop_mountdir_remember(p);
 	}
 }
 
-void cop_place_leave(struct cop_place *p)
+void cop_mountdir_leave(struct cop_mountdir *p)
 {
-	cop_place_remove_made(p);
+	cop_mountdir_remove_made(p);
 	p->made = 0;
 	if (p->folder_fd >= 0)
 		close(p->folder_fd);
@@ -352,38 +352,38 @@ void cop_place_leave(struct cop_place *p)
 }
 
 /* Holds the lock of a private place's folder while it removes: -EWOULDBLOCK if a node has it. */
-static int remove_unless_taken(const struct cop_place *p)
+static int remove_unless_taken(const struct cop_mountdir *p)
 {
 	char folder[PATH_MAX];
 	int fd = -1;
 
-	cop_place_above(p->path, folder);
-	if (strncmp(basename(folder), COP_PLACE_FOLDER, strlen(COP_PLACE_FOLDER)) == 0) {
-		fd = cop_place_lock(folder, NULL);
+	cop_mountdir_above(p->path, folder);
+	if (strncmp(basename(folder), COP_MOUNTDIR_FOLDER, strlen(COP_MOUNTDIR_FOLDER)) == 0) {
+		fd = cop_mountdir_lock(folder, NULL);
 		if (fd < 0)
 			return fd;
 	}
-	cop_place_remove_made(p);
+	cop_mountdir_remove_made(p);
 	if (fd >= 0)
 		close(fd);
 	return 0;
 }
 
-void cop_place_clear(const struct cop_place *p)
+void cop_mountdir_clear(const struct cop_mountdir *p)
 {
 	char socket[COP_CTL_PATH_SIZE];
 
 	if (!p->made || socket_of(p->conf, p->path, socket))
 		return;
-	cop_place_wait_ended(socket);
+	cop_mountdir_wait_ended(socket);
 	/* Whoever removes a mount that is still there needs the note beside the socket. */
 	if (!cop_fuse_is_dead(p->path) && remove_unless_taken(p) == 0)
 		cop_ctl_clear(socket, NULL);
 }
 
-int cop_place_remove_dead(const char *mountpoint, const char *socket)
+int cop_mountdir_remove_dead(const char *mountpoint, const char *socket)
 {
-	struct cop_place p = {.folder_fd = -1};
+	struct cop_mountdir p = {.folder_fd = -1};
 	bool dead = cop_fuse_is_dead(mountpoint);
 	int rc;
 
