@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/loop/loop.h"
-#include "node/guest/guest.h"
+#include "node/remotestop/remotestop.h"
 #include "job/job/job.h"
 #include "fabric/reach/reach.h"
 #include "fabric/rpc/rpc.h"
@@ -60,19 +60,21 @@ static inline const char *host_of(const struct guest *g, uint32_t rank)
 
 /* ---- enter.c ---- */
 /* The job's secret, as its nodes used it. -EACCES with a sentence. */
-int cop_guest_secret(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err);
+int cop_remotestop_secret(
+	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
 /* Finds where the nodes are, from the tree in the job directory. */
-int cop_guest_reach(struct guest *g, struct cop_err *err);
+int cop_remotestop_reach(struct guest *g, struct cop_err *err);
 /* Opens this end of the network and treeop: 0 or -errno with a sentence. */
-int cop_guest_enter(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err);
+int cop_remotestop_enter(
+	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
 /* Cancels outstanding requests, and frees what the two functions above have made. */
-void cop_guest_leave(struct guest *g);
+void cop_remotestop_leave(struct guest *g);
 
 /* ---- gone.c ---- */
-#define COP_GUEST_GONE_WHY 200
+#define COP_REMOTESTOP_GONE_WHY 200
 /* Whether the rank is known not to run; why says so, or why not. Waits for a second at most.
  * others: nodes of the tree were reached, by this stop or the last one. */
-bool cop_guest_is_gone(
-	const struct guest *g, uint32_t rank, bool others, char why[COP_GUEST_GONE_WHY]);
+bool cop_remotestop_is_gone(
+	const struct guest *g, uint32_t rank, bool others, char why[COP_REMOTESTOP_GONE_WHY]);
 
 #endif

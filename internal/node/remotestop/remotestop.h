@@ -8,7 +8,7 @@
 
 #include "base/base/base.h"
 
-struct cop_guest_stop {
+struct cop_remotestop_stop {
 	const char *job_dir, *secret_file; /* secret_file NULL: where the nodes found it */
 	uint32_t timeout_ms;
 	/* Called with the name of the tree, as on its nodes' sockets, before any node is asked; may
@@ -16,7 +16,7 @@ struct cop_guest_stop {
 	void (*known)(void *arg, const char *tree);
 	void *arg;
 };
-struct cop_guest_stopped {
+struct cop_remotestop_stopped {
 	uint32_t stopped, of;   /* nodes */
 	uint32_t unwritten;     /* of those: nodes whose final files could not be written */
 	uint32_t unknown;       /* nodes that were not reached and may still run */
@@ -27,7 +27,7 @@ struct cop_guest_stopped {
 /* Stops every reachable node of the tree that the root recorded in JOBDIR/logs, in about
  * timeout_ms. 0; -EALREADY: it was stopped before; -EACCES: the secret is missing; -EINVAL: no such
  * directory, or no tree in it; each with a sentence. */
-int cop_guest_stop(
-	const struct cop_guest_stop *what, struct cop_guest_stopped *out, struct cop_err *err);
+int cop_remotestop_stop(const struct cop_remotestop_stop *what, struct cop_remotestop_stopped *out,
+	struct cop_err *err);
 
 #endif

@@ -2,7 +2,7 @@
 /* How a guest joins and leaves: the address of this machine at which it is reached, its secret, and
  * its rank. */
 #include "base/base/ip.h"
-#include "node/guest/guest_priv.h"
+#include "node/remotestop/remotestop_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ static int find_way(struct guest *g, char self[COP_IP_TEXT_SIZE], struct cop_err
 
 /* Takes the secret from where the nodes took it; the scheduler's name of this job is ignored.
  */
-int cop_guest_secret(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err)
+int cop_remotestop_secret(
+	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err)
 {
 	const char *text = getenv("COPPER_SECRET");
 	char path[sizeof(g->job_dir) + 16];
@@ -85,7 +86,7 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EPERM});
 }
 
-int cop_guest_reach(struct guest *g, struct cop_err *err)
+int cop_remotestop_reach(struct guest *g, struct cop_err *err)
 {
 	char path[sizeof(g->job_dir) + 64];
 	struct cop_reach_conf conf = {.rank = g->rank,
@@ -151,7 +152,8 @@ static int open_network(struct guest *g, const char *self, struct cop_err *err)
 	return rc;
 }
 
-int cop_guest_enter(struct guest *g, const struct cop_guest_stop *what, struct cop_err *err)
+int cop_remotestop_enter(
+	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err)
 {
 	char self[COP_IP_TEXT_SIZE], tree[COP_REACH_TREE_SIZE];
 	int rc = find_way(g, self, err);
@@ -166,7 +168,7 @@ int cop_guest_enter(struct guest *g, const struct cop_guest_stop *what, struct c
 	return rc;
 }
 
-void cop_guest_leave(struct guest *g)
+void cop_remotestop_leave(struct guest *g)
 {
 	alarm(END_SECONDS);
 	cop_gate_close(&g->gate);

@@ -2,7 +2,7 @@
 /* Asks the root and, in place of each dead node, the nodes below it, as every node does (treeop).
  * Nodes that did not answer are asked once more from here. For those that still do not answer,
  * gone.c finds out whether they run. */
-#include "node/guest/guest_priv.h"
+#include "node/remotestop/remotestop_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -165,10 +165,10 @@ static bool is_wanted(const struct guest *g, uint32_t rank)
 /* Decides this without a message to a node. */
 static bool is_nobody_left(struct guest *g)
 {
-	char why[COP_GUEST_GONE_WHY];
+	char why[COP_REMOTESTOP_GONE_WHY];
 
 	for (uint32_t r = 0; r < g->topo.nodes; r++)
-		if (is_wanted(g, r) && !cop_guest_is_gone(g, r, g->tree.left_count > 0, why))
+		if (is_wanted(g, r) && !cop_remotestop_is_gone(g, r, g->tree.left_count > 0, why))
 			return false;
 	return true;
 }
@@ -180,19 +180,19 @@ static void mark_wanted(struct guest *g)
 }
 
 /* Nodes that are known not to run need no further stop. */
-static void judge_stop(struct guest *g, struct cop_guest_stopped *out)
+static void judge_stop(struct guest *g, struct cop_remotestop_stopped *out)
 {
 	/* By this stop or by the one before. */
 	bool others = out->stopped > 0 || g->tree.left_count > 0;
 	uint32_t silent = 0;
 
 	for (uint32_t r = 0; r < g->topo.nodes; r++) {
-		char why[COP_GUEST_GONE_WHY];
+		char why[COP_REMOTESTOP_GONE_WHY];
 		bool gone;
 
 		if (g->state[r] != NODE_SILENT)
 			continue;
-		gone = cop_guest_is_gone(g, r, others, why);
+		gone = cop_remotestop_is_gone(g, r, others, why);
 		out->unknown += !gone;
 		g->state[r] = gone ? NODE_GONE : NODE_SILENT;
 		if (silent++ < NAMED_MAX)
@@ -256,7 +256,7 @@ static void write_sums(struct guest *g, struct cop_buf *remarks)
 		cop_op_sum_unwritten(&g->got, "this host", err.text);
 }
 
-static int ask_tree(struct guest *g, struct cop_guest_stopped *out, struct cop_err *err)
+static int ask_tree(struct guest *g, struct cop_remotestop_stopped *out, struct cop_err *err)
 {
 	cop_op_all(g->treeop, &(struct cop_op_request){COP_OP_STOP, ""}, note_stopped, g);
 	await_all(g);
@@ -271,7 +271,7 @@ static int ask_tree(struct guest *g, struct cop_guest_stopped *out, struct cop_e
 	return 0;
 }
 
-static int ask_all(struct guest *g, struct cop_guest_stopped *out, struct cop_err *err)
+static int ask_all(struct guest *g, struct cop_remotestop_stopped *out, struct cop_err *err)
 {
 	int rc = 0;
 
@@ -297,7 +297,7 @@ static void mark_stopped(struct guest *g)
 
 /* Some may still run. The next stop does not look for the others, and does not wonder where they
  * are. */
-static void mark_left(struct guest *g, const struct cop_guest_stopped *out)
+static void mark_left(struct guest *g, const struct cop_remotestop_stopped *out)
 {
 	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
 
@@ -315,7 +315,7 @@ static void mark_left(struct guest *g, const struct cop_guest_stopped *out)
 }
 
 /* Records the result for the next stop. */
-static void keep_word(struct guest *g, const struct cop_guest_stopped *out)
+static void keep_word(struct guest *g, const struct cop_remotestop_stopped *out)
 {
 	struct cop_err ignored;
 
@@ -339,10 +339,10 @@ static void adopt_tree(struct guest *g)
 }
 
 /* If nobody is left to ask, no secret is needed. */
-static int stop_those_left(struct guest *g, const struct cop_guest_stop *what,
-	struct cop_guest_stopped *out, struct cop_err *err)
+static int stop_those_left(struct guest *g, const struct cop_remotestop_stop *what,
+	struct cop_remotestop_stopped *out, struct cop_err *err)
 {
-	int rc = cop_guest_secret(g, what, err);
+	int rc = cop_remotestop_secret(g, what, err);
 
 	if ((rc || g->tree.left_count) && is_nobody_left(g)) {
 		mark_wanted(g);
@@ -350,12 +350,12 @@ static int stop_those_left(struct guest *g, const struct cop_guest_stop *what,
 		return 0;
 	}
 	if (!rc)
-		rc = cop_guest_enter(g, what, err);
+		rc = cop_remotestop_enter(g, what, err);
 	return rc ? rc : ask_all(g, out, err);
 }
 
-static int stop_from_outside(struct guest *g, const struct cop_guest_stop *what,
-	struct cop_guest_stopped *out, struct cop_err *err)
+static int stop_from_outside(struct guest *g, const struct cop_remotestop_stop *what,
+	struct cop_remotestop_stopped *out, struct cop_err *err)
 {
 	int rc;
 
@@ -368,7 +368,7 @@ static int stop_from_outside(struct guest *g, const struct cop_guest_stop *what,
 	rc = g->looked && g->state ? cop_topo_check(&g->topo, err)
 				   : cop_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
-		rc = cop_guest_reach(g, err);
+		rc = cop_remotestop_reach(g, err);
 	out->of = g->topo.nodes;
 	if (!rc)
 		rc = stop_those_left(g, what, out, err);
@@ -376,7 +376,7 @@ static int stop_from_outside(struct guest *g, const struct cop_guest_stop *what,
 		keep_word(g, out);
 	cop_op_sum_free(&g->got);
 	cop_op_sum_free(&g->more);
-	cop_guest_leave(g);
+	cop_remotestop_leave(g);
 	cop_log_close();
 	pthread_cond_destroy(&g->wake);
 	pthread_mutex_destroy(&g->lock);
@@ -387,7 +387,7 @@ static int stop_from_outside(struct guest *g, const struct cop_guest_stop *what,
 
 /* A tree of one node has no port. */
 static int name_socket(
-	const struct cop_job_tree *t, struct cop_guest_stopped *out, struct cop_err *err)
+	const struct cop_job_tree *t, struct cop_remotestop_stopped *out, struct cop_err *err)
 {
 	char name[256] = "";
 
@@ -416,13 +416,13 @@ static int no_tree(const char *job_dir, int rc, struct cop_err *err)
 		job_dir);
 }
 
-int cop_guest_stop(
-	const struct cop_guest_stop *what, struct cop_guest_stopped *out, struct cop_err *err)
+int cop_remotestop_stop(const struct cop_remotestop_stop *what, struct cop_remotestop_stopped *out,
+	struct cop_err *err)
 {
 	struct guest *g = calloc(1, sizeof(*g));
 	int rc;
 
-	*out = (struct cop_guest_stopped){0};
+	*out = (struct cop_remotestop_stopped){0};
 	if (!g)
 		return cop_err_set(err, ENOMEM, "out of memory");
 	g->deadline_ms = cop_now_ms() + what->timeout_ms;

@@ -3,7 +3,7 @@
  * reports that nobody listens at the node's port. Many firewalls report the same, so this counts
  * only for this machine, or if other nodes of the tree were reached. */
 #include "base/base/ip.h"
-#include "node/guest/guest_priv.h"
+#include "node/remotestop/remotestop_priv.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -54,8 +54,8 @@ static bool places_of(const struct guest *g, uint32_t rank, char name[256], uint
 	       sscanf(book, "ofi+tcp://%255[^:[]:%hu", name, &port[0]) == 2;
 }
 
-bool cop_guest_is_gone(
-	const struct guest *g, uint32_t rank, bool others, char why[COP_GUEST_GONE_WHY])
+bool cop_remotestop_is_gone(
+	const struct guest *g, uint32_t rank, bool others, char why[COP_REMOTESTOP_GONE_WHY])
 {
 	struct cop_ip at;
 	uint16_t port[2];
@@ -63,7 +63,7 @@ bool cop_guest_is_gone(
 	int rc = 0;
 
 	if (!places_of(g, rank, name, port) || cop_host_address(name, &at, NULL)) {
-		snprintf(why, COP_GUEST_GONE_WHY,
+		snprintf(why, COP_REMOTESTOP_GONE_WHY,
 			"was not reached and may still run: it has no address that can be checked from here");
 		return false;
 	}
@@ -73,16 +73,16 @@ bool cop_guest_is_gone(
 			break;
 	}
 	if (rc == -ECONNREFUSED && (others || cop_ip_is_here(&at))) {
-		snprintf(why, COP_GUEST_GONE_WHY,
+		snprintf(why, COP_REMOTESTOP_GONE_WHY,
 			"%sdoes not run: it was stopped before, or was killed",
 			g->tree.left_count ? "did not answer the last stop, and " : "");
 		return true;
 	}
 	if (rc)
-		snprintf(why, COP_GUEST_GONE_WHY, "was not reached and may still run: port %u: %s",
-			port[0], strerror(-rc));
+		snprintf(why, COP_REMOTESTOP_GONE_WHY,
+			"was not reached and may still run: port %u: %s", port[0], strerror(-rc));
 	else
-		snprintf(why, COP_GUEST_GONE_WHY,
+		snprintf(why, COP_REMOTESTOP_GONE_WHY,
 			"did not answer and may still run: something listens on port %u that hangs, or is not a node with this secret",
 			port[0]);
 	return false;
