@@ -6,7 +6,7 @@
 #ifndef COP_REPORT_CHART_H
 #define COP_REPORT_CHART_H
 
-#include "report/html/html.h"
+#include "report/markup/markup.h"
 
 /* ---- a map: rows over time ---- */
 

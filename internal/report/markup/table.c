@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A table has a box of its own, which scrolls if the table is wider than the window, and which the
  * keyboard reaches. Optional end tags are written, so that XML parsers can read the page. */
-#include "report/html/html.h"
+#include "report/markup/markup.h"
 
 void cop_html_table(
 	struct cop_buf *out, const char *caption, const struct cop_html_col *col, unsigned cols)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/html/html.h"
+#include "report/markup/markup.h"
 
 static char *put_unknown(char out[COP_HTML_NUMBER])
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "report/html/html.h"
+#include "report/markup/markup.h"
 
 static struct cop_buf out;
 

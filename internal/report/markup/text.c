@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/html/html.h"
+#include "report/markup/markup.h"
 
 /* The length of the character of UTF-8 at text, and its number; 0: it is none. The table of
  * well-formed sequences of the Unicode standard (3-7), as ranges of the number. */
