@@ -173,8 +173,8 @@ $(BUILD)/version: FORCE
 $(BUILD)/obj/internal/base/base/version.o: $(BUILD)/version
 $(BUILD)/obj/internal/base/base/version.o: CPPFLAGS_ALL += -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"'
 
-# The assembler puts this file into the program (internal/report/page/css.c).
-$(BUILD)/obj/internal/report/page/css.o: internal/report/page/page.css
+# The assembler puts this file into the program (internal/report/html/css.c).
+$(BUILD)/obj/internal/report/html/css.o: internal/report/html/html.css
 
 # One file for processors that have it; base looks before it goes there.
 ifeq ($(MACHINE),x86_64)

@@ -9,7 +9,7 @@
 #include "cmd.h"
 #include "report/jobdata/jobdata.h"
 #include "base/opt/opt.h"
-#include "report/page/page.h"
+#include "report/html/html.h"
 #include "writers/runs/runs.h"
 
 #define RUNS_LOOKED_AT 200 /* the newest ones in the store */
