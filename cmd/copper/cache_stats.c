@@ -10,7 +10,7 @@
 #include "cmd.h"
 #include "node/ctl/ctl.h"
 #include "base/opt/opt.h"
-#include "report/screen/screen.h"
+#include "report/watch/watch.h"
 #include "socket.h"
 #include "usage.h"
 #include "watch.h"

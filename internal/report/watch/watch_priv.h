@@ -3,7 +3,7 @@
 #ifndef COP_REPORT_BOARD_PRIV_H
 #define COP_REPORT_BOARD_PRIV_H
 
-#include "report/board/board.h"
+#include "report/watch/watch.h"
 #include "tree/op/op.h"
 
 /* Rates per second; except for the wait, which is the average number of requests that waited at a

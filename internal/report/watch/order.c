@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/board/board_priv.h"
+#include "report/watch/watch_priv.h"
 
 /* When sorting by wait, a person looks first for a node that does not answer. */
 static double weight_of(const struct cop_board *b, const struct row *r)

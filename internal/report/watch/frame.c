@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/screen/screen.h"
+#include "report/watch/watch.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/board/board_priv.h"
+#include "report/watch/watch_priv.h"
 
 /* The intervals that + and - choose from. */
 static const uint32_t intervals[] = {

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/board/board_priv.h"
+#include "report/watch/watch_priv.h"
 
 static int setup(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parses the bytes that a terminal sends for a key: a character, or ESC with [ or O and further
  * bytes, up to a final byte (ECMA-48 5.4; xterm's "PC-style function keys"). */
-#include "report/screen/screen.h"
+#include "report/watch/watch.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "report/screen/screen.h"
+#include "report/watch/watch.h"
 
 /* The keys that the bytes give, at most 16, and 0 at their end. */
 static void expect(const char *bytes, const int *want)

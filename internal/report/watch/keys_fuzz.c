@@ -3,7 +3,7 @@
  * silent the next character stands for itself again. */
 #include <stdlib.h>
 
-#include "report/screen/screen.h"
+#include "report/watch/watch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

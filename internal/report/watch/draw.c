@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/board/board_priv.h"
+#include "report/watch/watch_priv.h"
 
 #define HOST_MOST 24
 #define CELL 32

@@ -17,7 +17,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "report/screen/screen.h"
+#include "report/watch/watch.h"
 
 struct terminal {
 	int master, slave;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/screen/screen.h"
+#include "report/watch/watch.h"
 
 static void expect_shown(
 	const char *text, bool utf8, unsigned columns, const char *want, unsigned used)
