@@ -4,7 +4,7 @@
 
 #include "storage/manifest/manifest.h"
 #include "writers/cluster/cluster.h"
-#include "report/touched/touched.h"
+#include "report/firsttouch/firsttouch.h"
 
 /* What all ranks touched. */
 struct first_touch {
@@ -16,6 +16,6 @@ struct first_touch {
 
 /* Adds a rank's file, from the input that csv was opened for. 0, -ENOMEM, or another error with a
  * reason in why: what came before it has been added. */
-int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why);
+int cop_firsttouch_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why);
 
 #endif

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/touched/touched_priv.h"
+#include "report/firsttouch/firsttouch_priv.h"
 
 #define HEAD "order,table,path,ranges\n0,source,\"%s/env\",\n"
 
 static char dir[64];
-static struct cop_touched got;
+static struct cop_firsttouch got;
 static struct cop_err err;
 
 static void run_in_dir(const char *command)
@@ -33,7 +33,7 @@ static int setup(void **state)
 {
 	(void)state;
 	strcpy(dir, "/tmp/cop-manifest-XXXXXX");
-	got = (struct cop_touched){0};
+	got = (struct cop_firsttouch){0};
 	err = (struct cop_err){0};
 	if (!mkdtemp(dir))
 		return -1;
@@ -46,7 +46,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	cop_touched_free(&got);
+	cop_firsttouch_free(&got);
 	run_in_dir("rm -r \"$PWD\"");
 	return 0;
 }
@@ -65,11 +65,11 @@ static int make_manifest(void)
 {
 	char file[128];
 
-	cop_touched_free(&got);
-	got = (struct cop_touched){0};
+	cop_firsttouch_free(&got);
+	got = (struct cop_firsttouch){0};
 	err = (struct cop_err){0};
 	snprintf(file, sizeof(file), "%s/out", dir);
-	return cop_touched_manifest(dir, file, &got, &err);
+	return cop_firsttouch_manifest(dir, file, &got, &err);
 }
 
 /* want leaves out the line that names the source. */

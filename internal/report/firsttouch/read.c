@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/touched/touched_priv.h"
+#include "report/firsttouch/firsttouch_priv.h"
 
 #define FIELDS 4
 
@@ -120,7 +120,7 @@ static int add_row(
 }
 
 /* Errors other than -ENOMEM come with a reason in why. What came before a bad line is used. */
-int cop_touched_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why)
+int cop_firsttouch_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why)
 {
 	static const char *const columns[FIELDS] = {"order", "table", "path", "ranges"};
 	struct cop_csv_record r;

@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/touched/touched_priv.h"
+#include "report/firsttouch/firsttouch_priv.h"
 
 #define SUFFIX "-profiling_first_touch.csv"
 #define SET_BYTES COP_GIB
 
 struct making {
-	struct cop_touched *out;
+	struct cop_firsttouch *out;
 	struct first_touch touched;
 	struct cop_observed_faults faults;
 	struct cop_csv csv;
@@ -45,7 +45,7 @@ static int read_rank(struct making *m, int dir, const char *name)
 	m->fd = cop_observed_open_file(dir, name, &m->left, &why);
 	rc = m->fd < 0 ? m->fd : cop_csv_open(&m->csv, read_some, m);
 	if (!rc)
-		rc = cop_touched_read(&m->touched, &m->csv, &why);
+		rc = cop_firsttouch_read(&m->touched, &m->csv, &why);
 	if (m->fd >= 0)
 		close(m->fd);
 	m->out->ranks += rc == 0;
@@ -112,7 +112,7 @@ static bool stat_item(struct making *m, struct cop_manifest_item *item)
 static int write_item(void *arg, struct cop_manifest_item *item)
 {
 	struct making *m = arg;
-	struct cop_touched *out = m->out;
+	struct cop_firsttouch *out = m->out;
 	bool file = item->kind == COP_MANIFEST_FILE;
 
 	if (file && !stat_item(m, item)) {
@@ -167,8 +167,8 @@ static int find_input(const char *job_dir, char **input, struct cop_err *err)
 	return 0;
 }
 
-int cop_touched_manifest(
-	const char *job_dir, const char *file, struct cop_touched *out, struct cop_err *err)
+int cop_firsttouch_manifest(
+	const char *job_dir, const char *file, struct cop_firsttouch *out, struct cop_err *err)
 {
 	struct making m = {
 		.out = out, .source_fd = -1, .touched.set = cop_manifest_set_new(SET_BYTES)};
@@ -191,7 +191,7 @@ int cop_touched_manifest(
 	return rc;
 }
 
-void cop_touched_free(struct cop_touched *m)
+void cop_firsttouch_free(struct cop_firsttouch *m)
 {
 	free(m->input);
 	cop_buf_free(&m->named);

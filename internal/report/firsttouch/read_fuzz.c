@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/touched/touched_priv.h"
+#include "report/firsttouch/firsttouch_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		int rc = cop_csv_open(&csv, read_some, &in);
 
 		if (!rc)
-			rc = cop_touched_read(&f, &csv, &why);
+			rc = cop_firsttouch_read(&f, &csv, &why);
 		if ((rc && !why.len) || (!rc && !f.source))
 			abort();
 		cop_buf_free(&why);

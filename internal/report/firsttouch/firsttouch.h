@@ -7,7 +7,7 @@
 #include "base/base/base.h"
 
 /* Zero-initialised by the caller, then filled. */
-struct cop_touched {
+struct cop_firsttouch {
 	char *input;    /* the directory that was read */
 	uint64_t ranks; /* ranks whose files were used completely */
 	uint64_t items, directories, files;
@@ -24,8 +24,8 @@ struct cop_touched {
 /* Writes the manifest of the job to file, whole or not at all, from JOBDIR/profiling/final, or
  * JOBDIR if that is missing. -ENOENT if no rank wrote the order of its first touches, -ENODATA if
  * none of the files can be used. */
-int cop_touched_manifest(
-	const char *job_dir, const char *file, struct cop_touched *out, struct cop_err *err);
-void cop_touched_free(struct cop_touched *m);
+int cop_firsttouch_manifest(
+	const char *job_dir, const char *file, struct cop_firsttouch *out, struct cop_err *err);
+void cop_firsttouch_free(struct cop_firsttouch *m);
 
 #endif
