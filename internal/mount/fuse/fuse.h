@@ -7,8 +7,8 @@
  * and of the kernel's fs/fuse: entry and attribute timeouts of a day, absence as an entry with
  * inode 0, open and opendir answered ENOSYS (FUSE_NO_OPEN_SUPPORT, FUSE_NO_OPENDIR_SUPPORT),
  * READDIRPLUS always, cached symlinks, explicit invalidation. */
-#ifndef COP_MOUNT_FS_H
-#define COP_MOUNT_FS_H
+#ifndef COP_MOUNT_FUSE_H
+#define COP_MOUNT_FUSE_H
 
 #include "tree/fetch/fetch.h"
 #include "storage/manifest/manifest.h"

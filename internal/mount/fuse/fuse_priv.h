@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: each shard of the inode table has one. It protects the shard, the last reference of an
  * inode, and the attributes in it. No lock is held across a reply or a call to coop. */
-#ifndef COP_MOUNT_FS_PRIV_H
-#define COP_MOUNT_FS_PRIV_H
+#ifndef COP_MOUNT_FUSE_PRIV_H
+#define COP_MOUNT_FUSE_PRIV_H
 
 #include <fuse_lowlevel.h>
 

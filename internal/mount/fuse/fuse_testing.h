@@ -2,8 +2,8 @@
 /* What the tests of the kernel's requests share: the table of operations without a kernel, over a
  * real coop and cache and a fake origin. The test itself has libfuse's reply functions, which
  * record what they get. Each test has a fresh mount. */
-#ifndef COP_MOUNT_FS_TESTING_H
-#define COP_MOUNT_FS_TESTING_H
+#ifndef COP_MOUNT_FUSE_TESTING_H
+#define COP_MOUNT_FUSE_TESTING_H
 
 #include <errno.h>
 #include <stdlib.h>

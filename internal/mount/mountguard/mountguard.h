@@ -7,8 +7,8 @@
  * node lives, removes the dead mount when no program is left that could use it. The guard never
  * starts or ends a node. It never removes the mount of a living node, and removes one that is in
  * use only if a signal says that the job is over. */
-#ifndef COP_MOUNT_GUARD_H
-#define COP_MOUNT_GUARD_H
+#ifndef COP_MOUNT_MOUNTGUARD_H
+#define COP_MOUNT_MOUNTGUARD_H
 
 #include "base/base/base.h"
 

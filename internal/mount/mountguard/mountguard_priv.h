@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_MOUNT_GUARD_PRIV_H
-#define COP_MOUNT_GUARD_PRIV_H
+#ifndef COP_MOUNT_MOUNTGUARD_PRIV_H
+#define COP_MOUNT_MOUNTGUARD_PRIV_H
 
 #include "mount/mountguard/mountguard.h"
 

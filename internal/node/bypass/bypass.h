@@ -23,8 +23,8 @@
  * where there were few programs, and 16 ms where there were 128 of 150 maps each: 0.02 and 0.16
  * percent of one processor. A process that ends meanwhile, or that may not be read, is passed over.
  */
-#ifndef COP_NODE_PAST_H
-#define COP_NODE_PAST_H
+#ifndef COP_NODE_BYPASS_H
+#define COP_NODE_BYPASS_H
 
 #include "base/base/base.h"
 #include "prof/stats/stats.h"

@@ -4,8 +4,8 @@
  *
  * The lock protects asked, done and stop only. Everything else belongs to whoever looks, which is
  * the thread once it has been started. */
-#ifndef COP_NODE_PAST_PRIV_H
-#define COP_NODE_PAST_PRIV_H
+#ifndef COP_NODE_BYPASS_PRIV_H
+#define COP_NODE_BYPASS_PRIV_H
 
 #include "node/bypass/bypass.h"
 

@@ -2,8 +2,8 @@
 /* command.c recognizes a command and handles those that only read; stop.c and report.c handle the
  * others; asked.c is a command that waits for its reply; listen.c owns the socket. There is no
  * lock, because only one number changes. */
-#ifndef COP_NODE_COMMAND_PRIV_H
-#define COP_NODE_COMMAND_PRIV_H
+#ifndef COP_NODE_CTL_COMMAND_PRIV_H
+#define COP_NODE_CTL_COMMAND_PRIV_H
 
 #include <inttypes.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* status.c writes the JSON and the report of one node, table.c the table of all nodes. */
-#ifndef COP_NODE_STATUS_PRIV_H
-#define COP_NODE_STATUS_PRIV_H
+#ifndef COP_NODE_CTL_STATUS_PRIV_H
+#define COP_NODE_CTL_STATUS_PRIV_H
 
 #include "node/ctl/ctl.h"
 

@@ -9,8 +9,8 @@
  *
  * A named directory that does not exist is created, with any missing parents. A node removes what
  * it created when it ends; if it is killed, its guard does, or whoever removes its dead mount. */
-#ifndef COP_NODE_PLACE_H
-#define COP_NODE_PLACE_H
+#ifndef COP_NODE_MOUNTDIR_H
+#define COP_NODE_MOUNTDIR_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_NODE_PLACE_PRIV_H
-#define COP_NODE_PLACE_PRIV_H
+#ifndef COP_NODE_MOUNTDIR_PRIV_H
+#define COP_NODE_MOUNTDIR_PRIV_H
 
 #include "node/mountdir/mountdir.h"
 

@@ -2,8 +2,8 @@
 /* node: one Copper process. It starts all parts in order, waits, and stops them in reverse order.
  * join handles what the ranks do together while the tree starts; treeop handles operations on all
  * of them. */
-#ifndef COP_NODE_NODE_H
-#define COP_NODE_NODE_H
+#ifndef COP_NODE_H
+#define COP_NODE_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

@@ -3,8 +3,8 @@
  * it finds the nodes in the record that the root left in the job directory, joins with the job's
  * secret under a rank after theirs, asks for the stop, and finds out which of the nodes that did
  * not answer still run. It asks a tree for nothing else, and does not print. */
-#ifndef COP_NODE_GUEST_H
-#define COP_NODE_GUEST_H
+#ifndef COP_NODE_REMOTESTOP_H
+#define COP_NODE_REMOTESTOP_H
 
 #include "base/base/base.h"
 

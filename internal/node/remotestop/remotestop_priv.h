@@ -4,8 +4,8 @@
  *
  * Threads: the command's own, which waits, and rpc's progress thread, on which answers come. `lock`
  * guards `come`; the other fields that an answer writes are read once it has come. */
-#ifndef COP_NODE_GUEST_PRIV_H
-#define COP_NODE_GUEST_PRIV_H
+#ifndef COP_NODE_REMOTESTOP_PRIV_H
+#define COP_NODE_REMOTESTOP_PRIV_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* touched: makes the manifest of a job, for --prefetch of the next job, from the order in which its
  * ranks first touched paths. */
-#ifndef COP_REPORT_TOUCHED_H
-#define COP_REPORT_TOUCHED_H
+#ifndef COP_REPORT_FIRSTTOUCH_H
+#define COP_REPORT_FIRSTTOUCH_H
 
 #include "base/base/base.h"
 

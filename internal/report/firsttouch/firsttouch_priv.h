@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_REPORT_TOUCHED_PRIV_H
-#define COP_REPORT_TOUCHED_PRIV_H
+#ifndef COP_REPORT_FIRSTTOUCH_PRIV_H
+#define COP_REPORT_FIRSTTOUCH_PRIV_H
 
 #include "storage/manifest/manifest.h"
 #include "writers/cluster/cluster.h"

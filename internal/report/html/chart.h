@@ -3,8 +3,8 @@
  * below it. A chart is a figure: its title describes it in words, each mark has a tooltip with its
  * number, and colours are classes that the page's style sheet defines for light and dark. Titles,
  * names and labels may be of unknown origin. Pure. */
-#ifndef COP_REPORT_CHART_H
-#define COP_REPORT_CHART_H
+#ifndef COP_REPORT_HTML_CHART_H
+#define COP_REPORT_HTML_CHART_H
 
 #include "markup.h"
 

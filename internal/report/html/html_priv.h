@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_REPORT_PAGE_PRIV_H
-#define COP_REPORT_PAGE_PRIV_H
+#ifndef COP_REPORT_HTML_PRIV_H
+#define COP_REPORT_HTML_PRIV_H
 
 #include "chart.h"
 #include "report/html/html.h"

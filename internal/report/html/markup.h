@@ -3,8 +3,8 @@
  * to a browser is escaped, bytes that are not UTF-8 and characters that nobody sees or that turn
  * the direction of writing are shown by their numbers. Also tables, and numbers as people read
  * them. Pure. */
-#ifndef COP_REPORT_HTML_H
-#define COP_REPORT_HTML_H
+#ifndef COP_REPORT_HTML_MARKUP_H
+#define COP_REPORT_HTML_MARKUP_H
 
 #include "base/base/base.h"
 

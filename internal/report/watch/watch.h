@@ -11,37 +11,6 @@
 
 #include "base/base/base.h"
 
-/* Trees with more nodes are refused. */
-#define COP_BOARD_NODES_MAX (1u << 20)
-
-struct cop_board;
-
-/* NULL: out of memory. */
-struct cop_board *cop_board_new(uint32_t interval_s);
-void cop_board_free(struct cop_board *b);
-
-/* Takes an answer: "nodes N", and a line (nodeline) for each known node, in any order; other lines
- * and other ranks are ignored. Changes the text. Returns 0; -EBADMSG if it is no such answer, and
- * then nothing has changed; or -ENOMEM. */
-int cop_board_update(struct cop_board *b, char *answer);
-
-enum cop_board_act {
-	COP_BOARD_NOTHING,
-	COP_BOARD_DRAW, /* the page has changed */
-	COP_BOARD_ASK,  /* also when to ask: the interval or the pause has changed */
-	COP_BOARD_LEAVE,
-};
-/* What a key (enum cop_screen_key) does. */
-enum cop_board_act cop_board_key(struct cop_board *b, int key);
-uint32_t cop_board_interval_s(const struct cop_board *b);
-bool cop_board_is_paused(const struct cop_board *b);
-
-/* Draws the page into a frame that was begun, and ends it. late_ms: how long the answer has been
- * awaited, if that is longer than it should be; else 0. */
-void cop_board_draw(struct cop_board *b, uint64_t late_ms, struct cop_screen_frame *f);
-/* Describes the last known state in a few words; "nothing" before the first answer. */
-void cop_board_last(const struct cop_board *b, struct cop_buf *out);
-
 /* screen: uses a terminal as a page that is drawn again and again: raw mode, keys, the size,
  * signals, whole frames with one write, and everything restored at the end. It writes plain
  * sequences of ECMA-48 and xterm, which all later terminals know, and reads no terminal database
@@ -140,5 +109,38 @@ int cop_screen_draw(struct cop_screen *s, const struct cop_screen_frame *f);
 /* Waits for the next event, at most timeout_ms. fd: the wait also ends when it is readable; -1:
  * none. Ctrl-Z stops the process inside this call, with the terminal restored meanwhile. */
 void cop_screen_wait(struct cop_screen *s, int fd, int timeout_ms, struct cop_screen_event *e);
+
+/* ---- the page ---- */
+
+/* Trees with more nodes are refused. */
+#define COP_BOARD_NODES_MAX (1u << 20)
+
+struct cop_board;
+
+/* NULL: out of memory. */
+struct cop_board *cop_board_new(uint32_t interval_s);
+void cop_board_free(struct cop_board *b);
+
+/* Takes an answer: "nodes N", and a line (nodeline) for each known node, in any order; other lines
+ * and other ranks are ignored. Changes the text. Returns 0; -EBADMSG if it is no such answer, and
+ * then nothing has changed; or -ENOMEM. */
+int cop_board_update(struct cop_board *b, char *answer);
+
+enum cop_board_act {
+	COP_BOARD_NOTHING,
+	COP_BOARD_DRAW, /* the page has changed */
+	COP_BOARD_ASK,  /* also when to ask: the interval or the pause has changed */
+	COP_BOARD_LEAVE,
+};
+/* What a key (enum cop_screen_key) does. */
+enum cop_board_act cop_board_key(struct cop_board *b, int key);
+uint32_t cop_board_interval_s(const struct cop_board *b);
+bool cop_board_is_paused(const struct cop_board *b);
+
+/* Draws the page into a frame that was begun, and ends it. late_ms: how long the answer has been
+ * awaited, if that is longer than it should be; else 0. */
+void cop_board_draw(struct cop_board *b, uint64_t late_ms, struct cop_screen_frame *f);
+/* Describes the last known state in a few words; "nothing" before the first answer. */
+void cop_board_last(const struct cop_board *b, struct cop_buf *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* board.c takes answers and keys, order.c sorts, draw.c makes the frame. */
-#ifndef COP_REPORT_BOARD_PRIV_H
-#define COP_REPORT_BOARD_PRIV_H
+#ifndef COP_REPORT_WATCH_PRIV_H
+#define COP_REPORT_WATCH_PRIV_H
 
 #include "report/watch/watch.h"
 #include "tree/op/op.h"

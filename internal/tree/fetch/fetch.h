@@ -33,8 +33,8 @@
  * On the way it is ACTIVE between any two of RESERVE, ASKING and READING. It is ASKING once for
  * each ancestor and try. The ancestors only come nearer to the root, so at the latest it ends in
  * READING. cop_fetch_pass asserts that no other change of state happens. */
-#ifndef COP_TREE_COOP_H
-#define COP_TREE_COOP_H
+#ifndef COP_TREE_FETCH_H
+#define COP_TREE_FETCH_H
 
 #include "cache/cache/cache.h"
 #include "storage/origin/origin.h"

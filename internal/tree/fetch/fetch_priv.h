@@ -4,8 +4,8 @@
  * Two locks are taken before the cache's. group_lock makes leading a chunk and leading the rest of
  * its group one step at a root, so that each group is read once, however many ask. absence.lock is
  * held while the listings of the directories in that list are looked at. */
-#ifndef COP_TREE_COOP_PRIV_H
-#define COP_TREE_COOP_PRIV_H
+#ifndef COP_TREE_FETCH_PRIV_H
+#define COP_TREE_FETCH_PRIV_H
 
 #include <assert.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Trees of nodes in one process, for the tests of this folder: fake fabric, fake origins, the real
  * rpc, cache and coop. */
-#ifndef COP_TREE_COOP_TESTING_H
-#define COP_TREE_COOP_TESTING_H
+#ifndef COP_TREE_FETCH_TESTING_H
+#define COP_TREE_FETCH_TESTING_H
 
 #include <errno.h>
 #include <stdio.h>

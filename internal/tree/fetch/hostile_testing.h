@@ -2,8 +2,8 @@
 /* A leaf that knows the job's secret sends wrong requests in the public protocol, with each field
  * wrong in turn. Whatever it asks, and whenever, the others get the same answers as without it.
  * Node 0 is the root, node 1 its child, node 2 the hostile leaf. */
-#ifndef COP_TREE_COOP_HOSTILE_TESTING_H
-#define COP_TREE_COOP_HOSTILE_TESTING_H
+#ifndef COP_TREE_FETCH_HOSTILE_TESTING_H
+#define COP_TREE_FETCH_HOSTILE_TESTING_H
 
 #include "tree/fetch/fetch_testing.h"
 

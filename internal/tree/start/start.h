@@ -12,8 +12,8 @@
  *
  * Every object has its own lock, which is never held across a call of another module. "Main thread"
  * is one thread of the caller's choice, the same for all functions that name it. */
-#ifndef COP_TREE_JOIN_H
-#define COP_TREE_JOIN_H
+#ifndef COP_TREE_START_H
+#define COP_TREE_START_H
 
 #include "base/base/base.h"
 #include "job/job/job.h"

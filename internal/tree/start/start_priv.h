@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of join share. The fields up to `lock` belong to the main thread or do not change;
  * the lock guards the others. Only functions marked "the lock is held" are called under it. */
-#ifndef COP_TREE_JOIN_PRIV_H
-#define COP_TREE_JOIN_PRIV_H
+#ifndef COP_TREE_START_PRIV_H
+#define COP_TREE_START_PRIV_H
 
 #include <stdatomic.h>
 

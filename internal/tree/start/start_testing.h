@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tree of seven ranks on a fake network, with a clock of its own, for the tests of this
  * folder. */
-#ifndef COP_TREE_JOIN_TESTING_H
-#define COP_TREE_JOIN_TESTING_H
+#ifndef COP_TREE_START_TESTING_H
+#define COP_TREE_START_TESTING_H
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_WRITERS_REPORT_PRIV_H
-#define COP_WRITERS_REPORT_PRIV_H
+#ifndef COP_WRITERS_CLUSTER_PRIV_H
+#define COP_WRITERS_CLUSTER_PRIV_H
 
 #include "base/base/htab.h"
 #include "base/table/table.h"

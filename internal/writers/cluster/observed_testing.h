@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What tests look up, and the product never does. */
-#ifndef COP_WRITERS_OBSERVED_TESTING_H
-#define COP_WRITERS_OBSERVED_TESTING_H
+#ifndef COP_WRITERS_CLUSTER_OBSERVED_TESTING_H
+#define COP_WRITERS_CLUSTER_OBSERVED_TESTING_H
 
 #include <string.h>
 

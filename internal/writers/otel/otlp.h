@@ -8,8 +8,8 @@
  *
  * Arguments are only read. A line ends with a newline; the buffer shows whether memory was short.
  * The length of a line is not limited, so a caller with many items writes several lines. */
-#ifndef COP_WRITERS_OTLP_H
-#define COP_WRITERS_OTLP_H
+#ifndef COP_WRITERS_OTEL_OTLP_H
+#define COP_WRITERS_OTEL_OTLP_H
 
 #include "base/base/base.h"
 

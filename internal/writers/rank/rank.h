@@ -3,8 +3,8 @@
  * its end, and the sums of all nodes once they have arrived through the tree. It does not decide
  * when to write, and does not know how sums are sent. prof and report define the contents of the
  * files, which copper-formats(5) documents. */
-#ifndef COP_WRITERS_TALLY_H
-#define COP_WRITERS_TALLY_H
+#ifndef COP_WRITERS_RANK_H
+#define COP_WRITERS_RANK_H
 
 #include "base/base/base.h"
 #include "cache/cache/cache.h"

@@ -2,8 +2,8 @@
 /* reports.c is about one node, sums.c about all of them. Neither calls the other, and both call
  * warn.c. There is no lock: the counts belong to prof and stats, everything else to the main
  * thread. */
-#ifndef COP_WRITERS_TALLY_PRIV_H
-#define COP_WRITERS_TALLY_PRIV_H
+#ifndef COP_WRITERS_RANK_PRIV_H
+#define COP_WRITERS_RANK_PRIV_H
 
 #include "prof/advice/advice.h"
 #include "writers/rank/rank.h"

@@ -4,8 +4,8 @@
  *
  * Each lock guards the fields below it, and nothing is called under one that may wait; no two are
  * held together. A follower that was left behind does not touch struct cop_follow any more. */
-#ifndef COP_WRITERS_FOLLOW_PRIV_H
-#define COP_WRITERS_FOLLOW_PRIV_H
+#ifndef COP_WRITERS_RUNS_FOLLOW_PRIV_H
+#define COP_WRITERS_RUNS_FOLLOW_PRIV_H
 
 #include "writers/runs/runs.h"
 

@@ -4,8 +4,8 @@
  *
  * Until the thread has ended, it owns the record and what follows it; the main thread hands it the
  * totals and the end. */
-#ifndef COP_WRITERS_RUNLOG_PRIV_H
-#define COP_WRITERS_RUNLOG_PRIV_H
+#ifndef COP_WRITERS_RUNS_RUNLOG_PRIV_H
+#define COP_WRITERS_RUNS_RUNLOG_PRIV_H
 
 #include <limits.h>
 

@@ -177,24 +177,6 @@ int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, st
 /* The version of SQLite. */
 const char *cop_store_library(void);
 
-/* runlog: what rank 0 records of a job in the run store: the run when the tree is ready, the
- * telemetry of all nodes while it runs, the totals and the end when it stops. follow decides when,
- * store defines the tables, and runrec defines the form of the files that keep what the store does
- * not take: in the job directory, or in STORE.d. */
-
-struct cop_runlog_conf {
-	const struct cop_conf *conf;
-	const char *job_dir; /* absolute; "": none */
-	const char *source;  /* absolute; "": not known */
-	uint32_t nodes;
-	uint64_t manifest; /* the hash of what is prefetched; 0: nothing is prefetched, or it is not
-			      known */
-};
-
-/* Adds a follower that records this run, if the user asked for it by --store or the environment.
- * Relative names are taken from the working directory. If that fails, the log says so. */
-void cop_runlog_follow(struct cop_follow *f, const struct cop_runlog_conf *conf);
-
 /* follow: runs the followers, which record a job on rank 0 while it runs: the run store, the files
  * for OpenTelemetry. It asks all nodes at intervals, once for all followers, passes each of them
  * the answers and the end, and never disturbs the job: a follower works on a thread of its own with
@@ -267,5 +249,23 @@ void cop_follow_totals(struct cop_follow *f, const struct cop_op_sum *sum);
 void cop_follow_end(struct cop_follow *f, const struct cop_follow_end *end);
 /* After the end, when no question to the tree is under way. */
 void cop_follow_free(struct cop_follow *f);
+
+/* runlog: what rank 0 records of a job in the run store: the run when the tree is ready, the
+ * telemetry of all nodes while it runs, the totals and the end when it stops. follow decides when,
+ * store defines the tables, and runrec defines the form of the files that keep what the store does
+ * not take: in the job directory, or in STORE.d. */
+
+struct cop_runlog_conf {
+	const struct cop_conf *conf;
+	const char *job_dir; /* absolute; "": none */
+	const char *source;  /* absolute; "": not known */
+	uint32_t nodes;
+	uint64_t manifest; /* the hash of what is prefetched; 0: nothing is prefetched, or it is not
+			      known */
+};
+
+/* Adds a follower that records this run, if the user asked for it by --store or the environment.
+ * Relative names are taken from the working directory. If that fails, the log says so. */
+void cop_runlog_follow(struct cop_follow *f, const struct cop_runlog_conf *conf);
 
 #endif

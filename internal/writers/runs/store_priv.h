@@ -2,8 +2,8 @@
 /* file.c looks at files without SQLite; db.c opens and closes databases and creates the tables;
  * put.c writes a record, beside.c the files in STORE.d; open.c and read.c serve readers. Each calls
  * only those before it. */
-#ifndef COP_WRITERS_STORE_PRIV_H
-#define COP_WRITERS_STORE_PRIV_H
+#ifndef COP_WRITERS_RUNS_STORE_PRIV_H
+#define COP_WRITERS_RUNS_STORE_PRIV_H
 
 #include <sqlite3.h>
 
