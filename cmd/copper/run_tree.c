@@ -28,7 +28,7 @@
 #include "node/launch/launch.h"
 #include "socket.h"
 #include "sweep.h"
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 #define FAILED 125
 #define STOP_MS 60000

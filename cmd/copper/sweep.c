@@ -5,7 +5,7 @@
 
 #include "node/ctl/ctl.h"
 #include "node/mountdir/mountdir.h"
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 bool cop_cmd_clear_away(const char *mountpoint, const char *socket)
 {

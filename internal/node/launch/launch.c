@@ -7,7 +7,7 @@
 #include "node/node/node.h"
 #include "job/startnote/startnote.h"
 #include "node/mountdir/mountdir.h"
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log/log.h"
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 static void destroy(void *ctx)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "prof/profile/profile.h"
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 /* ---- the start ---- */
 

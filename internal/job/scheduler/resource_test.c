@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 static void add(void *arg, const char *key, const char *value)
 {

@@ -8,7 +8,7 @@
  *     srun: error: Task launch for StepId=7.0 failed on node n2: Invalid job credential
  *     srun: error: n2: task 1: Exited with exit code 13
  *     srun: error: n2: tasks 1-3: Killed */
-#include "job/sched/sched_priv.h"
+#include "job/scheduler/scheduler_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef COP_JOB_SCHED_TASKS_PRIV_H
 #define COP_JOB_SCHED_TASKS_PRIV_H
 
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 /* cop_tasks.names */
 enum { TASKS_LOCK, TASKS_FIRST, TASKS_WORD, TASKS_SAID };

@@ -15,7 +15,7 @@
  * A shell that is itself a task of a step (srun --pty) does the same, and the step of the nodes
  * continues without its srun. */
 #include "job/job/job.h"
-#include "job/sched/sched_priv.h"
+#include "job/scheduler/scheduler_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

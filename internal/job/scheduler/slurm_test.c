@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job/sched/sched_priv.h"
+#include "job/scheduler/scheduler_priv.h"
 
 static const char *const names[] = {COP_SLURM_IN_STEP, "SLURM_JOB_ID", "SLURM_JOB_NODELIST",
 	"SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURMD_NODENAME", "MPI_LOCALRANKID"};

@@ -2,7 +2,7 @@
 #ifndef COP_JOB_SCHED_PRIV_H
 #define COP_JOB_SCHED_PRIV_H
 
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 /* Set for the nodes of the step. */
 #define COP_SLURM_IN_STEP "COPPER_STEP"

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/sched/tasks_priv.h"
+#include "job/scheduler/tasks_priv.h"
 
 #define LOOK_MS 20
 #define LOOK_MOST_MS 250

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 #include <inttypes.h>
 #include <stdio.h>

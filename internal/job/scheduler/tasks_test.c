@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "job/sched/sched.h"
+#include "job/scheduler/scheduler.h"
 
 static char dir[64];
 static struct cop_err err;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "job/job/job.h"
-#include "job/sched/tasks_priv.h"
+#include "job/scheduler/tasks_priv.h"
 
 #include <errno.h>
 

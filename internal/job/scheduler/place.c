@@ -8,7 +8,7 @@
  * Other launchers use srun too; whether their processes outlive the step is left to them.
  */
 #include "job/job/job.h"
-#include "job/sched/sched_priv.h"
+#include "job/scheduler/scheduler_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

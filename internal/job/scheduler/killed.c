@@ -13,7 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "job/sched/tasks_priv.h"
+#include "job/scheduler/tasks_priv.h"
 
 /* A descriptor with the lock; -ENOENT: there is no such file; -EWOULDBLOCK: another process has the
  * lock. */
