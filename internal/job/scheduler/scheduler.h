@@ -2,8 +2,8 @@
 /* sched: decides whether this command may start nodes in a Slurm job, and starts them in a job step
  * of their own, by srun. It knows neither mounts nor trees: to it, a node is a command to start,
  * and one line that the node reports. Outside of Slurm it does nothing. */
-#ifndef COP_JOB_SCHED_H
-#define COP_JOB_SCHED_H
+#ifndef COP_JOB_SCHEDULER_H
+#define COP_JOB_SCHEDULER_H
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"

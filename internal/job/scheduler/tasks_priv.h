@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COP_JOB_SCHED_TASKS_PRIV_H
-#define COP_JOB_SCHED_TASKS_PRIV_H
+#ifndef COP_JOB_SCHEDULER_TASKS_PRIV_H
+#define COP_JOB_SCHEDULER_TASKS_PRIV_H
 
 #include "job/scheduler/scheduler.h"
 
