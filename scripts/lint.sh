@@ -73,7 +73,7 @@ check_promises() {
 # A function that only tests call is not part of the product, except for what tests need to reach
 # in: fakes, failures and clocks that they cause, and looks inside.
 check_callers() {
-	local uncalled for_tests='_fake(_|$)|_fabric_net_|_starve$|_for_test$|_cache_check$'
+	local uncalled for_tests='_fake(_|$)|_endpoint_net_|_starve$|_for_test$|_cache_check$'
 	uncalled=$(find internal cmd -name '*.[ch]' ! -name '*_test.c' ! -name '*_fuzz.c' \
 			! -name '*_testing.h' -exec awk '
 		FNR == 1 { comment = 0 }
