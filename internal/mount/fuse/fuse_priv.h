@@ -101,9 +101,8 @@ struct cop_fuse {
 		bool proc;
 	} * places;
 	size_t n_places;
-	_Atomic uint64_t epoch; /* counts invalidations: an answer to a request from before one is
-				   not cached */
-	_Atomic uint64_t changes, young_ms; /* cop_fuse_changes */
+	_Atomic uint64_t epoch;   /* counts invalidations: an answer to a request from before one is
+				     not cached */
 	_Atomic unsigned turning; /* directories whose names the kernel is forgetting before this
 				     node does: nothing is cached meanwhile */
 	/* Names to invalidate in the kernel. A thread of its own does it, because the kernel may
@@ -145,9 +144,6 @@ struct op {
 	char name[256];
 };
 
-/* notify.c: the kernel gets a name that it will look up again at this moment. */
-void cop_fuse_note_young(struct cop_fuse *fs, uint64_t until_ms);
-
 /* How long the kernel may cache the answer. */
 static inline double cop_fuse_cache_seconds(const struct op *op)
 {
@@ -167,7 +163,6 @@ static inline double cop_fuse_name_seconds(const struct op *op, const struct cop
 	if (!cop_version_is_young(attr->version) || S_ISDIR(attr->mode))
 		return most;
 	young_ms = cop_fetch_young_ms(op->fs->conf.coop, attr);
-	cop_fuse_note_young(op->fs, cop_now_ms() + young_ms);
 	return COP_MIN(most, (double)young_ms / 1000);
 }
 

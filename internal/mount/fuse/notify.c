@@ -123,22 +123,6 @@ void cop_fuse_notify_stop(struct cop_fuse *fs)
 	fs->notifying = false;
 }
 
-/* ---- what has changed ---- */
-
-void cop_fuse_note_young(struct cop_fuse *fs, uint64_t until_ms)
-{
-	uint64_t most = atomic_load(&fs->young_ms);
-
-	while (most < until_ms && !atomic_compare_exchange_weak(&fs->young_ms, &most, until_ms))
-		continue;
-}
-
-uint64_t cop_fuse_changes(const struct cop_fuse *fs, uint64_t *young_ms)
-{
-	*young_ms = atomic_load(&fs->young_ms);
-	return atomic_load(&fs->changes);
-}
-
 /* ---- asking to tell ---- */
 
 void cop_fuse_starve(struct cop_fuse *fs, bool starve)
@@ -151,9 +135,6 @@ static struct note *new_note(
 {
 	struct note *n = atomic_load(&fs->starving) ? NULL : calloc(1, sizeof(*n) + len + 1);
 
-	/* Without memory for it the kernel forgets more, not less. */
-	if (about != ABOUT_NOTHING)
-		atomic_fetch_add(&fs->changes, 1);
 	if (!n)
 		return NULL;
 	cop_list_init(&n->link);

@@ -217,51 +217,6 @@ static void a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds(void *
 	assert_true(was_told("-f2 ") && was_told("-dir "));
 }
 
-static uint64_t changes(void)
-{
-	uint64_t young_ms;
-
-	return cop_fuse_changes(&w->fs, &young_ms);
-}
-
-static void what_the_kernel_is_to_forget_counts_as_a_change(void **state)
-{
-	struct cop_attr other = {.mode = S_IFREG, .version = 2, .ino = 1};
-	uint64_t before = changes();
-
-	(void)state;
-	assert_int_equal(cop_fuse_forget_in(&w->fs, NULL, then, w), 0);
-	sem_wait(&called);
-	cop_fuse_inode_put(&w->fs, get_inode(w->dir, "f0", S_IFREG), 1);
-	assert_int_equal(changes(), before);
-	assert_int_equal(cop_fuse_forget_in(&w->fs, "dir", then, w), 0);
-	assert_true(changes() > before);
-	before = changes();
-	assert_int_equal(cop_fuse_invalidate(&w->fs, "not/known", then, w), 0);
-	assert_true(changes() > before);
-	before = changes();
-	cop_fuse_starve(&w->fs, true);
-	cop_fuse_expire_names(&w->fs, w->sub);
-	assert_true(changes() > before);
-	before = changes();
-	cop_fuse_inode_put(
-		&w->fs, cop_fuse_inode_get(&w->fs, w->dir, "f0", 2, &other, PLACE_TREE), 1);
-	assert_true(changes() > before);
-}
-
-static void the_latest_moment_of_young_names_is_kept(void **state)
-{
-	uint64_t young_ms;
-
-	(void)state;
-	cop_fuse_changes(&w->fs, &young_ms);
-	assert_int_equal(young_ms, 0);
-	cop_fuse_note_young(&w->fs, 20);
-	cop_fuse_note_young(&w->fs, 10);
-	cop_fuse_changes(&w->fs, &young_ms);
-	assert_int_equal(young_ms, 20);
-}
-
 /* The mount is gone, so there is nobody to notify. */
 static void after_the_end_a_callback_runs_at_once(void **state)
 {
@@ -283,8 +238,6 @@ int main(void)
 		TEST(without_memory_to_say_what_the_kernel_forgets_all),
 		TEST(without_memory_an_invalidation_fails_and_the_kernel_forgets_all),
 		TEST(a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds),
-		TEST(what_the_kernel_is_to_forget_counts_as_a_change),
-		TEST(the_latest_moment_of_young_names_is_kept),
 		TEST(after_the_end_a_callback_runs_at_once),
 	};
 
