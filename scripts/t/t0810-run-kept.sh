@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: a command of an ordinary user enters the view that an earlier one has made, if it
 # would make the same one; what ends such a view, and who gets one of their own.
+# covers: view spare
 # modes: release asan
 # user: yes
 # apart: yes

@@ -3,6 +3,7 @@
 # The timeline of a job in Chromium's own trace viewer, as its npm package contains it: nodes and
 # programs by their names, every span, arrows from children to parents, and no warning. A timeline
 # with a fault is detected.
+# covers: timeline tracer
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

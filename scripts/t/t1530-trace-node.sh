@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The nodes' own traces: every request and every file is in them, what leaves one node arrives at
 # another, clocks, limits, and what is left of a killed node.
+# covers: tracer sampler
 # modes: release asan tsan
 # limit: 240
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What each node did and when comes up the tree at a stop: rows that add up, events of nodes that
 # die, nothing without a job directory.
+# covers: telemetry sampler loop
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
