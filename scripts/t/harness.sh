@@ -11,6 +11,7 @@
 #	# alone: why                   nothing else runs beside it in check.sh
 #	# user: yes                    it uses become_user
 #	# apart: yes                   with user: nobody else mounts in its mount namespace
+#	# network: own                 it uses ports that anybody may have (7720): a network namespace
 #	# turn: NAME                   one test with this NAME at a time on the machine, also of
 #	                               other checkouts
 #	# shellcheck source=harness.sh
