@@ -125,6 +125,14 @@ check_long() {
 	}
 }
 
+# Prints what grep finds in the files on standard input; true if there is something. Without files
+# there is nothing.
+found() { # GREP-ARGUMENT…
+	local lines
+	lines=$(xargs -r grep "$@")
+	[ -n "$lines" ] && echo "$lines"
+}
+
 check_licences() {
 	local file
 	while read -r file; do
@@ -137,7 +145,7 @@ check_licences() {
 check_promises() {
 	local words='TO''DO|FIX''ME|XX''X|HA''CK|not yet imple''mented|not imple''mented yet|for n''ow,|st''ub'
 	texts | grep -E '\.(c|h|def|sh|md|[157])$|^Makefile$' |
-		xargs -r grep -nHEw -- "$words" && fault "words that promise later work"
+		found -nHEw -- "$words" && fault "words that promise later work"
 }
 
 # A function that only tests call is not part of the product, except for what tests need to reach
@@ -179,8 +187,8 @@ check_callers() {
 }
 
 check_spaces() {
-	c_files | xargs -r grep -nHE '[[:blank:]]+$' && fault "blanks at the end of a line"
-	c_files | xargs -r grep -nHE '^ +[^ *]' && fault "indented with spaces"
+	c_files | found -nHE '[[:blank:]]+$' && fault "blanks at the end of a line"
+	c_files | found -nHE '^ +[^ *]' && fault "indented with spaces"
 }
 
 # One version of it decides, because no two agree. A line that is still too long is a sentence for
@@ -240,7 +248,7 @@ check_words() {
 
 # The tree must build anywhere: it names no path of one machine.
 check_paths() {
-	texts | xargs -r grep -nHE '(^|[^[:alnum:]_.])/(work|home/[a-z]+|root)/' -- &&
+	texts | found -nHE '(^|[^[:alnum:]_.])/(work|home/[a-z]+|root)/' -- &&
 		fault "a path of one machine"
 }
 
@@ -289,7 +297,8 @@ check_c() {
 	texts | grep -E '^(internal|cmd)/.*\.c$' | grep -vE '_(test|fuzz)\.c$' >build/cppcheck/files
 	[ -s build/cppcheck/files ] || return 0
 	cppcheck --file-list=build/cppcheck/files --quiet -j "$(nproc)" \
-		--cppcheck-build-dir=build/cppcheck --std=c11 --enable=warning,performance,portability \
+		--cppcheck-build-dir=build/cppcheck \
+		--std=c11 --enable=warning,performance,portability \
 		--suppressions-list="$suppressions" --error-exitcode=1 -D_GNU_SOURCE \
 		-D__linux__ -Iinternal >&2 || fault "cppcheck"
 }
@@ -297,17 +306,17 @@ check_c() {
 # What a system test covers are modules that exist (`rpc`; where two districts have one of that
 # name, `trace/table`), and each module is covered by one.
 check_covers() {
-	local file word words found covered=' '
+	local file word words where covered=' '
 	[ -n "$(compgen -G 'scripts/t/t[0-9]*.sh')" ] || return 0
 	for file in scripts/t/t[0-9]*.sh; do
 		read -ra words < <(sed -n 's/^# covers: *//p' "$file" | tr '\n' ' ')
 		[ "${#words[@]}" -gt 0 ] || fault "$file names no module in a '# covers:' line"
 		for word in "${words[@]}"; do
-			found=$(cd internal && compgen -G "*/$word/" || compgen -G "$word/" | grep '/.*/')
-			case $found in
+			where=$(cd internal && compgen -G "*/$word/" || compgen -G "$word/" | grep '/.*/')
+			case $where in
 			'') fault "$file covers $word, which is no module: ls -d internal/*/*" ;;
-			*$'\n'*) fault "$file covers $word, which may be ${found//$'\n'/ or }" ;;
-			*) covered="$covered$found " ;;
+			*$'\n'*) fault "$file covers $word, which may be ${where//$'\n'/ or }" ;;
+			*) covered="$covered$where " ;;
 			esac
 		done
 	done
