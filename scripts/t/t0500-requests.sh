@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What the kernel asks the node, and the node its parent: counts, never times.
+# covers: fuse fetch stats
 # modes: release
 # limit: 100
 # shellcheck source=harness.sh
