@@ -3,15 +3,19 @@
 # make                 build/copper (one static binary), build/slowfs and build/copper-sim
 # make FABRIC=shared   build/shared/copper, linked with the system's libfabric.so
 # make demo            1, 2 and 4 nodes on this machine import a real package (installs what it needs; any user who has that)
-# make check           build and run every unit and system test (installs what is missing; root)
-#                      LOAD=20: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
+# make quick           an answer in three minutes: the unit tests and a dozen system tests (needs no root)
+#                      M=rpc: the unit tests of a module or district and the system tests that name it
+# make check           the release build with all its unit and system tests (installs what is missing; root)
+# make check-all       everything: the other builds, sanitizers, lint, fuzzers' corpora, Slurm, MPI, browsers (installs
+#                      them; root). REST=yes: what make check has left
+#                      LOAD=20 with either: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
 # make old             build/old/copper, as with the oldest libraries that will do
 # make sim             build/copper-sim only, which simulates up to 100,000 nodes
 # make unit            unit tests only            make system T="t0100"  chosen system tests only
 # make bench           the measurements behind the figures in the manual
 # make portability     built, tested and run in root file systems of other Debian releases and for aarch64 (root, mmdebstrap; an hour, resumable)
 # make fuzz-run        each fuzz target for FUZZ_SECONDS (600), and what came of it (clang)
-# make lint            layers, formatting habits, shell scripts
+# make lint            layers, formatting habits, shell scripts: of what has changed; ALL=1 of everything
 # make install         program, manual, completion, modulefile; DESTDIR and PREFIX (/usr/local); FABRIC as built
 # make uninstall       takes away what install with the same variables put there
 # make deb, make rpm   a Debian package; an RPM package, linked with the system's libfabric: in build/
@@ -56,11 +60,11 @@ LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 
 # How the libraries are linked, and why: vendor/README.md
 comma := ,
-STATIC_ONLY := internal/fabric/absent_providers.c internal/base/static_link.c
+STATIC_ONLY := internal/fabric/endpoint/absent_providers.c internal/base/base/static_link.c
 LIBS_SIM = $(DEPS) -llz4 -lxxhash -lsodium -lz -ljson-c -lm
 LIBS_SLOWFS = $(DEPS) -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm
-# Nothing is loaded at run time (internal/base/static_link.c).
+# Nothing is loaded at run time (internal/base/base/static_link.c).
 NO_LOADER := $(patsubst %,-Wl$(comma)--wrap=%,dlopen __dlopen __libc_dlopen_mode dlsym __libc_dlsym __libc_dlvsym dlclose __libc_dlclose dlerror)
 LIBS_STATIC = $(DEPS) -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -luuid -lm -latomic -ldl -lrt -Wl,--end-group
 # Those that have no archive here are shared as well (SLES, RHEL).
@@ -72,7 +76,8 @@ else
 LIBS := $(LIBS_SHARED)
 endif
 
-SRC := $(filter-out %_test.c %_fuzz.c,$(wildcard internal/*/*.c))
+INTERNAL := $(wildcard internal/*/*/*.c)
+SRC := $(filter-out %_test.c %_fuzz.c,$(INTERNAL))
 ifneq ($(MODE)$(FABRIC),releasestatic)
 SRC := $(filter-out $(STATIC_ONLY),$(SRC))
 else ifneq ($(wildcard build/deps),)
@@ -83,18 +88,20 @@ endif
 CMD_SRC := $(wildcard cmd/copper/*.c)
 SLOWFS_SRC := $(wildcard cmd/slowfs/*.c)
 SIM_SRC := $(wildcard cmd/copper-sim/*.c)
-TEST_SRC := $(filter %_test.c,$(wildcard internal/*/*.c))
-FUZZ_SRC := $(filter %_fuzz.c,$(wildcard internal/*/*.c))
+TEST_SRC := $(filter %_test.c,$(INTERNAL))
+FUZZ_SRC := $(filter %_fuzz.c,$(INTERNAL))
 BENCH_SRC := $(wildcard scripts/bench/*.c)
 
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 # OBJECTS=build/obj: those of another build with the same compiler and flags, already made, but for the one that says how it is linked.
 OBJECTS ?= $(BUILD)/obj
-obj = $(patsubst $(OBJECTS)/internal/base/version.o,$(BUILD)/obj/internal/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
+obj = $(patsubst $(OBJECTS)/internal/base/base/version.o,$(BUILD)/obj/internal/base/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
 OBJ := $(call obj,$(SRC))
-SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/% internal/dirops/%,$(SRC))))
+SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/base/% internal/mount/dirops/%,$(SRC))))
+SIM_USES := base/base base/log base/opt base/table job/topo prof/tracer prof/stats prof/telemetry fabric/wire cache/cache \
+	tree/guess tree/fetch
 # The nodes' own code, but what is behind rpc.h and origin.h; some functions have another one before them (cmd/copper-sim/memory.c).
-SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,base log opt topo wire csv deflate tracer stats telemetry bundle mention cache coop),$(filter-out $(STATIC_ONLY),$(SRC))))
+SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,$(SIM_USES)),$(filter-out $(STATIC_ONLY),$(SRC))))
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))
 # Unit tests always link the shared libraries, so the objects that are made for the static link stay out.
 TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ))
@@ -104,8 +111,7 @@ FUZZ_LIB := $(BUILD)/fuzz.a
 TESTS := $(patsubst internal/%.c,$(BUILD)/test/%,$(TEST_SRC))
 FUZZERS := $(patsubst internal/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 ifeq ($(MODE),fuzz)
-BELOW := $(shell tac internal/LAYERS | awk -F '[: ]+' -v fuzzed='$(FUZZ_SRC)' \
-	'index(fuzzed, "/" $$1 "/") || $$1 in need { for (i = 1; i <= NF; i++) need[$$i] } END { for (name in need) print name }')
+BELOW := $(shell scripts/reachable.sh $(FUZZ_SRC))
 FUZZ_OBJ := $(foreach m,$(BELOW),$(filter $(BUILD)/obj/internal/$(m)/%,$(TEST_OBJ)))
 endif
 ALL_OBJ := $(OBJ) $(call obj,$(CMD_SRC) $(SLOWFS_SRC) $(SIM_SRC) $(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
@@ -114,7 +120,7 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all old sim demo check unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb rpm dist bindist clean help tests FORCE
+.PHONY: all old sim demo quick check check-all unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb rpm dist bindist clean help tests FORCE
 all: $(BUILD)/copper $(BUILD)/slowfs $(BUILD)/copper-sim
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
@@ -157,9 +163,9 @@ $(BUILD)/needed: vendor/needed.c
 		{ echo "make: $(HOW_TO_GET) what is named above" >&2; exit 1; }
 	@touch $@
 
-# As with the oldest libraries that will do (internal/base/compat.h): only the files that know of them differ.
+# As with the oldest libraries that will do (internal/base/base/compat.h): only the files that know of them differ.
 old: $(BUILD)/old/copper $(BUILD)/old/slowfs
-OLD_SRC := $(filter $(SRC) $(CMD_SRC) $(SLOWFS_SRC),$(shell grep -ls 'base/compat\.h"' internal/*/*.c cmd/*/*.c))
+OLD_SRC := $(filter $(SRC) $(CMD_SRC) $(SLOWFS_SRC),$(shell grep -ls 'base/compat\.h"' $(INTERNAL) cmd/*/*.c))
 older = $(foreach o,$(1),$(if $(filter $(o),$(call obj,$(OLD_SRC))),$(o:$(BUILD)/obj/%=$(BUILD)/old/obj/%),$(o)))
 $(BUILD)/old/obj/%.o: %.c Makefile | $(BUILD)/needed
 	@mkdir -p $(@D)
@@ -176,15 +182,15 @@ $(BUILD)/old/slowfs: $(call older,$(SLOWFS_OBJ))
 $(BUILD)/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
-$(BUILD)/obj/internal/base/version.o: $(BUILD)/version
-$(BUILD)/obj/internal/base/version.o: CPPFLAGS_ALL += -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"'
+$(BUILD)/obj/internal/base/base/version.o: $(BUILD)/version
+$(BUILD)/obj/internal/base/base/version.o: CPPFLAGS_ALL += -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"'
 
-# The assembler puts this file into the program (internal/page/css.c).
-$(BUILD)/obj/internal/page/css.o: internal/page/page.css
+# The assembler puts this file into the program (internal/report/html/css.c).
+$(BUILD)/obj/internal/report/html/css.o: internal/report/html/html.css
 
 # One file for processors that have it; base looks before it goes there.
 ifeq ($(MACHINE),x86_64)
-$(BUILD)/obj/internal/base/hash_avx2.o: CFLAGS_ALL += -mavx2
+$(BUILD)/obj/internal/base/base/hash_avx2.o: CFLAGS_ALL += -mavx2
 endif
 
 -include $(ALL_OBJ:.o=.d) $(patsubst %.c,$(BUILD)/old/obj/%.d,$(OLD_SRC))
@@ -199,9 +205,16 @@ unit: tests
 system: all
 	scripts/check.sh --build $(BUILD) --system-only $(T)
 
+quick:
+	scripts/check.sh --quick $(M)
+
 check:
-	scripts/install-deps.sh
+	scripts/install-deps.sh check
 	$(if $(LOAD),scripts/load.sh $(LOAD)) scripts/check.sh
+
+check-all:
+	scripts/install-deps.sh all
+	$(if $(LOAD),scripts/load.sh $(LOAD)) scripts/check.sh --all $(if $(REST),--rest)
 
 # All processors build, unless -j said how many.
 demo:
@@ -224,7 +237,7 @@ fuzz-run:
 	scripts/fuzz-run.sh $(T)
 
 lint:
-	scripts/lint.sh
+	scripts/lint.sh $(if $(ALL),--all)
 
 install: $(BUILD)/copper
 uninstall:

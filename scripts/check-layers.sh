@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Checks what internal/LAYERS promises: modules include only what the table allows, private headers
-# stay in their module, every public header compiles alone, and every global symbol begins with
-# cop_.
+# Checks what internal/LAYERS promises: districts include only what the table allows, private
+# headers stay in their module, every public header compiles alone, and every global symbol begins
+# with cop_.
 #
 #   scripts/check-layers.sh [ROOT]
 set -u
@@ -16,7 +16,7 @@ fault() {
 
 declare -A allowed
 read_layers() {
-	local line module
+	local line row
 	while IFS= read -r line; do
 		case $line in
 		'#'* | '') continue ;;
@@ -26,80 +26,82 @@ read_layers() {
 			continue
 			;;
 		esac
-		module=${line%%:*}
-		allowed[$module]=" $module ${line#*:} "
+		row=${line%%:*}
+		allowed[$row]=" $row ${line#*:} "
 	done <internal/LAYERS
 }
 
-# Rows may only name modules above them, so there is no cycle.
+# Rows may only name districts above them, so there is no cycle.
 check_order() {
-	local line module seen=' '
+	local line row name seen=' '
 	while IFS= read -r line; do
 		case $line in
 		'#'* | '') continue ;;
 		esac
-		module=${line%%:*}
+		row=${line%%:*}
 		for name in ${line#*:}; do
 			case $seen in
 			*" $name "*) ;;
 			*)
-				fault "internal/LAYERS: $module names $name, which has no row above it"
+				fault "internal/LAYERS: $row names $name, which has no row above it"
 				;;
 			esac
 		done
-		seen="$seen$module "
+		seen="$seen$row "
 	done <internal/LAYERS
 }
 
-# Sets module to the module of a file: internal/M/…, sim (cmd/copper-sim) or cmd. Tests may include
-# the private headers of their own module. (Taking the output of a function instead would cost a
-# process for each of some thousand calls.)
-set_module() { # FILE
+# Sets district and home (the folder) of a file: internal/DISTRICT/MODULE/…, sim (cmd/copper-sim) or
+# cmd. Tests may include the private headers of their own module. (Taking the output of a function
+# instead would cost a process for each of some thousand calls.)
+set_district() { # FILE
+	home=${1%/*}
 	case $1 in
-	internal/*)
-		module=${1#internal/}
-		module=${module%%/*}
+	internal/*/*/*)
+		district=${1#internal/}
+		home=${district#*/}
+		home=${district%%/*}/${home%%/*}
+		district=${district%%/*}
 		;;
-	cmd/copper-sim/*) module=sim ;;
-	*) module=cmd ;;
+	internal/*) fault "$1 is not in a module: internal/DISTRICT/MODULE/" ;;
+	cmd/copper-sim/*) district=sim ;;
+	*) district=cmd ;;
 	esac
 }
 
 check_include() { # FILE INCLUDED
-	local module target header
-	set_module "$1"
+	local district home target header module
 	header=$2
 	case $header in
-	*/*) target=${header%%/*} ;;
+	*/*/*) ;;
 	*) return 0 ;; # a private header beside the file
 	esac
-	[ -d "internal/$target" ] || return 0
-	case ${allowed[$module]:-} in
-	'') fault "$1: module $module has no row in internal/LAYERS" ;;
+	target=${header%%/*}
+	module=${header#*/}
+	module=$target/${module%%/*}
+	[ -d "internal/$module" ] || return 0
+	set_district "$1"
+	case ${allowed[$district]:-} in
+	'') fault "$1: district $district has no row in internal/LAYERS" ;;
 	*" $target "*) ;;
-	*) fault "$1 includes $header, but $module may not use $target" ;;
+	*) fault "$1 includes $header, but district $district may not use $target" ;;
 	esac
+	[ "$module" != "$home" ] || return 0
 	case $header in
-	*_priv.h) [ "$target" = "$module" ] || fault "$1 includes $header, private to $target" ;;
+	*_priv.h) fault "$1 includes $header, private to $module" ;;
 	*_testing.h)
-		[[ $1 == *_test.c ]] || [ "$target" = "$module" ] ||
-			fault "$1 includes $header, which is for tests"
+		[[ $1 == *_test.c ]] || fault "$1 includes $header, which is for tests"
 		;;
-	"$target/$target.h" | "$target"/*.def | base/htab.h | base/json.h | base/ip.h) ;;
-	base/compat.h) ;;
-	*)
-		[ "$target" = "$module" ] ||
-			fault "$1 includes $header, which is not the public header of $target"
-		;;
+	"$module/${module#*/}.h" | "$module"/*.def | base/base/*.h) ;;
+	*) fault "$1 includes $header, which is not the public header of $module" ;;
 	esac
 }
 
 # slowfs plays a file system and does not know Copper.
 check_slowfs() { # FILE INCLUDED
 	case $1:$2 in
-	cmd/slowfs/*:base/base.h | cmd/slowfs/*:base/htab.h | cmd/slowfs/*:base/compat.h) ;;
-	cmd/slowfs/*:dirops/dirops.h) ;;
-	cmd/slowfs/*:*/*)
+	cmd/slowfs/*:base/base/* | cmd/slowfs/*:mount/dirops/dirops.h) ;;
+	cmd/slowfs/*:*/*/*)
 		[ ! -d "internal/${2%%/*}" ] ||
 			fault "$1 includes $2, but slowfs may use base and dirops only"
 		;;
@@ -122,9 +124,9 @@ sources() {
 
 check_headers() {
 	local header
-	for header in internal/*/*.h; do
+	for header in internal/*/*/*.h; do
 		case $header in
-		"${header%/*}/$(basename "${header%/*}").h" | internal/base/*) ;;
+		"${header%/*}/$(basename "${header%/*}").h" | internal/base/base/[!_]*) ;;
 		*) continue ;;
 		esac
 		printf '#include "%s"\n' "${header#internal/}" |
@@ -145,13 +147,16 @@ check_symbols() {
 		source=${source%.o}.c
 		[ -e "$source" ] || continue # left by a file that is gone
 		case $source:$name in
-		internal/fabric/guard_in.c:accept | internal/fabric/guard_in.c:listen) ;;
-		internal/fabric/guard_out.c:connect | internal/fabric/guard_out.c:send) ;;
-		internal/fabric/guard_out.c:recv) ;;
+		internal/fabric/endpoint/guard_in.c:accept) ;;
+		internal/fabric/endpoint/guard_in.c:listen) ;;
+		internal/fabric/endpoint/guard_out.c:connect) ;;
+		internal/fabric/endpoint/guard_out.c:send) ;;
+		internal/fabric/endpoint/guard_out.c:recv) ;;
 		# Tests of requests define libfuse's functions that take their replies.
-		internal/fs/*_test.c:fuse_re[qp]*) ;;
-		internal/origin/unanswered_test.c:statx) ;;
-		internal/origin/end_test.c:statx | internal/origin/end_test.c:getdents64) ;;
+		internal/mount/fuse/*_test.c:fuse_re[qp]*) ;;
+		internal/storage/origin/unanswered_test.c:statx) ;;
+		internal/storage/origin/end_test.c:statx) ;;
+		internal/storage/origin/end_test.c:getdents64) ;;
 		*:accept | *:listen | *:connect | *:send | *:recv | *:fuse_re[qp]* | *:statx)
 			fault "$source has $name of its own"
 			;;

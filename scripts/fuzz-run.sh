@@ -35,9 +35,10 @@ last() { # KEY LOG: the last number that the fuzzer gave
 }
 
 run() { # TARGET
-	local name=$1 corpus=$where/$1 log=$where/$1.log seeds=() result=ok found
+	local name=$1 module=${1%/*} corpus=$where/$1 log=$where/$1.log seeds=() result=ok found
 	mkdir -p "$corpus" "$where/found"
-	[ ! -d "testdata/fuzz/${name%%/*}" ] || seeds=("testdata/fuzz/${name%%/*}")
+	module=${module#*/}
+	[ ! -d "testdata/fuzz/$module" ] || seeds=("testdata/fuzz/$module")
 	nice -n 19 "build/fuzz/fuzz/$name" -max_total_time="$seconds" \
 		-rss_limit_mb=2048 -timeout=25 \
 		-artifact_prefix="$where/found/${name//\//-}-" "$corpus" "${seeds[@]}" >"$log" \
@@ -51,7 +52,7 @@ run() { # TARGET
 		"$(find "$corpus" -type f | wc -l)" "$result ${found:-}"
 }
 
-for source in internal/*/*_fuzz.c; do
+for source in internal/*/*/*_fuzz.c; do
 	target=${source#internal/}
 	target=${target%.c}
 	! is_wanted "$target" "$@" || run "$target"

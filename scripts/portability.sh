@@ -316,7 +316,7 @@ native_build='
 	cd /var/tmp/copper && words="WERROR=-Werror"
 	if [ -e /opt/libfabric/lib/libfabric.a ]; then
 		gcc -O2 -Iinternal -I/opt/libfabric/include \
-			-c internal/fabric/absent_providers.c -o absent.o
+			-c internal/fabric/endpoint/absent_providers.c -o absent.o
 		libs="-l:libfuse3.a -l:liblz4.a -l:libxxhash.a -l:libsodium.a -l:libz.a"
 		libs="$libs -l:libjson-c.a -l:libsqlite3.a"
 		fabric="/var/tmp/copper/absent.o -l:libfabric.a -luuid -latomic -ldl -lrt"
@@ -366,7 +366,7 @@ step_unit() { # ENVIRONMENT
 	[ "$1" = aarch64 ] || { checked "$1" --unit-only; return; }
 	inside "$1" bash -c '
 		cd /var/tmp/copper || exit 1
-		for program in build/test/*/*_test; do
+		for program in build/test/*/*/*_test; do
 			if timeout -k 5 900 qemu-aarch64-static "$program"; then
 				passed=$((passed + 1))
 			else

@@ -129,7 +129,7 @@ static void serve_request(void *arg, uint64_t unused)
 		return;
 	}
 	cop_list_push_back(&q->to->rpc.served, &q->served);
-	if (!cop_coop_serve(q->to->coop, q))
+	if (!cop_fetch_serve(q->to->coop, q))
 		abort();
 }
 
@@ -344,13 +344,13 @@ void cop_sim_fabric_close(struct sim_node *n)
 }
 
 /* coop asks for these when it is closed, and then nothing is under way here. */
-struct cop_fabric *cop_rpc_fabric(struct cop_rpc *r)
+struct cop_endpoint *cop_rpc_fabric(struct cop_rpc *r)
 {
 	(void)r;
 	return NULL;
 }
 
-int cop_fabric_post(struct cop_fabric *f, void (*fn)(void *arg), void *arg)
+int cop_endpoint_post(struct cop_endpoint *f, void (*fn)(void *arg), void *arg)
 {
 	(void)f;
 	fn(arg);

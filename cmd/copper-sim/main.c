@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "log/log.h"
-#include "opt/opt.h"
+#include "base/base/json.h"
+#include "base/log/log.h"
+#include "base/opt/opt.h"
 #include "sim.h"
 
 #define SWEEP_MAX 32

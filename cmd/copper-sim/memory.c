@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 #include "sim.h"
-#include "wire/wire.h"
+#include "fabric/wire/wire.h"
 
 #define CHUNKS_BYTES ((size_t)1 << 45) /* 32 TiB: 100,000 nodes with 350 MB each */
 #define BLOBS_BYTES ((size_t)1 << 32)

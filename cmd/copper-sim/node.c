@@ -36,7 +36,7 @@ static void read_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	int32_t line = a->line;
 
 	if (!rc && n->sim->conf.trace->line[line].waited)
-		cop_coop_used(n->coop, obj);
+		cop_fetch_used(n->coop, obj);
 	free(a);
 	line_answered(n, line, rc);
 }
@@ -63,8 +63,8 @@ static void ask_ahead(struct sim_node *n, const struct cop_ask *ask)
 	struct cop_obj *obj;
 
 	if (ask->kind == COP_ASK_CHUNK)
-		cop_coop_ahead(n->coop, ask);
-	else if (cop_coop_get(n->coop, ask, NULL, &obj) == 1)
+		cop_fetch_ahead(n->coop, ask);
+	else if (cop_fetch_get(n->coop, ask, NULL, &obj) == 1)
 		cop_obj_put(n->cache, obj);
 }
 
@@ -78,14 +78,14 @@ static void ask_and_wait(struct sim_node *n, int32_t line)
 
 	a = cop_sim_alloc(1, sizeof(*a));
 	*a = (struct asked){.waiter.completed = read_completed, .node = n, .line = line};
-	rc = cop_coop_get(n->coop, &ask, &a->waiter, &obj);
+	rc = cop_fetch_get(n->coop, &ask, &a->waiter, &obj);
 	if (rc == 0)
 		return;
 	free(a);
 	if (rc > 0) {
 		rc = obj->error;
 		if (!rc && l->waited)
-			cop_coop_used(n->coop, obj);
+			cop_fetch_used(n->coop, obj);
 		cop_obj_put(n->cache, obj);
 	}
 	line_answered(n, line, rc);
@@ -105,7 +105,7 @@ static void ask_lines(void *arg, uint64_t line)
 		n->end_ns = cop_sim_now();
 		return;
 	}
-	cop_coop_cork(n->coop);
+	cop_fetch_cork(n->coop);
 	do {
 		ask = ask_of(l);
 		if (l->waited || l->follower >= 0)
@@ -113,7 +113,7 @@ static void ask_lines(void *arg, uint64_t line)
 		else
 			ask_ahead(n, &ask);
 	} while ((++l)->joined);
-	cop_coop_uncork(n->coop);
+	cop_fetch_uncork(n->coop);
 }
 
 static void follow_trace(struct sim_node *n, int32_t first)

@@ -8,7 +8,7 @@
 
 #include "sim.h"
 
-#define LISTINGS 32u /* the windows of internal/prefetch */
+#define LISTINGS 32u /* the windows of internal/tree/prefetch */
 #define CHUNKS 16u
 #define PIECE COP_MIB
 #define LINE_BYTES 48 /* of a manifest, without the path */
@@ -75,7 +75,7 @@ static void ask_for(struct sim_node *n, const struct cop_ask *ask, int32_t line)
 	int rc;
 
 	*s = (struct slot){.waiter.completed = fetch_completed, .node = n, .line = line};
-	rc = cop_coop_get(n->coop, ask, &s->waiter, &obj);
+	rc = cop_fetch_get(n->coop, ask, &s->waiter, &obj);
 	if (rc == 0)
 		return;
 	free(s);

@@ -22,10 +22,10 @@ static uint64_t resident_bytes(void)
 static void open_node(struct sim *s, uint32_t rank)
 {
 	struct sim_node *n = &s->node[rank];
-	struct cop_coop_conf conf = {.topo = s->conf.topo,
+	struct cop_fetch_conf conf = {.topo = s->conf.topo,
 		.rank = rank,
 		.chunk_bytes = SIM_CHUNK,
-		.striped_bytes = COP_COOP_STRIPED_BYTES,
+		.striped_bytes = COP_FETCH_STRIPED_BYTES,
 		.enoent_ttl_ms = 2000,
 		.manifest = s->conf.manifest && rank == 0 ? cop_sim_manifest : NULL,
 		.ctx = n,
@@ -39,7 +39,7 @@ static void open_node(struct sim *s, uint32_t rank)
 	n->behind = (struct cop_origin){.node = n, .background = true};
 	cop_sim_fabric_open(n);
 	n->cache = conf.cache = cop_cache_new(s->conf.model.cache_mib * COP_MIB, &s->stats);
-	n->coop = n->cache ? cop_coop_new(&conf) : NULL;
+	n->coop = n->cache ? cop_fetch_new(&conf) : NULL;
 	if (!n->coop)
 		abort();
 	cop_sim_node_start(n);
@@ -48,8 +48,8 @@ static void open_node(struct sim *s, uint32_t rank)
 static void close_node(struct sim_node *n)
 {
 	cop_sim_prefetch_free(n);
-	cop_coop_close(n->coop);
-	cop_coop_free(n->coop);
+	cop_fetch_close(n->coop);
+	cop_fetch_free(n->coop);
 	cop_cache_free(n->cache);
 	cop_sim_origin_close(n);
 	cop_sim_fabric_close(n);

@@ -9,9 +9,9 @@
  * nodes; no sessions, no loss); what is behind origin.h (origin.c: the operations that a root
  * makes, a storage that serves them); and the program with fs above it (node.c: the requests of a
  * recorded trace, each as long after the answer that preceded it as in the recording). The prefetch
- * of a manifest is modelled on internal/prefetch, with its windows. What a node guesses that its
- * program needs next (bundles) is not decided here: it is in the recording, with the messages in
- * which it left and the moments at which the program came to it.
+ * of a manifest is modelled on internal/tree/prefetch, with its windows. What a node guesses that
+ * its program needs next (bundles) is not decided here: it is in the recording, with the messages
+ * in which it left and the moments at which the program came to it.
  *
  * Bytes are counted, not carried (memory.c): a chunk is an address without memory, its checksum is
  * a constant, and all nodes share one copy of a listing, which is a header and zeros. So nothing is
@@ -19,8 +19,8 @@
 #ifndef COP_SIM_H
 #define COP_SIM_H
 
-#include "base/base.h"
-#include "coop/coop.h"
+#include "base/base/base.h"
+#include "tree/fetch/fetch.h"
 
 /* ---- model.c: the parameters ---- */
 
@@ -150,7 +150,7 @@ struct sim_node {
 	struct sim *sim;
 	uint32_t rank;
 	struct cop_cache *cache;
-	struct cop_coop *coop;
+	struct cop_fetch *coop;
 	struct cop_rpc rpc;
 	struct cop_origin origin,
 		behind; /* behind: a handle of the same origin, for background work */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "sim.h"
-#include "wire/wire.h"
+#include "fabric/wire/wire.h"
 
 #define FIELDS 10
 #define LINES_MAX 1000000

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "opt/opt.h"
-#include "report/report.h"
+#include "base/opt/opt.h"
+#include "writers/cluster/cluster.h"
 
 #define SILENT_MS 1000 /* shorter work shows no progress */
 

@@ -8,11 +8,10 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "ctl/ctl.h"
-#include "opt/opt.h"
-#include "screen/screen.h"
+#include "node/ctl/ctl.h"
+#include "base/opt/opt.h"
+#include "report/watch/watch.h"
 #include "socket.h"
-#include "status/status.h"
 #include "usage.h"
 #include "watch.h"
 

@@ -3,7 +3,7 @@
 
 #include <sys/wait.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 static const int passed_on[] = {
 	SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 struct cop_cmd {
 	const char *name;

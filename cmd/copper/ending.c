@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "sweep.h"
 
 #define ASK_MS 1000

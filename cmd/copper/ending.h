@@ -4,7 +4,7 @@
 #ifndef COP_CMD_ENDING_H
 #define COP_CMD_ENDING_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 #define COP_CMD_ENDING_MAX 64
 

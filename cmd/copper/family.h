@@ -4,7 +4,7 @@
 #define COPPER_FAMILY_H
 
 #include "cmd.h"
-#include "opt/opt.h"
+#include "base/opt/opt.h"
 
 struct family {
 	const char *command; /* "copper trace" */

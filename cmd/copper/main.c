@@ -10,11 +10,11 @@
 #include <xxhash.h>
 #include <zlib.h>
 
-#include "base/base.h"
-#include "check/check.h"
+#include "base/base/base.h"
+#include "node/check/check.h"
 #include "cmd.h"
-#include "opt/opt.h"
-#include "store/store.h"
+#include "base/opt/opt.h"
+#include "writers/runs/runs.h"
 
 #ifdef __clang__
 #define COMPILER __VERSION__

@@ -10,8 +10,8 @@
 
 #include "child.h"
 #include "cmd.h"
-#include "mark/mark.h"
-#include "opt/opt.h"
+#include "trace/mark/mark.h"
+#include "base/opt/opt.h"
 
 /* The status with which env(1), timeout(1) and others report a failure of their own. */
 #define FAILED 125

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "check/check.h"
+#include "node/check/check.h"
 #include "cmd.h"
-#include "conf/conf.h"
-#include "launch/launch.h"
+#include "job/conf/conf.h"
+#include "node/launch/launch.h"
 #include "sweep.h"
 
 /* The answer is the result that the user asked for, so failed checks are not errors of this

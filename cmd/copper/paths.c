@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "opt/opt.h"
-#include "paths/paths.h"
+#include "base/opt/opt.h"
+#include "report/paths/paths.h"
 
 #define SILENT_MS 1000 /* shorter work shows no progress */
 

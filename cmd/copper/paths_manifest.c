@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "cmd.h"
-#include "touched/touched.h"
+#include "report/firsttouch/firsttouch.h"
 
 /* Prints remarks about the manifest, one per line. */
-static void print_notes(const struct cop_touched *m)
+static void print_notes(const struct cop_firsttouch *m)
 {
 	if (m->faults)
 		fprintf(stderr,
@@ -24,7 +24,7 @@ static void print_notes(const struct cop_touched *m)
 			"copper paths: the job's source is not visible on this machine, so the sizes in the manifest are guesses\n");
 }
 
-static void print_json(const struct cop_touched *m, const char *file, struct cop_buf *text)
+static void print_json(const struct cop_firsttouch *m, const char *file, struct cop_buf *text)
 {
 	struct cop_json j = cop_json_to(text);
 
@@ -42,7 +42,7 @@ static void print_json(const struct cop_touched *m, const char *file, struct cop
 	cop_buf_str(text, "\n");
 }
 
-static int print_touched(const struct cop_touched *m, const char *file, bool json)
+static int print_touched(const struct cop_firsttouch *m, const char *file, bool json)
 {
 	struct cop_buf text = {0}, besides = {0};
 	char size[16];
@@ -68,15 +68,15 @@ static int print_touched(const struct cop_touched *m, const char *file, bool jso
 
 int cop_cmd_paths_manifest(const char *job_dir, const char *file, bool json)
 {
-	struct cop_touched m = {0};
+	struct cop_firsttouch m = {0};
 	struct cop_err err = {0};
-	int rc = cop_touched_manifest(job_dir, file, &m, &err);
+	int rc = cop_firsttouch_manifest(job_dir, file, &m, &err);
 
 	print_notes(&m);
 	if (rc)
 		fprintf(stderr, "copper paths: %s\n", err.text);
 	else
 		rc = print_touched(&m, file, json);
-	cop_touched_free(&m);
+	cop_firsttouch_free(&m);
 	return rc ? 1 : 0;
 }

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "jobdata/jobdata.h"
-#include "opt/opt.h"
-#include "page/page.h"
-#include "store/store.h"
+#include "report/jobdata/jobdata.h"
+#include "base/opt/opt.h"
+#include "report/html/html.h"
+#include "writers/runs/runs.h"
 
 #define RUNS_LOOKED_AT 200 /* the newest ones in the store */
 

@@ -23,12 +23,12 @@
 #include <unistd.h>
 
 #include "child.h"
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "ending.h"
-#include "launch/launch.h"
+#include "node/launch/launch.h"
 #include "socket.h"
 #include "sweep.h"
-#include "tasks/tasks.h"
+#include "job/scheduler/scheduler.h"
 
 #define FAILED 125
 #define STOP_MS 60000

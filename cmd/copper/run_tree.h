@@ -5,7 +5,7 @@
 #ifndef COP_CMD_RUN_TREE_H
 #define COP_CMD_RUN_TREE_H
 
-#include "conf/conf.h"
+#include "job/conf/conf.h"
 
 struct cop_run_tree;
 

@@ -3,9 +3,9 @@
 #ifndef COP_CMD_RUNS_H
 #define COP_CMD_RUNS_H
 
-#include "grid/grid.h"
-#include "opt/opt.h"
-#include "store/store.h"
+#include "base/table/table.h"
+#include "base/opt/opt.h"
+#include "writers/runs/runs.h"
 
 int cop_cmd_runs_list(int argc, char **argv);
 int cop_cmd_runs_show(int argc, char **argv);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "cmd.h"
 #include "runs.h"
 

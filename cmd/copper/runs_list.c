@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "cmd.h"
 #include "runs.h"
 

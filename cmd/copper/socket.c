@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
-#include "place/place.h"
-#include "fs/fs.h"
+#include "node/ctl/ctl.h"
+#include "node/mountdir/mountdir.h"
+#include "mount/fuse/fuse.h"
 
 int cop_cmd_realpath(const char *mountpoint, char *out)
 {
@@ -62,7 +62,7 @@ static void keep_if_wanted(void *ctx, const char *key, const char *path)
 {
 	struct search *s = ctx;
 
-	if (((s->which & OF_THIS_JOB) && cop_place_noted_job(path) != cop_place_job()) ||
+	if (((s->which & OF_THIS_JOB) && cop_mountdir_noted_job(path) != cop_mountdir_job()) ||
 		((s->which & LIVING) && !is_living(path)))
 		return;
 	snprintf(s->path, sizeof(s->path), "%s", path);
@@ -81,7 +81,7 @@ static void search_dir(struct search *s, const char *dir, unsigned which)
  * two jobs of a user may share a machine, and a killed node leaves its socket. */
 static void narrow_search(struct search *s, const char *dir)
 {
-	if (cop_place_job())
+	if (cop_mountdir_job())
 		search_dir(s, dir, OF_THIS_JOB);
 	if (s->count == 0)
 		search_dir(s, dir, 0);
@@ -143,7 +143,7 @@ static int no_node_there(const char *dir, char *key, struct cop_err *err)
 {
 	struct search s = {0};
 
-	if (cop_mounts_each(is_copper_on, key) == 1 && !cop_fs_is_dead(key))
+	if (cop_mounts_each(is_copper_on, key) == 1 && !cop_fuse_is_dead(key))
 		return cop_err_set(err, EBUSY,
 			"a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
 			"container, or with another --runtime-dir",

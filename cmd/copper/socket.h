@@ -3,7 +3,7 @@
 #ifndef COP_CMD_SOCKET_H
 #define COP_CMD_SOCKET_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* The control socket of the node at this mount point, or of the only node of this user if it is
  * NULL. -ENOENT if there is none; -EINVAL, with their names, if there are several. path has

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "ctl/ctl.h"
+#include "node/ctl/ctl.h"
 #include "ending.h"
-#include "fs/fs.h"
-#include "opt/opt.h"
-#include "place/place.h"
+#include "mount/fuse/fuse.h"
+#include "base/opt/opt.h"
+#include "node/mountdir/mountdir.h"
 #include "socket.h"
 #include "stop_job.h"
 #include "sweep.h"
@@ -87,11 +87,11 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	bool cleared;
 
 	if (socket)
-		cop_place_wait_ended(socket);
+		cop_mountdir_wait_ended(socket);
 	rc = a->mountpoint ? cop_cmd_realpath(a->mountpoint, path)
 			   : cop_cmd_only_mount(a->runtime_dir, path);
 	if (rc == 0)
-		dead = cop_place_remove_dead(path, socket);
+		dead = cop_mountdir_remove_dead(path, socket);
 	cleared = socket && cop_ctl_clear(socket, &ignored) == 0;
 	if (dead < 0) {
 		fprintf(stderr,
@@ -131,8 +131,8 @@ static void remove_dead_mount(const char *mountpoint)
 {
 	char path[PATH_MAX];
 
-	if (mountpoint && cop_cmd_realpath(mountpoint, path) == 0 && cop_fs_is_dead(path))
-		cop_fs_unmount_dead(path);
+	if (mountpoint && cop_cmd_realpath(mountpoint, path) == 0 && cop_fuse_is_dead(path))
+		cop_fuse_unmount_dead(path);
 }
 
 /* The first line of an answer is the result; remarks about single nodes follow. Returns 0, or

@@ -11,8 +11,8 @@
 
 #include "cmd.h"
 #include "ending.h"
-#include "fs/fs.h"
-#include "guest/guest.h"
+#include "mount/fuse/fuse.h"
+#include "node/remotestop/remotestop.h"
 #include "socket.h"
 
 /* A node that was killed together with its guard leaves its mount. */
@@ -21,9 +21,9 @@ static int clear_mount(const char *mountpoint)
 	char path[PATH_MAX];
 	int rc;
 
-	if (!mountpoint || cop_cmd_realpath(mountpoint, path) || !cop_fs_is_dead(path))
+	if (!mountpoint || cop_cmd_realpath(mountpoint, path) || !cop_fuse_is_dead(path))
 		return 0;
-	rc = cop_fs_unmount_dead(path);
+	rc = cop_fuse_unmount_dead(path);
 	if (rc)
 		fprintf(stderr,
 			"copper stop: %s: the node there is dead, and its mount cannot be removed: %s\n",
@@ -56,7 +56,7 @@ int cop_cmd_print_stopped(unsigned stopped, unsigned of)
 	return 1;
 }
 
-static int show_stopped(const struct cop_guest_stopped *s)
+static int show_stopped(const struct cop_remotestop_stopped *s)
 {
 	int rc = cop_cmd_print_stopped(s->stopped, s->of);
 
@@ -73,14 +73,14 @@ static int show_stopped(const struct cop_guest_stopped *s)
 int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])
 {
 	struct here here = {.runtime_dir = what->runtime_dir};
-	struct cop_guest_stopped result;
+	struct cop_remotestop_stopped result;
 	struct cop_err err = {0};
 	unsigned left;
-	int rc = cop_guest_stop(&(struct cop_guest_stop){.job_dir = what->job_dir,
-					.secret_file = what->secret_file,
-					.timeout_ms = what->timeout_ms,
-					.known = note_tree,
-					.arg = &here},
+	int rc = cop_remotestop_stop(&(struct cop_remotestop_stop){.job_dir = what->job_dir,
+					     .secret_file = what->secret_file,
+					     .timeout_ms = what->timeout_ms,
+					     .known = note_tree,
+					     .arg = &here},
 		    &result, &err),
 	    code = 1;
 

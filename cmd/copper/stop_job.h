@@ -2,7 +2,7 @@
 #ifndef COP_CMD_STOP_JOB_H
 #define COP_CMD_STOP_JOB_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 struct cop_cmd_stop_job {
 	const char *job_dir, *secret_file, *runtime_dir;

@@ -3,16 +3,16 @@
 
 #include <stddef.h>
 
-#include "ctl/ctl.h"
-#include "place/place.h"
-#include "tasks/tasks.h"
+#include "node/ctl/ctl.h"
+#include "node/mountdir/mountdir.h"
+#include "job/scheduler/scheduler.h"
 
 bool cop_cmd_clear_away(const char *mountpoint, const char *socket)
 {
 	bool removed;
 
-	cop_place_wait_ended(socket);
-	removed = cop_place_remove_dead(mountpoint, socket) == 1;
+	cop_mountdir_wait_ended(socket);
+	removed = cop_mountdir_remove_dead(mountpoint, socket) == 1;
 	cop_ctl_clear(socket, NULL);
 	return removed;
 }
@@ -41,5 +41,5 @@ void cop_cmd_sweep(const char *runtime_dir)
 	if (cop_ctl_dir(runtime_dir, dir, sizeof(dir), NULL))
 		return;
 	cop_tasks_sweep(dir, clear_mount, dir);
-	cop_place_sweep(dir);
+	cop_mountdir_sweep(dir);
 }

@@ -3,8 +3,8 @@
 #ifndef COP_CMD_TRACE_H
 #define COP_CMD_TRACE_H
 
-#include "opt/opt.h"
-#include "tracetab/tracetab.h"
+#include "base/opt/opt.h"
+#include "trace/table/table.h"
 
 /* The first member of the arguments of each subcommand. */
 struct trace_select {

@@ -4,7 +4,7 @@
 
 #include "cmd.h"
 #include "trace.h"
-#include "tracecheckpoint/tracecheckpoint.h"
+#include "trace/checkpoint/checkpoint.h"
 
 struct args {
 	struct trace_select select; /* first */

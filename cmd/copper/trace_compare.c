@@ -4,7 +4,7 @@
 
 #include "cmd.h"
 #include "trace.h"
-#include "tracecompare/tracecompare.h"
+#include "trace/table/table.h"
 
 struct args {
 	struct trace_group group; /* first */

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/base/json.h"
 #include "cmd.h"
-#include "csv/csv.h"
+#include "base/table/table.h"
 #include "trace.h"
-#include "traceorder/traceorder.h"
+#include "trace/timeline/timeline.h"
 
 struct args {
 	struct trace_select select; /* first */

@@ -7,7 +7,7 @@
 #include "cmd.h"
 #include "trace.h"
 #include "trace_out.h"
-#include "tracemerge/tracemerge.h"
+#include "trace/timeline/timeline.h"
 
 struct args {
 	struct trace_select select; /* first */

@@ -5,7 +5,7 @@
 #ifndef COP_CMD_TRACE_OUT_H
 #define COP_CMD_TRACE_OUT_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 struct trace_out;
 

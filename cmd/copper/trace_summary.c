@@ -5,7 +5,7 @@
 
 #include "cmd.h"
 #include "trace.h"
-#include "tracesum/tracesum.h"
+#include "trace/table/table.h"
 
 struct args {
 	struct trace_select select; /* first */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "ctl/ctl.h"
-#include "usage/usage.h"
+#include "node/ctl/ctl.h"
+#include "report/usage/usage.h"
 
 /* A node with a million objects needs some seconds to list them. */
 #define TIMEOUT_MS 120000

@@ -10,9 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "board/board.h"
-#include "ctl/ctl.h"
-#include "screen/screen.h"
+#include "report/watch/watch.h"
+#include "node/ctl/ctl.h"
 
 #define CONNECT_MS 1000
 /* How long after a dropped request the next one is sent: what became of the node is known soon. */

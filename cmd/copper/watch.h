@@ -3,7 +3,7 @@
 #ifndef COP_CMD_WATCH_H
 #define COP_CMD_WATCH_H
 
-#include "base/base.h"
+#include "base/base/base.h"
 
 /* Whether standard input and output are a terminal that can show it. */
 bool cop_cmd_can_watch(void);

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "base/compat.h"
+#include "base/base/compat.h"
 
 int cop_slowfs_loop(struct fuse_session *session, unsigned threads)
 {

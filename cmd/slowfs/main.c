@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "dirops/dirops.h"
+#include "mount/dirops/dirops.h"
 
 /* Each inode that the kernel remembers has a descriptor here. */
 static void raise_file_limit(void)

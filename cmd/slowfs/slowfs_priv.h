@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include "base/htab.h"
+#include "base/base/htab.h"
 
 #define COP_SLOWFS_MAX_SLOTS 1024
 #define COP_SLOWFS_MAX_MOUNTS 64

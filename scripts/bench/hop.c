@@ -18,7 +18,7 @@
 #include <fcntl.h>
 #include <semaphore.h>
 
-#include "coop/coop.h"
+#include "tree/fetch/fetch.h"
 
 /* As large as the window that fs keeps for a reader. */
 #define WINDOW 16
@@ -43,7 +43,7 @@ struct node {
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
-	struct cop_coop *coop;
+	struct cop_fetch *coop;
 };
 
 static void resolve(void *ctx, uint32_t rank, bool silent)
@@ -62,7 +62,7 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	if (cop_rpc_req_op(req) == OP_SMALL)
 		cop_rpc_reply(
 			req, &(struct cop_rpc_answer){.body = body, .body_len = sizeof(body)});
-	else if (!cop_coop_serve(n->coop, req))
+	else if (!cop_fetch_serve(n->coop, req))
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EOPNOTSUPP});
 }
 
@@ -81,12 +81,12 @@ static void open_node(struct node *n, const struct job *j)
 		.listing_max = 65536,
 		.listing_attrs = COP_ORIGIN_LISTING_ATTRS,
 		.stats = &n->stats};
-	struct cop_coop_conf coop = {.topo = {j->nodes, 1, 1},
+	struct cop_fetch_conf coop = {.topo = {j->nodes, 1, 1},
 		.rank = n->rank,
 		.chunk_bytes = j->chunk,
 		.enoent_ttl_ms = 60000,
 		.stats = &n->stats};
-	struct cop_fabric_conf fabric = {.net_type = "tcp"};
+	struct cop_endpoint_conf fabric = {.net_type = "tcp"};
 	struct cop_err err = {0};
 	char host[32];
 
@@ -100,19 +100,19 @@ static void open_node(struct node *n, const struct job *j)
 	coop.cache = n->cache;
 	coop.origin = n->origin;
 	coop.rpc = n->rpc;
-	n->coop = cop_coop_new(&coop);
+	n->coop = cop_fetch_new(&coop);
 	if (!n->coop)
 		bench_die("no memory");
 	snprintf(n->shared->address[n->rank], sizeof(n->shared->address[0]), "%s",
-		cop_fabric_address(cop_rpc_fabric(n->rpc)));
+		cop_endpoint_address(cop_rpc_fabric(n->rpc)));
 }
 
 static void close_node(struct node *n)
 {
-	cop_coop_close(n->coop);
+	cop_fetch_close(n->coop);
 	cop_origin_close(n->origin);
 	cop_rpc_close(n->rpc);
-	cop_coop_free(n->coop);
+	cop_fetch_free(n->coop);
 	cop_cache_free(n->cache);
 }
 
@@ -138,9 +138,9 @@ static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 static void ask_coop(struct node *n, const struct cop_ask *what, struct wanted *x)
 {
 	struct cop_obj *obj;
-	int rc = cop_coop_get(n->coop, what, &x->waiter, &obj);
+	int rc = cop_fetch_get(n->coop, what, &x->waiter, &obj);
 
-	bench_check(rc, "cop_coop_get");
+	bench_check(rc, "cop_fetch_get");
 	if (rc == 1) {
 		completed(&x->waiter, obj, obj->error);
 		cop_obj_put(n->cache, obj);

@@ -5,7 +5,7 @@
 # limit: 120
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
-export PYTHONPATH=$cop_root/internal/mark/python
+export PYTHONPATH=$cop_root/internal/trace/mark/python
 
 cost() { # SIDE OPTIONS COMMAND…
 	local side=$1 options=$2

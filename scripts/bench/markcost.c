@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* markcost EVENTS REPETITIONS: marks that many events as often, and prints the CPU time of one
  * event in seconds, the least of the repetitions, with what it takes to write them. */
-#include "mark/include/copper/mark.h"
+#include "trace/mark/include/copper/mark.h"
 
 #include "bench.h"
 

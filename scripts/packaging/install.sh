@@ -104,8 +104,8 @@ for file in README.md LICENSE; do
 done
 # What programs mark themselves with: a header, and a module that PYTHONPATH must name (deb.sh puts
 # it where Python looks).
-generate include/copper/mark.h "$here/header.sh" internal/mark/include/copper/mark.h
-place internal/mark/python/copper_mark.py share/copper/python/copper_mark.py 644
+generate include/copper/mark.h "$here/header.sh" internal/trace/mark/include/copper/mark.h
+place internal/trace/mark/python/copper_mark.py share/copper/python/copper_mark.py 644
 generate share/bash-completion/completions/copper "$here/completion.sh" bash "$build/copper"
 generate share/zsh/site-functions/_copper "$here/completion.sh" zsh "$build/copper"
 generate "share/modulefiles/copper/$version.lua" modulefile

@@ -58,7 +58,7 @@ TOO_LONG = -errno.EMSGSIZE
 
 
 def calls_of(kind, path):
-    """The root's system calls, as internal/origin makes them (of holes: those of a file with one
+    """The root's system calls, as internal/storage/origin makes them (of holes: those of a file with one
     extent)."""
     try:
         if kind == "entry":

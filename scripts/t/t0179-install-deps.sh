@@ -3,6 +3,7 @@
 # scripts/install-deps.sh on machines unlike this one: bare ones without package lists, without
 # sudo, of releases that lack packages. Each is an overlay of this machine's root file system with
 # the real apt and dpkg, a package database of its own and a repository of toy packages.
+# covers: base
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh

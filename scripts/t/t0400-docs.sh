@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The manual agrees with the program; t0420-blocks.sh runs its examples.
+# covers: opt stats
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -69,12 +70,35 @@ while read -r name section; do
 done < <(sed -n 's/^\.Xr \(copper[a-z-]*\) \([0-9]\).*/\1 \2/p' "${pages[@]}" | sort -u)
 is 'pages refer to pages that are there' "$missing" ''
 
-# Each module of the source.
-sed -n 's/^\([a-z]*\):.*/\1/p' internal/LAYERS | sort >"$T/modules"
-sed -n '/^\.Ss Modules/,/^\.El/s/^\.It Sy //p' "$man/copper-design.7" | sed 's/ , /\n/g' |
-	sort >"$T/shown"
-is 'every module is in copper-design(7)' "$(comm -23 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
-is 'copper-design(7) names no other module' "$(comm -13 "$T/modules" "$T/shown" | tr '\n' ' ')" ''
+# Each district says in a README of at most 15 lines what it is for, and names its modules.
+unnamed=
+for district in internal/*/; do
+	[ "$(wc -l <"$district/README.md")" -le 15 ] || unnamed="$unnamed ${district}README.md:length"
+	for module in "$district"*/; do
+		grep -q "\`$(basename "$module")\`" "$district/README.md" || unnamed="$unnamed $module"
+	done
+done
+is 'every module is in the README of its district' "$unnamed" ''
+
+# Each operation between nodes, with its number.
+operations() {
+	"$PYTHON" - <<'PY'
+import re
+for name, prefix in (("tree/fetch/fetch.h", "COP_ASK_"), ("tree/start/start.h", "COP_START_OP_"), ("tree/op/op.h", "COP_OP_"), ("fabric/reach/reach.h", "COP_SKEW_")):
+    text = re.sub(r"/\*.*?\*/", "", open("internal/" + name).read(), flags=re.S)
+    for body in re.findall(r"enum[^{;]*\{(.*?)\};", text, re.S):
+        value = -1
+        for row in body.split(","):
+            m = re.match(r"\s*(\w+)\s*(?:=\s*(\d+))?\s*$", row)
+            if m and m[1].startswith(prefix):
+                value = int(m[2]) if m[2] else value + 1
+                print(m[1][len(prefix):], value)
+PY
+}
+operations | LC_ALL=C sort >"$T/operations"
+sed -n '/^\.Ss Operations/,/^\.Ss Limits/s/^\.It \([A-Z_]*\) Ta \([0-9]*\) Ta .*/\1 \2/p' "$man/copper-protocol.7" |
+	grep -v '^CLOCK ' | LC_ALL=C sort >"$T/shown"
+is 'copper-protocol(7) has every operation with its number' "$(diff "$T/operations" "$T/shown")" ''
 
 # The walk through a cold read: each function is defined in the file named with it.
 walk() {
@@ -88,7 +112,7 @@ while read -r file names; do
 		steps=$((steps + 1))
 		# A definition or its first line begins in the first column and is not a
 		# declaration.
-		grep -Eq "^[a-z].*\b$name\(([^;]*|.*[^;])$" "internal/$file" ||
+		grep -Eq "^[a-z].*\b$name\(([^;]*|.*[^;])$" "$cop_root"/internal/*/"$file" ||
 			absent="$absent $file:$name"
 	done
 done < <(walk)
@@ -98,7 +122,7 @@ ok 'the walk through a read has as many steps as lines' \
 
 # Each counter with its unit and its meaning, as the JSON has it.
 rows() {
-	sed -n 's/^COP_COUNTER([A-Z_0-9]*, "\([^"]*\)", "\([^"]*\)", "\([^"]*\)", "\([^"]*\)")$/\1.\2 \3: \4/p' internal/stats/counters.def
+	sed -n 's/^COP_COUNTER([A-Z_0-9]*, "\([^"]*\)", "\([^"]*\)", "\([^"]*\)", "\([^"]*\)")$/\1.\2 \3: \4/p' internal/prof/stats/counters.def
 }
 described() { # an item and the lines up to the next macro are one line
 	awk '/^\./ { if (item) print item; item = "" }
@@ -108,7 +132,7 @@ described() { # an item and the lines up to the next macro are one line
 rows | sort >"$T/rows"
 described | sort >"$T/described"
 is 'every row of counters.def was understood' \
-	"$(wc -l <"$T/rows")" "$(grep -c '^COP_COUNTER(' internal/stats/counters.def)"
+	"$(wc -l <"$T/rows")" "$(grep -c '^COP_COUNTER(' internal/prof/stats/counters.def)"
 is 'every counter is in copper-formats(5), with its meaning' \
 	"$(comm -23 "$T/rows" "$T/described")" ''
 is 'copper-formats(5) names no other counter' "$(comm -13 "$T/rows" "$T/described")" ''
@@ -120,13 +144,13 @@ links() { # of a Markdown file: relative targets
 		grep -v -e '^[a-z]*:' -e '^$'
 }
 dead=
-for file in README.md vendor/README.md; do
+for file in README.md HACKING.md NEWS.md vendor/README.md man/measurements.md; do
 	while read -r link; do
 		[ -e "$(dirname "$file")/$link" ] || dead="$dead $file:$link"
 	done < <(links "$file")
 done
 is 'no relative link is dead' "$dead" ''
-is_at_most 'README is short' "$(wc -l <README.md)" 250
+is_at_most 'README is short' "$(wc -l <README.md)" 160
 linked=
 for page in "${pages[@]}"; do
 	grep -qF "(man/${page##*/})" README.md || linked="$linked ${page##*/}"

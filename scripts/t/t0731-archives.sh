@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make dist and make bindist: archives that need no git, contain the version they were made from,
 # and have the same bytes when they are made again.
+# covers: base
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -52,7 +53,7 @@ is 'with every file of the tree' \
 		! -path './build/*' ! -name .version ! -path ./copper.spec -printf '%P\n'; fi |
 		LC_ALL=C sort | sha256sum)"
 matches 'the program built there has the version' \
-	"$(PATH=$T/none:/usr/bin:/bin make_in "$tree" -n V=1 build/obj/internal/base/version.o)" \
+	"$(PATH=$T/none:/usr/bin:/bin make_in "$tree" -n V=1 build/obj/internal/base/base/version.o)" \
 	"DCOP_VERSION='?\"?\\\\?\"?$(printf %s "$version" | sed 's/[+.]/\\&/g')"
 again=$(TMPDIR=$T "$tree/scripts/packaging/dist.sh" source "$version" "$T/again")
 ok 'packed again from the archive it is the same, byte by byte' cmp "$archive" "$again"

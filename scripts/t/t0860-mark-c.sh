@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Marks in C and C++: what each compiler makes of the header, and what stands in the files, however
 # the program ends.
+# covers: mark
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -10,7 +11,7 @@
 . "$(dirname "$0")/marks.sh"
 
 # As it is installed: one file.
-"$cop_root/scripts/packaging/header.sh" "$cop_root/internal/mark/include/copper/mark.h" \
+"$cop_root/scripts/packaging/header.sh" "$cop_root/internal/trace/mark/include/copper/mark.h" \
 	>"$T/one.h" || bail 'no header'
 install -D -m 644 "$T/one.h" "$T/include/copper/mark.h"
 export I=$T/include t=$cop_t

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Marks in Python: code that was written for PerfFlowAspect, threads, children of every kind, ends
 # of every kind.
+# covers: mark
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -9,7 +10,7 @@
 # shellcheck source=marks.sh
 . "$(dirname "$0")/marks.sh"
 plan 30
-export PYTHONPATH=$cop_root/internal/mark/python
+export PYTHONPATH=$cop_root/internal/trace/mark/python
 
 marks() { # [OPTIONS] -- WHAT…
 	local options=()

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* base: helpers for every module, without policy. It knows nothing of trees, caches or FUSE. This
+ * header includes those that nearly every file needs; the others are htab.h, ip.h, json.h and
+ * compat.h.
+ *
+ * Return convention of the whole project: 0 or -errno, counts when natural. */
+#ifndef COP_BASE_H
+#define COP_BASE_H
+
+#include "base/base/buf.h"
+#include "base/base/clock.h"
+#include "base/base/cpu.h"
+#include "base/base/err.h"
+#include "base/base/file.h"
+#include "base/base/hash.h"
+#include "base/base/host.h"
+#include "base/base/list.h"
+#include "base/base/macros.h"
+#include "base/base/mounts.h"
+#include "base/base/num.h"
+#include "base/base/safedir.h"
+#include "base/base/thread.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ---- this program ---- */
+
+extern const char cop_version[]; /* "0.2.0", or "0.2.0+431.g9639c5d" between two */
+extern const char cop_build[];   /* "release, static" */
+
+#endif

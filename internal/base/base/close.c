@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Closes descriptors that the starter of this process left open, all at once. It runs between fork
+ * and exec and in processes with threads, so nothing here allocates memory or takes a lock. */
+#include "base/base/base_priv.h"
+#include "base/base/compat.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* The descriptor of a name in /proc/self/fd; -1 for . and .. */
+static int fd_number(const char *name)
+{
+	int n = *name ? 0 : -1;
+
+	for (; *name && n >= 0; name++)
+		n = *name >= '0' && *name <= '9' ? 10 * n + (*name - '0') : -1;
+	return n;
+}
+
+int cop_base_close_each(unsigned first, unsigned last)
+{
+	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+	_Alignas(struct dirent64) char buffer[4096];
+	ssize_t got;
+
+	if (dir < 0)
+		return -errno;
+	while ((got = getdents64(dir, buffer, sizeof(buffer))) > 0) {
+		for (ssize_t at = 0; at < got;) {
+			const struct dirent64 *d = (const void *)(buffer + at);
+			int fd = fd_number(d->d_name);
+
+			at += d->d_reclen;
+			if (fd >= 0 && fd != dir && (unsigned)fd >= first && (unsigned)fd <= last)
+				close(fd);
+		}
+	}
+	rc = got < 0 ? -errno : 0;
+	close(dir);
+	return rc;
+}
+
+int cop_close_range(unsigned first, unsigned last)
+{
+#if COP_NEW_LIBRARIES
+	if (!syscall(SYS_close_range, first, last, 0))
+		return 0;
+#endif
+	return cop_base_close_each(first, last);
+}

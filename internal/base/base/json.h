@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* JSON (RFC 8259), written without a blank, in the order of the calls, into a struct cop_buf, whose
+ * `failed` says at the end whether memory sufficed. The writer adds commas, quotes and escapes, and
+ * asserts that calls nest. It accepts any string: bytes that are not UTF-8 become U+FFFD. It reads
+ * nothing and sorts nothing.
+ *
+ *	struct cop_json j = cop_json_to(out);
+ *
+ *	cop_json_object(&j, NULL);
+ *	cop_json_u64(&j, "rank", 3);
+ *	cop_json_array(&j, "peers");
+ *	cop_json_end(&j);
+ *	cop_json_end(&j);			{"rank":3,"peers":[]}
+ *
+ * key: in an object the member's name, plain ASCII or whatever cop_json_str would take; NULL in an
+ * array, and for the one value that stands outside of both.
+ */
+#ifndef COP_BASE_JSON_H
+#define COP_BASE_JSON_H
+
+#include "base/base/base.h"
+
+#define COP_JSON_DEPTH_MAX 32u
+
+struct cop_json {
+	struct cop_buf *out;
+	uint32_t objects; /* a bit for each open level: it is an object, not an array */
+	unsigned depth;
+	bool comma; /* this level has a value already */
+};
+
+static inline struct cop_json cop_json_to(struct cop_buf *out)
+{
+	return (struct cop_json){.out = out};
+}
+
+void cop_json_object(struct cop_json *j, const char *key);
+void cop_json_array(struct cop_json *j, const char *key);
+/* Ends the object or array that was opened last. */
+void cop_json_end(struct cop_json *j);
+
+void cop_json_str(struct cop_json *j, const char *key, const char *text);
+void cop_json_bytes(struct cop_json *j, const char *key, const char *text, size_t len);
+void cop_json_u64(struct cop_json *j, const char *key, uint64_t value);
+void cop_json_bool(struct cop_json *j, const char *key, bool value);
+void cop_json_null(struct cop_json *j, const char *key);
+/* Prints this many decimals; infinite and undefined values are null. */
+void cop_json_double(struct cop_json *j, const char *key, double value, unsigned decimals);
+/* The length of the well-formed UTF-8 sequence at the beginning of a text with `left` bytes; at
+ * least 1, or 0 if there is none (RFC 3629: no overlong forms, no surrogates, nothing past
+ * U+10FFFF). */
+size_t cop_utf8_len(const char *text, size_t left);
+/* Prepares for a value that the caller then appends to the buffer itself, as a whole. */
+void cop_json_value(struct cop_json *j, const char *key);
+
+#endif

@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-/* When the version changes, the Makefile recompiles this file and no other. */
-#include "base/base.h"
-
-const char cop_version[] = COP_VERSION;
-const char cop_build[] = COP_BUILD;

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locks: each shard has one, for its table, its SIEVE list and the states and waiters of its
+ * objects. The reserve lock guards the queues of flights that wait to reserve. The pool's lock is
+ * taken last. A shard's lock may be taken under the reserve lock (to evict), never the other way
+ * round, and never two shards' at once. None is held while a waiter or a start function is called.
+ * Byte sums are atomics; reservations grow under the reserve lock only, so that they never pass the
+ * limit. */
+#ifndef COP_CACHE_PRIV_H
+#define COP_CACHE_PRIV_H
+
+#include "base/base/htab.h"
+#include "cache/cache/cache.h"
+
+#define SHARDS 16u
+
+enum state { FLYING, COMPLETE };
+
+struct node {
+	struct cop_obj obj; /* first: a cop_obj is the head of its node */
+	_Atomic uint32_t refs;
+	_Atomic bool visited;
+	enum state state;
+	bool in_table, in_sieve, local;
+	struct cop_hlink link; /* in its shard's table */
+	uint64_t born_ms;
+	size_t charged;  /* bytes of this node in the budget */
+	size_t reserved; /* part of it for a buffer that is not filled yet */
+	struct cop_list sieve;
+	struct cop_list waiters;
+	struct cop_list reserve_link; /* in the queue to reserve */
+	size_t reserve_bytes;
+	void (*reserve_start)(void *arg);
+	void *reserve_arg;
+	char path[];
+};
+
+struct shard {
+	pthread_mutex_t lock;
+	struct cop_htab table;
+	struct cop_list sieve; /* newest first */
+	struct cop_list *hand;
+};
+
+#define POOL_MAX 16u
+
+/* Freed buffers of one chunk, kept for reuse (pool.c). They come on top of the budget, at most a
+ * 32nd of it. */
+struct pool {
+	pthread_mutex_t lock;
+	size_t bytes;
+	unsigned max, count;
+	void *data[POOL_MAX];
+};
+
+/* Evicted objects, by hash: the lower half is the number of bytes, the upper half distinguishes
+ * hashes that share a slot. A later eviction overwrites the slot, so a return may go unnoticed. The
+ * smaller the budget is, the rarer this is. */
+#define GHOSTS 16384u
+
+struct cop_cache {
+	_Atomic uint64_t ghost[GHOSTS];
+	struct pool pool;
+	struct shard shard[SHARDS];
+	struct cop_stats *stats;
+	struct cop_tracer *tracer; /* NULL: none */
+	uint64_t limit;
+	_Atomic uint64_t used;
+	_Atomic uint64_t flying; /* bytes that flights have reserved */
+	_Atomic uint64_t flying_local;
+	_Atomic uint64_t bytes[COP_TABLES], entries[COP_TABLES];
+	_Atomic uint64_t flights;
+	_Atomic bool starving;       /* for tests: allocations are counted down and then fail */
+	_Atomic int allocations;     /* how many more will succeed */
+	_Atomic unsigned evict_next; /* shard where the next eviction starts */
+	pthread_mutex_t reserve_lock;
+	struct cop_list reserve_queue[2]; /* flights for other nodes; local ones */
+	uint64_t granted[2]; /* bytes that each queue got while both had flights waiting */
+	_Atomic uint64_t reserve_waiting;
+};
+
+static inline struct node *node_of(struct cop_obj *obj)
+{
+	return (struct node *)obj;
+}
+static inline struct node *node_at(struct cop_hlink *l)
+{
+	return l ? COP_CONTAINER_OF(l, struct node, link) : NULL;
+}
+static inline struct shard *shard_of(struct cop_cache *c, uint64_t hash)
+{
+	return &c->shard[hash >> 60];
+}
+
+/* Whether a test wants this allocation to fail. */
+static inline bool cop_cache_starves(struct cop_cache *c)
+{
+	return atomic_load_explicit(&c->starving, memory_order_relaxed) &&
+	       atomic_fetch_sub(&c->allocations, 1) <= 0;
+}
+
+/* Evicts until need more bytes fit into the budget; false if they cannot. */
+bool cop_cache_evict_for(struct cop_cache *c, size_t need);
+/* Starts the waiting flights that fit now. */
+void cop_cache_grant(struct cop_cache *c);
+/* Removes n from its shard's table and list; the lock is held. */
+void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n);
+void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes);
+/* Drops a reference without starting flights that would fit now. */
+void cop_cache_unref(struct cop_cache *c, struct node *n);
+/* ghost.c: remembers an evicted object; counts a new flight for one that was. */
+void cop_cache_gone(struct cop_cache *c, const struct node *n);
+void cop_cache_back(struct cop_cache *c, uint64_t hash);
+void cop_cache_pool_free(struct pool *p);
+/* Ends the reservation of a completed flight. */
+void cop_cache_unreserve(struct cop_cache *c, struct node *n);
+
+/* ---- size.c ---- */
+
+/* cop_cache_size for a machine with ram bytes of which the job may use limit. */
+uint64_t cop_cache_size_within(uint64_t asked, uint64_t least, uint64_t ram, uint64_t limit,
+	char note[COP_CACHE_NOTE_SIZE]);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tables of cache-stats, and the invariants. */
+#include "base/base/json.h"
+#include "cache/cache/cache_priv.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
+{
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		out->table[t].bytes = atomic_load(&c->bytes[t]);
+		out->table[t].entries = atomic_load(&c->entries[t]);
+	}
+	out->limit_bytes = c->limit;
+	out->used_bytes = atomic_load(&c->used);
+	out->flights = atomic_load(&c->flights);
+	out->waiting_to_reserve = atomic_load(&c->reserve_waiting);
+}
+
+/* References all complete objects of one shard and table; NULL without memory, or if there are
+ * none. Objects that complete between the two rounds are left out. */
+static struct node **ref_shard(struct shard *s, enum cop_table table, size_t *n_refs)
+{
+	struct node **all;
+	size_t count;
+
+	pthread_mutex_lock(&s->lock);
+	count = s->table.count;
+	pthread_mutex_unlock(&s->lock);
+	*n_refs = 0;
+	all = count ? malloc(count * sizeof(*all)) : NULL;
+	if (!all)
+		return NULL;
+	pthread_mutex_lock(&s->lock);
+	for (struct cop_list *l = s->sieve.next; l != &s->sieve && *n_refs < count; l = l->next) {
+		struct node *n = COP_CONTAINER_OF(l, struct node, sieve);
+
+		if (n->obj.key.table != table)
+			continue;
+		atomic_fetch_add(&n->refs, 1);
+		all[(*n_refs)++] = n;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return all;
+}
+
+void cop_cache_each(struct cop_cache *c, enum cop_table table,
+	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg)
+{
+	for (unsigned i = 0; i < SHARDS; i++) {
+		size_t n_refs;
+		struct node **all = ref_shard(&c->shard[i], table, &n_refs);
+
+		for (size_t k = 0; k < n_refs; k++) {
+			fn(arg, &all[k]->obj.key, all[k]->charged);
+			cop_obj_put(c, &all[k]->obj);
+		}
+		free(all);
+	}
+}
+
+static unsigned count_list(const struct cop_list *head)
+{
+	unsigned count = 0;
+
+	for (const struct cop_list *l = head->next; l != head; l = l->next)
+		count++;
+	return count;
+}
+
+static void flight_json(const struct node *n, uint64_t now, struct cop_json *j)
+{
+	const struct cop_key *key = &n->obj.key;
+
+	cop_json_object(j, NULL);
+	cop_json_str(j, "table", cop_table_name(key->table));
+	cop_json_bytes(j, "path", key->path, key->path_len);
+	cop_json_u64(j, "index", key->index);
+	cop_json_u64(j, "ms", now - n->born_ms);
+	cop_json_u64(j, "waiters", count_list(&n->waiters));
+	cop_json_end(j);
+}
+
+void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out)
+{
+	struct cop_json j = cop_json_to(out);
+	uint64_t now = cop_now_ms();
+
+	cop_json_array(&j, NULL);
+	for (unsigned i = 0; i < SHARDS && atomic_load(&c->flights); i++) {
+		struct shard *s = &c->shard[i];
+
+		pthread_mutex_lock(&s->lock);
+		for (struct cop_hlink *l = cop_htab_after(&s->table, NULL); l && max;
+			l = cop_htab_after(&s->table, l)) {
+			if (node_at(l)->state != FLYING)
+				continue;
+			max--;
+			flight_json(node_at(l), now, &j);
+		}
+		pthread_mutex_unlock(&s->lock);
+	}
+	cop_json_end(&j);
+}
+
+void cop_cache_starve(struct cop_cache *c, int after)
+{
+	atomic_store(&c->allocations, after);
+	atomic_store(&c->starving, after >= 0);
+}
+
+void cop_cache_check(struct cop_cache *c)
+{
+	uint64_t bytes[COP_TABLES] = {0}, entries[COP_TABLES] = {0};
+
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *s = &c->shard[i];
+		size_t count = 0, listed = 0;
+
+		pthread_mutex_lock(&s->lock);
+		for (struct cop_hlink *l = cop_htab_after(&s->table, NULL); l;
+			l = cop_htab_after(&s->table, l)) {
+			const struct node *n = node_at(l);
+
+			count++;
+			assert(n->in_table && shard_of(c, l->hash) == s);
+			assert(n->in_sieve == (n->state == COMPLETE));
+			if (!n->in_sieve)
+				continue;
+			listed++;
+			bytes[n->obj.key.table] += n->charged;
+			entries[n->obj.key.table]++;
+		}
+		assert(count == s->table.count && listed == count_list(&s->sieve));
+		pthread_mutex_unlock(&s->lock);
+	}
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		assert(bytes[t] == atomic_load(&c->bytes[t]));
+		assert(entries[t] == atomic_load(&c->entries[t]));
+	}
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fabric/endpoint/ofi_priv.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <unistd.h>
+
+#define LOOK_US 2000
+
+struct idle_check {
+	struct ofi *o;
+	bool idle;
+	sem_t done;
+};
+
+static void check_idle(void *arg)
+{
+	struct idle_check *l = arg;
+
+	l->idle = cop_list_empty(&l->o->flying) && cop_list_empty(&l->o->busy);
+	sem_post(&l->done);
+}
+
+bool cop_endpoint_flush(struct cop_endpoint *f, uint32_t timeout_ms)
+{
+	uint64_t end = cop_now_ms() + timeout_ms;
+	struct idle_check l = {.o = cop_endpoint_ofi_of(f)};
+
+	sem_init(&l.done, 0, 0);
+	for (;;) {
+		if (cop_endpoint_post(f, check_idle, &l))
+			break;
+		while (sem_wait(&l.done) && errno == EINTR)
+			;
+		if (l.idle || cop_now_ms() >= end)
+			break;
+		usleep(LOOK_US);
+	}
+	sem_destroy(&l.done);
+	return l.idle;
+}

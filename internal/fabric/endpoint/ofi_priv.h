@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The libfabric implementation. ofi_open.c makes the endpoint, ofi_progress.c is the thread that
+ * owns it, ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered
+ * memory, ofi_admit.c which hosts may connect, guard_*.c who may connect at all, ofi_unverified.c
+ * connections that stay silent.
+ *
+ * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
+ * protects the posted functions and the three flags beside them; it is held for a few
+ * instructions, never over a call of libfabric, a callback or I/O. The only other lock is that of
+ * ofi_admit.c.
+ *
+ * Life of an operation: it waits in its peer's queue (list `sends` or `writes`), flies while the
+ * provider has it (list `flying` of the endpoint), and ends with done. A dropped peer is freed when
+ * its last flying operation has ended, because until then the provider has pointers into it. */
+#ifndef COP_FABRIC_ENDPOINT_OFI_PRIV_H
+#define COP_FABRIC_ENDPOINT_OFI_PRIV_H
+
+#include <dirent.h>
+#include <netinet/in.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "base/base/htab.h"
+#include "base/base/ip.h"
+#include "fabric/endpoint/endpoint_priv.h"
+#include "fabric/endpoint/guard_priv.h"
+
+#define COP_OFI_RX_COUNT 64
+#define COP_OFI_RX_SIZE (16 * COP_KIB)
+#define COP_OFI_PEERS_MAX (1U << 20)
+/* Queued operations per peer; beyond that send and write return -ENOBUFS. */
+#define COP_OFI_QUEUE_MAX 8192
+/* Operations inside the provider. Writes are split into parts so that messages to the same peer
+ * never wait behind more than COP_OFI_PARTS_PEER parts. A peer with none in flight may always have
+ * one, so that stopped peers that fill the limits of the endpoint slow others down but never block
+ * them. */
+#define COP_OFI_PART_SIZE COP_MIB
+#define COP_OFI_PARTS_PEER 16
+#define COP_OFI_PARTS_ALL 256
+#define COP_OFI_SENDS_PEER 64
+#define COP_OFI_SENDS_ALL 2048
+/* The longest jump of a filter. */
+#define COP_OFI_POSTS_MAX (1U << 20)
+/* After so long without a sign of life a peer's queued operations fail with -EHOSTUNREACH. */
+#define COP_OFI_STUCK_MS 30000
+
+struct ofi;
+
+enum ofi_kind { OFI_RX, OFI_SEND, OFI_PART };
+
+/* The context that the provider gets; first member of the object it stands for. The provider may
+ * use `space` while it has it (FI_CONTEXT, FI_CONTEXT2). */
+struct ofi_ctx {
+	struct fi_context2 space;
+	enum ofi_kind kind;
+	struct cop_list link; /* peer's queue, or flying */
+};
+
+struct ofi_rx {
+	struct ofi_ctx ctx;
+	void *buf;
+};
+
+struct ofi_peer {
+	cop_endpoint_peer_t id;
+	fi_addr_t addr;
+	bool dropped;
+	bool connected;        /* as far as is known: the provider accepted the last operation */
+	struct cop_hlink link; /* in peers_by_text */
+	struct cop_list busy;  /* linked while something is queued */
+	struct cop_list sends, writes;
+	unsigned queued;
+	unsigned flying; /* references that keep the peer; include sends_flying and parts */
+	unsigned sends_flying, parts;
+	uint64_t next_try_ns; /* 0: at once */
+	uint64_t stuck_ns;    /* since when the provider has been refusing; 0: it does not */
+	unsigned misses;
+	char address[COP_ENDPOINT_TEXT_MAX];
+};
+
+struct ofi_mr {
+	struct cop_endpoint_mr base;
+	struct cop_list link;
+	struct fid_mr *mr;
+};
+
+struct ofi_send {
+	struct ofi_ctx ctx;
+	struct ofi_peer *peer;
+	cop_endpoint_done *done;
+	void *arg;
+	struct ofi_mr *mr; /* if the provider needs FI_MR_LOCAL */
+	size_t len;
+	char msg[];
+};
+
+struct ofi_write {
+	struct cop_list link; /* in the peer's queue until every part was handed over */
+	struct ofi_peer *peer;
+	const char *buf;
+	size_t len, sent;
+	uint64_t addr, key;
+	unsigned flying;
+	int rc;
+	bool queued;
+	struct ofi_mr *mr;
+	cop_endpoint_done *done;
+	void *arg;
+};
+
+struct ofi_part {
+	struct ofi_ctx ctx;
+	struct ofi_write *write;
+	size_t len;
+};
+
+struct ofi_post {
+	struct cop_list link;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+struct ofi {
+	struct cop_endpoint base;
+	struct cop_endpoint_naming naming;
+	struct cop_endpoint_net_type net;
+	/* Set once by open. */
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	int cq_fd; /* -1: the provider has no descriptor, the thread naps instead */
+	int wake_fd;
+	int listening;            /* the provider's socket, or -1: it has none */
+	struct cop_greet_key key; /* mac NULL: nothing is guarded */
+	struct cop_guard_in *guard;
+	uint64_t write_flags;
+	size_t part_size;
+	pthread_t thread; /* for close, which joins it */
+	bool thread_started;
+
+	pthread_mutex_t lock;
+	struct cop_list posts;
+	unsigned posts_count;
+	bool asleep, closing;
+
+	/* Under ofi_admit.c's lock. */
+	struct ofi *guarded_next;
+	int listener; /* the provider's socket, which accepts only admitted hosts; -1: it accepts
+			 everyone */
+	unsigned admitted_count;
+	struct cop_ip *admitted;
+
+	/* Progress thread only. */
+	pthread_t self;
+	bool stopping; /* no new operations */
+	bool ticking;
+	uint64_t last_event_ns;
+	uint64_t next_tick_ms;
+	uint64_t next_due_ns; /* earliest next_try_ns of a busy peer, or 0 */
+	struct ofi_peer **peers;
+	uint32_t *generation, *free_slots;
+	uint32_t peers_count, peers_cap, free_count;
+	struct cop_htab peers_by_text;
+	struct cop_list busy, flying, mrs;
+	unsigned flying_sends, flying_parts;
+	struct ofi_rx *rx;
+	char *rx_slab;
+	struct ofi_mr *rx_mr;
+	struct cop_list rx_idle; /* receive buffers that could not be posted again yet */
+	DIR *own_fds;            /* the descriptors of this process, or NULL */
+	uint64_t next_look_ms;
+	unsigned silent; /* silent connections at the last check */
+	uint64_t keys[16];
+	unsigned keys_left;
+};
+
+static inline struct ofi *cop_endpoint_ofi_of(struct cop_endpoint *f)
+{
+	return COP_CONTAINER_OF(f, struct ofi, base);
+}
+static inline bool cop_endpoint_ofi_on_thread(const struct ofi *o)
+{
+	return pthread_equal(pthread_self(), o->self);
+}
+
+/* From a libfabric return or error value of either sign to -errno. */
+int cop_endpoint_ofi_errno(long fi_err);
+
+/* ofi_open.c */
+/* mr_mode: the FI_MR_* bits offered to the provider. Tests narrow them. */
+int cop_endpoint_ofi_open(const struct cop_endpoint_conf *conf, int mr_mode,
+	struct cop_endpoint **out, struct cop_err *err);
+/* Closes what libfabric holds; afterwards no callback comes and no buffer is touched.
+ * Idempotent. */
+void cop_endpoint_ofi_shut(struct ofi *o);
+
+/* ofi_networks.c */
+/* Finds the name of the network that the endpoint is on. */
+void cop_endpoint_ofi_name_network(struct ofi *o);
+void cop_endpoint_ofi_networks(const struct cop_endpoint *f, struct cop_buf *out);
+void cop_endpoint_ofi_near_cpus(const struct cop_endpoint *f, struct cop_buf *out);
+/* The address of an interface that an endpoint of this host binds to: the host's own if it is
+ * numeric and in the interface's network, else the interface's. false: there is no such
+ * interface. */
+bool cop_endpoint_interface_address(const char *name, const char *host, char node[64]);
+/* This machine's first address that other hosts may reach; false if it has none. */
+bool cop_endpoint_outside_address(char node[64]);
+
+/* ofi_progress.c */
+void *cop_endpoint_ofi_main(void *arg);
+int cop_endpoint_ofi_post(struct cop_endpoint *f, void (*fn)(void *arg), void *arg);
+void cop_endpoint_ofi_keep_ticking(struct cop_endpoint *f, bool on);
+void cop_endpoint_ofi_close(struct cop_endpoint *f);
+int cop_endpoint_ofi_post_rx(struct ofi *o);
+
+/* ofi_unverified.c: called at every turn, checks at intervals. init: once the endpoint has its
+ * name. */
+void cop_endpoint_ofi_unverified_init(struct ofi *o);
+void cop_endpoint_ofi_unverified(struct ofi *o);
+void cop_endpoint_ofi_unverified_fini(struct ofi *o);
+
+/* ofi_admit.c. init: once the endpoint has its name, and before the thread starts. */
+void cop_endpoint_ofi_admit_init(struct ofi *o);
+void cop_endpoint_ofi_admit_fini(struct ofi *o);
+/* Counts and logs a refused connection: -ETIMEDOUT (silent), -EHOSTUNREACH (from a host that was
+ * not admitted), -EBADMSG (no greeting), -EACCES (it does not prove the secret). */
+void cop_endpoint_ofi_refused(struct cop_stats *stats, const struct sockaddr_storage *from, int rc);
+void cop_endpoint_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len);
+/* Whether the host of this new connection is admitted there; if not, the connection is counted and
+ * logged. */
+bool cop_endpoint_ofi_may_enter(int listener, int fd);
+void cop_endpoint_ofi_admit(struct cop_endpoint *f, const char *address);
+
+/* ofi_peer.c */
+int cop_endpoint_ofi_peer(struct cop_endpoint *f, const char *address, cop_endpoint_peer_t *peer);
+void cop_endpoint_ofi_peer_drop(struct cop_endpoint *f, cop_endpoint_peer_t peer);
+struct ofi_peer *cop_endpoint_ofi_peer_get(struct ofi *o, cop_endpoint_peer_t id);
+/* Frees a dropped peer that has no flying operation. */
+void cop_endpoint_ofi_peer_free_if_unused(struct ofi_peer *p);
+void cop_endpoint_ofi_peers_fini(struct ofi *o);
+
+/* ofi_send.c */
+int cop_endpoint_ofi_send(struct cop_endpoint *f, cop_endpoint_peer_t peer, const void *msg,
+	size_t len, cop_endpoint_done *done, void *arg);
+int cop_endpoint_ofi_write(struct cop_endpoint *f, cop_endpoint_peer_t peer, const void *buf,
+	size_t len, uint64_t remote_addr, uint64_t remote_key, cop_endpoint_done *done, void *arg);
+/* Hands over as much as the provider accepts from the queues of peers that are due; sets
+ * next_due_ns. */
+void cop_endpoint_ofi_pump_all(struct ofi *o, uint64_t now_ns);
+/* A flying operation has ended. rc as for done. */
+void cop_endpoint_ofi_completed(struct ofi *o, struct ofi_ctx *ctx, int rc);
+/* Ends everything queued for p. */
+void cop_endpoint_ofi_cancel(struct ofi_peer *p, int rc);
+
+/* ofi_mr.c */
+int cop_endpoint_ofi_reg(struct cop_endpoint *f, void *buf, size_t len, struct cop_endpoint_mr **mr,
+	uint64_t *addr, uint64_t *key);
+void cop_endpoint_ofi_unreg(struct cop_endpoint_mr *mr);
+/* Memory that this side sends from or receives into: NULL if the provider does not need
+ * FI_MR_LOCAL. */
+int cop_endpoint_ofi_reg_local(
+	struct ofi *o, const void *buf, size_t len, uint64_t access, struct ofi_mr **mr);
+static inline void *cop_endpoint_ofi_desc(const struct ofi_mr *mr)
+{
+	return mr ? fi_mr_desc(mr->mr) : NULL;
+}
+
+#endif

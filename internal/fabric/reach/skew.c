@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A measurement is a chain of calls. Each begins with the answer to the one before, so none waits
+ * behind another. Its state has one owner at a time: the ticking thread until `busy` is set, then
+ * the progress thread until `busy` is cleared. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "fabric/reach/reach.h"
+
+#define ANSWER_BYTES 16
+#define SANE_US (INT64_C(1) << 58) /* 9,000 years */
+
+struct cop_skew {
+	struct cop_skew_conf conf;
+	_Atomic bool busy;
+	uint64_t due_ms;
+	struct cop_rpc *rpc;
+	uint32_t upstream; /* the rank that is asked; COP_TOPO_NONE: no ancestor knows */
+	unsigned samples;
+	bool has_best;
+	struct cop_skew_sample current, best;
+	/* What other nodes are told. known is stored after offset_us. */
+	_Atomic int64_t offset_us;
+	_Atomic bool known;
+};
+
+/* ---- the arithmetic ---- */
+
+static bool is_sane(int64_t us)
+{
+	return us > -SANE_US && us < SANE_US;
+}
+
+bool cop_skew_is_valid(const struct cop_skew_sample *s)
+{
+	return is_sane(s->left_us) && is_sane(s->came_us) && is_sane(s->there_us) &&
+	       is_sane(s->there_offset_us) && s->came_us >= s->left_us;
+}
+
+int64_t cop_skew_rtt_us(const struct cop_skew_sample *s)
+{
+	return s->came_us - s->left_us;
+}
+
+int64_t cop_skew_offset_us(const struct cop_skew_sample *s)
+{
+	return s->left_us + cop_skew_rtt_us(s) / 2 - s->there_us + s->there_offset_us;
+}
+
+/* ---- asking ---- */
+
+struct cop_skew *cop_skew_new(const struct cop_skew_conf *conf)
+{
+	struct cop_skew *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->conf = *conf;
+	s->upstream = cop_topo_parent(&conf->topo, 0, conf->rank);
+	atomic_init(&s->known, conf->rank == cop_topo_root(&conf->topo, 0));
+	return s;
+}
+
+void cop_skew_free(struct cop_skew *s)
+{
+	free(s);
+}
+
+static void ask_time(struct cop_skew *s);
+
+static void end_round(struct cop_skew *s, bool again_soon)
+{
+	if (s->has_best) {
+		int64_t offset_us = cop_skew_offset_us(&s->best);
+
+		atomic_store(&s->offset_us, offset_us);
+		atomic_store(&s->known, true);
+		s->conf.measured(s->conf.ctx, offset_us, cop_skew_rtt_us(&s->best));
+	}
+	if (s->has_best || !again_soon)
+		s->due_ms += COP_SKEW_EVERY_MS;
+	atomic_store(&s->busy, false);
+}
+
+static void accept_answer(struct cop_skew *s, const struct cop_rpc_result *r)
+{
+	struct cop_rd head = cop_rd_init(r->head, r->head_len);
+
+	s->current.there_us = (int64_t)cop_rd_u64(&head);
+	s->current.there_offset_us = (int64_t)cop_rd_u64(&head);
+	if (!cop_rd_done(&head) || !cop_skew_is_valid(&s->current))
+		return;
+	if (!s->has_best || cop_skew_rtt_us(&s->current) < cop_skew_rtt_us(&s->best))
+		s->best = s->current;
+	s->has_best = true;
+}
+
+/* Asks the next ancestor instead; after the last one, if it was only silent, the parent again. */
+static void pass_over(struct cop_skew *s, bool has_answered)
+{
+	s->upstream = cop_topo_parent(&s->conf.topo, 0, s->upstream);
+	if (s->upstream == COP_TOPO_NONE && !has_answered)
+		s->upstream = cop_topo_parent(&s->conf.topo, 0, s->conf.rank);
+}
+
+/* -EAGAIN: the rank will know soon, or lacks something at the moment. After any other refusal the
+ * rank does not know the question, or will never know the answer. */
+static void time_answered(void *arg, const struct cop_rpc_result *r)
+{
+	struct cop_skew *s = arg;
+
+	s->current.came_us = s->conf.now_us(s->conf.ctx);
+	s->samples++;
+	if (r->answered && !r->unable && !r->status)
+		accept_answer(s, r);
+	else if (!r->unable && r->status != -EAGAIN)
+		pass_over(s, r->answered);
+	if (r->status || s->samples >= COP_SKEW_SAMPLES)
+		end_round(s, s->upstream != COP_TOPO_NONE);
+	else
+		ask_time(s);
+}
+
+static void ask_time(struct cop_skew *s)
+{
+	struct cop_rpc_call call = {
+		.rank = s->upstream, .op = COP_SKEW_OP, .done = time_answered, .arg = s};
+
+	s->current.left_us = s->conf.now_us(s->conf.ctx);
+	cop_rpc_call(s->rpc, &call);
+}
+
+void cop_skew_tick(struct cop_skew *s, struct cop_rpc *rpc, uint64_t now_ms)
+{
+	if (!rpc || atomic_load(&s->busy) || s->upstream == COP_TOPO_NONE || now_ms < s->due_ms)
+		return;
+	s->due_ms = now_ms;
+	s->rpc = rpc;
+	s->samples = 0;
+	s->has_best = false;
+	atomic_store(&s->busy, true);
+	ask_time(s);
+}
+
+/* ---- answering ---- */
+
+void cop_skew_serve(struct cop_skew *s, struct cop_rpc_req *req)
+{
+	uint8_t head[ANSWER_BYTES];
+	struct cop_wr w = cop_wr_init(head, sizeof(head));
+
+	if (!atomic_load(&s->known)) {
+		cop_rpc_reply(req,
+			&(struct cop_rpc_answer){.status = s->conf.asks ? -EAGAIN : -EOPNOTSUPP});
+		return;
+	}
+	cop_wr_u64(&w, (uint64_t)s->conf.now_us(s->conf.ctx));
+	cop_wr_u64(&w, (uint64_t)atomic_load(&s->offset_us));
+	cop_rpc_reply(req, &(struct cop_rpc_answer){.head = head, .head_len = cop_wr_len(&w)});
+}

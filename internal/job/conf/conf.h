@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* conf: every setting of `copper mount` and `copper serve` in one struct, filled once from the
+ * command line by the option table, checked once, then const. It examines nothing outside: the user
+ * of a setting finds out whether a directory exists or a host answers. Strings point into argv. */
+#ifndef COP_JOB_CONF_H
+#define COP_JOB_CONF_H
+
+#include "base/base/base.h"
+#include "base/opt/opt.h"
+
+#define COP_CONF_CACHE_MIN (16 * COP_MIB)
+#define COP_CONF_TRACE_MIN (64 * COP_KIB)
+#define COP_CONF_CHUNK_MIN (64 * COP_KIB)
+#define COP_CONF_CHUNK_MAX (16 * COP_MIB)
+
+enum cop_conf_bundle {
+	COP_CONF_BUNDLE_AUTO,
+	COP_CONF_BUNDLE_OFF,
+};
+
+enum cop_conf_compress {
+	COP_CONF_COMPRESS_AUTO, /* on where chunks cross a TCP network */
+	COP_CONF_COMPRESS_ON,
+	COP_CONF_COMPRESS_OFF,
+};
+
+enum cop_conf_address_source {
+	COP_CONF_ADDRESS_AUTO, /* facility with --address-book, else discover */
+	COP_CONF_ADDRESS_FACILITY,
+	COP_CONF_ADDRESS_DISCOVER,
+};
+
+enum cop_conf_rank_files {
+	COP_CONF_RANK_FILES_ALL,
+	COP_CONF_RANK_FILES_ROOT, /* those of rank 0 */
+	COP_CONF_RANK_FILES_NONE,
+};
+
+struct cop_conf {
+	const char *mountpoint; /* NULL for serve, and if the node is to create one */
+	const char *source;     /* the tree at the origin; "/" */
+	const char *hosts;      /* FILE or LIST; NULL: the scheduler's environment, else one node */
+	const char *job_dir;    /* may be NULL */
+	const char *net_type;   /* "tcp" */
+	const char *address_book;    /* FILE or NULL */
+	const char *secret_file;     /* may be NULL */
+	const char *prefetch;        /* FILE, "auto" or NULL */
+	const char *runtime_dir;     /* directory of the control socket; NULL: ctl chooses */
+	const char *cpus;            /* list of processors, "near" or NULL */
+	int64_t rank;                /* -1: Copper finds it out */
+	uint16_t port;               /* of the rendezvous; 0: as the source of the hosts says */
+	unsigned log_level;          /* enum cop_log_level; 4 with a job directory, else 3 */
+	unsigned log_type;           /* enum cop_log_type (conf does not include log) */
+	unsigned address_source;     /* enum cop_conf_address_source, as given */
+	unsigned compress;           /* enum cop_conf_compress */
+	unsigned bundle;             /* enum cop_conf_bundle */
+	uint32_t trees;              /* 0: automatic */
+	uint32_t fanout;             /* 4 */
+	uint32_t enoent_ttl_ms;      /* 2000, growing to */
+	uint32_t enoent_most_ms;     /* 60000; enoent_ttl_ms if that was given */
+	uint32_t peer_timeout_ms;    /* 3000 */
+	uint32_t ready_timeout_ms;   /* 120000 */
+	uint32_t origin_ops;         /* storage operations in flight; 64 */
+	uint32_t listing_max;        /* names in a listing; 65536 */
+	uint32_t profile_top_n;      /* paths per category in the reports; 0: none */
+	uint32_t profile_interval_s; /* seconds between snapshots; 0: only at the end */
+	unsigned rank_files;         /* enum cop_conf_rank_files: which nodes write reports */
+	uint64_t cache_size;         /* bytes; 0: a tenth of memory */
+	uint64_t max_cacheable;      /* bytes: larger files bypass the tree; 0: none do */
+	uint64_t chunk;              /* bytes, a power of two; 1 MiB */
+	uint64_t trace_limit;        /* bytes of a node's trace; 512 MiB */
+	bool check;                  /* only check whether a start would work */
+	bool json;                   /* the result of the check, for programs */
+	bool foreground;
+	bool insecure;
+	bool allow_other;
+	bool keep_symlinks;
+	bool profile; /* operations; set by the check: also with top_n or paths_full */
+	bool profile_paths_full;
+	bool trace;                 /* each node writes its trace in the job directory */
+	bool observe;               /* the kernel caches nothing: every request is seen */
+	bool discover;              /* each node is asked for its address; set by the check */
+	bool serve_only;            /* no mount */
+	const char *store;          /* FILE of the run store; NULL: $COPPER_STORE, or none */
+	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
+	bool otel;                  /* rank 0 writes OpenTelemetry's files in the job directory */
+	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */
+	const char *secret_dir; /* without job_dir: the nodes keep their secret there until the tree
+				   is ready, and the message of a node that cannot start; NULL */
+	bool of_step;           /* without hosts: a launcher's tasks, on the hosts of their step */
+};
+
+/* The tables: cop_opt_start(&cop_conf_mount_table, argc, argv, &conf, &code) fills and checks
+ * a struct cop_conf. */
+extern const struct cop_opt_table cop_conf_mount_table;
+extern const struct cop_opt_table cop_conf_serve_table;
+
+/* Every default, unchecked: for tests and callers without a command line. */
+void cop_conf_init(struct cop_conf *conf, bool serve_only);
+
+/* Checks what depends on more than one option, and sets the defaults that depend on others
+ * (log_level, discover). Returns -EINVAL with a sentence that names the option and says what to
+ * do. */
+int cop_conf_check(struct cop_conf *conf, struct cop_err *err);
+
+/* Calls visit for every setting that differs from its default. */
+void cop_conf_each_changed(const struct cop_conf *conf,
+	void (*visit)(void *arg, const char *name, const char *value), void *arg);
+
+/* The smallest cache size that works with this chunk size. */
+uint64_t cop_conf_cache_least(const struct cop_conf *conf);
+
+#endif

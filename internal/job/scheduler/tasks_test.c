@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "job/scheduler/scheduler.h"
+
+static char dir[64];
+static struct cop_err err;
+
+static int set_up(void **state)
+{
+	static const char *const names[] = {"SLURM_STEP_ID", "OMPI_COMM_WORLD_LOCAL_RANK",
+		"MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE", "PALS_LOCAL_RANKID",
+		"PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE",
+		"FLUX_JOB_NNODES"};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		unsetenv(names[i]);
+	strcpy(dir, "/tmp/cop-tasks-test.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	err = (struct cop_err){0};
+	return 0;
+}
+
+/* Whatever ends the tasks, an empty directory must remain. */
+static int tear_down(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+static struct cop_tasks one_of(uint32_t local, uint32_t here)
+{
+	return (struct cop_tasks){
+		.launched = true, .local = local, .here = here, .id = 7, .fd = -1, .first_fd = -1};
+}
+
+static void without_a_launcher_it_is_one_of_one(void **state)
+{
+	struct cop_tasks t;
+
+	(void)state;
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_false(t.launched);
+	assert_int_equal(t.local, 0);
+	assert_int_equal(t.here, 1);
+	assert_false(t.elsewhere);
+}
+
+static void launchers_tell_which_task_it_is(void **state)
+{
+	struct cop_tasks t;
+
+	(void)state;
+	setenv("MPI_LOCALRANKID", "2", 1);
+	assert_int_equal(cop_tasks_find(&t, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "nothing says how many"));
+	setenv("MPI_LOCALNRANKS", "4", 1);
+	setenv("PMI_SIZE", "4", 1);
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_true(t.launched);
+	assert_int_equal(t.local, 2);
+	assert_int_equal(t.here, 4);
+	assert_false(t.elsewhere);
+	setenv("PMI_SIZE", "8", 1);
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_true(t.elsewhere);
+	setenv("MPI_LOCALRANKID", "4", 1);
+	assert_int_equal(cop_tasks_find(&t, &err), -EINVAL);
+}
+
+/* What the environment says about this task: "2 of 4", with "+" if there are others elsewhere. */
+static const char *which(void)
+{
+	static char text[64];
+	struct cop_tasks t;
+
+	if (cop_tasks_find(&t, &err))
+		return err.text;
+	snprintf(text, sizeof(text), "%u of %u%s", t.local, t.here, t.elsewhere ? "+" : "");
+	return t.launched ? text : "none";
+}
+
+/* Cray PMI adds the variables that begin with PMI; a launch with PMIx has none of them. */
+static void pals_tells_which_task_it_is(void **state)
+{
+	(void)state;
+	setenv("PALS_LOCAL_RANKID", "1", 1);
+	setenv("PMI_LOCAL_SIZE", "4", 1);
+	setenv("PMI_SIZE", "4", 1);
+	assert_string_equal(which(), "1 of 4");
+	setenv("PMI_SIZE", "16", 1);
+	assert_string_equal(which(), "1 of 4+");
+	unsetenv("PMI_LOCAL_SIZE");
+	assert_non_null(strstr(which(), "nothing says how many"));
+	setenv("PALS_LOCAL_SIZE", "4", 1);
+	assert_string_equal(which(), "1 of 4+");
+	/* The hosts decide then. */
+	unsetenv("PMI_SIZE");
+	assert_string_equal(which(), "1 of 4+");
+}
+
+/* Flux does not say how many tasks a machine has. */
+static void flux_tells_which_task_it_is(void **state)
+{
+	(void)state;
+	setenv("FLUX_TASK_LOCAL_ID", "1", 1);
+	setenv("FLUX_JOB_SIZE", "8", 1);
+	assert_non_null(strstr(which(), "nothing says how many"));
+	setenv("FLUX_JOB_NNODES", "1", 1);
+	assert_string_equal(which(), "1 of 8");
+	setenv("FLUX_JOB_NNODES", "4", 1);
+	assert_string_equal(which(), "1 of 2+");
+	setenv("FLUX_JOB_NNODES", "3", 1);
+	assert_non_null(strstr(which(), "nothing says how many"));
+	setenv("FLUX_JOB_NNODES", "0", 1);
+	assert_non_null(strstr(which(), "nothing says how many"));
+}
+
+static void a_step_of_slurm_has_its_own_number(void **state)
+{
+	struct cop_tasks one, two;
+
+	(void)state;
+	setenv("SLURM_JOB_ID", "12", 1);
+	setenv("SLURM_STEP_ID", "3", 1);
+	setenv("SLURM_LOCALID", "1", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
+	setenv("SLURM_STEP_NUM_NODES", "1", 1);
+	assert_int_equal(cop_tasks_find(&one, &err), 0);
+	assert_int_equal(one.local, 1);
+	assert_int_equal(one.here, 16);
+	assert_false(one.elsewhere);
+	setenv("SLURM_STEP_ID", "4", 1);
+	assert_int_equal(cop_tasks_find(&two, &err), 0);
+	assert_true(one.id != two.id);
+	assert_true(one.start != two.start && one.start && two.start);
+	/* This is a batch script. */
+	setenv("SLURM_STEP_ID", "4294967291", 1);
+	assert_int_equal(cop_tasks_find(&two, &err), 0);
+	assert_false(two.launched);
+	assert_int_equal(two.start, 0);
+	unsetenv("SLURM_STEP_ID");
+}
+
+/* The identifier of the start. */
+static uint64_t here(const char *node, const char *tasks_per_node, uint32_t want)
+{
+	struct cop_tasks t;
+
+	setenv("SLURM_NODEID", node, 1);
+	setenv("SLURM_STEP_TASKS_PER_NODE", tasks_per_node, 1);
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_int_equal(t.launched, want > 0);
+	assert_int_equal(t.here, want ? want : 1);
+	assert_int_equal(t.elsewhere, want > 0);
+	return t.start;
+}
+
+static void a_step_on_several_machines_says_how_many_tasks_each_has(void **state)
+{
+	(void)state;
+	setenv("SLURM_JOB_ID", "12", 1);
+	setenv("SLURM_STEP_ID", "3", 1);
+	setenv("SLURM_LOCALID", "0", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
+	setenv("SLURM_STEP_NUM_NODES", "4", 1);
+	assert_true(here("0", "4(x4)", 4) == here("3", "4(x4)", 4));
+	here("0", "7,1,4(x2)", 7);
+	here("1", "7,1,4(x2)", 1);
+	here("3", "7,1,4(x2)", 4);
+	here("4", "7,1,4(x2)", 0);
+	here("1", "7;9", 0);
+	here("0", "", 0);
+	here("0", "0(x4)", 0);
+	unsetenv("SLURM_STEP_ID");
+	unsetenv("SLURM_NODEID");
+}
+
+/* What stands behind its end in memory is not part of it. */
+static void a_list_of_tasks_that_is_cut_off_says_nothing(void **state)
+{
+	static char list[] = "SLURM_STEP_TASKS_PER_NODE=11111111(x1\0"
+			     "2345,5";
+	struct cop_tasks t;
+
+	(void)state;
+	setenv("SLURM_JOB_ID", "12", 1);
+	setenv("SLURM_STEP_ID", "3", 1);
+	setenv("SLURM_LOCALID", "0", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
+	setenv("SLURM_STEP_NUM_NODES", "4", 1);
+	setenv("SLURM_NODEID", "1", 1);
+	assert_int_equal(putenv(list), 0);
+	assert_int_equal(cop_tasks_find(&t, &err), 0);
+	assert_false(t.launched);
+	unsetenv("SLURM_STEP_TASKS_PER_NODE");
+	unsetenv("SLURM_STEP_ID");
+	unsetenv("SLURM_NODEID");
+}
+
+static void the_keepers_word_reaches_the_waiting_tasks(void **state)
+{
+	struct cop_tasks first = one_of(0, 2), second = one_of(1, 2);
+	struct cop_err why = {0};
+	char word[64];
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&first, dir, &err), 0);
+	assert_int_equal(cop_tasks_join(&second, dir, &err), 0);
+	assert_int_equal(cop_tasks_await(&second, 1, word, sizeof(word), &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "the first task of this machine (of 2) starts it"));
+	assert_int_equal(cop_tasks_tell(&first, "/place", NULL), 0);
+	assert_int_equal(cop_tasks_await(&second, 1, word, sizeof(word), &err), 0);
+	assert_string_equal(word, "/place");
+	cop_err_set(&why, EIO, "the storage is gone");
+	assert_int_equal(cop_tasks_tell(&first, NULL, &why), 0);
+	assert_int_equal(cop_tasks_await(&second, 1, word, sizeof(word), &err), -EIO);
+	assert_string_equal(err.text, "the storage is gone");
+	cop_tasks_leave(&second);
+	cop_tasks_end(&first);
+}
+
+/* Where the node's socket would have no room, the node says so. */
+static void a_directory_with_a_long_name_is_not_cut(void **state)
+{
+	struct cop_tasks only = one_of(0, 1);
+	char deep[108];
+
+	(void)state;
+	snprintf(deep, sizeof(deep), "%s/%0*d", dir, (int)(sizeof(deep) - 2 - strlen(dir)), 1);
+	assert_int_equal(mkdir(deep, 0700), 0);
+	assert_int_equal(cop_tasks_join(&only, deep, &err), 0);
+	cop_tasks_end(&only);
+	assert_int_equal(rmdir(deep), 0);
+}
+
+static void a_first_task_that_ended_is_not_waited_for(void **state)
+{
+	struct cop_tasks first = one_of(0, 2), second = one_of(1, 2);
+	char word[64];
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&second, dir, &err), 0);
+	assert_int_equal(cop_tasks_join(&first, dir, &err), 0);
+	cop_tasks_leave(&first);
+	assert_int_equal(cop_tasks_await(&second, 60000, word, sizeof(word), &err), -ECANCELED);
+	cop_tasks_end(&second);
+}
+
+/* Starts a process that joins and waits to be killed. */
+static pid_t start_task(uint32_t local, uint32_t here)
+{
+	struct cop_tasks t = one_of(local, here);
+	int fds[2];
+	char c;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(fds[0]);
+		if (cop_tasks_join(&t, dir, &err) || write(fds[1], "j", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(fds[1]);
+	assert_int_equal(cop_read_full(fds[0], &c, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+static void a_start_is_over_when_all_tasks_have_come_and_were_killed(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 3);
+	pid_t two, three;
+	uint64_t began;
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&keeper, dir, &err), 0);
+	two = start_task(1, 3);
+	three = start_task(2, 3);
+	cop_tasks_keep(&keeper);
+	began = cop_now_ms();
+	if (fork() == 0) {
+		cop_tasks_leave(&keeper);
+		usleep(200000);
+		kill(two, SIGKILL);
+		kill(three, SIGKILL);
+		_exit(0);
+	}
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 60000, &err), 0);
+	assert_true(cop_now_ms() - began >= 200);
+	while (wait(NULL) > 0)
+		continue;
+	cop_tasks_end(&keeper);
+}
+
+static void one_that_never_comes_is_counted_after_a_while(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 3);
+	uint64_t began = cop_now_ms();
+	pid_t two;
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&keeper, dir, &err), 0);
+	two = start_task(1, 3);
+	cop_tasks_keep(&keeper);
+	kill(two, SIGKILL);
+	assert_int_equal(waitpid(two, NULL, 0), two);
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 300, &err), 1);
+	assert_true(cop_now_ms() - began >= 300);
+	cop_tasks_end(&keeper);
+}
+
+/* Runs a process that finishes and tells whether it was the last to leave. */
+static void finish_in_child(uint32_t local, uint32_t here, bool well, int said_fd)
+{
+	struct cop_tasks t = one_of(local, here);
+	pid_t pid;
+
+	assert_int_equal(cop_tasks_join(&t, dir, &err), 0);
+	pid = fork();
+	if (pid == 0) {
+		char said = cop_tasks_finish(&t, well) ? 'l' : 'o';
+
+		_exit(write(said_fd, &said, 1) != 1);
+	}
+	cop_tasks_leave(&t);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Makes the first task, and the keeper that shares its lock. */
+static void start_first(struct cop_tasks *keeper, struct cop_tasks *first)
+{
+	assert_int_equal(cop_tasks_join(keeper, dir, &err), 0);
+	assert_int_equal(cop_tasks_tell(keeper, "/place", NULL), 0);
+	*first = *keeper;
+	first->first_fd = dup(keeper->first_fd);
+	keeper->fd = -1;
+}
+
+/* As in the program, its process is the only one that has its lock. */
+static void finish_first(struct cop_tasks *keeper, struct cop_tasks *first, bool well, int said_fd)
+{
+	int left[2];
+
+	assert_int_equal(pipe(left), 0);
+	if (fork() == 0) {
+		char said;
+
+		close(left[1]);
+		cop_read_full(left[0], &said, 1);
+		cop_tasks_leave(keeper);
+		said = cop_tasks_finish(first, well) ? 'l' : 'o';
+		_exit(write(said_fd, &said, 1) != 1);
+	}
+	cop_tasks_leave(first);
+	close(left[0]);
+	close(left[1]);
+}
+
+static void only_the_last_task_waits_for_the_keeper(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 3), first;
+	char said[3];
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	start_first(&keeper, &first);
+	finish_in_child(1, 3, false, fds[1]);
+	finish_in_child(2, 3, true, fds[1]);
+	assert_int_equal(cop_read_full(fds[0], said, 2), 2);
+	assert_memory_equal(said, "oo", 2);
+	assert_false(cop_tasks_is_waited_for(&keeper));
+	finish_first(&keeper, &first, true, fds[1]);
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 60000, &err), 0);
+	assert_true(cop_tasks_is_waited_for(&keeper));
+	cop_tasks_end(&keeper);
+	assert_int_equal(cop_read_full(fds[0], said, 1), 1);
+	assert_int_equal(said[0], 'l');
+	while (wait(NULL) > 0)
+		continue;
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void the_last_task_repeats_the_keepers_message(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 1), first;
+	int fds[2], said[2], before = dup(STDERR_FILENO);
+	char text[8] = "";
+
+	(void)state;
+	assert_int_equal(pipe(fds) | pipe(said), 0);
+	start_first(&keeper, &first);
+	cop_tasks_give_back_stderr(&keeper);
+	dprintf(STDERR_FILENO, "hello\n");
+	dup2(said[1], STDERR_FILENO);
+	finish_first(&keeper, &first, true, fds[1]);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 60000, &err), 0);
+	cop_tasks_end(&keeper);
+	assert_int_equal(cop_read_full(said[0], text, 6), 6);
+	assert_string_equal(text, "hello\n");
+	while (wait(NULL) > 0)
+		continue;
+	for (int i = 0; i < 2; i++) {
+		close(fds[i]);
+		close(said[i]);
+	}
+}
+
+static void a_last_task_that_failed_does_not_ask_the_keeper_to_go_on(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 1), first;
+	int fds[2];
+	char said;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	start_first(&keeper, &first);
+	finish_first(&keeper, &first, false, fds[1]);
+	assert_int_equal(cop_tasks_wait_gone(&keeper, 60000, &err), 0);
+	assert_false(cop_tasks_is_waited_for(&keeper));
+	cop_tasks_end(&keeper);
+	assert_int_equal(cop_read_full(fds[0], &said, 1), 1);
+	assert_int_equal(said, 'l');
+	while (wait(NULL) > 0)
+		continue;
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* ---- killed ---- */
+
+/* Makes a start of two tasks; the kernel has the locks of those that are still alive. */
+static void start_of_two(struct cop_tasks *keeper, struct cop_tasks *second)
+{
+	int before = dup(STDERR_FILENO);
+
+	*keeper = one_of(0, 2);
+	*second = one_of(1, 2);
+	assert_int_equal(cop_tasks_join(keeper, dir, &err), 0);
+	assert_int_equal(cop_tasks_join(second, dir, &err), 0);
+	cop_tasks_keep(keeper);
+	assert_int_equal(cop_tasks_tell(keeper, "/place", NULL), 0);
+	cop_tasks_give_back_stderr(keeper);
+	dup2(before, STDERR_FILENO);
+	close(before);
+}
+
+static unsigned finds;
+static char word[64];
+
+static void found(void *arg, const char *what)
+{
+	finds += arg == &finds;
+	snprintf(word, sizeof(word), "%s", what);
+}
+
+static unsigned sweep(void)
+{
+	finds = 0;
+	cop_tasks_sweep(dir, found, &finds);
+	return finds;
+}
+
+static void what_a_start_leaves_of_which_all_were_killed_is_removed(void **state)
+{
+	struct cop_tasks keeper, second;
+
+	(void)state;
+	start_of_two(&keeper, &second);
+	assert_int_equal(sweep(), 0);
+	cop_tasks_leave(&second);
+	/* The keeper still has something to do. */
+	assert_int_equal(sweep(), 0);
+	assert_int_equal(access(keeper.names[0], F_OK), 0);
+	cop_tasks_leave(&keeper);
+	assert_int_equal(sweep(), 1);
+	assert_string_equal(word, "/place");
+	assert_int_equal(sweep(), 0);
+}
+
+static void a_task_whose_keeper_was_killed_is_left_alone(void **state)
+{
+	struct cop_tasks keeper, second;
+
+	(void)state;
+	start_of_two(&keeper, &second);
+	cop_tasks_leave(&keeper);
+	assert_int_equal(sweep(), 0);
+	assert_int_equal(access(keeper.names[0], F_OK), 0);
+	/* This is the last task, and it leaves nothing behind. */
+	assert_true(cop_tasks_finish(&second, true));
+}
+
+static void a_start_whose_first_task_was_killed_before_its_keeper_lived_is_removed(void **state)
+{
+	struct cop_tasks first = one_of(0, 1);
+
+	(void)state;
+	assert_int_equal(cop_tasks_join(&first, dir, &err), 0);
+	assert_int_equal(sweep(), 0);
+	cop_tasks_leave(&first);
+	/* The keeper had given no word. */
+	assert_int_equal(sweep(), 0);
+	assert_int_not_equal(access(first.names[0], F_OK), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(without_a_launcher_it_is_one_of_one),
+		T(launchers_tell_which_task_it_is),
+		T(pals_tells_which_task_it_is),
+		T(flux_tells_which_task_it_is),
+		T(a_step_of_slurm_has_its_own_number),
+		T(a_step_on_several_machines_says_how_many_tasks_each_has),
+		T(a_list_of_tasks_that_is_cut_off_says_nothing),
+		T(the_keepers_word_reaches_the_waiting_tasks),
+		T(a_directory_with_a_long_name_is_not_cut),
+		T(a_first_task_that_ended_is_not_waited_for),
+		T(a_start_is_over_when_all_tasks_have_come_and_were_killed),
+		T(one_that_never_comes_is_counted_after_a_while),
+		T(only_the_last_task_waits_for_the_keeper),
+		T(the_last_task_repeats_the_keepers_message),
+		T(a_last_task_that_failed_does_not_ask_the_keeper_to_go_on),
+		T(what_a_start_leaves_of_which_all_were_killed_is_removed),
+		T(a_task_whose_keeper_was_killed_is_left_alone),
+		T(a_start_whose_first_task_was_killed_before_its_keeper_lived_is_removed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A node that cannot start tells the others, which would otherwise wait for it until their timeout.
+ * It may have no network yet, so it writes a message into the job directory. The root looks there,
+ * and so does a node that gets no answer from its parent; all others hear it from the root, as the
+ * answer to their request for the end of the start barrier. When the tree is ready, the file is
+ * removed. */
+#include "job/job/job.h"
+#include "job/startnote/startnote.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOOK_MS 1000
+#define STAY_MS (5 * LOOK_MS / 2)
+/* The least age of a message that counts as one of an earlier start in the same directory. */
+#define AGE_NS (60 * COP_NS_PER_S)
+
+void cop_startnote_leave(
+	const char *job_dir, const char *host, uint32_t rank, const struct cop_err *failure)
+{
+	char text[COP_STARTNOTE_WHY_SIZE];
+
+	/* Only a node that had started and waited for the others is interrupted. */
+	if (failure->code == EINTR)
+		snprintf(text, sizeof(text),
+			COP_STARTNOTE_NOT_READY "%.250s (rank %" PRIu32 ") %.700s", host, rank,
+			failure->text);
+	else
+		snprintf(text, sizeof(text), "%s", failure->text);
+	cop_job_failure_write(job_dir, rank, text);
+}
+
+void cop_startnote_begin(
+	struct cop_startnote_watch *w, const char *job_dir, uint32_t rank, const char *log_path)
+{
+	*w = (struct cop_startnote_watch){
+		.job_dir = job_dir, .began_ns = cop_job_file_time(log_path)};
+	/* A log in another directory gives no time in the job directory. The time is the file
+	 * system's own, because this machine's clock may differ. */
+	if (!w->began_ns)
+		w->began_ns = cop_job_dir_time(job_dir);
+	cop_startnote_pass(w, cop_now_ms());
+	cop_job_failure_clear(job_dir, rank);
+}
+
+void cop_startnote_begin_in(struct cop_startnote_watch *w, const char *dir)
+{
+	*w = (struct cop_startnote_watch){.job_dir = dir, .began_ns = cop_wall_ns() - AGE_NS};
+	cop_startnote_pass(w, cop_now_ms());
+}
+
+void cop_startnote_end(const struct cop_startnote_watch *w)
+{
+	if (w->began_ns)
+		cop_job_failure_clear(w->job_dir, -1);
+}
+
+void cop_startnote_remove(const char *dir, bool wait)
+{
+	char path[4200];
+
+	if (access(dir, F_OK))
+		return;
+	if (wait)
+		poll(NULL, 0, STAY_MS);
+	cop_job_failure_clear(dir, -1);
+	snprintf(path, sizeof(path), "%.4000s/secret", dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%.4000s/logs", dir);
+	rmdir(path);
+	rmdir(dir);
+}
+
+void cop_startnote_pass(struct cop_startnote_watch *w, uint64_t now_ms)
+{
+	w->looked_ms = now_ms;
+}
+
+bool cop_startnote_look(
+	struct cop_startnote_watch *w, uint64_t now_ms, struct cop_startnote_word *out)
+{
+	size_t skip = strlen(COP_STARTNOTE_NOT_READY);
+
+	if (!w->began_ns || now_ms - w->looked_ms < LOOK_MS)
+		return false;
+	cop_startnote_pass(w, now_ms);
+	if (!cop_job_failure_read(
+		    w->job_dir, w->began_ns, &out->rank, out->text, sizeof(out->text)))
+		return false;
+	out->of_tree = strncmp(out->text, COP_STARTNOTE_NOT_READY, skip) == 0;
+	if (out->of_tree)
+		memmove(out->text, out->text + skip, strlen(out->text + skip) + 1);
+	return true;
+}
+
+void cop_startnote_why(
+	const struct cop_startnote_word *word, const char *host, char why[COP_STARTNOTE_WHY_SIZE])
+{
+	if (word->of_tree)
+		snprintf(why, COP_STARTNOTE_WHY_SIZE, "%s", word->text);
+	else
+		snprintf(why, COP_STARTNOTE_WHY_SIZE, "%.250s (rank %" PRIu32 ") did not start: %s",
+			host, word->rank, word->text);
+}

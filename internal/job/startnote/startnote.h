@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* outcome: reports how the start of a node went, without using the network: through a pipe to the
+ * command that started it in the background, and through a message in the job directory to the
+ * nodes of other hosts, because a node that fails may not have a network yet. It carries sentences
+ * and makes no decisions: the caller decides who waits for whom, and handles messages that go
+ * through the tree. Messages of an earlier start are ignored. */
+#ifndef COP_JOB_STARTNOTE_H
+#define COP_JOB_STARTNOTE_H
+
+#include "base/base/base.h"
+
+#define COP_STARTNOTE_WHY_SIZE 1024
+/* How the sentence of a node begins that did not itself fail. */
+#define COP_STARTNOTE_NOT_READY "the tree is not ready: "
+
+/* ---- to the command ---- */
+
+/* Continues the program in the background, in a new session, with only the first three descriptors
+ * and keep_fd (-1: none) still open. Returns 1 there, and *fd is for cop_startnote_say. In the
+ * calling process it returns when the outcome is known: 0, or -errno with the sentence, also if the
+ * background process ends without a message. */
+int cop_startnote_background(int *fd, int keep_fd, struct cop_err *err);
+/* failure NULL: the node is ready. Closes fd. */
+void cop_startnote_say(int fd, const struct cop_err *failure);
+
+/* ---- to the nodes of other hosts ---- */
+
+/* Leaves a message that says that the node of this host and rank did not start. */
+void cop_startnote_leave(
+	const char *job_dir, const char *host, uint32_t rank, const struct cop_err *failure);
+
+/* For a node that waits for others. */
+struct cop_startnote_watch {
+	const char *job_dir;
+	int64_t began_ns;   /* by the clock of the job directory; 0: no job directory */
+	uint64_t looked_ms; /* when it last looked for messages of others */
+};
+/* The node of this rank has begun and has a log. Removes its own message of an earlier start. The
+ * caller keeps job_dir. */
+void cop_startnote_begin(
+	struct cop_startnote_watch *w, const char *job_dir, uint32_t rank, const char *log_path);
+/* The same where dir belongs to this start alone. Other messages there are believed if they are
+ * less than a minute older, since a restarted job may use the same directory. Writes nothing. */
+void cop_startnote_begin_in(struct cop_startnote_watch *w, const char *dir);
+/* All have started: removes all messages. */
+void cop_startnote_end(const struct cop_startnote_watch *w);
+/* Removes a directory that belongs to this start alone, with everything in it. wait: first gives
+ * the nodes that look for messages the time to find them. */
+void cop_startnote_remove(const char *dir, bool wait);
+
+struct cop_startnote_word {
+	uint32_t rank; /* the rank of the node that left the message */
+	bool of_tree;  /* the node itself did not fail; it reports that the tree is not ready */
+	char text[COP_STARTNOTE_WHY_SIZE - 300];
+};
+/* Looks at most every second whether there is a message of this start. */
+bool cop_startnote_look(
+	struct cop_startnote_watch *w, uint64_t now_ms, struct cop_startnote_word *out);
+/* Skips looking for the next second. */
+void cop_startnote_pass(struct cop_startnote_watch *w, uint64_t now_ms);
+/* The sentence with which this node reports the failure to others, and in the end itself. */
+void cop_startnote_why(
+	const struct cop_startnote_word *word, const char *host, char why[COP_STARTNOTE_WHY_SIZE]);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fs: the FUSE low-level front end. It turns kernel requests into questions to coop and answers
+ * each exactly once. A request that has to wait lives in a flight and holds no thread. Everything
+ * is read-only: the kernel (mounted ro) and this module refuse every change with EROFS.
+ *
+ * The settings that let the kernel answer by itself come from Documentation/filesystems/fuse.rst
+ * and of the kernel's fs/fuse: entry and attribute timeouts of a day, absence as an entry with
+ * inode 0, open and opendir answered ENOSYS (FUSE_NO_OPEN_SUPPORT, FUSE_NO_OPENDIR_SUPPORT),
+ * READDIRPLUS always, cached symlinks, explicit invalidation. */
+#ifndef COP_MOUNT_FUSE_H
+#define COP_MOUNT_FUSE_H
+
+#include "tree/fetch/fetch.h"
+#include "storage/manifest/manifest.h"
+#include "prof/profile/profile.h"
+#include "prof/tracer/tracer.h"
+
+struct cop_fuse;
+
+struct cop_fuse_conf {
+	const char *mountpoint; /* real path */
+	const char *source;     /* real path, as the root of the tree sees it */
+	bool keep_symlinks;     /* absolute links under the source stay as they are */
+	bool allow_other;
+	bool observe; /* the kernel caches nothing, so every request is seen */
+	uint32_t enoent_ttl_ms;
+	uint64_t max_cacheable; /* bytes: this node itself reads larger files from the source; 0:
+				   none */
+	unsigned workers;       /* 0: chosen by the number of processors */
+	struct cop_fetch *coop;
+	struct cop_cache *cache;
+	struct cop_origin *origin; /* for files that are read on the node itself: pseudo file
+				      systems, files beyond max_cacheable */
+	struct cop_stats *stats;
+	struct cop_manifest_set *record; /* records requests to coop in the order of first need; may
+					    be NULL. Has no other effect */
+	struct cop_prof *prof; /* may be NULL. From the level of paths on, the kernel is told less,
+				  so that each path is seen at least once */
+	struct cop_tracer *tracer; /* gets each request; may be NULL */
+};
+
+/* Checks whether this can be a mount point and this machine can mount; -errno with a sentence if
+ * not (missing, not a directory, already mounted, dead mount, not empty, no /dev/fuse, no
+ * fusermount3). */
+int cop_fuse_check(const char *mountpoint, struct cop_err *err);
+
+/* Whether it is on a file system that machines share; why then has a sentence that says so and what
+ * to do. */
+bool cop_fuse_check_shared(const char *mountpoint, struct cop_err *why);
+
+/* The last two of these checks: can this user mount here at all? */
+int cop_fuse_check_machine(struct cop_err *err);
+/* Whether --allow-other will be accepted. */
+int cop_fuse_check_allow_other(struct cop_err *err);
+/* The release of the running kernel, and the features that it is too old for: without them more
+ * requests reach the node. */
+void cop_fuse_check_kernel(char release[65], struct cop_buf *lacks);
+
+/* Mounts and starts to serve. */
+int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, struct cop_err *err);
+/* Unmounts: tries normally for grace_ms, then unmounts lazily and appends the processes that hold
+ * the mount to holders (may be NULL), as "name[pid], ..."; then joins the workers. Requests that
+ * wait in flights may still be answered until cop_fuse_free. */
+void cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders);
+/* No flight may be open any more. NULL is fine. */
+void cop_fuse_free(struct cop_fuse *fs);
+/* A descriptor that becomes readable once the kernel has ended the connection (somebody unmounted
+ * it). */
+int cop_fuse_gone_fd(const struct cop_fuse *fs);
+
+/* Makes the kernel forget this path, everything below it ("" for all) and the names beside it;
+ * told(arg) is called on another thread once the kernel has done so. The kernel does not keep the
+ * result of a lookup that is under way during this call. Open files keep their version. -ENOMEM,
+ * -ENOBUFS: told is not called, and the kernel will forget everything eventually. */
+int cop_fuse_invalidate(struct cop_fuse *fs, const char *path, void (*told)(void *arg), void *arg);
+
+/* Makes the kernel ask again for each name in this directory, and for absent names there once their
+ * TTL is over. then(arg) is called once the kernel has received this and all earlier notifications,
+ * on another thread or before this returns; answers from then on are kept again. dir NULL: only
+ * wait for the earlier notifications. -ENOMEM, -ENOBUFS: nothing was done, and then is not called.
+ */
+int cop_fuse_forget_in(struct cop_fuse *fs, const char *dir, void (*then)(void *arg), void *arg);
+
+/* Appends a JSON object with the negotiated features and the number of inodes that the kernel
+ * holds. */
+void cop_fuse_json(struct cop_fuse *fs, struct cop_buf *out);
+/* Any thread. How many requests wait now for what this node does not have, and the microseconds
+ * that requests have waited since the start, added up, those of now included. */
+void cop_fuse_waits(struct cop_fuse *fs, uint64_t *waiting, uint64_t *wait_us);
+
+/* Removes a dead mount, which a killed node leaves behind, even if it is in use. 0 or -errno. */
+int cop_fuse_unmount_dead(const char *mountpoint);
+/* The same, but only if no process has a file of it open, works in it or runs a program from it;
+ * else -EBUSY. */
+int cop_fuse_unmount_unused(const char *mountpoint);
+/* Whether there is a mount whose node is gone. Attributes cannot tell this, because the kernel
+ * keeps those of a dead mount, too. If the node is about to end, this waits for its end. */
+bool cop_fuse_is_dead(const char *mountpoint);
+
+/* The number of the FUSE connection behind a mount, as the kernel's control file system names it;
+ * 0: no such mount. Asks only the kernel. */
+unsigned cop_fuse_connection(const char *mountpoint);
+/* Aborts the connection of a process that was killed but cannot end: its requests fail, and the
+ * mount is dead. Works for root, and for a user's own connections. */
+int cop_fuse_abort(unsigned connection);
+
+#endif

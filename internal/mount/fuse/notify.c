@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Notifications that make the kernel forget. A thread of their own sends them, because one may wait
+ * in the kernel for a request that a worker has to answer, and that for a storage that does not
+ * respond. So nothing here waits for that thread, and its queue is bounded.
+ *
+ * Sending takes no memory, but queueing does. If there is none, or the queue is full, whoever wants
+ * to hear when the kernel has forgotten gets an error at once, and for everyone else the kernel is
+ * told to forget everything. */
+#include "mount/fuse/fuse_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUEUE_MAX 4096
+
+/* What a notification is about. */
+enum about {
+	ABOUT_NAME,   /* one name below a directory */
+	ABOUT_DIR,    /* a directory's own attributes and listing; a file's attributes and pages */
+	ABOUT_NAMES,  /* the same and all names in it */
+	ABOUT_UNDER,  /* everything the kernel knows at and below it */
+	ABOUT_ABSENT, /* as ABOUT_NAME, but nothing has changed */
+	ABOUT_NOTHING,
+};
+
+struct note {
+	struct cop_list link;
+	struct inode *dir; /* a reference */
+	enum about about;
+	void (*told)(void *arg);
+	void *arg;
+	bool turning; /* counted in fs->turning */
+	size_t len;
+	char name[];
+};
+
+/* Takes the next notification. False: none is left and the thread ends. *note is NULL if everything
+ * is to be forgotten. */
+static bool next_note(struct cop_fuse *fs, struct note **note)
+{
+	struct cop_list *l = NULL;
+	bool all;
+
+	pthread_mutex_lock(&fs->notify_lock);
+	while (!fs->notify_all && !(l = cop_list_pop_front(&fs->notify)) && !fs->notify_stop)
+		pthread_cond_wait(&fs->notify_wake, &fs->notify_lock);
+	all = fs->notify_all;
+	fs->notify_all = false;
+	if (l)
+		fs->notify_count--;
+	pthread_mutex_unlock(&fs->notify_lock);
+	*note = l ? COP_CONTAINER_OF(l, struct note, link) : NULL;
+	return all || l;
+}
+
+/* ---- telling ---- */
+
+/* The notification has been sent. A request that began before this node forgot the names may still
+ * be answered with them; that answer is not cached. */
+static void end_note(struct cop_fuse *fs, struct note *n)
+{
+	cop_fuse_inode_put(fs, n->dir, 1);
+	if (n->told)
+		n->told(n->arg);
+	if (n->turning) {
+		atomic_fetch_add(&fs->epoch, 1);
+		atomic_fetch_sub(&fs->turning, 1);
+	}
+	free(n);
+}
+
+static void tell_note(struct cop_fuse *fs, struct note *n)
+{
+	fuse_ino_t dir = cop_fuse_nodeid(fs, n->dir);
+
+	if (n->about == ABOUT_UNDER)
+		cop_fuse_tell_under(fs, n->dir);
+	if (n->about == ABOUT_NAME || n->about == ABOUT_ABSENT)
+		fuse_lowlevel_notify_inval_entry(fs->session, dir, n->name, n->len);
+	if (n->about == ABOUT_NAMES)
+		cop_fuse_tell_names(fs, n->dir);
+	if (n->about == ABOUT_NAMES || n->about == ABOUT_DIR)
+		fuse_lowlevel_notify_inval_inode(fs->session, dir, 0, 0);
+	end_note(fs, n);
+}
+
+static void *notify_main(void *arg)
+{
+	struct cop_fuse *fs = arg;
+	struct note *n;
+
+	while (next_note(fs, &n)) {
+		if (n)
+			tell_note(fs, n);
+		else
+			cop_fuse_tell_under(fs, fs->root);
+	}
+	return NULL;
+}
+
+int cop_fuse_notify_start(struct cop_fuse *fs)
+{
+	int rc;
+
+	pthread_mutex_init(&fs->notify_lock, NULL);
+	pthread_cond_init(&fs->notify_wake, NULL);
+	cop_list_init(&fs->notify);
+	rc = cop_thread_start(&fs->notify_thread, "fuse-notify", notify_main, fs);
+	fs->notifying = rc == 0;
+	return rc;
+}
+
+/* Sends what is still queued before the thread ends. */
+void cop_fuse_notify_stop(struct cop_fuse *fs)
+{
+	if (!fs->notifying)
+		return;
+	pthread_mutex_lock(&fs->notify_lock);
+	fs->notify_stop = true;
+	pthread_cond_signal(&fs->notify_wake);
+	pthread_mutex_unlock(&fs->notify_lock);
+	pthread_join(fs->notify_thread, NULL);
+	fs->notifying = false;
+}
+
+/* ---- asking to tell ---- */
+
+void cop_fuse_starve(struct cop_fuse *fs, bool starve)
+{
+	atomic_store(&fs->starving, starve);
+}
+
+static struct note *new_note(
+	struct cop_fuse *fs, struct inode *dir, enum about about, const char *name, size_t len)
+{
+	struct note *n = atomic_load(&fs->starving) ? NULL : calloc(1, sizeof(*n) + len + 1);
+
+	if (!n)
+		return NULL;
+	cop_list_init(&n->link);
+	cop_fuse_inode_ref(dir);
+	n->dir = dir;
+	n->about = about;
+	n->len = len;
+	memcpy(n->name, name, len);
+	return n;
+}
+
+/* Takes ownership of the note if it returns 0. */
+static int queue_note(struct cop_fuse *fs, struct note *n)
+{
+	bool ends, full;
+
+	pthread_mutex_lock(&fs->notify_lock);
+	ends = fs->notify_stop;
+	full = fs->notify_count >= QUEUE_MAX;
+	if (!ends && !full) {
+		cop_list_push_back(&fs->notify, &n->link);
+		fs->notify_count++;
+		pthread_cond_signal(&fs->notify_wake);
+	}
+	pthread_mutex_unlock(&fs->notify_lock);
+	/* The mount is gone. */
+	if (ends)
+		end_note(fs, n);
+	return full && !ends ? -ENOBUFS : 0;
+}
+
+static void tell_all(struct cop_fuse *fs)
+{
+	pthread_mutex_lock(&fs->notify_lock);
+	fs->notify_all = true;
+	pthread_cond_signal(&fs->notify_wake);
+	pthread_mutex_unlock(&fs->notify_lock);
+}
+
+static void drop_note(struct cop_fuse *fs, struct note *n)
+{
+	cop_fuse_inode_put(fs, n->dir, 1);
+	free(n);
+}
+
+static void tell_inode(
+	struct cop_fuse *fs, struct inode *dir, enum about about, const char *name, size_t len)
+{
+	struct note *n = new_note(fs, dir, about, name, len);
+
+	if (n && queue_note(fs, n) == 0)
+		return;
+	if (n)
+		drop_note(fs, n);
+	tell_all(fs);
+}
+
+void cop_fuse_forget_name(struct cop_fuse *fs, struct inode *i)
+{
+	if (i->parent)
+		tell_inode(fs, i->parent, ABOUT_NAME, i->name, i->name_len);
+}
+
+void cop_fuse_forget_names(struct cop_fuse *fs, struct inode *dir)
+{
+	tell_inode(fs, dir, ABOUT_DIR, "", 0);
+}
+
+int cop_fuse_forget_absent(struct cop_fuse *fs, const char *name, size_t len)
+{
+	struct note *n = new_note(fs, fs->root, ABOUT_ABSENT, name, len);
+	int rc = n ? queue_note(fs, n) : -ENOMEM;
+
+	if (n && rc)
+		drop_note(fs, n);
+	return rc;
+}
+
+void cop_fuse_expire_names(struct cop_fuse *fs, struct inode *dir)
+{
+	tell_inode(fs, dir, ABOUT_NAMES, "", 0);
+}
+
+void cop_fuse_forget_pages(struct cop_fuse *fs, struct inode *i)
+{
+	tell_inode(fs, i, ABOUT_DIR, "", 0);
+}
+
+/* The deepest inode on the path that exists here, with a reference; *rest is the remainder of the
+ * path, or "". */
+static struct inode *walk_names(struct cop_fuse *fs, const char *path, const char **rest)
+{
+	struct inode *at = fs->root, *next;
+
+	cop_fuse_inode_ref(at);
+	while (*path) {
+		size_t len = strcspn(path, "/");
+
+		next = cop_fuse_inode_find(fs, at, path, len);
+		if (!next)
+			break;
+		cop_fuse_inode_put(fs, at, 1);
+		at = next;
+		path += len;
+		path += strspn(path, "/");
+	}
+	*rest = path;
+	return at;
+}
+
+/* Takes the reference to dir. On -ENOMEM and -ENOBUFS, then is not called. */
+static int tell_and_then(struct cop_fuse *fs, struct inode *dir, enum about about, const char *name,
+	bool turning, void (*then)(void *arg), void *arg)
+{
+	struct note *n = new_note(fs, dir, about, name, strcspn(name, "/"));
+	int rc = -ENOMEM;
+
+	if (n) {
+		n->told = then;
+		n->arg = arg;
+		n->turning = turning;
+		rc = queue_note(fs, n);
+		if (rc)
+			drop_note(fs, n);
+	}
+	cop_fuse_inode_put(fs, dir, 1);
+	return rc;
+}
+
+int cop_fuse_invalidate(struct cop_fuse *fs, const char *path, void (*told)(void *arg), void *arg)
+{
+	const char *rest;
+	struct inode *at;
+	int rc;
+
+	atomic_fetch_add(&fs->epoch, 1);
+	at = walk_names(fs, path, &rest);
+	/* The nodes have dropped the listing that had the name, and with it all its names. */
+	if (!*rest && at->parent)
+		tell_inode(fs, at->parent, ABOUT_NAMES, "", 0);
+	else if (*rest && !strchr(rest, '/'))
+		tell_inode(fs, at, ABOUT_NAMES, "", 0);
+	/* The kernel may know a name without an inode as absent. */
+	rc = tell_and_then(fs, at, *rest ? ABOUT_NAME : ABOUT_UNDER, rest, false, told, arg);
+	if (rc)
+		tell_all(fs);
+	return rc;
+}
+
+int cop_fuse_forget_in(struct cop_fuse *fs, const char *dir, void (*then)(void *arg), void *arg)
+{
+	const char *rest = "";
+	struct inode *at;
+	int rc;
+
+	if (!dir) {
+		cop_fuse_inode_ref(fs->root);
+		return tell_and_then(fs, fs->root, ABOUT_NOTHING, "", false, then, arg);
+	}
+	atomic_fetch_add(&fs->turning, 1);
+	atomic_fetch_add(&fs->epoch, 1);
+	at = walk_names(fs, dir, &rest);
+	/* If the kernel has no inode of a directory, it knows no name in it. */
+	rc = tell_and_then(fs, at, *rest ? ABOUT_NOTHING : ABOUT_NAMES, "", true, then, arg);
+	if (rc)
+		atomic_fetch_sub(&fs->turning, 1);
+	return rc;
+}

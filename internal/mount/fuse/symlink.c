@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Symbolic links. An absolute target below the source is shown as a relative one, so that it stays
+ * inside the mount wherever that is, even in a chroot. */
+#include "mount/fuse/fuse_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The part of an absolute target after the source ("" or "/..."), or NULL if it points
+ * elsewhere. */
+static const char *below_source(const struct cop_fuse *fs, const char *target, size_t len)
+{
+	size_t n = strlen(fs->conf.source);
+
+	if (len == 0 || target[0] != '/')
+		return NULL;
+	if (n == 1)
+		return target;
+	if (len < n || memcmp(target, fs->conf.source, n) != 0)
+		return NULL;
+	return len == n || target[n] == '/' ? target + n : NULL;
+}
+
+size_t cop_fuse_rewrite(const struct cop_fuse *fs, unsigned depth, const char *target, size_t len,
+	char out[PATH_BYTES])
+{
+	const char *rest = fs->conf.keep_symlinks ? NULL : below_source(fs, target, len);
+	size_t rest_len, at = 0;
+
+	if (rest) {
+		while (rest < target + len && *rest == '/')
+			rest++;
+		rest_len = (size_t)(target + len - rest);
+		if (3 * (size_t)depth + rest_len + 2 < PATH_BYTES) {
+			for (unsigned i = 0; i < depth; i++, at += 3)
+				memcpy(out + at, "../", 3);
+			if (!depth || !rest_len)
+				out[at++] = '.';
+			if (!depth && rest_len)
+				out[at++] = '/';
+			memcpy(out + at, rest, rest_len);
+			return at + rest_len;
+		}
+	}
+	len = COP_MIN(len, (size_t)PATH_BYTES - 1);
+	memcpy(out, target, len);
+	return len;
+}
+
+void cop_fuse_shown(const struct cop_fuse *fs, struct inode *parent, const char *target,
+	size_t target_len, struct cop_attr *attr)
+{
+	char out[PATH_BYTES];
+
+	if (S_ISLNK(attr->mode) && target_len && target[0] == '/')
+		attr->size = cop_fuse_rewrite(fs, cop_fuse_depth(parent), target, target_len, out);
+}
+
+static void reply_target(struct op *op, const char *target, size_t len)
+{
+	char out[PATH_BYTES];
+
+	len = cop_fuse_rewrite(op->fs, cop_fuse_depth(op->inode->parent), target, len, out);
+	out[len] = '\0';
+	fuse_reply_readlink(op->req, out);
+	cop_fuse_op_free(op);
+}
+
+static void with_entry(struct op *op, struct cop_obj *obj, int rc)
+{
+	struct cop_attr attr;
+	const char *target;
+	size_t len;
+
+	if (rc) {
+		cop_fuse_fail(op, rc);
+		return;
+	}
+	cop_entry_get(obj->data, &attr, &target, &len);
+	if (S_ISLNK(attr.mode))
+		reply_target(op, target, len);
+	else
+		cop_fuse_fail(op, -ESTALE);
+}
+
+static void ask_entry(struct op *op)
+{
+	char path[PATH_BYTES];
+	int rc = cop_fuse_path(op->inode, "", 0, path);
+
+	if (rc < 0)
+		cop_fuse_fail(op, rc);
+	else
+		cop_fuse_ask(
+			op, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = path}, with_entry);
+}
+
+static void with_listing(struct op *op, struct cop_obj *obj, int rc)
+{
+	struct cop_listing_entry e;
+
+	if (!rc && cop_listing_find(obj->data, op->inode->name, op->inode->name_len, &e) &&
+		e.target)
+		reply_target(op, e.target, e.target_len);
+	else
+		ask_entry(op);
+}
+
+void cop_fuse_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct op *op = cop_fuse_op(req, ino, COP_PROF_OP_READLINK);
+	char path[PATH_BYTES];
+	struct cop_ask listing = {.kind = COP_ASK_LISTING, .path = path};
+	int rc;
+
+	cop_fuse_count(req, COP_FUSE_READLINK);
+	if (!op)
+		return;
+	if (op->inode->place == PLACE_LOCAL) {
+		cop_fuse_local_readlink(op);
+		return;
+	}
+	if (!op->inode->parent) {
+		cop_fuse_fail(op, -EINVAL);
+		return;
+	}
+	rc = cop_fuse_path(op->inode->parent, "", 0, path);
+	if (rc < 0)
+		cop_fuse_fail(op, rc);
+	else if (cop_fetch_at_hand(op->fs->conf.coop, &listing))
+		cop_fuse_ask(op, &listing, with_listing);
+	else
+		ask_entry(op);
+}

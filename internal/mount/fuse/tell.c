@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Makes the kernel forget a part of the tree, inode by inode. It takes no memory: the inodes are
+ * linked through themselves, by the only thread that notifies (notify.c). */
+#include "mount/fuse/fuse_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/base/compat.h"
+
+/* A path of PATH_BYTES has no more components. */
+#define DEPTHS (PATH_BYTES / 2)
+
+struct inode_list {
+	struct inode *top;
+	bool names;                  /* only the direct children */
+	struct inode *first[DEPTHS]; /* references, linked by told_next, by depth */
+};
+
+static bool is_below(const struct inode *i, const struct inode *top)
+{
+	while (i && i != top)
+		i = i->parent;
+	return i == top;
+}
+
+static void collect_inode(void *arg, struct inode *i)
+{
+	struct inode_list *h = arg;
+	struct inode **first;
+
+	if (h->names ? i->parent != h->top : !is_below(i, h->top))
+		return;
+	first = &h->first[COP_MIN(cop_fuse_depth(i), DEPTHS - 1)];
+	cop_fuse_inode_ref(i);
+	i->told_next = *first;
+	*first = i;
+}
+
+/* Notifies for each known inode at or below the top, the deepest first. */
+static void tell_held(
+	struct cop_fuse *fs, struct inode_list *h, void (*fn)(struct cop_fuse *, struct inode *))
+{
+	cop_fuse_inodes_each(fs, collect_inode, h);
+	for (size_t depth = DEPTHS; depth-- > 0;)
+		for (struct inode *i = h->first[depth], *next; i; i = next) {
+			next = i->told_next;
+			if (i != h->top)
+				fn(fs, i);
+			cop_fuse_inode_put(fs, i, 1);
+		}
+}
+
+static void tell_inode(struct cop_fuse *fs, struct inode *i)
+{
+	if (!i->parent || S_ISDIR(cop_fuse_inode_attr(fs, i).mode))
+		fuse_lowlevel_notify_inval_inode(fs->session, cop_fuse_nodeid(fs, i), 0, 0);
+	if (i->parent)
+		fuse_lowlevel_notify_inval_entry(
+			fs->session, cop_fuse_nodeid(fs, i->parent), i->name, i->name_len);
+}
+
+/* The deepest first, because forgetting a directory alone would leave what open files and working
+ * directories pin below it. */
+void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top)
+{
+	struct inode_list h = {.top = top};
+
+	tell_held(fs, &h, tell_inode);
+	tell_inode(fs, top);
+	if (!top->parent)
+		cop_fuse_tell_absent(fs);
+}
+
+/* Expires the name instead of dropping it where the kernel can (Linux 6.2): what is in use, above
+ * all a working directory, keeps its place in the tree if it is unchanged. */
+static void expire_inode(struct cop_fuse *fs, struct inode *i)
+{
+	fuse_ino_t dir = cop_fuse_nodeid(fs, i->parent);
+	int rc = -ENOSYS;
+
+#if COP_HAVE_FUSE_EXPIRE
+	rc = fuse_lowlevel_notify_expire_entry(fs->session, dir, i->name, i->name_len);
+#elif COP_HAVE_FUSE_EXPIRE_FLAGS
+	rc = fuse_lowlevel_notify_expire_entry(
+		fs->session, dir, i->name, i->name_len, FUSE_LL_EXPIRE_ONLY);
+#endif
+	if (rc == -ENOSYS)
+		fuse_lowlevel_notify_inval_entry(fs->session, dir, i->name, i->name_len);
+}
+
+void cop_fuse_tell_names(struct cop_fuse *fs, struct inode *dir)
+{
+	struct inode_list h = {.top = dir, .names = true};
+
+	tell_held(fs, &h, expire_inode);
+}

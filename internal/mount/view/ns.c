@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Namespaces. An ordinary user may not mount, except in a user namespace of its own. The process
+ * keeps its own user and group numbers there, so that whatever is compared by number stays the
+ * same. A process that enters a user namespace has every capability in it, and loses them when it
+ * executes another program. */
+#include "mount/view/view_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log/log.h"
+
+bool cop_view_ns_may_mount(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {{0}};
+
+	return syscall(SYS_capget, &head, data) == 0 &&
+	       (data[CAP_SYS_ADMIN / 32].effective & (1U << CAP_SYS_ADMIN % 32));
+}
+
+/* ---- why not ---- */
+
+static bool sysctl_is(const char *path, long value)
+{
+	char *text;
+	size_t len;
+	bool same;
+
+	if (cop_read_file(path, 64, &text, &len))
+		return false;
+	same = strtol(text, NULL, 10) == value;
+	free(text);
+	return same;
+}
+
+static int refuse_namespaces(int code, struct cop_err *err)
+{
+	static const char what[] = "this machine refuses user namespaces to ordinary users";
+
+	if (sysctl_is("/proc/sys/user/max_user_namespaces", 0))
+		return cop_err_set(err, code,
+			"%s (user.max_user_namespaces is 0): ask its administrator", what);
+	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", 0))
+		return cop_err_set(err, code,
+			"%s (kernel.unprivileged_userns_clone is 0): ask its administrator", what);
+	if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1))
+		return cop_err_set(err, code,
+			"%s (AppArmor: kernel.apparmor_restrict_unprivileged_userns is 1): ask its administrator",
+			what);
+	if (code == ENOSPC)
+		return cop_err_set(err, code,
+			"no further user namespace is allowed here (user.max_user_namespaces, or 32 levels of nesting)");
+	return cop_err_set(err, code, "%s (%s): a container or a security module may refuse them",
+		what, strerror(code));
+}
+
+static int refuse_mount_namespace(int code, struct cop_err *err)
+{
+	if (code != ENOSPC)
+		return refuse_namespaces(code, err);
+	return cop_err_set(err, code,
+		"no further mount namespace is allowed here (user.max_mnt_namespaces, or fs.mount-max mounts): ask the administrator of this machine");
+}
+
+/* ---- a new one ---- */
+
+static int write_map(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+/* Maps the caller to itself, by one line that needs no privilege (user_namespaces(7)). */
+static int unshare_user(void)
+{
+	char users[64], groups[64];
+	int rc;
+
+	snprintf(users, sizeof(users), "%u %u 1\n", (unsigned)geteuid(), (unsigned)geteuid());
+	snprintf(groups, sizeof(groups), "%u %u 1\n", (unsigned)getegid(), (unsigned)getegid());
+	if (unshare(CLONE_NEWUSER))
+		return -errno;
+	rc = write_map("/proc/self/setgroups", "deny");
+	if (!rc)
+		rc = write_map("/proc/self/uid_map", users);
+	return rc ? rc : write_map("/proc/self/gid_map", groups);
+}
+
+/* The child creates the namespace, reports the result, and stays until the descriptor is open. */
+static void be_first_in_it(int said, int stay)
+{
+	int rc = unshare_user();
+	char end;
+
+	if (cop_write_full(said, &rc, sizeof(rc)) == sizeof(rc) && !rc)
+		cop_read_full(stay, &end, 1);
+	_exit(0);
+}
+
+static int open_ns_of(pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Returns a descriptor, or -errno with a sentence. */
+static int open_ns(struct cop_err *err)
+{
+	int said[2], stay[2], rc = -EIO, fd = -1;
+	pid_t pid;
+
+	if (pipe2(said, O_CLOEXEC))
+		return cop_err_set(err, errno, "cannot create a pipe: %m");
+	if (pipe2(stay, O_CLOEXEC)) {
+		close(said[0]);
+		close(said[1]);
+		return cop_err_set(err, errno, "cannot create a pipe: %m");
+	}
+	pid = fork();
+	if (pid == 0) {
+		close(said[0]);
+		close(stay[1]);
+		be_first_in_it(said[1], stay[0]);
+	}
+	close(said[1]);
+	close(stay[0]);
+	if (pid > 0 && cop_read_full(said[0], &rc, sizeof(rc)) == sizeof(rc) && !rc)
+		rc = fd = open_ns_of(pid);
+	close(said[0]);
+	close(stay[1]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return rc < 0 ? refuse_namespaces(-rc, err) : fd;
+}
+
+int cop_view_ns_open(void)
+{
+	struct cop_err why;
+	int fd;
+
+	if (cop_view_ns_may_mount())
+		return -1;
+	fd = open_ns(&why);
+	if (fd >= 0)
+		return fd;
+	cop_log_info("copper run can only use the view env: %s", why.text);
+	return -1;
+}
+
+/* ---- entering ---- */
+
+static void look_at_rights(struct cop_view_rights *r)
+{
+	*r = (struct cop_view_rights){.securebits = prctl(PR_GET_SECUREBITS), .parent = getppid()};
+	for (int has; r->caps < 64 && (has = prctl(PR_CAPBSET_READ, r->caps)) >= 0; r->caps++)
+		r->bounding |= (uint64_t)has << r->caps;
+	prctl(PR_GET_PDEATHSIG, &r->death_signal);
+}
+
+/* A process that is already in the node's namespace cannot enter it again, so it creates a
+ * namespace inside of it. */
+static int enter_user(int user_ns, bool *alone)
+{
+	if (user_ns < 0)
+		return unshare_user();
+	if (setns(user_ns, CLONE_NEWUSER) == 0)
+		return 0;
+	*alone = true;
+	return errno == EINVAL || errno == EPERM ? unshare_user() : -errno;
+}
+
+/* Of processes without rights, only one in the node's namespace can be in a view: comparing
+ * namespaces costs less than reading a table of mounts. */
+bool cop_view_ns_may_have_view(int user_ns)
+{
+	struct stat theirs, own;
+
+	if (user_ns < 0 || cop_view_ns_may_mount() || fstat(user_ns, &theirs) ||
+		stat("/proc/self/ns/user", &own))
+		return true;
+	return theirs.st_dev == own.st_dev && theirs.st_ino == own.st_ino;
+}
+
+/* The kernel may have dropped the setting, and the parent may have ended at that moment. */
+static void keep_death_signal(const struct cop_view_rights *rights)
+{
+	if (!rights->death_signal)
+		return;
+	prctl(PR_SET_PDEATHSIG, rights->death_signal);
+	if (getppid() != rights->parent)
+		raise(rights->death_signal);
+}
+
+int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err)
+{
+	look_at_rights(rights);
+	if (!cop_view_ns_may_mount()) {
+		int rc = enter_user(user_ns, &rights->alone);
+
+		if (rc)
+			return refuse_namespaces(-rc, err);
+		rights->apart = true;
+	}
+	if (unshare(CLONE_NEWNS))
+		return refuse_mount_namespace(errno, err);
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
+		return cop_err_set(err, errno,
+			"cannot make the mounts of this process private: %s; a container may forbid it",
+			strerror(errno));
+	keep_death_signal(rights);
+	return 0;
+}
+
+int cop_view_ns_restore(const struct cop_view_rights *rights, struct cop_err *err)
+{
+	if (!rights->apart)
+		return 0;
+	for (int cap = 0; cap < rights->caps; cap++)
+		if (!(rights->bounding & (1ULL << cap)) && prctl(PR_CAPBSET_DROP, cap))
+			return cop_err_set(
+				err, errno, "cannot drop a capability: %s", strerror(errno));
+	if (prctl(PR_GET_SECUREBITS) != rights->securebits &&
+		prctl(PR_SET_SECUREBITS, rights->securebits))
+		return cop_err_set(err, errno, "cannot restore the securebits of this process: %s",
+			strerror(errno));
+	return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node/bypass/bypass_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* ---- the thread ---- */
+
+static bool is_waiting(const struct cop_bypass *p, uint64_t until_ns)
+{
+	return !p->stop && p->asked == p->done && cop_now_ns() < until_ns;
+}
+
+static void *look_again_and_again(void *arg)
+{
+	struct cop_bypass *p = arg;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop) {
+		uint64_t until_ns = cop_now_ns() + p->conf.every_ms * COP_NS_PER_MS, asked;
+		struct timespec until = cop_moment(until_ns);
+
+		while (is_waiting(p, until_ns))
+			pthread_cond_timedwait(&p->cond, &p->lock, &until);
+		if (p->stop)
+			break;
+		asked = p->asked;
+		pthread_mutex_unlock(&p->lock);
+		cop_bypass_look_now(p);
+		pthread_mutex_lock(&p->lock);
+		p->done = asked;
+		pthread_cond_broadcast(&p->cond);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+void cop_bypass_look(struct cop_bypass *p, unsigned wait_ms)
+{
+	uint64_t until_ns = cop_now_ns() + wait_ms * COP_NS_PER_MS, mine;
+	struct timespec until = cop_moment(until_ns);
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	mine = ++p->asked;
+	pthread_cond_broadcast(&p->cond);
+	while (p->done < mine && cop_now_ns() < until_ns)
+		pthread_cond_timedwait(&p->cond, &p->lock, &until);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- from start to stop ---- */
+
+static bool holds_the_system(const char *source)
+{
+	char shell[PATH_MAX];
+
+	return strcmp(source, "/") == 0 ||
+	       (realpath("/bin/sh", shell) && cop_bypass_is_below(shell, source));
+}
+
+static int know_oneself(struct cop_bypass *p)
+{
+	int self = openat(p->proc, "self", O_PATH | O_DIRECTORY | O_CLOEXEC), rc;
+
+	if (self < 0)
+		return -errno;
+	rc = cop_bypass_began(self, &p->began);
+	if (!rc)
+		rc = cop_bypass_identity(self, "exe", p->exe);
+	if (!rc)
+		rc = cop_bypass_identity(self, "ns/mnt", p->mnt_ns);
+	close(self);
+	return rc;
+}
+
+int cop_bypass_new(const struct cop_bypass_conf *conf, struct cop_bypass **out)
+{
+	struct cop_bypass *p;
+	struct stat st;
+	int rc;
+
+	if (holds_the_system(conf->source))
+		return -ENOTSUP;
+	if (stat(conf->source, &st))
+		return -errno;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->conf = *conf;
+	p->source_major = major(st.st_dev);
+	p->source_minor = minor(st.st_dev);
+	pthread_mutex_init(&p->lock, NULL);
+	cop_cond_init(&p->cond);
+	p->proc = open(conf->proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rc = p->proc < 0 ? -errno : know_oneself(p);
+	if (!rc)
+		*out = p;
+	else
+		cop_bypass_free(p);
+	return rc;
+}
+
+void cop_bypass_free(struct cop_bypass *p)
+{
+	if (p->proc >= 0)
+		close(p->proc);
+	cop_seen_forget(&p->files);
+	cop_seen_forget(&p->counted);
+	cop_seen_forget(&p->processes);
+	cop_seen_forget(&p->looked);
+	pthread_cond_destroy(&p->cond);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+int cop_bypass_start(const struct cop_bypass_conf *conf, struct cop_bypass **out)
+{
+	int rc = cop_bypass_new(conf, out);
+
+	if (rc) {
+		*out = NULL;
+		return rc == -ENOTSUP ? 0 : rc;
+	}
+	rc = cop_thread_start(&(*out)->thread, "cop-past", look_again_and_again, *out);
+	if (rc) {
+		cop_bypass_free(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+void cop_bypass_stop(struct cop_bypass *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_broadcast(&p->cond);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	cop_bypass_free(p);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What /proc says about one process (proc(5)): when it started, its mounts, and what it has mapped
+ * and open. Its paths are those of its own mounts, from their root. */
+#include "node/bypass/bypass_priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MOUNTINFO_MAX (4 * COP_MIB)
+#define MAPS_AT_ONCE (32 * COP_KIB)
+#define OF_THE_KERNEL 0x00200000u /* PF_KTHREAD */
+
+ssize_t cop_bypass_text(int dir, const char *name, char *text, size_t size)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = cop_read_full(fd, text, size - 1);
+	close(fd);
+	if (len >= 0)
+		text[len] = '\0';
+	return len;
+}
+
+/* The name is in parentheses and may contain anything. */
+int cop_bypass_began(int dir, unsigned long long *began)
+{
+	char text[1024], *end;
+	unsigned flags;
+	ssize_t len = cop_bypass_text(dir, "stat", text, sizeof(text));
+
+	if (len < 0)
+		return (int)len;
+	end = strrchr(text, ')');
+	if (!end ||
+		sscanf(end + 1,
+			" %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			&flags, began) != 2)
+		return -EBADMSG;
+	return flags & OF_THE_KERNEL ? -ESRCH : 0;
+}
+
+int cop_bypass_identity(int dir, const char *name, uint64_t id[2])
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, 0))
+		return -errno;
+	id[0] = st.st_dev;
+	id[1] = st.st_ino;
+	return 0;
+}
+
+bool cop_bypass_is_below(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	return strncmp(path, dir, len) == 0 && (path[len] == '/' || !path[len]);
+}
+
+/* ---- views ---- */
+
+/* Whether this is a mount of Copper, other than the node's own, through which something of the
+ * source is seen: the view bind, or what lies below the view overlay, or an administrator's bind
+ * mount. */
+static int is_a_view(void *arg, const char *dir, const char *type)
+{
+	const struct cop_bypass *p = arg;
+
+	return strcmp(type, "fuse.copper") == 0 && strcmp(dir, p->conf.mountpoint) != 0 &&
+	       (cop_bypass_is_below(dir, p->conf.source) ||
+		       cop_bypass_is_below(p->conf.source, dir));
+}
+
+/* Checked once for a process, and only if it uses a path of the source. If its mounts cannot be
+ * read, nothing of it counts. */
+static bool is_in_a_view(struct cop_bypass *p, struct cop_bypass_process *q)
+{
+	char *text;
+
+	if (q->checked)
+		return q->in_a_view;
+	q->checked = q->in_a_view = true;
+	text = malloc(MOUNTINFO_MAX);
+	if (text && cop_bypass_text(q->dir, "mountinfo", text, MOUNTINFO_MAX) > 0)
+		q->in_a_view = cop_mounts_parse(text, is_a_view, p) != 0;
+	free(text);
+	return q->in_a_view;
+}
+
+/* Whether the path lies in the source and does not lead back into the mount. */
+static bool is_candidate(const struct cop_bypass *p, const char *path)
+{
+	return cop_bypass_is_below(path, p->conf.source) &&
+	       !cop_bypass_is_below(path, p->conf.mountpoint);
+}
+
+/* ---- maps ---- */
+
+/* FROM-TO rwxs OFFSET MAJOR:MINOR INODE PATH; only the path contains a slash. The path of a removed
+ * file ends with " (deleted)", and does not count as one of the source. */
+static void read_map(struct cop_bypass *p, struct cop_bypass_process *q, const char *line)
+{
+	const char *path = strchr(line, '/');
+	unsigned major, minor;
+	char perms[8];
+
+	if (!path || !is_candidate(p, path) ||
+		sscanf(line, "%*s %7s %*s %x:%x", perms, &major, &minor) != 3 ||
+		strlen(perms) != 4 || (perms[1] == 'w' && perms[3] == 's') || is_in_a_view(p, q) ||
+		(q->apart && (major != p->source_major || minor != p->source_minor)))
+		return;
+	cop_bypass_found(p, q, path);
+}
+
+unsigned cop_bypass_maps(struct cop_bypass *p, struct cop_bypass_process *q, unsigned max)
+{
+	int fd = openat(q->dir, "maps", O_RDONLY | O_CLOEXEC);
+	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
+	char *line = NULL;
+	size_t size = 0;
+	unsigned n = 0;
+	ssize_t len;
+
+	if (!in) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	/* By default the C library would read a kilobyte at a time. */
+	setvbuf(in, NULL, _IOFBF, MAPS_AT_ONCE);
+	while (n < max && !q->in_a_view && (len = getline(&line, &size, in)) > 0) {
+		line[len - 1] = '\0';
+		read_map(p, q, line);
+		n++;
+	}
+	free(line);
+	fclose(in);
+	return n;
+}
+
+/* ---- descriptors ---- */
+
+/* A descriptor opened with O_PATH reads nothing. */
+static bool is_for_reading(int dir, const char *name)
+{
+	char path[64], text[512];
+	const char *flags;
+	unsigned value;
+
+	snprintf(path, sizeof(path), "fdinfo/%.32s", name);
+	if (cop_bypass_text(dir, path, text, sizeof(text)) < 0)
+		return false;
+	flags = strstr(text, "flags:");
+	return flags && sscanf(flags, "flags: %o", &value) == 1 &&
+	       (value & O_ACCMODE) == O_RDONLY && !(value & O_PATH);
+}
+
+static void read_fd(struct cop_bypass *p, struct cop_bypass_process *q, int fds, const char *name)
+{
+	char path[PATH_MAX];
+	ssize_t len = readlinkat(fds, name, path, sizeof(path) - 1);
+
+	if (len <= 0)
+		return;
+	path[len] = '\0';
+	if (is_candidate(p, path) && is_for_reading(q->dir, name) && !is_in_a_view(p, q))
+		cop_bypass_found(p, q, path);
+}
+
+/* A link does not name a device, so it says nothing about a process that has other mounts than this
+ * one. */
+unsigned cop_bypass_fds(struct cop_bypass *p, struct cop_bypass_process *q, unsigned max)
+{
+	int fd = q->apart || q->in_a_view
+			 ? -1
+			 : openat(q->dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	unsigned n = 0;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	for (; n < max && (e = readdir(d)); n++)
+		read_fd(p, q, fd, e->d_name);
+	closedir(d);
+	return n;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COP_NODE_CHECK_PRIV_H
+#define COP_NODE_CHECK_PRIV_H
+
+#include "base/base/json.h"
+#include "cache/cache/cache.h"
+#include "node/check/check.h"
+#include "node/ctl/ctl.h"
+#include "fabric/endpoint/endpoint.h"
+#include "mount/fuse/fuse.h"
+#include "job/job/job.h"
+#include "storage/origin/origin.h"
+#include "fabric/wire/wire.h"
+
+enum check_state { CHECK_OK, CHECK_WARNING, CHECK_FAILED };
+
+struct check {
+	const struct cop_conf *conf;
+	struct cop_buf *out;
+	struct cop_json json; /* written to out with --json */
+	unsigned warnings, failed;
+
+	/* Results of checks that later checks need. */
+	char source[4096];
+	uint32_t nodes; /* 0: the hosts are unknown */
+	struct cop_job_hosts hosts;
+	uint32_t rank;
+	struct cop_job_secret secret;
+	char **book; /* address per rank, or NULL */
+};
+
+/* Prints one line, or one JSON object. */
+void cop_check_say(struct check *c, const char *name, enum check_state state, const char *fmt, ...)
+	COP_PRINTF(4, 5);
+
+/* machine.c */
+void cop_check_network(struct check *c);
+void cop_check_memory(struct check *c);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The listening socket. A process that checks whether a socket is alive, and replaces or removes
+ * it, holds a lock on the folder. Otherwise two starting processes could both find it dead, and the
+ * second would remove the first one's socket. */
+#include "node/ctl/ctl_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define LOCK_WAIT_MS 5000
+
+/* The descriptor of the locked folder, to be closed by the caller. */
+static int lock_folder(const char *path, struct cop_err *err)
+{
+	char dir[COP_CTL_PATH_SIZE];
+	uint64_t until = cop_now_ms() + LOCK_WAIT_MS;
+	int fd, rc;
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
+	rc = cop_ctl_dir_check(dir, err);
+	if (rc)
+		return rc;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return cop_err_set(err, errno, "cannot open the control directory %s: %m", dir);
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK || cop_now_ms() > until) {
+			rc = cop_err_set(
+				err, errno, "cannot lock the control directory %s: %m", dir);
+			close(fd);
+			return rc;
+		}
+		usleep(10000);
+	}
+	return fd;
+}
+
+static struct sockaddr_un address_of(const char *path)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+	memcpy(sa.sun_path, path, strlen(path) + 1);
+	return sa;
+}
+
+/* 0 if nobody listens at path and the file is gone. A full backlog is a sign of life. */
+static int clear_stale(const char *path, struct cop_err *err)
+{
+	struct sockaddr_un sa = address_of(path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return cop_err_set(err, errno, "cannot create a socket: %m");
+	rc = connect(fd, (struct sockaddr *)&sa, sizeof(sa)) ? errno : 0;
+	close(fd);
+	if (rc == ENOENT)
+		return 0;
+	if (rc == 0 || rc == EAGAIN)
+		return cop_err_set(err, EADDRINUSE,
+			"a Copper process is running here already (it listens at %s); stop it first",
+			path);
+	if (rc == ECONNREFUSED && unlink(path) == 0)
+		return 0;
+	errno = rc;
+	return cop_err_set(err, rc, "cannot replace the control socket %s: %m", path);
+}
+
+static int bind_socket(struct cop_ctl_socket *s, const char *key, struct cop_err *err)
+{
+	struct sockaddr_un sa = address_of(s->path);
+	char key_path[COP_CTL_PATH_SIZE];
+	struct stat st;
+	int rc;
+
+	cop_ctl_key_path(s->path, key_path);
+	/* The socket's inode passes its mode to its file when it is bound. */
+	if (fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)))
+		return cop_err_set(err, errno, "cannot create the control socket %s: %m", s->path);
+	rc = lstat(s->path, &st) || listen(s->fd, COP_CTL_CLIENTS) ? -errno : 0;
+	if (!rc)
+		rc = cop_write_file(key_path, key, strlen(key), 0600);
+	if (rc) {
+		unlink(s->path);
+		errno = -rc;
+		return cop_err_set(err, -rc, "cannot listen at the control socket %s: %m", s->path);
+	}
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	return 0;
+}
+
+int cop_ctl_socket_open(
+	struct cop_ctl_socket *s, const char *path, const char *key, struct cop_err *err)
+{
+	const char *name = strrchr(path, '/');
+	int folder, rc;
+
+	*s = (struct cop_ctl_socket){.fd = -1};
+	if (!name || !cop_ctl_name_is(name + 1, ".sock") || strlen(path) >= sizeof(s->path))
+		return cop_err_set(err, EINVAL, "%s is not the path of a control socket", path);
+	memcpy(s->path, path, strlen(path) + 1);
+	folder = lock_folder(path, err);
+	if (folder < 0)
+		return folder;
+	rc = clear_stale(path, err);
+	if (rc)
+		goto out;
+	cop_ctl_forget(path);
+	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	rc = s->fd < 0 ? cop_err_set(err, errno, "cannot create a socket: %m")
+		       : bind_socket(s, key, err);
+	if (rc && s->fd >= 0) {
+		close(s->fd);
+		s->fd = -1;
+	}
+out:
+	close(folder);
+	return rc;
+}
+
+int cop_ctl_clear(const char *path, struct cop_err *err)
+{
+	int folder = lock_folder(path, err), rc;
+
+	if (folder < 0)
+		return folder;
+	rc = clear_stale(path, err);
+	if (!rc)
+		cop_ctl_forget(path);
+	close(folder);
+	return rc;
+}
+
+/* Removes the files first, so that any socket that can be found is alive. */
+void cop_ctl_socket_close(struct cop_ctl_socket *s)
+{
+	struct stat st;
+	int folder;
+
+	if (s->fd < 0)
+		return;
+	folder = lock_folder(s->path, NULL);
+	if (lstat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino) {
+		cop_ctl_forget(s->path);
+		unlink(s->path);
+	}
+	if (folder >= 0)
+		close(folder);
+	close(s->fd);
+	s->fd = -1;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COP_NODE_MOUNTDIR_PRIV_H
+#define COP_NODE_MOUNTDIR_PRIV_H
+
+#include "node/mountdir/mountdir.h"
+
+#include <sys/types.h>
+
+/* How the name of the folder around a private place begins. */
+#define COP_MOUNTDIR_FOLDER "mnt-"
+
+/* ---- place_dirs.c ---- */
+#define COP_MOUNTDIR_MADE_MAX 64 /* directories on the way to a mount point */
+void cop_mountdir_above(const char *path, char out[4096]);
+/* The real path of a name whose last parts may not exist or be a dead mount. depth is 0. 0 or
+ * -errno. */
+int cop_mountdir_resolve(const char *path, char out[4096], unsigned depth);
+/* Creates path and missing directories above it, and counts them; an existing one is fine. 0, or
+ * -errno and nothing was created. */
+int cop_mountdir_make_dirs(const char *path, mode_t mode, unsigned *made);
+/* Remembers which directory path is now; removes that one and those above it, as many as were
+ * created. */
+void cop_mountdir_remember(struct cop_mountdir *p);
+void cop_mountdir_remove_made(const struct cop_mountdir *p);
+/* Makes the folder of a private place. Its lock is a descriptor; -EWOULDBLOCK: a node has it;
+ * -ENOENT: it does not exist, or has vanished meanwhile. */
+int cop_mountdir_make_folder(const char *folder, struct cop_err *err);
+int cop_mountdir_lock(const char *folder, struct cop_err *err);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net: a node's end of the network: opens it (reach), and hands what comes from other nodes, past
+ * the gate, to the module that answers it: join, treeop, sampler or coop. It also decides which
+ * requests are served when. A node that is alone has none. */
+#ifndef COP_NODE_NET_H
+#define COP_NODE_NET_H
+
+#include "base/base/base.h"
+#include "job/conf/conf.h"
+#include "tree/fetch/fetch.h"
+#include "base/loop/loop.h"
+#include "job/job/job.h"
+#include "tree/start/start.h"
+#include "fabric/reach/reach.h"
+#include "fabric/rpc/rpc.h"
+#include "node/sampler/sampler.h"
+#include "prof/stats/stats.h"
+#include "prof/telemetry/telemetry.h"
+#include "job/topo/topo.h"
+#include "tree/op/op.h"
+#include "fabric/wire/wire.h"
+
+/* The caller owns what this points to, and keeps it as long as the object lives. */
+struct cop_net_conf {
+	const struct cop_conf *conf;
+	struct cop_topo topo;
+	uint32_t rank;
+	const struct cop_job_hosts *hosts;
+	const char *job_dir;                  /* or "" */
+	const struct cop_wire_secret *secret; /* zeros: insecure */
+	uint64_t config_hash;
+	struct cop_stats *stats;
+	struct cop_rpc **rpc; /* where rpc is stored before the first request arrives */
+	struct cop_gate *gate;
+	struct cop_start *join;
+	struct cop_op *treeop;
+	struct cop_sampler *sampler;
+	struct cop_telemetry *telemetry; /* gets the deaths of other nodes; may be NULL */
+};
+
+struct cop_net;
+
+/* Copies conf. NULL: out of memory. */
+struct cop_net *cop_net_new(const struct cop_net_conf *conf);
+/* Call these two in this order, on the main thread. The first opens rpc and passes it to join; the
+ * second tells the other ranks this node's address. 0, or -errno with a sentence. */
+int cop_net_open(struct cop_net *n, struct cop_err *err);
+int cop_net_listen(struct cop_net *n, struct cop_err *err);
+/* Before the gate opens. The caller keeps coop until the gate has been drained. */
+void cop_net_use_coop(struct cop_net *n, struct cop_fetch *coop);
+
+/* Whether chunks are compressed: as --compress says; with auto, only if the network is slower than
+ * compressing. rpc NULL: the node is alone. */
+bool cop_net_compresses(const struct cop_conf *conf, struct cop_rpc *rpc);
+
+/* From here on, n may be NULL. */
+
+/* Whether cop_net_listen failed because this rank already runs. */
+bool cop_net_is_duplicate(const struct cop_net *n);
+/* Any thread. See cop_reach_barrier_ended. */
+void cop_net_barrier_ended(struct cop_net *n, bool ready);
+
+/* ---- leaving, on the main thread, in this order ---- */
+
+/* See cop_reach_close_door and cop_reach_cancel. */
+void cop_net_close_door(struct cop_net *n);
+void cop_net_cancel(struct cop_net *n);
+/* Sends the answers that were already given; waits a second at most. */
+void cop_net_flush(struct cop_net *n);
+/* Closes rpc: no request arrives after this. */
+void cop_net_close(struct cop_net *n);
+void cop_net_free(struct cop_net *n);
+
+#endif

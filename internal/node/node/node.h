@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* node: one Copper process. It starts all parts in order, waits, and stops them in reverse order.
+ * join handles what the ranks do together while the tree starts; treeop handles operations on all
+ * of them. */
+#ifndef COP_NODE_H
+#define COP_NODE_H
+
+#include "base/base/base.h"
+#include "job/conf/conf.h"
+#include "node/mountdir/mountdir.h"
+
+/* One node from start to stop, on this thread. */
+struct cop_node_run {
+	const struct cop_conf *conf;
+	struct cop_mountdir *place; /* where it mounts; for a node without a mount, nowhere */
+	pid_t last_pid;             /* the last process of this node to end */
+	/* The start is abandoned once nobody reads from it any more, because then nobody waits for
+	 * the start; -1: nobody is expected to wait. */
+	int report_fd;
+	const char *note; /* printed by rank 0 of several nodes when it is ready; may be NULL */
+	/* Called once: when the node is ready, or, with failure set, when it never will be. */
+	void (*started)(void *arg, const struct cop_err *failure);
+	void *arg;
+};
+/* Returns when the node has stopped: 0, or -errno with a sentence if it did not start. left_dead:
+ * the mount still exists and nobody serves it. */
+int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err *err);
+
+#endif

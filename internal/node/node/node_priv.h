@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* run.c calls start.c and follow.c; they never call back.
+ *
+ * Threads: the main thread starts and stops everything and sleeps in between. The node itself
+ * belongs to that thread alone. What other threads use belongs to the modules that were started;
+ * each of them gets what it needs by its own configuration. */
+#ifndef COP_NODE_PRIV_H
+#define COP_NODE_PRIV_H
+
+#include "barrier.h"
+#include "cache/cache/cache.h"
+#include "node/ctl/ctl.h"
+#include "tree/fetch/fetch.h"
+#include "base/loop/loop.h"
+#include "mount/fuse/fuse.h"
+#include "job/job/job.h"
+#include "joblog.h"
+#include "base/log/log.h"
+#include "net.h"
+#include "node/node/node.h"
+#include "storage/origin/origin.h"
+#include "part.h"
+#include "node/bypass/bypass.h"
+#include "tree/prefetch/prefetch.h"
+#include "fabric/reach/reach.h"
+#include "record.h"
+#include "writers/runs/runs.h"
+#include "node/sampler/sampler.h"
+#include "secret.h"
+#include "prof/stats/stats.h"
+#include "writers/rank/rank.h"
+#include "prof/telemetry/telemetry.h"
+#include "job/topo/topo.h"
+
+/* A member that is NULL has not been started. */
+struct cop_node {
+	const struct cop_node_run *how;
+	const struct cop_conf *conf;
+	uint64_t started_ns;
+	/* who it is */
+	struct cop_job_hosts hosts;
+	uint32_t rank;
+	struct cop_topo topo;
+	char source[4096]; /* absolute */
+	struct cop_joblog log;
+	struct cop_secret secret;
+	/* what its main thread does for others */
+	struct cop_waker waker;
+	struct cop_gate gate;
+	struct cop_defer deferred;
+	/* its parts, in the order in which they start */
+	struct cop_stats stats;
+	struct cop_barrier *barrier;
+	int view_ns; /* the user namespace of this node's views; -1: views need none */
+	struct cop_sampler *sampler;
+	struct cop_prefetch_manifest *manifest; /* for rank 0 with prefetch; else NULL */
+	struct cop_tally *tally;
+	struct cop_telemetry *telemetry; /* NULL: there is no job directory */
+	struct cop_cache *cache;
+	char cache_note[COP_CACHE_NOTE_SIZE]; /* for the user, or "" */
+	struct cop_origin *origin;
+	struct cop_record record;
+	struct cop_part *part;
+	struct cop_net *net; /* NULL: this node is alone */
+	struct cop_rpc *rpc;
+	struct cop_fetch *coop;
+	char tree[COP_REACH_TREE_SIZE]; /* the tree's name for commands; "-": the node is alone */
+	struct cop_command *commands;
+	struct cop_fuse *fs;
+	struct cop_prefetch *prefetch;
+	struct cop_bypass *past;   /* NULL: nobody looks for programs past the mount */
+	struct cop_follow *follow; /* NULL: nobody records how the job goes */
+	const char *ended_by;      /* what ended it; NULL: a stop */
+	int64_t stop_ns;           /* wall clock: when the stop began */
+};
+
+/* ---- follow.c: what is written down of the job ---- */
+/* Main thread: the tree is ready, or the start has failed. Nothing, unless this is rank 0. */
+void cop_node_follow(struct cop_node *n);
+/* Main thread, when the tree has stopped. failure NULL: the start had succeeded. */
+void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_err *failure);
+
+/* ---- start.c ---- */
+int cop_node_start(struct cop_node *n, struct cop_err *err);
+/* Stops what was started. */
+void cop_node_stop(struct cop_node *n);
+
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* There is no lock: fields that are set after the start are atomic. */
+#include "node/node/part_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log/log.h"
+
+/* How the job's files name the tree. */
+static struct cop_tally_job tally_job(const struct cop_record *r)
+{
+	return (struct cop_tally_job){
+		.job_dir = r->job_dir, .source = r->source, .topo = r->topo, .hosts = r->hosts};
+}
+
+/* ---- how it is ---- */
+
+static struct cop_status current_status(struct cop_part *p)
+{
+	struct cop_status s = p->conf.status;
+
+	s.ready = cop_start_is_ready(p->conf.join);
+	s.rpc = *p->conf.rpc;
+	s.coop = atomic_load(&p->coop);
+	s.fs = atomic_load(&p->fs);
+	s.prefetch = atomic_load(&p->prefetch);
+	return s;
+}
+
+static struct cop_rpc *rpc_of(void *ctx)
+{
+	struct cop_part *p = ctx;
+
+	return *p->conf.rpc;
+}
+
+static const char *host_of(void *ctx, uint32_t rank)
+{
+	struct cop_part *p = ctx;
+
+	return cop_job_host_name(p->conf.record->hosts, rank);
+}
+
+static void own(void *ctx, struct cop_op_sum *out, uint8_t op)
+{
+	struct cop_status s = current_status(ctx);
+
+	cop_cache_usage(s.cache, &out->usage);
+	out->nodes = 1;
+	cop_stats_sum(&out->stats, s.stats);
+	cop_op_sum_machine(out);
+	if (op == COP_OP_TABLE)
+		cop_status_line(&s, &out->text);
+	else if (op == COP_OP_STATS)
+		cop_status_json(&s, &out->text);
+}
+
+/* ---- forgetting ---- */
+
+static void names_forgotten(void *arg)
+{
+	(void)arg;
+}
+
+/* Returns the mount if the kernel may have cached something of it. If there is no mount yet, this
+ * leaves a note for cop_part_use_mount and looks again, so that one of the two sees the other. */
+static struct cop_fuse *find_mount(struct cop_part *p)
+{
+	if (!atomic_load(&p->fs))
+		atomic_store(&p->forgot_early, true);
+	return atomic_load(&p->fs);
+}
+
+/* The tables first, then the kernel. A node that is starting may have neither yet; then it has
+ * nothing old to forget. */
+int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
+{
+	struct cop_part *p = ctx;
+	struct cop_fetch *coop = atomic_load(&p->coop);
+	struct cop_fuse *fs = find_mount(p);
+	size_t dropped = cop_cache_drop_under(p->conf.status.cache, path);
+
+	if (coop)
+		cop_fetch_forget_name(coop, path);
+	cop_log_info("invalidated path=\"%s\" objects=%zu", path, dropped);
+	if (fs)
+		return cop_fuse_invalidate(fs, path, then, arg);
+	then(arg);
+	return 0;
+}
+
+int cop_part_forget_names(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
+{
+	struct cop_part *p = ctx;
+	struct cop_fuse *fs = atomic_load(&p->fs);
+
+	if (fs)
+		return cop_fuse_forget_in(fs, dir, then, arg);
+	then(arg);
+	return 0;
+}
+
+int cop_part_manifest_piece(void *ctx, uint64_t index, void **data, size_t *len)
+{
+	struct cop_part *p = ctx;
+
+	return cop_prefetch_manifest_piece(p->conf.manifest, index, data, len);
+}
+
+void cop_part_use_coop(struct cop_part *p, struct cop_fetch *coop)
+{
+	atomic_store(&p->coop, coop);
+}
+
+/* Programs may have used the mount already. */
+void cop_part_use_mount(struct cop_part *p, struct cop_fuse *fs)
+{
+	atomic_store(&p->fs, fs);
+	if (fs && atomic_load(&p->forgot_early))
+		cop_fuse_invalidate(fs, "", names_forgotten, NULL);
+}
+
+void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
+{
+	atomic_store(&p->prefetch, prefetch);
+}
+
+/* ---- the main thread's ---- */
+
+/* Records the counters, as they are now, in the telemetry. */
+static void look(struct cop_part *p)
+{
+	struct cop_cache_usage usage;
+
+	if (!p->conf.telemetry)
+		return;
+	cop_cache_usage(p->conf.status.cache, &usage);
+	cop_telemetry_look(
+		p->conf.telemetry, p->conf.status.stats, usage.used_bytes, usage.limit_bytes);
+}
+
+/* Writes the current reports, as cop_tally_write does; on rank 0 also the telemetry that it has,
+ * which is its own. */
+static int write_snapshot(struct cop_part *p, const char *tag, struct cop_err *err)
+{
+	struct cop_tally_job job = tally_job(p->conf.record);
+	int rc = cop_tally_write(p->conf.tally, tag, err);
+	struct cop_telemetry_sum *own;
+
+	if (rc || p->conf.status.rank != 0 || !p->conf.telemetry)
+		return rc;
+	look(p);
+	own = cop_telemetry_sum_new(1);
+	if (own && !cop_telemetry_sum_add(own, p->conf.telemetry, 0))
+		cop_tally_write_telemetry(&job, own, tag);
+	cop_telemetry_sum_free(own);
+	return 0;
+}
+
+static uint64_t next_snapshot_ms(const struct cop_part *p, uint64_t now_ms)
+{
+	uint64_t every_ms = p->conf.record->conf->profile_interval_s * 1000ULL;
+
+	return every_ms ? now_ms + every_ms : UINT64_MAX;
+}
+
+int cop_part_tend(struct cop_part *p)
+{
+	uint64_t now_ms = cop_now_ms(), next_ms;
+
+	if (!p->snapshot_ms) {
+		p->snapshot_ms = next_snapshot_ms(p, now_ms);
+		p->look_ms = p->conf.telemetry ? now_ms : UINT64_MAX;
+	}
+	if (now_ms >= p->snapshot_ms) {
+		write_snapshot(p, "runtime-snapshot", NULL);
+		p->snapshot_ms = next_snapshot_ms(p, now_ms);
+	}
+	if (now_ms >= p->look_ms) {
+		look(p);
+		p->look_ms = now_ms + cop_telemetry_pause_ms(p->conf.telemetry);
+	}
+	next_ms = COP_MIN(p->snapshot_ms, p->look_ms);
+	return next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms);
+}
+
+/* Done at the end of this node. */
+static void add_telemetry(struct cop_part *p, struct cop_op_sum *sum)
+{
+	int rc;
+
+	if (!p->conf.telemetry)
+		return;
+	look(p);
+	if (!sum->telemetry)
+		sum->telemetry = cop_telemetry_sum_new(p->conf.record->topo.nodes);
+	rc = sum->telemetry
+		     ? cop_telemetry_sum_add(sum->telemetry, p->conf.telemetry, p->conf.status.rank)
+		     : -ENOMEM;
+	if (rc)
+		cop_log_error("telemetry of this node is missing error=\"%s\"", strerror(-rc));
+}
+
+static int report(void *ctx, struct cop_err *err)
+{
+	return write_snapshot(ctx, COP_TALLY_ASKED_TAG, err);
+}
+
+/* The telemetry goes on, because it covers the whole job. */
+static int reset(void *ctx, struct cop_err *err)
+{
+	struct cop_part *p = ctx;
+
+	look(p);
+	return cop_tally_reset(p->conf.tally, err);
+}
+
+static void on_end(void *ctx)
+{
+	struct cop_part *p = ctx;
+
+	cop_waker_end(p->conf.waker);
+}
+
+/* The requester gets the answer without what has been written. */
+static void drop_written(struct cop_op_sum *sum)
+{
+	cop_prof_sum_free(sum->prof);
+	cop_telemetry_sum_free(sum->telemetry);
+	sum->prof = NULL;
+	sum->telemetry = NULL;
+}
+
+static int complete_sum(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
+{
+	struct cop_part *p = ctx;
+	const struct cop_record *r = p->conf.record;
+	struct cop_tally_job job = tally_job(r);
+	uint32_t rank = p->conf.status.rank;
+	int rc = 0;
+
+	cop_tally_add(p->conf.tally, sum);
+	add_telemetry(p, sum);
+	cop_op_sum_machine(sum);
+	if (rank == cop_topo_root(&r->topo, 0)) {
+		cop_tally_warn(sum, &sum->text);
+		rc = cop_tally_write_sums(&job, sum, err);
+	}
+	cop_follow_totals(*p->conf.follow, sum);
+	if (rank == cop_topo_root(&r->topo, 0))
+		drop_written(sum);
+	if (rank == 0)
+		cop_record_stopped(r, sum);
+	return rc;
+}
+
+/* ---- on the control socket ---- */
+
+static void status(void *ctx, struct cop_buf *out)
+{
+	struct cop_status s = current_status(ctx);
+
+	cop_status_json(&s, out);
+}
+
+static void table(void *ctx, struct cop_buf *out)
+{
+	struct cop_status s = current_status(ctx);
+
+	cop_status_table(&s, out);
+}
+
+static void watch(void *ctx, struct cop_buf *out)
+{
+	struct cop_status s = current_status(ctx);
+
+	cop_stats_lines(s.stats, out);
+	cop_status_table_head(&s, out);
+}
+
+static bool view_of(void *ctx, const char **source, int *user_ns)
+{
+	struct cop_part *p = ctx;
+
+	*source = p->conf.status.source;
+	*user_ns = p->conf.user_ns;
+	return cop_start_is_ready(p->conf.join) && atomic_load(&p->fs);
+}
+
+static void sizes(void *ctx, struct cop_buf *out)
+{
+	struct cop_part *p = ctx;
+
+	cop_tally_sizes(p->conf.tally, out);
+}
+
+/* The root is dead, so no node above has written the sums or the list of nodes that are left. */
+static int write_late(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
+{
+	struct cop_part *p = ctx;
+	struct cop_tally_job job = tally_job(p->conf.record);
+
+	cop_record_stopped(p->conf.record, sum);
+	cop_tally_warn(sum, &sum->text);
+	return cop_tally_write_sums(&job, sum, err);
+}
+
+static void wake(void *ctx)
+{
+	struct cop_part *p = ctx;
+
+	cop_waker_wake(p->conf.waker);
+}
+
+const struct cop_command_ops cop_part_commands = {.status = status,
+	.table = table,
+	.watch = watch,
+	.view = view_of,
+	.sizes = sizes,
+	.write_late = write_late,
+	.wake = wake};
+
+/* ---- for rank 0's record of the job ---- */
+
+bool cop_part_ask_telemetry(void *ctx, cop_op_done *done, void *arg)
+{
+	struct cop_part *p = ctx;
+	struct cop_op_request telemetry = {.op = COP_OP_TELEMETRY, .argument = ""};
+
+	if (!cop_gate_enter(p->conf.gate, COP_GATE_OPEN))
+		return false;
+	cop_op_all(p->treeop, &telemetry, done, arg);
+	cop_gate_leave(p->conf.gate);
+	return true;
+}
+
+bool cop_part_is_ending(void *ctx)
+{
+	struct cop_part *p = ctx;
+
+	return cop_op_is_ending(p->treeop);
+}
+
+void cop_part_own_totals(struct cop_part *p)
+{
+	struct cop_op_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
+
+	/* If there is no memory for it, the rest still counts. */
+	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, p->conf.telemetry, 0) == 0)
+		cop_telemetry_finish(own.telemetry);
+	cop_tally_add(p->conf.tally, &own);
+	cop_op_sum_machine(&own);
+	cop_follow_totals(*p->conf.follow, &own);
+	cop_op_sum_free(&own);
+}
+
+/* ---- from start to stop ---- */
+
+static struct cop_op *new_treeop(struct cop_part *p)
+{
+	static const struct cop_op_ops ops = {.rpc = rpc_of,
+		.host = host_of,
+		.own = own,
+		.forget = cop_part_forget,
+		.report = report,
+		.reset = reset,
+		.end = on_end,
+		.complete_sum = complete_sum};
+	struct cop_op_conf conf = {.topo = p->conf.record->topo,
+		.rank = p->conf.status.rank,
+		.peer_timeout_ms = p->conf.record->conf->peer_timeout_ms,
+		.alive_op = COP_START_OP_STATE,
+		.ops = &ops,
+		.ctx = p,
+		.gate = p->conf.gate,
+		.deferred = p->conf.deferred};
+
+	return cop_op_new(&conf);
+}
+
+struct cop_part *cop_part_new(const struct cop_part_conf *conf)
+{
+	struct cop_part *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->conf = *conf;
+	p->treeop = new_treeop(p);
+	if (!p->treeop) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+struct cop_op *cop_part_treeop(struct cop_part *p)
+{
+	return p->treeop;
+}
+
+void cop_part_free(struct cop_part *p)
+{
+	if (p)
+		cop_op_free(p->treeop);
+	free(p);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A node from start to stop: what its main thread waits for in between, and how it ends. */
+#include "node/node/node_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "job/startnote/startnote.h"
+
+#define STOP_GRACE_MS 2000
+/* How long the last look for programs may take at the stop, since a job script often stops the tree
+ * while programs still run. It takes a few milliseconds if the storage answers, and is worth no
+ * more than this. */
+#define LAST_LOOK_MS 2000
+/* How long the answers to a stop command that arrived at this node may still take after it has
+ * unmounted. */
+#define COMMANDS_MS 120000
+
+/* This node ends, because the mount has ended or a signal has come. Returns whether the mount still
+ * exists and nobody serves it. */
+static bool end_because(struct cop_node *n, unsigned why)
+{
+	bool left_dead = !(why & COP_WAKER_SIGNAL) && cop_fuse_is_dead(n->how->place->path);
+
+	n->ended_by = why & COP_WAKER_SIGNAL ? "signal"
+		      : left_dead            ? "the FUSE connection was aborted"
+					     : "unmounted";
+	cop_log_info("ending reason=\"%s\"", n->ended_by);
+	cop_waker_end(&n->waker);
+	return left_dead;
+}
+
+/* Sleeps until something asks this node to end. */
+static bool wait_for_the_end(struct cop_node *n)
+{
+	bool left_dead = false;
+
+	while (!cop_waker_is_ending(&n->waker)) {
+		unsigned why = cop_waker_wait(&n->waker,
+			COP_WAKER_WOKEN | COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED,
+			cop_part_tend(n->part));
+
+		if (!why)
+			continue;
+		if (why & (COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED))
+			left_dead = end_because(n, why);
+		cop_defer_run(&n->deferred, false);
+		cop_start_tend(cop_barrier_join(n->barrier));
+	}
+	return left_dead;
+}
+
+/* If a stop command came in at this node, the root's answer to it may still be on its way. */
+static void wait_for_commands(struct cop_node *n)
+{
+	uint64_t end = cop_now_ms() + COMMANDS_MS;
+
+	while (n->commands && cop_command_stops(n->commands) && cop_now_ms() < end) {
+		cop_waker_wait(&n->waker, COP_WAKER_WOKEN, 100);
+		cop_defer_run(&n->deferred, false);
+	}
+	cop_defer_run(&n->deferred, true);
+}
+
+static void answer_stop(struct cop_node *n, const struct cop_buf *holders, const char *unwritten)
+{
+	struct cop_buf remark = {0};
+
+	if (holders->len) {
+		cop_log_warn("unmounted lazily, held by %s", holders->data);
+		cop_buf_printf(&remark, "%s: %s was unmounted lazily, still held by %s",
+			cop_job_host_name(&n->hosts, n->rank), n->how->place->path, holders->data);
+	}
+	/* In a stop of the whole tree, the root says it for all nodes. */
+	if (!cop_op_is_stopping(cop_part_treeop(n->part)))
+		cop_tally_warn_own(n->tally, &remark);
+	cop_op_ended(cop_part_treeop(n->part), remark.data, unwritten);
+	cop_buf_free(&remark);
+}
+
+static void unmount_and_answer(struct cop_node *n, bool left_dead)
+{
+	struct cop_buf holders = {0};
+	struct cop_err unwritten = {0};
+	/* The kernel has ended the connection by itself; then nothing is left to unmount. */
+	bool cut = cop_waker_wait(&n->waker, COP_WAKER_UNMOUNTED, 0) != 0;
+
+	n->stop_ns = cop_wall_ns();
+	cop_telemetry_event(
+		n->telemetry, COP_TELEMETRY_STOP, "%s", n->ended_by ? n->ended_by : "stopped");
+	cop_defer_run(&n->deferred, false);
+	cop_start_tend(cop_barrier_join(n->barrier));
+	cop_bypass_look(n->past, LAST_LOOK_MS);
+	cop_tally_write(n->tally, "pre-destroy", NULL);
+	cop_fuse_stop(n->fs, STOP_GRACE_MS, &holders);
+	if (cut && !left_dead && cop_fuse_is_dead(n->how->place->path))
+		cop_fuse_unmount_dead(n->how->place->path);
+	cop_tally_write(n->tally, NULL, &unwritten);
+	cop_prefetch_manifest_save(n->manifest);
+	answer_stop(n, &holders, unwritten.code ? unwritten.text : NULL);
+	cop_buf_free(&holders);
+	wait_for_commands(n);
+	cop_op_await_confirmed(cop_part_treeop(n->part));
+}
+
+/* The node has started, but perhaps not as the user intended: a user who forgot to ask the
+ * scheduler for nodes gets a node alone, and must not take it for the tree of a job. */
+static void log_notes(const struct cop_node *n)
+{
+	struct cop_err unwritten;
+
+	if (n->rank == 0 && n->hosts.count > 1)
+		cop_joblog_note(n->how->note);
+	if (n->hosts.count == 0)
+		cop_joblog_note(
+			"a tree of one node, since there is no --hosts, and no job of Slurm or PBS in the environment (--hosts localhost: one node is meant)");
+	cop_joblog_note(n->secret.job.note);
+	cop_joblog_note(n->cache_note);
+	/* A node without a log of its own has already said it. */
+	if (!cop_follow_is_good(n->follow, &unwritten) && n->log.path[0])
+		cop_joblog_note(unwritten.text);
+}
+
+/* ---- one node ---- */
+
+/* Whether the other ranks need not be told why it does not start: they reported the failure
+ * themselves, or they have the node that they wait for. */
+static bool is_known(const struct cop_node *n)
+{
+	return cop_net_is_duplicate(n->net) ||
+	       cop_start_is_secondhand(cop_barrier_join(n->barrier));
+}
+
+static int start_node(struct cop_node *n, struct cop_err *err)
+{
+	const char *dir = n->conf->job_dir ? n->conf->job_dir : n->conf->secret_dir;
+	int rc = cop_node_start(n, err);
+
+	/* A node without a log of its own has already said it. */
+	if (rc && n->log.path[0])
+		cop_log_error("not started: %s", err->text);
+	/* Before it has a barrier, the node does not know its rank. */
+	if (rc && n->barrier && n->hosts.count > 1 && dir && !is_known(n))
+		cop_startnote_leave(dir, cop_job_host_name(&n->hosts, n->rank), n->rank, err);
+	cop_node_follow(n);
+	if (!rc)
+		log_notes(n);
+	return rc;
+}
+
+int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err *err)
+{
+	struct cop_node *n = calloc(1, sizeof(*n));
+	int rc = n ? 0 : cop_err_set(err, ENOMEM, "out of memory");
+
+	if (n) {
+		n->how = how;
+		n->conf = how->conf;
+		n->view_ns = -1;
+		rc = start_node(n, err);
+	}
+	how->started(how->arg, rc ? err : NULL);
+	if (!n)
+		return rc;
+	cop_waker_started(&n->waker);
+	*left_dead = rc == 0 && wait_for_the_end(n);
+	if (rc == 0 || cop_waker_is_ending(&n->waker))
+		unmount_and_answer(n, *left_dead);
+	cop_node_follow_end(n, *left_dead, rc ? err : NULL);
+	cop_node_stop(n);
+	free(n);
+	return rc;
+}

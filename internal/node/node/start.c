@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which parts start in which order, what each is given, and how all of them stop. */
+#include "node/node/node_priv.h"
+#include "pin.h"
+#include "mount/view/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How long a node that has answered everyone may take to end. A read that hangs at the storage
+ * cannot be interrupted, and must not keep the process alive. */
+#define END_SECONDS 10
+
+static const char *mountpoint(const struct cop_node *n)
+{
+	return n->how->place->path;
+}
+
+static const char *own_host(const struct cop_node *n)
+{
+	return cop_job_host_name(&n->hosts, n->rank);
+}
+
+static int no_memory(struct cop_err *err)
+{
+	return cop_err_set(err, ENOMEM, "out of memory");
+}
+
+/* ---- the main thread ---- */
+
+static int ready_main_thread(struct cop_node *n, struct cop_err *err)
+{
+	cop_gate_init(&n->gate);
+	cop_defer_init(&n->deferred, cop_waker_wake, &n->waker);
+	return cop_waker_init(&n->waker, n->how->report_fd, err);
+}
+
+/* Before any thread, because a new one runs on the processors of the thread that starts it. */
+static int pin_memory(struct cop_node *n, struct cop_err *err)
+{
+	return cop_pin_listed(n->conf->cpus, err);
+}
+
+/* The network card is known only once the endpoint is open. */
+static int pin_near(struct cop_node *n, struct cop_err *err)
+{
+	(void)err;
+	cop_pin_near(n->conf->cpus, n->rpc ? cop_rpc_fabric(n->rpc) : NULL);
+	return 0;
+}
+
+/* ---- who we are ---- */
+
+static int find_hosts(struct cop_node *n, struct cop_err *err)
+{
+	const struct cop_conf *c = n->conf;
+	struct cop_job_want want = {c->hosts, c->port, c->rank, c->of_step};
+
+	return cop_job_find(&want, &n->hosts, &n->rank, err);
+}
+
+static int find_topology(struct cop_node *n, struct cop_err *err)
+{
+	n->topo.nodes = n->hosts.count ? n->hosts.count : 1;
+	n->topo.fanout = n->conf->fanout;
+	n->topo.trees =
+		n->conf->trees ? n->conf->trees : cop_topo_trees(n->topo.nodes, n->topo.fanout);
+	cop_secret_init(&n->secret, n->conf, n->rank, n->topo.nodes);
+	return cop_topo_check(&n->topo, err);
+}
+
+static int find_secret(struct cop_node *n, struct cop_err *err)
+{
+	return cop_secret_find(&n->secret, cop_barrier_is_in_vain, n->barrier, err);
+}
+
+static int find_source(struct cop_node *n, struct cop_err *err)
+{
+	if (!realpath(n->conf->source, n->source))
+		return cop_err_set(err, errno, "--source %s: %s", n->conf->source, strerror(errno));
+	return 0;
+}
+
+static int open_barrier(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_barrier_conf conf = {.conf = n->conf,
+		.rank = n->rank,
+		.topo = n->topo,
+		.hosts = &n->hosts,
+		.started_ns = n->started_ns,
+		.waker = &n->waker,
+		.deferred = &n->deferred};
+
+	n->barrier = cop_barrier_new(&conf);
+	return n->barrier ? 0 : no_memory(err);
+}
+
+/* ---- what it says of itself ---- */
+
+static int open_log(struct cop_node *n, struct cop_err *err)
+{
+	const struct cop_conf *c = n->conf;
+	int rc;
+
+	if (!c->job_dir && c->secret_dir)
+		cop_start_hear_in(cop_barrier_join(n->barrier), c->secret_dir);
+	rc = cop_joblog_open(c, n->hosts.count ? own_host(n) : NULL, &n->log, err);
+	if (rc)
+		return rc;
+	if (n->log.path[0])
+		cop_start_use_dir(cop_barrier_join(n->barrier), n->log.job_dir, n->log.path);
+	/* Without a job directory nobody would write the file. */
+	if (!n->log.job_dir[0]) {
+		cop_telemetry_free(n->telemetry);
+		n->telemetry = NULL;
+	}
+	cop_joblog_begin(c, n->rank, n->topo.nodes, n->source, mountpoint(n));
+	return 0;
+}
+
+static int start_sampler(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_sampler_conf conf = {.traces = n->conf->trace,
+		.limit = n->conf->trace_limit,
+		.job_dir = n->log.job_dir,
+		.host = n->hosts.count ? own_host(n) : NULL,
+		.source = n->source,
+		.topo = n->topo,
+		.rank = n->rank,
+		.stats = &n->stats,
+		.gate = &n->gate};
+
+	_Static_assert(
+		COP_CONF_TRACE_MIN >= COP_TRACER_LIMIT_MIN, "what may be asked for can be kept");
+	return cop_sampler_start(&conf, &n->sampler, err);
+}
+
+static int open_tally(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_tally_conf conf = {.job = {n->log.job_dir, n->source, n->topo, &n->hosts},
+		.rank = n->rank,
+		.conf = n->conf,
+		.stats = &n->stats};
+
+	return cop_tally_new(&conf, &n->tally, err);
+}
+
+/* ---- the tables and the storage ---- */
+
+/* Only rank 0 reads and writes the manifest. A node without a log of its own has already said on
+ * standard error what it logs. */
+static int load_manifest(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_prefetch_manifest_conf conf = {.path = n->conf->prefetch,
+		.source = n->source,
+		.record = !n->conf->serve_only,
+		.to_stderr = n->log.path[0]};
+
+	if (!conf.path || n->rank != 0)
+		return 0;
+	return cop_prefetch_manifest_load(&conf, &n->manifest, err);
+}
+
+static int open_cache(struct cop_node *n, struct cop_err *err)
+{
+	const struct cop_conf *c = n->conf;
+
+	n->cache = cop_cache_new(
+		cop_cache_size(c->cache_size, cop_conf_cache_least(c), n->cache_note), &n->stats);
+	if (!n->cache)
+		return cop_err_set(err, ENOMEM, "out of memory for the cache");
+	cop_cache_trace(n->cache, cop_sampler_tracer(n->sampler));
+	cop_tally_use_cache(n->tally, n->cache);
+	return 0;
+}
+
+/* The workers end together with the requests that they serve (answer_all). */
+static int open_origin(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_origin_conf conf = {.source = n->source,
+		.max_ops = n->conf->origin_ops,
+		.listing_max = n->conf->listing_max,
+		.listing_attrs = COP_ORIGIN_LISTING_ATTRS,
+		.stats = &n->stats,
+		.tracer = cop_sampler_tracer(n->sampler),
+		.telemetry = n->telemetry};
+
+	return cop_origin_open(&conf, &n->origin, err);
+}
+
+/* ---- other nodes and commands ---- */
+
+static void fill_record(struct cop_node *n)
+{
+	n->record = (struct cop_record){.conf = n->conf,
+		.job_dir = n->log.job_dir,
+		.source = n->source,
+		.hosts = &n->hosts,
+		.secret = &n->secret.job,
+		.topo = n->topo,
+		.at = {n->conf->runtime_dir, mountpoint(n), own_host(n),
+			cop_job_host_port(&n->hosts, n->rank, n->conf->port)}};
+	if (n->topo.nodes > 1)
+		n->record.config_hash =
+			cop_reach_config_hash(&n->topo, n->conf->chunk, n->source, &n->hosts);
+}
+
+static int open_part(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_part_conf conf = {.status = {.rank = n->rank,
+					     .nodes = n->topo.nodes,
+					     .prefetches = n->conf->prefetch != NULL,
+					     .host = own_host(n),
+					     .mountpoint = mountpoint(n),
+					     .source = n->source,
+					     .started_ns = n->started_ns,
+					     .stats = &n->stats,
+					     .cache = n->cache,
+					     .origin = n->origin},
+		.record = &n->record,
+		.user_ns = n->view_ns,
+		.rpc = &n->rpc,
+		.follow = &n->follow,
+		.manifest = n->manifest,
+		.tally = n->tally,
+		.telemetry = n->telemetry,
+		.join = cop_barrier_join(n->barrier),
+		.gate = &n->gate,
+		.deferred = &n->deferred,
+		.waker = &n->waker};
+
+	fill_record(n);
+	n->part = cop_part_new(&conf);
+	return n->part ? 0 : no_memory(err);
+}
+
+static int open_net(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_net_conf conf = {.conf = n->conf,
+		.topo = n->topo,
+		.rank = n->rank,
+		.hosts = &n->hosts,
+		.job_dir = n->log.job_dir,
+		.secret = &n->secret.wire,
+		.config_hash = n->record.config_hash,
+		.stats = &n->stats,
+		.rpc = &n->rpc,
+		.gate = &n->gate,
+		.join = cop_barrier_join(n->barrier),
+		.treeop = cop_part_treeop(n->part),
+		.sampler = n->sampler,
+		.telemetry = n->telemetry};
+
+	if (n->topo.nodes == 1)
+		return 0;
+	n->net = cop_net_new(&conf);
+	cop_barrier_use_net(n->barrier, n->net);
+	return n->net ? cop_net_open(n->net, err) : no_memory(err);
+}
+
+static int listen_to_others(struct cop_node *n, struct cop_err *err)
+{
+	return n->net ? cop_net_listen(n->net, err) : 0;
+}
+
+static int listen_to_commands(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_command_conf conf = {.topo = n->topo,
+		.rank = n->rank,
+		.host = own_host(n),
+		.tree = n->tree,
+		.last_pid = n->how->last_pid,
+		.job_dir = n->log.job_dir,
+		.counts = cop_tally_prof(n->tally) != NULL,
+		.rank_files = n->conf->rank_files,
+		.ops = &cop_part_commands,
+		.ctx = n->part,
+		.treeop = cop_part_treeop(n->part),
+		.gate = &n->gate,
+		.deferred = &n->deferred};
+
+	strcpy(n->tree, "-");
+	if (n->topo.nodes > 1)
+		cop_reach_tree_name(&n->secret.wire, n->record.config_hash, n->tree);
+	n->commands = cop_command_new(&conf);
+	return n->commands ? cop_command_listen(n->commands, &n->record.at, n->how->place, err)
+			   : no_memory(err);
+}
+
+/* ---- the idea and its mount ---- */
+
+static int open_coop(struct cop_node *n, struct cop_err *err)
+{
+	struct cop_fetch_conf conf = {.topo = n->topo,
+		.rank = n->rank,
+		.chunk_bytes = n->conf->chunk,
+		.striped_bytes = COP_FETCH_STRIPED_BYTES,
+		.enoent_ttl_ms = n->conf->enoent_ttl_ms,
+		.enoent_most_ms = n->conf->enoent_most_ms,
+		.compress = cop_net_compresses(n->conf, n->rpc),
+		.bundle = n->conf->bundle == COP_CONF_BUNDLE_AUTO,
+		.max_cacheable = n->conf->max_cacheable,
+		.sum_seed = cop_wire_seed(&n->secret.wire, "chunk sums"),
+		.cache = n->cache,
+		.origin = n->origin,
+		.rpc = n->rpc,
+		.manifest = cop_part_manifest_piece,
+		.forget_names = cop_part_forget_names,
+		.ctx = n->part,
+		.stats = &n->stats,
+		.tracer = cop_sampler_tracer(n->sampler),
+		.telemetry = n->telemetry};
+
+	n->coop = cop_fetch_new(&conf);
+	if (!n->coop)
+		return no_memory(err);
+	cop_part_use_coop(n->part, n->coop);
+	cop_sampler_use(n->sampler, n->cache, n->rpc);
+	if (n->net)
+		cop_net_use_coop(n->net, n->coop);
+	cop_gate_open(&n->gate);
+	return 0;
+}
+
+/* All programs started by copper run share one namespace (copper-design(7), Views). If there is
+ * none, copper run only rewrites variables, and decides whether that is enough. */
+static int open_view_ns(struct cop_node *n, struct cop_err *err)
+{
+	(void)err;
+	n->view_ns = n->conf->serve_only ? -1 : cop_view_ns_open();
+	return 0;
+}
+
+static int open_fs(struct cop_node *n, struct cop_err *err)
+{
+	const struct cop_conf *c = n->conf;
+	struct cop_fuse_conf conf = {.mountpoint = mountpoint(n),
+		.source = n->source,
+		.keep_symlinks = c->keep_symlinks,
+		.allow_other = c->allow_other,
+		.observe = c->observe,
+		.enoent_ttl_ms = c->enoent_ttl_ms,
+		.max_cacheable = c->max_cacheable,
+		.coop = n->coop,
+		.cache = n->cache,
+		.origin = n->origin,
+		.stats = &n->stats,
+		.record = cop_prefetch_manifest_record(n->manifest),
+		.prof = cop_tally_prof(n->tally),
+		.tracer = cop_sampler_tracer(n->sampler)};
+	int rc;
+
+	cop_mountdir_renew(n->how->place);
+	rc = c->serve_only ? 0 : cop_fuse_start(&conf, &n->fs, err);
+	cop_part_use_mount(n->part, n->fs);
+	if (n->fs)
+		cop_waker_watch_mount(&n->waker, cop_fuse_gone_fd(n->fs));
+	return rc;
+}
+
+/* If this fails, the job goes on without one kind of warning. */
+static void look_past(struct cop_node *n)
+{
+	struct cop_bypass_conf conf = {.proc = "/proc",
+		.source = n->source,
+		.mountpoint = mountpoint(n),
+		.every_ms = COP_BYPASS_EVERY_MS,
+		.stats = &n->stats};
+	int rc = n->fs ? cop_bypass_start(&conf, &n->past) : 0;
+
+	if (rc)
+		cop_log_warn("programs that bypass the mount are not detected error=\"%s\"",
+			strerror(-rc));
+}
+
+static void start_prefetch(struct cop_node *n)
+{
+	struct cop_prefetch_conf conf = {.coop = n->coop,
+		.cache = n->cache,
+		.stats = &n->stats,
+		.whole_file_max = COP_MAX(COP_FETCH_GROUP_BYTES, n->conf->chunk),
+		.max_cacheable = n->conf->max_cacheable,
+		.tracer = cop_sampler_tracer(n->sampler),
+		.telemetry = n->telemetry};
+	int rc;
+
+	if (!n->conf->prefetch)
+		return;
+	rc = cop_prefetch_start(&conf, &n->prefetch);
+	if (rc)
+		cop_log_warn("nothing is prefetched error=\"%s\"", strerror(-rc));
+	cop_part_use_prefetch(n->part, n->prefetch);
+}
+
+static int join_tree(struct cop_node *n, struct cop_err *err)
+{
+	uint64_t asked_ns = cop_now_ns();
+	int rc;
+
+	cop_log_info("provider registration completed after %llu us",
+		(unsigned long long)(cop_now_ns() - n->started_ns) / 1000);
+	if (n->rank == cop_topo_root(&n->topo, 0))
+		cop_record_write(&n->record);
+	rc = cop_barrier_wait(n->barrier, cop_part_treeop(n->part), err);
+	cop_telemetry_phase(n->telemetry, COP_TELEMETRY_BARRIER);
+	if (!rc) {
+		int64_t began_ns, unix_ns;
+
+		cop_start_job_began(cop_barrier_join(n->barrier), &began_ns, &unix_ns);
+		cop_telemetry_began(n->telemetry, began_ns, unix_ns);
+		cop_secret_shared(&n->secret);
+		cop_log_info("parent readiness confirmed after %llu us",
+			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
+		look_past(n);
+		start_prefetch(n);
+	}
+	/* An interrupted node is already ending. */
+	if (rc != -EINTR)
+		cop_barrier_tell_below(n->barrier);
+	return rc;
+}
+
+/* ---- all of it ---- */
+
+/* The control socket comes before the mount: a user who sees the mount can stop it. */
+int cop_node_start(struct cop_node *n, struct cop_err *err)
+{
+	static const struct {
+		int (*start)(struct cop_node *, struct cop_err *);
+		enum cop_telemetry_phase phase;
+	} starts[] = {
+		{ready_main_thread, COP_TELEMETRY_PREPARE}, {pin_memory, COP_TELEMETRY_PREPARE},
+		{find_hosts, COP_TELEMETRY_PREPARE}, {find_topology, COP_TELEMETRY_PREPARE},
+		{open_barrier, COP_TELEMETRY_PREPARE}, {find_source, COP_TELEMETRY_PREPARE},
+		{open_log, COP_TELEMETRY_PREPARE}, {open_view_ns, COP_TELEMETRY_PREPARE},
+		{start_sampler, COP_TELEMETRY_PREPARE}, {load_manifest, COP_TELEMETRY_SECRET},
+		{find_secret, COP_TELEMETRY_SECRET}, {open_tally, COP_TELEMETRY_CACHE},
+		{open_cache, COP_TELEMETRY_CACHE}, {open_origin, COP_TELEMETRY_STORAGE},
+		{open_part, COP_TELEMETRY_FABRIC}, {open_net, COP_TELEMETRY_FABRIC},
+		{pin_near, COP_TELEMETRY_FABRIC}, {listen_to_others, COP_TELEMETRY_FABRIC},
+		{open_coop, COP_TELEMETRY_MOUNT}, {listen_to_commands, COP_TELEMETRY_MOUNT},
+		{open_fs, COP_TELEMETRY_MOUNT},
+		{join_tree, COP_TELEMETRY_TELL}, /* and, before, the barrier */
+	};
+	int rc = 0;
+
+	n->started_ns = cop_now_ns();
+	n->telemetry = cop_telemetry_new(n->started_ns);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(starts) && !rc; i++) {
+		rc = starts[i].start(n, err);
+		cop_telemetry_phase(n->telemetry, starts[i].phase);
+	}
+	if (!rc)
+		cop_telemetry_event(n->telemetry, COP_TELEMETRY_READY, "%s", "");
+	return rc;
+}
+
+/* Leaving the tree. Three kinds of requests may be outstanding when a node ends: requests of other
+ * nodes that a thread is handling right now; requests that wait for the answers of other nodes; and
+ * requests that wait for this node itself (its main thread, the end of the start barrier, its own
+ * end). The first kind ends by itself, the second ends when this node cancels its own calls, and
+ * the third is answered here. The gate counts all of them. */
+static void answer_all(struct cop_node *n)
+{
+	cop_net_cancel(n->net);
+	/* If there is no part, the start failed before anybody could wait for this node. */
+	if (!n->part)
+		return;
+	cop_start_leave(cop_barrier_join(n->barrier));
+	cop_op_ended(cop_part_treeop(n->part), NULL, NULL);
+	cop_defer_run(&n->deferred, true);
+	cop_gate_drain(&n->gate);
+}
+
+/* Each thread ends after the threads that could still give it work. When this returns, no
+ * running thread can touch what is freed next; the thread that writes the trace uses only its
+ * own memory. */
+static void end_threads(struct cop_node *n)
+{
+	cop_gate_close(&n->gate);
+	cop_net_close_door(n->net);
+	cop_bypass_stop(n->past);
+	cop_fuse_stop(n->fs, 0, NULL);
+	cop_prefetch_stop(n->prefetch);
+	if (n->coop)
+		cop_fetch_close(n->coop);
+	answer_all(n);
+	cop_command_stop_listening(n->commands);
+	cop_net_flush(n->net);
+	if (n->origin)
+		cop_origin_close(n->origin);
+	cop_net_close(n->net);
+}
+
+/* Frees the parts in the reverse order of their start, except for the sampler: it stops when nobody
+ * reports events any more, and before the counters that it reads are freed. */
+static void free_all(struct cop_node *n)
+{
+	cop_follow_free(n->follow);
+	cop_prefetch_free(n->prefetch);
+	cop_fuse_free(n->fs);
+	cop_command_free(n->commands);
+	cop_sampler_stop(n->sampler);
+	cop_fetch_free(n->coop);
+	cop_net_free(n->net);
+	cop_part_free(n->part);
+	cop_cache_free(n->cache);
+	cop_tally_free(n->tally);
+	cop_telemetry_free(n->telemetry);
+	cop_secret_fini(&n->secret);
+	cop_prefetch_manifest_free(n->manifest);
+	if (n->view_ns >= 0)
+		close(n->view_ns);
+	cop_log_close();
+	cop_barrier_free(n->barrier);
+	cop_job_hosts_free(&n->hosts);
+	cop_defer_fini(&n->deferred);
+	cop_gate_fini(&n->gate);
+	cop_waker_fini(&n->waker);
+}
+
+void cop_node_stop(struct cop_node *n)
+{
+	alarm(END_SECONDS);
+	end_threads(n);
+	free_all(n);
+	alarm(0);
+}

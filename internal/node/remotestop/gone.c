@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a node that does not answer is dead or out of reach. It is taken for dead if its machine
+ * reports that nobody listens at the node's port. Many firewalls report the same, so this counts
+ * only for this machine, or if other nodes of the tree were reached. */
+#include "base/base/ip.h"
+#include "node/remotestop/remotestop_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PROBE_MS 1000
+
+/* 0: somebody listens there; -errno. */
+static int try_port(uint64_t deadline_ms, const struct cop_ip *ip, uint16_t port)
+{
+	uint64_t now = cop_now_ms();
+	struct sockaddr_storage at;
+	socklen_t len = cop_ip_to_socket(ip, port, &at);
+	int fd = socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	socklen_t size = sizeof(error);
+
+	if (fd < 0)
+		return -errno;
+	if (now >= deadline_ms)
+		error = ETIMEDOUT;
+	else if (connect(fd, (struct sockaddr *)&at, len) && errno != EINPROGRESS)
+		error = errno;
+	else if (poll(&p, 1, (int)COP_MIN(deadline_ms - now, (uint64_t)PROBE_MS)) <= 0)
+		error = ETIMEDOUT;
+	else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size))
+		error = errno;
+	close(fd);
+	return -error;
+}
+
+/* Where a rank listens: its rendezvous, or the book's address for it. */
+static bool places_of(const struct guest *g, uint32_t rank, char name[256], uint16_t port[2])
+{
+	const struct cop_job_host *h = &g->hosts.host[rank];
+	const char *book = cop_reach_in_book(g->reach, rank);
+
+	port[0] = h->port;
+	port[1] = h->second_port;
+	snprintf(name, 256, "%s", h->name);
+	if (!book)
+		return true;
+	port[1] = 0;
+	return sscanf(book, "ofi+tcp://[%255[^]]]:%hu", name, &port[0]) == 2 ||
+	       sscanf(book, "ofi+tcp://%255[^:[]:%hu", name, &port[0]) == 2;
+}
+
+bool cop_remotestop_is_gone(
+	const struct guest *g, uint32_t rank, bool others, char why[COP_REMOTESTOP_GONE_WHY])
+{
+	struct cop_ip at;
+	uint16_t port[2];
+	char name[256];
+	int rc = 0;
+
+	if (!places_of(g, rank, name, port) || cop_host_address(name, &at, NULL)) {
+		snprintf(why, COP_REMOTESTOP_GONE_WHY,
+			"was not reached and may still run: it has no address that can be checked from here");
+		return false;
+	}
+	for (int i = 0; i < 2 && port[i]; i++) {
+		rc = try_port(g->deadline_ms, &at, port[i]);
+		if (rc != -ECONNREFUSED)
+			break;
+	}
+	if (rc == -ECONNREFUSED && (others || cop_ip_is_here(&at))) {
+		snprintf(why, COP_REMOTESTOP_GONE_WHY,
+			"%sdoes not run: it was stopped before, or was killed",
+			g->tree.left_count ? "did not answer the last stop, and " : "");
+		return true;
+	}
+	if (rc)
+		snprintf(why, COP_REMOTESTOP_GONE_WHY,
+			"was not reached and may still run: port %u: %s", port[0], strerror(-rc));
+	else
+		snprintf(why, COP_REMOTESTOP_GONE_WHY,
+			"did not answer and may still run: something listens on port %u that hangs, or is not a node with this secret",
+			port[0]);
+	return false;
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asks the root and, in place of each dead node, the nodes below it, as every node does (treeop).
+ * Nodes that did not answer are asked once more from here. For those that still do not answer,
+ * gone.c finds out whether they run. */
+#include "node/remotestop/remotestop_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log/log.h"
+#include "writers/rank/rank.h"
+
+#define NAMED_MAX 20 /* how many nodes are named; the others are counted */
+
+/* ---- asking ---- */
+
+static void init_answer(struct guest *g)
+{
+	pthread_mutex_init(&g->lock, NULL);
+	cop_cond_init(&g->wake);
+}
+
+static void answer_came(struct guest *g)
+{
+	pthread_mutex_lock(&g->lock);
+	g->come = true;
+	pthread_cond_signal(&g->wake);
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* until NULL: without limit. False: the time is over. */
+static bool await_answers(struct guest *g, const struct timespec *until)
+{
+	bool came;
+	int rc = 0;
+
+	pthread_mutex_lock(&g->lock);
+	while (!g->come && !rc)
+		rc = until ? pthread_cond_timedwait(&g->wake, &g->lock, until)
+			   : pthread_cond_wait(&g->wake, &g->lock);
+	came = g->come;
+	g->come = false;
+	pthread_mutex_unlock(&g->lock);
+	return came;
+}
+
+/* When the time is over, outstanding calls are cancelled and end at once. */
+static void await_all(struct guest *g)
+{
+	struct timespec until = cop_moment(g->deadline_ms * COP_NS_PER_MS);
+
+	if (await_answers(g, &until))
+		return;
+	cop_rpc_quiet(g->rpc);
+	await_answers(g, NULL);
+}
+
+static void note_stopped(void *arg, struct cop_op_sum *got)
+{
+	struct guest *g = arg;
+
+	cop_op_sum_move(&g->got, got);
+	answer_came(g);
+}
+
+/* "HOST (rank N) did not answer" */
+static bool says_silent(const struct guest *g, const char *line, size_t len, uint32_t *rank)
+{
+	static const char word[] = " (rank ";
+	const char *at = memmem(line, len, word, sizeof(word) - 1);
+	char expected[400];
+
+	if (!at)
+		return false;
+	*rank = (uint32_t)strtoul(at + sizeof(word) - 1, NULL, 10);
+	return *rank < g->topo.nodes &&
+	       (size_t)snprintf(expected, sizeof(expected), COP_OP_SILENT_LINE, host_of(g, *rank),
+		       *rank) == len &&
+	       memcmp(expected, line, len) == 0;
+}
+
+/* Removes those lines from the answers and keeps the others as remarks. */
+static void sort_lines(struct guest *g, struct cop_buf *remarks)
+{
+	const char *line = g->got.text.data;
+
+	while (line && *line) {
+		size_t len = strcspn(line, "\n");
+		uint32_t rank;
+
+		if (says_silent(g, line, len, &rank)) {
+			g->state[rank] = NODE_SILENT;
+		} else if (len) {
+			cop_buf_add(remarks, line, len);
+			cop_buf_str(remarks, "\n");
+		}
+		line += len + (line[len] == '\n');
+	}
+}
+
+struct once_more {
+	struct guest *guest;
+	uint32_t rank;
+};
+
+static void one_done(struct guest *g)
+{
+	if (atomic_fetch_sub(&g->pending, 1) == 1)
+		answer_came(g);
+}
+
+static void on_answer(void *arg, const struct cop_rpc_result *r)
+{
+	struct once_more o = *(struct once_more *)arg;
+
+	free(arg);
+	if (r->answered && !r->status) {
+		struct cop_op_sum part = {0};
+
+		o.guest->state[o.rank] = NODE_LATE;
+		o.guest->late++;
+		if (cop_op_sum_decode(r->body, r->body_len, &part) == 0)
+			cop_op_sum_add(&o.guest->more, &part, '\n');
+		cop_op_sum_free(&part);
+	}
+	one_done(o.guest);
+}
+
+static void ask_once_more(struct guest *g)
+{
+	atomic_init(&g->pending, 1);
+	for (uint32_t r = 0; r < g->topo.nodes; r++) {
+		struct once_more *o = g->state[r] != NODE_SILENT || atomic_load(&g->looked[r])
+					      ? NULL
+					      : malloc(sizeof(*o));
+		struct cop_rpc_call call = {
+			.rank = r, .op = COP_OP_STOP, .payload = "", .done = on_answer, .arg = o};
+
+		if (!o)
+			continue;
+		*o = (struct once_more){g, r};
+		atomic_fetch_add(&g->pending, 1);
+		cop_rpc_call(g->rpc, &call);
+	}
+	one_done(g);
+	await_all(g);
+}
+
+/* ---- those that nobody reached ---- */
+
+/* Whether the rank is to be stopped: an earlier stop may have left only a few. */
+static bool is_wanted(const struct guest *g, uint32_t rank)
+{
+	for (uint32_t i = 0; i < g->tree.left_count; i++)
+		if (g->tree.left[i] == rank)
+			return true;
+	return !g->tree.left_count;
+}
+
+/* Decides this without a message to a node. */
+static bool is_nobody_left(struct guest *g)
+{
+	char why[COP_REMOTESTOP_GONE_WHY];
+
+	for (uint32_t r = 0; r < g->topo.nodes; r++)
+		if (is_wanted(g, r) && !cop_remotestop_is_gone(g, r, g->tree.left_count > 0, why))
+			return false;
+	return true;
+}
+
+static void mark_wanted(struct guest *g)
+{
+	for (uint32_t r = 0; r < g->topo.nodes; r++)
+		g->state[r] = is_wanted(g, r) ? NODE_SILENT : NODE_FINE;
+}
+
+/* Nodes that are known not to run need no further stop. */
+static void judge_stop(struct guest *g, struct cop_remotestop_stopped *out)
+{
+	/* By this stop or by the one before. */
+	bool others = out->stopped > 0 || g->tree.left_count > 0;
+	uint32_t silent = 0;
+
+	for (uint32_t r = 0; r < g->topo.nodes; r++) {
+		char why[COP_REMOTESTOP_GONE_WHY];
+		bool gone;
+
+		if (g->state[r] != NODE_SILENT)
+			continue;
+		gone = cop_remotestop_is_gone(g, r, others, why);
+		out->unknown += !gone;
+		g->state[r] = gone ? NODE_GONE : NODE_SILENT;
+		if (silent++ < NAMED_MAX)
+			cop_buf_printf(
+				&out->remarks, "%s (rank %" PRIu32 ") %s\n", host_of(g, r), r, why);
+	}
+	if (silent > NAMED_MAX)
+		cop_buf_printf(&out->remarks, "and %" PRIu32 " more nodes\n", silent - NAMED_MAX);
+}
+
+/* ---- the whole ---- */
+
+/* Removes it from the list of those whose sums are missing. */
+static void drop_from_missing(struct cop_op_sum *got, uint32_t rank)
+{
+	uint32_t named = COP_MIN(got->missing, (uint32_t)COP_OP_NAMED);
+
+	for (uint32_t i = 0; i < named; i++)
+		if (got->lost[i] == rank) {
+			memmove(got->lost + i, got->lost + i + 1,
+				(named - i - 1) * sizeof(got->lost[0]));
+			got->missing--;
+			return;
+		}
+}
+
+/* Adds the counts of nodes that answered late. One that passed on counts of others, which may also
+ * have answered themselves, is left out with all of them; they are named as missing. */
+static void add_late(struct guest *g)
+{
+	if (!g->late || g->more.nodes != g->late || !(g->more.prof || g->more.telemetry))
+		return;
+	cop_op_sum_add(&g->got,
+		&(struct cop_op_sum){.stats = g->more.stats,
+			.prof = g->more.prof,
+			.telemetry = g->more.telemetry},
+		'\n');
+	for (uint32_t r = 0; r < g->topo.nodes; r++)
+		if (g->state[r] == NODE_LATE)
+			drop_from_missing(&g->got, r);
+}
+
+/* The root has written them, with the names of those that did not answer, unless it is dead. */
+static void write_sums(struct guest *g, struct cop_buf *remarks)
+{
+	struct cop_buf notes = {0};
+	struct cop_tally_job job = {.job_dir = g->job_dir,
+		.source = g->tree.source,
+		.topo = g->topo,
+		.hosts = &g->hosts};
+	struct cop_err err = {0};
+
+	if (!g->got.prof && g->state[cop_topo_root(&g->topo, 0)] == NODE_FINE)
+		return;
+	add_late(g);
+	cop_tally_warn(&g->got, &notes);
+	if (notes.len)
+		cop_buf_printf(remarks, "%s\n", notes.data);
+	cop_buf_free(&notes);
+	if (cop_tally_write_sums(&job, &g->got, &err))
+		cop_op_sum_unwritten(&g->got, "this host", err.text);
+}
+
+static int ask_tree(struct guest *g, struct cop_remotestop_stopped *out, struct cop_err *err)
+{
+	cop_op_all(g->treeop, &(struct cop_op_request){COP_OP_STOP, ""}, note_stopped, g);
+	await_all(g);
+	if (!g->got.nodes && !g->got.missing)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	sort_lines(g, &out->remarks);
+	out->unknown += g->got.refused + g->got.failed;
+	ask_once_more(g);
+	write_sums(g, &out->remarks);
+	cop_op_sum_say_unwritten(&g->got, &out->remarks);
+	out->unwritten = g->got.unwritten;
+	return 0;
+}
+
+static int ask_all(struct guest *g, struct cop_remotestop_stopped *out, struct cop_err *err)
+{
+	int rc = 0;
+
+	if (g->tree.left_count) {
+		mark_wanted(g);
+		ask_once_more(g);
+	} else {
+		rc = ask_tree(g, out, err);
+	}
+	out->stopped = g->got.nodes + g->late;
+	if (!rc)
+		judge_stop(g, out);
+	return rc;
+}
+
+/* No node is left that could do it, and the next start must not take this for a running tree. */
+static void mark_stopped(struct guest *g)
+{
+	g->tree.stopped = true;
+	g->tree.left_count = 0;
+	cop_job_secret_retire(g->job_dir, &g->secret);
+}
+
+/* Some may still run. The next stop does not look for the others, and does not wonder where they
+ * are. */
+static void mark_left(struct guest *g, const struct cop_remotestop_stopped *out)
+{
+	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
+
+	if (g->got.missing > COP_OP_NAMED || !out->stopped)
+		return;
+	for (uint32_t i = 0; i < g->got.missing; i++) {
+		uint32_t rank = g->got.lost[i];
+
+		if (rank < g->topo.nodes &&
+			(g->state[rank] == NODE_SILENT || g->state[rank] == NODE_FINE))
+			left[count++] = rank;
+	}
+	memcpy(g->tree.left, left, count * sizeof(left[0]));
+	g->tree.left_count = count;
+}
+
+/* Records the result for the next stop. */
+static void keep_word(struct guest *g, const struct cop_remotestop_stopped *out)
+{
+	struct cop_err ignored;
+
+	if (!out->unknown)
+		mark_stopped(g);
+	else if (!g->tree.left_count)
+		mark_left(g, out);
+	g->tree.hosts = g->hosts;
+	cop_job_tree_write(g->job_dir, &g->tree, &ignored);
+	g->tree.hosts = (struct cop_job_hosts){0};
+}
+
+static void adopt_tree(struct guest *g)
+{
+	g->hosts = g->tree.hosts;
+	g->tree.hosts = (struct cop_job_hosts){0};
+	g->topo = (struct cop_topo){
+		.nodes = g->hosts.count, .fanout = g->tree.fanout, .trees = g->tree.trees};
+	g->rank = g->topo.nodes + (uint32_t)(cop_wire_random64() % COP_REACH_GUESTS);
+	cop_gate_init(&g->gate);
+}
+
+/* If nobody is left to ask, no secret is needed. */
+static int stop_those_left(struct guest *g, const struct cop_remotestop_stop *what,
+	struct cop_remotestop_stopped *out, struct cop_err *err)
+{
+	int rc = cop_remotestop_secret(g, what, err);
+
+	if ((rc || g->tree.left_count) && is_nobody_left(g)) {
+		mark_wanted(g);
+		judge_stop(g, out);
+		return 0;
+	}
+	if (!rc)
+		rc = cop_remotestop_enter(g, what, err);
+	return rc ? rc : ask_all(g, out, err);
+}
+
+static int stop_from_outside(struct guest *g, const struct cop_remotestop_stop *what,
+	struct cop_remotestop_stopped *out, struct cop_err *err)
+{
+	int rc;
+
+	adopt_tree(g);
+	g->looked = calloc(g->topo.nodes, sizeof(*g->looked));
+	g->state = calloc(g->topo.nodes, 1);
+	init_answer(g);
+	/* Errors on the way show in the list of nodes that did not answer. */
+	cop_log_open(COP_LOG_ERROR, COP_LOG_FILE, NULL, NULL);
+	rc = g->looked && g->state ? cop_topo_check(&g->topo, err)
+				   : cop_err_set(err, ENOMEM, "out of memory");
+	if (!rc)
+		rc = cop_remotestop_reach(g, err);
+	out->of = g->topo.nodes;
+	if (!rc)
+		rc = stop_those_left(g, what, out, err);
+	if (!rc)
+		keep_word(g, out);
+	cop_op_sum_free(&g->got);
+	cop_op_sum_free(&g->more);
+	cop_remotestop_leave(g);
+	cop_log_close();
+	pthread_cond_destroy(&g->wake);
+	pthread_mutex_destroy(&g->lock);
+	free((void *)g->looked);
+	free(g->state);
+	return rc;
+}
+
+/* A tree of one node has no port. */
+static int name_socket(
+	const struct cop_job_tree *t, struct cop_remotestop_stopped *out, struct cop_err *err)
+{
+	char name[256] = "";
+
+	gethostname(name, sizeof(name) - 1);
+	if (strcmp(name, t->hosts.host[0].name))
+		return cop_err_set(err, EHOSTUNREACH,
+			"the tree of this job directory is one node on %s, which can be reached only there: run copper stop on %s",
+			t->hosts.host[0].name, t->hosts.host[0].name);
+	snprintf(out->socket, sizeof(out->socket), "%s", t->socket);
+	return 0;
+}
+
+static int no_tree(const char *job_dir, int rc, struct cop_err *err)
+{
+	char path[4096 + 64];
+
+	if (rc != -ENOENT)
+		return rc;
+	snprintf(path, sizeof(path), "%s/logs", job_dir);
+	if (access(path, F_OK))
+		return cop_err_set(err, EINVAL,
+			"%s is not a job directory: it has no logs; name the one that was given to copper mount -d",
+			job_dir);
+	return cop_err_set(err, EINVAL,
+		"%s/logs/copper_tree.txt is not there: rank 0 was not started with this job directory, or is an older version; stop the nodes on their hosts",
+		job_dir);
+}
+
+int cop_remotestop_stop(const struct cop_remotestop_stop *what, struct cop_remotestop_stopped *out,
+	struct cop_err *err)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+	int rc;
+
+	*out = (struct cop_remotestop_stopped){0};
+	if (!g)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	g->deadline_ms = cop_now_ms() + what->timeout_ms;
+	rc = realpath(what->job_dir, g->job_dir)
+		     ? 0
+		     : cop_err_set(err, errno, "%s: %s", what->job_dir, strerror(errno));
+	if (!rc)
+		rc = no_tree(what->job_dir, cop_job_tree_read(g->job_dir, &g->tree, err), err);
+	if (!rc && g->tree.stopped)
+		rc = cop_err_set(
+			err, EALREADY, "the tree of %s was stopped already", what->job_dir);
+	else if (!rc && g->tree.socket[0])
+		rc = name_socket(&g->tree, out, err);
+	else if (!rc)
+		rc = stop_from_outside(g, what, out, err);
+	cop_job_tree_free(&g->tree);
+	free(g);
+	return rc;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* guest.c asks and evaluates the answers; enter.c joins the tree; gone.c examines the nodes that do
+ * not answer. Calls go from the first of these to the last.
+ *
+ * Threads: the command's own, which waits, and rpc's progress thread, on which answers come. `lock`
+ * guards `come`; the other fields that an answer writes are read once it has come. */
+#ifndef COP_NODE_REMOTESTOP_PRIV_H
+#define COP_NODE_REMOTESTOP_PRIV_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/loop/loop.h"
+#include "node/remotestop/remotestop.h"
+#include "job/job/job.h"
+#include "fabric/reach/reach.h"
+#include "fabric/rpc/rpc.h"
+#include "prof/stats/stats.h"
+#include "job/topo/topo.h"
+#include "tree/op/op.h"
+#include "fabric/wire/wire.h"
+
+/* What the guest knows of a rank. */
+enum {
+	NODE_FINE,   /* it answered, or was not missed */
+	NODE_SILENT, /* it did not answer the node that asked it */
+	NODE_LATE,   /* but it answered this guest */
+	NODE_GONE,   /* and it does not run */
+};
+
+struct guest {
+	char job_dir[4096]; /* absolute */
+	struct cop_job_tree tree;
+	uint64_t deadline_ms;
+	uint32_t rank; /* after those of the nodes */
+	struct cop_topo topo;
+	struct cop_job_hosts hosts;
+	struct cop_job_secret secret;
+	struct cop_wire_secret wire_secret;
+	struct cop_stats stats;
+	struct cop_reach *reach;
+	struct cop_rpc *rpc;
+	struct cop_gate gate; /* requests of treeop are inside; nobody comes from outside */
+	struct cop_op *treeop;
+	_Atomic bool *looked; /* by rank: it was asked from here */
+	uint8_t *state;
+	pthread_mutex_t lock; /* over come */
+	pthread_cond_t wake;
+	bool come; /* the answer to the outstanding request has come */
+	struct cop_op_sum got;
+	_Atomic uint32_t pending;
+	uint32_t late;          /* nodes that answered when they were asked again, */
+	struct cop_op_sum more; /* and what they counted */
+};
+
+static inline const char *host_of(const struct guest *g, uint32_t rank)
+{
+	return cop_job_host_name(&g->hosts, rank);
+}
+
+/* ---- enter.c ---- */
+/* The job's secret, as its nodes used it. -EACCES with a sentence. */
+int cop_remotestop_secret(
+	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
+/* Finds where the nodes are, from the tree in the job directory. */
+int cop_remotestop_reach(struct guest *g, struct cop_err *err);
+/* Opens this end of the network and treeop: 0 or -errno with a sentence. */
+int cop_remotestop_enter(
+	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
+/* Cancels outstanding requests, and frees what the two functions above have made. */
+void cop_remotestop_leave(struct guest *g);
+
+/* ---- gone.c ---- */
+#define COP_REMOTESTOP_GONE_WHY 200
+/* Whether the rank is known not to run; why says so, or why not. Waits for a second at most.
+ * others: nodes of the tree were reached, by this stop or the last one. */
+bool cop_remotestop_is_gone(
+	const struct guest *g, uint32_t rank, bool others, char why[COP_REMOTESTOP_GONE_WHY]);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One function for each kind decides whether the limits are exceeded and by how much, and writes
+ * the sentence. */
+#include "prof/advice/advice.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "prof/advice/limits.h"
+#include "base/table/table.h"
+
+/* The result of one kind. times is the amount divided by the limit; 0 means within the limit. */
+struct finding {
+	uint64_t times;
+	const char *option;
+	char *sentence;
+};
+
+struct size {
+	char text[16];
+};
+#define SIZE(bytes) cop_format_size(bytes, (struct size){0}.text)
+
+static void say_advice(struct finding *found, uint64_t times, const char *option, const char *fmt,
+	...) COP_PRINTF(4, 5);
+
+static void say_advice(
+	struct finding *found, uint64_t times, const char *option, const char *fmt, ...)
+{
+	va_list args;
+
+	found->times = COP_MAX(times, 1u);
+	found->option = option;
+	va_start(args, fmt);
+	vsnprintf(found->sentence, COP_ADVICE_SENTENCE, fmt, args);
+	va_end(args);
+}
+
+static uint64_t subtract(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* Whether part is at least a share-th of the whole, and enough bytes to matter. */
+static bool is_much(uint64_t part, uint64_t whole, unsigned share)
+{
+	return part >= LEAST_BYTES && part >= whole / share + (whole % share != 0);
+}
+
+static unsigned percent(uint64_t part, uint64_t whole)
+{
+	double share = whole ? (double)part / (double)whole : 0;
+
+	return (unsigned)(100 * COP_MIN(share, 1.0) + 0.5);
+}
+
+/* ---- the kinds ---- */
+
+/* Compares the sizes of files with bytes that were read. A mapped file is not always read as a
+ * whole, but then it is often read more than once. */
+static void judge_past(const struct cop_advice_facts *f, struct finding *found)
+{
+	uint64_t nodes = COP_MAX(f->nodes, 1u),
+		 times = COP_MAX(f->past_files / PAST_FILES_MIN, f->past_bytes / PAST_BYTES_MIN);
+
+	if (times < nodes || f->past_bytes <= f->read_bytes / PAST_SHARE)
+		return;
+	say_advice(found, times / nodes, "copper run",
+		"%" PRIu64 " program%s used %" PRIu64
+		" files (%s) of the source at its own path, past the mount, where Copper does nothing for them%s%s; start them with copper run -- COMMAND, or give them paths below the mount point",
+		f->past_programs, f->past_programs == 1 ? "" : "s", f->past_files,
+		SIZE(f->past_bytes), *f->past ? ", the first " : "", f->past);
+}
+
+static void judge_changed(const struct cop_advice_facts *f, struct finding *found)
+{
+	if (f->changed < CHANGED_MIN)
+		return;
+	say_advice(found, f->changed / CHANGED_MIN, "copper cache-stats --invalidate",
+		"files changed while the job used them: %" PRIu64
+		" read%s found another version%s%s, and programs that had such a file open may have got ESTALE; leave the tree alone while a job runs, or tell the job of each change with copper cache-stats --invalidate",
+		f->changed, f->changed == 1 ? "" : "s", *f->changed_file ? ", the first in " : "",
+		f->changed_file);
+}
+
+static void judge_fallback(const struct cop_advice_facts *f, struct finding *found)
+{
+	uint64_t limit = FALLBACKS_MIN * COP_MAX(f->fell_back, 1u);
+
+	if (f->fallbacks < limit)
+		return;
+	say_advice(found, f->fallbacks / limit, "--peer-timeout",
+		"%" PRIu64 " of %" PRIu64 " nodes asked the storage themselves %" PRIu64
+		" times because no node above them answered; the logs in JOBDIR/logs say which were passed over and why, and if those were only busy, a longer --peer-timeout waits for them",
+		f->fell_back, f->nodes, f->fallbacks);
+}
+
+static void judge_bypass(const struct cop_advice_facts *f, struct finding *found)
+{
+	if (!is_much(f->bypass_bytes, f->read_bytes, BYPASS_SHARE))
+		return;
+	say_advice(found, f->bypass_bytes / LEAST_BYTES, "--max-cacheable-bytes",
+		"programs read %s (%u %% of all) past the tree, each node from the storage by itself%s%s; these files are larger than --max-cacheable-bytes permits: a larger one, or none, brings them through the tree",
+		SIZE(f->bypass_bytes), percent(f->bypass_bytes, f->read_bytes),
+		*f->bypassed ? ", the first from " : "", f->bypassed);
+}
+
+/* A budget that is easy to type: the next multiple of 16 MiB. */
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes / LEAST_BYTES + 1) * LEAST_BYTES / COP_MIB;
+}
+
+static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
+{
+	if (!is_much(f->refetched_bytes, f->fetched_bytes, REFETCHED_SHARE))
+		return;
+	say_advice(found, f->refetched_bytes / LEAST_BYTES, "--cache-size",
+		"the cache was too small: %" PRIu64
+		" objects (%s) were dropped from it and then fetched again; --cache-size %" PRIu64
+		"M would have held all that any node needed",
+		f->refetches, SIZE(f->refetched_bytes), round_up(f->cache_needed));
+}
+
+static void judge_storage(const struct cop_advice_facts *f, struct finding *found)
+{
+	uint64_t us = subtract(f->origin_us, f->origin_bytes / STORAGE_BYTES_PER_US), mean, hop;
+	bool prefetched = f->prefetched_bytes > 0;
+
+	if (f->origin_operations < STORAGE_SAMPLES || f->held < HELD_SAMPLES)
+		return;
+	mean = us / f->origin_operations;
+	hop = f->held_us / f->held;
+	if (mean < STORAGE_US || mean / STORAGE_HOPS < hop)
+		return;
+	say_advice(found, mean / STORAGE_US, prefetched ? "--origin-ops" : "--prefetch",
+		"the storage is slow: %.1f ms for each of %" PRIu64
+		" operations, where another node answers in %.1f ms; %s",
+		(double)mean / 1e3, f->origin_operations, (double)hop / 1e3,
+		prefetched
+			? "a larger --origin-ops has more of them under way at once"
+			: "with --prefetch auto the next job asks for many things at once, before programs need them");
+}
+
+/* Whether many bytes were fetched for nobody. Objects that were only passed on to other nodes do
+ * not count. */
+static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64_t *whole)
+{
+	*unused = subtract(f->fetched_bytes, f->wanted_bytes);
+	*whole = *unused + f->used_bytes;
+	return is_much(*unused, *whole, UNUSED_SHARE);
+}
+
+#define NEW_MANIFEST                                                                               \
+	"the manifest is of another job: copper paths --manifest writes one from this job's profile, and --prefetch auto keeps one up to date by itself"
+
+static void judge_manifest(const struct cop_advice_facts *f, struct finding *found)
+{
+	/* An object that was evicted and fetched again may have been prefetched. */
+	uint64_t unused, whole, later = subtract(f->later_bytes, f->refetched_bytes);
+
+	if (!f->prefetched_bytes)
+		return;
+	/* Prefetched bytes cannot be the reason if they are less than half of the unused ones. */
+	if (is_unused(f, &unused, &whole) && f->prefetched_bytes >= unused / 2)
+		say_advice(found, unused / LEAST_BYTES, "--prefetch",
+			"%s (%u %%) of the bytes that were fetched were never used, most of them prefetched; " NEW_MANIFEST,
+			SIZE(unused), percent(unused, whole));
+	else if (is_much(later, f->used_bytes, LATER_SHARE))
+		say_advice(found, later / LEAST_BYTES, "--prefetch",
+			"%s that programs used were not prefetched, and were fetched when the prefetch was over; " NEW_MANIFEST,
+			SIZE(later));
+}
+
+static void judge_unused(const struct cop_advice_facts *f, struct finding *found)
+{
+	uint64_t bytes, whole;
+
+	if (!is_unused(f, &bytes, &whole) ||
+		(f->prefetched_bytes && f->prefetched_bytes >= bytes / 2))
+		return;
+	say_advice(found, bytes / LEAST_BYTES, "--chunk",
+		"%s (%u %%) of the bytes that were fetched were read ahead and never used, because programs read their files in places; a smaller --chunk (256K) fetches less around each of them",
+		SIZE(bytes), percent(bytes, whole));
+}
+
+static void judge_absences(const struct cop_advice_facts *f, struct finding *found)
+{
+	uint64_t limit = EXPIRES_MIN * COP_MAX(f->nodes, 1u);
+
+	if (f->expires < limit || f->clears > f->expires / CLEARS_SHARE)
+		return;
+	say_advice(found, f->expires / limit, "--enoent-ttl-ms",
+		"programs asked for absent names so often that %" PRIu64
+		" were checked again, %" PRIu64
+		" of them with news; a longer --enoent-ttl-ms (-E 60000) saves that, and new names then take up to that long to appear",
+		f->expires, f->clears);
+}
+
+static const struct kind {
+	const char *code;
+	unsigned weight;
+	void (*judge)(const struct cop_advice_facts *f, struct finding *found);
+} kinds[COP_ADVICE_KINDS] = {
+	[COP_ADVICE_PAST] = {"past", 100, judge_past},
+	[COP_ADVICE_CHANGED] = {"changed", 90, judge_changed},
+	[COP_ADVICE_FALLBACK] = {"fallback", 80, judge_fallback},
+	[COP_ADVICE_BYPASS] = {"bypass", 70, judge_bypass},
+	[COP_ADVICE_CACHE] = {"cache", 60, judge_cache},
+	[COP_ADVICE_STORAGE] = {"storage", 50, judge_storage},
+	[COP_ADVICE_MANIFEST] = {"manifest", 40, judge_manifest},
+	[COP_ADVICE_UNUSED] = {"unused", 30, judge_unused},
+	[COP_ADVICE_ABSENCES] = {"absences", 20, judge_absences},
+};
+
+/* Adds one for each doubling of the amount, so that kinds keep their order. */
+static unsigned weight_of(const struct kind *k, uint64_t times)
+{
+	unsigned doublings = 0;
+
+	while (doublings < 9 && times >> (doublings + 1))
+		doublings++;
+	return k->weight + doublings;
+}
+
+void cop_advice_give(const struct cop_advice_facts *f, struct cop_advices *out)
+{
+	out->n = 0;
+	for (unsigned i = 0; i < COP_ADVICE_KINDS; i++) {
+		struct cop_advice *a = &out->at[out->n];
+		struct finding found = {.sentence = a->sentence};
+
+		kinds[i].judge(f, &found);
+		if (!found.times)
+			continue;
+		a->code = kinds[i].code;
+		a->weight = weight_of(&kinds[i], found.times);
+		a->option = found.option;
+		out->n++;
+	}
+}
+
+/* ---- the facts ---- */
+
+void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats)
+{
+	f->changed = cop_stats_get(stats, COP_ORIGIN_CHANGED);
+	f->fallbacks = cop_stats_get(stats, COP_ORIGIN_FALLBACKS);
+	f->read_bytes = cop_stats_get(stats, COP_FUSE_READ_BYTES);
+	f->bypass_bytes = cop_stats_get(stats, COP_FUSE_BYPASS_BYTES);
+	f->refetches = cop_stats_get(stats, COP_CACHE_REFETCHES);
+	f->refetched_bytes = cop_stats_get(stats, COP_CACHE_REFETCHED_BYTES);
+	f->fetched_bytes = cop_stats_get(stats, COP_CACHE_FETCHED_BYTES);
+	f->used_bytes = cop_stats_get(stats, COP_CACHE_USED_BYTES);
+	f->wanted_bytes = cop_stats_get(stats, COP_CACHE_WANTED_BYTES);
+	f->prefetched_bytes = cop_stats_get(stats, COP_PREFETCH_FILE_BYTES);
+	f->later_bytes = cop_stats_get(stats, COP_PREFETCH_LATER_BYTES);
+	f->origin_operations = cop_stats_get(stats, COP_ORIGIN_OPERATIONS);
+	f->origin_bytes = cop_stats_get(stats, COP_ORIGIN_BYTES);
+	f->origin_us = cop_stats_get(stats, COP_ORIGIN_TIME_US);
+	f->held = cop_stats_get(stats, COP_FABRIC_HELD);
+	f->held_us = cop_stats_get(stats, COP_FABRIC_HELD_US);
+	f->expires =
+		cop_stats_get(stats, COP_ENOENT_EXPIRES) + cop_stats_get(stats, COP_ENOENT_AHEAD);
+	f->clears = cop_stats_get(stats, COP_ENOENT_CLEARS);
+	f->past_files = cop_stats_get(stats, COP_PAST_FILES);
+	f->past_bytes = cop_stats_get(stats, COP_PAST_BYTES);
+	f->past_programs = cop_stats_get(stats, COP_PAST_PROGRAMS);
+	f->past = cop_stats_first(stats, COP_EXAMPLE_PAST);
+	f->bypassed = cop_stats_first(stats, COP_EXAMPLE_BYPASSED);
+	f->changed_file = cop_stats_first(stats, COP_EXAMPLE_CHANGED);
+}
+
+uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_bytes)
+{
+	uint64_t evicted = cop_stats_get(stats, COP_CACHE_EVICTED_BYTES);
+
+	/* An object that was fetched again was counted at each eviction. */
+	return evicted ? limit_bytes +
+				 subtract(evicted, cop_stats_get(stats, COP_CACHE_REFETCHED_BYTES))
+		       : 0;
+}
+
+/* ---- as text ---- */
+
+void cop_advice_notes(const struct cop_advices *a, unsigned max, struct cop_buf *out)
+{
+	for (unsigned i = 0; i < a->n && i < max; i++)
+		cop_buf_printf(out, "%scopper: note: %s", out->len ? "\n" : "", a->at[i].sentence);
+}
+
+void cop_advice_markdown(const struct cop_advices *a, struct cop_buf *out)
+{
+	if (!a->n)
+		return;
+	cop_buf_str(out, "\n## Warnings\n\n");
+	for (unsigned i = 0; i < a->n; i++)
+		cop_buf_printf(out, "- %s\n", a->at[i].sentence);
+}
+
+void cop_advice_csv(const struct cop_advices *a, struct cop_buf *out)
+{
+	cop_buf_str(out, "code,weight,sentence,option\n");
+	for (unsigned i = 0; i < a->n; i++) {
+		const struct cop_advice *w = &a->at[i];
+
+		cop_buf_printf(out, "%s,%u,", w->code, w->weight);
+		cop_csv_quoted(out, w->sentence, strlen(w->sentence));
+		cop_buf_printf(out, ",%s\n", w->option);
+	}
+}

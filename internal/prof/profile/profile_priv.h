@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locks: each shard of the path table has one, for insertion, growth and the ranges of its records;
+ * each shard of a Space-Saving summary has one, for all of it. No two are ever held together, and
+ * nothing is written or called back under one. */
+#ifndef COP_PROF_PROFILE_PRIV_H
+#define COP_PROF_PROFILE_PRIV_H
+
+#include <stdatomic.h>
+
+#include "prof/profile/profile.h"
+
+/* The three tables and the remembered absences. */
+enum category {
+	CATEGORY_METADATA = COP_PROF_METADATA,
+	CATEGORY_DATA = COP_PROF_DATA,
+	CATEGORY_TREE = COP_PROF_TREE,
+	CATEGORY_TTL,
+	CATEGORIES
+};
+
+/* The counts of a path: hits, misses, negatives; or stores, serves, expires, clears. */
+#define SLOTS 4
+#define SLOT_NONE (-1)
+#define PATH_LEN_MAX 65535u
+
+/* ---- hist.c: log-linear buckets ---- */
+
+#define HIST_SUB_BITS 5
+#define HIST_TOP_BIT 40 /* values from 2^40 on share the last bucket */
+#define HIST_SUB (1u << HIST_SUB_BITS)
+#define HIST_BUCKETS (2 * HIST_SUB + (HIST_TOP_BIT - HIST_SUB_BITS - 1) * HIST_SUB)
+
+unsigned cop_prof_hist_index(uint64_t value);
+/* The middle of bucket i. */
+uint64_t cop_prof_hist_value(unsigned i);
+/* The value below or at which permille of total are; total is the sum of the buckets, max the
+ * largest value. */
+uint64_t cop_prof_hist_quantile(
+	const uint64_t bucket[HIST_BUCKETS], uint64_t total, unsigned permille, uint64_t max);
+
+/* ---- sums.c ---- */
+
+/* Threads share a shard by number, so that usually each has its own. */
+#define OP_SHARDS 16u
+
+struct op_cell {
+	_Atomic uint64_t outcome[COP_PROF_OUTCOMES]; /* DONE is derived instead */
+	_Atomic uint64_t latency_ns, max_ns;
+	_Atomic uint64_t bucket[HIST_BUCKETS];
+};
+struct op_shard {
+	struct op_cell op[COP_PROF_OPS];
+	_Atomic uint64_t ttl[COP_PROF_TTLS];
+};
+
+/* latency_us: the sum over nodes of what each one writes into its own files, so that adding up
+ * those files gives exactly the same number. */
+struct sum_op {
+	uint64_t outcome[COP_PROF_OUTCOMES];
+	uint64_t latency_ns, latency_us, max_ns;
+	uint64_t bucket[HIST_BUCKETS];
+};
+
+/* ---- sketch.c: the paths used most, over nodes ---- */
+
+/* For each category; enough for every path of most programs. */
+#define SKETCH_ROWS 4096u
+#define SKETCH_BYTES COP_MIB /* of names */
+
+struct sketch_row {
+	uint64_t weight;
+	uint64_t count[SLOTS];
+	uint32_t at, len; /* in text */
+};
+/* All zeros is empty. */
+struct sketch {
+	struct sketch_row *row; /* in order of name */
+	size_t n;
+	char *text;
+	size_t text_len;
+	uint64_t error;
+};
+
+void cop_prof_sketch_free(struct sketch *s);
+/* Merges both into a third; -ENOMEM. */
+int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct sketch *out);
+struct rows;
+/* Sorts rows, and leaves out those without an event. -ENOMEM, -E2BIG. */
+int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out);
+int cop_prof_sketch_rows(const struct sketch *s, struct rows *out);
+
+struct cop_prof_sum {
+	uint64_t nodes;
+	uint64_t ttl[COP_PROF_TTLS];
+	uint64_t latency_us; /* like latency_us above, for all operations */
+	uint64_t top_n;      /* the most rows of top paths that any node was asked for */
+	struct sum_op op[COP_PROF_OPS];
+	struct sketch top[CATEGORIES];
+	struct cop_pathclass_totals classes; /* of the rows in the top path files */
+};
+
+/* Adds only the operations and absences of p. */
+void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p);
+
+struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS]);
+void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint64_t latency_ns);
+/* Raises a maximum that other threads may be raising, too. */
+void cop_prof_raise(_Atomic uint64_t *max, uint64_t value);
+/* All operations together; the quantiles stay 0. */
+void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out);
+
+/* ---- paths.c: the full table ---- */
+
+struct path_table;
+
+struct path_table *cop_prof_paths_new(uint64_t max_bytes);
+void cop_prof_paths_free(struct path_table *t);
+/* Counts one event, or with SLOT_NONE only the touch. read: the bytes that were read; may be
+ * NULL. */
+void cop_prof_paths_touch(struct path_table *t, enum category c, const char *path, size_t len,
+	int slot, const struct cop_range *read);
+/* Events on paths that did not fit. */
+uint64_t cop_prof_paths_dropped(const struct path_table *t);
+int cop_prof_paths_each_touch(
+	struct path_table *t, int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg);
+
+/* Moves all events and ranges into an empty table; the paths stay, as if untouched. On -ENOMEM
+ * nothing has moved. */
+int cop_prof_paths_drain(struct path_table *t, struct path_table *into);
+/* The reverse of drain; keeps what was counted since. */
+void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken);
+
+/* ---- ranges.c ---- */
+
+struct ranges {
+	struct cop_range *range;
+	unsigned n, cap;
+};
+/* Adds [start, end); 0, or -ENOMEM with r unchanged. */
+int cop_prof_ranges_add(struct ranges *r, uint64_t start, uint64_t end);
+
+/* ---- top.c: Space-Saving ---- */
+
+#define TOP_SHARDS 32u
+
+struct top_summary;
+
+/* How many counters each shard of a category has. */
+uint32_t cop_prof_top_counters(uint32_t top_n);
+struct top_summary *cop_prof_top_new(uint32_t counters);
+void cop_prof_top_free(struct top_summary *t);
+void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int slot);
+/* Moves all counters into an empty summary of the same size. */
+void cop_prof_top_drain(struct top_summary *t, struct top_summary *into);
+/* Adds what was drained to what was counted since; leaves out paths for which there is no
+ * memory. */
+void cop_prof_top_put_back(struct top_summary *t, struct top_summary *taken);
+/* How much too low any count can be at most, including those of paths that are not listed. */
+uint64_t cop_prof_top_error(struct top_summary *t);
+
+/* ---- rows.c: what the writers see ---- */
+
+struct row {
+	const char *path; /* as counted; lives as long as the profile, or is this row's own */
+	char *own;
+	uint32_t len;
+	uint64_t sequence; /* 0 at the top level */
+	uint64_t events;
+	uint64_t weight; /* for sketch.c: events, less the uncertainty of the others in its shard */
+	uint64_t count[SLOTS];
+};
+struct rows {
+	struct row *row;
+	size_t n, cap;
+};
+
+int cop_prof_rows_push(struct rows *rows, const struct row *row);
+void cop_prof_rows_free(struct rows *rows);
+int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out);
+int cop_prof_top_rows(struct top_summary *t, struct rows *out);
+/* Every touched path of a category, in the order of first touch; full level only. */
+int cop_prof_rows_all(const struct cop_prof *p, enum category c, struct rows *out);
+/* Keeps only the busiest rows, at most limit: most events first, equals in order of name. */
+void cop_prof_rows_busiest(struct rows *rows, size_t limit);
+/* The busiest paths, at most limit: most events first, equals in order of name. */
+int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out);
+
+/* ---- text.c ---- */
+
+/* A directory's name without trailing slashes; "/" becomes "". */
+char *cop_prof_root_dup(const char *source);
+/* Writes root/path as it is; without a root only the path. */
+void cop_prof_text_path(struct cop_buf *out, const char *root, const char *path, size_t len);
+/* Replaces bytes outside [A-Za-z0-9_-] and extra by _; at most max bytes. NULL: out of memory. */
+char *cop_prof_text_reduce(const char *text, const char *extra, size_t max);
+
+/* ---- writers: each fills a whole file ---- */
+
+struct report {
+	const struct cop_prof *p;
+	const struct cop_prof_sum *sum;
+	const struct cop_prof_sizes *sizes;
+	const char *root;
+	const struct cop_stats *stats;
+	uint32_t top_n;
+	bool cluster;               /* sums of a job instead of one node: p is NULL */
+	const char *tag;            /* NULL: final */
+	const char *top_paths_name; /* name of that file, for the summary */
+	bool with_top;
+	struct rows top[CATEGORIES]; /* for top paths and classes */
+};
+/* Writes one file; type is a category or a table where one is needed. */
+typedef int fill_fn(const struct report *r, unsigned type, struct cop_buf *out);
+
+fill_fn cop_prof_fill_operations, cop_prof_fill_aggregate, cop_prof_fill_latency,
+	cop_prof_fill_fabric, cop_prof_fill_top_paths, cop_prof_fill_first_touch,
+	cop_prof_fill_summary, cop_prof_fill_events, cop_prof_fill_sizes;
+
+/* ---- prof.c ---- */
+
+struct cop_prof {
+	enum cop_prof_level level;
+	uint32_t top_n, enoent_ttl_ms;
+	char *job_dir, *root;
+	char *stem; /* host-pid */
+	const struct cop_stats *stats;
+	bool observe;
+	void (*further)(void *ctx, const struct cop_stats *stats, struct cop_buf *out);
+	void *ctx;
+	struct op_shard *shards;
+	struct path_table *paths;            /* full level */
+	struct top_summary *top[CATEGORIES]; /* top level */
+};
+
+const char *cop_prof_category_name(enum category c);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ring.c brings events to the writer; format.c turns an event into a line; tracer.c owns the file
+ * and the thread that writes it. Everything but the rings belongs to that thread alone, and there
+ * is no lock. */
+#ifndef COP_PROF_TRACER_PRIV_H
+#define COP_PROF_TRACER_PRIV_H
+
+#include <stdatomic.h>
+
+#include "deflate.h"
+#include "prof/tracer/tracer.h"
+
+#define PATH_KEPT 4096u
+#define CACHE_LINE 64
+
+/* ---- ring.c ---- */
+
+enum kind {
+	KIND_EVENT,
+	KIND_THREAD, /* the path is the name of a thread */
+	KIND_CLOCK,  /* arguments: offset, round trip */
+	KIND_SKIP,   /* padding up to the end of the ring */
+};
+
+struct packed_arg {
+	const char *key;
+	union {
+		int64_t value;
+		const char *text;
+	};
+};
+
+/* A record in a ring; the path follows the arguments. */
+struct record {
+	uint32_t size;                    /* of the record in the ring, a multiple of 8 */
+	uint8_t kind, phase, args, texts; /* texts: a bit for each argument that is a text */
+	uint32_t tid;
+	uint16_t path_len;
+	bool has_path;
+	const char *name;
+	uint64_t begin_ns, end_ns;
+	struct packed_arg arg[];
+};
+#define RECORD_MAX                                                                                 \
+	(sizeof(struct record) + COP_TRACER_ARGS_MAX * sizeof(struct packed_arg) + PATH_KEPT)
+
+/* One producer at a time, the thread that owns the ring, and one consumer, the writer. */
+struct ring {
+	_Atomic bool taken;                         /* by a live thread */
+	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* bytes put in; stored by the producer */
+	uint64_t seen_tail;                         /* the producer's last look at tail */
+	_Atomic uint64_t lost;
+	_Alignas(CACHE_LINE) _Atomic uint64_t tail; /* bytes taken out; stored by the writer */
+	_Alignas(8) unsigned char data[COP_TRACER_RING_BYTES];
+};
+
+struct rings {
+	pthread_key_t key; /* gives a thread its ring */
+	_Atomic unsigned count;
+	struct ring *_Atomic ring[COP_TRACER_RINGS];
+	_Atomic uint64_t homeless; /* events of threads for which there was no ring */
+	int wake_fd;               /* eventfd of the writer */
+};
+
+int cop_tracer_rings_init(struct rings *r);
+void cop_tracer_rings_fini(struct rings *r);
+/* Any thread. */
+void cop_tracer_put(struct rings *r, enum kind kind, const struct cop_tracer_event *e);
+/* For the writer: calls fn for each event that a ring contains when its turn comes. */
+void cop_tracer_drain(
+	struct rings *r, void (*fn)(void *arg, const struct record *record), void *arg);
+/* How many events have found no room so far. */
+uint64_t cop_tracer_lost(const struct rings *r);
+
+/* ---- format.c ---- */
+
+struct format {
+	uint64_t id; /* the id of the next line */
+	uint64_t host_hash, source_hash;
+	char *source, *host;
+	size_t source_len;
+	int64_t base_ns; /* real time minus monotonic time */
+	int pid;
+	struct cop_seen names; /* the names that the file already has */
+	struct cop_buf path;   /* the path that is being named */
+};
+
+int cop_tracer_format_init(struct format *f, const struct cop_tracer_conf *conf);
+void cop_tracer_format_fini(struct format *f);
+/* Each appends whole lines. */
+void cop_tracer_begin_lines(
+	struct format *f, const struct cop_tracer_conf *conf, struct cop_buf *out);
+void cop_tracer_lines(struct format *f, const struct record *r, struct cop_buf *out);
+/* Appends that this many events are missing, and why. */
+void cop_tracer_left_out(struct format *f, const char *why, uint64_t count, struct cop_buf *out);
+void cop_tracer_end_lines(struct format *f, struct cop_buf *out);
+
+#endif

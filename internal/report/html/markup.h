@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* html: writes HTML in which a text of unknown origin stays a text: every byte that means something
+ * to a browser is escaped, bytes that are not UTF-8 and characters that nobody sees or that turn
+ * the direction of writing are shown by their numbers. Also tables, and numbers as people read
+ * them. Pure. */
+#ifndef COP_REPORT_HTML_MARKUP_H
+#define COP_REPORT_HTML_MARKUP_H
+
+#include "base/base/base.h"
+
+/* For the contents of an element and for the value of an attribute in double quotes. */
+void cop_html_bytes(struct cop_buf *out, const char *text, size_t len);
+void cop_html_text(struct cop_buf *out, const char *text);
+/* The formatted text, escaped. */
+void cop_html_printf(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
+
+/* ---- numbers; out has 32 bytes and is returned; NAN is "-" ---- */
+
+#define COP_HTML_NUMBER 32
+char *cop_html_count(double n, char out[COP_HTML_NUMBER]); /* 1,234,567 */
+char *cop_html_size(double n, char out[COP_HTML_NUMBER]);  /* 1.5 MiB */
+char *cop_html_time(double s, char out[COP_HTML_NUMBER]);  /* 1.5 ms, 3.1 s, 4 min 10 s */
+char *cop_html_share(double part, double of, char out[COP_HTML_NUMBER]); /* 12 % */
+typedef char *cop_html_show(double n, char out[COP_HTML_NUMBER]);
+
+/* ---- tables ---- */
+
+struct cop_html_col {
+	const char *heading; /* our own text */
+	bool number;
+};
+/* caption is escaped. The caller writes whole rows, with as many cells as there are columns. */
+void cop_html_table(
+	struct cop_buf *out, const char *caption, const struct cop_html_col *col, unsigned cols);
+void cop_html_row(struct cop_buf *out);
+void cop_html_row_end(struct cop_buf *out);
+void cop_html_cell(struct cop_buf *out, const char *text);
+void cop_html_cell_path(struct cop_buf *out, const char *text, size_t len);
+void cop_html_cell_number(struct cop_buf *out, cop_html_show *show, double n);
+void cop_html_table_end(struct cop_buf *out);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* jobdata: reads what a job left in its job directory into plain numbers and texts, for a page that
+ * a person reads. It trusts nothing there: a file that is missing, cut or malformed counts as no
+ * data or gives what came before the fault, and everything is bounded. It writes nothing, walks no
+ * tree but the job directory, and knows no running node. Texts are bytes of unknown origin. */
+#ifndef COP_REPORT_JOBDATA_H
+#define COP_REPORT_JOBDATA_H
+
+#include "base/base/base.h"
+#include "prof/profile/profile.h"
+
+#define COP_JOBDATA_OPS_MAX 1024
+#define COP_JOBDATA_VALUES_MAX 1024
+#define COP_JOBDATA_PATHS_MAX 65536 /* different ones that are added up */
+#define COP_JOBDATA_NODES_MAX 8192
+#define COP_JOBDATA_SERIES_MAX 512
+#define COP_JOBDATA_STEPS_MAX 128 /* intervals */
+#define COP_JOBDATA_PHASES_MAX 16
+#define COP_JOBDATA_EVENTS_MAX 2048
+#define COP_JOBDATA_WARNINGS_MAX 64
+
+/* In place of a rank: a statistic over all nodes, computed for each value separately. */
+enum { COP_JOBDATA_MIN = -1, COP_JOBDATA_MEDIAN = -2, COP_JOBDATA_MAX = -3 };
+
+enum cop_jobdata_from {
+	COP_JOBDATA_NOTHING,
+	COP_JOBDATA_CLUSTER,  /* the sums of a job that was stopped */
+	COP_JOBDATA_RANKS,    /* added up here, from the files of the ranks */
+	COP_JOBDATA_SNAPSHOT, /* the same, from a tagged snapshot */
+};
+
+/* One kind of request, over all nodes. */
+struct cop_jobdata_op {
+	char *name;
+	uint64_t calls, hits, misses, negatives;
+	double latency_s;
+	bool has_quantiles;
+	double p50_us, p90_us, p99_us, max_us;
+};
+
+struct cop_jobdata_value {
+	char *name;
+	double value;
+};
+struct cop_jobdata_values {
+	struct cop_jobdata_value *at;
+	size_t n;
+};
+
+enum cop_jobdata_category {
+	COP_JOBDATA_METADATA,
+	COP_JOBDATA_DATA,
+	COP_JOBDATA_TREE,
+	COP_JOBDATA_ABSENT,
+	COP_JOBDATA_CATEGORIES
+};
+struct cop_jobdata_path {
+	char *text;
+	size_t len;
+	enum cop_jobdata_category category;
+	uint64_t events, misses;
+};
+
+/* The measured values of a node. Values that a file does not have are NAN. */
+enum cop_jobdata_column {
+	COP_JOBDATA_REQUESTS,
+	COP_JOBDATA_READ_BYTES,
+	COP_JOBDATA_WAIT_MS,
+	COP_JOBDATA_PARENT_BYTES,
+	COP_JOBDATA_ORIGIN_OPERATIONS,
+	COP_JOBDATA_ORIGIN_BYTES,
+	COP_JOBDATA_SENT_BYTES,
+	COP_JOBDATA_CACHE_BYTES,
+	COP_JOBDATA_RESIDENT_BYTES,
+	COP_JOBDATA_CPU_MS,
+	COP_JOBDATA_COLUMNS
+};
+
+/* One node over time, or a statistic over all nodes. */
+struct cop_jobdata_series {
+	int32_t rank;
+	char *host;                                              /* "" for a statistic */
+	float value[COP_JOBDATA_COLUMNS][COP_JOBDATA_STEPS_MAX]; /* NAN: no row */
+};
+
+/* One node over the whole job, or a statistic. */
+struct cop_jobdata_node {
+	int32_t rank;
+	char *host;
+	int32_t parent;                     /* -1: none, -2: unknown */
+	double start_s, ready_s, stopped_s; /* since the job's start */
+	double phase_s[COP_JOBDATA_PHASES_MAX];
+	double requests, read_bytes, wait_parent_ms, wait_origin_ms, parent_bytes;
+	double origin_operations, origin_bytes, sent_bytes, failovers, evictions, cpu_ms;
+	double cache_peak_bytes, cache_limit_bytes, resident_peak_bytes;
+};
+
+struct cop_jobdata_event {
+	double time_s;
+	int32_t rank;
+	char *host, *event, *detail;
+};
+
+/* One sentence of advice, with the option that helps. */
+struct cop_jobdata_warning {
+	char *sentence, *option;
+};
+
+/* What copper paths wrote into paths_dir. */
+struct cop_jobdata_unused {
+	char *directory;
+	double bytes, files;
+};
+
+struct cop_jobdata {
+	char *dir; /* absolute */
+	/* From logs/. NULL or 0: unknown. */
+	char *source, *state, *net_type, *version, *build, *provider, *first_host, *began;
+	uint32_t nodes, fanout, trees;
+	double began_unix_s;
+	bool has_profile_lines, profile, paths_full;
+	unsigned top_n;
+
+	enum cop_jobdata_from from;
+	char *folder;              /* that the sums are of, absolute */
+	double folder_unix_s;      /* when it was written */
+	uint64_t ranks, faults;    /* in the sums; files that could not be used */
+	struct cop_jobdata_op *op; /* most summed latency first */
+	size_t ops;
+	struct cop_jobdata_values metrics, fabric;
+	struct cop_jobdata_path *path; /* by category, then most events first */
+	size_t paths;
+	bool paths_cut; /* more exist than are kept */
+	struct cop_pathclass_totals classes;
+
+	char *telemetry; /* the folder of the three files, NULL if there is none */
+	double interval_s;
+	unsigned steps;
+	struct cop_jobdata_series **series; /* statistics first (min, median, max), then by rank */
+	size_t series_n;
+	struct cop_jobdata_node *node; /* in the same order */
+	size_t node_n;
+	char *phase[COP_JOBDATA_PHASES_MAX]; /* their names */
+	unsigned phases;
+	struct cop_jobdata_event *event;
+	size_t events;
+	uint64_t events_dropped;
+	bool has_warnings;                   /* the file is there, be it empty */
+	struct cop_jobdata_warning *warning; /* the most important first */
+	size_t warnings;
+
+	bool has_tables; /* a profile of every path is there, which copper paths can read */
+	bool has_use;    /* copper paths wrote there */
+	struct cop_jobdata_values use; /* "Kept bytes", ... */
+	struct cop_jobdata_unused *unused;
+	size_t unused_n;
+};
+
+/* Reads JOBDIR. -ENOENT if there is nothing of a job, with a sentence that says what was looked
+ * for; -ENOTDIR and the like. The caller frees out in any case. */
+int cop_jobdata_read(const char *job_dir, struct cop_jobdata *out, struct cop_err *err);
+void cop_jobdata_free(struct cop_jobdata *j);
+/* NAN if there is none of that name. */
+double cop_jobdata_value(const struct cop_jobdata_values *v, const char *name);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lists of paths, written in passes over the tree, which yields full paths in order of bytes;
+ * paths outside the tree are merged in. Lists for people and scripts escape newlines in names as
+ * raw tables do. keep.txt and prune_candidates.txt are for rsync --files-from, which takes a line
+ * as it is and ends it at a newline or a carriage return. Names that contain one are only in
+ * keep.nul and prune_candidates.nul, which are written if there is such a name and then contain all
+ * names. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/paths/paths_priv.h"
+
+const char *const cop_paths_list_name[LISTS] = {
+	[LIST_ALL] = "all_possible_existing_paths.txt",
+	[LIST_USED] = "used_paths_existing.txt",
+	[LIST_UNUSED] = "same_run_candidate_not_observed_existing_paths.txt",
+	[LIST_MISSING] = "missing_probe_paths.txt",
+	[LIST_KEEP] = "keep.txt",
+	[LIST_PRUNE] = "prune_candidates.txt",
+};
+static const char *const nul_name[LISTS] = {
+	[LIST_KEEP] = "keep.nul", [LIST_PRUNE] = "prune_candidates.nul"};
+
+struct writing {
+	const struct usage *u;
+	struct lists *l;
+	size_t base_len; /* with its slash */
+	struct out out[LISTS];
+	struct out nul[LISTS]; /* of keep and prune, if wanted */
+	bool with_nul;
+	size_t beyond, keep_beyond; /* how many of them have been written */
+	int pass_rc[2];
+	struct cop_buf escaped;
+};
+
+static void count_path(struct path_total *t, uint8_t type, uint64_t bytes)
+{
+	t->paths++;
+	t->missing += type == DT_UNKNOWN;
+	t->dirs += type == DT_DIR;
+	t->files += type != DT_DIR && type != DT_UNKNOWN;
+	t->bytes += bytes;
+}
+
+/* Writes the line to one list, or to two. */
+static void put_escaped(
+	struct writing *w, enum path_list list, enum path_list other, const char *path, size_t len)
+{
+	if (memchr(path, '\n', len) || memchr(path, '\\', len)) {
+		w->escaped.len = 0;
+		cop_csv_escaped(&w->escaped, path, len);
+		path = w->escaped.data;
+		len = w->escaped.len;
+		if (w->escaped.failed) {
+			w->out[list].rc = -ENOMEM;
+			return;
+		}
+	}
+	cop_paths_out_add(&w->out[list], path, len);
+	cop_paths_out_add(&w->out[list], "\n", 1);
+	if (other == list)
+		return;
+	cop_paths_out_add(&w->out[other], path, len);
+	cop_paths_out_add(&w->out[other], "\n", 1);
+}
+
+/* rsync takes a line that begins with # or ; for a comment, so ./ is put in front. The base itself
+ * is left out, because "." would mean everything in it. */
+static void put_relative(struct writing *w, enum path_list list, const char *path, size_t len)
+{
+	bool odd = memchr(path, '\n', len) || memchr(path, '\r', len), comment;
+
+	if (len < w->base_len + 1)
+		return;
+	path += w->base_len;
+	len -= w->base_len;
+	comment = path[0] == '#' || path[0] == ';';
+	w->l->odd_names += odd;
+	if (!odd) {
+		cop_paths_out_add(&w->out[list], "./", comment ? 2 : 0);
+		cop_paths_out_add(&w->out[list], path, len);
+		cop_paths_out_add(&w->out[list], "\n", 1);
+	}
+	if (w->with_nul) {
+		cop_paths_out_add(&w->nul[list], "./", comment ? 2 : 0);
+		cop_paths_out_add(&w->nul[list], path, len);
+		cop_paths_out_add(&w->nul[list], "", 1);
+	}
+}
+
+/* Writes used paths outside the tree that come before path; NULL: all of them. */
+static void put_beyond(struct writing *w, const char *path)
+{
+	const struct path_refs *used = &w->u->beyond;
+
+	for (; w->beyond < used->n && (!path || strcmp(used->ref[w->beyond].text, path) < 0);
+		w->beyond++) {
+		const struct path_ref *ref = &used->ref[w->beyond];
+
+		count_path(&w->l->total[LIST_USED], ref->type, ref->size);
+		put_escaped(w, LIST_USED, LIST_USED, ref->text, ref->len);
+	}
+}
+
+static void put_keep_beyond(struct writing *w, const char *path)
+{
+	const struct path_refs *keep = &w->u->keep_beyond;
+
+	for (; w->keep_beyond < keep->n &&
+		(!path || strcmp(keep->ref[w->keep_beyond].text, path) < 0);
+		w->keep_beyond++)
+		put_relative(w, LIST_KEEP, keep->ref[w->keep_beyond].text,
+			keep->ref[w->keep_beyond].len);
+}
+
+static int put_whole(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
+{
+	struct writing *w = arg;
+	enum path_list used = e->flags & COP_WALK_USED ? LIST_USED : LIST_UNUSED;
+
+	put_beyond(w, path);
+	count_path(&w->l->total[LIST_ALL], e->type, e->size);
+	count_path(&w->l->total[used], e->type, e->size);
+	put_escaped(w, LIST_ALL, used, path, len);
+	return w->out[LIST_ALL].rc;
+}
+
+static int put_parts(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
+{
+	struct writing *w = arg;
+	enum path_list keep = e->flags & COP_WALK_KEEP ? LIST_KEEP : LIST_PRUNE;
+
+	put_keep_beyond(w, path);
+	count_path(&w->l->total[keep], e->type, e->size);
+	put_relative(w, keep, path, len);
+	return w->out[keep].rc;
+}
+
+/* ---- where keep and prune begin ---- */
+
+static size_t common_directory(const char *a, const char *b)
+{
+	size_t i = 0, end = 0;
+
+	for (; a[i] && a[i] == b[i]; i++)
+		if (a[i] == '/')
+			end = i;
+	if ((!a[i] || a[i] == '/') && (!b[i] || b[i] == '/'))
+		end = i;
+	return end ? end : 1;
+}
+
+/* The root, if there is only one and it is a directory; else the deepest directory that contains
+ * all roots. */
+static int find_base(struct writing *w)
+{
+	const struct cop_walk_dir *top = &w->u->tree->top;
+	const struct cop_walk_entry *first = NULL;
+	char *base = NULL;
+
+	for (uint32_t i = 0; i < top->n; i++) {
+		const struct cop_walk_entry *e = &top->entry[i];
+
+		if (!e->type)
+			continue;
+		if (!first) {
+			const char *slash = strrchr(e->name, '/');
+
+			base = strndup(
+				e->name, e->dir ? e->len : COP_MAX((size_t)(slash - e->name), 1u));
+			first = e;
+		} else if (base) {
+			base[common_directory(base, e->name)] = '\0';
+		}
+		if (!base)
+			return -ENOMEM;
+	}
+	w->l->base = base;
+	w->base_len = base ? strlen(base) + (base[1] != '\0') : 0;
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static int open_all(struct writing *w, const char *dir)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < LISTS; i++) {
+		rc = cop_paths_out_open(&w->out[i], dir, cop_paths_list_name[i]);
+		if (!rc && w->with_nul && nul_name[i])
+			rc = cop_paths_out_open(&w->nul[i], dir, nul_name[i]);
+	}
+	return rc;
+}
+
+/* Runs one of two passes, which write to different files, each on its own thread: most of the work
+ * is composing and copying the lines. */
+static void one_pass(void *arg, size_t i)
+{
+	struct writing *w = arg;
+
+	w->pass_rc[i] = cop_walk_tree_each(w->u->tree, i ? put_parts : put_whole, w);
+	if (i)
+		put_keep_beyond(w, NULL);
+	else
+		put_beyond(w, NULL);
+}
+
+static int write_lists(struct writing *w)
+{
+	int rc;
+
+	for (size_t i = 0; i < w->u->missing.n; i++) {
+		count_path(&w->l->total[LIST_MISSING], DT_UNKNOWN, 0);
+		put_escaped(w, LIST_MISSING, LIST_MISSING, w->u->missing.ref[i].text,
+			w->u->missing.ref[i].len);
+	}
+	rc = cop_walk_parallel(COP_ARRAY_SIZE(w->pass_rc), one_pass, NULL, w);
+	for (unsigned i = 0; i < COP_ARRAY_SIZE(w->pass_rc); i++)
+		rc = rc ? rc : w->pass_rc[i];
+	for (unsigned i = 0; i < LISTS; i++) {
+		rc = rc ? rc : cop_paths_out_finish(&w->out[i]);
+		if (!rc && w->with_nul && nul_name[i])
+			rc = cop_paths_out_finish(&w->nul[i]);
+	}
+	return rc;
+}
+
+/* The files get their names only when everything is written, so that lists of different runs never
+ * mix. */
+static int close_all(struct writing *w, bool keep)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < LISTS; i++) {
+		rc = cop_paths_out_close(&w->out[i], keep && !rc) ?: rc;
+		if (w->with_nul && nul_name[i])
+			rc = cop_paths_out_close(&w->nul[i], keep && !rc) ?: rc;
+	}
+	return rc;
+}
+
+static int write_once(struct writing *w, const char *dir)
+{
+	int rc, closed;
+
+	memset(w->l->total, 0, sizeof(w->l->total));
+	w->l->odd_names = 0;
+	w->beyond = w->keep_beyond = 0;
+	for (unsigned i = 0; i < LISTS; i++)
+		w->out[i] = w->nul[i] = (struct out){.fd = -1, .rc = -EBADF};
+	rc = open_all(w, dir) ?: write_lists(w);
+	/* Only at the end is it known whether a name needs the other form. That is rare, and
+	 * everything is then written once more. */
+	closed = close_all(w, !rc && (!w->l->odd_names || w->with_nul));
+	return rc ?: closed;
+}
+
+static void remove_stale(const char *dir)
+{
+	for (unsigned i = 0; i < LISTS; i++) {
+		struct cop_buf path = {0};
+
+		if (!nul_name[i])
+			continue;
+		cop_buf_printf(&path, "%s/%s", dir, nul_name[i]);
+		if (!path.failed)
+			cop_unlink(path.data);
+		cop_buf_free(&path);
+	}
+}
+
+int cop_paths_lists_write(
+	const struct usage *u, const char *dir, struct lists *out, struct cop_err *err)
+{
+	struct writing *w = calloc(1, sizeof(*w));
+	int rc = w ? 0 : -ENOMEM;
+
+	*out = (struct lists){0};
+	if (!rc) {
+		w->u = u;
+		w->l = out;
+		rc = find_base(w) ?: write_once(w, dir);
+	}
+	if (!rc && out->odd_names) {
+		w->with_nul = true;
+		rc = write_once(w, dir);
+	} else if (!rc) {
+		remove_stale(dir);
+	}
+	if (w)
+		cop_buf_free(&w->escaped);
+	free(w);
+	return rc ? cop_err_set(err, -rc, "cannot write the lists of paths into %s: %s", dir,
+			    strerror(-rc))
+		  : 0;
+}
+
+void cop_paths_lists_free(struct lists *l)
+{
+	free(l->base);
+}

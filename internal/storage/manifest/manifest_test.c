@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/manifest/manifest.h"
+
+static struct cop_manifest_item item(enum cop_manifest_kind kind, const char *path)
+{
+	return (struct cop_manifest_item){.kind = kind, .path = path, .len = strlen(path)};
+}
+
+static struct cop_manifest_item file(const char *path, uint64_t size, uint64_t start, uint64_t end)
+{
+	struct cop_manifest_item i = item(COP_MANIFEST_FILE, path);
+
+	i.size = size;
+	i.mtime_s = 1700000000;
+	i.mtime_nsec = 123456789;
+	cop_manifest_range_add(&i, start, end);
+	return i;
+}
+
+static void assert_ranges(const struct cop_manifest_item *i, const char *want)
+{
+	struct cop_buf b = {0};
+
+	cop_buf_str(&b, "");
+	for (unsigned k = 0; k < i->ranges; k++)
+		cop_buf_printf(&b, "%s%llu-%llu", k ? "," : "",
+			(unsigned long long)i->range[k].start, (unsigned long long)i->range[k].end);
+	assert_string_equal(b.data ? b.data : "", want);
+	cop_buf_free(&b);
+}
+
+/* ---- ranges ---- */
+
+static void ranges_merge_where_they_touch(void **state)
+{
+	struct cop_manifest_item i = item(COP_MANIFEST_FILE, "f");
+
+	(void)state;
+	cop_manifest_range_add(&i, 5, 5);
+	assert_int_equal(i.ranges, 0);
+	cop_manifest_range_add(&i, 10, 20);
+	cop_manifest_range_add(&i, 30, 40);
+	assert_ranges(&i, "10-20,30-40");
+	cop_manifest_range_add(&i, 0, 5);
+	assert_ranges(&i, "0-5,10-20,30-40");
+	cop_manifest_range_add(&i, 5, 10);
+	assert_ranges(&i, "0-20,30-40");
+	cop_manifest_range_add(&i, 12, 13);
+	assert_ranges(&i, "0-20,30-40");
+	cop_manifest_range_add(&i, 19, UINT64_MAX);
+	assert_ranges(&i, "0-18446744073709551615");
+}
+
+static void past_the_limit_the_smallest_gap_is_closed(void **state)
+{
+	struct cop_manifest_item i = item(COP_MANIFEST_FILE, "f");
+
+	(void)state;
+	for (uint64_t k = 0; k < COP_MANIFEST_RANGES_MAX; k++)
+		cop_manifest_range_add(&i, k * 1000, k * 1000 + 1);
+	cop_manifest_range_add(&i, 5003, 5004);
+	assert_int_equal(i.ranges, COP_MANIFEST_RANGES_MAX);
+	assert_int_equal(i.range[5].start, 5000);
+	assert_int_equal(i.range[5].end, 5004);
+	assert_int_equal(i.range[15].end, 15001);
+}
+
+/* In whatever order bytes come, the ranges contain all of them, are sorted and do not touch. */
+static void ranges_hold_all_that_was_added(void **state)
+{
+	(void)state;
+	srand(1);
+	for (int turn = 0; turn < 300; turn++) {
+		struct cop_manifest_item i = item(COP_MANIFEST_FILE, "f");
+		bool wanted[256] = {false}, exact = true, full = false;
+
+		for (int k = 0; k < 40; k++) {
+			unsigned start = (unsigned)rand() % 250, end = start + (unsigned)rand() % 6;
+
+			for (unsigned b = start; b < end; b++)
+				wanted[b] = true;
+			cop_manifest_range_add(&i, start, end);
+			full |= i.ranges == COP_MANIFEST_RANGES_MAX;
+		}
+		for (unsigned k = 0; k < i.ranges; k++) {
+			assert_true(i.range[k].start < i.range[k].end);
+			assert_true(k == 0 || i.range[k].start > i.range[k - 1].end);
+		}
+		for (unsigned b = 0; b < 256; b++) {
+			bool in = false;
+
+			for (unsigned k = 0; k < i.ranges; k++)
+				in |= b >= i.range[k].start && b < i.range[k].end;
+			assert_true(in || !wanted[b]);
+			exact &= in == wanted[b];
+		}
+		assert_true(exact || full);
+	}
+}
+
+/* ---- paths ---- */
+
+static void only_relative_paths_without_dots_stand_in_a_manifest(void **state)
+{
+	static const char *const good[] = {
+		"", "a", "a/b", "...", ".a/b.", "a\nb", "\xff\\", "lib/python3/..x"};
+	static const char *const bad[] = {
+		"/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b"};
+	char name[300];
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(good); i++)
+		assert_true(cop_manifest_path_ok(good[i], strlen(good[i])));
+	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++)
+		assert_false(cop_manifest_path_ok(bad[i], strlen(bad[i])));
+	assert_false(cop_manifest_path_ok("a\0b", 3));
+	memset(name, 'x', sizeof(name));
+	assert_true(cop_manifest_path_ok(name, 255));
+	assert_false(cop_manifest_path_ok(name, 256));
+}
+
+/* ---- round trips ---- */
+
+struct text {
+	struct cop_buf b;
+	size_t body;
+	char source[COP_MANIFEST_PATH_MAX + 1];
+};
+
+static void read_head(struct text *t)
+{
+	struct cop_err err = {0};
+
+	assert_int_equal(cop_manifest_head(t->b.data, t->b.len, t->source, &t->body, &err), 0);
+}
+
+static struct cop_manifest_reader reader(const struct text *t)
+{
+	return (struct cop_manifest_reader){.data = t->b.data + t->body, .len = t->b.len - t->body};
+}
+
+static void odd_names_survive_the_round_trip(void **state)
+{
+	static const char *const names[] = {"a b", "a\nb", "\\n", "\\", "n\\", "\xff\xfe", "end 1",
+		"d x", "-", "...", " ", "\r", "\t#"};
+	struct text t = {0};
+	struct cop_manifest_reader r;
+	struct cop_manifest_item i;
+
+	(void)state;
+	cop_manifest_begin(&t.b, "/odd\nsource\\");
+	for (size_t k = 0; k < COP_ARRAY_SIZE(names); k++) {
+		i = k % 2 ? file(names[k], k, 0, k) : item(COP_MANIFEST_NAME, names[k]);
+		cop_manifest_add(&t.b, &i);
+	}
+	i = item(COP_MANIFEST_DIR, "");
+	cop_manifest_add(&t.b, &i);
+	cop_manifest_end(&t.b, COP_ARRAY_SIZE(names) + 1);
+	read_head(&t);
+	assert_string_equal(t.source, "/odd\nsource\\");
+	r = reader(&t);
+	for (size_t k = 0; k < COP_ARRAY_SIZE(names); k++) {
+		assert_true(cop_manifest_next(&r, &i));
+		assert_string_equal(i.path, names[k]);
+		assert_int_equal(i.len, strlen(names[k]));
+		assert_int_equal(i.kind, k % 2 ? COP_MANIFEST_FILE : COP_MANIFEST_NAME);
+		assert_int_equal(i.size, k % 2 ? k : 0);
+	}
+	assert_true(cop_manifest_next(&r, &i));
+	assert_int_equal(i.kind, COP_MANIFEST_DIR);
+	assert_int_equal(i.len, 0);
+	assert_false(cop_manifest_next(&r, &i));
+	assert_true(r.ended);
+	assert_int_equal(r.bad, 0);
+	cop_buf_free(&t.b);
+}
+
+static void numbers_survive_to_their_ends(void **state)
+{
+	struct cop_manifest_item i = file("f", UINT64_MAX, 0, 1), got;
+	struct text t = {0};
+	struct cop_manifest_reader r;
+
+	(void)state;
+	i.mtime_s = INT64_MIN;
+	i.mtime_nsec = 0;
+	cop_manifest_range_add(&i, 7, UINT64_MAX);
+	cop_manifest_begin(&t.b, "/");
+	cop_manifest_add(&t.b, &i);
+	i = item(COP_MANIFEST_FILE, "nothing/read");
+	cop_manifest_add(&t.b, &i);
+	read_head(&t);
+	r = reader(&t);
+	assert_true(cop_manifest_next(&r, &got));
+	assert_true(got.size == UINT64_MAX && got.mtime_s == INT64_MIN && got.mtime_nsec == 0);
+	assert_ranges(&got, "0-1,7-18446744073709551615");
+	assert_true(cop_manifest_next(&r, &got));
+	assert_int_equal(got.ranges, 0);
+	assert_false(cop_manifest_next(&r, &got));
+	assert_false(r.ended);
+	cop_buf_free(&t.b);
+}
+
+/* The line of a file with this time, read and written again. */
+static void assert_time(const char *text, int64_t s, uint32_t nsec, const char *again)
+{
+	struct cop_manifest_reader r = {0};
+	struct cop_manifest_item i;
+	struct cop_buf in = {0}, out = {0};
+	char want[100];
+
+	cop_buf_printf(&in, "f 5 %s 0-5 x\n", text);
+	r.data = in.data;
+	r.len = in.len;
+	if (again) {
+		assert_true(cop_manifest_next(&r, &i));
+		assert_true(i.mtime_s == s && i.mtime_nsec == nsec);
+		cop_manifest_add(&out, &i);
+		snprintf(want, sizeof(want), "f 5 %s 0-5 x\n", again);
+		assert_string_equal(out.data, want);
+	} else {
+		assert_false(cop_manifest_next(&r, &i));
+		assert_int_equal(r.bad, 1);
+	}
+	cop_buf_free(&in);
+	cop_buf_free(&out);
+}
+
+static void times_are_decimal_seconds_and_those_of_version_1_nanoseconds(void **state)
+{
+	(void)state;
+	assert_time("0.000000000", 0, 0, "0.000000000");
+	assert_time("10413792000.123456789", 10413792000, 123456789, "10413792000.123456789");
+	assert_time("-0.250000000", -1, 750000000, "-0.250000000");
+	assert_time("-5.000000000", -5, 0, "-5.000000000");
+	assert_time("-5.000000001", -6, 999999999, "-5.000000001");
+	assert_time("9223372036854775807.999999999", INT64_MAX, 999999999,
+		"9223372036854775807.999999999");
+	assert_time(
+		"-9223372036854775808.000000000", INT64_MIN, 0, "-9223372036854775808.000000000");
+	assert_time(
+		"-9223372036854775807.999999999", INT64_MIN, 1, "-9223372036854775807.999999999");
+	assert_time("1700000000123456789", 1700000000, 123456789, "1700000000.123456789");
+	assert_time("-1", -1, 999999999, "-0.000000001");
+	assert_time("-9223372036854775807", -9223372037, 145224193, "-9223372036.854775807");
+	assert_time("-0", 0, 0, "0.000000000");
+	assert_time("9223372036854775808.000000000", 0, 0, NULL);
+	assert_time("-9223372036854775808.000000001", 0, 0, NULL);
+	assert_time("18446744073709551616", 0, 0, NULL);
+	assert_time("1.5", 0, 0, NULL);
+	assert_time("1.0000000000", 0, 0, NULL);
+	assert_time("1.", 0, 0, NULL);
+	assert_time(".000000000", 0, 0, NULL);
+	assert_time("--1", 0, 0, NULL);
+}
+
+/* ---- what is not valid ---- */
+
+static int head_of(const char *text)
+{
+	char source[COP_MANIFEST_PATH_MAX + 1];
+	struct cop_err err = {0};
+	size_t body;
+	int rc = cop_manifest_head(text, strlen(text), source, &body, &err);
+
+	assert_int_equal(rc == 0, err.text[0] == '\0');
+	assert_true(body <= strlen(text));
+	return rc;
+}
+
+static void a_text_without_the_head_of_a_manifest_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(head_of("copper-manifest 1\nsource /\n"), 0);
+	assert_int_equal(head_of("copper-manifest 1\nsource /usr"), 0);
+	assert_int_equal(head_of(""), -EBADMSG);
+	assert_int_equal(head_of("\n"), -EBADMSG);
+	assert_int_equal(head_of("copper-manifest\nsource /\n"), -EBADMSG);
+	assert_int_equal(head_of("copper-manifest 1 \nsource /\n"), -EBADMSG);
+	assert_int_equal(head_of("copper-manifest 1\n"), -EBADMSG);
+	assert_int_equal(head_of("copper-manifest 1\nd a\n"), -EBADMSG);
+	assert_int_equal(head_of("copper-manifest 1\nsource usr\n"), -EBADMSG);
+	assert_int_equal(head_of("copper-manifest 1\nsource \n"), -EBADMSG);
+	assert_int_equal(head_of("copper-manifest 1\nsource /\\x\n"), -EBADMSG);
+	assert_int_equal(head_of("copper-manifest 2\nsource /\n"), 0);
+	assert_int_equal(head_of("copper-manifest 0\nsource /\n"), -EPROTO);
+	assert_int_equal(head_of("copper-manifest 3\nsource /\n"), -EPROTO);
+	assert_int_equal(head_of("copper-manifest 99999999999999999999\nsource /\n"), -EBADMSG);
+}
+
+static void a_line_that_is_not_valid_is_passed_over(void **state)
+{
+	static const char body[] =
+		"d good\nd /bad\nd ..\nd \nd\nx y\nf 1 2 0-1 f\nf 1 2 1-0 f\nf 1 2 0-2,1-3 f\nf 1 2 0-1,f\n"
+		"f -1 2 0-1 f\nf 1 2 0-1\nf 1 - - f\nn a\\\nn a\\x\nn .\n\nn last";
+	struct cop_manifest_reader r = {.data = body, .len = sizeof(body) - 1};
+	struct cop_manifest_item i;
+
+	(void)state;
+	assert_true(cop_manifest_next(&r, &i));
+	assert_string_equal(i.path, "good");
+	assert_true(cop_manifest_next(&r, &i));
+	assert_string_equal(i.path, "f");
+	assert_ranges(&i, "0-1");
+	assert_true(cop_manifest_next(&r, &i));
+	assert_string_equal(i.path, "last");
+	assert_false(cop_manifest_next(&r, &i));
+	assert_int_equal(r.items, 3);
+	assert_int_equal(r.bad, 14);
+}
+
+static void a_manifest_that_was_cut_short_is_known_by_its_end(void **state)
+{
+	static const char whole[] = "d a\nd b\nend 2\n";
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(whole); len++) {
+		struct cop_manifest_reader r = {.data = whole, .len = len};
+		struct cop_manifest_item i;
+
+		while (cop_manifest_next(&r, &i))
+			;
+		assert_int_equal(r.ended, len >= sizeof(whole) - 2);
+	}
+}
+
+/* ---- pieces ---- */
+
+static void pieces_are_whole_lines_and_together_the_body(void **state)
+{
+	struct text t = {0};
+	struct cop_manifest_item i;
+	size_t at, n, items = 0, pieces = 0;
+	char name[64];
+
+	(void)state;
+	cop_manifest_begin(&t.b, "/");
+	for (int k = 0; k < 20000; k++) {
+		snprintf(name, sizeof(name), "directory/%d/some-name-or-other-%d", k % 7, k);
+		i = item(COP_MANIFEST_NAME, name);
+		cop_manifest_add(&t.b, &i);
+	}
+	read_head(&t);
+	for (at = t.body; (n = cop_manifest_piece(t.b.data, t.b.len, at)); at += n, pieces++) {
+		struct cop_manifest_reader r = {.data = t.b.data + at, .len = n};
+
+		assert_true(n <= COP_MANIFEST_PIECE);
+		while (cop_manifest_next(&r, &i))
+			items++;
+		assert_int_equal(r.bad, 0);
+	}
+	assert_int_equal(at, t.b.len);
+	assert_int_equal(items, 20000);
+	assert_true(pieces > 2);
+	assert_int_equal(cop_manifest_piece(t.b.data, t.b.len, t.b.len + 1), 0);
+	cop_buf_free(&t.b);
+}
+
+static void a_line_without_end_is_cut_and_does_not_stop_the_pieces(void **state)
+{
+	size_t len = 3 * COP_MANIFEST_PIECE, at = 0, n;
+	char *body = malloc(len);
+
+	(void)state;
+	memset(body, 'x', len);
+	while ((n = cop_manifest_piece(body, len, at)))
+		at += n;
+	assert_int_equal(at, len);
+	free(body);
+}
+
+/* ---- sets ---- */
+
+static void assert_set(struct cop_manifest_set *s, const char *want)
+{
+	struct cop_buf b = {0};
+
+	assert_int_equal(cop_manifest_set_write(s, "/s", &b), 0);
+	assert_string_equal(b.data, want);
+	cop_buf_free(&b);
+}
+
+static void add_item(struct cop_manifest_set *s, struct cop_manifest_item i, uint64_t order)
+{
+	assert_int_equal(cop_manifest_set_add(s, &i, order), 0);
+}
+
+static void a_set_keeps_the_order_of_first_need_and_merges_what_comes_again(void **state)
+{
+	struct cop_manifest_set *s = cop_manifest_set_new(COP_MIB);
+
+	(void)state;
+	add_item(s, item(COP_MANIFEST_DIR, "b"), 0);
+	add_item(s, item(COP_MANIFEST_NAME, "b"), 0);
+	add_item(s, file("a", 100, 0, 10), 0);
+	add_item(s, item(COP_MANIFEST_DIR, "b"), 0);
+	add_item(s, file("a", 100, 10, 20), 0);
+	add_item(s, file("a", 200, 50, 60), 0);
+	add_item(s, item(COP_MANIFEST_DIR, ""), 0);
+	assert_int_equal(cop_manifest_set_count(s), 4);
+	assert_set(s,
+		"copper-manifest 2\nsource /s\nd b\nn b\nf 200 1700000000.123456789 0-20,50-60 a\nd .\nend 4\n");
+	cop_manifest_set_free(s);
+}
+
+static void what_was_not_needed_stays_behind_the_rest_until_it_is_needed(void **state)
+{
+	struct cop_manifest_set *s = cop_manifest_set_new(COP_MIB);
+	struct cop_manifest_item i;
+
+	(void)state;
+	i = file("old", 7, 0, 7);
+	assert_int_equal(cop_manifest_set_keep(s, &i, 2), 0);
+	i = item(COP_MANIFEST_DIR, "a");
+	assert_int_equal(cop_manifest_set_keep(s, &i, 1), 0);
+	i = file("late", 9, 0, 9);
+	assert_int_equal(cop_manifest_set_keep(s, &i, 1), 0);
+	i = item(COP_MANIFEST_DIR, "..");
+	assert_int_equal(cop_manifest_set_keep(s, &i, 1), -EINVAL);
+	add_item(s, item(COP_MANIFEST_DIR, "z"), 0);
+	assert_set(s,
+		"copper-manifest 2\nsource /s\nd z\nunused 1\nd a\nf 9 1700000000.123456789 0-9 late\nunused 2\n"
+		"f 7 1700000000.123456789 0-7 old\nend 4\n");
+	add_item(s, file("old", 8, 0, 3), 0);
+	i = item(COP_MANIFEST_DIR, "z");
+	assert_int_equal(cop_manifest_set_keep(s, &i, 1), 0);
+	assert_set(s,
+		"copper-manifest 2\nsource /s\nf 8 1700000000.123456789 0-7 old\nd z\nunused 1\nd a\n"
+		"f 9 1700000000.123456789 0-9 late\nend 4\n");
+	cop_manifest_set_free(s);
+}
+
+static void a_reader_knows_what_was_not_needed(void **state)
+{
+	static const char body[] =
+		"d a\nunused 1\nd b\nunused x\nunused 99999999999\nn c\nunused 0\nn d\nend 4\n";
+	static const unsigned want[] = {0, 1, COP_MANIFEST_UNUSED_JOBS, 0};
+	struct cop_manifest_reader r = {.data = body, .len = sizeof(body) - 1};
+	struct cop_manifest_item i;
+
+	(void)state;
+	for (unsigned n = 0; n < COP_ARRAY_SIZE(want); n++) {
+		assert_true(cop_manifest_next(&r, &i));
+		assert_int_equal(i.unused, want[n]);
+	}
+	assert_false(cop_manifest_next(&r, &i));
+	assert_true(r.ended);
+	assert_int_equal(r.bad, 1);
+}
+
+/* The union over ranks does not depend on the order in which they are read. */
+static void with_orders_given_the_least_one_holds(void **state)
+{
+	static const char want[] = "copper-manifest 2\nsource /s\nd x\nd y\nd a\nd z\nend 4\n";
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++) {
+		struct cop_manifest_set *s = cop_manifest_set_new(COP_MIB);
+
+		add_item(s, item(COP_MANIFEST_DIR, turn ? "z" : "x"), turn ? 9 : 1);
+		add_item(s, item(COP_MANIFEST_DIR, "y"), turn ? 2 : 7);
+		add_item(s, item(COP_MANIFEST_DIR, turn ? "x" : "z"), turn ? 1 : 9);
+		add_item(s, item(COP_MANIFEST_DIR, "y"), turn ? 7 : 2);
+		add_item(s, item(COP_MANIFEST_DIR, "a"), 9);
+		add_item(s, item(COP_MANIFEST_DIR, "x"), 3);
+		assert_set(s, want);
+		cop_manifest_set_free(s);
+	}
+}
+
+static void a_set_is_bounded_and_counts_what_did_not_fit(void **state)
+{
+	struct cop_manifest_set *s = cop_manifest_set_new(2000);
+	struct cop_manifest_item i;
+	char name[32];
+	int rc = 0, n = 0;
+
+	(void)state;
+	for (; !rc && n < 1000; n++) {
+		snprintf(name, sizeof(name), "name%d", n);
+		i = file(name, 5, 0, 5);
+		rc = cop_manifest_set_add(s, &i, 0);
+	}
+	assert_int_equal(rc, -ENOMEM);
+	assert_in_range(n, 5, 50);
+	assert_int_equal(cop_manifest_set_count(s), n - 1);
+	/* What is in it can still grow, to one range around all. */
+	i = file("name0", 100, 50, 60);
+	assert_int_equal(cop_manifest_set_add(s, &i, 0), 0);
+	assert_int_equal(cop_manifest_set_count(s), n - 1);
+	cop_manifest_set_free(s);
+}
+
+static void a_set_refuses_paths_that_cannot_stand_in_a_manifest(void **state)
+{
+	struct cop_manifest_set *s = cop_manifest_set_new(COP_MIB);
+	struct cop_manifest_item i = item(COP_MANIFEST_DIR, "../x");
+
+	(void)state;
+	assert_int_equal(cop_manifest_set_add(s, &i, 0), -EINVAL);
+	i = item(COP_MANIFEST_NAME, "");
+	assert_int_equal(cop_manifest_set_add(s, &i, 0), -EINVAL);
+	assert_int_equal(cop_manifest_set_count(s), 0);
+	cop_manifest_set_free(s);
+}
+
+static void *touch(void *arg)
+{
+	char name[32];
+
+	for (int k = 0; k < 3000; k++) {
+		struct cop_manifest_item i;
+
+		snprintf(name, sizeof(name), "d/%d", k);
+		i = file(name, 4096, (uint64_t)k % 7 * 100, (uint64_t)k % 7 * 100 + 50);
+		cop_manifest_set_add(arg, &i, 0);
+	}
+	return NULL;
+}
+
+static void threads_add_each_item_once(void **state)
+{
+	struct cop_manifest_set *s = cop_manifest_set_new(64 * COP_MIB);
+	struct cop_buf b = {0};
+	pthread_t t[4];
+
+	(void)state;
+	for (int k = 0; k < 4; k++)
+		assert_int_equal(cop_thread_start(&t[k], "touch", touch, s), 0);
+	assert_int_equal(cop_manifest_set_write(s, "/", &b), 0);
+	for (int k = 0; k < 4; k++)
+		pthread_join(t[k], NULL);
+	assert_int_equal(cop_manifest_set_count(s), 3000);
+	cop_buf_free(&b);
+	cop_manifest_set_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranges_merge_where_they_touch),
+		cmocka_unit_test(past_the_limit_the_smallest_gap_is_closed),
+		cmocka_unit_test(ranges_hold_all_that_was_added),
+		cmocka_unit_test(only_relative_paths_without_dots_stand_in_a_manifest),
+		cmocka_unit_test(odd_names_survive_the_round_trip),
+		cmocka_unit_test(times_are_decimal_seconds_and_those_of_version_1_nanoseconds),
+		cmocka_unit_test(numbers_survive_to_their_ends),
+		cmocka_unit_test(a_text_without_the_head_of_a_manifest_is_refused),
+		cmocka_unit_test(a_line_that_is_not_valid_is_passed_over),
+		cmocka_unit_test(a_manifest_that_was_cut_short_is_known_by_its_end),
+		cmocka_unit_test(pieces_are_whole_lines_and_together_the_body),
+		cmocka_unit_test(a_line_without_end_is_cut_and_does_not_stop_the_pieces),
+		cmocka_unit_test(a_set_keeps_the_order_of_first_need_and_merges_what_comes_again),
+		cmocka_unit_test(what_was_not_needed_stays_behind_the_rest_until_it_is_needed),
+		cmocka_unit_test(a_reader_knows_what_was_not_needed),
+		cmocka_unit_test(with_orders_given_the_least_one_holds),
+		cmocka_unit_test(a_set_is_bounded_and_counts_what_did_not_fit),
+		cmocka_unit_test(a_set_refuses_paths_that_cannot_stand_in_a_manifest),
+		cmocka_unit_test(threads_add_each_item_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

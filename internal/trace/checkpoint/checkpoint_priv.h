@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef COP_TRACE_CHECKPOINT_PRIV_H
+#define COP_TRACE_CHECKPOINT_PRIV_H
+
+#include "trace/checkpoint/checkpoint.h"
+#include "trace/table/table.h"
+
+/* ---- spans.c: when threads make checkpoints, and when they write to slower tiers ---- */
+
+struct spans;
+struct spans *cop_ckpt_spans_new(void);
+void cop_ckpt_spans_free(struct spans *s);
+/* Any thread. -ENOMEM. */
+int cop_ckpt_spans_add(struct spans *s, const struct cop_trace_event *e, bool checkpoint);
+
+/* In seconds. A thread flushes while it writes to a slower tier and is not in a checkpoint of its
+ * own. */
+struct flush {
+	double dur;     /* of the thread that flushes the longest */
+	double covered; /* time in which some thread flushes */
+	double overlap; /* the part of it in which some thread makes a checkpoint */
+	double about;   /* by how much all of these may be wrong */
+	uint64_t threads;
+};
+int cop_ckpt_spans_finish(struct spans *s, struct flush *out);
+
+/* ---- run.c: the tables of a run ---- */
+
+enum { TAB_CALLS, TAB_CLASSES, TAB_FILES, TAB_SIZES, TABS };
+
+/* Bytes, seconds, counts of one tier of one run. */
+struct tier {
+	struct cop_rows rows[TABS]; /* calls by name, pid, tid; sizes by name, size */
+	double dur, read, written, size, calls;
+	double per_file; /* calls; NAN without files */
+	double ratio;    /* bytes written per byte that the program produced; NAN without that */
+};
+struct run {
+	const char *name;
+	struct cop_rows events; /* checkpoint events by pid, tid */
+	double count, dur;      /* number of events; dur: of the thread that takes the longest */
+	double produced;        /* NAN: not known */
+	struct flush flush;
+	struct tier tier[COP_CKPT_TIERS_MAX];
+};
+const struct cop_ckpt_conf *cop_ckpt_conf_of(const struct cop_ckpt *c);
+/* The tables of c belong to the run afterwards, whatever the result is. */
+int cop_ckpt_finish(struct cop_ckpt *c, const char *name, struct run *out, struct cop_err *err);
+void cop_ckpt_run_fini(struct run *r, unsigned tiers);
+
+/* ---- sheet.c: the tables of the report ---- */
+
+struct sheet {
+	const char *name, *title;
+	struct cop_grid_col *col;
+	unsigned cols;
+	struct cop_grid_cell *cell;
+	size_t n, cap;
+	bool failed;
+};
+/* Sets the columns, given as "name:kind ...". The kind is a letter: t, s, w, r stand for the kinds
+ * of enum cop_grid_kind, n for a number in text. */
+void cop_ckpt_sheet_cols(struct sheet *s, const char *cols);
+void cop_ckpt_sheet_col(struct sheet *s, const char *name, enum cop_grid_kind kind);
+/* Appends one cell after the other, row by row. */
+void cop_ckpt_put_str(struct sheet *s, const char *text);
+void cop_ckpt_put_text(struct sheet *s, struct cop_trace_str text);
+void cop_ckpt_put(struct sheet *s, double value);
+void cop_ckpt_sheet_show(const struct sheet *s, enum cop_grid_form form, struct cop_buf *out);
+void cop_ckpt_sheet_fini(struct sheet *s);
+
+/* ---- report.c, lists.c, advice.c ---- */
+
+enum {
+	SHEET_CASES,
+	SHEET_TIERS,
+	SHEET_CLASSES,
+	SHEET_CALLS,
+	SHEET_FILES,
+	SHEET_SIZES,
+	SHEET_FREQUENT,
+	SHEET_FLUSH,
+	SHEET_MODEL,
+	SHEET_ADVICE,
+	SHEETS
+};
+struct cop_ckpt_report {
+	const struct cop_ckpt_conf *conf;
+	struct run *run;
+	size_t runs;
+	struct sheet sheet[SHEETS];
+	struct cop_buf *advice; /* texts that the sheet points to */
+	size_t advices;
+};
+void cop_ckpt_list_classes(struct cop_ckpt_report *r, struct run *run, unsigned tier);
+void cop_ckpt_list_calls(struct cop_ckpt_report *r, struct run *run, unsigned tier);
+void cop_ckpt_list_files(struct cop_ckpt_report *r, struct run *run, unsigned tier);
+void cop_ckpt_list_sizes(struct cop_ckpt_report *r, struct run *run, unsigned tier);
+/* The size in a row that is keyed by call and size. */
+double cop_ckpt_size_of(const struct cop_row *row);
+bool cop_ckpt_holds(struct cop_trace_str s, const char *word);
+void cop_ckpt_advise(struct cop_ckpt_report *r);
+
+#endif

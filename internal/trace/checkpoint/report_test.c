@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "trace/checkpoint/checkpoint.h"
+
+static struct cop_trace_str str(const char *text)
+{
+	return (struct cop_trace_str){text, strlen(text)};
+}
+
+/* Times in seconds; a size of 0 means none. */
+static struct cop_trace_event event(const char *name, const char *tid, const char *file,
+	unsigned at, unsigned dur, uint64_t size)
+{
+	return (struct cop_trace_event){.kind = COP_TRACE_SPAN,
+		.name = str(name),
+		.cat = str(*file ? "POSIX" : "app"),
+		.pid = str("7"),
+		.tid = str(tid),
+		.file = str(file),
+		.host = str(""),
+		.ts_ns = (int64_t)at * 1000000000,
+		.dur_ns = (uint64_t)dur * 1000000000,
+		.count = 1,
+		.size = size,
+		.has_size = size > 0};
+}
+
+static void configure(struct cop_ckpt_conf *conf)
+{
+	*conf = (struct cop_ckpt_conf){.event = "checkpoint", .limit = 5};
+	assert_int_equal(cop_ckpt_add_tier(conf, "ssd=/ssd/", NULL), 0);
+	assert_int_equal(cop_ckpt_add_tier(conf, "pfs=/p", NULL), 0);
+	assert_int_equal(cop_ckpt_add_model(conf, "ssd=100", NULL), 0);
+}
+
+/* Checks what the report of these events has between two words. */
+static void check(const struct cop_trace_event *e, size_t n, const char *from, const char *want)
+{
+	static const char *const names[] = {"run"};
+	struct cop_ckpt_conf conf;
+	struct cop_ckpt *c = NULL;
+	struct cop_ckpt_report *r = NULL;
+	struct cop_buf out = {0};
+	const char *at;
+
+	configure(&conf);
+	assert_int_equal(cop_ckpt_new(&conf, 2, &c, NULL), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(cop_ckpt_add(c, i % 2, &e[i]), 0);
+	assert_int_equal(cop_ckpt_report_new(&c, names, 1, &r, NULL), 0);
+	cop_ckpt_report_show(r, COP_GRID_CSV, &out);
+	assert_false(out.failed);
+	at = strstr(out.data, from);
+	assert_non_null(at);
+	assert_memory_equal(at + strlen(from), want, strlen(want));
+	cop_buf_free(&out);
+	cop_ckpt_report_free(r);
+	cop_ckpt_free(c);
+	cop_ckpt_conf_fini(&conf);
+}
+
+static void the_slowest_thread_counts(void **state)
+{
+	const struct cop_trace_event e[] = {
+		event("checkpoint", "1", "", 0, 4, 0),
+		event("checkpoint", "1", "", 10, 3, 0),
+		event("checkpoint", "2", "", 0, 6, 0),
+		event("write", "1", "/ssd/a", 0, 2, 100),
+		event("write", "2", "/ssdx/a", 0, 9, 100),
+		event("write", "2", "/p/a", 1, 1, 50),
+	};
+
+	(void)state;
+	check(e, 6, "case,events,checkpoint,ssd:dur,pfs:dur\n",
+		"run,3,7.000000000,2.000000000,1.000000000\n");
+	check(e, 6, "files,calls,per_file\n",
+		"run,ssd,2.000000000,100,0,100,150,0.666667,1,1,1.000000\n"
+		"run,pfs,1.000000000,50,0,50,150,0.333333,1,1,1.000000\n");
+	check(e, 6, "case,what,size,dur\n", "run,ssd,100,1.000000000\n");
+}
+
+static void a_flush_is_outside_of_checkpoints_of_its_thread(void **state)
+{
+	const struct cop_trace_event e[] = {
+		event("write", "1", "/p/a", 0, 12, 50),
+		event("checkpoint", "1", "", 2, 3, 600),
+		event("checkpoint", "1", "", 7, 1, 600),
+		event("pwrite64", "2", "/p/b", 1, 3, 50),
+		event("read", "2", "/p/b", 30, 3, 50),
+		event("write", "2", "/ssd/b", 30, 3, 50),
+	};
+
+	(void)state;
+	/* Flushes of thread 1: 0 to 2, 5 to 7, 8 to 12; of thread 2: 1 to 4; next to a checkpoint
+	 * from 2 to 4. */
+	check(e, 6, "case,dur,covered,overlap,about,threads\n",
+		"run,8.000000000,10.000000000,2.000000000,0.000000000,2\n");
+}
+
+static void nothing_is_known_of_a_run_without_events(void **state)
+{
+	const struct cop_trace_event e[] = {event("open", "1", "/x", 0, 1, 0)};
+
+	(void)state;
+	check(e, 1, "files,calls,per_file\n",
+		"run,ssd,0.000000000,0,0,0,,,0,0,\nrun,pfs,0.000000000,0,0,0,,,0,0,\n");
+	check(e, 1, "case,what,size,dur\n", "run,ssd,,\n");
+}
+
+static void what_is_no_tier_is_told(void **state)
+{
+	static const char *const words[] = {"ssd", "=x", "ssd=", ""};
+	struct cop_ckpt_conf conf;
+	struct cop_err err;
+
+	(void)state;
+	configure(&conf);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(words); i++)
+		assert_int_not_equal(cop_ckpt_add_tier(&conf, words[i], &err), 0);
+	assert_int_not_equal(cop_ckpt_add_model(&conf, "tape=1", &err), 0);
+	assert_non_null(strstr(err.text, "'tape' is not a tier"));
+	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=-1", &err), 0);
+	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=nan", &err), 0);
+	assert_int_equal(cop_ckpt_add_model(&conf, "ssd=1.5e9", &err), 0);
+	assert_true(conf.bandwidth[0] == 1.5e9);
+	cop_ckpt_conf_fini(&conf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_slowest_thread_counts),
+		cmocka_unit_test(a_flush_is_outside_of_checkpoints_of_its_thread),
+		cmocka_unit_test(nothing_is_known_of_a_run_without_events),
+		cmocka_unit_test(what_is_no_tier_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

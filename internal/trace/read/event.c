@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Interprets the members of an object, in all formats. Numbers may stand in quotes (dlio_profiler
+ * quotes all of them), phases are letters or numbers (DFTracer 2.x), hashes decimal or hexadecimal.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/read/read_priv.h"
+
+static const struct field *get(const struct fields *f, unsigned i)
+{
+	return f->seen & (1U << i) ? &f->f[i] : NULL;
+}
+
+/* ---- strings ---- */
+
+/* 16 or more: it is not a digit. */
+static unsigned digit_of(char c)
+{
+	unsigned u = (unsigned char)c;
+
+	if (u - '0' < 10)
+		return u - '0';
+	u |= 32;
+	return u - 'a' < 26 ? u - 'a' + 10 : 255;
+}
+
+static unsigned hex4(const char *p)
+{
+	return digit_of(p[0]) << 12 | digit_of(p[1]) << 8 | digit_of(p[2]) << 4 | digit_of(p[3]);
+}
+
+static char *put_utf8(char *out, unsigned c)
+{
+	if (c < 0x80) {
+		*out++ = (char)c;
+		return out;
+	}
+	if (c < 0x800) {
+		*out++ = (char)(0xc0 | c >> 6);
+	} else {
+		if (c < 0x10000) {
+			*out++ = (char)(0xe0 | c >> 12);
+		} else {
+			*out++ = (char)(0xf0 | c >> 18);
+			*out++ = (char)(0x80 | (c >> 12 & 0x3f));
+		}
+		*out++ = (char)(0x80 | (c >> 6 & 0x3f));
+	}
+	*out++ = (char)(0x80 | (c & 0x3f));
+	return out;
+}
+
+/* \uXXXX at p, two of them for what is beyond 16 bits; half a pair becomes U+FFFD. */
+static const char *undo_unicode(const char *p, const char *end, char **out)
+{
+	unsigned c = hex4(p + 2), low;
+
+	p += 6;
+	if (c >= 0xd800 && c < 0xdc00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u') {
+		low = hex4(p + 2);
+		if (low >= 0xdc00 && low < 0xe000) {
+			c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+			p += 6;
+		}
+	}
+	if (c >= 0xd800 && c < 0xe000)
+		c = 0xfffd;
+	*out = put_utf8(*out, c);
+	return p;
+}
+
+static char plain_escape(char c)
+{
+	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+	const char *at = strchr(from, c);
+
+	return at ? to[at - from] : c;
+}
+
+/* The scanner has checked the escapes; without them the text is shorter. */
+static bool undo(const struct field *f, struct scratch *s, struct cop_trace_str *out)
+{
+	const char *p = f->at, *end = f->at + f->len;
+	char *to = cop_trace_scratch(s, f->len);
+
+	if (!to)
+		return false;
+	out->at = to;
+	while (p < end) {
+		if (*p != '\\') {
+			*to++ = *p++;
+		} else if (p[1] == 'u') {
+			p = undo_unicode(p, end, &to);
+		} else {
+			*to++ = plain_escape(p[1]);
+			p += 2;
+		}
+	}
+	out->len = (size_t)(to - out->at);
+	return true;
+}
+
+/* A string or a number, as text. */
+static bool text(const struct fields *f, unsigned i, struct scratch *s, struct cop_trace_str *out)
+{
+	const struct field *at = get(f, i);
+
+	if (at && at->type == T_ESCAPED)
+		return undo(at, s, out);
+	*out = (struct cop_trace_str){"", 0};
+	if (at && at->type != T_WORD)
+		*out = (struct cop_trace_str){at->at, at->len};
+	return true;
+}
+
+/* ---- numbers ---- */
+
+/* Longer ones are none. */
+#define NUMBER_MAX 63u
+
+/* The field with its escapes undone; room has 6 bytes for each byte of a number. False if it can be
+ * no number. */
+static bool plain_number(const struct field *f, char room[6 * NUMBER_MAX], struct field *out)
+{
+	struct scratch s = {room, 0, 6 * (size_t)NUMBER_MAX};
+	struct cop_trace_str undone;
+
+	*out = *f;
+	if (f->type == T_ESCAPED) {
+		if (!undo(f, &s, &undone))
+			return false;
+		*out = (struct field){
+			.at = undone.at, .len = (uint32_t)undone.len, .type = T_STRING};
+	}
+	return out->type != T_WORD && out->len > 0 && out->len <= NUMBER_MAX;
+}
+
+/* A number with an exponent or another unusual form, read by strtod, which would skip white
+ * space. */
+static bool odd_number(const char *p, size_t len, int64_t scale, int64_t *out)
+{
+	char copy[NUMBER_MAX + 1], *end;
+	double d;
+
+	if (*p == ' ' || (*p >= '\t' && *p <= '\r'))
+		return false;
+	memcpy(copy, p, len);
+	copy[len] = '\0';
+	d = strtod(copy, &end) * (double)scale;
+	if (end != copy + len || !(d > -9e18 && d < 9e18))
+		return false;
+	*out = (int64_t)(d < 0 ? d - 0.5 : d + 0.5);
+	return true;
+}
+
+/* The digits after the point, as many as scale has, rounded. */
+static int64_t fraction(const char *p, const char *end, int64_t scale)
+{
+	int64_t v = 0;
+
+	for (; p < end && scale > 1; p++) {
+		scale /= 10;
+		v += (*p - '0') * scale;
+	}
+	return v + (p < end && *p >= '5');
+}
+
+static bool is_fraction(const char *p, const char *end)
+{
+	if (*p != '.')
+		return false;
+	while (++p < end)
+		if ((unsigned char)(*p - '0') >= 10)
+			return false;
+	return true;
+}
+
+static bool number(const char *text, size_t len, int64_t scale, int64_t *out)
+{
+	const char *p = text, *end = p + len, *begin;
+	bool minus = *p == '-';
+	uint64_t v = 0;
+
+	begin = p += minus;
+	for (; p < end && (unsigned char)(*p - '0') < 10; p++) {
+		if (v > (uint64_t)INT64_MAX / 10000)
+			return odd_number(text, len, scale, out);
+		v = v * 10 + (unsigned char)(*p - '0');
+	}
+	if (p == begin || v > (uint64_t)(INT64_MAX / scale - 1))
+		return odd_number(text, len, scale, out);
+	v *= (uint64_t)scale;
+	if (p < end) {
+		if (!is_fraction(p, end))
+			return odd_number(text, len, scale, out);
+		v += (uint64_t)fraction(p + 1, end, scale);
+	}
+	*out = minus ? -(int64_t)v : (int64_t)v;
+	return true;
+}
+
+bool cop_trace_number(const struct field *f, int64_t scale, int64_t *out)
+{
+	char room[6 * NUMBER_MAX];
+	struct field plain;
+
+	return plain_number(f, room, &plain) && number(plain.at, plain.len, scale, out);
+}
+
+/* Converts microseconds to nanoseconds; *out is unchanged if there is no duration. */
+static bool duration(const struct fields *f, unsigned i, uint64_t *out)
+{
+	const struct field *at = get(f, i);
+	int64_t v;
+
+	if (!at || at->type == T_WORD)
+		return true;
+	if (!cop_trace_number(at, 1000, &v) || v < 0 || (uint64_t)v > COP_TRACE_MOST)
+		return false;
+	*out = (uint64_t)v;
+	return true;
+}
+
+bool cop_trace_hash(const struct field *f, uint64_t *hash)
+{
+	char room[6 * NUMBER_MAX];
+	struct field plain;
+	const char *p;
+	unsigned base;
+	size_t len;
+	uint64_t v = 0;
+
+	if (!plain_number(f, room, &plain))
+		return false;
+	p = plain.at;
+	len = plain.len;
+	base = plain.type == T_STRING && len <= 18 ? 16 : 10;
+	if (base == 16 && len > 2 && p[0] == '0' && (p[1] | 32) == 'x') {
+		p += 2;
+		len -= 2;
+	}
+	if (len > (base == 16 ? 16 : 20))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		unsigned digit = digit_of(p[i]);
+
+		if (digit >= base)
+			return false;
+		v = v * base + digit;
+	}
+	*hash = v;
+	return true;
+}
+
+/* ---- what kind ---- */
+
+static bool phase_letter(char c, struct record *r)
+{
+	static const struct {
+		char letter;
+		unsigned kind, half;
+	} phases[] = {
+		{'X', COP_TRACE_SPAN, HALF_NONE},
+		{'B', COP_TRACE_SPAN, HALF_BEGIN},
+		{'E', COP_TRACE_SPAN, HALF_END},
+		{'b', COP_TRACE_SPAN, HALF_ASYNC_BEGIN},
+		{'e', COP_TRACE_SPAN, HALF_ASYNC_END},
+		{'C', COP_TRACE_COUNTER, HALF_NONE},
+		{'i', COP_TRACE_INSTANT, HALF_NONE},
+		{'I', COP_TRACE_INSTANT, HALF_NONE},
+		{'n', COP_TRACE_INSTANT, HALF_NONE},
+		{'R', COP_TRACE_INSTANT, HALF_NONE},
+		{'s', COP_TRACE_FLOW, HALF_NONE},
+		{'t', COP_TRACE_FLOW, HALF_NONE},
+		{'f', COP_TRACE_FLOW, HALF_NONE},
+	};
+
+	r->half = HALF_NONE;
+	r->e.kind = COP_TRACE_META;
+	r->e.ph = c;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(phases); i++) {
+		if (phases[i].letter != c)
+			continue;
+		r->e.kind = phases[i].kind;
+		r->half = phases[i].half;
+		break;
+	}
+	/* The others (M, objects, memory dumps) only name things, or have no time that counts. */
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("(),=", c);
+}
+
+/* DFTracer 2.x: 1 complete, 2 counter, 3 aggregated, 4 metadata. */
+static bool phase_number(char c, struct record *r)
+{
+	static const enum cop_trace_kind kinds[] = {
+		COP_TRACE_SPAN, COP_TRACE_COUNTER, COP_TRACE_AGGREGATE, COP_TRACE_META};
+	static const char letters[] = "XCXM";
+
+	if (c < '1' || c > '4')
+		return false;
+	r->e.kind = kinds[c - '1'];
+	r->e.ph = letters[c - '1'];
+	r->half = HALF_NONE;
+	return true;
+}
+
+static bool phase(const struct fields *f, struct record *r)
+{
+	const struct field *at = get(f, F_PH);
+
+	if (!at || at->len != 1)
+		return false;
+	if (at->type == T_NUMBER || (*at->at >= '0' && *at->at <= '9'))
+		return phase_number(*at->at, r);
+	return at->type == T_STRING && phase_letter(*at->at, r);
+}
+
+/* Names are short: looking for the first letter is quicker than any search that needs
+ * preparation. */
+static bool holds(struct cop_trace_str s, const char *word, size_t len)
+{
+	for (size_t i = 0; i + len <= s.len; i++)
+		if (s.at[i] == *word && !memcmp(s.at + i, word, len))
+			return true;
+	return false;
+}
+
+/* The bytes: the result of reads and writes of POSIX, else the size of an image (TRACE.md, 1b). */
+static void size(const struct fields *f, struct cop_trace_event *e)
+{
+	const struct field *at = get(f, F_RET);
+	int64_t v;
+
+	if (at && e->cat.len == 5 && !memcmp(e->cat.at, "POSIX", 5) &&
+		cop_trace_number(at, 1, &v) && v > 0 && (uint64_t)v <= COP_TRACE_MOST &&
+		(holds(e->name, "read", 4) || holds(e->name, "write", 5)) &&
+		!holds(e->name, "readdir", 7)) {
+		e->size = (uint64_t)v;
+		e->has_size = true;
+		return;
+	}
+	at = get(f, F_IMAGE_SIZE);
+	if (at && cop_trace_number(at, 1, &v) && v >= 0 && (uint64_t)v <= COP_TRACE_MOST) {
+		e->size = (uint64_t)v;
+		e->has_size = true;
+	}
+}
+
+static bool aggregate(const struct fields *f, struct cop_trace_event *e)
+{
+	const struct field *at = get(f, F_DFT_CNT);
+	int64_t v;
+
+	if (!at)
+		return true;
+	if (!cop_trace_number(at, 1, &v) || v < 0 || (uint64_t)v > COP_TRACE_MOST)
+		return false;
+	e->kind = COP_TRACE_AGGREGATE;
+	e->count = (uint64_t)v;
+	if (!duration(f, F_DUR_SUM, &e->dur_ns))
+		return false;
+	e->dur_min_ns = e->dur_max_ns = e->count ? e->dur_ns / e->count : 0;
+	return duration(f, F_DUR_MIN, &e->dur_min_ns) && duration(f, F_DUR_MAX, &e->dur_max_ns);
+}
+
+static bool strings(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
+{
+	const struct {
+		unsigned first, second;
+		struct cop_trace_str *out;
+	} all[] = {
+		{F_NAME, F_NAME, &e->name},
+		{F_CAT, F_CAT, &e->cat},
+		{F_PID, F_PID, &e->pid},
+		{F_TID, F_TID, &e->tid},
+		{F_FNAME, F_FHASH, &e->file},
+		{F_HOSTNAME, F_HHASH, &e->host},
+		{F_SCOPE, F_SCOPE, &e->scope},
+		{F_ARG_NAME, F_ARG_NAME, &e->of},
+	};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(all); i++)
+		if (!text(f, get(f, all[i].first) ? all[i].first : all[i].second, s, all[i].out))
+			return false;
+	return true;
+}
+
+static char letter(const struct fields *f, unsigned i)
+{
+	const struct field *at = get(f, i);
+
+	return at && at->type == T_STRING && at->len == 1 ? *at->at : 0;
+}
+
+/* If both exist, id2 counts. */
+static bool take_id(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
+{
+	const struct field *at = get(f, F_ID);
+
+	e->id_kind = get(f, F_ID2_LOCAL)    ? COP_TRACE_ID_PROCESS
+		     : get(f, F_ID2_GLOBAL) ? COP_TRACE_ID_ALL
+					    : COP_TRACE_ID_FILE;
+	e->id_is_text = e->id_kind || (at && (at->type == T_STRING || at->type == T_ESCAPED));
+	return text(f,
+		e->id_kind == COP_TRACE_ID_PROCESS ? F_ID2_LOCAL
+		: e->id_kind                       ? F_ID2_GLOBAL
+						   : F_ID,
+		s, &e->id);
+}
+
+/* Describes processes: PR with a member rank, or with the name rank; labels. */
+static bool take_meta(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
+{
+	if (cop_trace_str_is(e->name, "process_labels"))
+		return text(f, F_ARG_LABELS, s, &e->of);
+	return text(f, !get(f, F_RANK) && cop_trace_str_is(e->of, "rank") ? F_ARG_VALUE : F_RANK, s,
+		&e->rank);
+}
+
+/* Reads the members that only some kinds have. */
+static bool rest(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
+{
+	const struct cop_trace_str none = {"", 0};
+	const struct field *args = get(f, F_ARGS);
+
+	e->bp = letter(f, F_BP);
+	e->s = letter(f, F_S);
+	e->unfinished = false;
+	e->rank = e->end_args = none;
+	e->args = args ? (struct cop_trace_str){args->at, args->len} : none;
+	return take_id(f, s, e) && (e->kind != COP_TRACE_META || take_meta(f, s, e));
+}
+
+const char *cop_trace_event_of(const struct fields *f, struct scratch *s, struct record *out)
+{
+	struct cop_trace_event *e = &out->e;
+	const struct field *ts = get(f, F_TS);
+
+	if (!phase(f, out))
+		return "no event: it has no phase (ph)";
+	e->ts_ns = 0;
+	e->dur_ns = e->size = 0;
+	e->has_size = false;
+	e->count = 1;
+	if (e->kind != COP_TRACE_META && (!ts || !cop_trace_number(ts, 1000, &e->ts_ns)))
+		return "no event: it has no time (ts)";
+	if (!duration(f, F_DUR, &e->dur_ns))
+		return "the duration (dur) is not a number from 0";
+	e->dur_min_ns = e->dur_max_ns = e->dur_ns;
+	if ((e->kind == COP_TRACE_SPAN || e->kind == COP_TRACE_AGGREGATE) && !aggregate(f, e))
+		return "the counts of an aggregated event are no numbers";
+	if (e->ts_ns > INT64_MAX - 4 * (int64_t)COP_TRACE_MOST || e->ts_ns < -INT64_MAX / 2)
+		return "the time (ts) is out of range";
+	if (!strings(f, s, e) || !rest(f, s, e))
+		return "an event that is too long";
+	e->file_is_hash = e->file.len && !get(f, F_FNAME);
+	e->host_is_hash = e->host.len && !get(f, F_HOSTNAME);
+	if (e->kind == COP_TRACE_SPAN || e->kind == COP_TRACE_AGGREGATE)
+		size(f, e);
+	return NULL;
+}

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/read/read_priv.h"
+
+#define NOTES_MAX 20u
+
+/* ---- what is told ---- */
+
+static bool is_before(const struct cop_trace_fault *f, size_t source, uint64_t line)
+{
+	return f->source < source || (f->source == source && f->line <= line);
+}
+
+static void keep_fault(struct cop_trace_result *r, struct cop_trace_fault new)
+{
+	unsigned at = r->faults;
+
+	while (at && !is_before(&r->fault[at - 1], new.source, new.line))
+		at--;
+	if (at == COP_TRACE_NAMED)
+		return;
+	if (r->faults < COP_TRACE_NAMED)
+		r->faults++;
+	memmove(&r->fault[at + 1], &r->fault[at], (r->faults - at - 1) * sizeof(new));
+	r->fault[at] = new;
+}
+
+/* Notes one place that could not be read, or several with the same reason. */
+static void note_broken(
+	struct cop_trace_result *r, size_t source, uint64_t line, const char *why, uint64_t n)
+{
+	r->broken += n;
+	keep_fault(r, (struct cop_trace_fault){source, line, why});
+}
+
+/* The lock is held. */
+static void note_file(struct reader *r, size_t index, const char *why)
+{
+	if (r->notes && r->noted++ < NOTES_MAX)
+		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
+}
+
+static void tell_halves(struct cop_buf *out, uint64_t n, const char *one, const char *many)
+{
+	if (n)
+		cop_buf_printf(out, "%llu %s\n", (unsigned long long)n, n == 1 ? one : many);
+}
+
+void cop_trace_faults(
+	const struct cop_trace_files *f, const struct cop_trace_result *result, struct cop_buf *out)
+{
+	for (unsigned i = 0; i < result->faults; i++)
+		cop_buf_printf(out, "%s:%llu: %s\n", f->file[result->fault[i].source].name,
+			(unsigned long long)result->fault[i].line, result->fault[i].why);
+	if (result->broken > result->faults)
+		cop_buf_printf(out, "%llu lines or events could not be read; these are the first\n",
+			(unsigned long long)result->broken);
+	tell_halves(out, result->unfinished, "begin of a span has no end",
+		"begins of spans have no end");
+	cop_trace_clocks_tell(f->clocks, out);
+	tell_halves(out, result->unmatched, "end of a span has no begin",
+		"ends of spans have no begin");
+	if (result->names_lost)
+		cop_buf_printf(out, "%llu names are beyond the %zu that a file may define\n",
+			(unsigned long long)result->names_lost, COP_TRACE_NAMES_MAX);
+}
+
+/* ---- events of a worker ---- */
+
+int cop_trace_flush(struct worker *w)
+{
+	size_t n = w->n;
+
+	w->n = 0;
+	if (!n || !w->reader->conf->batch)
+		return 0;
+	return w->reader->conf->batch(w->reader->conf->arg, w->index, w->batch, n);
+}
+
+int cop_trace_deliver(struct worker *w, const struct cop_trace_event *e)
+{
+	struct cop_trace_event *to;
+	int64_t end = e->ts_ns + (int64_t)e->dur_ns;
+
+	w->r.events[e->kind]++;
+	if (e->kind != COP_TRACE_META) {
+		w->r.first_ns = COP_MIN(w->r.first_ns, e->ts_ns);
+		w->r.last_ns = COP_MAX(w->r.last_ns, end);
+	}
+	to = &w->batch[w->n++];
+	*to = *e;
+	to->source = w->source->index;
+	return w->n == BATCH ? cop_trace_flush(w) : 0;
+}
+
+static int keep_half(struct worker *w, const struct record *r)
+{
+	size_t cap = w->half_cap ? 2 * w->half_cap : 256;
+	struct record *grown;
+
+	if (w->halves == w->half_cap) {
+		grown = reallocarray(w->half, cap, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		w->half = grown;
+		w->half_cap = cap;
+	}
+	w->half[w->halves++] = *r;
+	return 0;
+}
+
+static int on_record(struct sink *s, const struct fields *f, struct record *r)
+{
+	struct worker *w = COP_CONTAINER_OF(s, struct worker, sink);
+
+	if (s->names_only)
+		return cop_trace_names_take(&w->source->names, f, &r->e);
+	cop_trace_clocks_correct(w->reader->files->clocks, &r->e);
+	if (!w->reader->conf->args)
+		r->e.args = (struct cop_trace_str){"", 0};
+	if (!r->half)
+		return cop_trace_deliver(w, &r->e);
+	w->r.first_ns = COP_MIN(w->r.first_ns, r->e.ts_ns);
+	return keep_half(w, r);
+}
+
+static void on_broken(struct sink *s, uint64_t line, const char *why)
+{
+	struct worker *w = COP_CONTAINER_OF(s, struct worker, sink);
+
+	if (!s->names_only)
+		note_broken(&w->r, w->source->index, line, why, 1);
+}
+
+static int parse_block(struct worker *w)
+{
+	int rc, turn;
+
+	w->sink.scratch.used = 0;
+	w->sink.names = w->reader->names ? &w->source->names : NULL;
+	rc = cop_trace_parse(&w->sink, &w->block);
+	if (!rc)
+		rc = cop_trace_flush(w);
+	if (rc)
+		w->halves = w->n = 0;
+	turn = cop_trace_turn(w);
+	return rc ? rc : turn;
+}
+
+/* ---- files and threads ---- */
+
+static int fill_block(struct worker *w, struct source *s)
+{
+	int rc = cop_trace_source_fill(s, &w->block);
+
+	if (s->broken)
+		note_broken(&w->r, s->index, s->broken_line, s->broken_why, s->broken);
+	s->broken = 0;
+	return rc;
+}
+
+/* Reads the file for the names alone; threads without work inflate ahead meanwhile. */
+static int read_names(struct worker *w, struct source *s)
+{
+	int rc;
+
+	w->sink.names_only = true;
+	w->sink.names = NULL;
+	while ((rc = cop_trace_source_fill(s, &w->block)) > 0) {
+		w->sink.scratch.used = 0;
+		rc = cop_trace_parse(&w->sink, &w->block);
+		if (rc)
+			break;
+	}
+	w->sink.names_only = false;
+	return rc;
+}
+
+/* The lock is held. */
+static void forget_source(struct reader *r, const struct source *s)
+{
+	unsigned i = 0;
+
+	while (r->active[i] != s)
+		i++;
+	r->active[i] = r->active[--r->actives];
+}
+
+/* The lock is held, and released meanwhile: reads the names, and goes back to the beginning. The
+ * file is in the list, so that it finds helpers, but no other thread fills from it. */
+static int take_names(struct worker *w, struct source *s)
+{
+	struct reader *r = w->reader;
+	int rc;
+
+	s->filling = true;
+	s->users = 1;
+	w->source = s;
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+	rc = read_names(w, s);
+	pthread_mutex_lock(&r->lock);
+	s->alone = true;
+	while (s->users > 1)
+		pthread_cond_wait(&r->changed, &r->lock);
+	pthread_mutex_unlock(&r->lock);
+	if (!rc)
+		rc = cop_trace_source_rewind(s);
+	pthread_mutex_lock(&r->lock);
+	s->alone = s->filling = false;
+	s->users = 0;
+	return rc;
+}
+
+/* The lock is held, and released meanwhile. */
+static void open_next(struct worker *w)
+{
+	struct reader *r = w->reader;
+	size_t index = r->next++;
+	struct source *s;
+	const char *why;
+	int rc;
+
+	r->opening++;
+	pthread_mutex_unlock(&r->lock);
+	s = cop_trace_source_open(&r->files->file[index], index, &why, &rc);
+	pthread_mutex_lock(&r->lock);
+	r->opening--;
+	if (s) {
+		r->active[r->actives++] = s;
+		rc = r->names ? take_names(w, s) : 0;
+	}
+	if (s && rc) {
+		forget_source(r, s);
+		cop_trace_source_free(s);
+		w->source = NULL;
+	}
+	if (rc == -ENOMEM)
+		r->rc = rc;
+	else if (rc || (!s && r->files->file[index].meant))
+		note_file(r, index, rc ? strerror(-rc) : why);
+	pthread_cond_broadcast(&r->changed);
+}
+
+/* The lock is held. Returns a file that no thread fills from, preferably the one that this thread
+ * had before. */
+static struct source *idle_source(const struct worker *w)
+{
+	const struct reader *r = w->reader;
+	struct source *found = NULL;
+
+	for (unsigned i = 0; i < r->actives; i++) {
+		struct source *s = r->active[i];
+
+		if (s->filling || s->over)
+			continue;
+		if (s == w->source)
+			return s;
+		found = s;
+	}
+	return found;
+}
+
+/* The lock is held. Called when the last block is done. */
+static void close_source(struct reader *r, struct source *s)
+{
+	const char *fault = cop_inflate_fault(s->in);
+
+	forget_source(r, s);
+	if (s->form == FORM_DOCUMENT && s->split.state == SPLIT_SEEK && !s->split.found) {
+		if (r->files->file[s->index].meant)
+			note_file(r, s->index, "it has no traceEvents");
+	} else {
+		r->traces++;
+	}
+	if (fault)
+		note_file(r, s->index, fault);
+	cop_trace_pairs_end(&s->pairs);
+	r->unfinished += s->pairs.unfinished;
+	r->unmatched += s->pairs.unmatched;
+	r->names_lost += s->names.lost;
+	cop_trace_source_free(s);
+}
+
+static int deliver_open(void *arg, const struct cop_trace_event *e)
+{
+	return cop_trace_deliver(arg, e);
+}
+
+/* The lock is held, and released meanwhile: counts begins that have no end. No other thread uses
+ * the file any more. */
+static void unfinished(struct worker *w, struct source *s)
+{
+	struct reader *r = w->reader;
+	int rc;
+
+	pthread_mutex_unlock(&r->lock);
+	rc = cop_trace_pairs_open(&s->pairs, deliver_open, w);
+	if (!rc)
+		rc = cop_trace_flush(w);
+	w->n = 0;
+	pthread_mutex_lock(&r->lock);
+	if (rc && !r->rc)
+		r->rc = rc;
+}
+
+/* The lock is held, and may be released meanwhile: this thread is done with the file; the last one
+ * closes it. Threads that wait for something else are not woken, because they might wake each other
+ * for ever. */
+static void leave(struct worker *w, struct source *s)
+{
+	struct reader *r = w->reader;
+	bool wake = s->alone;
+
+	if (!--s->users && (s->over || r->rc) && !s->filling) {
+		w->source = s;
+		if (r->conf->unfinished && !r->rc)
+			unfinished(w, s);
+		close_source(r, s);
+		w->source = NULL;
+		wake = true;
+	}
+	if (wake)
+		pthread_cond_broadcast(&r->changed);
+}
+
+/* The lock is held, and released meanwhile: inflates a part of a file that must not be filled from
+ * yet. False if there is no such file. */
+static bool help(struct worker *w)
+{
+	struct reader *r = w->reader;
+	bool helped = false;
+
+	for (unsigned i = 0; i < r->actives && !helped && !r->conf->peek; i++) {
+		unsigned most = (r->threads + r->actives) / r->actives;
+		struct source *s = r->active[i];
+
+		if (s->over || s->alone)
+			continue;
+		s->users++;
+		pthread_mutex_unlock(&r->lock);
+		helped = cop_inflate_ahead(s->in, most);
+		pthread_mutex_lock(&r->lock);
+		leave(w, s);
+	}
+	return helped;
+}
+
+/* The lock is held. Waits for a file to fill; NULL at the end. */
+static struct source *take_source(struct worker *w)
+{
+	struct reader *r = w->reader;
+	struct source *s;
+	bool helped = true;
+
+	for (;;) {
+		if (r->rc)
+			return NULL;
+		s = idle_source(w);
+		if (s && s == w->source)
+			return s;
+		if (r->next < r->files->n && r->actives + r->opening < r->threads)
+			open_next(w);
+		else if (s)
+			return s;
+		else if (!r->actives && !r->opening)
+			return NULL;
+		else if (helped)
+			helped = help(w);
+		else
+			helped = !pthread_cond_wait(&r->changed, &r->lock);
+	}
+}
+
+/* The lock is held, and released meanwhile: handles one block of a file. */
+static void one_block(struct worker *w, struct source *s)
+{
+	struct reader *r = w->reader;
+	int filled, rc = 0;
+
+	s->filling = true;
+	s->users++;
+	w->source = s;
+	pthread_mutex_unlock(&r->lock);
+	filled = fill_block(w, s);
+	pthread_mutex_lock(&r->lock);
+	s->filling = false;
+	s->over = filled <= 0 || r->conf->peek;
+	if (filled < 0)
+		note_file(r, s->index, strerror(-filled));
+	pthread_cond_broadcast(&r->changed);
+	if (filled > 0) {
+		pthread_mutex_unlock(&r->lock);
+		rc = parse_block(w);
+		pthread_mutex_lock(&r->lock);
+	}
+	if (rc && !r->rc)
+		r->rc = rc;
+	leave(w, s);
+	pthread_cond_broadcast(&r->changed);
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct reader *r = w->reader;
+	struct source *s;
+
+	pthread_mutex_lock(&r->lock);
+	while ((s = take_source(w)))
+		one_block(w, s);
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+/* ---- all of it ---- */
+
+unsigned cop_trace_threads(unsigned threads)
+{
+	cpu_set_t set;
+	unsigned n = 1;
+
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		n = (unsigned)CPU_COUNT(&set);
+	return COP_MAX(1, COP_MIN(threads ? threads : n, THREADS_MAX));
+}
+
+static void worker_fini(struct worker *w)
+{
+	cop_trace_judge_free(w->sink.judge);
+	free(w->sink.scratch.at);
+	free(w->block.memory);
+	free(w->half);
+}
+
+static int worker_init(struct worker *w, struct reader *r, unsigned index)
+{
+	w->reader = r;
+	w->index = index;
+	w->r.first_ns = INT64_MAX;
+	w->r.last_ns = INT64_MIN;
+	w->sink.record = on_record;
+	w->sink.broken = on_broken;
+	w->sink.judge = cop_trace_judge_new(r->conf->args);
+	w->sink.scratch.at = malloc(BLOCK_MAX);
+	w->sink.scratch.size = BLOCK_MAX;
+	w->block.memory = malloc(BLOCK_MAX + SCAN_PAD);
+	return w->sink.judge && w->sink.scratch.at && w->block.memory ? 0 : -ENOMEM;
+}
+
+static void add_result(struct cop_trace_result *to, const struct cop_trace_result *r)
+{
+	for (size_t i = 0; i < COP_TRACE_KINDS; i++)
+		to->events[i] += r->events[i];
+	to->broken += r->broken;
+	for (unsigned i = 0; i < r->faults; i++)
+		keep_fault(to, r->fault[i]);
+	to->first_ns = COP_MIN(to->first_ns, r->first_ns);
+	to->last_ns = COP_MAX(to->last_ns, r->last_ns);
+}
+
+/* The first worker is this thread. */
+static void run_workers(struct worker *w, unsigned n)
+{
+	unsigned started = 1;
+
+	for (; started < n; started++)
+		if (cop_thread_start(&w[started].thread, "trace", work, &w[started]))
+			break;
+	work(&w[0]);
+	for (unsigned i = 1; i < started; i++)
+		pthread_join(w[i].thread, NULL);
+}
+
+static int finish(struct reader *r, struct cop_trace_result *result, struct cop_err *err)
+{
+	while (r->actives)
+		close_source(r, r->active[0]);
+	if (r->notes && r->noted > NOTES_MAX)
+		cop_buf_printf(r->notes, "and %u more files\n", r->noted - NOTES_MAX);
+	result->traces = r->traces;
+	result->unfinished = r->unfinished;
+	result->unmatched = r->unmatched;
+	result->names_lost = r->names_lost;
+	if (r->rc == -ENOMEM)
+		return cop_err_set(err, ENOMEM, "no memory to read the traces");
+	if (r->rc)
+		return r->rc;
+	if (!r->traces)
+		return cop_err_set(err, ENODATA,
+			"none of the %zu files is a trace that can be read", r->files->n);
+	return 0;
+}
+
+int cop_trace_read(struct cop_trace_files *f, const struct cop_trace_conf *conf,
+	struct cop_trace_result *result, struct cop_buf *notes, struct cop_err *err)
+{
+	struct reader r = {.files = f, .conf = conf, .notes = notes};
+	struct worker *w;
+
+	*result = (struct cop_trace_result){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
+	r.threads = cop_trace_threads(conf->threads);
+	if (!f->clocks_known)
+		r.rc = cop_trace_clocks_new(f, r.threads, &f->clocks);
+	f->clocks_known = !r.rc;
+	r.names = conf->names || f->clocks;
+	w = calloc(r.threads, sizeof(*w));
+	if (!w)
+		return cop_err_set(err, ENOMEM, "no memory to read the traces");
+	pthread_mutex_init(&r.lock, NULL);
+	pthread_cond_init(&r.changed, NULL);
+	for (unsigned i = 0; i < r.threads && !r.rc; i++)
+		r.rc = worker_init(&w[i], &r, i);
+	if (!r.rc)
+		run_workers(w, r.threads);
+	for (unsigned i = 0; i < r.threads; i++) {
+		add_result(result, &w[i].r);
+		worker_fini(&w[i]);
+	}
+	free(w);
+	pthread_cond_destroy(&r.changed);
+	pthread_mutex_destroy(&r.lock);
+	return finish(&r, result, err);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* read: turns trace files into events. It reads the traces of programs: dlio_profiler,
+ * DFTracer 1.x and 2.x, PerfFlowAspect, and the Chrome trace of torch.profiler and others; plain or
+ * gzip; recognized by content, never by name. It does not select, add up or print.
+ *
+ * Nothing in a file is trusted to be complete or right. What cannot be read is counted and the
+ * first three places are named; it never ends a reading. Memory is bounded whatever the input: a
+ * block and some members inflated ahead for each thread, COP_TRACE_RECORD_MAX for one event,
+ * COP_TRACE_OPEN_MAX open spans per file and, with `names`, the names that one file defines.
+ *
+ * A thread without work takes a file that no other thread is inflating, inflates one block, cut
+ * after the last whole event, and parses it while another thread inflates the next. So one large
+ * file keeps as many threads busy as inflating is faster than parsing, and there is no queue. A
+ * thread that would have to wait inflates a later member of the file (inflate.h), so a file of many
+ * members keeps all threads busy.
+ *
+ * If traces that Copper wrote say how far the clock of a host is ahead of rank 0's, every event of
+ * that host, whoever wrote it, is put on rank 0's clock: clock.c has the format.
+ *
+ * A scanner of our own reads lines of the flat forms; json-c reads whatever the scanner declines:
+ * nested values, unusual numbers. The fuzz target compares the two. */
+#ifndef COP_TRACE_READ_H
+#define COP_TRACE_READ_H
+
+#include "base/base/base.h"
+
+#include <string.h>
+
+#define COP_TRACE_RECORD_MAX COP_MIB
+#define COP_TRACE_OPEN_MAX ((size_t)1 << 18)
+#define COP_TRACE_NAMES_MAX ((size_t)1 << 22)
+#define COP_TRACE_FILES_MAX ((size_t)1 << 20)
+#define COP_TRACE_NAMED 3u
+
+/* Borrowed bytes; at is never NULL, and no NUL follows. */
+struct cop_trace_str {
+	const char *at;
+	size_t len;
+};
+static inline bool cop_trace_str_is(struct cop_trace_str s, const char *word)
+{
+	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
+}
+
+enum cop_trace_kind {
+	COP_TRACE_SPAN,      /* something that took time: complete, or a begin and its end */
+	COP_TRACE_AGGREGATE, /* stands for `count` spans */
+	COP_TRACE_INSTANT,
+	COP_TRACE_COUNTER,
+	COP_TRACE_FLOW,
+	COP_TRACE_META, /* names and the like; has no time */
+	COP_TRACE_KINDS
+};
+
+/* The scope of an id: the file, the process, or all files. */
+enum cop_trace_id { COP_TRACE_ID_FILE, COP_TRACE_ID_PROCESS, COP_TRACE_ID_ALL };
+
+/* Strings have neither quotes nor escapes, and are empty if the event has none. */
+struct cop_trace_event {
+	enum cop_trace_kind kind;
+	struct cop_trace_str name, cat;
+	struct cop_trace_str pid, tid;   /* as text, since Chrome's may be words */
+	struct cop_trace_str file, host; /* the hash as it is in the file, unless it was resolved */
+	struct cop_trace_str id, scope;
+	enum cop_trace_id id_kind;
+	bool id_is_text; /* the id is in quotes */
+	char ph;         /* the letter of Chrome's format; for a begin and its end, the begin's */
+	char bp, s;      /* likewise of Chrome's format; 0: none */
+	struct cop_trace_str of;   /* COP_TRACE_META: args.name, "/path/of/file"; or args.labels */
+	struct cop_trace_str rank; /* for COP_TRACE_META of a process: its rank */
+	struct cop_trace_str args,
+		end_args; /* with conf.args: the objects as text, which is JSON except for NaN,
+			     infinities, control characters and invalid UTF-8; the second is that of
+			     a begin's end */
+	struct cop_trace_str raw;        /* the object; for a begin and its end, the end */
+	int64_t ts_ns;                   /* since 1970, or whatever the writer counts from */
+	uint64_t dur_ns;                 /* for an aggregate, the sum */
+	uint64_t dur_min_ns, dur_max_ns; /* for a single span, both equal dur_ns */
+	uint64_t count;                  /* how many spans the event stands for */
+	uint64_t size;                   /* bytes moved, if has_size */
+	bool has_size;
+	bool unfinished; /* with conf.unfinished: a begin without an end; dur_ns is 0 */
+	bool file_is_hash, host_is_hash; /* the hashes were not resolved */
+	size_t source;                   /* index of its file */
+	uint64_t line;                   /* where the event begins, from 1 */
+};
+
+/* Where something could not be read. */
+struct cop_trace_fault {
+	size_t source;
+	uint64_t line;
+	const char *why; /* static */
+};
+
+struct cop_trace_result {
+	uint64_t events[COP_TRACE_KINDS]; /* records, not the spans that they stand for */
+	uint64_t broken;                  /* lines or objects that could not be read */
+	struct cop_trace_fault fault[COP_TRACE_NAMED]; /* the first of them, by file and line */
+	unsigned faults;
+	uint64_t unfinished, unmatched; /* begins without an end, ends without a begin */
+	uint64_t names_lost;            /* definitions beyond COP_TRACE_NAMES_MAX */
+	size_t traces;                  /* how many files are traces */
+	int64_t first_ns, last_ns;      /* of all events with a time; first > last: there is none */
+};
+
+/* ---- files ---- */
+
+struct cop_trace_files;
+
+/* Takes files as they are; walks directories, and takes what is below them if it is a trace. A file
+ * that is reached twice is read once. Paths that do not exist or cannot be read are left out and
+ * named in `notes`, one line each. -ENOENT with a sentence if nothing is left; -E2BIG for more than
+ * COP_TRACE_FILES_MAX; -ENOMEM. */
+int cop_trace_files_new(char *const *path, size_t n, struct cop_trace_files **out,
+	struct cop_buf *notes, struct cop_err *err);
+void cop_trace_files_free(struct cop_trace_files *f);
+/* The name of the file that an event's source stands for; valid as long as f. */
+const char *cop_trace_files_name(const struct cop_trace_files *f, size_t source);
+/* Removes the file at path, if it is in the list; returns whether it was. Call it before anything
+ * is read. */
+bool cop_trace_files_leave_out(struct cop_trace_files *f, const char *path);
+/* How many files are in the list. */
+size_t cop_trace_files_count(const struct cop_trace_files *f);
+
+/* ---- reading ---- */
+
+/* Called with events of one file on one of the threads; what they point to is valid during the call
+ * only. worker < cop_trace_threads(conf->threads). One thread passes its batches one after the
+ * other; the events of a file come in any order. A result other than 0 ends the reading and is
+ * returned. */
+typedef int cop_trace_batch(
+	void *arg, unsigned worker, const struct cop_trace_event *event, size_t n);
+
+struct cop_trace_conf {
+	unsigned threads; /* the maximum; 0: as many as there are processors */
+	bool names;       /* resolve hashes, which needs a pass over each file for its names */
+	bool peek;        /* read only the first block of each file */
+	bool args;        /* keep the text of args */
+	bool unfinished;  /* pass on begins without an end, too */
+	cop_trace_batch *batch; /* may be NULL */
+	void *arg;
+};
+
+/* The number of threads that a reading will have. */
+unsigned cop_trace_threads(unsigned threads);
+/* Reads all files. What is wrong with files goes to notes, one line each. 0; -ENODATA with a
+ * sentence if no file is a trace; what batch returned; -ENOMEM. */
+int cop_trace_read(struct cop_trace_files *f, const struct cop_trace_conf *conf,
+	struct cop_trace_result *result, struct cop_buf *notes, struct cop_err *err);
+/* Appends "FILE:LINE: WHY" for each named fault, how many there are, and how clocks were
+ * corrected. */
+void cop_trace_faults(const struct cop_trace_files *f, const struct cop_trace_result *result,
+	struct cop_buf *out);
+
+#endif

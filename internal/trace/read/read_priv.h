@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way of a byte: inflate -> source.c, which recognizes the format and cuts blocks after whole
+ * events -> parse.c, which finds the objects -> scan.c, or judge.c for what that declines ->
+ * event.c -> clock.c, if that of its host is known -> pair.c, if a span has two halves -> the batch
+ * of a worker (read.c).
+ *
+ * Locks: struct reader has one, which protects the owners of files and the end; struct source has
+ * one, which protects the turn of its blocks (pair.c). Neither is held while something is read,
+ * parsed or handed over. */
+#ifndef COP_TRACE_READ_PRIV_H
+#define COP_TRACE_READ_PRIV_H
+
+#include "base/base/htab.h"
+#include "inflate.h"
+#include "trace/read/read.h"
+
+/* ---- scan.c, judge.c: the members of one object ---- */
+
+enum {
+	F_NAME,
+	F_CAT,
+	F_PID,
+	F_TID,
+	F_TS,
+	F_DUR,
+	F_PH,
+	F_ID,
+	F_SCOPE,
+	F_ID2_LOCAL, /* members of id2 */
+	F_ID2_GLOBAL,
+	F_BP,
+	F_S,
+	F_ARGS, /* the text of the object, T_WORD */
+	/* of args */
+	F_HHASH,
+	F_FHASH,
+	F_HOSTNAME,
+	F_FNAME,
+	F_RET,
+	F_IMAGE_SIZE,
+	F_DFT_CNT,
+	F_DUR_MIN,
+	F_DUR_MAX,
+	F_DUR_SUM,
+	F_ARG_NAME,
+	F_ARG_VALUE,
+	F_ARG_LABELS,
+	F_RANK,
+	F_RTT,
+	FIELDS
+};
+
+enum field_type { T_ABSENT, T_STRING, T_ESCAPED, T_NUMBER, T_WORD };
+struct field {
+	const char *at;
+	uint32_t len;
+	enum field_type type; /* T_ESCAPED: a string that contains escapes */
+};
+struct fields {
+	struct field f[FIELDS];
+	uint32_t seen; /* one bit for each field that is set */
+};
+
+/* Readable bytes that must follow what is scanned; they end every string. */
+#define SCAN_PAD 32
+void cop_trace_pad(char *end);
+
+/* Scans the object that begins at p, which is '{'. Returns what follows it, or NULL if it does not
+ * have one of the flat forms: then json-c decides whether it is JSON at all. Strings may contain
+ * raw control characters. */
+const char *cop_trace_scan(const char *p, const char *end, struct fields *out);
+/* Which field a member is; FIELDS if it is none. */
+unsigned cop_trace_field(const char *key, size_t len, bool args);
+/* What follows the object at p, or NULL if it does not end. Brackets in strings do not count. */
+const char *cop_trace_skip(const char *p, const char *end);
+
+/* Memory for the strings of a block that contain escapes. */
+struct scratch {
+	char *at;
+	size_t used, size;
+};
+char *cop_trace_scratch(struct scratch *s, size_t len);
+
+struct judge;
+/* args: whether F_ARGS is wanted. */
+struct judge *cop_trace_judge_new(bool args);
+void cop_trace_judge_free(struct judge *j);
+/* Does the same as cop_trace_scan, by json-c, for any JSON. Strings are in scratch. *why says what
+ * is wrong. */
+const char *cop_trace_judge(struct judge *j, const char *p, const char *end, struct scratch *s,
+	struct fields *out, const char **why);
+
+/* ---- event.c: what the members mean ---- */
+
+/* Besides the public kinds, the halves of a span: within a thread, or with an id. */
+enum { HALF_NONE, HALF_BEGIN, HALF_END, HALF_ASYNC_BEGIN, HALF_ASYNC_END };
+struct record {
+	struct cop_trace_event e;
+	unsigned half;
+};
+/* NULL, or why it is not an event. Strings are unescaped into scratch. */
+const char *cop_trace_event_of(const struct fields *f, struct scratch *s, struct record *out);
+/* The hash in a field; false if there is none. */
+bool cop_trace_hash(const struct field *f, uint64_t *hash);
+/* A decimal number times scale, a power of ten, rounded to the nearest. False if the field is not a
+ * number or does not fit. */
+bool cop_trace_number(const struct field *f, int64_t scale, int64_t *out);
+
+/* 104 days in nanoseconds, or 9 PB: nothing real is longer or larger, and for millions of such
+ * events the sums of squares fit into 128 bits. */
+#define COP_TRACE_MOST (UINT64_C(1) << 53)
+
+/* ---- names.c: what hashes stand for in one file ---- */
+
+enum { NAME_FILE, NAME_HOST };
+struct names {
+	struct cop_htab table;
+	uint64_t lost;
+};
+/* Takes the name that a metadata event defines, if it defines one. -ENOMEM. */
+int cop_trace_names_take(struct names *n, const struct fields *f, const struct cop_trace_event *e);
+/* The name, or NULL. */
+const struct cop_trace_str *cop_trace_names_get(
+	const struct names *n, unsigned kind, uint64_t hash);
+void cop_trace_names_free(struct names *n);
+
+/* ---- clock.c: what the clocks of hosts are ahead of rank 0's ---- */
+
+struct clocks;
+/* Looks for clock offsets in all files that Copper wrote; *out is NULL if there are none. -ENOMEM.
+ * A file that cannot be read is reported by the reading. */
+int cop_trace_clocks_new(
+	const struct cop_trace_files *files, unsigned threads, struct clocks **out);
+void cop_trace_clocks_free(struct clocks *c);
+/* Puts an event on rank 0's clock, if the clock of its host is known. */
+void cop_trace_clocks_correct(const struct clocks *c, struct cop_trace_event *e);
+/* Appends a line for each host whose clock is corrected. */
+void cop_trace_clocks_tell(const struct clocks *c, struct cop_buf *out);
+
+/* ---- pair.c: begins and ends ---- */
+
+struct open_span; /* a begin that waits for its end */
+struct pairs {
+	struct cop_htab table;
+	size_t open;
+	uint64_t unmatched, unfinished;
+};
+/* Takes the halves of one file in their order. An end makes r->e the span, whose strings are the
+ * begin's and valid until *used, a list, is freed; returns whether it did. */
+bool cop_trace_pair(struct pairs *p, struct record *r, struct open_span **used);
+void cop_trace_spans_free(struct open_span *used);
+/* Calls visit with each open span, as an unfinished one of no length. A result other than 0 ends
+ * it. */
+int cop_trace_pairs_open(
+	const struct pairs *p, int (*visit)(void *arg, const struct cop_trace_event *e), void *arg);
+/* Counts the open spans as unfinished. */
+void cop_trace_pairs_end(struct pairs *p);
+
+/* ---- source.c, split.c: blocks of one file ---- */
+
+/* Small enough for a processor's own cache, together with what is made of it. */
+#define BLOCK_BYTES (256 * COP_KIB)
+#define BLOCK_MAX (BLOCK_BYTES + COP_TRACE_RECORD_MAX)
+#define SNIFF_BYTES (64 * COP_KIB)
+#define SNIFF_MAX (SNIFF_BYTES + COP_TRACE_RECORD_MAX) /* if its first event is longer */
+
+struct block {
+	char *memory; /* BLOCK_MAX and SCAN_PAD */
+	const char *data;
+	size_t len;
+	uint64_t line; /* of data, from 1 */
+	uint64_t seq;
+	bool lines; /* each line is one event */
+};
+
+enum form {
+	FORM_NONE,     /* it is not a trace */
+	FORM_LINES,    /* each line is an event */
+	FORM_DOCUMENT, /* events are objects in an array, over any number of lines */
+};
+/* The state of splitting a document. */
+enum { SPLIT_SEEK, SPLIT_EVENTS, SPLIT_RESYNC };
+struct split {
+	int state;
+	bool string, escape; /* SPLIT_SEEK: it is inside of one */
+	unsigned depth;
+	char key[16]; /* the last string in the outermost object */
+	size_t key_len;
+	bool found; /* traceEvents was found */
+	bool lines; /* each line is an event */
+};
+/* Seeks the array of events; returns how many bytes were consumed. */
+size_t cop_trace_split_seek(struct split *s, const char *data, size_t len);
+/* How many bytes are whole events; *over: the array ends there. */
+size_t cop_trace_split_events(const char *data, size_t len, bool *over);
+/* Which format the beginning of a file has, and how many bytes to skip. NULL, or why it is not a
+ * trace. */
+struct beginning {
+	const char *data;
+	size_t len;
+	bool whole;    /* these bytes are the whole file */
+	bool anywhere; /* the first event may be in a later line, after lines that are not events */
+};
+const char *cop_trace_detect(struct judge *j, const struct beginning *b, enum form *form,
+	struct split *split, size_t *skip);
+
+struct source {
+	size_t index;
+	int fd;
+	struct cop_inflate *in;
+	bool meant; /* as of struct file */
+	enum form form;
+	struct split split;
+	char *carry; /* bytes that were read and not passed on */
+	size_t carried, carry_size;
+	uint64_t line, blocks;
+	bool skip_line; /* skip the rest of a line that was too long */
+	bool ended, resolve;
+	struct names names;
+	/* For the turn of its blocks: */
+	pthread_mutex_t lock;
+	pthread_cond_t turned;
+	uint64_t turn;
+	uint64_t done; /* bits for the blocks after that one: set if already parsed */
+	struct pairs pairs;
+	/* Results of filling, which the filling thread collects: */
+	uint64_t broken, broken_line;
+	const char *broken_why;
+	/* Protected by the reader's lock: */
+	bool filling, over;
+	bool alone; /* no other thread may inflate ahead */
+	unsigned users;
+};
+
+struct file;
+/* Opens the file and recognizes its format. NULL with *why, which is static, or with *why NULL and
+ * -errno in *rc. */
+struct source *cop_trace_source_open(
+	const struct file *file, size_t index, const char **why, int *rc);
+void cop_trace_source_free(struct source *s);
+/* Goes back to the beginning of the events. */
+int cop_trace_source_rewind(struct source *s);
+/* Fills the next block: 1; 0 at the end; -errno. s->broken_why reports a record that is too
+ * long. */
+int cop_trace_source_fill(struct source *s, struct block *b);
+
+/* ---- parse.c: the events of a block ---- */
+
+struct sink {
+	struct judge *judge;
+	struct scratch scratch;
+	const struct names *names; /* may be NULL */
+	/* A result other than 0 ends the block. */
+	int (*record)(struct sink *s, const struct fields *f, struct record *r);
+	void (*broken)(struct sink *s, uint64_t line, const char *why);
+	/* Only lines that may define a name, or a clock, matter. */
+	bool names_only, clocks;
+	/* Where the parser stands. */
+	const char *at;
+	uint64_t line;
+};
+int cop_trace_parse(struct sink *s, const struct block *b);
+
+/* ---- files.c ---- */
+
+struct file {
+	char *name;
+	/* The user means a trace: the name was given, or it ends like one. If it is none, that is
+	 * reported, and its beginning may be broken. */
+	bool meant;
+};
+struct cop_trace_files {
+	struct file *file;
+	size_t n, cap;
+	bool clocks_known;
+	struct clocks *clocks; /* NULL: none */
+};
+
+/* ---- read.c, turn.c: threads ---- */
+
+#define THREADS_MAX 64u
+#define BATCH 128
+
+struct reader;
+struct worker {
+	struct sink sink; /* must be first, because the parser passes it on */
+	struct reader *reader;
+	unsigned index;
+	pthread_t thread;
+	struct block block;
+	struct source *source;
+	struct cop_trace_event batch[BATCH];
+	size_t n;
+	struct record *half; /* the halves of this block, in order */
+	size_t halves, half_cap;
+	struct cop_trace_result r;
+};
+struct reader {
+	struct cop_trace_files *files;
+	const struct cop_trace_conf *conf;
+	struct cop_buf *notes;
+	unsigned noted;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct source *active[THREADS_MAX];
+	unsigned actives, opening, threads;
+	bool names;  /* each file needs a pass for its names */
+	size_t next; /* the next file to open */
+	size_t traces;
+	uint64_t unfinished, unmatched, names_lost;
+	int rc;
+};
+/* Hands over what the batch holds. */
+int cop_trace_flush(struct worker *w);
+/* Adds an event to the batch. */
+int cop_trace_deliver(struct worker *w, const struct cop_trace_event *e);
+/* Called when the block is parsed: pairs its halves when it is its turn. */
+int cop_trace_turn(struct worker *w);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trace/table/table.h"
+
+static struct cop_trace_str str(const char *text)
+{
+	return (struct cop_trace_str){text, strlen(text)};
+}
+
+static struct cop_trace_event event(const char *name, const char *pid, const char *file,
+	int64_t ts_ns, uint64_t dur_ns, int64_t size)
+{
+	return (struct cop_trace_event){.kind = COP_TRACE_SPAN,
+		.name = str(name),
+		.cat = str("POSIX"),
+		.pid = str(pid),
+		.tid = str("1"),
+		.file = str(file),
+		.host = str(""),
+		.ts_ns = ts_ns,
+		.dur_ns = dur_ns,
+		.dur_min_ns = dur_ns,
+		.dur_max_ns = dur_ns,
+		.count = 1,
+		.size = size < 0 ? 0 : (uint64_t)size,
+		.has_size = size >= 0};
+}
+
+/* Checks the table of these events, spread over two threads, as CSV. */
+static void check(struct cop_tab_conf *conf, const struct cop_trace_event *e, size_t n,
+	const char *sort, const char *want)
+{
+	struct cop_tab *t = cop_tab_new(conf, 2, 1000);
+	struct cop_rows rows;
+	struct cop_buf out = {0};
+	struct cop_err err;
+
+	assert_non_null(t);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(cop_tab_add(t, i % 2, &e[i]), 0);
+	assert_int_equal(cop_tab_rows(t, &rows, &err), 0);
+	cop_rows_sort(&rows, sort);
+	cop_rows_show(&rows, COP_GRID_CSV, 0, &out);
+	assert_string_equal(out.data, want);
+	cop_buf_free(&out);
+	cop_rows_free(&rows);
+}
+
+static struct cop_tab_conf conf_of(const char *by, const char *per, const char *cols)
+{
+	struct cop_tab_conf conf = {.interval_ns = 30};
+	struct cop_err err;
+
+	assert_int_equal(cop_tab_keys(by, false, &conf, &err), 0);
+	assert_int_equal(cop_tab_keys(per, true, &conf, &err), 0);
+	assert_int_equal(cop_tab_cols(cols, &conf, &err), 0);
+	return conf;
+}
+
+static void groups_add_up_over_threads(void **state)
+{
+	const struct cop_trace_event e[] = {
+		event("read", "1", "/a/f", 1000, 1000000000, 10),
+		event("read", "1", "/a/f", 1000, 3000000000, 30),
+		event("open", "2", "/a/f", 1000, 500000000, -1),
+		event("read", "2", "/b/f", 1000, 2000000000, 20),
+	};
+	struct cop_tab_conf conf = conf_of("name", "", "count,dur,size,bandwidth,dur:std,size:50%");
+
+	(void)state;
+	check(&conf, e, 4, NULL,
+		"name,count,dur,size,bandwidth,dur:std,size:50%\n"
+		"read,3,6.000000000,60,10,1.000000000,20\n"
+		"open,1,0.500000000,0,,,\n");
+	conf = conf_of("dir", "", "count");
+	check(&conf, e, 4, "dir", "dir,count\n/a,3\n/b,1\n");
+	conf = conf_of("size", "", "size");
+	check(&conf, e, 4, "size", "size,size:sum\n10,10\n20,20\n30,30\n,0\n");
+}
+
+static void then_reduces_what_per_has_added_up(void **state)
+{
+	const struct cop_trace_event e[] = {
+		event("w", "1", "", 0, 1000000000, -1),
+		event("w", "1", "", 0, 1000000000, -1),
+		event("w", "2", "", 0, 5000000000, -1),
+	};
+	struct cop_tab_conf conf = conf_of("name", "pid", "count,dur,size:max");
+
+	(void)state;
+	conf.then = COP_THEN_MAX;
+	check(&conf, e, 3, NULL, "name,count,dur,size:max\nw,2,5.000000000,\n");
+	conf.then = COP_THEN_SUM;
+	check(&conf, e, 3, NULL, "name,count,dur,size:max\nw,3,7.000000000,\n");
+	conf.then = COP_THEN_MEAN;
+	check(&conf, e, 3, NULL, "name,count,dur,size:max\nw,1.500,3.500000000,\n");
+}
+
+static void a_class_has_neither_digits_nor_dashes(void **state)
+{
+	const struct cop_trace_event e[] = {
+		event("w", "1", "/p/s-1/layer-0-1-600-0.pt", 0, 1, -1),
+		event("w", "1", "/p/layer-12.pt", 0, 1, -1),
+		event("w", "1", "", 0, 1, -1),
+	};
+	struct cop_tab_conf conf = conf_of("class", "", "count");
+
+	(void)state;
+	check(&conf, e, 3, NULL, "class,count\nlayer.pt,2\n,1\n");
+}
+
+static void intervals_begin_at_the_first_event(void **state)
+{
+	const struct cop_trace_event e[] = {
+		event("w", "1", "", 1000, 1, -1),
+		event("w", "1", "", 1029, 1, -1),
+		event("w", "1", "", 1030, 1, -1),
+		event("w", "1", "", 999, 1, -1),
+	};
+	struct cop_tab_conf conf = conf_of("interval", "", "count");
+
+	(void)state;
+	check(&conf, e, 4, "interval", "interval,count\n-0.00000003,1\n0,2\n0.00000003,1\n");
+}
+
+static void aggregates_count_for_what_they_stand_for(void **state)
+{
+	struct cop_trace_event e[] = {event("r", "1", "", 0, 1000000000, -1)};
+	struct cop_tab_conf conf =
+		conf_of("name", "", "count,dur,dur:mean,dur:min,dur:50%,dur:max");
+
+	(void)state;
+	e[0].kind = COP_TRACE_AGGREGATE;
+	e[0].count = 4;
+	e[0].dur_min_ns = 100000000;
+	e[0].dur_max_ns = 400000000;
+	check(&conf, e, 1, NULL,
+		"name,count,dur,dur:mean,dur:min,dur:50%,dur:max\n"
+		"r,4,1.000000000,0.250000000,0.100000000,0.250000000,0.400000000\n");
+}
+
+static void what_is_no_span_counts_for_nothing(void **state)
+{
+	struct cop_trace_event e[] = {event("c", "1", "", 0, 0, -1)};
+	struct cop_tab_conf conf = conf_of("name", "", "count");
+
+	(void)state;
+	e[0].kind = COP_TRACE_COUNTER;
+	check(&conf, e, 1, NULL, "name,count\n");
+}
+
+static void unknown_words_are_named_with_those_that_there_are(void **state)
+{
+	struct cop_tab_conf conf = {0};
+	struct cop_err err;
+
+	(void)state;
+	assert_int_equal(cop_tab_keys("name,size,nam", false, &conf, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "no key 'nam'; the keys are name, cat, "));
+	assert_int_equal(cop_tab_cols("dur,dur:90%", &conf, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "no column 'dur:90%'; the columns are count, dur, "));
+	assert_int_equal(cop_tab_check_sort(&conf, "size:max", &err), -EINVAL);
+	assert_string_equal(
+		err.text, "--sort: 'size:max' is not in the table, which has name, size, dur");
+}
+
+static void json_has_numbers_where_keys_are_numbers(void **state)
+{
+	const struct cop_trace_event e[] = {event("a\"b", "007", "", 0, 1500, -1)};
+	struct cop_tab_conf conf = conf_of("name,pid,tid,size", "", "dur,size:max");
+	struct cop_tab *t = cop_tab_new(&conf, 1, 0);
+	struct cop_rows rows;
+	struct cop_buf out = {0};
+
+	(void)state;
+	assert_int_equal(cop_tab_add(t, 0, &e[0]), 0);
+	assert_int_equal(cop_tab_rows(t, &rows, NULL), 0);
+	cop_rows_show(&rows, COP_GRID_JSON, 0, &out);
+	assert_string_equal(out.data,
+		"[\n{\"name\":\"a\\\"b\",\"pid\":\"007\",\"tid\":1,\"size\":null,\"dur\":0.000001500,"
+		"\"size:max\":null}\n]\n");
+	cop_buf_free(&out);
+	cop_rows_free(&rows);
+}
+
+static struct cop_select *select_of(struct cop_select_conf *conf)
+{
+	struct cop_select *s;
+	struct cop_err err;
+
+	assert_int_equal(cop_select_new(conf, 1, &s, &err), 0);
+	return s;
+}
+
+static void selections_match_anywhere_and_exclude(void **state)
+{
+	static const char *const yes[] = {"^re", "x$"}, *const no[] = {"dir"}, *const pid[] = {"7"};
+	struct cop_select_conf conf = {.to_s = -1};
+	const struct cop_trace_event all[] = {event("read", "7", "", 0, 1, -1),
+		event("fx", "7", "", 0, 1, -1), event("readdir", "7", "", 0, 1, -1),
+		event("write", "7", "", 0, 1, -1), event("read", "8", "", 0, 1, -1)};
+	static const bool want[] = {true, true, false, false, false};
+	struct cop_select *s;
+
+	(void)state;
+	s = select_of(&conf);
+	assert_true(cop_select_is_all(s));
+	cop_select_free(s);
+	conf.text[COP_SELECT_NAME] = (struct cop_words){yes, 2};
+	conf.not_text[COP_SELECT_NAME] = (struct cop_words){no, 1};
+	conf.number[COP_SELECT_PID] = (struct cop_words){pid, 1};
+	s = select_of(&conf);
+	assert_false(cop_select_is_all(s));
+	for (int again = 0; again < 2; again++)
+		for (size_t i = 0; i < COP_ARRAY_SIZE(all); i++)
+			assert_int_equal(cop_select_test(s, 0, &all[i]), want[i]);
+	cop_select_free(s);
+}
+
+static void an_expression_that_does_not_compile_is_told_with_the_place(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned byte;
+	} wrong[] = {{"a(b[c", 4}, {"ab)c(", 5}, {"(abc", 1}, {"*[", 1}, {"x{2,1}", 6}};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(wrong); i++) {
+		struct cop_select_conf conf = {.to_s = -1};
+		struct cop_select *s;
+		struct cop_err err;
+		char place[32];
+
+		conf.not_text[COP_SELECT_FILE] = (struct cop_words){&wrong[i].text, 1};
+		assert_int_equal(cop_select_new(&conf, 1, &s, &err), -EINVAL);
+		snprintf(place, sizeof(place), "(byte %u)", wrong[i].byte);
+		assert_non_null(strstr(err.text, "--not-file '"));
+		if (!strstr(err.text, place))
+			fail_msg("%s", err.text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(groups_add_up_over_threads),
+		cmocka_unit_test(then_reduces_what_per_has_added_up),
+		cmocka_unit_test(a_class_has_neither_digits_nor_dashes),
+		cmocka_unit_test(intervals_begin_at_the_first_event),
+		cmocka_unit_test(aggregates_count_for_what_they_stand_for),
+		cmocka_unit_test(what_is_no_span_counts_for_nothing),
+		cmocka_unit_test(unknown_words_are_named_with_those_that_there_are),
+		cmocka_unit_test(json_has_numbers_where_keys_are_numbers),
+		cmocka_unit_test(selections_match_anywhere_and_exclude),
+		cmocka_unit_test(an_expression_that_does_not_compile_is_told_with_the_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

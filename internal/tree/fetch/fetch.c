@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tree/fetch/fetch_priv.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log/log.h"
+
+/* How many chunks a sequential reader has ahead of it, for a file that uses a single tree. */
+#define WINDOW 8u
+
+struct cop_fetch *cop_fetch_new(const struct cop_fetch_conf *conf)
+{
+	struct cop_fetch *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->conf = *conf;
+	pthread_mutex_init(&c->group_lock, NULL);
+	pthread_mutex_init(&c->bundling.lock, NULL);
+	cop_fetch_absence_init(&c->absence);
+	pthread_mutex_init(&c->resting.lock, NULL);
+	pthread_mutex_init(&c->telling.lock, NULL);
+	pthread_mutex_init(&c->doubted.lock, NULL);
+	cop_list_init(&c->telling.waiting);
+	c->resting.min_ms = REST_MIN_MS;
+	c->started_ns = cop_now_ns();
+	cop_cache_pool(conf->cache, conf->chunk_bytes);
+	for (uint32_t s = 0; s < conf->topo.trees; s++)
+		atomic_init(&c->parent[s], cop_topo_parent(&conf->topo, s, conf->rank));
+	return c;
+}
+
+void cop_fetch_waited(const struct flight *f, enum cop_counter c)
+{
+	if (f->local && !f->ask.along && !atomic_load(&f->obj->background))
+		cop_stats_add(f->coop->conf.stats, c, (cop_now_ns() - f->asked_ns) / 1000);
+}
+
+static void passed(void *arg)
+{
+	sem_post(arg);
+}
+
+void cop_fetch_close(struct cop_fetch *c)
+{
+	sem_t barrier;
+
+	atomic_store(&c->closing, true);
+	if (!c->conf.rpc)
+		return;
+	/* When this function runs, all callbacks that the progress thread began before the store
+	 * have returned. */
+	sem_init(&barrier, 0, 0);
+	if (cop_endpoint_post(cop_rpc_fabric(c->conf.rpc), passed, &barrier) == 0)
+		while (sem_wait(&barrier) && errno == EINTR)
+			;
+	sem_destroy(&barrier);
+}
+
+void cop_fetch_free(struct cop_fetch *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_destroy(&c->doubted.lock);
+	pthread_mutex_destroy(&c->telling.lock);
+	pthread_mutex_destroy(&c->resting.lock);
+	cop_fetch_absence_fini(&c->absence);
+	pthread_mutex_destroy(&c->bundling.lock);
+	pthread_mutex_destroy(&c->group_lock);
+	free(c);
+}
+
+uint32_t cop_fetch_parent(const struct cop_fetch *c, uint32_t tree)
+{
+	return atomic_load(&((struct cop_fetch *)c)->parent[tree]);
+}
+
+size_t cop_fetch_chunk_bytes(const struct cop_fetch *c)
+{
+	return c->conf.chunk_bytes;
+}
+
+unsigned cop_fetch_window(const struct cop_fetch *c, uint64_t size)
+{
+	uint64_t all = c->conf.topo.trees * cop_fetch_group_chunks(c);
+
+	return cop_fetch_is_striped(c, size)
+		       ? (unsigned)COP_MAX(COP_MIN(all, COP_FETCH_WINDOW_MAX), WINDOW)
+		       : WINDOW;
+}
+
+size_t cop_fetch_chunk_len(const struct cop_fetch *c, uint64_t size, uint64_t index)
+{
+	uint64_t chunk = c->conf.chunk_bytes;
+
+	/* A division, because index may come from outside and a multiplication could overflow. */
+	if (index > size / chunk || (index == size / chunk && size % chunk == 0))
+		return 0;
+	return index == size / chunk ? size % chunk : chunk;
+}
+
+int cop_fetch_chunk_part(
+	const struct cop_obj *obj, size_t skip, size_t len, void *out, const void **data)
+{
+	if (obj->packed) {
+		*data = out;
+		return cop_pack_read(obj->data, skip, len, out);
+	}
+	if (skip > obj->len || len > obj->len - skip)
+		return -EBADMSG;
+	*data = (const char *)obj->data + skip;
+	return 0;
+}
+
+uint64_t cop_fetch_young_ms(const struct cop_fetch *c, const struct cop_attr *attr)
+{
+	return COP_MAX(cop_attr_young_ms(attr), (uint64_t)c->conf.enoent_ttl_ms);
+}
+
+bool cop_fetch_believes(
+	const struct cop_fetch *c, const struct cop_obj *obj, const struct cop_attr *attr)
+{
+	return !cop_version_is_young(attr->version) || S_ISDIR(attr->mode) ||
+	       cop_now_ms() - obj->completed_ms <= cop_fetch_young_ms(c, attr);
+}
+
+static bool is_old_entry(const struct cop_fetch *c, const struct cop_obj *obj)
+{
+	struct cop_attr attr;
+
+	if (obj->key.table != COP_TABLE_METADATA || obj->key.facet != COP_FACET_MAIN)
+		return false;
+	cop_entry_get(obj->data, &attr, NULL, NULL);
+	return !cop_fetch_believes(c, obj, &attr);
+}
+
+/* Whether a cached answer must be requested again. Absence, refusals and statfs stay valid for as
+ * long as the user set. What exists, and that a directory is too large for a listing, stays valid
+ * until it is invalidated; a young version only until it is certain that it was the last one. */
+static bool expired(const struct cop_fetch *c, const struct cop_obj *obj)
+{
+	if (!obj->error && obj->key.facet != COP_FACET_STATFS)
+		return is_old_entry(c, obj);
+	if (obj->error == -E2BIG)
+		return false;
+	return cop_now_ms() - atomic_load(&obj->stamp_ms) > c->conf.enoent_ttl_ms;
+}
+
+/* Whether an error is an answer that stays true for a while rather than a failure that may pass. */
+static bool keeps(const struct flight *f, int rc)
+{
+	if (f->ask.kind == COP_ASK_CHECK || f->ask.kind == COP_ASK_NEWER)
+		return false;
+	if (rc == 0)
+		return true;
+	/* Nobody has looked for this name. If it is created in a moment, it must be visible at
+	 * once. */
+	if (f->ask.guess)
+		return false;
+	if (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_PAGE)
+		return false;
+	return rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -ENOTDIR || rc == -ELOOP ||
+	       rc == -ENAMETOOLONG || rc == -E2BIG;
+}
+
+void cop_fetch_complete(struct flight *f, const struct cop_completion *completion)
+{
+	struct cop_fetch *c = f->coop;
+	struct cop_completion l = *completion;
+	struct cop_obj *entry = f->follows && !l.rc ? cop_obj_get(f->obj) : NULL;
+	bool read_soon = !f->ask.along, mentioned = f->ask.mentioned;
+
+	if (f->buf != l.data)
+		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
+	cop_fetch_learn(f, &l);
+	cop_fetch_bundled(f, l.rc);
+	if (f->ask.mentioned && !l.rc && cop_fetch_may_mention(c, &f->obj->key))
+		cop_fetch_note_mentions(c, &f->obj->key, l.data, l.len, l.packed, false);
+	if (f->ask.guess && !l.rc)
+		cop_fetch_listed_mentioned(c, f->obj, l.data);
+	if (f->ask.kind == COP_ASK_ENTRY && l.rc == -ENOENT)
+		cop_stats_add(c->conf.stats, COP_ENOENT_STORES, 1);
+	else if (f->was_absent)
+		cop_stats_add(c->conf.stats, COP_ENOENT_CLEARS, 1);
+	l.keep = keeps(f, l.rc);
+	cop_fetch_trace_complete(f, &l);
+	cop_fetch_pass(f, FLIGHT_COMPLETE);
+	cop_cache_complete(c->conf.cache, f->obj, &l);
+	free(f);
+	if (entry) {
+		cop_fetch_follow_first(c, entry, read_soon, mentioned);
+		cop_obj_put(c->conf.cache, entry);
+	}
+}
+
+void cop_fetch_fail(struct flight *f, int rc)
+{
+	cop_fetch_complete(f, &(struct cop_completion){.rc = rc});
+}
+
+bool cop_fetch_is_root(const struct flight *f)
+{
+	return cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank) == COP_TOPO_NONE;
+}
+
+static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_ask *ask,
+	struct cop_obj *obj, bool local)
+{
+	f->coop = c;
+	f->obj = obj;
+	f->ask = *ask;
+	f->ask.path = obj->key.path;
+	f->local = local;
+	f->follows = local && ask->along && ask->first && ask->kind == COP_ASK_ENTRY;
+	if (c->conf.tracer)
+		f->led_ns = cop_now_ns();
+	f->tree = cop_fetch_tree_of(c, ask);
+	atomic_store(&obj->background, ask->background);
+	atomic_store(&obj->first, ask->along && cop_fetch_is_first_chunk(ask));
+	atomic_store(&obj->bundled, ask->along && (ask->kind == COP_ASK_CHUNK || ask->guess));
+	if (ask->kind == COP_ASK_CHUNK)
+		f->buf_len = cop_fetch_chunk_len(c, ask->size, ask->index);
+	if (local && !ask->background && atomic_load_explicit(&c->prefetched, memory_order_relaxed))
+		cop_stats_add(c->conf.stats, COP_PREFETCH_LATER_BYTES, f->buf_len);
+}
+
+struct flight *cop_fetch_new_flight(
+	struct cop_fetch *c, const struct cop_ask *ask, struct cop_obj *obj, bool local)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (f)
+		init_flight(f, c, ask, obj, local);
+	return f;
+}
+
+/* Finds the object, joins its flight, or leads a new one. *f is that new flight, or NULL if it
+ * failed or was answered at once. */
+static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+	bool local, struct cop_obj **obj, struct flight **f)
+{
+	bool grouped = ask->kind == COP_ASK_CHUNK;
+	struct cop_key key = cop_fetch_key(ask);
+	bool checked;
+	int found;
+
+	*f = NULL;
+	if (grouped)
+		cop_fetch_lock_groups(c);
+	found = cop_cache_find(c->conf.cache, &key, waiter, obj);
+	checked = found == COP_FOUND_LEAD && cop_fetch_was_checked(c, ask, local);
+	if (found == COP_FOUND_LEAD && !checked)
+		*f = cop_fetch_new_flight(c, ask, *obj, local);
+	if (grouped && *f && cop_fetch_is_root(*f))
+		cop_fetch_lead_group(*f);
+	if (grouped)
+		cop_fetch_unlock_groups(c);
+	if (found == COP_FOUND_LEAD && !*f)
+		cop_cache_complete(
+			c->conf.cache, *obj, &(struct cop_completion){.rc = checked ? 0 : -ENOMEM});
+	return found;
+}
+
+/* The parent need not be told of a guess: it took it for one that is needed soon. */
+static void joined_by_reader(struct cop_fetch *c, const struct cop_ask *ask, bool local)
+{
+	bool guess =
+		local && cop_fetch_may_have_companions(c, ask) && cop_fetch_met_companion(c, ask);
+
+	cop_fetch_raise_priority(c, ask, !guess);
+}
+
+/* Each request for a name looks at a listing, so only the first one takes a lock. */
+static bool is_unmet(struct cop_obj *obj)
+{
+	return atomic_load_explicit(&obj->bundled, memory_order_relaxed) &&
+	       atomic_exchange(&obj->bundled, false);
+}
+
+/* Starts the flight of a program's request, together with those of what is probably needed next.
+ * The flight may be over when this returns. */
+static void reserve_with_others(struct flight *f, const struct cop_ask *ask)
+{
+	struct cop_fetch *c = f->coop;
+	bool mentions;
+
+	if (c->conf.bundle)
+		cop_fetch_met_library(c, ask);
+	mentions = cop_fetch_has_mentions(c, ask);
+
+	if (cop_fetch_may_ask_first(c, ask))
+		cop_fetch_decide_first(f);
+	if (mentions)
+		cop_fetch_cork(c);
+	if (cop_fetch_is_small(c, ask))
+		cop_fetch_reserve_with_siblings(f);
+	else if (cop_fetch_may_check_ahead(c, ask))
+		cop_fetch_reserve_with_checks(f);
+	else if (cop_fetch_may_have_companions(c, ask))
+		cop_fetch_reserve_with_companions(f);
+	else if (cop_fetch_may_have_target(c, ask))
+		cop_fetch_reserve_with_target(f);
+	else
+		cop_fetch_reserve(f);
+	if (mentions) {
+		cop_fetch_bring_mentioned(c);
+		cop_fetch_uncork(c);
+	}
+}
+
+int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+	bool local, struct cop_obj **obj)
+{
+	bool was_absent = false;
+	struct flight *f;
+	int found;
+
+	if (!cop_fetch_is_proper(ask) ||
+		(ask->kind == COP_ASK_CHUNK && cop_fetch_chunk_len(c, ask->size, ask->index) == 0))
+		return -EINVAL;
+	if (atomic_load(&c->closing))
+		return -ESHUTDOWN;
+	if (ask->kind == COP_ASK_NEWER && (*obj = cop_fetch_listing_but(c, ask)))
+		return 1;
+	if (ask->kind == COP_ASK_PAGE && cop_fetch_doubts_pages(c, ask))
+		return -ESTALE;
+	for (;;) {
+		found = find_or_lead(c, ask, waiter, local, obj, &f);
+		if (found != COP_FOUND_HIT || !expired(c, *obj))
+			break;
+		was_absent = ask->kind == COP_ASK_ENTRY && (*obj)->error == -ENOENT;
+		cop_stats_add(c->conf.stats, COP_ENOENT_EXPIRES, was_absent);
+		cop_cache_drop(c->conf.cache, *obj);
+		cop_obj_put(c->conf.cache, *obj);
+	}
+	if (found == COP_FOUND_HIT && local && cop_fetch_may_have_companions(c, ask) &&
+		is_unmet(*obj))
+		cop_fetch_met_companion(c, ask);
+	if (found == COP_FOUND_HIT) {
+		if (ask->kind == COP_ASK_ENTRY && (*obj)->error == -ENOENT)
+			cop_stats_add(c->conf.stats, COP_ENOENT_SERVES, 1);
+		return 1;
+	}
+	if (found < 0)
+		return found;
+	if (found == COP_FOUND_JOINED && (!ask->background || cop_fetch_is_first_chunk(ask)))
+		joined_by_reader(c, ask, local);
+	if (f) {
+		f->was_absent = was_absent;
+		if (local)
+			reserve_with_others(f, ask);
+		else
+			cop_fetch_reserve(f);
+	}
+	return 0;
+}
+
+int cop_fetch_get(struct cop_fetch *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+	struct cop_obj **obj)
+{
+	return cop_fetch_get_for(c, ask, waiter, true, obj);
+}
+
+/* The flight is allocated first, because under the lock no object may be released again. */
+struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *ask, bool local)
+{
+	struct cop_key key = cop_fetch_key(ask);
+	struct cop_obj *obj;
+	struct flight *f;
+
+	if (cop_fetch_chunk_len(c, ask->size, ask->index) == 0 ||
+		cop_cache_has(c->conf.cache, &key))
+		return NULL;
+	f = calloc(1, sizeof(*f));
+	/* Nobody else leads chunks here meanwhile, so this caller leads. */
+	if (f && cop_cache_find(c->conf.cache, &key, NULL, &obj) == COP_FOUND_LEAD) {
+		init_flight(f, c, ask, obj, local);
+		return f;
+	}
+	free(f);
+	return NULL;
+}
+
+void cop_fetch_prefetched(struct cop_fetch *c)
+{
+	atomic_store(&c->prefetched, true);
+}
+
+void cop_fetch_ahead(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	size_t len = cop_fetch_chunk_len(c, ask->size, ask->index);
+	struct cop_key key = cop_fetch_key(ask);
+	struct cop_obj *obj;
+
+	if (len == 0 || !cop_cache_can_reserve(c->conf.cache, len) ||
+		cop_cache_has(c->conf.cache, &key))
+		return;
+	if (cop_fetch_get(c, ask, NULL, &obj) == 1)
+		cop_obj_put(c->conf.cache, obj);
+}
+
+struct cop_obj *cop_fetch_peek(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	struct cop_key key = cop_fetch_key(ask);
+
+	if (ask->kind == COP_ASK_PAGE && cop_fetch_doubts_pages(c, ask))
+		return NULL;
+	return cop_cache_peek(c->conf.cache, &key);
+}
+
+bool cop_fetch_dir_attr(struct cop_fetch *c, const char *path, struct cop_attr *attr)
+{
+	struct cop_obj *list =
+		cop_fetch_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path});
+	bool known = list && !list->error && !atomic_load(&list->disproved);
+
+	if (known)
+		cop_listing_dir(list->data, attr);
+	if (list)
+		cop_obj_put(c->conf.cache, list);
+	return known;
+}
+
+bool cop_fetch_at_hand(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	struct cop_obj *obj = cop_fetch_peek(c, ask);
+
+	if (obj)
+		cop_obj_put(c->conf.cache, obj);
+	return obj;
+}
+
+bool cop_fetch_has(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	struct cop_key key = cop_fetch_key(ask);
+
+	return cop_cache_has(c->conf.cache, &key);
+}
+
+bool cop_fetch_fresh(struct cop_fetch *c, const struct cop_ask *check)
+{
+	struct cop_obj *obj = cop_fetch_listing_of(c, check->path, check->version);
+	bool fresh;
+
+	if (!obj)
+		return false;
+	fresh = cop_now_ms() - atomic_load(&obj->stamp_ms) <= c->conf.enoent_ttl_ms;
+	cop_obj_put(c->conf.cache, obj);
+	return fresh;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Entries that bring the first bytes along.
+ *
+ * In a directory whose listing has no attributes, a small file costs two requests one after the
+ * other: for its entry, which says which version there is and how long it is, and for its bytes. If
+ * the file is probably read, one request asks for both. It is a request for the entry, and its
+ * flight is the entry's: whoever asks for the same entry meanwhile joins it.
+ *
+ * The node that serves the request gets the entry and then the chunk as for two requests, so that
+ * at a root one operation follows the other without a round trip between them. The answer has the
+ * entry in its head and the bytes as its body. Whenever anything about the bytes is in doubt, the
+ * answer is the plain entry, so this is a hint that may be ignored. The node that asked checks both
+ * parts like two answers, and puts the chunk into its cache under the key that the entry gives,
+ * before anybody can see the entry.
+ *
+ * Nobody reads the bytes yet: an answer that contradicts the name changes nothing (names.c), and
+ * nothing is evicted for them. bundle.h decides which lookups of programs ask for them. */
+#include "tree/fetch/fetch_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+bool cop_fetch_first_of(const struct cop_fetch *c, const struct cop_obj *entry, struct cop_ask *ask)
+{
+	struct cop_attr attr;
+
+	if (entry->error)
+		return false;
+	cop_entry_get(entry->data, &attr, NULL, NULL);
+	*ask = (struct cop_ask){.kind = COP_ASK_CHUNK,
+		.path = entry->key.path,
+		.version = attr.version,
+		.size = attr.size};
+	/* As for siblings: without blocks it is on a tape, and a young version may not last. */
+	return S_ISREG(attr.mode) && attr.size > 0 && attr.size <= cop_fetch_largest_small(c) &&
+	       attr.blocks > 0 && !cop_version_is_young(attr.version);
+}
+
+/* ---- who asks ---- */
+
+static uint64_t kind_of(const char *path)
+{
+	return cop_bundle_id(path).kind;
+}
+
+bool cop_fetch_may_ask_first(const struct cop_fetch *c, const struct cop_ask *ask)
+{
+	return c->conf.bundle && ask->kind == COP_ASK_ENTRY && !ask->background && !ask->along;
+}
+
+static bool asks_nobody(const struct flight *f)
+{
+	return !f->coop->conf.rpc || cop_fetch_is_root(f);
+}
+
+void cop_fetch_decide_first(struct flight *f)
+{
+	struct bundling *g = &f->coop->bundling;
+
+	pthread_mutex_lock(&g->lock);
+	f->ask.first = cop_bundle_may_ask_first(&g->policy, kind_of(f->ask.path));
+	pthread_mutex_unlock(&g->lock);
+	f->follows = f->ask.first && asks_nobody(f);
+}
+
+/* The bytes that come with an entry, at most. */
+static size_t most_bytes(const struct cop_fetch *c)
+{
+	return COP_MIN((size_t)COP_BUNDLE_FILE_BYTES, c->conf.chunk_bytes);
+}
+
+static bool has_headroom(const struct cop_fetch *c)
+{
+	return cop_cache_has_headroom(c->conf.cache, ENTRY_RESERVE + most_bytes(c));
+}
+
+size_t cop_fetch_first_reservation(struct flight *f)
+{
+	const struct cop_fetch *c = f->coop;
+
+	if (!f->ask.first)
+		return 0;
+	f->ask.first = !asks_nobody(f) && has_headroom(c);
+	return f->ask.first ? most_bytes(c) : 0;
+}
+
+/* kind 0: no program had asked for the entry. */
+static void count_came(struct cop_fetch *c, uint64_t kind, uint64_t bytes)
+{
+	pthread_mutex_lock(&c->bundling.lock);
+	cop_bundle_came_first(&c->bundling.policy, kind, bytes);
+	pthread_mutex_unlock(&c->bundling.lock);
+}
+
+/* ---- the answer ---- */
+
+static bool are_valid(
+	const struct flight *f, const struct cop_attr *attr, const struct cop_completion *l)
+{
+	if (!S_ISREG(attr->mode) || !attr->size || attr->size > most_bytes(f->coop) ||
+		cop_hash64(l->data, l->len, f->coop->conf.sum_seed) != l->sum)
+		return false;
+	return l->packed ? cop_pack_check(l->data, l->len, (size_t)attr->size) == 0
+			 : l->len == attr->size;
+}
+
+/* Leads a flight for the bytes, with its part of the reservation; NULL if somebody else has them or
+ * is fetching them, or without memory. */
+static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, size_t len)
+{
+	struct cop_fetch *c = f->coop;
+	struct cop_key key = cop_fetch_key(ask);
+	struct flight *g = NULL;
+	struct cop_obj *obj = NULL;
+
+	cop_fetch_lock_groups(c);
+	/* Under the lock nobody else leads chunks here. */
+	if (!cop_cache_has(c->conf.cache, &key) &&
+		cop_cache_find(c->conf.cache, &key, NULL, &obj) == COP_FOUND_LEAD)
+		g = cop_fetch_new_flight(c, ask, obj, f->local);
+	cop_fetch_unlock_groups(c);
+	if (g) {
+		g->upstream = f->upstream;
+		cop_cache_share_reservation(f->obj, obj, len);
+		f->reserved -= len;
+	} else if (obj) {
+		cop_cache_complete(c->conf.cache, obj, &(struct cop_completion){.rc = -ENOMEM});
+	}
+	return g;
+}
+
+/* Takes the bytes. */
+static void keep_bytes(
+	struct flight *f, const struct cop_attr *attr, const struct cop_completion *bytes)
+{
+	struct cop_fetch *c = f->coop;
+	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
+		.path = f->ask.path,
+		.version = attr->version,
+		.size = attr->size,
+		.background = true,
+		.along = f->local,
+		.first = !f->ask.along,
+		.mentioned = f->ask.mentioned,
+		.from = f->ask.from};
+	struct flight *g =
+		attr->size <= cop_fetch_largest_small(c) ? lead_bytes(f, &ask, bytes->len) : NULL;
+
+	if (!g) {
+		free(bytes->data);
+		return;
+	}
+	if (f->local)
+		count_came(c, f->ask.along ? 0 : kind_of(f->ask.path), attr->size);
+	cop_fetch_complete(g, bytes);
+}
+
+bool cop_fetch_take_first(struct flight *f, struct cop_rd *head, struct cop_completion *l)
+{
+	struct cop_completion bytes = *l;
+	struct cop_attr attr;
+	size_t len;
+	const void *blob = cop_rd_rest(head, &len);
+	void *entry;
+
+	if (!cop_fetch_wants_first(&f->ask) || !blob || cop_entry_check(blob, len))
+		return false;
+	cop_entry_get(blob, &attr, NULL, NULL);
+	if (!are_valid(f, &attr, l))
+		return false;
+	entry = malloc(len);
+	*l = (struct cop_completion){
+		.rc = entry ? 0 : -ENOMEM, .data = entry, .len = entry ? len : 0};
+	if (entry)
+		memcpy(entry, blob, len);
+	keep_bytes(f, &attr, &bytes);
+	return true;
+}
+
+/* ---- without such an answer ---- */
+
+bool cop_fetch_follow_first(
+	struct cop_fetch *c, const struct cop_obj *entry, bool read_soon, bool mentioned)
+{
+	struct cop_obj *obj;
+	struct cop_ask ask;
+	struct cop_key key;
+	int rc;
+
+	if (!cop_fetch_first_of(c, entry, &ask))
+		return false;
+	key = cop_fetch_key(&ask);
+	if (cop_cache_has(c->conf.cache, &key) || !cop_cache_has_headroom(c->conf.cache, ask.size))
+		return false;
+	ask.background = true;
+	ask.along = true;
+	ask.first = read_soon;
+	ask.mentioned = mentioned;
+	rc = cop_fetch_get_for(c, &ask, NULL, true, &obj);
+	if (rc == 1)
+		cop_obj_put(c->conf.cache, obj);
+	if (rc == 0)
+		count_came(c, read_soon ? kind_of(ask.path) : 0, ask.size);
+	return rc == 0;
+}
+
+bool cop_fetch_may_come(struct cop_fetch *c)
+{
+	bool may;
+
+	pthread_mutex_lock(&c->bundling.lock);
+	may = cop_bundle_may_come(&c->bundling.policy);
+	pthread_mutex_unlock(&c->bundling.lock);
+	return may;
+}
+
+bool cop_fetch_ask_first(struct cop_fetch *c, const char *path, bool mentioned)
+{
+	struct cop_ask ask = {.kind = COP_ASK_ENTRY,
+		.path = path,
+		.background = true,
+		.along = true,
+		.first = true,
+		.mentioned = mentioned};
+	struct cop_key key = cop_fetch_key(&ask);
+	struct cop_obj *obj;
+	bool began = false;
+	int rc;
+
+	if (!c->conf.bundle || !cop_fetch_may_come(c) || !has_headroom(c))
+		return false;
+	if (cop_cache_has(c->conf.cache, &key)) {
+		obj = cop_cache_peek(c->conf.cache, &key);
+		if (obj) {
+			began = cop_fetch_follow_first(c, obj, false, mentioned);
+			cop_obj_put(c->conf.cache, obj);
+		}
+		return began;
+	}
+	rc = cop_fetch_get_for(c, &ask, NULL, true, &obj);
+	if (rc == 1)
+		cop_obj_put(c->conf.cache, obj);
+	return rc == 0;
+}
+
+bool cop_fetch_has_first(struct cop_fetch *c, const char *path)
+{
+	struct cop_ask ask = {.kind = COP_ASK_ENTRY, .path = path};
+	struct cop_key key = cop_fetch_key(&ask);
+	struct cop_obj *entry = cop_cache_peek(c->conf.cache, &key);
+	bool has;
+
+	if (!entry)
+		return cop_cache_has(c->conf.cache, &key);
+	has = !cop_fetch_first_of(c, entry, &ask);
+	key = cop_fetch_key(&ask);
+	has = has || cop_cache_has(c->conf.cache, &key);
+	cop_obj_put(c->conf.cache, entry);
+	return has;
+}
+
+void cop_fetch_raise_first(struct cop_fetch *c, const struct cop_ask *entry)
+{
+	struct cop_obj *obj = cop_fetch_peek(c, entry);
+	struct cop_ask ask;
+
+	if (!obj)
+		return;
+	if (cop_fetch_first_of(c, obj, &ask))
+		cop_fetch_raise_priority(c, &ask, true);
+	cop_obj_put(c->conf.cache, obj);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keeps the names of a directory together when the storage has a newer version.
+ *
+ * A program that has read some files of a directory must not read others of another version there.
+ * So this node, and every node that asks through it, keeps what it knows of a directory: from a
+ * newer listing it adds only the names that are new. That ends when the bytes of a known file can
+ * no longer be had. Then the whole directory becomes the newer one. The kernel forgets its names
+ * first, then this node does, and only then does the node that asked get its answer. */
+#include "tree/fetch/fetch_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log/log.h"
+
+static void forget(struct cop_fetch *c, enum cop_ask_kind kind, const char *path)
+{
+	struct cop_ask ask = {.kind = kind, .path = path};
+	struct cop_key key = cop_fetch_key(&ask);
+
+	cop_cache_forget(c->conf.cache, &key);
+}
+
+/* The directory of a path; dir has room for 4096 bytes. */
+static void parent_of(const char *path, char *dir)
+{
+	const char *slash = strrchr(path, '/');
+	size_t len = slash ? (size_t)(slash - path) : 0;
+
+	memcpy(dir, path, len);
+	dir[len] = '\0';
+}
+
+void cop_fetch_forget_name(struct cop_fetch *c, const char *path)
+{
+	char dir[4096];
+
+	forget(c, COP_ASK_ENTRY, path);
+	parent_of(path, dir);
+	forget(c, COP_ASK_LISTING, dir);
+	cop_cache_drop_facet(c->conf.cache, COP_TABLE_TREE, COP_FACET_PAGE, dir);
+	cop_fetch_trust_pages(c);
+}
+
+/* The cached object of this path with a reference; NULL if there is none or it is an error. */
+static struct cop_obj *peek(struct cop_fetch *c, enum cop_ask_kind kind, const char *path)
+{
+	struct cop_obj *obj = cop_fetch_peek(c, &(struct cop_ask){.kind = kind, .path = path});
+
+	if (obj && obj->error) {
+		cop_obj_put(c->conf.cache, obj);
+		obj = NULL;
+	}
+	return obj;
+}
+
+static struct cop_obj *listing_where(
+	struct cop_fetch *c, const char *path, uint64_t version, bool same)
+{
+	struct cop_obj *obj = peek(c, COP_ASK_LISTING, path);
+	struct cop_attr dir;
+
+	if (!obj)
+		return NULL;
+	cop_listing_dir(obj->data, &dir);
+	if ((dir.version == version) == same)
+		return obj;
+	cop_obj_put(c->conf.cache, obj);
+	return NULL;
+}
+
+struct cop_obj *cop_fetch_listing_of(struct cop_fetch *c, const char *path, uint64_t version)
+{
+	return listing_where(c, path, version, true);
+}
+
+struct cop_obj *cop_fetch_listing_but(struct cop_fetch *c, const struct cop_ask *newer)
+{
+	return listing_where(c, newer->path, newer->version, false);
+}
+
+/* ---- the directory has been replaced ---- */
+
+/* A listing that this node drops once the kernel has forgotten its names. */
+struct leaving {
+	struct cop_fetch *coop;
+	struct cop_obj *obj; /* a reference */
+};
+
+static void left(void *arg)
+{
+	struct leaving *l = arg;
+
+	cop_cache_drop(l->coop->conf.cache, l->obj);
+	cop_obj_put(l->coop->conf.cache, l->obj);
+	free(l);
+}
+
+/* Whether the kernel will forget the names, after which this node drops them. If so, takes the
+ * reference. */
+static bool leave_after_kernel(struct cop_fetch *c, const char *dir, struct cop_obj *obj)
+{
+	struct leaving *l = malloc(sizeof(*l));
+
+	if (!l)
+		return false;
+	*l = (struct leaving){c, obj};
+	if (c->conf.forget_names(c->conf.ctx, dir, left, l) == 0)
+		return true;
+	free(l);
+	return false;
+}
+
+/* Takes the reference. A listing that is already being dropped is not reported twice. Without
+ * memory for the request to the kernel, the listing stays, all of one version, until somebody meets
+ * the next stale file. */
+static void drop_names(struct cop_fetch *c, const char *dir, struct cop_obj *obj)
+{
+	if (!atomic_exchange(&obj->disproved, true)) {
+		cop_log_info(
+			"names are old path=\"/%s\" why=\"the storage has another version\"", dir);
+		if (!c->conf.forget_names)
+			cop_cache_drop(c->conf.cache, obj);
+		else if (leave_after_kernel(c, dir, obj))
+			return;
+		else
+			atomic_store(&obj->disproved, false);
+	}
+	cop_obj_put(c->conf.cache, obj);
+}
+
+static bool matches(const struct cop_ask *ask, const struct cop_attr *attr)
+{
+	return cop_version_same(attr->version, ask->version) &&
+	       (ask->kind != COP_ASK_CHUNK || attr->size == ask->size);
+}
+
+/* The storage does not have the file as the request describes it. If the requester learned that
+ * from this node, the directory's names are dropped here and asked for again next time. A wrong
+ * request from outside proves nothing against them. */
+static void disprove(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	const char *slash = strrchr(ask->path, '/'), *name = slash ? slash + 1 : ask->path;
+	struct cop_obj *entry = peek(c, COP_ASK_ENTRY, ask->path), *list, *page;
+	struct cop_listing_entry e;
+	struct cop_attr attr;
+	char dir[4096];
+
+	parent_of(ask->path, dir);
+	list = peek(c, COP_ASK_LISTING, dir);
+	page = cop_fetch_page_with(c, dir, name);
+	if (entry) {
+		cop_entry_get(entry->data, &attr, NULL, NULL);
+		if (matches(ask, &attr))
+			drop_names(c, dir, cop_obj_get(entry));
+		cop_obj_put(c->conf.cache, entry);
+	}
+	if (list) {
+		if (cop_listing_find(list->data, name, strlen(name), &e) && e.has_attr &&
+			matches(ask, &e.attr))
+			drop_names(c, dir, cop_obj_get(list));
+		cop_obj_put(c->conf.cache, list);
+	}
+	if (page) {
+		if (cop_listing_find(page->data, name, strlen(name), &e) && matches(ask, &e.attr)) {
+			cop_fetch_doubt_pages(c, page);
+			drop_names(c, dir, cop_obj_get(page));
+		}
+		cop_obj_put(c->conf.cache, page);
+	}
+}
+
+bool cop_fetch_disproves(int rc)
+{
+	return rc == -ESTALE || rc == -ENOENT || rc == -ENOTDIR || rc == -EISDIR || rc == -ELOOP;
+}
+
+void cop_fetch_doubt(struct cop_fetch *c, const char *path, uint64_t version)
+{
+	struct cop_ask ask = {.kind = COP_ASK_HOLES, .path = path, .version = version};
+	struct cop_obj *obj;
+
+	if (cop_fetch_get(c, &ask, NULL, &obj) == 1)
+		cop_obj_put(c->conf.cache, obj);
+}
+
+/* The bytes are not those of the version that was requested. Those of a large file may have come by
+ * another path than the name. Then the request goes on along the path of names, as a request about
+ * holes, which depends only on the version. */
+static void bytes_gone(struct flight *f)
+{
+	struct cop_fetch *c = f->coop;
+
+	if (f->local)
+		cop_telemetry_event(
+			c->conf.telemetry, COP_TELEMETRY_FILE_CHANGED, "/%s", f->ask.path);
+	if (f->tree == 0)
+		disprove(c, &f->ask);
+	else if (f->local)
+		cop_fetch_doubt(c, f->ask.path, f->ask.version);
+}
+
+/* ---- the directory has changed ---- */
+
+/* A check passed through this node: what it confirmed also holds for this node's listing. */
+static void note_check(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	struct cop_obj *obj = cop_fetch_listing_of(c, ask->path, ask->version);
+
+	if (!obj)
+		return;
+	atomic_store(&obj->stamp_ms, cop_now_ms());
+	cop_obj_put(c->conf.cache, obj);
+}
+
+/* Merges the listing that arrived with the names that are known here: one copy for the requester,
+ * one for this node. */
+static int add_known(struct flight *f, struct cop_obj *known, struct cop_completion *l)
+{
+	struct cop_cache *cache = f->coop->conf.cache;
+	void *both, *copy;
+	size_t len;
+	int rc = atomic_load(&known->disproved)
+			 ? -ESTALE
+			 : cop_listing_merge(known->data, l->data, &both, &len);
+
+	if (rc)
+		return rc;
+	free(l->data);
+	l->data = both;
+	l->len = len;
+	if (!cop_fetch_reserve_up_to(f, len))
+		return -ENOMEM;
+	copy = malloc(len);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, both, len);
+	cop_cache_replace(cache, known, copy, len);
+	return 0;
+}
+
+/* Another flight may have replaced the known listing meanwhile, so it is looked up now. */
+static void merge_newer(struct flight *f, struct cop_completion *l)
+{
+	struct cop_fetch *c = f->coop;
+	struct cop_obj *known = peek(c, COP_ASK_LISTING, f->ask.path);
+
+	if (!known)
+		return;
+	if (!l->rc)
+		l->rc = add_known(f, known, l);
+	/* The merged listing is too large to keep, or the path is no longer a directory. */
+	if (l->rc == -E2BIG)
+		drop_names(c, f->ask.path, cop_obj_get(known));
+	cop_obj_put(c->conf.cache, known);
+}
+
+void cop_fetch_learn(struct flight *f, struct cop_completion *l)
+{
+	/* A failure of this node says nothing about the storage. */
+	if (cop_fetch_is_own(l->rc))
+		return;
+	switch (f->ask.kind) {
+	case COP_ASK_CHUNK:
+	case COP_ASK_HOLES:
+		/* A background flight has no reader: no program here has read this name's bytes, so
+		 * none may suddenly see other names. A reader will find out by its own request. */
+		if (cop_fetch_disproves(l->rc) && !atomic_load(&f->obj->background))
+			bytes_gone(f);
+		break;
+	case COP_ASK_CHECK:
+		if (!l->rc)
+			note_check(f->coop, &f->ask);
+		break;
+	case COP_ASK_NEWER:
+		merge_newer(f, l);
+		break;
+	default:
+		break;
+	}
+}

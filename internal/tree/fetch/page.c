@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pages: attributes of the names of a large directory, about a thousand at a time. The key of a
+ * page consists of the directory, its version, the number of pages and the index among them; these
+ * determine which names are in it.
+ *
+ * When the storage contradicts what a page says about a file, the whole directory must become the
+ * newer one (names.c). Other pages of it may be cached under other keys, here or at the ancestors,
+ * with the same error. So no page of the directory in this version is used any more. */
+#include "tree/fetch/fetch_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cop_ask cop_fetch_page_ask(
+	const char *dir, const void *names, const char *name, size_t name_len)
+{
+	uint32_t pages = cop_listing_pages(names);
+	struct cop_attr attr;
+
+	cop_listing_dir(names, &attr);
+	return (struct cop_ask){.kind = COP_ASK_PAGE,
+		.path = dir,
+		.version = attr.version,
+		.size = pages,
+		.index = cop_listing_page_of(name, name_len, pages)};
+}
+
+struct cop_obj *cop_fetch_names_of(struct cop_fetch *c, const char *dir)
+{
+	static const enum cop_ask_kind kinds[] = {COP_ASK_LISTING, COP_ASK_NAMES};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(kinds); i++) {
+		struct cop_ask ask = {.kind = kinds[i], .path = dir};
+		struct cop_obj *obj = cop_fetch_peek(c, &ask);
+
+		if (obj && !obj->error)
+			return obj;
+		if (obj)
+			cop_obj_put(c->conf.cache, obj);
+	}
+	return NULL;
+}
+
+struct cop_obj *cop_fetch_page_with(struct cop_fetch *c, const char *dir, const char *name)
+{
+	struct cop_obj *names = cop_fetch_names_of(c, dir), *page;
+	struct cop_ask ask;
+
+	if (!names)
+		return NULL;
+	ask = cop_fetch_page_ask(dir, names->data, name, strlen(name));
+	page = cop_fetch_peek(c, &ask);
+	cop_obj_put(c->conf.cache, names);
+	return page;
+}
+
+struct cop_obj *cop_fetch_listed(struct cop_fetch *c, const char *dir)
+{
+	struct cop_obj *list, *page;
+	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = dir};
+
+	list = cop_fetch_peek(c, &ask);
+	if (!list || list->error || cop_listing_count(list->data) <= COP_ORIGIN_LISTING_ATTRS ||
+		cop_listing_pages(list->data) > 1)
+		return list;
+	ask = cop_fetch_page_ask(dir, list->data, "", 0);
+	page = cop_fetch_peek(c, &ask);
+	if (!page || page->error || atomic_load(&list->disproved)) {
+		if (page)
+			cop_obj_put(c->conf.cache, page);
+		return list;
+	}
+	cop_obj_put(c->conf.cache, list);
+	return page;
+}
+
+/* ---- at the root ---- */
+
+struct page_read {
+	struct flight *flight;
+	struct cop_obj *names; /* a reference, until the origin has read the page */
+};
+
+static void page_read(void *arg, int rc, void *data, size_t len)
+{
+	struct page_read *r = arg;
+	struct flight *f = r->flight;
+
+	cop_obj_put(f->coop->conf.cache, r->names);
+	free(r);
+	cop_fetch_blob_read(f, rc, data, len);
+}
+
+/* The listing that the request is about; NULL if this node has another one by now, or none. */
+static struct cop_obj *same_names(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	struct cop_obj *names = cop_fetch_names_of(c, ask->path);
+	struct cop_attr dir;
+
+	if (!names)
+		return NULL;
+	cop_listing_dir(names->data, &dir);
+	if (cop_version_same(dir.version, ask->version))
+		return names;
+	cop_obj_put(c->conf.cache, names);
+	return NULL;
+}
+
+void cop_fetch_read_page(struct flight *f, struct cop_origin *o)
+{
+	struct cop_listing_page page = {.version = f->ask.version,
+		.pages = (uint32_t)f->ask.size,
+		.index = (uint32_t)f->ask.index};
+	struct cop_obj *names = same_names(f->coop, &f->ask);
+	struct page_read *r = names ? malloc(sizeof(*r)) : NULL;
+
+	if (r) {
+		*r = (struct page_read){f, names};
+		cop_origin_page(o, f->ask.path, &page, names->data, page_read, r);
+		return;
+	}
+	if (names)
+		cop_obj_put(f->coop->conf.cache, names);
+	cop_origin_page(o, f->ask.path, &page, NULL, cop_fetch_blob_read, f);
+}
+
+/* ---- pages that the storage has contradicted ---- */
+
+static uint64_t dir_hash(const char *path, uint64_t version)
+{
+	uint64_t hash = cop_hash64(path, strlen(path), version | 1);
+
+	return hash ? hash : 1;
+}
+
+void cop_fetch_doubt_pages(struct cop_fetch *c, const struct cop_obj *page)
+{
+	uint64_t hash = dir_hash(page->key.path, page->key.version);
+	struct doubted *d = &c->doubted;
+
+	pthread_mutex_lock(&d->lock);
+	d->dir[atomic_load(&d->count) % DOUBTED_SLOTS] = hash;
+	atomic_fetch_add(&d->count, 1);
+	pthread_mutex_unlock(&d->lock);
+}
+
+bool cop_fetch_doubts_pages(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	struct doubted *d = &c->doubted;
+	bool found = false;
+	uint64_t hash;
+
+	if (!atomic_load(&d->count))
+		return false;
+	hash = dir_hash(ask->path, ask->version);
+	pthread_mutex_lock(&d->lock);
+	for (unsigned i = 0; i < DOUBTED_SLOTS && !found; i++)
+		found = d->dir[i] == hash;
+	pthread_mutex_unlock(&d->lock);
+	return found;
+}
+
+void cop_fetch_trust_pages(struct cop_fetch *c)
+{
+	struct doubted *d = &c->doubted;
+
+	pthread_mutex_lock(&d->lock);
+	memset(d->dir, 0, sizeof(d->dir));
+	atomic_store(&d->count, 0);
+	pthread_mutex_unlock(&d->lock);
+}

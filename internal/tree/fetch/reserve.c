@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reserves the bytes of a flight in the budget, and allocates its buffers. */
+#include "tree/fetch/fetch_priv.h"
+
+#include <errno.h>
+
+#include "base/log/log.h"
+
+static size_t first_reservation(struct flight *f)
+{
+	switch (f->ask.kind) {
+	case COP_ASK_CHUNK:
+		return f->buf_len;
+	case COP_ASK_LISTING:
+	case COP_ASK_NAMES:
+	case COP_ASK_NEWER:
+	case COP_ASK_MANIFEST:
+		return LISTING_RESERVE;
+	case COP_ASK_PAGE:
+		return COP_MIN(PAGE_RESERVE, cop_cache_largest(f->coop->conf.cache));
+	case COP_ASK_ENTRY:
+		return ENTRY_RESERVE + cop_fetch_first_reservation(f);
+	default:
+		return ENTRY_RESERVE;
+	}
+}
+
+/* For a single flight, or for its whole group. */
+static size_t bytes_to_reserve(struct flight *f)
+{
+	size_t bytes = 0;
+
+	if (!f->reserved)
+		f->reserved = first_reservation(f);
+	for (const struct flight *g = f->group; g; g = g->group_next)
+		bytes += g->buf_len;
+	return f->group ? bytes : f->reserved;
+}
+
+/* Allocates buffers for the flight and, at a root, for the rest of its group, which shares its
+ * reservation. */
+static int make_buffers(struct flight *f)
+{
+	f->buf = cop_cache_alloc(f->coop->conf.cache, f->buf_len);
+	if (!f->buf)
+		return -ENOMEM;
+	for (struct flight *g = f->group; g; g = g->group_next) {
+		if (g == f)
+			continue;
+		cop_cache_share_reservation(f->obj, g->obj, g->buf_len);
+		g->buf = cop_cache_alloc(f->coop->conf.cache, g->buf_len);
+		if (!g->buf)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Fails the whole group, or the single flight. */
+static void fail_all(struct flight *f, int rc)
+{
+	for (struct flight *g = cop_fetch_group(f), *next; g; g = next) {
+		next = g->group_next;
+		cop_fetch_fail(g, rc);
+	}
+}
+
+static void start(void *arg)
+{
+	struct flight *f = arg;
+
+	cop_fetch_pass(f, FLIGHT_ACTIVE);
+	if (f->ask.kind == COP_ASK_CHUNK && make_buffers(f)) {
+		fail_all(f, -ENOMEM);
+		return;
+	}
+	f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank);
+	cop_fetch_send(f);
+}
+
+void cop_fetch_reserve(struct flight *f)
+{
+	size_t bytes = bytes_to_reserve(f);
+
+	cop_fetch_pass(f, FLIGHT_RESERVE);
+	cop_cache_reserve(f->coop->conf.cache, f->obj, bytes, f->local, start, f);
+}
+
+/* ---- answers longer than expected: listings of up to 64 MiB, extents ---- */
+
+/* Reserves more than is needed now, because a directory may grow meanwhile. The flight then asks
+ * again about thirty times at most. */
+static size_t with_margin(size_t len)
+{
+	return COP_MIN(len + len / 4, COP_MAX(len, (size_t)COP_RPC_BODY_MAX));
+}
+
+bool cop_fetch_reserve_up_to(struct flight *f, size_t len)
+{
+	if (len <= f->reserved)
+		return true;
+	if (!cop_cache_reserve_more(f->coop->conf.cache, f->obj, len))
+		return false;
+	f->reserved = len;
+	return true;
+}
+
+void cop_fetch_reserve_again(struct flight *f, size_t len)
+{
+	struct cop_cache *cache = f->coop->conf.cache;
+	size_t largest = cop_cache_largest(cache);
+
+	if (len > largest) {
+		cop_log_warn("no room ever kind=%d bytes=%zu path=/%s: give a larger --cache-size",
+			f->ask.kind, len, f->ask.path);
+		cop_fetch_fail(f, -ENOMEM);
+		return;
+	}
+	/* A waiting flight holds nothing: two flights that hold and wait could wait for each
+	 * other. */
+	cop_cache_end_reservation(cache, f->obj);
+	f->reserved = COP_MIN(with_margin(len), largest);
+	cop_fetch_reserve(f);
+}

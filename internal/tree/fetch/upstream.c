@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One step of a flight: it asks the ancestor, checks its answer, and goes on to the next one if
+ * that ancestor is dead or could not answer. The path only leads up and ends at this node's own
+ * origin, so a flight ends however many ancestors fail. */
+#include "tree/fetch/fetch_priv.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log/log.h"
+
+#define TRIES_PER_UPSTREAM 3
+#define REQUEST_MAX (4096 + 64)
+
+static void next_ancestor(struct flight *f, int why)
+{
+	struct cop_fetch *c = f->coop;
+	uint32_t dead = f->upstream;
+
+	f->upstream = cop_topo_parent(&c->conf.topo, f->tree, f->upstream);
+	f->tries = 0;
+	cop_stats_add(c->conf.stats, COP_FABRIC_RETRIES, 1);
+	if (atomic_exchange(&c->parent[f->tree], f->upstream) != f->upstream) {
+		cop_stats_add(c->conf.stats, COP_FABRIC_FAILOVERS, 1);
+		cop_log_warn("parent passed over stripe=%u rank=%u why=\"%s\" next=%d", f->tree,
+			dead, strerror(-why), f->upstream == COP_TOPO_NONE ? -1 : (int)f->upstream);
+		cop_telemetry_event(c->conf.telemetry, COP_TELEMETRY_FAILOVER,
+			"tree %u: rank %u: %s; next %d", f->tree, dead, strerror(-why),
+			f->upstream == COP_TOPO_NONE ? -1 : (int)f->upstream);
+	}
+	cop_fetch_send(f);
+}
+
+static bool is_valid_chunk(const struct flight *f, const struct cop_completion *l)
+{
+	if (l->data != f->buf || cop_hash64(l->data, l->len, f->coop->conf.sum_seed) != l->sum)
+		return false;
+	return l->packed ? cop_pack_check(l->data, l->len, f->buf_len) == 0 : l->len == f->buf_len;
+}
+
+static bool is_valid_page(const struct cop_ask *ask, const void *data, size_t len)
+{
+	struct cop_listing_page page = {.version = ask->version,
+		.pages = (uint32_t)ask->size,
+		.index = (uint32_t)ask->index};
+
+	return data && cop_listing_page_check(data, len, &page) == 0;
+}
+
+/* Whether the answer is valid for the request. */
+static bool is_valid(const struct flight *f, const struct cop_completion *l)
+{
+	const void *data = l->data;
+	size_t len = l->len;
+
+	switch (f->ask.kind) {
+	case COP_ASK_CHUNK:
+		return is_valid_chunk(f, l);
+	case COP_ASK_LISTING:
+	case COP_ASK_NAMES:
+	case COP_ASK_NEWER:
+		return data && cop_listing_check(data, len) == 0;
+	case COP_ASK_ENTRY:
+		return data && cop_entry_check(data, len) == 0;
+	case COP_ASK_STATFS:
+		return len == sizeof(struct cop_statfs);
+	case COP_ASK_HOLES:
+		return len % sizeof(struct cop_extent) == 0;
+	case COP_ASK_CHECK:
+		return true;
+	case COP_ASK_MANIFEST:
+		return data && len <= COP_MIB;
+	case COP_ASK_PAGE:
+		return is_valid_page(&f->ask, data, len);
+	}
+	return false;
+}
+
+/* The body in memory that this node owns; NULL if there is no body or no memory. */
+static void *own_body(const struct cop_rpc_result *r, struct flight *f)
+{
+	void *copy;
+
+	if (r->in_landing)
+		return f->buf;
+	if (r->body_len == 0)
+		return NULL;
+	if (r->body_kept) {
+		*r->body_kept = true;
+		return r->body;
+	}
+	copy = malloc(r->body_len);
+	if (copy)
+		memcpy(copy, r->body, r->body_len);
+	return copy;
+}
+
+static void drop_corrupt(struct flight *f, void *data)
+{
+	if (data != f->buf)
+		free(data);
+	cop_stats_add(f->coop->conf.stats, COP_FABRIC_CORRUPT, 1);
+	cop_log_warn(
+		"corrupt answer kind=%d rank=%u path=%s", f->ask.kind, f->upstream, f->ask.path);
+	if (++f->tries < TRIES_PER_UPSTREAM)
+		cop_fetch_send(f);
+	else
+		next_ancestor(f, -EBADMSG);
+}
+
+/* The line that sites count to see every node start, with the names that they know
+ * (copper-formats(5)). */
+static void note_first(struct flight *f)
+{
+	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "readdir",
+		[COP_ASK_ENTRY] = "lstat",
+		[COP_ASK_CHUNK] = "readfile"};
+	struct cop_fetch *c = f->coop;
+
+	if (!names[f->ask.kind] || atomic_load(&c->heard) || atomic_exchange(&c->heard, true))
+		return;
+	cop_log_info(
+		"first successful parent rpc_%s completed after %llu us since provider startup; path=/%s",
+		names[f->ask.kind], (unsigned long long)(cop_now_ns() - c->started_ns) / 1000,
+		f->ask.path);
+}
+
+/* Copies a packed chunk out of the flight's larger buffer, which is released. Without memory the
+ * chunk stays there. */
+static void shrink(const struct flight *f, struct cop_completion *l)
+{
+	void *data = l->packed ? malloc(l->len) : NULL;
+
+	assert(!l->packed || l->data == f->buf); /* an answer without it would be invalid */
+	if (data)
+		l->data = memcpy(data, f->buf, l->len);
+}
+
+/* Counts what a hop costs. Other answers do not show it, because they waited for something. */
+static void count_at_hand(const struct flight *f)
+{
+	struct cop_stats *stats = f->coop->conf.stats;
+
+	cop_stats_add(stats, COP_FABRIC_HELD, 1);
+	cop_stats_add(stats, COP_FABRIC_HELD_US, (cop_now_ns() - f->asked_ns + 500) / 1000);
+}
+
+static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
+{
+	struct cop_rd head = cop_rd_init(r->head, r->head_len);
+	struct cop_completion l = {.len = r->body_len};
+	uint8_t flags;
+
+	l.sum = cop_rd_u64(&head);
+	flags = cop_rd_u8(&head);
+	l.packed =
+		(flags & ANSWER_PACKED) && (f->ask.kind == COP_ASK_CHUNK || (flags & ANSWER_FIRST));
+	if (flags & ANSWER_AT_HAND)
+		count_at_hand(f);
+	if (cop_fetch_wants_first(&f->ask))
+		atomic_store(&f->obj->first, true);
+	/* A body inside the message may also be longer than the reservation. */
+	if (!cop_fetch_reserve_up_to(f, l.len)) {
+		cop_fetch_reserve_again(f, l.len);
+		return;
+	}
+	l.data = own_body(r, f);
+	if (!l.data && l.len) {
+		cop_fetch_fail(f, -ENOMEM);
+	} else if ((flags & ANSWER_FIRST) ? !cop_fetch_take_first(f, &head, &l)
+					  : !is_valid(f, &l)) {
+		drop_corrupt(f, l.data);
+	} else {
+		atomic_store(&f->coop->parent[f->tree], f->upstream);
+		note_first(f);
+		shrink(f, &l);
+		cop_fetch_complete(f, &l);
+	}
+}
+
+/* This node could not send the request or receive the answer. No ancestor is at fault, and none can
+ * help. */
+static void ask_nobody(struct flight *f)
+{
+	cop_stats_add(f->coop->conf.stats, COP_FABRIC_RETRIES, 1);
+	f->upstream = COP_TOPO_NONE;
+	cop_fetch_send(f);
+}
+
+/* The ancestor did not answer. */
+static void unanswered(struct flight *f, int rc)
+{
+	if (rc == -ECANCELED)
+		cop_fetch_fail(f, -ESHUTDOWN);
+	else if (rc == -EBADMSG)
+		drop_corrupt(f, NULL);
+	else if (cop_is_shortage(rc))
+		ask_nobody(f);
+	else
+		next_ancestor(f, rc);
+}
+
+/* The ancestor has the answer, but it was not fetched. It is requested again once its bytes are
+ * reserved; an answer that keeps growing is corrupt. */
+static void too_long(struct flight *f, size_t len)
+{
+	if (f->ask.kind == COP_ASK_CHUNK || cop_fetch_wants_first(&f->ask) || len <= f->reserved ||
+		len > COP_RPC_BODY_MAX)
+		drop_corrupt(f, NULL);
+	else if (cop_fetch_reserve_up_to(f, COP_MIN(len + len / 4, (size_t)COP_RPC_BODY_MAX)))
+		cop_fetch_send(f);
+	else
+		cop_fetch_reserve_again(f, len);
+}
+
+/* The ancestor took the request for a background one, so it has kept the name that the storage
+ * contradicts. Somebody waits by now, so it is asked again and forgets the name. */
+static bool was_told_too_early(const struct flight *f, int rc)
+{
+	return f->sent_background && !atomic_load(&f->obj->background) && cop_fetch_disproves(rc);
+}
+
+/* An ancestor refuses a guess that it thinks wrong, without asking the storage. If somebody waits
+ * by now, they must get the storage's answer. */
+static bool was_refused(struct flight *f, int rc)
+{
+	if (!f->ask.guess || !f->sent_background || rc != -ENOENT ||
+		cop_cache_withdraw(f->coop->conf.cache, f->obj))
+		return false;
+	f->ask.guess = false;
+	atomic_store(&f->obj->background, false);
+	return true;
+}
+
+static void answered(void *arg, const struct cop_rpc_result *r)
+{
+	struct flight *f = arg;
+
+	cop_fetch_pass(f, FLIGHT_ACTIVE);
+	cop_fetch_waited(f, COP_FABRIC_WAIT_US);
+	cop_fetch_trace_answered(f, r->status, r->body_len);
+	cop_log_debug("answer kind=%s path=\"/%s\" index=%llu rank=%u status=%d bytes=%zu",
+		cop_fetch_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
+		f->upstream, r->status, r->body_len);
+	if (!r->answered && r->status == -EMSGSIZE) {
+		too_long(f, r->body_len);
+	} else if (!r->answered) {
+		unanswered(f, r->status);
+	} else if (r->unable || cop_fetch_is_own(r->status)) {
+		/* An ancestor that is still starting will answer the next request. */
+		if (r->unable)
+			cop_fetch_rest(f->coop, f->upstream);
+		next_ancestor(f, r->status);
+	} else {
+		cop_fetch_rested(f->coop, f->upstream);
+		if (was_refused(f, r->status) || was_told_too_early(f, r->status))
+			cop_fetch_send(f);
+		else if (r->status)
+			cop_fetch_fail(f, r->status);
+		else
+			accept_answer(f, r);
+	}
+}
+
+static uint8_t when_wanted(const struct flight *f)
+{
+	if (!f->sent_background || cop_fetch_is_first_chunk(&f->ask))
+		return ASK_NOW;
+	return f->ask.guess ? ASK_GUESS : ASK_BACKGROUND;
+}
+
+void cop_fetch_send(struct flight *f)
+{
+	uint8_t payload[REQUEST_MAX];
+	struct cop_rpc_call call = {
+		.op = (uint8_t)f->ask.kind, .payload = payload, .done = answered, .arg = f};
+
+	if (atomic_load(&f->coop->closing)) {
+		cop_fetch_fail(f, -ESHUTDOWN);
+		return;
+	}
+	while (f->upstream != COP_TOPO_NONE && cop_fetch_rests(f->coop, f->upstream))
+		f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->upstream);
+	if (f->upstream == COP_TOPO_NONE || !f->coop->conf.rpc) {
+		if (!cop_fetch_is_root(f))
+			cop_stats_add(f->coop->conf.stats, COP_ORIGIN_FALLBACKS, 1);
+		cop_fetch_read_origin(f);
+		return;
+	}
+	call.rank = f->upstream;
+	call.sent = f->coop->conf.tracer ? cop_fetch_trace_sent : NULL;
+	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u",
+		cop_fetch_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
+		f->upstream);
+	f->sent_background = atomic_load(&f->obj->background);
+	/* A reader has joined those who wait for the entry. */
+	if (!f->sent_background && cop_fetch_is_first_chunk(&f->ask))
+		f->ask.first = false;
+	call.payload_len = cop_fetch_request(&f->ask, when_wanted(f), payload, sizeof(payload));
+	call.body_max = f->reserved;
+	/* An entry is part of a message. Only the bytes with it may not be. */
+	call.checks_body = f->ask.kind == COP_ASK_CHUNK || cop_fetch_wants_first(&f->ask);
+	if (f->ask.kind == COP_ASK_CHUNK) {
+		call.landing = f->buf;
+		call.landing_len = f->buf_len;
+	}
+	f->asked_ns = cop_now_ns();
+	cop_fetch_pass(f, FLIGHT_ASKING);
+	cop_rpc_call(f->coop->conf.rpc, &call);
+}
+
+/* ---- a prefetch that a program has caught up with ---- */
+
+static void ignore(void *arg, const struct cop_rpc_result *r)
+{
+	(void)arg;
+	(void)r;
+}
+
+bool cop_fetch_reads_itself(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	return !c->conf.rpc || atomic_load(&c->parent[cop_fetch_tree_of(c, ask)]) == COP_TOPO_NONE;
+}
+
+void cop_fetch_raise_priority(struct cop_fetch *c, const struct cop_ask *ask, bool tell)
+{
+	uint32_t parent = atomic_load(&c->parent[cop_fetch_tree_of(c, ask)]);
+	uint8_t payload[REQUEST_MAX];
+	struct cop_rpc_call call = {
+		.rank = parent, .op = (uint8_t)ask->kind, .payload = payload, .done = ignore};
+	struct cop_key key = cop_fetch_key(ask);
+
+	if (!cop_cache_raise_priority(c->conf.cache, &key) || atomic_load(&c->closing))
+		return;
+	if (cop_fetch_reads_itself(c, ask)) {
+		cop_origin_raise_priority(c->conf.origin, ask->path,
+			ask->kind == COP_ASK_CHUNK ? ask->index * c->conf.chunk_bytes : 0);
+		return;
+	}
+	if (!tell)
+		return;
+	call.payload_len = cop_fetch_request(ask, ASK_RAISE_PRIORITY, payload, sizeof(payload));
+	cop_rpc_call(c->conf.rpc, &call);
+}

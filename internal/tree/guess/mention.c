@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tree/guess/guess.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Magic numbers of Python 3.8, of 3.11 whose code objects have other fields, and of what comes
+ * after 3.14. */
+#define MAGIC_FIRST 3400
+#define MAGIC_FIELDS 3450
+#define MAGIC_BEYOND 3650
+#define HEADER 16
+/* Of more names only the first are looked at, and dotted ones that are longer are passed over. */
+#define NAMES_MAX 1024u
+#define DOTTED_MAX 128
+/* A type's high bit says that the object can be referred to later. */
+#define FLAG_REF 0x80
+/* Functions in functions and constants in constants; Python itself allows 2000. */
+#define DEPTH 100
+
+struct text {
+	const uint8_t *at; /* NULL: not a string */
+	size_t len;
+};
+
+struct reader {
+	const uint8_t *at, *end;
+	struct text *ref; /* objects that can be referred to */
+	size_t refs, room;
+	unsigned depth;
+	bool new_fields;
+};
+
+static const uint8_t *take(struct reader *r, size_t n)
+{
+	const uint8_t *at = r->at;
+
+	if (n > (size_t)(r->end - at))
+		return NULL;
+	r->at += n;
+	return at;
+}
+
+static bool take_u32(struct reader *r, uint32_t *v)
+{
+	const uint8_t *p = take(r, 4);
+
+	if (p)
+		*v = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+		     (uint32_t)p[3] << 24;
+	return p != NULL;
+}
+
+/* Bytes behind their length, which is a number of one or of four bytes. */
+static bool take_text(struct reader *r, bool is_short, struct text *t)
+{
+	const uint8_t *p;
+	uint32_t len;
+
+	if (is_short) {
+		p = take(r, 1);
+		if (!p)
+			return false;
+		len = *p;
+	} else if (!take_u32(r, &len)) {
+		return false;
+	}
+	t->at = take(r, len);
+	t->len = len;
+	return t->at != NULL;
+}
+
+/* The next object that can be referred to; false without memory. */
+static bool new_ref(struct reader *r)
+{
+	size_t room = r->room ? 2 * r->room : 256;
+	struct text *more;
+
+	if (r->refs == r->room) {
+		more = realloc(r->ref, room * sizeof(*more));
+		if (!more)
+			return false;
+		r->ref = more;
+		r->room = room;
+	}
+	r->ref[r->refs++] = (struct text){NULL, 0};
+	return true;
+}
+
+static bool pass(struct reader *r, struct text *t);
+
+static bool pass_objects(struct reader *r, uint32_t n)
+{
+	struct text t;
+
+	while (n && pass(r, &t))
+		n--;
+	return !n;
+}
+
+/* How many items a tuple has; a small one's number has one byte. */
+static bool take_count(struct reader *r, int type, uint32_t *n)
+{
+	const uint8_t *p;
+
+	if (type != ')')
+		return take_u32(r, n);
+	p = take(r, 1);
+	if (p)
+		*n = *p;
+	return p != NULL;
+}
+
+static bool pass_dict(struct reader *r)
+{
+	while (r->at < r->end && (*r->at & ~FLAG_REF) != '0')
+		if (!pass_objects(r, 2))
+			return false;
+	return take(r, 1) != NULL;
+}
+
+/* What comes before the constants of a function: numbers, then its instructions. */
+static bool pass_to_constants(struct reader *r, struct text *instructions)
+{
+	return take(r, 4 * (r->new_fields ? 5 : 6)) && pass(r, instructions);
+}
+
+static bool pass_function(struct reader *r)
+{
+	struct text instructions;
+
+	/* Constants, names, and names of variables and where they live (two, or three), the file's
+	 * name and the function's (two with its qualified one); the first line; tables. */
+	return pass_to_constants(r, &instructions) && pass_objects(r, 7) && take(r, 4) &&
+	       pass_objects(r, r->new_fields ? 2 : 1);
+}
+
+static bool pass_ref(struct reader *r, struct text *t)
+{
+	uint32_t n;
+
+	if (!take_u32(r, &n) || n >= r->refs)
+		return false;
+	*t = r->ref[n];
+	return true;
+}
+
+/* An integer of any length, in digits of two bytes; the sign is that of their number. */
+static bool pass_long(struct reader *r)
+{
+	uint32_t n;
+
+	if (!take_u32(r, &n))
+		return false;
+	if (n >> 31)
+		n = -n;
+	return take(r, 2 * (size_t)n) != NULL;
+}
+
+/* What follows the type. */
+static bool pass_rest(struct reader *r, int type, struct text *t)
+{
+	struct text number;
+	uint32_t n;
+
+	switch (type) {
+	case 'N':
+	case 'F':
+	case 'T':
+	case 'S':
+	case '.':
+		return true;
+	case 'i':
+		return take(r, 4) != NULL;
+	case 'I':
+	case 'g':
+		return take(r, 8) != NULL;
+	case 'y':
+		return take(r, 16) != NULL;
+	case 'l':
+		return pass_long(r);
+	case 'f':
+		return take_text(r, true, &number);
+	case 'x':
+		return take_text(r, true, &number) && take_text(r, true, &number);
+	case 's':
+	case 't':
+	case 'A':
+	case 'a':
+	case 'u':
+		return take_text(r, false, t);
+	case 'z':
+	case 'Z':
+		return take_text(r, true, t);
+	case 'r':
+		return pass_ref(r, t);
+	case ')':
+	case '(':
+	case '[':
+	case '<':
+	case '>':
+		return take_count(r, type, &n) && pass_objects(r, n);
+	case '{':
+		return pass_dict(r);
+	case ':':
+		return pass_objects(r, 3);
+	case 'c':
+		return pass_function(r);
+	default:
+		return false;
+	}
+}
+
+/* Passes one object; *t gets its bytes if it is a string. */
+static bool pass(struct reader *r, struct text *t)
+{
+	const uint8_t *type = take(r, 1);
+	size_t own = r->refs;
+	bool ok;
+
+	*t = (struct text){NULL, 0};
+	if (!type || ((*type & FLAG_REF) && !new_ref(r)) || r->depth == DEPTH)
+		return false;
+	r->depth++;
+	ok = pass_rest(r, *type & ~FLAG_REF, t);
+	r->depth--;
+	if (ok && (*type & FLAG_REF))
+		r->ref[own] = *t;
+	return ok;
+}
+
+/* ---- the imports ---- */
+
+/* The instructions that matter: those of a version, by its last magic number. */
+static const struct instructions {
+	unsigned first, last;
+	uint8_t extend, import_name, import_from;
+} versions[] = {{MAGIC_FIRST, 3531, 144, 108, 109} /* 3.8 to 3.12 */, {3571, 3571, 71, 75, 74}};
+
+struct names {
+	uint32_t n;
+	struct text at[NAMES_MAX];
+};
+
+/* The names of the function that the reader is in, behind its constants. */
+static bool take_names(struct reader *r, struct names *names)
+{
+	const uint8_t *type = take(r, 1);
+	struct text t;
+	uint32_t n;
+
+	if (!type || ((*type & FLAG_REF) && !new_ref(r)))
+		return false;
+	if ((*type & ~FLAG_REF) != ')' && (*type & ~FLAG_REF) != '(')
+		return false;
+	if (!take_count(r, *type & ~FLAG_REF, &n))
+		return false;
+	for (names->n = 0; n; n--) {
+		if (!pass(r, &t) || !t.at)
+			return false;
+		if (names->n < NAMES_MAX)
+			names->at[names->n++] = t;
+	}
+	return true;
+}
+
+static void tell(const struct text *t, cop_mention_fn fn, void *arg)
+{
+	if (t->len)
+		fn(arg, (const char *)t->at, t->len);
+}
+
+/* A name that is imported from a module may be a module in it. */
+static void tell_member(
+	const struct text *module, const struct text *member, cop_mention_fn fn, void *arg)
+{
+	char dotted[DOTTED_MAX];
+	size_t len = module->len;
+
+	if (len + 1 + member->len > sizeof(dotted))
+		return;
+	if (len) {
+		memcpy(dotted, module->at, len);
+		dotted[len++] = '.';
+	}
+	memcpy(dotted + len, member->at, member->len);
+	fn(arg, dotted, len + member->len);
+}
+
+static void tell_imports(const struct instructions *v, const struct text *code,
+	const struct names *names, cop_mention_fn fn, void *arg)
+{
+	const struct text *module = NULL;
+	uint32_t value = 0;
+
+	for (size_t i = 0; i + 1 < code->len; i += 2) {
+		uint8_t what = code->at[i];
+
+		value = value << 8 | code->at[i + 1];
+		if (what == v->extend)
+			continue;
+		if (what == v->import_name && value < names->n) {
+			module = &names->at[value];
+			tell(module, fn, arg);
+		} else if (what == v->import_from && value < names->n && module) {
+			tell_member(module, &names->at[value], fn, arg);
+		}
+		value = 0;
+	}
+}
+
+static void tell_all(unsigned magic, const struct text *code, const struct names *names,
+	cop_mention_fn fn, void *arg)
+{
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
+		if (magic >= versions[i].first && magic <= versions[i].last && code->at) {
+			tell_imports(&versions[i], code, names, fn, arg);
+			return;
+		}
+	for (uint32_t i = 0; i < names->n; i++)
+		tell(&names->at[i], fn, arg);
+}
+
+bool cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg)
+{
+	const uint8_t *head = data, *type;
+	struct reader r = {.at = head, .end = head + len};
+	struct names *names;
+	struct text code;
+	unsigned magic;
+	bool ok;
+
+	if (!take(&r, HEADER) || head[2] != '\r' || head[3] != '\n')
+		return false;
+	magic = (unsigned)head[0] | (unsigned)head[1] << 8;
+	if (magic < MAGIC_FIRST || magic >= MAGIC_BEYOND)
+		return false;
+	names = malloc(sizeof(*names));
+	r.new_fields = magic >= MAGIC_FIELDS;
+	type = take(&r, 1);
+	ok = names && type && (*type & ~FLAG_REF) == 'c' && (!(*type & FLAG_REF) || new_ref(&r)) &&
+	     pass_to_constants(&r, &code) && pass_objects(&r, 1) && take_names(&r, names);
+	if (ok)
+		tell_all(magic, &code, names, fn, arg);
+	free(names);
+	free(r.ref);
+	return ok;
+}

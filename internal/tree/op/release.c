@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of a tree that exists for certain programs (copper run --source). Each node hears from
+ * its own machine when it is no longer needed there. It must stay all the same, because others read
+ * through it. When a node and all nodes below it are released, it tells the node above, so the root
+ * hears of the last one. The root then asks all nodes, because what it heard may be wrong if a node
+ * was slow and declared dead. If all are released or dead, it stops the tree. However long the tree
+ * waits for its last program, a node sends and answers two requests for that.
+ *
+ * A dead node tells nobody. So all nodes check again now and then, less and less often: the root
+ * asks all nodes; the others ask whether an ancestor is alive. If none is, the root is dead, and
+ * its children do its part. They may do so at the same time, because a node that is asked to stop
+ * twice stops once. */
+#include "tree/op/op_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* How long after its release a node checks again: the first time, and at most. */
+#define LOOK_MS_FIRST 1000
+#define LOOK_MS_MOST 20000
+
+/* ---- asked on the way down ---- */
+
+static void add_own(struct request *q)
+{
+	struct cop_op_sum own = {.nodes = 1};
+
+	own.released = atomic_load(&q->treeop->released); /* gcc 10 warns of it in the braces */
+	cop_op_sum_add(&q->sum, &own, '\n');
+	cop_op_request_finish(q);
+}
+
+static void below_answered(void *arg, struct cop_op_sum *below)
+{
+	struct request *q = arg;
+
+	cop_op_sum_move(&q->sum, below);
+	add_own(q);
+}
+
+void cop_op_released(struct request *q)
+{
+	if (q->local)
+		add_own(q);
+	else
+		cop_op_fan_out_below(q->treeop, &q->what, below_answered, q);
+}
+
+bool cop_op_all_released(const struct cop_op_sum *sum)
+{
+	/* If a node failed, nothing is known for now about it and the nodes below it. */
+	return sum->nodes && sum->released == sum->nodes && !sum->failed;
+}
+
+/* ---- who asks ---- */
+
+struct looking {
+	struct cop_op *treeop;
+	uint32_t above; /* the ancestor that is told, or asked whether it is alive */
+	uint8_t op;
+	cop_op_done *done;
+	void *arg;
+};
+
+static void look_above(struct looking *l);
+
+static void end_look(struct looking *l)
+{
+	struct cop_gate *gate = l->treeop->conf.gate;
+
+	free(l);
+	cop_gate_leave(gate);
+}
+
+static void ask_all(struct looking *l)
+{
+	cop_op_all(l->treeop, &(struct cop_op_request){COP_OP_RELEASED, ""}, l->done, l->arg);
+	end_look(l);
+}
+
+static void above_answered(void *arg, const struct cop_rpc_result *r)
+{
+	struct cop_op_sum nobody = {0};
+	struct looking *l = arg;
+
+	/* Only a dead ancestor is bypassed. */
+	if (!r->answered && r->status == -EHOSTDOWN) {
+		look_above(l);
+		return;
+	}
+	l->done(l->arg, &nobody);
+	end_look(l);
+}
+
+static void look_above(struct looking *l)
+{
+	struct cop_op *t = l->treeop;
+	struct cop_rpc *rpc = t->conf.ops->rpc(t->conf.ctx);
+	struct cop_rpc_call call = {.op = l->op, .done = above_answered, .arg = l};
+
+	l->above = cop_topo_parent(&t->conf.topo, 0, l->above);
+	call.rank = l->above;
+	if (!rpc || l->above == COP_TOPO_NONE)
+		ask_all(l);
+	else
+		cop_rpc_call(rpc, &call);
+}
+
+static void ask_if_needed(struct cop_op *t, bool complete, cop_op_done *done, void *arg)
+{
+	struct looking *l = calloc(1, sizeof(*l));
+	struct cop_op_sum nobody = {0};
+
+	if (!l) {
+		done(arg, &nobody);
+		return;
+	}
+	*l = (struct looking){
+		t, t->conf.rank, complete ? COP_OP_RELEASED_BELOW : t->conf.alive_op, done, arg};
+	cop_gate_more(t->conf.gate);
+	look_above(l);
+}
+
+/* ---- when ---- */
+
+/* The lock is held. */
+static bool is_complete(const struct cop_op *t)
+{
+	uint32_t child[COP_TOPO_MAX_FANOUT];
+	uint32_t n = cop_topo_children(&t->conf.topo, 0, t->conf.rank, child);
+
+	return t->released && (uint32_t)__builtin_popcountll(t->complete_children) == n;
+}
+
+/* The lock is held. Whether it is time for another check. */
+static bool is_due(struct cop_op *t, uint64_t now_ms)
+{
+	if (!t->look_wait_ms) {
+		t->look_wait_ms = LOOK_MS_FIRST;
+		t->look_at_ms = now_ms + LOOK_MS_FIRST;
+		return is_complete(t);
+	}
+	if (now_ms < t->look_at_ms)
+		return false;
+	t->look_wait_ms = COP_MIN(2 * t->look_wait_ms, LOOK_MS_MOST);
+	t->look_at_ms = now_ms + t->look_wait_ms;
+	return true;
+}
+
+void cop_op_release(struct cop_op *t, uint64_t now_ms, cop_op_done *done, void *arg)
+{
+	struct cop_op_sum nobody = {0};
+	bool due, complete;
+
+	pthread_mutex_lock(&t->lock);
+	t->released = true;
+	due = is_due(t, now_ms) || t->look_now;
+	t->look_now = false;
+	complete = is_complete(t);
+	pthread_mutex_unlock(&t->lock);
+	if (due)
+		ask_if_needed(t, complete, done, arg);
+	else
+		done(arg, &nobody);
+}
+
+/* ---- a node below tells ---- */
+
+static void note_if_needed(void *treeop, struct cop_op_sum *sum)
+{
+	struct cop_op *t = treeop;
+
+	/* No ancestor is alive, so this node asked all nodes. The keeper that ends the tree must
+	 * hear of it. */
+	pthread_mutex_lock(&t->lock);
+	t->look_now = t->look_now || sum->nodes;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* The lock is held. 0: it is not a child of this node. */
+static uint64_t bit_of(const struct cop_op *t, uint32_t rank)
+{
+	uint32_t child[COP_TOPO_MAX_FANOUT];
+	uint32_t n = cop_topo_children(&t->conf.topo, 0, t->conf.rank, child);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (child[i] == rank)
+			return 1ULL << i;
+	return 0;
+}
+
+/* The lock is held. Whether that was the last child; it may have reported before. A rank further
+ * below reports to this node if those in between are dead. */
+static bool is_last(struct cop_op *t, uint32_t rank)
+{
+	uint64_t bit = bit_of(t, rank);
+	bool again = bit & t->complete_children;
+
+	t->complete_children |= bit;
+	return bit ? !again && is_complete(t) : t->released;
+}
+
+void cop_op_released_below(struct cop_op *t, uint32_t rank)
+{
+	bool root = t->conf.rank == cop_topo_root(&t->conf.topo, 0), last;
+
+	pthread_mutex_lock(&t->lock);
+	last = is_last(t, rank);
+	t->look_now = t->look_now || (root && last);
+	last = last && is_complete(t);
+	pthread_mutex_unlock(&t->lock);
+	if (last && !root)
+		ask_if_needed(t, true, note_if_needed, t);
+}

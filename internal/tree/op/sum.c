@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The answers of a subtree: sums, and their encoding on the way up the tree.
+ *
+ * The text has a part from every node, so it grows with the job. It is sent compressed, in at most
+ * COP_OP_TEXT_MAX bytes. Parts that do not fit are left out and counted; the sums include their
+ * nodes all the same. */
+#include "tree/op/op_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log/log.h"
+#include "fabric/wire/wire.h"
+
+void cop_op_sum_free(struct cop_op_sum *g)
+{
+	cop_buf_free(&g->text);
+	cop_prof_sum_free(g->prof);
+	cop_telemetry_sum_free(g->telemetry);
+	*g = (struct cop_op_sum){0};
+}
+
+void cop_op_sum_unwritten(struct cop_op_sum *g, const char *host, const char *why)
+{
+	g->unwritten++;
+	snprintf(g->why_unwritten, sizeof(g->why_unwritten), "%.100s: %s", host, why);
+}
+
+void cop_op_sum_say_unwritten(const struct cop_op_sum *g, struct cop_buf *out)
+{
+	if (!g->unwritten)
+		return;
+	cop_buf_printf(out, "%s\n", g->why_unwritten);
+	if (g->unwritten > 1)
+		cop_buf_printf(out,
+			"%" PRIu32
+			" nodes could not write all of their final files; their logs say which\n",
+			g->unwritten);
+}
+
+static void add_text(struct cop_op_sum *into, const struct cop_op_sum *from, char separator)
+{
+	if (!from->text.len)
+		return;
+	if (into->text.len + from->text.len >= COP_OP_TEXT_MAX) {
+		into->cut += from->nodes;
+		return;
+	}
+	if (into->text.len)
+		cop_buf_add(&into->text, &separator, 1);
+	cop_buf_add(&into->text, from->text.data, from->text.len);
+}
+
+static void add_missing(struct cop_op_sum *into, const struct cop_op_sum *from)
+{
+	into->dead += from->dead;
+	into->refused += from->refused;
+	into->failed += from->failed;
+	for (uint32_t i = 0;
+		i < from->missing && i < COP_OP_NAMED && into->missing + i < COP_OP_NAMED; i++)
+		into->lost[into->missing + i] = from->lost[i];
+	into->missing += from->missing;
+	into->cut += from->cut;
+	if (from->unwritten && !into->unwritten)
+		memcpy(into->why_unwritten, from->why_unwritten, sizeof(into->why_unwritten));
+	into->unwritten += from->unwritten;
+}
+
+static void add_machine(struct cop_op_machine *into, const struct cop_op_machine *from)
+{
+	into->cpu_us += from->cpu_us;
+	into->cpu_us_most = COP_MAX(into->cpu_us_most, from->cpu_us_most);
+	into->resident_bytes += from->resident_bytes;
+	into->resident_bytes_most = COP_MAX(into->resident_bytes_most, from->resident_bytes_most);
+}
+
+void cop_op_sum_machine(struct cop_op_sum *s)
+{
+	struct cop_op_machine own;
+
+	cop_process_usage(&own.cpu_us, &own.resident_bytes);
+	own.cpu_us_most = own.cpu_us;
+	own.resident_bytes_most = own.resident_bytes;
+	add_machine(&s->machine, &own);
+}
+
+static void add_prof(struct cop_op_sum *into, const struct cop_op_sum *from)
+{
+	if (!from->prof)
+		return;
+	if (!into->prof)
+		into->prof = cop_prof_sum_new();
+	/* The number of nodes in the sums shows how many are missing. */
+	if (!into->prof || cop_prof_merge(into->prof, from->prof))
+		cop_log_error(
+			"no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
+}
+
+static void add_telemetry(struct cop_op_sum *into, const struct cop_op_sum *from)
+{
+	int rc = -ENOMEM;
+
+	if (!from->telemetry)
+		return;
+	if (!into->telemetry)
+		into->telemetry = cop_telemetry_sum_like(from->telemetry);
+	if (into->telemetry)
+		rc = cop_telemetry_merge(into->telemetry, from->telemetry);
+	if (rc)
+		cop_log_error("telemetry is missing from nodes=%" PRIu32 " error=\"%s\"",
+			cop_telemetry_sum_nodes(from->telemetry), strerror(-rc));
+}
+
+void cop_op_sum_add(struct cop_op_sum *into, const struct cop_op_sum *from, char separator)
+{
+	into->nodes += from->nodes;
+	into->released += from->released;
+	into->fell_back += from->fell_back;
+	into->cache_needed = COP_MAX(into->cache_needed, from->cache_needed);
+	add_missing(into, from);
+	cop_stats_sum(&into->stats, &from->stats);
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		into->usage.table[t].bytes += from->usage.table[t].bytes;
+		into->usage.table[t].entries += from->usage.table[t].entries;
+	}
+	into->usage.limit_bytes += from->usage.limit_bytes;
+	into->usage.used_bytes += from->usage.used_bytes;
+	add_machine(&into->machine, &from->machine);
+	add_text(into, from, separator);
+	add_prof(into, from);
+	add_telemetry(into, from);
+}
+
+void cop_op_sum_move(struct cop_op_sum *into, struct cop_op_sum *from)
+{
+	*into = *from;
+	from->text = (struct cop_buf){0};
+	from->prof = NULL;
+	from->telemetry = NULL;
+}
+
+void cop_op_sum_lose(struct cop_op_sum *g, uint32_t rank)
+{
+	if (g->missing < COP_OP_NAMED)
+		g->lost[g->missing] = rank;
+	g->missing++;
+}
+
+/* ---- the form in which it travels: fixed numbers, the text, the telemetry, the profile ---- */
+
+#define NUMBERS                                                                                    \
+	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (12 + COP_OP_NAMED) +             \
+		8 * (COP_COUNTERS + 2 * COP_TABLES + 7))
+/* Texts that are shorter are not compressed. */
+#define PACK_MIN 4096
+
+/* The lengths of what follows the numbers, before the profile. */
+struct lengths {
+	uint32_t text, packed, telemetry; /* packed 0: the text is sent as it is */
+};
+
+static void put_examples(struct cop_wr *w, const struct cop_stats *stats)
+{
+	for (unsigned i = 0; i < COP_EXAMPLES; i++) {
+		char path[COP_EXAMPLE_SIZE] = "";
+
+		strcpy(path, cop_stats_first(stats, i));
+		cop_wr_bytes(w, path, sizeof(path));
+	}
+}
+
+static void put_numbers(const struct cop_op_sum *g, const struct lengths *len, uint8_t out[NUMBERS])
+{
+	struct cop_wr w = cop_wr_init(out, NUMBERS);
+
+	cop_wr_u32(&w, g->nodes);
+	cop_wr_u32(&w, g->dead);
+	cop_wr_u32(&w, g->refused);
+	cop_wr_u32(&w, g->failed);
+	cop_wr_u32(&w, g->released);
+	cop_wr_u32(&w, g->fell_back);
+	cop_wr_u32(&w, g->cut);
+	cop_wr_u32(&w, g->missing);
+	cop_wr_u32(&w, g->unwritten);
+	cop_wr_bytes(&w, g->why_unwritten, sizeof(g->why_unwritten));
+	for (unsigned i = 0; i < COP_OP_NAMED; i++)
+		cop_wr_u32(&w, g->lost[i]);
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		cop_wr_u64(&w, cop_stats_get(&g->stats, c));
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		cop_wr_u64(&w, g->usage.table[t].bytes);
+		cop_wr_u64(&w, g->usage.table[t].entries);
+	}
+	cop_wr_u64(&w, g->usage.limit_bytes);
+	cop_wr_u64(&w, g->usage.used_bytes);
+	cop_wr_u64(&w, g->machine.cpu_us);
+	cop_wr_u64(&w, g->machine.cpu_us_most);
+	cop_wr_u64(&w, g->machine.resident_bytes);
+	cop_wr_u64(&w, g->machine.resident_bytes_most);
+	cop_wr_u64(&w, g->cache_needed);
+	put_examples(&w, &g->stats);
+	cop_wr_u32(&w, len->text);
+	cop_wr_u32(&w, len->packed);
+	cop_wr_u32(&w, len->telemetry);
+}
+
+/* The text comes from another process: it is terminated and made one line. */
+static void get_sentence(struct cop_rd *r, char out[COP_OP_SENTENCE])
+{
+	if ((size_t)(r->end - r->p) < COP_OP_SENTENCE) {
+		r->bad = true;
+		return;
+	}
+	memcpy(out, r->p, COP_OP_SENTENCE);
+	r->p += COP_OP_SENTENCE;
+	out[COP_OP_SENTENCE - 1] = '\0';
+	for (char *c = out; *c; c++)
+		if ((unsigned char)*c < ' ')
+			*c = '?';
+}
+
+/* The same for examples; cop_stats_example makes each one line. */
+static void get_examples(struct cop_rd *r, struct cop_stats *stats)
+{
+	for (unsigned i = 0; i < COP_EXAMPLES; i++) {
+		char path[COP_EXAMPLE_SIZE];
+
+		if ((size_t)(r->end - r->p) < sizeof(path)) {
+			r->bad = true;
+			return;
+		}
+		memcpy(path, r->p, sizeof(path));
+		r->p += sizeof(path);
+		path[sizeof(path) - 1] = '\0';
+		cop_stats_example(stats, i, path);
+	}
+}
+
+static void get_numbers(struct cop_rd *r, struct cop_op_sum *g, struct lengths *len)
+{
+	g->nodes = cop_rd_u32(r);
+	g->dead = cop_rd_u32(r);
+	g->refused = cop_rd_u32(r);
+	g->failed = cop_rd_u32(r);
+	g->released = cop_rd_u32(r);
+	g->fell_back = cop_rd_u32(r);
+	g->cut = cop_rd_u32(r);
+	g->missing = cop_rd_u32(r);
+	g->unwritten = cop_rd_u32(r);
+	get_sentence(r, g->why_unwritten);
+	for (unsigned i = 0; i < COP_OP_NAMED; i++)
+		g->lost[i] = cop_rd_u32(r);
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		cop_stats_add(&g->stats, c, cop_rd_u64(r));
+	for (unsigned t = 0; t < COP_TABLES; t++) {
+		g->usage.table[t].bytes = cop_rd_u64(r);
+		g->usage.table[t].entries = cop_rd_u64(r);
+	}
+	g->usage.limit_bytes = cop_rd_u64(r);
+	g->usage.used_bytes = cop_rd_u64(r);
+	g->machine.cpu_us = cop_rd_u64(r);
+	g->machine.cpu_us_most = cop_rd_u64(r);
+	g->machine.resident_bytes = cop_rd_u64(r);
+	g->machine.resident_bytes_most = cop_rd_u64(r);
+	g->cache_needed = cop_rd_u64(r);
+	get_examples(r, &g->stats);
+	len->text = cop_rd_u32(r);
+	len->packed = cop_rd_u32(r);
+	len->telemetry = cop_rd_u32(r);
+}
+
+static int encode_sum(const struct cop_op_sum *g, bool with_text, struct cop_buf *out)
+{
+	size_t len = with_text ? g->text.len : 0, packed_len = 0;
+	struct cop_buf telemetry = {0};
+	uint8_t numbers[NUMBERS];
+	void *packed = NULL;
+	int rc = len >= PACK_MIN ? cop_pack(g->text.data, len, &packed, &packed_len) : -ENODATA;
+
+	if (rc && rc != -ENODATA)
+		return rc;
+	if (g->telemetry)
+		cop_telemetry_encode(g->telemetry, &telemetry);
+	put_numbers(g,
+		&(struct lengths){(uint32_t)len, (uint32_t)packed_len, (uint32_t)telemetry.len},
+		numbers);
+	cop_buf_add(out, numbers, NUMBERS);
+	if (packed)
+		cop_buf_add(out, packed, packed_len);
+	else if (len)
+		cop_buf_add(out, g->text.data, len);
+	free(packed);
+	if (telemetry.len)
+		cop_buf_add(out, telemetry.data, telemetry.len);
+	out->failed |= telemetry.failed;
+	cop_buf_free(&telemetry);
+	if (g->prof)
+		cop_prof_encode(g->prof, out);
+	return out->failed || g->text.failed ? -ENOMEM : 0;
+}
+
+/* A sum that is too long for an answer is sent without its text. */
+int cop_op_sum_encode(const struct cop_op_sum *g, struct cop_buf *out)
+{
+	struct cop_op_sum bare = *g;
+	int rc = encode_sum(g, true, out);
+
+	if (!rc && out->len > COP_RPC_BODY_MAX) {
+		cop_buf_free(out);
+		bare.cut = g->nodes;
+		rc = encode_sum(&bare, false, out);
+	}
+	if (rc)
+		cop_buf_free(out);
+	return rc;
+}
+
+/* An invalid profile is left out, because the rest of the answer is still good. */
+static void decode_prof(const void *data, size_t len, struct cop_op_sum *g)
+{
+	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;
+
+	if (rc)
+		cop_log_error("sums that came from below cannot be used bytes=%zu error=\"%s\"",
+			len, strerror(-rc));
+}
+
+static void decode_telemetry(const void *data, size_t len, struct cop_op_sum *g)
+{
+	int rc = len ? cop_telemetry_decode(data, len, &g->telemetry) : 0;
+
+	if (rc)
+		cop_log_error(
+			"telemetry that came from below cannot be used bytes=%zu error=\"%s\"", len,
+			strerror(-rc));
+}
+
+static int unpack_text(const void *packed, size_t packed_len, size_t len, struct cop_buf *out)
+{
+	int rc = len > COP_OP_TEXT_MAX ? -EBADMSG : cop_pack_check(packed, packed_len, len);
+	char *text;
+
+	if (rc)
+		return rc;
+	text = malloc(len + 1);
+	if (!text)
+		return -ENOMEM;
+	rc = cop_pack_read(packed, 0, len, text);
+	if (!rc)
+		cop_buf_add(out, text, len);
+	free(text);
+	return rc;
+}
+
+int cop_op_sum_decode(const void *body, size_t len, struct cop_op_sum *g)
+{
+	struct cop_rd r = cop_rd_init(body, len);
+	struct lengths l;
+	const char *rest;
+	size_t used;
+	int rc = 0;
+
+	get_numbers(&r, g, &l);
+	rest = cop_rd_rest(&r, &len);
+	used = l.packed ? l.packed : l.text;
+	if (r.bad || used > len || l.telemetry > len - used)
+		return -EBADMSG;
+	if (l.packed)
+		rc = unpack_text(rest, l.packed, l.text, &g->text);
+	else
+		cop_buf_add(&g->text, rest, l.text);
+	if (rc || g->text.failed)
+		return rc ? rc : -ENOMEM;
+	decode_telemetry(rest + used, l.telemetry, g);
+	used += l.telemetry;
+	decode_prof(rest + used, len - used, g);
+	return 0;
+}

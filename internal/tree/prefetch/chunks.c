@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Chooses the next chunk: first those that the manifest names, file after file as their versions
+ * become known, then the rest of the files that their first reader would fetch whole. */
+#include <sys/stat.h>
+
+#include "tree/prefetch/prefetch_priv.h"
+
+void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struct cop_attr *attr)
+{
+	if (!S_ISREG(attr->mode))
+		cop_stats_add(p->conf.stats, COP_PREFETCH_CHANGED, 1);
+	if (!S_ISREG(attr->mode) || attr->size == 0 ||
+		(p->conf.max_cacheable && attr->size > p->conf.max_cacheable))
+		return;
+	i->version = attr->version;
+	i->size_now = attr->size;
+	if (attr->size != i->size || attr->mtime_s != i->mtime_s ||
+		attr->mtime_nsec != i->mtime_nsec)
+		cop_stats_add(p->conf.stats, COP_PREFETCH_CHANGED, 1);
+	p->ready[p->n_ready++] = i;
+}
+
+static const struct cop_range *range_of(
+	const struct cop_prefetch *p, const struct item *i, unsigned index)
+{
+	return (const struct cop_range *)(const void *)p->ranges.data + i->range + index;
+}
+
+/* A file that was read to its end and has grown since is fetched to its new end. */
+static uint64_t end_of(const struct item *i, const struct cop_range *r)
+{
+	return r->end >= i->size ? i->size_now : COP_MIN(r->end, i->size_now);
+}
+
+/* The next chunk of this file from the cursor on. */
+static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *index)
+{
+	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.coop);
+
+	for (; p->at_range < i->ranges; p->at_range++) {
+		const struct cop_range *r = range_of(p, i, p->at_range);
+		uint64_t end = end_of(i, r);
+
+		p->at_chunk = COP_MAX(p->at_chunk, r->start / chunk);
+		if (r->start < end && p->at_chunk <= (end - 1) / chunk) {
+			*index = p->at_chunk++;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_streamed(const struct cop_prefetch *p, const struct item *i)
+{
+	struct cop_cache_usage u;
+
+	if (i->size_now <= cop_fetch_chunk_bytes(p->conf.coop) ||
+		i->size_now > p->conf.whole_file_max || !i->ranges)
+		return false;
+	cop_cache_usage(p->conf.cache, &u);
+	return i->size_now <= u.limit_bytes / 4;
+}
+
+static bool rest_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *index)
+{
+	if (p->at_chunk == 0 && !is_streamed(p, i))
+		return false;
+	*index = p->at_chunk++;
+	return cop_fetch_chunk_len(p->conf.coop, i->size_now, *index) > 0;
+}
+
+bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask)
+{
+	uint64_t index;
+
+	while (p->at_file < p->n_ready) {
+		const struct item *i = p->ready[p->at_file];
+
+		if (p->rest ? rest_chunk(p, i, &index) : named_chunk(p, i, &index)) {
+			*ask = (struct cop_ask){.kind = COP_ASK_CHUNK,
+				.path = cop_prefetch_path(p, i),
+				.version = i->version,
+				.size = i->size_now,
+				.index = index,
+				.background = true};
+			return true;
+		}
+		p->at_file++;
+		p->at_range = 0;
+		p->at_chunk = 0;
+		atomic_fetch_add(&p->files, !p->rest);
+	}
+	return false;
+}

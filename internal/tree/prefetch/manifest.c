@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds the file from which --prefetch reads its manifest, and the file for the next job's
+ * manifest.
+ *
+ * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or, if this
+ * user may not write there, $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; if both exist, the
+ * newer one. Beside the source a file is read only if it is owned by this user or by the source's
+ * owner. */
+#include "tree/prefetch/prefetch_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log/log.h"
+
+#define RECORD_BYTES (64 * COP_MIB)
+#define SUFFIX ".copper-manifest"
+
+struct cop_prefetch_manifest {
+	struct cop_prefetch_manifest_conf conf;
+	struct cop_manifest_set *record; /* what this node needed; NULL: not recorded */
+	struct cop_buf text;             /* the manifest that was read, complete */
+	size_t body;                     /* where its items begin */
+};
+
+static bool is_auto(const struct cop_prefetch_manifest *m)
+{
+	return strcmp(m->conf.path, "auto") == 0;
+}
+
+/* ---- the places of auto ---- */
+
+/* The name of the source in its directory; none for the root directory. */
+static const char *source_name(const char *source)
+{
+	return strrchr(source, '/') + 1;
+}
+
+static bool is_beside_source(const char *source, char path[PATH_MAX])
+{
+	const char *name = source_name(source);
+
+	return *name && snprintf(path, PATH_MAX, "%.*s.%s" SUFFIX, (int)(name - source), source,
+				name) < PATH_MAX;
+}
+
+/* The path in this user's cache directory; creates the directories if asked to. */
+static bool in_cache(const char *source, bool make, char path[PATH_MAX])
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"),
+		   *name = source_name(source);
+	uint64_t hash = cop_hash64(source, strlen(source), 0);
+	char dir[PATH_MAX];
+	int len = -1;
+
+	if (cache && cache[0] == '/')
+		len = snprintf(dir, sizeof(dir), "%s", cache);
+	else if (home && home[0] == '/')
+		len = snprintf(dir, sizeof(dir), "%s/.cache", home);
+	if (len < 0 || (size_t)len + sizeof("/copper") > sizeof(dir))
+		return false;
+	if (make && mkdir(dir, 0700) && errno != EEXIST)
+		return false;
+	strcat(dir, "/copper");
+	if (make && mkdir(dir, 0700) && errno != EEXIST)
+		return false;
+	return snprintf(path, PATH_MAX, "%s/%.100s-%016" PRIx64 SUFFIX, dir, *name ? name : "root",
+		       hash) < PATH_MAX;
+}
+
+/* The modification time of a regular file of this user or of the source's owner; -1 for any other
+ * file. */
+static int64_t usable_since(const char *source, const char *path)
+{
+	struct stat st, owned;
+
+	if (lstat(path, &st) || !S_ISREG(st.st_mode) || stat(source, &owned))
+		return -1;
+	if (st.st_uid != geteuid() && st.st_uid != owned.st_uid)
+		return -1;
+	return st.st_mtim.tv_sec * (int64_t)COP_NS_PER_S + st.st_mtim.tv_nsec;
+}
+
+static bool find_auto(const char *source, char path[PATH_MAX])
+{
+	char cached[PATH_MAX];
+	int64_t a = is_beside_source(source, path) ? usable_since(source, path) : -1;
+	int64_t b = in_cache(source, false, cached) ? usable_since(source, cached) : -1;
+
+	if (b > a)
+		strcpy(path, cached);
+	return a >= 0 || b >= 0;
+}
+
+/* ---- reading ---- */
+
+static int read_text(const char *path, struct cop_buf *out)
+{
+	uint64_t size;
+	int fd = cop_open_regular(AT_FDCWD, path, &size), rc;
+	ssize_t got;
+
+	if (fd < 0)
+		return fd;
+	rc = size > COP_MANIFEST_BYTES_MAX ? -EFBIG : 0;
+	out->cap = (size_t)size + 1;
+	out->data = rc ? NULL : malloc(out->cap);
+	if (!rc && !out->data)
+		rc = -ENOMEM;
+	got = rc ? rc : cop_read_full(fd, out->data, (size_t)size);
+	if (got >= 0) {
+		out->len = (size_t)got;
+		out->data[got] = '\0';
+	}
+	close(fd);
+	return got < 0 ? (int)got : 0;
+}
+
+/* Warns in one line about a manifest that is damaged or cannot be used. */
+static void warn_of(const struct cop_prefetch_manifest *m, const char *path, const char *text)
+{
+	cop_log_warn("prefetch: %s: %s", path, text);
+	if (m->conf.to_stderr)
+		fprintf(stderr, "copper: warning: --prefetch %s: %s\n", path, text);
+}
+
+static void drop_text(struct cop_prefetch_manifest *m)
+{
+	cop_buf_free(&m->text);
+	m->body = 0;
+}
+
+static void check_text(struct cop_prefetch_manifest *m, const char *path)
+{
+	char source[COP_MANIFEST_PATH_MAX + 1], text[2 * PATH_MAX + 128];
+	struct cop_err err = {0};
+
+	if (cop_manifest_head(m->text.data, m->text.len, source, &m->body, &err)) {
+		snprintf(text, sizeof(text),
+			"this manifest cannot be used: %s; nothing is prefetched", err.text);
+		warn_of(m, path, text);
+		drop_text(m);
+	} else if (strcmp(source, m->conf.source) != 0) {
+		snprintf(text, sizeof(text),
+			"it was made for %s; what has the same names below %s is prefetched",
+			source, m->conf.source);
+		warn_of(m, path, text);
+	}
+}
+
+static int load_auto(struct cop_prefetch_manifest *m)
+{
+	char path[PATH_MAX];
+	int rc;
+
+	m->record = m->conf.record ? cop_manifest_set_new(RECORD_BYTES) : NULL;
+	if (!find_auto(m->conf.source, path)) {
+		cop_log_info("prefetch: there is no manifest of an earlier job yet");
+		return 0;
+	}
+	rc = read_text(path, &m->text);
+	if (rc)
+		warn_of(m, path, strerror(-rc));
+	else
+		check_text(m, path);
+	return 0;
+}
+
+static int load_named(struct cop_prefetch_manifest *m, struct cop_err *err)
+{
+	const char *path = m->conf.path;
+	int rc = read_text(path, &m->text);
+
+	if (rc == -EFBIG)
+		return cop_err_set(err, EFBIG,
+			"--prefetch %s: it is larger than a manifest may be (%zu MiB)", path,
+			COP_MANIFEST_BYTES_MAX / COP_MIB);
+	if (rc)
+		return cop_err_set(err, -rc,
+			"--prefetch %s: %s; 'copper paths JOBDIR --manifest FILE' writes one, and 'auto' needs none",
+			path, strerror(-rc));
+	check_text(m, path);
+	return 0;
+}
+
+int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
+	struct cop_prefetch_manifest **out, struct cop_err *err)
+{
+	struct cop_prefetch_manifest *m = calloc(1, sizeof(*m));
+	int rc;
+
+	if (!m)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	m->conf = *conf;
+	rc = is_auto(m) ? load_auto(m) : load_named(m, err);
+	if (rc)
+		cop_prefetch_manifest_free(m);
+	else
+		*out = m;
+	return rc;
+}
+
+void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m)
+{
+	if (!m)
+		return;
+	cop_manifest_set_free(m->record);
+	cop_buf_free(&m->text);
+	free(m);
+}
+
+struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manifest *m)
+{
+	return m ? m->record : NULL;
+}
+
+uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m)
+{
+	if (!m || m->text.len <= m->body)
+		return 0;
+	return cop_hash64(m->text.data + m->body, m->text.len - m->body, 0);
+}
+
+/* Pieces end at line ends, so the index alone does not say where one begins; there are few
+ * pieces. */
+int cop_prefetch_manifest_piece(
+	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len)
+{
+	size_t all, at = 0, size;
+	const char *body;
+
+	if (!m || !m->text.data || index > COP_MANIFEST_BYTES_MAX / (COP_MANIFEST_PIECE / 2))
+		return -ENODATA;
+	all = m->text.len - m->body;
+	body = m->text.data + m->body;
+	while ((size = cop_manifest_piece(body, all, at)) > 0 && index-- > 0)
+		at += size;
+	if (!size)
+		return -ENODATA;
+	*data = malloc(size);
+	if (!*data)
+		return -ENOMEM;
+	memcpy(*data, body + at, size);
+	*len = size;
+	return 0;
+}
+
+/* ---- writing ---- */
+
+/* Writes the manifest beside the source, or in the user's cache directory. A manifest at the other
+ * place is then the older one. */
+static int write_auto(const char *source, const struct cop_buf *text, char path[PATH_MAX])
+{
+	int rc = is_beside_source(source, path) ? cop_write_file(path, text->data, text->len, 0644)
+						: -ENOENT;
+
+	if (rc && in_cache(source, true, path))
+		rc = cop_write_file(path, text->data, text->len, 0644);
+	return rc;
+}
+
+/* Items that this job did not need stay for a few more jobs, which may be of another kind. */
+static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *record)
+{
+	struct cop_manifest_reader *r = calloc(1, sizeof(*r));
+	struct cop_manifest_item item;
+
+	if (r && m->text.data) {
+		r->data = m->text.data + m->body;
+		r->len = m->text.len - m->body;
+		while (cop_manifest_next(r, &item))
+			if (item.unused + 1 < COP_MANIFEST_UNUSED_JOBS)
+				cop_manifest_set_keep(record, &item, item.unused + 1);
+	}
+	free(r);
+}
+
+/* A job that needed nothing predicts nothing about the next one. */
+void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
+{
+	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);
+	struct cop_buf text = {0};
+	char path[PATH_MAX] = "";
+	int rc;
+
+	if (!record || !cop_manifest_set_count(record))
+		return;
+	keep_unused(m, record);
+	rc = cop_manifest_set_write(record, m->conf.source, &text);
+	if (!rc)
+		rc = write_auto(m->conf.source, &text, path);
+	if (rc)
+		cop_log_warn(
+			"the manifest for the next job was not written path=\"%s\" error=\"%s\"",
+			path, strerror(-rc));
+	else
+		cop_log_info("the manifest for the next job was written path=\"%s\" items=%zu",
+			path, cop_manifest_set_count(record));
+	cop_buf_free(&text);
+}

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tree/prefetch/prefetch_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/base/json.h"
+#include "base/log/log.h"
+
+/* The size that is assumed for a listing or an entry when deciding whether it fits. */
+#define SMALL_BYTES (64 * COP_KIB)
+
+static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
+
+/* ---- asking ---- */
+
+static void fetch_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
+{
+	struct slot *s = COP_CONTAINER_OF(w, struct slot, waiter);
+	struct cop_prefetch *p = s->p;
+
+	s->obj = cop_obj_get(obj);
+	s->rc = rc;
+	pthread_mutex_lock(&p->lock);
+	cop_list_push_back(&p->completed, &s->link);
+	pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void give_up(struct cop_prefetch *p, const char *why)
+{
+	p->over = true;
+	if (!p->why)
+		p->why = why;
+}
+
+/* True: s has the answer already; false: the answer will come, or never will (p->over). */
+static bool ask_coop(
+	struct cop_prefetch *p, struct slot *s, const struct cop_ask *ask, size_t bytes)
+{
+	struct cop_obj *obj;
+	int rc;
+
+	s->bytes = bytes;
+	s->obj = cop_fetch_peek(p->conf.coop, ask);
+	if (s->obj) {
+		s->rc = s->obj->error;
+		s->bytes = 0;
+		return true;
+	}
+	if (!cop_cache_has_headroom(p->conf.cache, bytes)) {
+		give_up(p, "the cache is nearly full; the rest is fetched when it is asked for");
+		return false;
+	}
+	s->waiter.completed = fetch_completed;
+	rc = cop_fetch_get(p->conf.coop, ask, &s->waiter, &obj);
+	/* The request may have completed already, so from here on s belongs to the waiter. */
+	p->flying += rc == 0;
+	if (rc == 0)
+		return false;
+	s->obj = rc > 0 ? obj : NULL;
+	s->rc = rc > 0 ? obj->error : rc;
+	return true;
+}
+
+static void let_go(struct cop_prefetch *p, struct slot *s)
+{
+	if (s->obj)
+		cop_obj_put(p->conf.cache, s->obj);
+	s->obj = NULL;
+}
+
+static void done_with(struct cop_prefetch *p, struct slot *s)
+{
+	let_go(p, s);
+	cop_list_push_back(&p->free[s->stage], &s->link);
+}
+
+/* Counts an answer: fetched by this prefetch, cached before, or failed. */
+static void count_slot(struct cop_prefetch *p, const struct slot *s)
+{
+	struct cop_stats *stats = p->conf.stats;
+
+	if (s->rc && s->rc != -ENOENT) {
+		cop_stats_add(stats, COP_PREFETCH_FAILED, 1);
+	} else if (s->bytes == 0) {
+		cop_stats_add(stats, COP_PREFETCH_PRESENT, 1);
+	} else {
+		cop_stats_add(stats, COP_PREFETCH_OBJECTS, 1);
+		cop_stats_add(stats, COP_PREFETCH_BYTES, s->obj ? s->obj->len : 0);
+		if (s->stage == STAGE_CHUNKS)
+			cop_stats_add(stats, COP_PREFETCH_FILE_BYTES, s->obj ? s->obj->len : 0);
+	}
+}
+
+/* ---- names ---- */
+
+static void ask_entry(struct cop_prefetch *p, struct slot *s);
+
+static void count_changed(struct cop_prefetch *p)
+{
+	cop_stats_add(p->conf.stats, COP_PREFETCH_CHANGED, 1);
+}
+
+static void name_known(struct cop_prefetch *p, struct slot *s, const struct cop_attr *attr)
+{
+	if (s->item->kind == COP_MANIFEST_FILE)
+		cop_prefetch_file_ready(p, s->item, attr);
+	done_with(p, s);
+}
+
+static void with_entry(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_attr attr;
+
+	count_slot(p, s);
+	if (s->rc) {
+		if (s->item->kind == COP_MANIFEST_FILE)
+			count_changed(p);
+		done_with(p, s);
+		return;
+	}
+	cop_entry_get(s->obj->data, &attr, NULL, NULL);
+	name_known(p, s, &attr);
+}
+
+/* Proceeds like a lookup in fs: the listing answers or, if it proves nothing, the single entry. */
+static void with_listing(struct cop_prefetch *p, struct slot *s)
+{
+	const char *path = cop_prefetch_path(p, s->item), *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	struct cop_listing_entry e;
+
+	if (s->rc == -ENOENT || s->rc == -ENOTDIR) {
+		count_changed(p);
+		done_with(p, s);
+	} else if (s->rc || !cop_listing_find(s->obj->data, name, strlen(name), &e)) {
+		if (!s->rc && (cop_listing_flags(s->obj->data) & COP_LISTING_COMPLETE)) {
+			/* The name may be absent, since a job may have asked for one. */
+			if (s->item->kind == COP_MANIFEST_FILE)
+				count_changed(p);
+			done_with(p, s);
+		} else {
+			ask_entry(p, s);
+		}
+	} else if (!e.has_attr || (S_ISLNK(e.attr.mode) && !e.target)) {
+		ask_entry(p, s);
+	} else {
+		name_known(p, s, &e.attr);
+	}
+}
+
+static void ask_entry(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_ask entry = {
+		.kind = COP_ASK_ENTRY, .path = cop_prefetch_path(p, s->item), .background = true};
+
+	let_go(p, s);
+	s->entry = true;
+	if (ask_coop(p, s, &entry, SMALL_BYTES))
+		with_entry(p, s);
+	else if (p->over)
+		done_with(p, s);
+}
+
+/* ---- the stages: each begins one thing, and says whether there was one ---- */
+
+static bool begin_listing(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_ask list = {.kind = COP_ASK_LISTING, .background = true};
+
+	while (p->next_listing < p->n_items &&
+		cop_prefetch_item(p, p->next_listing)->kind != COP_MANIFEST_DIR)
+		p->next_listing++;
+	if (p->next_listing == p->n_items)
+		return false;
+	s->item = cop_prefetch_item(p, p->next_listing++);
+	list.path = cop_prefetch_path(p, s->item);
+	atomic_fetch_add(&p->listings, 1);
+	if (ask_coop(p, s, &list, SMALL_BYTES)) {
+		count_slot(p, s);
+		done_with(p, s);
+	} else if (p->over) {
+		done_with(p, s);
+	}
+	return true;
+}
+
+/* The source itself counts: no directory above it has its attributes, and every mount asks for
+ * them. */
+static bool is_name(const struct cop_prefetch *p, const struct item *i)
+{
+	return i->kind != COP_MANIFEST_DIR || !*cop_prefetch_path(p, i);
+}
+
+static bool begin_name(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_ask list = {.kind = COP_ASK_LISTING, .background = true};
+	char dir[COP_MANIFEST_PATH_MAX + 1];
+	const char *path, *slash;
+
+	while (p->next_name < p->n_items && !is_name(p, cop_prefetch_item(p, p->next_name)))
+		p->next_name++;
+	if (p->next_name == p->n_items)
+		return false;
+	s->item = cop_prefetch_item(p, p->next_name++);
+	s->entry = false;
+	path = cop_prefetch_path(p, s->item);
+	if (!*path) {
+		ask_entry(p, s);
+		return true;
+	}
+	slash = strrchr(path, '/');
+	memcpy(dir, path, slash ? (size_t)(slash - path) : 0);
+	dir[slash ? slash - path : 0] = '\0';
+	list.path = dir;
+	if (ask_coop(p, s, &list, SMALL_BYTES))
+		with_listing(p, s);
+	else if (p->over)
+		done_with(p, s);
+	return true;
+}
+
+/* Everything that the manifest names has been requested, and nothing in flight can add names: the
+ * rest comes next. */
+static bool begin_rest(struct cop_prefetch *p)
+{
+	if (p->rest || p->flying || p->next_name < p->n_items)
+		return false;
+	p->rest = true;
+	p->at_file = 0;
+	p->at_range = 0;
+	p->at_chunk = 0;
+	return true;
+}
+
+static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
+{
+	struct cop_ask chunk;
+
+	if (!cop_prefetch_next_chunk(p, &chunk) &&
+		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
+		return false;
+	if (ask_coop(p, s, &chunk, cop_fetch_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
+		/* The rest of a file begins after the chunks that were requested above. */
+		if (s->bytes || !p->rest)
+			count_slot(p, s);
+		done_with(p, s);
+	} else if (p->over) {
+		done_with(p, s);
+	}
+	return true;
+}
+
+static bool (*const begin[STAGES])(struct cop_prefetch *p, struct slot *s) = {
+	[STAGE_LISTINGS] = begin_listing, [STAGE_NAMES] = begin_name, [STAGE_CHUNKS] = begin_chunk};
+
+static void finish_slot(struct cop_prefetch *p, struct slot *s)
+{
+	p->flying--;
+	if (s->rc == -ESHUTDOWN) {
+		give_up(p, "the node stops");
+		done_with(p, s);
+	} else if (s->stage == STAGE_NAMES && !s->entry) {
+		with_listing(p, s);
+	} else if (s->stage == STAGE_NAMES) {
+		with_entry(p, s);
+	} else {
+		count_slot(p, s);
+		done_with(p, s);
+	}
+}
+
+/* Fills the windows of all stages. */
+static void fill_windows(struct cop_prefetch *p)
+{
+	for (unsigned stage = 0; stage < STAGES; stage++)
+		while (!p->over && !cop_list_empty(&p->free[stage])) {
+			struct slot *s = COP_CONTAINER_OF(
+				cop_list_pop_front(&p->free[stage]), struct slot, link);
+
+			if (begin[stage](p, s))
+				continue;
+			cop_list_push_front(&p->free[stage], &s->link);
+			break;
+		}
+}
+
+/* ---- the thread ---- */
+
+/* Waits for slots to complete and takes all of them; false if the node is stopping. */
+static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
+{
+	bool stopping;
+
+	cop_list_init(slots);
+	pthread_mutex_lock(&p->lock);
+	while (!p->stopping && cop_list_empty(&p->completed))
+		pthread_cond_wait(&p->wake, &p->lock);
+	stopping = p->stopping;
+	if (!stopping)
+		cop_list_splice(slots, &p->completed);
+	pthread_mutex_unlock(&p->lock);
+	return !stopping;
+}
+
+/* Requests the pieces one after another until there are no more. 0, or -errno. */
+static int load_manifest(struct cop_prefetch *p)
+{
+	struct slot *s = COP_CONTAINER_OF(p->free[STAGE_CHUNKS].next, struct slot, link);
+	struct cop_ask piece = {.kind = COP_ASK_MANIFEST, .path = ""};
+	struct cop_list slots;
+	bool fits = true;
+
+	cop_list_remove(&s->link);
+	for (s->rc = 0; !s->rc && fits && !p->over; piece.index++) {
+		if (!ask_coop(p, s, &piece, SMALL_BYTES) && !p->over) {
+			if (!wait_completed(p, &slots))
+				return -ESHUTDOWN;
+			p->flying--;
+		}
+		if (p->over)
+			break;
+		if (!s->rc)
+			fits = cop_prefetch_parse_piece(p, s->obj->data, s->obj->len);
+		let_go(p, s);
+	}
+	cop_list_push_back(&p->free[STAGE_CHUNKS], &s->link);
+	p->ready = calloc(p->n_items ? p->n_items : 1, sizeof(*p->ready));
+	if (!p->ready)
+		return -ENOMEM;
+	if (p->over || s->rc == -ENODATA)
+		return 0;
+	return fits ? s->rc : -ENOMEM;
+}
+
+static void set_state(struct cop_prefetch *p, int state)
+{
+	pthread_mutex_lock(&p->lock);
+	p->state = state;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void forget_manifest(struct cop_prefetch *p)
+{
+	cop_buf_free(&p->text);
+	cop_buf_free(&p->items);
+	cop_buf_free(&p->ranges);
+	free(p->ready);
+	p->ready = NULL;
+}
+
+/* Runs until nothing is left or nothing more may be requested; false if the node is stopping. */
+static bool run_stages(struct cop_prefetch *p)
+{
+	struct cop_list slots, *l;
+
+	for (fill_windows(p); p->flying; fill_windows(p)) {
+		if (!wait_completed(p, &slots))
+			return false;
+		while ((l = cop_list_pop_front(&slots)))
+			finish_slot(p, COP_CONTAINER_OF(l, struct slot, link));
+	}
+	return true;
+}
+
+/* coop reports each object that is fetched, as a flight; this reports the prefetch as a whole. */
+static void trace(struct cop_prefetch *p, uint64_t begin_ns)
+{
+	const struct cop_tracer_arg args[] = {{.key = "items", .value = (int64_t)p->n_items},
+		{.key = "listings", .value = (int64_t)atomic_load(&p->listings)},
+		{.key = "files", .value = (int64_t)atomic_load(&p->files)}};
+	struct cop_tracer_event e = {.phase = COP_TRACER_SPAN,
+		.name = "prefetch",
+		.begin_ns = begin_ns,
+		.end_ns = cop_now_ns(),
+		.arg = args,
+		.args = COP_ARRAY_SIZE(args)};
+
+	cop_tracer_event(p->conf.tracer, &e);
+}
+
+static void *run_worker(void *arg)
+{
+	struct cop_prefetch *p = arg;
+	uint64_t begin_ns = cop_now_ns();
+	int rc;
+
+	cop_telemetry_event(p->conf.telemetry, COP_TELEMETRY_PREFETCH_BEGIN, "%s", "");
+	rc = load_manifest(p);
+
+	if (rc == -ENODATA || (!rc && !p->n_items && !p->over))
+		p->why = "there is no manifest";
+	else if (rc && rc != -ESHUTDOWN)
+		give_up(p, "the manifest could not be fetched");
+	set_state(p, RUNNING);
+	if (!rc && !run_stages(p))
+		rc = -ESHUTDOWN;
+	if (rc == -ESHUTDOWN)
+		give_up(p, "the node stops");
+	if (!p->over && p->n_items)
+		cop_fetch_prefetched(p->conf.coop);
+	set_state(p, p->over ? STOPPED : DONE);
+	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s",
+		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),
+		atomic_load(&p->files), p->why ? " why=" : "", p->why ? p->why : "");
+	cop_telemetry_event(p->conf.telemetry, COP_TELEMETRY_PREFETCH_END,
+		"%s: %zu lines, %" PRIu64 " listings, %" PRIu64 " files%s%s",
+		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),
+		atomic_load(&p->files), p->why ? "; " : "", p->why ? p->why : "");
+	trace(p, begin_ns);
+	forget_manifest(p);
+	return NULL;
+}
+
+int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out)
+{
+	struct cop_prefetch *p = calloc(1, sizeof(*p));
+	unsigned n = 0;
+	int rc;
+
+	if (!p)
+		return -ENOMEM;
+	p->conf = *conf;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->wake, NULL);
+	cop_list_init(&p->completed);
+	for (unsigned stage = 0; stage < STAGES; stage++) {
+		cop_list_init(&p->free[stage]);
+		for (unsigned i = 0; i < stage_slots[stage]; i++, n++) {
+			p->slot[n].p = p;
+			p->slot[n].stage = stage;
+			cop_list_push_back(&p->free[stage], &p->slot[n].link);
+		}
+	}
+	rc = cop_thread_start(&p->thread, "prefetch", run_worker, p);
+	if (rc) {
+		p->stopping = true;
+		cop_prefetch_free(p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}
+
+void cop_prefetch_stop(struct cop_prefetch *p)
+{
+	bool first;
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	first = !p->stopping;
+	p->stopping = true;
+	pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+	if (first)
+		pthread_join(p->thread, NULL);
+}
+
+/* Slots that completed after the thread had ended still have their references. */
+void cop_prefetch_free(struct cop_prefetch *p)
+{
+	struct cop_list *l;
+
+	if (!p)
+		return;
+	cop_prefetch_stop(p);
+	while ((l = cop_list_pop_front(&p->completed)))
+		let_go(p, COP_CONTAINER_OF(l, struct slot, link));
+	pthread_cond_destroy(&p->wake);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+/* ---- reports ---- */
+
+static const char *state_of(struct cop_prefetch *p, const char **why)
+{
+	static const char *const names[] = {"loading", "running", "done", "stopped"};
+	const char *name;
+
+	*why = NULL;
+	if (!p)
+		return "off";
+	pthread_mutex_lock(&p->lock);
+	name = names[p->state];
+	if (p->state == DONE || p->state == STOPPED)
+		*why = p->why;
+	pthread_mutex_unlock(&p->lock);
+	return name;
+}
+
+void cop_prefetch_json(struct cop_prefetch *p, struct cop_buf *out)
+{
+	const char *why, *state = state_of(p, &why);
+	struct cop_json j = cop_json_to(out);
+
+	cop_json_object(&j, NULL);
+	cop_json_str(&j, "state", state);
+	if (why)
+		cop_json_str(&j, "why", why);
+	else
+		cop_json_null(&j, "why");
+	cop_json_u64(&j, "items", p ? atomic_load(&p->count) : 0);
+	cop_json_u64(&j, "listings", p ? atomic_load(&p->listings) : 0);
+	cop_json_u64(&j, "files", p ? atomic_load(&p->files) : 0);
+	cop_json_end(&j);
+}
+
+void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out)
+{
+	const char *why, *state = state_of(p, &why);
+
+	cop_buf_printf(out, "prefetch   %s", state);
+	if (p)
+		cop_buf_printf(out,
+			", %" PRIu64 " lines of the manifest, %" PRIu64 " directories and %" PRIu64
+			" files asked for",
+			atomic_load(&p->count), atomic_load(&p->listings), atomic_load(&p->files));
+	if (why)
+		cop_buf_printf(out, ": %s", why);
+}

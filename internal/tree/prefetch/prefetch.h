@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* prefetch: requests what a manifest names from the tree before the application does. Every node
+ * works through the same manifest in the same order and asks its own parents, so one flight per
+ * object serves all nodes: the roots read from the storage with many operations in flight, and the
+ * data streams down as it does for an application. Prefetch requests yield to requests that
+ * somebody waits for, come in small windows, and stop when memory is short.
+ *
+ * The manifest is a hint. Listings and entries are the tree's current answers; chunks of a file are
+ * requested with the version and size from those answers, never from the manifest. So a stale
+ * manifest fetches what exists now, or nothing. */
+#ifndef COP_TREE_PREFETCH_H
+#define COP_TREE_PREFETCH_H
+
+#include "base/base/base.h"
+#include "tree/fetch/fetch.h"
+#include "storage/manifest/manifest.h"
+#include "prof/telemetry/telemetry.h"
+#include "prof/tracer/tracer.h"
+
+struct cop_prefetch;
+
+struct cop_prefetch_conf {
+	struct cop_fetch *coop;
+	struct cop_cache *cache;
+	struct cop_stats *stats;
+	/* The first reader of a file of at most this size fetches all of it, so the prefetch
+	 * finally fetches all of it, too. */
+	uint64_t whole_file_max;
+	uint64_t max_cacheable;          /* larger files bypass the tree; 0: none do */
+	struct cop_tracer *tracer;       /* gets the prefetch as a whole; may be NULL */
+	struct cop_telemetry *telemetry; /* gets its begin and end; may be NULL */
+};
+
+/* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
+ * of starting a thread. */
+int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out);
+/* Requests nothing more and joins the thread. Outstanding requests still complete. NULL is fine. */
+void cop_prefetch_stop(struct cop_prefetch *p);
+/* No flight may be outstanding any more. NULL is fine. */
+void cop_prefetch_free(struct cop_prefetch *p);
+
+/* {"state":"loading|running|done|stopped","why":null,"items":N,"listings":N,"files":N}: the
+ * progress. NULL: {"state":"off",...}. */
+void cop_prefetch_json(struct cop_prefetch *p, struct cop_buf *out);
+/* The same in words, one line without its newline. */
+void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out);
+
+/* ---- the manifest, on the one node that reads its file and writes that of the next job; the
+ * others ask that node for its text through the tree ---- */
+
+struct cop_prefetch_manifest;
+
+struct cop_prefetch_manifest_conf {
+	const char *path;   /* the manifest's file, or "auto": where the last job with this source
+			       left it */
+	const char *source; /* absolute; both outlive the object */
+	bool record;    /* auto: record what this node needs, for the manifest of the next job */
+	bool to_stderr; /* report problems with it on standard error too, not only in the log */
+};
+/* 0, also if auto finds no usable manifest; -errno with a sentence if the file that the user named
+ * cannot be read. */
+int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
+	struct cop_prefetch_manifest **out, struct cop_err *err);
+/* NULL is fine, here and below. */
+void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m);
+/* The set that records what is needed, valid while the object lives; NULL: nothing is recorded. */
+struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manifest *m);
+/* A copy (malloc'ed) of a piece of the text, as struct cop_fetch_conf requires. 0, -ENODATA,
+ * -ENOMEM. Any thread. */
+int cop_prefetch_manifest_piece(
+	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len);
+/* XXH3-64 of what is sent down the tree; 0: nothing is sent. */
+uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m);
+/* Ends the recording, and writes the manifest of the next job from it. */
+void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m);
+
+#endif

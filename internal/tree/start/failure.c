@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Failure notes in the job directory (outcome). The root looks for them, and so does a rank that
+ * gets no answer from upstream; all others hear the reason from the root, as the end of the
+ * barrier. When the tree is ready, the notes are removed. */
+#include "tree/start/start_priv.h"
+
+void cop_start_use_dir(struct cop_start *j, const char *job_dir, const char *log_path)
+{
+	j->job_dir = job_dir;
+	cop_startnote_begin(&j->others, job_dir, j->conf.rank, log_path);
+}
+
+void cop_start_hear_in(struct cop_start *j, const char *dir)
+{
+	cop_startnote_begin_in(&j->others, dir);
+}
+
+/* A second process of a ready node fails too, and nobody waits for that one. A rank that gets no
+ * answer from upstream accepts any note, because the last node to write one is often not the first
+ * that failed. */
+static bool is_missed(struct cop_start *j, const struct cop_startnote_word *word)
+{
+	bool missed;
+
+	pthread_mutex_lock(&j->lock);
+	missed = word->rank < j->conf.topo.nodes && word->rank != j->conf.rank &&
+		 (!j->root || !j->arrival[word->rank].ready || word->of_tree);
+	pthread_mutex_unlock(&j->lock);
+	return missed;
+}
+
+bool cop_start_failure_heard(struct cop_start *j, uint64_t now_ms, char why[COP_STARTNOTE_WHY_SIZE])
+{
+	struct cop_startnote_word word;
+
+	if (!cop_startnote_look(&j->others, now_ms, &word) || !is_missed(j, &word))
+		return false;
+	cop_startnote_why(&word, cop_start_host(j, word.rank), why);
+	/* The root writes the reason again as its own note. Ranks below the failed node may not
+	 * reach the root before it ends, and a root's note is removed before the next start reads
+	 * it. */
+	pthread_mutex_lock(&j->lock);
+	if (j->end == END_OPEN)
+		j->secondhand = !j->root;
+	pthread_mutex_unlock(&j->lock);
+	return true;
+}

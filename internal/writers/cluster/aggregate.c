@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "job/job/job.h"
+#include "writers/cluster/cluster_priv.h"
+
+static int no_memory(struct cop_err *err)
+{
+	return cop_err_set(err, ENOMEM, "no memory to aggregate");
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* Decides where files are read from and written to. */
+static int choose_directories(const char *job_dir, const char *output_dir,
+	struct cop_report_aggregated *out, struct cop_err *err)
+{
+	char *job = out->job = realpath(job_dir, NULL);
+	int rc = 0;
+
+	if (!job)
+		return cop_err_set(err, errno, "cannot read the job directory %s: %s", job_dir,
+			strerror(errno));
+	if (!is_directory(job))
+		rc = cop_err_set(err, ENOTDIR,
+			"%s is not a directory: name the job directory that was given to copper mount -d",
+			job_dir);
+	else if (asprintf(&out->input, "%s/profiling/final", job) < 0)
+		out->input = NULL;
+	else if (asprintf(&out->output, output_dir ? "%s" : "%s/profiling/cluster",
+			 output_dir ? output_dir : job) < 0)
+		out->output = NULL;
+	if (!rc && (!out->input || !out->output))
+		rc = no_memory(err);
+	if (!rc && !output_dir)
+		rc = cop_job_dir_check(job, err);
+	if (!rc && !is_directory(out->input))
+		*strstr(out->input + strlen(job), "/profiling/final") = '\0';
+	return rc;
+}
+
+/* How many ranks the existing cluster file sums up; 0 if there is no file or it cannot be read. */
+static uint64_t ranks_there(const char *output, const char *prefix)
+{
+	char *path, *data = NULL, *at;
+	uint64_t ranks = 0, size;
+	size_t len;
+	int fd;
+
+	if (asprintf(&path, "%s/%s-profiling_aggregate.csv", output, prefix) < 0)
+		return 0;
+	fd = cop_open_regular(AT_FDCWD, path, &size);
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && !cop_read_file(path, COP_MIB, &data, &len)) {
+		at = strstr(data, "\nranks_with_aggregate_files,");
+		if (at)
+			ranks = strtoull(strchr(at, ',') + 1, NULL, 10);
+	}
+	free(data);
+	free(path);
+	return ranks;
+}
+
+/* The job may have written its sums when it was stopped, and kept few files of its ranks, or
+ * none. */
+static void say_what_is_there(
+	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *text)
+{
+	uint64_t ranks = ranks_there(a->output, prefix);
+
+	if (ranks)
+		cop_buf_printf(text,
+			"\n  but %s/%s-profiling_aggregate.csv, -profiling_operations.csv and -profiling_summary.md are there: sums over "
+			"%" PRIu64
+			" ranks, as the job wrote them when it stopped, or an earlier copper aggregate",
+			a->output, prefix, ranks);
+}
+
+static int nothing_found(const struct cop_report_aggregated *a, const char *prefix, bool useless,
+	struct cop_err *err)
+{
+	struct cop_buf text = {0};
+
+	cop_buf_printf(&text, "failed to find profiling csv files under: %s\n", a->input);
+	cop_buf_str(&text,
+		useless ? "  none of the files found is usable: the disk was full, or they are not Copper's"
+			: "  likely: the job was not started with profiling (copper mount -P, -N n or -A); this is not its directory (-d); it was not "
+			  "stopped yet (copper stop); it died before it could write; or it kept no files of ranks (--rank-files none)");
+	say_what_is_there(a, prefix, &text);
+	cop_observed_name_snapshots(a->job, "profiling", "copper aggregate", &text);
+	cop_err_set(err, useless ? ENODATA : ENOENT, "%s", text.data ? text.data : "no memory");
+	cop_buf_free(&text);
+	return useless ? -ENODATA : -ENOENT;
+}
+
+/* The sums over a part of a job must not replace those over all of it. */
+static int check_there(
+	const struct cop_report_aggregated *a, const char *prefix, struct cop_err *err)
+{
+	uint64_t there = ranks_there(a->output, prefix), found = a->files[COP_REPORT_AGGREGATE];
+
+	if (there <= found)
+		return 0;
+	return cop_err_set(err, EEXIST,
+		"%s/%s-profiling_aggregate.csv sums up %" PRIu64 " ranks, and files of %" PRIu64
+		" were found: it is left as "
+		"it is; give another PREFIX, or remove it",
+		a->output, prefix, there, found);
+}
+
+/* Reads the list of hosts that the job left. */
+static int load_nodes(const char *input, struct nodes *n)
+{
+	char *path, *real;
+	int rc;
+
+	if (asprintf(&path, "%s/../../logs/node_file.txt", input) < 0)
+		return -ENOMEM;
+	real = realpath(path, NULL);
+	rc = cop_report_nodes_load(n, real ? real : path);
+	free(real);
+	free(path);
+	return rc;
+}
+
+void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct cop_buf *out)
+{
+	if (a->missing)
+		cop_buf_printf(out,
+			"%" PRIu64 " of the %" PRIu64
+			" nodes of the job left no file at all, and the sums do not include them: %s",
+			a->missing, a->nodes, a->missing_named.data ? a->missing_named.data : "");
+}
+
+void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct cop_buf *out)
+{
+	if (a->nodes && a->found > a->nodes)
+		cop_buf_printf(out,
+			"%" PRIu64
+			" ranks left files in this job directory, and its last run had %" PRIu64
+			": several runs, or nodes that were "
+			"started again, are added up",
+			a->found, a->nodes);
+}
+
+static void list_lines(const struct cop_buf *text, struct cop_buf *out)
+{
+	for (const char *line = text->data; line && *line;) {
+		size_t len = strcspn(line, "\n");
+
+		cop_buf_str(out, "  - ");
+		cop_csv_markdown(out, line, len);
+		cop_buf_str(out, "\n");
+		line += len + !!line[len];
+	}
+}
+
+static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
+{
+	struct cop_buf mixed = {0}, missing = {0};
+
+	cop_report_aggregated_mixed(a, &mixed);
+	if (mixed.data)
+		cop_buf_printf(out, "- %s\n", mixed.data);
+	cop_report_aggregated_missing(a, &missing);
+	if (missing.data)
+		cop_buf_printf(out, "- %s\n", missing.data);
+	cop_buf_free(&missing);
+	cop_buf_free(&mixed);
+	if (a->doubts) {
+		cop_buf_printf(out,
+			"- Files with values that were corrected or left out: %" PRIu64 "\n",
+			a->doubts);
+		list_lines(&a->doubted, out);
+	}
+	if (!a->faults)
+		return;
+	cop_buf_printf(out,
+		"- Files used: %" PRIu64 " of aggregates, %" PRIu64 " of operations, %" PRIu64
+		" of top paths\n",
+		a->files[COP_REPORT_AGGREGATE], a->files[COP_REPORT_OPERATIONS],
+		a->files[COP_REPORT_TOP_PATHS]);
+	cop_buf_printf(out, "- Files missing or unusable: %" PRIu64 "\n", a->faults);
+	list_lines(&a->named, out);
+}
+
+/* The tables come from tables/final or from the job directory itself, like the files of the
+ * ranks. */
+static int cover(const struct cop_report_aggregate *what, const struct cop_pathset *top,
+	struct cop_buf *out, struct cop_err *err)
+{
+	char *tables;
+	int rc;
+
+	if (what->no_coverage)
+		return 0;
+	if (asprintf(&tables, "%s/tables/final", what->job_dir) < 0)
+		return no_memory(err);
+	if (!is_directory(tables))
+		*strstr(tables + strlen(what->job_dir), "/tables/final") = '\0';
+	rc = cop_report_coverage(what, tables, top, out, err);
+	free(tables);
+	return rc;
+}
+
+/* Tells a user who looks at somebody else's job what to do. */
+static void name_other_place(int rc, struct cop_err *err)
+{
+	size_t len = strlen(err->text);
+
+	if (rc == -EACCES || rc == -EPERM || rc == -EROFS)
+		snprintf(err->text + len, sizeof(err->text) - len,
+			"; --output-dir names another place");
+}
+
+static int write_outputs(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
+	const struct cop_pathset *top, struct cop_err *err)
+{
+	struct cop_buf head = {0}, coverage = {0};
+	struct cop_err why = {0};
+	int rc = cover(what, top, &coverage, err);
+
+	notes(out, &head);
+	cop_report_warnings(out->job, &head);
+	if (!rc && (head.failed || coverage.failed))
+		rc = no_memory(err);
+	if (!rc) {
+		rc = cop_report_cluster_write(out->cluster, out->output, what->prefix, out->input,
+			head.data, coverage.data, &why);
+		name_other_place(rc, &why);
+		if (rc && err)
+			*err = why;
+	}
+	cop_buf_free(&head);
+	cop_buf_free(&coverage);
+	return rc;
+}
+
+int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
+	struct cop_err *err)
+{
+	struct cop_pathset top = {.seed = cop_now_ns()};
+	struct nodes nodes = {0};
+	struct ranks_result ranks = {.top = what->no_coverage ? NULL : &top, .nodes = &nodes};
+	int rc;
+
+	*out = (struct cop_report_aggregated){0};
+	rc = cop_report_check_prefix(what->prefix, err);
+	if (!rc)
+		rc = choose_directories(what->job_dir, what->output_dir, out, err);
+	if (rc)
+		return rc;
+	rc = load_nodes(out->input, &nodes) ? no_memory(err)
+					    : cop_report_read_ranks(out->input, what, &ranks, err);
+	if (!rc) {
+		memcpy(out->files, ranks.files, sizeof(out->files));
+		out->faults = ranks.faults.count;
+		cop_observed_faults_list(&ranks.faults, &out->named);
+		out->doubts = ranks.doubts.count;
+		cop_observed_faults_list(&ranks.doubts, &out->doubted);
+		out->cluster = ranks.sums;
+		ranks.sums = NULL;
+		out->found = ranks.found;
+		out->nodes = nodes.lines;
+		out->missing = cop_report_nodes_missing(&nodes, &out->missing_named);
+	}
+	if (!rc && !(out->files[0] + out->files[1] + out->files[2]))
+		rc = nothing_found(out, what->prefix, ranks.found, err);
+	if (!rc)
+		rc = check_there(out, what->prefix, err);
+	if (!rc)
+		rc = write_outputs(what, out, &top, err);
+	cop_observed_pathset_free(&top);
+	cop_report_nodes_free(&nodes);
+	cop_report_ranks_fini(&ranks);
+	return rc;
+}
+
+void cop_report_aggregated_free(struct cop_report_aggregated *a)
+{
+	free(a->job);
+	free(a->input);
+	free(a->output);
+	cop_buf_free(&a->named);
+	cop_buf_free(&a->doubted);
+	cop_buf_free(&a->missing_named);
+	cop_report_cluster_free(a->cluster);
+	*a = (struct cop_report_aggregated){0};
+}

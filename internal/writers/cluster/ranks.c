@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One thread walks the directory and queues the ranks; the others read their files. On a parallel
+ * file system most of the time is spent waiting for opens, not adding, so there are more readers
+ * than processors; each starts only when those before it do not keep up. The directory has tens of
+ * thousands of names and no two ranks share a file, so no list of names is kept.
+ *
+ * The lock protects the queue, the counts beside it and the sums: a file is read without the lock
+ * and added under it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "writers/cluster/cluster_priv.h"
+
+#define READERS_MAX 64u
+#define QUEUE_MAX 256u
+#define LOOK_AGAIN_MS 200 /* how often progress is reported */
+
+struct work {
+	pthread_mutex_t lock;
+	pthread_cond_t filled, emptied;
+	char queue[QUEUE_MAX][RANK_NAME_MAX]; /* a ring of <host>-<pid> */
+	unsigned first, waiting;
+	bool closed;
+	int failed;    /* the first -errno of any thread */
+	uint64_t read; /* ranks that have been read */
+	uint64_t told_ms;
+	int dir;
+	struct ranks_result *out;
+	struct cop_observed_faults
+		no_top; /* missing top paths: faults only if other ranks have them */
+	pthread_t reader[READERS_MAX];
+	unsigned readers;
+};
+
+/* Moves the next rank to stem; false: no more will come. */
+static bool next_stem(struct work *w, char stem[RANK_NAME_MAX])
+{
+	bool got;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->waiting && !w->closed)
+		pthread_cond_wait(&w->filled, &w->lock);
+	got = w->waiting;
+	if (got) {
+		strcpy(stem, w->queue[w->first]);
+		w->first = (w->first + 1) % QUEUE_MAX;
+		w->waiting--;
+		pthread_cond_signal(&w->emptied);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return got;
+}
+
+static void fail_work(struct work *w, int rc)
+{
+	pthread_mutex_lock(&w->lock);
+	if (!w->failed)
+		w->failed = rc;
+	pthread_mutex_unlock(&w->lock);
+}
+
+static int add_paths(struct cop_pathset *s, const struct cop_buf *paths)
+{
+	int rc = 0;
+
+	for (size_t at = 0, len; at < paths->len && !rc; at += len + 1) {
+		const char *path = paths->data + at;
+
+		len = strlen(path);
+		if (s->arena.bytes < RANKS_PATHS_BYTES)
+			rc = cop_observed_pathset_add(s, path, len,
+				cop_observed_pathset_hash(s, path, len),
+				&(struct cop_path_counts){0});
+		else
+			s->full = true;
+	}
+	return rc;
+}
+
+static int add_file(struct work *w, const struct rank_reader *r, enum cop_report_kind kind)
+{
+	int rc;
+
+	pthread_mutex_lock(&w->lock);
+	rc = cop_report_cluster_merge(w->out->sums, r->file);
+	if (!rc && w->out->top)
+		rc = add_paths(w->out->top, &r->paths);
+	w->out->files[kind] += rc == 0;
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+static void read_one(
+	struct work *w, struct rank_reader *r, const char *name, enum cop_report_kind kind)
+{
+	struct cop_buf why = {0};
+	int rc = cop_report_read_file(r, w->dir, name, kind, &why);
+
+	if (!rc)
+		rc = add_file(w, r, kind);
+	if (rc == -ENOBUFS)
+		cop_buf_str(&why, "it has too many names that other files do not have");
+	if (rc == -ENOMEM)
+		fail_work(w, rc);
+	else if (rc == -ENOENT)
+		cop_observed_faults_add(kind == COP_REPORT_TOP_PATHS ? &w->no_top : &w->out->faults,
+			name, "it is missing, although other files of this rank exist");
+	else if (rc)
+		cop_observed_faults_add(&w->out->faults, name, why.data ? why.data : strerror(-rc));
+	else if (r->doubts)
+		cop_observed_faults_add(&w->out->doubts, name,
+			r->doubt.data ? r->doubt.data : "a value was corrected or left out");
+	cop_buf_free(&why);
+}
+
+static void read_rank(struct work *w, struct rank_reader *r, const char *stem)
+{
+	for (unsigned k = 0; k < COP_REPORT_KINDS; k++) {
+		char name[RANK_NAME_MAX + 32];
+
+		snprintf(name, sizeof(name), "%s-%s", stem, cop_report_kind_name(k));
+		read_one(w, r, name, k);
+	}
+	pthread_mutex_lock(&w->lock);
+	w->read++;
+	pthread_cond_signal(&w->emptied);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void *read_ranks(void *arg)
+{
+	struct work *w = arg;
+	struct rank_reader r;
+	char stem[RANK_NAME_MAX];
+	int rc = cop_report_reader_open(&r);
+
+	if (rc)
+		fail_work(w, rc);
+	while (next_stem(w, stem))
+		if (!rc)
+			read_rank(w, &r, stem);
+	cop_report_reader_close(&r);
+	return NULL;
+}
+
+/* Called with the lock, which it releases while it waits for a change. Reports progress. */
+static void wait_a_while(struct work *w, const struct cop_report_aggregate *what)
+{
+	struct timespec until = cop_moment(cop_now_ns() + LOOK_AGAIN_MS * COP_NS_PER_MS);
+
+	pthread_cond_timedwait(&w->emptied, &w->lock, &until);
+	if (what->progress && cop_now_ms() - w->told_ms >= LOOK_AGAIN_MS) {
+		uint64_t read = w->read;
+
+		w->told_ms = cop_now_ms();
+		pthread_mutex_unlock(&w->lock);
+		what->progress(what->arg, "ranks", read);
+		pthread_mutex_lock(&w->lock);
+	}
+}
+
+/* Starts another reader if there is none, or if the others let the queue fill up. One is enough to
+ * go on. */
+static int add_reader(struct work *w)
+{
+	int rc = cop_thread_start(&w->reader[w->readers], "aggregate", read_ranks, w);
+
+	w->readers += rc == 0;
+	return w->readers ? 0 : rc;
+}
+
+static int queue_stem(
+	struct work *w, const char *stem, size_t len, const struct cop_report_aggregate *what)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&w->lock);
+	if (!w->readers || (w->waiting >= 8 && w->readers < READERS_MAX))
+		rc = add_reader(w);
+	while (!rc && w->waiting == QUEUE_MAX)
+		wait_a_while(w, what);
+	if (!rc) {
+		char *slot = w->queue[(w->first + w->waiting) % QUEUE_MAX];
+
+		memcpy(slot, stem, len);
+		slot[len] = '\0';
+		w->waiting++;
+		w->out->found++;
+		pthread_cond_signal(&w->filled);
+		rc = w->failed;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+/* Final files have no tag in their names; those of a snapshot contain the name of their folder. A
+ * directory counts as one or the other, so that no rank is added twice. */
+static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
+{
+	const char *slash = strrchr(dir, '/');
+	enum cop_report_kind kind;
+	struct dirent *e;
+	size_t len;
+
+	snprintf(tag, RANK_NAME_MAX, "%s", slash ? slash + 1 : dir);
+	while ((errno = 0, e = readdir(d)) && *tag)
+		if (cop_report_rank_name(e->d_name, "", &len, &kind))
+			*tag = '\0';
+	if (!e && errno)
+		return -errno;
+	rewinddir(d);
+	return 0;
+}
+
+static int queue_all(
+	struct work *w, DIR *d, const char *tag, const struct cop_report_aggregate *what)
+{
+	struct cop_pathset seen = {.seed = cop_now_ns()};
+	struct dirent *e;
+	int rc = 0;
+
+	while (!rc && (errno = 0, e = readdir(d))) {
+		enum cop_report_kind kind;
+		size_t len, met;
+
+		if (!cop_report_rank_name(e->d_name, tag, &len, &kind))
+			continue;
+		met = seen.table.count;
+		rc = cop_observed_pathset_add(&seen, e->d_name, len,
+			cop_observed_pathset_hash(&seen, e->d_name, len),
+			&(struct cop_path_counts){0});
+		if (!rc && seen.full)
+			rc = -E2BIG;
+		if (rc || seen.table.count == met)
+			continue;
+		if (w->out->nodes)
+			cop_report_nodes_met(w->out->nodes, e->d_name, len);
+		rc = queue_stem(w, e->d_name, len, what);
+	}
+	if (!rc)
+		rc = -errno;
+	cop_observed_pathset_free(&seen);
+	return rc;
+}
+
+static void wait_for_readers(struct work *w, const struct cop_report_aggregate *what)
+{
+	pthread_mutex_lock(&w->lock);
+	w->closed = true;
+	pthread_cond_broadcast(&w->filled);
+	while (w->readers && w->read < w->out->found && !w->failed)
+		wait_a_while(w, what);
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < w->readers; i++)
+		pthread_join(w->reader[i], NULL);
+}
+
+/* Missing top paths are a fault only if other ranks have them, because -N is optional. */
+static void add_top_faults(struct work *w)
+{
+	struct cop_observed_faults *all = &w->out->faults;
+
+	if (!w->out->files[COP_REPORT_TOP_PATHS])
+		return;
+	for (unsigned i = 0; i < w->no_top.named; i++)
+		cop_observed_faults_add(all, w->no_top.first[i].name, w->no_top.first[i].why);
+	all->count += w->no_top.count - w->no_top.named;
+}
+
+static struct work *work_new(struct ranks_result *out)
+{
+	struct work *w = calloc(1, sizeof(*w));
+
+	cop_observed_faults_init(&out->faults);
+	cop_observed_faults_init(&out->doubts);
+	out->sums = cop_report_cluster_new();
+	if (!w)
+		return NULL;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->filled, NULL);
+	cop_cond_init(&w->emptied);
+	cop_observed_faults_init(&w->no_top);
+	w->out = out;
+	return w;
+}
+
+static void work_free(struct work *w)
+{
+	if (!w)
+		return;
+	cop_observed_faults_fini(&w->no_top);
+	pthread_cond_destroy(&w->filled);
+	pthread_cond_destroy(&w->emptied);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *what,
+	struct ranks_result *out, struct cop_err *err)
+{
+	struct work *w = work_new(out);
+	char tag[RANK_NAME_MAX];
+	DIR *d = opendir(dir);
+	int rc = 0;
+
+	if (!d) {
+		rc = cop_err_set(err, errno, "cannot read %s: %s", dir, strerror(errno));
+	} else if (!w || !out->sums) {
+		rc = cop_err_set(err, ENOMEM, "no memory to read %s", dir);
+	} else {
+		w->dir = dirfd(d);
+		rc = find_tag(d, dir, tag);
+		rc = rc ? rc : queue_all(w, d, tag, what);
+		wait_for_readers(w, what);
+		rc = rc ? rc : w->failed;
+		if (rc)
+			cop_err_set(err, -rc, "reading %s: %s", dir, strerror(-rc));
+		else
+			add_top_faults(w);
+	}
+	if (d)
+		closedir(d);
+	work_free(w);
+	return rc;
+}
+
+void cop_report_ranks_fini(struct ranks_result *out)
+{
+	cop_observed_faults_fini(&out->faults);
+	cop_observed_faults_fini(&out->doubts);
+	cop_report_cluster_free(out->sums);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* otel: decides what rank 0 writes about a job for OpenTelemetry, and when:
+ * JOBDIR/otel/traces.jsonl, metrics.jsonl and logs.jsonl (copper-formats(5)). It learns from follow
+ * how the job goes; otlp knows the form of a line. The files of an earlier job are replaced. A file
+ * that cannot be written is logged once, and tried again with the next line; a line is written
+ * whole or not at all. */
+#ifndef COP_WRITERS_OTEL_H
+#define COP_WRITERS_OTEL_H
+
+#include "base/base/base.h"
+#include "writers/runs/runs.h"
+
+struct cop_otel_conf {
+	const char *job_dir; /* absolute */
+	const char *source;  /* absolute; "": not known */
+	uint32_t nodes;
+	int64_t started_ns; /* wall clock: when rank 0 began, and when the start ended */
+	int64_t ready_ns;
+	/* Main thread, when totals come. The name of a rank's host, which is copied. */
+	const char *(*host)(void *ctx, uint32_t rank);
+	void *ctx;
+};
+
+/* Adds a follower that writes the files. If that fails, the log says so. */
+void cop_otel_follow(struct cop_follow *f, const struct cop_otel_conf *conf);
+
+#endif

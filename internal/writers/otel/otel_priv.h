@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* otel.c holds what follow calls, and calls the other files: facts.c keeps what the nodes report at
+ * the stop; context.c says to which trace the job belongs; spans.c, records.c and numbers.c make
+ * the lines; file.c writes them.
+ *
+ * Until the end, the main thread owns `end` and the totals, and the thread of follow owns the rest.
+ */
+#ifndef COP_WRITERS_OTEL_PRIV_H
+#define COP_WRITERS_OTEL_PRIV_H
+
+#include <limits.h>
+
+#include "writers/otel/otel.h"
+#include "otlp.h"
+#include "prof/profile/profile.h"
+#include "prof/telemetry/telemetry.h"
+
+/* After so many lines of metrics the interval doubles, so that a job of n intervals writes about
+ * PACE_LINES * log2(n / PACE_LINES) of them; and never more than LINES_MAX and the last. */
+#define PACE_LINES 128u
+#define LINES_MAX 4096u
+#define RESOURCE_MAX 24u
+#define VALUE_MAX 4096u
+
+enum file { TRACES, METRICS, LOGS, FILES };
+
+/* ---- numbers.c ---- */
+
+/* Latencies of one operation. The bounds are 2^10 - 1, 2^11 - 1, … 2^36 - 1 ns. */
+#define LATENCY_FIRST 10u
+#define LATENCY_LAST 36u
+#define LATENCY_BOUNDS (LATENCY_LAST - LATENCY_FIRST + 1)
+struct latency {
+	uint64_t bucket[LATENCY_BOUNDS + 1];
+	uint64_t sum_ns, max_ns;
+};
+
+struct totals {
+	bool has;
+	struct cop_follow_numbers numbers;
+	struct latency latency[COP_PROF_OPS];
+};
+
+/* The state of the sums. They start anew if one has fallen, because that means that a node that was
+ * counted no longer answers. */
+struct series {
+	uint64_t start_ns, time_ns; /* since when the sums are counted; the time of the last line */
+	struct cop_stats last;
+	uint64_t last_cpu_us;
+};
+
+/* Decides which rounds get a line. */
+struct pace {
+	uint64_t rounds, stride; /* stride 0 means 1 */
+	unsigned lines, lines_all;
+};
+bool cop_otel_is_due(struct pace *p);
+
+void cop_otel_take_totals(struct totals *t, const struct cop_op_sum *sum);
+/* totals NULL: only the numbers. */
+void cop_otel_metrics(struct cop_buf *out, const struct cop_otlp_source *from, struct series *s,
+	const struct cop_follow_numbers *n, const struct totals *totals);
+
+/* ---- facts.c: what the nodes did and when, which a stop brings ---- */
+
+#define SLOWEST 16u
+
+struct node_start {
+	uint32_t rank;
+	char *host;
+	int64_t start_ns,
+		reached_ns; /* wall clock: when the node began, and when it reached the barrier */
+	uint64_t phase_us[COP_TELEMETRY_PHASES];
+};
+struct fact {
+	int64_t wall_ns;
+	uint32_t rank;
+	enum cop_telemetry_kind kind;
+	char *host, *detail;
+};
+struct facts {
+	struct node_start
+		slowest[SLOWEST]; /* the nodes that came last to the barrier, the last one first */
+	size_t nodes;
+	struct fact *fact; /* by time */
+	size_t n;
+	uint64_t dropped;
+};
+/* Leaves out facts for which there is no memory. */
+void cop_otel_take_facts(struct facts *f, const struct cop_telemetry_sum *sum,
+	const char *(*host)(void *ctx, uint32_t rank), void *ctx);
+void cop_otel_free_facts(struct facts *f);
+/* Whether the event is a problem rather than normal progress. */
+bool cop_otel_is_trouble(enum cop_telemetry_kind kind);
+
+/* ---- context.c ---- */
+
+struct place {
+	struct cop_otlp_context job; /* the job's own span */
+	uint8_t start[COP_OTLP_SPAN_SIZE], stop[COP_OTLP_SPAN_SIZE];
+	uint8_t parent[COP_OTLP_SPAN_SIZE]; /* the job's parent; all zero: none */
+	bool has_parent;
+	char state[COP_OTLP_STATE_MAX + 1]; /* "": none */
+};
+/* From the environment, or a new trace. 0 or -errno. */
+int cop_otel_place(struct place *p);
+bool cop_otel_is_sampled(const struct place *p);
+
+/* ---- file.c ---- */
+
+struct files {
+	char dir[PATH_MAX];
+	bool made[FILES], complained;
+};
+/* Creates a file, empty and in place of an old one. 0 or -errno with a sentence. */
+int cop_otel_make(struct files *f, enum file which, struct cop_err *err);
+/* Appends a line whole, or not at all; the log says so once. */
+void cop_otel_append(struct files *f, enum file which, const struct cop_buf *line);
+
+/* ---- otel.c ---- */
+
+struct resource {
+	struct cop_otlp_attribute at[RESOURCE_MAX];
+	size_t n;
+	bool failed;
+};
+
+struct cop_otel {
+	struct files files;
+	struct resource resource;
+	struct place place;
+	char source[PATH_MAX];
+	uint32_t nodes;
+	int64_t started_ns, ready_ns;
+
+	/* Owned by the main thread until the end. */
+	bool failed;
+	char *reason; /* NULL: there was no memory for it */
+	int64_t stop_ns;
+	struct totals totals;
+	struct facts facts;
+	const char *(*host)(void *ctx, uint32_t rank);
+	void *ctx;
+
+	/* Owned by the thread of follow. */
+	bool begun;
+	struct series series;
+	struct pace pace;
+	bool has_latest; /* whether there is an answer that no line was written for */
+	struct cop_follow_numbers latest;
+};
+
+/* ---- spans.c ---- */
+/* The start; the job and its end, and what the nodes did. */
+void cop_otel_start_span(
+	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
+void cop_otel_end_spans(const struct cop_otel *o, const struct cop_otlp_source *from,
+	int64_t now_ns, struct cop_buf *out);
+
+/* ---- records.c ---- */
+void cop_otel_start_record(
+	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
+/* Several lines: what happened on the nodes, then the end of the job. */
+void cop_otel_end_records(const struct cop_otel *o, const struct cop_otlp_source *from,
+	int64_t now_ns, struct cop_buf *out);
+
+#endif

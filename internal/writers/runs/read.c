@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "writers/runs/store_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN_COLUMNS                                                                                \
+	"id, name, \"group\", version, exit_reason, status, start, coalesce(\"end\", 0), seen, beat, nodes"
+
+static const char *text_at(sqlite3_stmt *q, int col)
+{
+	const char *t = (const char *)sqlite3_column_text(q, col);
+
+	return t ? t : "";
+}
+
+/* People may have changed rows; values that do not fit are shown as far as possible. */
+static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
+{
+	static const enum cop_runrec_field fields[] = {
+		COP_RUNREC_NAME, COP_RUNREC_GROUP, COP_RUNREC_VERSION, COP_RUNREC_REASON};
+
+	snprintf(r->id, sizeof(r->id), "%s", text_at(q, 0));
+	for (unsigned f = 0; f < COP_ARRAY_SIZE(fields); f++)
+		cop_runrec_put(r, fields[f], text_at(q, (int)f + 1));
+	if (cop_runrec_status_of(text_at(q, 5), &r->status))
+		r->status = COP_RUNREC_LOST;
+	r->start_s = sqlite3_column_double(q, 6);
+	r->end_s = sqlite3_column_double(q, 7);
+	r->seen_s = sqlite3_column_double(q, 8);
+	r->beat_s = sqlite3_column_double(q, 9);
+	r->nodes = (uint32_t)sqlite3_column_int64(q, 10);
+}
+
+/* Ends a query: returns whether there were rows, and how it ended. */
+static int finish_query(
+	struct cop_store *s, sqlite3_stmt *q, int code, bool failed, struct cop_err *err)
+{
+	int rc = code == SQLITE_DONE || code == SQLITE_ROW
+			 ? 0
+			 : cop_store_fail(s->db, s->name, code, err);
+
+	sqlite3_finalize(q);
+	return !rc && failed ? cop_err_set(err, ENOMEM, "%s: no memory to read it", s->name) : rc;
+}
+
+/* ---- many runs ---- */
+
+void cop_store_runs_free(struct cop_store_runs *runs)
+{
+	for (size_t i = 0; i < runs->n; i++)
+		cop_runrec_free(&runs->at[i]);
+	free(runs->at);
+	*runs = (struct cop_store_runs){0};
+}
+
+static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
+{
+	struct cop_runrec *grown = out->at;
+
+	/* The array grows at powers of two. */
+	if ((out->n & (out->n - 1)) == 0)
+		grown = reallocarray(out->at, out->n ? 2 * out->n : 1, sizeof(*grown));
+	if (!grown)
+		return false;
+	out->at = grown;
+	out->at[out->n] = (struct cop_runrec){0};
+	take_run(q, &out->at[out->n]);
+	return !out->at[out->n++].failed;
+}
+
+int cop_store_runs(struct cop_store *s, const struct cop_store_filter *filter,
+	struct cop_store_runs *out, struct cop_err *err)
+{
+	static const char sql[] = "SELECT " RUN_COLUMNS " FROM run_now"
+				  " WHERE (?1 = '' OR status = ?1) AND start >= ?2"
+				  " AND (?3 = '' OR 'name=' || name = ?3"
+				  " OR 'group=' || \"group\" = ?3 OR EXISTS (SELECT 1 FROM tag"
+				  " WHERE run = run_now.id AND key || '=' || value = ?3))"
+				  " ORDER BY start DESC, id";
+	sqlite3_stmt *q = NULL;
+	bool fits = true;
+	int code = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL);
+
+	if (code)
+		return finish_query(s, q, code, false, err);
+	sqlite3_bind_text(q, 1, filter->by_status ? cop_runrec_status_name(filter->status) : "", -1,
+		SQLITE_STATIC);
+	sqlite3_bind_double(q, 2, filter->since_s);
+	sqlite3_bind_text(q, 3, filter->tag ? filter->tag : "", -1, SQLITE_STATIC);
+	while (fits && (code = sqlite3_step(q)) == SQLITE_ROW)
+		fits = add_run(out, q);
+	return finish_query(s, q, code, !fits, err);
+}
+
+/* ---- one run ---- */
+
+/* -ENOENT: ref does not have this form. */
+static int parse_last(const char *ref, uint64_t *back)
+{
+	*back = 0;
+	if (strncmp(ref, "last", 4) != 0)
+		return -ENOENT;
+	if (!ref[4])
+		return 0;
+	return ref[4] == '~' && cop_parse_u64(ref + 5, back) == 0 && *back < INT32_MAX ? 0
+										       : -ENOENT;
+}
+
+static int prepare_find(struct cop_store *s, const char *ref, sqlite3_stmt **q)
+{
+	uint64_t back;
+	bool last = parse_last(ref, &back) == 0;
+	int code = sqlite3_prepare_v2(s->db,
+		last ? "SELECT id FROM run ORDER BY start DESC, id LIMIT 1 OFFSET ?1"
+		     : "SELECT id FROM run WHERE substr(id, 1, length(?1)) = lower(?1) LIMIT 2",
+		-1, q, NULL);
+
+	if (!code)
+		code = last ? sqlite3_bind_int64(*q, 1, (sqlite3_int64)back)
+			    : sqlite3_bind_text(*q, 1, ref, -1, SQLITE_STATIC);
+	return code;
+}
+
+int cop_store_find(
+	struct cop_store *s, const char *ref, char id[COP_RUNREC_ID_LEN + 1], struct cop_err *err)
+{
+	sqlite3_stmt *q = NULL;
+	unsigned found = 0;
+	int code = *ref ? prepare_find(s, ref, &q) : SQLITE_DONE;
+
+	while (!code || code == SQLITE_ROW) {
+		code = sqlite3_step(q);
+		if (code == SQLITE_ROW && found++ == 0)
+			snprintf(id, COP_RUNREC_ID_LEN + 1, "%s", text_at(q, 0));
+	}
+	if (finish_query(s, q, code, false, err))
+		return -EIO;
+	if (found == 1)
+		return 0;
+	if (found)
+		return cop_err_set(err, EINVAL,
+			"several runs begin with '%s': give more of its characters", ref);
+	return cop_err_set(err, ENOENT,
+		"no run in %s is '%s': 'copper runs' lists them; the first characters of an ID are enough, and last and last~1 are the latest runs",
+		s->name, ref);
+}
+
+static int load_run(struct cop_store *s, const char *id, struct cop_runrec *r, struct cop_err *err)
+{
+	sqlite3_stmt *q = NULL;
+	int code = sqlite3_prepare_v2(
+		s->db, "SELECT " RUN_COLUMNS " FROM run_now WHERE id = ?1", -1, &q, NULL);
+
+	if (!code)
+		code = sqlite3_bind_text(q, 1, id, -1, SQLITE_STATIC);
+	if (!code)
+		code = sqlite3_step(q);
+	if (code == SQLITE_ROW)
+		take_run(q, r);
+	return finish_query(s, q, code, r->failed, err);
+}
+
+static int load_list(
+	struct cop_store *s, struct cop_runrec *r, enum cop_runrec_list l, struct cop_err *err)
+{
+	sqlite3_stmt *q = NULL;
+	char sql[96];
+	int code;
+
+	snprintf(sql, sizeof(sql), "SELECT key, value FROM %s WHERE run = ?1",
+		cop_runrec_list_name(l));
+	code = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL);
+	if (!code)
+		code = sqlite3_bind_text(q, 1, r->id, -1, SQLITE_STATIC);
+	while (!code || code == SQLITE_ROW) {
+		code = sqlite3_step(q);
+		if (code == SQLITE_ROW)
+			cop_runrec_pair(r, l, text_at(q, 0), text_at(q, 1));
+	}
+	return finish_query(s, q, code, r->failed, err);
+}
+
+static int load_points(struct cop_store *s, struct cop_runrec *r, struct cop_err *err)
+{
+	sqlite3_stmt *q = NULL;
+	int code = sqlite3_prepare_v2(s->db,
+		"SELECT key, step, time, value FROM metric WHERE run = ?1 ORDER BY key, step", -1,
+		&q, NULL);
+
+	if (!code)
+		code = sqlite3_bind_text(q, 1, r->id, -1, SQLITE_STATIC);
+	while (!code || code == SQLITE_ROW) {
+		code = sqlite3_step(q);
+		if (code != SQLITE_ROW)
+			break;
+		r->step = (uint64_t)sqlite3_column_int64(q, 1);
+		cop_runrec_point(
+			r, text_at(q, 0), sqlite3_column_double(q, 2), sqlite3_column_double(q, 3));
+	}
+	return finish_query(s, q, code, r->failed, err);
+}
+
+int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, struct cop_err *err)
+{
+	int rc = load_run(s, id, r, err);
+
+	for (unsigned l = 0; l < COP_RUNREC_LISTS && !rc; l++)
+		rc = load_list(s, r, l, err);
+	return rc ? rc : load_points(s, r, err);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "writers/runs/runs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+static const char *const statuses[] = {"RUNNING", "FINISHED", "FAILED", "LOST"};
+static const char *const lists[] = {"param", "tag", "resource"};
+
+_Static_assert(COP_ARRAY_SIZE(statuses) == COP_RUNREC_STATUSES, "each status has a name");
+_Static_assert(COP_ARRAY_SIZE(lists) == COP_RUNREC_LISTS, "each list has a name");
+
+const char *cop_runrec_status_name(enum cop_runrec_status s)
+{
+	return statuses[s];
+}
+
+int cop_runrec_status_of(const char *name, enum cop_runrec_status *out)
+{
+	for (unsigned i = 0; i < COP_RUNREC_STATUSES; i++)
+		if (strcasecmp(name, statuses[i]) == 0) {
+			*out = i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+const char *cop_runrec_list_name(enum cop_runrec_list l)
+{
+	return lists[l];
+}
+
+void cop_runrec_free(struct cop_runrec *r)
+{
+	for (unsigned f = 0; f < COP_RUNREC_FIELDS; f++)
+		free(r->field[f]);
+	for (unsigned l = 0; l < COP_RUNREC_LISTS; l++) {
+		for (size_t i = 0; i < r->list[l].n; i++) {
+			free(r->list[l].at[i].key);
+			free(r->list[l].at[i].value);
+		}
+		free(r->list[l].at);
+	}
+	for (size_t i = 0; i < r->series_n; i++) {
+		free(r->series[i].key);
+		free(r->series[i].point);
+	}
+	free(r->series);
+	*r = (struct cop_runrec){0};
+}
+
+int cop_runrec_new_id(char id[COP_RUNREC_ID_LEN + 1])
+{
+	uint64_t n;
+
+	if (getrandom(&n, sizeof(n), 0) != sizeof(n))
+		return errno ? -errno : -EIO;
+	snprintf(id, COP_RUNREC_ID_LEN + 1, "%016llx", (unsigned long long)n);
+	return 0;
+}
+
+/* ---- texts ---- */
+
+/* The length of the text when it is cut to at most `most` bytes, without half a character at the
+ * end. */
+static size_t cut_text(const char *text, size_t most)
+{
+	size_t len = strnlen(text, most + 1);
+
+	if (len <= most)
+		return len;
+	len = most;
+	while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
+		len--;
+	return len;
+}
+
+static char *copy_text(struct cop_runrec *r, const char *text, size_t most)
+{
+	char *c = strndup(text, cut_text(text, most));
+
+	r->failed |= !c;
+	return c;
+}
+
+const char *cop_runrec_get(const struct cop_runrec *r, enum cop_runrec_field f)
+{
+	return r->field[f] ? r->field[f] : "";
+}
+
+void cop_runrec_put(struct cop_runrec *r, enum cop_runrec_field f, const char *text)
+{
+	char *c = copy_text(r, text, COP_RUNREC_VALUE_MAX);
+
+	if (!c)
+		return;
+	free(r->field[f]);
+	r->field[f] = c;
+}
+
+/* ---- pairs ---- */
+
+/* Finds the place of key, or the place where it belongs, among n things of this size, which begin
+ * with their keys and are sorted by them. */
+static bool find_key(const void *things, size_t n, size_t size, const char *key, size_t *at)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		char *const *its = (char *const *)((const char *)things + middle * size);
+		int order = strcmp(key, *its);
+
+		if (order == 0) {
+			*at = middle;
+			return true;
+		}
+		if (order > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*at = low;
+	return false;
+}
+
+static bool find_pair(const struct cop_runrec_pairs *p, const char *key, size_t *at)
+{
+	return find_key(p->at, p->n, sizeof(*p->at), key, at);
+}
+
+static void insert_pair(
+	struct cop_runrec *r, struct cop_runrec_pairs *p, size_t at, char *key, char *value)
+{
+	struct cop_runrec_pair *grown = reallocarray(p->at, p->n + 1, sizeof(*grown));
+
+	if (!grown) {
+		r->failed = true;
+		free(key);
+		free(value);
+		return;
+	}
+	p->at = grown;
+	memmove(p->at + at + 1, p->at + at, (p->n - at) * sizeof(*p->at));
+	p->at[at] = (struct cop_runrec_pair){key, value};
+	p->n++;
+}
+
+void cop_runrec_pair(
+	struct cop_runrec *r, enum cop_runrec_list l, const char *key, const char *value)
+{
+	struct cop_runrec_pairs *p = &r->list[l];
+	char *k = copy_text(r, key, COP_RUNREC_KEY_MAX),
+	     *v = copy_text(r, value, COP_RUNREC_VALUE_MAX);
+	size_t at = 0;
+
+	if (k && v && *k && find_pair(p, k, &at)) {
+		free(p->at[at].value);
+		p->at[at].value = v;
+		free(k);
+	} else if (k && v && *k && p->n < COP_RUNREC_PAIRS_MAX) {
+		insert_pair(r, p, at, k, v);
+	} else {
+		free(k);
+		free(v);
+	}
+}
+
+const char *cop_runrec_value(const struct cop_runrec *r, enum cop_runrec_list l, const char *key)
+{
+	size_t at;
+
+	return find_pair(&r->list[l], key, &at) ? r->list[l].at[at].value : NULL;
+}
+
+/* ---- series ---- */
+
+static bool find_series(const struct cop_runrec *r, const char *key, size_t *at)
+{
+	return find_key(r->series, r->series_n, sizeof(*r->series), key, at);
+}
+
+const struct cop_runrec_series *cop_runrec_find(const struct cop_runrec *r, const char *key)
+{
+	size_t at;
+
+	return find_series(r, key, &at) ? &r->series[at] : NULL;
+}
+
+static struct cop_runrec_series *series_of(struct cop_runrec *r, const char *key)
+{
+	struct cop_runrec_series *grown;
+	size_t at;
+	char *k;
+
+	if (find_series(r, key, &at))
+		return &r->series[at];
+	if (!*key || strlen(key) > COP_RUNREC_KEY_MAX || r->series_n == COP_RUNREC_SERIES_MAX)
+		return NULL;
+	k = copy_text(r, key, COP_RUNREC_KEY_MAX);
+	grown = k ? reallocarray(r->series, r->series_n + 1, sizeof(*grown)) : NULL;
+	if (!grown) {
+		r->failed = true;
+		free(k);
+		return NULL;
+	}
+	r->series = grown;
+	memmove(grown + at + 1, grown + at, (r->series_n - at) * sizeof(*grown));
+	r->series_n++;
+	grown[at] = (struct cop_runrec_series){.key = k};
+	return &grown[at];
+}
+
+static uint64_t stride_of(const struct cop_runrec *r)
+{
+	return r->stride ? r->stride : 1;
+}
+
+static void thin_series(struct cop_runrec *r)
+{
+	r->stride = 2 * stride_of(r);
+	for (size_t i = 0; i < r->series_n; i++) {
+		struct cop_runrec_series *s = &r->series[i];
+		size_t kept = 0;
+
+		for (size_t k = 0; k < s->n; k++)
+			if (s->point[k].step % r->stride == 0)
+				s->point[kept++] = s->point[k];
+		s->n = kept;
+	}
+}
+
+static size_t longest_series(const struct cop_runrec *r)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < r->series_n; i++)
+		most = COP_MAX(most, r->series[i].n);
+	return most;
+}
+
+/* One place is left for the last point. */
+bool cop_runrec_next(struct cop_runrec *r)
+{
+	r->step++;
+	while (longest_series(r) >= COP_RUNREC_POINTS_MAX - 1)
+		thin_series(r);
+	return r->step % stride_of(r) == 0;
+}
+
+void cop_runrec_last(struct cop_runrec *r)
+{
+	r->step++;
+}
+
+void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, double value)
+{
+	struct cop_runrec_series *s =
+		isfinite(value) && isfinite(time_s) ? series_of(r, key) : NULL;
+
+	if (!s || s->n == COP_RUNREC_POINTS_MAX || (s->n && s->point[s->n - 1].step >= r->step))
+		return;
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? 2 * s->cap : 1;
+		struct cop_runrec_point *grown = reallocarray(s->point, cap, sizeof(*grown));
+
+		if (!grown) {
+			r->failed = true;
+			return;
+		}
+		s->point = grown;
+		s->cap = cap;
+	}
+	s->point[s->n++] = (struct cop_runrec_point){r->step, time_s, value};
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* file.c looks at files without SQLite; db.c opens and closes databases and creates the tables;
+ * put.c writes a record, beside.c the files in STORE.d; open.c and read.c serve readers. Each calls
+ * only those before it. */
+#ifndef COP_WRITERS_RUNS_STORE_PRIV_H
+#define COP_WRITERS_RUNS_STORE_PRIV_H
+
+#include <sqlite3.h>
+
+#include "writers/runs/runs.h"
+
+#define STORE_APPLICATION 0x436f5273 /* "CoRs" */
+
+struct cop_store {
+	sqlite3 *db;
+	const char *name; /* for sentences */
+};
+
+/* ---- file.c ---- */
+/* Whether the file is a run store or may become one. 0: it is one; 1: it is empty or does not
+ * exist. */
+int cop_store_look(const char *path, struct cop_err *err);
+/* 0, or -ENOLCK if the file system refuses locks. make: creates the file. This process must have no
+ * database open there, because closing the file drops its locks. */
+int cop_store_try_lock(const char *path, bool make, struct cop_err *err);
+
+/* ---- db.c ---- */
+/* Fills err from the database's last error. */
+int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err);
+/* vfs: NULL, or "unix-none", which takes no locks. The caller closes *db in any case. */
+int cop_store_db_open(const char *path, int flags, const char *vfs, uint64_t deadline_ms,
+	sqlite3 **db, struct cop_err *err);
+/* Inside a transaction. Creates the tables if there are none. */
+int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err);
+
+/* ---- put.c ---- */
+/* Inside a transaction. */
+int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec *r,
+	uint64_t from_step, struct cop_err *err);
+
+/* ---- beside.c ---- */
+/* Calls take for each record in STORE.d and, unless keep is set, removes its file if take returns
+ * 0. Records that cannot be read get a line in notes, which may be NULL. Returns how many records
+ * are left; 0 without the folder. */
+size_t cop_store_each_beside(const char *path,
+	int (*take)(void *arg, const struct cop_runrec *r, struct cop_err *err), void *arg,
+	bool keep, struct cop_buf *notes);
+
+#endif
