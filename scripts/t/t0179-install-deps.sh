@@ -94,6 +94,21 @@ off() {
 	rm -rf "$T/disk/machine"
 }
 
+# Devices of its own: nothing that runs there can change those of this machine.
+own_devices() {
+	local node
+	mount -t tmpfs -o mode=755 tmpfs "$root/dev" && mkdir "$root/dev/pts"
+	for node in 'null 1 3' 'zero 1 5' 'urandom 1 9' 'random 1 8' 'tty 5 0'; do
+		# The words are a name and two numbers.
+		# shellcheck disable=SC2086
+		set -- $node
+		mknod -m 666 "$root/dev/$1" c "$2" "$3"
+	done
+	mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts "$root/dev/pts"
+	ln -s pts/ptmx "$root/dev/ptmx"
+	ln -s /proc/self/fd "$root/dev/fd"
+}
+
 # A new machine, on which only make is installed: its repository is known, its lists are not.
 machine() {
 	local at=$T/disk/machine place
@@ -105,7 +120,8 @@ machine() {
 	for place in var/lib/dpkg var/lib/apt var/cache/apt etc/apt; do
 		mount --bind "$at/${place//\//-}" "$root/$place"
 	done
-	mount --rbind /dev "$root/dev" && mount --make-rprivate "$root/dev" && mount -t proc proc "$root/proc"
+	own_devices
+	mount -t proc proc "$root/proc"
 	rm -rf "$root"/usr/sbin/policy-rc.d "$root"/etc/rc?.d "$root"/etc/init.d/{munge,rsync,slurm*} \
 		"$root"/etc/systemd/system/multi-user.target.wants \
 		"$root"/var/lib/systemd/deb-systemd-helper* "$root"/usr/{local/,}bin/sudo
