@@ -267,7 +267,7 @@ face_of_harness() {
 check_shell() {
 	local check tests chosen_tests
 	command -v shellcheck >/dev/null || {
-		echo "lint: no shellcheck here; scripts/install-deps.sh installs it" >&2
+		echo "lint: no shellcheck here; scripts/install-deps.sh all installs it" >&2
 		return 0
 	}
 	# SC2016: programs for sh -c and awk stand in single quotes. SC2002: the message of cat is
@@ -290,7 +290,7 @@ check_shell() {
 check_c() {
 	local suppressions=$here/cppcheck.supp
 	command -v cppcheck >/dev/null || {
-		echo "lint: no cppcheck here; scripts/install-deps.sh installs it" >&2
+		echo "lint: no cppcheck here; scripts/install-deps.sh all installs it" >&2
 		return 0
 	}
 	mkdir -p build/cppcheck

@@ -10,7 +10,7 @@
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
 "$PYTHON" -c 'import pandas' 2>/dev/null ||
-	skip_all 'no pandas here; scripts/install-deps.sh installs it'
+	skip_all 'no pandas here; scripts/install-deps.sh all installs it'
 # Files of which each is asked for by itself; the directory of all takes a sanitizer the same ways.
 one_by_one=12
 [ "$cop_mode" = release ] || one_by_one=0
