@@ -144,7 +144,8 @@ static struct cop_opt_table table = {.command = "copper run",
 	.check = check_args,
 	.rest = "COMMAND [ARGUMENT]...",
 	.rest_offset = offsetof(struct args, command),
-	.row = all_rows};
+	.row = all_rows,
+	.old = cop_conf_old};
 
 static bool is_of_mount(const char *name)
 {
