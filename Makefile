@@ -3,15 +3,19 @@
 # make                 build/copper (one static binary), build/slowfs and build/copper-sim
 # make FABRIC=shared   build/shared/copper, linked with the system's libfabric.so
 # make demo            4 nodes on this machine import a real package (installs what is missing; root)
-# make check           build and run every unit and system test (installs what is missing; root)
-#                      LOAD=20: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
+# make quick           an answer in three minutes: the unit tests and a dozen system tests (needs no root)
+#                      M=rpc: the unit tests of a module or district and the system tests that name it
+# make check           the release build with all its unit and system tests (installs what is missing; root)
+# make check-all       everything: the other builds, sanitizers, lint, fuzzers' corpora, Slurm, MPI, browsers (installs
+#                      them; root). REST=yes: what make check has left
+#                      LOAD=20 with either: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
 # make old             build/old/copper, as with the oldest libraries that will do
 # make sim             build/copper-sim only, which simulates up to 100,000 nodes
 # make unit            unit tests only            make system T="t0100"  chosen system tests only
 # make bench           the measurements behind the figures in the manual
 # make portability     built, tested and run in root file systems of other Debian releases and for aarch64 (root, mmdebstrap; an hour, resumable)
 # make fuzz-run        each fuzz target for FUZZ_SECONDS (600), and what came of it (clang)
-# make lint            layers, formatting habits, shell scripts
+# make lint            layers, formatting habits, shell scripts: of what has changed; ALL=1 of everything
 # make install         program, manual, completion, modulefile; DESTDIR and PREFIX (/usr/local); FABRIC as built
 # make uninstall       takes away what install with the same variables put there
 # make deb, make rpm   a Debian package; an RPM package, linked with the system's libfabric: in build/
@@ -112,7 +116,7 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all old sim demo check unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb rpm dist bindist clean help tests FORCE
+.PHONY: all old sim demo quick check check-all unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb rpm dist bindist clean help tests FORCE
 all: $(BUILD)/copper $(BUILD)/slowfs $(BUILD)/copper-sim
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
@@ -193,9 +197,16 @@ unit: tests
 system: all
 	scripts/check.sh --build $(BUILD) --system-only $(T)
 
+quick:
+	scripts/check.sh --quick $(M)
+
 check:
-	scripts/install-deps.sh
+	scripts/install-deps.sh check
 	$(if $(LOAD),scripts/load.sh $(LOAD)) scripts/check.sh
+
+check-all:
+	scripts/install-deps.sh all
+	$(if $(LOAD),scripts/load.sh $(LOAD)) scripts/check.sh --all $(if $(REST),--rest)
 
 demo:
 	scripts/install-deps.sh
@@ -217,7 +228,7 @@ fuzz-run:
 	scripts/fuzz-run.sh $(T)
 
 lint:
-	scripts/lint.sh
+	scripts/lint.sh $(if $(ALL),--all)
 
 install: $(BUILD)/copper
 uninstall:

@@ -3,6 +3,7 @@
 # scripts/install-deps.sh on machines unlike this one: bare ones without package lists, without
 # sudo, of releases that lack packages. Scripts that record their arguments replace dpkg, apt and
 # sudo.
+# covers: base
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The demonstration does what it promises, for root and for an ordinary user, and leaves nothing
 # behind, even if it is interrupted or fails.
+# covers: launch
 # modes: release
 # limit: 240
 # user: yes
