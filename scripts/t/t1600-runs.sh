@@ -7,7 +7,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 42
+plan 46
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -109,6 +109,17 @@ is 'copper runs compare shows no parameter that is the same' "$(grep -c '^source
 is 'ratios are those of the values' \
 	"$(runs compare "$id" "$id" --json |
 		json_of 'j["metrics"]["fuse.requests"]["ratio"], j["parameters"]')" '1.0 {}'
+
+matches 'copper runs compare shows tags that differ' "$(cat "$T/compared")" '^note +a = b +-'
+runs compare "$id" "$id" >"$T/compared"
+is 'of equal runs, copper runs compare shows no metric' \
+	"$(grep -c '^fuse' "$T/compared") $(grep -c 'metrics differ by no more than their spread; --all shows them' "$T/compared")" \
+	'0 1'
+matches '--all shows the metrics that are equal' "$(runs compare --all "$id" "$id")" \
+	'^fuse.requests +[0-9]+ +[0-9]+ +1.00'
+is 'the JSON says of each metric whether it differs' \
+	"$(runs compare "$id" last --json | json_of 'sorted(j), j["metrics"]["fuse.read_bytes"]["differs"], j["tags"]["note"]')" \
+	"['metrics', 'parameters', 'resource', 'runs', 'tags'] True ['a = b', None]"
 
 # ---- a start that fails, a node that is unmounted, copper run
 
