@@ -201,6 +201,8 @@ struct cop_follow_end {
 	bool failed;
 	const char *reason; /* a sentence, or a few words */
 	int64_t stop_ns;    /* wall clock: when it began to stop; 0: it had never started */
+	struct cop_op_exits
+		exits; /* of the commands on this node; those of all are in the totals */
 };
 
 struct cop_follower_ops {
@@ -255,7 +257,9 @@ void cop_follow_free(struct cop_follow *f);
  * store defines the tables, and runrec defines the form of the files that keep what the store does
  * not take: in the job directory, or in STORE.d. */
 
+#define COP_RUNLOG_STORE 4096
 struct cop_runlog_conf {
+	const char *id; /* of cop_runlog_new */
 	const struct cop_conf *conf;
 	const char *job_dir; /* absolute; "": none */
 	const char *source;  /* absolute; "": not known */
@@ -264,6 +268,10 @@ struct cop_runlog_conf {
 			      known */
 };
 
+/* Chooses the identifier of a run, and makes the name of its store absolute. False: the user asked
+ * for no store, or both cannot be had, which the log says. */
+bool cop_runlog_new(
+	const struct cop_conf *conf, char id[COP_RUNREC_ID_LEN + 1], char store[COP_RUNLOG_STORE]);
 /* Adds a follower that records this run, if the user asked for it by --store or the environment.
  * Relative names are taken from the working directory. If that fails, the log says so. */
 void cop_runlog_follow(struct cop_follow *f, const struct cop_runlog_conf *conf);
