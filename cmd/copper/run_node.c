@@ -13,6 +13,8 @@
 #include "mount/view/view.h"
 
 #define TIMEOUT_MS 30000
+/* Telling the node is worth no more than this. */
+#define TELL_MS 2000
 
 void cop_run_node_close(struct cop_run_node *node)
 {
@@ -248,7 +250,7 @@ void cop_run_node_begin(const struct cop_run_node *node)
 	char line[64];
 
 	snprintf(line, sizeof(line), "program %d", (int)getpid());
-	if (cop_ctl_call(node->socket, line, TIMEOUT_MS, &reply, &ignored))
+	if (cop_ctl_call(node->socket, line, TELL_MS, &reply, &ignored))
 		return;
 	if (reply.status == 0 && reply.text) {
 		set_variables_of_job(reply.text);
@@ -266,6 +268,6 @@ void cop_run_node_ended(const char *mountpoint, const char *runtime_dir, pid_t p
 	if (cop_cmd_socket(mountpoint, runtime_dir, socket, &ignored))
 		return;
 	snprintf(line, sizeof(line), "ended %d %d", (int)pid, status);
-	if (!cop_ctl_call(socket, line, TIMEOUT_MS, &reply, &ignored))
+	if (!cop_ctl_call(socket, line, TELL_MS, &reply, &ignored))
 		free(reply.text);
 }
