@@ -123,12 +123,12 @@ for line in open(sys.argv[1]):
                 if span["name"] == "copper.job":
                     print(span["traceId"], span["spanId"])
 PY
-)" "$(sed 's/.* 00-\([0-9a-f]*\)-\([0-9a-f]*\)-.*/\1 \2/' <<<"$got")"
+)" "$(awk '{ split($NF, span, "-"); print span[2], span[3] }' <<<"$got")"
 is 'copper run -d JOB gives its program the job directory' \
 	"$("$COPPER" run -d "$T/job.run" --source "$SRC" sh -c "echo $variables")" \
 	"$T/job.run none none none"
 is 'a mark goes into the job directory' "$("$COPPER" run -d "$T/job.run" --source "$SRC" \
-	"$COPPER" mark step -- true && ls "$T/job.run/trace" | wc -l)" 1
+	"$COPPER" mark step -- true && find "$T/job.run/trace" -type f | wc -l)" 1
 with_tree 1
 got=$(env -u COPPER_JOB_DIR "$COPPER" run --mount "$W/mnt/0" sh -c "echo $variables")
 is 'a job without a store and spans has only its directory' "$got" "$JOB none none none"

@@ -83,8 +83,8 @@ struct cop_opt_many {
 
 /* A word that an older program took for one of the options, with one dash: -profile_top_n. */
 struct cop_opt_old {
-	const char *word; /* without the dash; NULL ends the list */
-	const char *name; /* the long name of the option; tables without it refuse the word */
+	const char *word;  /* without the dash; NULL ends the list */
+	const char *name;  /* the long name of the option; tables without it refuse the word */
 	bool zero_is_none; /* a value of 0 leaves the option as it is */
 };
 

@@ -233,7 +233,8 @@ static void a_node_that_left_nothing_is_named(void **state)
 	run_in_dir(
 		"grep -q '^- 1 of the 3 nodes of the job left no file at all, .*: n2$' profiling/cluster/cluster-profiling_summary.md");
 	cop_report_aggregated_json(&got, "cluster", &json);
-	assert_non_null(strstr(json.data, "},\"missing_nodes\":1,\"missing\":\"n2\",\"ending\":\"\"}\n"));
+	assert_non_null(
+		strstr(json.data, "},\"missing_nodes\":1,\"missing\":\"n2\",\"ending\":\"\"}\n"));
 	cop_buf_free(&json);
 	cop_buf_free(&text);
 	put_tagged("profiling/final", "n2-5", 1);

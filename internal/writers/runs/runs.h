@@ -157,7 +157,13 @@ struct cop_store_filter {
 	enum cop_runrec_status status; /* may be LOST */
 	double since_s;                /* only runs that started then or later; 0: all */
 	const char *tag; /* KEY=VALUE; name= and group= mean those of the run; NULL: all */
+	const char *const *where; /* only runs for which all of them hold: "param.lr < 0.01" */
+	size_t wheres;
+	const char *sort; /* a key of such a term, with a - before it for the largest first; NULL:
+			     newest first */
 };
+/* -EINVAL with a sentence if where or sort cannot be understood. */
+int cop_store_check_filter(const struct cop_store_filter *f, struct cop_err *err);
 struct cop_store_runs {
 	struct cop_runrec *at; /* without lists and series; newest first */
 	size_t n;
@@ -173,6 +179,12 @@ int cop_store_find(
 /* Reads everything about one run into r, which must be empty and which the caller frees in any
  * case. */
 int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, struct cop_err *err);
+
+/* Calls fn for every point of a metric of a run, in order of step. -ENOENT with a sentence if there
+ * is none. */
+int cop_store_history(struct cop_store *s, const char *id, const char *metric,
+	void (*fn)(void *arg, const struct cop_runrec_point *point), void *arg,
+	struct cop_err *err);
 
 /* The version of SQLite. */
 const char *cop_store_library(void);
