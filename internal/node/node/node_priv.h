@@ -82,7 +82,7 @@ void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_er
 
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
-/* Stops what was started. */
+/* Stops what was started and frees the node, unless a thread that hangs in the storage uses it. */
 void cop_node_stop(struct cop_node *n);
 
 #endif
