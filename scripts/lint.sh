@@ -110,6 +110,9 @@ check_callers() {
 
 check_spaces() {
 	c_files | xargs -r grep -nHE '[[:blank:]]+$' && fault "blanks at the end of a line"
+	c_files | grep -E '^(internal|cmd)/' | grep -vE '_(test|testing|fuzz)\.[ch]$|/guard_(in|out)\.c$' |
+		xargs -r grep -nHE '(^|[^[:alnum:]_>.])(listen|accept4?|connect|send|recv)\(' |
+		grep -vE ':[0-9]+:[[:blank:]]*(/?\*|//)' && fault "a socket call that libfabric's guard replaces: base/sock.h"
 	c_files | xargs -r grep -nHE '^ +[^ *]' && fault "indented with spaces"
 }
 
