@@ -33,7 +33,7 @@ static const struct cop_cmd commands[] = {
 	{"cache-stats", "show what the nodes hold, serve and wait for", cop_cmd_cache_stats},
 	{"aggregate", "add up the profiles of a job's ranks", cop_cmd_aggregate},
 	{"paths", "list the paths that a job used, and those it did not", cop_cmd_paths},
-	{"report", "one page for a person from what a job left", cop_cmd_report},
+	{"report", "write an HTML report of a finished job", cop_cmd_report},
 	{"runs", "list, show and compare the runs of a store", cop_cmd_runs},
 	{"mark", "mark a command or a region of a script in a trace", cop_cmd_mark},
 	{"trace", "answer questions from the traces of nodes and programs", cop_cmd_trace},

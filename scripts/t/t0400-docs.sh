@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The manual agrees with the program; t0420-blocks.sh runs its examples.
+# covers: opt stats
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: which requests programs in an overlay view cause at the node: counts, never times.
+# covers: view fuse
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh

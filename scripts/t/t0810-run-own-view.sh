@@ -6,6 +6,7 @@
 # user: yes
 # apart: yes
 # limit: 180
+# covers: view
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 26

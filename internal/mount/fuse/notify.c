@@ -16,10 +16,11 @@
 
 /* What a notification is about. */
 enum about {
-	ABOUT_NAME,  /* one name below a directory */
-	ABOUT_DIR,   /* a directory's own attributes and listing; a file's attributes and pages */
-	ABOUT_NAMES, /* the same and all names in it */
-	ABOUT_UNDER, /* everything the kernel knows at and below it */
+	ABOUT_NAME,   /* one name below a directory */
+	ABOUT_DIR,    /* a directory's own attributes and listing; a file's attributes and pages */
+	ABOUT_NAMES,  /* the same and all names in it */
+	ABOUT_UNDER,  /* everything the kernel knows at and below it */
+	ABOUT_ABSENT, /* as ABOUT_NAME, but nothing has changed */
 	ABOUT_NOTHING,
 };
 
@@ -75,7 +76,7 @@ static void tell_note(struct cop_fuse *fs, struct note *n)
 
 	if (n->about == ABOUT_UNDER)
 		cop_fuse_tell_under(fs, n->dir);
-	if (n->about == ABOUT_NAME)
+	if (n->about == ABOUT_NAME || n->about == ABOUT_ABSENT)
 		fuse_lowlevel_notify_inval_entry(fs->session, dir, n->name, n->len);
 	if (n->about == ABOUT_NAMES)
 		cop_fuse_tell_names(fs, n->dir);
@@ -201,6 +202,16 @@ void cop_fuse_forget_name(struct cop_fuse *fs, struct inode *i)
 void cop_fuse_forget_names(struct cop_fuse *fs, struct inode *dir)
 {
 	tell_inode(fs, dir, ABOUT_DIR, "", 0);
+}
+
+int cop_fuse_forget_absent(struct cop_fuse *fs, const char *name, size_t len)
+{
+	struct note *n = new_note(fs, fs->root, ABOUT_ABSENT, name, len);
+	int rc = n ? queue_note(fs, n) : -ENOMEM;
+
+	if (n && rc)
+		drop_note(fs, n);
+	return rc;
 }
 
 void cop_fuse_expire_names(struct cop_fuse *fs, struct inode *dir)

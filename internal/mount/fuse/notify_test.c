@@ -90,6 +90,7 @@ static int set_up(void **state)
 	(void)state;
 	w = calloc(1, sizeof(*w));
 	assert_int_equal(cop_fuse_inodes_init(&w->fs), 0);
+	cop_fuse_absent_init(&w->fs.absent);
 	sem_init(&w->hang, 0, 0);
 	sem_init(&w->hung, 0, 0);
 	sem_init(&called, 0, 0);
@@ -116,7 +117,7 @@ static int tear_down(void **state)
 	cop_fuse_notify_stop(&w->fs);
 	assert_int_equal(atomic_load(&w->fs.turning), 0);
 	fuse_session_destroy(w->fs.session);
-	cop_buf_free(&w->fs.root_absent);
+	cop_fuse_absent_fini(&w->fs.absent);
 	cop_fuse_inodes_fini(&w->fs);
 	free(w);
 	return 0;
@@ -217,6 +218,42 @@ static void a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds(void *
 	assert_true(was_told("-f2 ") && was_told("-dir "));
 }
 
+/* Lists absent names of 200 bytes, from number `from` on, until the kernel may not hold one more.
+ */
+static unsigned note_many(unsigned from, unsigned most)
+{
+	char name[256];
+	unsigned i;
+
+	for (i = from; i < from + most; i++) {
+		snprintf(name, sizeof(name), "%0200u", i);
+		if (!cop_fuse_note_absent(&w->fs, name, 200))
+			break;
+	}
+	return i - from;
+}
+
+static void the_list_of_absent_names_is_bounded_and_the_kernel_forgets_the_oldest(void **state)
+{
+	const unsigned many = 4 * COP_MIB / 200;
+
+	(void)state;
+	assert_true(cop_fuse_note_absent(&w->fs, "first", 5));
+	assert_true(cop_fuse_note_absent(&w->fs, "second", 6));
+	/* Looked up again: now the other one is the oldest. */
+	assert_true(cop_fuse_note_absent(&w->fs, "first", 5));
+	atomic_store(&w->hangs, true);
+	assert_int_equal(note_many(0, many), many);
+	assert_in_range(w->fs.absent.bytes, 3 * COP_MIB, COP_FUSE_ABSENT_BYTES);
+	/* The kernel does not take notifications now, so it may not hold more names. */
+	sem_wait(&w->hung);
+	assert_in_range(note_many(many, many), 1, many - 1);
+	sem_post(&w->hang);
+	cop_fuse_notify_stop(&w->fs);
+	assert_true(strncmp(w->told, "-second -first -0", 17) == 0);
+	assert_int_equal(note_many(2 * many, many), many);
+}
+
 /* The mount is gone, so there is nobody to notify. */
 static void after_the_end_a_callback_runs_at_once(void **state)
 {
@@ -238,6 +275,7 @@ int main(void)
 		TEST(without_memory_to_say_what_the_kernel_forgets_all),
 		TEST(without_memory_an_invalidation_fails_and_the_kernel_forgets_all),
 		TEST(a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds),
+		TEST(the_list_of_absent_names_is_bounded_and_the_kernel_forgets_the_oldest),
 		TEST(after_the_end_a_callback_runs_at_once),
 	};
 
