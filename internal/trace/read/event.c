@@ -79,11 +79,10 @@ static char plain_escape(char c)
 	return at ? to[at - from] : c;
 }
 
-/* The scanner has checked the escapes; without them the text is shorter. */
-static bool undo(const struct field *f, struct scratch *s, struct cop_trace_str *out)
+bool cop_trace_undo(struct cop_trace_str text, struct scratch *s, struct cop_trace_str *out)
 {
-	const char *p = f->at, *end = f->at + f->len;
-	char *to = cop_trace_scratch(s, f->len);
+	const char *p = text.at, *end = text.at + text.len;
+	char *to = cop_trace_scratch(s, text.len);
 
 	if (!to)
 		return false;
@@ -100,6 +99,11 @@ static bool undo(const struct field *f, struct scratch *s, struct cop_trace_str 
 	}
 	out->len = (size_t)(to - out->at);
 	return true;
+}
+
+static bool undo(const struct field *f, struct scratch *s, struct cop_trace_str *out)
+{
+	return cop_trace_undo((struct cop_trace_str){f->at, f->len}, s, out);
 }
 
 /* A string or a number, as text. */
@@ -428,7 +432,8 @@ static bool rest(const struct fields *f, struct scratch *s, struct cop_trace_eve
 	e->bp = letter(f, F_BP);
 	e->s = letter(f, F_S);
 	e->unfinished = false;
-	e->rank = e->end_args = none;
+	e->rank = e->end_args = e->process = e->thread = e->bind_id = e->more = none;
+	e->bind_is_text = e->flow_in = e->flow_out = false;
 	e->args = args ? (struct cop_trace_str){args->at, args->len} : none;
 	return take_id(f, s, e) && (e->kind != COP_TRACE_META || take_meta(f, s, e));
 }

@@ -86,8 +86,8 @@ static int add_trace_file(struct find *f, char *name, bool given)
 	if (rc > 0) {
 		rc = grow_files(f->files);
 		if (!rc) {
-			f->files->file[f->files->n++] =
-				(struct file){name, given || is_called_a_trace(name)};
+			f->files->file[f->files->n++] = (struct file){
+				.name = name, .meant = given || is_called_a_trace(name)};
 			return 0;
 		}
 	}
@@ -232,4 +232,39 @@ bool cop_trace_files_leave_out(struct cop_trace_files *f, const char *path)
 		return true;
 	}
 	return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(
+		(*(const struct file *const *)a)->name, (*(const struct file *const *)b)->name);
+}
+
+static void put_lost(struct cop_json *j, const struct file *file)
+{
+	cop_json_object(j, NULL);
+	cop_json_str(j, "file", file->name);
+	cop_json_str(j, "why", file->why ? file->why : "some lines or events could not be read");
+	cop_json_bool(j, "whole", file->whole);
+	cop_json_u64(j, "broken", file->broken);
+	cop_json_end(j);
+}
+
+void cop_trace_files_put_lost(const struct cop_trace_files *f, struct cop_json *j, const char *key)
+{
+	const struct file **lost = calloc(f->n + 1, sizeof(struct file *));
+	size_t n = 0;
+
+	if (!lost)
+		j->out->failed = true;
+	for (size_t i = 0; i < f->n && lost; i++)
+		if (f->file[i].why || f->file[i].broken)
+			lost[n++] = &f->file[i];
+	if (n)
+		qsort(lost, n, sizeof(struct file *), by_name);
+	cop_json_array(j, key);
+	for (size_t i = 0; i < n; i++)
+		put_lost(j, lost[i]);
+	cop_json_end(j);
+	free(lost);
 }

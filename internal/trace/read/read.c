@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,16 +33,18 @@ static void keep_fault(struct cop_trace_result *r, struct cop_trace_fault new)
 }
 
 /* Notes one place that could not be read, or several with the same reason. */
-static void note_broken(
-	struct cop_trace_result *r, size_t source, uint64_t line, const char *why, uint64_t n)
+static void note_broken(struct worker *w, size_t source, uint64_t line, const char *why, uint64_t n)
 {
-	r->broken += n;
-	keep_fault(r, (struct cop_trace_fault){source, line, why});
+	w->r.broken += n;
+	atomic_fetch_add(&w->reader->files->file[source].broken, n);
+	keep_fault(&w->r, (struct cop_trace_fault){source, line, why});
 }
 
-/* The lock is held. */
-static void note_file(struct reader *r, size_t index, const char *why)
+/* The lock is held. whole: nothing of the file is read. */
+static void note_file(struct reader *r, size_t index, const char *why, bool whole)
 {
+	r->files->file[index].why = why;
+	r->files->file[index].whole = whole;
 	if (r->notes && r->noted++ < NOTES_MAX)
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
@@ -135,7 +138,7 @@ static void on_broken(struct sink *s, uint64_t line, const char *why)
 	struct worker *w = COP_CONTAINER_OF(s, struct worker, sink);
 
 	if (!s->names_only)
-		note_broken(&w->r, w->source->index, line, why, 1);
+		note_broken(w, w->source->index, line, why, 1);
 }
 
 static int parse_block(struct worker *w)
@@ -160,7 +163,7 @@ static int fill_block(struct worker *w, struct source *s)
 	int rc = cop_trace_source_fill(s, &w->block);
 
 	if (s->broken)
-		note_broken(&w->r, s->index, s->broken_line, s->broken_why, s->broken);
+		note_broken(w, s->index, s->broken_line, s->broken_why, s->broken);
 	s->broken = 0;
 	return rc;
 }
@@ -244,7 +247,7 @@ static void open_next(struct worker *w)
 	if (rc == -ENOMEM)
 		r->rc = rc;
 	else if (rc || (!s && r->files->file[index].meant))
-		note_file(r, index, rc ? strerror(-rc) : why);
+		note_file(r, index, rc ? strerror(-rc) : why, true);
 	pthread_cond_broadcast(&r->changed);
 }
 
@@ -275,12 +278,12 @@ static void close_source(struct reader *r, struct source *s)
 	forget_source(r, s);
 	if (s->form == FORM_DOCUMENT && s->split.state == SPLIT_SEEK && !s->split.found) {
 		if (r->files->file[s->index].meant)
-			note_file(r, s->index, "it has no traceEvents");
+			note_file(r, s->index, "it has no traceEvents", true);
 	} else {
 		r->traces++;
 	}
 	if (fault)
-		note_file(r, s->index, fault);
+		note_file(r, s->index, fault, false);
 	cop_trace_pairs_end(&s->pairs);
 	r->unfinished += s->pairs.unfinished;
 	r->unmatched += s->pairs.unmatched;
@@ -393,7 +396,7 @@ static void one_block(struct worker *w, struct source *s)
 	s->filling = false;
 	s->over = filled <= 0 || r->conf->peek;
 	if (filled < 0)
-		note_file(r, s->index, strerror(-filled));
+		note_file(r, s->index, strerror(-filled), false);
 	pthread_cond_broadcast(&r->changed);
 	if (filled > 0) {
 		pthread_mutex_unlock(&r->lock);
@@ -504,6 +507,11 @@ int cop_trace_read(struct cop_trace_files *f, const struct cop_trace_conf *conf,
 	struct reader r = {.files = f, .conf = conf, .notes = notes};
 	struct worker *w;
 
+	for (size_t i = 0; i < f->n; i++) {
+		f->file[i].why = NULL;
+		f->file[i].whole = false;
+		f->file[i].broken = 0;
+	}
 	*result = (struct cop_trace_result){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	r.threads = cop_trace_threads(conf->threads);
 	if (!f->clocks_known)

@@ -81,6 +81,10 @@ struct scratch {
 };
 char *cop_trace_scratch(struct scratch *s, size_t len);
 
+/* Undoes the escapes of a string, in scratch, which may be where text is. The scanner has checked
+ * them; without them the text is shorter. False if scratch is too small. */
+bool cop_trace_undo(struct cop_trace_str text, struct scratch *s, struct cop_trace_str *out);
+
 struct judge;
 /* args: whether F_ARGS is wanted. */
 struct judge *cop_trace_judge_new(bool args);
@@ -268,6 +272,10 @@ struct file {
 	/* The user means a trace: the name was given, or it ends like one. If it is none, that is
 	 * reported, and its beginning may be broken. */
 	bool meant;
+	/* What a reading lost of it: */
+	const char *why; /* static; NULL: nothing but broken events */
+	bool whole;
+	_Atomic uint64_t broken;
 };
 struct cop_trace_files {
 	struct file *file;

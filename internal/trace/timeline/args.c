@@ -34,68 +34,6 @@ static const char *scalar_end(const char *p, const char *end)
 	return p;
 }
 
-static const char *value_end(const char *p, const char *end)
-{
-	unsigned depth = 0;
-
-	while (p < end) {
-		const char *before = p;
-
-		if (*p == '"')
-			p = string_end(p, end);
-		else if (*p == '{' || *p == '[')
-			depth++, p++;
-		else if ((*p == '}' || *p == ']') && depth)
-			depth--, p++;
-		else if (ends_scalar(*p))
-			p += depth > 0;
-		else
-			p = scalar_end(p, end);
-		if (!depth || p == before)
-			return p;
-	}
-	return end;
-}
-
-struct members cop_members_of(struct cop_trace_str object)
-{
-	return (struct members){object.at + (object.len > 0), object.at + object.len};
-}
-
-static const char *skip(const char *p, const char *end, char other)
-{
-	while (p < end && (is_blank(*p) || *p == other))
-		p++;
-	return p;
-}
-
-bool cop_members_next(struct members *m, struct cop_trace_str *key, struct cop_trace_str *value)
-{
-	const char *p = skip(m->at, m->end, ','), *q;
-
-	if (p == m->end || *p != '"')
-		return false;
-	q = string_end(p, m->end);
-	if (q - p < 2)
-		return false;
-	*key = (struct cop_trace_str){p + 1, (size_t)(q - p - 2)};
-	p = skip(q, m->end, ':');
-	m->at = value_end(p, m->end);
-	*value = (struct cop_trace_str){p, (size_t)(m->at - p)};
-	return value->len > 0;
-}
-
-bool cop_members_have(struct cop_trace_str object, struct cop_trace_str key)
-{
-	struct members m = cop_members_of(object);
-	struct cop_trace_str k, value;
-
-	while (cop_members_next(&m, &k, &value))
-		if (k.len == key.len && !memcmp(k.at, key.at, k.len))
-			return true;
-	return false;
-}
-
 /* ---- copying ---- */
 
 void cop_members_copy_inside(struct cop_buf *out, struct cop_trace_str text)

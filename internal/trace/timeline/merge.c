@@ -222,20 +222,31 @@ static bool is_resolved(struct cop_trace_str s, bool is_hash)
 	return s.len && !is_hash;
 }
 
+static bool has_member(struct cop_trace_str object, struct cop_trace_str key)
+{
+	struct cop_trace_members m = cop_trace_members_of(object);
+	struct cop_trace_str k, value;
+
+	while (cop_trace_members_next(&m, &k, &value))
+		if (k.len == key.len && !memcmp(k.at, key.at, k.len))
+			return true;
+	return false;
+}
+
 /* Replaces hashes by their names. The args of a counter are all values, so nothing is added to
  * them. */
 static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	struct cop_trace_str object, struct cop_trace_str later)
 {
-	struct members m = cop_members_of(object);
+	struct cop_trace_members m = cop_trace_members_of(object);
 	struct cop_trace_str key, value;
 	bool counter = e->kind == COP_TRACE_COUNTER;
 
-	while (cop_members_next(&m, &key, &value)) {
+	while (cop_trace_members_next(&m, &key, &value)) {
 		if (cop_trace_str_is(key, "hhash") &&
 			(counter || is_resolved(e->host, e->host_is_hash)))
 			continue;
-		if (later.len && cop_members_have(later, key))
+		if (later.len && has_member(later, key))
 			continue;
 		if (cop_trace_str_is(key, "fhash") && is_resolved(e->file, e->file_is_hash)) {
 			put_str(j, "fname", e->file);

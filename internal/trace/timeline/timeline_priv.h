@@ -50,14 +50,6 @@ const struct thread *cop_crew_find(struct seen *first, const struct cop_trace_ev
 
 /* ---- args.c ---- */
 
-/* Iterates over the members of an object's text. */
-struct members {
-	const char *at, *end;
-};
-struct members cop_members_of(struct cop_trace_str object);
-/* False at the end. The key is without quotes; key and value are otherwise as in the text. */
-bool cop_members_next(struct members *m, struct cop_trace_str *key, struct cop_trace_str *value);
-bool cop_members_have(struct cop_trace_str object, struct cop_trace_str key);
 /* Appends a value, or the inside of a string, as valid JSON: control characters are escaped,
  * invalid UTF-8 becomes U+FFFD, and what is not a number becomes null. */
 void cop_members_copy(struct cop_buf *out, struct cop_trace_str value);
