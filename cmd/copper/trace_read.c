@@ -172,7 +172,8 @@ static int add_selected(void *arg, unsigned worker, const struct cop_trace_event
 	if (!worker)
 		cop_cmd_trace_progress(s->run, before + n, "events read");
 	for (size_t i = 0; i < n && !rc; i++)
-		if (cop_select_test(s->run->select, worker, &e[i]))
+		if (s->reading->all || (s->reading->meta && e[i].kind == COP_TRACE_META) ||
+			cop_select_test(s->run->select, worker, &e[i]))
 			rc = s->reading->add(s->reading->arg, worker, &e[i]);
 	return rc;
 }
@@ -183,8 +184,8 @@ static int read_once(struct trace_run *run, const struct trace_reading *r, int64
 	struct selecting selecting = {.run = run, .reading = r};
 	const struct cop_trace_conf conf = {
 		.names = r->names || cop_select_needs_names(run->select),
-		.args = r->whole,
-		.unfinished = r->whole,
+		.args = r->whole || r->args,
+		.unfinished = r->whole || r->unfinished,
 		.batch = add_selected,
 		.arg = &selecting};
 	int rc;

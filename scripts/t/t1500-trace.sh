@@ -144,8 +144,8 @@ ok 'what is not called a trace is not read' cmp "$T/alone" "$T/out"
 is_told 'an expression that does not compile' 1 \
 	"--not-name 'a\(\[b' is not an extended regular expression: .*\(byte 3\)" \
 	table --by name --not-name 'a([b' "$T/plain.pfw"
-is_told 'an unknown column' 1 "no column 'dur:90%'; the columns are count, dur, size, bandwidth, " \
-	table --by name --show dur:90% "$T/plain.pfw"
+is_told 'an unknown column' 1 "no column 'dur:80%'; the columns are count, dur, size, bandwidth, " \
+	table --by name --show dur:80% "$T/plain.pfw"
 is_told 'an unknown key' 1 "no key 'names'; the keys are name, cat, " table --by names \
 	"$T/plain.pfw"
 is_told 'a column to sort by that is not there' 1 'which has name, count' table --by name \

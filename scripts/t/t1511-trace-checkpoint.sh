@@ -62,8 +62,8 @@ is 'a quick one' "$(pick async flush)" ''
 # ---- forms
 
 ok 'CSV' trace checkpoint --csv --tier "${tiers[0]}" --tier "${tiers[1]}" "${runs[@]}"
-is 'CSV has ten tables' "$(grep -c '^case,' "$T/out")" 10
-is 'with an empty line between them' "$(grep -c '^$' "$T/out")" 9
+is 'CSV has eleven tables' "$(grep -c '^case,' "$T/out")" 11
+is 'with an empty line between them' "$(grep -c '^$' "$T/out")" 10
 ok 'for a terminal' trace checkpoint --tier "${tiers[0]}" --tier "${tiers[1]}" "${runs[@]}"
 is 'a terminal gets the tables that are not empty' "$(grep -c '^case  ' "$T/out")" 8
 is_at_most 'the help fits a screen' "$("$COPPER" trace checkpoint --help | wc -l)" 24

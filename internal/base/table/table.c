@@ -23,9 +23,22 @@ static bool is_whole(double v)
 	return v == floor(v) && fabs(v) < 9e15;
 }
 
+static void put_real(double v, struct cop_buf *out)
+{
+	char text[40];
+	int digits = 15;
+
+	do
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+	while (strtod(text, NULL) != v && digits++ < 17);
+	cop_buf_str(out, text);
+}
+
 static void put_value(enum cop_grid_kind kind, double v, struct cop_buf *out)
 {
-	if (kind == COP_GRID_WHOLE && is_whole(v))
+	if (kind == COP_GRID_REAL)
+		put_real(v, out);
+	else if (kind == COP_GRID_WHOLE && is_whole(v))
 		cop_buf_printf(out, "%.0f", v);
 	else if (kind == COP_GRID_WHOLE)
 		cop_buf_printf(out, "%.3f", v);

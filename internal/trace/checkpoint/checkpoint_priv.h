@@ -22,7 +22,10 @@ struct flush {
 	double about;   /* by how much all of these may be wrong */
 	uint64_t threads;
 };
-int cop_ckpt_spans_finish(struct spans *s, struct flush *out);
+/* Adds what each thread spent in checkpoint events to `events`: of those inside of each other only
+ * the outermost counts, and the others go to `nested`. -ENOMEM. */
+int cop_ckpt_spans_finish(
+	struct spans *s, struct cop_tab *events, struct cop_tab *nested, struct flush *out);
 
 /* ---- run.c: the tables of a run ---- */
 
@@ -37,7 +40,8 @@ struct tier {
 };
 struct run {
 	const char *name;
-	struct cop_rows events; /* checkpoint events by pid, tid */
+	struct cop_rows events; /* checkpoint events by process, thread */
+	struct cop_rows nested; /* those inside of others, by name */
 	double count, dur;      /* number of events; dur: of the thread that takes the longest */
 	double produced;        /* NAN: not known */
 	struct flush flush;
@@ -73,6 +77,7 @@ void cop_ckpt_sheet_fini(struct sheet *s);
 
 enum {
 	SHEET_CASES,
+	SHEET_NESTED,
 	SHEET_TIERS,
 	SHEET_CLASSES,
 	SHEET_CALLS,

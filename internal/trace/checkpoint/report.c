@@ -15,6 +15,9 @@ static const struct {
 	[SHEET_CASES] = {"cases",
 		"checkpoints, and POSIX time on each tier: seconds of the slowest thread",
 		"case:t events:w checkpoint:s"},
+	[SHEET_NESTED] = {"nested",
+		"checkpoint events inside of others of their thread, which are not added",
+		"case:t name:t count:w dur:s"},
 	[SHEET_TIERS] = {"tiers", "tiers: seconds of the slowest thread, bytes, calls",
 		"case:t tier:t dur:s size:w read:w written:w produced:w ratio:r files:w calls:w per_file:r"},
 	[SHEET_CLASSES] = {"classes", "classes of files, of the process that has most",
@@ -45,6 +48,18 @@ static void put_cases(struct cop_ckpt_report *r)
 		cop_ckpt_put(s, r->run[i].dur);
 		for (unsigned t = 0; t < r->conf->tiers; t++)
 			cop_ckpt_put(s, r->run[i].tier[t].dur);
+	}
+}
+
+static void put_nested(struct cop_ckpt_report *r, const struct run *run)
+{
+	struct sheet *s = &r->sheet[SHEET_NESTED];
+
+	for (size_t i = 0; i < run->nested.n; i++) {
+		cop_ckpt_put_str(s, run->name);
+		cop_ckpt_put_text(s, run->nested.row[i].key[0]);
+		cop_ckpt_put(s, run->nested.row[i].value[0]);
+		cop_ckpt_put(s, run->nested.row[i].value[1]);
 	}
 }
 
@@ -128,6 +143,7 @@ static void fill_sheets(struct cop_ckpt_report *r)
 {
 	put_cases(r);
 	for (size_t i = 0; i < r->runs; i++) {
+		put_nested(r, &r->run[i]);
 		for (unsigned t = 0; t < r->conf->tiers; t++) {
 			put_tier(r, &r->run[i], t);
 			cop_ckpt_list_classes(r, &r->run[i], t);

@@ -25,6 +25,9 @@ static struct cop_trace_event event(const char *name, const char *tid, const cha
 		.tid = str(tid),
 		.file = str(file),
 		.host = str(""),
+		.rank = str(""),
+		.args = str(""),
+		.end_args = str(""),
 		.ts_ns = (int64_t)at * 1000000000,
 		.dur_ns = (uint64_t)dur * 1000000000,
 		.count = 1,
@@ -104,6 +107,28 @@ static void a_flush_is_outside_of_checkpoints_of_its_thread(void **state)
 		"run,8.000000000,10.000000000,2.000000000,0.000000000,2\n");
 }
 
+static void an_event_within_another_one_does_not_count_again(void **state)
+{
+	struct cop_trace_event e[] = {
+		event("checkpoint.get", "1", "", 2, 1, 70),
+		event("checkpoint.get", "1", "", 3, 2, 0), event("checkpoint", "1", "", 1, 5, 600),
+		event("checkpoint.save", "1", "", 1, 4, 600),
+		event("checkpoint", "1", "", 6, 2, 100),   /* touches the first */
+		event("checkpoint.get", "2", "", 2, 3, 0), /* another thread */
+	};
+
+	(void)state;
+	check(e, 6, "case,events,checkpoint,ssd:dur,pfs:dur\n",
+		"run,3,7.000000000,0.000000000,0.000000000\n");
+	check(e, 6, "case,name,count,dur\n",
+		"run,checkpoint.save,1,4.000000000\nrun,checkpoint.get,2,3.000000000\n\n");
+	check(e, 6, "files,calls,per_file\n", "run,ssd,0.000000000,0,0,0,700,0.000000,0,0,\n");
+	/* The same pid and tid in two files is two threads. */
+	e[3].source = 1;
+	check(e, 6, "case,events,checkpoint,ssd:dur,pfs:dur\n",
+		"run,4,7.000000000,0.000000000,0.000000000\n");
+}
+
 static void nothing_is_known_of_a_run_without_events(void **state)
 {
 	const struct cop_trace_event e[] = {event("open", "1", "/x", 0, 1, 0)};
@@ -138,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_slowest_thread_counts),
 		cmocka_unit_test(a_flush_is_outside_of_checkpoints_of_its_thread),
+		cmocka_unit_test(an_event_within_another_one_does_not_count_again),
 		cmocka_unit_test(nothing_is_known_of_a_run_without_events),
 		cmocka_unit_test(what_is_no_tier_is_told),
 	};

@@ -78,39 +78,89 @@ enum cop_tab_key {
 	COP_KEY_HOST,
 	COP_KEY_SIZE,
 	COP_KEY_INTERVAL, /* when the event's interval begins: seconds from the first event */
+	COP_KEY_TIME,     /* when the event begins: seconds from the first event */
+	COP_KEY_TRACE,    /* the trace file */
+	COP_KEY_SERIES,   /* of a counter: the argument that has the value */
+	/* These are known when all metadata is: late.c. */
+	COP_KEY_RANK,
+	COP_KEY_PROCESS, /* host, rank, name and pid, as merge names a process */
+	COP_KEY_THREAD,  /* the thread's name, else its tid */
+	COP_KEYS_NAMED,
+	COP_KEY_ARG = COP_KEYS_NAMED, /* arg:NAME, an argument of the event */
+	/* What tells processes and threads apart; `per` means these by pid and tid. */
+	COP_KEY_WHICH_PROCESS,
+	COP_KEY_WHICH_THREAD,
 	COP_KEYS
 };
 #define COP_TAB_KEYS_MAX 12u
-#define COP_TAB_COLS_MAX 20u
+#define COP_TAB_COLS_MAX 48u
+#define COP_TAB_WORD_MAX 64u
+/* Values of counters that a table keeps, one by one. */
+#define COP_TAB_VALUES_MAX ((size_t)1 << 25)
 
-enum cop_tab_then { COP_THEN_NONE, COP_THEN_MAX, COP_THEN_SUM, COP_THEN_MEAN };
+enum cop_tab_then { COP_THEN_NONE, COP_THEN_MAX, COP_THEN_MIN, COP_THEN_SUM, COP_THEN_MEAN };
 
 struct cop_tab_conf {
 	enum cop_tab_key key[COP_TAB_KEYS_MAX]; /* those of the rows first, then those of `per` */
+	char arg[COP_TAB_KEYS_MAX][COP_TAB_WORD_MAX]; /* for COP_KEY_ARG: "arg:step" */
 	unsigned keys, pers;
-	enum cop_tab_then then;
-	uint8_t col[COP_TAB_COLS_MAX]; /* see cop_tab_cols */
+	uint8_t col[COP_TAB_COLS_MAX];            /* see cop_tab_cols */
+	enum cop_tab_then then[COP_TAB_COLS_MAX]; /* by column */
 	unsigned cols;
 	uint64_t interval_ns;
+	const struct cop_trace_files *files; /* for COP_KEY_TRACE and names of processes; may be
+						NULL */
 };
 
 /* Appends comma-separated words: keys of the rows, then keys of `per`, and columns. -EINVAL with a
  * sentence that names the word and those that exist. */
 int cop_tab_keys(const char *list, bool per, struct cop_tab_conf *conf, struct cop_err *err);
+/* Makes the keys pid and tid of rows tell processes and threads apart, too; their text is then none
+ * to be shown. */
+void cop_tab_tell_apart(struct cop_tab_conf *conf);
 int cop_tab_cols(const char *list, struct cop_tab_conf *conf, struct cop_err *err);
+/* How columns are reduced after `per`: "max" for all of them, or "dur=max,size=sum". A word alone
+ * is for the columns that are not named. If no column is shown yet, those that are named are. */
+int cop_tab_thens(const char *list, struct cop_tab_conf *conf, struct cop_err *err);
+bool cop_tab_has_col(const struct cop_tab_conf *conf, const char *name);
 /* Whether rows can be sorted by this word; NULL is fine. -EINVAL with a sentence. */
 int cop_tab_check_sort(const struct cop_tab_conf *conf, const char *by, struct cop_err *err);
-const char *cop_tab_key_name(enum cop_tab_key key);
+const char *cop_tab_key_name(const struct cop_tab_conf *conf, unsigned i);
 bool cop_tab_needs_names(const struct cop_tab_conf *conf);
 bool cop_tab_needs_first(const struct cop_tab_conf *conf);
+/* Whether args matter; metadata of processes and threads; times of spans without those inside. */
+bool cop_tab_needs_args(const struct cop_tab_conf *conf);
+bool cop_tab_needs_who(const struct cop_tab_conf *conf);
+bool cop_tab_needs_self(const struct cop_tab_conf *conf);
 
 struct cop_tab;
 /* conf is copied. NULL: out of memory. */
 struct cop_tab *cop_tab_new(const struct cop_tab_conf *conf, unsigned threads, int64_t first_ns);
 void cop_tab_free(struct cop_tab *t);
-/* Takes spans and aggregates, and ignores others. -ENOMEM; -E2BIG for more than
- * COP_TAB_GROUPS_MAX. */
+/* Takes spans and aggregates; begins without an end if the column `unfinished` is shown; if a
+ * column of values is shown, counters instead. If who matters, also metadata. Ignores others.
+ * -ENOMEM; -E2BIG for more than COP_TAB_GROUPS_MAX or COP_TAB_VALUES_MAX. */
 int cop_tab_add(struct cop_tab *t, unsigned worker, const struct cop_trace_event *e);
+/* Takes only what an event says of its process and thread, if that matters. -ENOMEM. */
+int cop_tab_see(struct cop_tab *t, unsigned worker, const struct cop_trace_event *e);
+/* Adds an event with the time of a span in which no other runs inside of it. */
+int cop_tab_add_self(
+	struct cop_tab *t, unsigned worker, const struct cop_trace_event *e, uint64_t self_ns);
+
+/* ---- self.c: spans without those inside of them ---- */
+
+/* Takes events in order of time, longer before shorter, and passes each on once its time is known:
+ * the part of a span in which no other span of its thread that began later runs. Asynchronous spans
+ * neither are inside of others nor have others inside. */
+struct cop_self;
+typedef int cop_self_visit(void *arg, const struct cop_trace_event *e, uint64_t self_ns);
+/* NULL: out of memory. */
+struct cop_self *cop_self_new(cop_self_visit *visit, void *arg);
+void cop_self_free(struct cop_self *s);
+/* -ENOMEM; what visit returned. */
+int cop_self_add(struct cop_self *s, const struct cop_trace_event *e);
+/* Passes on what is still running. */
+int cop_self_end(struct cop_self *s);
 
 /* ---- rows.c, show.c: the answer ---- */
 
@@ -123,6 +173,9 @@ struct cop_rows {
 	struct cop_row *row;
 	size_t n;
 	bool about;          /* some quantile is not exact but within 1 % */
+	double closed;       /* seconds by which a time `busy` may be too long */
+	bool shared;         /* rows by pid or tid add up several processes */
+	uint64_t unfinished; /* begins without an end, if that column is shown */
 	struct cop_tab *tab; /* owns the bytes of the keys */
 };
 
@@ -138,8 +191,8 @@ unsigned cop_tab_sort_col(const struct cop_tab_conf *conf);
 /* Compares by the first `keys` keys, numbers before words, in order of value. */
 int cop_row_compare(const struct cop_row *a, const struct cop_row *b, unsigned keys);
 
-/* The columns of a grid of rows: that of a key, and the i-th of the others. */
-struct cop_grid_col cop_tab_key_col(enum cop_tab_key key);
+/* The columns of a grid of rows: the i-th key, and the i-th of the others. */
+struct cop_grid_col cop_tab_key_col(const struct cop_tab_conf *conf, unsigned i);
 struct cop_grid_col cop_tab_value_col(const struct cop_tab_conf *conf, unsigned i);
 /* Shows the first `limit` rows (0: all), keys first, then columns. */
 void cop_rows_show(
