@@ -133,6 +133,9 @@ void cop_cmd_trace_progress_end(struct trace_run *run);
 const char *cop_cmd_trace_temp(void);
 /* The form in which the answer must be printed. */
 enum cop_grid_form cop_cmd_trace_form(const struct trace_select *s);
+/* Parses seconds from 0, which may have decimals; *out is left as it is if text is NULL. -EINVAL
+ * with a sentence that names the option. */
+int cop_cmd_trace_seconds(const char *option, const char *text, double *out, struct cop_err *err);
 /* Parses --interval. -EINVAL with a sentence. */
 int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err);
 

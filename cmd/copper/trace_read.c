@@ -54,8 +54,7 @@ static struct cop_words words(const struct cop_opt_list *l)
 	return (struct cop_words){l->at, l->n};
 }
 
-/* Parses seconds, which may have decimals. */
-static int seconds(const char *option, const char *text, double *out, struct cop_err *err)
+int cop_cmd_trace_seconds(const char *option, const char *text, double *out, struct cop_err *err)
 {
 	char *end;
 
@@ -113,8 +112,8 @@ int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 		conf.number[i] = words(&select->number[i]);
 		conf.not_number[i] = words(&select->not_number[i]);
 	}
-	if (seconds("--from", select->from, &conf.from_s, &err) ||
-		seconds("--to", select->to, &conf.to_s, &err))
+	if (cop_cmd_trace_seconds("--from", select->from, &conf.from_s, &err) ||
+		cop_cmd_trace_seconds("--to", select->to, &conf.to_s, &err))
 		return cop_opt_misuse(table, &err);
 	if (select->csv && select->json) {
 		cop_err_set(&err, EINVAL, "give --csv or --json, not both");

@@ -38,6 +38,8 @@ struct cop_grid {
 	const void *arg;
 };
 
+/* A number as COP_GRID_REAL has it. */
+void cop_grid_put_real(double v, struct cop_buf *out);
 /* Whole lines; JSON ends with a newline, too. out->failed says whether memory sufficed. */
 void cop_grid_show(const struct cop_grid *g, enum cop_grid_form form, struct cop_buf *out);
 

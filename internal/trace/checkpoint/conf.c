@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -50,12 +51,36 @@ int cop_ckpt_add_tier(struct cop_ckpt_conf *conf, const char *word, struct cop_e
 	return add_prefix(conf, i, equals + 1, err);
 }
 
+/* "2.5GB/s": a number, a unit, "/s"; the last two may be left out. Units with a B and without an i
+ * are decimal, as vendors have them; a bare K, M, G, T is binary, as elsewhere in Copper. Zero: it
+ * is none. */
+static double parse_bandwidth(const char *text)
+{
+	static const char units[] = "KMGTP";
+	const char *unit;
+	double value, base = 1024;
+	char *end;
+
+	value = strtod(text, &end);
+	if (end == text)
+		return 0;
+	end += *end == ' ';
+	if (*end && (unit = strchr(units, toupper((unsigned char)*end)))) {
+		end++;
+		if (*end == 'B' || *end == 'b')
+			base = 1000;
+		else
+			end += *end == 'i';
+		value *= pow(base, (double)(unit - units + 1));
+	}
+	end += *end == 'B' || *end == 'b';
+	return *end && strcmp(end, "/s") ? 0 : value;
+}
+
 int cop_ckpt_add_model(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err)
 {
 	const char *equals = strchr(word, '=');
-	uint64_t bytes;
 	double value;
-	char *end;
 	unsigned i;
 
 	if (!equals || equals == word)
@@ -66,12 +91,10 @@ int cop_ckpt_add_model(struct cop_ckpt_conf *conf, const char *word, struct cop_
 		return cop_err_set(err, EINVAL,
 			"--model: '%.*s' is not a tier; --tier NAME=PREFIX says where one is",
 			(int)(equals - word), word);
-	value = strtod(equals + 1, &end);
-	if (end == equals + 1 || *end)
-		value = cop_parse_size(equals + 1, &bytes) ? 0 : (double)bytes;
+	value = parse_bandwidth(equals + 1);
 	if (!(value > 0 && value < 1e18))
 		return cop_err_set(err, EINVAL,
-			"--model: '%s' is not a number of bytes per second, as 1500000000 or 2GiB",
+			"--model: '%s' is not a number of bytes per second, as 1500000000, 2.5GB/s or 2GiB",
 			equals + 1);
 	conf->bandwidth[i] = value;
 	return 0;

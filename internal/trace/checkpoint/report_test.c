@@ -142,6 +142,12 @@ static void nothing_is_known_of_a_run_without_events(void **state)
 static void what_is_no_tier_is_told(void **state)
 {
 	static const char *const words[] = {"ssd", "=x", "ssd=", ""};
+	static const struct {
+		const char *word;
+		double bytes;
+	} units[] = {{"ssd=2.5GB/s", 2.5e9}, {"ssd=2.5 GB/s", 2.5e9}, {"ssd=800MB", 8e8},
+		{"ssd=1TB/s", 1e12}, {"ssd=2GiB/s", 2147483648.0}, {"ssd=2GiB", 2147483648.0},
+		{"ssd=1.5G", 1610612736.0}, {"ssd=7B/s", 7}, {"ssd=7/s", 7}};
 	struct cop_ckpt_conf conf;
 	struct cop_err err;
 
@@ -155,6 +161,12 @@ static void what_is_no_tier_is_told(void **state)
 	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=nan", &err), 0);
 	assert_int_equal(cop_ckpt_add_model(&conf, "ssd=1.5e9", &err), 0);
 	assert_true(conf.bandwidth[0] == 1.5e9);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(units); i++) {
+		assert_int_equal(cop_ckpt_add_model(&conf, units[i].word, &err), 0);
+		assert_true(conf.bandwidth[0] == units[i].bytes);
+	}
+	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=2.5GB/h", &err), 0);
+	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=2.5QB/s", &err), 0);
 	cop_ckpt_conf_fini(&conf);
 }
 

@@ -236,9 +236,28 @@ void cop_union_free(struct cop_union *u);
  * here. */
 enum { COP_SUM_APP, COP_SUM_COMPUTE, COP_SUM_POSIX, COP_SUM_PARTS };
 
+/* Classes of spans: those three, called app_io, compute and posix, and others. */
+#define COP_CLASSES_MAX 16u
+struct cop_classes;
+/* Takes words NAME=RE: spans of which the name or the category matches. The name of a built-in
+ * class replaces its rule. threads: how many test at a time. -EINVAL with a sentence; -ENOMEM. */
+int cop_classes_new(const char *const *word, unsigned n, unsigned threads, struct cop_classes **out,
+	struct cop_err *err);
+void cop_classes_free(struct cop_classes *c);
+
+/* A device of a rank (torch.profiler): the time in which kernels run that compute, that
+ * communicate, copies; in which kernels of both kinds run; in which nothing runs, between the first
+ * and the last of them. */
+struct cop_sum_device {
+	struct cop_trace_str rank, device; /* owned */
+	size_t source;
+	double total_s, kernels_s, communication_s, copies_s, overlap_s, idle_s;
+	uint64_t kernels; /* how many */
+};
+
 struct cop_sum_result {
-	uint64_t spans, instants, counters,
-		flows; /* spans: including those that aggregates stand for */
+	uint64_t spans, instants, counters, flows,
+		unfinished; /* spans: including those that aggregates stand for */
 	uint64_t processes, threads, hosts, files;
 	double total_s; /* from the first begin to the last end of a span */
 	double part_s[COP_SUM_PARTS];
@@ -247,20 +266,38 @@ struct cop_sum_result {
 	double posix_alone_s, compute_not_posix_s; /* time of POSIX without compute, and of compute
 						      without POSIX */
 	double about_s;                            /* by how much the times above may be wrong */
-	struct cop_rows functions, intervals;      /* free them by cop_rows_free */
+	double class_s[COP_CLASSES_MAX];           /* time in which a span of each class runs */
+	double both_s[COP_CLASSES_MAX][COP_CLASSES_MAX]; /* and at the same time one of another */
+	const struct cop_classes *classes;
+	struct cop_rows functions, intervals;
+	struct cop_rows open; /* begins without an end: by name, cat, process and thread */
+	struct cop_sum_device *device;
+	size_t devices;
+	struct cop_rows kernels; /* of devices, by name */
 };
 
 struct cop_sum;
-/* names: counts files and hosts that events name; without it, those that the traces define, which
- * needs no second pass. NULL: out of memory. */
-struct cop_sum *cop_sum_new(unsigned threads, bool names, int64_t first_ns, uint64_t interval_ns);
+struct cop_sum_conf {
+	unsigned threads;
+	bool names; /* counts files and hosts that events name; without it, those that the traces
+		       define, which needs no second pass */
+	int64_t first_ns;
+	uint64_t interval_ns;
+	const struct cop_classes *classes;
+	const struct cop_trace_files *files;
+};
+/* conf is copied, what it points to is borrowed until the result is freed. NULL: out of memory. */
+struct cop_sum *cop_sum_new(const struct cop_sum_conf *conf);
 void cop_sum_free(struct cop_sum *s);
-/* Also takes metadata, unless names is set. -ENOMEM, -E2BIG. */
+/* Also takes metadata, and begins without an end. -ENOMEM, -E2BIG. */
 int cop_sum_add(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e);
 /* -ENOMEM, -E2BIG with a sentence. */
 int cop_sum_finish(struct cop_sum *s, struct cop_sum_result *out, struct cop_err *err);
 void cop_sum_result_free(struct cop_sum_result *r);
-void cop_sum_show(const struct cop_sum_result *r, enum cop_grid_form form, struct cop_buf *out);
+/* classes: show the classes, which the user defined; JSON always has them, and says what was lost
+ * of the files. */
+void cop_sum_show(const struct cop_sum_result *r, const struct cop_trace_files *files, bool classes,
+	enum cop_grid_form form, struct cop_buf *out);
 
 /* tracecompare: the tables of several runs side by side. It joins them by their keys: the keys come
  * first, then, for each column, one column per run. It reads and adds up nothing. */
