@@ -8,8 +8,8 @@
 
 struct args {
 	struct trace_select select; /* first */
-	struct cop_opt_list tier, model;
-	const char *event;
+	struct cop_opt_list tier, model, scheme;
+	const char *event, *nodes, *mtbf;
 	uint64_t limit;
 	struct cop_opt_many runs;
 };
@@ -31,7 +31,23 @@ static const struct cop_opt rows[] = {
 		.kind = COP_OPT_LIST,
 		AT(model),
 		.arg = "NAME=BYTES/S",
-		.help = "predict with this bandwidth of a tier"},
+		.help = "predict with this bandwidth: 2.5GB/s, 2GB/s/node"},
+	{.name = "nodes",
+		.kind = COP_OPT_STRING,
+		AT(nodes),
+		.arg = "N,...",
+		.help = "predict for so many nodes",
+		.shown = "those of the run"},
+	{.name = "scheme",
+		.kind = COP_OPT_LIST,
+		AT(scheme),
+		.arg = "WORD",
+		.help = "predict for single, partner, xor:N, rs:N:K"},
+	{.name = "mtbf",
+		.kind = COP_OPT_STRING,
+		AT(mtbf),
+		.arg = "TIME",
+		.help = "between failures, as 24h: for the best interval"},
 	{.name = "limit",
 		.kind = COP_OPT_U64,
 		AT(limit),
@@ -63,6 +79,12 @@ static int configure(const struct args *a, struct cop_ckpt_conf *conf)
 		cop_ckpt_add_tier(conf, a->tier.at[i], &err);
 	for (unsigned i = 0; i < a->model.n && !err.text[0]; i++)
 		cop_ckpt_add_model(conf, a->model.at[i], &err);
+	for (unsigned i = 0; i < a->scheme.n && !err.text[0]; i++)
+		cop_ckpt_add_scheme(conf, a->scheme.at[i], &err);
+	if (a->nodes && !err.text[0])
+		cop_ckpt_add_nodes(conf, a->nodes, &err);
+	if (a->mtbf && !err.text[0])
+		cop_ckpt_set_mtbf(conf, a->mtbf, &err);
 	return err.text[0] ? cop_opt_misuse(table, &err) : 0;
 }
 

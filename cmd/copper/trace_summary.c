@@ -26,7 +26,7 @@ static const struct cop_opt rows[] = {
 		.kind = COP_OPT_LIST,
 		AT(class),
 		.arg = "NAME=RE",
-		.help = "what is compute, app_io, posix or a class of yours; repeated"},
+		.help = "what is compute, app_io, posix, or one of yours"},
 	TRACE_SELECT_ROWS,
 };
 static const struct cop_opt_operand operands[] = {

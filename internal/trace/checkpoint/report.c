@@ -34,7 +34,11 @@ static const struct {
 	[SHEET_FLUSH] = {"flush",
 		"flush: seconds of the slowest thread, of any, and of those beside checkpoints",
 		"case:t dur:s covered:s overlap:s about:s threads:w"},
-	[SHEET_MODEL] = {"model", "predicted seconds", "case:t what:t size:w dur:s"},
+	[SHEET_INTERVAL] = {"interval",
+		"from the end of a checkpoint to the begin of the next: as it is, and the best by Young and by Daly; the share of time lost",
+		"case:t checkpoints:w cost:s interval:s mtbf:s young:s daly:s lost:r best_lost:r"},
+	[SHEET_MODEL] = {"model", "predicted seconds",
+		"case:t what:t size:w dur:s nodes:w scheme:t factor:r"},
 	[SHEET_ADVICE] = {"advice", "advice", "case:t about:t text:t"},
 };
 
@@ -87,37 +91,6 @@ static void put_flush(struct cop_ckpt_report *r, const struct run *run)
 		cop_ckpt_put(s, values[i]);
 }
 
-/* ---- predictions ---- */
-
-/* The bytes that a run writes to a tier, or would write. */
-static double bytes_for(const struct run *run, unsigned tier)
-{
-	return run->tier[tier].written > 0 ? run->tier[tier].written : run->produced;
-}
-
-static void put_model(struct cop_ckpt_report *r, const struct run *run)
-{
-	const struct cop_ckpt_conf *c = r->conf;
-	struct sheet *s = &r->sheet[SHEET_MODEL];
-	unsigned last = c->tiers - 1;
-
-	for (unsigned t = 0; t < c->tiers; t++) {
-		if (!(c->bandwidth[t] > 0))
-			continue;
-		cop_ckpt_put_str(s, run->name);
-		cop_ckpt_put_str(s, c->tier[t]);
-		cop_ckpt_put(s, bytes_for(run, t));
-		cop_ckpt_put(s, bytes_for(run, t) / c->bandwidth[t]);
-	}
-	if (!last || !(c->bandwidth[0] > 0) || !(c->bandwidth[last] > 0))
-		return;
-	cop_ckpt_put_str(s, run->name);
-	cop_ckpt_put_str(s, "async");
-	cop_ckpt_put(s, bytes_for(run, last));
-	cop_ckpt_put(s,
-		bytes_for(run, last) / c->bandwidth[0] + bytes_for(run, last) / c->bandwidth[last]);
-}
-
 /* ---- the whole ---- */
 
 static void make_sheets(struct cop_ckpt_report *r)
@@ -152,7 +125,8 @@ static void fill_sheets(struct cop_ckpt_report *r)
 			cop_ckpt_list_sizes(r, &r->run[i], t);
 		}
 		put_flush(r, &r->run[i]);
-		put_model(r, &r->run[i]);
+		cop_ckpt_put_interval(r, &r->run[i]);
+		cop_ckpt_put_model(r, &r->run[i]);
 	}
 	cop_ckpt_advise(r);
 }

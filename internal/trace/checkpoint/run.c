@@ -11,7 +11,7 @@ struct cop_ckpt {
 	const struct cop_ckpt_conf *conf;
 	struct cop_select *event;
 	struct spans *spans;
-	struct cop_tab *events, *nested;
+	struct cop_tab *events, *nested, *hosts;
 	struct cop_tab *tab[COP_CKPT_TIERS_MAX][TABS];
 };
 
@@ -47,7 +47,8 @@ static int make_tables(struct cop_ckpt *c, unsigned threads)
 	c->spans = cop_ckpt_spans_new();
 	c->events = make_table("pid,tid", "", "count,dur,size", threads);
 	c->nested = make_table("name", "", "count,dur", threads);
-	if (!c->spans || !c->events || !c->nested)
+	c->hosts = make_table("host", "", "count", threads);
+	if (!c->spans || !c->events || !c->nested || !c->hosts)
 		return -ENOMEM;
 	for (unsigned i = 0; i < c->conf->tiers; i++)
 		for (unsigned k = 0; k < TABS; k++) {
@@ -88,6 +89,7 @@ void cop_ckpt_free(struct cop_ckpt *c)
 	cop_ckpt_spans_free(c->spans);
 	cop_tab_free(c->events);
 	cop_tab_free(c->nested);
+	cop_tab_free(c->hosts);
 	for (unsigned i = 0; i < COP_CKPT_TIERS_MAX; i++)
 		for (unsigned k = 0; k < TABS; k++)
 			cop_tab_free(c->tab[i][k]);
@@ -145,6 +147,8 @@ int cop_ckpt_add(struct cop_ckpt *c, unsigned worker, const struct cop_trace_eve
 	if (cop_select_test(c->event, worker, e))
 		rc = e->kind == COP_TRACE_SPAN ? cop_ckpt_spans_add(c->spans, e, true)
 					       : cop_tab_add(c->events, worker, e);
+	if (!rc && e->host.len)
+		rc = cop_tab_add(c->hosts, worker, e);
 	if (!rc && e->file.len && e->cat.len == 5 && !memcmp(e->cat.at, "POSIX", 5))
 		rc = add_call(c, worker, e);
 	return rc;
@@ -230,14 +234,20 @@ static void sum_tiers(struct run *run, unsigned tiers)
 
 int cop_ckpt_finish(struct cop_ckpt *c, const char *name, struct run *out, struct cop_err *err)
 {
+	struct cop_rows hosts = {0};
 	int rc;
 
 	out->name = name;
-	if (cop_ckpt_spans_finish(c->spans, c->events, c->nested, &out->flush))
+	if (cop_ckpt_spans_finish(
+		    c->spans, c->events, c->nested, &out->flush, &out->pace))
 		return cop_err_set(err, ENOMEM, "no memory for the report");
 	rc = finish_table(&c->events, "pid", &out->events, err);
 	if (!rc)
 		rc = finish_table(&c->nested, "dur", &out->nested, err);
+	if (!rc)
+		rc = finish_table(&c->hosts, "host", &hosts, err);
+	out->nodes = (double)COP_MAX(hosts.n, (size_t)1);
+	cop_rows_free(&hosts);
 	for (unsigned i = 0; i < c->conf->tiers; i++)
 		for (unsigned k = 0; k < TABS && !rc; k++)
 			rc = finish_table(&c->tab[i][k], k == TAB_CALLS ? "pid" : "dur",

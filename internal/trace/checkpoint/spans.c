@@ -6,6 +6,7 @@
  * dropped whenever there is no more room. Few events come here: one lock per shard suffices, and no
  * two locks are ever held. */
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,10 +240,23 @@ struct sums {
 	struct cop_union flush, checkpoint;
 	struct cop_tab *events, *nested;
 	struct flush *out;
+	struct pace *pace;
 };
 
+static void take_pace(const struct timeline *t, double dur, struct pace *pace)
+{
+	double whole = (double)(t->match[t->n - 1].to - t->match[0].from) / 1e9;
+
+	if (dur <= pace->dur)
+		return;
+	*pace = (struct pace){.n = (double)t->n,
+		.dur = dur,
+		.cost = dur / (double)t->n,
+		.interval = t->n > 1 ? (whole - dur) / (double)(t->n - 1) : NAN};
+}
+
 /* The time in which a thread makes a checkpoint, and how many there are, as one event. */
-static int add_thread(struct timeline *t, struct cop_tab *events)
+static int add_thread(struct timeline *t, struct sums *sums)
 {
 	const struct cop_trace_str none = {"", 0};
 	struct cop_trace_event e = {.kind = COP_TRACE_AGGREGATE,
@@ -266,7 +280,10 @@ static int add_thread(struct timeline *t, struct cop_tab *events)
 	}
 	e.count = t->n;
 	e.dur_max_ns = e.dur_ns;
-	return t->n ? cop_tab_add(events, 0, &e) : 0;
+	if (!t->n)
+		return 0;
+	take_pace(t, (double)e.dur_ns / 1e9, sums->pace);
+	return cop_tab_add(sums->events, 0, &e);
 }
 
 static int add_names(const struct cop_htab *names, struct cop_tab *nested)
@@ -302,22 +319,26 @@ static int finish_thread(struct timeline *t, struct sums *sums)
 	dur = (double)cop_union_length(&flush) / 1e9;
 	sums->out->dur = COP_MAX(sums->out->dur, dur);
 	sums->out->threads += dur > 0;
+	dur = (double)(cop_union_length(&t->slow) - cop_union_alone(&t->slow, &t->checkpoint)) / 1e9;
+	sums->out->inside = COP_MAX(sums->out->inside, dur);
 	if (!rc)
 		rc = cop_union_merge(&sums->flush, &flush);
 	if (!rc)
 		rc = cop_union_merge(&sums->checkpoint, &t->checkpoint);
 	cop_union_free(&flush);
-	return rc ? rc : add_thread(t, sums->events);
+	return rc ? rc : add_thread(t, sums);
 }
 
 int cop_ckpt_spans_finish(
-	struct spans *s, struct cop_tab *events, struct cop_tab *nested, struct flush *out)
+	struct spans *s, struct cop_tab *events, struct cop_tab *nested, struct flush *out,
+	struct pace *pace)
 {
-	struct sums sums = {.events = events, .nested = nested, .out = out};
+	struct sums sums = {.events = events, .nested = nested, .out = out, .pace = pace};
 	struct cop_hlink *l;
 	int rc = 0;
 
 	*out = (struct flush){0};
+	*pace = (struct pace){.interval = NAN, .cost = NAN};
 	for (unsigned i = 0; i < SHARDS && !rc; i++) {
 		const struct cop_htab *table = &s->shard[i].table;
 
