@@ -96,20 +96,18 @@ bool cop_trace_member(struct cop_trace_str object, const char *key, struct cop_t
 
 struct cop_trace_str cop_trace_value_text(struct cop_trace_str value, struct cop_buf *room)
 {
-	struct scratch s = {.size = value.len};
-	struct cop_trace_str text = value;
+	const char *text = value.at + 1;
+	size_t len = value.len - 2;
 
 	room->len = 0;
 	if (value.len < 2 || *value.at != '"')
 		return value;
-	text = (struct cop_trace_str){value.at + 1, value.len - 2};
-	if (!memchr(text.at, '\\', text.len))
-		return text;
-	cop_buf_add(room, text.at, text.len);
-	s.at = room->data;
-	if (room->failed || !cop_trace_undo(text, &s, &text))
+	if (!memchr(text, '\\', len))
+		return (struct cop_trace_str){text, len};
+	cop_buf_add(room, text, len);
+	if (room->failed)
 		return value;
-	return text;
+	return (struct cop_trace_str){room->data, cop_json_undo(text, len, room->data)};
 }
 
 bool cop_trace_value_number(struct cop_trace_str value, double *out)

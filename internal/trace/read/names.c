@@ -63,7 +63,7 @@ int cop_trace_names_take(struct names *n, const struct fields *f, const struct c
 	uint64_t hash;
 
 	if (e->kind != COP_TRACE_META || e->name.len != 2 || e->name.at[1] != 'H' ||
-		!(f->seen & (1U << F_ARG_VALUE)) || !(f->seen & (1U << F_ARG_NAME)))
+		!(cop_trace_has(f, F_ARG_VALUE)) || !(cop_trace_has(f, F_ARG_NAME)))
 		return 0;
 	if (e->name.at[0] != 'F' && e->name.at[0] != 'H')
 		return 0;

@@ -175,6 +175,7 @@ static int read_names(struct worker *w, struct source *s)
 
 	w->sink.names_only = true;
 	w->sink.names = NULL;
+	w->sink.numbers = s->first.number;
 	while ((rc = cop_trace_source_fill(s, &w->block)) > 0) {
 		w->sink.scratch.used = 0;
 		rc = cop_trace_parse(&w->sink, &w->block);
@@ -182,6 +183,7 @@ static int read_names(struct worker *w, struct source *s)
 			break;
 	}
 	w->sink.names_only = false;
+	cop_trace_source_end_names(s);
 	return rc;
 }
 
@@ -237,7 +239,7 @@ static void open_next(struct worker *w)
 	r->opening--;
 	if (s) {
 		r->active[r->actives++] = s;
-		rc = r->names ? take_names(w, s) : 0;
+		rc = r->names || s->seeks_base ? take_names(w, s) : 0;
 	}
 	if (s && rc) {
 		forget_source(r, s);
@@ -276,7 +278,7 @@ static void close_source(struct reader *r, struct source *s)
 	const char *fault = cop_inflate_fault(s->in);
 
 	forget_source(r, s);
-	if (s->form == FORM_DOCUMENT && s->split.state == SPLIT_SEEK && !s->split.found) {
+	if (s->pending && !s->split.found) {
 		if (r->files->file[s->index].meant)
 			note_file(r, s->index, "it has no traceEvents", true);
 	} else {
@@ -436,7 +438,6 @@ unsigned cop_trace_threads(unsigned threads)
 
 static void worker_fini(struct worker *w)
 {
-	cop_trace_judge_free(w->sink.judge);
 	free(w->sink.scratch.at);
 	free(w->block.memory);
 	free(w->half);
@@ -450,11 +451,10 @@ static int worker_init(struct worker *w, struct reader *r, unsigned index)
 	w->r.last_ns = INT64_MIN;
 	w->sink.record = on_record;
 	w->sink.broken = on_broken;
-	w->sink.judge = cop_trace_judge_new(r->conf->args);
 	w->sink.scratch.at = malloc(BLOCK_MAX);
 	w->sink.scratch.size = BLOCK_MAX;
-	w->block.memory = malloc(BLOCK_MAX + SCAN_PAD);
-	return w->sink.judge && w->sink.scratch.at && w->block.memory ? 0 : -ENOMEM;
+	w->block.memory = malloc(BLOCK_MAX + COP_JSON_PAD);
+	return w->sink.scratch.at && w->block.memory ? 0 : -ENOMEM;
 }
 
 static void add_result(struct cop_trace_result *to, const struct cop_trace_result *r)

@@ -17,8 +17,7 @@
  * If traces that Copper wrote say how far the clock of a host is ahead of rank 0's, every event of
  * that host, whoever wrote it, is put on rank 0's clock: clock.c has the format.
  *
- * A scanner of our own reads lines of the flat forms; json-c reads whatever the scanner declines:
- * nested values, unusual numbers. The fuzz target compares the two. */
+ * One scanner reads all forms (base/json_read.h); the fuzz target compares it with json-c. */
 #ifndef COP_TRACE_READ_H
 #define COP_TRACE_READ_H
 
@@ -27,7 +26,7 @@
 
 #include <string.h>
 
-#define COP_TRACE_RECORD_MAX COP_MIB
+#define COP_TRACE_RECORD_MAX (16 * COP_MIB)
 #define COP_TRACE_OPEN_MAX ((size_t)1 << 18)
 #define COP_TRACE_NAMES_MAX ((size_t)1 << 22)
 #define COP_TRACE_FILES_MAX ((size_t)1 << 20)
@@ -67,6 +66,8 @@ struct cop_trace_event {
 	bool id_is_text; /* the id is in quotes */
 	char ph;         /* the letter of Chrome's format; for a begin and its end, the begin's */
 	char bp, s;      /* likewise of Chrome's format; 0: none */
+	bool old_async;  /* the span was written as S and F, which belong together by name */
+	bool args_odd;   /* args are not quite JSON, as below */
 	struct cop_trace_str of;   /* COP_TRACE_META: args.name, "/path/of/file"; or args.labels */
 	struct cop_trace_str rank; /* of its process: what the file's head says (distributedInfo of
 				      torch); with conf.who also what metadata say. For

@@ -142,7 +142,7 @@ static void what_cannot_be_read_is_named_and_the_rest_is_read(void **state)
 		"F:1: no event: it has no phase (ph)\nF:1: the event is cut off\n");
 }
 
-/* The scanner reads the first of each two, json-c the second, for it ends with an exponent. */
+/* The second of each two has an exponent, which is not read by the fast path. */
 static void a_number_reads_alike_with_escapes_and_in_any_form(void **state)
 {
 #define AS(ts, dur, ret)                                                                           \
@@ -225,12 +225,12 @@ static void a_line_that_is_too_long_is_skipped(void **state)
 
 	(void)state;
 	cop_buf_str(&text, "[\n" X1 "\n{\"name\":\"");
-	for (unsigned i = 0; i < 3000000; i++)
-		cop_buf_str(&text, "y");
+	for (unsigned i = 0; i < 2000000; i++)
+		cop_buf_str(&text, "yyyyyyyyyy");
 	cop_buf_str(&text, "\"}\n" X2 "\n");
 	got = events_of(text.data, text.len, false, &result, &notes);
 	assert_string_equal(got, W1 "@2\n" W2 "@4\n");
-	assert_string_equal(notes.data, "F:3: an event of more than 1 MiB\n");
+	assert_string_equal(notes.data, "F:3: an event of more than 16 MiB\n");
 	assert_int_equal(result.broken, 1);
 	free(got);
 	cop_buf_free(&notes);
