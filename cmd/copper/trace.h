@@ -69,8 +69,7 @@ struct trace_group {
 	.name = #word, .kind = COP_OPT_STRING, .offset = offsetof(struct trace_group, word),       \
 	.help = text
 #define TRACE_GROUP_ROWS                                                                           \
-	{TRACE_GROUP(by, "name, cat, file, pid, rank, trace, arg:NAME ..."),                \
-		.arg = "KEYS"},                                                                    \
+	{TRACE_GROUP(by, "name, cat, file, pid, rank, trace, arg:NAME ..."), .arg = "KEYS"},       \
 		{TRACE_GROUP(per, "first add up for each of these as well ..."), .arg = "KEYS"},   \
 		{TRACE_GROUP(then, "... then take max, min, sum, mean; or COL=WORD,..."),          \
 			.arg = "WORD"},                                                            \

@@ -31,7 +31,7 @@ static const struct cop_opt rows[] = {
 		.arg = "WORD",
 		.words = sorts,
 		.initial = "time",
-		.help = "the earliest first, or the longest or largest"},
+		.help = "the earliest, longest or largest first"},
 	{.name = "limit",
 		.kind = COP_OPT_U64,
 		AT(limit),

@@ -9,7 +9,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
-plan 25
+plan 22
 
 mkdir "$T/ranks"
 timeout "$(patient 120)" "$PYTHON" "$cop_t/trace_questions_judge.py" "$COPPER" "$T/ranks" \

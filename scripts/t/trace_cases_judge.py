@@ -170,13 +170,11 @@ def pace(marks):
     """Of the thread with most time: checkpoints, the time of each, and between them."""
     best = None
     for _, group in marks[marks.single].groupby(['pid', 'tid']):
-        dur = group.dur.sum() / 1e9
-        if not best or dur > best[0]:
-            whole = ((group.ts + group.dur).max() - group.ts.min()) / 1e9
-            best = (dur, len(group), whole)
+        whole = ((group.ts + group.dur).max() - group.ts.min()) / 1e9
+        best = max(best or (0, 0, 0), (group.dur.sum() / 1e9, whole, len(group)))
     if not best:
         return []
-    dur, n, whole = best
+    dur, whole, n = best
     cost, interval = dur / n, (whole - dur) / (n - 1) if n > 1 else None
     x = cost / (2 * MTBF)
     daly = math.sqrt(2 * cost * MTBF) * (1 + math.sqrt(x) / 3 + x / 9) - cost

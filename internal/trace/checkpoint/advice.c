@@ -22,8 +22,7 @@ struct words cop_ckpt_bytes(double value)
 	return w;
 }
 
-struct cop_buf *cop_ckpt_about(
-	struct cop_ckpt_report *r, const struct run *run, const char *what)
+struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run, const char *what)
 {
 	struct sheet *s = &r->sheet[SHEET_ADVICE];
 	struct cop_buf *grown = reallocarray(r->advice, r->advices + 1, sizeof(*grown));
@@ -102,7 +101,8 @@ static void advise_redundancy(struct cop_ckpt_report *r, const struct run *run, 
 		cop_ckpt_bytes(t->written).text, t->ratio);
 	cop_buf_printf(text,
 		"%s that the program produced: if that is the redundancy scheme (SCR_COPY_TYPE), XOR and RS write less than PARTNER, SINGLE writes nothing more but survives no failed node; writes of %s come most often (%.0f calls, %.1f %% of the bytes), and if those are redundancy data, a larger SCR_MPI_BUF_SIZE (131072 by default) makes them fewer",
-		cop_ckpt_bytes(run->produced).text, cop_ckpt_bytes(often.size).text, often.count, 100 * often.share);
+		cop_ckpt_bytes(run->produced).text, cop_ckpt_bytes(often.size).text, often.count,
+		100 * often.share);
 }
 
 /* ---- the flush ---- */
@@ -138,8 +138,8 @@ static void advise_flush(struct cop_ckpt_report *r, const struct run *run, unsig
 	text = cop_ckpt_about(r, run, "flush");
 	if (!text)
 		return;
-	cop_buf_printf(text, "the flush of %s to %s takes %.3f s, ", cop_ckpt_bytes(mine->written).text,
-		r->conf->tier[tier], run->flush.dur);
+	cop_buf_printf(text, "the flush of %s to %s takes %.3f s, ",
+		cop_ckpt_bytes(mine->written).text, r->conf->tier[tier], run->flush.dur);
 	cop_buf_printf(text,
 		"while %s spends %.3f s on %s there: give the flush more threads, and cores that the program does not use (%llu threads flush; at most SCR_FLUSH_WIDTH processes, 256 by default, write at a time)",
 		other->name, its->dur, cop_ckpt_bytes(its->written).text,

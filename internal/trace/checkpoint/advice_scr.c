@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Advice about when and where SCR writes checkpoints. The parameters and their defaults are those of
- * the user's guide of SCR 3, section "SCR parameters": SCR_FLUSH_ASYNC 0, SCR_FLUSH_TYPE SYNC,
+/* Advice about when and where SCR writes checkpoints. The parameters and their defaults are those
+ * of the user's guide of SCR 3, section "SCR parameters": SCR_FLUSH_ASYNC 0, SCR_FLUSH_TYPE SYNC,
  * SCR_FLUSH 10 (checkpoints between flushes), SCR_CACHE_BYPASS 1, SCR_CACHE_SIZE 1,
  * SCR_SET_SIZE 8, SCR_SET_FAILURES 2, SCR_FETCH_BYPASS 0, SCR_CHECKPOINT_SECONDS and
  * SCR_CHECKPOINT_OVERHEAD 0 (no limit). */
@@ -97,8 +97,7 @@ static void advise_set(struct cop_ckpt_report *r, const struct run *run)
 	if (text)
 		cop_buf_printf(text,
 			"%s gets %.1f %% more than was produced, as XOR with sets of %.0f does: SCR_SET_SIZE=%.0f (8 by default) makes that %.1f %%, but takes longer to rebuild; with RS, more than SCR_SET_FAILURES=1 (2 by default) costs more",
-			r->conf->tier[0], 100 * more, n, 2 * round(n),
-			100 / (2 * round(n) - 1));
+			r->conf->tier[0], 100 * more, n, 2 * round(n), 100 / (2 * round(n) - 1));
 }
 
 /* How long the flush of one checkpoint takes. */

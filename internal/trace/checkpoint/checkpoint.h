@@ -49,8 +49,8 @@ struct cop_ckpt_conf {
  * existing tier. The word is borrowed. -EINVAL with a sentence that names the option; -ENOMEM. */
 int cop_ckpt_add_tier(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err);
 int cop_ckpt_add_model(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err);
-/* "single", "partner", "xor" or "xor:N" (sets of N), "rs" or "rs:N:K" (that survive K failures), or a
- * factor. */
+/* "single", "partner", "xor" or "xor:N" (sets of N), "rs" or "rs:N:K" (that survive K failures), or
+ * a factor. */
 int cop_ckpt_add_scheme(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err);
 /* Numbers with commas between them. */
 int cop_ckpt_add_nodes(struct cop_ckpt_conf *conf, const char *list, struct cop_err *err);

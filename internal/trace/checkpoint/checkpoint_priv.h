@@ -23,17 +23,16 @@ struct flush {
 	double inside;  /* of the thread that writes longest to a slower tier in checkpoints */
 	uint64_t threads;
 };
-/* Of the thread that makes checkpoints the longest: how many, how long each takes, and how long it is
- * from the end of one to the begin of the next. */
+/* Of the thread that makes checkpoints the longest: how many, how long each takes, and how long it
+ * is from the end of one to the begin of the next. */
 struct pace {
 	double n, cost, interval; /* interval: NAN if there is only one */
-	double dur;
+	double dur, whole;        /* in checkpoints; from the first to the last */
 };
 /* Adds what each thread spent in checkpoint events to `events`: of those inside of each other only
  * the outermost counts, and the others go to `nested`. -ENOMEM. */
-int cop_ckpt_spans_finish(
-	struct spans *s, struct cop_tab *events, struct cop_tab *nested, struct flush *out,
-	struct pace *pace);
+int cop_ckpt_spans_finish(struct spans *s, struct cop_tab *events, struct cop_tab *nested,
+	struct flush *out, struct pace *pace);
 
 /* ---- run.c: the tables of a run ---- */
 
@@ -134,7 +133,6 @@ struct words {
 };
 struct words cop_ckpt_bytes(double value);
 /* Begins a new text about a run; what it says is printed into it. NULL: out of memory. */
-struct cop_buf *cop_ckpt_about(
-	struct cop_ckpt_report *r, const struct run *run, const char *what);
+struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run, const char *what);
 
 #endif

@@ -151,8 +151,8 @@ int cop_ckpt_add_nodes(struct cop_ckpt_conf *conf, const char *list, struct cop_
 			return cop_err_set(err, EINVAL,
 				"--nodes: '%s' is not numbers of nodes, as 16 or 16,64,256", list);
 		if (conf->nodes_n == COP_CKPT_NODES_MAX)
-			return cop_err_set(err, EINVAL, "--nodes: more than %u numbers",
-				COP_CKPT_NODES_MAX);
+			return cop_err_set(
+				err, EINVAL, "--nodes: more than %u numbers", COP_CKPT_NODES_MAX);
 		conf->nodes[conf->nodes_n++] = n;
 		p = end + 1;
 	} while (*end);

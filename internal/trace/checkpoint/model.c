@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Predictions. The best interval is that of J. W. Young, "A first order approximation to the optimum
- * checkpoint interval", CACM 17(9), 1974, and of J. T. Daly, "A higher order estimate of the optimum
- * checkpoint interval for restart dumps", FGCS 22(3), 2006, equation 37. */
+/* Predictions. The best interval is that of J. W. Young, "A first order approximation to the
+ * optimum checkpoint interval", CACM 17(9), 1974, and of J. T. Daly, "A higher order estimate of
+ * the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006, equation 37. */
 #include <math.h>
 #include <string.h>
 
@@ -97,8 +97,7 @@ static void put_future(struct cop_ckpt_report *r, const struct run *run, const s
 	if (!last || !(c->bandwidth[0] > 0) || !(c->bandwidth[last] > 0))
 		return;
 	size = bytes_for(run, last, f);
-	put_row(r, run, f, "async", size,
-		size / bandwidth(c, 0, f) + size / bandwidth(c, last, f));
+	put_row(r, run, f, "async", size, size / bandwidth(c, 0, f) + size / bandwidth(c, last, f));
 }
 
 void cop_ckpt_put_model(struct cop_ckpt_report *r, const struct run *run)

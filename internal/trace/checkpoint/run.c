@@ -238,8 +238,7 @@ int cop_ckpt_finish(struct cop_ckpt *c, const char *name, struct run *out, struc
 	int rc;
 
 	out->name = name;
-	if (cop_ckpt_spans_finish(
-		    c->spans, c->events, c->nested, &out->flush, &out->pace))
+	if (cop_ckpt_spans_finish(c->spans, c->events, c->nested, &out->flush, &out->pace))
 		return cop_err_set(err, ENOMEM, "no memory for the report");
 	rc = finish_table(&c->events, "pid", &out->events, err);
 	if (!rc)

@@ -247,10 +247,12 @@ static void take_pace(const struct timeline *t, double dur, struct pace *pace)
 {
 	double whole = (double)(t->match[t->n - 1].to - t->match[0].from) / 1e9;
 
-	if (dur <= pace->dur)
+	/* Of equal ones the one that lasts longer, so that the order of events does not matter. */
+	if (dur < pace->dur || (dur == pace->dur && whole <= pace->whole))
 		return;
 	*pace = (struct pace){.n = (double)t->n,
 		.dur = dur,
+		.whole = whole,
 		.cost = dur / (double)t->n,
 		.interval = t->n > 1 ? (whole - dur) / (double)(t->n - 1) : NAN};
 }
@@ -319,7 +321,8 @@ static int finish_thread(struct timeline *t, struct sums *sums)
 	dur = (double)cop_union_length(&flush) / 1e9;
 	sums->out->dur = COP_MAX(sums->out->dur, dur);
 	sums->out->threads += dur > 0;
-	dur = (double)(cop_union_length(&t->slow) - cop_union_alone(&t->slow, &t->checkpoint)) / 1e9;
+	dur = (double)(cop_union_length(&t->slow) - cop_union_alone(&t->slow, &t->checkpoint)) /
+	      1e9;
 	sums->out->inside = COP_MAX(sums->out->inside, dur);
 	if (!rc)
 		rc = cop_union_merge(&sums->flush, &flush);
@@ -329,9 +332,8 @@ static int finish_thread(struct timeline *t, struct sums *sums)
 	return rc ? rc : add_thread(t, sums);
 }
 
-int cop_ckpt_spans_finish(
-	struct spans *s, struct cop_tab *events, struct cop_tab *nested, struct flush *out,
-	struct pace *pace)
+int cop_ckpt_spans_finish(struct spans *s, struct cop_tab *events, struct cop_tab *nested,
+	struct flush *out, struct pace *pace)
 {
 	struct sums sums = {.events = events, .nested = nested, .out = out, .pace = pace};
 	struct cop_hlink *l;
