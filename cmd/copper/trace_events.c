@@ -9,7 +9,6 @@
 #include "cmd.h"
 #include "base/table/table.h"
 #include "trace.h"
-#include "trace/timeline/args.h"
 #include "trace/timeline/timeline.h"
 
 enum { BY_TIME, BY_DUR, BY_SIZE };

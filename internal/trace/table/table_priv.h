@@ -4,7 +4,7 @@
 
 #include "base/base/htab.h"
 #include "trace/table/table.h"
-#include "trace/timeline/who.h"
+#include "trace/who/who.h"
 
 /* ---- agg.c: sums of one measure of one group ---- */
 

@@ -2,8 +2,8 @@
 /* who: the processes and threads that events mention, and what metadata say about them. Two
  * mentions are one process if they share host and pid or, without a host, file and pid: so merge,
  * summary and tables agree on who is who. It keeps no event. */
-#ifndef COP_TRACE_TIMELINE_WHO_H
-#define COP_TRACE_TIMELINE_WHO_H
+#ifndef COP_TRACE_WHO_H
+#define COP_TRACE_WHO_H
 
 #include "base/base/htab.h"
 #include "trace/read/read.h"

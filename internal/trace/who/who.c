@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/timeline/timeline_priv.h"
+#include "trace/who/who.h"
 
 #define NAME_MAX_BYTES ((size_t)512) /* longest name; the rest is cut off */
 /* The system's numbers are kept; numbers that are assigned here are beyond them. */
