@@ -54,5 +54,8 @@ const struct thread *cop_crew_find(struct seen *first, const struct cop_trace_ev
  * invalid UTF-8 becomes U+FFFD, and what is not a number becomes null. */
 void cop_members_copy(struct cop_buf *out, struct cop_trace_str value);
 void cop_members_copy_inside(struct cop_buf *out, struct cop_trace_str text);
+/* Appends a value that is JSON but for what strings contain, without its line breaks. False, and
+ * nothing is appended, if strings need a look. */
+bool cop_members_copy_plain(struct cop_buf *out, struct cop_trace_str value);
 
 #endif
