@@ -59,6 +59,12 @@ struct cop_trace_members cop_trace_members_of(struct cop_trace_str object)
 	return (struct cop_trace_members){object.at + (object.len > 0), object.at + object.len};
 }
 
+struct cop_trace_str cop_trace_value_at(struct cop_trace_str text)
+{
+	return (struct cop_trace_str){
+		text.at, (size_t)(value_end(text.at, text.at + text.len) - text.at)};
+}
+
 static const char *skip(const char *p, const char *end, char other)
 {
 	while (p < end && (is_blank(*p) || *p == other))

@@ -136,7 +136,7 @@ static bool number(const char *text, size_t len, int64_t scale, int64_t *out)
 
 	begin = p += minus;
 	for (; p < end && (unsigned char)(*p - '0') < 10; p++) {
-		if (v > (uint64_t)INT64_MAX / 10000)
+		if (v > (uint64_t)INT64_MAX / 10 - 1)
 			return odd_number(text, len, scale, out);
 		v = v * 10 + (unsigned char)(*p - '0');
 	}

@@ -86,7 +86,7 @@ static const char *object(struct sink *s, const char *p, const char *end, int *r
 		s->broken(s, line_of(s, p), q == scan.at ? "the event is cut off" : scan.why);
 		return q;
 	}
-	if (!cop_trace_has(&f, F_PH) && (f.seen & OTEL_FIELDS)) {
+	if (!cop_trace_has(&f, F_PH) && cop_trace_is_otel(&f)) {
 		*rc = cop_trace_otel(
 			s, &f, (struct cop_trace_str){p, (size_t)(q - p)}, line_of(s, p));
 		return q;
@@ -107,6 +107,8 @@ static const char *object(struct sink *s, const char *p, const char *end, int *r
 		r.e.rank = (struct cop_trace_str){s->block->rank, s->block->rank_len};
 	if (s->names)
 		resolve(s, &f, &r.e);
+	if (s->who && r.e.kind != COP_TRACE_META)
+		cop_trace_names_who(s->names, &r.e);
 	*rc = s->record(s, &f, &r);
 	return q;
 }

@@ -55,6 +55,30 @@ static void tell_halves(struct cop_buf *out, uint64_t n, const char *one, const 
 		cop_buf_printf(out, "%llu %s\n", (unsigned long long)n, n == 1 ? one : many);
 }
 
+static bool is_named(const struct cop_trace_result *r, size_t source)
+{
+	for (unsigned i = 0; i < r->faults; i++)
+		if (r->fault[i].source == source)
+			return true;
+	return false;
+}
+
+/* Files in which something could not be read, but for those that are named already. */
+static void tell_files(
+	const struct cop_trace_files *f, const struct cop_trace_result *r, struct cop_buf *out)
+{
+	size_t told = 0;
+
+	for (size_t i = 0; i < f->n && r->broken > r->faults; i++) {
+		if (!f->file[i].broken || is_named(r, i) || told++ >= NOTES_MAX)
+			continue;
+		cop_buf_printf(out, "%s: %llu of them\n", f->file[i].name,
+			(unsigned long long)f->file[i].broken);
+	}
+	if (told > NOTES_MAX)
+		cop_buf_printf(out, "and %zu more files\n", told - NOTES_MAX);
+}
+
 void cop_trace_faults(
 	const struct cop_trace_files *f, const struct cop_trace_result *result, struct cop_buf *out)
 {
@@ -64,6 +88,7 @@ void cop_trace_faults(
 	if (result->broken > result->faults)
 		cop_buf_printf(out, "%llu lines or events could not be read; these are the first\n",
 			(unsigned long long)result->broken);
+	tell_files(f, result, out);
 	tell_halves(out, result->unfinished, "begin of a span has no end",
 		"begins of spans have no end");
 	cop_trace_clocks_tell(f->clocks, out);
@@ -126,7 +151,7 @@ static int on_record(struct sink *s, const struct fields *f, struct record *r)
 		return cop_trace_names_take(&w->source->names, f, &r->e);
 	cop_trace_clocks_correct(w->reader->files->clocks, &r->e);
 	if (!w->reader->conf->args)
-		r->e.args = (struct cop_trace_str){"", 0};
+		r->e.args = r->e.more = (struct cop_trace_str){"", 0};
 	if (!r->half)
 		return cop_trace_deliver(w, &r->e);
 	w->r.first_ns = COP_MIN(w->r.first_ns, r->e.ts_ns);
@@ -147,6 +172,7 @@ static int parse_block(struct worker *w)
 
 	w->sink.scratch.used = 0;
 	w->sink.names = w->reader->names ? &w->source->names : NULL;
+	w->sink.who = w->reader->conf->who;
 	rc = cop_trace_parse(&w->sink, &w->block);
 	if (!rc)
 		rc = cop_trace_flush(w);
@@ -223,6 +249,13 @@ static int take_names(struct worker *w, struct source *s)
 	return rc;
 }
 
+/* Whether the user must know that a file is no trace: not if it is something else below a directory
+ * that was named. */
+static bool is_told(const struct file *file, const char *why)
+{
+	return file->meant || (file->likely && !cop_trace_is_other(why));
+}
+
 /* The lock is held, and released meanwhile. */
 static void open_next(struct worker *w)
 {
@@ -248,7 +281,7 @@ static void open_next(struct worker *w)
 	}
 	if (rc == -ENOMEM)
 		r->rc = rc;
-	else if (rc || (!s && r->files->file[index].meant))
+	else if (rc || (!s && is_told(&r->files->file[index], why)))
 		note_file(r, index, rc ? strerror(-rc) : why, true);
 	pthread_cond_broadcast(&r->changed);
 }
@@ -272,6 +305,21 @@ static struct source *idle_source(const struct worker *w)
 	return found;
 }
 
+static void note_clashes(struct reader *r, const struct source *s)
+{
+	const struct names *n = &s->names;
+
+	if (!n->clashes || !r->notes || r->noted++ >= NOTES_MAX)
+		return;
+	cop_buf_printf(r->notes, "%s: the hash %llu (0x%llx) stands for %s and for %s",
+		r->files->file[s->index].name, (unsigned long long)n->clash,
+		(unsigned long long)n->clash, n->clash_names[0], n->clash_names[1]);
+	if (n->clashes > 1)
+		cop_buf_printf(r->notes, ", and %llu more hash%s for two names",
+			(unsigned long long)n->clashes - 1, n->clashes > 2 ? "es" : "");
+	cop_buf_str(r->notes, "; the first name counts\n");
+}
+
 /* The lock is held. Called when the last block is done. */
 static void close_source(struct reader *r, struct source *s)
 {
@@ -286,6 +334,7 @@ static void close_source(struct reader *r, struct source *s)
 	}
 	if (fault)
 		note_file(r, s->index, fault, false);
+	note_clashes(r, s);
 	cop_trace_pairs_end(&s->pairs);
 	r->unfinished += s->pairs.unfinished;
 	r->unmatched += s->pairs.unmatched;
@@ -481,6 +530,14 @@ static void run_workers(struct worker *w, unsigned n)
 		pthread_join(w[i].thread, NULL);
 }
 
+static bool has_events(const struct cop_trace_result *r)
+{
+	for (size_t i = 0; i < COP_TRACE_KINDS; i++)
+		if (r->events[i])
+			return true;
+	return r->unfinished || r->unmatched;
+}
+
 static int finish(struct reader *r, struct cop_trace_result *result, struct cop_err *err)
 {
 	while (r->actives)
@@ -495,6 +552,8 @@ static int finish(struct reader *r, struct cop_trace_result *result, struct cop_
 		return cop_err_set(err, ENOMEM, "no memory to read the traces");
 	if (r->rc)
 		return r->rc;
+	if (r->traces && result->broken && !has_events(result))
+		return cop_err_set(err, ENODATA, "no event could be read");
 	if (!r->traces)
 		return cop_err_set(err, ENODATA,
 			"none of the %zu files is a trace that can be read", r->files->n);
@@ -517,7 +576,7 @@ int cop_trace_read(struct cop_trace_files *f, const struct cop_trace_conf *conf,
 	if (!f->clocks_known)
 		r.rc = cop_trace_clocks_new(f, r.threads, &f->clocks);
 	f->clocks_known = !r.rc;
-	r.names = conf->names || f->clocks;
+	r.names = conf->names || conf->who || f->clocks;
 	w = calloc(r.threads, sizeof(*w));
 	if (!w)
 		return cop_err_set(err, ENOMEM, "no memory to read the traces");

@@ -56,12 +56,12 @@ enum {
 	F_RTT,
 	/* of OpenTelemetry's forms */
 	F_RESOURCE_SPANS, /* the text of the array, T_WORD */
+	F_CONTEXT,        /* likewise of the object */
 	F_START_TIME,
 	FIELDS
 };
 #define ARGS_FIELDS ((UINT64_C(2) << F_RTT) - (UINT64_C(1) << F_HHASH))
 #define RARE_FIELDS ((UINT64_C(2) << F_CNAME) - (UINT64_C(1) << F_BIND_ID))
-#define OTEL_FIELDS (UINT64_C(1) << F_RESOURCE_SPANS | UINT64_C(1) << F_START_TIME)
 
 enum field_type { T_ABSENT, T_STRING, T_ESCAPED, T_NUMBER, T_WORD };
 struct field {
@@ -77,6 +77,13 @@ struct fields {
 static inline bool cop_trace_has(const struct fields *f, unsigned i)
 {
 	return f->seen >> i & 1;
+}
+
+/* Whether it is a line of OTLP with spans, or a span of a console exporter. */
+static inline bool cop_trace_is_otel(const struct fields *f)
+{
+	return cop_trace_has(f, F_RESOURCE_SPANS) ||
+	       (cop_trace_has(f, F_START_TIME) && cop_trace_has(f, F_CONTEXT));
 }
 
 /* Scans the object that begins at p, which is '{'. Returns what follows it, or NULL, and *s says
@@ -128,16 +135,21 @@ static inline bool cop_trace_is_in_range(int64_t ts_ns)
 
 /* ---- names.c: what hashes stand for in one file ---- */
 
-enum { NAME_FILE, NAME_HOST };
+enum { NAME_FILE, NAME_HOST, NAME_RANK, NAME_PROCESS, NAME_THREAD };
 struct names {
 	struct cop_htab table;
 	uint64_t lost;
+	/* Hashes that stand for two names; the first of them: */
+	uint64_t clashes, clash;
+	char clash_names[2][256];
 };
 /* Takes the name that a metadata event defines, if it defines one. -ENOMEM. */
 int cop_trace_names_take(struct names *n, const struct fields *f, const struct cop_trace_event *e);
 /* The name, or NULL. */
 const struct cop_trace_str *cop_trace_names_get(
 	const struct names *n, unsigned kind, uint64_t hash);
+/* Names the rank, process and thread of an event, if they were defined. */
+void cop_trace_names_who(const struct names *n, struct cop_trace_event *e);
 void cop_trace_names_free(struct names *n);
 
 /* ---- clock.c: what the clocks of hosts are ahead of rank 0's ---- */
@@ -222,6 +234,8 @@ struct first {
 };
 /* NULL, or why it is not a trace. */
 const char *cop_trace_look(const struct beginning *b, struct first *out);
+/* Whether that means that it is something else, whole, and no trace that is damaged. */
+bool cop_trace_is_other(const char *why);
 
 /* ---- source.c: blocks of one file ---- */
 
@@ -292,6 +306,7 @@ int cop_trace_source_fill(struct source *s, struct block *b);
 struct sink {
 	struct scratch scratch;
 	const struct names *names; /* may be NULL */
+	bool who;                  /* name ranks, processes and threads, too */
 	/* A result other than 0 ends the block. */
 	int (*record)(struct sink *s, const struct fields *f, struct record *r);
 	void (*broken)(struct sink *s, uint64_t line, const char *why);
@@ -307,6 +322,11 @@ int cop_trace_parse(struct sink *s, const struct block *b);
 /* Where to continue behind an object at p that could not be read, because of what is at `at`. */
 const char *cop_trace_resume(const char *p, const char *at, const char *end);
 
+/* ---- args.c ---- */
+
+/* The value that a text begins with. */
+struct cop_trace_str cop_trace_value_at(struct cop_trace_str text);
+
 /* ---- otel.c ---- */
 
 /* Passes on the spans of an object of OpenTelemetry's: a line of OTLP, or what a console exporter
@@ -321,6 +341,8 @@ struct file {
 	/* The user means a trace: the name was given, or it ends like one. If it is none, that is
 	 * reported, and its beginning may be broken. */
 	bool meant;
+	bool likely; /* its name may be that of a trace: report it if it is damaged */
+	int fd;      /* of a pipe: what came out of it; else -1 */
 	/* What a reading lost of it: */
 	const char *why; /* static; NULL: nothing but broken events */
 	bool whole;
@@ -329,6 +351,8 @@ struct file {
 struct cop_trace_files {
 	struct file *file;
 	size_t n, cap;
+	struct file *absent; /* paths that could not be read */
+	size_t absents;
 	bool clocks_known;
 	struct clocks *clocks; /* NULL: none */
 };

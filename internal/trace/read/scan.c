@@ -53,6 +53,8 @@ static unsigned field_of_event(uint64_t key)
 		return F_TDUR;
 	case K8('c', 'n', 'a', 'm', 'e', 0, 0, 0):
 		return F_CNAME;
+	case K8('c', 'o', 'n', 't', 'e', 'x', 't', 0):
+		return F_CONTEXT;
 	default:
 		return FIELDS;
 	}
@@ -120,6 +122,7 @@ static unsigned long_field(const char *key, size_t len, bool args)
 	} all[] = {
 		{"image_size", true, F_IMAGE_SIZE},
 		{"resourceSpans", false, F_RESOURCE_SPANS},
+		{"SpanContext", false, F_CONTEXT},
 		{"start_time", false, F_START_TIME},
 		{"StartTime", false, F_START_TIME},
 	};
@@ -230,7 +233,7 @@ static const char *scan_nested(
 	}
 	if (!q || i == FIELDS)
 		return q;
-	if ((i == F_ARGS && *p == '{') || i == F_RESOURCE_SPANS)
+	if ((i == F_ARGS && *p == '{') || i == F_RESOURCE_SPANS || i == F_CONTEXT)
 		set(out, i, (struct field){.at = p, .len = (uint32_t)(q - p), .type = T_WORD});
 	else if (i == F_ID2)
 		take_id2((struct cop_trace_str){p, (size_t)(q - p)}, out);
@@ -260,7 +263,7 @@ static inline const char *scan_value(
 		f.len = (uint32_t)(p - f.at);
 		f.type = is ? T_WORD : T_NUMBER;
 	}
-	if (i == F_ARGS || i == F_ID2 || i == F_RESOURCE_SPANS)
+	if (i == F_ARGS || i == F_ID2 || i == F_RESOURCE_SPANS || i == F_CONTEXT)
 		forget(out, i);
 	else if (i < FIELDS)
 		set(out, i, f);

@@ -166,11 +166,24 @@ void cop_trace_source_end_names(struct source *s)
 		s->tail_base_ns = s->split.base_ns;
 }
 
+static int open_file(const struct file *file, uint64_t *size)
+{
+	int fd;
+	off_t end;
+
+	if (file->fd < 0)
+		return cop_open_regular(AT_FDCWD, file->name, size);
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+	*size = end < 0 ? 0 : (uint64_t)end;
+	return fd < 0 ? -errno : fd;
+}
+
 struct source *cop_trace_source_open(
 	const struct file *file, size_t index, const char **why, int *rc)
 {
-	uint64_t size;
-	int fd = cop_open_regular(AT_FDCWD, file->name, &size);
+	uint64_t size = 0;
+	int fd = open_file(file, &size);
 	struct source *s;
 
 	*why = NULL;

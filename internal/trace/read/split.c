@@ -375,6 +375,7 @@ struct look {
 	bool bracket; /* it began with one */
 	bool event;   /* there is an event */
 	bool number;  /* whose phase is a number */
+	bool open;    /* it ends within an object */
 	int64_t first_us;
 };
 
@@ -406,7 +407,7 @@ static void look_for_event(struct look *k, const char *p, const char *end)
 			continue;
 		}
 		q = cop_trace_scan(p, end, &f, &s);
-		if (cop_trace_is_event(&f) || (q && (f.seen & OTEL_FIELDS)))
+		if (cop_trace_is_event(&f) || (q && cop_trace_is_otel(&f)))
 			take_event(k, &f);
 		p = q ? q : cop_trace_resume(p, s.at, end);
 	}
@@ -425,6 +426,7 @@ static void look_at(struct look *k, const char *p, const char *end, bool whole)
 			continue;
 		}
 		n = cop_trace_cut(&k->split, p, (size_t)(end - p), &next, &event);
+		k->open = n < (size_t)(end - p) && next == CUT_NONE;
 		if (whole && next == CUT_NONE)
 			n = (size_t)(end - p);
 		look_for_event(k, p, p + n);
@@ -441,6 +443,15 @@ static bool is_nothing(const char *p, const char *end)
 	while (p < end && strchr(" \t\r\n,[]", *p) && *p)
 		p++;
 	return p == end;
+}
+
+static const char no_json[] = "it is neither JSON nor gzip", no_array[] = "it has no traceEvents",
+		  no_event[] = "it has no event of a format that is known",
+		  cut_off[] = "it is cut off before its first event";
+
+bool cop_trace_is_other(const char *why)
+{
+	return why == no_json || why == no_array || why == no_event;
 }
 
 const char *cop_trace_look(const struct beginning *b, struct first *out)
@@ -466,6 +477,8 @@ const char *cop_trace_look(const struct beginning *b, struct first *out)
 		return NULL;
 	out->may_come = !b->whole && json;
 	if (!json)
-		return "it is neither JSON nor gzip";
-	return *p == '{' ? "it has no traceEvents" : "it has no event of a format that is known";
+		return no_json;
+	if (b->whole && (k.split.where == AT_OBJECT || k.open))
+		return cut_off;
+	return *p == '{' ? no_array : no_event;
 }

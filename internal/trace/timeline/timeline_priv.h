@@ -7,4 +7,10 @@
 #include "trace/timeline/timeline.h"
 #include "trace/who/who.h"
 
+/* ---- args.c ---- */
+
+/* Appends a value that is JSON but for what strings contain, without its line breaks. False, and
+ * nothing is appended, if strings need a look. */
+bool cop_members_copy_plain(struct cop_buf *out, struct cop_trace_str value);
+
 #endif
