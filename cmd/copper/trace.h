@@ -11,6 +11,7 @@ struct trace_select {
 	struct cop_opt_list text[COP_SELECT_TEXTS], not_text[COP_SELECT_TEXTS];
 	struct cop_opt_list number[COP_SELECT_NUMBERS], not_number[COP_SELECT_NUMBERS];
 	const char *from, *to;
+	struct cop_opt_list offset;
 	bool csv, json;
 };
 
@@ -52,7 +53,12 @@ struct trace_select {
 		TRACE_TEXT("file", COP_SELECT_FILE), TRACE_TEXT("host", COP_SELECT_HOST),          \
 		TRACE_NUMBER("pid", COP_SELECT_PID), TRACE_NUMBER("tid", COP_SELECT_TID),          \
 		TRACE_TIME(from, "events from so long after the first one on"),                    \
-		TRACE_TIME(to, "events before that")
+		TRACE_TIME(to, "events before that"),                                              \
+	{                                                                                          \
+		.name = "offset", .kind = COP_OPT_LIST,                                            \
+		.offset = offsetof(struct trace_select, offset), .arg = "FILE=SECONDS",            \
+		.help = "add so much to the times of a file; may be repeated", .rare = true        \
+	}
 /* The same with those of the output. */
 #define TRACE_SELECT_ROWS                                                                          \
 	TRACE_SELECT_EVENT_ROWS, TRACE_FLAG(csv, "as CSV"),                                        \

@@ -113,14 +113,17 @@ static int add_event(void *arg, unsigned worker, const struct cop_trace_event *e
 static int show(const struct args *a, struct cop_ckpt *const *runs, const struct trace_cases *cases)
 {
 	const struct trace_run self = {.table = table};
+	const struct cop_trace_files *files[TRACE_CASES_MAX];
 	struct cop_ckpt_report *report = NULL;
 	struct cop_buf text = {0};
 	struct cop_err err = {0};
 	int code;
 
+	for (size_t i = 0; i < cases->n; i++)
+		files[i] = cases->at[i].run.files;
 	if (cop_ckpt_report_new(runs, cases->name, cases->n, &report, &err))
 		return cop_cmd_trace_fail(&self, &err);
-	cop_ckpt_report_show(report, cop_cmd_trace_form(&a->select), &text);
+	cop_ckpt_report_show(report, files, cop_cmd_trace_form(&a->select), &text);
 	code = cop_cmd_print(table->command, &text, NULL);
 	cop_buf_free(&text);
 	cop_ckpt_report_free(report);

@@ -2,6 +2,7 @@
 /* What the subcommands of trace share. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,28 @@ int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err)
 	return 0;
 }
 
+/* FILE=SECONDS, with a sign. A file of one of several runs is none of the others. */
+static int shift_file(struct trace_run *run, const char *word, struct cop_err *err)
+{
+	const char *equals = strrchr(word, '=');
+	double seconds;
+	size_t found;
+	char *path, *end;
+
+	seconds = equals ? strtod(equals + 1, &end) : 0;
+	if (!equals || equals == word || end == equals + 1 || *end || !(fabs(seconds) < 1e9))
+		return cop_err_set(err, EINVAL,
+			"--offset: '%s' is not FILE=SECONDS, as in rank3.json=-0.25", word);
+	path = strndup(word, (size_t)(equals - word));
+	if (!path)
+		return cop_err_set(err, ENOMEM, "no memory");
+	found = cop_trace_files_shift(run->files, path, (int64_t)llround(seconds * 1e9));
+	if (!found && !run->name)
+		cop_err_set(err, ENOENT, "--offset: '%s' is none of the files that are read", path);
+	free(path);
+	return found || run->name ? 0 : -ENOENT;
+}
+
 int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 	const struct trace_select *select, const struct cop_opt_many *paths)
 {
@@ -123,7 +146,12 @@ int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 		return cop_cmd_trace_fail(&(struct trace_run){.table = table}, &err);
 	rc = cop_trace_files_new(paths->at, paths->n, &run->files, &notes, &err);
 	tell(run, &notes);
-	return rc ? cop_cmd_trace_fail(run, &err) : 0;
+	if (rc)
+		return cop_cmd_trace_fail(run, &err);
+	for (unsigned i = 0; i < select->offset.n; i++)
+		if (shift_file(run, select->offset.at[i], &err))
+			return cop_opt_misuse(table, &err);
+	return 0;
 }
 
 void cop_cmd_trace_close(struct trace_run *run)

@@ -11,7 +11,7 @@
 . "$(dirname "$0")/traces.sh"
 "$PYTHON" -c 'import pandas' 2>/dev/null ||
 	skip_all 'no pandas here; scripts/install-deps.sh installs it'
-plan 47
+plan 48
 
 # TIER=PREFIX… -- [--event=RE] NAME=PATH…: prints what differs, or that too little is the same.
 judge() {
@@ -87,6 +87,11 @@ is 'only the outermost event of a thread counts, and a pattern stands for files'
 	"$(sed -n 2,3p "$T/out")" $'a,2,0.003000000,0.000000000\nb,1,0.001000000,0.000000000'
 is 'what lies inside is shown' "$(sed -n '/^case,name,count,dur$/,/^$/p' "$T/out" | paste -sd ' ')" \
 	'case,name,count,dur a,Checkpointing.save_state,2,0.001800000 a,Checkpointing.get,2,0.000400000 b,Checkpointing.save_state,1,0.000900000 b,Checkpointing.get,1,0.000200000 '
+
+printf 'half' >"$T/half.pfw"
+trace checkpoint --json --tier ssd=/l "a=$T/nested.pfw,$T/half.pfw" "b=$T/nested.pfw"
+matches 'JSON names what was lost of the files of each run' "$(sed -n 's/.*"lost"://p' "$T/out")" \
+	'^\{"a":\[\{"file":"[^"]*/half\.pfw","why":.*\],"b":\[\]\}\}$'
 
 # ---- what is wrongly asked for
 

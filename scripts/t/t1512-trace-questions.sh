@@ -9,7 +9,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
-plan 22
+plan 28
 
 mkdir "$T/ranks"
 timeout "$(patient 120)" "$PYTHON" "$cop_t/trace_questions_judge.py" "$COPPER" "$T/ranks" \
@@ -65,7 +65,20 @@ trace events --csv "$T/loss.json"
 is 'events have the value' "$(sed -n 2p "$T/out")" \
 	'0.000000000,0.000000000,counter,1,train_loss,,1,1,,,,0.5'
 
+# ---- a clock that was wrong
+
+trace events --csv --offset "$T/b.json=0.25" "$T/a.json" "$T/b.json"
+is 'the times of one file are moved' "$(cut -d , -f 1,2 "$T/out" | paste -sd ' ')" \
+	'time,dur 0.000000000,0.000100000 0.250000000,0.000200000'
+trace summary --json --offset "$T/b.json=-1" "$T/a.json" "$T/b.json"
+matches 'also back' "$(cat "$T/out")" '"total":1.000100000'
+is_told 'the offset of a file that is not read' 2 "--offset: '[^']*/loss.json' is none of the files" \
+	table --by name --offset "$T/loss.json=1" "$T/a.json"
+
 # ---- what is wrongly asked for
+
+is_told 'an offset without a number' 2 "--offset: 'x=y' is not FILE=SECONDS" table --by name \
+	--offset x=y "$T/a.json"
 
 is_told 'a column that --then leaves open' 2 "what becomes of the column 'count'" table --by name \
 	--per pid --show dur,count --then dur=max "$T/a.json"

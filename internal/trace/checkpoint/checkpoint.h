@@ -74,8 +74,9 @@ int cop_ckpt_report_new(struct cop_ckpt *const *run, const char *const *name, si
 	struct cop_ckpt_report **out, struct cop_err *err);
 void cop_ckpt_report_free(struct cop_ckpt_report *r);
 /* For a terminal: the tables that are not empty, each with a title; as CSV: all tables, with an
- * empty line between them; as JSON: an object of arrays. */
-void cop_ckpt_report_show(
-	const struct cop_ckpt_report *r, enum cop_grid_form form, struct cop_buf *out);
+ * empty line between them; as JSON: an object of arrays, and `lost`, with what was lost of the
+ * files of each run. files: of each run; NULL: not known. */
+void cop_ckpt_report_show(const struct cop_ckpt_report *r,
+	const struct cop_trace_files *const *files, enum cop_grid_form form, struct cop_buf *out);
 
 #endif

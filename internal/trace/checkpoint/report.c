@@ -183,8 +183,17 @@ static void show_advice(const struct sheet *s, struct cop_buf *out)
 		cop_buf_printf(out, "%s: %s\n", s->cell[i].text, s->cell[i + 2].text);
 }
 
-void cop_ckpt_report_show(
-	const struct cop_ckpt_report *r, enum cop_grid_form form, struct cop_buf *out)
+static void put_lost(const struct cop_ckpt_report *r, const struct cop_trace_files *const *files,
+	struct cop_json *j)
+{
+	cop_json_object(j, "lost");
+	for (size_t i = 0; i < r->runs && files; i++)
+		cop_trace_files_put_lost(files[i], j, r->run[i].name);
+	cop_json_end(j);
+}
+
+void cop_ckpt_report_show(const struct cop_ckpt_report *r,
+	const struct cop_trace_files *const *files, enum cop_grid_form form, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
 	bool first = true;
@@ -209,6 +218,7 @@ void cop_ckpt_report_show(
 		first = false;
 	}
 	if (form == COP_GRID_JSON) {
+		put_lost(r, files, &j);
 		cop_json_end(&j);
 		cop_buf_str(out, "\n");
 	}

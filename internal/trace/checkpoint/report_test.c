@@ -69,7 +69,7 @@ static void check(const struct cop_trace_event *e, size_t n, const char *from, c
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(cop_ckpt_add(c, i % 2, &e[i]), 0);
 	assert_int_equal(cop_ckpt_report_new(&c, names, 1, &r, NULL), 0);
-	cop_ckpt_report_show(r, COP_GRID_CSV, &out);
+	cop_ckpt_report_show(r, NULL, COP_GRID_CSV, &out);
 	assert_false(out.failed);
 	at = strstr(out.data, from);
 	assert_non_null(at);
