@@ -271,8 +271,7 @@ static void warn_of_neighbours(void)
 			"copper run: warning: this process was in another user namespace already (a view, or a container), so such commands cannot reach each other's memory, as MPI libraries try: give the options to the outer copper run, and use one tree of two sources, with --below for each\n");
 }
 
-static int print_view(
-	const struct cop_run_node *node, const struct cop_view *v, struct cop_err *err)
+static int print_view(const struct cop_view *v, struct cop_err *err)
 {
 	struct cop_view_made made = {.kind = COP_VIEW_ENV};
 	int rc = v->kind == COP_VIEW_ENV ? 0 : cop_view_probe(v->user_ns, &made, err);
@@ -282,15 +281,10 @@ static int print_view(
 	printf("%-8s %-12s %s serves %s\n", "ok", "node", v->mountpoint, v->source);
 	printf("%-8s %-12s %s%s%s\n", made.kind == COP_VIEW_OVERLAY ? "ok" : "warning", "view",
 		cop_view_name(made.kind), made.why[0] ? ": " : "", made.why);
-	if (made.kind == COP_VIEW_OVERLAY && (node->kept.ns >= 0 || node->offer))
-		printf("%-8s %-12s %s\n", "ok", "shared",
-			node->kept.ns >= 0 ? "a command would use the view of an earlier one"
-					   : "the next commands would use the view of a command");
 	return fflush(stdout) ? 1 : 0;
 }
 
-static int exec_command(const struct args *a, const struct cop_run_node *node,
-	const struct cop_view *v, struct cop_err *err)
+static int exec_command(const struct args *a, const struct cop_view *v, struct cop_err *err)
 {
 	bool was_writable = access(".", W_OK) == 0;
 	struct cop_view_made made;
@@ -300,7 +294,6 @@ static int exec_command(const struct args *a, const struct cop_run_node *node,
 	find_foreign_group(v, foreign, &group);
 	if (cop_view_make(v, &made, err))
 		return report_failure(err);
-	cop_run_node_offer(node, &made);
 	warn_of_group(foreign, group);
 	warn_of_outputs(was_writable);
 	if (made.alone)
@@ -324,31 +317,21 @@ static int run_program(const struct args *a, const struct cop_run_node *node, st
 		.direct = (const char *const *)direct,
 		.directs = a->direct.n,
 		.writable = a->writable != NULL,
-		.writable_dir = a->writable && *a->writable ? a->writable : NULL,
-		.kept = node->kept.ns >= 0 ? &node->kept : NULL,
-		.offer = node->offer != 0};
+		.writable_dir = a->writable && *a->writable ? a->writable : NULL};
 	int code;
 
 	if (a->check)
-		return print_view(node, &v, err);
+		return print_view(&v, err);
 	if (resolve_dirs("--direct", &a->direct, direct, err) ||
 		resolve_dirs("--below", &a->below, below, err) || check_source(&v, err))
 		code = report_failure(err);
 	else
-		code = exec_command(a, node, &v, err);
+		code = exec_command(a, &v, err);
 	for (size_t i = 0; i < COP_OPT_LIST_MAX; i++) {
 		free(direct[i]);
 		free(below[i]);
 	}
 	return code;
-}
-
-/* The view of another command will not do for one that mounts something of its own. */
-static uint64_t view_key(const struct args *a)
-{
-	bool plain = a->view == COP_VIEW_BEST || a->view == COP_VIEW_OVERLAY;
-
-	return plain && !a->direct.n && !a->below.n && !a->writable ? cop_view_key() : 0;
 }
 
 static int find_and_run(struct args *a)
@@ -357,7 +340,6 @@ static int find_and_run(struct args *a)
 	struct cop_err err = {0};
 	int code;
 
-	a->where.key = view_key(a);
 	if (cop_run_find_node(&a->where, &node, &err))
 		return report_failure(&err);
 	code = run_program(a, &node, &err);

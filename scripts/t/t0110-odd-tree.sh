@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Everything that is unusual but legal is the same through two nodes as at the source, including
 # attributes.
+# covers: fuse wire origin
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

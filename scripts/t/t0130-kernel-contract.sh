@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What programs rely on the kernel for: ioctls, holes, maps, locks, seekdir, EROFS, exec, df, pseudo
 # file systems.
+# covers: fuse dirops
+# quick: yes
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

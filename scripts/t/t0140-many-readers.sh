@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Eight readers of 800 cold files at once, 20 times: every byte is right every time.
+# covers: fetch cache fuse rpc
 # modes: release asan tsan
 # limit: 180
 # shellcheck source=harness.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A budget of 16 MiB and a tree of 200 MB: the limit holds at every moment and every byte is right.
+# covers: cache fetch
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # An ordinary user mounts, reads, stops, and gets clear error messages.
+# covers: launch mountdir
+# quick: yes
 # modes: release
 # user: yes
 # shellcheck source=harness.sh

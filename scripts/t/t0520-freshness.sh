@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The source changes in every way, also while it is read: a reader gets one complete version or an
 # error, and after --invalidate the current one.
+# covers: fetch fuse origin
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The kernel takes its memory back while programs read: sums stay right, inodes are forgotten, the
 # node stays small.
+# covers: cache fuse
 # modes: release
 # alone: it drops the caches of the whole machine
 # limit: 240

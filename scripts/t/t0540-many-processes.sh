@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # 128 processes import a package at once, cold and warm: no error, and the source gets as many
 # requests as from one.
+# covers: fuse fetch
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A file much larger than the cache, sparse files, a directory of 100,000 names: right bytes, no
 # byte over the limit, and the source is read again only for what was evicted.
+# covers: cache fetch
 # modes: release
 # limit: 100
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The kernel's capabilities that Copper uses are switched off, one at a time and all at once:
 # programs see the same, and the node gets more requests.
+# covers: fuse
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper aggregate: the cluster files are equal to those worked out by hand, and to an independent
 # sum for a real job.
+# covers: cluster base/table walk
+# quick: yes
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

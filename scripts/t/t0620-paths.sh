@@ -3,6 +3,8 @@
 # copper paths: jobs whose lists were worked out by hand, byte for byte; broken and hostile job
 # directories; a real job compared with strace and with a second opinion; and a reduced copy made by
 # rsync from keep.txt in which the same program runs.
+# covers: paths cluster usage
+# quick: yes
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -3,6 +3,7 @@
 # The published formats of Copper 1.0 in both directions: readers that follow its documentation get
 # the right values from our job directories, and our commands get them from a directory such as it
 # leaves, and from those that we left when sizes were elsewhere.
+# covers: cluster base/table
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

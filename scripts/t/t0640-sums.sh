@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The sums that stop adds up in the tree equal those of copper aggregate over the files of the
 # nodes; --rank-files.
+# covers: rank op cluster
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # mpiexec of MPICH, host files as PBS writes them, the ranks of PALS, PMIx and Flux, plain processes
 # as ssh starts them; and the messages for wrong starts.
+# covers: conf scheduler
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Starts that would work, but not as their user intends: no allocation, a mount point on a shared
 # file system, a secret that an older job left.
+# covers: check conf
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -3,6 +3,7 @@
 # The scripts of Aurora and Frontier, as job scripts call them: launch, run, stop, aggregate, paths.
 # Frontier's in a job of a real Slurm; Aurora's with MPICH's mpiexec over the same virtual nodes,
 # and files as PBS writes them.
+# covers: launch
 # modes: release
 # limit: 100
 # turn: slurm-groups

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What job scripts of Copper 1.0 call and look for: the lines of the logs, its commands by their old
 # names, a reset of the counters.
+# covers: node ctl log
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh

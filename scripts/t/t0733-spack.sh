@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The recipe of Spack: Spack 1.x can import it, it requires what vendor/needed.c requires, and make
 # accepts its arguments.
+# covers: base
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

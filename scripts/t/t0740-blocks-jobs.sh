@@ -12,6 +12,8 @@
 #
 # /soft and /tmp stand for directories of the test, train.py for a program that fails where its
 # files do not come from the mount.
+# covers: launch scheduler
+# network: own
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: a command gets the same environment as without it, and ends the same way, as root and
 # as an ordinary user.
+# covers: view launch
 # modes: release
 # user: yes
 # limit: 180

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --writable: what a program changes in its tree is its own, in memory or in a directory;
 # nobody else sees it.
+# covers: view
 # modes: release
 # user: yes
 # limit: 180

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source under MPICH's mpiexec on several machines.
+# covers: launch scheduler
 # modes: release
 # limit: 120
 # shellcheck source=harness.sh

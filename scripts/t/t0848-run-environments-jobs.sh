@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source: each of the real environments says in the tasks of a job what it says without
 # Copper. In a step of Slurm on two machines, and under MPICH's and Open MPI's mpiexec on one.
+# covers: launch view
 # modes: release
 # limit: 200
 # user: yes

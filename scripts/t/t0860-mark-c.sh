@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Marks in C and C++: what each compiler makes of the header, and what stands in the files, however
 # the program ends.
+# covers: mark
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper trace: summary, table and events give what pandas gives, number by number, on generated
 # traces of every format; what is cut off, broken, no trace or wrongly asked for.
+# covers: read trace/table
 # modes: release asan tsan
 # limit: 240
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper trace compare: the tables of several runs side by side give what pandas gives, number by
 # number; what is wrongly asked for.
+# covers: trace/table base/table
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh

@@ -3,6 +3,7 @@
 # copper trace checkpoint: every table gives what pandas gives, number by number, for checkpoints
 # that are written to a parallel file system, or to an SSD and flushed; the advice follows from the
 # figures; what is wrongly asked for.
+# covers: checkpoint
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh

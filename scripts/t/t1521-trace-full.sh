@@ -3,6 +3,7 @@
 # A file system that is full: a merged timeline is written whole or not at all, and a node goes on
 # without its trace, which is readable up to there. A signal while the timeline's temporary file is
 # created leaves none. What reads from a slow one tells how far it is.
+# covers: timeline tracer
 # modes: release asan
 # limit: 150
 # shellcheck source=harness.sh

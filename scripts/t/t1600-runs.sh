@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A run of one node in a run store: its row from start to stop, parameters, tags, resource,
 # telemetry, totals, and a start that failed.
+# covers: runs
+# quick: yes
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

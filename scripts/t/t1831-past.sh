@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs that use the source's own path, past the mount, are found and told; those in a view of
 # copper run, of other users, and what a job writes are not.
+# covers: bypass firsttouch
 # modes: release asan
 # user: yes
 # limit: 240

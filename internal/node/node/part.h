@@ -42,8 +42,7 @@ void cop_part_free(struct cop_part *p);
 
 struct cop_op *cop_part_treeop(struct cop_part *p);
 /* Main thread, while the node runs: writes the reports of --profile-interval and records the
- * counters in the telemetry, each when it is due, and lets go of a kept view that is no longer
- * good. Returns for how many ms nothing will be due; -1:
+ * counters in the telemetry, each when it is due. Returns for how many ms nothing will be due; -1:
  * nothing ever will. The first call starts the interval of the reports. */
 int cop_part_tend(struct cop_part *p);
 /* Main thread. Passes to follow the totals of a node that is alone, was unmounted, and so has had
@@ -52,9 +51,6 @@ void cop_part_own_totals(struct cop_part *p);
 /* For struct cop_follow_conf, with the part as ctx. */
 bool cop_part_ask_telemetry(void *ctx, cop_op_done *done, void *arg);
 bool cop_part_is_ending(void *ctx);
-/* Any thread. Lets go of the view that is kept for the next copper run, and keeps none from now on:
- * it holds the mount. NULL is fine. */
-void cop_part_keep_no_view(struct cop_part *p);
 /* For struct cop_command_conf, with the part as ctx. */
 extern const struct cop_command_ops cop_part_commands;
 

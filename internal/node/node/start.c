@@ -480,7 +480,6 @@ static void answer_all(struct cop_node *n)
 static void end_threads(struct cop_node *n)
 {
 	cop_gate_close(&n->gate);
-	cop_part_keep_no_view(n->part);
 	cop_net_close_door(n->net);
 	cop_bypass_stop(n->past);
 	cop_fuse_stop(n->fs, 0, NULL);
