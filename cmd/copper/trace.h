@@ -155,7 +155,7 @@ int cop_cmd_trace_group_read(
 /* Says on standard error what the rows are not exact in. */
 void cop_cmd_trace_about(const struct trace_run *run, const struct cop_rows *rows);
 /* Drops the column `unfinished` of n tables if it was not asked for and every begin has its end. */
-void cop_cmd_trace_group_tidy(const struct trace_group *g, struct cop_rows *rows, size_t n);
+void cop_cmd_trace_group_trim(const struct trace_group *g, struct cop_rows *rows, size_t n);
 
 #define TRACE_CASES_MAX 64u
 /* Runs that the command line names: NAME=PATH[,PATH...]. */

@@ -35,7 +35,7 @@ static int show(const struct args *a, const struct trace_cases *cases, struct co
 	struct cop_err err = {0};
 	int code;
 
-	cop_cmd_trace_group_tidy(&a->group, tables, cases->n);
+	cop_cmd_trace_group_trim(&a->group, tables, cases->n);
 	if (cop_compare_new(tables, cases->name, (unsigned)cases->n, &compare, &err))
 		return cop_cmd_trace_fail(&self, &err);
 	cop_compare_show(compare, cop_cmd_trace_form(&a->group.select), a->group.limit, &text);

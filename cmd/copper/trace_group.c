@@ -34,7 +34,7 @@ int cop_cmd_trace_group(const struct cop_opt_table *table, const struct trace_gr
 	return 0;
 }
 
-void cop_cmd_trace_group_tidy(const struct trace_group *g, struct cop_rows *rows, size_t n)
+void cop_cmd_trace_group_trim(const struct trace_group *g, struct cop_rows *rows, size_t n)
 {
 	uint64_t unfinished = 0;
 

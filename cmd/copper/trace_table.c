@@ -33,7 +33,7 @@ static int show(const struct trace_run *run, const struct args *a, struct cop_ro
 	struct cop_buf text = {0};
 	int code;
 
-	cop_cmd_trace_group_tidy(&a->group, r, 1);
+	cop_cmd_trace_group_trim(&a->group, r, 1);
 	cop_rows_sort(r, a->sort);
 	cop_rows_show(r, cop_cmd_trace_form(&a->group.select), a->group.limit, &text);
 	cop_cmd_trace_about(run, r);

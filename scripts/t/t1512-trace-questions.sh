@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper trace: what analysts of programs on devices ask: by rank, trace file and argument; values of
-# counters; self and busy time; the longest; what never ended; each gives what a computation of its
-# own gives.
+# copper trace: what analysts of programs on devices ask: by rank, trace file and argument; values
+# of counters; self and busy time; the longest; what never ended; each gives what an independent
+# computation gives.
+# covers: trace/table trace/who
 # modes: release asan tsan
 # limit: 240
 # shellcheck source=harness.sh

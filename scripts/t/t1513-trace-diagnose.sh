@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper trace diagnose: names each seeded fault first, none in traces without one; the command that
 # it shows runs; JSON has the same.
+# covers: trace/diagnose
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh
