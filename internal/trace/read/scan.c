@@ -333,7 +333,7 @@ const char *cop_trace_skip(const char *p, const char *end)
 {
 	unsigned depth = 0;
 	bool escaped;
-	struct cop_json_scan s;
+	struct cop_json_scan s = {0};
 
 	while (p < end && *p != '\n') {
 		char c = *p++;

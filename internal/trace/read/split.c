@@ -73,7 +73,7 @@ static int walk_object(struct walk *w, const char *end)
 	uint64_t objects = 0; /* a bit for each of the innermost levels */
 	unsigned depth = 0;
 	size_t key_len = 0;
-	struct cop_json_scan s;
+	struct cop_json_scan s = {0};
 	bool escaped, deep = false;
 
 	for (w->event = false;; p++) {
@@ -133,7 +133,7 @@ static size_t cut_lines(const char *data, size_t len)
 		const char *last = end > data ? memrchr(data, '\n', (size_t)(end - data)) : NULL;
 		const char *line =
 			last && last > data ? memrchr(data, '\n', (size_t)(last - data)) : NULL;
-		struct cop_json_scan s;
+		struct cop_json_scan s = {0};
 		struct fields f;
 
 		if (!last)
@@ -395,7 +395,7 @@ static void take_event(struct look *k, const struct fields *f)
 static void look_for_event(struct look *k, const char *p, const char *end)
 {
 	while (p < end && !k->event) {
-		struct cop_json_scan s;
+		struct cop_json_scan s = {0};
 		struct fields f;
 		const char *q;
 
