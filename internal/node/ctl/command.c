@@ -233,6 +233,8 @@ static void run_command(struct asked *q, const char *line)
 		run_offer(q, number);
 	else if (strcmp(line, "release") == 0)
 		cop_command_release(q);
+	else if (strcmp(line, "hold") == 0)
+		cop_command_hold(q);
 	else if (strcmp(line, "sizes") == 0)
 		cop_command_sizes(q);
 	else if (strncmp(line, "invalidate ", 11) == 0)

@@ -34,6 +34,7 @@ void cop_command_answer_with(
 /* ---- stop.c ---- */
 void cop_command_stop(struct asked *q, bool local);
 void cop_command_release(struct asked *q);
+void cop_command_hold(struct asked *q);
 
 /* ---- report.c ---- */
 void cop_command_snapshot(struct asked *q, bool local);

@@ -145,7 +145,7 @@ void cop_ctl_question_free(struct cop_ctl_question *q);
  * the sentences and exit statuses of the replies:
  *
  *     stats [all] | table [all] | watch [all] | lines | stop [local] | snapshot [local] |
- *     reset [all] | sizes | process | view [KEY] | offer NUMBER | release | invalidate PATH
+ *     reset [all] | sizes | process | view [KEY] | offer NUMBER | release | hold | invalidate PATH
  *
  * "view" is answered with the source and, if views need one, a descriptor of the user namespace.
  * With a KEY (16 hexadecimal digits) it asks for the view of an earlier command, too: the answer is
