@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the host list from --hosts or from the scheduler. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 /* Steps of one job run at the same time, and so do jobs with close numbers. Odd, so that all ports
  * are used. */
 #define STEPS_APART 61
+/* Only root could listen at a lower port, so that number is one of slots. */
+#define SLOTS_END 1024
 
 void cop_job_hosts_free(struct cop_job_hosts *h)
 {
@@ -53,13 +56,38 @@ int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len,
 	return 0;
 }
 
+/* Machine files of MPI launchers: "host:4" means four slots (MPICH), and "host slots=4" (Open MPI)
+ * or "host:4 ifname=ib0" gives settings that are not for us. */
+static size_t without_settings(const char *text, size_t len)
+{
+	size_t name = 0;
+	bool settings = false;
+
+	while (name < len && !strchr(" \t", text[name]))
+		name++;
+	for (size_t i = name; i < len; i++) {
+		if (strchr(" \t", text[i]))
+			settings = false;
+		else if (text[i] == '=')
+			settings = true;
+		else if (!settings && !isalpha((unsigned char)text[i]) && !strchr("_-", text[i]))
+			return len;
+	}
+	return settings ? name : len;
+}
+
 static int add_line(struct cop_job_builder *b, const char *text, size_t len, uint16_t default_port,
 	unsigned number, struct cop_err *err)
 {
 	struct cop_err why = {0};
 	struct cop_job_word word;
 	char quoted[64];
-	int rc = cop_job_split_port(text, len, default_port, &word, &why);
+	int rc;
+
+	len = without_settings(text, len);
+	rc = cop_job_split_port(text, len, default_port, &word, &why);
+	if (!rc && word.port < SLOTS_END)
+		word.port = default_port;
 
 	/* A bracket at the beginning starts an IPv6 address. */
 	if (memchr(text, ',', len) || memchr(text + 1, '[', len - 1))
