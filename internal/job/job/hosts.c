@@ -15,6 +15,7 @@
 #define STEPS_APART 61
 /* Only root could listen at a lower port, so that number is one of slots. */
 #define SLOTS_END 1024
+#define COMPONENTS_MAX 128 /* Slurm's own limit */
 
 void cop_job_hosts_free(struct cop_job_hosts *h)
 {
@@ -339,16 +340,53 @@ static int refuse_alone(struct cop_err *err)
 	return 0;
 }
 
+unsigned cop_job_slurm_components(void)
+{
+	const char *text = getenv("SLURM_HET_SIZE");
+	uint64_t n;
+
+	return text && cop_parse_u64(text, &n) == 0 && n > 1 && n <= COMPONENTS_MAX ? (unsigned)n
+										    : 1;
+}
+
+/* The hosts of all components of a heterogeneous job, which may share some. */
+static int load_components(
+	unsigned n, uint16_t default_port, struct cop_job_builder *b, struct cop_err *err)
+{
+	char name[64];
+	int rc = 0;
+
+	for (unsigned i = 0; i < n && !rc; i++) {
+		const char *list;
+
+		snprintf(name, sizeof(name), "SLURM_JOB_NODELIST_HET_GROUP_%u", i);
+		list = getenv(name);
+		rc = list && *list
+			     ? cop_job_list_expand(list, strlen(list), default_port, b, err)
+			     : cop_err_set(err, EINVAL,
+				       "the job has %u components, but %s is not set: give --hosts",
+				       n, name);
+	}
+	return rc ? rc : drop_doubles(&b->hosts, err);
+}
+
 static int from_env(const char *variable, uint64_t number, uint16_t default_port,
 	struct cop_job_hosts *out, struct cop_err *err)
 {
 	const char *list = getenv(variable), *file = getenv("PBS_NODEFILE");
+	unsigned components =
+		strcmp(variable, "SLURM_JOB_NODELIST") ? 1 : cop_job_slurm_components();
 	struct cop_job_builder b = {0};
 	struct cop_err why = {0};
 	int rc;
 
 	*out = (struct cop_job_hosts){0};
-	if (list && *list) {
+	if (list && *list && components > 1) {
+		rc = load_components(components, default_port, &b, &why);
+		rc = finish_list(&b, rc, variable, &why, out, err);
+		if (!rc)
+			cop_job_slurm_addresses(out);
+	} else if (list && *list) {
 		rc = load_list(list, default_port, &b, &why);
 		rc = finish_list(&b, rc, variable, &why, out, err);
 		if (!rc)

@@ -68,6 +68,8 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 int cop_job_hosts_step(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 /* Whether this process is in a job step of Slurm, and in which; a batch script is in none. */
 bool cop_job_slurm_step(uint64_t *step);
+/* How many components this job of Slurm has: 1, more in a heterogeneous job. */
+unsigned cop_job_slurm_components(void);
 void cop_job_hosts_free(struct cop_job_hosts *h);
 
 /* The rank of this machine: want >= 0 is the user's choice (range checked); else the environment

@@ -191,11 +191,11 @@ static bool by_slurm(struct cop_tasks *t)
 }
 
 /* Steps are numbered from 0 in every job, and jobs in every cluster, so those numbers do not
- * suffice. */
+ * suffice; in a heterogeneous job, a step has a list of hosts for each component. */
 static uint64_t start_of_step(void)
 {
-	static const char *const names[] = {
-		"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT", "SLURM_CLUSTER_NAME"};
+	static const char *const names[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT",
+		"SLURM_CLUSTER_NAME", "SLURM_STEP_NODELIST"};
 	uint64_t hash = 0, step;
 
 	if (!cop_job_slurm_step(&step))

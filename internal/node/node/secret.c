@@ -2,6 +2,7 @@
 #include "secret.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -99,6 +100,9 @@ int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_
 		stop_waiting(&w);
 	if (rc)
 		return rc;
+	if (!s->job.data && c->of_step && !getenv("HOME"))
+		return cop_err_set(err, EINVAL,
+			"several nodes need a secret that they share, and HOME, below which the nodes of a Slurm step keep one, is not set (srun --export=NONE removes it): give srun --export=ALL or --export=HOME, or a job directory (-d DIR)");
 	if (!s->job.data)
 		return cop_err_set(err, EINVAL,
 			"several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR) in which the nodes keep one; --insecure does without");
