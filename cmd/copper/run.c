@@ -14,6 +14,7 @@
 #include "base/opt/opt.h"
 #include "run_node.h"
 #include "run_tree.h"
+#include "run_warn.h"
 #include "mount/view/view.h"
 
 /* The status with which env(1), timeout(1) and others report a failure of their own. */
@@ -209,67 +210,18 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 	return 0;
 }
 
-/* One warning for thousands of tasks is enough. */
-static bool is_first_task(void)
+/* What a user namespace changes for the command (user_namespaces(7)). */
+static void print_limits(void)
 {
-	static const char *const ranks[] = {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "PALS_RANKID",
-		"OMPI_COMM_WORLD_RANK", "FLUX_TASK_RANK"};
+	int groups = getgroups(0, NULL);
 
-	for (size_t i = 0; i < COP_ARRAY_SIZE(ranks); i++) {
-		const char *rank = getenv(ranks[i]);
-
-		if (rank && strcmp(rank, "0") != 0)
-			return false;
-	}
-	return true;
-}
-
-/* Outputs in the working directory would fail with EROFS in the middle of the run: the user could
- * write there before the view was made and no longer can. */
-static void warn_of_outputs(bool was_writable)
-{
-	char cwd[PATH_MAX];
-
-	if (was_writable && access(".", W_OK) && errno == EROFS && cop_log_on(COP_LOG_WARNING) &&
-		is_first_task() && getcwd(cwd, sizeof(cwd)))
-		fprintf(stderr,
-			"copper run: warning: the working directory %s is read-only in the tree: with --direct %s the command can write there as without copper\n",
-			cwd, cwd);
-}
-
-/* Finds a place that the command will probably change, and that belongs to this user but to a group
- * that an ordinary user's namespace does not know. "" if there is none. Call it before the view is
- * made. */
-static void find_foreign_group(const struct cop_view *v, char dir[PATH_MAX], gid_t *group)
-{
-	const char *const places[] = {
-		".", getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), v->source};
-	struct stat st;
-
-	for (size_t i = 0; v->writable && v->user_ns >= 0 && i < COP_ARRAY_SIZE(places); i++) {
-		if (!places[i] || !realpath(places[i], dir) || !cop_view_is_below(dir, v->source) ||
-			stat(dir, &st) || st.st_uid != geteuid() || st.st_gid == getegid())
-			continue;
-		*group = st.st_gid;
-		return;
-	}
-	dir[0] = '\0';
-}
-
-static void warn_of_group(const char *dir, gid_t group)
-{
-	if (*dir && cop_log_on(COP_LOG_WARNING) && is_first_task())
-		fprintf(stderr,
-			"copper run: warning: %s belongs to the group %u, and --writable can change only files of the current group (others give EOVERFLOW, 'Value too large for defined data type'): start the node and the command with that group, by sg(1)\n",
-			dir, (unsigned)group);
-}
-
-/* MPI libraries would fail in the middle of their start, with sentences that nobody understands. */
-static void warn_of_neighbours(void)
-{
-	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
-		fprintf(stderr,
-			"copper run: warning: this process was in another user namespace already (a view, or a container), so such commands cannot reach each other's memory, as MPI libraries try: give the options to the outer copper run, and use one tree of two sources, with --below for each\n");
+	printf("%-8s %-12s %s\n", "note", "tasks",
+		"run all tasks of an MPI program in the view, or none: --view env for mixed programs");
+	printf("%-8s %-12s %s\n", "note", "owners",
+		"files of root and of others show as nobody, so ssh and sudo refuse their configuration: the kernel lets an ordinary user map only its own numbers");
+	if (groups > 1 || (groups == 1 && getegid() != 0))
+		printf("%-8s %-12s %s\n", "note", "groups",
+			"chgrp to another group of this user fails with EINVAL: give rsync --no-group, and install no -g");
 }
 
 static int print_view(const struct cop_view *v, struct cop_err *err)
@@ -282,6 +234,8 @@ static int print_view(const struct cop_view *v, struct cop_err *err)
 	printf("%-8s %-12s %s serves %s\n", "ok", "node", v->mountpoint, v->source);
 	printf("%-8s %-12s %s%s%s\n", made.kind == COP_VIEW_OVERLAY ? "ok" : "warning", "view",
 		cop_view_name(made.kind), made.why[0] ? ": " : "", made.why);
+	if (made.kind != COP_VIEW_ENV && v->user_ns >= 0)
+		print_limits();
 	return fflush(stdout) ? 1 : 0;
 }
 
@@ -293,14 +247,16 @@ static int exec_command(const struct args *a, const struct cop_run_node *node,
 	char foreign[PATH_MAX];
 	gid_t group = 0;
 
-	find_foreign_group(v, foreign, &group);
+	cop_run_find_foreign_group(v, foreign, &group);
 	cop_run_node_begin(node);
 	if (cop_view_make(v, &made, err))
 		return report_failure(err);
-	warn_of_group(foreign, group);
-	warn_of_outputs(was_writable);
+	cop_run_warn_group(foreign, group);
+	cop_run_warn_outputs(was_writable);
 	if (made.alone)
-		warn_of_neighbours();
+		cop_run_warn_neighbours();
+	if (made.kind != COP_VIEW_ENV && v->user_ns >= 0)
+		cop_run_inform_tasks();
 	cop_log_close();
 	/* This comes last, because entering a user namespace would undo it. */
 	if (a->tree)
@@ -371,6 +327,8 @@ int cop_cmd_run(int argc, char **argv)
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
 	cop_log_open(a.log_level, COP_LOG_FILE, NULL, NULL);
+	if (a.command && a.view != COP_VIEW_ENV)
+		cop_run_warn_order(a.command);
 	a.where.command = a.command ? a.command[0] : NULL;
 	return a.mount.source ? cop_run_tree(&a.mount, run_below, &a) : find_and_run(&a);
 }

@@ -57,6 +57,7 @@ struct all {
 	unsigned n;
 	struct cop_err err; /* why the last node did not answer */
 	struct cop_buf names;
+	struct cop_cmd_nodes nodes;
 	bool failed;
 };
 
@@ -143,8 +144,8 @@ static int choose_node(
 	if (!all->n && all->err.code)
 		return cop_err_set(err, all->err.code, "%s", all->err.text);
 	if (!all->n)
-		return cop_err_set(err, ENOENT,
-			"no copper node of this user runs here: 'copper mount --source DIR MOUNTPOINT' starts one");
+		return cop_cmd_nodes_none(&all->nodes,
+			": 'copper mount --source DIR MOUNTPOINT' starts one", "--mount", err);
 	if (!best && getcwd(cwd, sizeof(cwd)))
 		best = node_of_path(all, cwd);
 	command_path(command, path);
@@ -167,8 +168,8 @@ static int find_among_all(
 
 	if (rc)
 		return rc;
-	rc = cop_ctl_list(dir, add_node, &all);
-	if (rc < 0)
+	rc = cop_cmd_nodes_find(dir, &all.nodes, add_node, &all);
+	if (rc)
 		rc = cop_err_set(err, -rc, "cannot look for nodes in %s: %s", dir, strerror(-rc));
 	else
 		rc = choose_node(&all, where->command, out, err);
@@ -177,6 +178,7 @@ static int find_among_all(
 			cop_run_node_close(&all.node[i]);
 	free(all.node);
 	cop_buf_free(&all.names);
+	cop_buf_free(&all.nodes.other);
 	return rc;
 }
 

@@ -18,9 +18,10 @@ struct cop_run_node {
 	int user_ns; /* -1: it has none */
 };
 
-/* The node at the mount point; else the only one here; else the one whose source contains the
- * working directory or the command. -ENOENT; -ECONNREFUSED for a node that died; -EINVAL if several
- * fit: each with a sentence. On success the caller closes it. */
+/* The node at the mount point; else, of those that this command can be for (socket.h), the only
+ * one; else the one whose source contains the working directory or the command. -ENOENT;
+ * -ECONNREFUSED for a node that died; -EINVAL if several fit: each with a sentence. On success the
+ * caller closes it. */
 int cop_run_find_node(
 	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err);
 /* Tells the node that this process becomes a command, and sets the variables of the job in its

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processes: each task waits as the parent of its command, so that nothing outlives what a launcher
- * started. The first task of a machine has another child, the keeper, in a session of its own. The
- * keeper starts the node, waits until no task of this machine is left, and then until the tasks of
- * the other machines have ended, because their nodes read through this one. The root's keeper stops
- * the tree. The last task of a machine ends after the keeper, because Slurm kills what the last one
- * leaves on its machine; if the first task has ended before, the keeper continues for the
- * others. */
+/* Processes: each call waits as the parent of its command, so that nothing outlives what a launcher
+ * started. The first call that comes on a machine has another child, the keeper, in a session of
+ * its own. The keeper starts the node, waits until no call of this machine is left, and then until
+ * the calls of the other machines have ended, because their nodes read through this one. A call
+ * that comes meanwhile gets the same node. The root's keeper stops the tree. The last task of a
+ * machine ends after the keeper, because Slurm kills what the last one leaves on its machine; if
+ * the call that started it has ended before, the keeper continues for the others. */
 #include "run_tree.h"
 
 #include <errno.h>
@@ -29,6 +29,7 @@
 #include "run_node.h"
 #include "socket.h"
 #include "sweep.h"
+#include "tree/op/op.h"
 #include "job/scheduler/scheduler.h"
 
 #define FAILED 125
@@ -43,10 +44,12 @@
 /* How long a node that was stopped from another machine may stay, until the requester has its
  * answer (treeop). */
 #define ENDING_MS 130000
-/* How long the node is kept for tasks that have not come, after the others have ended. */
-#define ABSENT_MS 30000
-/* Added to --ready-timeout, because a launcher starts its tasks one after another. */
-#define LATE_MS 30000
+/* How often the keeper looks for calls that come while it waits for other machines. */
+#define CALLS_MS 100
+/* How long the node is kept for tasks that have not called yet, after the others have ended. */
+#define ABSENT_MS 5000
+/* Added to --ready-timeout, so that the node itself says why it is not ready. */
+#define LATE_MS 10000
 
 struct cop_run_tree {
 	pid_t task;
@@ -120,13 +123,11 @@ static bool ends_within(const struct cop_cmd_ending *node, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* 0: no machine needs the tree, and this node must stop it; -EAGAIN: not yet, or not this node;
- * other errors: the node is being stopped, or is dead. */
-static int ask_node(const char *socket)
+static int ask_node(const char *socket, const char *line)
 {
 	struct cop_ctl_reply reply = {0};
 	struct cop_err ignored;
-	int rc = cop_ctl_call(socket, "release", ANSWER_MS, &reply, &ignored);
+	int rc = cop_ctl_call(socket, line, ANSWER_MS, &reply, &ignored);
 
 	if (!rc)
 		rc = reply.status;
@@ -134,29 +135,61 @@ static int ask_node(const char *socket)
 	return rc == -ETIMEDOUT || rc == -ENOMEM ? -EAGAIN : rc;
 }
 
-/* Whether the node must stop the whole tree. A last task that failed does not wait for long,
- * because its launcher must hear of it, and stops the node; the other nodes continue without it. */
-static bool await_others(const struct cop_tasks *t, const char *mountpoint, const char *runtime_dir)
+/* 0: no machine needs the tree, and this node must stop it; -EAGAIN: not yet, or not this node;
+ * other errors: the node is being stopped, or is dead. */
+static int release_node(const char *socket)
+{
+	uint64_t began = cop_now_ms();
+	int rc = ask_node(socket, "release");
+
+	return !rc && cop_now_ms() - began > COP_OP_RELEASED_MS ? -EAGAIN : rc;
+}
+
+enum after { STOP_NODE, STOP_TREE, CALLED_AGAIN };
+
+/* Waits until the node ends, is to be stopped, or another call comes for it. */
+static int await_end(const struct cop_tasks *t, const char *socket, struct cop_cmd_ending *node,
+	enum after *after)
+{
+	uint64_t end = cop_now_ms() + FAILED_MS, ask_at = 0;
+	int rc = -EAGAIN, wait_ms = ASK_MS_FIRST;
+
+	*after = STOP_NODE;
+	/* A last task that failed does not wait for long, because its launcher must hear of it, and
+	 * stops the node; the other nodes continue without it. */
+	while (rc == -EAGAIN &&
+		(t->again_came || cop_tasks_is_waited_for(t) || cop_now_ms() < end)) {
+		if (cop_tasks_live(t)) {
+			*after = CALLED_AGAIN;
+			rc = ask_node(socket, "hold");
+		} else if (cop_now_ms() >= ask_at) {
+			*after = STOP_TREE;
+			rc = release_node(socket);
+			ask_at = cop_now_ms() + (uint64_t)wait_ms;
+			wait_ms = COP_MIN(2 * wait_ms, ASK_MS_MOST);
+		}
+		if (rc == -EAGAIN && ends_within(node, COP_MIN(wait_ms, CALLS_MS)))
+			return -ESHUTDOWN;
+	}
+	return rc;
+}
+
+static enum after await_others(struct cop_tasks *t, const char *mountpoint, const char *runtime_dir)
 {
 	char socket[COP_CTL_PATH_SIZE];
 	struct cop_cmd_ending node = {0};
-	uint64_t end = cop_now_ms() + FAILED_MS;
-	int rc = -EAGAIN, wait_ms = ASK_MS_FIRST;
+	enum after after;
 	struct cop_err ignored;
+	int rc;
 
 	if (cop_cmd_socket(mountpoint, runtime_dir, socket, &ignored))
-		return false;
+		return STOP_NODE;
 	cop_cmd_ending_begin(&node, socket, true);
-	while (cop_tasks_is_waited_for(t) || cop_now_ms() < end) {
-		rc = ask_node(socket);
-		if (rc != -EAGAIN || ends_within(&node, wait_ms))
-			break;
-		wait_ms = COP_MIN(2 * wait_ms, ASK_MS_MOST);
-	}
+	rc = await_end(t, socket, &node, &after);
 	if (node.count && rc && rc != -EAGAIN)
 		ends_within(&node, ENDING_MS);
 	cop_cmd_ending_close(&node);
-	return rc == 0;
+	return rc ? STOP_NODE : after;
 }
 
 /* ---- the keeper's life ---- */
@@ -184,30 +217,57 @@ static bool tasks_live(void *tasks)
 	return cop_tasks_live(tasks);
 }
 
+static void tell_tasks(struct cop_tasks *t, const char *mountpoint, const struct cop_err *failure)
+{
+	int rc = cop_tasks_tell(t, mountpoint, failure);
+
+	if (rc && !failure)
+		fprintf(stderr, "copper run: cannot tell the tasks where the node is: %s\n",
+			strerror(-rc));
+}
+
+/* Returns when the node is to be stopped: alone (true), or with the whole tree. */
+static bool keep_node(struct cop_tasks *t, const char *mountpoint, const struct cop_conf *conf)
+{
+	enum after after = CALLED_AGAIN;
+	struct cop_err err = {0};
+
+	while (after == CALLED_AGAIN) {
+		if (cop_tasks_wait_idle(t, ABSENT_MS, &err)) {
+			report_failure(&err);
+			return t->elsewhere;
+		}
+		if (!t->elsewhere)
+			return false;
+		cop_tasks_suspend(t);
+		after = await_others(t, mountpoint, conf->runtime_dir);
+		if (after == CALLED_AGAIN)
+			tell_tasks(t, mountpoint, NULL);
+	}
+	return after == STOP_NODE;
+}
+
 static int run_keeper(struct cop_tasks *t, const struct cop_conf *conf)
 {
 	struct cop_err err = {0};
 	char mountpoint[4096];
-	int64_t absent;
-	int rc, code;
+	int rc, code = 0;
 
 	outlive_tasks();
 	cop_tasks_keep(t);
 	close_inherited(t->first_fd);
 	rc = cop_launch_here(conf, &(struct cop_launch_users){tasks_live, t}, mountpoint, &err);
-	code = cop_tasks_tell(t, mountpoint, rc ? &err : NULL);
-	if (code && !rc)
-		fprintf(stderr, "copper run: cannot tell the tasks where the node is: %s\n",
-			strerror(-code));
+	tell_tasks(t, mountpoint, rc ? &err : NULL);
 	cop_tasks_give_back_stderr(t);
-	absent = cop_tasks_wait_gone(t, ABSENT_MS, &err);
-	if (absent > 0 && !rc)
-		fprintf(stderr,
-			"copper run: %lld of the %u tasks of this machine never started; the node ends without them\n",
-			(long long)absent, t->here);
-	code = rc ? 0
-		  : stop_tree(mountpoint, conf,
-			    t->elsewhere && !await_others(t, mountpoint, conf->runtime_dir));
+	if (rc) {
+		cop_tasks_wait_idle(t, ABSENT_MS, &err);
+		cop_tasks_close(t);
+	} else {
+		bool alone = keep_node(t, mountpoint, conf);
+
+		cop_tasks_close(t);
+		code = stop_tree(mountpoint, conf, alone);
+	}
 	cop_tasks_end(t);
 	return code;
 }
@@ -278,18 +338,54 @@ static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char
 	conf->secret_dir = dir;
 }
 
+/* Calls of one launch that need different trees do not share one. */
+static void choose_id(struct cop_tasks *t, const struct cop_conf *conf)
+{
+	char real[PATH_MAX];
+	const char *parts[] = {
+		realpath(conf->source, real) ? real : conf->source, conf->job_dir, conf->hosts};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(parts); i++) {
+		const char *text = parts[i] ? parts[i] : "";
+
+		t->id = cop_hash64(text, strlen(text) + 1, t->id);
+	}
+}
+
 static int join_tasks(struct cop_tasks *t, const struct cop_conf *conf, struct cop_err *err)
 {
 	char dir[COP_CTL_PATH_SIZE];
 	int rc = cop_ctl_dir(conf->runtime_dir, dir, sizeof(dir), err);
 
-	if (t->local == 0)
-		cop_cmd_sweep(conf->runtime_dir);
+	choose_id(t, conf);
 	if (!rc)
 		rc = cop_tasks_join(t, dir, err);
 	if (rc && t->local == 0)
 		cop_launch_tell_others(conf, err);
 	return rc;
+}
+
+/* Waits for the node, and starts the keeper if this call is the one to do so; signals are blocked
+ * except while it waits. Returns the keeper's pid; 0: it is another call's, or there is none. */
+static pid_t await_node(struct cop_tasks *t, const struct cop_conf *conf, const sigset_t *unblocked,
+	char mountpoint[4096], struct cop_err *err)
+{
+	const uint32_t ms = conf->ready_timeout_ms + LATE_MS;
+	pid_t keeper = 0;
+
+	while (cop_tasks_await(t, ms, unblocked, mountpoint, 4096, err) == 1) {
+		/* What earlier launches have left, and an earlier keeper of this one. */
+		cop_cmd_sweep(conf->runtime_dir);
+		if (*mountpoint)
+			cop_cmd_clear_mount(conf->runtime_dir, mountpoint);
+		keeper = start_keeper(t, conf);
+		cop_tasks_hand_over(t);
+		if (keeper < 0) {
+			cop_err_set(err, errno, "cannot start a process: %s", strerror(errno));
+			return 0;
+		}
+	}
+	return keeper;
 }
 
 int cop_run_tree(struct cop_conf *conf,
@@ -312,18 +408,12 @@ int cop_run_tree(struct cop_conf *conf,
 	if (join_tasks(&t, conf, &err))
 		return report_failure(&err);
 	cop_child_expect(&before);
-	if (t.local == 0)
-		keeper = start_keeper(&t, conf);
+	keeper = await_node(&t, conf, &unblocked, mountpoint, &err);
 	sigprocmask(SIG_SETMASK, &unblocked, NULL);
-	if (keeper < 0)
-		cop_err_set(&err, errno, "cannot start a process: %s", strerror(errno));
-	else
-		cop_tasks_await(
-			&t, conf->ready_timeout_ms + LATE_MS, mountpoint, sizeof(mountpoint), &err);
 	cop_child_hold(&before);
 	if (!err.code)
 		status = run_command(run, arg, mountpoint, conf->runtime_dir, &before);
-	else if (t.local == 0)
+	else if (t.led || err.code != EIO)
 		report_failure(&err);
 	sigprocmask(SIG_SETMASK, &before.blocked, NULL);
 	/* The keeper's failure does not change the result of the command. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "job/job/job.h"
 #include "node/ctl/ctl.h"
 #include "node/mountdir/mountdir.h"
 #include "mount/fuse/fuse.h"
@@ -34,17 +35,75 @@ int cop_cmd_realpath(const char *mountpoint, char *out)
 	return 0;
 }
 
-/* Which of the listed nodes to consider. */
-enum {
-	OF_THIS_JOB = 1, /* those of the scheduler's job in which the command is given */
-	LIVING = 2,      /* those whose process exists, even if it does not answer now */
+/* ---- which nodes ---- */
+
+enum whose { OF_THIS_JOB, OF_NO_JOB, OF_ALL };
+
+struct choosing {
+	struct cop_cmd_nodes *out;
+	enum whose whose;
+	uint64_t job; /* of this command; 0: none */
+	void (*found)(void *ctx, const char *key, const char *path);
+	void *ctx;
 };
 
+static void choose_one(void *ctx, const char *key, const char *path)
+{
+	struct choosing *c = ctx;
+	uint64_t job = c->whose == OF_ALL ? 0 : cop_mountdir_noted_job(path);
+
+	if (c->whose != OF_ALL && job != (c->whose == OF_THIS_JOB ? c->job : 0))
+		return;
+	c->out->count++;
+	c->found(c->ctx, key, path);
+}
+
+static void add_name(void *ctx, const char *key, const char *path)
+{
+	struct cop_buf *names = ctx;
+
+	(void)path;
+	cop_buf_printf(names, "%s%s", names->len ? ", " : "", key);
+}
+
+int cop_cmd_nodes_find(const char *dir, struct cop_cmd_nodes *out,
+	void (*found)(void *ctx, const char *key, const char *path), void *ctx)
+{
+	struct choosing c = {.out = out, .job = cop_mountdir_job(), .found = found, .ctx = ctx};
+	int rc;
+
+	*out = (struct cop_cmd_nodes){0};
+	c.whose = c.job ? OF_THIS_JOB : OF_ALL;
+	rc = cop_ctl_list(dir, choose_one, &c);
+	if (rc < 0 || out->count || !c.job)
+		return COP_MIN(rc, 0);
+	c.whose = OF_NO_JOB;
+	rc = cop_ctl_list(dir, choose_one, &c);
+	if (rc >= 0 && !out->count)
+		rc = cop_ctl_list(dir, add_name, &out->other);
+	return COP_MIN(rc, 0);
+}
+
+int cop_cmd_nodes_none(
+	const struct cop_cmd_nodes *n, const char *start, const char *option, struct cop_err *err)
+{
+	char job[COP_JOB_MARK_SIZE];
+
+	if (!n->other.len || !cop_job_identity(job))
+		return cop_err_set(err, ENOENT, "no copper node of this user runs here%s", start);
+	return cop_err_set(err, ENOENT,
+		"no copper node of this job (%s) runs here%s; nodes of other jobs, which %s can name, are: %s",
+		job, start, option, n->other.data);
+}
+
+/* ---- the only one ---- */
+
 struct search {
-	unsigned which;
+	bool living; /* only those whose process exists, even if it does not answer now */
 	unsigned count;
 	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1]; /* of the last node found */
 	struct cop_buf keys;
+	struct cop_cmd_nodes nodes;
 };
 
 #define ASK_MS 1000
@@ -62,73 +121,68 @@ static void keep_if_wanted(void *ctx, const char *key, const char *path)
 {
 	struct search *s = ctx;
 
-	if (((s->which & OF_THIS_JOB) && cop_mountdir_noted_job(path) != cop_mountdir_job()) ||
-		((s->which & LIVING) && !is_living(path)))
+	if (s->living && !is_living(path))
 		return;
 	snprintf(s->path, sizeof(s->path), "%s", path);
 	snprintf(s->key, sizeof(s->key), "%s", key);
 	cop_buf_printf(&s->keys, "%s%s", s->count++ ? ", " : "", key);
 }
 
-static void search_dir(struct search *s, const char *dir, unsigned which)
+static void free_search(struct search *s)
 {
 	cop_buf_free(&s->keys);
-	*s = (struct search){.which = which};
-	cop_ctl_list(dir, keep_if_wanted, s);
+	cop_buf_free(&s->nodes.other);
 }
 
-/* Considers the nodes of this job, else all, else those that are not dead, until only one is left:
- * two jobs of a user may share a machine, and a killed node leaves its socket. */
-static void narrow_search(struct search *s, const char *dir)
+/* A killed node leaves its socket, so of several the living one is meant. */
+static void search_nodes(struct search *s, const char *dir)
 {
-	if (cop_mountdir_job())
-		search_dir(s, dir, OF_THIS_JOB);
-	if (s->count == 0)
-		search_dir(s, dir, 0);
-	if (s->count > 1) {
-		struct search living = {0};
+	struct search living = {.living = true};
 
-		search_dir(&living, dir, s->which | LIVING);
-		if (living.count == 1) {
-			cop_buf_free(&s->keys);
-			*s = living;
-		} else {
-			cop_buf_free(&living.keys);
-		}
+	*s = (struct search){0};
+	cop_cmd_nodes_find(dir, &s->nodes, keep_if_wanted, s);
+	if (s->count <= 1)
+		return;
+	cop_cmd_nodes_find(dir, &living.nodes, keep_if_wanted, &living);
+	if (living.count == 1) {
+		free_search(s);
+		*s = living;
+	} else {
+		free_search(&living);
 	}
 }
 
 static int the_only_one(const char *dir, char *path, struct cop_err *err)
 {
-	struct search s = {0};
+	struct search s;
 	int rc = 0;
 
-	narrow_search(&s, dir);
+	search_nodes(&s, dir);
 	if (s.count == 0)
-		rc = cop_err_set(err, ENOENT, "no copper node of this user runs here");
+		rc = cop_cmd_nodes_none(&s.nodes, "", "MOUNTPOINT", err);
 	else if (s.count > 1)
 		rc = cop_err_set(
 			err, EINVAL, "several copper nodes run here; name one of: %s", s.keys.data);
 	else
 		snprintf(path, COP_CTL_PATH_SIZE, "%s", s.path);
-	cop_buf_free(&s.keys);
+	free_search(&s);
 	return rc;
 }
 
 int cop_cmd_only_mount(const char *runtime_dir, char *out)
 {
 	char dir[COP_CTL_PATH_SIZE];
-	struct search s = {0};
+	struct search s;
 	int rc = cop_ctl_dir(runtime_dir, dir, sizeof(dir), NULL);
 
 	if (rc)
 		return rc;
-	narrow_search(&s, dir);
+	search_nodes(&s, dir);
 	if (s.count == 1 && s.key[0] == '/' && strlen(s.key) < PATH_MAX)
 		memcpy(out, s.key, strlen(s.key) + 1);
 	else
 		rc = -ENOENT;
-	cop_buf_free(&s.keys);
+	free_search(&s);
 	return rc;
 }
 
@@ -141,18 +195,18 @@ static int is_copper_on(void *dir, const char *at, const char *type)
  * mount. */
 static int no_node_there(const char *dir, char *key, struct cop_err *err)
 {
-	struct search s = {0};
+	struct cop_buf names = {0};
 
 	if (cop_mounts_each(is_copper_on, key) == 1 && !cop_fuse_is_dead(key))
 		return cop_err_set(err, EBUSY,
 			"a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
 			"container, or with another --runtime-dir",
 			key, dir);
-	search_dir(&s, dir, 0);
+	cop_ctl_list(dir, add_name, &names);
 	cop_err_set(err, ENOENT,
 		"no copper node of this user runs at %s on this machine: it was not started here, or was stopped%s%s",
-		key, s.count ? "; there are: " : "", s.count ? s.keys.data : "");
-	cop_buf_free(&s.keys);
+		key, names.len ? "; there are: " : "", names.len ? names.data : "");
+	cop_buf_free(&names);
 	return -ENOENT;
 }
 

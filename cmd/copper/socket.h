@@ -5,13 +5,28 @@
 
 #include "base/base/base.h"
 
-/* The control socket of the node at this mount point, or of the only node of this user if it is
- * NULL. -ENOENT if there is none; -EINVAL, with their names, if there are several. path has
- * COP_CTL_PATH_SIZE bytes. */
+/* Which nodes of this user on this machine a command without a mount point is for. Inside of a
+ * scheduler's job these are the nodes of this job; if it has none here, those that were started
+ * outside of any job. Outside of a job they are all nodes. */
+struct cop_cmd_nodes {
+	unsigned count;       /* how many found was called for */
+	struct cop_buf other; /* the names of the nodes of other jobs, if count is 0 */
+};
+/* Calls found for each of them, as cop_ctl_list does. 0 or -errno; the caller frees out->other. */
+int cop_cmd_nodes_find(const char *dir, struct cop_cmd_nodes *out,
+	void (*found)(void *ctx, const char *key, const char *path), void *ctx);
+/* Sets a sentence that says that there is none; start: how to start one, option: how to name one.
+ * -ENOENT. */
+int cop_cmd_nodes_none(
+	const struct cop_cmd_nodes *n, const char *start, const char *option, struct cop_err *err);
+
+/* The control socket of the node at this mount point, or if it is NULL of the only node that the
+ * command can be for. -ENOENT if there is none; -EINVAL, with their names, if there are several.
+ * path has COP_CTL_PATH_SIZE bytes. */
 int cop_cmd_socket(
 	const char *mountpoint, const char *runtime_dir, char *path, struct cop_err *err);
-/* Writes the mount point of the only node that has a socket here, whether or not it answers, into
- * out of PATH_MAX bytes. -ENOENT. */
+/* Writes the mount point of that node, whether or not it answers, into out of PATH_MAX bytes.
+ * -ENOENT. */
 int cop_cmd_only_mount(const char *runtime_dir, char *out);
 /* The real path of a mount point, even if its node is dead. out has PATH_MAX bytes. */
 int cop_cmd_realpath(const char *mountpoint, char *out);

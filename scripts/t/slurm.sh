@@ -8,7 +8,8 @@
 #	/etc/hosts         in which n1 is 127.0.1.1, n2 is 127.0.1.2, ...
 #
 # Processes are tracked as COP_TRACKS says (cgroup, linuxproc), by control groups of the version
-# COP_CGROUPS (v1, v2; if it is empty, the one that this machine tracks by). After become_user jobs
+# COP_CGROUPS (v1, v2; if it is empty, the one that this machine tracks by). Heterogeneous jobs need
+# COP_SCHEDULER=backfill. After become_user jobs
 # and $NODE_LOCAL are that user's. Everything runs with ports and files of the test's own; nothing
 # of the system's Slurm or munge is used or touched.
 # shellcheck disable=SC2154
@@ -35,8 +36,8 @@ slurm_conf() { # N: on standard output
 		ProctrackType=proctrack/${COP_TRACKS:-linuxproc}
 		TaskPlugin=task/none
 		SwitchType=switch/none
-		SchedulerType=sched/builtin
-		SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
+		SchedulerType=sched/${COP_SCHEDULER:-builtin}
+		SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0${COP_SCHEDULER:+,bf_interval=1}
 		SelectType=select/cons_tres
 		SelectTypeParameters=CR_Core
 		SlurmdParameters=config_overrides

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the host list from --hosts or from the scheduler. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@
 /* Steps of one job run at the same time, and so do jobs with close numbers. Odd, so that all ports
  * are used. */
 #define STEPS_APART 61
+/* Only root could listen at a lower port, so that number is one of slots. */
+#define SLOTS_END 1024
+#define COMPONENTS_MAX 128 /* Slurm's own limit */
 
 void cop_job_hosts_free(struct cop_job_hosts *h)
 {
@@ -53,13 +57,38 @@ int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len,
 	return 0;
 }
 
+/* Machine files of MPI launchers: "host:4" means four slots (MPICH), and "host slots=4" (Open MPI)
+ * or "host:4 ifname=ib0" gives settings that are not for us. */
+static size_t without_settings(const char *text, size_t len)
+{
+	size_t name = 0;
+	bool settings = false;
+
+	while (name < len && !strchr(" \t", text[name]))
+		name++;
+	for (size_t i = name; i < len; i++) {
+		if (strchr(" \t", text[i]))
+			settings = false;
+		else if (text[i] == '=')
+			settings = true;
+		else if (!settings && !isalpha((unsigned char)text[i]) && !strchr("_-", text[i]))
+			return len;
+	}
+	return settings ? name : len;
+}
+
 static int add_line(struct cop_job_builder *b, const char *text, size_t len, uint16_t default_port,
 	unsigned number, struct cop_err *err)
 {
 	struct cop_err why = {0};
 	struct cop_job_word word;
 	char quoted[64];
-	int rc = cop_job_split_port(text, len, default_port, &word, &why);
+	int rc;
+
+	len = without_settings(text, len);
+	rc = cop_job_split_port(text, len, default_port, &word, &why);
+	if (!rc && word.port < SLOTS_END)
+		word.port = default_port;
 
 	/* A bracket at the beginning starts an IPv6 address. */
 	if (memchr(text, ',', len) || memchr(text + 1, '[', len - 1))
@@ -311,16 +340,53 @@ static int refuse_alone(struct cop_err *err)
 	return 0;
 }
 
+unsigned cop_job_slurm_components(void)
+{
+	const char *text = getenv("SLURM_HET_SIZE");
+	uint64_t n;
+
+	return text && cop_parse_u64(text, &n) == 0 && n > 1 && n <= COMPONENTS_MAX ? (unsigned)n
+										    : 1;
+}
+
+/* The hosts of all components of a heterogeneous job, which may share some. */
+static int load_components(
+	unsigned n, uint16_t default_port, struct cop_job_builder *b, struct cop_err *err)
+{
+	char name[64];
+	int rc = 0;
+
+	for (unsigned i = 0; i < n && !rc; i++) {
+		const char *list;
+
+		snprintf(name, sizeof(name), "SLURM_JOB_NODELIST_HET_GROUP_%u", i);
+		list = getenv(name);
+		rc = list && *list
+			     ? cop_job_list_expand(list, strlen(list), default_port, b, err)
+			     : cop_err_set(err, EINVAL,
+				       "the job has %u components, but %s is not set: give --hosts",
+				       n, name);
+	}
+	return rc ? rc : drop_doubles(&b->hosts, err);
+}
+
 static int from_env(const char *variable, uint64_t number, uint16_t default_port,
 	struct cop_job_hosts *out, struct cop_err *err)
 {
 	const char *list = getenv(variable), *file = getenv("PBS_NODEFILE");
+	unsigned components =
+		strcmp(variable, "SLURM_JOB_NODELIST") ? 1 : cop_job_slurm_components();
 	struct cop_job_builder b = {0};
 	struct cop_err why = {0};
 	int rc;
 
 	*out = (struct cop_job_hosts){0};
-	if (list && *list) {
+	if (list && *list && components > 1) {
+		rc = load_components(components, default_port, &b, &why);
+		rc = finish_list(&b, rc, variable, &why, out, err);
+		if (!rc)
+			cop_job_slurm_addresses(out);
+	} else if (list && *list) {
 		rc = load_list(list, default_port, &b, &why);
 		rc = finish_list(&b, rc, variable, &why, out, err);
 		if (!rc)

@@ -249,8 +249,19 @@ static void the_largest_list_is_accepted(void **state)
 static void files_hold_one_host_a_line(void **state)
 {
 	(void)state;
-	assert_int_equal(load_file("# the job\n\n a \r\nb:81 # relay\n\tc"), 0);
-	assert_hosts("a:7720 b:81 c:7720");
+	assert_int_equal(load_file("# the job\n\n a \r\nb:8100 # relay\n\tc"), 0);
+	assert_hosts("a:7720 b:8100 c:7720");
+}
+
+static void slots_of_a_machine_file_are_no_ports(void **state)
+{
+	(void)state;
+	assert_int_equal(load_file("a:4\nb:64\nc:1024\n[fd77::1]:8\n"), 0);
+	assert_hosts("a:7720 b:7720 c:1024 fd77::1:7720");
+	assert_int_equal(load_file("a slots=4 max_slots=8\nb:2 ifname=ib0 # MPICH\nc\n"), 0);
+	assert_hosts("a:7720 b:7720 c:7720");
+	assert_refused(load_file("a slots=4 8\n"), EINVAL, "is not host or host:port");
+	assert_refused(load_file("a b=c d\n"), EINVAL, "is not host or host:port");
 }
 
 static void without_a_scheduler_there_are_no_hosts(void **state)
@@ -505,6 +516,7 @@ static void a_step_has_its_own_hosts_and_ports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(slots_of_a_machine_file_are_no_ports),
 		TEST(an_empty_list_is_refused),
 		TEST(a_hostile_range_is_refused_before_it_is_expanded),
 		TEST(malformed_brackets_are_refused),

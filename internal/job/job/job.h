@@ -18,6 +18,10 @@
 #define COP_JOB_MARK_SIZE 128
 /* "NAME=VALUE" in the environment of the programs of this scheduler's job, or "" and false. */
 bool cop_job_mark(char mark[COP_JOB_MARK_SIZE]);
+/* A number that is the same in all processes of this job of Slurm, PBS, LSF, Flux or Grid Engine,
+ * and in none of another job or another part of a job array; label gets the job as
+ * "VARIABLE=VALUE". 0 and "" outside of a job. */
+uint64_t cop_job_identity(char label[COP_JOB_MARK_SIZE]);
 
 /* One host: name (or address), rendezvous port, and the port that its node uses if that one is
  * taken; 0: none, because the user chose the first. The address comes from the scheduler; none if
@@ -64,6 +68,8 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 int cop_job_hosts_step(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 /* Whether this process is in a job step of Slurm, and in which; a batch script is in none. */
 bool cop_job_slurm_step(uint64_t *step);
+/* How many components this job of Slurm has: 1, more in a heterogeneous job. */
+unsigned cop_job_slurm_components(void);
 void cop_job_hosts_free(struct cop_job_hosts *h);
 
 /* The rank of this machine: want >= 0 is the user's choice (range checked); else the environment

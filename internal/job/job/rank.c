@@ -205,7 +205,7 @@ static int find_rank(const struct cop_job_hosts *h, uint32_t *rank, struct cop_e
 	uint32_t first;
 	int rc = machine_init(&m, err);
 
-	if (!rc && is_second_task() && find_here(h, &m, &first) <= 1)
+	if (!rc && !h->of_tasks && is_second_task() && find_here(h, &m, &first) <= 1)
 		rc = cop_err_set(err, EINVAL,
 			"several copper processes were started on %s: start one copper on each host "
 			"(srun --ntasks-per-node=1, mpiexec -ppn 1, or mpirun --map-by ppr:1:node)",
@@ -249,6 +249,7 @@ int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uin
 		rc = cop_job_hosts_env(want->port, out, err);
 	if (rc)
 		return rc;
+	out->of_tasks = want->of_step;
 	if (out->count == 0 && want->rank > 0)
 		return cop_err_set(err, EINVAL,
 			"--rank %lld needs --hosts: without it this is a tree of one node",

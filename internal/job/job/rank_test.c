@@ -75,6 +75,12 @@ static void the_number_of_a_task_is_not_a_rank(void **state)
 	hosts.of_tasks = true;
 	assert_int_equal(find_wanting(-1), 0);
 	assert_int_equal(rank, 1);
+	/* Any of them may start the node of its machine. */
+	setenv("MPI_LOCALRANKID", "3", 1);
+	assert_int_equal(find_wanting(-1), 0);
+	hosts.of_tasks = false;
+	assert_int_equal(find_wanting(-1), -EINVAL);
+	assert_non_null(strstr(err.text, "several copper processes were started on"));
 }
 
 static void without_hosts_there_is_rank_0_only(void **state)

@@ -42,17 +42,30 @@ static bool number_of(const char *name, uint64_t *value)
 
 /* ---- the process that started all of them here ---- */
 
-static bool has_variable(pid_t pid, const char *name)
+char *cop_tasks_environ(pid_t pid, size_t *len)
 {
-	char path[64], *text, *at;
-	size_t len, name_len = strlen(name);
-	bool found = false;
+	char path[64], *text;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	if (cop_read_file(path, ENVIRON_MAX, &text, &len))
-		return false;
-	for (at = text; !found && at < text + len; at += strlen(at) + 1)
-		found = strncmp(at, name, name_len) == 0 && at[name_len] == '=';
+	return cop_read_file(path, ENVIRON_MAX, &text, len) ? NULL : text;
+}
+
+const char *cop_tasks_variable(const char *environ, size_t len, const char *name)
+{
+	size_t name_len = strlen(name);
+
+	for (const char *at = environ; at < environ + len; at += strlen(at) + 1)
+		if (strncmp(at, name, name_len) == 0 && at[name_len] == '=')
+			return at + name_len + 1;
+	return NULL;
+}
+
+static bool has_variable(pid_t pid, const char *name)
+{
+	size_t len;
+	char *text = cop_tasks_environ(pid, &len);
+	bool found = text && cop_tasks_variable(text, len, name);
+
 	free(text);
 	return found;
 }
@@ -79,14 +92,13 @@ static pid_t parent_of(pid_t pid, unsigned long long *began)
 	return parent;
 }
 
-/* Identifies the start by the nearest ancestor that is not a task itself (its pid and start time);
- * there may be shells in between. */
-static uint64_t id_by_ancestor(const char *variable)
+/* There may be shells between a task and that ancestor. */
+uint64_t cop_tasks_ancestor(pid_t pid, const char *variable)
 {
 	unsigned long long began;
-	pid_t pid = getppid();
 	uint64_t of[2];
 
+	pid = parent_of(pid, &began);
 	for (int i = 0; i < ANCESTORS_MAX && pid > 1 && has_variable(pid, variable); i++)
 		pid = parent_of(pid, &began);
 	parent_of(pid, &began);
@@ -125,7 +137,8 @@ static int by_launcher(struct cop_tasks *t, const struct launcher *l, struct cop
 	t->here = (uint32_t)here;
 	/* If nothing says that these are all tasks, the hosts decide. */
 	t->elsewhere = !number_of(l->all, &all) || all > here;
-	t->id = id_by_ancestor(l->local);
+	t->variable = l->local;
+	t->id = t->ancestor = cop_tasks_ancestor(getpid(), l->local);
 	return 0;
 }
 
@@ -172,16 +185,17 @@ static bool by_slurm(struct cop_tasks *t)
 	t->local = (uint32_t)local;
 	t->here = (uint32_t)tasks;
 	t->elsewhere = nodes > 1;
+	t->variable = "SLURM_LOCALID";
 	t->id = cop_hash64(of, sizeof(of), 0);
 	return true;
 }
 
 /* Steps are numbered from 0 in every job, and jobs in every cluster, so those numbers do not
- * suffice. */
+ * suffice; in a heterogeneous job, a step has a list of hosts for each component. */
 static uint64_t start_of_step(void)
 {
-	static const char *const names[] = {
-		"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT", "SLURM_CLUSTER_NAME"};
+	static const char *const names[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT",
+		"SLURM_CLUSTER_NAME", "SLURM_STEP_NODELIST"};
 	uint64_t hash = 0, step;
 
 	if (!cop_job_slurm_step(&step))
@@ -199,7 +213,8 @@ int cop_tasks_find(struct cop_tasks *t, struct cop_err *err)
 	uint64_t local;
 	int rc = 0;
 
-	*t = (struct cop_tasks){.here = 1, .start = start_of_step(), .fd = -1, .first_fd = -1};
+	*t = (struct cop_tasks){
+		.here = 1, .start = start_of_step(), .fd = -1, .first_fd = -1, .word_fd = -1};
 	for (size_t i = 0; i < COP_ARRAY_SIZE(launchers) && !rc && !t->launched; i++)
 		if (number_of(launchers[i].local, &local))
 			rc = by_launcher(t, &launchers[i], err);
@@ -208,6 +223,7 @@ int cop_tasks_find(struct cop_tasks *t, struct cop_err *err)
 
 		t->id = cop_hash64(of, sizeof(of), 0);
 	}
+	t->again = t->variable && has_variable(getppid(), t->variable);
 	if (!rc && t->local >= t->here)
 		rc = cop_err_set(err, EINVAL,
 			"the environment says that this is task %u of %u on this machine", t->local,

@@ -77,7 +77,7 @@ void cop_tasks_sweep(const char *dir, void (*found)(void *arg, const char *word)
 	int end;
 
 	while (d && (entry = readdir(d))) {
-		struct cop_tasks t = {.fd = -1, .first_fd = -1};
+		struct cop_tasks t = {.fd = -1, .first_fd = -1, .word_fd = -1};
 
 		end = 0;
 		if (sscanf(entry->d_name, "run-%16" SCNx64 ".%n", &t.id, &end) != 1 || !end ||

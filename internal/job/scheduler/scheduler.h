@@ -5,6 +5,8 @@
 #ifndef COP_JOB_SCHEDULER_H
 #define COP_JOB_SCHEDULER_H
 
+#include <signal.h>
+
 #include "base/base/base.h"
 #include "job/conf/conf.h"
 
@@ -37,68 +39,83 @@ bool cop_slurm_in_a_step(void);
 /* Whether this process is in a step that ends its processes with it and is not the nodes' own. */
 bool cop_slurm_ends_with_step(void);
 
-/* tasks: the tasks of one command that a launcher (srun, mpiexec) starts on one machine: which one
- * this process is, how many there are, and how they find each other. Each holds a lock on a file,
- * which the kernel releases when the task ends for any reason; the process that keeps what they
- * share waits until nobody holds a lock. The module starts and ends no process and contacts no
- * other machine. */
+/* tasks: the tasks of one launch (srun, mpiexec) on one machine: which one this process belongs to,
+ * how many there are, and how the commands that they call find each other. The calls that overlap
+ * in time are a generation and share one keeper; a call that comes later joins it while it lives,
+ * or begins the next one. Any call may lead, that is start the keeper. Each call holds a lock on a
+ * file, which the kernel releases when it ends for any reason. The module starts and ends no
+ * process and contacts no other machine. */
 
 struct cop_tasks {
-	bool launched;      /* a launcher started this task; else it is the only one */
-	uint32_t local;     /* the number of this task on this machine, from 0 */
-	uint32_t here;      /* how many tasks are on this machine */
-	bool elsewhere;     /* there are tasks on other machines */
-	uint64_t id;        /* of this start, the same in all tasks on this machine */
-	uint64_t start;     /* the same on all machines; 0: unknown */
-	char names[4][160]; /* lock of the tasks, lock of the first task, message of the first,
-			       its standard error */
-	int fd, first_fd;   /* -1 */
+	bool launched;  /* a launcher started this task; else it is the only one */
+	bool again;     /* a program of the task made this call, and may make others */
+	uint32_t local; /* the number of this task on this machine, from 0 */
+	uint32_t here;  /* how many tasks are on this machine */
+	bool elsewhere; /* there are tasks on other machines */
+	uint64_t id;    /* of this launch, the same in all tasks on this machine; the caller may
+			   change it before it joins */
+	uint64_t start; /* the same on all machines; 0: unknown */
+	const char *variable; /* its value in the environment is the number of a task; NULL */
+	uint64_t ancestor;    /* identifies the process that started the tasks; 0: unknown */
+	char names[4][160];   /* lock of the tasks, lock of the keeper, its message, its standard
+				 error */
+	bool led;             /* this call has led */
+	bool again_came;      /* for the keeper: a call came with `again` */
+	int fd, first_fd, word_fd; /* -1 */
 };
 
 /* Fills t from the environment. -EINVAL with a sentence if the environment contradicts itself. */
 int cop_tasks_find(struct cop_tasks *t, struct cop_err *err);
 
-/* Makes this process one of the tasks until it ends or leaves; dir is a directory that only the
+/* Makes this process one of the calls until it ends or leaves; dir is a directory that only the
  * user can enter. 0 or -errno with a sentence. */
 int cop_tasks_join(struct cop_tasks *t, const char *dir, struct cop_err *err);
 void cop_tasks_leave(struct cop_tasks *t);
+/* Waits at most timeout_ms for the keeper's message, with these signals blocked while it sleeps
+ * (NULL: as they are). 0: word has it. 1: this call leads: it forks the keeper and waits again;
+ * word has the word of an earlier keeper that was killed, if nobody needs that any more, or "".
+ * -errno with a sentence: the keeper's (-EIO), or this function's own. */
+int cop_tasks_await(struct cop_tasks *t, uint32_t timeout_ms, const sigset_t *unblocked, char *word,
+	size_t size, struct cop_err *err);
+/* In the call that leads, after it has forked the keeper. */
+void cop_tasks_hand_over(struct cop_tasks *t);
+/* This call has finished its work, successfully or not, and no longer counts as live. Of the last
+ * one this returns true once the keeper has ended, because launchers kill what the last task leaves
+ * behind. Of the others it returns false at once. If the task may call again, it also returns false
+ * while other tasks of this machine may still come, when another call comes, or after some seconds
+ * in which other machines are busy. */
+bool cop_tasks_finish(struct cop_tasks *t, bool well);
 
-/* ---- in a process that the first task forked after it had joined: the keeper ---- */
+/* ---- in the keeper ---- */
 
-/* Makes this process the keeper, which is not one of the tasks. */
+/* Makes this process the keeper, which is not one of the calls. */
 void cop_tasks_keep(struct cop_tasks *t);
-/* Tells the tasks that what they wait for is ready (word), or why it is not. */
-int cop_tasks_tell(const struct cop_tasks *t, const char *word, const struct cop_err *failure);
-/* From now on the last task repeats, when it ends, what the keeper writes to standard error: a
+/* Tells the calls that what they wait for is ready (word), or why it is not; also to resume. */
+int cop_tasks_tell(struct cop_tasks *t, const char *word, const struct cop_err *failure);
+/* From now on the last call repeats, when it ends, what the keeper writes to standard error: a
  * launcher regards a task as ended when nobody holds its standard error any more. */
 void cop_tasks_give_back_stderr(const struct cop_tasks *t);
-/* Returns when all expected tasks have started and ended, or when those that started have ended and
- * no other started for absent_ms. Returns the number of tasks that never started, or -errno. */
-int64_t cop_tasks_wait_gone(const struct cop_tasks *t, uint32_t absent_ms, struct cop_err *err);
-/* Call it after cop_tasks_wait_gone: whether the last task succeeded and waits for the keeper. If
- * it does not, nothing keeps a launcher from ending the keeper as well. */
+/* Returns when no call is live and all tasks have come, or when those that have not come have
+ * ended, or when no call has been live for absent_ms. No call can join until one of the next two
+ * functions. 0, or -errno with a sentence. */
+int cop_tasks_wait_idle(struct cop_tasks *t, uint32_t absent_ms, struct cop_err *err);
+/* Calls can join, and wait until cop_tasks_tell or cop_tasks_close. */
+int cop_tasks_suspend(struct cop_tasks *t);
+/* Calls that come from now on, or wait, are of the next generation. */
+void cop_tasks_close(struct cop_tasks *t);
+/* Whether the last call succeeded and waits for the keeper. If it does not, nothing keeps a
+ * launcher from ending the keeper as well. */
 bool cop_tasks_is_waited_for(const struct cop_tasks *t);
-/* At any time: whether a task that has not finished its work is alive. Needs no descriptor of t. */
+/* At any time: whether a call that has not finished its work is alive. Needs no descriptor of t. */
 bool cop_tasks_live(const struct cop_tasks *t);
-/* Removes the files of the tasks. */
+/* Removes the files that are left. */
 void cop_tasks_end(struct cop_tasks *t);
 
 /* ---- in any process of the user ---- */
 
-/* Removes the files of starts whose processes were all killed. found gets the word that the keeper
- * of such a start had given. */
+/* Removes the files of launches whose processes were all killed. found gets the word that the
+ * keeper of such a launch had given. */
 void cop_tasks_sweep(const char *dir, void (*found)(void *arg, const char *word), void *arg);
-
-/* ---- in a task ---- */
-
-/* Waits at most timeout_ms for the keeper's message: 0 and its word; or -errno with a sentence: the
- * keeper's, or that the first task has ended or never started. */
-int cop_tasks_await(const struct cop_tasks *t, uint32_t timeout_ms, char *word, size_t size,
-	struct cop_err *err);
-/* This task has finished its work, successfully or not, and no longer counts as one of the tasks.
- * In the last one this returns true once the keeper has ended, because launchers kill what the last
- * task leaves behind. In the others it returns false at once. */
-bool cop_tasks_finish(struct cop_tasks *t, bool well);
 
 /* resource: describes a process and where it runs by the attributes of an OpenTelemetry resource:
  * the program, the host, and the job as the scheduler's environment describes it. It reads only

@@ -82,6 +82,7 @@ static const char *const srun_args[] = {"srun", "--overlap", "--ntasks-per-node=
 
 static char **build_args(uint32_t nodes, const char *exe, char **argv, char text[2][32])
 {
+	const unsigned components = cop_job_slurm_components();
 	size_t n = 0, given = 0;
 	char **out;
 
@@ -92,10 +93,16 @@ static char **build_args(uint32_t nodes, const char *exe, char **argv, char text
 		return NULL;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(srun_args); i++)
 		out[n++] = (char *)srun_args[i];
-	snprintf(text[0], 32, "--nodes=%" PRIu32, nodes);
-	snprintf(text[1], 32, "--ntasks=%" PRIu32, nodes);
-	out[n++] = text[0];
-	out[n++] = text[1];
+	if (components > 1) {
+		/* All nodes of each component, which srun knows. */
+		snprintf(text[0], 32, "--het-group=0-%u", components - 1);
+		out[n++] = text[0];
+	} else {
+		snprintf(text[0], 32, "--nodes=%" PRIu32, nodes);
+		snprintf(text[1], 32, "--ntasks=%" PRIu32, nodes);
+		out[n++] = text[0];
+		out[n++] = text[1];
+	}
 	out[n++] = (char *)exe;
 	out[n++] = argv[0];
 	out[n++] = (char *)"--foreground";

@@ -1,16 +1,70 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Four files in a directory of the user, named after the launch of the tasks:
+ *
+ *   run-ID.tasks   a record of each call, and a read lock of each live one (fcntl(2), F_OFD_SETLK:
+ *                  unlike flock(2) it tells what kind of lock others have)
+ *   run-ID.first   locked by the keeper, and before that by the task that starts it
+ *   run-ID.word    the keeper's result, "+WORD", "-SENTENCE", or "?": wait, it may end; a shared
+ *                  lock of each task that succeeded and either does not know yet that others live,
+ *                  or waits for the keeper
+ *   run-ID.said    the keeper's final message to the user
+ *
+ * Generations. A task may call several times, and tasks come at different times. A call creates
+ * run-ID.tasks or joins it. While nobody has run-ID.first, any call that waits may lock it and
+ * start a keeper. When no call is live, the keeper gets the write lock on run-ID.tasks, and removes
+ * that file and the word: the generation is closed. A call that comes later makes the next file,
+ * and waits until the old keeper has ended and run-ID.first is free. So a call belongs to a
+ * generation as long as the file that it has locked still has its name.
+ *
+ * A lock belongs to an open file, so a forked process closes those that it inherits. */
 #ifndef COP_JOB_SCHEDULER_TASKS_PRIV_H
 #define COP_JOB_SCHEDULER_TASKS_PRIV_H
 
 #include "job/scheduler/scheduler.h"
 
+#include <sys/types.h>
+
 /* cop_tasks.names */
 enum { TASKS_LOCK, TASKS_FIRST, TASKS_WORD, TASKS_SAID };
 
 #define COP_TASKS_WORD_MAX 8192
+/* A record of a call: the number of its task, and whether that may call again. */
+#define COP_TASKS_AGAIN 0x80000000u
 
 /* ---- tasks.c ---- */
 void cop_tasks_set_names(struct cop_tasks *t, const char *dir);
+int cop_tasks_open_file(const char *path, int flags);
+/* The descriptor, if its lock was obtained (rc) and the file still has its name; -ENOENT if it does
+ * not; rc. */
+int cop_tasks_check_locked(int fd, int rc, const char *path);
+/* Opens and locks by flock(2). */
+int cop_tasks_open_locked(const char *path, int flags, int operation);
+/* Opens run-ID.tasks and waits for a lock of this type. */
+int cop_tasks_open_tasks(const struct cop_tasks *t, int flags, short type);
+/* Whether a call has its read lock on this open file. */
+bool cop_tasks_has_live(int fd);
+void cop_tasks_close_fd(int *fd);
+
+/* ---- come.c ---- */
+
+/* What the records say. */
+struct cop_tasks_come {
+	uint32_t calls, tasks; /* tasks: how many different ones */
+	bool again;            /* one of them may call again */
+	uint8_t *bit;          /* by number, of t->here tasks */
+};
+/* 0 or -errno; free(come->bit). */
+int cop_tasks_read_come(const struct cop_tasks *t, int fd, struct cop_tasks_come *come);
+/* Whether a task of this machine that has not come is alive. */
+bool cop_tasks_has_absent(const struct cop_tasks *t, const struct cop_tasks_come *come);
+
+/* ---- find.c ---- */
+/* The nearest ancestor of a process that does not have the variable, by pid and start time. */
+uint64_t cop_tasks_ancestor(pid_t pid, const char *variable);
+/* The environment of a process; NULL if it cannot be read. The caller frees it. */
+char *cop_tasks_environ(pid_t pid, size_t *len);
+/* The value of a variable in it; NULL. */
+const char *cop_tasks_variable(const char *environ, size_t len, const char *name);
 
 /* ---- killed.c ---- */
 /* Removes the files of this start if no task and no keeper of it is alive. Before that, found (may

@@ -59,6 +59,16 @@ void cop_startnote_end(const struct cop_startnote_watch *w)
 		cop_job_failure_clear(w->job_dir, -1);
 }
 
+/* If they are empty. */
+static void remove_dirs(const char *dir)
+{
+	char path[4200];
+
+	snprintf(path, sizeof(path), "%.4000s/logs", dir);
+	rmdir(path);
+	rmdir(dir);
+}
+
 void cop_startnote_remove(const char *dir, bool wait)
 {
 	char path[4200];
@@ -68,11 +78,20 @@ void cop_startnote_remove(const char *dir, bool wait)
 	if (wait)
 		poll(NULL, 0, STAY_MS);
 	cop_job_failure_clear(dir, -1);
+	cop_startnote_uncome(dir, -1);
 	snprintf(path, sizeof(path), "%.4000s/secret", dir);
 	unlink(path);
-	snprintf(path, sizeof(path), "%.4000s/logs", dir);
-	rmdir(path);
-	rmdir(dir);
+	remove_dirs(dir);
+}
+
+void cop_startnote_withdraw(const char *dir, uint32_t rank)
+{
+	if (access(dir, F_OK))
+		return;
+	poll(NULL, 0, STAY_MS);
+	cop_startnote_uncome(dir, rank);
+	cop_job_failure_clear(dir, rank);
+	remove_dirs(dir);
 }
 
 void cop_startnote_pass(struct cop_startnote_watch *w, uint64_t now_ms)

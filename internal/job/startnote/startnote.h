@@ -48,6 +48,20 @@ void cop_startnote_end(const struct cop_startnote_watch *w);
  * the nodes that look for messages the time to find them. */
 void cop_startnote_remove(const char *dir, bool wait);
 
+/* For the node of another rank in such a directory: removes what this node left there, after the
+ * others have had the time to read it, and the directory if nobody else has left anything. */
+void cop_startnote_withdraw(const char *dir, uint32_t rank);
+
+/* ---- who has come, if rank 0 has not ---- */
+
+/* This node has been waiting for rank 0 for a while; dir is a job directory, or one of this start.
+ */
+void cop_startnote_come(const char *dir, uint32_t rank);
+/* Appends the hosts of the nodes that wait, in order of rank: "n2, n3". */
+void cop_startnote_came(const char *dir, struct cop_buf *out);
+/* This node no longer waits; -1: none does. */
+void cop_startnote_uncome(const char *dir, int64_t rank);
+
 struct cop_startnote_word {
 	uint32_t rank; /* the rank of the node that left the message */
 	bool of_tree;  /* the node itself did not fail; it reports that the tree is not ready */

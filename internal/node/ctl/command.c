@@ -231,6 +231,8 @@ static void run_command(struct asked *q, const char *line)
 		run_ended(q, line + 6);
 	else if (strcmp(line, "release") == 0)
 		cop_command_release(q);
+	else if (strcmp(line, "hold") == 0)
+		cop_command_hold(q);
 	else if (strcmp(line, "sizes") == 0)
 		cop_command_sizes(q);
 	else if (strncmp(line, "invalidate ", 11) == 0)

@@ -131,7 +131,7 @@ void cop_ctl_question_free(struct cop_ctl_question *q);
  * the sentences and exit statuses of the replies:
  *
  *     stats [all] | table [all] | watch [all] | lines | stop [local] | snapshot [local] |
- *     reset [all] | sizes | process | view | program PID | ended PID STATUS | release |
+ *     reset [all] | sizes | process | view | program PID | ended PID STATUS | release | hold |
  *     invalidate PATH
  *
  * "view" is answered with the source and, if views need one, a descriptor of the user namespace.

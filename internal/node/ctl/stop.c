@@ -93,6 +93,15 @@ static void stop_released(void *arg, struct cop_op_sum *sum)
 	cop_command_answer(arg, all ? 0 : -EAGAIN, &out);
 }
 
+void cop_command_hold(struct asked *q)
+{
+	struct cop_buf out = {0};
+	int rc = cop_op_hold(q->command->conf.treeop, cop_now_ms());
+
+	cop_buf_str(&out, rc ? "the tree may be stopped now\n" : "this node is needed again\n");
+	cop_command_answer(q, rc, &out);
+}
+
 void cop_command_release(struct asked *q)
 {
 	cop_op_release(q->command->conf.treeop, cop_now_ms(), stop_released, q);

@@ -30,9 +30,9 @@
 
 uint64_t cop_mountdir_job(void)
 {
-	char mark[COP_JOB_MARK_SIZE];
+	char label[COP_JOB_MARK_SIZE];
 
-	return cop_job_mark(mark) ? cop_hash64(mark, strlen(mark), 0) : 0;
+	return cop_job_identity(label);
 }
 
 static void real_source(const struct cop_conf *conf, char out[PATH_MAX])

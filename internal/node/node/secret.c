@@ -2,6 +2,7 @@
 #include "secret.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,8 +14,11 @@ void cop_secret_init(
 	s->conf = conf;
 	s->rank = rank;
 	s->nodes = nodes;
-	s->dir = rank == 0 && nodes > 1 && !conf->job_dir ? conf->secret_dir : NULL;
+	s->dir = nodes > 1 && !conf->job_dir ? conf->secret_dir : NULL;
 }
+
+/* How long rank 0 may take before the others leave word that they wait for it. */
+#define COME_MS 3000u
 
 static int make_dir(const char *dir, struct cop_err *err)
 {
@@ -25,22 +29,80 @@ static int make_dir(const char *dir, struct cop_err *err)
 		dir, strerror(errno));
 }
 
+/* ---- waiting for rank 0 ---- */
+
+struct waiting {
+	struct cop_secret *s;
+	const char *dir;
+	uint64_t come_at; /* when it leaves word that it waits */
+	bool (*in_vain)(void *ctx, struct cop_err *err);
+	void *ctx;
+};
+
+static bool is_in_vain(void *ctx, struct cop_err *err)
+{
+	struct waiting *w = ctx;
+
+	if (w->dir && !w->s->come && cop_now_ms() >= w->come_at) {
+		cop_startnote_come(w->dir, w->s->rank);
+		w->s->come = true;
+	}
+	return w->in_vain && w->in_vain(w->ctx, err);
+}
+
+/* Rank 0's machine may have no task that starts a node. */
+static int explain_absence(const struct waiting *w, int rc, struct cop_err *err)
+{
+	struct cop_buf came = {0};
+	struct cop_err why = *err;
+
+	if (rc != -ETIMEDOUT || !w->s->come)
+		return rc;
+	cop_startnote_came(w->dir, &came);
+	if (came.len && w->s->conf->of_step)
+		cop_err_set(err, ETIMEDOUT,
+			"no task of the first of these %u hosts (rank 0) ran copper run in %u s; those of these hosts did: %s. In a step of mixed programs, a task of each host must run it with --source; or start the nodes with copper mount before the step",
+			w->s->nodes, w->s->conf->ready_timeout_ms / 1000, came.data);
+	else if (came.len)
+		cop_err_set(err, ETIMEDOUT, "%s (hosts that wait: %s)", why.text, came.data);
+	cop_buf_free(&came);
+	return rc;
+}
+
+static void stop_waiting(const struct waiting *w)
+{
+	if (w->s->come)
+		cop_startnote_uncome(w->dir, w->s->rank);
+	w->s->come = false;
+}
+
 int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_err *err),
 	void *ctx, struct cop_err *err)
 {
 	const struct cop_conf *c = s->conf;
+	struct waiting w = {.s = s,
+		.dir = s->rank ? c->job_dir ? c->job_dir : c->secret_dir : NULL,
+		.come_at = cop_now_ms() + COP_MIN(COME_MS, c->ready_timeout_ms / 2),
+		.in_vain = in_vain,
+		.ctx = ctx};
 	struct cop_job_secret_from from = {c->secret_file, c->job_dir ? c->job_dir : c->secret_dir,
-		s->rank, c->ready_timeout_ms, in_vain, ctx};
+		s->rank, c->ready_timeout_ms, is_in_vain, &w};
 	int rc;
 
 	if (s->nodes == 1 || c->insecure)
 		return 0;
-	rc = make_dir(s->dir, err);
+	rc = s->rank == 0 ? make_dir(s->dir, err) : 0;
 	if (rc)
 		return rc;
-	rc = cop_job_secret(&from, &s->job, err);
+	rc = explain_absence(&w, cop_job_secret(&from, &s->job, err), err);
+	/* The others may be about to list who has come. */
+	if (!rc || !s->dir)
+		stop_waiting(&w);
 	if (rc)
 		return rc;
+	if (!s->job.data && c->of_step && !getenv("HOME"))
+		return cop_err_set(err, EINVAL,
+			"several nodes need a secret that they share, and HOME, below which the nodes of a Slurm step keep one, is not set (srun --export=NONE removes it): give srun --export=ALL or --export=HOME, or a job directory (-d DIR)");
 	if (!s->job.data)
 		return cop_err_set(err, EINVAL,
 			"several nodes need a secret that they share: give --secret-file FILE, or $COPPER_SECRET, or a job directory (-d DIR) in which the nodes keep one; --insecure does without");
@@ -52,8 +114,10 @@ int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_
 
 static void drop_dir(struct cop_secret *s, bool wait)
 {
-	if (s->dir)
+	if (s->dir && s->rank == 0)
 		cop_startnote_remove(s->dir, wait);
+	else if (s->dir && wait)
+		cop_startnote_withdraw(s->dir, s->rank);
 	s->dir = NULL;
 }
 

@@ -18,7 +18,9 @@ struct cop_secret {
 	/* The module's own: */
 	const struct cop_conf *conf;
 	uint32_t rank, nodes;
-	const char *dir; /* the directory that rank 0 still has to remove; else NULL */
+	const char *dir; /* the directory of this start that still has to be removed: by rank 0, or
+			    what this rank leaves there; else NULL */
+	bool come;       /* this rank has left word that it waits */
 };
 
 /* Call it as soon as rank and nodes are known: from then on others may leave messages in the

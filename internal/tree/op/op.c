@@ -180,7 +180,7 @@ void cop_op_serve(struct cop_op *t, struct cop_rpc_req *req)
 	const void *payload = cop_rpc_req_payload(req, &len);
 
 	if (what.op == COP_OP_RELEASED_BELOW) {
-		cop_op_released_below(t, cop_rpc_req_rank(req));
+		cop_op_released_below(t, cop_rpc_req_rank(req), len > 0);
 		reply_status(req, 0);
 		return;
 	}

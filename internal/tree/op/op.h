@@ -37,7 +37,8 @@ enum {
 	COP_OP_RESET,      /* the same, then counts from zero; the argument identifies the command,
 				  so that a node that is asked twice does it once */
 	COP_OP_RELEASED = 42,  /* how many nodes are no longer needed */
-	COP_OP_RELEASED_BELOW, /* from a node: it and all below it are no longer needed */
+	COP_OP_RELEASED_BELOW, /* from a node: it and all below it are no longer needed; with any
+				  payload: again */
 	COP_OP_TELEMETRY =
 		45, /* the numbers of the statistics, without text however many nodes there are */
 };
@@ -190,6 +191,12 @@ void cop_op_serve(struct cop_op *t, struct cop_rpc_req *req);
  * sum; otherwise done gets an empty one (nodes 0). Called repeatedly with the time of a steady
  * clock; most calls send nothing. */
 void cop_op_release(struct cop_op *t, uint64_t now_ms, cop_op_done *done, void *arg);
+/* Whoever gets a sum that says that all are released must stop the tree within this time after the
+ * call, or ask again. */
+#define COP_OP_RELEASED_MS 1500
+/* Any thread. This node is needed on its machine again. -EAGAIN: it has just reported that it is
+ * not, and the tree may be stopped on that ground; try again, or hear that the node ends. */
+int cop_op_hold(struct cop_op *t, uint64_t now_ms);
 /* Whether that sum says that nobody needs the tree any more. */
 bool cop_op_all_released(const struct cop_op_sum *sum);
 

@@ -38,7 +38,9 @@ struct cop_op {
 	bool ended;  /* stop_sum covers all nodes, and does not change any more */
 	char last_reset[COP_OP_ARGUMENT_SIZE]; /* main thread: the last reset that this node did
 						*/
-	_Atomic bool released;                 /* changes under the lock, as do the four below */
+	_Atomic bool released;                 /* changes under the lock, as do the six below */
+	bool again; /* this node or one below it was held after it had reported its release */
+	uint64_t promised_until_ms; /* until then this node may not be held again */
 	bool look_now; /* a node below reported something that makes this node check early */
 	uint64_t complete_children; /* the children that were released with all nodes below them, by
 				       position */
@@ -130,8 +132,9 @@ bool cop_op_is_awaited(struct cop_op *t, struct awaited *w, uint64_t now_ms);
 /* ---- release.c ---- */
 /* Answers whether this node and those below are still needed. */
 void cop_op_released(struct request *q);
-/* Called when this rank and all nodes below it were released. */
-void cop_op_released_below(struct cop_op *t, uint32_t rank);
+/* Called when this rank and all nodes below it were released; again: they had reported that before,
+ * and one of them was held meanwhile. */
+void cop_op_released_below(struct cop_op *t, uint32_t rank, bool again);
 
 /* ---- report.c: snapshot and reset ---- */
 void cop_op_report(struct request *q);

@@ -9,7 +9,11 @@
  * A dead node tells nobody. So all nodes check again now and then, less and less often: the root
  * asks all nodes; the others ask whether an ancestor is alive. If none is, the root is dead, and
  * its children do its part. They may do so at the same time, because a node that is asked to stop
- * twice stops once. */
+ * twice stops once.
+ *
+ * A program that starts late holds the node again. A node that has just reported that it is
+ * released refuses that until the time is over in which the tree may be stopped on the ground of
+ * the report. */
 #include "tree/op/op_priv.h"
 
 #include <errno.h>
@@ -18,14 +22,22 @@
 /* How long after its release a node checks again: the first time, and at most. */
 #define LOOK_MS_FIRST 1000
 #define LOOK_MS_MOST 20000
+/* How long a node stands by its report: longer than COP_OP_RELEASED_MS, since the stop has to
+ * arrive. */
+#define PROMISE_MS (COP_OP_RELEASED_MS + 1000)
 
 /* ---- asked on the way down ---- */
 
 static void add_own(struct request *q)
 {
 	struct cop_op_sum own = {.nodes = 1};
+	struct cop_op *t = q->treeop;
 
-	own.released = atomic_load(&q->treeop->released); /* gcc 10 warns of it in the braces */
+	pthread_mutex_lock(&t->lock);
+	own.released = t->released; /* gcc 10 warns of it in the braces */
+	if (t->released)
+		t->promised_until_ms = cop_now_ms() + PROMISE_MS;
+	pthread_mutex_unlock(&t->lock);
 	cop_op_sum_add(&q->sum, &own, '\n');
 	cop_op_request_finish(q);
 }
@@ -58,6 +70,7 @@ struct looking {
 	struct cop_op *treeop;
 	uint32_t above; /* the ancestor that is told, or asked whether it is alive */
 	uint8_t op;
+	bool again;
 	cop_op_done *done;
 	void *arg;
 };
@@ -100,10 +113,23 @@ static void look_above(struct looking *l)
 
 	l->above = cop_topo_parent(&t->conf.topo, 0, l->above);
 	call.rank = l->above;
+	if (l->again)
+		call.payload = "again", call.payload_len = 5;
 	if (!rpc || l->above == COP_TOPO_NONE)
 		ask_all(l);
 	else
 		cop_rpc_call(rpc, &call);
+}
+
+static bool take_again(struct cop_op *t)
+{
+	bool again;
+
+	pthread_mutex_lock(&t->lock);
+	again = t->again;
+	t->again = false;
+	pthread_mutex_unlock(&t->lock);
+	return again;
 }
 
 static void ask_if_needed(struct cop_op *t, bool complete, cop_op_done *done, void *arg)
@@ -115,8 +141,12 @@ static void ask_if_needed(struct cop_op *t, bool complete, cop_op_done *done, vo
 		done(arg, &nobody);
 		return;
 	}
-	*l = (struct looking){
-		t, t->conf.rank, complete ? COP_OP_RELEASED_BELOW : t->conf.alive_op, done, arg};
+	*l = (struct looking){.treeop = t,
+		.above = t->conf.rank,
+		.op = complete ? COP_OP_RELEASED_BELOW : t->conf.alive_op,
+		.again = complete && take_again(t),
+		.done = done,
+		.arg = arg};
 	cop_gate_more(t->conf.gate);
 	look_above(l);
 }
@@ -164,6 +194,22 @@ void cop_op_release(struct cop_op *t, uint64_t now_ms, cop_op_done *done, void *
 		done(arg, &nobody);
 }
 
+int cop_op_hold(struct cop_op *t, uint64_t now_ms)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&t->lock);
+	if (t->released && now_ms < t->promised_until_ms) {
+		rc = -EAGAIN;
+	} else {
+		t->again |= t->released;
+		t->released = false;
+		t->look_wait_ms = 0;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return rc;
+}
+
 /* ---- a node below tells ---- */
 
 static void note_if_needed(void *treeop, struct cop_op_sum *sum)
@@ -191,21 +237,22 @@ static uint64_t bit_of(const struct cop_op *t, uint32_t rank)
 
 /* The lock is held. Whether that was the last child; it may have reported before. A rank further
  * below reports to this node if those in between are dead. */
-static bool is_last(struct cop_op *t, uint32_t rank)
+static bool is_last(struct cop_op *t, uint32_t rank, bool again)
 {
 	uint64_t bit = bit_of(t, rank);
-	bool again = bit & t->complete_children;
+	bool before = (bit & t->complete_children) && !again;
 
+	t->again |= again;
 	t->complete_children |= bit;
-	return bit ? !again && is_complete(t) : t->released;
+	return bit ? !before && is_complete(t) : t->released;
 }
 
-void cop_op_released_below(struct cop_op *t, uint32_t rank)
+void cop_op_released_below(struct cop_op *t, uint32_t rank, bool again)
 {
 	bool root = t->conf.rank == cop_topo_root(&t->conf.topo, 0), last;
 
 	pthread_mutex_lock(&t->lock);
-	last = is_last(t, rank);
+	last = is_last(t, rank, again);
 	t->look_now = t->look_now || (root && last);
 	last = last && is_complete(t);
 	pthread_mutex_unlock(&t->lock);

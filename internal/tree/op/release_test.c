@@ -202,6 +202,33 @@ static void if_the_root_is_dead_its_children_stop_the_tree(void **state)
 	t_free(t);
 }
 
+/* A program that starts late; t_advance moves the time of the requests, and a promise runs by the
+ * real clock. */
+static void a_node_that_is_held_is_needed_until_its_next_release(void **state)
+{
+	struct t_tree *t = t_new();
+
+	(void)state;
+	release_from(t, 0, T_NODES - 1);
+	assert_int_equal(cop_op_hold(t->node[5].op, cop_now_ms()), 0);
+	t_advance(t, 2 * T_TIMEOUT_MS);
+	ask_later(t, 0);
+	assert_int_equal(h.sum.nodes, T_NODES);
+	assert_int_equal(h.sum.released, T_NODES - 1);
+	assert_false(cop_op_all_released(&h.sum));
+	/* The root hears of it at once, and need not wait for its next check. */
+	ask(t, 5);
+	t_advance(t, 2 * T_TIMEOUT_MS);
+	ask(t, 0);
+	assert_int_equal(h.sum.nodes, T_NODES);
+	assert_true(cop_op_all_released(&h.sum));
+	/* Now the tree may be stopped. */
+	assert_int_equal(cop_op_hold(t->node[5].op, cop_now_ms()), -EAGAIN);
+	assert_int_equal(cop_op_hold(t->node[5].op, cop_now_ms() + 2 * COP_OP_RELEASED_MS), 0);
+	t_forget_heard(&h);
+	t_free(t);
+}
+
 static void a_node_without_an_answer_counts_as_needed(void **state)
 {
 	struct t_tree *t = t_new();
@@ -227,8 +254,8 @@ static void what_was_told_is_asked_again(void **state)
 	(void)state;
 	ask(t, 0);
 	release_from(t, 2, T_NODES - 1);
-	cop_op_released_below(t->node[0].op, 3);
-	cop_op_released_below(t->node[0].op, 4);
+	cop_op_released_below(t->node[0].op, 3, false);
+	cop_op_released_below(t->node[0].op, 4, false);
 	ask(t, 0);
 	assert_int_equal(h.sum.nodes, T_NODES);
 	assert_int_equal(h.sum.released, T_NODES - 1);
@@ -248,6 +275,7 @@ int main(void)
 		cmocka_unit_test(dead_nodes_do_not_delay_the_end),
 		cmocka_unit_test(who_is_below_a_dead_node_tells_the_one_above_it),
 		cmocka_unit_test(if_the_root_is_dead_its_children_stop_the_tree),
+		cmocka_unit_test(a_node_that_is_held_is_needed_until_its_next_release),
 		cmocka_unit_test(a_node_without_an_answer_counts_as_needed),
 		cmocka_unit_test(what_was_told_is_asked_again),
 	};
