@@ -21,12 +21,20 @@ make_without() { # PREPARE WORD…
 		>"$T/out" 2>"$T/err"
 }
 headers='mount -t tmpfs tmpfs /usr/include'
-cover='cover() { mkdir -p "$2/upper" "$2/work" && mount -t overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" overlay "$1"; }'
-libs=$(dirname "$(cc -print-file-name=libfuse3.a)")
-libs=$(readlink -f "$libs")
-own="$cover; mount -t tmpfs tmpfs $T/tmp && cover /usr/include $T/tmp/i && cover $libs $T/tmp/l && (
-	cd /usr/include && rm -rf fuse3 rdma lz4*.h xxh* sodium* zlib.h zconf.h json-c sqlite3*.h uuid &&
-	cd $libs && rm -f lib{fuse3,fabric,lz4,xxhash,sodium,z,json-c,sqlite3,uuid}.{a,so})"
+libs=$(readlink -f "$(dirname "$(cc -print-file-name=libfuse3.a)")")
+# Covers directories of the system, and removes from them what the libraries' packages brought.
+own='
+	cover() {
+		mkdir -p "$2/upper" "$2/work" && mount -t overlay \
+			-o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" overlay "$1"
+	}
+	mount -t tmpfs tmpfs "$T/tmp" && cover /usr/include "$T/tmp/include" &&
+		cover "$libs" "$T/tmp/libs" && (
+		cd /usr/include &&
+			rm -rf fuse3 json-c rdma uuid {lz4,sodium,sqlite3,xxh}* {zconf,zlib}.h &&
+			cd "$libs" &&
+			rm -f lib{fuse3,fabric,lz4,xxhash,sodium,z,json-c,sqlite3,uuid}.{a,so})'
+export T libs
 mkdir "$T/tmp"
 
 make_without true CC=no-such-compiler
@@ -44,7 +52,7 @@ is 'make without libraries fails' $? 2
 is 'it names all eight' "$(grep -c '#error ".* not there' "$T/err")" 8
 
 mkdir -p "$tree/build/deps"/{include,lib}
-cp -r /usr/include/{fuse3,rdma,lz4*.h,xxh*,sodium*,zlib.h,json-c,sqlite3*.h,uuid} "$tree/build/deps/include"
+cp -r /usr/include/{fuse3,json-c,rdma,uuid,{lz4,sodium,sqlite3,xxh}*,zlib.h} "$tree/build/deps/include"
 cp "$(echo '#include <zconf.h>' | cc -E - | sed -n 's/^# 1 "\(.*zconf\.h\)".*/\1/p' | head -n 1)" "$tree/build/deps/include"
 for name in fuse3 fabric lz4 xxhash sodium z json-c sqlite3 uuid; do
 	cp "$libs/lib$name.a" "$tree/build/deps/lib"
