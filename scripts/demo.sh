@@ -274,7 +274,7 @@ slow_mounts() {
 	local i
 	for ((i = 0; i < most; i++)); do
 		"$slowfs" --meta-us "$meta_us" --share "$dir/storage" /usr "$dir/slow$i" ||
-			die "slowfs does not mount: /dev/fuse and $([ "$(id -u)" -eq 0 ] || echo 'fusermount3, ')the right to mount are needed"
+			die "slowfs does not mount: this user has to be able to open /dev/fuse and to mount"
 	done
 }
 
@@ -311,7 +311,13 @@ stop_nodes() {
 	answer=$("$copper" stop "$dir/node$((running - 1))" 2>&1) || die "stop failed: $answer"
 	grep -qx "stopped $running/$running nodes" <<<"$answer" || die "not every node stopped: $answer"
 	running=0
-	! mounted | grep -q '/node[0-9]*$' || die "still mounted: $(mounted | grep '/node')"
+	! mounted | grep -q '/node[0-9]*$' || still_mounted
+}
+
+still_mounted() {
+	local hint=
+	[ -e /etc/mtab ] || hint=': fusermount3 needs /etc/mtab, which is missing here (ln -s ../proc/self/mounts /etc/mtab)'
+	die "still mounted: $(mounted | xargs)$hint"
 }
 
 # A tree of so many nodes that knows nothing yet.
@@ -415,7 +421,7 @@ the_end() {
 	stop_nodes
 	say "stopped $most/$most nodes"
 	unmount_all
-	[ -z "$(mounted)" ] || die "still mounted: $(mounted)"
+	[ -z "$(mounted)" ] || still_mounted
 }
 
 page() {

@@ -329,7 +329,13 @@ temporary=$(mktemp -d)
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-are_lists_there || ! is_root_within_reach || update
+if ! are_lists_there; then
+	if ! is_root_within_reach; then
+		say "there are no package lists, and only root can fetch them; as root, run: scripts/install-deps.sh $list"
+		exit 1
+	fi
+	update
+fi
 [ -z "$to_unpack" ] || unpack $to_unpack
 leave_out
 [ -n "$wanted" ] || exit 0

@@ -144,7 +144,8 @@ static struct cop_opt_table table = {.command = "copper run",
 	.check = check_args,
 	.rest = "COMMAND [ARGUMENT]...",
 	.rest_offset = offsetof(struct args, command),
-	.row = all_rows};
+	.row = all_rows,
+	.old = cop_conf_old};
 
 static bool is_of_mount(const char *name)
 {
@@ -284,7 +285,8 @@ static int print_view(const struct cop_view *v, struct cop_err *err)
 	return fflush(stdout) ? 1 : 0;
 }
 
-static int exec_command(const struct args *a, const struct cop_view *v, struct cop_err *err)
+static int exec_command(const struct args *a, const struct cop_run_node *node,
+	const struct cop_view *v, struct cop_err *err)
 {
 	bool was_writable = access(".", W_OK) == 0;
 	struct cop_view_made made;
@@ -292,6 +294,7 @@ static int exec_command(const struct args *a, const struct cop_view *v, struct c
 	gid_t group = 0;
 
 	find_foreign_group(v, foreign, &group);
+	cop_run_node_begin(node);
 	if (cop_view_make(v, &made, err))
 		return report_failure(err);
 	warn_of_group(foreign, group);
@@ -326,7 +329,7 @@ static int run_program(const struct args *a, const struct cop_run_node *node, st
 		resolve_dirs("--below", &a->below, below, err) || check_source(&v, err))
 		code = report_failure(err);
 	else
-		code = exec_command(a, &v, err);
+		code = exec_command(a, node, &v, err);
 	for (size_t i = 0; i < COP_OPT_LIST_MAX; i++) {
 		free(direct[i]);
 		free(below[i]);

@@ -13,6 +13,8 @@
 #include "mount/view/view.h"
 
 #define TIMEOUT_MS 30000
+/* Telling the node is worth no more than this. */
+#define TELL_MS 2000
 
 void cop_run_node_close(struct cop_run_node *node)
 {
@@ -191,4 +193,81 @@ int cop_run_find_node(
 	if (!rc)
 		rc = cop_cmd_realpath(where->mountpoint, key);
 	return rc ? rc : ask_view(path, key, out, err);
+}
+
+/* ---- the command ---- */
+
+/* The file may be anybody's who can write to the job directory: only these are taken from it. */
+static bool is_of_job(const char *line)
+{
+	static const char *const names[] = {
+		"COPPER_JOB_DIR=", "COPPER_RUN_ID=", "COPPER_STORE=", "TRACEPARENT="};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		if (strncmp(line, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Cuts the lines of text, and sets what they say. */
+static void set_variables(char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		char *next = text + len + (text[len] == '\n'), *value = strchr(text, '=');
+
+		text[len] = '\0';
+		if (is_of_job(text)) {
+			*value = '\0';
+			setenv(text, value + 1, 1);
+		}
+		text = next;
+	}
+}
+
+/* Rank 0 knows what the job is called, and has left it in the job directory. */
+static void set_variables_of_job(const char *answer)
+{
+	static const char key[] = "COPPER_JOB_DIR=";
+	char path[PATH_MAX + 64], *text = NULL;
+	size_t len;
+
+	if (strncmp(answer, key, strlen(key)) != 0 || strstr(answer, "\nCOPPER_RUN_ID=") ||
+		strstr(answer, "\nTRACEPARENT="))
+		return;
+	answer += strlen(key);
+	snprintf(path, sizeof(path), "%.*s/" COP_CTL_ENVIRONMENT, (int)strcspn(answer, "\n"),
+		answer);
+	if (cop_read_file(path, COP_CTL_LINE_MAX * 4, &text, &len) == 0)
+		set_variables(text);
+	free(text);
+}
+
+void cop_run_node_begin(const struct cop_run_node *node)
+{
+	struct cop_ctl_reply reply = {.fd = -1};
+	struct cop_err ignored;
+	char line[64];
+
+	snprintf(line, sizeof(line), "program %d", (int)getpid());
+	if (cop_ctl_call(node->socket, line, TELL_MS, &reply, &ignored))
+		return;
+	if (reply.status == 0 && reply.text) {
+		set_variables_of_job(reply.text);
+		set_variables(reply.text);
+	}
+	free(reply.text);
+}
+
+void cop_run_node_ended(const char *mountpoint, const char *runtime_dir, pid_t pid, int status)
+{
+	struct cop_ctl_reply reply = {.fd = -1};
+	char socket[COP_CTL_PATH_SIZE], line[64];
+	struct cop_err ignored;
+
+	if (cop_cmd_socket(mountpoint, runtime_dir, socket, &ignored))
+		return;
+	snprintf(line, sizeof(line), "ended %d %d", (int)pid, status);
+	if (!cop_ctl_call(socket, line, TELL_MS, &reply, &ignored))
+		free(reply.text);
 }

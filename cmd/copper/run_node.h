@@ -23,6 +23,11 @@ struct cop_run_node {
  * fit: each with a sentence. On success the caller closes it. */
 int cop_run_find_node(
 	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err);
+/* Tells the node that this process becomes a command, and sets the variables of the job in its
+ * environment. A node of an older version knows neither: then nothing happens. */
+void cop_run_node_begin(const struct cop_run_node *node);
+/* Tells the node at that mount point how a command ended; status is that of wait(2). */
+void cop_run_node_ended(const char *mountpoint, const char *runtime_dir, pid_t pid, int status);
 /* Closes its descriptor. */
 void cop_run_node_close(struct cop_run_node *node);
 

@@ -3,6 +3,7 @@
 # What the lists of scripts/install-deps.sh cost on a bare machine with git and make, as apt counts
 # it for an empty package database. Nothing is fetched or installed.
 # modes: release
+# covers: base
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 3

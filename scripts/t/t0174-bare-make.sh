@@ -3,6 +3,7 @@
 # make on a machine without a compiler or without libraries says which command installs them, and
 # it takes the libraries that the demo unpacked.
 # modes: release
+# covers: base
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 9

@@ -8,7 +8,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 52
+plan 53
 
 command -v apt-get dpkg-deb >/dev/null || skip_all 'no apt and dpkg here'
 [ "$(id -u)" -eq 0 ] || skip_all 'only root can mount an overlay'
@@ -94,6 +94,21 @@ off() {
 	rm -rf "$T/disk/machine"
 }
 
+# Devices of its own: nothing that runs there can change those of this machine.
+own_devices() {
+	local node
+	mount -t tmpfs -o mode=755 tmpfs "$root/dev" && mkdir "$root/dev/pts"
+	for node in 'null 1 3' 'zero 1 5' 'urandom 1 9' 'random 1 8' 'tty 5 0'; do
+		# The words are a name and two numbers.
+		# shellcheck disable=SC2086
+		set -- $node
+		mknod -m 666 "$root/dev/$1" c "$2" "$3"
+	done
+	mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts "$root/dev/pts"
+	ln -s pts/ptmx "$root/dev/ptmx"
+	ln -s /proc/self/fd "$root/dev/fd"
+}
+
 # A new machine, on which only make is installed: its repository is known, its lists are not.
 machine() {
 	local at=$T/disk/machine place
@@ -105,7 +120,8 @@ machine() {
 	for place in var/lib/dpkg var/lib/apt var/cache/apt etc/apt; do
 		mount --bind "$at/${place//\//-}" "$root/$place"
 	done
-	mount --rbind /dev "$root/dev" && mount --make-rprivate "$root/dev" && mount -t proc proc "$root/proc"
+	own_devices
+	mount -t proc proc "$root/proc"
 	rm -rf "$root"/usr/sbin/policy-rc.d "$root"/etc/rc?.d "$root"/etc/init.d/{munge,rsync,slurm*} \
 		"$root"/etc/systemd/system/multi-user.target.wants \
 		"$root"/var/lib/systemd/deb-systemd-helper* "$root"/usr/{local/,}bin/sudo
@@ -205,7 +221,12 @@ machine
 on apt-get update -q >/dev/null 2>&1
 on apt-get install -q -y gcc libc6-dev fuse3 python3-numpy python3 >/dev/null 2>&1
 as=("${user[@]}")
-ok 'a user without sudo, who lacks libraries only, gets them' install_deps demo
+mv "$root/var/lib/apt/lists" "$root/var/lib/apt/kept"
+install_deps demo
+is 'a user who lacks libraries, without sudo and package lists' \
+	"$? $(cat "$T/err")" "1 install-deps: there are no package lists, and only root can fetch them; as root, run: scripts/install-deps.sh demo"
+mv "$root/var/lib/apt/kept" "$root/var/lib/apt/lists"
+ok 'with lists such a user gets them' install_deps demo
 as=()
 ok 'the build' install_deps build
 is 'installs them for everybody, and leaves no other copy' \

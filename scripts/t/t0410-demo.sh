@@ -3,7 +3,7 @@
 # The demonstration does what it promises, for root and for an ordinary user, also where copper run
 # has no view with mounts and beside other work. It fails if Copper did nothing, and leaves nothing
 # behind, even if it is interrupted or fails.
-# covers: launch
+# covers: launch view
 # modes: release
 # limit: 200
 # user: yes

@@ -142,6 +142,26 @@ static void run_view(struct asked *q)
 	cop_command_answer_with(q, ready ? 0 : -EAGAIN, &out, ready ? user_ns : -1);
 }
 
+static void run_program(struct asked *q, const char *arguments)
+{
+	const struct cop_command_conf *conf = &q->command->conf;
+	struct cop_buf out = {0};
+
+	conf->ops->program(conf->ctx, (pid_t)strtol(arguments, NULL, 10), &out);
+	cop_command_answer(q, 0, &out);
+}
+
+static void run_ended(struct asked *q, const char *arguments)
+{
+	const struct cop_command_conf *conf = &q->command->conf;
+	struct cop_buf out = {0};
+	char *status;
+	long pid = strtol(arguments, &status, 10);
+
+	conf->ops->ended(conf->ctx, (pid_t)pid, (int)strtol(status, NULL, 10));
+	cop_command_answer(q, 0, &out);
+}
+
 static void all_invalidated(void *arg, struct cop_op_sum *all)
 {
 	struct asked *q = arg;
@@ -205,6 +225,10 @@ static void run_command(struct asked *q, const char *line)
 		show_process(q);
 	else if (strcmp(line, "view") == 0)
 		run_view(q);
+	else if (strncmp(line, "program ", 8) == 0)
+		run_program(q, line + 8);
+	else if (strncmp(line, "ended ", 6) == 0)
+		run_ended(q, line + 6);
 	else if (strcmp(line, "release") == 0)
 		cop_command_release(q);
 	else if (strcmp(line, "sizes") == 0)

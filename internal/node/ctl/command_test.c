@@ -22,6 +22,8 @@
 /* A node, and the thread that plays its main thread. A tree of several nodes has no network here,
  * so the others cannot be asked. */
 struct node {
+	pid_t ended_pid;
+	int ended_status;
 	char dir[64], path[COP_CTL_PATH_SIZE];
 	struct cop_op_conf treeop;
 	struct cop_command_conf conf;
@@ -124,6 +126,20 @@ static bool view(void *ctx, const char **source, int *user_ns)
 	return n->ready;
 }
 
+static void program(void *ctx, pid_t pid, struct cop_buf *out)
+{
+	(void)ctx;
+	cop_buf_printf(out, "COPPER_JOB_DIR=/job/%d\n", (int)pid);
+}
+
+static void ended(void *ctx, pid_t pid, int status)
+{
+	struct node *n = ctx;
+
+	n->ended_pid = pid;
+	n->ended_status = status;
+}
+
 static void sizes(void *ctx, struct cop_buf *out)
 {
 	(void)ctx;
@@ -170,7 +186,7 @@ static void open_node(struct node *n, uint32_t rank, uint32_t nodes)
 	static const struct cop_op_ops ops = {
 		no_rpc, host, own, forget, report, report, on_end, complete_sum};
 	static const struct cop_command_ops commands = {
-		status, table, watch, view, sizes, write_late, wake};
+		status, table, watch, view, program, ended, sizes, write_late, wake};
 	struct cop_topo topo = {nodes, 2, 1};
 	struct cop_err err = {0};
 
@@ -288,6 +304,9 @@ static void a_node_describes_itself(void **state)
 	expect(n, "lines", 0, "nodes 1\n" NODELINE);
 	expect(n, "sizes", 0, "budget 10 5\n");
 	expect(n, "process", 0, "- 17\n");
+	expect(n, "program 7", 0, "COPPER_JOB_DIR=/job/7\n");
+	expect(n, "ended 7 256", 0, "");
+	assert_true(n->ended_pid == 7 && n->ended_status == 256);
 	expect(n, "release", 0, "1 of 1 nodes are not needed any more\n");
 	expect(n, "invalidate //lib/x", 0, "invalidated on 1/1 nodes\n");
 	assert_int_equal(n->forgot, 1);

@@ -31,6 +31,9 @@
 #define COP_CTL_PATH_SIZE 108 /* the size of a socket address, NUL included */
 #define COP_CTL_NOTE_SIZE 128 /* bytes of a note, NUL included */
 #define COP_CTL_REPLY_MAX (256 * COP_MIB)
+/* In a job directory: what rank 0's answer to "program" has beside the directory, for commands that
+ * run beside other ranks. */
+#define COP_CTL_ENVIRONMENT "logs/copper_run.txt"
 
 /* ---- where sockets are ---- */
 
@@ -128,7 +131,8 @@ void cop_ctl_question_free(struct cop_ctl_question *q);
  * the sentences and exit statuses of the replies:
  *
  *     stats [all] | table [all] | watch [all] | lines | stop [local] | snapshot [local] |
- *     reset [all] | sizes | process | view | release | invalidate PATH
+ *     reset [all] | sizes | process | view | program PID | ended PID STATUS | release |
+ *     invalidate PATH
  *
  * "view" is answered with the source and, if views need one, a descriptor of the user namespace.
  *
@@ -147,6 +151,11 @@ struct cop_command_ops {
 	 * node's views, which stays the node's; -1: views need none. False while the tree is not
 	 * ready. */
 	bool (*view)(void *ctx, const char **source, int *user_ns);
+	/* Any thread. A command of copper run begins in this process. Appends what it gets in its
+	 * environment, a line NAME=VALUE each. */
+	void (*program)(void *ctx, pid_t pid, struct cop_buf *out);
+	/* Any thread. It has ended; status is that of wait(2). */
+	void (*ended)(void *ctx, pid_t pid, int status);
 	/* Main thread. Lists what the node's cache holds. */
 	void (*sizes)(void *ctx, struct cop_buf *out);
 	/* Main thread. Writes the sum of a stop of the whole tree whose root is dead, and adds to

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log/log.h"
+#include "node/node/programs.h"
 
 /* How the job's files name the tree. */
 static struct cop_tally_job tally_job(const struct cop_record *r)
@@ -233,6 +234,14 @@ static void drop_written(struct cop_op_sum *sum)
 	sum->telemetry = NULL;
 }
 
+static void add_exits(struct cop_part *p, struct cop_op_sum *sum)
+{
+	struct cop_op_exits own;
+
+	cop_programs_exits(p->conf.programs, &own);
+	cop_op_exits_add(&sum->exits, &own);
+}
+
 static int complete_sum(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
@@ -244,6 +253,7 @@ static int complete_sum(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 	cop_tally_add(p->conf.tally, sum);
 	add_telemetry(p, sum);
 	cop_op_sum_machine(sum);
+	add_exits(p, sum);
 	if (rank == cop_topo_root(&r->topo, 0)) {
 		cop_tally_warn(sum, &sum->text);
 		rc = cop_tally_write_sums(&job, sum, err);
@@ -289,6 +299,25 @@ static bool view_of(void *ctx, const char **source, int *user_ns)
 	return cop_start_is_ready(p->conf.join) && atomic_load(&p->fs);
 }
 
+/* Requests come after the tree is ready. */
+static void program(void *ctx, pid_t pid, struct cop_buf *out)
+{
+	struct cop_part *p = ctx;
+
+	cop_programs_add(p->conf.programs, pid);
+	if (*p->conf.job_dir)
+		cop_buf_printf(out, "COPPER_JOB_DIR=%s\n", p->conf.job_dir);
+	if (p->conf.environment->len)
+		cop_buf_add(out, p->conf.environment->data, p->conf.environment->len);
+}
+
+static void ended(void *ctx, pid_t pid, int status)
+{
+	struct cop_part *p = ctx;
+
+	cop_programs_ended(p->conf.programs, pid, status);
+}
+
 static void sizes(void *ctx, struct cop_buf *out)
 {
 	struct cop_part *p = ctx;
@@ -318,6 +347,8 @@ const struct cop_command_ops cop_part_commands = {.status = status,
 	.table = table,
 	.watch = watch,
 	.view = view_of,
+	.program = program,
+	.ended = ended,
 	.sizes = sizes,
 	.write_late = write_late,
 	.wake = wake};
@@ -352,6 +383,7 @@ void cop_part_own_totals(struct cop_part *p)
 		cop_telemetry_finish(own.telemetry);
 	cop_tally_add(p->conf.tally, &own);
 	cop_op_sum_machine(&own);
+	add_exits(p, &own);
 	cop_follow_totals(*p->conf.follow, &own);
 	cop_op_sum_free(&own);
 }

@@ -16,12 +16,17 @@
 #include "prof/telemetry/telemetry.h"
 #include "tree/op/op.h"
 
+struct cop_programs;
 struct cop_part_conf {
 	/* what is known at the start; this module fills in ready, rpc and the fields after it */
 	struct cop_status status;
 	const struct cop_record *record;
 	int user_ns;          /* of this node's views; -1: views need none */
 	struct cop_rpc **rpc; /* the caller's variable for rpc, filled before the first request */
+	struct cop_programs *programs;
+	const char *job_dir;               /* absolute, or "" */
+	const struct cop_buf *environment; /* what commands get beside it, as lines; filled before
+					      the tree is ready */
 	struct cop_follow **follow; /* the caller's variable for follow, filled before a stop */
 	const struct cop_prefetch_manifest *manifest; /* NULL: another node has it */
 	struct cop_tally *tally;

@@ -65,7 +65,7 @@ static void measure(struct world *w, const char *const *root, const char *const 
 
 		assert_int_equal(cop_observed_pathset_add(&w->seen.set, path, len,
 					 cop_observed_pathset_hash(&w->seen.set, path, len),
-					 &(struct cop_path_counts){1, 1, 0}),
+					 &(struct cop_path_counts){.events = 1, .absent = 1}),
 			0);
 	}
 	conf.root = (const char *const *)w->roots.all.path;
