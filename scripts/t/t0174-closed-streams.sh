@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Standard streams that are closed, all or some, as cron and some launchers leave them: every
 # subcommand does what it does otherwise.
+# covers: base opt
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh

@@ -3,6 +3,7 @@
 # The storage hangs while a node is stopped: a read of a program, or of another node, or the look
 # for programs beside the mount, waits for it. The node ends all the same, in a few seconds, with
 # status 0, and leaves nothing behind.
+# covers: op ctl
 # modes: release asan
 # limit: 150
 # shellcheck source=harness.sh

@@ -59,10 +59,20 @@ checksums() {
 	(cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r b2sum)
 }
 
+# Root always may; where root may not, tests fail.
+may_mount() {
+	[ "$(id -u)" -eq 0 ] || { command -v fusermount3 && : <>/dev/fuse; } >/dev/null 2>&1
+}
+
+need_mounts() {
+	may_mount || skip_all 'this user may not mount: it takes fusermount3 and a /dev/fuse open to all'
+}
+
 # Prepares the hosts, the secret and the directories of a tree of N nodes.
 prepare_tree() { # N
 	local i
 	[ -x "$COPPER" ] || bail "there is no $COPPER; run make"
+	need_mounts
 	if [ -z "$SRC" ]; then
 		SRC=$T/src
 		small_tree "$SRC"
@@ -236,6 +246,7 @@ kill_node() { # RANK
 
 # Puts slowfs over SRC: from here on SRC is the slow mount and ORIGIN the real directory.
 with_slowfs() { # [OPTION…]
+	need_mounts
 	if [ -z "$SRC" ]; then
 		SRC=$T/src
 		small_tree "$SRC"
