@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 
 command -v fi_pingpong >/dev/null ||
-	bail "there is no fi_pingpong; scripts/install-deps.sh installs it"
+	bail "there is no fi_pingpong; scripts/install-deps.sh all installs it"
 # A node in the middle of a tree: its progress thread passes the request on.
 copper() {
 	"$BENCH/hop" chain 5000 0 >"$T/small" || bail "hop failed"

@@ -10,7 +10,7 @@
 # shellcheck source=run_left.sh
 . "$(dirname "$0")/run_left.sh"
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
+	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh all installs it'
 plan 26
 
 SRC=$T/src
