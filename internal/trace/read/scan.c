@@ -332,8 +332,8 @@ const char *cop_trace_scan(
 const char *cop_trace_skip(const char *p, const char *end)
 {
 	unsigned depth = 0;
-	bool escaped;
-	struct cop_json_scan s;
+	bool escaped = false;
+	struct cop_json_scan s = {0};
 
 	while (p < end && *p != '\n') {
 		char c = *p++;

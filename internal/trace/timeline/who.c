@@ -181,6 +181,8 @@ int cop_seen_take(struct seen *s, const struct cop_trace_event *e)
 	if (!m)
 		return -ENOMEM;
 	m->has_events = true;
+	if (!m->has_rank && e->rank.len)
+		m->has_rank = number(e->rank, UINT32_MAX, &m->rank);
 	m->last_ns = COP_MAX(m->last_ns, end);
 	return 0;
 }
