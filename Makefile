@@ -61,15 +61,15 @@ LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 # How the libraries are linked, and why: vendor/README.md
 comma := ,
 STATIC_ONLY := internal/fabric/endpoint/absent_providers.c internal/base/base/static_link.c
-LIBS_SIM = $(DEPS) -llz4 -lxxhash -lsodium -lz -ljson-c -lm
+LIBS_SIM = $(DEPS) -llz4 -lxxhash -lsodium -lz -lm
 LIBS_SLOWFS = $(DEPS) -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm
 # Nothing is loaded at run time (internal/base/base/static_link.c).
 NO_LOADER := $(patsubst %,-Wl$(comma)--wrap=%,dlopen __dlopen __libc_dlopen_mode dlsym __libc_dlsym __libc_dlvsym dlclose __libc_dlclose dlerror)
-LIBS_STATIC = $(DEPS) -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -luuid -lm -latomic -ldl -lrt -Wl,--end-group
+LIBS_STATIC = $(DEPS) -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -lsqlite3 -luuid -lm -latomic -ldl -lrt -Wl,--end-group
 # Those that have no archive here are shared as well (SLES, RHEL).
 archive = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
-LIBS_MIXED = $(foreach l,fuse3 lz4 xxhash sodium z json-c sqlite3,$(call archive,$(l))) -lfabric -lm -ldl -lrt
+LIBS_MIXED = $(foreach l,fuse3 lz4 xxhash sodium z sqlite3,$(call archive,$(l))) -lfabric -lm -ldl -lrt
 ifeq ($(MODE),release)
 LIBS = $(if $(filter shared,$(FABRIC)),$(LIBS_MIXED),$(LIBS_STATIC))
 else

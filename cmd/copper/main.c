@@ -2,7 +2,6 @@
 /* The table of subcommands. */
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
-#include <json-c/json_c_version.h>
 #include <lz4.h>
 #include <rdma/fabric.h>
 #include <sodium.h>
@@ -80,7 +79,6 @@ static int print_version(void)
 	printf("libsodium %s\n", sodium_version_string());
 	printf("xxhash %u.%u.%u\n", xxhash / 10000, xxhash / 100 % 100, xxhash % 100);
 	printf("zlib %s\n", zlibVersion());
-	printf("json-c %s\n", json_c_version());
 	printf("sqlite %s\n", cop_store_library());
 	return fflush(stdout) ? 1 : 0;
 }
