@@ -11,40 +11,14 @@ import bisect
 import collections
 import decimal
 import fractions
-import gzip
 import json
 import re
 import sys
 
-PHASES = {1: 'X', 2: 'C', 3: 'A', 4: 'M'}
-
+import trace_reader
 
 def content(path):
-    with open(path, 'rb') as file:
-        data = file.read()
-    return (gzip.decompress(data) if data[:2] == b'\x1f\x8b' else data).decode('utf-8', 'replace')
-
-
-def parse(text):
-    return json.loads(text, strict=False, parse_float=decimal.Decimal)
-
-
-def objects(path):
-    text = content(path)
-    try:
-        whole = parse(text)
-        return whole['traceEvents'] if isinstance(whole, dict) else whole
-    except ValueError:
-        pass
-    out = []
-    for line in text.split('\n'):
-        line = line.strip().rstrip(',')
-        if line.startswith('{'):
-            try:
-                out.append(parse(line))
-            except ValueError:
-                pass
-    return out
+    return trace_reader.content(path).decode('utf-8', 'replace')
 
 
 def nanoseconds(value):
@@ -57,9 +31,11 @@ def as_hash(value):
 
 class Sources:
     def __init__(self, paths):
-        self.events, self.clocks, self.hosts = [], collections.defaultdict(list), {}
+        self.events, self.clocks, self.files = [], collections.defaultdict(list), []
         for path in paths:
-            events = objects(path)
+            events = [e for e in trace_reader.objects(path)
+                      if isinstance(e.get('ph'), (str, int))]
+            self.files.append((path, events))
             hosts = {as_hash(e['args']['value']): e['args']['name'] for e in events
                      if e.get('name') == 'HH' and self.phase(e) == 'M'}
             for e in events:
@@ -72,12 +48,7 @@ class Sources:
         for points in self.clocks.values():
             points.sort()
 
-    @staticmethod
-    def phase(e):
-        if 'dft_cnt' in (e.get('args') or {}):
-            return 'A'
-        ph = e.get('ph')
-        return PHASES.get(ph, ph)
+    phase = staticmethod(trace_reader.phase)
 
     def corrected(self, host, ts):
         points = self.clocks.get(host)
@@ -92,36 +63,30 @@ class Sources:
     def wanted(self):
         """Name, phase in the timeline, time and duration of what stands in one event, or in a begin
         and its end."""
-        out, stack = collections.Counter(), collections.defaultdict(list)
-        for path, host, e, _ in self.events:
+        out, host_of = collections.Counter(), {}
+        for _, host, e, _ in self.events:
             ph, ts = self.phase(e), e.get('ts')
-            if ph == 'M' or ts is None:
+            host_of[id(e)] = host
+            if ph not in trace_reader.TIMED or ts is None or ph in 'BEbeSF':
                 continue
             ts = nanoseconds(ts)
-            if ph in 'Bb':
-                stack[path, ph,
-                      *(self.ids(e) if ph == 'b' else (e['pid'], e['tid']))].append((e, ts))
-                continue
-            if ph in 'Ee':
-                begun = stack[path, 'B' if ph == 'E' else 'b',
-                              *(self.ids(e) if ph == 'e' else (e['pid'], e['tid']))]
-                if begun:
-                    first, at = begun.pop()
-                    start, end = self.corrected(host, at), self.corrected(host, ts)
-                    out[(first['name'], 'X' if ph == 'E' else 'b', round(start),
-                         round(end) - round(start) if ph == 'E' else 0)] += 1
-                continue
             start = self.corrected(host, ts)
             dur = 0
             if ph == 'X':
                 dur = round(self.corrected(host, ts + nanoseconds(e.get('dur', 0)))) - round(start)
-            out[(e.get('name', ''), {'A': 'i', 'I': 'i', 'R': 'i'}.get(ph, ph), round(start),
-                 dur)] += 1
+            ph = dict.fromkeys('AIRP', 'i').get(ph, ph)
+            ph = ('n' if 'id' in e else 'i') if ph in 'Tp' else ph
+            out[(e.get('name', ''), ph, round(start), dur)] += 1
+        for _, events in self.files:
+            for begin, end in trace_reader.halves(events):
+                if not end:
+                    continue
+                host, thread = host_of[id(begin)], begin['ph'] == 'B'
+                start = self.corrected(host, nanoseconds(begin['ts']))
+                stop = self.corrected(host_of[id(end)], nanoseconds(end['ts']))
+                out[(begin['name'], 'X' if thread else 'b', round(start),
+                     round(stop) - round(start) if thread else 0)] += 1
         return out
-
-    @staticmethod
-    def ids(e):
-        return e.get('id'), e.get('scope')
 
 
 def close(a, b):

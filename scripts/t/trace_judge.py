@@ -14,44 +14,14 @@ import os
 import re
 import subprocess
 import sys
-import zlib
 
 import numpy as np
 import pandas as pd
 
+import trace_reader
+
 
 # ---- reading
-
-def content(path):
-    with open(path, 'rb') as file:
-        data = file.read()
-    if data[:2] != b'\x1f\x8b':
-        return data
-    out = b''
-    while data:
-        member = zlib.decompressobj(31)
-        out += member.decompress(data)
-        data = member.unused_data
-    return out
-
-
-def objects(path):
-    text = content(path).decode('utf-8', 'replace')
-    try:
-        whole = parse(text)
-        if isinstance(whole, dict) and 'traceEvents' in whole:
-            yield from whole['traceEvents']
-            return
-    except ValueError:
-        pass
-    for line in text.split('\n'):
-        line = line.strip().rstrip(',')
-        if line and line[0] not in '[]':
-            try:
-                yield parse(line)
-            except ValueError:
-                pass
-
 
 def number(value):
     return None if value is None else float(value)
@@ -61,10 +31,6 @@ def nanoseconds(value):
     """Exact: the numbers of a trace have more digits than a float."""
     return 0 if value is None else int((decimal.Decimal(value) *
                                         1000).to_integral_value(decimal.ROUND_HALF_UP))
-
-
-def parse(text):
-    return json.loads(text, strict=False, parse_float=decimal.Decimal)
 
 
 def as_hash(value):
@@ -79,21 +45,16 @@ def size_of(event, args):
     return number(args.get('image_size'))
 
 
-PHASES = {1: 'X', 2: 'C', 3: 'A', 4: 'M'}
-
-
 class File:
     def __init__(self, path):
-        self.events = list(objects(path))
+        self.path = path
+        self.events = [e for e in trace_reader.objects(path) if isinstance(e.get('ph'), (str, int))]
         self.names = {}
         for event in self.events:
             if self.phase(event) == 'M' and event['name'] in ('FH', 'HH'):
                 self.names[event['name'], as_hash(event['args']['value'])] = event['args']['name']
 
-    @staticmethod
-    def phase(event):
-        ph = PHASES.get(event['ph'], event['ph'])
-        return 'A' if ph == 'X' and 'dft_cnt' in event.get('args', {}) else ph
+    phase = staticmethod(trace_reader.phase)
 
     def named(self, kind, args, plain, hashed):
         if plain in args:
@@ -111,10 +72,9 @@ class File:
                 'size': size_of(event, args)}
 
     def rows(self):
-        stacks = {}
         for event in self.events:
-            ph, args = self.phase(event), event.get('args', {})
-            start = nanoseconds(event.get('ts'))
+            ph, args = self.phase(event), event.get('args') or {}
+            start = nanoseconds(event.get('ts')) if ph in ('X', 'A') else 0
             if ph == 'X':
                 dur = nanoseconds(event.get('dur'))
                 yield self.row(event, start, dur, dur, dur, 1)
@@ -122,14 +82,11 @@ class File:
                 yield self.row(event, start,
                                *(nanoseconds(args[k]) for k in ('dur_sum', 'dur_min', 'dur_max')),
                                args['dft_cnt'])
-            elif ph in 'BEbe':
-                key = (ph in 'be',) + ((event.get('id'), event.get('scope')) if ph in 'be'
-                                       else (event['pid'], event['tid']))
-                if ph in 'Bb':
-                    stacks.setdefault(key, []).append((event, start))
-                elif stacks.get(key):
-                    begin, begun = stacks[key].pop()
-                    yield self.row(begin, begun, start - begun, start - begun, start - begun, 1)
+        for begin, end in trace_reader.halves(self.events):
+            if end:
+                start = nanoseconds(begin['ts'])
+                dur = nanoseconds(end['ts']) - start
+                yield self.row(begin, start, dur, dur, dur, 1)
 
 
 def load(paths):
@@ -142,7 +99,8 @@ def load(paths):
             found.append(path)
     files = [File(path) for path in found]
     events = pd.DataFrame([row for file in files for row in file.rows()])
-    first = min(nanoseconds(e['ts']) for f in files for e in f.events if f.phase(e) != 'M')
+    first = min(nanoseconds(e['ts']) for f in files for e in f.events
+                if f.phase(e) in trace_reader.TIMED)
     events['dir'] = events.file.map(os.path.dirname)
     events['class'] = events.file.map(lambda path: re.sub('[0-9-]', '', os.path.basename(path)))
     return events, first, files
@@ -296,7 +254,7 @@ def judge_summary(copper, paths, events, first, files):
         'threads': len(who),
         'files': len(defined | outright), 'hosts': len(hosts),
         'counters': sum(f.phase(e) == 'C' for f in files for e in f.events),
-        'instants': sum(f.phase(e) == 'i' for f in files for e in f.events)}
+        'instants': sum(f.phase(e) in trace_reader.INSTANTS for f in files for e in f.events)}
     seconds = {
         'total': ((events.ts + events.dur).max() - events.ts.min()) / 1e9, 'app_io': length(app),
                'compute': length(compute), 'posix': length(posix),

@@ -12,13 +12,19 @@
 struct cop_inflate {
 	int fd;
 	off_t at; /* in the file */
-	enum { UNKNOWN, PLAIN, GZIP } form;
+	enum { UNKNOWN, PLAIN, GZIP, ZIP } form;
 	bool ended;
 	const char *fault;
 	z_stream z;
 	struct ahead ahead;
 	struct member *member; /* is read instead of zlib's output */
 	size_t copied;         /* of it */
+	struct {
+		bool inside; /* a member is being read */
+		bool stored, described;
+		uint64_t left; /* of a stored member */
+		uint32_t crc, want;
+	} zip;
 	unsigned char input[INPUT_BYTES];
 };
 
@@ -178,6 +184,175 @@ static ssize_t read_gzip(struct cop_inflate *in, void *data, size_t len)
 	return rc ? rc : (ssize_t)(len - in->z.avail_out);
 }
 
+/* ---- zip ---- */
+
+/* A zip file is read from its beginning, member after member, as its local headers have it (APPNOTE
+ * 6.3, 4.3.7); the directory at its end is not needed, so it may be cut off. */
+#define ZIP_HEADER 30u
+
+static uint32_t u16(const unsigned char *p)
+{
+	return p[0] | (uint32_t)p[1] << 8;
+}
+
+static uint32_t u32(const unsigned char *p)
+{
+	return u16(p) | u16(p + 2) << 16;
+}
+
+static bool is_zip(const struct cop_inflate *in)
+{
+	return in->z.avail_in >= 4 && !memcmp(in->z.next_in, "PK\3\4", 4);
+}
+
+/* Whether so many bytes are in the buffer. -errno. */
+static int has_input(struct cop_inflate *in, size_t n)
+{
+	ssize_t got = 1;
+
+	while (in->z.avail_in < n && got > 0)
+		got = refill_input(in);
+	return got < 0 ? (int)got : in->z.avail_in >= n;
+}
+
+static void skip_input(struct cop_inflate *in, size_t n)
+{
+	in->z.next_in += n;
+	in->z.avail_in -= (unsigned)n;
+}
+
+/* The size of a stored member, which may be in the extra field of large files (4.5.3). */
+static uint64_t stored_size(const unsigned char *header)
+{
+	const unsigned char *p = header + ZIP_HEADER + u16(header + 26),
+			    *end = p + u16(header + 28);
+	uint32_t size = u32(header + 18);
+
+	for (; size == UINT32_MAX && end - p >= 4; p += 4 + u16(p + 2))
+		if (u16(p) == 1 && end - p >= 20)
+			return u32(p + 12) | (uint64_t)u32(p + 16) << 32;
+	return size;
+}
+
+static const char zip_cut[] = "the zip data is cut off", zip_damaged[] = "the zip data is damaged";
+
+static int begin_member(struct cop_inflate *in)
+{
+	const unsigned char *p;
+	int rc = has_input(in, ZIP_HEADER);
+
+	if (rc < 0)
+		return rc;
+	p = in->z.next_in;
+	if (!is_zip(in)) {
+		bool directory = in->z.avail_in >= 2 && !memcmp(p, "PK", 2);
+
+		end_stream(in, in->z.avail_in && !directory ? zip_damaged : NULL);
+		return 0;
+	}
+	rc = rc ? has_input(in, ZIP_HEADER + u16(p + 26) + u16(p + 28)) : 0;
+	if (rc <= 0) {
+		end_stream(in, zip_cut);
+		return rc;
+	}
+	p = in->z.next_in;
+	in->zip.stored = !u16(p + 8);
+	in->zip.described = u16(p + 6) & 8;
+	in->zip.left = stored_size(p);
+	in->zip.want = u32(p + 14);
+	in->zip.crc = 0;
+	in->zip.inside = true;
+	if (u16(p + 6) & 1)
+		end_stream(in, "the zip data is encrypted");
+	else if ((u16(p + 8) && u16(p + 8) != 8) || (in->zip.stored && in->zip.described))
+		end_stream(in, "the zip data is stored in a way that cannot be read");
+	skip_input(in, ZIP_HEADER + u16(p + 26) + u16(p + 28));
+	inflateReset2(&in->z, -15);
+	return 0;
+}
+
+/* What follows the bytes of a member that was written to a pipe (4.3.9): a signature perhaps, the
+ * checksum, and two sizes of 4 or 8 bytes. */
+static int end_member(struct cop_inflate *in)
+{
+	const unsigned char *p;
+	size_t n = 12;
+	int rc;
+
+	in->zip.inside = false;
+	if (in->zip.described) {
+		rc = has_input(in, 28);
+		p = in->z.next_in;
+		if (rc < 0)
+			return rc;
+		if (in->z.avail_in >= 16 && !memcmp(p, "PK\7\10", 4)) {
+			p += 4;
+			n += 4;
+		}
+		if (in->z.avail_in < n) {
+			end_stream(in, zip_cut);
+			return 0;
+		}
+		in->zip.want = u32(p);
+		if (in->z.avail_in >= n + 10 && memcmp(in->z.next_in + n, "PK", 2))
+			n += 8;
+		skip_input(in, n);
+	}
+	if (in->zip.want != in->zip.crc)
+		end_stream(in, zip_damaged);
+	return 0;
+}
+
+static int copy_stored(struct cop_inflate *in)
+{
+	size_t n = (size_t)COP_MIN(
+		COP_MIN(in->zip.left, (uint64_t)in->z.avail_out), (uint64_t)in->z.avail_in);
+
+	memcpy(in->z.next_out, in->z.next_in, n);
+	in->z.next_out += n;
+	in->z.avail_out -= (unsigned)n;
+	skip_input(in, n);
+	in->zip.left -= n;
+	return in->zip.left ? Z_OK : Z_STREAM_END;
+}
+
+static int some_zip(struct cop_inflate *in)
+{
+	unsigned char *out = in->z.next_out;
+	ssize_t n = in->z.avail_in ? 1 : refill_input(in);
+	int rc;
+
+	if (n < 0)
+		return (int)n;
+	if (!n && !(in->zip.stored && !in->zip.left)) {
+		end_stream(in, zip_cut);
+		return 0;
+	}
+	rc = in->zip.stored ? copy_stored(in) : inflate(&in->z, Z_NO_FLUSH);
+	in->zip.crc = (uint32_t)crc32(in->zip.crc, out, (unsigned)(in->z.next_out - out));
+	if (rc == Z_MEM_ERROR)
+		return -ENOMEM;
+	if (rc == Z_STREAM_END)
+		return end_member(in);
+	if (rc != Z_OK && rc != Z_BUF_ERROR)
+		end_stream(in, zip_damaged);
+	return 0;
+}
+
+static ssize_t read_zip(struct cop_inflate *in, void *data, size_t len)
+{
+	int rc = 0;
+
+	len = COP_MIN(len, (size_t)1 << 30);
+	in->z.next_out = data;
+	in->z.avail_out = (unsigned)len;
+	while (!rc && !in->ended && in->z.avail_out)
+		rc = in->zip.inside ? some_zip(in) : begin_member(in);
+	return rc ? rc : (ssize_t)(len - in->z.avail_out);
+}
+
+/* ---- all forms ---- */
+
 /* The beginning of a plain file is in the buffer. */
 static ssize_t read_plain(struct cop_inflate *in, void *data, size_t len)
 {
@@ -201,8 +376,10 @@ ssize_t cop_inflate_read(struct cop_inflate *in, void *data, size_t len)
 		n = refill_input(in);
 		if (n < 0)
 			return n;
-		in->form = has_magic(in) ? GZIP : PLAIN;
+		in->form = has_magic(in) ? GZIP : is_zip(in) ? ZIP : PLAIN;
 	}
+	if (in->form == ZIP)
+		return read_zip(in, data, len);
 	return in->form == GZIP ? read_gzip(in, data, len) : read_plain(in, data, len);
 }
 

@@ -332,7 +332,7 @@ const char *cop_trace_scan(
 const char *cop_trace_skip(const char *p, const char *end)
 {
 	unsigned depth = 0;
-	bool escaped;
+	bool escaped = false;
 	struct cop_json_scan s = {0};
 
 	while (p < end && *p != '\n') {

@@ -74,7 +74,7 @@ static int walk_object(struct walk *w, const char *end)
 	unsigned depth = 0;
 	size_t key_len = 0;
 	struct cop_json_scan s = {0};
-	bool escaped, deep = false;
+	bool escaped = false, deep = false;
 
 	for (w->event = false;; p++) {
 		bool open;
@@ -133,7 +133,7 @@ static size_t cut_lines(const char *data, size_t len)
 		const char *last = end > data ? memrchr(data, '\n', (size_t)(end - data)) : NULL;
 		const char *line =
 			last && last > data ? memrchr(data, '\n', (size_t)(last - data)) : NULL;
-		struct cop_json_scan s = {0};
+		struct cop_json_scan s;
 		struct fields f;
 
 		if (!last)
@@ -395,7 +395,7 @@ static void take_event(struct look *k, const struct fields *f)
 static void look_for_event(struct look *k, const char *p, const char *end)
 {
 	while (p < end && !k->event) {
-		struct cop_json_scan s = {0};
+		struct cop_json_scan s;
 		struct fields f;
 		const char *q;
 
@@ -476,6 +476,8 @@ const char *cop_trace_look(const struct beginning *b, struct first *out)
 	if (k.event || k.split.found || (json && is_nothing(p, end) && b->whole))
 		return NULL;
 	out->may_come = !b->whole && json;
+	if (b->len >= 4 && !memcmp(b->data, "\x28\xb5\x2f\xfd", 4))
+		return "it is compressed by zstd: give <(zstd -dc FILE) in its place";
 	if (!json)
 		return no_json;
 	if (b->whole && (k.split.where == AT_OBJECT || k.open))

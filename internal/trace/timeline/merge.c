@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,6 +210,16 @@ static bool has_member(struct cop_trace_str object, struct cop_trace_str key)
 	return false;
 }
 
+/* The value of a counter, which some writers put in quotes. */
+static struct cop_trace_str number_in(struct cop_trace_str value)
+{
+	double d;
+
+	if (value.len > 2 && *value.at == '"' && cop_trace_value_number(value, &d) && isfinite(d))
+		return (struct cop_trace_str){value.at + 1, value.len - 2};
+	return value;
+}
+
 /* Replaces hashes by their names. The args of a counter are all values, so nothing is added to
  * them. */
 static void put_members(struct cop_json *j, const struct cop_trace_event *e,
@@ -232,15 +243,15 @@ static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 		j->comma = true;
 		cop_members_copy_inside(j->out, key);
 		cop_buf_str(j->out, "\":");
-		cop_members_copy(j->out, value);
+		cop_members_copy(j->out, counter ? number_in(value) : value);
 	}
 }
 
 /* Most args have neither hashes nor anything odd. */
 static bool may_copy_args(const struct cop_trace_event *e)
 {
-	return !e->args_odd && !e->end_args.len && !e->unfinished && e->args.len > 1 &&
-	       !e->host.len && !e->file.len;
+	return e->kind != COP_TRACE_COUNTER && !e->args_odd && !e->end_args.len && !e->unfinished &&
+	       e->args.len > 1 && !e->host.len && !e->file.len;
 }
 
 static void put_args(struct cop_json *j, const struct cop_trace_event *e)
