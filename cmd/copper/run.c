@@ -205,6 +205,11 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 			return cop_err_set(err, EINVAL,
 				"--below %s: that is not below %s, the source of %s", v->below[i],
 				v->source, v->mountpoint);
+	for (unsigned i = 0; i < v->directs; i++)
+		if (!cop_view_is_below(v->direct[i], v->source))
+			return cop_err_set(err, EINVAL,
+				"--direct %s: that is not below %s, the source of %s, and is the storage's own without it",
+				v->direct[i], v->source, v->mountpoint);
 	return 0;
 }
 
@@ -263,6 +268,17 @@ static void warn_of_group(const char *dir, gid_t group)
 			dir, (unsigned)group);
 }
 
+/* Without this, a program that finds its files by absolute paths reads all of them from the
+ * storage, and nothing says so. */
+static void warn_of_variables(const struct cop_view *v, const struct cop_view_made *made)
+{
+	if (made->kind == COP_VIEW_ENV && v->kind == COP_VIEW_BEST && cop_log_on(COP_LOG_WARNING) &&
+		is_first_task())
+		fprintf(stderr,
+			"copper run: warning: the tree cannot take the place of %s here (%s): only variables such as PATH lead to it; absolute paths in scripts, in arguments and in the program read the storage past Copper. --view env says that this is meant\n",
+			v->source, made->why);
+}
+
 /* MPI libraries would fail in the middle of their start, with sentences that nobody understands. */
 static void warn_of_neighbours(void)
 {
@@ -296,6 +312,7 @@ static int exec_command(const struct args *a, const struct cop_view *v, struct c
 		return report_failure(err);
 	warn_of_group(foreign, group);
 	warn_of_outputs(was_writable);
+	warn_of_variables(v, &made);
 	if (made.alone)
 		warn_of_neighbours();
 	cop_log_close();
