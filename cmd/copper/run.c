@@ -207,6 +207,11 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 			return cop_err_set(err, EINVAL,
 				"--below %s: that is not below %s, the source of %s", v->below[i],
 				v->source, v->mountpoint);
+	for (unsigned i = 0; i < v->directs; i++)
+		if (!cop_view_is_below(v->direct[i], v->source))
+			return cop_err_set(err, EINVAL,
+				"--direct %s: that is not below %s, the source of %s, and is the storage's own without it",
+				v->direct[i], v->source, v->mountpoint);
 	return 0;
 }
 
@@ -253,6 +258,7 @@ static int exec_command(const struct args *a, const struct cop_run_node *node,
 		return report_failure(err);
 	cop_run_warn_group(foreign, group);
 	cop_run_warn_outputs(was_writable);
+	cop_run_warn_variables(v, &made);
 	if (made.alone)
 		cop_run_warn_neighbours();
 	if (made.kind != COP_VIEW_ENV && v->user_ns >= 0)

@@ -63,6 +63,17 @@ void cop_run_warn_group(const char *dir, gid_t group)
 			dir, (unsigned)group);
 }
 
+/* Without this, a program that finds its files by absolute paths reads all of them from the
+ * storage, and nothing says so. */
+void cop_run_warn_variables(const struct cop_view *v, const struct cop_view_made *made)
+{
+	if (made->kind == COP_VIEW_ENV && v->kind == COP_VIEW_BEST && cop_log_on(COP_LOG_WARNING) &&
+		is_first_task())
+		fprintf(stderr,
+			"copper run: warning: the tree cannot take the place of %s here (%s): only variables such as PATH lead to it; absolute paths in scripts, in arguments and in the program read the storage past Copper. --view env says that this is meant\n",
+			v->source, made->why);
+}
+
 /* MPI libraries would fail in the middle of their start, with sentences that nobody understands. */
 void cop_run_warn_neighbours(void)
 {

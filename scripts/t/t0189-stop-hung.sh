@@ -8,7 +8,7 @@
 # limit: 150
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 15
+plan 17
 
 SRC=$T/src
 small_tree "$SRC"
@@ -55,6 +55,9 @@ wait_for 20 is_up 0 || bail "$(cat "$W/out.0")"
 slow_fault hang=dir/numbers
 cat "$W/mnt/0/dir/numbers" >/dev/null 2>&1 &
 ok 'a read hangs' wait_for 20 hangs 0
+matches 'cache-stats says what is waited for, since when, and from whom' \
+	"$("$COPPER" cache-stats "$W/mnt/0")" \
+	$'\nwaits +[0-9.]+ s for /dir/numbers \\(data 0\\), [0-9]+ waiters, from the storage\nstorage +1 operations run'
 stops 'a read' 0 "$COPPER" stop "$W/mnt/0"
 is 'a read: what is left of the control socket' "$(sockets)" 0
 slow_fault clear
@@ -88,6 +91,8 @@ done
 slow_fault hang=dir/numbers
 cat "$W/mnt/1/dir/numbers" >/dev/null 2>&1 &
 ok 'a read for another node hangs' wait_for 20 hangs 0
+matches 'cache-stats of the other names the rank' "$("$COPPER" cache-stats "$W/mnt/1")" \
+	' s for /dir[^,]*, [0-9]+ waiters, from rank 0'
 stops 'a read for another' 0 "$COPPER" stop "$W/mnt/1"
 wait "${pid[1]}"
 is 'a read for another: the exit status of the other' "$?" 0

@@ -8,7 +8,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 40
+plan 43
 
 SRC=$T/src
 small_tree "$SRC"
@@ -46,6 +46,8 @@ fails_with 126 'dir: Permission denied' "${run[@]}" "$SRC/dir"
 fails_with 125 'Too many open files' bash -c 'ulimit -n 4; exec "$@"' - "${run[@]}" true
 fails_with 125 '--direct .*/nowhere: No such file' "${run[@]}" --direct "$SRC/nowhere" true
 fails_with 125 '--below /usr: that is not below' "${run[@]}" --below /usr true
+fails_with 125 '--direct /usr: that is not below .*, and is the storage.s own without it' \
+	"${run[@]}" --direct /usr true
 
 # ---- the source here differs from the one elsewhere
 
@@ -69,6 +71,12 @@ without_namespaces() { # COMMAND…
 is 'namespaces are off: variables are rewritten' \
 	"$(PATH=$SRC/bin:$PATH without_namespaces "$COPPER" run sh -c 'echo "$PATH"' |
 		cut -d : -f 1)" "$W/mnt/0/bin"
+matches 'one warning says why, and what it means for absolute paths' \
+	"$(without_namespaces "$COPPER" run true 2>&1)" \
+	"^copper run: warning: the tree cannot take the place of $SRC here .*user\.max_user_namespaces is 0.*absolute paths"
+is 'only the first task of a step gives it, and --view env none' \
+	"$(SLURM_PROCID=3 without_namespaces "$COPPER" run true 2>&1
+		without_namespaces "$COPPER" run --view env true 2>&1)" ''
 matches '--check says why namespaces are off' "$(without_namespaces "$COPPER" run --check)" \
 	'^warning +view +env: .*user\.max_user_namespaces is 0'
 matches 'mount --check says why, too' \

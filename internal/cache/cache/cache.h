@@ -212,6 +212,16 @@ struct cop_cache_usage {
 void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg);
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
+/* What this node waits for, and since when. */
+struct cop_cache_wait {
+	enum cop_table table;
+	char path[256];           /* its end, if it is longer; on one line */
+	uint64_t index, size, ms; /* index and size: of the key */
+	unsigned waiters;
+};
+/* The oldest of the objects that are on their way, the oldest first, at most max; returns how many.
+ */
+unsigned cop_cache_oldest(struct cop_cache *c, struct cop_cache_wait *out, unsigned max);
 /* Appends a JSON array of open flights, at most max:
  * {"table":"data","path":"...","index":0,"ms":12,"waiters":3}. */
 void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out);

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 {
@@ -68,6 +69,56 @@ static unsigned count_list(const struct cop_list *head)
 	for (const struct cop_list *l = head->next; l != head; l = l->next)
 		count++;
 	return count;
+}
+
+static void copy_wait(const struct node *n, uint64_t now, struct cop_cache_wait *w)
+{
+	const struct cop_key *key = &n->obj.key;
+	size_t len = COP_MIN(key->path_len, sizeof(w->path) - 1);
+
+	*w = (struct cop_cache_wait){.table = key->table,
+		.index = key->index,
+		.size = key->size,
+		.ms = now - n->born_ms,
+		.waiters = count_list(&n->waiters)};
+	memcpy(w->path, key->path + key->path_len - len, len);
+	for (char *p = w->path; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+}
+
+/* Inserts it in order; returns how many there are. */
+static unsigned insert_wait(
+	struct cop_cache_wait *out, unsigned n, unsigned max, const struct node *node, uint64_t now)
+{
+	unsigned at = n;
+
+	while (at && out[at - 1].ms < now - node->born_ms)
+		at--;
+	if (at == max)
+		return n;
+	n = COP_MIN(n + 1, max);
+	memmove(out + at + 1, out + at, (n - 1 - at) * sizeof(*out));
+	copy_wait(node, now, &out[at]);
+	return n;
+}
+
+unsigned cop_cache_oldest(struct cop_cache *c, struct cop_cache_wait *out, unsigned max)
+{
+	uint64_t now = cop_now_ms();
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SHARDS && atomic_load(&c->flights); i++) {
+		struct shard *s = &c->shard[i];
+
+		pthread_mutex_lock(&s->lock);
+		for (struct cop_hlink *l = cop_htab_after(&s->table, NULL); l;
+			l = cop_htab_after(&s->table, l))
+			if (node_at(l)->state == FLYING)
+				n = insert_wait(out, n, max, node_at(l), now);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return n;
 }
 
 static void flight_json(const struct node *n, uint64_t now, struct cop_json *j)

@@ -10,6 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* How many of the things that a node waits for are shown. */
+#define WAITS 5
+
 static void tables_json(const struct cop_cache_usage *u, struct cop_json *j)
 {
 	uint64_t limit = u->limit_bytes, used = u->used_bytes;
@@ -171,6 +174,34 @@ void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *
 	table_counters(w->now, w, out);
 }
 
+/* Names and small files come through the first tree, of which the parent is known; a part of a
+ * large file comes through any (tree/fetch). */
+static void put_waits(const struct cop_status *s, struct cop_buf *out)
+{
+	uint32_t parent = s->coop ? cop_fetch_parent(s->coop, 0) : COP_TOPO_NONE;
+	struct cop_cache_wait wait[WAITS];
+	unsigned n = cop_cache_oldest(s->cache, wait, WAITS), queued = 0, running = 0;
+
+	if (!n)
+		return;
+	cop_origin_load(s->origin, &queued, &running);
+	for (unsigned i = 0; i < n; i++) {
+		const struct cop_cache_wait *w = &wait[i];
+
+		cop_buf_printf(out, "waits      %.1f s for /%s (%s %" PRIu64 "), %u waiters",
+			(double)w->ms / 1000, w->path, cop_table_name(w->table), w->index,
+			w->waiters);
+		if (s->nodes > 1 && w->table == COP_TABLE_DATA &&
+			w->size >= COP_FETCH_STRIPED_BYTES)
+			cop_buf_str(out, ", from the parent or storage of its part\n");
+		else if (parent == COP_TOPO_NONE)
+			cop_buf_str(out, ", from the storage\n");
+		else
+			cop_buf_printf(out, ", from rank %" PRIu32 "\n", parent);
+	}
+	cop_buf_printf(out, "storage    %u operations run, %u are queued\n", running, queued);
+}
+
 void cop_status_table_head(const struct cop_status *s, struct cop_buf *out)
 {
 	struct cop_cache_usage u;
@@ -189,6 +220,7 @@ void cop_status_table_head(const struct cop_status *s, struct cop_buf *out)
 		"budget     %s used of %s; %" PRIu64 " flights, %" PRIu64 " waiting for room\n",
 		cop_format_size(u.used_bytes, a), cop_format_size(u.limit_bytes, b), u.flights,
 		u.waiting_to_reserve);
+	put_waits(s, out);
 	if (s->prefetches) {
 		cop_prefetch_text(s->prefetch, out);
 		cop_buf_str(out, "\n");

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,6 +129,33 @@ static void the_table_of_one_node_has_what_it_counted(void **state)
 	assert_non_null(strstr(out.data, "\nbudget     0 B used of 1.0 MiB; 0 flights"));
 	assert_non_null(strstr(out.data, "41"));
 	cop_buf_free(&out);
+}
+
+static void the_table_says_what_is_waited_for_the_oldest_first(void **state)
+{
+	struct cop_status *s = *state;
+	struct cop_buf out = {0};
+	struct cop_obj *obj[8];
+	char name[8][32];
+
+	for (int i = 0; i < 8; i++) {
+		struct cop_key key = {.table = COP_TABLE_DATA, .path = name[i], .index = 2};
+
+		snprintf(name[i], sizeof(name[i]), "lib/late%d\n", i);
+		key.path_len = strlen(name[i]);
+		assert_int_equal(cop_cache_find(s->cache, &key, NULL, &obj[i]), COP_FOUND_LEAD);
+		usleep(2000);
+	}
+	cop_status_table(s, &out);
+	assert_non_null(strstr(out.data, "\nwaits      0."));
+	assert_non_null(strstr(out.data, " s for /lib/late0"));
+	assert_non_null(strstr(out.data, "? (data 2), 0 waiters, from the storage\n"));
+	assert_true(strstr(out.data, "late0") < strstr(out.data, "late4"));
+	assert_null(strstr(out.data, "late5"));
+	assert_non_null(strstr(out.data, "\nstorage    0 operations run"));
+	cop_buf_free(&out);
+	for (int i = 0; i < 8; i++)
+		cop_cache_complete(s->cache, obj[i], &(struct cop_completion){.rc = -EIO});
 }
 
 static void add_line(struct cop_op_sum *all, const struct cop_nodeline *n)
@@ -289,6 +317,7 @@ int main(void)
 		T(a_starting_node_reports_what_it_has),
 		T(each_byte_of_the_object_of_a_node_is_known),
 		T(the_table_of_one_node_has_what_it_counted),
+		T(the_table_says_what_is_waited_for_the_oldest_first),
 		T(the_rows_of_all_nodes_are_in_order_of_their_ranks),
 		T(a_row_lines_up_with_the_head),
 		T(without_an_answer_the_list_of_nodes_is_empty),
