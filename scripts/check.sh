@@ -9,7 +9,7 @@
 #   scripts/check.sh --build DIR --unit-only      unit tests of one build
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
-# COP_LANES tests run at a time, the longest first (default: two per processor, at most 8, since
+# COP_LANES tests run at a time, the longest first (default: three per processor, at most 12, since
 # most of a test is waiting). Those with an `# alone:` line come last, one after another.
 #
 # By default: the release build, its unit tests, and the system tests whose `# modes:` line has

@@ -189,6 +189,11 @@ check_callers() {
 check_spaces() {
 	c_files | found -nHE '[[:blank:]]+$' && fault "blanks at the end of a line"
 	c_files | found -nHE '^ +[^ *]' && fault "indented with spaces"
+	c_files | grep -E '^(internal|cmd)/' |
+		grep -vE '_(test|testing|fuzz)\.[ch]$|/guard_(in|out)\.c$' |
+		found -nHE '(^|[^[:alnum:]_>.])(listen|accept4?|connect|send|recv)\(' |
+		grep -vE ':[0-9]+:[[:blank:]]*(/?\*|//)' &&
+		fault "a socket call that is replaced for libfabric: base/sock.h"
 }
 
 # One version of it decides, because no two agree. A line that is still too long is a sentence for
@@ -267,7 +272,7 @@ face_of_harness() {
 check_shell() {
 	local check tests chosen_tests
 	command -v shellcheck >/dev/null || {
-		echo "lint: no shellcheck here; scripts/install-deps.sh installs it" >&2
+		echo "lint: no shellcheck here; scripts/install-deps.sh all installs it" >&2
 		return 0
 	}
 	# SC2016: programs for sh -c and awk stand in single quotes. SC2002: the message of cat is
@@ -290,7 +295,7 @@ check_shell() {
 check_c() {
 	local suppressions=$here/cppcheck.supp
 	command -v cppcheck >/dev/null || {
-		echo "lint: no cppcheck here; scripts/install-deps.sh installs it" >&2
+		echo "lint: no cppcheck here; scripts/install-deps.sh all installs it" >&2
 		return 0
 	}
 	mkdir -p build/cppcheck

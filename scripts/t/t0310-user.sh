@@ -7,6 +7,7 @@
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
+[ "$(id -u)" -eq 0 ] || skip_all 'only root can make the user'
 plan 19
 
 become_user

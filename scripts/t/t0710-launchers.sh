@@ -7,7 +7,7 @@
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
+	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh all installs it'
 plan 36
 
 small_tree "$T/src"

@@ -12,7 +12,7 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
+	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh all installs it'
 plan 34
 
 scripts=$cop_root/scripts

@@ -38,7 +38,7 @@ is 'make takes its words' "$?" 0
 matches 'the program is linked with shared libraries' \
 	"$(grep -e '-o build/shared/copper ' "$T/make")" ' -lfuse3 -lfabric '
 matches "libfuse's headers are Spack's" \
-	"$(grep 'internal/mount/fuse/fs\.c' "$T/make" | tail -n 1)" "-I$T/opt/libfuse/include/fuse3 "
+	"$(grep 'internal/mount/fuse/fuse\.c' "$T/make" | tail -n 1)" "-I$T/opt/libfuse/include/fuse3 "
 words build '+static'
 make_it "${words[@]}" >"$T/make"
 matches 'a build with archives loads nothing' \

@@ -81,7 +81,7 @@ for _ in range(100):
         with open(f"/proc/{pid}/stat") as f:
             if f.read().rsplit(")", 1)[1].split()[0] in "ZX":
                 break
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         break
     time.sleep(0.05)
 else:

@@ -14,9 +14,9 @@
 # shellcheck source=run_step.sh
 . "$(dirname "$0")/run_step.sh"
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec.hydra; scripts/install-deps.sh installs mpich'
+	skip_all 'no mpiexec.hydra; scripts/install-deps.sh all installs mpich'
 command -v mpirun.openmpi >/dev/null ||
-	skip_all 'no mpirun.openmpi; scripts/install-deps.sh installs openmpi-bin'
+	skip_all 'no mpirun.openmpi; scripts/install-deps.sh all installs openmpi-bin'
 plan 10
 
 make_environments "$T/soft"

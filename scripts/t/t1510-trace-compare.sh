@@ -10,7 +10,7 @@
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
 "$PYTHON" -c 'import pandas' 2>/dev/null ||
-	skip_all 'no pandas here; scripts/install-deps.sh installs it'
+	skip_all 'no pandas here; scripts/install-deps.sh all installs it'
 plan 19
 
 judge() { # NAME=PATH…: prints what differs, or that too little is the same

@@ -160,6 +160,6 @@ end_all
 
 with_tree 1 -P
 pid=$(node_stat 0 pid)
-is 'a thread of its own looks' "$(cat "/proc/$pid/task/"*/comm | grep -c '^cop-past$')" 1
+is 'a thread of its own looks' "$(cat "/proc/$pid/task/"*/comm | grep -c '^cop-bypass$')" 1
 ok 'the thread ends with the node' without_tree
 ok 'the node with the thread is gone' wait_for 20 is_gone "$pid"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client's side of one request. */
 #include "node/ctl/ctl_priv.h"
+#include "base/base/sock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -99,7 +100,7 @@ static int connect_server(struct call *c)
 	if (!c->timeout_ms)
 		tv.tv_usec = 1;
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
-	if (connect(c->fd, (struct sockaddr *)&sa, sizeof(sa)))
+	if (cop_sock_connect(c->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return connect_failed(c, errno);
 	return check_server(c);
 }
@@ -124,7 +125,7 @@ static int send_line(struct call *c)
 	if (out.failed)
 		rc = cop_err_set(c->err, ENOMEM, "no memory for the request");
 	while (!rc && sent < out.len) {
-		ssize_t n = send(c->fd, out.data + sent, out.len - sent, MSG_NOSIGNAL);
+		ssize_t n = cop_sock_send(c->fd, out.data + sent, out.len - sent, MSG_NOSIGNAL);
 
 		if (n > 0)
 			sent += (size_t)n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One client of the server. */
 #include "node/ctl/ctl_priv.h"
+#include "base/base/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,7 +122,7 @@ static void ask_handler(struct cop_ctl_conn *conn)
 void cop_ctl_conn_read(struct cop_ctl_conn *conn)
 {
 	size_t space = sizeof(conn->line) - conn->line_len;
-	ssize_t n = recv(conn->fd, conn->line + conn->line_len, space, MSG_DONTWAIT);
+	ssize_t n = cop_sock_recv(conn->fd, conn->line + conn->line_len, space, MSG_DONTWAIT);
 	char *end;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

@@ -92,7 +92,7 @@ int cop_node_choose_run(struct cop_node *n, struct cop_err *err);
 
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
-/* Stops what was started. */
+/* Stops what was started and frees the node, unless a thread that hangs in the storage uses it. */
 void cop_node_stop(struct cop_node *n);
 
 #endif

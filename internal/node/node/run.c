@@ -168,6 +168,5 @@ int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err
 		unmount_and_answer(n, *left_dead);
 	cop_node_follow_end(n, *left_dead, rc ? err : NULL);
 	cop_node_stop(n);
-	free(n);
 	return rc;
 }

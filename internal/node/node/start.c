@@ -477,11 +477,13 @@ static void answer_all(struct cop_node *n)
 	cop_gate_drain(&n->gate);
 }
 
-/* Each thread ends after the threads that could still give it work. When this returns, no
+/* Each thread ends after the threads that could still give it work. If this returns true, no
  * running thread can touch what is freed next; the thread that writes the trace uses only its
- * own memory. */
-static void end_threads(struct cop_node *n)
+ * own memory. False: a worker hangs in the storage, and only the end of the process ends it. */
+static bool end_threads(struct cop_node *n)
 {
+	bool ended;
+
 	cop_gate_close(&n->gate);
 	cop_net_close_door(n->net);
 	cop_bypass_stop(n->past);
@@ -492,9 +494,9 @@ static void end_threads(struct cop_node *n)
 	answer_all(n);
 	cop_command_stop_listening(n->commands);
 	cop_net_flush(n->net);
-	if (n->origin)
-		cop_origin_close(n->origin);
+	ended = cop_origin_close(n->origin);
 	cop_net_close(n->net);
+	return ended;
 }
 
 /* Frees the parts in the reverse order of their start, except for the sampler: it stops when nobody
@@ -527,10 +529,24 @@ static void free_all(struct cop_node *n)
 	cop_waker_fini(&n->waker);
 }
 
+/* What is written at the end although the rest stays for a worker that hangs. */
+static void leave_all(struct cop_node *n)
+{
+	cop_log_warn(
+		"the storage does not answer: this node ends without waiting for its requests");
+	cop_follow_free(n->follow);
+	cop_sampler_stop(n->sampler);
+	cop_log_close();
+}
+
 void cop_node_stop(struct cop_node *n)
 {
 	alarm(END_SECONDS);
-	end_threads(n);
-	free_all(n);
+	if (end_threads(n)) {
+		free_all(n);
+		free(n);
+	} else {
+		leave_all(n);
+	}
 	alarm(0);
 }
