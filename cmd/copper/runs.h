@@ -45,6 +45,10 @@ int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *e
 int cop_cmd_runs_load(
 	struct cop_store *s, const char *ref, struct cop_runrec *r, struct cop_err *err);
 
+/* Fills r, which must be empty and which the caller frees in any case, from what a job that
+ * recorded no run left in its directory (runs_found.c). */
+int cop_cmd_runs_found(const char *job_dir, struct cop_runrec *r, struct cop_err *err);
+
 struct cop_json;
 /* Writes the members of a run, without lists and series, into the object that is open
  * (runs_show.c). */

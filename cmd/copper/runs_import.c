@@ -45,22 +45,39 @@ static void say_what_was_done(const struct import *i, const struct cop_runrec *r
 	cop_json_end(i->json);
 }
 
+/* rc: how reading the record went. Frees it. */
+static void import_record(
+	struct import *i, struct cop_runrec *r, const char *from, int rc, struct cop_err *err)
+{
+	if (!rc)
+		rc = cop_store_put(i->store, r, 0, cop_now_ms() + WAIT_MS, err);
+	if (rc) {
+		cop_cmd_runs_fail(table, err);
+		i->refused++;
+	} else {
+		say_what_was_done(i, r, from);
+		i->taken++;
+	}
+	cop_runrec_free(r);
+}
+
 static void import_file(struct import *i, const char *file)
 {
 	struct cop_runrec r = {0};
 	struct cop_err err = {0};
 	int rc = cop_store_read_record(file, &r, &err);
 
-	if (!rc)
-		rc = cop_store_put(i->store, &r, 0, cop_now_ms() + WAIT_MS, &err);
-	if (rc) {
-		cop_cmd_runs_fail(table, &err);
-		i->refused++;
-	} else {
-		say_what_was_done(i, &r, file);
-		i->taken++;
-	}
-	cop_runrec_free(&r);
+	import_record(i, &r, file, rc, &err);
+}
+
+/* A job without a record has left its files, which say less. */
+static void import_files(struct import *i, const char *job_dir)
+{
+	struct cop_runrec r = {0};
+	struct cop_err err = {0};
+	int rc = cop_cmd_runs_found(job_dir, &r, &err);
+
+	import_record(i, &r, job_dir, rc, &err);
 }
 
 static bool is_record(const struct dirent *e)
@@ -100,13 +117,10 @@ static void take_all(struct import *i, const char *job_dir)
 		snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
 		import_file(i, file);
 	}
-	if (d && before == i->taken + i->refused)
-		cop_err_set(&err, ENOENT,
-			"%s: has no record of a run, which would be runs/ID" COP_RUNREC_SUFFIX
-			": jobs leave one if they cannot write to their store",
-			job_dir);
 	if (d)
 		closedir(d);
+	if (d && before == i->taken + i->refused)
+		import_files(i, job_dir);
 	if (!err.code)
 		return;
 	cop_cmd_runs_fail(table, &err);

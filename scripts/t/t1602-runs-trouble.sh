@@ -138,7 +138,7 @@ is 'a file of somebody else stays as it is' "$(sha256sum <"$STORE")" "$before"
 fails_with 1 'is a directory' "$COPPER" runs --store "$SRC"
 fails_with 1 'there is no run store' "$COPPER" runs --store "$T/absent.db"
 ok 'reading makes no store' test ! -e "$T/absent.db"
-fails_with 1 'has no record of a run, which would be runs/ID.run' \
+fails_with 1 'has nothing that a report could show' \
 	"$COPPER" runs import --store "$T/absent.db" "$SRC"
 fails_with 1 'No such file or directory' "$COPPER" runs import --store "$T/absent.db" "$T/no job"
 STORE=$T/other.db

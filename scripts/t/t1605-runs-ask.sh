@@ -7,7 +7,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 22
+plan 26
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -70,17 +70,33 @@ fails_with 1 "has no metric 'loss'" "$COPPER" runs show --store "$STORE" last --
 [ "$cop_mode" = release ] && many=10000 || many=500
 fill 8 "$((many - 8))" 100 1
 "$PYTHON" - "$STORE" "$COPPER" >"$T/took" <<'PY'
-import subprocess, sys, time
-best = 9
+import resource, subprocess, sys
+best, before = 9, 0
 for i in range(3):
-    t = time.monotonic()
-    out = subprocess.run([sys.argv[2], "runs", "list", "--store", sys.argv[1], "--where", "metric.val_loss.min < 0.3", "--where", "param.lr < 0.05", "--json"], stdout=subprocess.PIPE).stdout
-    best = min(best, time.monotonic() - t)
+    subprocess.run([sys.argv[2], "runs", "list", "--store", sys.argv[1], "--where", "metric.val_loss.min < 0.3", "--where", "param.lr < 0.05", "--json"], stdout=subprocess.DEVNULL)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    best = min(best, used.ru_utime + used.ru_stime - before)
+    before = used.ru_utime + used.ru_stime
 print("%.3f" % best)
 PY
-note "$many runs with a hundred metrics: $(cat "$T/took") s"
+note "$many runs with a hundred metrics: $(cat "$T/took") s of processor"
 is 'of ten thousand runs the same ones are found' \
 	"$(names --where 'metric.val_loss.min < 0.3' --where 'param.lr < 0.05')" \
 	'run6 run5 run2 run1'
-ok 'in at most 0.5 s, twice that on a machine that is busy' \
-	"$PYTHON" -c 'import sys; sys.exit(float(sys.argv[1]) > 1.0 * float(sys.argv[2]))' "$(cat "$T/took")" "$cop_slower"
+ok 'in at most 0.5 s of processor' \
+	"$PYTHON" -c 'import sys; sys.exit(float(sys.argv[1]) > 0.5 * float(sys.argv[2]))' "$(cat "$T/took")" "$cop_slower"
+
+# ---- a job directory without a record
+
+STORE=$T/found.db
+with_tree 2 -P
+cat "$W/mnt/0/hello" >/dev/null
+without_tree >/dev/null
+ok 'a job that recorded nothing is imported from its directory' runs import "$JOB"
+is 'what it did is what its directory says' \
+	"$(judge "SELECT CAST(value AS INT) FROM metric WHERE key = 'profile.total_counted_fuse_operations'")" \
+	"$(sed -n 's/^total_counted_fuse_operations,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")"
+is 'and how it ended' "$(judge 'SELECT status, exit_reason, nodes, "end" >= start FROM run')" \
+	'FINISHED|stopped|2|1'
+runs import "$JOB" >/dev/null
+is 'twice makes one run' "$(judge 'SELECT count(*) FROM run')" 1

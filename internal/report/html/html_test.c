@@ -364,6 +364,18 @@ static void the_run_before_is_compared(void **state)
 	page.before = &before;
 	write_page();
 	assert_true(has("<h1>train</h1>"));
+	assert_false(has("since the start</figcaption>"));
+	for (unsigned i = 1; i <= 4; i++) {
+		now.step = before.step = 10 + i;
+		cop_runrec_point(&now, "train_loss", now.start_s + i, 1.0 / i);
+		cop_runrec_point(&before, "train_loss", before.start_s + 2 * i, 2.0 / i);
+		cop_runrec_point(&now, "cpu.seconds", now.start_s + i, i);
+		cop_runrec_point(&before, "cpu.seconds", before.start_s + i, i);
+	}
+	write_page();
+	assert_true(has("<figcaption>train_loss since the start</figcaption>"));
+	assert_true(has("this run, aaaaaaaa") && has("before, 11111111"));
+	assert_false(has("cpu.seconds since the start"));
 	cop_runrec_put(&now, COP_RUNREC_NAME, "4");
 	write_page();
 	assert_true(has("<h1>Job 4</h1>") && has("<title>Job 4 - Copper</title>"));
