@@ -491,11 +491,11 @@ size_t cop_cache_drop_under(struct cop_cache *c, const char *path)
 	return drop_all(c, &(struct which){.path = path, .len = strlen(path)});
 }
 
-size_t cop_cache_drop_facet(
-	struct cop_cache *c, enum cop_table table, enum cop_facet facet, const char *path)
+size_t cop_cache_drop_facet(struct cop_cache *c, enum cop_table table, enum cop_facet facet,
+	const char *path, size_t path_len)
 {
 	return drop_all(c, &(struct which){.path = path,
-				   .len = strlen(path),
+				   .len = path_len,
 				   .one_facet = true,
 				   .table = table,
 				   .facet = facet});

@@ -40,7 +40,8 @@ enum cop_facet {
 struct cop_key {
 	enum cop_table table;
 	enum cop_facet facet;
-	const char *path; /* relative to the source, no leading slash, NUL-terminated */
+	const char
+		*path; /* relative to the source, no leading slash; NUL-terminated in an object */
 	size_t path_len;
 	uint64_t version; /* of the file for data, of the directory for a page, else 0 */
 	uint64_t size;  /* of the file for data, as the requester knows it: size and index determine
@@ -196,8 +197,8 @@ void cop_cache_forget(struct cop_cache *c, const struct cop_key *key);
 size_t cop_cache_drop_under(struct cop_cache *c, const char *path);
 
 /* The same for what one table holds under this path and facet, whatever the rest of the key. */
-size_t cop_cache_drop_facet(
-	struct cop_cache *c, enum cop_table table, enum cop_facet facet, const char *path);
+size_t cop_cache_drop_facet(struct cop_cache *c, enum cop_table table, enum cop_facet facet,
+	const char *path, size_t path_len);
 
 struct cop_cache_usage {
 	struct {
