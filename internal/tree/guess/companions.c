@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listings that are requested along with that of the directory above them (policy_priv.h decides which).
+/* Listings that are requested along with that of the directory above them (policy_priv.h decides
+ * which).
  *
  * A program that comes to a directory often goes on to one of a certain name in it, if there is
  * one, as from a package of Python to its __pycache__. The node does not know yet what is in the
