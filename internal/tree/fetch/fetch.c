@@ -43,25 +43,30 @@ void cop_fetch_waited(const struct flight *f, enum cop_counter c)
 		cop_stats_add(f->coop->conf.stats, c, (cop_now_ns() - f->asked_ns) / 1000);
 }
 
-static void passed(void *arg)
+struct barrier {
+	struct cop_endpoint_work work;
+	sem_t passed;
+};
+
+static void pass_barrier(struct cop_endpoint_work *w)
 {
-	sem_post(arg);
+	sem_post(&COP_CONTAINER_OF(w, struct barrier, work)->passed);
 }
 
 void cop_fetch_close(struct cop_fetch *c)
 {
-	sem_t barrier;
+	struct barrier b = {.work.run = pass_barrier};
 
 	atomic_store(&c->closing, true);
 	if (!c->conf.rpc)
 		return;
 	/* When this function runs, all callbacks that the progress thread began before the store
 	 * have returned. */
-	sem_init(&barrier, 0, 0);
-	if (cop_endpoint_post(cop_rpc_fabric(c->conf.rpc), passed, &barrier) == 0)
-		while (sem_wait(&barrier) && errno == EINTR)
+	sem_init(&b.passed, 0, 0);
+	if (cop_endpoint_post(cop_rpc_fabric(c->conf.rpc), &b.work) == 0)
+		while (sem_wait(&b.passed) && errno == EINTR)
 			;
-	sem_destroy(&barrier);
+	sem_destroy(&b.passed);
 }
 
 void cop_fetch_free(struct cop_fetch *c)
