@@ -120,10 +120,14 @@ int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_wa
 /* Somebody waits for the object now. True if a background flight for it was in progress; it is an
  * ordinary one from then on. */
 bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key);
-/* Whether the key has an object or a flight. Takes no reference and does not affect eviction. */
+/* What the table has for a key. */
+enum cop_held { COP_HELD_NOT, COP_HELD_FLYING, COP_HELD_COMPLETE };
+/* If obj is not NULL, *obj is the complete object with a reference, or NULL. Starts no flight and
+ * does not affect eviction. */
+enum cop_held cop_cache_look(struct cop_cache *c, const struct cop_key *key, struct cop_obj **obj);
+/* Whether the key has an object or a flight. */
 bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
-
-/* The complete object with a reference, or NULL. Starts no flight and does not affect eviction. */
+/* The complete object with a reference, or NULL. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
 /* Reserves this many bytes for a flight, before its buffer is allocated. Calls start(arg) once the

@@ -442,18 +442,14 @@ bool cop_fetch_dir_attr(struct cop_fetch *c, const char *path, struct cop_attr *
 	return known;
 }
 
-bool cop_fetch_at_hand(struct cop_fetch *c, const struct cop_ask *ask)
+enum cop_held cop_fetch_held(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	struct cop_obj *obj = cop_fetch_peek(c, ask);
+	struct cop_key key = cop_fetch_key(ask);
 
-	if (obj)
-		cop_obj_put(c->conf.cache, obj);
-	return obj;
+	return cop_cache_look(c->conf.cache, &key, NULL);
 }
 
 bool cop_fetch_has(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	struct cop_key key = cop_fetch_key(ask);
-
-	return cop_cache_has(c->conf.cache, &key);
+	return cop_fetch_held(c, ask) != COP_HELD_NOT;
 }

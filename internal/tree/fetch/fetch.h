@@ -151,8 +151,8 @@ bool cop_fetch_dir_attr(struct cop_fetch *c, const char *path, struct cop_attr *
 
 /* Whether this node would ask the storage for the object rather than another node. */
 bool cop_fetch_reads_itself(struct cop_fetch *c, const struct cop_ask *ask);
-/* Whether the object is cached and complete. */
-bool cop_fetch_at_hand(struct cop_fetch *c, const struct cop_ask *ask);
+/* What the cache has of the object. */
+enum cop_held cop_fetch_held(struct cop_fetch *c, const struct cop_ask *ask);
 /* Whether the object is cached, or a flight for it is on its way. */
 bool cop_fetch_has(struct cop_fetch *c, const struct cop_ask *ask);
 

@@ -193,19 +193,19 @@ bool cop_fetch_ask_first(struct cop_fetch *c, const char *path, bool mentioned)
 		.mentioned = mentioned};
 	struct cop_key key = cop_fetch_key(&ask);
 	struct cop_obj *obj;
+	enum cop_held held;
 	bool began = false;
 	int rc;
 
 	if (!c->conf.bundle || !cop_guess_may_come(c->guess) || !has_headroom(c))
 		return false;
-	if (cop_cache_has(c->conf.cache, &key)) {
-		obj = cop_cache_peek(c->conf.cache, &key);
-		if (obj) {
-			began = cop_fetch_follow_first(c, obj, false, mentioned);
-			cop_obj_put(c->conf.cache, obj);
-		}
-		return began;
+	held = cop_cache_look(c->conf.cache, &key, &obj);
+	if (obj) {
+		began = cop_fetch_follow_first(c, obj, false, mentioned);
+		cop_obj_put(c->conf.cache, obj);
 	}
+	if (held != COP_HELD_NOT)
+		return began;
 	rc = cop_fetch_get_for(c, &ask, NULL, true, &obj);
 	if (rc == 1)
 		cop_obj_put(c->conf.cache, obj);
@@ -216,11 +216,12 @@ bool cop_fetch_has_first(struct cop_fetch *c, const char *path)
 {
 	struct cop_ask ask = {.kind = COP_ASK_ENTRY, .path = path};
 	struct cop_key key = cop_fetch_key(&ask);
-	struct cop_obj *entry = cop_cache_peek(c->conf.cache, &key);
+	struct cop_obj *entry;
+	enum cop_held held = cop_cache_look(c->conf.cache, &key, &entry);
 	bool has;
 
 	if (!entry)
-		return cop_cache_has(c->conf.cache, &key);
+		return held == COP_HELD_FLYING;
 	has = !cop_fetch_first_of(c, entry, &ask);
 	key = cop_fetch_key(&ask);
 	has = has || cop_cache_has(c->conf.cache, &key);
