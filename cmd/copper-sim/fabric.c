@@ -350,9 +350,9 @@ struct cop_endpoint *cop_rpc_fabric(struct cop_rpc *r)
 	return NULL;
 }
 
-int cop_endpoint_post(struct cop_endpoint *f, void (*fn)(void *arg), void *arg)
+int cop_endpoint_post(struct cop_endpoint *f, struct cop_endpoint_work *w)
 {
 	(void)f;
-	fn(arg);
+	w->run(w);
 	return 0;
 }

@@ -162,18 +162,6 @@ int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_wa
 	return found;
 }
 
-bool cop_cache_has(struct cop_cache *c, const struct cop_key *key)
-{
-	uint64_t hash = key_hash(key);
-	struct shard *s = shard_of(c, hash);
-	bool has;
-
-	pthread_mutex_lock(&s->lock);
-	has = find_node(s, hash, key) != NULL;
-	pthread_mutex_unlock(&s->lock);
-	return has;
-}
-
 bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key)
 {
 	uint64_t hash = key_hash(key);
@@ -188,20 +176,35 @@ bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key)
 	return first;
 }
 
-struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key)
+enum cop_held cop_cache_look(struct cop_cache *c, const struct cop_key *key, struct cop_obj **obj)
 {
 	uint64_t hash = key_hash(key);
 	struct shard *s = shard_of(c, hash);
+	enum cop_held held;
 	struct node *n;
 
 	pthread_mutex_lock(&s->lock);
 	n = find_node(s, hash, key);
-	if (n && n->state != COMPLETE)
-		n = NULL;
-	if (n)
+	held = !n ? COP_HELD_NOT : n->state == COMPLETE ? COP_HELD_COMPLETE : COP_HELD_FLYING;
+	if (obj && held == COP_HELD_COMPLETE)
 		atomic_fetch_add(&n->refs, 1);
 	pthread_mutex_unlock(&s->lock);
-	return n ? &n->obj : NULL;
+	if (obj)
+		*obj = held == COP_HELD_COMPLETE ? &n->obj : NULL;
+	return held;
+}
+
+bool cop_cache_has(struct cop_cache *c, const struct cop_key *key)
+{
+	return cop_cache_look(c, key, NULL) != COP_HELD_NOT;
+}
+
+struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key)
+{
+	struct cop_obj *obj;
+
+	cop_cache_look(c, key, &obj);
+	return obj;
 }
 
 struct cop_obj *cop_obj_get(struct cop_obj *obj)
@@ -491,11 +494,11 @@ size_t cop_cache_drop_under(struct cop_cache *c, const char *path)
 	return drop_all(c, &(struct which){.path = path, .len = strlen(path)});
 }
 
-size_t cop_cache_drop_facet(
-	struct cop_cache *c, enum cop_table table, enum cop_facet facet, const char *path)
+size_t cop_cache_drop_facet(struct cop_cache *c, enum cop_table table, enum cop_facet facet,
+	const char *path, size_t path_len)
 {
 	return drop_all(c, &(struct which){.path = path,
-				   .len = strlen(path),
+				   .len = path_len,
 				   .one_facet = true,
 				   .table = table,
 				   .facet = facet});

@@ -40,7 +40,8 @@ enum cop_facet {
 struct cop_key {
 	enum cop_table table;
 	enum cop_facet facet;
-	const char *path; /* relative to the source, no leading slash, NUL-terminated */
+	const char
+		*path; /* relative to the source, no leading slash; NUL-terminated in an object */
 	size_t path_len;
 	uint64_t version; /* of the file for data, of the directory for a page, else 0 */
 	uint64_t size;  /* of the file for data, as the requester knows it: size and index determine
@@ -119,10 +120,14 @@ int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_wa
 /* Somebody waits for the object now. True if a background flight for it was in progress; it is an
  * ordinary one from then on. */
 bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key);
-/* Whether the key has an object or a flight. Takes no reference and does not affect eviction. */
+/* What the table has for a key. */
+enum cop_held { COP_HELD_NOT, COP_HELD_FLYING, COP_HELD_COMPLETE };
+/* If obj is not NULL, *obj is the complete object with a reference, or NULL. Starts no flight and
+ * does not affect eviction. */
+enum cop_held cop_cache_look(struct cop_cache *c, const struct cop_key *key, struct cop_obj **obj);
+/* Whether the key has an object or a flight. */
 bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
-
-/* The complete object with a reference, or NULL. Starts no flight and does not affect eviction. */
+/* The complete object with a reference, or NULL. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
 /* Reserves this many bytes for a flight, before its buffer is allocated. Calls start(arg) once the
@@ -196,8 +201,8 @@ void cop_cache_forget(struct cop_cache *c, const struct cop_key *key);
 size_t cop_cache_drop_under(struct cop_cache *c, const char *path);
 
 /* The same for what one table holds under this path and facet, whatever the rest of the key. */
-size_t cop_cache_drop_facet(
-	struct cop_cache *c, enum cop_table table, enum cop_facet facet, const char *path);
+size_t cop_cache_drop_facet(struct cop_cache *c, enum cop_table table, enum cop_facet facet,
+	const char *path, size_t path_len);
 
 struct cop_cache_usage {
 	struct {

@@ -417,7 +417,7 @@ static void dropping_a_facet_of_a_path_spares_all_else(void **state)
 		if (i < 4)
 			cop_cache_complete(c, obj, &(struct cop_completion){.keep = true});
 	}
-	assert_int_equal(cop_cache_drop_facet(c, COP_TABLE_TREE, COP_FACET_PAGE, "d"), 5);
+	assert_int_equal(cop_cache_drop_facet(c, COP_TABLE_TREE, COP_FACET_PAGE, "d", 1), 5);
 	cop_cache_complete(c, obj, &(struct cop_completion){.keep = true});
 	for (uint64_t i = 0; i < 5; i++) {
 		key = page_key("d", COP_FACET_PAGE, i);

@@ -45,9 +45,18 @@ void cop_endpoint_near_cpus(const struct cop_endpoint *f, struct cop_buf *out)
 		f->ops->near_cpus(f, out);
 }
 
-int cop_endpoint_post(struct cop_endpoint *f, void (*fn)(void *arg), void *arg)
+int cop_endpoint_post_all(struct cop_endpoint *f, struct cop_list *works)
 {
-	return f->ops->post(f, fn, arg);
+	return f->ops->post(f, works);
+}
+
+int cop_endpoint_post(struct cop_endpoint *f, struct cop_endpoint_work *w)
+{
+	struct cop_list works;
+
+	cop_list_init(&works);
+	cop_list_push_back(&works, &w->link);
+	return f->ops->post(f, &works);
 }
 
 void cop_endpoint_keep_ticking(struct cop_endpoint *f, bool on)

@@ -32,6 +32,8 @@ struct cop_endpoint_events {
 	/* About every tick_ms while the thread is awake or has work, and at least every
 	 * tick_ms while cop_endpoint_keep_ticking is on. now in cop_now_ms(). */
 	void (*tick)(void *ctx, uint64_t now_ms);
+	/* Posted work has run, all that there was. May be NULL. */
+	void (*ran)(void *ctx);
 };
 
 /* A keyed hash; the key is the job's secret. Any thread; must not wait. */
@@ -100,9 +102,18 @@ const char *cop_endpoint_net_device(const char *net_type);
  * for people. */
 void cop_endpoint_list_providers(char *out, size_t size);
 
-/* Any thread: fn(arg) runs soon on the progress thread. Functions posted by one thread run in
- * order. Returns -ESHUTDOWN once close has begun (fn does not run then), or -ENOMEM. */
-int cop_endpoint_post(struct cop_endpoint *f, void (*fn)(void *arg), void *arg);
+/* Work for the progress thread, embedded in the poster's own struct. */
+struct cop_endpoint_work {
+	struct cop_list link;
+	/* The endpoint does not touch w again. */
+	void (*run)(struct cop_endpoint_work *w);
+};
+/* Any thread: w->run(w) is called soon on the progress thread; then, with what other threads have
+ * posted meanwhile, conf.events.ran. What one thread posts runs in order. Returns -ESHUTDOWN once
+ * close has begun (w does not run then). */
+int cop_endpoint_post(struct cop_endpoint *f, struct cop_endpoint_work *w);
+/* The same for a list of them, which run in a row; the list is empty afterwards, or as it was. */
+int cop_endpoint_post_all(struct cop_endpoint *f, struct cop_list *works);
 
 /* Waits at most timeout_ms until all sent messages have been handed to the network, and returns
  * whether they have. Not on the progress thread; libfabric endpoints only. For a node that answers

@@ -27,8 +27,8 @@ int cop_endpoint_fake_push(struct cop_endpoint_net *net, struct event *e)
 	pthread_mutex_lock(&net->lock);
 	if (e->kind == EVENT_POST && e->from->closing) {
 		rc = -ESHUTDOWN;
-	} else if (net->count >= COP_FAKE_EVENTS_MAX) {
-		rc = e->kind == EVENT_POST ? -ENOMEM : -ENOBUFS;
+	} else if (e->kind != EVENT_POST && net->count >= COP_FAKE_EVENTS_MAX) {
+		rc = -ENOBUFS;
 	} else {
 		cop_list_push_back(&net->events, &e->link);
 		net->count++;
@@ -97,7 +97,7 @@ void cop_endpoint_fake_cancel(struct fake *f, const cop_endpoint_peer_t *peer)
 		struct event *e = COP_CONTAINER_OF(i, struct event, link);
 
 		if (e->kind == EVENT_POST)
-			e->fn(e->arg);
+			e->work->run(e->work);
 		else
 			cop_endpoint_fake_end(e, -ECANCELED);
 		free(e);
@@ -132,13 +132,34 @@ static int write_memory(struct fake *to, const struct event *e)
 	return -EIO;
 }
 
+/* Whether the next event is posted work of the same endpoint, which runs in the same turn. */
+static bool more_is_posted(struct cop_endpoint_net *net, const struct fake *f)
+{
+	const struct event *next;
+	bool more;
+
+	pthread_mutex_lock(&net->lock);
+	next = COP_CONTAINER_OF(net->events.next, struct event, link);
+	more = !cop_list_empty(&net->events) && next->kind == EVENT_POST && next->from == f;
+	pthread_mutex_unlock(&net->lock);
+	return more;
+}
+
+/* The work may close the endpoint; that leaves e->from NULL. */
+static void run_posted(struct cop_endpoint_net *net, struct event *e)
+{
+	e->work->run(e->work);
+	if (e->from && e->from->base.events.ran && !more_is_posted(net, e->from))
+		e->from->base.events.ran(e->from->base.events.ctx);
+}
+
 /* Returns false if the event stays alive. */
 static bool run_event(struct cop_endpoint_net *net, struct event *e)
 {
 	struct fake *to;
 
 	if (e->kind == EVENT_POST) {
-		e->fn(e->arg);
+		run_posted(net, e);
 		return true;
 	}
 	to = find_fake(net, e->to);

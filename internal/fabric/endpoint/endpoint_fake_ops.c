@@ -18,17 +18,25 @@ static struct fake_peer *peer_get(struct fake *f, cop_endpoint_peer_t id)
 	return NULL;
 }
 
-static int fake_post(struct cop_endpoint *base, void (*fn)(void *arg), void *arg)
+static int fake_post(struct cop_endpoint *base, struct cop_list *works)
 {
-	struct event *e = calloc(1, sizeof(*e));
+	struct fake *f = cop_endpoint_fake_of(base);
+	struct cop_list *l;
+	int rc = 0;
 
-	if (!e)
-		return -ENOMEM;
-	e->kind = EVENT_POST;
-	e->from = cop_endpoint_fake_of(base);
-	e->fn = fn;
-	e->arg = arg;
-	return cop_endpoint_fake_push(e->from->net, e);
+	while (!rc && (l = cop_list_pop_front(works))) {
+		struct event *e = calloc(1, sizeof(*e));
+
+		if (!e)
+			abort(); /* the real one needs no memory for it */
+		e->kind = EVENT_POST;
+		e->from = f;
+		e->work = COP_CONTAINER_OF(l, struct cop_endpoint_work, link);
+		rc = cop_endpoint_fake_push(f->net, e);
+		if (rc)
+			cop_list_push_front(works, l);
+	}
+	return rc;
 }
 
 /* Ticks come from cop_endpoint_fake_advance, whether wanted or not. */
@@ -186,6 +194,8 @@ void cop_endpoint_fake_close(struct cop_endpoint *base)
 	cop_endpoint_fake_cancel(f, NULL);
 	if (running && running->kind != EVENT_POST && running->from == f)
 		cop_endpoint_fake_end(running, -ECANCELED);
+	else if (running && running->from == f)
+		running->from = NULL;
 	while ((i = cop_list_pop_front(&f->peers)))
 		free(COP_CONTAINER_OF(i, struct fake_peer, link));
 	while ((i = cop_list_pop_front(&f->mrs)))

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fabric/endpoint/endpoint_priv.h"
@@ -50,9 +51,29 @@ static void on_done(void *arg, int rc)
 	note("%s=%d ", (const char *)arg, rc);
 }
 
-static void on_post(void *arg)
+struct posted {
+	struct cop_endpoint_work work;
+	const char *name;
+};
+
+static void on_post(struct cop_endpoint_work *w)
 {
-	note("%s! ", (const char *)arg);
+	struct posted *p = COP_CONTAINER_OF(w, struct posted, work);
+
+	note("%s! ", p->name);
+	free(p);
+}
+
+static int post(struct cop_endpoint *f, const char *name)
+{
+	struct posted *p = calloc(1, sizeof(*p));
+	int rc;
+
+	*p = (struct posted){{.run = on_post}, name};
+	rc = cop_endpoint_post(f, &p->work);
+	if (rc)
+		free(p);
+	return rc;
 }
 
 static struct cop_endpoint_net *net;
@@ -123,7 +144,7 @@ static void nothing_moves_before_the_network_runs(void **state)
 {
 	(void)state;
 	say(a, peer(a, "fake://b"), "1");
-	assert_int_equal(cop_endpoint_post(b, on_post, "p"), 0);
+	assert_int_equal(post(b, "p"), 0);
 	told("");
 	assert_int_equal(cop_endpoint_fake_run(net, 100), 2);
 	told("b<1 1=0 p! ");
@@ -364,7 +385,7 @@ static void closing_runs_what_was_posted_and_cancels_the_rest(void **state)
 	(void)state;
 	say(a, peer(a, "fake://b"), "1");
 	say(a, peer(a, "fake://a"), "2");
-	assert_int_equal(cop_endpoint_post(a, on_post, "p"), 0);
+	assert_int_equal(post(a, "p"), 0);
 	say(b, p, "3");
 	cop_endpoint_close(a);
 	a = NULL;
@@ -410,7 +431,7 @@ static void try_more(void *arg, int rc)
 
 	c->rc = rc;
 	c->send = cop_endpoint_send(*c->victim, c->peer, "x", 1, NULL, NULL);
-	c->post = cop_endpoint_post(*c->victim, on_post, "no");
+	c->post = post(*c->victim, "no");
 }
 
 static void nothing_starts_once_an_endpoint_closes(void **state)
@@ -430,7 +451,7 @@ static void nothing_starts_once_an_endpoint_closes(void **state)
 static void *post_thousand(void *arg)
 {
 	for (int i = 0; i < 1000; i++) {
-		if (cop_endpoint_post(arg, on_post, ""))
+		if (post(arg, ""))
 			return arg;
 	}
 	return NULL;

@@ -12,7 +12,7 @@
 
 struct cop_endpoint_ops {
 	void (*close)(struct cop_endpoint *f);
-	int (*post)(struct cop_endpoint *f, void (*fn)(void *arg), void *arg);
+	int (*post)(struct cop_endpoint *f, struct cop_list *works);
 	void (*keep_ticking)(struct cop_endpoint *f, bool on);
 	int (*peer)(struct cop_endpoint *f, const char *address, cop_endpoint_peer_t *peer);
 	void (*peer_drop)(struct cop_endpoint *f, cop_endpoint_peer_t peer);

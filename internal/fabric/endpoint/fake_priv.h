@@ -50,7 +50,7 @@ struct event {
 	struct cop_list link;
 	enum event_kind kind;
 	struct fake *from;
-	void (*fn)(void *arg); /* posts */
+	struct cop_endpoint_work *work; /* posts */
 	void *arg;
 	cop_endpoint_peer_t peer;
 	char to[COP_FAKE_NAME_MAX];
@@ -79,7 +79,7 @@ static inline struct fake *cop_endpoint_fake_of(struct cop_endpoint *f)
 
 extern const struct cop_endpoint_ops cop_endpoint_fake_ops;
 
-/* Queues e, or frees it: -ESHUTDOWN, -ENOMEM, -ENOBUFS. */
+/* Queues e, or frees it: -ESHUTDOWN, -ENOBUFS. */
 int cop_endpoint_fake_push(struct cop_endpoint_net *net, struct event *e);
 /* Calls done unless it has been called. */
 void cop_endpoint_fake_end(struct event *e, int rc);

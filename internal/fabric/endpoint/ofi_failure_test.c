@@ -452,9 +452,9 @@ struct last_words {
 	int send, peer_rc, post, ends;
 };
 
-static void nothing(void *arg)
+static void nothing(struct cop_endpoint_work *w)
 {
-	(void)arg;
+	(void)w;
 }
 
 static void speak(void *arg, int rc)
@@ -466,7 +466,7 @@ static void speak(void *arg, int rc)
 	w->ends++;
 	w->send = cop_endpoint_send(w->f, w->peer, "x", 1, NULL, NULL);
 	w->peer_rc = cop_endpoint_peer(w->f, "ofi+tcp://127.0.0.15:9", &peer);
-	w->post = cop_endpoint_post(w->f, nothing, NULL);
+	w->post = cop_endpoint_post(w->f, &(struct cop_endpoint_work){.run = nothing});
 	cop_endpoint_peer_drop(w->f, w->peer);
 }
 
@@ -492,18 +492,23 @@ static void nothing_starts_once_an_endpoint_closes(void **state)
 	assert_int_equal(w.post, -ESHUTDOWN);
 }
 
-static void count_one(void *arg)
+static _Atomic uint64_t ran;
+
+static void count_one(struct cop_endpoint_work *w)
 {
-	atomic_fetch_add((_Atomic uint64_t *)arg, 1);
+	free(w);
+	atomic_fetch_add(&ran, 1);
 }
 
 static void functions_that_were_accepted_run_before_close_returns(void **state)
 {
-	_Atomic uint64_t ran = 0;
-
 	(void)state;
-	for (int i = 0; i < 1000; i++)
-		assert_int_equal(cop_endpoint_post(a.f, count_one, &ran), 0);
+	for (int i = 0; i < 1000; i++) {
+		struct cop_endpoint_work *w = calloc(1, sizeof(*w));
+
+		w->run = count_one;
+		assert_int_equal(cop_endpoint_post(a.f, w), 0);
+	}
 	cop_endpoint_close(a.f);
 	a.f = NULL;
 	assert_int_equal(atomic_load(&ran), 1000);

@@ -8,14 +8,15 @@
 #define LOOK_US 2000
 
 struct idle_check {
+	struct cop_endpoint_work work;
 	struct ofi *o;
 	bool idle;
 	sem_t done;
 };
 
-static void check_idle(void *arg)
+static void check_idle(struct cop_endpoint_work *w)
 {
-	struct idle_check *l = arg;
+	struct idle_check *l = COP_CONTAINER_OF(w, struct idle_check, work);
 
 	l->idle = cop_list_empty(&l->o->flying) && cop_list_empty(&l->o->busy);
 	sem_post(&l->done);
@@ -24,11 +25,11 @@ static void check_idle(void *arg)
 bool cop_endpoint_flush(struct cop_endpoint *f, uint32_t timeout_ms)
 {
 	uint64_t end = cop_now_ms() + timeout_ms;
-	struct idle_check l = {.o = cop_endpoint_ofi_of(f)};
+	struct idle_check l = {.work.run = check_idle, .o = cop_endpoint_ofi_of(f)};
 
 	sem_init(&l.done, 0, 0);
 	for (;;) {
-		if (cop_endpoint_post(f, check_idle, &l))
+		if (cop_endpoint_post(f, &l.work))
 			break;
 		while (sem_wait(&l.done) && errno == EINTR)
 			;

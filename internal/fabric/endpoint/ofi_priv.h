@@ -5,7 +5,7 @@
  * connections that stay silent.
  *
  * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
- * protects the posted functions and the three flags beside them; it is held for a few
+ * protects the posted work and the two flags beside it; it is held for a few
  * instructions, never over a call of libfabric, a callback or I/O. The only other lock is that of
  * ofi_admit.c.
  *
@@ -43,8 +43,6 @@
 #define COP_OFI_PARTS_ALL 256
 #define COP_OFI_SENDS_PEER 64
 #define COP_OFI_SENDS_ALL 2048
-/* The longest jump of a filter. */
-#define COP_OFI_POSTS_MAX (1U << 20)
 /* After so long without a sign of life a peer's queued operations fail with -EHOSTUNREACH. */
 #define COP_OFI_STUCK_MS 30000
 
@@ -118,12 +116,6 @@ struct ofi_part {
 	size_t len;
 };
 
-struct ofi_post {
-	struct cop_list link;
-	void (*fn)(void *arg);
-	void *arg;
-};
-
 struct ofi {
 	struct cop_endpoint base;
 	struct cop_endpoint_naming naming;
@@ -146,8 +138,7 @@ struct ofi {
 	bool thread_started;
 
 	pthread_mutex_t lock;
-	struct cop_list posts;
-	unsigned posts_count;
+	struct cop_list posts; /* struct cop_endpoint_work */
 	bool asleep, closing;
 
 	/* Under ofi_admit.c's lock. */
@@ -215,7 +206,7 @@ bool cop_endpoint_outside_address(char node[64]);
 
 /* ofi_progress.c */
 void *cop_endpoint_ofi_main(void *arg);
-int cop_endpoint_ofi_post(struct cop_endpoint *f, void (*fn)(void *arg), void *arg);
+int cop_endpoint_ofi_post(struct cop_endpoint *f, struct cop_list *works);
 void cop_endpoint_ofi_keep_ticking(struct cop_endpoint *f, bool on);
 void cop_endpoint_ofi_close(struct cop_endpoint *f);
 int cop_endpoint_ofi_post_rx(struct ofi *o);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The progress thread. One turn of its loop runs posted functions, reads completions, hands over
+/* The progress thread. One turn of its loop runs posted work, reads completions, hands over
  * what waits and ticks. After the last event it keeps turning for SPIN_NS, because an answer often
  * comes at once and a sleep costs more than that. It yields between the turns: on a node whose
  * processors are all busy it would otherwise keep the application, or the peer that should answer,
@@ -34,7 +34,7 @@ int cop_endpoint_ofi_errno(long fi_err)
 	return fi_err < -255 ? -EIO : (int)fi_err;
 }
 
-/* ---- posted functions ---- */
+/* ---- posted work ---- */
 
 static void wake_thread(struct ofi *o)
 {
@@ -45,34 +45,22 @@ static void wake_thread(struct ofi *o)
 		return;
 }
 
-int cop_endpoint_ofi_post(struct cop_endpoint *f, void (*fn)(void *arg), void *arg)
+int cop_endpoint_ofi_post(struct cop_endpoint *f, struct cop_list *works)
 {
 	struct ofi *o = cop_endpoint_ofi_of(f);
-	struct ofi_post *post = calloc(1, sizeof(*post));
-	bool asleep = false;
-	int rc = 0;
+	bool asleep = false, closing;
 
-	if (!post)
-		return -ENOMEM;
-	post->fn = fn;
-	post->arg = arg;
 	pthread_mutex_lock(&o->lock);
-	if (o->closing) {
-		rc = -ESHUTDOWN;
-	} else if (o->posts_count >= COP_OFI_POSTS_MAX) {
-		rc = -ENOMEM;
-	} else {
-		cop_list_push_back(&o->posts, &post->link);
-		o->posts_count++;
+	closing = o->closing;
+	if (!closing) {
+		cop_list_splice(&o->posts, works);
 		asleep = o->asleep;
 		o->asleep = false;
 	}
 	pthread_mutex_unlock(&o->lock);
-	if (rc)
-		free(post);
 	if (asleep)
 		wake_thread(o);
-	return rc;
+	return closing ? -ESHUTDOWN : 0;
 }
 
 static unsigned run_posted(struct ofi *o)
@@ -83,15 +71,14 @@ static unsigned run_posted(struct ofi *o)
 	cop_list_init(&todo);
 	pthread_mutex_lock(&o->lock);
 	cop_list_splice(&todo, &o->posts);
-	o->posts_count = 0;
 	pthread_mutex_unlock(&o->lock);
-	while ((i = cop_list_pop_front(&todo))) {
-		struct ofi_post *post = COP_CONTAINER_OF(i, struct ofi_post, link);
+	for (; (i = cop_list_pop_front(&todo)); count++) {
+		struct cop_endpoint_work *w = COP_CONTAINER_OF(i, struct cop_endpoint_work, link);
 
-		post->fn(post->arg);
-		free(post);
-		count++;
+		w->run(w);
 	}
+	if (count && o->base.events.ran)
+		o->base.events.ran(o->base.events.ctx);
 	return count;
 }
 

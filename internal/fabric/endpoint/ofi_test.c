@@ -411,12 +411,13 @@ static struct {
 } posted;
 
 struct posted_item {
+	struct cop_endpoint_work work;
 	int poster, index;
 };
 
-static void note_posted(void *arg)
+static void note_posted(struct cop_endpoint_work *w)
 {
-	struct posted_item *i = arg;
+	struct posted_item *i = COP_CONTAINER_OF(w, struct posted_item, work);
 
 	if (posted.next[i->poster] != i->index)
 		posted.bad++;
@@ -430,8 +431,8 @@ static void *post_many(void *arg)
 	for (int i = 0; i < POSTS; i++) {
 		struct posted_item *item = malloc(sizeof(*item));
 
-		*item = (struct posted_item){(int)(intptr_t)arg, i};
-		if (cop_endpoint_post(a.f, note_posted, item))
+		*item = (struct posted_item){{.run = note_posted}, (int)(intptr_t)arg, i};
+		if (cop_endpoint_post(a.f, &item->work))
 			abort();
 	}
 	return NULL;

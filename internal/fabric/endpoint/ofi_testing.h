@@ -94,14 +94,15 @@ static inline void open_node(struct node *n, const char *net, const char *host, 
 }
 
 struct job {
+	struct cop_endpoint_work work;
 	void (*fn)(void *arg);
 	void *arg;
 	sem_t done;
 };
 
-static inline void run_job(void *arg)
+static inline void run_job(struct cop_endpoint_work *w)
 {
-	struct job *j = arg;
+	struct job *j = COP_CONTAINER_OF(w, struct job, work);
 
 	j->fn(j->arg);
 	sem_post(&j->done);
@@ -110,10 +111,10 @@ static inline void run_job(void *arg)
 /* Runs fn(arg) on the progress thread of n and waits for its end. */
 static inline void on_thread(struct node *n, void (*fn)(void *arg), void *arg)
 {
-	struct job j = {.fn = fn, .arg = arg};
+	struct job j = {.work.run = run_job, .fn = fn, .arg = arg};
 
 	sem_init(&j.done, 0, 0);
-	assert_int_equal(cop_endpoint_post(n->f, run_job, &j), 0);
+	assert_int_equal(cop_endpoint_post(n->f, &j.work), 0);
 	while (sem_wait(&j.done) && errno == EINTR)
 		;
 	sem_destroy(&j.done);

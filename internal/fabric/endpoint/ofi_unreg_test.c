@@ -26,9 +26,9 @@ static cop_endpoint_peer_t target_peer;
 
 static void write_again(void *arg, int rc);
 
-static void start_writing(void *arg)
+static void start_writing(struct cop_endpoint_work *w)
 {
-	(void)arg;
+	(void)w;
 	if (cop_endpoint_peer(n.f, order.address, &target_peer) ||
 		cop_endpoint_write(
 			n.f, target_peer, source, LEN, order.addr, order.key, write_again, NULL))
@@ -37,19 +37,22 @@ static void start_writing(void *arg)
 
 static void write_again(void *arg, int rc)
 {
+	static struct cop_endpoint_work again = {.run = start_writing};
+
 	(void)arg;
 	if (rc == -ECANCELED)
 		return;
-	if (cop_endpoint_post(n.f, start_writing, NULL))
+	if (cop_endpoint_post(n.f, &again))
 		return;
 }
 
 static void handle_order(struct node *self, const void *msg, size_t len)
 {
+	(void)self;
 	if (len != sizeof(order) || order.key)
 		return;
 	memcpy(&order, msg, sizeof(order));
-	start_writing(self);
+	start_writing(NULL);
 }
 
 static void be_writer(int in, int out)

@@ -155,7 +155,7 @@ static void piece_ended(struct cop_rpc *r, struct item *item)
 	free(piece);
 }
 
-/* This may run inside cop_endpoint_write, so it goes through the inbox. */
+/* This may run inside cop_endpoint_write, so it waits for leave. */
 static void piece_done(void *arg, int rc)
 {
 	struct piece *piece = arg;

@@ -395,7 +395,7 @@ void cop_rpc_calls_start(struct cop_rpc *r)
 static __thread struct {
 	struct cop_rpc *r; /* NULL: it holds none back */
 	unsigned depth;
-	struct cop_list calls;
+	struct items calls;
 } corked;
 
 /* Ends a call that never left. */
@@ -415,24 +415,23 @@ void cop_rpc_cork(struct cop_rpc *r)
 	if (cop_rpc_inside(r) || corked.depth++)
 		return;
 	corked.r = r;
-	cop_list_init(&corked.calls);
+	cop_list_init(&corked.calls.list);
 }
 
 void cop_rpc_uncork(struct cop_rpc *r)
 {
-	struct cop_list calls, *at;
+	struct items calls;
+	struct item *item;
 
 	if (corked.r != r || --corked.depth)
 		return;
 	corked.r = NULL;
-	cop_list_init(&calls);
-	cop_list_splice(&calls, &corked.calls);
-	if (cop_list_empty(&calls) || cop_rpc_push_all(r, &calls))
+	cop_list_init(&calls.list);
+	cop_list_splice(&calls.list, &corked.calls.list);
+	if (cop_list_empty(&calls.list) || cop_rpc_push_all(r, &calls))
 		return;
-	while ((at = cop_list_pop_front(&calls)))
-		end_unsent(
-			COP_CONTAINER_OF(COP_CONTAINER_OF(at, struct item, at), struct call, item),
-			-ECANCELED);
+	while ((item = cop_rpc_items_pop(&calls)))
+		end_unsent(COP_CONTAINER_OF(item, struct call, item), -ECANCELED);
 }
 
 void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *ask)
@@ -454,7 +453,7 @@ void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *ask)
 		if (ask->payload_len)
 			memcpy(c->payload, ask->payload, ask->payload_len);
 		if (corked.r == r) {
-			cop_list_push_back(&corked.calls, &c->item.at);
+			cop_rpc_items_add(r, &corked.calls, &c->item);
 			return;
 		}
 		if (cop_rpc_push(r, &c->item))

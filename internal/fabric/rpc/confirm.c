@@ -47,7 +47,7 @@ static void run_count(struct cop_rpc *r, struct item *item)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Goes through the inbox, behind the answers given before. */
+/* Posted behind the answers given before. */
 unsigned cop_rpc_unconfirmed(struct cop_rpc *r, uint32_t *ranks, unsigned max)
 {
 	struct wait_count c = {.item.run = run_count,

@@ -14,8 +14,6 @@ void cop_rpc_unref(struct cop_rpc *r)
 {
 	if (atomic_fetch_sub(&r->refs, 1) != 1)
 		return;
-	pthread_mutex_destroy(&r->lock);
-	pthread_cond_destroy(&r->posters_gone);
 	cop_htab_fini(&r->links);
 	free(r->peers);
 	free(r);
@@ -39,9 +37,7 @@ static struct cop_rpc *rpc_new(const struct cop_rpc_conf *conf, unsigned tick_ms
 	r->now_ms = 1;
 	r->next_request = 1;
 	r->refs = 1;
-	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->posters_gone, NULL);
-	cop_list_init(&r->inbox);
+	cop_list_init(&r->later);
 	cop_list_init(&r->peers_used);
 	cop_list_init(&r->active);
 	cop_list_init(&r->callers);
@@ -123,15 +119,14 @@ static void teardown(struct cop_rpc *r)
 	}
 	/* Set only now, when no request belongs to a session any more: from here on the thread that
 	 * makes a reply drops it. */
-	pthread_mutex_lock(&r->lock);
-	r->closed = true;
-	pthread_mutex_unlock(&r->lock);
+	atomic_store(&r->closed, true);
 	while (cop_rpc_drain(r))
 		;
 	cop_rpc_leave(r, outer);
 }
 
 struct errand {
+	struct cop_endpoint_work work;
 	struct cop_rpc *r;
 	void (*run)(struct cop_rpc *r);
 	pthread_mutex_t lock;
@@ -139,9 +134,9 @@ struct errand {
 	bool done;
 };
 
-static void run_errand(void *arg)
+static void run_errand(struct cop_endpoint_work *w)
 {
-	struct errand *e = arg;
+	struct errand *e = COP_CONTAINER_OF(w, struct errand, work);
 
 	e->run(e->r);
 	pthread_mutex_lock(&e->lock);
@@ -153,18 +148,19 @@ static void run_errand(void *arg)
 /* The progress thread runs every post, and close's own join would wait for it just as long. */
 void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
 {
-	struct errand e = {.r = r,
+	struct errand e = {.work.run = run_errand,
+		.r = r,
 		.run = run,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.cond = PTHREAD_COND_INITIALIZER};
-	struct timespec pause = {.tv_nsec = COP_NS_PER_MS};
 
 	if (r->fake) {
 		run(r);
 		return;
 	}
-	while (cop_endpoint_post(r->fabric, run_errand, &e))
-		nanosleep(&pause, NULL);
+	/* Fabric is not closed yet. */
+	if (cop_endpoint_post(r->fabric, &e.work))
+		abort();
 	pthread_mutex_lock(&e.lock);
 	while (!e.done)
 		pthread_cond_wait(&e.cond, &e.lock);
@@ -173,17 +169,17 @@ void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
 
 void cop_rpc_close(struct cop_rpc *r)
 {
+	const struct timespec pause = {.tv_nsec = COP_NS_PER_MS};
 	struct cop_rpc *outer;
 
 	if (!r)
 		return;
 	cop_rpc_run_on_thread(r, teardown);
-	pthread_mutex_lock(&r->lock);
-	while (r->posting)
-		pthread_cond_wait(&r->posters_gone, &r->lock);
-	pthread_mutex_unlock(&r->lock);
+	/* Posting takes some instructions. */
+	while (atomic_load(&r->posting))
+		nanosleep(&pause, NULL);
 	cop_endpoint_close(r->fabric);
-	/* The thread has ended, so what its last completions left in the inbox is run here. */
+	/* The thread has ended, so what its last completions left for later is run here. */
 	cop_rpc_enter(r, &outer);
 	while (cop_rpc_drain(r))
 		;

@@ -14,7 +14,7 @@ static bool may_be_written(const struct peer *p)
 	return false;
 }
 
-/* Calls that the callbacks make go to the inbox, and are cancelled from there. */
+/* Calls that the callbacks make wait for leave, and are cancelled there. */
 static void make_quiet(struct cop_rpc *r)
 {
 	struct cop_rpc *outer;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inbox, the events of fabric, and finding the session of a message. */
+/* Work from other threads, the events of fabric, and finding the session of a message. */
 #include "fabric/rpc/rpc_priv.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,100 +12,86 @@
 /* The rpc whose event this thread is handling. */
 static __thread struct cop_rpc *current;
 
-/* ---- the inbox ---- */
+/* ---- work from any thread ---- */
 
-bool cop_rpc_drain(struct cop_rpc *r)
+/* Runs between two turns of the endpoint; what its callbacks do waits for `ran`. */
+static void run_item(struct cop_endpoint_work *w)
 {
-	struct cop_list batch, *at;
-	struct item *item;
+	struct item *item = COP_CONTAINER_OF(w, struct item, work);
+	struct cop_rpc *r = item->r, *outer = current;
 
-	cop_list_init(&batch);
-	pthread_mutex_lock(&r->lock);
-	cop_list_splice(&batch, &r->inbox);
-	pthread_mutex_unlock(&r->lock);
-	if (cop_list_empty(&batch))
-		return false;
-	while ((at = cop_list_pop_front(&batch))) {
-		item = COP_CONTAINER_OF(at, struct item, at);
-		item->run(r, item);
+	current = r;
+	item->run(r, item);
+	current = outer;
+}
+
+static void prepare(struct cop_rpc *r, struct item *item)
+{
+	item->r = r;
+	item->work.run = run_item;
+}
+
+void cop_rpc_queue(struct cop_rpc *r, struct item *item)
+{
+	assert(current == r);
+	prepare(r, item);
+	cop_list_push_back(&r->later, &item->work.link);
+}
+
+void cop_rpc_items_add(struct cop_rpc *r, struct items *items, struct item *item)
+{
+	prepare(r, item);
+	cop_list_push_back(&items->list, &item->work.link);
+}
+
+struct item *cop_rpc_items_pop(struct items *items)
+{
+	struct cop_list *l = cop_list_pop_front(&items->list);
+
+	return l ? COP_CONTAINER_OF(
+			   COP_CONTAINER_OF(l, struct cop_endpoint_work, link), struct item, work)
+		 : NULL;
+}
+
+/* `posting` keeps close from closing fabric before this returns. */
+bool cop_rpc_push_all(struct cop_rpc *r, struct items *items)
+{
+	bool taken;
+
+	if (current == r) {
+		taken = !atomic_load(&r->closed);
+		if (taken)
+			cop_list_splice(&r->later, &items->list);
+		return taken;
 	}
-	cop_rpc_calls_start(r);
-	return true;
-}
-
-static void drain_posted(void *arg)
-{
-	struct cop_rpc *r = arg, *outer;
-
-	pthread_mutex_lock(&r->lock);
-	r->posted = false;
-	pthread_mutex_unlock(&r->lock);
-	if (cop_rpc_enter(r, &outer))
-		cop_rpc_leave(r, outer);
-}
-
-/* The lock is held. Whether the caller must call post_drain after unlocking. `posting` keeps close
- * from closing fabric before that call returns. */
-static bool must_post(struct cop_rpc *r)
-{
-	if (cop_list_empty(&r->inbox) || r->posted || r->closed)
-		return false;
-	r->posted = true;
-	r->posting++;
-	return true;
-}
-
-/* If a post fails, the next event makes up for it, because its leave also drains. */
-static void post_drain(struct cop_rpc *r)
-{
-	int rc = cop_endpoint_post(r->fabric, drain_posted, r);
-
-	pthread_mutex_lock(&r->lock);
-	if (rc)
-		r->posted = false;
-	if (!--r->posting)
-		pthread_cond_signal(&r->posters_gone);
-	pthread_mutex_unlock(&r->lock);
-}
-
-static bool queue_item(struct cop_rpc *r, struct item *item, bool even_closed)
-{
-	bool taken, post;
-
-	pthread_mutex_lock(&r->lock);
-	taken = even_closed || !r->closed;
-	if (taken)
-		cop_list_push_back(&r->inbox, &item->at);
-	post = current != r && must_post(r);
-	pthread_mutex_unlock(&r->lock);
-	if (post)
-		post_drain(r);
-	return taken;
-}
-
-bool cop_rpc_push_all(struct cop_rpc *r, struct cop_list *items)
-{
-	bool taken, post;
-
-	pthread_mutex_lock(&r->lock);
-	taken = !r->closed;
-	if (taken)
-		cop_list_splice(&r->inbox, items);
-	post = current != r && must_post(r);
-	pthread_mutex_unlock(&r->lock);
-	if (post)
-		post_drain(r);
+	atomic_fetch_add(&r->posting, 1);
+	taken = !atomic_load(&r->closed) && cop_endpoint_post_all(r->fabric, &items->list) == 0;
+	atomic_fetch_sub(&r->posting, 1);
 	return taken;
 }
 
 bool cop_rpc_push(struct cop_rpc *r, struct item *item)
 {
-	return queue_item(r, item, false);
+	struct items one;
+
+	cop_list_init(&one.list);
+	cop_rpc_items_add(r, &one, item);
+	return cop_rpc_push_all(r, &one);
 }
 
-void cop_rpc_queue(struct cop_rpc *r, struct item *item)
+bool cop_rpc_drain(struct cop_rpc *r)
 {
-	queue_item(r, item, true);
+	struct items batch;
+	struct item *item;
+
+	cop_list_init(&batch.list);
+	cop_list_splice(&batch.list, &r->later);
+	if (cop_list_empty(&batch.list))
+		return false;
+	while ((item = cop_rpc_items_pop(&batch)))
+		item->run(r, item);
+	cop_rpc_calls_start(r);
+	return true;
 }
 
 /* ---- events ---- */
@@ -131,25 +118,34 @@ void cop_rpc_wake(struct cop_rpc *r)
 	cop_endpoint_keep_ticking(r->fabric, true);
 }
 
+static void run_more(struct cop_endpoint_work *w)
+{
+	COP_CONTAINER_OF(w, struct cop_rpc, more)->has_more = false;
+}
+
+/* What is left after some rounds waits for the next turn of the endpoint, so that its other work
+ * runs in between. */
 void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer)
 {
-	bool post, left = false;
-
 	if (outer != r) {
-		for (int i = 0; i < DRAIN_ROUNDS; i++) {
-			left = cop_rpc_drain(r);
-			if (!left)
-				break;
+		for (int i = 0; i < DRAIN_ROUNDS && cop_rpc_drain(r); i++)
+			continue;
+		if (!cop_list_empty(&r->later) && !r->has_more) {
+			r->more.run = run_more;
+			r->has_more = cop_endpoint_post(r->fabric, &r->more) == 0;
 		}
 	}
 	current = outer;
-	if (!left)
+}
+
+static void ran(void *ctx)
+{
+	struct cop_rpc *r = ctx, *outer;
+
+	if (!cop_rpc_enter(r, &outer))
 		return;
-	pthread_mutex_lock(&r->lock);
-	post = must_post(r);
-	pthread_mutex_unlock(&r->lock);
-	if (post)
-		post_drain(r);
+	cop_rpc_calls_start(r);
+	cop_rpc_leave(r, outer);
 }
 
 /* A message of a verified node of this job fails only for lack of memory or buffers. */
@@ -298,5 +294,5 @@ out:
 
 struct cop_endpoint_events cop_rpc_events(struct cop_rpc *r)
 {
-	return (struct cop_endpoint_events){.ctx = r, .recv = recv_msg, .tick = tick};
+	return (struct cop_endpoint_events){.ctx = r, .recv = recv_msg, .tick = tick, .ran = ran};
 }

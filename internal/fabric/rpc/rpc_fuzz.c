@@ -8,6 +8,7 @@
 #define LANDING 4096
 
 struct evil {
+	struct cop_endpoint_work work;
 	struct t_world *w;
 	struct cop_endpoint *fabric;
 	uint8_t hello[COP_HELLO_MAX];
@@ -33,9 +34,9 @@ static void send_now(struct evil *e, const char *to, const void *msg, size_t len
 	cop_endpoint_send(e->fabric, peer, msg, len, NULL, NULL);
 }
 
-static void send_posted(void *arg)
+static void send_posted(struct cop_endpoint_work *w)
 {
-	struct evil *e = arg;
+	struct evil *e = COP_CONTAINER_OF(w, struct evil, work);
 
 	send_now(e, e->to, e->msg, e->len);
 }
@@ -45,7 +46,8 @@ static void shoot(struct evil *e, const char *to, const void *msg, size_t len)
 	e->to = to;
 	e->msg = msg;
 	e->len = len;
-	if (cop_endpoint_post(e->fabric, send_posted, e))
+	e->work.run = send_posted;
+	if (cop_endpoint_post(e->fabric, &e->work))
 		abort();
 	t_run(e->w);
 }

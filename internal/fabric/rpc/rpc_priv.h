@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How rpc works inside.
  *
- * Threads. All state lives on fabric's progress thread and needs no lock. Other threads come in
- * through one inbox: a list of items under `lock`, which protects nothing else and under which
- * nothing but list operations happens. The first item put into an empty inbox posts cop_rpc's drain
- * to the progress thread. Every callback of fabric is bracketed by cop_rpc_enter and cop_rpc_leave.
- * Leave drains the inbox, so that what a user's callback does (a call from inside serve, a reply
- * from inside done) runs right after the event without a post, and never inside code that is
- * walking a list.
+ * Threads. All state lives on fabric's progress thread and needs no lock. Other threads post items
+ * to that thread, through the only queue that it has (cop_endpoint_post). Every callback of fabric
+ * is bracketed by cop_rpc_enter and cop_rpc_leave. What a user's callback does in between (a call
+ * from inside serve, a reply from inside done) waits in the list `later` and runs in leave: right
+ * after the event, and never inside code that is walking a list. Calls leave once everything that
+ * was posted has been looked at, so that those to one peer share a message.
  *
  * Time. r->now_ms advances only with ticks, and by at most a sixth of the peer timeout per tick. A
  * process that was stopped or starved therefore does not declare all its peers dead before it has
@@ -74,7 +73,8 @@
 /* ---- work for the progress thread ---- */
 
 struct item {
-	struct cop_list at;
+	struct cop_endpoint_work work;
+	struct cop_rpc *r;
 	void (*run)(struct cop_rpc *r, struct item *item);
 };
 
@@ -183,7 +183,7 @@ enum msg_mode {
 };
 
 enum req_state {
-	REQ_SERVING, /* the user has it, or its answer is in the inbox; other threads never read the
+	REQ_SERVING, /* the user has it, or its answer is posted; other threads never read the
 			state */
 	REQ_READY,   /* in session->ready */
 	REQ_PINNED,  /* announced, waits for PULL */
@@ -219,21 +219,21 @@ struct cop_rpc {
 	struct cop_endpoint
 		*_Atomic fabric; /* NULL until open has finished: events before that are ignored */
 	bool fake;
-	_Atomic uint64_t refs; /* one for the owner and one per request not yet freed */
-	pthread_mutex_t lock;  /* inbox, posted, closed, posting */
-	pthread_cond_t posters_gone;
-	struct cop_list inbox;
-	bool posted, closed;
-	unsigned posting; /* threads inside cop_endpoint_post */
+	_Atomic uint64_t refs;    /* one for the owner and one per request not yet freed */
+	_Atomic bool closed;      /* nothing more is posted */
+	_Atomic unsigned posting; /* threads that may be posting */
 	/* progress thread */
-	bool torn;  /* closing: events are ignored */
-	bool quiet; /* new calls fail */
+	struct cop_list later;         /* items for leave */
+	struct cop_endpoint_work more; /* runs leave again */
+	bool has_more;                 /* that is posted */
+	bool torn;                     /* closing: events are ignored */
+	bool quiet;                    /* new calls fail */
 	bool ticking;
 	uint64_t now_ms, last_tick_ms, tick_cap_ms;
 	uint64_t next_request, pings;
 	struct peer **peers; /* by rank */
 	struct cop_list peers_used, active, halves, serving;
-	struct cop_list callers; /* peers with calls that the inbox has just brought */
+	struct cop_list callers; /* peers with calls that have just been made */
 	unsigned half_count;
 	struct cop_recent hellos; /* nonces of the HELLOs that opened sessions */
 	struct cop_htab links;
@@ -246,14 +246,19 @@ bool cop_rpc_enter(struct cop_rpc *r, struct cop_rpc **outer);
 void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer);
 /* Whether this thread is handling an event of r. */
 bool cop_rpc_inside(const struct cop_rpc *r);
-/* Any thread. False: closed, and the item was not queued. */
+/* Any thread: the item will run on the progress thread. False: closed, and it will not. */
 bool cop_rpc_push(struct cop_rpc *r, struct item *item);
-/* The same for a list of items, in one step; the list is empty afterwards, or as it was. */
-bool cop_rpc_push_all(struct cop_rpc *r, struct cop_list *items);
-/* Runs what is in the inbox now; returns whether there was anything. */
+/* The same for several in a row; the list is empty afterwards, or as it was. */
+struct items {
+	struct cop_list list;
+};
+void cop_rpc_items_add(struct cop_rpc *r, struct items *items, struct item *item);
+struct item *cop_rpc_items_pop(struct items *items);
+bool cop_rpc_push_all(struct cop_rpc *r, struct items *items);
+/* Inside: runs what waits for leave now; returns whether there was anything. */
 bool cop_rpc_drain(struct cop_rpc *r);
 struct cop_endpoint_events cop_rpc_events(struct cop_rpc *r);
-/* Runs item at the end of the current event, even while closing. */
+/* Inside: runs the item in leave, even while closing. */
 void cop_rpc_queue(struct cop_rpc *r, struct item *item);
 void cop_rpc_ref(struct cop_rpc *r);
 void cop_rpc_unref(struct cop_rpc *r);
@@ -306,7 +311,7 @@ uint64_t cop_rpc_make_sid(struct cop_rpc *r, uint32_t rank);
 
 /* ---- call.c ---- */
 
-/* Called when everything that the inbox brought has been looked at: its calls may leave. */
+/* Called when everything that was posted has been looked at: its calls may leave. */
 void cop_rpc_calls_start(struct cop_rpc *r);
 /* Sends waiting calls, as far as the window and fabric allow, several in one message. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p);

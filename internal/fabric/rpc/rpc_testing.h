@@ -399,15 +399,16 @@ static inline struct cop_endpoint *t_evil(struct t_world *w)
 }
 
 struct t_shot {
+	struct cop_endpoint_work work;
 	struct cop_endpoint *evil;
 	const char *to;
 	const void *msg;
 	size_t len;
 };
 
-static inline void t_shoot_posted(void *arg)
+static inline void t_shoot_posted(struct cop_endpoint_work *w)
 {
-	struct t_shot *s = arg;
+	struct t_shot *s = COP_CONTAINER_OF(w, struct t_shot, work);
 	cop_endpoint_peer_t peer;
 
 	if (cop_endpoint_peer(s->evil, s->to, &peer) ||
@@ -418,9 +419,9 @@ static inline void t_shoot_posted(void *arg)
 static inline void t_shoot(
 	struct t_world *w, struct cop_endpoint *evil, const char *to, const void *msg, size_t len)
 {
-	struct t_shot s = {evil, to, msg, len};
+	struct t_shot s = {{.run = t_shoot_posted}, evil, to, msg, len};
 
-	if (cop_endpoint_post(evil, t_shoot_posted, &s))
+	if (cop_endpoint_post(evil, &s.work))
 		abort();
 	t_run(w);
 }

@@ -64,6 +64,7 @@ static void put_peers(const struct cop_rpc *r, struct cop_buf *out)
 /* Shared by the asking thread and the progress thread. Whichever drops the last reference frees it,
  * so that a thread that has waited long enough can leave. */
 struct question {
+	struct cop_endpoint_work work;
 	struct cop_rpc *r;
 	_Atomic int refs;
 	pthread_mutex_t lock;
@@ -95,9 +96,9 @@ static void put_down(struct question *q)
 	free(q);
 }
 
-static void answer_question(void *arg)
+static void answer_question(struct cop_endpoint_work *w)
 {
-	struct question *q = arg;
+	struct question *q = COP_CONTAINER_OF(w, struct question, work);
 	struct cop_buf text = {0};
 
 	put_peers(q->r, &text);
@@ -126,7 +127,8 @@ static bool snapshot_there(struct cop_rpc *r, struct cop_buf *out)
 
 	if (!q)
 		return false;
-	if (cop_endpoint_post(r->fabric, answer_question, q)) {
+	q->work.run = answer_question;
+	if (cop_endpoint_post(r->fabric, &q->work)) {
 		put_down(q);
 	} else {
 		pthread_mutex_lock(&q->lock);

@@ -210,10 +210,13 @@ static bool is_first(struct op *op, const struct cop_ask *listing)
 {
 	struct cop_fetch *c = op->fs->conf.coop;
 
-	if (atomic_load(&op->inode->names_version) || cop_fetch_at_hand(c, listing))
+	enum cop_held held;
+
+	if (atomic_load(&op->inode->names_version))
 		return false;
-	if (!cop_fetch_has(c, listing))
-		return true;
+	held = cop_fetch_held(c, listing);
+	if (held != COP_HELD_FLYING)
+		return held == COP_HELD_NOT;
 	/* If the listing was requested for another name, this one waits for it. */
 	return cop_fetch_reads_itself(c, listing) && !atomic_exchange(&op->inode->looked_in, true);
 }

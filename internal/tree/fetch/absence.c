@@ -1,37 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Absent names. A complete listing proves that a name is absent, as long as the directory is
- * unchanged. This file decides how long that is believed, and makes the checks that follow.
- *
- * A program that looks for names in many directories (a module path, a search for test files) makes
- * all of them due for a check at about the same time. It then asks for them one after another,
- * mostly in the same order as the last time. So these directories are kept in a list in that order.
- * When one is checked, those after it are checked with it in one message, and move to the end.
- *
- * The number of these checks works as in the kernel's read-ahead. It doubles whenever the program
- * goes on after the directories that were checked ahead, and is small again when the program goes
- * elsewhere. It never exceeds the number of directories that the program reaches, at its pace,
- * while they are believed.
- *
- * A check made ahead is a flight of its own, like a sibling's (siblings.c), but an urgent one: the
- * program will be there in a moment, and would have to send a request that raises its priority. */
+ * unchanged. This file decides how long that is believed. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#define AHEAD_MIN 2
-#define AHEAD_MAX 63 /* together with the check that is waited for, they fill a message */
-/* How many directories are looked at under the lock to find AHEAD_MAX that are due. */
-#define AHEAD_STEPS 256
-#define DIRS_MAX 4096
-
-struct absent_dir {
-	struct cop_hlink link;
-	struct cop_list order;
-	char path[];
-};
-
-/* ---- how long ---- */
 
 /* A directory that was found unchanged is believed for as long again as it has been unchanged: a
  * new directory is still being changed, and whoever waits for a name there sees it soon.
@@ -50,195 +22,10 @@ uint32_t cop_fetch_absent_ms(const struct cop_fetch *c, const struct cop_obj *li
 	return until_ms > now_ms ? (uint32_t)(until_ms - now_ms) : 0;
 }
 
-/* ---- the directories, under the lock ---- */
-
-static void lock_dirs(struct absence *a)
+uint32_t cop_fetch_missed_ms(struct cop_fetch *c, struct cop_obj *listing)
 {
-	pthread_mutex_lock(&a->lock);
-	cop_cache_locked();
-}
-
-static void unlock_dirs(struct absence *a)
-{
-	cop_cache_unlocked();
-	pthread_mutex_unlock(&a->lock);
-}
-
-static struct absent_dir *dir_at(struct absence *a, struct cop_list *l)
-{
-	return l == &a->order ? NULL : COP_CONTAINER_OF(l, struct absent_dir, order);
-}
-
-static struct absent_dir *dir_after(struct absence *a, struct absent_dir *d)
-{
-	return dir_at(a, d->order.next);
-}
-
-static struct absent_dir *find_dir(struct absence *a, const char *path, uint64_t hash)
-{
-	struct cop_hlink *l = cop_htab_first(&a->dirs, hash);
-
-	while (l && strcmp(COP_CONTAINER_OF(l, struct absent_dir, link)->path, path))
-		l = cop_htab_next(l);
-	return l ? COP_CONTAINER_OF(l, struct absent_dir, link) : NULL;
-}
-
-/* The program is expected to go on at another directory than this one. */
-static void leave_place(struct absence *a, struct absent_dir *d)
-{
-	if (a->expected == d)
-		a->expected = dir_after(a, d);
-	cop_list_remove(&d->order);
-}
-
-static void drop_dir(struct absence *a, struct absent_dir *d)
-{
-	leave_place(a, d);
-	cop_htab_remove(&a->dirs, &d->link);
-	free(d);
-}
-
-static void move_to_end(struct absence *a, struct absent_dir *d)
-{
-	leave_place(a, d);
-	cop_list_push_back(&a->order, &d->order);
-}
-
-static void add_dir(struct absence *a, const char *path, uint64_t hash)
-{
-	size_t size = strlen(path) + 1;
-	struct absent_dir *d = malloc(sizeof(*d) + size);
-
-	/* Without memory, this directory is checked alone the next time. */
-	if (!d)
-		return;
-	if (a->dirs.count == DIRS_MAX)
-		drop_dir(a, dir_at(a, a->order.next));
-	memcpy(d->path, path, size);
-	cop_htab_add(&a->dirs, &d->link, hash);
-	cop_list_push_back(&a->order, &d->order);
-}
-
-/* Whether the program comes to a directory that was checked ahead, but too long ago: those are at
- * the end of the list. */
-static bool is_late(const struct absence *a, const struct absent_dir *d)
-{
-	const struct cop_list *l = a->order.prev;
-	unsigned i = 0;
-
-	for (; i < a->ahead && l != &d->order; i++)
-		l = l->prev;
-	return i < a->ahead;
-}
-
-/* Whether the program goes on where the last checks ahead ended, or a little further on. */
-static bool goes_on(struct absence *a, const struct absent_dir *d)
-{
-	struct absent_dir *e = a->expected;
-
-	for (unsigned i = 0; e && e != d && i < AHEAD_MAX; i++) {
-		e = dir_after(a, e);
-		/* After the end of the list comes its beginning: the directories that the program
-		 * visits first. */
-		e = e ? e : dir_at(a, a->order.next);
-	}
-	return e == d;
-}
-
-/* ---- checks ahead ---- */
-
-/* Listings that are due for a check, and all that were looked at for it. */
-struct due {
-	unsigned count, looked_at;
-	struct cop_obj *listing[AHEAD_MAX];
-	struct cop_obj *object[AHEAD_STEPS]; /* references, released after the lock */
-};
-
-/* Adds the directory's listing if it is here and due for a check. *gone: it is not here. */
-static bool add_if_due(struct cop_fetch *c, const char *path, struct due *due, bool *gone)
-{
-	struct cop_obj *obj =
-		cop_fetch_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path});
-
-	if (obj)
-		due->object[due->looked_at++] = obj;
-	*gone = !obj || obj->error || atomic_load(&obj->disproved);
-	if (*gone || cop_fetch_absent_ms(c, obj))
-		return false;
-	due->listing[due->count++] = obj;
-	return true;
-}
-
-/* How many directories are checked with d: those that the program will reach in half a TTL. */
-static unsigned next_window(
-	const struct cop_fetch *c, struct absence *a, const struct absent_dir *d)
-{
-	uint64_t now_ms = cop_now_ms(), took_ms = now_ms - a->checked_ms, passed = a->ahead + 1;
-	uint64_t reached = took_ms ? c->conf.enoent_ttl_ms * passed / (2 * took_ms) : UINT64_MAX;
-
-	a->checked_ms = now_ms;
-	if (!goes_on(a, d) && !is_late(a, d))
-		return AHEAD_MIN;
-	return (unsigned)COP_MIN(
-		COP_MIN(COP_MAX(2 * a->window, AHEAD_MIN), AHEAD_MAX), reached ? reached - 1 : 0);
-}
-
-/* Collects the directories after d that are due, at most as many as the window; they move to the
- * end, in order. */
-static void collect(struct cop_fetch *c, struct absent_dir *d, struct due *due)
-{
-	struct absence *a = &c->absence;
-	struct absent_dir *e = dir_after(a, d), *next;
-
-	a->window = next_window(c, a, d);
-	move_to_end(a, d);
-	for (unsigned i = 0; e && e != d && due->count < a->window && i < AHEAD_STEPS;
-		i++, e = next) {
-		bool gone;
-
-		next = dir_after(a, e);
-		if (add_if_due(c, e->path, due, &gone))
-			move_to_end(a, e);
-		else if (gone)
-			drop_dir(a, e);
-	}
-	a->expected = e == d ? NULL : e;
-	a->ahead = due->count;
-}
-
-static void check_ahead(struct cop_fetch *c, const struct cop_obj *listing)
-{
-	struct cop_ask ask = {.kind = COP_ASK_CHECK, .path = listing->key.path, .along = true};
-	struct cop_attr dir;
-	struct cop_obj *obj;
-	int rc;
-
-	cop_listing_dir(listing->data, &dir);
-	ask.version = dir.version;
-	rc = cop_fetch_get_for(c, &ask, NULL, true, &obj);
-	if (rc == 1)
-		cop_obj_put(c->conf.cache, obj);
-	cop_stats_add(c->conf.stats, COP_ENOENT_AHEAD, rc == 0);
-}
-
-static void check_others(struct cop_fetch *c, const char *path)
-{
-	struct absence *a = &c->absence;
-	uint64_t hash = cop_hash64(path, strlen(path), 0);
-	struct due due = {.count = 0};
-	struct absent_dir *d;
-
-	lock_dirs(a);
-	d = find_dir(a, path, hash);
-	if (d)
-		collect(c, d, &due);
-	else
-		add_dir(a, path, hash);
-	unlock_dirs(a);
-	for (unsigned i = 0; i < due.count; i++)
-		check_ahead(c, due.listing[i]);
-	for (unsigned i = 0; i < due.looked_at; i++)
-		cop_obj_put(c->conf.cache, due.object[i]);
+	cop_guess_missed(c->guess, listing);
+	return cop_fetch_absent_ms(c, listing);
 }
 
 bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool local)
@@ -257,59 +44,14 @@ bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool 
 	return checked;
 }
 
-static bool checks_ahead(const struct cop_fetch *c)
+bool cop_fetch_fresh(struct cop_fetch *c, const struct cop_ask *check)
 {
-	return c->conf.bundle && c->conf.enoent_ttl_ms;
-}
+	struct cop_obj *obj = cop_fetch_listing_of(c, check->path, check->version);
+	bool fresh;
 
-bool cop_fetch_may_check_ahead(const struct cop_fetch *c, const struct cop_ask *ask)
-{
-	return checks_ahead(c) && ask->kind == COP_ASK_CHECK && !ask->along;
-}
-
-/* Once for each new listing is enough: it makes a check one of many from the first time on, and
- * takes a lock only once. */
-uint32_t cop_fetch_missed_ms(struct cop_fetch *c, struct cop_obj *listing)
-{
-	struct absence *a = &c->absence;
-	const char *path = listing->key.path;
-	uint64_t hash;
-
-	if (checks_ahead(c) && !atomic_load_explicit(&listing->missed, memory_order_relaxed) &&
-		!atomic_exchange(&listing->missed, true)) {
-		hash = cop_hash64(path, strlen(path), 0);
-		lock_dirs(a);
-		if (!find_dir(a, path, hash))
-			add_dir(a, path, hash);
-		unlock_dirs(a);
-	}
-	return cop_fetch_absent_ms(c, listing);
-}
-
-/* The flight may be over before the others begin, so this keeps what they need of it. */
-void cop_fetch_reserve_with_checks(struct flight *f)
-{
-	struct cop_fetch *c = f->coop;
-	struct cop_obj *obj = cop_obj_get(f->obj);
-	const char *path = f->ask.path;
-
-	cop_fetch_cork(c);
-	cop_fetch_reserve(f);
-	check_others(c, path);
-	cop_fetch_uncork(c);
+	if (!obj)
+		return false;
+	fresh = cop_now_ms() - atomic_load(&obj->stamp_ms) <= c->conf.enoent_ttl_ms;
 	cop_obj_put(c->conf.cache, obj);
-}
-
-void cop_fetch_absence_init(struct absence *a)
-{
-	pthread_mutex_init(&a->lock, NULL);
-	cop_list_init(&a->order);
-}
-
-void cop_fetch_absence_fini(struct absence *a)
-{
-	while (!cop_list_empty(&a->order))
-		drop_dir(a, dir_at(a, a->order.next));
-	cop_htab_fini(&a->dirs);
-	pthread_mutex_destroy(&a->lock);
+	return fresh;
 }

@@ -37,6 +37,16 @@ static const struct kind {
 		.index = true},
 };
 
+struct cop_fetch_name cop_fetch_split(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return (struct cop_fetch_name){.path = path,
+		.dir_len = slash ? (size_t)(slash - path) : 0,
+		.name = name,
+		.name_len = strlen(name)};
+}
+
 struct cop_key cop_fetch_key(const struct cop_ask *ask)
 {
 	const struct kind *k = &kinds[ask->kind];

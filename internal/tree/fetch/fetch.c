@@ -19,9 +19,12 @@ struct cop_fetch *cop_fetch_new(const struct cop_fetch_conf *conf)
 	if (!c)
 		return NULL;
 	c->conf = *conf;
+	c->guess = cop_guess_new(c, &c->conf);
+	if (!c->guess) {
+		free(c);
+		return NULL;
+	}
 	pthread_mutex_init(&c->group_lock, NULL);
-	pthread_mutex_init(&c->bundling.lock, NULL);
-	cop_fetch_absence_init(&c->absence);
 	pthread_mutex_init(&c->resting.lock, NULL);
 	pthread_mutex_init(&c->telling.lock, NULL);
 	pthread_mutex_init(&c->doubted.lock, NULL);
@@ -40,25 +43,30 @@ void cop_fetch_waited(const struct flight *f, enum cop_counter c)
 		cop_stats_add(f->coop->conf.stats, c, (cop_now_ns() - f->asked_ns) / 1000);
 }
 
-static void passed(void *arg)
+struct barrier {
+	struct cop_endpoint_work work;
+	sem_t passed;
+};
+
+static void pass_barrier(struct cop_endpoint_work *w)
 {
-	sem_post(arg);
+	sem_post(&COP_CONTAINER_OF(w, struct barrier, work)->passed);
 }
 
 void cop_fetch_close(struct cop_fetch *c)
 {
-	sem_t barrier;
+	struct barrier b = {.work.run = pass_barrier};
 
 	atomic_store(&c->closing, true);
 	if (!c->conf.rpc)
 		return;
 	/* When this function runs, all callbacks that the progress thread began before the store
 	 * have returned. */
-	sem_init(&barrier, 0, 0);
-	if (cop_endpoint_post(cop_rpc_fabric(c->conf.rpc), passed, &barrier) == 0)
-		while (sem_wait(&barrier) && errno == EINTR)
+	sem_init(&b.passed, 0, 0);
+	if (cop_endpoint_post(cop_rpc_fabric(c->conf.rpc), &b.work) == 0)
+		while (sem_wait(&b.passed) && errno == EINTR)
 			;
-	sem_destroy(&barrier);
+	sem_destroy(&b.passed);
 }
 
 void cop_fetch_free(struct cop_fetch *c)
@@ -68,9 +76,8 @@ void cop_fetch_free(struct cop_fetch *c)
 	pthread_mutex_destroy(&c->doubted.lock);
 	pthread_mutex_destroy(&c->telling.lock);
 	pthread_mutex_destroy(&c->resting.lock);
-	cop_fetch_absence_fini(&c->absence);
-	pthread_mutex_destroy(&c->bundling.lock);
 	pthread_mutex_destroy(&c->group_lock);
+	cop_guess_free(c->guess);
 	free(c);
 }
 
@@ -177,11 +184,7 @@ void cop_fetch_complete(struct flight *f, const struct cop_completion *completio
 	if (f->buf != l.data)
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
 	cop_fetch_learn(f, &l);
-	cop_fetch_bundled(f, l.rc);
-	if (f->ask.mentioned && !l.rc && cop_fetch_may_mention(c, &f->obj->key))
-		cop_fetch_note_mentions(c, &f->obj->key, l.data, l.len, l.packed, false);
-	if (f->ask.guess && !l.rc)
-		cop_fetch_listed_mentioned(c, f->obj, l.data);
+	cop_guess_completed(c->guess, &f->ask, f->obj, &l);
 	if (f->ask.kind == COP_ASK_ENTRY && l.rc == -ENOENT)
 		cop_stats_add(c->conf.stats, COP_ENOENT_STORES, 1);
 	else if (f->was_absent)
@@ -215,7 +218,6 @@ static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_
 	f->ask = *ask;
 	f->ask.path = obj->key.path;
 	f->local = local;
-	f->follows = local && ask->along && ask->first && ask->kind == COP_ASK_ENTRY;
 	if (c->conf.tracer)
 		f->led_ns = cop_now_ns();
 	f->tree = cop_fetch_tree_of(c, ask);
@@ -265,51 +267,39 @@ static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct c
 	return found;
 }
 
-/* The parent need not be told of a guess: it took it for one that is needed soon. */
-static void joined_by_reader(struct cop_fetch *c, const struct cop_ask *ask, bool local)
-{
-	bool guess =
-		local && cop_fetch_may_have_companions(c, ask) && cop_fetch_met_companion(c, ask);
-
-	cop_fetch_raise_priority(c, ask, !guess);
-}
-
-/* Each request for a name looks at a listing, so only the first one takes a lock. */
-static bool is_unmet(struct cop_obj *obj)
-{
-	return atomic_load_explicit(&obj->bundled, memory_order_relaxed) &&
-	       atomic_exchange(&obj->bundled, false);
-}
-
-/* Starts the flight of a program's request, together with those of what is probably needed next.
- * The flight may be over when this returns. */
-static void reserve_with_others(struct flight *f, const struct cop_ask *ask)
+/* Starts the flight of a program's request, and requests what is probably needed next; both leave
+ * in one message. The flight may be over when this returns. */
+static void reserve_for_program(struct flight *f)
 {
 	struct cop_fetch *c = f->coop;
-	bool mentions;
+	struct cop_obj *obj = cop_obj_get(f->obj);
+	struct cop_ask ask;
 
-	if (c->conf.bundle)
-		cop_fetch_met_library(c, ask);
-	mentions = cop_fetch_has_mentions(c, ask);
+	cop_guess_before(c->guess, &f->ask);
+	f->follows = cop_fetch_follows(f);
+	ask = f->ask;
+	cop_fetch_cork(c);
+	cop_fetch_reserve(f);
+	cop_guess_after(c->guess, &ask, obj);
+	cop_fetch_uncork(c);
+	cop_obj_put(c->conf.cache, obj);
+}
 
-	if (cop_fetch_may_ask_first(c, ask))
-		cop_fetch_decide_first(f);
-	if (mentions)
-		cop_fetch_cork(c);
-	if (cop_fetch_is_small(c, ask))
-		cop_fetch_reserve_with_siblings(f);
-	else if (cop_fetch_may_check_ahead(c, ask))
-		cop_fetch_reserve_with_checks(f);
-	else if (cop_fetch_may_have_companions(c, ask))
-		cop_fetch_reserve_with_companions(f);
-	else if (cop_fetch_may_have_target(c, ask))
-		cop_fetch_reserve_with_target(f);
-	else
-		cop_fetch_reserve(f);
-	if (mentions) {
-		cop_fetch_bring_mentioned(c);
-		cop_fetch_uncork(c);
-	}
+/* Somebody waits for a flight that was under way. The parent need not be told if that was guessed:
+ * it took the request for one that is needed soon. */
+static void joined(struct cop_fetch *c, const struct cop_ask *ask, bool local)
+{
+	bool guessed = local && cop_guess_met(c->guess, ask, NULL);
+
+	cop_fetch_raise_priority(c, ask, !guessed);
+}
+
+static void hit(struct cop_fetch *c, const struct cop_ask *ask, bool local, struct cop_obj *obj)
+{
+	if (local)
+		cop_guess_met(c->guess, ask, obj);
+	if (ask->kind == COP_ASK_ENTRY && obj->error == -ENOENT)
+		cop_stats_add(c->conf.stats, COP_ENOENT_SERVES, 1);
 }
 
 int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *ask, struct cop_waiter *waiter,
@@ -337,25 +327,21 @@ int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *ask, struct cop
 		cop_cache_drop(c->conf.cache, *obj);
 		cop_obj_put(c->conf.cache, *obj);
 	}
-	if (found == COP_FOUND_HIT && local && cop_fetch_may_have_companions(c, ask) &&
-		is_unmet(*obj))
-		cop_fetch_met_companion(c, ask);
 	if (found == COP_FOUND_HIT) {
-		if (ask->kind == COP_ASK_ENTRY && (*obj)->error == -ENOENT)
-			cop_stats_add(c->conf.stats, COP_ENOENT_SERVES, 1);
+		hit(c, ask, local, *obj);
 		return 1;
 	}
 	if (found < 0)
 		return found;
 	if (found == COP_FOUND_JOINED && (!ask->background || cop_fetch_is_first_chunk(ask)))
-		joined_by_reader(c, ask, local);
-	if (f) {
-		f->was_absent = was_absent;
-		if (local)
-			reserve_with_others(f, ask);
-		else
-			cop_fetch_reserve(f);
-	}
+		joined(c, ask, local);
+	if (!f)
+		return 0;
+	f->was_absent = was_absent;
+	if (local)
+		reserve_for_program(f);
+	else
+		cop_fetch_reserve(f);
 	return 0;
 }
 
@@ -383,6 +369,37 @@ struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *
 	}
 	free(f);
 	return NULL;
+}
+
+void cop_fetch_cork(struct cop_fetch *c)
+{
+	if (c->conf.rpc)
+		cop_rpc_cork(c->conf.rpc);
+}
+
+void cop_fetch_uncork(struct cop_fetch *c)
+{
+	if (c->conf.rpc)
+		cop_rpc_uncork(c->conf.rpc);
+}
+
+void cop_fetch_used(struct cop_fetch *c, struct cop_obj *obj)
+{
+	cop_guess_used(c->guess, obj, cop_cache_used(c->conf.cache, obj, COP_USE_HERE));
+}
+
+void cop_fetch_looked_for(struct cop_fetch *c, const char *name, size_t len)
+{
+	cop_guess_looked_for(c->guess, name, len);
+}
+
+/* A file of several chunks is read ahead anyway, and one that bypasses the tree must not be
+ * cached. */
+size_t cop_fetch_largest_small(const struct cop_fetch *c)
+{
+	uint64_t most = c->conf.max_cacheable ? c->conf.max_cacheable : UINT64_MAX;
+
+	return (size_t)COP_MIN(most, COP_MIN((uint64_t)COP_GUESS_FILE_BYTES, c->conf.chunk_bytes));
 }
 
 void cop_fetch_prefetched(struct cop_fetch *c)
@@ -425,30 +442,14 @@ bool cop_fetch_dir_attr(struct cop_fetch *c, const char *path, struct cop_attr *
 	return known;
 }
 
-bool cop_fetch_at_hand(struct cop_fetch *c, const struct cop_ask *ask)
+enum cop_held cop_fetch_held(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	struct cop_obj *obj = cop_fetch_peek(c, ask);
+	struct cop_key key = cop_fetch_key(ask);
 
-	if (obj)
-		cop_obj_put(c->conf.cache, obj);
-	return obj;
+	return cop_cache_look(c->conf.cache, &key, NULL);
 }
 
 bool cop_fetch_has(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	struct cop_key key = cop_fetch_key(ask);
-
-	return cop_cache_has(c->conf.cache, &key);
-}
-
-bool cop_fetch_fresh(struct cop_fetch *c, const struct cop_ask *check)
-{
-	struct cop_obj *obj = cop_fetch_listing_of(c, check->path, check->version);
-	bool fresh;
-
-	if (!obj)
-		return false;
-	fresh = cop_now_ms() - atomic_load(&obj->stamp_ms) <= c->conf.enoent_ttl_ms;
-	cop_obj_put(c->conf.cache, obj);
-	return fresh;
+	return cop_fetch_held(c, ask) != COP_HELD_NOT;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coop: the core of Copper. It asks the parent in an object's tree for an object that is not in
+/* fetch: the core of Copper. It asks the parent in an object's tree for an object that is not in
  * this node's cache; a root reads it from the origin. Further requests for it join the same
  * flight. When the flight completes, all of them get the object, local readers and children alike.
  *
@@ -46,6 +46,10 @@
 /* A root reads the missing chunks of an aligned group of this many bytes in one job of the origin.
  */
 #define COP_FETCH_GROUP_BYTES (4 * COP_MIB)
+
+/* The bytes reserved for an answer before its length is known; most answers are shorter. */
+#define COP_FETCH_LISTING_BYTES (64 * COP_KIB)
+#define COP_FETCH_ENTRY_BYTES ((size_t)512)
 
 /* For a file up to this length, the first read after its first chunk fetches the rest. */
 #define COP_FETCH_MEDIUM_BYTES (8 * COP_MIB)
@@ -99,7 +103,7 @@ struct cop_fetch_conf {
 				    the same grows to; 0: it does not grow */
 	bool compress; /* pack the chunks that this node reads from the origin, if that saves a
 			  tenth */
-	bool bundle;   /* fetch small files beside those that programs read (bundle.h) */
+	bool bundle;   /* fetch small files beside those that programs read (guess.h) */
 	uint64_t max_cacheable; /* larger files bypass the tree; 0: none do */
 	uint64_t sum_seed; /* seed of the checksums of chunks, secret and the same on all nodes:
 			      without it nobody can forge bytes that pass */
@@ -147,8 +151,8 @@ bool cop_fetch_dir_attr(struct cop_fetch *c, const char *path, struct cop_attr *
 
 /* Whether this node would ask the storage for the object rather than another node. */
 bool cop_fetch_reads_itself(struct cop_fetch *c, const struct cop_ask *ask);
-/* Whether the object is cached and complete. */
-bool cop_fetch_at_hand(struct cop_fetch *c, const struct cop_ask *ask);
+/* What the cache has of the object. */
+enum cop_held cop_fetch_held(struct cop_fetch *c, const struct cop_ask *ask);
 /* Whether the object is cached, or a flight for it is on its way. */
 bool cop_fetch_has(struct cop_fetch *c, const struct cop_ask *ask);
 
@@ -186,6 +190,28 @@ void cop_fetch_looked_for(struct cop_fetch *c, const char *name, size_t len);
 
 /* Fetches a chunk ahead of its use, if it is not cached and memory is available. */
 void cop_fetch_ahead(struct cop_fetch *c, const struct cop_ask *ask);
+
+/* Whether there is nothing to fetch: the entry and its first bytes are here or on their way, or the
+ * entry is not a small file's. */
+bool cop_fetch_has_first(struct cop_fetch *c, const char *path);
+/* Files with more bytes are neither fetched beside others nor with their entries. */
+size_t cop_fetch_largest_small(const struct cop_fetch *c);
+
+/* A path (NUL-terminated), split into its directory and its name. */
+struct cop_fetch_name {
+	const char *path;
+	size_t dir_len;   /* of the directory, without the slash behind it; 0: the source */
+	const char *name; /* in path */
+	size_t name_len;
+};
+struct cop_fetch_name cop_fetch_split(const char *path);
+
+/* What this node knows of the names of a directory (its path is dir_len bytes): its listing or, if
+ * there are too many for one, the names alone. With a reference; or NULL. */
+struct cop_obj *cop_fetch_names_of(struct cop_fetch *c, const char *dir, size_t dir_len);
+/* What this node has of a directory, with a reference: its listing or, if that has no attributes,
+ * its only page. NULL, or an error, if it is not known. */
+struct cop_obj *cop_fetch_listed(struct cop_fetch *c, const char *dir, size_t dir_len);
 
 /* Requests an entry, and the bytes if it is a small file's, before a program needs them: for names
  * that a listing has without attributes. mentioned: as in cop_ask. Nobody is told. Returns whether

@@ -69,7 +69,7 @@ static void listings_are_charged_before_they_are_kept(void **state)
 			for (unsigned d = 0; d < DIRS; d++)
 				if (a[r][d].calls && a[r][d].obj) {
 					assert_int_equal(a[r][d].rc, 0);
-					assert_true(a[r][d].obj->len > LISTING_RESERVE);
+					assert_true(a[r][d].obj->len > COP_FETCH_LISTING_BYTES);
 					assert_int_equal(
 						cop_listing_count(a[r][d].obj->data), LONG);
 					forget(&a[r][d]);

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coop.h lists the states of a flight and its owners; cop_fetch_pass below allows no other change.
+/* fetch.h lists the states of a flight and its owners; cop_fetch_pass below allows no other change.
  *
- * Two locks are taken before the cache's. group_lock makes leading a chunk and leading the rest of
- * its group one step at a root, so that each group is read once, however many ask. absence.lock is
- * held while the listings of the directories in that list are looked at. */
+ * group_lock is taken before the cache's: it makes leading a chunk and leading the rest of its
+ * group one step at a root, so that each group is read once, however many ask. */
 #ifndef COP_TREE_FETCH_PRIV_H
 #define COP_TREE_FETCH_PRIV_H
 
 #include <assert.h>
 
 #include "base/base/htab.h"
-#include "tree/guess/guess.h"
 #include "tree/fetch/fetch.h"
+#include "tree/guess/guess.h"
 
-/* The bytes reserved for an answer before its length is known; most answers are shorter. */
-#define LISTING_RESERVE (64 * COP_KIB)
-#define ENTRY_RESERVE ((size_t)512)
 /* Enough for a page of a thousand names of a hundred bytes each. */
 #define PAGE_RESERVE (256 * COP_KIB)
 #define GROUP_MAX (COP_FETCH_GROUP_BYTES / (64 * COP_KIB))
@@ -68,82 +64,9 @@ struct doubted {
 					the oldest */
 };
 
-#define COLLECTIONS 8
-#define COLLECTION_DIR 512
-#define MENTIONS 128
-#define MENTION_NAME 64
-
-/* A directory with many files of a kind, of which programs read some (mentions.c). */
-struct collection {
-	char dir[COLLECTION_DIR];  /* with a slash at its end; "": free */
-	char ending[MENTION_NAME]; /* of its files' names, from the first dot on */
-	struct cop_bundle_id id;
-};
-
-enum mention_kind {
-	MENTION_NONE,
-	MENTION_FILE,
-	MENTION_DIR,   /* whose listing is wanted */
-	MENTION_ENTRY, /* whose attributes are */
-};
-
-/* What a program's file mentions. */
-struct mention {
-	enum mention_kind kind;
-	char dir[COLLECTION_DIR]; /* with name in it; of a file, with a slash at its end */
-	char name[MENTION_NAME];
-	struct cop_attr attr; /* of a file that mentions it: this one must be like it */
-	bool soon;            /* that file has been read, so this one comes before others; */
-	uint64_t turn;        /* those of the file that was read last come first */
-	uint64_t round;       /* in which it was taken last, and its turn had not come */
-};
-
-#define EXTENSIONS 4u /* endings; Python looks for three of each name */
-#define NEEDED_NAMES 32u
-#define NEEDED_DIRS 4u
-
-/* Shared libraries that files need which programs have read (libraries.c). */
-struct needed {
-	char name[NEEDED_NAMES][MENTION_NAME]; /* of those that were not found yet; "": free */
-	unsigned at;                           /* the next one goes here */
-	char dir[NEEDED_DIRS]
-		[COLLECTION_DIR + 1]; /* where others were found, with a slash before */
-	unsigned dirs;
-	uint64_t turn;
-};
-
-/* Which small files are fetched beside others (siblings.c, mentions.c). */
-struct bundling {
-	pthread_mutex_t lock;
-	struct cop_bundle policy;
-	_Atomic unsigned collections; /* of all so far; a later one takes the place of the oldest */
-	struct collection collection[COLLECTIONS];
-	_Atomic unsigned mentions; /* that nobody has requested yet */
-	uint64_t turns;            /* files that were looked at */
-	uint64_t rounds;           /* how many times mentions were fetched */
-	struct mention mention[MENTIONS];
-	char module_ending[MENTION_NAME]; /* of the module that a program read last */
-	struct cop_attr module_attr;
-	char extension[EXTENSIONS]
-		      [MENTION_NAME]; /* endings of extensions that programs read; "": none */
-	unsigned extensions;
-	struct needed needed;
-};
-
-/* Directories in which programs look for absent names (absence.c). */
-struct absence {
-	pthread_mutex_t lock;
-	struct cop_htab dirs;        /* struct absent_dir by path, in bounded number, */
-	struct cop_list order;       /* and in the order in which programs came to them */
-	struct absent_dir *expected; /* where a program that goes on goes on, or NULL */
-	unsigned window, ahead;      /* directories that were checked ahead, at most and really, */
-	uint64_t checked_ms;         /* with the check of this time */
-};
-
 struct cop_fetch {
 	struct cop_fetch_conf conf;
-	struct bundling bundling;
-	struct absence absence;
+	struct cop_guess *guess;
 	struct resting resting;
 	struct telling telling;
 	struct doubted doubted;
@@ -196,7 +119,7 @@ static inline struct flight *cop_fetch_group(struct flight *f)
 	return f->group ? f->group : f;
 }
 
-/* Hands the flight to another owner, as the table at the head of coop.h allows. */
+/* Hands the flight to another owner, as the table at the head of fetch.h allows. */
 static inline void cop_fetch_pass(struct flight *f, enum flight_state to)
 {
 #define MAY(state) (1u << FLIGHT_##state)
@@ -261,89 +184,6 @@ bool cop_fetch_rests(struct cop_fetch *c, uint32_t rank);
 /* The ancestor answered. */
 void cop_fetch_rested(struct cop_fetch *c, uint32_t rank);
 
-/* ---- siblings.c ---- */
-
-/* Starts the flight of a small file that a program asks for, together with flights of siblings. */
-void cop_fetch_reserve_with_siblings(struct flight *f);
-/* Whether a program's request is for a file that may have siblings. */
-bool cop_fetch_is_small(const struct cop_fetch *c, const struct cop_ask *ask);
-/* Counts a file that was fetched beside another. */
-void cop_fetch_bundled(const struct flight *f, int rc);
-
-/* Files with more bytes are neither fetched beside others nor with their entries. */
-size_t cop_fetch_largest_small(const struct cop_fetch *c);
-
-/* A file that programs read, or a collection, and what the directory's listing says about it. */
-struct bundle {
-	struct cop_fetch *coop;
-	struct cop_bundle_id id;
-	const void *list;
-	const char *path;
-	size_t dir_len; /* of the path, up to the name */
-	struct cop_attr attr;
-	bool mentioned; /* not as a sibling */
-};
-/* Without attributes, only the type and the kind can be compared. */
-bool cop_fetch_is_sibling(const struct bundle *b, const struct cop_listing_entry *e);
-/* Whether the attributes of a listed name are known here. Those that the listing lacks were asked
- * for singly. */
-bool cop_fetch_find_attr(struct cop_fetch *c, const char *path, struct cop_listing_entry *e);
-/* Whether a flight for this file began. */
-bool cop_fetch_ask_sibling(const struct bundle *b, const struct cop_listing_entry *e);
-
-/* ---- mentions.c ---- */
-
-/* Notes which files and directories these bytes mention. used: a program has read them. */
-void cop_fetch_note_mentions(struct cop_fetch *c, const struct cop_key *key, const void *data,
-	size_t len, bool packed, bool used);
-/* Notes one, unless it has been noted, or too many have. */
-void cop_fetch_note(struct cop_fetch *c, const struct mention *what);
-/* Whether a program's request could take requests for mentioned files along. */
-bool cop_fetch_has_mentions(struct cop_fetch *c, const struct cop_ask *ask);
-/* Starts their flights. */
-void cop_fetch_bring_mentioned(struct cop_fetch *c);
-
-/* ---- modules.c ---- */
-
-#define MODULE_NAMES 256u
-#define MODULE_NAME 128u
-
-/* A compiled module, and the names of modules that it imports. */
-struct module {
-	struct cop_fetch *coop;
-	const char *path;
-	bool used; /* by a program */
-	uint64_t turn;
-	unsigned names;
-	char name[MODULE_NAMES][MODULE_NAME]; /* with dots */
-	/* Set by cop_fetch_look_up_modules: */
-	const char *ending; /* of its file's name, from the first dot on */
-	struct cop_attr attr;
-	char extension[EXTENSIONS][MENTION_NAME]; /* as bundling.extension */
-};
-
-/* Under bundling.lock: programs read files of this collection. */
-void cop_fetch_add_collection(struct bundling *g, const struct bundle *b);
-/* Whether a file's bytes are looked at for names of others. */
-bool cop_fetch_may_mention(const struct cop_fetch *c, const struct cop_key *key);
-/* Notes where the names of m lead. */
-void cop_fetch_look_up_modules(struct module *m);
-/* Notes the package in a directory that was mentioned and whose listing has come. */
-void cop_fetch_listed_mentioned(struct cop_fetch *c, const struct cop_obj *obj, const void *data);
-/* Whether this entry of the directory m->dir is fetched because of m. */
-bool cop_fetch_may_fetch(
-	struct cop_fetch *c, const struct mention *m, const struct cop_listing_entry *e);
-/* The listing of dir, len bytes with a slash at their end ("" is the source), with a reference;
- * NULL if it is not here. */
-struct cop_obj *cop_fetch_names_below(struct cop_fetch *c, const char *dir, size_t len);
-
-/* ---- libraries.c ---- */
-
-/* A program reads a file's first bytes: notes the libraries that it needs. */
-void cop_fetch_note_libraries(struct cop_fetch *c, const struct cop_obj *obj);
-/* A program asks for a name. If that is a needed library, the others are looked for beside it. */
-void cop_fetch_met_library(struct cop_fetch *c, const struct cop_ask *ask);
-
 /* ---- first.c ---- */
 
 static inline bool cop_fetch_wants_first(const struct cop_ask *ask)
@@ -356,10 +196,8 @@ static inline bool cop_fetch_is_first_chunk(const struct cop_ask *ask)
 	return ask->first && ask->kind == COP_ASK_CHUNK;
 }
 
-/* Whether a program's request could be for an entry with its first bytes. */
-bool cop_fetch_may_ask_first(const struct cop_fetch *c, const struct cop_ask *ask);
-/* Decides it, for a flight that this request leads. */
-void cop_fetch_decide_first(struct flight *f);
+/* Whether the bytes are requested once the entry is here, if they do not come with it. */
+bool cop_fetch_follows(const struct flight *f);
 /* How many bytes an answer with the first bytes may have; 0 if there is no memory to ask for them,
  * or nobody to ask: then the flight goes on without. */
 size_t cop_fetch_first_reservation(struct flight *f);
@@ -376,50 +214,15 @@ bool cop_fetch_take_first(struct flight *f, struct cop_rd *head, struct cop_comp
  * flight began. */
 bool cop_fetch_follow_first(
 	struct cop_fetch *c, const struct cop_obj *entry, bool read_soon, bool mentioned);
-/* Whether the waste so far allows the bytes of one more file. */
-bool cop_fetch_may_come(struct cop_fetch *c);
-/* Whether there is nothing to fetch: the entry and its first bytes are here or on their way, or the
- * entry is not a small file's. */
-bool cop_fetch_has_first(struct cop_fetch *c, const char *path);
 /* Somebody waits for this entry now: raises the priority of a flight for its bytes, which the
  * answer to another node waits for. */
 void cop_fetch_raise_first(struct cop_fetch *c, const struct cop_ask *entry);
-
-/* ---- sources.c ---- */
-
-/* A program looks up this name: if it is a module's source, requests the compiled file. */
-void cop_fetch_bring_compiled(struct cop_fetch *c, const char *source);
-/* A compiled file was requested because another one mentions it: requests its source's entry. dir
- * ends with a slash. */
-void cop_fetch_bring_source(struct cop_fetch *c, const char *dir, const char *compiled);
-
-/* ---- companions.c ---- */
-
-/* Starts the flight of a listing that a program asks for, together with those of directories that
- * are probably below it and needed next. */
-void cop_fetch_reserve_with_companions(struct flight *f);
-/* Whether a program's request may have companions. */
-bool cop_fetch_may_have_companions(const struct cop_fetch *c, const struct cop_ask *ask);
-/* Requests the listing of dir/name, which nobody needs yet. */
-void cop_fetch_guess(struct cop_fetch *c, const char *dir, const char *name, bool mentioned);
-/* A program's request met this listing, or its flight. Returns whether it was brought and this is
- * its first use. */
-bool cop_fetch_met_companion(struct cop_fetch *c, const struct cop_ask *ask);
-/* At a root: whether a directory that was guessed may exist, so that the storage is asked. */
-bool cop_fetch_is_likely(struct cop_fetch *c, const char *path);
 
 /* ---- absence.c ---- */
 
 /* Whether the directory of a check need not be checked any more: another check ended after the
  * requester had looked at the listing, and before it sent its request. */
 bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool local);
-
-void cop_fetch_absence_init(struct absence *a);
-void cop_fetch_absence_fini(struct absence *a);
-/* Whether a program's request is a check that others may accompany. */
-bool cop_fetch_may_check_ahead(const struct cop_fetch *c, const struct cop_ask *ask);
-/* Starts the flight of such a check, together with others. */
-void cop_fetch_reserve_with_checks(struct flight *f);
 
 /* ---- reserve.c ---- */
 
@@ -444,30 +247,13 @@ struct cop_obj *cop_fetch_listing_of(struct cop_fetch *c, const char *path, uint
 /* The same if its version differs from the one in the request. */
 struct cop_obj *cop_fetch_listing_but(struct cop_fetch *c, const struct cop_ask *newer);
 
-/* ---- targets.c ---- */
-
-/* Starts the flight of a name, together with that of the name that it probably links to. */
-void cop_fetch_reserve_with_target(struct flight *f);
-/* Requests the name that this one, whose attributes nobody has, probably links to. */
-void cop_fetch_bring_target(struct cop_fetch *c, const char *link);
-/* Whether a program's request is for a name that may be a link. */
-bool cop_fetch_may_have_target(const struct cop_fetch *c, const struct cop_ask *ask);
-
 /* ---- page.c ---- */
-
-/* What this node knows of the directory's names: its listing or, if there are too many for one, the
- * names alone. With a reference; or NULL. */
-struct cop_obj *cop_fetch_names_of(struct cop_fetch *c, const char *dir);
-
-/* What this node has of a directory, with a reference: its listing or, if that has no attributes,
- * its only page. NULL, or an error, if it is not known. */
-struct cop_obj *cop_fetch_listed(struct cop_fetch *c, const char *dir);
 
 /* Reads a page from the origin, using the names that are known here. */
 void cop_fetch_read_page(struct flight *f, struct cop_origin *o);
-/* The page that this node has for a name of dir, by its own listing, with a reference; else NULL.
- * */
-struct cop_obj *cop_fetch_page_with(struct cop_fetch *c, const char *dir, const char *name);
+/* The page that this node has for a name, by its own listing of the directory, with a reference;
+ * else NULL. */
+struct cop_obj *cop_fetch_page_with(struct cop_fetch *c, const struct cop_fetch_name *at);
 /* From now on this node neither uses nor passes on pages of the directory in this page's version;
  * its names are requested singly. */
 void cop_fetch_doubt_pages(struct cop_fetch *c, const struct cop_obj *page);

@@ -14,7 +14,7 @@
  * before anybody can see the entry.
  *
  * Nobody reads the bytes yet: an answer that contradicts the name changes nothing (names.c), and
- * nothing is evicted for them. bundle.h decides which lookups of programs ask for them. */
+ * nothing is evicted for them. guess decides which lookups of programs ask for them. */
 #include "tree/fetch/fetch_priv.h"
 
 #include <errno.h>
@@ -40,40 +40,25 @@ bool cop_fetch_first_of(const struct cop_fetch *c, const struct cop_obj *entry, 
 
 /* ---- who asks ---- */
 
-static uint64_t kind_of(const char *path)
-{
-	return cop_bundle_id(path).kind;
-}
-
-bool cop_fetch_may_ask_first(const struct cop_fetch *c, const struct cop_ask *ask)
-{
-	return c->conf.bundle && ask->kind == COP_ASK_ENTRY && !ask->background && !ask->along;
-}
-
 static bool asks_nobody(const struct flight *f)
 {
 	return !f->coop->conf.rpc || cop_fetch_is_root(f);
 }
 
-void cop_fetch_decide_first(struct flight *f)
+bool cop_fetch_follows(const struct flight *f)
 {
-	struct bundling *g = &f->coop->bundling;
-
-	pthread_mutex_lock(&g->lock);
-	f->ask.first = cop_bundle_may_ask_first(&g->policy, kind_of(f->ask.path));
-	pthread_mutex_unlock(&g->lock);
-	f->follows = f->ask.first && asks_nobody(f);
+	return cop_fetch_wants_first(&f->ask) && (f->ask.along || asks_nobody(f));
 }
 
 /* The bytes that come with an entry, at most. */
 static size_t most_bytes(const struct cop_fetch *c)
 {
-	return COP_MIN((size_t)COP_BUNDLE_FILE_BYTES, c->conf.chunk_bytes);
+	return COP_MIN((size_t)COP_GUESS_FILE_BYTES, c->conf.chunk_bytes);
 }
 
 static bool has_headroom(const struct cop_fetch *c)
 {
-	return cop_cache_has_headroom(c->conf.cache, ENTRY_RESERVE + most_bytes(c));
+	return cop_cache_has_headroom(c->conf.cache, COP_FETCH_ENTRY_BYTES + most_bytes(c));
 }
 
 size_t cop_fetch_first_reservation(struct flight *f)
@@ -84,14 +69,6 @@ size_t cop_fetch_first_reservation(struct flight *f)
 		return 0;
 	f->ask.first = !asks_nobody(f) && has_headroom(c);
 	return f->ask.first ? most_bytes(c) : 0;
-}
-
-/* kind 0: no program had asked for the entry. */
-static void count_came(struct cop_fetch *c, uint64_t kind, uint64_t bytes)
-{
-	pthread_mutex_lock(&c->bundling.lock);
-	cop_bundle_came_first(&c->bundling.policy, kind, bytes);
-	pthread_mutex_unlock(&c->bundling.lock);
 }
 
 /* ---- the answer ---- */
@@ -153,7 +130,7 @@ static void keep_bytes(
 		return;
 	}
 	if (f->local)
-		count_came(c, f->ask.along ? 0 : kind_of(f->ask.path), attr->size);
+		cop_guess_came(c->guess, f->ask.path, attr->size, !f->ask.along);
 	cop_fetch_complete(g, bytes);
 }
 
@@ -202,18 +179,8 @@ bool cop_fetch_follow_first(
 	if (rc == 1)
 		cop_obj_put(c->conf.cache, obj);
 	if (rc == 0)
-		count_came(c, read_soon ? kind_of(ask.path) : 0, ask.size);
+		cop_guess_came(c->guess, ask.path, ask.size, read_soon);
 	return rc == 0;
-}
-
-bool cop_fetch_may_come(struct cop_fetch *c)
-{
-	bool may;
-
-	pthread_mutex_lock(&c->bundling.lock);
-	may = cop_bundle_may_come(&c->bundling.policy);
-	pthread_mutex_unlock(&c->bundling.lock);
-	return may;
 }
 
 bool cop_fetch_ask_first(struct cop_fetch *c, const char *path, bool mentioned)
@@ -226,19 +193,19 @@ bool cop_fetch_ask_first(struct cop_fetch *c, const char *path, bool mentioned)
 		.mentioned = mentioned};
 	struct cop_key key = cop_fetch_key(&ask);
 	struct cop_obj *obj;
+	enum cop_held held;
 	bool began = false;
 	int rc;
 
-	if (!c->conf.bundle || !cop_fetch_may_come(c) || !has_headroom(c))
+	if (!c->conf.bundle || !cop_guess_may_come(c->guess) || !has_headroom(c))
 		return false;
-	if (cop_cache_has(c->conf.cache, &key)) {
-		obj = cop_cache_peek(c->conf.cache, &key);
-		if (obj) {
-			began = cop_fetch_follow_first(c, obj, false, mentioned);
-			cop_obj_put(c->conf.cache, obj);
-		}
-		return began;
+	held = cop_cache_look(c->conf.cache, &key, &obj);
+	if (obj) {
+		began = cop_fetch_follow_first(c, obj, false, mentioned);
+		cop_obj_put(c->conf.cache, obj);
 	}
+	if (held != COP_HELD_NOT)
+		return began;
 	rc = cop_fetch_get_for(c, &ask, NULL, true, &obj);
 	if (rc == 1)
 		cop_obj_put(c->conf.cache, obj);
@@ -249,11 +216,12 @@ bool cop_fetch_has_first(struct cop_fetch *c, const char *path)
 {
 	struct cop_ask ask = {.kind = COP_ASK_ENTRY, .path = path};
 	struct cop_key key = cop_fetch_key(&ask);
-	struct cop_obj *entry = cop_cache_peek(c->conf.cache, &key);
+	struct cop_obj *entry;
+	enum cop_held held = cop_cache_look(c->conf.cache, &key, &entry);
 	bool has;
 
 	if (!entry)
-		return cop_cache_has(c->conf.cache, &key);
+		return held == COP_HELD_FLYING;
 	has = !cop_fetch_first_of(c, entry, &ask);
 	key = cop_fetch_key(&ask);
 	has = has || cop_cache_has(c->conf.cache, &key);

@@ -11,6 +11,7 @@
 #define OTHER "0123456789abcdef0123456789abcdef"
 
 struct hostile {
+	struct cop_endpoint_work work;
 	struct tree *t;
 	struct cop_endpoint *fabric;
 	struct cop_wire_secret secret;
@@ -56,9 +57,9 @@ static inline void tick(void *ctx, uint64_t now_ms)
 	(void)ctx, (void)now_ms;
 }
 
-static inline void send_posted(void *arg)
+static inline void send_posted(struct cop_endpoint_work *w)
 {
-	struct hostile *h = arg;
+	struct hostile *h = COP_CONTAINER_OF(w, struct hostile, work);
 	cop_endpoint_peer_t peer;
 
 	assert_int_equal(cop_endpoint_peer(h->fabric, "fake://n1", &peer), 0);
@@ -69,7 +70,8 @@ static inline void shoot(struct hostile *h, const void *msg, size_t len)
 {
 	h->msg = msg;
 	h->len = len;
-	assert_int_equal(cop_endpoint_post(h->fabric, send_posted, h), 0);
+	h->work.run = send_posted;
+	assert_int_equal(cop_endpoint_post(h->fabric, &h->work), 0);
 	cop_endpoint_fake_run(h->t->net, 100000);
 }
 

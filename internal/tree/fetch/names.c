@@ -14,39 +14,28 @@
 
 #include "base/log/log.h"
 
-static void forget(struct cop_fetch *c, enum cop_ask_kind kind, const char *path)
+static void forget(struct cop_fetch *c, enum cop_table table, const char *path, size_t path_len)
 {
-	struct cop_ask ask = {.kind = kind, .path = path};
-	struct cop_key key = cop_fetch_key(&ask);
-
-	cop_cache_forget(c->conf.cache, &key);
-}
-
-/* The directory of a path; dir has room for 4096 bytes. */
-static void parent_of(const char *path, char *dir)
-{
-	const char *slash = strrchr(path, '/');
-	size_t len = slash ? (size_t)(slash - path) : 0;
-
-	memcpy(dir, path, len);
-	dir[len] = '\0';
+	cop_cache_forget(c->conf.cache,
+		&(struct cop_key){.table = table, .path = path, .path_len = path_len});
 }
 
 void cop_fetch_forget_name(struct cop_fetch *c, const char *path)
 {
-	char dir[4096];
+	struct cop_fetch_name at = cop_fetch_split(path);
 
-	forget(c, COP_ASK_ENTRY, path);
-	parent_of(path, dir);
-	forget(c, COP_ASK_LISTING, dir);
-	cop_cache_drop_facet(c->conf.cache, COP_TABLE_TREE, COP_FACET_PAGE, dir);
+	forget(c, COP_TABLE_METADATA, path, strlen(path));
+	forget(c, COP_TABLE_TREE, path, at.dir_len);
+	cop_cache_drop_facet(c->conf.cache, COP_TABLE_TREE, COP_FACET_PAGE, path, at.dir_len);
 	cop_fetch_trust_pages(c);
 }
 
 /* The cached object of this path with a reference; NULL if there is none or it is an error. */
-static struct cop_obj *peek(struct cop_fetch *c, enum cop_ask_kind kind, const char *path)
+static struct cop_obj *peek(
+	struct cop_fetch *c, enum cop_table table, const char *path, size_t path_len)
 {
-	struct cop_obj *obj = cop_fetch_peek(c, &(struct cop_ask){.kind = kind, .path = path});
+	struct cop_obj *obj = cop_cache_peek(c->conf.cache,
+		&(struct cop_key){.table = table, .path = path, .path_len = path_len});
 
 	if (obj && obj->error) {
 		cop_obj_put(c->conf.cache, obj);
@@ -58,7 +47,7 @@ static struct cop_obj *peek(struct cop_fetch *c, enum cop_ask_kind kind, const c
 static struct cop_obj *listing_where(
 	struct cop_fetch *c, const char *path, uint64_t version, bool same)
 {
-	struct cop_obj *obj = peek(c, COP_ASK_LISTING, path);
+	struct cop_obj *obj = peek(c, COP_TABLE_TREE, path, strlen(path));
 	struct cop_attr dir;
 
 	if (!obj)
@@ -141,15 +130,16 @@ static bool matches(const struct cop_ask *ask, const struct cop_attr *attr)
  * request from outside proves nothing against them. */
 static void disprove(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	const char *slash = strrchr(ask->path, '/'), *name = slash ? slash + 1 : ask->path;
-	struct cop_obj *entry = peek(c, COP_ASK_ENTRY, ask->path), *list, *page;
+	struct cop_fetch_name at = cop_fetch_split(ask->path);
+	struct cop_obj *entry = peek(c, COP_TABLE_METADATA, ask->path, strlen(ask->path));
+	struct cop_obj *list = peek(c, COP_TABLE_TREE, ask->path, at.dir_len);
+	struct cop_obj *page = cop_fetch_page_with(c, &at);
 	struct cop_listing_entry e;
 	struct cop_attr attr;
 	char dir[4096];
 
-	parent_of(ask->path, dir);
-	list = peek(c, COP_ASK_LISTING, dir);
-	page = cop_fetch_page_with(c, dir, name);
+	memcpy(dir, at.path, at.dir_len);
+	dir[at.dir_len] = '\0';
 	if (entry) {
 		cop_entry_get(entry->data, &attr, NULL, NULL);
 		if (matches(ask, &attr))
@@ -157,13 +147,14 @@ static void disprove(struct cop_fetch *c, const struct cop_ask *ask)
 		cop_obj_put(c->conf.cache, entry);
 	}
 	if (list) {
-		if (cop_listing_find(list->data, name, strlen(name), &e) && e.has_attr &&
+		if (cop_listing_find(list->data, at.name, at.name_len, &e) && e.has_attr &&
 			matches(ask, &e.attr))
 			drop_names(c, dir, cop_obj_get(list));
 		cop_obj_put(c->conf.cache, list);
 	}
 	if (page) {
-		if (cop_listing_find(page->data, name, strlen(name), &e) && matches(ask, &e.attr)) {
+		if (cop_listing_find(page->data, at.name, at.name_len, &e) &&
+			matches(ask, &e.attr)) {
 			cop_fetch_doubt_pages(c, page);
 			drop_names(c, dir, cop_obj_get(page));
 		}
@@ -244,7 +235,7 @@ static int add_known(struct flight *f, struct cop_obj *known, struct cop_complet
 static void merge_newer(struct flight *f, struct cop_completion *l)
 {
 	struct cop_fetch *c = f->coop;
-	struct cop_obj *known = peek(c, COP_ASK_LISTING, f->ask.path);
+	struct cop_obj *known = peek(c, COP_TABLE_TREE, f->ask.path, f->obj->key.path_len);
 
 	if (!known)
 		return;

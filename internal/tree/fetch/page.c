@@ -26,13 +26,20 @@ struct cop_ask cop_fetch_page_ask(
 		.index = cop_listing_page_of(name, name_len, pages)};
 }
 
-struct cop_obj *cop_fetch_names_of(struct cop_fetch *c, const char *dir)
+static struct cop_obj *peek_dir(
+	struct cop_fetch *c, enum cop_facet facet, const char *dir, size_t dir_len)
 {
-	static const enum cop_ask_kind kinds[] = {COP_ASK_LISTING, COP_ASK_NAMES};
+	return cop_cache_peek(c->conf.cache,
+		&(struct cop_key){
+			.table = COP_TABLE_TREE, .facet = facet, .path = dir, .path_len = dir_len});
+}
 
-	for (size_t i = 0; i < COP_ARRAY_SIZE(kinds); i++) {
-		struct cop_ask ask = {.kind = kinds[i], .path = dir};
-		struct cop_obj *obj = cop_fetch_peek(c, &ask);
+struct cop_obj *cop_fetch_names_of(struct cop_fetch *c, const char *dir, size_t dir_len)
+{
+	static const enum cop_facet facets[] = {COP_FACET_MAIN, COP_FACET_NAMES};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(facets); i++) {
+		struct cop_obj *obj = peek_dir(c, facets[i], dir, dir_len);
 
 		if (obj && !obj->error)
 			return obj;
@@ -42,29 +49,28 @@ struct cop_obj *cop_fetch_names_of(struct cop_fetch *c, const char *dir)
 	return NULL;
 }
 
-struct cop_obj *cop_fetch_page_with(struct cop_fetch *c, const char *dir, const char *name)
+struct cop_obj *cop_fetch_page_with(struct cop_fetch *c, const struct cop_fetch_name *at)
 {
-	struct cop_obj *names = cop_fetch_names_of(c, dir), *page;
+	struct cop_obj *names = cop_fetch_names_of(c, at->path, at->dir_len), *page;
 	struct cop_ask ask;
 
 	if (!names)
 		return NULL;
-	ask = cop_fetch_page_ask(dir, names->data, name, strlen(name));
+	ask = cop_fetch_page_ask(names->key.path, names->data, at->name, at->name_len);
 	page = cop_fetch_peek(c, &ask);
 	cop_obj_put(c->conf.cache, names);
 	return page;
 }
 
-struct cop_obj *cop_fetch_listed(struct cop_fetch *c, const char *dir)
+struct cop_obj *cop_fetch_listed(struct cop_fetch *c, const char *dir, size_t dir_len)
 {
-	struct cop_obj *list, *page;
-	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = dir};
+	struct cop_obj *list = peek_dir(c, COP_FACET_MAIN, dir, dir_len), *page;
+	struct cop_ask ask;
 
-	list = cop_fetch_peek(c, &ask);
 	if (!list || list->error || cop_listing_count(list->data) <= COP_ORIGIN_LISTING_ATTRS ||
 		cop_listing_pages(list->data) > 1)
 		return list;
-	ask = cop_fetch_page_ask(dir, list->data, "", 0);
+	ask = cop_fetch_page_ask(list->key.path, list->data, "", 0);
 	page = cop_fetch_peek(c, &ask);
 	if (!page || page->error || atomic_load(&list->disproved)) {
 		if (page)
@@ -95,7 +101,7 @@ static void page_read(void *arg, int rc, void *data, size_t len)
 /* The listing that the request is about; NULL if this node has another one by now, or none. */
 static struct cop_obj *same_names(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	struct cop_obj *names = cop_fetch_names_of(c, ask->path);
+	struct cop_obj *names = cop_fetch_names_of(c, ask->path, strlen(ask->path));
 	struct cop_attr dir;
 
 	if (!names)

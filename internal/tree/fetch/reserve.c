@@ -15,13 +15,13 @@ static size_t first_reservation(struct flight *f)
 	case COP_ASK_NAMES:
 	case COP_ASK_NEWER:
 	case COP_ASK_MANIFEST:
-		return LISTING_RESERVE;
+		return COP_FETCH_LISTING_BYTES;
 	case COP_ASK_PAGE:
 		return COP_MIN(PAGE_RESERVE, cop_cache_largest(f->coop->conf.cache));
 	case COP_ASK_ENTRY:
-		return ENTRY_RESERVE + cop_fetch_first_reservation(f);
+		return COP_FETCH_ENTRY_BYTES + cop_fetch_first_reservation(f);
 	default:
-		return ENTRY_RESERVE;
+		return COP_FETCH_ENTRY_BYTES;
 	}
 }
 

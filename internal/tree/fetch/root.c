@@ -145,7 +145,7 @@ void cop_fetch_read_origin(struct flight *f)
 	bool background = atomic_load(&f->obj->background);
 	struct cop_origin *o = f->coop->conf.origin;
 
-	if (f->ask.guess && !cop_fetch_is_likely(f->coop, f->ask.path) &&
+	if (f->ask.guess && !cop_guess_is_likely(f->coop->guess, f->ask.path) &&
 		cop_cache_withdraw(f->coop->conf.cache, f->obj)) {
 		cop_fetch_fail(f, -ENOENT);
 		return;

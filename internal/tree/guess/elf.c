@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "tree/guess/guess.h"
+#include "tree/guess/policy_priv.h"
 
 #define SONAME ".so"
 /* The names stand together: this far behind one there are no others. */

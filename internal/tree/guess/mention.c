@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tree/guess/guess.h"
+#include "tree/guess/policy_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

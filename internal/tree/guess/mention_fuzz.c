@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
-#include "tree/guess/guess.h"
+#include "tree/guess/policy_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

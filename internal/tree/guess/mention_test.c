@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/guess/guess.h"
+#include "tree/guess/policy_priv.h"
 
 #define MAGIC_38 3413
 #define MAGIC_311 3495

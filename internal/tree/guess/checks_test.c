@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tree/fetch/fetch_testing.h"
+#include "tree/guess/guess_priv.h"
 
 #define TTL_MS 2000
 #define MOST_MS 60000
@@ -336,7 +337,7 @@ static void listings_that_are_gone_are_forgotten(void **state)
 	struct tree *t = *state;
 
 	look_in_all(t, 0, 10);
-	assert_int_equal(t->node[LEAF].coop->absence.dirs.count, 10);
+	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 10);
 	pass(10 * TTL_MS);
 	for (unsigned i = 1; i < 10; i++) {
 		char path[16];
@@ -346,7 +347,7 @@ static void listings_that_are_gone_are_forgotten(void **state)
 	}
 	assert_true(look(t, 0));
 	assert_int_equal(stat_of(t, LEAF, COP_ENOENT_AHEAD), 0);
-	assert_int_equal(t->node[LEAF].coop->absence.dirs.count, 1);
+	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 1);
 }
 
 static void without_bundles_each_is_checked_alone(void **state)
@@ -360,7 +361,7 @@ static void without_bundles_each_is_checked_alone(void **state)
 		assert_int_equal(look_in_all(t, 0, DIRS), DIRS);
 	}
 	assert_int_equal(stat_of(t, LEAF, COP_ENOENT_AHEAD), 0);
-	assert_int_equal(t->node[LEAF].coop->absence.dirs.count, 0);
+	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 0);
 }
 
 static void only_so_many_directories_are_remembered(void **state)
@@ -373,7 +374,7 @@ static void only_so_many_directories_are_remembered(void **state)
 	look_in_all(t, 0, many);
 	pass(100 * TTL_MS);
 	look_in_all(t, 0, many);
-	assert_int_equal(t->node[LEAF].coop->absence.dirs.count, 4096);
+	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 4096);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tree/fetch/fetch_testing.h"
+#include "tree/guess/guess_priv.h"
 
 #define FILES 6u
 #define LEN(i) (100u + (i))

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tree/guess/guess.h"
+#include "tree/guess/policy_priv.h"
 
 /* Returns the number of bytes, and sets files to the number of files. */
 static unsigned files;

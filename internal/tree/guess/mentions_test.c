@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tree/fetch/fetch_testing.h"
+#include "tree/guess/guess_priv.h"
 
 #define LEAF 2
 #define MODULES (COP_BUNDLE_MOST_FILES + 5)
@@ -289,12 +290,12 @@ static void what_was_read_last_is_followed_first(void **state)
 	lists(t, "p");
 	lists(t, "p/__pycache__");
 	/* Room for four files. */
-	t->node[LEAF].coop->bundling.policy.brought_bytes = (uint64_t)(most - 4) * CHUNK;
+	t->node[LEAF].coop->guess->policy.brought_bytes = (uint64_t)(most - 4) * CHUNK;
 	reads(t, "p/__pycache__/__init__.cpython-311.pyc");
 	reads(t, "p/__pycache__/first.cpython-311.pyc");
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 4);
 	/* All that there was room for came with first, which had not been read by then. */
-	t->node[LEAF].coop->bundling.policy.brought_bytes = (uint64_t)(most - 2) * CHUNK;
+	t->node[LEAF].coop->guess->policy.brought_bytes = (uint64_t)(most - 2) * CHUNK;
 	reads(t, "p/__pycache__/other.cpython-311.pyc");
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 6);
 	has(t, "p/__pycache__/m59.cpython-311.pyc");

@@ -4,8 +4,8 @@
  * attributes, each name costs a request. So the node asks for one of them together with the other:
  * with a source that a program looks up, for what it was compiled to, and with a compiled file that
  * another one mentions, for the source's entry, under the rule for mentioned files (mentions.c,
- * bundle.h). What the compiled files are called is known once a program has read one. */
-#include "tree/fetch/fetch_priv.h"
+ * policy_priv.h). What the compiled files are called is known once a program has read one. */
+#include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -19,48 +19,43 @@
 
 /* Whether this is a file that a listing names without attributes. dir ends with a slash, or is
  * empty. */
-static bool is_listed_bare(struct cop_fetch *c, const char *dir, const char *name)
+static bool is_listed_bare(struct cop_guess *g, const char *dir, const char *name)
 {
 	size_t len = strlen(dir);
 	struct cop_listing_entry e;
-	struct cop_obj *list;
-	char path[COLLECTION_DIR];
+	struct cop_obj *list = cop_fetch_listed(g->fetch, dir, len - (len > 0));
 	bool is_bare;
 
-	memcpy(path, dir, len + 1);
-	path[len ? len - 1 : 0] = '\0';
-	list = cop_fetch_listed(c, path);
 	if (!list)
 		return false;
 	is_bare = !list->error && !atomic_load(&list->disproved) &&
 		  cop_listing_find(list->data, name, strlen(name), &e) && !e.has_attr &&
 		  e.type == DT_REG;
-	cop_obj_put(c->conf.cache, list);
+	cop_obj_put(g->conf->cache, list);
 	return is_bare;
 }
 
 /* The directory of the file that this source was compiled to (with a slash at its end), and that
  * file's name; false if the name is no source's. */
-static bool find_compiled(
-	const char *source, const char *ending, char dir[COLLECTION_DIR], char name[MENTION_NAME])
+static bool find_compiled(const struct cop_fetch_name *source, const char *ending,
+	char dir[COLLECTION_DIR], char name[MENTION_NAME])
 {
-	const char *slash = strrchr(source, '/'), *own = slash ? slash + 1 : source;
-	size_t dir_len = (size_t)(own - source), len = strlen(own), stem = len - SOURCE_LEN;
+	size_t dir_len = (size_t)(source->name - source->path), len = source->name_len;
+	size_t stem = len - SOURCE_LEN;
 
-	if (len <= SOURCE_LEN || memcmp(own + stem, SOURCE, SOURCE_LEN) != 0 ||
+	if (len <= SOURCE_LEN || memcmp(source->name + stem, SOURCE, SOURCE_LEN) != 0 ||
 		dir_len + COMPILED_DIR_LEN >= COLLECTION_DIR ||
 		stem + strlen(ending) >= MENTION_NAME)
 		return false;
-	memcpy(dir, source, dir_len);
+	memcpy(dir, source->path, dir_len);
 	memcpy(dir + dir_len, COMPILED_DIR, COMPILED_DIR_LEN + 1);
-	memcpy(name, own, stem);
+	memcpy(name, source->name, stem);
 	memcpy(name + stem, ending, strlen(ending) + 1);
 	return true;
 }
 
-void cop_fetch_bring_compiled(struct cop_fetch *c, const char *source)
+void cop_guess_bring_compiled(struct cop_guess *g, const struct cop_fetch_name *source)
 {
-	struct bundling *g = &c->bundling;
 	char ending[MENTION_NAME], dir[COLLECTION_DIR], name[MENTION_NAME], path[PATH_MAX_BYTES];
 	bool may;
 
@@ -70,23 +65,21 @@ void cop_fetch_bring_compiled(struct cop_fetch *c, const char *source)
 	if (!*ending || !find_compiled(source, ending, dir, name))
 		return;
 	snprintf(path, sizeof(path), "%s%s", dir, name);
-	if (!is_listed_bare(c, dir, name) || cop_fetch_has_first(c, path))
+	if (!is_listed_bare(g, dir, name) || cop_fetch_has_first(g->fetch, path))
 		return;
 	pthread_mutex_lock(&g->lock);
 	may = cop_bundle_mentioned(&g->policy, cop_bundle_id(path), 0, true);
 	pthread_mutex_unlock(&g->lock);
 	if (may)
-		cop_fetch_ask_first(c, path, true);
+		cop_fetch_ask_first(g->fetch, path, true);
 }
 
-void cop_fetch_bring_source(struct cop_fetch *c, const char *dir, const char *compiled)
+void cop_guess_bring_source(struct cop_guess *g, const char *dir, const char *compiled)
 {
 	size_t len = strlen(dir), stem = strcspn(compiled, ".");
 	char above[COLLECTION_DIR], name[MENTION_NAME], path[PATH_MAX_BYTES];
 	struct cop_ask ask = {
 		.kind = COP_ASK_ENTRY, .path = path, .background = true, .along = true};
-	struct cop_key key;
-	struct cop_obj *obj;
 
 	if (len < COMPILED_DIR_LEN || stem + SOURCE_LEN >= sizeof(name) ||
 		strcmp(dir + len - COMPILED_DIR_LEN, COMPILED_DIR) != 0)
@@ -94,10 +87,7 @@ void cop_fetch_bring_source(struct cop_fetch *c, const char *dir, const char *co
 	snprintf(above, sizeof(above), "%.*s", (int)(len - COMPILED_DIR_LEN), dir);
 	snprintf(name, sizeof(name), "%.*s" SOURCE, (int)stem, compiled);
 	snprintf(path, sizeof(path), "%s%s", above, name);
-	key = cop_fetch_key(&ask);
-	if (!is_listed_bare(c, above, name) || cop_cache_has(c->conf.cache, &key) ||
-		!cop_cache_has_headroom(c->conf.cache, ENTRY_RESERVE))
-		return;
-	if (cop_fetch_get_for(c, &ask, NULL, true, &obj) == 1)
-		cop_obj_put(c->conf.cache, obj);
+	if (is_listed_bare(g, above, name) && !cop_fetch_has(g->fetch, &ask) &&
+		cop_cache_has_headroom(g->conf->cache, COP_FETCH_ENTRY_BYTES))
+		cop_guess_ask(g, &ask);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listings that are requested along with that of the directory above them (bundle.h decides which).
+/* Listings that are requested along with that of the directory above them (policy_priv.h decides
+ * which).
  *
  * A program that comes to a directory often goes on to one of a certain name in it, if there is
  * one, as from a package of Python to its __pycache__. The node does not know yet what is in the
@@ -12,7 +13,7 @@
  * file system that may be an automounter's, where looking up a name may mount it. So an answer that
  * there is no such directory may mean no more than that, and is for nobody else: it is not kept. If
  * somebody waits by then, on any node on the way, the guess becomes an ordinary request. */
-#include "tree/fetch/fetch_priv.h"
+#include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
 #include <string.h>
@@ -21,72 +22,35 @@
 /* Inode numbers of devices other than the source's have this bit (origin's path.c). */
 #define OTHER_DEVICE ((uint64_t)1 << 63)
 
-bool cop_fetch_may_have_companions(const struct cop_fetch *c, const struct cop_ask *ask)
+void cop_guess_listing(struct cop_guess *g, const char *dir, const char *name, bool mentioned)
 {
-	return c->conf.bundle && ask->kind == COP_ASK_LISTING && !ask->background;
-}
-
-void cop_fetch_guess(struct cop_fetch *c, const char *dir, const char *name, bool mentioned)
-{
-	size_t dir_len = strlen(dir), name_len = strlen(name);
 	char path[4096];
 	struct cop_ask ask = {.kind = COP_ASK_LISTING,
 		.path = path,
 		.background = true,
 		.along = true,
 		.guess = true};
-	struct cop_key key;
-	struct cop_obj *obj;
-	int rc;
 
-	if (!cop_cache_has_headroom(c->conf.cache, LISTING_RESERVE) ||
-		dir_len + name_len + 2 > sizeof(path))
+	if (!cop_cache_has_headroom(g->conf->cache, COP_FETCH_LISTING_BYTES) ||
+		!cop_guess_path(path, dir, strlen(dir), name, strlen(name)) ||
+		cop_fetch_has(g->fetch, &ask))
 		return;
-	memcpy(path, dir, dir_len);
-	if (dir_len)
-		path[dir_len++] = '/';
-	memcpy(path + dir_len, name, name_len + 1);
-	key = cop_fetch_key(&ask);
-	if (cop_cache_has(c->conf.cache, &key))
-		return;
-	pthread_mutex_lock(&c->bundling.lock);
-	cop_bundle_expect(&c->bundling.policy, path, mentioned);
-	pthread_mutex_unlock(&c->bundling.lock);
-	rc = cop_fetch_get_for(c, &ask, NULL, true, &obj);
-	if (rc == 1)
-		cop_obj_put(c->conf.cache, obj);
-	cop_stats_add(c->conf.stats, COP_BUNDLE_LISTINGS, rc == 0);
+	pthread_mutex_lock(&g->lock);
+	cop_bundle_expect(&g->policy, path, mentioned);
+	pthread_mutex_unlock(&g->lock);
+	cop_stats_add(g->conf->stats, COP_BUNDLE_LISTINGS, cop_guess_ask(g, &ask));
 }
 
-/* The flight may be over before the others begin, so this keeps what they need of it. */
-void cop_fetch_reserve_with_companions(struct flight *f)
+void cop_guess_companions(struct cop_guess *g, const char *path)
 {
-	struct cop_fetch *c = f->coop;
-	struct cop_obj *obj = cop_obj_get(f->obj);
-	const char *path = obj->key.path;
 	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME];
 	unsigned n;
 
-	pthread_mutex_lock(&c->bundling.lock);
-	n = cop_bundle_listed(&c->bundling.policy, path, name);
-	pthread_mutex_unlock(&c->bundling.lock);
-	cop_fetch_cork(c);
-	cop_fetch_reserve(f);
+	pthread_mutex_lock(&g->lock);
+	n = cop_bundle_listed(&g->policy, path, name);
+	pthread_mutex_unlock(&g->lock);
 	for (unsigned i = 0; i < n; i++)
-		cop_fetch_guess(c, path, name[i], false);
-	cop_fetch_uncork(c);
-	cop_obj_put(c->conf.cache, obj);
-}
-
-bool cop_fetch_met_companion(struct cop_fetch *c, const struct cop_ask *ask)
-{
-	bool met;
-
-	pthread_mutex_lock(&c->bundling.lock);
-	met = cop_bundle_met(&c->bundling.policy, ask->path);
-	pthread_mutex_unlock(&c->bundling.lock);
-	cop_stats_add(c->conf.stats, COP_BUNDLE_USED_LISTINGS, met);
-	return met;
+		cop_guess_listing(g, path, name[i], false);
 }
 
 /* ---- at the root ---- */
@@ -96,9 +60,9 @@ bool cop_fetch_met_companion(struct cop_fetch *c, const struct cop_ask *ask)
  * adds a link, or none does). A large directory's listing does not tell the links; a wrong guess
  * there costs the storage a look. Names on which something is mounted have attributes in any
  * listing. */
-static bool may_have_below(struct cop_fetch *c, const char *path, struct cop_listing_entry *e)
+static bool may_have_below(struct cop_guess *g, const char *path, struct cop_listing_entry *e)
 {
-	if (!cop_fetch_find_attr(c, path, e))
+	if (!cop_guess_find_attr(g, path, e))
 		return e->type == DT_DIR && !(e->ino & OTHER_DEVICE);
 	return S_ISDIR(e->attr.mode) && !(e->attr.ino & OTHER_DEVICE) && e->attr.nlink != 2;
 }
@@ -106,17 +70,17 @@ static bool may_have_below(struct cop_fetch *c, const char *path, struct cop_lis
 /* Whether the listing of the directory above allows subdirectories in this one. path: of this one,
  * whose last part is name. */
 static bool may_have_directories(
-	struct cop_fetch *c, const void *above, const char *path, const char *name)
+	struct cop_guess *g, const void *above, const char *path, const char *name)
 {
 	struct cop_listing_entry e;
 	struct cop_attr dir;
 
 	cop_listing_dir(above, &dir);
 	return (cop_listing_flags(above) & COP_LISTING_COMPLETE) && !(dir.ino & OTHER_DEVICE) &&
-	       cop_listing_find(above, name, strlen(name), &e) && may_have_below(c, path, &e);
+	       cop_listing_find(above, name, strlen(name), &e) && may_have_below(g, path, &e);
 }
 
-bool cop_fetch_is_likely(struct cop_fetch *c, const char *path)
+bool cop_guess_is_likely(struct cop_guess *g, const char *path)
 {
 	char dir[4096], *slash;
 	const char *name = dir, *above = "";
@@ -134,12 +98,12 @@ bool cop_fetch_is_likely(struct cop_fetch *c, const char *path)
 		name = slash + 1;
 		above = dir;
 	}
-	list = cop_fetch_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = above});
+	list = cop_fetch_peek(g->fetch, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = above});
 	if (!list)
 		return false;
 	if (slash)
 		*slash = '/';
-	likely = !list->error && may_have_directories(c, list->data, dir, name);
-	cop_obj_put(c->conf.cache, list);
+	likely = !list->error && may_have_directories(g, list->data, dir, name);
+	cop_obj_put(g->conf->cache, list);
 	return likely;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of first.c share: "d" has so many names that its listing has no attributes. Node 2
  * asks through node 1, and node 1 through the root. */
-#ifndef COP_TREE_FETCH_FIRST_TESTING_H
-#define COP_TREE_FETCH_FIRST_TESTING_H
+#ifndef COP_TREE_GUESS_FIRST_TESTING_H
+#define COP_TREE_GUESS_FIRST_TESTING_H
 
-#include "tree/fetch/fetch_testing.h"
+#include "tree/guess/guess_priv.h"
 
 #define FILES (COP_ORIGIN_LISTING_ATTRS + 6)
 #define LEN 3000u

@@ -16,7 +16,7 @@
  *
  * A directory that is not listed here is only noted if a program has read the importing module: of
  * the packages that other modules import, few are needed. */
-#include "tree/fetch/fetch_priv.h"
+#include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -58,35 +58,34 @@ static size_t package_len(const char *dir, size_t len)
 
 /* ---- collections ---- */
 
-void cop_fetch_add_collection(struct bundling *g, const struct bundle *b)
+void cop_guess_add_collection(struct cop_guess *g, const struct bundle *b)
 {
 	unsigned n = atomic_load(&g->collections);
 	struct collection *to = &g->collection[n % COLLECTIONS];
-	const char *name = b->path + b->dir_len, *ending = strchr(name, '.');
-	size_t len = strlen(name);
+	const char *name = b->at.name, *ending = strchr(name, '.');
+	size_t len = b->at.name_len, dir_len = (size_t)(b->at.name - b->at.path);
 
 	for (unsigned i = 0; i < COLLECTIONS; i++)
 		if (g->collection[i].id.place == b->id.place)
 			return;
-	if (!ending || strlen(ending) >= MENTION_NAME || b->dir_len >= COLLECTION_DIR)
+	if (!ending || strlen(ending) >= MENTION_NAME || dir_len >= COLLECTION_DIR)
 		return;
-	if (is_compiled(name, len) ? package_len(b->path, b->dir_len) == SIZE_MAX
+	if (is_compiled(name, len) ? package_len(b->at.path, dir_len) == SIZE_MAX
 				   : !ends_with(name, len, EXTENSION))
 		return;
 	*to = (struct collection){.id = b->id};
-	memcpy(to->dir, b->path, b->dir_len);
+	memcpy(to->dir, b->at.path, dir_len);
 	memcpy(to->ending, ending, strlen(ending) + 1);
 	atomic_store(&g->collections, n + 1);
 }
 
 /* ---- files ---- */
 
-void cop_fetch_looked_for(struct cop_fetch *c, const char *name, size_t len)
+void cop_guess_looked_for(struct cop_guess *g, const char *name, size_t len)
 {
 	const char *ending = ends_with(name, len, EXTENSION) ? memchr(name, '.', len) : NULL;
-	struct bundling *g = &c->bundling;
 
-	if (!ending || strlen(ending) >= MENTION_NAME || !c->conf.bundle)
+	if (!ending || strlen(ending) >= MENTION_NAME || !g->conf->bundle)
 		return;
 	pthread_mutex_lock(&g->lock);
 	for (unsigned i = 0; i < EXTENSIONS && ending; i++)
@@ -97,47 +96,41 @@ void cop_fetch_looked_for(struct cop_fetch *c, const char *name, size_t len)
 	pthread_mutex_unlock(&g->lock);
 }
 
-bool cop_fetch_may_mention(const struct cop_fetch *c, const struct cop_key *key)
+bool cop_guess_may_mention(const struct cop_guess *g, const struct cop_key *key)
 {
-	return c->conf.bundle && key->table == COP_TABLE_DATA && key->facet == COP_FACET_MAIN &&
+	return g->conf->bundle && key->table == COP_TABLE_DATA && key->facet == COP_FACET_MAIN &&
 	       key->index == 0 &&
-	       key->size <= COP_MIN((uint64_t)COP_BUNDLE_FILE_BYTES, c->conf.chunk_bytes) &&
+	       key->size <= COP_MIN((uint64_t)COP_BUNDLE_FILE_BYTES, g->conf->chunk_bytes) &&
 	       is_compiled(key->path, key->path_len);
 }
 
-struct cop_obj *cop_fetch_names_below(struct cop_fetch *c, const char *dir, size_t len)
+struct cop_obj *cop_guess_names_below(struct cop_guess *g, const char *dir, size_t len)
 {
-	char path[PATH_ROOM];
-	struct cop_obj *list;
+	struct cop_obj *list = cop_fetch_listed(g->fetch, dir, len - (len > 0));
 
-	if (len > sizeof(path))
-		return NULL;
-	memcpy(path, dir, len);
-	path[len ? len - 1 : 0] = '\0';
-	list = cop_fetch_listed(c, path);
 	if (list && (list->error || atomic_load(&list->disproved))) {
-		cop_obj_put(c->conf.cache, list);
+		cop_obj_put(g->conf->cache, list);
 		list = NULL;
 	}
 	return list;
 }
 
-bool cop_fetch_may_fetch(
-	struct cop_fetch *c, const struct mention *m, const struct cop_listing_entry *e)
+bool cop_guess_may_fetch(
+	struct cop_guess *g, const struct mention *m, const struct cop_listing_entry *e)
 {
 	const struct cop_attr *a = &e->attr;
-	uint64_t most = m->soon ? c->conf.chunk_bytes : cop_fetch_largest_small(c);
+	uint64_t most = m->soon ? g->conf->chunk_bytes : cop_fetch_largest_small(g->fetch);
 	char path[COLLECTION_DIR + 256];
 	struct cop_ask ask = {
 		.kind = COP_ASK_CHUNK, .path = path, .version = a->version, .size = a->size};
 
 	snprintf(path, sizeof(path), "%s%.*s", m->dir, (int)e->name_len, e->name);
 	if (!e->has_attr)
-		return e->type == DT_REG && !cop_fetch_has_first(c, path);
+		return e->type == DT_REG && !cop_fetch_has_first(g->fetch, path);
 	return S_ISREG(a->mode) && a->size > 0 && a->size <= most && a->blocks > 0 &&
 	       (a->mode & READERS) == (m->attr.mode & READERS) && a->uid == m->attr.uid &&
 	       a->gid == m->attr.gid && !cop_version_is_young(a->version) &&
-	       !cop_fetch_has(c, &ask);
+	       !cop_fetch_has(g->fetch, &ask);
 }
 
 /* dir, len bytes, has a slash at its end. */
@@ -151,8 +144,8 @@ static void note_file(
 		return;
 	memcpy(what.dir, dir, len);
 	memcpy(what.name, e->name, e->name_len);
-	if (cop_fetch_may_fetch(m->coop, &what, e))
-		cop_fetch_note(m->coop, &what);
+	if (cop_guess_may_fetch(m->guess, &what, e))
+		cop_guess_note(m->guess, &what);
 }
 
 /* A directory, and its listing if that is here. */
@@ -164,13 +157,13 @@ struct dir {
 
 static struct dir open_dir(const struct module *m, const char *path, size_t len)
 {
-	return (struct dir){path, len, cop_fetch_names_below(m->coop, path, len)};
+	return (struct dir){path, len, cop_guess_names_below(m->guess, path, len)};
 }
 
 static void close_dir(const struct module *m, struct dir *d)
 {
 	if (d->list)
-		cop_obj_put(m->coop->conf.cache, d->list);
+		cop_obj_put(m->guess->conf->cache, d->list);
 }
 
 static bool has_name(const struct dir *d, const char *name, size_t n, struct cop_listing_entry *e)
@@ -218,7 +211,7 @@ static void note_dir(
 		return;
 	memcpy(what.dir, dir, len);
 	memcpy(what.name, name, name_len);
-	cop_fetch_note(m->coop, &what);
+	cop_guess_note(m->guess, &what);
 }
 
 /* Room for DIR/__pycache__/ behind dir, whose length is len, without a slash. */
@@ -236,7 +229,8 @@ static bool find_package(const struct module *m, char *dir, size_t len, size_t a
 	bool listed;
 
 	dir[len] = '\0';
-	listed = cop_fetch_has(m->coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
+	listed = cop_fetch_has(
+		m->guess->fetch, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
 	if (!listed)
 		note_dir(m, dir, above, dir + name, len - name);
 	if (!listed)
@@ -362,7 +356,7 @@ static bool look_in_collection(
 
 static void look_in_collections(const struct module *m, const char *name)
 {
-	struct bundling *g = &m->coop->bundling;
+	struct cop_guess *g = m->guess;
 	struct collection from;
 	bool found = false;
 
@@ -381,18 +375,18 @@ static bool find_attr(struct module *m, size_t dir_len)
 	struct cop_listing_entry e;
 	bool found;
 
-	found = has_name(&d, name, strlen(name), &e) && cop_fetch_find_attr(m->coop, m->path, &e);
+	found = has_name(&d, name, strlen(name), &e) && cop_guess_find_attr(m->guess, m->path, &e);
 	if (found)
 		m->attr = e.attr;
 	close_dir(m, &d);
 	return found;
 }
 
-void cop_fetch_look_up_modules(struct module *m)
+void cop_guess_look_up_modules(struct module *m)
 {
-	const char *slash = strrchr(m->path, '/'), *name = slash ? slash + 1 : m->path;
+	const char *name = cop_fetch_split(m->path).name;
 	size_t dir_len = (size_t)(name - m->path), package = package_len(m->path, dir_len);
-	struct bundling *g = &m->coop->bundling;
+	struct cop_guess *g = m->guess;
 	bool known;
 
 	m->ending = strchr(name, '.');
@@ -418,13 +412,12 @@ void cop_fetch_look_up_modules(struct module *m)
 			look_in_collections(m, m->name[i]);
 }
 
-void cop_fetch_listed_mentioned(struct cop_fetch *c, const struct cop_obj *obj, const void *list)
+void cop_guess_listed_mentioned(struct cop_guess *g, const struct cop_obj *obj, const void *list)
 {
 	const char *path = obj->key.path;
 	size_t len = obj->key.path_len;
 	char ending[MENTION_NAME], name[sizeof(PACKAGE) + MENTION_NAME], dir[COLLECTION_DIR];
-	struct bundling *g = &c->bundling;
-	struct module m = {.coop = c};
+	struct module m = {.guess = g};
 	struct cop_listing_entry e;
 	bool mentioned;
 

@@ -3,16 +3,14 @@
  *
  * The loader goes through a program's libraries one after another, and asks for each name in a
  * directory that is too large for attributes in its listing. But the first bytes of each file name
- * all libraries that it needs (mention.h). Which directory they are in shows when the loader asks
+ * all libraries that it needs (mention.c). Which directory they are in shows when the loader asks
  * for the first of them: from then on, names that a file needs are looked for there, and requested
  * together with the next request that a program waits for (mentions.c). */
-#include "tree/fetch/fetch_priv.h"
+#include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tree/guess/guess.h"
 
 #define LIBRARY ".so"
 
@@ -22,10 +20,10 @@ static bool is_library(const char *name)
 }
 
 /* Notes the name if this directory has it. */
-static bool look_for_library(struct cop_fetch *c, const char *dir, const char *name, uint64_t turn)
+static bool look_for_library(struct cop_guess *g, const char *dir, const char *name, uint64_t turn)
 {
 	struct mention what = {.kind = MENTION_ENTRY, .soon = true, .turn = turn};
-	struct cop_obj *names = cop_fetch_names_of(c, dir);
+	struct cop_obj *names = cop_fetch_names_of(g->fetch, dir, strlen(dir));
 	struct cop_listing_entry e;
 	bool found;
 
@@ -36,9 +34,9 @@ static bool look_for_library(struct cop_fetch *c, const char *dir, const char *n
 	if (found && !e.has_attr && (e.type == DT_REG || e.type == DT_LNK)) {
 		memcpy(what.dir, dir, strlen(dir) + 1);
 		memcpy(what.name, name, strlen(name) + 1);
-		cop_fetch_note(c, &what);
+		cop_guess_note(g, &what);
 	}
-	cop_obj_put(c->conf.cache, names);
+	cop_obj_put(g->conf->cache, names);
 	return found;
 }
 
@@ -54,14 +52,14 @@ static void add_needed(struct needed *n, const char *name, size_t len)
 }
 
 struct file {
-	struct cop_fetch *coop;
+	struct cop_guess *guess;
 	uint64_t turn;
 };
 
 static void needs(void *arg, const char *name, size_t len)
 {
 	struct file *f = arg;
-	struct needed *n = &f->coop->bundling.needed;
+	struct needed *n = &f->guess->needed;
 	char dir[NEEDED_DIRS][COLLECTION_DIR], text[MENTION_NAME];
 	bool found = false;
 
@@ -69,50 +67,50 @@ static void needs(void *arg, const char *name, size_t len)
 		return;
 	memcpy(text, name, len);
 	text[len] = '\0';
-	pthread_mutex_lock(&f->coop->bundling.lock);
+	pthread_mutex_lock(&f->guess->lock);
 	memcpy(dir, n->dir, sizeof(dir));
-	pthread_mutex_unlock(&f->coop->bundling.lock);
+	pthread_mutex_unlock(&f->guess->lock);
 	for (unsigned i = 0; i < NEEDED_DIRS && !found; i++)
-		found = dir[i][0] && look_for_library(f->coop, dir[i] + 1, text, f->turn);
+		found = dir[i][0] && look_for_library(f->guess, dir[i] + 1, text, f->turn);
 	if (found)
 		return;
-	pthread_mutex_lock(&f->coop->bundling.lock);
+	pthread_mutex_lock(&f->guess->lock);
 	add_needed(n, name, len);
-	pthread_mutex_unlock(&f->coop->bundling.lock);
+	pthread_mutex_unlock(&f->guess->lock);
 }
 
-static void look_at(struct cop_fetch *c, const void *data, size_t len)
+static void look_at(struct cop_guess *g, const void *data, size_t len)
 {
-	struct file f = {.coop = c};
+	struct file f = {.guess = g};
 
 	if (!cop_mention_is_elf(data, len))
 		return;
-	pthread_mutex_lock(&c->bundling.lock);
-	f.turn = ++c->bundling.turns;
-	pthread_mutex_unlock(&c->bundling.lock);
+	pthread_mutex_lock(&g->lock);
+	f.turn = ++g->turns;
+	pthread_mutex_unlock(&g->lock);
 	cop_mention_elf(data, len, needs, &f);
 }
 
-void cop_fetch_note_libraries(struct cop_fetch *c, const struct cop_obj *obj)
+void cop_guess_note_libraries(struct cop_guess *g, const struct cop_obj *obj)
 {
-	size_t len =
-		COP_MIN(cop_fetch_chunk_len(c, obj->key.size, 0), (size_t)COP_MENTION_ELF_BYTES);
+	size_t len = COP_MIN(
+		cop_fetch_chunk_len(g->fetch, obj->key.size, 0), (size_t)COP_MENTION_ELF_BYTES);
 	void *raw = NULL;
 
-	if (!c->conf.bundle || obj->key.facet != COP_FACET_MAIN || obj->key.index)
+	if (!g->conf->bundle || obj->key.facet != COP_FACET_MAIN || obj->key.index)
 		return;
 	if (obj->packed) {
 		raw = malloc(len);
 		if (raw && cop_pack_read(obj->data, 0, len, raw) == 0)
-			look_at(c, raw, len);
+			look_at(g, raw, len);
 		free(raw);
 	} else if (obj->len >= len) {
-		look_at(c, obj->data, len);
+		look_at(g, obj->data, len);
 	}
 }
 
 /* Takes what is needed, if this name is among it; the directory is known from then on. */
-static bool take_needed(struct bundling *g, const char *dir, const char *name, struct needed *out)
+static bool take_needed(struct cop_guess *g, const char *dir, const char *name, struct needed *out)
 {
 	struct needed *n = &g->needed;
 	bool found = false;
@@ -132,21 +130,19 @@ static bool take_needed(struct bundling *g, const char *dir, const char *name, s
 	return found;
 }
 
-void cop_fetch_met_library(struct cop_fetch *c, const struct cop_ask *ask)
+void cop_guess_met_library(struct cop_guess *g, const struct cop_ask *ask)
 {
-	const char *slash = strrchr(ask->path, '/'), *name = slash ? slash + 1 : ask->path;
-	size_t len = slash ? (size_t)(slash - ask->path) : 0;
+	struct cop_fetch_name at = cop_fetch_split(ask->path);
 	char dir[COLLECTION_DIR];
 	struct needed needed;
 
-	if (ask->kind != COP_ASK_ENTRY || ask->background || ask->along || !is_library(name) ||
-		len + 1 >= sizeof(dir))
+	if (!is_library(at.name) || at.dir_len + 1 >= sizeof(dir))
 		return;
-	memcpy(dir, ask->path, len);
-	dir[len] = '\0';
-	if (!take_needed(&c->bundling, dir, name, &needed))
+	memcpy(dir, at.path, at.dir_len);
+	dir[at.dir_len] = '\0';
+	if (!take_needed(g, dir, at.name, &needed))
 		return;
 	for (unsigned i = 0; i < NEEDED_NAMES; i++)
-		if (needed.name[i][0] && strcmp(needed.name[i], name))
-			look_for_library(c, dir, needed.name[i], needed.turn);
+		if (needed.name[i][0] && strcmp(needed.name[i], at.name))
+			look_for_library(g, dir, needed.name[i], needed.turn);
 }

@@ -7,7 +7,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "tree/fetch/first_testing.h"
+#include "tree/fetch/fetch_testing.h"
+#include "tree/guess/first_testing.h"
 
 /* ---- what can go wrong ---- */
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tree/fetch/fetch_testing.h"
+#include "tree/guess/guess_priv.h"
 
 #define LEAF 2u
 

@@ -3,20 +3,18 @@
  *
  * From a collection, as Python's own modules, programs read few files, and no order of their names
  * says which; nor does any order say which package they go to next. But a compiled module names the
- * modules that it imports (mention.h). So when a program reads one for the first time, the node
+ * modules that it imports (mention.c). So when a program reads one for the first time, the node
  * notes which files and directories these names lead to (modules.c); a file that was fetched before
  * a program asked for it is looked at as soon as it arrives. What was noted leaves with the next
  * request that a program waits for, in one message: if none follows, all that the program needs is
  * here. From there on these are background flights like siblings (siblings.c).
  *
- * A wrong guess costs the storage one small file. bundle.h decides how many may go unused. */
-#include "tree/fetch/fetch_priv.h"
+ * A wrong guess costs the storage one small file. policy_priv.h decides how many may go unused. */
+#include "tree/guess/guess_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tree/guess/guess.h"
 
 /* So many that may not be fetched yet are looked at with each request. */
 #define REFUSALS 8
@@ -33,7 +31,7 @@ static bool is_sooner(const struct mention *a, const struct mention *b)
 }
 
 /* A free place, or that of the one whose turn comes last, if it comes after this one. */
-static struct mention *place_for(struct bundling *g, const struct mention *what)
+static struct mention *place_for(struct cop_guess *g, const struct mention *what)
 {
 	struct mention *last = g->mention;
 
@@ -46,9 +44,8 @@ static struct mention *place_for(struct bundling *g, const struct mention *what)
 	return is_sooner(what, last) ? last : NULL;
 }
 
-void cop_fetch_note(struct cop_fetch *c, const struct mention *what)
+void cop_guess_note(struct cop_guess *g, const struct mention *what)
 {
-	struct bundling *g = &c->bundling;
 	struct mention *m;
 
 	pthread_mutex_lock(&g->lock);
@@ -77,7 +74,7 @@ static void add_name(void *arg, const char *name, size_t len)
 	m->name[m->names++][len] = '\0';
 }
 
-void cop_fetch_note_mentions(struct cop_fetch *c, const struct cop_key *key, const void *data,
+void cop_guess_note_mentions(struct cop_guess *g, const struct cop_key *key, const void *data,
 	size_t len, bool packed, bool used)
 {
 	struct module *m = malloc(sizeof(*m));
@@ -93,13 +90,13 @@ void cop_fetch_note_mentions(struct cop_fetch *c, const struct cop_key *key, con
 		data = raw;
 	}
 	if (m && data) {
-		m->coop = c;
+		m->guess = g;
 		m->path = key->path;
 		m->used = used;
 		m->names = 0;
 		cop_mention_python(data, len, add_name, m);
 		if (m->names || used)
-			cop_fetch_look_up_modules(m);
+			cop_guess_look_up_modules(m);
 	}
 	free(raw);
 	free(m);
@@ -114,31 +111,31 @@ static bool is_about_something_new(enum cop_ask_kind kind)
 	return kind == COP_ASK_LISTING || kind == COP_ASK_ENTRY || kind == COP_ASK_CHUNK;
 }
 
-bool cop_fetch_has_mentions(struct cop_fetch *c, const struct cop_ask *ask)
+bool cop_guess_has_mentions(struct cop_guess *g, const struct cop_ask *ask)
 {
 	return is_about_something_new(ask->kind) && !ask->background && !ask->along &&
-	       atomic_load_explicit(&c->bundling.mentions, memory_order_relaxed);
+	       atomic_load_explicit(&g->mentions, memory_order_relaxed);
 }
 
 /* Whether this one may be fetched now, or its turn comes later. */
-static bool may_bring_file(struct cop_fetch *c, const char *path, uint64_t size, bool soon)
+static bool may_bring_file(struct cop_guess *g, const char *path, uint64_t size, bool soon)
 {
 	bool may;
 
-	pthread_mutex_lock(&c->bundling.lock);
-	may = cop_bundle_mentioned(&c->bundling.policy, cop_bundle_id(path), size, soon);
-	pthread_mutex_unlock(&c->bundling.lock);
+	pthread_mutex_lock(&g->lock);
+	may = cop_bundle_mentioned(&g->policy, cop_bundle_id(path), size, soon);
+	pthread_mutex_unlock(&g->lock);
 	return may;
 }
 
 /* False if it may not be fetched yet. */
-static bool bring_file(struct cop_fetch *c, const struct mention *m)
+static bool bring_file(struct cop_guess *g, const struct mention *m)
 {
 	size_t dir_len = strlen(m->dir), name_len = strlen(m->name);
 	char path[COLLECTION_DIR + MENTION_NAME];
-	struct bundle b = {.coop = c, .path = path, .dir_len = dir_len, .mentioned = true};
+	struct bundle b = {.guess = g, .mentioned = true};
 	struct cop_listing_entry e;
-	struct cop_obj *list = cop_fetch_names_below(c, m->dir, dir_len);
+	struct cop_obj *list = cop_guess_names_below(g, m->dir, dir_len);
 	bool later = false;
 	size_t size;
 
@@ -146,43 +143,43 @@ static bool bring_file(struct cop_fetch *c, const struct mention *m)
 		return true;
 	memcpy(path, m->dir, dir_len);
 	memcpy(path + dir_len, m->name, name_len + 1);
-	if (cop_listing_find(list->data, m->name, name_len, &e) && cop_fetch_may_fetch(c, m, &e)) {
+	b.at = cop_fetch_split(path);
+	if (cop_listing_find(list->data, m->name, name_len, &e) && cop_guess_may_fetch(g, m, &e)) {
 		/* Without attributes the bytes are counted when they come. */
 		size = e.has_attr ? e.attr.size : 0;
-		if (cop_cache_has_headroom(c->conf.cache, size)) {
-			later = !may_bring_file(c, path, size, m->soon);
+		if (cop_cache_has_headroom(g->conf->cache, size)) {
+			later = !may_bring_file(g, path, size, m->soon);
 			if (!later) {
-				cop_fetch_ask_sibling(&b, &e);
-				cop_fetch_bring_source(c, m->dir, m->name);
+				cop_guess_ask_sibling(&b, &e);
+				cop_guess_bring_source(g, m->dir, m->name);
 			}
 		}
 	}
-	cop_obj_put(c->conf.cache, list);
+	cop_obj_put(g->conf->cache, list);
 	return !later;
 }
 
 /* The attributes of a name, with the first bytes, and those of the one that it links to. */
-static void bring_entry(struct cop_fetch *c, const struct mention *m)
+static void bring_entry(struct cop_guess *g, const struct mention *m)
 {
 	char path[COLLECTION_DIR + MENTION_NAME + 1];
 	struct cop_ask ask = {
-		.kind = COP_ASK_ENTRY, .path = path, .along = true, .first = cop_fetch_may_come(c)};
-	struct cop_obj *obj;
+		.kind = COP_ASK_ENTRY, .path = path, .along = true, .first = cop_guess_may_come(g)};
+	struct cop_fetch_name link;
 
 	snprintf(path, sizeof(path), "%s%s%s", m->dir, *m->dir ? "/" : "", m->name);
-	if (cop_fetch_has(c, &ask))
+	if (cop_fetch_has(g->fetch, &ask))
 		return;
-	if (cop_fetch_get_for(c, &ask, NULL, true, &obj) == 1)
-		cop_obj_put(c->conf.cache, obj);
-	cop_fetch_bring_target(c, path);
+	cop_guess_ask(g, &ask);
+	link = cop_fetch_split(path);
+	cop_guess_bring_target(g, &link);
 }
 
 /* The listing, and those of its companions; none if too many went unused. */
-static void bring_listing(struct cop_fetch *c, const struct mention *m)
+static void bring_listing(struct cop_guess *g, const struct mention *m)
 {
 	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME];
 	char path[COLLECTION_DIR + MENTION_NAME + 1];
-	struct bundling *g = &c->bundling;
 	unsigned n = 0;
 	bool may;
 
@@ -193,22 +190,22 @@ static void bring_listing(struct cop_fetch *c, const struct mention *m)
 		n = cop_bundle_companions(&g->policy, path, true, name);
 	pthread_mutex_unlock(&g->lock);
 	if (may)
-		cop_fetch_guess(c, m->dir, m->name, true);
+		cop_guess_listing(g, m->dir, m->name, true);
 	for (unsigned i = 0; i < n; i++)
-		cop_fetch_guess(c, path, name[i], true);
+		cop_guess_listing(g, path, name[i], true);
 }
 
 /* False: its turn comes later. */
-static bool bring(struct cop_fetch *c, const struct mention *m)
+static bool bring(struct cop_guess *g, const struct mention *m)
 {
 	switch (m->kind) {
 	case MENTION_FILE:
-		return bring_file(c, m);
+		return bring_file(g, m);
 	case MENTION_DIR:
-		bring_listing(c, m);
+		bring_listing(g, m);
 		break;
 	case MENTION_ENTRY:
-		bring_entry(c, m);
+		bring_entry(g, m);
 		break;
 	case MENTION_NONE:
 		break;
@@ -218,7 +215,7 @@ static bool bring(struct cop_fetch *c, const struct mention *m)
 
 /* Takes the mention whose turn is next, of those that have not been taken in this round; false if
  * there is none. */
-static bool take_next(struct bundling *g, uint64_t round, struct mention *out)
+static bool take_next(struct cop_guess *g, uint64_t round, struct mention *out)
 {
 	struct mention *next = NULL;
 
@@ -236,9 +233,8 @@ static bool take_next(struct bundling *g, uint64_t round, struct mention *out)
 	return next != NULL;
 }
 
-void cop_fetch_bring_mentioned(struct cop_fetch *c)
+void cop_guess_bring_mentioned(struct cop_guess *g)
 {
-	struct bundling *g = &c->bundling;
 	unsigned refused = 0;
 	struct mention m;
 	uint64_t round;
@@ -247,8 +243,8 @@ void cop_fetch_bring_mentioned(struct cop_fetch *c)
 	round = ++g->rounds;
 	pthread_mutex_unlock(&g->lock);
 	while (refused < REFUSALS && take_next(g, round, &m))
-		if (!bring(c, &m)) {
+		if (!bring(g, &m)) {
 			refused++;
-			cop_fetch_note(c, &m);
+			cop_guess_note(g, &m);
 		}
 }

@@ -6,7 +6,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "tree/fetch/first_testing.h"
+#include "tree/fetch/fetch_testing.h"
+#include "tree/guess/first_testing.h"
 
 /* ---- what comes ---- */
 
@@ -132,12 +133,12 @@ static void a_file_that_came_and_is_read_counts_as_a_miss_of_its_directory(void 
 	struct tree *t = open_nodes(3, BUDGET);
 
 	(void)state;
-	assert_int_equal(atomic_load(&t->node[LEAF].coop->bundling.collections), 0);
+	assert_int_equal(atomic_load(&t->node[LEAF].coop->guess->collections), 0);
 	opens(t, LEAF, 0);
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 1);
 	/* It has too many files of the kind for siblings. */
 	assert_int_equal(cop_bundle_is_counted(
-				 &t->node[LEAF].coop->bundling.policy, cop_bundle_id(path_of(0))),
+				 &t->node[LEAF].coop->guess->policy, cop_bundle_id(path_of(0))),
 		true);
 	close_tree(t);
 }
@@ -178,7 +179,7 @@ static void siblings_come_where_the_listing_has_no_attributes(void **state)
 	assert_true(has_bytes(t, LEAF, path[2]) && has_bytes(t, LEAF, path[3]));
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 4);
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_BYTES), 40);
-	assert_int_equal(t->node[LEAF].coop->bundling.policy.brought_bytes, 40);
+	assert_int_equal(t->node[LEAF].coop->guess->policy.brought_bytes, 40);
 	close_tree(t);
 }
 
@@ -204,7 +205,7 @@ static void siblings_come_without_their_entries_where_a_page_is_here(void **stat
 	what = cop_fetch_page_ask("d", a.obj->data, "s0.so", 5);
 	forget(&a);
 	assert_int_equal(ask_and_forget(t, LEAF, what), 0);
-	list = cop_fetch_listed(t->node[LEAF].coop, "d");
+	list = cop_fetch_listed(t->node[LEAF].coop, "d", 1);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_true(cop_listing_find(list->data, path[i] + 2, 5, &e) && e.has_attr);
 		ask_coop(t, LEAF, chunk(&e.attr, path[i], 0), &a);
@@ -284,14 +285,15 @@ static void a_compiled_file_that_is_mentioned_brings_its_sources_entry(void **st
 	struct tree *t = open_modules();
 
 	(void)state;
-	cop_fetch_bring_source(t->node[LEAF].coop, "lib/__pycache__/", compiled(7) + 16);
+	cop_guess_bring_source(t->node[LEAF].coop->guess, "lib/__pycache__/", compiled(7) + 16);
 	run_until_idle(t);
 	known(t, LEAF, module("", 7, ".py"));
 	assert_false(has_bytes(t, LEAF, module("", 7, ".py")));
 	/* What is not there, or not beside such a directory, is not asked for. */
-	cop_fetch_bring_source(t->node[LEAF].coop, "lib/__pycache__/", "none.cpython-311.pyc");
-	cop_fetch_bring_source(t->node[LEAF].coop, "lib/", "m8.cpython-311.pyc");
-	cop_fetch_bring_source(t->node[LEAF].coop, "", "m9.cpython-311.pyc");
+	cop_guess_bring_source(
+		t->node[LEAF].coop->guess, "lib/__pycache__/", "none.cpython-311.pyc");
+	cop_guess_bring_source(t->node[LEAF].coop->guess, "lib/", "m8.cpython-311.pyc");
+	cop_guess_bring_source(t->node[LEAF].coop->guess, "", "m9.cpython-311.pyc");
 	run_until_idle(t);
 	assert_int_equal(stats_of(t, 0), 2);
 	close_tree(t);
@@ -399,7 +401,7 @@ static void the_bytes_of_an_entry_that_is_here_are_asked_for_alone(void **state)
 static void unused_bytes_are_bounded_however_they_are_asked_for(void **state)
 {
 	struct tree *t = open_nodes(3, BUDGET);
-	struct cop_bundle *policy = &t->node[LEAF].coop->bundling.policy;
+	struct cop_bundle *policy = &t->node[LEAF].coop->guess->policy;
 
 	(void)state;
 	assert_true(cop_fetch_ask_first(t->node[LEAF].coop, path_of(0), false));

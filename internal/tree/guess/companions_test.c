@@ -10,6 +10,7 @@
 #include <dirent.h>
 
 #include "tree/fetch/fetch_testing.h"
+#include "tree/guess/guess_priv.h"
 
 #define LEAF 2u
 #define DIRS 12u
@@ -272,10 +273,11 @@ static void nothing_is_guessed_on_other_devices(void **state)
 		assert_int_equal(cop_listing_build(&b, &above, cases[i].flags, &l.data, &l.len), 0);
 		assert_int_equal(cop_cache_find(cache, &key, NULL, &obj), COP_FOUND_LEAD);
 		cop_cache_complete(cache, obj, &l);
-		assert_int_equal(cop_fetch_is_likely(t->node[0].coop, "m/d/c"), cases[i].likely);
-		assert_false(cop_fetch_is_likely(t->node[0].coop, "m/e/c"));
-		assert_false(cop_fetch_is_likely(t->node[0].coop, "n/d/c"));
-		assert_false(cop_fetch_is_likely(t->node[0].coop, "m"));
+		assert_int_equal(
+			cop_guess_is_likely(t->node[0].coop->guess, "m/d/c"), cases[i].likely);
+		assert_false(cop_guess_is_likely(t->node[0].coop->guess, "m/e/c"));
+		assert_false(cop_guess_is_likely(t->node[0].coop->guess, "n/d/c"));
+		assert_false(cop_guess_is_likely(t->node[0].coop->guess, "m"));
 		cop_cache_forget(cache, &key);
 	}
 }
@@ -322,7 +324,8 @@ static void in_a_large_directory_a_root_looks_unless_an_entry_tells(void **state
 			assert_int_equal(cop_entry_build(&dir, NULL, 0, &blob, &len), 0);
 			keep(cache, &name, blob, len);
 		}
-		assert_int_equal(cop_fetch_is_likely(t->node[0].coop, "m/d/c"), cases[i].likely);
+		assert_int_equal(
+			cop_guess_is_likely(t->node[0].coop->guess, "m/d/c"), cases[i].likely);
 		cop_cache_forget(cache, &list);
 		cop_cache_forget(cache, &name);
 	}
