@@ -354,6 +354,35 @@ bool cop_trace_files_leave_out(struct cop_trace_files *f, const char *path)
 	return false;
 }
 
+/* Whether a file is at path or below it. */
+static bool is_at(const struct file *file, const char *path, const struct stat *there)
+{
+	size_t len = strlen(path);
+	struct stat st;
+
+	if (!stat(file->name, &st) && st.st_dev == there->st_dev && st.st_ino == there->st_ino)
+		return true;
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	return S_ISDIR(there->st_mode) && !strncmp(file->name, path, len) && file->name[len] == '/';
+}
+
+size_t cop_trace_files_shift(struct cop_trace_files *f, const char *path, int64_t ns)
+{
+	struct stat there;
+	size_t n = 0;
+
+	if (stat(path, &there))
+		return 0;
+	for (size_t i = 0; i < f->n; i++) {
+		if (!is_at(&f->file[i], path, &there))
+			continue;
+		f->file[i].shift_ns += ns;
+		n++;
+	}
+	return n;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(

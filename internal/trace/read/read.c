@@ -143,6 +143,16 @@ static int keep_half(struct worker *w, const struct record *r)
 	return 0;
 }
 
+/* Metadata has no time; a time that would be out of range stays. */
+static void shift(struct cop_trace_event *e, int64_t ns)
+{
+	int64_t ts;
+
+	if (ns && e->kind != COP_TRACE_META && !__builtin_add_overflow(e->ts_ns, ns, &ts) &&
+		ts < INT64_MAX - 4 * (int64_t)COP_TRACE_MOST && ts > -INT64_MAX / 2)
+		e->ts_ns = ts;
+}
+
 static int on_record(struct sink *s, const struct fields *f, struct record *r)
 {
 	struct worker *w = COP_CONTAINER_OF(s, struct worker, sink);
@@ -150,6 +160,7 @@ static int on_record(struct sink *s, const struct fields *f, struct record *r)
 	if (s->names_only)
 		return cop_trace_names_take(&w->source->names, f, &r->e);
 	cop_trace_clocks_correct(w->reader->files->clocks, &r->e);
+	shift(&r->e, w->reader->files->file[w->source->index].shift_ns);
 	if (!w->reader->conf->args)
 		r->e.args = r->e.more = (struct cop_trace_str){"", 0};
 	if (!r->half)

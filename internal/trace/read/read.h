@@ -135,6 +135,9 @@ const char *cop_trace_files_name(const struct cop_trace_files *f, size_t source)
 /* Removes the file at path, if it is in the list; returns whether it was. Call it before anything
  * is read. */
 bool cop_trace_files_leave_out(struct cop_trace_files *f, const char *path);
+/* Adds so much to all times of a file, or of the files below a directory; how many that are. Call
+ * it before anything is read. */
+size_t cop_trace_files_shift(struct cop_trace_files *f, const char *path, int64_t ns);
 /* How many files are in the list. */
 size_t cop_trace_files_count(const struct cop_trace_files *f);
 /* After a reading: adds a member `key`, an array of one object for each file that was not read, or

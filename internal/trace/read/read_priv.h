@@ -341,8 +341,9 @@ struct file {
 	/* The user means a trace: the name was given, or it ends like one. If it is none, that is
 	 * reported, and its beginning may be broken. */
 	bool meant;
-	bool likely; /* its name may be that of a trace: report it if it is damaged */
-	int fd;      /* of a pipe: what came out of it; else -1 */
+	bool likely;      /* its name may be that of a trace: report it if it is damaged */
+	int fd;           /* of a pipe: what came out of it; else -1 */
+	int64_t shift_ns; /* is added to its times */
 	/* What a reading lost of it: */
 	const char *why; /* static; NULL: nothing but broken events */
 	bool whole;

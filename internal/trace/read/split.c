@@ -133,7 +133,7 @@ static size_t cut_lines(const char *data, size_t len)
 		const char *last = end > data ? memrchr(data, '\n', (size_t)(end - data)) : NULL;
 		const char *line =
 			last && last > data ? memrchr(data, '\n', (size_t)(last - data)) : NULL;
-		struct cop_json_scan s;
+		struct cop_json_scan s = {0};
 		struct fields f;
 
 		if (!last)
@@ -395,7 +395,7 @@ static void take_event(struct look *k, const struct fields *f)
 static void look_for_event(struct look *k, const char *p, const char *end)
 {
 	while (p < end && !k->event) {
-		struct cop_json_scan s;
+		struct cop_json_scan s = {0};
 		struct fields f;
 		const char *q;
 

@@ -166,38 +166,6 @@ static void put_sort_index(struct cop_merge *m, const struct thread *t, size_t i
 	cop_json_end(&j);
 }
 
-/* If events name no host, the file tells processes apart. */
-static void place_of(
-	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to)
-{
-	const char *path, *slash;
-
-	if (p->host.len) {
-		cop_buf_add(to, p->host.at, p->host.len);
-		return;
-	}
-	path = cop_trace_files_name(files, p->source);
-	slash = strrchr(path, '/');
-	cop_buf_str(to, slash ? slash + 1 : path);
-}
-
-/* HOST rank N: NAME LABELS (pid P) */
-static void name_of(
-	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to)
-{
-	place_of(files, p, to);
-	if (p->has_rank)
-		cop_buf_printf(to, " rank %llu", (unsigned long long)p->rank);
-	if (p->name.len || p->labels.len)
-		cop_buf_str(to, ":");
-	if (p->name.len)
-		cop_buf_printf(to, " %.*s", (int)p->name.len, p->name.at);
-	if (p->labels.len)
-		cop_buf_printf(to, " %.*s", (int)p->labels.len, p->labels.at);
-	if (p->pid.len)
-		cop_buf_printf(to, " (pid %.*s)", (int)COP_MIN(p->pid.len, (size_t)512), p->pid.at);
-}
-
 /* A thread gets a name if one is known, or if its number differs from that in the files. */
 static int put_names(struct cop_merge *m, const struct cop_trace_files *files)
 {
@@ -207,7 +175,7 @@ static int put_names(struct cop_merge *m, const struct cop_trace_files *files)
 		const struct process *p = &m->crew.process[i];
 		struct cop_buf name = {0};
 
-		name_of(files, p, &name);
+		cop_process_label(files, p, &name);
 		put_meta(m, p->thread[0], "process_name",
 			(struct cop_trace_str){name.data ? name.data : "", name.len});
 		put_sort_index(m, p->thread[0], i);

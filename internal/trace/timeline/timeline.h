@@ -59,4 +59,11 @@ int cop_order_each(struct cop_order *o, cop_order_visit *visit, void *arg);
 /* How many runs were written. */
 size_t cop_order_runs_for_test(const struct cop_order *o);
 
+/* ---- args.c ---- */
+
+/* Appends a value, or the inside of a string, as valid JSON: control characters are escaped,
+ * invalid UTF-8 becomes U+FFFD, and what is not a number becomes null. */
+void cop_members_copy(struct cop_buf *out, struct cop_trace_str value);
+void cop_members_copy_inside(struct cop_buf *out, struct cop_trace_str text);
+
 #endif
