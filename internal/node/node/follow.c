@@ -14,7 +14,11 @@ static void add_runlog(struct cop_node *n)
 		.source = n->source,
 		.nodes = n->topo.nodes,
 		.manifest = cop_prefetch_manifest_hash(n->manifest)};
+	char store[COP_RUNLOG_STORE];
 
+	/* A start may have failed before the run was chosen. */
+	if (!*n->run_id)
+		(void)cop_runlog_new(n->conf, n->run_id, store);
 	cop_runlog_follow(n->follow, &conf);
 }
 
@@ -37,6 +41,8 @@ static void add_otel(struct cop_node *n)
 		.host = host_of,
 		.ctx = n};
 
+	if (!n->trace && n->conf->otel && *n->log.job_dir)
+		conf.trace = n->trace = cop_otel_trace_new();
 	if (n->trace)
 		cop_otel_follow(n->follow, &conf);
 }
