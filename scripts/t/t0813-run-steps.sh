@@ -49,7 +49,7 @@ id=$(submit more 4 <<'EOS'
 export GO=$W/go
 srun --ntasks=4 sh -c '
 	[ "$SLURM_PROCID" != 0 ] || $W/call
-	"$COPPER" run -d "$W/job.more" --source "$SRC" -- sh -c "touch $GO.$SLURM_PROCID; until [ -e $GO.0 ]; do sleep 0.1; done; tail -n 1 $SRC/dir/numbers"'
+	"$COPPER" run --source "$SRC" -- sh -c "touch $GO.$SLURM_PROCID; until [ -e $GO.0 ]; do sleep 0.1; done; tail -n 1 $SRC/dir/numbers"'
 echo "srun ends with $?"
 EOS
 )

@@ -59,7 +59,8 @@ struct cop_view_made {
 	bool alone;  /* the process is in a user namespace that no other command of the node enters,
 			because it was in another namespace before: they cannot reach each other */
 	bool shared; /* it is the view of another command */
-	bool offers; /* offer is filled, and the caller closes its descriptors */
+	bool loses_groups; /* of cop_view_probe: supplementary groups of this user are not mapped */
+	bool offers;       /* offer is filled, and the caller closes its descriptors */
 	struct cop_view_kept offer;
 	char why[1024]; /* why no better view was possible; "" for an overlay */
 };
