@@ -2,16 +2,20 @@
 #
 # make                 build/copper (one static binary), build/slowfs and build/copper-sim
 # make FABRIC=shared   build/shared/copper, linked with the system's libfabric.so
-# make demo            4 nodes on this machine import a real package (installs what is missing; root)
-# make check           build and run every unit and system test (installs what is missing; root)
-#                      LOAD=20: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
+# make demo            1, 2 and 4 nodes on this machine import a real package (installs what it needs; any user who has that)
+# make quick           an answer in three minutes: the unit tests and a dozen system tests (needs no root)
+#                      M=rpc: the unit tests of a module or district and the system tests that name it
+# make check           the release build with all its unit and system tests (installs what is missing; root)
+# make check-all       everything: the other builds, sanitizers, lint, fuzzers' corpora, Slurm, MPI, browsers (installs
+#                      them; root). REST=yes: what make check has left
+#                      LOAD=20 with either: beside 20 busy processes and one that drops the kernel's caches (scripts/load.sh)
 # make old             build/old/copper, as with the oldest libraries that will do
 # make sim             build/copper-sim only, which simulates up to 100,000 nodes
 # make unit            unit tests only            make system T="t0100"  chosen system tests only
 # make bench           the measurements behind the figures in the manual
 # make portability     built, tested and run in root file systems of other Debian releases and for aarch64 (root, mmdebstrap; an hour, resumable)
 # make fuzz-run        each fuzz target for FUZZ_SECONDS (600), and what came of it (clang)
-# make lint            layers, formatting habits, shell scripts
+# make lint            layers, formatting habits, shell scripts: of what has changed; ALL=1 of everything
 # make install         program, manual, completion, modulefile; DESTDIR and PREFIX (/usr/local); FABRIC as built
 # make uninstall       takes away what install with the same variables put there
 # make deb, make rpm   a Debian package; an RPM package, linked with the system's libfabric: in build/
@@ -57,12 +61,12 @@ LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 # How the libraries are linked, and why: vendor/README.md
 comma := ,
 STATIC_ONLY := internal/fabric/endpoint/absent_providers.c internal/base/base/static_link.c
-LIBS_SIM := -llz4 -lxxhash -lsodium -lz -ljson-c -lm
-LIBS_SLOWFS := -lfuse3 -lxxhash
+LIBS_SIM = $(DEPS) -llz4 -lxxhash -lsodium -lz -ljson-c -lm
+LIBS_SLOWFS = $(DEPS) -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm
 # Nothing is loaded at run time (internal/base/base/static_link.c).
 NO_LOADER := $(patsubst %,-Wl$(comma)--wrap=%,dlopen __dlopen __libc_dlopen_mode dlsym __libc_dlsym __libc_dlvsym dlclose __libc_dlclose dlerror)
-LIBS_STATIC := -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -luuid -lm -latomic -ldl -lrt -Wl,--end-group
+LIBS_STATIC = $(DEPS) -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -luuid -lm -latomic -ldl -lrt -Wl,--end-group
 # Those that have no archive here are shared as well (SLES, RHEL).
 archive = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
 LIBS_MIXED = $(foreach l,fuse3 lz4 xxhash sodium z json-c sqlite3,$(call archive,$(l))) -lfabric -lm -ldl -lrt
@@ -76,6 +80,10 @@ INTERNAL := $(wildcard internal/*/*/*.c)
 SRC := $(filter-out %_test.c %_fuzz.c,$(INTERNAL))
 ifneq ($(MODE)$(FABRIC),releasestatic)
 SRC := $(filter-out $(STATIC_ONLY),$(SRC))
+else ifneq ($(wildcard build/deps),)
+# What the system and the user do not have, install-deps.sh demo put there.
+CPPFLAGS_ALL += -idirafter build/deps/include -idirafter build/deps/include/fuse3
+DEPS := -Lbuild/deps/lib
 endif
 CMD_SRC := $(wildcard cmd/copper/*.c)
 SLOWFS_SRC := $(wildcard cmd/slowfs/*.c)
@@ -84,14 +92,14 @@ TEST_SRC := $(filter %_test.c,$(INTERNAL))
 FUZZ_SRC := $(filter %_fuzz.c,$(INTERNAL))
 BENCH_SRC := $(wildcard scripts/bench/*.c)
 
-MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 # OBJECTS=build/obj: those of another build with the same compiler and flags, already made, but for the one that says how it is linked.
 OBJECTS ?= $(BUILD)/obj
 obj = $(patsubst $(OBJECTS)/internal/base/base/version.o,$(BUILD)/obj/internal/base/base/version.o,$(patsubst %.c,$(OBJECTS)/%.o,$(1)))
 OBJ := $(call obj,$(SRC))
 SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/base/% internal/mount/dirops/%,$(SRC))))
-SIM_USES := base/base base/log base/opt base/table job/topo prof/tracer prof/tracer prof/stats prof/telemetry fabric/wire cache/cache \
-	tree/guess tree/guess tree/fetch
+SIM_USES := base/base base/log base/opt base/table job/topo prof/tracer prof/stats prof/telemetry fabric/wire cache/cache \
+	tree/guess tree/fetch
 # The nodes' own code, but what is behind rpc.h and origin.h; some functions have another one before them (cmd/copper-sim/memory.c).
 SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,$(SIM_USES)),$(filter-out $(STATIC_ONLY),$(SRC))))
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))
@@ -112,7 +120,7 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all old sim demo check unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb rpm dist bindist clean help tests FORCE
+.PHONY: all old sim demo quick check check-all unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb rpm dist bindist clean help tests FORCE
 all: $(BUILD)/copper $(BUILD)/slowfs $(BUILD)/copper-sim
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
@@ -146,10 +154,14 @@ $(BUILD)/obj/%.o: %.c Makefile | $(BUILD)/needed
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP $(CFLAGS) -c -o $@ $<
 
-# Libraries that lack or are too old are named before anything else is compiled.
+# A compiler and libraries that lack or are too old are named before anything is compiled.
+HOW_TO_GET := on Debian and Ubuntu scripts/install-deps.sh build installs what is missing (root, or sudo); elsewhere install
 $(BUILD)/needed: vendor/needed.c
 	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) -pthread -fsyntax-only $< && touch $@
+	@$(CC) --version >/dev/null 2>&1 || { echo "make: there is no C compiler called $(CC): $(HOW_TO_GET) gcc and the libraries in vendor/README.md" >&2; exit 1; }
+	@$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) -pthread -fsyntax-only -fno-diagnostics-show-caret $< || \
+		{ echo "make: $(HOW_TO_GET) what is named above" >&2; exit 1; }
+	@touch $@
 
 # As with the oldest libraries that will do (internal/base/base/compat.h): only the files that know of them differ.
 old: $(BUILD)/old/copper $(BUILD)/old/slowfs
@@ -193,14 +205,22 @@ unit: tests
 system: all
 	scripts/check.sh --build $(BUILD) --system-only $(T)
 
+quick:
+	scripts/check.sh --quick $(M)
+
 check:
-	scripts/install-deps.sh
+	scripts/install-deps.sh check
 	$(if $(LOAD),scripts/load.sh $(LOAD)) scripts/check.sh
 
+check-all:
+	scripts/install-deps.sh all
+	$(if $(LOAD),scripts/load.sh $(LOAD)) scripts/check.sh --all $(if $(REST),--rest)
+
+# All processors build, unless -j said how many.
 demo:
-	scripts/install-deps.sh
-	$(MAKE) all
-	scripts/demo.sh
+	scripts/install-deps.sh demo
+	$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) $(BUILD)/copper $(BUILD)/slowfs
+	BUILD=$(BUILD) scripts/demo.sh
 
 soak: all
 	BUILD=$(BUILD) scripts/soak.sh $(or $(MINUTES),30)
@@ -217,7 +237,7 @@ fuzz-run:
 	scripts/fuzz-run.sh $(T)
 
 lint:
-	scripts/lint.sh
+	scripts/lint.sh $(if $(ALL),--all)
 
 install: $(BUILD)/copper
 uninstall:

@@ -2,40 +2,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs tests and counts them. The last line is always `N passed, N failed, N skipped`.
 #
-#   scripts/check.sh                              everything that `make check` promises
+#   scripts/check.sh                              what `make check` promises
+#   scripts/check.sh --quick [MODULE|DISTRICT]    an answer in three minutes, or of one module
+#   scripts/check.sh --all [--rest]               everything; --rest: what `make check` left, and
+#                                                 both together are counted
 #   scripts/check.sh --build DIR --unit-only      unit tests of one build
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
-# COP_LANES tests run at a time, the longest first (default: two per processor, at most 8, since
+# COP_LANES tests run at a time, the longest first (default: three per processor, at most 12, since
 # most of a test is waiting). Those with an `# alone:` line come last, one after another.
 #
-# Everything: builds release, shared, asan and tsan; lint; unit tests in release, asan and (those
-# with threads) tsan; all system tests with the release build, and with the other builds those whose
-# `# modes:` line says so; replay of testdata/fuzz. A build is made while the tests of the builds
-# before it run.
+# By default: the release build, its unit tests, and the system tests whose `# modes:` line has
+# release. --quick runs the unit tests and the system tests with a `# quick:` line; of a module or
+# district, its unit tests and the system tests whose `# covers:` line names it. --all adds the
+# builds shared, asan and tsan with what the `# modes:` lines say of them, unit tests in asan and
+# (those with threads) tsan, lint, and a replay of testdata/fuzz. A build is made while the tests of
+# the builds before it run.
+#
+# The first three write build/check.json: what became of each test, how long it took by the clock
+# (wall_s), and how much processor time it needed (processor_s).
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root" || exit 2
-passed=0
-failed=0
-skipped=0
 build=
-what=all
+tier=check
+rest=
+part=
 names=()
-processors=$(nproc)
-lanes=${COP_LANES:-$((processors < 4 ? 2 * processors : 8))}
-started=0
+alone=() # BUILD FILE, two words each
+json=build/check.json
 # libinfinipath, which comes with Debian's libfabric, would leave a *.btr file in the current
 # directory when a test aborts.
 export IPATH_NO_BACKTRACE=1
-declare -A running=() # PID -> MODE NAME BEGIN OUTPUT TURN
-declare -A turns=()   # the `# turn:` lines of those that run
-declare -A made=()    # build -> exit status of make
-to_make=()            # builds that wait for the one before them
-building=0
-alone=() # BUILD FILE, two words each
-out=$(mktemp -d "${TMPDIR:-/tmp}/copper-check.XXXXXX") || exit 1
-trap 'rm -rf "$out"' EXIT
 
 usage() {
 	sed -n 's/^#   //p' "$0" >&2
@@ -49,14 +47,27 @@ while [ $# -gt 0 ]; do
 		build=$2
 		shift
 		;;
-	--unit-only) what=unit ;;
-	--system-only) what=system ;;
-	-h | --help) usage ;;
+	--unit-only) tier=unit ;;
+	--system-only) tier=system ;;
+	--quick) tier=quick ;;
+	--all) tier=all ;;
+	--rest) rest=yes ;;
 	-*) usage ;;
 	*) names+=("$1") ;;
 	esac
 	shift
 done
+case $tier in
+system) ;;
+quick)
+	[ "${#names[@]}" -le 1 ] || usage
+	part=${names[0]:-}
+	names=()
+	;;
+*) [ "${#names[@]}" -eq 0 ] || usage ;;
+esac
+# shellcheck source=check-jobs.sh
+. scripts/check-jobs.sh
 
 mode_of() { # BUILD
 	case ${1##*/} in
@@ -65,117 +76,7 @@ mode_of() { # BUILD
 	esac
 }
 
-now_ms() {
-	local t=${EPOCHREALTIME/[.,]/}
-	echo $((t / 1000))
-}
-
-# Prints how many seconds of processor time `times` has printed, for a test and what it waited for.
-cpu_of() { # FILE
-	awk '{ for (i = 1; i <= NF; i++) { split($i, t, "m"); sum += 60 * t[1] + t[2] } } END { printf "%.1f", sum }' "$1" 2>/dev/null
-}
-
-result() { # STATUS MODE NAME MS OUTPUT
-	local word=ok reason=
-	case $1 in
-	0) passed=$((passed + 1)) ;;
-	77)
-		skipped=$((skipped + 1))
-		word=skip
-		reason=" $(sed -n 's/.*# SKIP \(.*\)/(\1)/p' "$5" | head -n 1)"
-		;;
-	*)
-		failed=$((failed + 1))
-		word=FAIL
-		;;
-	esac
-	printf '%-4s %-7s %-40s %5d.%d s %6s s of processor%s\n' "$word" "$2" "$3" $(($4 / 1000)) \
-		$(($4 / 100 % 10)) "$(cpu_of "$5.cpu")" "$reason"
-	if [ "$word" = FAIL ]; then
-		echo "---- output of $3 ($2), exit $1"
-		cat "$5"
-		echo "----"
-	fi
-}
-
-# Counts only tests that run beside others.
-start() { # MODE NAME TURN COMMAND…
-	local mode=$1 name=$2 turn=$3 output status
-	shift 3
-	started=$((started + 1))
-	output=$out/$started
-	{
-		"$@"
-		status=$?
-		times >"$output.cpu"
-		exit "$status"
-	} >"$output" 2>&1 </dev/null &
-	running[$!]="$mode|$name|$(now_ms)|$output|$turn"
-	[ -z "$turn" ] || turns[$turn]=taken
-}
-
-# Starts a test as soon as a lane is free. A build takes none: it uses the time in which tests wait.
-launch() { # MODE NAME COMMAND…
-	local mode=$1 name=$2
-	shift 2
-	free_lane
-	start "$mode" "$name" '' "$@"
-}
-
-free_lane() {
-	while [ $((${#running[@]} - building)) -ge "$lanes" ]; do
-		collect
-	done
-}
-
-# Waits for one test or build to end.
-collect() {
-	local pid status mode name begin output turn
-	wait -n -p pid "${!running[@]}"
-	status=$?
-	IFS='|' read -r mode name begin output turn <<<"${running[$pid]}"
-	unset "running[$pid]"
-	[ -z "$turn" ] || unset "turns[$turn]"
-	result "$status" "$mode" "$name" $(($(now_ms) - begin)) "$output"
-	rm -f "$output" "$output.cpu"
-	[ "$mode" != build ] || {
-		made[$name]=$status
-		building=0
-		make_next
-	}
-	return "$status"
-}
-
-collect_all() {
-	while [ "${#running[@]}" -gt 0 ]; do
-		collect
-	done
-}
-
-# Builds are made in the order in which they were requested, one at a time.
-make_next() {
-	local name arguments
-	[ "$building" -eq 0 ] && [ "${#to_make[@]}" -gt 0 ] || return 0
-	read -r name arguments <<<"${to_make[0]}"
-	to_make=("${to_make[@]:1}")
-	building=1
-	# The arguments are words.
-	# shellcheck disable=SC2086
-	start build "$name" '' make -j2 --no-print-directory WERROR=-Werror $arguments
-}
-
-make_all() { # NAME ARGUMENT…
-	to_make+=("$*")
-	make_next
-}
-
-# Waits for a build; returns its exit status.
-is_made() { # NAME
-	while [ -z "${made[$1]:-}" ]; do
-		collect
-	done
-	return "${made[$1]}"
-}
+# ---- unit tests
 
 # The thread sanitizer of this compiler wants its shadow memory where newer kernels put random
 # mappings.
@@ -203,16 +104,30 @@ has_threads() { # PROGRAM
 		[ ! -x "$1" ]
 }
 
-unit_tests() { # BUILD
-	local mode program
-	mode=$(mode_of "$1")
-	# The list comes from the sources: a program left over in build/ is not a test of this tree.
-	for program in internal/*/*/*_test.c; do
-		program=${program#internal/}
-		[ "$mode" != tsan ] || has_threads "$1/test/${program%.c}" || continue
-		launch "$mode" "unit ${program%.c}" unit_one "$mode" "$1/test/${program%.c}"
+# Their names, DISTRICT/MODULE/NAME_test: those of one part, or all. The list comes from the
+# sources: a program left over in build/ is not a test of this tree.
+unit_names() {
+	local file
+	for file in internal/*/*/*_test.c; do
+		[ -z "$part" ] || [[ $file =~ ^internal/($part/|[a-z0-9]+/$part/) ]] || continue
+		file=${file#internal/}
+		echo "${file%.c}"
 	done
 }
+
+unit_tests() { # BUILD
+	local mode name
+	mode=$(mode_of "$1")
+	while read -r name; do
+		if [ "$mode" = tsan ] && ! has_threads "$1/test/$name"; then
+			planned=$((planned - 1))
+			continue
+		fi
+		launch "$mode" "unit $name" unit_one "$mode" "$1/test/$name"
+	done < <(unit_names)
+}
+
+# ---- system tests
 
 wanted_name() { # FILE
 	local name pattern
@@ -226,20 +141,46 @@ wanted_name() { # FILE
 	return 1
 }
 
-has_mode() { # FILE MODE
-	local modes
-	modes=$(sed -n 's/^# modes: *//p' "$1" | head -n 1)
-	case " ${modes:-release} " in
-	*" $2 "*) return 0 ;;
-	esac
-	return 1
+# LIMIT TURN FILE of the system tests that the tier runs with a build of this mode, those with the
+# longest limits first. Tests that were asked for by name run whatever their modes are.
+system_list() { # MODE
+	local line
+	awk -v mode="$1" -v tier="$tier" -v part="$part" -v modules="$(modules_of "$part")" '
+		function has(list, word) { return index(" " list " ", " " word " ") > 0 }
+		function covered(list, words, i, n) {
+			n = split(list, words, " ")
+			for (i = 1; i <= n; i++)
+				if (has(modules, words[i]))
+					return 1
+			return 0
+		}
+		FNR == 1 { turn[FILENAME] = "-"; limit[FILENAME] = 120; modes[FILENAME] = "release" }
+		/^# [a-z]+: / { key = substr($2, 1, length($2) - 1); value = $0; sub(/^# [a-z]+: */, "", value) }
+		/^# limit: / { limit[FILENAME] = value }
+		/^# turn: / { turn[FILENAME] = value }
+		/^# modes: / { modes[FILENAME] = value }
+		/^# quick: / { quick[FILENAME] }
+		/^# covers: / { covers[FILENAME] = covers[FILENAME] " " value }
+		END {
+			for (file in limit)
+				if (tier == "system" || has(modes[file], mode) && (tier != "quick" ||
+					(part ? covered(covers[file]) : file in quick)))
+					print limit[file], turn[file], file
+		}' scripts/t/t[0-9]*.sh | LC_ALL=C sort -k 1,1nr -k 3 |
+		while read -r line; do
+			! wanted_name "${line##* }" || echo "$line"
+		done
 }
 
-# LIMIT TURN FILE of each system test, those with the longest limits first.
-by_length() {
-	awk 'FNR == 1 { turn[FILENAME] = "-"; limit[FILENAME] = 120 } /^# limit:/ { limit[FILENAME] = $3 } /^# turn:/ { turn[FILENAME] = $3 }
-		END { for (file in limit) print limit[file], turn[file], file }' \
-		scripts/t/t[0-9]*.sh | LC_ALL=C sort -k 1,1nr -k 3
+# The modules of a district, or the one of that name, as words.
+modules_of() { # MODULE | DISTRICT | DISTRICT/MODULE
+	local dir words=
+	[ -n "$1" ] || return 0
+	for dir in internal/"$1"/*/ internal/*/"$1"/ internal/"$1"/; do
+		[[ $dir =~ ^internal/[a-z0-9]+/([a-z0-9]+)/$ && -d $dir ]] || continue
+		words="$words ${BASH_REMATCH[1]} ${dir:9:-1}"
+	done
+	echo "$words"
 }
 
 start_system() { # BUILD TURN FILE
@@ -260,20 +201,18 @@ next_system() { # BUILD; takes it out of `waiting`
 	collect
 }
 
-# If names are given, or one build is asked for, the test runs whatever its modes are.
-system_tests() { # BUILD [all]
+system_tests() { # BUILD
 	local mode file line waiting=()
 	mode=$(mode_of "$1")
 	while read -r line; do
 		file=${line##* }
-		wanted_name "$file" || continue
-		[ "${2:-}" = all ] || has_mode "$file" "$mode" || continue
+		! has_run "$mode" "$(basename "$file" .sh)" || continue
 		if grep -q '^# alone:' "$file"; then
 			alone+=("$1" "$file")
 		else
 			waiting+=("$line")
 		fi
-	done < <(by_length)
+	done < <(system_list "$mode")
 	while [ "${#waiting[@]}" -gt 0 ]; do
 		free_lane
 		next_system "$1"
@@ -288,6 +227,8 @@ alone_tests() {
 	done
 	collect_all
 }
+
+# ---- replay
 
 can_fuzz() {
 	command -v clang >/dev/null || return 1
@@ -307,10 +248,9 @@ fuzz_one() { # FUZZER CORPUS…
 
 fuzz_tests() {
 	local source fuzzer module corpus
-	ls internal/*/*/*_fuzz.c >/dev/null 2>&1 || return 0
 	if ! can_fuzz; then
-		echo "1..0 # SKIP no clang with libFuzzer" >"$out/output"
-		result 77 fuzz replay 0 "$out/output"
+		echo "1..0 # SKIP no clang with libFuzzer" >"$out/0"
+		result 77 fuzz replay 0 0
 		return
 	fi
 	is_made fuzz || return
@@ -325,17 +265,62 @@ fuzz_tests() {
 	done
 }
 
-everything() {
+# ---- tiers
+
+plan_unit() { # how many builds have unit tests
+	planned=$((planned + $1 * $(unit_names | wc -l)))
+}
+
+plan_system() { # MODE…
 	local mode
-	make_all release all old tests bench-tools
-	is_made release
+	for mode; do
+		planned=$((planned + $(system_list "$mode" | wc -l)))
+	done
+}
+
+# With --rest, what is built has its verdict, and make finds nothing to do.
+build_release() { # TARGET…
+	local name=release
+	case ${earlier[build release]:-} in
+	'') ;;
+	ok) name=unchanged ;;
+	*) return 1 ;;
+	esac
+	make_all "$name" "$@"
+	is_made "$name"
+}
+
+run_check() {
+	plan_unit 1
+	plan_system release
+	build_release all old tests bench-tools || return
+	unit_tests build
+	system_tests build
+}
+
+run_quick() {
+	local targets=(tests)
+	[ -z "$part" ] || mapfile -t targets < <(unit_names | sed 's|^|build/test/|')
+	plan_unit 1
+	plan_system release
+	build_release all "${targets[@]}" || return
+	unit_tests build
+	system_tests build
+}
+
+run_all() {
+	local mode
+	plan_unit 3
+	plan_system release shared asan tsan
+	planned=$((planned + 1 + $(find internal -name '*_fuzz.c' | wc -l)))
+	build_release all old tests bench-tools || return
 	# Only the linking differs, so it shares the objects of the release build.
 	make_all shared FABRIC=shared OBJECTS=build/obj all
 	for mode in asan tsan; do
 		make_all "$mode" MODE="$mode" all tests
 	done
 	! can_fuzz || make_all fuzz MODE=fuzz fuzz
-	launch lint lint scripts/lint.sh
+	launch lint lint scripts/lint.sh --all
 	unit_tests build
 	system_tests build
 	! is_made shared || system_tests build/shared
@@ -347,12 +332,39 @@ everything() {
 	fuzz_tests
 }
 
-case $what in
-all) everything ;;
-unit) unit_tests "${build:-build}" ;;
-system) system_tests "${build:-build}" all ;;
+begin=$(now_ms)
+version=$(scripts/packaging/version.sh "$(sed -n 's/^NUMBER := //p' Makefile)")
+find_accounts
+case $tier in
+quick)
+	[ -z "$part" ] || [ -n "$(modules_of "$part")" ] || {
+		echo "check: no module or district is named $part: ls -d internal/*/*" >&2
+		exit 2
+	}
+	run_quick
+	;;
+check)
+	rm -f "$json"
+	run_check
+	;;
+all)
+	[ -z "$rest" ] || read_json "$json" check "$version"
+	run_all
+	;;
+unit)
+	plan_unit 1
+	unit_tests "${build:-build}"
+	;;
+system)
+	plan_system release
+	system_tests "${build:-build}"
+	;;
 esac
 collect_all
 alone_tests
+clear_progress
+case $tier in
+check | quick | all) write_json "$json" "$tier" "$version" $(($(now_ms) - begin)) ;;
+esac
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -11,6 +11,7 @@
 #	             the one in COPPER_ROOT/build)
 #	-a WORD      facility or discover (default discover; facility with -F)
 #	-s SECONDS   accepted, ignored: launch returns when the tree is ready
+#	-profile_top_n N …   the long options of cu_fuse that have a letter above, with one dash
 #
 # Everything after -- is passed to copper mount as it is.
 # shellcheck disable=SC2034 # log_dir and mnt are for the scripts that source this
@@ -87,7 +88,20 @@ usage() {
 	exit 2
 }
 
+# The letters for the long options of cu_fuse.
+declare -A letter_of=(
+	[-vpath]=-v [-trees]=-T [-net_type]=-n [-facility_address_book]=-F
+	[-log_level]=-l [-log_type]=-t [-log_output_dir]=-d [-max_cacheable_byte_size]=-M
+	[-md_enoent_ttl_ms]=-E [-profile_metrics]=-P [-profile_top_n]=-N
+	[-profile_paths_full]=-A [-profile_snapshot_interval_s]=-I)
+
 read_letters() {
+	local words=()
+	while [ "$#" -gt 0 ] && [ "$1" != -- ]; do
+		words+=("${letter_of[${1:--}]:-$1}")
+		shift
+	done
+	set -- "${words[@]}" "$@"
 	while getopts ':l:t:d:T:M:E:PN:AI:s:b:F:a:n:v:h' letter; do
 		case $letter in
 		d) log_dir=${OPTARG%/} ;;

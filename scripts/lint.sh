@@ -1,22 +1,83 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Checks the habits that a tool can check: layers, lengths, licence lines, shell scripts, promises
-# in comments, and what cppcheck finds in C.
+# in comments, what the tests cover, and what cppcheck finds in C.
 #
-#   scripts/lint.sh [ROOT]
+#   scripts/lint.sh [ROOT]           the files that differ from the branch that this one left (main,
+#                                    or what COP_LINT_BASE names); on that branch itself, from the
+#                                    commit before the last. What cannot be judged by the file is
+#                                    judged for all.
+#   scripts/lint.sh --all [ROOT]     every file
+#
+# The last line counts: `lint: N faults in N checks of N files`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+all=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--all) all=yes ;;
+	-*)
+		sed -n 's/^#   //p' "$0" >&2
+		exit 2
+		;;
+	*) break ;;
+	esac
+	shift
+done
 cd "${1:-$here/..}" || exit 2
 most_function=90
 most_file=650
 faults=0
+checks=0
 
 fault() {
+	[ ! -t 2 ] || printf '\r\033[K' >&2
 	echo "lint: $*"
 	faults=$((faults + 1))
 }
 
-texts() { # every text file of ours; golden data and corpora are not ours to format
+# One check; on a terminal its name is shown while it runs.
+check() { # FUNCTION
+	checks=$((checks + 1))
+	[ ! -t 2 ] || printf '\r\033[Klint: %s' "${1#check_}" >&2
+	"$1"
+	[ ! -t 2 ] || printf '\r\033[K' >&2
+}
+
+# The commit whose differences are looked at.
+base_commit() {
+	local branch base
+	for branch in "${COP_LINT_BASE:-}" '@{upstream}' origin/HEAD origin/main main; do
+		[ -n "$branch" ] && base=$(git merge-base HEAD "$branch" 2>/dev/null) || continue
+		[ "$base" != "$(git rev-parse HEAD)" ] || base=$(git rev-parse --verify -q HEAD~1)
+		echo "$base"
+		return 0
+	done
+	git rev-parse --verify -q HEAD~1
+}
+
+# Puts the files to look at into `chosen`, one a line; the first sentence says which they are.
+choose() {
+	local base
+	[ "$(git rev-parse --show-prefix 2>/dev/null)" = '' ] || all=yes
+	[ -n "$all" ] || base=$(base_commit 2>/dev/null) || all=yes
+	if [ -n "$all" ]; then
+		chosen=$(every_text)
+		echo "lint: all files" >&2
+		return
+	fi
+	chosen=$({
+		git diff --name-only "$base" --
+		git ls-files --others --exclude-standard
+	} | LC_ALL=C sort -u | LC_ALL=C comm -12 - <(every_text))
+	echo "lint: the files that differ from commit ${base:0:9}; --all looks at every file" >&2
+}
+
+texts() { # the files to look at
+	[ -z "$chosen" ] || printf '%s\n' "$chosen"
+}
+
+every_text() { # every text file of ours; golden data and corpora are not ours to format
 	find Makefile README.md cmd internal scripts vendor man .ci -type f \
 		! -name '*.supp' ! -path '*/testdata/*' 2>/dev/null | LC_ALL=C sort
 }
@@ -55,6 +116,23 @@ check_lengths() {
 	done < <(c_files | grep '\.c$')
 }
 
+check_long() {
+	local long
+	long=$(check_lengths)
+	[ -z "$long" ] || {
+		echo "$long"
+		fault "too long"
+	}
+}
+
+# Prints what grep finds in the files on standard input; true if there is something. Without files
+# there is nothing.
+found() { # GREP-ARGUMENT…
+	local lines
+	lines=$(xargs -r grep "$@")
+	[ -n "$lines" ] && echo "$lines"
+}
+
 check_licences() {
 	local file
 	while read -r file; do
@@ -67,13 +145,13 @@ check_licences() {
 check_promises() {
 	local words='TO''DO|FIX''ME|XX''X|HA''CK|not yet imple''mented|not imple''mented yet|for n''ow,|st''ub'
 	texts | grep -E '\.(c|h|def|sh|md|[157])$|^Makefile$' |
-		xargs -r grep -nHEw -- "$words" && fault "words that promise later work"
+		found -nHEw -- "$words" && fault "words that promise later work"
 }
 
 # A function that only tests call is not part of the product, except for what tests need to reach
 # in: fakes, failures and clocks that they cause, and looks inside.
 check_callers() {
-	local uncalled for_tests='_fake(_|$)|_fabric_net_|_starve$|_for_test$|_cache_check$'
+	local uncalled for_tests='_fake(_|$)|_endpoint_net_|_starve$|_for_test$|_cache_check$'
 	uncalled=$(find internal cmd -name '*.[ch]' ! -name '*_test.c' ! -name '*_fuzz.c' \
 			! -name '*_testing.h' -exec awk '
 		FNR == 1 { comment = 0 }
@@ -109,8 +187,13 @@ check_callers() {
 }
 
 check_spaces() {
-	c_files | xargs -r grep -nHE '[[:blank:]]+$' && fault "blanks at the end of a line"
-	c_files | xargs -r grep -nHE '^ +[^ *]' && fault "indented with spaces"
+	c_files | found -nHE '[[:blank:]]+$' && fault "blanks at the end of a line"
+	c_files | found -nHE '^ +[^ *]' && fault "indented with spaces"
+	c_files | grep -E '^(internal|cmd)/' |
+		grep -vE '_(test|testing|fuzz)\.[ch]$|/guard_(in|out)\.c$' |
+		found -nHE '(^|[^[:alnum:]_>.])(listen|accept4?|connect|send|recv)\(' |
+		grep -vE ':[0-9]+:[[:blank:]]*(/?\*|//)' &&
+		fault "a socket call that is replaced for libfabric: base/sock.h"
 }
 
 # One version of it decides, because no two agree. A line that is still too long is a sentence for
@@ -170,7 +253,7 @@ check_words() {
 
 # The tree must build anywhere: it names no path of one machine.
 check_paths() {
-	texts | xargs -r grep -nHE '(^|[^[:alnum:]_.])/(work|home/[a-z]+|root)/' -- &&
+	texts | found -nHE '(^|[^[:alnum:]_.])/(work|home/[a-z]+|root)/' -- &&
 		fault "a path of one machine"
 }
 
@@ -187,20 +270,22 @@ face_of_harness() {
 }
 
 check_shell() {
-	local check tests
+	local check tests chosen_tests
 	command -v shellcheck >/dev/null || {
-		echo "lint: no shellcheck here; scripts/install-deps.sh installs it" >&2
+		echo "lint: no shellcheck here; scripts/install-deps.sh all installs it" >&2
 		return 0
 	}
 	# SC2016: programs for sh -c and awk stand in single quotes. SC2002: the message of cat is
 	# what some tests read. SC2015 and SC2155: style, not faults.
 	check='xargs -0 -r -n 8 -P '$(nproc)' shellcheck -x -P SCRIPTDIR -e SC2016,SC2002,SC2015,SC2155'
 	shell_files | grep -v '^scripts/t/t[0-9]' | tr '\n' '\0' | $check || fault "shellcheck"
+	mapfile -t chosen_tests < <(texts | grep '^scripts/t/t[0-9].*\.sh$')
+	[ "${#chosen_tests[@]}" -gt 0 ] || return 0
 	tests=$(mktemp -d) || exit 1
 	mkdir -p "$tests/scripts/t"
 	if cp scripts/t/*.sh "$tests/scripts/t" 2>/dev/null &&
 		face_of_harness >"$tests/scripts/t/harness.sh"; then
-		(cd "$tests" && printf '%s\0' scripts/t/t[0-9]*.sh | $check) || fault "shellcheck"
+		(cd "$tests" && printf '%s\0' "${chosen_tests[@]}" | $check) || fault "shellcheck"
 	fi
 	rm -rf "$tests"
 }
@@ -210,31 +295,49 @@ check_shell() {
 check_c() {
 	local suppressions=$here/cppcheck.supp
 	command -v cppcheck >/dev/null || {
-		echo "lint: no cppcheck here; scripts/install-deps.sh installs it" >&2
+		echo "lint: no cppcheck here; scripts/install-deps.sh all installs it" >&2
 		return 0
 	}
 	mkdir -p build/cppcheck
-	find internal cmd -name '*.c' ! -name '*_test.c' ! -name '*_fuzz.c' | LC_ALL=C sort |
-		cppcheck --file-list=- --quiet -j "$(nproc)" --cppcheck-build-dir=build/cppcheck \
-			--std=c11 --enable=warning,performance,portability \
-			--suppressions-list="$suppressions" --error-exitcode=1 -D_GNU_SOURCE \
-			-D__linux__ -Iinternal >&2 || fault "cppcheck"
+	texts | grep -E '^(internal|cmd)/.*\.c$' | grep -vE '_(test|fuzz)\.c$' >build/cppcheck/files
+	[ -s build/cppcheck/files ] || return 0
+	cppcheck --file-list=build/cppcheck/files --quiet -j "$(nproc)" \
+		--cppcheck-build-dir=build/cppcheck \
+		--std=c11 --enable=warning,performance,portability \
+		--suppressions-list="$suppressions" --error-exitcode=1 -D_GNU_SOURCE \
+		-D__linux__ -Iinternal >&2 || fault "cppcheck"
 }
 
-"$here/check-layers.sh" . || fault "layers"
-long=$(check_lengths)
-[ -z "$long" ] || {
-	echo "$long"
-	fault "too long"
+# What a system test covers are modules that exist (`rpc`; where two districts have one of that
+# name, `trace/table`), and each module is covered by one.
+check_covers() {
+	local file word words where covered=' '
+	[ -n "$(compgen -G 'scripts/t/t[0-9]*.sh')" ] || return 0
+	for file in scripts/t/t[0-9]*.sh; do
+		read -ra words < <(sed -n 's/^# covers: *//p' "$file" | tr '\n' ' ')
+		[ "${#words[@]}" -gt 0 ] || fault "$file names no module in a '# covers:' line"
+		for word in "${words[@]}"; do
+			where=$(cd internal && compgen -G "*/$word/" || compgen -G "$word/" | grep '/.*/')
+			case $where in
+			'') fault "$file covers $word, which is no module: ls -d internal/*/*" ;;
+			*$'\n'*) fault "$file covers $word, which may be ${where//$'\n'/ or }" ;;
+			*) covered="$covered$where " ;;
+			esac
+		done
+	done
+	for file in internal/*/*/; do
+		[[ $covered == *" ${file#internal/} "* ]] || fault "no system test covers $file"
+	done
 }
-check_licences
-check_promises
-check_callers
-check_spaces
-check_format
-check_widths
-check_words
-check_paths
-check_shell
-check_c
+
+check_layers() {
+	"$here/check-layers.sh" . || fault "layers"
+}
+
+choose
+for name in layers long licences promises callers spaces format widths words paths covers shell \
+	c; do
+	check "check_$name"
+done
+echo "lint: $faults faults in $checks checks of $(texts | wc -l) files"
 [ "$faults" -eq 0 ]

@@ -1,24 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What Copper is built with, checked before anything is compiled (Makefile), so that everything
- * missing or too old is named once. It makes no object. */
+ * missing or too old is named at once. It makes no object. */
+#if !__has_include(<stdlib.h>)
+#error "the C library's headers are not there: install its development package (libc6-dev, glibc-devel)"
+#define LACKING
+#endif
 #if !__has_include(<fuse_lowlevel.h>)
 #error "libfuse 3 is not there: install its development package (libfuse3-dev, fuse3-devel), or say where it is: make CPPFLAGS=-IDIR/include/fuse3 LDFLAGS=-LDIR/lib"
-#elif !__has_include(<rdma/fabric.h>)
+#define LACKING
+#endif
+#if !__has_include(<rdma/fabric.h>)
 #error "libfabric is not there: install its development package (libfabric-dev, libfabric-devel), or say where it is: make CPPFLAGS=-IDIR/include LDFLAGS=-LDIR/lib"
-#elif !__has_include(<lz4.h>)
+#define LACKING
+#endif
+#if !__has_include(<lz4.h>)
 #error "lz4 is not there: install its development package (liblz4-dev, lz4-devel, liblz4-devel)"
-#elif !__has_include(<xxhash.h>)
+#define LACKING
+#endif
+#if !__has_include(<xxhash.h>)
 #error "xxHash is not there: install its development package (libxxhash-dev, xxhash-devel)"
-#elif !__has_include(<sodium.h>)
+#define LACKING
+#endif
+#if !__has_include(<sodium.h>)
 #error "libsodium is not there: install its development package (libsodium-dev, libsodium-devel)"
-#elif !__has_include(<zlib.h>)
+#define LACKING
+#endif
+#if !__has_include(<zlib.h>)
 #error "zlib is not there: install its development package (zlib1g-dev, zlib-devel)"
-#elif !__has_include(<json-c/json.h>)
+#define LACKING
+#endif
+#if !__has_include(<json-c/json.h>)
 #error "json-c is not there: install its development package (libjson-c-dev, json-c-devel, libjson-c-devel)"
-#elif !__has_include(<sqlite3.h>)
+#define LACKING
+#endif
+#if !__has_include(<sqlite3.h>)
 #error "SQLite is not there: install its development package (libsqlite3-dev, sqlite-devel, sqlite3-devel)"
-#else
+#define LACKING
+#endif
 
+#ifndef LACKING
 #include <fuse_lowlevel.h>
 #include <rdma/fabric.h>
 #include <sqlite3.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* origin.h as the coop of a simulated node sees it, over one storage for all nodes. A root does
- * what internal/storage/origin does: as many operations in flight; a directory as an open, a read of names,
- * and then its children's attributes in batches beside the read that finds no more names (as on a
- * storage that takes a quarter of a millisecond or more); a descriptor that is kept between the
- * reads of a file. What the storage's client on the root knows already (attributes before and
- * after) is counted as a system call and takes no time. */
+ * what internal/storage/origin does: as many operations in flight; a directory as an open, a read
+ * of names, and then its children's attributes in batches beside the read that finds no more names
+ * (as on a storage that takes a quarter of a millisecond or more); a descriptor that is kept
+ * between the reads of a file. What the storage's client on the root knows already (attributes
+ * before and after) is counted as a system call and takes no time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

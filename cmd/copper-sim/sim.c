@@ -7,16 +7,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static uint64_t resident_bytes(void)
+/* What this process has written to, in memory or on swap. Pages of files do not count: the kernel
+ * takes them back when it likes, as it moves the others to swap. */
+static uint64_t private_bytes(void)
 {
-	unsigned long long total, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
+	unsigned long long kib, sum = 0;
+	char line[256];
+	FILE *f = fopen("/proc/self/status", "re");
 
-	if (!f || fscanf(f, "%llu %llu", &total, &resident) != 2)
-		resident = 0;
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "RssAnon: %llu", &kib) == 1 ||
+			sscanf(line, "VmSwap: %llu", &kib) == 1)
+			sum += kib;
 	if (f)
 		fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	return sum * COP_KIB;
 }
 
 static void open_node(struct sim *s, uint32_t rank)
@@ -141,7 +146,7 @@ void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 	cop_sim_memory_reset();
 	cop_sim_trace_answers(conf->trace);
 	malloc_trim(0);
-	before = resident_bytes();
+	before = private_bytes();
 	s.node = cop_sim_alloc(nodes, sizeof(*s.node));
 	s.link_bytes = cop_sim_alloc(links, sizeof(*s.link_bytes));
 	s.link_free = cop_sim_alloc(links, sizeof(*s.link_free));
@@ -151,7 +156,7 @@ void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 	cop_sim_run();
 	add_times(&s, out);
 	add_loads(&s, out);
-	out->process_bytes = (COP_MAX(resident_bytes(), before) - before) / nodes;
+	out->process_bytes = (COP_MAX(private_bytes(), before) - before) / nodes;
 	for (uint32_t i = 0; i < nodes; i++)
 		close_node(&s.node[i]);
 	cop_sim_storage_close(&s);

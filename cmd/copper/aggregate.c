@@ -68,8 +68,8 @@ static void show_progress(void *arg, const char *what, uint64_t n)
 
 static int print_aggregated(const struct cop_report_aggregated *a, const struct args *args)
 {
-	static const char *const names[] = {
-		"profiling_aggregate.csv", "profiling_operations.csv", "profiling_summary.md"};
+	static const char *const names[] = {"profiling_aggregate.csv", "profiling_operations.csv",
+		"profiling_summary.md", "profiling_top_paths.csv"};
 	struct cop_buf text = {0}, besides = {0};
 	int rc;
 
@@ -77,7 +77,7 @@ static int print_aggregated(const struct cop_report_aggregated *a, const struct 
 		cop_report_aggregated_json(a, args->prefix, &text);
 	else
 		cop_report_aggregated_table(a, &text);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(names) && !args->json; i++)
+	for (size_t i = 0; i < 3u + a->paths_written && !args->json; i++)
 		cop_buf_printf(&text, "wrote %s/%s-%s\n", a->output, args->prefix, names[i]);
 	cop_buf_printf(&besides, "the cluster files are in %s", a->output);
 	rc = cop_cmd_print("copper aggregate", &text, besides.data);
@@ -89,8 +89,12 @@ static int print_aggregated(const struct cop_report_aggregated *a, const struct 
 /* Prints remarks about the sums, and what is wrong with single files, one per line. */
 static void print_faults(const struct cop_report_aggregated *a)
 {
-	struct cop_buf mixed = {0}, missing = {0};
+	struct cop_buf mixed = {0}, missing = {0}, ending = {0};
 
+	cop_report_aggregated_ending(a, &ending);
+	if (ending.data)
+		fprintf(stderr, "copper aggregate: %s\n", ending.data);
+	cop_buf_free(&ending);
 	cop_report_aggregated_mixed(a, &mixed);
 	if (mixed.data)
 		fprintf(stderr, "copper aggregate: %s\n", mixed.data);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of subcommands. */
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <json-c/json_c_version.h>
 #include <lz4.h>
@@ -7,6 +8,7 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 #include <zlib.h>
 
@@ -31,7 +33,7 @@ static const struct cop_cmd commands[] = {
 	{"cache-stats", "show what the nodes hold, serve and wait for", cop_cmd_cache_stats},
 	{"aggregate", "add up the profiles of a job's ranks", cop_cmd_aggregate},
 	{"paths", "list the paths that a job used, and those it did not", cop_cmd_paths},
-	{"report", "one page for a person from what a job left", cop_cmd_report},
+	{"report", "write an HTML report of a finished job", cop_cmd_report},
 	{"runs", "list, show and compare the runs of a store", cop_cmd_runs},
 	{"mark", "mark a command or a region of a script in a trace", cop_cmd_mark},
 	{"trace", "answer questions from the traces of nodes and programs", cop_cmd_trace},
@@ -119,10 +121,25 @@ static int help_on(char *word)
 	return command ? command->run(2, argv) : refuse_subcommand(word);
 }
 
+/* If a standard stream is closed, the next file that is opened gets its number, and is then written
+ * to as standard output or closed as standard input: the connection to the kernel's FUSE, for
+ * example. */
+static void open_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const struct cop_cmd *command;
 
+	open_standard_streams();
 	if (argc < 2) {
 		fputs(usage, stderr);
 		fputs("copper: a subcommand is missing (see copper --help)\n", stderr);

@@ -41,7 +41,7 @@ static const struct cop_opt rows[] = {
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true}};
 static const struct cop_opt_table table = {.command = "copper report",
-	.summary = "one page for a person from what a job left in its directory",
+	.summary = "write an HTML report of a finished job",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 

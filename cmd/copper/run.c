@@ -145,7 +145,8 @@ static struct cop_opt_table table = {.command = "copper run",
 	.check = check_args,
 	.rest = "COMMAND [ARGUMENT]...",
 	.rest_offset = offsetof(struct args, command),
-	.row = all_rows};
+	.row = all_rows,
+	.old = cop_conf_old};
 
 static bool is_of_mount(const char *name)
 {
@@ -221,8 +222,7 @@ static void print_limits(const struct cop_view_made *made)
 			"chgrp to another group of this user fails with EINVAL: give rsync --no-group, or have the groups allowed in /etc/subgid, for newgidmap");
 }
 
-static int print_view(
-	const struct cop_run_node *node, const struct cop_view *v, struct cop_err *err)
+static int print_view(const struct cop_view *v, struct cop_err *err)
 {
 	struct cop_view_made made = {.kind = COP_VIEW_ENV};
 	int rc = v->kind == COP_VIEW_ENV ? 0 : cop_view_probe(v->user_ns, &made, err);
@@ -232,10 +232,6 @@ static int print_view(
 	printf("%-8s %-12s %s serves %s\n", "ok", "node", v->mountpoint, v->source);
 	printf("%-8s %-12s %s%s%s\n", made.kind == COP_VIEW_OVERLAY ? "ok" : "warning", "view",
 		cop_view_name(made.kind), made.why[0] ? ": " : "", made.why);
-	if (made.kind == COP_VIEW_OVERLAY && (node->kept.ns >= 0 || node->offer))
-		printf("%-8s %-12s %s\n", "ok", "shared",
-			node->kept.ns >= 0 ? "a command would use the view of an earlier one"
-					   : "the next commands would use the view of a command");
 	if (made.kind != COP_VIEW_ENV && v->user_ns >= 0)
 		print_limits(&made);
 	return fflush(stdout) ? 1 : 0;
@@ -250,9 +246,9 @@ static int exec_command(const struct args *a, const struct cop_run_node *node,
 	gid_t group = 0;
 
 	cop_run_find_foreign_group(v, foreign, &group);
+	cop_run_node_begin(node);
 	if (cop_view_make(v, &made, err))
 		return report_failure(err);
-	cop_run_node_offer(node, &made);
 	cop_run_warn_group(foreign, group);
 	cop_run_warn_outputs(was_writable);
 	if (made.alone)
@@ -278,13 +274,11 @@ static int run_program(const struct args *a, const struct cop_run_node *node, st
 		.direct = (const char *const *)direct,
 		.directs = a->direct.n,
 		.writable = a->writable != NULL,
-		.writable_dir = a->writable && *a->writable ? a->writable : NULL,
-		.kept = node->kept.ns >= 0 ? &node->kept : NULL,
-		.offer = node->offer != 0};
+		.writable_dir = a->writable && *a->writable ? a->writable : NULL};
 	int code;
 
 	if (a->check)
-		return print_view(node, &v, err);
+		return print_view(&v, err);
 	if (resolve_dirs("--direct", &a->direct, direct, err) ||
 		resolve_dirs("--below", &a->below, below, err) || check_source(&v, err))
 		code = report_failure(err);
@@ -297,21 +291,12 @@ static int run_program(const struct args *a, const struct cop_run_node *node, st
 	return code;
 }
 
-/* The view of another command will not do for one that mounts something of its own. */
-static uint64_t view_key(const struct args *a)
-{
-	bool plain = a->view == COP_VIEW_BEST || a->view == COP_VIEW_OVERLAY;
-
-	return plain && !a->direct.n && !a->below.n && !a->writable ? cop_view_key() : 0;
-}
-
 static int find_and_run(struct args *a)
 {
 	struct cop_run_node node;
 	struct cop_err err = {0};
 	int code;
 
-	a->where.key = view_key(a);
 	if (cop_run_find_node(&a->where, &node, &err))
 		return report_failure(&err);
 	code = run_program(a, &node, &err);

@@ -2,7 +2,6 @@
 #include "run_node.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,89 +9,50 @@
 #include <unistd.h>
 
 #include "node/ctl/ctl.h"
-#include "base/log/log.h"
 #include "socket.h"
-#include "node/spare/spare.h"
 #include "mount/view/view.h"
 
 #define TIMEOUT_MS 30000
-/* An offer is worth less than a moment of the command's start. */
-#define OFFER_MS 20
-
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
+/* Telling the node is worth no more than this. */
+#define TELL_MS 2000
 
 void cop_run_node_close(struct cop_run_node *node)
 {
-	close_fd(node->user_ns);
-	close_fd(node->kept.ns);
-	close_fd(node->kept.root);
-	node->user_ns = node->kept.ns = node->kept.root = -1;
+	if (node->user_ns >= 0)
+		close(node->user_ns);
+	node->user_ns = -1;
 }
 
-static void take_fds(const struct cop_ctl_fds *fds, struct cop_run_node *out)
+/* key: the node's. */
+static int ask_view(
+	const char *path, const char *key, struct cop_run_node *out, struct cop_err *err)
 {
-	out->user_ns = fds->n ? fds->fd[0] : -1;
-	out->kept = (struct cop_view_kept){-1, -1, -1, -1};
-	if (fds->n < 1 + COP_SPARE_GIVEN)
-		return;
-	out->kept.ns = fds->fd[1 + COP_SPARE_NS];
-	out->kept.root = fds->fd[1 + COP_SPARE_ROOT];
-}
+	struct cop_ctl_reply reply;
+	int rc = cop_ctl_call(path, "view", TIMEOUT_MS, &reply, err);
 
-/* "NUMBER\nSOURCE" if a key was asked with. */
-static int read_view(const struct cop_ctl_reply *reply, uint64_t key, struct cop_run_node *out)
-{
-	char *end = key ? strchr(reply->text, '\n') : NULL;
-	const char *source = end ? end + 1 : reply->text;
-
-	out->offer = 0;
-	if (end)
-		*end = '\0';
-	if ((key && (!end || cop_parse_u64(reply->text, &out->offer))) ||
-		strlen(source) >= sizeof(out->source) ||
-		(reply->fds.n > 1 && reply->fds.n != 1 + COP_SPARE_GIVEN))
-		return -EBADMSG;
-	strcpy(out->source, source);
-	return 0;
-}
-
-/* key: the node's; view_key: of struct cop_run_where. */
-static int ask_view(const char *path, const char *key, uint64_t view_key, struct cop_run_node *out,
-	struct cop_err *err)
-{
-	struct cop_ctl_reply reply = {0};
-	char line[32] = "view";
-	int rc;
-
-	if (view_key)
-		snprintf(line, sizeof(line), "view %016" PRIx64, view_key);
-	rc = cop_ctl_call(path, line, TIMEOUT_MS, &reply, err);
 	if (rc == -ECONNREFUSED)
 		return cop_err_set(err, ECONNREFUSED,
 			"the node at %s has died: remove its mount with 'copper stop %s', then start another with copper mount",
 			key, key);
 	if (rc)
 		return rc;
-	rc = reply.status ? reply.status : read_view(&reply, view_key, out);
+	rc = strlen(reply.text) < sizeof(out->source) ? reply.status : -EBADMSG;
 	if (rc) {
 		reply.text[strcspn(reply.text, "\n")] = '\0';
 		cop_err_set(err, -rc, "%s: %s", key, reply.text);
-		cop_ctl_fds_close(&reply.fds);
+		if (reply.fd >= 0)
+			close(reply.fd);
 	} else {
+		snprintf(out->source, sizeof(out->source), "%s", reply.text);
 		snprintf(out->mountpoint, sizeof(out->mountpoint), "%s", key);
 		snprintf(out->socket, sizeof(out->socket), "%s", path);
-		take_fds(&reply.fds, out);
+		out->user_ns = reply.fd;
 	}
 	free(reply.text);
 	return rc;
 }
 
 struct all {
-	uint64_t view_key;
 	struct cop_run_node *node;
 	unsigned n;
 	struct cop_err err; /* why the last node did not answer */
@@ -106,7 +66,7 @@ static void add_node(void *ctx, const char *key, const char *path)
 	struct all *all = ctx;
 	struct cop_run_node one, *more;
 
-	if (key[0] != '/' || ask_view(path, key, all->view_key, &one, &all->err))
+	if (key[0] != '/' || ask_view(path, key, &one, &all->err))
 		return;
 	more = reallocarray(all->node, all->n + 1, sizeof(*more));
 	if (!more) {
@@ -203,7 +163,7 @@ static int find_among_all(
 	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err)
 {
 	char dir[COP_CTL_PATH_SIZE];
-	struct all all = {.view_key = where->key};
+	struct all all = {0};
 	int rc = cop_ctl_dir(where->runtime_dir, dir, sizeof(dir), err);
 
 	if (rc)
@@ -228,31 +188,88 @@ int cop_run_find_node(
 	char path[COP_CTL_PATH_SIZE], key[PATH_MAX];
 	int rc;
 
-	*out = (struct cop_run_node){.user_ns = -1, .kept = {-1, -1, -1, -1}};
+	*out = (struct cop_run_node){.user_ns = -1};
 	if (!where->mountpoint)
 		return find_among_all(where, out, err);
 	rc = cop_cmd_socket(where->mountpoint, where->runtime_dir, path, err);
 	if (!rc)
 		rc = cop_cmd_realpath(where->mountpoint, key);
-	return rc ? rc : ask_view(path, key, where->key, out, err);
+	return rc ? rc : ask_view(path, key, out, err);
 }
 
-void cop_run_node_offer(const struct cop_run_node *node, struct cop_view_made *made)
-{
-	struct cop_ctl_fds fds = {.n = COP_SPARE_FDS};
-	struct cop_err err = {0};
-	char line[32];
+/* ---- the command ---- */
 
-	_Static_assert(COP_SPARE_FDS <= COP_CTL_FDS, "a view goes along with one request");
-	if (!made->offers)
+/* The file may be anybody's who can write to the job directory: only these are taken from it. */
+static bool is_of_job(const char *line)
+{
+	static const char *const names[] = {
+		"COPPER_JOB_DIR=", "COPPER_RUN_ID=", "COPPER_STORE=", "TRACEPARENT="};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		if (strncmp(line, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Cuts the lines of text, and sets what they say. */
+static void set_variables(char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		char *next = text + len + (text[len] == '\n'), *value = strchr(text, '=');
+
+		text[len] = '\0';
+		if (is_of_job(text)) {
+			*value = '\0';
+			setenv(text, value + 1, 1);
+		}
+		text = next;
+	}
+}
+
+/* Rank 0 knows what the job is called, and has left it in the job directory. */
+static void set_variables_of_job(const char *answer)
+{
+	static const char key[] = "COPPER_JOB_DIR=";
+	char path[PATH_MAX + 64], *text = NULL;
+	size_t len;
+
+	if (strncmp(answer, key, strlen(key)) != 0 || strstr(answer, "\nCOPPER_RUN_ID=") ||
+		strstr(answer, "\nTRACEPARENT="))
 		return;
-	fds.fd[COP_SPARE_NS] = made->offer.ns;
-	fds.fd[COP_SPARE_ROOT] = made->offer.root;
-	fds.fd[COP_SPARE_MOUNTS] = made->offer.mounts;
-	fds.fd[COP_SPARE_BEFORE] = made->offer.before;
-	snprintf(line, sizeof(line), "offer %" PRIu64, node->offer);
-	if (cop_ctl_tell(node->socket, line, &fds, OFFER_MS, &err))
-		cop_log_debug("the view is not offered error=\"%s\"", err.text);
-	cop_ctl_fds_close(&fds);
-	made->offers = false;
+	answer += strlen(key);
+	snprintf(path, sizeof(path), "%.*s/" COP_CTL_ENVIRONMENT, (int)strcspn(answer, "\n"),
+		answer);
+	if (cop_read_file(path, COP_CTL_LINE_MAX * 4, &text, &len) == 0)
+		set_variables(text);
+	free(text);
+}
+
+void cop_run_node_begin(const struct cop_run_node *node)
+{
+	struct cop_ctl_reply reply = {.fd = -1};
+	struct cop_err ignored;
+	char line[64];
+
+	snprintf(line, sizeof(line), "program %d", (int)getpid());
+	if (cop_ctl_call(node->socket, line, TELL_MS, &reply, &ignored))
+		return;
+	if (reply.status == 0 && reply.text) {
+		set_variables_of_job(reply.text);
+		set_variables(reply.text);
+	}
+	free(reply.text);
+}
+
+void cop_run_node_ended(const char *mountpoint, const char *runtime_dir, pid_t pid, int status)
+{
+	struct cop_ctl_reply reply = {.fd = -1};
+	char socket[COP_CTL_PATH_SIZE], line[64];
+	struct cop_err ignored;
+
+	if (cop_cmd_socket(mountpoint, runtime_dir, socket, &ignored))
+		return;
+	snprintf(line, sizeof(line), "ended %d %d", (int)pid, status);
+	if (!cop_ctl_call(socket, line, TELL_MS, &reply, &ignored))
+		free(reply.text);
 }

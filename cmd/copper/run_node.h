@@ -12,13 +12,10 @@
 struct cop_run_where {
 	const char *mountpoint, *runtime_dir; /* NULL: not given */
 	const char *command;                  /* NULL: none */
-	uint64_t key; /* of cop_view_key: the view of another command will do; 0: it will not */
 };
 struct cop_run_node {
 	char mountpoint[PATH_MAX], source[PATH_MAX], socket[COP_CTL_PATH_SIZE];
-	int user_ns;               /* -1: it has none */
-	struct cop_view_kept kept; /* another command's view; -1: there is none */
-	uint64_t offer;            /* the number under which it takes a view; 0: it takes none */
+	int user_ns; /* -1: it has none */
 };
 
 /* The node at the mount point; else, of those that this command can be for (socket.h), the only
@@ -27,9 +24,12 @@ struct cop_run_node {
  * caller closes it. */
 int cop_run_find_node(
 	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err);
-/* Closes its descriptors. */
+/* Tells the node that this process becomes a command, and sets the variables of the job in its
+ * environment. A node of an older version knows neither: then nothing happens. */
+void cop_run_node_begin(const struct cop_run_node *node);
+/* Tells the node at that mount point how a command ended; status is that of wait(2). */
+void cop_run_node_ended(const char *mountpoint, const char *runtime_dir, pid_t pid, int status);
+/* Closes its descriptor. */
 void cop_run_node_close(struct cop_run_node *node);
-/* Gives the node what made has to offer, without waiting, and closes it. */
-void cop_run_node_offer(const struct cop_run_node *node, struct cop_view_made *made);
 
 #endif

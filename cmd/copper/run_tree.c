@@ -26,6 +26,7 @@
 #include "node/ctl/ctl.h"
 #include "ending.h"
 #include "node/launch/launch.h"
+#include "run_node.h"
 #include "socket.h"
 #include "sweep.h"
 #include "tree/op/op.h"
@@ -293,9 +294,10 @@ void cop_run_tree_tie(const struct cop_run_tree *tree)
 
 static int run_command(
 	int (*run)(void *arg, const struct cop_run_tree *tree, const char *mountpoint), void *arg,
-	const char *mountpoint, const struct cop_child_signals *before)
+	const char *mountpoint, const char *runtime_dir, const struct cop_child_signals *before)
 {
 	struct cop_run_tree tree = {.task = getpid()};
+	int status;
 	pid_t pid;
 
 	fflush(NULL);
@@ -308,7 +310,9 @@ static int run_command(
 		fprintf(stderr, "copper run: cannot start a process: %s\n", strerror(errno));
 		return FAILED << 8;
 	}
-	return cop_child_wait(pid, NULL);
+	status = cop_child_wait(pid, NULL);
+	cop_run_node_ended(mountpoint, runtime_dir, pid, status);
+	return status;
 }
 
 /* Chooses where the tree runs. Only under a launcher that names the hosts can it run on several
@@ -408,7 +412,7 @@ int cop_run_tree(struct cop_conf *conf,
 	sigprocmask(SIG_SETMASK, &unblocked, NULL);
 	cop_child_hold(&before);
 	if (!err.code)
-		status = run_command(run, arg, mountpoint, &before);
+		status = run_command(run, arg, mountpoint, conf->runtime_dir, &before);
 	else if (t.led || err.code != EIO)
 		report_failure(&err);
 	sigprocmask(SIG_SETMASK, &before.blocked, NULL);

@@ -11,8 +11,13 @@
 
 #define RUNS_MAX 10
 
+/* What counts as no difference where a metric has no spread of its own: counts, and times. */
+#define COUNT_SHARE 0.01
+#define TIME_SHARE 0.1
+
 struct args {
 	struct runs_common common; /* first */
+	bool all;
 	struct cop_opt_many ids;
 };
 
@@ -27,11 +32,15 @@ static int check(void *into, struct cop_err *err)
 	return cop_cmd_runs_check(into, err);
 }
 
-static const struct cop_opt rows[] = {RUNS_ROWS};
+static const struct cop_opt rows[] = {
+	RUNS_ROWS, {.name = "all",
+			   .kind = COP_OPT_FLAG,
+			   .offset = offsetof(struct args, all),
+			   .help = "also metrics that differ by no more than their spread"}};
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, ids), .required = true, .many = true}};
 const struct cop_opt_table cop_cmd_runs_compare_options = {.command = "copper runs compare",
-	.summary = "parameters that differ, metrics side by side with their ratio",
+	.summary = "what differs: parameters, tags, resource, metrics with their ratio",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands),
 	.check = check};
@@ -41,7 +50,8 @@ static const struct cop_opt_table *const table = &cop_cmd_runs_compare_options;
 struct compared {
 	struct cop_runrec run[RUNS_MAX];
 	unsigned runs;
-	const char **key; /* sorted, each once */
+	enum cop_runrec_list list; /* that the keys are of */
+	const char **key;          /* sorted, each once */
 	size_t keys;
 };
 
@@ -61,16 +71,20 @@ static void keep_each_once(struct compared *c)
 	c->keys = kept;
 }
 
-/* ---- parameters ---- */
+/* ---- parameters, tags, resource ---- */
 
 static const char *param_of(const struct compared *c, unsigned run, const char *key)
 {
-	return cop_runrec_value(&c->run[run], COP_RUNREC_PARAM, key);
+	return cop_runrec_value(&c->run[run], c->list, key);
 }
 
 static bool param_differs(const struct compared *c, const char *key)
 {
 	const char *first = param_of(c, 0, key);
+
+	/* It is another one in every run. */
+	if (c->list == COP_RUNREC_RESOURCE && strcmp(key, "process.pid") == 0)
+		return false;
 
 	for (unsigned i = 1; i < c->runs; i++) {
 		const char *other = param_of(c, i, key);
@@ -82,18 +96,21 @@ static bool param_differs(const struct compared *c, const char *key)
 }
 
 /* 0 or -ENOMEM. */
-static int find_params(struct compared *c)
+static int find_params(struct compared *c, enum cop_runrec_list list)
 {
 	size_t most = 1, kept = 0;
 
+	c->list = list;
 	for (unsigned i = 0; i < c->runs; i++)
-		most += c->run[i].list[COP_RUNREC_PARAM].n;
+		most += c->run[i].list[list].n;
+	free(c->key);
+	c->keys = 0;
 	c->key = calloc(most, sizeof(*c->key));
 	if (!c->key)
 		return -ENOMEM;
 	for (unsigned i = 0; i < c->runs; i++)
-		for (size_t k = 0; k < c->run[i].list[COP_RUNREC_PARAM].n; k++)
-			c->key[c->keys++] = c->run[i].list[COP_RUNREC_PARAM].at[k].key;
+		for (size_t k = 0; k < c->run[i].list[list].n; k++)
+			c->key[c->keys++] = c->run[i].list[list].at[k].key;
 	keep_each_once(c);
 	for (size_t i = 0; i < c->keys; i++)
 		if (param_differs(c, c->key[i]))
@@ -131,6 +148,65 @@ static bool says_something(const struct compared *c, const char *key)
 			return true;
 	}
 	return false;
+}
+
+/* Whether the values only rise or only fall, as those of counters and of a loss do: then they have
+ * a course, and no spread. */
+static bool has_course(const struct cop_runrec_series *s)
+{
+	bool rises = false, falls = false;
+
+	for (size_t i = 1; i < s->n; i++) {
+		rises |= s->point[i].value > s->point[i - 1].value;
+		falls |= s->point[i].value < s->point[i - 1].value;
+	}
+	return !(rises && falls);
+}
+
+static double deviation(const struct cop_runrec_series *s)
+{
+	double sum = 0, squares = 0, mean;
+
+	for (size_t i = 0; i < s->n; i++)
+		sum += s->point[i].value;
+	mean = sum / (double)s->n;
+	for (size_t i = 0; i < s->n; i++)
+		squares += (s->point[i].value - mean) * (s->point[i].value - mean);
+	return sqrt(squares / (double)s->n);
+}
+
+static bool is_time(const char *key)
+{
+	size_t len = strlen(key);
+
+	return strstr(key, "seconds") || (len > 3 && strcmp(key + len - 3, "_us") == 0) ||
+	       (len > 3 && strcmp(key + len - 3, "_ms") == 0);
+}
+
+static double spread_of(const struct compared *c, unsigned run, const char *key)
+{
+	const struct cop_runrec_series *s = cop_runrec_find(&c->run[run], key);
+
+	if (s && s->n > 2 && !has_course(s))
+		return deviation(s);
+	return fabs(metric_of(c, run, key)) * (is_time(key) ? TIME_SHARE : COUNT_SHARE);
+}
+
+/* Whether the last values are further apart than their spread, or a run has none. */
+static bool metric_differs(const struct compared *c, const char *key)
+{
+	double least = INFINITY, most = -INFINITY, spread = 0;
+
+	for (unsigned i = 0; i < c->runs; i++) {
+		double v = metric_of(c, i, key);
+
+		if (isnan(v))
+			return true;
+		least = fmin(least, v);
+		most = fmax(most, v);
+		spread = fmax(spread, spread_of(c, i, key));
+	}
+	return most - least > spread;
 }
 
 static int find_metrics(struct compared *c)
@@ -228,28 +304,55 @@ static void put_grid(const struct compared *c, const char *heading, size_t lines
 	cop_grid_show(&grid, COP_GRID_PLAIN, out);
 }
 
-static int put_plain(struct compared *c, struct cop_buf *out)
+static int put_lists(struct compared *c, struct cop_buf *out)
 {
+	static const struct {
+		const char *heading, *none;
+	} list[COP_RUNREC_LISTS] = {
+		[COP_RUNREC_PARAM] = {"PARAMETER", "no parameter differs\n"},
+		[COP_RUNREC_TAG] = {"TAG", "no tag differs\n"},
+		[COP_RUNREC_RESOURCE] = {"RESOURCE", "no resource differs\n"},
+	};
+
+	for (unsigned l = 0; l < COP_RUNREC_LISTS; l++) {
+		if (find_params(c, l))
+			return -ENOMEM;
+		cop_buf_str(out, "\n");
+		if (c->keys)
+			put_grid(c, list[l].heading, c->keys, false, param_cell, out);
+		else
+			cop_buf_str(out, list[l].none);
+	}
+	return 0;
+}
+
+static int put_plain(struct compared *c, bool all, struct cop_buf *out)
+{
+	size_t kept = 0, left;
+
 	put_grid(c, "RUN", 5, false, head_cell, out);
-	if (find_params(c))
+	if (put_lists(c, out) || find_metrics(c))
 		return -ENOMEM;
+	for (size_t i = 0; i < c->keys; i++)
+		if (all || metric_differs(c, c->key[i]))
+			c->key[kept++] = c->key[i];
+	left = c->keys - kept;
+	c->keys = kept;
 	cop_buf_str(out, "\n");
 	if (c->keys)
-		put_grid(c, "PARAMETER", c->keys, false, param_cell, out);
-	else
-		cop_buf_str(out, "no parameter differs\n");
-	if (find_metrics(c))
-		return -ENOMEM;
-	cop_buf_str(out, "\n");
-	put_grid(c, "METRIC", c->keys, true, metric_cell, out);
+		put_grid(c, "METRIC", c->keys, true, metric_cell, out);
+	if (left)
+		cop_buf_printf(out,
+			"%s%zu metrics differ by no more than their spread; --all shows them\n",
+			kept ? "\n" : "", left);
 	return 0;
 }
 
 /* ---- for programs ---- */
 
-static void put_json_params(const struct compared *c, struct cop_json *j)
+static void put_json_params(const struct compared *c, const char *name, struct cop_json *j)
 {
-	cop_json_object(j, "parameters");
+	cop_json_object(j, name);
 	for (size_t k = 0; k < c->keys; k++) {
 		cop_json_array(j, c->key[k]);
 		for (unsigned i = 0; i < c->runs; i++) {
@@ -275,6 +378,7 @@ static void put_json_metrics(const struct compared *c, struct cop_json *j)
 			cop_json_double(j, NULL, metric_of(c, i, c->key[k]), 6);
 		cop_json_end(j);
 		cop_json_double(j, "ratio", metric_ratio(c, c->key[k]), 6);
+		cop_json_bool(j, "differs", metric_differs(c, c->key[k]));
 		cop_json_end(j);
 	}
 	cop_json_end(j);
@@ -282,6 +386,9 @@ static void put_json_metrics(const struct compared *c, struct cop_json *j)
 
 static int put_json(struct compared *c, struct cop_buf *out)
 {
+	static const char *const names[COP_RUNREC_LISTS] = {[COP_RUNREC_PARAM] = "parameters",
+		[COP_RUNREC_TAG] = "tags",
+		[COP_RUNREC_RESOURCE] = "resource"};
 	struct cop_json j = cop_json_to(out);
 
 	cop_json_object(&j, NULL);
@@ -292,9 +399,11 @@ static int put_json(struct compared *c, struct cop_buf *out)
 		cop_json_end(&j);
 	}
 	cop_json_end(&j);
-	if (find_params(c))
-		return -ENOMEM;
-	put_json_params(c, &j);
+	for (unsigned l = 0; l < COP_RUNREC_LISTS; l++) {
+		if (find_params(c, l))
+			return -ENOMEM;
+		put_json_params(c, names[l], &j);
+	}
 	if (find_metrics(c))
 		return -ENOMEM;
 	put_json_metrics(c, &j);
@@ -317,7 +426,8 @@ static int compare_runs(const void *args, struct cop_store *store)
 			code = cop_cmd_runs_fail(table, &err);
 	}
 	if (!code)
-		out.failed |= (a->common.json ? put_json(&c, &out) : put_plain(&c, &out)) != 0;
+		out.failed |=
+			(a->common.json ? put_json(&c, &out) : put_plain(&c, a->all, &out)) != 0;
 	if (!code)
 		code = cop_cmd_print(table->command, &out, NULL);
 	for (unsigned i = 0; i < c.runs; i++)

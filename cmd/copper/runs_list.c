@@ -14,6 +14,7 @@ struct args {
 	struct runs_common common; /* first */
 	const char *status, *since;
 	struct cop_store_filter filter;
+	struct cop_opt_list where;
 };
 
 static const struct cop_opt rows[] = {
@@ -32,6 +33,17 @@ static const struct cop_opt rows[] = {
 		.offset = offsetof(struct args, filter.tag),
 		.arg = "KEY=VALUE",
 		.help = "only runs with this tag, or name, or group"},
+	{.name = "where",
+		.kind = COP_OPT_LIST,
+		.offset = offsetof(struct args, where),
+		.arg = "TERM",
+		.help = "only runs with 'param.lr < 0.01'; may be repeated"},
+	{.name = "sort",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, filter.sort),
+		.arg = "KEY",
+		.help = "in this order: metric.val_loss.min; -KEY: largest first",
+		.shown = "-start"},
 	RUNS_ROWS,
 };
 
@@ -92,6 +104,10 @@ static int check(void *into, struct cop_err *err)
 			a->since);
 	if (a->filter.tag && !strchr(a->filter.tag, '='))
 		return cop_err_set(err, EINVAL, "--tag: '%s' is not KEY=VALUE", a->filter.tag);
+	a->filter.where = a->where.at;
+	a->filter.wheres = a->where.n;
+	if (cop_store_check_filter(&a->filter, err))
+		return -EINVAL;
 	return cop_cmd_runs_check(into, err);
 }
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +11,38 @@
 
 struct args {
 	struct runs_common common; /* first */
-	const char *id;
+	const char *id, *metric;
+	bool csv;
 };
 
-static const struct cop_opt rows[] = {RUNS_ROWS};
+static int check(void *into, struct cop_err *err)
+{
+	const struct args *a = into;
+
+	if (a->csv && !a->metric)
+		return cop_err_set(err, EINVAL, "--csv needs --metric KEY");
+	if (a->csv && a->common.json)
+		return cop_err_set(err, EINVAL, "--csv and --json contradict each other: give one");
+	return cop_cmd_runs_check(into, err);
+}
+
+static const struct cop_opt rows[] = {RUNS_ROWS,
+	{.name = "metric",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, metric),
+		.arg = "KEY",
+		.help = "the whole history of this metric"},
+	{.name = "csv",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, csv),
+		.help = "with --metric: step,time,value"}};
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, id)}};
 const struct cop_opt_table cop_cmd_runs_show_options = {.command = "copper runs show",
 	.summary = "one run: how it went, its parameters, tags and metrics",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands),
-	.check = cop_cmd_runs_check};
+	.check = check};
 static const struct cop_opt_table *const table = &cop_cmd_runs_show_options;
 
 /* ---- for people ---- */
@@ -171,6 +194,59 @@ static void put_json(const struct cop_runrec *r, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
+/* ---- the history of a metric ---- */
+
+struct history {
+	const char *key;
+	bool json, csv;
+	struct cop_json *to;
+	struct cop_buf *out;
+};
+
+static void put_point(void *arg, const struct cop_runrec_point *p)
+{
+	const struct history *h = arg;
+	char time[32];
+
+	if (h->json) {
+		cop_json_object(h->to, NULL);
+		cop_json_u64(h->to, "step", p->step);
+		cop_json_double(h->to, "time", p->time_s, 6);
+		cop_json_value(h->to, "value");
+		cop_buf_printf(h->out, "%.17g", p->value);
+		cop_json_end(h->to);
+	} else if (h->csv) {
+		cop_buf_printf(h->out, "%" PRIu64 ",%.6f,%.17g\n", p->step, p->time_s, p->value);
+	} else {
+		cop_buf_printf(h->out, "%10" PRIu64 "  %-19s  %.9g\n", p->step,
+			cop_cmd_runs_time(p->time_s, time), p->value);
+	}
+}
+
+static int show_history(const struct args *a, struct cop_store *store)
+{
+	char id[COP_RUNREC_ID_LEN + 1];
+	struct cop_buf out = {0};
+	struct cop_json json = cop_json_to(&out);
+	struct history h = {a->metric, a->common.json, a->csv, &json, &out};
+	struct cop_err err = {0};
+	int code = cop_store_find(store, a->id ? a->id : "last", id, &err);
+
+	if (h.json)
+		cop_json_array(&json, NULL);
+	else
+		cop_buf_str(&out,
+			h.csv ? "step,time,value\n" : "      STEP  TIME                 VALUE\n");
+	code = code ? code : cop_store_history(store, id, a->metric, put_point, &h, &err);
+	if (h.json) {
+		cop_json_end(&json);
+		cop_buf_str(&out, "\n");
+	}
+	code = code ? cop_cmd_runs_fail(table, &err) : cop_cmd_print(table->command, &out, NULL);
+	cop_buf_free(&out);
+	return code;
+}
+
 static int show_run(const void *args, struct cop_store *store)
 {
 	static const char *const headings[] = {"PARAMETER", "TAG", "RESOURCE"};
@@ -178,10 +254,13 @@ static int show_run(const void *args, struct cop_store *store)
 	struct cop_runrec r = {0};
 	struct cop_buf out = {0};
 	struct cop_err err = {0};
-	int code = cop_cmd_runs_load(store, a->id ? a->id : "last", &r, &err)
-			   ? cop_cmd_runs_fail(table, &err)
-			   : 0;
+	int code;
 
+	if (a->metric)
+		return show_history(a, store);
+	code = cop_cmd_runs_load(store, a->id ? a->id : "last", &r, &err)
+		       ? cop_cmd_runs_fail(table, &err)
+		       : 0;
 	if (!code && a->common.json) {
 		put_json(&r, &out);
 	} else if (!code) {

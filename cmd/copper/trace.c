@@ -14,11 +14,14 @@ static const struct cop_cmd commands[] = {
 	{"compare", "the same table for several runs, side by side", cop_cmd_trace_compare},
 	{"checkpoint", "what checkpoints cost on which storage, with advice",
 		cop_cmd_trace_checkpoint},
+	{"diagnose", "why it was slow: causes, what shows them, and what would help",
+		cop_cmd_trace_diagnose},
 	{"merge", "one timeline of all of them, for Perfetto", cop_cmd_trace_merge},
 };
 static const struct cop_opt_table *const tables[] = {&cop_cmd_trace_summary_options,
 	&cop_cmd_trace_table_options, &cop_cmd_trace_events_options, &cop_cmd_trace_compare_options,
-	&cop_cmd_trace_checkpoint_options, &cop_cmd_trace_merge_options};
+	&cop_cmd_trace_checkpoint_options, &cop_cmd_trace_diagnose_options,
+	&cop_cmd_trace_merge_options};
 
 static const struct family family = {.command = "copper trace",
 	.summary = "answer questions from the traces of programs",

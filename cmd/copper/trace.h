@@ -11,6 +11,7 @@ struct trace_select {
 	struct cop_opt_list text[COP_SELECT_TEXTS], not_text[COP_SELECT_TEXTS];
 	struct cop_opt_list number[COP_SELECT_NUMBERS], not_number[COP_SELECT_NUMBERS];
 	const char *from, *to;
+	struct cop_opt_list offset;
 	bool csv, json;
 };
 
@@ -52,7 +53,12 @@ struct trace_select {
 		TRACE_TEXT("file", COP_SELECT_FILE), TRACE_TEXT("host", COP_SELECT_HOST),          \
 		TRACE_NUMBER("pid", COP_SELECT_PID), TRACE_NUMBER("tid", COP_SELECT_TID),          \
 		TRACE_TIME(from, "events from so long after the first one on"),                    \
-		TRACE_TIME(to, "events before that")
+		TRACE_TIME(to, "events before that"),                                              \
+	{                                                                                          \
+		.name = "offset", .kind = COP_OPT_LIST,                                            \
+		.offset = offsetof(struct trace_select, offset), .arg = "FILE=SECONDS",            \
+		.help = "add so much to the times of a file; may be repeated", .rare = true        \
+	}
 /* The same with those of the output. */
 #define TRACE_SELECT_ROWS                                                                          \
 	TRACE_SELECT_EVENT_ROWS, TRACE_FLAG(csv, "as CSV"),                                        \
@@ -61,26 +67,20 @@ struct trace_select {
 /* The first member of the arguments of each subcommand that groups events. */
 struct trace_group {
 	struct trace_select select; /* first */
-	const char *by, *per, *show, *interval;
-	unsigned then;
+	const char *by, *per, *then, *show, *interval;
 	uint64_t limit;
 };
-extern const struct cop_opt_word cop_cmd_trace_thens[];
 
 #define TRACE_GROUP(word, text)                                                                    \
 	.name = #word, .kind = COP_OPT_STRING, .offset = offsetof(struct trace_group, word),       \
 	.help = text
-#define TRACE_GROUP_ROWS(cols)                                                                     \
-	{TRACE_GROUP(by, "name,cat,file,dir,class,pid,tid,host,size,interval"), .arg = "KEYS"},    \
+#define TRACE_GROUP_ROWS                                                                           \
+	{TRACE_GROUP(by, "name, cat, file, pid, rank, trace, arg:NAME ..."), .arg = "KEYS"},       \
 		{TRACE_GROUP(per, "first add up for each of these as well ..."), .arg = "KEYS"},   \
-		{.name = "then",                                                                   \
-			.kind = COP_OPT_ENUM,                                                      \
-			.offset = offsetof(struct trace_group, then),                              \
-			.arg = "WORD",                                                             \
-			.words = cop_cmd_trace_thens,                                              \
-			.help = "... then take the max, sum or mean of them"},                     \
+		{TRACE_GROUP(then, "... then take max, min, sum, mean; or COL=WORD,..."),          \
+			.arg = "WORD"},                                                            \
 		{TRACE_GROUP(show, "columns, in seconds and bytes"), .arg = "COLS",                \
-			.initial = (cols), .shown = "see the manual"},                             \
+			.shown = "see the manual"},                                                \
 		{.name = "limit",                                                                  \
 			.kind = COP_OPT_U64,                                                       \
 			.offset = offsetof(struct trace_group, limit),                             \
@@ -116,8 +116,11 @@ void cop_cmd_trace_close(struct trace_run *run);
  * read once more. 0, or the exit status. */
 struct trace_reading {
 	bool names, first;
-	bool whole;       /* pass on the text of args, and begins without an end */
-	const char *temp; /* where add writes, for the message if that fails; may be NULL */
+	bool whole;            /* pass on the text of args, and begins without an end */
+	bool args, unfinished; /* pass on one of both */
+	bool meta;             /* pass on all metadata, whatever is selected */
+	bool all;              /* pass on all events: add selects by run->select */
+	const char *temp;      /* where add writes, for the message if that fails; may be NULL */
 	int (*make)(void *arg, const struct trace_run *run, int64_t first_ns);
 	int (*add)(void *arg, unsigned worker, const struct cop_trace_event *e);
 	void *arg;
@@ -135,19 +138,24 @@ void cop_cmd_trace_progress_end(struct trace_run *run);
 const char *cop_cmd_trace_temp(void);
 /* The form in which the answer must be printed. */
 enum cop_grid_form cop_cmd_trace_form(const struct trace_select *s);
+/* Parses seconds from 0, which may have decimals; *out is left as it is if text is NULL. -EINVAL
+ * with a sentence that names the option. */
+int cop_cmd_trace_seconds(const char *option, const char *text, double *out, struct cop_err *err);
 /* Parses --interval. -EINVAL with a sentence. */
 int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err);
 
 /* Interprets the words of a grouping; 0, or the exit status after a message that says why: 2 for
- * misuse, 1 if there is no such key or column. */
-int cop_cmd_trace_group(
-	const struct cop_opt_table *table, const struct trace_group *g, struct cop_tab_conf *conf);
+ * misuse, 1 if there is no such key or column. cols: what is shown if nothing is asked for. */
+int cop_cmd_trace_group(const struct cop_opt_table *table, const struct trace_group *g,
+	const char *cols, struct cop_tab_conf *conf);
 /* Reads a whole run into the rows of a table, which the caller frees by cop_rows_free in any case.
  * 0, or the exit status. */
 int cop_cmd_trace_group_read(
 	struct trace_run *run, const struct cop_tab_conf *conf, struct cop_rows *rows);
-/* Says on standard error if quantiles of the rows are not exact. */
+/* Says on standard error what the rows are not exact in. */
 void cop_cmd_trace_about(const struct trace_run *run, const struct cop_rows *rows);
+/* Drops the column `unfinished` of n tables if it was not asked for and every begin has its end. */
+void cop_cmd_trace_group_trim(const struct trace_group *g, struct cop_rows *rows, size_t n);
 
 #define TRACE_CASES_MAX 64u
 /* Runs that the command line names: NAME=PATH[,PATH...]. */
@@ -174,8 +182,10 @@ int cop_cmd_trace_events(int argc, char **argv);
 int cop_cmd_trace_compare(int argc, char **argv);
 int cop_cmd_trace_checkpoint(int argc, char **argv);
 int cop_cmd_trace_merge(int argc, char **argv);
+int cop_cmd_trace_diagnose(int argc, char **argv);
 extern const struct cop_opt_table cop_cmd_trace_summary_options, cop_cmd_trace_table_options,
 	cop_cmd_trace_events_options, cop_cmd_trace_compare_options,
-	cop_cmd_trace_checkpoint_options, cop_cmd_trace_merge_options;
+	cop_cmd_trace_checkpoint_options, cop_cmd_trace_merge_options,
+	cop_cmd_trace_diagnose_options;
 
 #endif

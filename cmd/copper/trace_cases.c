@@ -1,31 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs that the command line names. */
 #include <errno.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "trace.h"
 
-/* Splits paths at commas, unless all of it is one existing path. */
-static int split(struct trace_case *c, char *paths)
+static int add_path(struct trace_case *c, const char *path)
 {
-	bool whole = !access(paths, F_OK);
-	size_t n = 2;
-	char *save = NULL;
+	char **grown = reallocarray(c->path, c->paths + 2, sizeof(char *));
 
-	for (const char *p = paths; *p; p++)
-		n += *p == ',';
-	c->path = calloc(n, sizeof(*c->path));
-	if (!c->path)
+	if (!grown)
 		return -ENOMEM;
-	if (whole) {
-		c->path[c->paths++] = paths;
-		return 0;
-	}
-	for (char *p = strtok_r(paths, ",", &save); p; p = strtok_r(NULL, ",", &save))
-		c->path[c->paths++] = p;
-	return 0;
+	c->path = grown;
+	c->path[c->paths] = strdup(path);
+	c->path[c->paths + 1] = NULL;
+	return c->path[c->paths++] ? 0 : -ENOMEM;
+}
+
+/* A path that exists is taken as it is; else a pattern stands for the files that match, since no
+ * shell expands what follows NAME=. */
+static int add_matching(struct trace_case *c, const char *path, struct cop_err *err)
+{
+	glob_t found = {0};
+	int rc = !access(path, F_OK) || !strpbrk(path, "*?[") ? GLOB_NOMATCH
+							      : glob(path, 0, NULL, &found);
+
+	if (rc == GLOB_NOMATCH && (!access(path, F_OK) || !strpbrk(path, "*?[")))
+		return add_path(c, path) ? cop_err_set(err, ENOMEM, "no memory") : 0;
+	if (rc == GLOB_NOMATCH)
+		return cop_err_set(err, ENOENT, "'%s' matches no file", path);
+	if (rc)
+		return cop_err_set(
+			err, EIO, "'%s' cannot be expanded: a directory cannot be read", path);
+	for (size_t i = 0; i < found.gl_pathc && !rc; i++)
+		rc = add_path(c, found.gl_pathv[i]);
+	globfree(&found);
+	return rc ? cop_err_set(err, ENOMEM, "no memory") : 0;
+}
+
+/* Splits paths at commas, unless all of it is one existing path. */
+static int split(struct trace_case *c, char *paths, struct cop_err *err)
+{
+	char *save = NULL;
+	int rc = 0;
+
+	if (!access(paths, F_OK))
+		return add_matching(c, paths, err);
+	for (char *p = strtok_r(paths, ",", &save); p && !rc; p = strtok_r(NULL, ",", &save))
+		rc = add_matching(c, p, err);
+	return rc;
 }
 
 static int parse_case(struct trace_cases *c, const char *word, struct cop_err *err)
@@ -39,8 +65,10 @@ static int parse_case(struct trace_cases *c, const char *word, struct cop_err *e
 	if (at->text && (!equals || equals == at->text || !equals[1]))
 		return cop_err_set(err, EINVAL,
 			"'%s' is not NAME=PATH[,PATH...]: a run needs a name and files", word);
-	if (!at->text || split(at, equals + 1))
+	if (!at->text)
 		return cop_err_set(err, ENOMEM, "no memory");
+	if (split(at, equals + 1, err))
+		return -EINVAL;
 	if (!at->paths)
 		return cop_err_set(err, EINVAL, "'%s' names no file", word);
 	*equals = '\0';
@@ -79,6 +107,8 @@ void cop_cmd_trace_cases_close(struct trace_cases *c)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		cop_cmd_trace_close(&c->at[i].run);
+		for (size_t k = 0; k < c->at[i].paths; k++)
+			free(c->at[i].path[k]);
 		free(c->at[i].path);
 		free(c->at[i].text);
 	}

@@ -8,8 +8,8 @@
 
 struct args {
 	struct trace_select select; /* first */
-	struct cop_opt_list tier, model;
-	const char *event;
+	struct cop_opt_list tier, model, scheme;
+	const char *event, *nodes, *mtbf;
 	uint64_t limit;
 	struct cop_opt_many runs;
 };
@@ -31,7 +31,23 @@ static const struct cop_opt rows[] = {
 		.kind = COP_OPT_LIST,
 		AT(model),
 		.arg = "NAME=BYTES/S",
-		.help = "predict with this bandwidth of a tier"},
+		.help = "predict with this bandwidth: 2.5GB/s, 2GB/s/node"},
+	{.name = "nodes",
+		.kind = COP_OPT_STRING,
+		AT(nodes),
+		.arg = "N,...",
+		.help = "predict for so many nodes",
+		.shown = "those of the run"},
+	{.name = "scheme",
+		.kind = COP_OPT_LIST,
+		AT(scheme),
+		.arg = "WORD",
+		.help = "predict for single, partner, xor:N, rs:N:K"},
+	{.name = "mtbf",
+		.kind = COP_OPT_STRING,
+		AT(mtbf),
+		.arg = "TIME",
+		.help = "between failures, as 24h: for the best interval"},
 	{.name = "limit",
 		.kind = COP_OPT_U64,
 		AT(limit),
@@ -63,6 +79,12 @@ static int configure(const struct args *a, struct cop_ckpt_conf *conf)
 		cop_ckpt_add_tier(conf, a->tier.at[i], &err);
 	for (unsigned i = 0; i < a->model.n && !err.text[0]; i++)
 		cop_ckpt_add_model(conf, a->model.at[i], &err);
+	for (unsigned i = 0; i < a->scheme.n && !err.text[0]; i++)
+		cop_ckpt_add_scheme(conf, a->scheme.at[i], &err);
+	if (a->nodes && !err.text[0])
+		cop_ckpt_add_nodes(conf, a->nodes, &err);
+	if (a->mtbf && !err.text[0])
+		cop_ckpt_set_mtbf(conf, a->mtbf, &err);
 	return err.text[0] ? cop_opt_misuse(table, &err) : 0;
 }
 
@@ -91,14 +113,17 @@ static int add_event(void *arg, unsigned worker, const struct cop_trace_event *e
 static int show(const struct args *a, struct cop_ckpt *const *runs, const struct trace_cases *cases)
 {
 	const struct trace_run self = {.table = table};
+	const struct cop_trace_files *files[TRACE_CASES_MAX];
 	struct cop_ckpt_report *report = NULL;
 	struct cop_buf text = {0};
 	struct cop_err err = {0};
 	int code;
 
+	for (size_t i = 0; i < cases->n; i++)
+		files[i] = cases->at[i].run.files;
 	if (cop_ckpt_report_new(runs, cases->name, cases->n, &report, &err))
 		return cop_cmd_trace_fail(&self, &err);
-	cop_ckpt_report_show(report, cop_cmd_trace_form(&a->select), &text);
+	cop_ckpt_report_show(report, files, cop_cmd_trace_form(&a->select), &text);
 	code = cop_cmd_print(table->command, &text, NULL);
 	cop_buf_free(&text);
 	cop_ckpt_report_free(report);

@@ -12,7 +12,7 @@ struct args {
 };
 
 static const struct cop_opt rows[] = {
-	TRACE_GROUP_ROWS("dur,count,size,bandwidth"),
+	TRACE_GROUP_ROWS,
 	TRACE_SELECT_ROWS,
 };
 static const struct cop_opt_operand operands[] = {
@@ -35,6 +35,7 @@ static int show(const struct args *a, const struct trace_cases *cases, struct co
 	struct cop_err err = {0};
 	int code;
 
+	cop_cmd_trace_group_trim(&a->group, tables, cases->n);
 	if (cop_compare_new(tables, cases->name, (unsigned)cases->n, &compare, &err))
 		return cop_cmd_trace_fail(&self, &err);
 	cop_compare_show(compare, cop_cmd_trace_form(&a->group.select), a->group.limit, &text);
@@ -77,7 +78,7 @@ int cop_cmd_trace_compare(int argc, char **argv)
 
 	if (!cop_opt_start(table, argc, argv, &a, &code))
 		return code;
-	code = cop_cmd_trace_group(table, &a.group, &conf);
+	code = cop_cmd_trace_group(table, &a.group, "dur,count,size,bandwidth", &conf);
 	if (!code)
 		code = compare_cases(&a, &conf, &cases);
 	cop_cmd_trace_cases_close(&cases);

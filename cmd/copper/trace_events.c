@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,27 +11,44 @@
 #include "trace.h"
 #include "trace/timeline/timeline.h"
 
+enum { BY_TIME, BY_DUR, BY_SIZE };
 struct args {
 	struct trace_select select; /* first */
 	uint64_t limit;
+	unsigned sort;
+	const char *min_dur;
 	struct cop_opt_many paths;
 };
 
 #define AT(field) .offset = offsetof(struct args, field)
+static const struct cop_opt_word sorts[] = {
+	{"time", BY_TIME}, {"dur", BY_DUR}, {"size", BY_SIZE}, {NULL, 0}};
 static const struct cop_opt rows[] = {
+	{.name = "sort",
+		.kind = COP_OPT_ENUM,
+		AT(sort),
+		.arg = "WORD",
+		.words = sorts,
+		.initial = "time",
+		.help = "the earliest, longest or largest first"},
 	{.name = "limit",
 		.kind = COP_OPT_U64,
 		AT(limit),
 		.arg = "N",
 		.min = 1,
 		.help = "only the first N events"},
+	{.name = "min-dur",
+		.kind = COP_OPT_STRING,
+		AT(min_dur),
+		.arg = "SECONDS",
+		.help = "only spans that take at least so long"},
 	TRACE_SELECT_ROWS,
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "PATH", AT(paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_events_options = {.command = "copper trace events",
-	.summary = "the events themselves, in order of time",
+	.summary = "the events themselves, in order of time or the longest first",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 static const struct cop_opt_table *const table = &cop_cmd_trace_events_options;
@@ -38,6 +56,7 @@ static const struct cop_opt_table *const table = &cop_cmd_trace_events_options;
 struct job {
 	struct trace_run run;
 	const struct args *args;
+	uint64_t min_dur_ns;
 	struct cop_order *order;
 	uint64_t shown;
 };
@@ -48,43 +67,119 @@ static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 
 	(void)first_ns;
 	cop_order_free(job->order);
-	job->order = cop_order_new(&(struct cop_order_conf){
-		.threads = run->threads, .dir = cop_cmd_trace_temp(), .limit = job->args->limit});
+	job->order = cop_order_new(&(struct cop_order_conf){.threads = run->threads,
+		.dir = cop_cmd_trace_temp(),
+		.limit = job->args->limit,
+		.whole = true});
 	return job->order ? 0 : -ENOMEM;
+}
+
+/* ---- the order ---- */
+
+/* Events are put in order by ts, then by falling dur. For another order, what decides, negated,
+ * takes the place of ts, and the time that of dur; by size, the duration takes that of size. */
+static struct cop_trace_event disguise(const struct cop_trace_event *e, unsigned sort)
+{
+	struct cop_trace_event d = *e;
+
+	if (sort == BY_TIME)
+		return d;
+	d.dur_ns = (uint64_t)INT64_MAX - (uint64_t)e->ts_ns;
+	d.ts_ns = -(int64_t)e->dur_ns;
+	if (sort == BY_SIZE) {
+		d.ts_ns = e->has_size ? -1 - (int64_t)e->size : 0;
+		d.size = e->dur_ns;
+	}
+	return d;
+}
+
+static struct cop_trace_event undisguise(const struct cop_trace_event *d, unsigned sort)
+{
+	struct cop_trace_event e = *d;
+
+	if (sort == BY_TIME)
+		return e;
+	e.ts_ns = (int64_t)((uint64_t)INT64_MAX - d->dur_ns);
+	e.dur_ns = (uint64_t)-d->ts_ns;
+	if (sort == BY_SIZE) {
+		e.dur_ns = d->size;
+		e.size = e.has_size ? (uint64_t)(-1 - d->ts_ns) : 0;
+	}
+	return e;
 }
 
 static int add_event(void *arg, unsigned worker, const struct cop_trace_event *e)
 {
 	struct job *job = arg;
+	const struct args *a = job->args;
+	bool timed = e->kind == COP_TRACE_SPAN || e->kind == COP_TRACE_AGGREGATE;
+	struct cop_trace_event d;
 
-	return e->kind == COP_TRACE_META ? 0 : cop_order_add(job->order, worker, e);
+	if (e->kind == COP_TRACE_META)
+		return 0;
+	if (a->min_dur && (!timed || e->unfinished || e->dur_ns < job->min_dur_ns))
+		return 0;
+	d = disguise(e, a->sort);
+	/* Only JSON has the arguments; values of counters are shown in any form. */
+	if (!a->select.json && e->kind != COP_TRACE_COUNTER)
+		d.args.len = d.end_args.len = 0;
+	return cop_order_add(job->order, worker, &d);
 }
 
 /* ---- one event ---- */
 
-static const char *const kinds[] = {
-	[COP_TRACE_SPAN] = "span",
-	[COP_TRACE_AGGREGATE] = "aggregate",
-	[COP_TRACE_INSTANT] = "instant",
-	[COP_TRACE_COUNTER] = "counter",
-	[COP_TRACE_FLOW] = "flow",
-	[COP_TRACE_META] = "metadata",
-};
+static const char *kind_of(const struct cop_trace_event *e)
+{
+	static const char *const kinds[] = {
+		[COP_TRACE_SPAN] = "span",
+		[COP_TRACE_AGGREGATE] = "aggregate",
+		[COP_TRACE_INSTANT] = "instant",
+		[COP_TRACE_COUNTER] = "counter",
+		[COP_TRACE_FLOW] = "flow",
+		[COP_TRACE_META] = "metadata",
+	};
+
+	return e->unfinished ? "unfinished" : kinds[e->kind];
+}
 
 static double time_of(const struct job *job, const struct cop_trace_event *e)
 {
 	return (double)(e->ts_ns - job->run.result.first_ns) / 1e9;
 }
 
+/* The value of a counter that has only one. */
+static bool value_of(const struct cop_trace_event *e, double *out)
+{
+	struct cop_trace_members m = cop_trace_members_of(e->args);
+	struct cop_trace_str key, value;
+	unsigned n = 0;
+
+	while (e->kind == COP_TRACE_COUNTER && cop_trace_members_next(&m, &key, &value))
+		n += cop_trace_value_number(value, out);
+	return n == 1;
+}
+
+static void put_args(struct cop_json *j, const char *key, struct cop_trace_str object)
+{
+	if (!object.len)
+		return;
+	cop_json_value(j, key);
+	cop_members_copy(j->out, object);
+}
+
 static void put_json(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
+	double value;
 
 	cop_buf_str(out, job->shown ? ",\n" : "[\n");
 	cop_json_object(&j, NULL);
 	cop_json_double(&j, "time", time_of(job, e), 9);
-	cop_json_double(&j, "dur", (double)e->dur_ns / 1e9, 9);
-	cop_json_str(&j, "kind", kinds[e->kind]);
+	if (e->unfinished)
+		cop_json_null(&j, "dur");
+	else
+		cop_json_double(&j, "dur", (double)e->dur_ns / 1e9, 9);
+	cop_json_str(&j, "kind", kind_of(e));
 	cop_json_u64(&j, "count", e->count);
 	cop_json_bytes(&j, "name", e->name.at, e->name.len);
 	cop_json_bytes(&j, "cat", e->cat.at, e->cat.len);
@@ -96,17 +191,27 @@ static void put_json(const struct job *job, const struct cop_trace_event *e, str
 	else
 		cop_json_null(&j, "size");
 	cop_json_bytes(&j, "file", e->file.at, e->file.len);
+	cop_json_str(&j, "trace", cop_trace_files_name(job->run.files, e->source));
+	if (value_of(e, &value) && isfinite(value)) {
+		cop_json_value(&j, "value");
+		cop_grid_put_real(value, out);
+	}
+	put_args(&j, "args", e->args);
+	put_args(&j, "end_args", e->end_args);
 	cop_json_end(&j);
 }
 
 static void put_csv(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
 	const struct cop_trace_str *text[] = {&e->name, &e->cat, &e->pid, &e->tid, &e->host};
+	double value;
 
 	if (!job->shown)
-		cop_buf_str(out, "time,dur,kind,count,name,cat,pid,tid,host,size,file\n");
-	cop_buf_printf(out, "%.9f,%.9f,%s,%llu", time_of(job, e), (double)e->dur_ns / 1e9,
-		kinds[e->kind], (unsigned long long)e->count);
+		cop_buf_str(out, "time,dur,kind,count,name,cat,pid,tid,host,size,file,value\n");
+	cop_buf_printf(out, "%.9f,", time_of(job, e));
+	if (!e->unfinished)
+		cop_buf_printf(out, "%.9f", (double)e->dur_ns / 1e9);
+	cop_buf_printf(out, ",%s,%llu", kind_of(e), (unsigned long long)e->count);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(text); i++) {
 		cop_buf_str(out, ",");
 		cop_csv_field(out, text[i]->at, text[i]->len);
@@ -116,6 +221,9 @@ static void put_csv(const struct job *job, const struct cop_trace_event *e, stru
 	else
 		cop_buf_str(out, ",,");
 	cop_csv_field(out, e->file.at, e->file.len);
+	cop_buf_str(out, ",");
+	if (value_of(e, &value))
+		cop_grid_put_real(value, out);
 	cop_buf_str(out, "\n");
 }
 
@@ -135,10 +243,13 @@ static void put_plain(struct cop_buf *out, struct cop_trace_str s, int width)
 static void put_row(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
 	if (!job->shown)
-		cop_buf_printf(out, "%14s %14s %-9s %-16s %-10s %-8s %-8s %-12s %12s %s\n", "time",
+		cop_buf_printf(out, "%14s %14s %-10s %-16s %-10s %-8s %-8s %-12s %12s %s\n", "time",
 			"dur", "kind", "name", "cat", "pid", "tid", "host", "size", "file");
-	cop_buf_printf(out, "%14.6f %14.6f %-9s ", time_of(job, e), (double)e->dur_ns / 1e9,
-		kinds[e->kind]);
+	if (e->unfinished)
+		cop_buf_printf(out, "%14.6f %14s %-10s ", time_of(job, e), "-", kind_of(e));
+	else
+		cop_buf_printf(out, "%14.6f %14.6f %-10s ", time_of(job, e),
+			(double)e->dur_ns / 1e9, kind_of(e));
 	put_plain(out, e->name, 16);
 	put_plain(out, e->cat, 10);
 	put_plain(out, e->pid, 8);
@@ -148,13 +259,14 @@ static void put_row(const struct job *job, const struct cop_trace_event *e, stru
 		cop_buf_printf(out, "%12llu ", (unsigned long long)e->size);
 	else
 		cop_buf_printf(out, "%12s ", "-");
-	put_plain(out, e->file, 0);
+	put_plain(out, e->kind == COP_TRACE_COUNTER ? e->args : e->file, 0);
 	out->data[out->len - 1] = '\n';
 }
 
-static int print_event(void *arg, const struct cop_trace_event *e)
+static int print_event(void *arg, const struct cop_trace_event *disguised)
 {
 	struct job *job = arg;
+	const struct cop_trace_event plain = undisguise(disguised, job->args->sort), *e = &plain;
 	struct cop_buf text = {0};
 	int rc = 0;
 
@@ -190,13 +302,20 @@ int cop_cmd_trace_events(int argc, char **argv)
 {
 	struct args a = {0};
 	struct job job = {.args = &a};
+	struct cop_err err = {0};
+	double min_dur = 0;
 	int code;
 
 	if (!cop_opt_start(table, argc, argv, &a, &code))
 		return code;
+	if (a.min_dur && cop_cmd_trace_seconds("--min-dur", a.min_dur, &min_dur, &err))
+		return cop_opt_misuse(table, &err);
+	job.min_dur_ns = (uint64_t)(min_dur * 1e9 + 0.5);
 	code = cop_cmd_trace_open(&job.run, table, &a.select, &a.paths);
 	if (!code)
 		code = cop_cmd_trace_read(&job.run, &(struct trace_reading){.names = true,
+							    .args = true,
+							    .unfinished = true,
 							    .make = make,
 							    .add = add_event,
 							    .arg = &job,

@@ -2,6 +2,7 @@
 /* What the subcommands of trace share. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,8 +55,7 @@ static struct cop_words words(const struct cop_opt_list *l)
 	return (struct cop_words){l->at, l->n};
 }
 
-/* Parses seconds, which may have decimals. */
-static int seconds(const char *option, const char *text, double *out, struct cop_err *err)
+int cop_cmd_trace_seconds(const char *option, const char *text, double *out, struct cop_err *err)
 {
 	char *end;
 
@@ -93,6 +93,28 @@ int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err)
 	return 0;
 }
 
+/* FILE=SECONDS, with a sign. A file of one of several runs is none of the others. */
+static int shift_file(struct trace_run *run, const char *word, struct cop_err *err)
+{
+	const char *equals = strrchr(word, '=');
+	double seconds;
+	size_t found;
+	char *path, *end;
+
+	seconds = equals ? strtod(equals + 1, &end) : 0;
+	if (!equals || equals == word || end == equals + 1 || *end || !(fabs(seconds) < 1e9))
+		return cop_err_set(err, EINVAL,
+			"--offset: '%s' is not FILE=SECONDS, as in rank3.json=-0.25", word);
+	path = strndup(word, (size_t)(equals - word));
+	if (!path)
+		return cop_err_set(err, ENOMEM, "no memory");
+	found = cop_trace_files_shift(run->files, path, (int64_t)llround(seconds * 1e9));
+	if (!found && !run->name)
+		cop_err_set(err, ENOENT, "--offset: '%s' is none of the files that are read", path);
+	free(path);
+	return found || run->name ? 0 : -ENOENT;
+}
+
 int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 	const struct trace_select *select, const struct cop_opt_many *paths)
 {
@@ -113,8 +135,8 @@ int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 		conf.number[i] = words(&select->number[i]);
 		conf.not_number[i] = words(&select->not_number[i]);
 	}
-	if (seconds("--from", select->from, &conf.from_s, &err) ||
-		seconds("--to", select->to, &conf.to_s, &err))
+	if (cop_cmd_trace_seconds("--from", select->from, &conf.from_s, &err) ||
+		cop_cmd_trace_seconds("--to", select->to, &conf.to_s, &err))
 		return cop_opt_misuse(table, &err);
 	if (select->csv && select->json) {
 		cop_err_set(&err, EINVAL, "give --csv or --json, not both");
@@ -124,7 +146,12 @@ int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 		return cop_cmd_trace_fail(&(struct trace_run){.table = table}, &err);
 	rc = cop_trace_files_new(paths->at, paths->n, &run->files, &notes, &err);
 	tell(run, &notes);
-	return rc ? cop_cmd_trace_fail(run, &err) : 0;
+	if (rc)
+		return cop_cmd_trace_fail(run, &err);
+	for (unsigned i = 0; i < select->offset.n; i++)
+		if (shift_file(run, select->offset.at[i], &err))
+			return cop_opt_misuse(table, &err);
+	return 0;
 }
 
 void cop_cmd_trace_close(struct trace_run *run)
@@ -172,7 +199,8 @@ static int add_selected(void *arg, unsigned worker, const struct cop_trace_event
 	if (!worker)
 		cop_cmd_trace_progress(s->run, before + n, "events read");
 	for (size_t i = 0; i < n && !rc; i++)
-		if (cop_select_test(s->run->select, worker, &e[i]))
+		if (s->reading->all || (s->reading->meta && e[i].kind == COP_TRACE_META) ||
+			cop_select_test(s->run->select, worker, &e[i]))
 			rc = s->reading->add(s->reading->arg, worker, &e[i]);
 	return rc;
 }
@@ -183,8 +211,8 @@ static int read_once(struct trace_run *run, const struct trace_reading *r, int64
 	struct selecting selecting = {.run = run, .reading = r};
 	const struct cop_trace_conf conf = {
 		.names = r->names || cop_select_needs_names(run->select),
-		.args = r->whole,
-		.unfinished = r->whole,
+		.args = r->whole || r->args,
+		.unfinished = r->whole || r->unfinished,
 		.batch = add_selected,
 		.arg = &selecting};
 	int rc;

@@ -10,6 +10,7 @@
 struct args {
 	struct trace_select select; /* first */
 	const char *interval;
+	struct cop_opt_list class;
 	struct cop_opt_many paths;
 };
 
@@ -21,6 +22,11 @@ static const struct cop_opt rows[] = {
 		.arg = "SECONDS",
 		.initial = "30",
 		.help = "how far apart the rows over the run are"},
+	{.name = "class",
+		.kind = COP_OPT_LIST,
+		AT(class),
+		.arg = "NAME=RE",
+		.help = "what is compute, app_io, posix, or one of yours"},
 	TRACE_SELECT_ROWS,
 };
 static const struct cop_opt_operand operands[] = {
@@ -34,6 +40,7 @@ static const struct cop_opt_table *const table = &cop_cmd_trace_summary_options;
 
 struct job {
 	uint64_t interval_ns;
+	struct cop_classes *classes;
 	struct cop_sum *sum;
 };
 
@@ -43,8 +50,12 @@ static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 	struct job *job = arg;
 
 	cop_sum_free(job->sum);
-	job->sum = cop_sum_new(
-		run->threads, !cop_select_is_all(run->select), first_ns, job->interval_ns);
+	job->sum = cop_sum_new(&(struct cop_sum_conf){.threads = run->threads,
+		.names = !cop_select_is_all(run->select),
+		.first_ns = first_ns,
+		.interval_ns = job->interval_ns,
+		.classes = job->classes,
+		.files = run->files});
 	return job->sum ? 0 : -ENOMEM;
 }
 
@@ -65,7 +76,8 @@ static int show(const struct trace_run *run, const struct args *a, struct cop_su
 	if (rc) {
 		rc = cop_cmd_trace_fail(run, &err);
 	} else {
-		cop_sum_show(&result, cop_cmd_trace_form(&a->select), &text);
+		cop_sum_show(
+			&result, run->files, a->class.n > 0, cop_cmd_trace_form(&a->select), &text);
 		rc = cop_cmd_print(table->command, &text, NULL);
 	}
 	cop_buf_free(&text);
@@ -85,17 +97,22 @@ int cop_cmd_trace_summary(int argc, char **argv)
 		return code;
 	if (cop_cmd_trace_interval(a.interval, &job.interval_ns, &err))
 		return cop_opt_misuse(table, &err);
+	if (cop_classes_new(a.class.at, a.class.n, cop_trace_threads(0), &job.classes, &err))
+		return cop_cmd_trace_fail(&(struct trace_run){.table = table}, &err);
 	code = cop_cmd_trace_open(&run, table, &a.select, &a.paths);
 	if (!code)
 		code = cop_cmd_trace_read(
 			&run, &(struct trace_reading){.names = !cop_select_is_all(run.select),
 				      .first = true,
+				      .unfinished = true,
+				      .meta = true,
 				      .make = make,
 				      .add = add_event,
 				      .arg = &job});
 	if (!code)
 		code = show(&run, &a, job.sum);
 	cop_sum_free(job.sum);
+	cop_classes_free(job.classes);
 	cop_cmd_trace_close(&run);
 	return code;
 }

@@ -10,7 +10,7 @@ struct args {
 
 #define AT(field) .offset = offsetof(struct args, field)
 static const struct cop_opt rows[] = {
-	TRACE_GROUP_ROWS("count,dur,size,bandwidth"),
+	TRACE_GROUP_ROWS,
 	{.name = "sort",
 		.kind = COP_OPT_STRING,
 		AT(sort),
@@ -33,6 +33,7 @@ static int show(const struct trace_run *run, const struct args *a, struct cop_ro
 	struct cop_buf text = {0};
 	int code;
 
+	cop_cmd_trace_group_trim(&a->group, r, 1);
 	cop_rows_sort(r, a->sort);
 	cop_rows_show(r, cop_cmd_trace_form(&a->group.select), a->group.limit, &text);
 	cop_cmd_trace_about(run, r);
@@ -60,7 +61,7 @@ int cop_cmd_trace_table(int argc, char **argv)
 
 	if (!cop_opt_start(table, argc, argv, &a, &code))
 		return code;
-	code = cop_cmd_trace_group(table, &a.group, &conf);
+	code = cop_cmd_trace_group(table, &a.group, "count,dur,size,bandwidth", &conf);
 	if (!code)
 		code = check_sort(&a, &conf);
 	if (!code)

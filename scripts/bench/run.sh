@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The measurements behind the figures in the manual (man copper-design).
+# The measurements behind the figures in man/measurements.md and in README.
 #
 #   scripts/bench/run.sh [--json FILE] [NAME…]     all of them but the long ones, or those named
 #   scripts/bench/run.sh --list

@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Imports in views of `copper run` on a node that has everything already, compared with the same
-# imports from the local disk's page cache, by an ordinary user: one process in a view of its own
-# (--below, which is never shared, of the whole source), and in the view that an earlier command has
-# made; 128 at once with a view for each, with kept views, and in one view. Both sides run the same
-# program from the same path. Also what `copper run` itself costs, from its own start to that of its
-# command. A view is kept for two seconds, so some of the samples of kept views make a new one.
+# imports from the local disk's page cache, by an ordinary user: one process in a view; 128 at once,
+# each in its own view, and all in one. Both sides run the same program from the same path. Also
+# what `copper run` itself costs, from its own start to that of its command.
 # user: yes
 # limit: 900
 # shellcheck source=lib.sh
@@ -50,13 +48,11 @@ import_from /usr
 together() { # N COMMAND…
 	as_user "$BENCH/together" "$@" >"$T/together" || bail "$* failed"
 }
-own=("$COPPER" run --below /usr --)
-kept=("$COPPER" run --)
+view=("$COPPER" run --)
 # Sets the array `words` to those before a command.
-words_of() { # own|kept|native
+words_of() { # view|native
 	case $1 in
-	own) words=("${own[@]}") ;;
-	kept) words=("${kept[@]}") ;;
+	view) words=("${view[@]}") ;;
 	native) words=() ;;
 	esac
 }
@@ -88,44 +84,32 @@ start() { # SIDE: ten in a row
 	add "start-$1" "$(wall 1 sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do "$@"; done' sh \
 			"${words[@]}" /bin/true | awk '{ print $1 / 10 }')"
 }
-# Runs a function with each of the three sides in turn, forwards and backwards.
-three_in_turn() { # N FUNCTION
+# Runs a function with each of the two sides in turn, forwards and backwards.
+both_in_turn() { # N FUNCTION
 	local turn
 	for ((turn = 0; turn < $1; turn++)); do
 		if [ $((turn % 2)) -eq 0 ]; then
-			"$2" own && "$2" native && "$2" kept
+			"$2" view && "$2" native
 		else
-			"$2" kept && "$2" native && "$2" own
+			"$2" native && "$2" view
 		fi || bail 'a sample failed'
 	done
 }
-cost() { # SIDE
-	paste "$T/side.start-$1" "$T/side.start-native" | awk '{ print $1 - $2 }' \
-		>"$T/side.cost-$1"
-}
 
-three_in_turn 1 one
+both_in_turn 1 one
 rm -f "$T"/side.*
 hold
-three_in_turn "${BENCH_STARTS:-10}" start
-cost own
-cost kept
+both_in_turn "${BENCH_STARTS:-10}" start
+paste "$T/side.start-view" "$T/side.start-native" | awk '{ print $1 - $2 }' >"$T/side.cost-view"
 add start-most 0.005
-report 'copper run, start to exec, at most 5 ms, a view of its own' s at_most 1 cost-own start-most
-report 'copper run, start to exec, at most 5 ms, a kept view' s at_most 1 cost-kept start-most
-three_in_turn "${BENCH_ONE:-20}" one
-report "one process imports $module, warm, its own view / native" s none - one-own one-native
-report 'the same in CPU time of the programs' s none - one-own-cpu one-native-cpu
-report "one process imports $module, warm, a kept view / native" \
-	s at_most 1.03 one-kept one-native
-report 'the same in CPU time of the programs' s none - one-kept-cpu one-native-cpu
-three_in_turn "${BENCH_PAIRS:-2}" many
+report 'copper run, start to exec, at most 5 ms' s at_most 1 cost-view start-most
+both_in_turn "${BENCH_ONE:-20}" one
+report "one process imports $module, warm, a view / native" s at_most 1.10 one-view one-native
+report 'the same in CPU time of the programs' s none - one-view-cpu one-native-cpu
+both_in_turn "${BENCH_PAIRS:-2}" many
 report "$processes processes import $module at once, warm, a view for each / native" \
-	s at_most 1.10 many-own many-native
-report 'the same in CPU time of the programs' s at_most 1.10 many-own-cpu many-native-cpu
-report "$processes processes import $module at once, warm, kept views / native" \
-	s at_most 1.10 many-kept many-native
-report 'the same in CPU time of the programs' s at_most 1.10 many-kept-cpu many-native-cpu
+	s at_most 1.10 many-view many-native
+report 'the same in CPU time of the programs' s at_most 1.10 many-view-cpu many-native-cpu
 in_turn "${BENCH_PAIRS:-2}" many-one many-native
 report "$processes processes in one view / native" s none - many-one many-native
 report 'the same in CPU time of the programs' s none - many-one-cpu many-native-cpu

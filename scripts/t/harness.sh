@@ -4,11 +4,14 @@
 #
 #	#!/usr/bin/env bash
 #	# SPDX-License-Identifier: BSD-3-Clause
+#	# covers: fetch trace/table    modules that it would find broken: make quick M=fetch runs it
+#	# quick: yes                   make quick runs it
 #	# modes: release asan          which builds check.sh runs it with (default: release)
 #	# limit: 60                    seconds (default 120; three times that under a sanitizer)
-#	# alone: why               nothing else runs beside it in check.sh
+#	# alone: why                   nothing else runs beside it in check.sh
 #	# user: yes                    it uses become_user
 #	# apart: yes                   with user: nobody else mounts in its mount namespace
+#	# network: own                 it uses ports that anybody may have (7720): a network namespace
 #	# turn: NAME                   one test with this NAME at a time on the machine, also of
 #	                               other checkouts
 #	# shellcheck source=harness.sh

@@ -2,18 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Makes a tree of everything that is unusual but legal.
 #
-#   scripts/t/make-tree.sh [--big-dir] [--many N] DIR
+#   scripts/t/make-tree.sh [--many N] DIR
 #
-# --big-dir adds a directory of 100,000 entries, --many N a directory of N small files. As an
-# ordinary user the same tree is made, but the files of mode 000 can't be read by their owner
-# either.
+# --many N adds a directory of N small files. As an ordinary user the same tree is made, but the
+# files of mode 000 can't be read by their owner either.
 set -eu
 
-big_dir=
 many=0
 while [ $# -gt 1 ]; do
 	case $1 in
-	--big-dir) big_dir=yes ;;
 	--many)
 		many=$2
 		shift
@@ -23,7 +20,7 @@ while [ $# -gt 1 ]; do
 	shift
 done
 [ $# -eq 1 ] || {
-	echo "usage: make-tree.sh [--big-dir] [--many N] DIR" >&2
+	echo "usage: make-tree.sh [--many N] DIR" >&2
 	exit 2
 }
 mkdir -p "$1"
@@ -157,10 +154,6 @@ sparse
 modes
 times
 special
-[ -z "$big_dir" ] || {
-	mkdir -p huge
-	(cd huge && seq -f 'entry%06.0f' 1 100000 | xargs touch)
-}
 [ "$many" -eq 0 ] || {
 	mkdir -p many
 	for i in $(seq 1 "$many"); do

@@ -192,7 +192,7 @@ start_slurm() { # N
 	local i name
 	for name in munged slurmctld slurmd sbatch srun unshare nsenter; do
 		command -v "$name" >/dev/null ||
-			skip_all "no $name; scripts/install-deps.sh installs it"
+			skip_all "no $name; scripts/install-deps.sh all installs it"
 	done
 	[ "$(id -u)" -eq 0 ] || skip_all 'slurmd wants to be root'
 	unshare --mount --uts true 2>/dev/null || skip_all 'no namespaces here'

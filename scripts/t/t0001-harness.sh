@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The harness must notice what it exists to notice: a test that cannot fail is a defect.
+# covers: base
 # limit: 100
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

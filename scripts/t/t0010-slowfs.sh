@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The stand-in for a parallel file system: what it shows, counts, costs and refuses.
+# covers: dirops
 # modes: release asan tsan
 # limit: 60
 # shellcheck source=harness.sh

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # One node alone: it shows the source, answers again without asking anyone, reports its counters,
 # stops.
+# covers: node fuse fetch ctl
+# quick: yes
 # modes: release asan tsan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

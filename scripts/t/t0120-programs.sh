@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs that people run from such a mount: git, gcc, sqlite3, python with numpy.
+# covers: fuse fetch
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The mount compared with a read-only bind mount of the same source: every answer of a long list of
 # system calls is the same.
+# covers: fuse dirops
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Eight readers of 800 cold files at once, 20 times: every byte is right every time.
+# Eight readers of 800 cold files at once, 10 times: every byte is right every time.
+# covers: fetch cache fuse rpc
 # modes: release asan tsan
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-rounds=20
+rounds=10
 [ "$cop_mode" = release ] || rounds=3
 plan $rounds
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The source changes or fails after it was cached: a reader gets an error or one complete version,
 # never 0 bytes with success.
+# covers: origin fetch
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A storage that reports wrong sizes, and one on which directories are renamed under open files: a
 # reader gets the right bytes or an error.
+# covers: origin fetch
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # An address book instead of the rendezvous, a root without a mount, another provider, several
 # trees, packed chunks: each way to start gives the same files.
+# covers: launch conf node endpoint
 # modes: release asan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

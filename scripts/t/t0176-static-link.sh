@@ -3,6 +3,7 @@
 # The places in the static binary that could ask the C library to load something at run time: no
 # code that loads is left, and each reference to a function about which the linker warns is known,
 # with the reason why it is harmless.
+# covers: base endpoint
 # modes: release
 # limit: 60
 # shellcheck source=harness.sh

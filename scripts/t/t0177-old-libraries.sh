@@ -3,6 +3,7 @@
 # A program built as with the oldest libraries that will do (make old: no custom io, no loop
 # settings, no expiring of names, no openat2, no close_range) does the same, and reports what it
 # cannot; older libraries are named before anything is compiled.
+# covers: fuse base
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh

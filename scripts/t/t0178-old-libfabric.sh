@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A libfabric that is too old when the program starts is named with the way out.
+# covers: endpoint check
 # modes: shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Nodes that are restarted while others read, and nodes that are started with options other than
 # those of the rest: no error, no waiting, and never wrong bytes.
+# covers: start fetch rpc
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh

@@ -3,6 +3,7 @@
 # A node's fate may depend on its command: Slurm and other launchers end every process that a
 # command started as soon as it has returned. So a node's command returns only when the nodes below
 # have heard that the tree is ready.
+# covers: start startnote
 # modes: release asan tsan
 # limit: 90
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A killed node leaves a mount that reports the death, never an empty directory, as long as a
 # program of the job may look at it; after that it leaves no mount.
+# covers: mountguard mountdir
 # modes: release asan
 # limit: 180
 # user: yes

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A node that is killed while it has much memory takes a while to end. A mount in its place waits
 # for that.
+# covers: mountguard mountdir
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

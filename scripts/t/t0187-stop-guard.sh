@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # When stop returns, the guard of the node has ended, too.
+# covers: mountguard
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -3,6 +3,7 @@
 # A node is killed while one of its threads notifies the kernel of a change, and the kernel waits
 # for an answer of this node: the thread never ends by itself, nor does a program that looks at the
 # mount.
+# covers: mountguard fuse
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Seven nodes reading at once ask the source for no more than one node alone does.
+# covers: fetch topo rpc
+# quick: yes
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

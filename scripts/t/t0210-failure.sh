@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Nodes die while others read: readers wait, and never see an error, an empty file or a wrong byte.
+# covers: rpc fetch reach
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A slow node is not a dead node: its children wait for it, do not bypass it, and read nothing from
 # the storage.
+# covers: rpc fetch
 # modes: release asan
 # limit: 300
 # shellcheck source=harness.sh

@@ -3,6 +3,7 @@
 # A node's own address disappears for a while, as when its link is down. A connection that was
 # closed meanwhile cannot be made again, not even attempted; the node lives on, reads the storage
 # itself, and asks its parent again when the address is back.
+# covers: endpoint rpc
 # modes: asan
 [ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null ||
 	COP_OWN_NET=1 exec unshare --net bash "$0" "$@"

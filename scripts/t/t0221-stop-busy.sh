@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Stopping on a busy machine: the sums of every node arrive, however long they are and however late
 # their nodes get a processor.
+# covers: op rank
 # modes: release asan
 # limit: 300
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Stopping by the job directory: with a dead node here, with none, with a dead root; and the
 # messages when it cannot.
+# covers: remotestop ctl node
 # modes: release asan tsan
 # limit: 180
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Stopping a job once more when the first stop did not reach every node: what is left, what is
 # reported, and which counts are summed up.
+# covers: remotestop op rank
 # modes: release asan tsan
 # limit: 150
 # shellcheck source=harness.sh

@@ -3,6 +3,7 @@
 # A job directory that is full when the tree stops: the command says what could not be written and
 # fails, no file is half written under its name, and what the nodes counted is kept where there is
 # space.
+# covers: rank cluster
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

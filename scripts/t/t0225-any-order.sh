@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Starts and stops in any order: whatever a node receives while it starts or ends, it neither
 # crashes nor leaves anybody without an answer.
+# covers: start op startnote
 # modes: release asan tsan
 # limit: 180
 # shellcheck source=harness.sh

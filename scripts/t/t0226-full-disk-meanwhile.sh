@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A disk that is full while the tree runs: every file is written completely or stays as it was, the
 # command says what could not be written and fails, and no count is lost.
+# covers: profile node rank
 # modes: release asan
 # limit: 150
 # shellcheck source=harness.sh

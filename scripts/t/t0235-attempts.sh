@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Attempts to get in leave a trace: counted by kind, and logged with the address, however many there
 # were.
+# covers: rpc wire node
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -3,6 +3,7 @@
 # A process that reaches libfabric's port without the secret cannot talk to libfabric, not even
 # another user of the same host, nor with an address book. libfabric cannot be crashed by what it
 # does not receive.
+# covers: endpoint wire
 # modes: release asan shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

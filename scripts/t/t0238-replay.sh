@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # An eavesdropper replays recorded messages to the same node, to another one, to its successor, or
 # in the place of a node that has ended: it is refused and counted, and the tree goes on.
+# covers: wire rpc
 # modes: release asan tsan
 # limit: 180
 [ -n "${COP_OWN_NET:-}" ] || ! unshare --net true 2>/dev/null ||

@@ -3,6 +3,7 @@
 # Clocks that are wrong by hours in either direction, and that jump while nodes run: no wait gets
 # longer or shorter, and nothing gets fresher or older. The machine's clock is not touched: a node
 # gets another wall clock from a library, and another monotonic clock from a namespace.
+# covers: base rpc loop
 # modes: shared
 # limit: 150
 # shellcheck source=harness.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A budget of 16 MiB and a tree of 200 MB: the limit holds at every moment and every byte is right.
+# A budget of 16 MiB and a tree of 120 MB: the limit holds at every moment and every byte is right.
+# covers: cache fetch
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -8,7 +9,7 @@
 plan 10
 
 SRC=$T/src
-count=200
+count=120
 [ "$cop_mode" = release ] || count=60
 numbered_files "$SRC" $((count / 2)) 1000000
 head -c $((count * 500000)) /dev/urandom >"$SRC/large"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A node that runs out of descriptors or memory reports it: those below it ask elsewhere, and only
 # its own programs see the error.
+# covers: origin cache rpc
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 20

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # An ordinary user mounts, reads, stops, and gets clear error messages.
+# covers: launch mountdir
+# quick: yes
 # modes: release
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
+[ "$(id -u)" -eq 0 ] || skip_all 'only root can make the user'
 plan 19
 
 become_user

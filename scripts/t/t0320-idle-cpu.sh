@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A node without requests uses no processor.
+# covers: loop endpoint
 # modes: release shared
 # alone: it measures
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A mount that other users may use, of a source with a proc below it: only the user of the node,
 # whose view it is, sees its contents.
+# covers: fuse view
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

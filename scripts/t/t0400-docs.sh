@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The manual agrees with the program; t0420-blocks.sh runs its examples.
+# covers: opt stats
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -79,6 +80,26 @@ for district in internal/*/; do
 done
 is 'every module is in the README of its district' "$unnamed" ''
 
+# Each operation between nodes, with its number.
+operations() {
+	"$PYTHON" - <<'PY'
+import re
+for name, prefix in (("tree/fetch/fetch.h", "COP_ASK_"), ("tree/start/start.h", "COP_START_OP_"), ("tree/op/op.h", "COP_OP_"), ("fabric/reach/reach.h", "COP_SKEW_")):
+    text = re.sub(r"/\*.*?\*/", "", open("internal/" + name).read(), flags=re.S)
+    for body in re.findall(r"enum[^{;]*\{(.*?)\};", text, re.S):
+        value = -1
+        for row in body.split(","):
+            m = re.match(r"\s*(\w+)\s*(?:=\s*(\d+))?\s*$", row)
+            if m and m[1].startswith(prefix):
+                value = int(m[2]) if m[2] else value + 1
+                print(m[1][len(prefix):], value)
+PY
+}
+operations | LC_ALL=C sort >"$T/operations"
+sed -n '/^\.Ss Operations/,/^\.Ss Limits/s/^\.It \([A-Z_]*\) Ta \([0-9]*\) Ta .*/\1 \2/p' "$man/copper-protocol.7" |
+	grep -v '^CLOCK ' | LC_ALL=C sort >"$T/shown"
+is 'copper-protocol(7) has every operation with its number' "$(diff "$T/operations" "$T/shown")" ''
+
 # The walk through a cold read: each function is defined in the file named with it.
 walk() {
 	sed -n 's/^\.It Pa \([a-z_]*\/[a-z_]*\.c\) : \(Fn .*\)/\1 \2/p' "$man/copper-design.7"
@@ -123,13 +144,13 @@ links() { # of a Markdown file: relative targets
 		grep -v -e '^[a-z]*:' -e '^$'
 }
 dead=
-for file in README.md vendor/README.md; do
+for file in README.md HACKING.md NEWS.md vendor/README.md man/measurements.md; do
 	while read -r link; do
 		[ -e "$(dirname "$file")/$link" ] || dead="$dead $file:$link"
 	done < <(links "$file")
 done
 is 'no relative link is dead' "$dead" ''
-is_at_most 'README is short' "$(wc -l <README.md)" 250
+is_at_most 'README is short' "$(wc -l <README.md)" 160
 linked=
 for page in "${pages[@]}"; do
 	grep -qF "(man/${page##*/})" README.md || linked="$linked ${page##*/}"

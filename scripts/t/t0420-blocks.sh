@@ -18,6 +18,7 @@
 #	             nothing is started
 #
 # /soft and /tmp stand for directories of the test.
+# covers: launch opt
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

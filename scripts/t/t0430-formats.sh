@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper-formats(5) describes every file of a job directory, with every column and every metric in
 # it.
+# covers: profile rank stats
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

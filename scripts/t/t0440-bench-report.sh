@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # How make bench judges its samples: met, missed, unreliable, and what would be needed; and the
 # document that it writes.
+# covers: base
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 14

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What the kernel asks the node, and the node its parent: counts, never times.
+# covers: fuse fetch stats
 # modes: release
 # limit: 100
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 28
+plan 31
 
 stats() {
 	"$PYTHON" "$cop_t/t05_stats.py" "$@"
@@ -74,6 +75,22 @@ for _ in range(1000):
         missing += 1
 print(missing)' "$mnt/share/there-is-no-such-name")
 is 'an absent name is absent 1,000 times' "$(cat "$T/cmd.out")" 1000
+is_at_most 'that is at most one request' "$requests" 1
+
+look_for() { # DIRECTORY NAMES: prints how many of them are absent
+	"$PYTHON" -c '
+import os, sys
+absent = 0
+for i in range(int(sys.argv[2])):
+    try:
+        os.stat(f"{sys.argv[1]}/there-is-no-such-name-{i}")
+    except FileNotFoundError:
+        absent += 1
+print(absent)' "$@"
+}
+is '5,000 names are absent in the mount point' "$(look_for "$mnt" 5000)" 5000
+requests=$(least 1 again look_for "$mnt" 5000)
+is 'they are absent again' "$(cat "$T/cmd.out")" 5000
 is_at_most 'that is at most one request' "$requests" 1
 ok 'the tree stops' without_tree
 

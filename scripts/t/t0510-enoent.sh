@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Absent names and their TTL: what is remembered, served, checked again and found, counted exactly.
 # The node runs as an ordinary user, so that a directory of mode 711 has no list.
+# covers: fetch cache stats
 # modes: release asan
 # user: yes
 # shellcheck source=harness.sh

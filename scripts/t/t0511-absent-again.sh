@@ -3,6 +3,7 @@
 # A program that looks for absent names in many directories, again and again: what that costs the
 # second of two nodes; when it sees a name that was made meanwhile; and that a TTL that the user
 # gave does not grow.
+# covers: fetch guess
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

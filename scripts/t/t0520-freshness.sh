@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The source changes in every way, also while it is read: a reader gets one complete version or an
 # error, and after --invalidate the current one.
+# covers: fetch fuse origin
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -161,11 +162,11 @@ ok 'the tree stops' without_tree
 # ---- more names in one directory than a queue holds
 
 SRC=$T/wide
-names() { # WORD DIR: makes 12,000 files anew, or counts those that are of 6 bytes
+names() { # WORD DIR: makes 6,000 files anew, or counts those that are of 6 bytes
 	"$PYTHON" -c '
 import os, sys
 count = 0
-for i in range(12000):
+for i in range(6000):
     name = f"{sys.argv[2]}/n{i}"
     if sys.argv[1] == "count":
         count += os.stat(name).st_size == 6
@@ -178,14 +179,14 @@ print(count)' "$@"
 mkdir -p "$SRC/d"
 names old "$SRC" >/dev/null
 with_tree 2 --enoent-ttl-ms 600000
-is 'the kernel learns 12,000 names' "$(names count "$W/mnt/1")" 0
+is 'the kernel learns 6,000 names' "$(names count "$W/mnt/1")" 0
 is 'the kernel learns two absent names' \
 	"$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1 | grep -c 'No such')" 2
 echo late | tee "$SRC/late" >"$SRC/d/late"
 names newer "$SRC" >/dev/null
 invalidate
-soon eval '[ "$(names count "$W/mnt/1")" -eq 12000 ]'
-is 'after --invalidate all of them are new' "$(names count "$W/mnt/1")" 12000
+soon eval '[ "$(names count "$W/mnt/1")" -eq 6000 ]'
+is 'after --invalidate all of them are new' "$(names count "$W/mnt/1")" 6000
 soon cat "$W/mnt/1/late" "$W/mnt/1/d/late"
 is 'after --invalidate names that were absent are there' \
 	"$(cat "$W/mnt/1/late" "$W/mnt/1/d/late" 2>&1)" $'late\nlate'

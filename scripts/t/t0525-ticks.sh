@@ -3,6 +3,7 @@
 # A storage whose timestamps are whole seconds, and one that once wrongly denies a name: a change
 # within a tick is seen although the timestamps stay the same, and what has not changed recently
 # costs nothing more.
+# covers: origin fetch
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The storage does not answer for some names: programs that ask for them wait, and no others do.
+# covers: origin fetch
 # modes: release asan tsan
 # limit: 150
 # shellcheck source=harness.sh

@@ -3,6 +3,7 @@
 # A package is replaced while nodes use it, as pip, conda, rsync and mv do it. A program gets the
 # complete old one, the complete new one, or a stale file once, and never modules of both; after
 # --invalidate it gets the new one.
+# covers: fetch fuse
 # modes: release asan tsan
 # limit: 120
 # shellcheck source=harness.sh

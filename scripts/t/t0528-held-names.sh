@@ -3,6 +3,7 @@
 # A node's kernel cannot forget names while a program there waits for the storage in the same
 # directory. The node does not delay the answers to others: a reader of a replaced file still gets
 # an error.
+# covers: fuse fetch
 # modes: release asan tsan
 # limit: 120
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A job that may use less memory than the machine has: the cache is a share of the job's limit,
 # whichever control group on the way up sets it.
+# covers: conf scheduler
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -4,6 +4,7 @@
 # messages this saves, what it costs the storage, that every byte is right, and what happens if
 # memory is short, a file is replaced, or the parent dies meanwhile. Then the same for listings that
 # are fetched with that of the directory above, and for the names that links lead to.
+# covers: guess fetch
 # modes: release asan tsan
 # limit: 300
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # --observe: the kernel caches nothing, so everything that a program does is seen each time; and all
 # results are right.
+# covers: fuse profile
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A file much larger than the cache, sparse files, a directory of 100,000 names: right bytes, no
 # byte over the limit, and the source is read again only for what was evicted.
+# covers: cache fetch
 # modes: release
 # limit: 100
 # shellcheck source=harness.sh
@@ -11,7 +12,7 @@ plan 24
 contract() {
 	"$PYTHON" "$cop_t/contract.py" "$@"
 }
-size=$((1024 * 1024 * 1024))
+size=$((512 * 1024 * 1024))
 limit=$((64 * 1024 * 1024))
 
 # Each KiB has its number; the rest cannot be compressed.
@@ -70,14 +71,14 @@ mnt=$W/mnt/1
 node_json 0 >"$T/start"
 watch_budget &
 watcher=$!
-ok 'a leaf reads 1 GiB in order' cmp "$SRC/large" "$mnt/large"
+ok 'a leaf reads 512 MiB in order' cmp "$SRC/large" "$mnt/large"
 note "the source gave $(again origin.bytes) bytes"
 is_at_most 'the source was read once for it, but for what was evicted before its time' \
 	"$(again origin.bytes)" $((size * 21 / 20))
 is_at_most 'the rest of it was evicted at the root' $((size - limit)) "$(again cache.evicted_bytes)"
 is_at_most 'and at the leaf' $((size - limit)) "$(node_stat 1 cache.evicted_bytes)"
 drop_pages "$mnt/large"
-ok 'a leaf reads 1 GiB at random' read_at_random "$mnt/large" 1 300
+ok 'a leaf reads 512 MiB at random' read_at_random "$mnt/large" 1 300
 note "then the source had given $(again origin.bytes) bytes, $(again \
 		cache.evicted_bytes) were evicted"
 is_at_most 'what the source gave again had been evicted' \

@@ -3,6 +3,7 @@
 # Directories with more names than a listing has attributes for: a program that goes through them
 # gets the attributes in pages, with few requests, and one that asks for a few names costs no more
 # than those. The answers are right when the directory changes meanwhile and when a name hangs.
+# covers: fetch fuse
 # modes: release asan tsan
 # limit: 480
 # shellcheck source=harness.sh

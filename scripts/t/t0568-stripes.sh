@@ -3,6 +3,7 @@
 # A large file that 16 nodes all read at once: every node forwards about as much as the others, four
 # roots share the reading, and the storage gets hardly more requests than from one tree. Names and
 # small files have one root.
+# covers: topo fetch
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # With -M larger files bypass the tree: each node reads them itself, one complete version, without
 # delaying what goes through the tree.
+# covers: fetch origin
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -3,6 +3,7 @@
 # How much of a file is fetched: all of a small file and of a medium program or library, all of
 # another medium file from the second chunk on, of a large one what is touched, and a window ahead
 # of a sequential reader.
+# covers: fuse
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

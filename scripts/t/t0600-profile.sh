@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # -A sees the same paths of a program as strace, existing and absent ones alike; the report files
 # exist when stop returns.
+# covers: profile rank
+# quick: yes
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

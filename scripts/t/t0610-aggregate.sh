@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper aggregate: the cluster files are equal to those worked out by hand, and to an independent
 # sum for a real job.
+# covers: cluster base/table walk
+# quick: yes
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 46
+plan 49
 
 jobs=$cop_root/testdata/jobs
 HOME=$T/home # not of any test's paths
@@ -26,17 +28,38 @@ golden() { # NAME PREFIX
 	[ -d "$input" ] || input=$job
 	aggregate "$job" "$2"
 	is "$1: done" "$status" 0
-	for file in aggregate.csv operations.csv summary.md; do
+	for file in aggregate.csv operations.csv summary.md top_paths.csv; do
+		[ -e "$jobs/$1/expected/$2-profiling_$file" ] || continue
 		sed "s|@INPUT@|$input|" "$jobs/$1/expected/$2-profiling_$file" >"$T/want"
 		ok "$1: $file, byte by byte" \
 			cmp "$T/want" "$job/profiling/cluster/$2-profiling_$file"
 	done
 }
 golden aggregate-v1 cluster
-is 'the last lines say what was written' "$(tail -n 3 "$T/out")" \
+is 'the last lines say what was written' "$(tail -n 4 "$T/out")" \
 	"$(printf "wrote $T/aggregate-v1/profiling/cluster/cluster-profiling_%s\n" aggregate.csv \
-		operations.csv summary.md)"
+		operations.csv summary.md top_paths.csv)"
 is 'nothing goes to standard error' "$(cat "$T/err")" ''
+aggregate --json "$T/aggregate-v1"
+is 'the JSON has the range across ranks, and who has the extremes' \
+	"$("$PYTHON" -c 'import json, sys
+for name, r in json.load(open(sys.argv[1]))["ranges"].items():
+    print(name, r["min"]["value"], r["min"]["name"], r["median"], r["max"]["value"], r["max"]["rank"])
+' "$T/out")" \
+	'total_cache_hits 80 x4000c0s0b0n1-69204 19436.5 38793 None
+total_cache_misses 15 x4000c0s0b0n1-69204 38.5 62 None
+total_negative_results 5 x4000c0s0b0n1-69204 247 489 None
+metadata_enoent_ttl_serves 2 x4000c0s0b0n1-69204 2506.5 5011 None
+total_measured_latency_seconds 0.310005 x4000c0s0b0n0-114357 1.155002 1.999999 None'
+cp -r "$jobs/aggregate-v1/job" "$T/listed"
+mkdir "$T/listed/logs"
+printf 'x4000c0s0b0n1\nx4000c0s0b0n0\n' >"$T/listed/logs/node_file.txt"
+aggregate --json "$T/listed"
+is 'a list of hosts gives the ranks of the extremes' \
+	"$("$PYTHON" -c 'import json, sys
+r = json.load(open(sys.argv[1]))["ranges"]["total_cache_hits"]
+print(r["min"]["rank"], r["min"]["name"], r["max"]["rank"], r["max"]["name"])' "$T/out")" \
+	'0 x4000c0s0b0n1 1 x4000c0s0b0n0'
 golden aggregate-ours 'run 1'
 golden aggregate-broken cluster
 is 'every file of no use and every odd value is named, with the reason' \
@@ -117,7 +140,7 @@ if mount -t tmpfs -o size=16k,nr_inodes=64,mode=755 none "$T/disk/profiling/clus
 	aggregate "$T/disk"
 	is 'a full disk is a failure' "$status" 1
 	matches 'that names the file and the way out' \
-		"$(cat "$T/err")" 'cannot write .*No space left on device; make room'
+		"$(cat "$T/err")" 'cannot write .*No space left on device; the disk is full: make room there; --output-dir names another place$'
 	is 'a full disk leaves no part of a file' "$(ls "$T/disk/profiling/cluster")" full
 	mount -o remount,ro "$T/disk/profiling/cluster"
 	aggregate "$T/disk"

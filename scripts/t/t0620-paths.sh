@@ -3,10 +3,12 @@
 # copper paths: jobs whose lists were worked out by hand, byte for byte; broken and hostile job
 # directories; a real job compared with strace and with a second opinion; and a reduced copy made by
 # rsync from keep.txt in which the same program runs.
+# covers: paths cluster usage
+# quick: yes
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 71
+plan 75
 
 export HOME=$T/no-home
 paths() { # ARG…: standard output to $T/out, standard error to $T/err
@@ -59,6 +61,11 @@ same_lists paths-v1
 is 'copper paths finds no fault in a job of Copper 1.0' "$(cat "$T/err")" ''
 summary_has 'the counts table has bytes' \
 	'| Not needed by what was used | `prune_candidates.txt` | 8 | 4 | 4 | 0 | 1075010 |'
+for words in 'All possible existing paths under the selected roots' 'Actually used in this run' \
+	'Not seen in this run, but exists' 'Probed but absent'; do
+	ok "the counts table uses the words of Copper 1.0: $words" \
+		grep -q "^| $words | \`" "$JOB/paths_dir/paths_summary.md"
+done
 summary_has 'unused directories are added up' \
 	"| \`$T/conda_env/pkgs\` | 1000010 | 976.6 KiB | 2 | 2 |"
 summary_has 'an absent name in two directories is a row, probes over all ranks' \

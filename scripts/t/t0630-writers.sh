@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The files of a job directory: all of them, with names of any byte; when the disk is full, when the
 # node is killed, on request; and the listings of cache-stats.
+# covers: profile base/table
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

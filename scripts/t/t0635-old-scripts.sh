@@ -3,6 +3,7 @@
 # The published formats of Copper 1.0 in both directions: readers that follow its documentation get
 # the right values from our job directories, and our commands get them from a directory such as it
 # leaves, and from those that we left when sizes were elsewhere.
+# covers: cluster base/table
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -110,7 +111,7 @@ is 'every node was started and ended once' \
 summary=$(echo "$JOB"/profiling/final/127.0.0.14-*-profiling_summary.md)
 old summary "$summary" >"$T/summary"
 is 'the summary of a node has the headings' "$(grep '^#' "$T/summary" | tr '\n' ' ')" \
-	'# Copper Profiling Summary ## Aggregate Operation Metrics ## Derived High-Level Metrics ## Storage ## Top Paths ## Full Path Outputs ## Path Class Heuristics ## Pruning Guidance '
+	'# Copper Profiling Summary ## Aggregate Operation Metrics ## Derived High-Level Metrics ## Storage ## Top Paths ## Full Path Outputs ## Hottest Paths ### Metadata ### Data ### Metadata ENOENT TTL ## Path Class Heuristics ## Pruning Guidance '
 is 'the summary of a node has the columns' "$(grep ^Operation, "$T/summary")" \
 	'Operation,Total Calls,Cache Hits,Cache Misses,Negative Results,Avg Latency (us),Total Latency (s)'
 is 'with the figures of the file' "$(grep '^[a-z]' "$T/summary")" \

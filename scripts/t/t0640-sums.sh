@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The sums that stop adds up in the tree equal those of copper aggregate over the files of the
 # nodes; --rank-files.
+# covers: rank op cluster
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 23
+plan 32
 
 use() { # RANK: something different on each node
 	ls -R "$W/mnt/$1" >/dev/null
@@ -33,7 +34,7 @@ ok 'seven nodes stop' without_tree
 is 'the files of the job are there' "$(names)" \
 	'cluster-profiling_aggregate.csv cluster-profiling_fabric.csv cluster-profiling_latency.csv cluster-profiling_operations.csv cluster-profiling_summary.md cluster-profiling_top_paths.csv cluster_events.csv cluster_nodes.csv cluster_telemetry.csv cluster_warnings.csv'
 is 'seven nodes are in them' "$(sed -n 2p "$(cluster aggregate.csv)")" ranks_with_aggregate_files,7
-mv "$JOB/profiling/cluster" "$T/stop"
+cp -r "$JOB/profiling/cluster" "$T/stop"
 ok 'copper aggregate reads the files of the nodes' "$COPPER" aggregate "$JOB"
 for name in aggregate.csv operations.csv; do
 	ok "copper aggregate comes to the same $name, byte for byte" \
@@ -151,3 +152,56 @@ else
 	pass 'nowhere to write # SKIP not root'
 	pass 'nowhere to write # SKIP not root'
 fi
+
+# ---- every path: the classes cover all of them, not the lists of the most used ones
+
+entries() { # FILE: the entries of its table of classes, and the number of classes
+	sed -n '/^| Path Class/,/^$/p' "$1" | awk -F ' *[|] *' 'NR > 2 && NF > 4 {
+		n += $3; classes++ } END { print n, classes }'
+}
+with_tree 3 -k 2 -A -N 3
+for i in 0 1 2; do
+	use "$i"
+done
+ok 'three nodes with every path stop' without_tree
+cp -r "$JOB/profiling/cluster" "$T/stop.full"
+want=$("$PYTHON" - "$JOB/tables/final" <<'PY'
+import glob, re, sys
+n = 0
+for name in glob.glob(sys.argv[1] + "/*_cache_event.output"):
+    for one in re.split(r"\n(?=/)", open(name, errors="surrogateescape").read())[1:]:
+        n += any(int(x) for x in re.findall(r": (\d+),?", one.split(" {\n", 1)[1]))
+print(n)
+PY
+)
+ok 'there are more paths than a list has' test "$want" -gt 36
+is 'the classes that stop writes cover every path' \
+	"$(entries "$T/stop.full/cluster-profiling_summary.md" | cut -d ' ' -f 1)" "$want"
+rm -r "$JOB/profiling/cluster"
+ok 'copper aggregate reads their tables' "$COPPER" aggregate --no-coverage "$JOB"
+is 'copper aggregate comes to the same classes' "$(entries "$(cluster summary.md)")" \
+	"$(entries "$T/stop.full/cluster-profiling_summary.md")"
+matches 'the summary says that they are of every path' "$(cat "$(cluster summary.md)")" \
+	'^Every path of each rank, by kind'
+
+# ---- a job that ended by a signal, as at a time limit
+
+with_tree 3 -k 2 -N 50
+for i in 0 1 2; do
+	use "$i"
+done
+pids=()
+for i in 0 1 2; do
+	pids+=("$(node_stat "$i" pid)")
+	is_ours "${pids[i]}" || bail "pid ${pids[i]} is not of this test"
+done
+have_ended() {
+	! kill -0 "${pids[@]}" 2>/dev/null
+}
+kill -TERM "${pids[@]}"
+ok 'the nodes end' wait_for 20 have_ended
+"$COPPER" aggregate --no-coverage "$JOB" >"$T/out" 2>"$T/err"
+matches 'copper aggregate says how the job ended' "$(cat "$T/err")" \
+	'the job: ended by a signal, as at a time limit, without copper stop$'
+ok 'the paths that the ranks left are added up' \
+	grep -qx "metadata,\"$SRC/absent1\",3,0,0,3,0,0,0,0" "$(cluster top_paths.csv)"

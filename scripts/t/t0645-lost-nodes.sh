@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sums over all nodes when one of them does not answer: every form tells whether it is dead, refuses
 # or has failed.
+# covers: rank op cluster
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh

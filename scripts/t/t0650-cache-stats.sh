@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # cache-stats for people: every node in a line, repeatedly, on a terminal and elsewhere; and its
 # refusals.
+# covers: ctl op
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A job records what it needs, and the next one has it before it asks; a manifest that is stale or
 # garbage does no harm.
+# covers: prefetch manifest
 # modes: release asan tsan
 # limit: 120
 # shellcheck source=harness.sh

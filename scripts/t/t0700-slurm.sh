@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Batch scripts under a real Slurm of four virtual nodes: no host file, no address book, no waiting;
 # jobs that are cancelled, that lack a node, that share their nodes.
+# covers: scheduler conf
 # modes: release
 # limit: 150
 # shellcheck source=harness.sh

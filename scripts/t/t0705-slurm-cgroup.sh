@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A real Slurm that tracks processes by control groups, as most sites do: when a step ends, every
 # process that it started is killed. The jobs are an ordinary user's.
+# covers: scheduler launch
 # modes: release
 # limit: 400
 # user: yes

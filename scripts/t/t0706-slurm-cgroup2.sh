@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The same by control groups of version 2.
+# covers: scheduler launch
 # modes: release
 # limit: 400
 # user: yes

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # mpiexec of MPICH, host files as PBS writes them, the ranks of PALS, PMIx and Flux, plain processes
 # as ssh starts them; and the messages for wrong starts.
+# covers: conf scheduler
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
+	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh all installs it'
 plan 36
 
 small_tree "$T/src"

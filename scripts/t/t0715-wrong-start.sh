@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Starts that would work, but not as their user intends: no allocation, a mount point on a shared
 # file system, a secret that an older job left.
+# covers: check conf
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
+	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh all installs it'
 plan 33
 
 SRC=$T/src

@@ -3,6 +3,7 @@
 # The scripts of Aurora and Frontier, as job scripts call them: launch, run, stop, aggregate, paths.
 # Frontier's in a job of a real Slurm; Aurora's with MPICH's mpiexec over the same virtual nodes,
 # and files as PBS writes them.
+# covers: launch
 # modes: release
 # limit: 100
 # turn: slurm-groups
@@ -11,8 +12,8 @@
 # shellcheck source=slurm.sh
 . "$(dirname "$0")/slurm.sh"
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh installs it'
-plan 33
+	skip_all 'no mpiexec of MPICH; scripts/install-deps.sh all installs it'
+plan 34
 
 scripts=$cop_root/scripts
 small_tree "$T/src"
@@ -119,6 +120,10 @@ matches 'that names the way out' \
 	"$(cat "$T/out")" '-a facility needs the book of the site, .*-F FILE, .*-a discover$'
 fails_with 1 'PBS_NODEFILE: cannot read .*only the first host of a PBS job has it.*--hosts FILE' \
 	env PBS_NODEFILE="$T/nowhere" "$COPPER" mount --source "$T/src" "$T/empty"
+is 'the long options of cu_fuse are the letters' \
+	"$(given "$launch" -log_level 4 -profile_metrics -profile_top_n 20 -profile_paths_full \
+		-profile_snapshot_interval_s 0 -trees 2 -- --observe -trees)" \
+	"$(given "$launch" -l 4 -P -N 20 -A -I 0 -T 2 -- --observe -trees)"
 matches '-h lists the letters' "$("$launch" -h 2>&1)" '^-v DIR .*mount point'
 ok 'stop takes the letters of launch' \
 	"$scripts/stop_copper_aurora.sh" -d "$T/logs" -v "$T/empty" -l 1 -P -n cxi -b 1,2

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What job scripts of Copper 1.0 call and look for: the lines of the logs, its commands by their old
 # names, a reset of the counters.
+# covers: node ctl log
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 90
+plan 93
 
 # ---- log lines
 
@@ -291,3 +292,14 @@ matches 'cu_fuse -h lists the options' "$("$cu_fuse" -h)" '^-profile_metrics -pr
 is 'cu_fuse mounts' "$? $(cat "$W/mnt/0/hello")" '0 hello'
 "${wrapped[@]}" "$T/dest/opt/copper/bin/copper" stop "$W/mnt/0" >"$T/.out" 2>&1
 ok 'cu_fuse writes reports' test -s "$(echo "$T"/job.cu/profiling/final/*-profiling_operations.csv)"
+
+# ---- the long options of cu_fuse, given to copper mount
+
+with_tree 1 -profile_metrics -profile_top_n 20 -profile_paths_full \
+	-profile_snapshot_interval_s 5 -log_level 4 -md_enoent_ttl_ms 100
+cat "$W/mnt/0/hello" >/dev/null
+matches 'copper mount takes the long options of Copper 1.0 with one dash' "$(logs_of 0)" \
+	'^profile_top_n: 20$'
+ok 'the tree with the long options stops' without_tree
+ok 'they are as good as its letters' \
+	test -s "$(echo "$JOB"/profiling/final/*-profiling_top_paths.csv)"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What make install and make deb put on a machine works from there: program, manual, completion of
 # bash and zsh, modulefile; and it can be removed without a trace.
+# covers: opt
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

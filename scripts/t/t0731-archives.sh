@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make dist and make bindist: archives that need no git, contain the version they were made from,
 # and have the same bytes when they are made again.
+# covers: base
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

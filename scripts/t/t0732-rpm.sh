@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make rpm: a package that needs fuse3 and the system's libfabric, can be installed where nothing
 # else is, and removed without a trace.
+# covers: launch
 # modes: shared
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

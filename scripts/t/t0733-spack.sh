@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The recipe of Spack: Spack 1.x can import it, it requires what vendor/needed.c requires, and make
 # accepts its arguments.
+# covers: base
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
@@ -37,7 +38,7 @@ is 'make takes its words' "$?" 0
 matches 'the program is linked with shared libraries' \
 	"$(grep -e '-o build/shared/copper ' "$T/make")" ' -lfuse3 -lfabric '
 matches "libfuse's headers are Spack's" \
-	"$(grep 'internal/mount/fuse/fs\.c' "$T/make" | tail -n 1)" "-I$T/opt/libfuse/include/fuse3 "
+	"$(grep 'internal/mount/fuse/fuse\.c' "$T/make" | tail -n 1)" "-I$T/opt/libfuse/include/fuse3 "
 words build '+static'
 make_it "${words[@]}" >"$T/make"
 matches 'a build with archives loads nothing' \

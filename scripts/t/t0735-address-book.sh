@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Address books: what a job writes into its directory about where its nodes were, a site's book
 # filtered to the job, the network by name.
+# covers: node topo
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

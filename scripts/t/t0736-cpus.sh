@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # -b pins all threads of a node, including later ones; without it the node runs where its launcher
 # allows.
+# covers: node
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper mount --check reports what is missing with the way out and changes nothing; copper
 # --version reports what is in the program.
+# covers: check view
+# network: own
 # modes: release asan
 # user: yes
 # shellcheck source=harness.sh

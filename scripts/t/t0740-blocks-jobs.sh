@@ -12,6 +12,8 @@
 #
 # /soft and /tmp stand for directories of the test, train.py for a program that fails where its
 # files do not come from the mount.
+# covers: launch scheduler
+# network: own
 # modes: release
 # limit: 240
 # shellcheck source=harness.sh
@@ -22,7 +24,7 @@
 . "$(dirname "$0")/slurm.sh"
 
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec.hydra; scripts/install-deps.sh installs mpich'
+	skip_all 'no mpiexec.hydra; scripts/install-deps.sh all installs mpich'
 cd "$cop_root" || exit 1
 files=(README.md man/*.[157])
 mkdir "$T/blocks" "$T/bin" "$T/stand-in" "$T/home" "$T/cwd"

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: a command finds the tree at the place of its source, as root and as an ordinary user,
 # with each view.
+# covers: view mountdir
+# quick: yes
 # modes: release
 # user: yes
 # limit: 180

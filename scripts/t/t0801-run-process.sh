@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: a command gets the same environment as without it, and ends the same way, as root and
 # as an ordinary user.
+# covers: view launch
 # modes: release
 # user: yes
 # limit: 180
@@ -80,7 +81,7 @@ for _ in range(100):
         with open(f"/proc/{pid}/stat") as f:
             if f.read().rsplit(")", 1)[1].split()[0] in "ZX":
                 break
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         break
     time.sleep(0.05)
 else:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: what is impossible is refused with a sentence and the right exit status, and leaves
 # nothing behind; where this machine refuses a view, the next one is used.
+# covers: view check
 # modes: release
 # user: yes
 # limit: 180

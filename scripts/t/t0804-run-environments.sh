@@ -4,6 +4,7 @@
 # scripts, a relocated prefix with RPATH programs, a Node.js project with npm's links, Debian's
 # numpy and torch, Perl, gcc. Nothing of them is changed. As root and as an ordinary user; under
 # Slurm and MPI launchers they run in t0848-run-environments-jobs.sh.
+# covers: view
 # modes: release
 # user: yes
 # limit: 240

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: the tasks of a node reach each other: cross-memory attach, MPI, shared memory,
 # debuggers from inside and from outside.
+# covers: view
 # modes: release
 # user: yes
 # limit: 240

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run: what a long-lived view sees when the source changes, when the node is killed, and when
 # the tree is stopped.
+# covers: view mountguard
 # modes: release
 # user: yes
 # limit: 180

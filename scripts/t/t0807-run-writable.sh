@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --writable: what a program changes in its tree is its own, in memory or in a directory;
 # nobody else sees it.
+# covers: view
 # modes: release
 # user: yes
 # limit: 180
@@ -119,7 +120,7 @@ fi
 
 # ---- an environment into which pip installs, whose owner is this user
 
-if "$PYTHON" -m venv --without-pip "$T/probe" >/dev/null 2>&1; then
+if { "$PYTHON" -m venv --without-pip "$T/probe" && "$PYTHON" -m pip --version; } >/dev/null 2>&1; then
 	as_user "$COPPER" stop "$W/mnt/0" >/dev/null
 	"$PYTHON" -m venv "$SRC/mine/venv" >/dev/null 2>&1 ||
 		"$PYTHON" -m venv --without-pip --system-site-packages "$SRC/mine/venv"
@@ -140,8 +141,8 @@ if "$PYTHON" -m venv --without-pip "$T/probe" >/dev/null 2>&1; then
 		'$SRC/mine/venv/bin/python' -c 'import added; print(added.value)'")" installed
 	is 'pip changes nothing else' "$(find "$SRC/mine/venv" -name 'added*')" ''
 else
-	pass 'pip # SKIP no venv'
-	pass 'pip # SKIP no venv'
+	pass 'pip # SKIP no venv, or no pip'
+	pass 'pip # SKIP no venv, or no pip'
 fi
 
 # ---- full

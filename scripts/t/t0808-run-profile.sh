@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Profiles stay accurate in a view: with -A, and with --observe, they see the same of a program as
 # strace, as on the bare mount.
+# covers: view profile
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

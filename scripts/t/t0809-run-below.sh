@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --below: parts of the source are replaced, as a mount of / needs it; the rest stays the
 # machine's own.
+# covers: view
 # modes: release
 # user: yes
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A mount without MOUNTPOINT makes one in a directory of the user's own, is found without being
 # named, and leaves nothing behind, even if it is killed.
+# covers: mountdir
 # modes: release asan
 # limit: 180
 # user: yes

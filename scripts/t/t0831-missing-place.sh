@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A named mount point that is missing is created, with the directories above it, and removed with
 # the mount; an existing one stays.
+# covers: mountdir
 # modes: release asan
 # user: yes
 # shellcheck source=harness.sh

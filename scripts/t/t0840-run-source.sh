@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source: a node for one command, or for the tasks that a launcher starts of it on one
 # machine; it starts with the first and ends with the last, however they end.
+# covers: launch scheduler
 # modes: release asan
 # limit: 180
 # user: yes

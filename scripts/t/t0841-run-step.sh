@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source in steps of a real Slurm, on one node of it: sixteen tasks, one, two steps at
 # once, and one that is cancelled. Slurm tracks processes by control groups, or as COP_TRACKS says.
+# covers: launch scheduler
 # modes: release
 # limit: 150
 # user: yes

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The same steps if Slurm tracks processes by their parents.
+# covers: launch scheduler
 # modes: release
 # limit: 150
 # user: yes

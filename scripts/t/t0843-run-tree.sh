@@ -3,6 +3,7 @@
 # copper run --source in steps of a real Slurm on several nodes: sixteen tasks on four nodes, two
 # steps at once, tasks that end early or fail, nodes that are killed, steps that are cancelled.
 # Slurm tracks processes by control groups, or as COP_TRACKS says.
+# covers: launch scheduler
 # modes: release
 # limit: 200
 # user: yes

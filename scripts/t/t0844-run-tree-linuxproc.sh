@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The same steps on several nodes if Slurm tracks processes by their parents.
+# covers: launch scheduler
 # modes: release
 # limit: 200
 # user: yes

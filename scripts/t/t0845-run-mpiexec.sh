@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source under MPICH's mpiexec on several machines.
+# covers: launch scheduler
 # modes: release
 # limit: 120
 # shellcheck source=harness.sh
@@ -8,7 +9,7 @@
 # shellcheck source=run_mpi.sh
 . "$(dirname "$0")/run_mpi.sh"
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec.hydra; scripts/install-deps.sh installs mpich'
+	skip_all 'no mpiexec.hydra; scripts/install-deps.sh all installs mpich'
 plan 9
 
 start_hosts

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source: what is left when the keeper, the node, or all processes of a start are
 # killed at once, as when a step of Slurm is cancelled, and who removes it.
+# covers: launch mountguard
 # modes: release asan
 # limit: 180
 # user: yes

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source under Open MPI's mpirun on several machines.
+# covers: launch scheduler
 # modes: release
 # limit: 120
 # shellcheck source=harness.sh
@@ -8,7 +9,7 @@
 # shellcheck source=run_mpi.sh
 . "$(dirname "$0")/run_mpi.sh"
 command -v mpirun.openmpi >/dev/null ||
-	skip_all 'no mpirun.openmpi; scripts/install-deps.sh installs openmpi-bin'
+	skip_all 'no mpirun.openmpi; scripts/install-deps.sh all installs openmpi-bin'
 plan 9
 
 start_hosts

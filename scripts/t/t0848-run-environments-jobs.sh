@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source: each of the real environments says in the tasks of a job what it says without
 # Copper. In a step of Slurm on two machines, and under MPICH's and Open MPI's mpiexec on one.
+# covers: launch view
 # modes: release
 # limit: 200
 # user: yes
@@ -13,9 +14,9 @@
 # shellcheck source=run_step.sh
 . "$(dirname "$0")/run_step.sh"
 command -v mpiexec.hydra >/dev/null ||
-	skip_all 'no mpiexec.hydra; scripts/install-deps.sh installs mpich'
+	skip_all 'no mpiexec.hydra; scripts/install-deps.sh all installs mpich'
 command -v mpirun.openmpi >/dev/null ||
-	skip_all 'no mpirun.openmpi; scripts/install-deps.sh installs openmpi-bin'
+	skip_all 'no mpirun.openmpi; scripts/install-deps.sh all installs openmpi-bin'
 plan 10
 
 make_environments "$T/soft"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Marks in C and C++: what each compiler makes of the header, and what stands in the files, however
 # the program ends.
+# covers: mark
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -14,6 +15,7 @@
 	>"$T/one.h" || bail 'no header'
 install -D -m 644 "$T/one.h" "$T/include/copper/mark.h"
 export I=$T/include t=$cop_t
+command -v g++ >/dev/null || skip_all 'no g++; scripts/install-deps.sh all installs it'
 compilers=()
 for cc in gcc clang; do
 	! command -v "$cc" >/dev/null || compilers+=("$cc")

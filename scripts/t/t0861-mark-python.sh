@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Marks in Python: code that was written for PerfFlowAspect, threads, children of every kind, ends
 # of every kind.
+# covers: mark
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

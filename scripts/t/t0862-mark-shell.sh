@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # copper mark: commands and regions of scripts, and that a command runs as without it.
+# covers: mark
 # modes: release asan
 # limit: 120
 # shellcheck source=harness.sh

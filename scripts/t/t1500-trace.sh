@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper trace: summary, table and events give what pandas gives, number by number, on generated
 # traces of every format; what is cut off, broken, no trace or wrongly asked for.
+# covers: read trace/table
 # modes: release asan tsan
 # limit: 240
 # shellcheck source=harness.sh
@@ -9,11 +10,11 @@
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
 "$PYTHON" -c 'import pandas' 2>/dev/null ||
-	skip_all 'no pandas here; scripts/install-deps.sh installs it'
+	skip_all 'no pandas here; scripts/install-deps.sh all installs it'
 # Files of which each is asked for by itself; the directory of all takes a sanitizer the same ways.
 one_by_one=12
 [ "$cop_mode" = release ] || one_by_one=0
-plan $((42 + one_by_one))
+plan $((43 + one_by_one))
 
 judge() { # PATH…: prints what differs, or how much is the same
 	timeout "$(patient 120)" "$PYTHON" "$cop_t/trace_judge.py" "$COPPER" "$@" >"$T/judged" 2>&1
@@ -137,15 +138,18 @@ trace summary --json "$T/some"
 is 'in a directory, what is called a trace and is none is told' \
 	"$(sed "s|.*$T/some/||" "$T/err" | sort | paste -sd ';')" \
 	'b.pfw: it is empty;c.pfw.gz: the gzip data is cut off'
-ok 'what is not called a trace is not read' cmp "$T/alone" "$T/out"
+is 'what is not called a trace is not read' "$(sed 's/"lost":.*//' "$T/out")" \
+	"$(sed 's/"lost":.*//' "$T/alone")"
+matches 'JSON names the files that were lost' "$(sed -n 's/.*"lost"://p' "$T/out")" \
+	'^\[\{"file":"[^"]*/b\.pfw","why":"it is empty","whole":true,.*/c\.pfw\.gz"'
 
 # ---- what is wrongly asked for
 
 is_told 'an expression that does not compile' 1 \
 	"--not-name 'a\(\[b' is not an extended regular expression: .*\(byte 3\)" \
 	table --by name --not-name 'a([b' "$T/plain.pfw"
-is_told 'an unknown column' 1 "no column 'dur:90%'; the columns are count, dur, size, bandwidth, " \
-	table --by name --show dur:90% "$T/plain.pfw"
+is_told 'an unknown column' 1 "no column 'dur:80%'; the columns are count, dur, size, bandwidth, " \
+	table --by name --show dur:80% "$T/plain.pfw"
 is_told 'an unknown key' 1 "no key 'names'; the keys are name, cat, " table --by names \
 	"$T/plain.pfw"
 is_told 'a column to sort by that is not there' 1 'which has name, count' table --by name \

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper trace compare: the tables of several runs side by side give what pandas gives, number by
 # number; what is wrongly asked for.
+# covers: trace/table base/table
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh
@@ -9,7 +10,7 @@
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
 "$PYTHON" -c 'import pandas' 2>/dev/null ||
-	skip_all 'no pandas here; scripts/install-deps.sh installs it'
+	skip_all 'no pandas here; scripts/install-deps.sh all installs it'
 plan 19
 
 judge() { # NAME=PATH…: prints what differs, or that too little is the same

@@ -3,6 +3,7 @@
 # copper trace checkpoint: every table gives what pandas gives, number by number, for checkpoints
 # that are written to a parallel file system, or to an SSD and flushed; the advice follows from the
 # figures; what is wrongly asked for.
+# covers: checkpoint
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh
@@ -10,15 +11,15 @@
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
 "$PYTHON" -c 'import pandas' 2>/dev/null ||
-	skip_all 'no pandas here; scripts/install-deps.sh installs it'
-plan 33
+	skip_all 'no pandas here; scripts/install-deps.sh all installs it'
+plan 48
 
 # TIER=PREFIX… -- [--event=RE] NAME=PATH…: prints what differs, or that too little is the same.
 judge() {
 	timeout "$(patient 120)" "$PYTHON" "$cop_t/trace_cases_judge.py" checkpoint "$COPPER" \
 		"$@" >"$T/judged" 2>&1
 	grep -v -e '^same ' -e '^advice ' "$T/judged" | head -n 5
-	[ "$(grep -c '^same ' "$T/judged")" -eq 9 ] ||
+	[ "$(grep -c '^same ' "$T/judged")" -eq 11 ] ||
 		echo "only $(grep -c '^same ' "$T/judged") answers"
 }
 generate direct 4 1 "$T/direct.pfw"
@@ -56,17 +57,42 @@ matches 'small copies' "$(pick async buffer)" \
 is 'a flush within the checkpoint is none' "$(pick sync buffer)$(pick sync flush)" ''
 matches 'redundancy' "$(pick sync redundancy)" \
 	'^ssd gets [0-9]+ bytes \([0-9.]+ [GM]iB\), 2\.00 times .*131072 bytes .*SCR_MPI_BUF_SIZE'
+matches 'a flush within the checkpoint' "$(pick sync async)" \
+	'of the [0-9.]+ s of checkpoints of a thread are writes to pfs: SCR_FLUSH_ASYNC=1'
+matches 'no cache' "$(pick direct cache)" 'SCR_CACHE_BYPASS=0 .* with SCR_CACHE_BASE on ssd'
+matches 'too frequent' "$(pick async interval)" 'SCR_CHECKPOINT_SECONDS=[0-9]+ '
+matches 'a flush that does not keep up' "$(pick slow often)" 'SCR_FLUSH=2 .*SCR_CACHE_SIZE=2'
 matches 'a slow flush' "$(pick slow flush)" '4 threads flush; at most SCR_FLUSH_WIDTH'
 is 'a quick one' "$(pick async flush)" ''
 
 # ---- forms
 
 ok 'CSV' trace checkpoint --csv --tier "${tiers[0]}" --tier "${tiers[1]}" "${runs[@]}"
-is 'CSV has ten tables' "$(grep -c '^case,' "$T/out")" 10
-is 'with an empty line between them' "$(grep -c '^$' "$T/out")" 9
+is 'CSV has twelve tables' "$(grep -c '^case,' "$T/out")" 12
+is 'with an empty line between them' "$(grep -c '^$' "$T/out")" 11
 ok 'for a terminal' trace checkpoint --tier "${tiers[0]}" --tier "${tiers[1]}" "${runs[@]}"
-is 'a terminal gets the tables that are not empty' "$(grep -c '^case  ' "$T/out")" 8
+is 'a terminal gets the tables that are not empty' "$(grep -c '^case  ' "$T/out")" 9
 is_at_most 'the help fits a screen' "$("$COPPER" trace checkpoint --help | wc -l)" 24
+
+# ---- events inside of others; patterns
+
+cat >"$T/nested.pfw" <<'L'
+[
+{"name":"Checkpointing.get","cat":"app","pid":1,"tid":1,"ts":1100,"dur":200,"ph":"X"}
+{"name":"Checkpointing.save_state","cat":"app","pid":1,"tid":1,"ts":1001,"dur":900,"ph":"X"}
+{"name":"Checkpointing.checkpoint","cat":"app","pid":1,"tid":1,"ts":1000,"dur":1000,"ph":"X"}
+L
+sed 's/"dur":1000/"dur":3000/' "$T/nested.pfw" >"$T/nested2.pfw"
+trace checkpoint --csv --tier ssd=/l "a=$T/nested*.pfw" "b=$T/nested.pfw"
+is 'only the outermost event of a thread counts, and a pattern stands for files' \
+	"$(sed -n 2,3p "$T/out")" $'a,2,0.003000000,0.000000000\nb,1,0.001000000,0.000000000'
+is 'what lies inside is shown' "$(sed -n '/^case,name,count,dur$/,/^$/p' "$T/out" | paste -sd ' ')" \
+	'case,name,count,dur a,Checkpointing.save_state,2,0.001800000 a,Checkpointing.get,2,0.000400000 b,Checkpointing.save_state,1,0.000900000 b,Checkpointing.get,1,0.000200000 '
+
+printf 'half' >"$T/half.pfw"
+trace checkpoint --json --tier ssd=/l "a=$T/nested.pfw,$T/half.pfw" "b=$T/nested.pfw"
+matches 'JSON names what was lost of the files of each run' "$(sed -n 's/.*"lost"://p' "$T/out")" \
+	'^\{"a":\[\{"file":"[^"]*/half\.pfw","why":.*\],"b":\[\]\}\}$'
 
 # ---- what is wrongly asked for
 
@@ -78,6 +104,14 @@ is_told 'a bandwidth of no tier' 2 "--model: 'nvme' is not a tier" checkpoint \
 	--tier ssd=/l --model nvme=1G "${runs[0]}"
 is_told 'no bandwidth' 2 "'fast' is not a number of bytes per second" checkpoint \
 	--tier ssd=/l --model ssd=fast "${runs[0]}"
+is_told 'no scheme' 2 "--scheme: 'raid' is neither single, partner, xor:N" checkpoint \
+	--tier ssd=/l --scheme raid "${runs[0]}"
+is_told 'no number of nodes' 2 "--nodes: '4,x' is not numbers of nodes" checkpoint \
+	--tier ssd=/l --nodes 4,x "${runs[0]}"
+is_told 'no time between failures' 2 "--mtbf: '3y' is not a time" checkpoint \
+	--tier ssd=/l --mtbf 3y "${runs[0]}"
+is_told 'a pattern that matches nothing' 2 "'[^']*nothing.*gz' matches no file" checkpoint \
+	--tier ssd=/l "a=$T/nothing*.gz"
 is_told 'an expression that does not compile' 1 "--event 'a\\(b' is not an extended regular" \
 	checkpoint --tier ssd=/l --event 'a(b' "${runs[0]}"
 is_told 'a run without a name' 2 'is not NAME=PATH' checkpoint --tier ssd=/l "$T/direct.pfw"

@@ -3,6 +3,8 @@
 # copper trace merge: one valid document of all generations at once, in order of time, with every
 # event of the sources once; a process for each host and pid; ids told apart by file, flights not;
 # clocks corrected; what is cut off, what cannot be written.
+# covers: timeline
+# quick: yes
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh

@@ -3,6 +3,7 @@
 # A file system that is full: a merged timeline is written whole or not at all, and a node goes on
 # without its trace, which is readable up to there. A signal while the timeline's temporary file is
 # created leaves none. What reads from a slow one tells how far it is.
+# covers: timeline tracer
 # modes: release asan
 # limit: 150
 # shellcheck source=harness.sh
@@ -71,7 +72,7 @@ mkdir -p "$JOB/trace"
 mount -t tmpfs -o size=300k,mode=755 tmpfs "$JOB/trace" || bail 'no tmpfs'
 cop_tree=1
 start_node 0 --trace
-ends() { grep -c 'the trace ends here' "$JOB"/logs/*.log; }
+ends() { grep -c 'trace truncated' "$JOB"/logs/*.log; }
 ask() { # FROM: for names that are not there
 	for ((i = $1; i < $1 + 3000; i++)); do
 		echo "$W/mnt/0/dir/absent.$i"
@@ -82,7 +83,7 @@ fill_trace() {
 	[ "$(ends)" -gt 0 ]
 }
 ok "the file system of a node's trace gets full" wait_for 60 fill_trace
-matches 'the log says so' "$(grep -h 'the trace ends here' "$JOB"/logs/*.log)" \
+matches 'the log says so' "$(grep -h 'trace truncated' "$JOB"/logs/*.log)" \
 	'file=.*/trace/.*\.pfw\.gz error="No space left on device"; what comes after it is left out, the node goes on'
 ask 1
 ok 'the node goes on' diff -r "$SRC" "$W/mnt/0"

@@ -3,6 +3,7 @@
 # The timeline of a job in Chromium's own trace viewer, as its npm package contains it: nodes and
 # programs by their names, every span, arrows from children to parents, and no warning. A timeline
 # with a fault is detected.
+# covers: timeline tracer
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -67,7 +68,7 @@ arrows=$(grep '^flight ' "$T/seen" | sed 's/ (pid [0-9]*)//g; s/: [0-9]*$//')
 is 'arrows lead from the wire of a child to what its parent did, and nowhere else' "$arrows" \
 	"flight wire of $(address_of 1) rank 1: copper > serve of $(address_of 0) rank 0: copper
 flight wire of $(address_of 2) rank 2: copper > serve of $(address_of 1) rank 1: copper"
-is 'as many as requests left' "$(sed -n 's/^flight .*: //p' "$T/seen" | paste -sd+ | bc)" \
+is 'as many as requests left' "$(sed -n 's/^flight .*: //p' "$T/seen" | awk '{ n += $1 } END { print n }')" \
 	"$(grep -o '"ph":"s"' "$T/timeline.json" | wc -l)"
 
 trace merge -o "$T/timeline.json.gz" "$JOB/trace"

@@ -3,6 +3,7 @@
 # Nodes whose clocks are seconds apart: each trace says how far its clock is ahead of rank 0's,
 # within the round trip in which that was measured; merged, the requests of one node arrive at the
 # other between their beginning and their end, and the correction is told.
+# covers: sampler timeline
 # modes: shared
 # limit: 150
 # shellcheck source=harness.sh

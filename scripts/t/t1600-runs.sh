@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A run of one node in a run store: its row from start to stop, parameters, tags, resource,
 # telemetry, totals, and a start that failed.
+# covers: runs
+# quick: yes
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 41
+plan 46
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -20,7 +22,26 @@ read_everything 0
 has_points() { [ "$(judge "SELECT count(*) FROM metric WHERE key = 'fuse.read_bytes'")" -ge 3 ]; }
 ok 'telemetry comes in while it runs' wait_for 30 has_points
 bytes=$(node_stat 0 fuse.read_bytes)
+# What a program writes into its row with SQL of its own, at steps before and after Copper's.
+"$PYTHON" - "$STORE" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=30)
+run = db.execute("SELECT id FROM run").fetchone()[0]
+db.executemany("INSERT INTO metric VALUES (?, 'train_loss', ?, ?, 0)", [(run, 1 / s, s) for s in (1, 2, 3, 100000)])
+db.execute("INSERT INTO tag VALUES (?, 'sha256', 'abc')", (run,))
+db.commit()
+PY
 ok 'the node with telemetry stops' without_tree
+is 'metrics and tags that a program wrote into its row stay' \
+	"$(judge "SELECT count(*), min(step), max(step) FROM metric WHERE key = 'train_loss'") $(judge "SELECT value FROM tag WHERE key = 'sha256'")" \
+	'4|1|100000 abc'
+"$PYTHON" - "$STORE" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=30)
+db.execute("DELETE FROM metric WHERE key = 'train_loss'")
+db.execute("DELETE FROM tag WHERE key = 'sha256'")
+db.commit()
+PY
 is 'the row is closed' "$(judge 'SELECT status, exit_reason, "end" > start, seen >= "end" FROM run')" 'FINISHED|stopped|1|1'
 is 'the row stays the only one' "$(judge 'SELECT count(*) FROM run')" 1
 
@@ -88,6 +109,17 @@ is 'copper runs compare shows no parameter that is the same' "$(grep -c '^source
 is 'ratios are those of the values' \
 	"$(runs compare "$id" "$id" --json |
 		json_of 'j["metrics"]["fuse.requests"]["ratio"], j["parameters"]')" '1.0 {}'
+
+matches 'copper runs compare shows tags that differ' "$(cat "$T/compared")" '^note +a = b +-'
+runs compare "$id" "$id" >"$T/compared"
+is 'of equal runs, copper runs compare shows no metric' \
+	"$(grep -c '^fuse' "$T/compared") $(grep -c 'metrics differ by no more than their spread; --all shows them' "$T/compared")" \
+	'0 1'
+matches '--all shows the metrics that are equal' "$(runs compare --all "$id" "$id")" \
+	'^fuse.requests +[0-9]+ +[0-9]+ +1.00'
+is 'the JSON says of each metric whether it differs' \
+	"$(runs compare "$id" last --json | json_of 'sorted(j), j["metrics"]["fuse.read_bytes"]["differs"], j["tags"]["note"]')" \
+	"['metrics', 'parameters', 'resource', 'runs', 'tags'] True ['a = b', None]"
 
 # ---- a start that fails, a node that is unmounted, copper run
 

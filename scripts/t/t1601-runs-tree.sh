@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs of trees of three nodes: sums of all of them in telemetry and at the end, nodes that do not
 # answer, a root that is killed.
+# covers: runs
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -3,6 +3,7 @@
 # Run stores that cannot be written: read-only, full, locked, of a later version or something else.
 # The job is not disturbed, what is missing can be imported, and of 64 writers at once none loses
 # its row. What is no store is refused and stays as it is.
+# covers: runs
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

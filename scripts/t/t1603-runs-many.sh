@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # 64 jobs with one run store end at the same moment: each has its row, its end and its totals there,
 # and what no store took at that moment waits in a job directory and is imported.
+# covers: runs
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

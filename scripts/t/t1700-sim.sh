@@ -3,6 +3,7 @@
 # The simulator: it makes exactly the storage operations of a real tree, and the rows that were
 # measured on 1 to 16 nodes within 20 %; the same seed gives the same output; 1,000 nodes take
 # hardly longer than 32; nodes die and the others go on; bad input is refused.
+# covers: topo fetch
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

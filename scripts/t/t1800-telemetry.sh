@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What each node did and when comes up the tree at a stop: rows that add up, events of nodes that
 # die, nothing without a job directory.
+# covers: telemetry sampler loop
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -34,7 +35,7 @@ use 2 3
 sleep 1.2
 counted="$(tree_sum fuse.read_bytes) $(for name in lookup getattr readlink open read release \
 		opendir readdir releasedir statfs access ioctl lseek getxattr \
-		listxattr; do tree_sum "fuse.$name"; done | paste -sd+ | bc)"
+		listxattr; do tree_sum "fuse.$name"; done | awk '{ n += $1 } END { print n }')"
 ok 'four nodes stop' without_tree
 without_slowfs
 is 'each node has a row, with its parent' "$(judge parents)" '0:-1 1:0 2:0 3:1'

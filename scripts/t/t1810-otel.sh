@@ -3,6 +3,7 @@
 # The OpenTelemetry files of a job, every line of them decoded by protobuf with OpenTelemetry's
 # definitions: a tree of three nodes with a failover, a trace that was begun elsewhere, a start that
 # fails, a root that is killed, a full disk, a job directory that disappears.
+# covers: otel telemetry
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

@@ -3,6 +3,7 @@
 # Every line of a job's OpenTelemetry files, with a failover and a trace that was begun elsewhere,
 # decoded by OpenTelemetry's own published definitions and compared value by value; and lines that
 # are wrong are found out.
+# covers: otel
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

@@ -3,6 +3,8 @@
 # copper report: the page of a real job, while it runs and afterwards, compared with the job's own
 # CSV files; of a job of 10,000 nodes, of Copper 1.0, of an empty directory; hostile names; files
 # that exist and disks that are full.
+# covers: html jobdata
+# quick: yes
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The page of copper report in a browser: widths, light and dark, contrast, keyboard, paper, nothing
 # loaded, nothing on the console; and the same checks find the faults of a page that has them.
+# covers: html
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

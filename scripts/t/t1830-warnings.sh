@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # After a job, stop says in words what went badly: each kind of warning where it applies, and none
 # for a job that went well.
+# covers: advice rank
 # modes: release asan tsan
 # limit: 240
 # shellcheck source=harness.sh

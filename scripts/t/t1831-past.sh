@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs that use the source's own path, past the mount, are found and told; those in a view of
 # copper run, of other users, and what a job writes are not.
+# covers: bypass firsttouch
 # modes: release asan
 # user: yes
 # limit: 240
@@ -159,6 +160,6 @@ end_all
 
 with_tree 1 -P
 pid=$(node_stat 0 pid)
-is 'a thread of its own looks' "$(cat "/proc/$pid/task/"*/comm | grep -c '^cop-past$')" 1
+is 'a thread of its own looks' "$(cat "/proc/$pid/task/"*/comm | grep -c '^cop-bypass$')" 1
 ok 'the thread ends with the node' without_tree
 ok 'the node with the thread is gone' wait_for 20 is_gone "$pid"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # cache-stats --watch on a terminal: a page of all nodes that obeys keys, sizes and signals, and
 # leaves the terminal as it was.
+# covers: watch op
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh

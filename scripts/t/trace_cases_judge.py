@@ -15,6 +15,7 @@ import math
 import subprocess
 import sys
 
+import pandas as pd
 import trace_judge
 from trace_judge import ask, canon, close, table, told
 
@@ -119,6 +120,9 @@ def compare(copper, words):
 # ---- checkpoint
 
 LIMIT = 7
+MTBF = 7200
+NODES = (1, 12)
+SCHEMES = (('partner', 2), ('xor:5', 1.25))
 
 
 def subtract(a, b):
@@ -151,13 +155,44 @@ def spans_of(events):
     return covered(zip(events.ts, events.ts + events.dur))
 
 
+def inside(marks):
+    """Which of these lie within another one of their thread."""
+    found = pd.Series(False, index=marks.index)
+    for _, group in marks[marks.single].groupby(['pid', 'tid']):
+        rows = list(zip(group.index, group.ts, group.ts + group.dur))
+        for n, (index, start, stop) in enumerate(rows):
+            found[index] = any(a <= start and b >= stop and ((a, b) != (start, stop) or m < n)
+                               for m, (_, a, b) in enumerate(rows) if m != n)
+    return found
+
+
+def pace(marks):
+    """Of the thread with most time: checkpoints, the time of each, and between them."""
+    best = None
+    for _, group in marks[marks.single].groupby(['pid', 'tid']):
+        whole = ((group.ts + group.dur).max() - group.ts.min()) / 1e9
+        best = max(best or (0, 0, 0), (group.dur.sum() / 1e9, whole, len(group)))
+    if not best:
+        return []
+    dur, whole, n = best
+    cost, interval = dur / n, (whole - dur) / (n - 1) if n > 1 else None
+    x = cost / (2 * MTBF)
+    daly = math.sqrt(2 * cost * MTBF) * (1 + math.sqrt(x) / 3 + x / 9) - cost
+    return [n, cost, interval, MTBF, math.sqrt(2 * cost * MTBF), daly,
+            cost / interval + interval / (2 * MTBF) if interval else None,
+            cost / daly + daly / (2 * MTBF)]
+
+
 class Case:
     def __init__(self, events, tiers, event):
         events = events.copy()
         prefixes = sorted(((p.rstrip('/'), name) for name, p in tiers), key=lambda t: -len(t[0]))
         events['tier'] = [next((n for p, n in prefixes if f and (f == p or f.startswith(p + '/'))),
                                None) for f in events.file]
-        self.marks = events[events.name.str.contains(event)]
+        marks = events[events.name.str.contains(event)]
+        nested = inside(marks)
+        self.nested, self.marks = marks[nested], marks[~nested]
+        self.nodes = max(1, events[events.host != ''].host.nunique())
         self.calls = events[(events.cat == 'POSIX') & events.tier.notna()]
         names = list(dict.fromkeys(name for name, _ in tiers))
         self.tier = {name: self.calls[self.calls.tier == name] for name in names}
@@ -194,8 +229,13 @@ def top(groups, column):
 def rows_of(case, name, first, model):
     """Every table of a case, as lists of [key..., value...]."""
     out = {k: []
-           for k in ('cases', 'tiers', 'classes', 'calls', 'files', 'sizes', 'frequent',
-                     'flush', 'model')}
+           for k in ('cases', 'nested', 'tiers', 'classes', 'calls', 'files', 'sizes',
+                     'frequent', 'flush', 'interval', 'model')}
+    if len(case.nested):
+        sums = case.nested.groupby('name')[['count', 'dur']].sum()
+        out['nested'] = [[name, call, row['count'], row.dur / 1e9] for call, row in
+                         sums.sort_values('dur', ascending=False).iterrows()]
+    out['interval'] = [[name] + pace(case.marks)] if pace(case.marks) else []
     out['cases'].append([name, case.marks['count'].sum(), slowest(case.marks)] +
                         [slowest(c) for c in case.tier.values()])
     for tier, calls in case.tier.items():
@@ -242,12 +282,17 @@ def rows_of(case, name, first, model):
     out['flush'].append([name, max(each, default=0), trace_judge.length(flush),
                          trace_judge.both(flush, marks), 0, sum(e > 0 for e in each)])
     tiers = list(case.tier)
-    for tier in [t for t in tiers if t in model]:
-        size = case.written(tier) or case.produced or math.nan
-        out['model'].append([name, tier, size, size / model[tier]])
-    if len(tiers) > 1 and tiers[0] in model and tiers[-1] in model:
-        size = case.written(tiers[-1]) or case.produced or math.nan
-        out['model'].append([name, 'async', size, size / model[tiers[0]] + size / model[tiers[-1]]])
+    for nodes in NODES:
+        for scheme, factor in SCHEMES:
+            rate = {t: v * (nodes if t == tiers[0] else 1) for t, v in model.items()}
+            sizes = {t: (case.produced or case.written(t) or math.nan) *
+                     (factor if t == tiers[0] else 1) * nodes / case.nodes for t in tiers}
+            out['model'] += [[name, t, sizes[t], sizes[t] / rate[t], nodes, scheme, factor]
+                             for t in tiers if t in model]
+            if len(tiers) > 1 and tiers[0] in model and tiers[-1] in model:
+                size = sizes[tiers[-1]]
+                out['model'].append([name, 'async', size, size / rate[tiers[0]] +
+                                     size / rate[tiers[-1]], nodes, scheme, factor])
     return out
 
 
@@ -274,7 +319,10 @@ def checkpoint(copper, words):
     for name, prefix in tiers:
         asked += ['--tier', '%s=%s' % (name, prefix)]
     for name, value in model.items():
-        asked += ['--model', '%s=%r' % (name, value)]
+        asked += ['--model', '%s=%r%s' % (name, value, '/node' if name == tiers[0][0] else '')]
+    asked += ['--mtbf', '2h', '--nodes', ','.join(map(str, NODES))]
+    for scheme, _ in SCHEMES:
+        asked += ['--scheme', scheme]
     got = ask(asked + words)
     wanted = [rows_of(case, name, cases[0], model) for case, name in zip(cases, runs.names)]
     for section in wanted[0]:

@@ -287,9 +287,13 @@ def judge_summary(copper, paths, events, first, files):
     outright = {e.get('args', {}).get('fname') for f in files for e in f.events} - {None}
     hosts = {name for f in files for (kind, _), name in f.names.items() if kind == 'HH'}
     hosts |= {e.get('args', {}).get('hostname') for f in files for e in f.events} - {None}
+    # Without a host, the file tells processes apart; ends alone are no process.
+    who = {(f.named('HH', e.get('args', {}), 'hostname', 'hhash') or n, str(e.get('pid', '')),
+            str(e.get('tid', ''))) for n, f in enumerate(files) for e in f.events
+           if f.phase(e) not in 'MEe'}
     want = {
-        'spans': events['count'].sum(), 'processes': len(events.groupby(['host', 'pid'])),
-            'threads': len(events.groupby(['host', 'pid', 'tid'])),
+        'spans': events['count'].sum(), 'processes': len({w[:2] for w in who}),
+        'threads': len(who),
         'files': len(defined | outright), 'hosts': len(hosts),
         'counters': sum(f.phase(e) == 'C' for f in files for e in f.events),
         'instants': sum(f.phase(e) == 'i' for f in files for e in f.events)}

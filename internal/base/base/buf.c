@@ -32,7 +32,7 @@ static bool reserve_bytes(struct cop_buf *b, size_t len)
 
 void cop_buf_add(struct cop_buf *b, const void *data, size_t len)
 {
-	if (!reserve_bytes(b, len))
+	if (__builtin_expect(b->cap - b->len <= len || b->failed, 0) && !reserve_bytes(b, len))
 		return;
 	if (len)
 		memcpy(b->data + b->len, data, len);

@@ -209,7 +209,7 @@ static int make_dir_at(const struct cop_dir *at, const char *path, unsigned mode
 	if (errno != EEXIST)
 		return -errno;
 	if (at->nofollow)
-		return cop_guard_check(path, NULL);
+		return cop_safedir_check(path, NULL);
 	if (fstatat(at->fd, at->name, &st, 0))
 		return -errno;
 	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
@@ -250,7 +250,7 @@ int cop_make_dirs(const char *path, unsigned mode)
 
 int cop_make_dirs_said(const char *path, unsigned mode, struct cop_err *err)
 {
-	int rc = cop_make_dirs(path, mode), refused = rc ? cop_guard_check(path, err) : 0;
+	int rc = cop_make_dirs(path, mode), refused = rc ? cop_safedir_check(path, err) : 0;
 
 	if (refused)
 		return refused;

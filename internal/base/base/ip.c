@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/base/ip.h"
+#include "base/base/sock.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -114,7 +115,7 @@ bool cop_ip_way(const struct cop_ip *to, struct cop_ip *from)
 	struct sockaddr_storage at, self = {0};
 	socklen_t len = cop_ip_to_socket(to, PORT_OF_NOBODY, &at), size = sizeof(self);
 	int fd = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool ok = fd >= 0 && connect(fd, (struct sockaddr *)&at, len) == 0 &&
+	bool ok = fd >= 0 && cop_sock_connect(fd, (struct sockaddr *)&at, len) == 0 &&
 		  getsockname(fd, (struct sockaddr *)&self, &size) == 0 &&
 		  cop_ip_of_socket((struct sockaddr *)&self, from, NULL);
 

@@ -2,7 +2,6 @@
 #include "base/base/json.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -26,14 +25,29 @@ size_t cop_utf8_len(const char *text, size_t left)
 	return need;
 }
 
+/* How many bytes from p on stand for themselves in a string. */
+static size_t plain_length(const unsigned char *p, const unsigned char *end)
+{
+	const unsigned char *at = p;
+
+	while (at < end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
+		at++;
+	return (size_t)(at - p);
+}
+
 static void add_string(struct cop_buf *b, const char *text, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)text, *end = p + len;
 
 	cop_buf_add(b, "\"", 1);
 	while (p < end) {
-		size_t n = cop_utf8_len((const char *)p, (size_t)(end - p));
+		size_t n = plain_length(p, end);
 
+		cop_buf_add(b, p, n);
+		p += n;
+		if (p == end)
+			break;
+		n = cop_utf8_len((const char *)p, (size_t)(end - p));
 		if (!n) {
 			cop_buf_str(b, "\\ufffd");
 			n = 1;
@@ -104,8 +118,14 @@ void cop_json_str(struct cop_json *j, const char *key, const char *text)
 
 void cop_json_u64(struct cop_json *j, const char *key, uint64_t value)
 {
+	char digits[20];
+	size_t at = sizeof(digits);
+
 	cop_json_value(j, key);
-	cop_buf_printf(j->out, "%" PRIu64, value);
+	do
+		digits[--at] = (char)('0' + value % 10);
+	while (value /= 10);
+	cop_buf_add(j->out, digits + at, sizeof(digits) - at);
 }
 
 void cop_json_bool(struct cop_json *j, const char *key, bool value)

@@ -4,7 +4,8 @@
  * things: which descriptors are in use (the last writer closes those that cop_log_open or
  * cop_log_close replaced) and the table of repeats.
  *
- * Repeats: each format string may write BURST lines in WINDOW_MS. Further ones are counted, and the
+ * Repeats: each format of each function (many have the format "%s") may write BURST lines in
+ * WINDOW_MS. Further ones are counted, and the
  * count is written with the first line of a later window, or at close. Debug lines are not limited:
  * a user who turns them on wants each. */
 #include "base/log/log.h"
@@ -215,7 +216,7 @@ static COP_PRINTF(4, 5) void put_formatted(
 static bool may_write_line(
 	const char *where, const char *fmt, uint64_t now_ms, struct repeat *before)
 {
-	uint64_t key = (uint64_t)(uintptr_t)fmt;
+	uint64_t key = cop_hash64(where, strlen(where), (uint64_t)(uintptr_t)fmt);
 	struct repeat *r = &repeats[cop_hash64(&key, sizeof(key), 0) % REPEAT_SLOTS];
 	bool ok = true;
 

@@ -148,6 +148,23 @@ static void a_line_that_is_too_long_ends_in_dots(void **state)
 	free(longest);
 }
 
+/* The linker keeps equal formats once. */
+static void a_format_of_two_functions_is_limited_for_each(void **state)
+{
+	char *text;
+
+	(void)state;
+	cop_log_open(COP_LOG_INFO, COP_LOG_FILE, path, NULL);
+	for (int i = 0; i < COP_LOG_BURST + 7; i++)
+		cop_log_write(COP_LOG_INFO, "storm", "%s", "the same again");
+	cop_log_write(COP_LOG_INFO, "calm", "%s", "something else");
+	cop_log_close();
+	text = content();
+	assert_non_null(strstr(text, "(calm) something else"));
+	assert_int_equal(count_lines(text), COP_LOG_BURST + 2);
+	free(text);
+}
+
 static void repeats_are_limited_and_counted(void **state)
 {
 	char *text;
@@ -313,6 +330,7 @@ int main(void)
 		TEST(a_name_with_a_newline_cannot_forge_a_line),
 		TEST(a_line_that_is_too_long_ends_in_dots),
 		TEST(repeats_are_limited_and_counted),
+		TEST(a_format_of_two_functions_is_limited_for_each),
 		TEST(attempts_are_logged_by_address_and_summed_up),
 		TEST(debug_lines_are_all_written),
 		TEST(a_new_file_takes_its_folders_permissions),

@@ -81,6 +81,13 @@ struct cop_opt_many {
 	size_t n;
 };
 
+/* A word that an older program took for one of the options, with one dash: -profile_top_n. */
+struct cop_opt_old {
+	const char *word;  /* without the dash; NULL ends the list */
+	const char *name;  /* the long name of the option; tables without it refuse the word */
+	bool zero_is_none; /* a value of 0 leaves the option as it is */
+};
+
 struct cop_opt_table {
 	const char *command; /* "copper mount" */
 	const char *summary; /* one line, no full stop */
@@ -88,6 +95,7 @@ struct cop_opt_table {
 	size_t rows;
 	const struct cop_opt_operand *operand;
 	size_t operands;
+	const struct cop_opt_old *old; /* NULL: none */
 	/* The name of a command with its own arguments, which ends the options; such a table has no
 	 * operands. The field is a char ** that points into argv. It is required unless the check
 	 * says otherwise. */

@@ -108,6 +108,10 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "EXTRA", AT(extra)},
 };
 
+static const struct cop_opt_old old[] = {{"port_number", "port", false},
+	{"fan_out", "fanout", true}, {"fg", "foreground", false}, {"gone", "not-here", false},
+	{NULL, NULL, false}};
+
 static void init(void *into)
 {
 	*(struct args *)into = (struct args){.rank = -1};
@@ -125,6 +129,7 @@ static const struct cop_opt_table table = {
 	.summary = "tests options",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands),
+	.old = old,
 	.init = init,
 	.check = check,
 };
@@ -296,6 +301,21 @@ static void letters_cluster_and_carry_values(void **state)
 	assert_int_equal(parse("-nf", "x", NULL), 0);
 	assert_string_equal(got.name, "f");
 	assert_false(got.force);
+}
+
+static void words_of_an_older_program_have_one_dash(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("-port_number", "7", "x", "-fan_out", "3", "-fg", NULL), 0);
+	assert_int_equal(got.port, 7);
+	assert_int_equal(got.fanout, 3);
+	assert_true(got.force);
+	assert_int_equal(parse("-fan_out", "0", "x", NULL), 0);
+	assert_int_equal(got.fanout, 8);
+	REFUSED("-port_number: N is missing", "x", "-port_number");
+	REFUSED("--port: 'y' is not a number", "-port_number", "y", "x");
+	REFUSED("unknown option '-g' (see copper test --help)", "-gone", "x");
+	REFUSED("--fanout: 0 is out of range 1..64", "-k", "0", "x");
 }
 
 static void options_and_operands_come_in_any_order(void **state)
@@ -492,6 +512,7 @@ int main(void)
 		cmocka_unit_test(every_kind_is_written_to_its_field),
 		cmocka_unit_test(durations_have_units),
 		cmocka_unit_test(letters_cluster_and_carry_values),
+		cmocka_unit_test(words_of_an_older_program_have_one_dash),
 		cmocka_unit_test(options_and_operands_come_in_any_order),
 		cmocka_unit_test(two_dashes_end_the_options),
 		cmocka_unit_test(the_last_of_two_wins),

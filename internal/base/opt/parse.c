@@ -149,6 +149,31 @@ static int walk_letters(struct walk *w, const char *letters)
 	return 0;
 }
 
+static const struct cop_opt_old *find_old(const struct cop_opt_table *t, const char *word)
+{
+	for (const struct cop_opt_old *o = t->old; o && o->word; o++)
+		if (strcmp(o->word, word) == 0 && row_of_name(t, o->name, strlen(o->name)))
+			return o;
+	return NULL;
+}
+
+/* -profile_top_n 20 */
+static int walk_old(struct walk *w, const struct cop_opt_old *old)
+{
+	const struct cop_opt *o = row_of_name(w->table, old->name, strlen(old->name));
+
+	if (cop_opt_lone(o))
+		return apply_lone(w, o);
+	if (w->next >= w->argc)
+		return cop_err_set(w->err, EINVAL, "-%s: %s is missing", old->word,
+			o->arg ? o->arg : "the value");
+	if (old->zero_is_none && strcmp(w->argv[w->next], "0") == 0) {
+		w->next++;
+		return 0;
+	}
+	return apply_next(w, o);
+}
+
 /* The operands are moved together at the beginning of argv, which nobody reads any more. */
 static int take_many(struct walk *w, const char *text)
 {
@@ -191,6 +216,10 @@ static int walk_operand(struct walk *w, const char *text)
  * it. */
 static int walk_word(struct walk *w, const char *text, int *kept)
 {
+	const struct cop_opt_old *old = text[0] == '-' ? find_old(w->table, text + 1) : NULL;
+
+	if (old)
+		return walk_old(w, old);
 	if (text[0] == '-' && text[1] == '-')
 		return walk_long(w, text + 2);
 	if (text[0] == '-' && text[1])

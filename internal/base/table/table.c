@@ -23,9 +23,22 @@ static bool is_whole(double v)
 	return v == floor(v) && fabs(v) < 9e15;
 }
 
+void cop_grid_put_real(double v, struct cop_buf *out)
+{
+	char text[40];
+	int digits = 15;
+
+	do
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+	while (strtod(text, NULL) != v && digits++ < 17);
+	cop_buf_str(out, text);
+}
+
 static void put_value(enum cop_grid_kind kind, double v, struct cop_buf *out)
 {
-	if (kind == COP_GRID_WHOLE && is_whole(v))
+	if (kind == COP_GRID_REAL)
+		cop_grid_put_real(v, out);
+	else if (kind == COP_GRID_WHOLE && is_whole(v))
 		cop_buf_printf(out, "%.0f", v);
 	else if (kind == COP_GRID_WHOLE)
 		cop_buf_printf(out, "%.3f", v);
@@ -46,7 +59,7 @@ static bool is_json_number(const char *text, size_t len)
 
 static void json_cell(struct cop_json *j, const struct cop_grid_col *col, struct cop_grid_cell c)
 {
-	if (!is_text(col->kind) && isnan(c.value)) {
+	if (!is_text(col->kind) && !isfinite(c.value)) {
 		cop_json_null(j, col->name);
 	} else if (!is_text(col->kind)) {
 		cop_json_value(j, col->name);
@@ -136,6 +149,8 @@ static struct cop_grid_cell plain_cell(
 		return c;
 	if (isnan(c.value))
 		snprintf(text, 40, "-");
+	else if (g->col[col].kind == COP_GRID_REAL)
+		snprintf(text, 40, "%.6g", c.value);
 	else
 		snprintf(text, 40, "%.*f", decimals[g->col[col].kind], c.value);
 	return (struct cop_grid_cell){.text = text, .len = strlen(text)};

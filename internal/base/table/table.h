@@ -14,7 +14,9 @@ enum cop_grid_kind {
 	COP_GRID_NUMBER,  /* the text of a number, or empty: null */
 	COP_GRID_SECONDS, /* to the nanosecond, on a terminal to the microsecond */
 	COP_GRID_WHOLE,   /* bytes or a count; three decimals if it is a mean, none on a terminal */
-	COP_GRID_RATIO    /* six decimals, on a terminal two */
+	COP_GRID_RATIO,   /* six decimals, on a terminal two */
+	COP_GRID_REAL /* as many digits as it takes to read the same value back; six on a terminal
+		       */
 };
 
 struct cop_grid_col {
@@ -36,6 +38,8 @@ struct cop_grid {
 	const void *arg;
 };
 
+/* A number as COP_GRID_REAL has it. */
+void cop_grid_put_real(double v, struct cop_buf *out);
 /* Whole lines; JSON ends with a newline, too. out->failed says whether memory sufficed. */
 void cop_grid_show(const struct cop_grid *g, enum cop_grid_form form, struct cop_buf *out);
 

@@ -210,6 +210,18 @@ struct cop_obj *cop_obj_get(struct cop_obj *obj)
 	return obj;
 }
 
+static __thread unsigned locks_held;
+
+void cop_cache_locked(void)
+{
+	locks_held++;
+}
+
+void cop_cache_unlocked(void)
+{
+	locks_held--;
+}
+
 void cop_cache_unref(struct cop_cache *c, struct node *n)
 {
 	if (atomic_fetch_sub(&n->refs, 1) != 1)
@@ -221,6 +233,7 @@ void cop_cache_unref(struct cop_cache *c, struct node *n)
 
 void cop_obj_put(struct cop_cache *c, struct cop_obj *obj)
 {
+	assert(!locks_held);
 	cop_cache_unref(c, node_of(obj));
 	cop_cache_grant(c);
 }
@@ -295,8 +308,10 @@ void cop_cache_complete(
 	struct node *n = node_of(flight);
 	struct shard *s = shard_of(c, n->link.hash);
 	struct cop_list waiters, *w;
-	bool fits = fill_object(c, n, completion);
+	bool fits;
 
+	assert(!locks_held);
+	fits = fill_object(c, n, completion);
 	if (!completion->rc && flight->key.table == COP_TABLE_DATA)
 		cop_stats_add(c->stats, COP_CACHE_FETCHED_BYTES, flight->len);
 	cop_list_init(&waiters);

@@ -176,7 +176,13 @@ void *cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 
 struct cop_obj *cop_obj_get(struct cop_obj *obj);
+/* May start a flight that waits for bytes, whose callbacks run before this returns. So nobody calls
+ * it, or cop_cache_complete, with a lock held that such a callback may take. */
 void cop_obj_put(struct cop_cache *c, struct cop_obj *obj);
+/* Asserts that rule for a lock: between the two calls this thread neither releases an object nor
+ * completes a flight. */
+void cop_cache_locked(void);
+void cop_cache_unlocked(void);
 
 /* Counts that a chunk was fetched for somebody. Returns whether this is its first such use. */
 bool cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use);

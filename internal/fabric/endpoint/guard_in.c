@@ -138,7 +138,7 @@ static void add_pending(struct cop_guard_in *g, int fd, const struct sockaddr_st
 		.fd = fd, .since_ms = cop_now_ms(), .number = ++g->numbers, .from = *from};
 	if (getsockname(fd, (struct sockaddr *)&h->at, &len) ||
 		cop_endpoint_greet_challenge(h->challenge) ||
-		cop_plain_send(fd, h->challenge, sizeof(h->challenge),
+		cop_sock_send(fd, h->challenge, sizeof(h->challenge),
 			MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(h->challenge) ||
 		cop_plain_epoll(g->epoll_fd, EPOLL_CTL_ADD, fd, &e)) {
 		h->fd = -1;
@@ -162,7 +162,7 @@ static void wake_acceptor(struct cop_guard_in *g)
 	if (fd < 0)
 		return;
 	len = sizeof(g->own);
-	if ((cop_plain_connect(fd, (struct sockaddr *)&g->own, len) && errno != EINPROGRESS) ||
+	if ((cop_sock_connect(fd, (struct sockaddr *)&g->own, len) && errno != EINPROGRESS) ||
 		getsockname(fd, (struct sockaddr *)&g->knock, &len))
 		close(fd);
 	else
@@ -215,7 +215,7 @@ static int accept_guarded(struct cop_guard_in *g)
 
 	if (fd >= 0)
 		return fd;
-	fd = cop_plain_accept(g->listener, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
+	fd = cop_sock_accept(g->listener, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	if (is_knock(g, &from) || !cop_endpoint_ofi_may_enter(g->listener, fd))
@@ -241,7 +241,7 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 	code = errno;
 	pthread_mutex_unlock(&lock);
 	if (!g && !closed) {
-		fd = cop_plain_accept(listener, at.__sockaddr__, len, 0);
+		fd = cop_sock_accept(listener, at.__sockaddr__, len, 0);
 		if (fd < 0 || cop_endpoint_ofi_may_enter(listener, fd))
 			return fd;
 		cop_plain_close(fd);
@@ -269,7 +269,7 @@ static void pass_connection(struct cop_guard_in *g, struct pending *h)
 	}
 	release_pending(g, h);
 	if (g->passed_count == COP_GUARD_PENDING_MAX ||
-		cop_plain_send(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+		cop_sock_send(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) !=
 			sizeof(proof))
 		cop_plain_close(fd);
 	else
@@ -280,7 +280,7 @@ static void pass_connection(struct cop_guard_in *g, struct pending *h)
 static void continue_greeting(struct cop_guard_in *g, struct pending *h)
 {
 	ssize_t n =
-		cop_plain_recv(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT);
+		cop_sock_recv(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT);
 	const uint8_t magic[4] = {'C', 'O', 'P', 'G'};
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

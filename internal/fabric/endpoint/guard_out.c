@@ -147,7 +147,7 @@ static bool begin_greeting(int fd, const struct sockaddr *to, socklen_t len)
 
 int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
 {
-	int rc = cop_plain_connect(fd, to.__sockaddr__, len), code = errno;
+	int rc = cop_sock_connect(fd, to.__sockaddr__, len), code = errno;
 
 	if ((rc == 0 || code == EINPROGRESS) &&
 		(to.__sockaddr__->sa_family == AF_INET || to.__sockaddr__->sa_family == AF_INET6))
@@ -165,7 +165,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
 /* Reads what has come of a message of this length. 1: it is complete; 0: not yet; or -errno. */
 static int receive_some(int fd, uint8_t *in, size_t *have, size_t len)
 {
-	ssize_t n = *have < len ? cop_plain_recv(fd, in + *have, len - *have, MSG_DONTWAIT) : 0;
+	ssize_t n = *have < len ? cop_sock_recv(fd, in + *have, len - *have, MSG_DONTWAIT) : 0;
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
@@ -243,7 +243,7 @@ static ssize_t fail_call(int rc)
 static ssize_t keep_back(struct greeting *g, const void *data, size_t len)
 {
 	if (g->answered)
-		return cop_plain_send(g->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		return cop_sock_send(g->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (len > sizeof(g->kept) - g->kept_len)
 		return fail_call(-ENOBUFS);
 	memcpy(g->kept + g->kept_len, data, len);
@@ -257,13 +257,13 @@ ssize_t send(int fd, const void *data, size_t len, int flags)
 	ssize_t n = 0;
 
 	if (!atomic_load_explicit(&under_way, memory_order_relaxed))
-		return cop_plain_send(fd, data, len, flags);
+		return cop_sock_send(fd, data, len, flags);
 	pthread_mutex_lock(&lock);
 	at = find_greeting(fd);
 	if (at)
 		n = keep_back(*at, data, len);
 	pthread_mutex_unlock(&lock);
-	return at ? n : cop_plain_send(fd, data, len, flags);
+	return at ? n : cop_sock_send(fd, data, len, flags);
 }
 
 ssize_t recv(int fd, void *data, size_t len, int flags)
@@ -272,13 +272,13 @@ ssize_t recv(int fd, void *data, size_t len, int flags)
 	int rc = 1;
 
 	if (!atomic_load_explicit(&under_way, memory_order_relaxed))
-		return cop_plain_recv(fd, data, len, flags);
+		return cop_sock_recv(fd, data, len, flags);
 	pthread_mutex_lock(&lock);
 	at = find_greeting(fd);
 	if (at && (rc = advance_greeting(*at)) == 1)
 		drop_greeting(at);
 	pthread_mutex_unlock(&lock);
 	if (rc == 1)
-		return cop_plain_recv(fd, data, len, flags);
+		return cop_sock_recv(fd, data, len, flags);
 	return fail_call(rc ? rc : -EAGAIN);
 }

@@ -6,37 +6,18 @@
 #ifndef COP_FABRIC_ENDPOINT_PLAIN_H
 #define COP_FABRIC_ENDPOINT_PLAIN_H
 
+#include "base/base/sock.h"
+
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-static inline int cop_plain_accept(int listener, struct sockaddr *from, socklen_t *len, int flags)
-{
-	return (int)syscall(SYS_accept4, listener, from, len, flags);
-}
-
-static inline int cop_plain_connect(int fd, const struct sockaddr *to, socklen_t len)
-{
-	return (int)syscall(SYS_connect, fd, to, len);
-}
-
-static inline ssize_t cop_plain_send(int fd, const void *data, size_t len, int flags)
-{
-	return syscall(SYS_sendto, fd, data, len, flags, NULL, 0);
-}
 
 static inline ssize_t cop_plain_sendmsg(int fd, const struct msghdr *m, int flags)
 {
 	return syscall(SYS_sendmsg, fd, m, flags);
-}
-
-static inline ssize_t cop_plain_recv(int fd, void *data, size_t len, int flags)
-{
-	return syscall(SYS_recvfrom, fd, data, len, flags, NULL, NULL);
 }
 
 static inline int cop_plain_epoll(int epoll_fd, int op, int fd, struct epoll_event *event)

@@ -107,8 +107,7 @@ static void a_slow_peer_that_answers_pings_is_alive(void **state)
 	assert_int_equal(t->times, 1);
 	assert_int_equal(t->status, 0);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_RETRIES), 0);
-	assert_int_equal(
-		t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
 /* A process that is stopped or gets no processor does not answer, but the look-up sees it. */
@@ -268,8 +267,7 @@ static void nodes_of_the_job_are_not_unverified_when_they_come_too_late(void **s
 	t_until(w, again, 2 * TIMEOUT);
 	assert_int_equal(again->status, 0);
 	assert_true(t_stat(w, 1, COP_FABRIC_DROPPED) > 0);
-	assert_int_equal(
-		t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
 static void a_peer_that_was_restarted_elsewhere_is_followed(void **state)

@@ -36,8 +36,7 @@ static void a_call_is_answered(void **state)
 	assert_true(t_stat(w, 0, COP_FABRIC_BYTES_OUT) > 0);
 	assert_int_equal(t_stat(w, 0, COP_FABRIC_BYTES_OUT), t_stat(w, 1, COP_FABRIC_BYTES_IN));
 	assert_int_equal(t_stat(w, 1, COP_FABRIC_BYTES_OUT), t_stat(w, 0, COP_FABRIC_BYTES_IN));
-	assert_int_equal(
-		t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
+	assert_int_equal(t_stat(w, 0, COP_FABRIC_REJECTED) + t_stat(w, 1, COP_FABRIC_REJECTED), 0);
 }
 
 static void an_error_of_the_peer_is_its_own_answer(void **state)

@@ -67,13 +67,11 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 	if (conf->address_source == COP_CONF_ADDRESS_DISCOVER && conf->address_book)
 		return cop_err_set(err, EINVAL,
 			"--address-source discover asks the nodes: leave --address-book out");
-	conf->profile |= conf->profile_top_n || conf->profile_paths_full;
+	conf->profile |=
+		conf->profile_top_n || conf->profile_paths_full || conf->profile_interval_s;
 	if (conf->profile && !conf->job_dir)
 		return cop_err_set(err, EINVAL,
 			"--profile writes its reports to the job directory: give --job-dir DIR");
-	if (conf->profile_interval_s && !conf->profile)
-		return cop_err_set(err, EINVAL,
-			"--profile-snapshot-interval needs --profile, --profile-top-n or --profile-paths-full");
 	if (conf->trace && !conf->job_dir)
 		return cop_err_set(
 			err, EINVAL, "--trace writes to the job directory: give --job-dir DIR");
@@ -498,6 +496,24 @@ static const struct cop_opt mount_rows[] = {
 
 static const struct cop_opt serve_rows[] = {COMMON_ROWS};
 
+/* The long options of Copper 1.0's cu_fuse that have a letter here; a table without the option
+ * does not take the word. */
+#define OLD_ROWS                                                                                   \
+	{"tpath", "source", false}, {"log_output_dir", "job-dir", false},                          \
+		{"log_level", "log-level", false}, {"log_type", "log-type", false},                \
+		{"trees", "trees", false}, {"net_type", "net-type", false},                        \
+		{"md_enoent_ttl_ms", "enoent-ttl-ms", false},                                      \
+		{"facility_address_book", "address-book", false},                                  \
+		{"max_cacheable_byte_size", "max-cacheable-bytes", true},                          \
+		{"profile_metrics", "profile", false}, {"profile_top_n", "profile-top-n", true},   \
+		{"profile_paths_full", "profile-paths-full", false},                               \
+		{"profile_snapshot_interval_s", "profile-snapshot-interval", true},                \
+	{                                                                                          \
+		NULL, NULL, false                                                                  \
+	}
+const struct cop_opt_old cop_conf_old[] = {OLD_ROWS};
+static const struct cop_opt_old mount_old[] = {{"vpath", "view", false}, OLD_ROWS};
+
 static const struct cop_opt_operand mount_operands[] = {{.name = "MOUNTPOINT", AT(mountpoint)}};
 
 const struct cop_opt_table cop_conf_mount_table = {
@@ -505,6 +521,7 @@ const struct cop_opt_table cop_conf_mount_table = {
 	.summary = "join the job's tree, mount, return when ready",
 	COP_OPT_ROWS(mount_rows),
 	COP_OPT_OPERANDS(mount_operands),
+	.old = mount_old,
 	.init = init_mount,
 	.check = check,
 };
@@ -513,6 +530,7 @@ const struct cop_opt_table cop_conf_serve_table = {
 	.command = "copper serve",
 	.summary = "join the job's tree without a mount",
 	COP_OPT_ROWS(serve_rows),
+	.old = cop_conf_old,
 	.init = init_serve,
 	.check = check,
 };

@@ -94,6 +94,8 @@ struct cop_conf {
  * a struct cop_conf. */
 extern const struct cop_opt_table cop_conf_mount_table;
 extern const struct cop_opt_table cop_conf_serve_table;
+/* Copper 1.0's long options with one dash, without -vpath. */
+extern const struct cop_opt_old cop_conf_old[];
 
 /* Every default, unchecked: for tests and callers without a command line. */
 void cop_conf_init(struct cop_conf *conf, bool serve_only);

@@ -13,12 +13,12 @@ static const char *const folders[] = {"logs", "profiling", "profiling/final", "p
 int cop_job_dir_check(const char *job_dir, struct cop_err *err)
 {
 	char *path;
-	int rc = cop_mountguard(job_dir, err);
+	int rc = cop_safedir(job_dir, err);
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(folders) && !rc; i++) {
 		if (asprintf(&path, "%s/%s", job_dir, folders[i]) < 0)
 			return cop_err_set(err, ENOMEM, "no memory for the job directory's name");
-		rc = cop_guard_check(path, err);
+		rc = cop_safedir_check(path, err);
 		free(path);
 	}
 	return rc;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "job/job/rdv_priv.h"
+#include "base/base/sock.h"
 
 static const char no_answer[] = "it did not answer";
 
@@ -29,7 +30,8 @@ static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 	if (!is_open(a))
 		return;
 	if (a->step != RDV_RECEIVES)
-		(void)!send(a->fd, a->out + a->out_done, a->out_len - a->out_done, MSG_NOSIGNAL);
+		(void)!cop_sock_send(
+			a->fd, a->out + a->out_done, a->out_len - a->out_done, MSG_NOSIGNAL);
 	close(a->fd);
 	a->fd = -1;
 	r->open_asks--;
@@ -107,7 +109,8 @@ static int open_socket(const struct cop_rendezvous *r, int family)
 /* If the connection is not established yet, the ask is sent later. */
 static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 {
-	ssize_t n = send(a->fd, a->out + a->out_done, a->out_len - a->out_done, MSG_NOSIGNAL);
+	ssize_t n =
+		cop_sock_send(a->fd, a->out + a->out_done, a->out_len - a->out_done, MSG_NOSIGNAL);
 
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
@@ -141,7 +144,7 @@ static void start_try(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 	a->out_len = rc < 0 ? 0 : (size_t)rc;
 	if (rc < 0)
 		retry_ask(r, a, now_ms, "no random numbers");
-	else if (connect(fd, (const struct sockaddr *)&to, len) && errno != EINPROGRESS)
+	else if (cop_sock_connect(fd, (const struct sockaddr *)&to, len) && errno != EINPROGRESS)
 		retry_ask(r, a, now_ms, strerror(errno));
 	else
 		send_ask(r, a, now_ms);
@@ -173,7 +176,7 @@ static void refuse_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t 
 
 static void receive_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 {
-	ssize_t n = recv(a->fd, a->in + a->in_len, sizeof(a->in) - a->in_len, 0);
+	ssize_t n = cop_sock_recv(a->fd, a->in + a->in_len, sizeof(a->in) - a->in_len, 0);
 	char address[COP_JOB_ADDRESS_MAX + 1];
 	int rc;
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "job/job/rdv_priv.h"
+#include "base/base/sock.h"
 
 #define ACCEPT_PAUSE_MS 100
 
@@ -55,7 +56,8 @@ short cop_rdv_serve_wants(const struct rdv_conn *c)
 
 static void write_answer(struct rdv_conn *c)
 {
-	ssize_t n = send(c->fd, c->out + c->out_done, c->out_len - c->out_done, MSG_NOSIGNAL);
+	ssize_t n =
+		cop_sock_send(c->fd, c->out + c->out_done, c->out_len - c->out_done, MSG_NOSIGNAL);
 
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return;
@@ -68,7 +70,7 @@ static void write_answer(struct rdv_conn *c)
 /* An answer fits into any socket buffer, so it is usually sent in the same step. */
 static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 {
-	ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, 0);
+	ssize_t n = cop_sock_recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, 0);
 	char address[COP_JOB_ADDRESS_MAX + 1];
 	int rc;
 
@@ -119,7 +121,7 @@ static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	struct sockaddr_storage from = {0};
 	socklen_t from_len = sizeof(from);
-	int fd = accept4(
+	int fd = cop_sock_accept(
 		r->listen_fd, (struct sockaddr *)&from, &from_len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct rdv_conn *c;
 

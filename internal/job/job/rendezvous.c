@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "job/job/rdv_priv.h"
+#include "base/base/sock.h"
 #include "base/log/log.h"
 
 #define BACKLOG 1024
@@ -216,7 +217,8 @@ static int listen_on(
 	 * can reach. */
 	cop_ip_parse(self->name, &r->self);
 	r->listen_fd = rc = open_listener(&r->self, port);
-	if (rc >= 0 && (listen(rc, BACKLOG) || getsockname(rc, (struct sockaddr *)&at, &size)))
+	if (rc >= 0 &&
+		(cop_sock_listen(rc, BACKLOG) || getsockname(rc, (struct sockaddr *)&at, &size)))
 		rc = -errno;
 	if (rc < 0)
 		return cop_err_set(err, -rc, "cannot listen on %s port %u for the rendezvous: %s%s",

@@ -81,12 +81,6 @@ int cop_fuse_invalidate(struct cop_fuse *fs, const char *path, void (*told)(void
  */
 int cop_fuse_forget_in(struct cop_fuse *fs, const char *dir, void (*then)(void *arg), void *arg);
 
-/* Any thread. A number that grows whenever the kernel is told to forget something, or a name has
- * turned out to be another file. It does not grow when a name appears that only a lookup of its own
- * had found absent, which nobody remembers. *young_ms is until when (cop_now_ms) the kernel may
- * hold a name of a young version, which it will look up again; 0: there was none. */
-uint64_t cop_fuse_changes(const struct cop_fuse *fs, uint64_t *young_ms);
-
 /* Appends a JSON object with the negotiated features and the number of inodes that the kernel
  * holds. */
 void cop_fuse_json(struct cop_fuse *fs, struct cop_buf *out);

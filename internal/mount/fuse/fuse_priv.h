@@ -13,6 +13,7 @@
 
 #define INODE_SHARDS 16u
 #define PATH_BYTES 4096
+#define NAME_BYTES 256
 /* A day: what exists stays valid until it is invalidated. */
 #define CACHE_SECONDS 86400.0
 #define READ_CHUNKS_MAX 20
@@ -78,6 +79,15 @@ struct waits {
 	int64_t begun_us; /* the moments at which they began, less those at which others ended */
 };
 
+/* The names that the kernel holds absent in the root (absent.c). */
+struct absent_names {
+	pthread_mutex_t lock;
+	struct cop_htab names;
+	struct cop_list order; /* by the last lookup, the oldest first */
+	size_t bytes;          /* of memory, at most COP_FUSE_ABSENT_BYTES */
+};
+#define COP_FUSE_ABSENT_BYTES (4 * COP_MIB)
+
 struct cop_fuse {
 	struct cop_fuse_conf conf;
 	struct waits waits;
@@ -101,9 +111,8 @@ struct cop_fuse {
 		bool proc;
 	} * places;
 	size_t n_places;
-	_Atomic uint64_t epoch; /* counts invalidations: an answer to a request from before one is
-				   not cached */
-	_Atomic uint64_t changes, young_ms; /* cop_fuse_changes */
+	_Atomic uint64_t epoch;   /* counts invalidations: an answer to a request from before one is
+				     not cached */
 	_Atomic unsigned turning; /* directories whose names the kernel is forgetting before this
 				     node does: nothing is cached meanwhile */
 	/* Names to invalidate in the kernel. A thread of its own does it, because the kernel may
@@ -115,8 +124,7 @@ struct cop_fuse {
 	bool notify_stop, notify_all; /* all: forget everything, because there was no space or
 					 memory to say what */
 	_Atomic bool starving;        /* cop_fuse_starve */
-	struct cop_buf root_absent;   /* names that the kernel knows as absent in the root, each
-					 NUL-terminated; under notify_lock */
+	struct absent_names absent;
 };
 
 /* One request that may have to wait. */
@@ -142,11 +150,8 @@ struct op {
 	unsigned n_chunks;
 	struct cop_obj *chunk[READ_CHUNKS_MAX];
 	uint16_t name_len;
-	char name[256];
+	char name[NAME_BYTES];
 };
-
-/* notify.c: the kernel gets a name that it will look up again at this moment. */
-void cop_fuse_note_young(struct cop_fuse *fs, uint64_t until_ms);
 
 /* How long the kernel may cache the answer. */
 static inline double cop_fuse_cache_seconds(const struct op *op)
@@ -167,7 +172,6 @@ static inline double cop_fuse_name_seconds(const struct op *op, const struct cop
 	if (!cop_version_is_young(attr->version) || S_ISDIR(attr->mode))
 		return most;
 	young_ms = cop_fetch_young_ms(op->fs->conf.coop, attr);
-	cop_fuse_note_young(op->fs, cop_now_ms() + young_ms);
 	return COP_MIN(most, (double)young_ms / 1000);
 }
 
@@ -295,9 +299,16 @@ void cop_fuse_read_ahead(struct cop_fuse *fs, struct inode *i, uint64_t index);
 void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top);
 /* Makes the kernel look up each name of the directory again. */
 void cop_fuse_tell_names(struct cop_fuse *fs, struct inode *dir);
-/* Remembers a name that is absent in the root, for cop_fuse_tell_names; false if there is no space
- * for it. */
+
+/* ---- absent.c ---- */
+void cop_fuse_absent_init(struct absent_names *a);
+void cop_fuse_absent_fini(struct absent_names *a);
+/* Lists a name (of less than NAME_BYTES) that the kernel is about to hold absent in the root.
+ * False: the kernel must not, because there is no memory, or no more can be told to the kernel now.
+ */
 bool cop_fuse_note_absent(struct cop_fuse *fs, const char *name, size_t len);
+/* On the thread of notify.c: makes the kernel forget all of them. */
+void cop_fuse_tell_absent(struct cop_fuse *fs);
 
 /* ---- notify.c ---- */
 int cop_fuse_notify_start(struct cop_fuse *fs);
@@ -308,6 +319,9 @@ void cop_fuse_starve(struct cop_fuse *fs, bool starve);
 void cop_fuse_forget_name(struct cop_fuse *fs, struct inode *i);
 /* The directory has changed since the kernel read it: makes it read the names again. */
 void cop_fuse_forget_names(struct cop_fuse *fs, struct inode *dir);
+/* The kernel is to forget a name that it holds absent in the root, for lack of room here. -ENOMEM,
+ * -ENOBUFS: it will not. */
+int cop_fuse_forget_absent(struct cop_fuse *fs, const char *name, size_t len);
 
 /* The kernel's pages of a file are wrong: makes it drop them. */
 void cop_fuse_forget_pages(struct cop_fuse *fs, struct inode *i);

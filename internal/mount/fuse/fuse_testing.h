@@ -153,6 +153,7 @@ static inline int setup_with(struct cop_origin *o)
 		.stats = &stats};
 	fs->conn_caps = CAP_ABSENT_ENTRIES;
 	cop_list_init(&fs->notify);
+	cop_fuse_absent_init(&fs->absent);
 	fs->notify_stop = true; /* there is no kernel to notify */
 	return cop_fuse_inodes_init(fs);
 }
@@ -181,7 +182,7 @@ static inline int teardown(void **state)
 	(void)state;
 	close_origin();
 	cop_fuse_places_free(fs);
-	cop_buf_free(&fs->root_absent);
+	cop_fuse_absent_fini(&fs->absent);
 	cop_fuse_inodes_fini(fs);
 	free(fs);
 	cop_cache_check(cache);

@@ -122,7 +122,6 @@ struct inode *cop_fuse_inode_get(struct cop_fuse *fs, struct inode *parent, cons
 		(!S_ISDIR(attr->mode) || !S_ISDIR(i->attr.mode))) {
 		i->stale = true;
 		i = NULL;
-		atomic_fetch_add(&fs->changes, 1);
 	}
 	made = !i;
 	if (!i)

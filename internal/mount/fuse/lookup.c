@@ -43,9 +43,8 @@ static void reply_absent(struct op *op, bool certain)
 	struct fuse_entry_param e = {.ino = 0};
 
 	certain = certain && (op->fs->conn_caps & CAP_ABSENT_ENTRIES);
-	/* The kernel can be told to forget a directory with all that it knows as absent there, but
-	 * not the root: there it is told name by name. The name is noted before the epoch is read,
-	 * so that an invalidation either sees the name or is seen. */
+	/* The name is listed before the epoch is read, so that an invalidation either finds the
+	 * name or is noticed here. */
 	if (!op->inode->parent)
 		certain = certain && cop_fuse_note_absent(op->fs, op->name, op->name_len);
 	if (certain && cop_fuse_cache_seconds(op) > 0)

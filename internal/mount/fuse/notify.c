@@ -16,10 +16,11 @@
 
 /* What a notification is about. */
 enum about {
-	ABOUT_NAME,  /* one name below a directory */
-	ABOUT_DIR,   /* a directory's own attributes and listing; a file's attributes and pages */
-	ABOUT_NAMES, /* the same and all names in it */
-	ABOUT_UNDER, /* everything the kernel knows at and below it */
+	ABOUT_NAME,   /* one name below a directory */
+	ABOUT_DIR,    /* a directory's own attributes and listing; a file's attributes and pages */
+	ABOUT_NAMES,  /* the same and all names in it */
+	ABOUT_UNDER,  /* everything the kernel knows at and below it */
+	ABOUT_ABSENT, /* as ABOUT_NAME, but nothing has changed */
 	ABOUT_NOTHING,
 };
 
@@ -75,7 +76,7 @@ static void tell_note(struct cop_fuse *fs, struct note *n)
 
 	if (n->about == ABOUT_UNDER)
 		cop_fuse_tell_under(fs, n->dir);
-	if (n->about == ABOUT_NAME)
+	if (n->about == ABOUT_NAME || n->about == ABOUT_ABSENT)
 		fuse_lowlevel_notify_inval_entry(fs->session, dir, n->name, n->len);
 	if (n->about == ABOUT_NAMES)
 		cop_fuse_tell_names(fs, n->dir);
@@ -123,22 +124,6 @@ void cop_fuse_notify_stop(struct cop_fuse *fs)
 	fs->notifying = false;
 }
 
-/* ---- what has changed ---- */
-
-void cop_fuse_note_young(struct cop_fuse *fs, uint64_t until_ms)
-{
-	uint64_t most = atomic_load(&fs->young_ms);
-
-	while (most < until_ms && !atomic_compare_exchange_weak(&fs->young_ms, &most, until_ms))
-		continue;
-}
-
-uint64_t cop_fuse_changes(const struct cop_fuse *fs, uint64_t *young_ms)
-{
-	*young_ms = atomic_load(&fs->young_ms);
-	return atomic_load(&fs->changes);
-}
-
 /* ---- asking to tell ---- */
 
 void cop_fuse_starve(struct cop_fuse *fs, bool starve)
@@ -151,9 +136,6 @@ static struct note *new_note(
 {
 	struct note *n = atomic_load(&fs->starving) ? NULL : calloc(1, sizeof(*n) + len + 1);
 
-	/* Without memory for it the kernel forgets more, not less. */
-	if (about != ABOUT_NOTHING)
-		atomic_fetch_add(&fs->changes, 1);
 	if (!n)
 		return NULL;
 	cop_list_init(&n->link);
@@ -220,6 +202,16 @@ void cop_fuse_forget_name(struct cop_fuse *fs, struct inode *i)
 void cop_fuse_forget_names(struct cop_fuse *fs, struct inode *dir)
 {
 	tell_inode(fs, dir, ABOUT_DIR, "", 0);
+}
+
+int cop_fuse_forget_absent(struct cop_fuse *fs, const char *name, size_t len)
+{
+	struct note *n = new_note(fs, fs->root, ABOUT_ABSENT, name, len);
+	int rc = n ? queue_note(fs, n) : -ENOMEM;
+
+	if (n && rc)
+		drop_note(fs, n);
+	return rc;
 }
 
 void cop_fuse_expire_names(struct cop_fuse *fs, struct inode *dir)

@@ -90,6 +90,7 @@ static int set_up(void **state)
 	(void)state;
 	w = calloc(1, sizeof(*w));
 	assert_int_equal(cop_fuse_inodes_init(&w->fs), 0);
+	cop_fuse_absent_init(&w->fs.absent);
 	sem_init(&w->hang, 0, 0);
 	sem_init(&w->hung, 0, 0);
 	sem_init(&called, 0, 0);
@@ -116,7 +117,7 @@ static int tear_down(void **state)
 	cop_fuse_notify_stop(&w->fs);
 	assert_int_equal(atomic_load(&w->fs.turning), 0);
 	fuse_session_destroy(w->fs.session);
-	cop_buf_free(&w->fs.root_absent);
+	cop_fuse_absent_fini(&w->fs.absent);
 	cop_fuse_inodes_fini(&w->fs);
 	free(w);
 	return 0;
@@ -217,49 +218,40 @@ static void a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds(void *
 	assert_true(was_told("-f2 ") && was_told("-dir "));
 }
 
-static uint64_t changes(void)
+/* Lists absent names of 200 bytes, from number `from` on, until the kernel may not hold one more.
+ */
+static unsigned note_many(unsigned from, unsigned most)
 {
-	uint64_t young_ms;
+	char name[256];
+	unsigned i;
 
-	return cop_fuse_changes(&w->fs, &young_ms);
+	for (i = from; i < from + most; i++) {
+		snprintf(name, sizeof(name), "%0200u", i);
+		if (!cop_fuse_note_absent(&w->fs, name, 200))
+			break;
+	}
+	return i - from;
 }
 
-static void what_the_kernel_is_to_forget_counts_as_a_change(void **state)
+static void the_list_of_absent_names_is_bounded_and_the_kernel_forgets_the_oldest(void **state)
 {
-	struct cop_attr other = {.mode = S_IFREG, .version = 2, .ino = 1};
-	uint64_t before = changes();
+	const unsigned many = 4 * COP_MIB / 200;
 
 	(void)state;
-	assert_int_equal(cop_fuse_forget_in(&w->fs, NULL, then, w), 0);
-	sem_wait(&called);
-	cop_fuse_inode_put(&w->fs, get_inode(w->dir, "f0", S_IFREG), 1);
-	assert_int_equal(changes(), before);
-	assert_int_equal(cop_fuse_forget_in(&w->fs, "dir", then, w), 0);
-	assert_true(changes() > before);
-	before = changes();
-	assert_int_equal(cop_fuse_invalidate(&w->fs, "not/known", then, w), 0);
-	assert_true(changes() > before);
-	before = changes();
-	cop_fuse_starve(&w->fs, true);
-	cop_fuse_expire_names(&w->fs, w->sub);
-	assert_true(changes() > before);
-	before = changes();
-	cop_fuse_inode_put(
-		&w->fs, cop_fuse_inode_get(&w->fs, w->dir, "f0", 2, &other, PLACE_TREE), 1);
-	assert_true(changes() > before);
-}
-
-static void the_latest_moment_of_young_names_is_kept(void **state)
-{
-	uint64_t young_ms;
-
-	(void)state;
-	cop_fuse_changes(&w->fs, &young_ms);
-	assert_int_equal(young_ms, 0);
-	cop_fuse_note_young(&w->fs, 20);
-	cop_fuse_note_young(&w->fs, 10);
-	cop_fuse_changes(&w->fs, &young_ms);
-	assert_int_equal(young_ms, 20);
+	assert_true(cop_fuse_note_absent(&w->fs, "first", 5));
+	assert_true(cop_fuse_note_absent(&w->fs, "second", 6));
+	/* Looked up again: now the other one is the oldest. */
+	assert_true(cop_fuse_note_absent(&w->fs, "first", 5));
+	atomic_store(&w->hangs, true);
+	assert_int_equal(note_many(0, many), many);
+	assert_in_range(w->fs.absent.bytes, 3 * COP_MIB, COP_FUSE_ABSENT_BYTES);
+	/* The kernel does not take notifications now, so it may not hold more names. */
+	sem_wait(&w->hung);
+	assert_in_range(note_many(many, many), 1, many - 1);
+	sem_post(&w->hang);
+	cop_fuse_notify_stop(&w->fs);
+	assert_true(strncmp(w->told, "-second -first -0", 17) == 0);
+	assert_int_equal(note_many(2 * many, many), many);
 }
 
 /* The mount is gone, so there is nobody to notify. */
@@ -283,8 +275,7 @@ int main(void)
 		TEST(without_memory_to_say_what_the_kernel_forgets_all),
 		TEST(without_memory_an_invalidation_fails_and_the_kernel_forgets_all),
 		TEST(a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds),
-		TEST(what_the_kernel_is_to_forget_counts_as_a_change),
-		TEST(the_latest_moment_of_young_names_is_kept),
+		TEST(the_list_of_absent_names_is_bounded_and_the_kernel_forgets_the_oldest),
 		TEST(after_the_end_a_callback_runs_at_once),
 	};
 

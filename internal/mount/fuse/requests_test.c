@@ -12,6 +12,7 @@
 #include "mount/fuse/fuse_testing.h"
 
 #define NAMES 300u
+#define ABSENT 5000u
 
 /* ---- names and attributes ---- */
 
@@ -64,6 +65,21 @@ static void an_absent_name_is_an_entry_that_the_kernel_keeps_if_it_can(void **st
 	assert_int_equal(lookup(d, "none"), 0);
 	assert_int_equal(req.error, ENOENT);
 	assert_int_equal(cop_stats_get(&stats, COP_FUSE_NEGATIVE), 2);
+}
+
+/* The kernel cannot be told to forget the mount point as a whole, so the node has a list. */
+static void of_many_absent_names_in_the_root_the_kernel_keeps_each(void **state)
+{
+	char name[64];
+
+	(void)state;
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < ABSENT; i++) {
+			snprintf(name, sizeof(name), "there-is-no-such-name-%u", i);
+			assert_int_equal(lookup(FUSE_ROOT_ID, name), 0);
+			assert_int_equal(req.error, 0);
+			assert_true(req.entry.entry_timeout == 60.0);
+		}
 }
 
 static void a_name_of_256_bytes_is_too_long(void **state)
@@ -471,6 +487,7 @@ int main(void)
 		T(a_name_has_its_attributes_and_one_reference),
 		T(the_root_has_the_attributes_of_the_source),
 		T(an_absent_name_is_an_entry_that_the_kernel_keeps_if_it_can),
+		T(of_many_absent_names_in_the_root_the_kernel_keeps_each),
 		T(a_name_of_256_bytes_is_too_long),
 		T(an_error_of_the_storage_is_the_error_of_the_name),
 		T(the_first_name_in_a_directory_does_not_wait_for_the_others),

@@ -193,6 +193,7 @@ int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, stru
 		return rc;
 	}
 	fs->conf = *conf;
+	cop_fuse_absent_init(&fs->absent);
 	fs->watched = conf->prof || conf->tracer;
 	fs->gone_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = fs->gone_fd < 0 ? -errno : cop_fuse_inodes_init(fs);
@@ -263,7 +264,7 @@ void cop_fuse_free(struct cop_fuse *fs)
 		return;
 	if (fs->session)
 		fuse_session_destroy(fs->session);
-	cop_buf_free(&fs->root_absent);
+	cop_fuse_absent_fini(&fs->absent);
 	cop_fuse_inodes_fini(fs);
 	cop_fuse_places_free(fs);
 	if (fs->gone_fd >= 0)

@@ -9,7 +9,6 @@
 
 #include "base/base/compat.h"
 
-#define ROOT_ABSENT_MAX (64 * COP_KIB)
 /* A path of PATH_BYTES has no more components. */
 #define DEPTHS (PATH_BYTES / 2)
 
@@ -62,36 +61,6 @@ static void tell_inode(struct cop_fuse *fs, struct inode *i)
 			fs->session, cop_fuse_nodeid(fs, i->parent), i->name, i->name_len);
 }
 
-bool cop_fuse_note_absent(struct cop_fuse *fs, const char *name, size_t len)
-{
-	struct cop_buf *b = &fs->root_absent;
-	bool noted = false;
-
-	pthread_mutex_lock(&fs->notify_lock);
-	for (size_t at = 0; at < b->len && !noted; at += strlen(b->data + at) + 1)
-		noted = strcmp(b->data + at, name) == 0;
-	if (!noted && b->len + len < ROOT_ABSENT_MAX) {
-		cop_buf_add(b, name, len + 1);
-		noted = !b->failed;
-	}
-	pthread_mutex_unlock(&fs->notify_lock);
-	return noted;
-}
-
-static void tell_root_absent(struct cop_fuse *fs)
-{
-	struct cop_buf names;
-
-	pthread_mutex_lock(&fs->notify_lock);
-	names = fs->root_absent;
-	fs->root_absent = (struct cop_buf){0};
-	pthread_mutex_unlock(&fs->notify_lock);
-	for (size_t at = 0; at < names.len; at += strlen(names.data + at) + 1)
-		fuse_lowlevel_notify_inval_entry(
-			fs->session, FUSE_ROOT_ID, names.data + at, strlen(names.data + at));
-	cop_buf_free(&names);
-}
-
 /* The deepest first, because forgetting a directory alone would leave what open files and working
  * directories pin below it. */
 void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top)
@@ -101,7 +70,7 @@ void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top)
 	tell_held(fs, &h, tell_inode);
 	tell_inode(fs, top);
 	if (!top->parent)
-		tell_root_absent(fs);
+		cop_fuse_tell_absent(fs);
 }
 
 /* Expires the name instead of dropping it where the kernel can (Linux 6.2): what is in use, above

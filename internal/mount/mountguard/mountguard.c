@@ -95,7 +95,7 @@ static void set_up(struct guard *g, int word_fd)
 		_exit(1);
 }
 
-static void hear_signals(struct guard *g)
+static void forward_signals(struct guard *g)
 {
 	struct signalfd_siginfo info;
 
@@ -132,7 +132,7 @@ static void look_after(struct guard *g)
 }
 
 /* Whether the node has ended without a word. */
-static bool is_left_alone(struct guard *g)
+static bool is_orphaned(struct guard *g)
 {
 	struct pollfd fds[2] = {
 		{.fd = 3, .events = POLLIN}, {.fd = g->signal_fd, .events = POLLIN}};
@@ -147,7 +147,7 @@ static bool is_left_alone(struct guard *g)
 		if (events <= 0)
 			continue;
 		if (fds[1].revents)
-			hear_signals(g);
+			forward_signals(g);
 		if (!fds[0].revents)
 			continue;
 		n = read(3, &word, 1);
@@ -168,7 +168,7 @@ static void await_end(struct guard *g)
 		if (g->node_fd < 0 && (kill(g->watched, 0) || has_ended(g->watched)))
 			return;
 		if (poll(fds, 2, g->node_fd < 0 ? 10 : (int)(end - now)) > 0 && fds[1].revents)
-			hear_signals(g);
+			forward_signals(g);
 	}
 }
 
@@ -186,7 +186,7 @@ static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 		if (poll(fds, 3, (int)(end - now)) <= 0)
 			continue;
 		if (fds[0].revents)
-			hear_signals(g);
+			forward_signals(g);
 		if (fds[2].revents)
 			there = cop_fuse_is_dead(g->mountpoint);
 	}
@@ -218,7 +218,7 @@ static void keep_dead_mount(struct guard *g)
 
 	cop_mountguard_audience_begin(&g->audience);
 	while (cop_fuse_is_dead(g->mountpoint)) {
-		hear_signals(g);
+		forward_signals(g);
 		if (g->told) {
 			cop_fuse_unmount_dead(g->mountpoint);
 			return;
@@ -244,7 +244,7 @@ static int status_of(pid_t node)
 static void guard_node(struct guard *g, int word_fd)
 {
 	set_up(g, word_fd);
-	if (is_left_alone(g)) {
+	if (is_orphaned(g)) {
 		await_end(g);
 		keep_dead_mount(g);
 		if (g->gone)

@@ -286,38 +286,16 @@ static void keep_death_signal(const struct cop_view_rights *rights)
 		raise(rights->death_signal);
 }
 
-static int enter_user_if_needed(int user_ns, struct cop_view_rights *rights, struct cop_err *err)
-{
-	int rc = 0;
-
-	if (rights->apart)
-		return 0;
-	look_at_rights(rights);
-	if (!cop_view_ns_may_mount()) {
-		rc = enter_user(user_ns, &rights->alone);
-		rights->apart = rc == 0;
-	}
-	return rc ? refuse_namespaces(-rc, err) : 0;
-}
-
-int cop_view_ns_join(int user_ns, int mount_ns, struct cop_view_rights *rights)
-{
-	look_at_rights(rights);
-	if (setns(user_ns, CLONE_NEWUSER))
-		return -errno;
-	rights->apart = true;
-	if (setns(mount_ns, CLONE_NEWNS))
-		return -errno;
-	keep_death_signal(rights);
-	return 0;
-}
-
 int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err)
 {
-	int rc = enter_user_if_needed(user_ns, rights, err);
+	look_at_rights(rights);
+	if (!cop_view_ns_may_mount()) {
+		int rc = enter_user(user_ns, &rights->alone);
 
-	if (rc)
-		return rc;
+		if (rc)
+			return refuse_namespaces(-rc, err);
+		rights->apart = true;
+	}
 	if (unshare(CLONE_NEWNS))
 		return refuse_mount_namespace(errno, err);
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))

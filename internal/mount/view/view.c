@@ -299,17 +299,6 @@ static int lock_changes(struct making *m)
 		"--writable=%s: another command uses it; each needs a directory of its own", dir);
 }
 
-/* Only for others in the user namespace that the node has. */
-static int offer_view(struct making *m, int before)
-{
-	if (before < 0)
-		return 0;
-	if (m->out->kind == COP_VIEW_OVERLAY && m->rights.apart && !m->rights.alone)
-		return cop_view_kept_offer(before, m->out, m->err);
-	close(before);
-	return 0;
-}
-
 /* Enters the namespaces. Returns 1 if they are refused and the view is only variables. */
 static int enter_own(struct making *m)
 {
@@ -327,8 +316,7 @@ static int enter_own(struct making *m)
 	return 0;
 }
 
-/* before: the table of mounts outside, for an offer; -1. */
-static int mount_inside(struct making *m, int before)
+static int mount_inside(struct making *m)
 {
 	int cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), rc = open_direct(m);
 
@@ -336,10 +324,6 @@ static int mount_inside(struct making *m, int before)
 		rc = put_best(m);
 	if (!rc)
 		rc = put_direct(m);
-	if (!rc)
-		rc = offer_view(m, before);
-	else if (before >= 0)
-		close(before);
 	if (!rc)
 		rc = go_back(m, cwd_fd);
 	if (cwd_fd >= 0)
@@ -349,29 +333,11 @@ static int mount_inside(struct making *m, int before)
 
 static int mount_all(struct making *m)
 {
-	int before = m->v->offer ? cop_view_mounts_open() : -1, rc = enter_own(m);
+	int rc = enter_own(m);
 
 	if (!rc)
-		return mount_inside(m, before);
-	if (before >= 0)
-		close(before);
+		return mount_inside(m);
 	return rc > 0 ? 0 : rc;
-}
-
-/* 1: this process is in the view of another command, 0: it is to make its own. */
-static int enter_kept(struct making *m)
-{
-	int rc;
-
-	if (!m->v->kept || !cop_view_can_share(m->v))
-		return 0;
-	rc = cop_view_kept_enter(m->v, m->cwd, &m->rights, m->err);
-	if (rc <= 0)
-		return rc;
-	m->out->kind = COP_VIEW_OVERLAY;
-	m->out->shared = true;
-	rc = cop_view_ns_restore(&m->rights, m->err);
-	return rc ? rc : 1;
 }
 
 static int make_own(struct making *m)
@@ -447,15 +413,12 @@ int cop_view_make(const struct cop_view *v, struct cop_view_made *out, struct co
 	}
 	if (!getcwd(m.cwd, sizeof(m.cwd)))
 		m.cwd[0] = '\0';
-	rc = enter_kept(&m);
+	rc = make_own(&m);
 	if (!rc)
-		rc = make_own(&m);
-	if (rc >= 0)
-		cop_log_info("view=%s source=%s mountpoint=%s%s%s%s", cop_view_name(out->kind),
-			v->source, v->mountpoint, out->shared ? " shared=yes" : "",
-			out->why[0] ? " why=" : "", out->why);
+		cop_log_info("view=%s source=%s mountpoint=%s%s%s", cop_view_name(out->kind),
+			v->source, v->mountpoint, out->why[0] ? " why=" : "", out->why);
 	free_making(&m);
-	return COP_MIN(rc, 0);
+	return rc;
 }
 
 /* ---- becoming the command ---- */

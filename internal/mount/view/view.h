@@ -6,12 +6,8 @@
  * Other processes are not affected, and nothing remains when the process and its children have
  * ended, because the namespaces end with them.
  *
- * A process can enter the view of another one instead, if that one was made from the same mounts by
- * the same user: then what the kernel has looked up in it is there already. Such a view is passed
- * on as descriptors.
- *
  * It knows no node and contacts none: the caller finds the mount, the source and the user
- * namespace, and passes views on. */
+ * namespace. */
 #ifndef COP_MOUNT_VIEW_H
 #define COP_MOUNT_VIEW_H
 
@@ -39,46 +35,20 @@ struct cop_view {
 	unsigned directs;
 	bool writable;            /* allow private changes, kept in an overlay */
 	const char *writable_dir; /* where changes are kept; NULL: in memory */
-	/* The view of another command with the same key; the caller closes it. NULL: there is none
-	 * or none is wanted. If it cannot be used, the process gets its own. */
-	const struct cop_view_kept *kept;
-	bool offer; /* leave in `made` what another command needs to enter this view */
-};
-
-/* A finished view, as descriptors. */
-struct cop_view_kept {
-	int ns;   /* the mount namespace */
-	int root; /* the root directory in it */
-	/* Only of an offer: the tables of mounts of this namespace and of the one that it was
-	 * copied from; poll(2) reports POLLPRI for one that has changed since. */
-	int mounts, before;
 };
 
 struct cop_view_made {
 	enum cop_view_kind kind;
-	bool alone;  /* the process is in a user namespace that no other command of the node enters,
-			because it was in another namespace before: they cannot reach each other */
-	bool shared; /* it is the view of another command */
+	bool alone; /* the process is in a user namespace that no other command of the node enters,
+		       because it was in another namespace before: they cannot reach each other */
 	bool loses_groups; /* of cop_view_probe: supplementary groups of this user are not mapped */
-	bool offers;       /* offer is filled, and the caller closes its descriptors */
-	struct cop_view_kept offer;
-	char why[1024]; /* why no better view was possible; "" for an overlay */
+	char why[1024];    /* why no better view was possible; "" for an overlay */
 };
 
 /* Opens a descriptor of a new, empty user namespace that maps this user and group to themselves.
  * -1: the process needs none because it may mount, or it can have none, and the log says why. Call
  * it before the first thread. */
 int cop_view_ns_open(void);
-
-/* A number that is the same for processes that can use one view of a tree, if neither has changed a
- * mount meanwhile: in the same mount namespace, with the same root directory, user, groups and
- * security label. 0: this process shares no view, because it may mount and could change the view of
- * others, or because it is in a view or cannot tell. */
-uint64_t cop_view_key(void);
-/* Whether a view of this kind, with these options, can be shared at all. */
-bool cop_view_can_share(const struct cop_view *v);
-/* Whether this is a mount namespace of that user namespace. */
-bool cop_view_is_of(int ns, int user_ns);
 
 /* Changes this process, which must have one thread: its namespaces, its mounts, its working
  * directory if that is below the source, and for COP_VIEW_ENV its environment. After a failure the

@@ -24,13 +24,8 @@ bool cop_view_ns_may_mount(void);
 /* False if this process is certainly not in a view of the node that holds user_ns. */
 bool cop_view_ns_may_have_view(int user_ns);
 /* Enters the user namespace if the process may not mount without it, and a mount namespace that
- * receives the machine's mounts and passes on none of its own. *rights is zeroed memory, or what
- * cop_view_ns_join left. */
+ * receives the machine's mounts and passes on none of its own. */
 int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err);
-/* Enters the user namespace and the mount namespace of another view, whose root becomes the root
- * and the working directory. *rights is zeroed memory. -errno: the process is where it was, or in
- * the user namespace only, and cop_view_ns_enter can do the rest. */
-int cop_view_ns_join(int user_ns, int mount_ns, struct cop_view_rights *rights);
 /* Call it when everything is mounted: gives the process back exactly the rights that it had
  * before. */
 int cop_view_ns_restore(const struct cop_view_rights *rights, struct cop_err *err);
@@ -51,20 +46,6 @@ int cop_view_place_bind(const struct cop_view_place *p, struct cop_err *err);
 /* A detached copy of everything mounted at and below path; -errno. */
 int cop_view_tree_open(const char *path);
 int cop_view_tree_put(int tree, const char *at);
-
-/* ---- kept.c ---- */
-
-/* Enters v->kept, with cwd as the working directory, a path or "". 1: done, and the process has
- * rights to be restored. 0: that view is not usable, and the process can make its own. -errno with
- * a sentence: neither. */
-int cop_view_kept_enter(const struct cop_view *v, const char *cwd, struct cop_view_rights *rights,
-	struct cop_err *err);
-/* A descriptor of the table of mounts of this process; -1. */
-int cop_view_mounts_open(void);
-/* Inside of the finished view: fills out->offer. before: cop_view_mounts_open from outside, which
- * this owns. Changes the working directory. Does nothing if another process could not enter the
- * view as it is for this one. -errno with a sentence: the root directory is lost. */
-int cop_view_kept_offer(int before, struct cop_view_made *out, struct cop_err *err);
 
 /* ---- env.c ---- */
 

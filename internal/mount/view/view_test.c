@@ -139,91 +139,6 @@ static void the_base_of_a_venv_becomes_pythonhome(void **state)
 	unsetenv("PYTHONHOME");
 }
 
-/* The key of a process with this group, or of an ordinary user with these groups. */
-static uint64_t key_of(gid_t group, gid_t further)
-{
-	uint64_t key = 0;
-	int fds[2];
-	pid_t pid;
-
-	assert_int_equal(pipe(fds), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		bool became = !setgroups(1, &further) && !setresgid(group, group, group) &&
-			      !setresuid(65534, 65534, 65534);
-
-		key = became ? cop_view_key() : 1;
-		_exit(cop_write_full(fds[1], &key, sizeof(key)) != sizeof(key));
-	}
-	assert_int_equal(cop_read_full(fds[0], &key, sizeof(key)), sizeof(key));
-	waitpid(pid, NULL, 0);
-	close(fds[0]);
-	close(fds[1]);
-	return key;
-}
-
-static void users_with_the_same_groups_have_the_same_key_and_root_has_none(void **state)
-{
-	(void)state;
-	if (geteuid()) {
-		skip();
-		return;
-	}
-	if (cop_view_ns_may_mount())
-		assert_int_equal(cop_view_key(), 0);
-	assert_int_not_equal(key_of(65534, 1), 0);
-	assert_int_equal(key_of(65534, 1), key_of(65534, 1));
-	assert_int_not_equal(key_of(65534, 1), key_of(65534, 2));
-	assert_int_not_equal(key_of(65534, 1), key_of(65533, 1));
-}
-
-static void a_view_with_mounts_of_its_own_is_not_shared(void **state)
-{
-	struct tree *t = *state;
-	const char *dirs[] = {t->soft};
-
-	t->view.user_ns = 3;
-	t->view.kind = COP_VIEW_BEST;
-	assert_true(cop_view_can_share(&t->view));
-	t->view.kind = COP_VIEW_OVERLAY;
-	assert_true(cop_view_can_share(&t->view));
-	t->view.directs = 1;
-	t->view.direct = dirs;
-	assert_false(cop_view_can_share(&t->view));
-	t->view.directs = 0;
-	t->view.belows = 1;
-	t->view.below = dirs;
-	assert_false(cop_view_can_share(&t->view));
-	t->view.belows = 0;
-	t->view.writable = true;
-	assert_false(cop_view_can_share(&t->view));
-	t->view.writable = false;
-	t->view.user_ns = -1;
-	assert_false(cop_view_can_share(&t->view));
-	t->view.user_ns = 3;
-	t->view.kind = COP_VIEW_BIND;
-	assert_false(cop_view_can_share(&t->view));
-}
-
-static void only_a_mount_namespace_of_the_users_is_taken_for_a_view(void **state)
-{
-	int user = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
-	int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	int file = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-
-	(void)state;
-	assert_true(user >= 0 && mounts >= 0 && file >= 0);
-	assert_false(cop_view_is_of(user, user));
-	assert_false(cop_view_is_of(file, user));
-	assert_false(cop_view_is_of(-1, user));
-	assert_false(cop_view_is_of(mounts, -1));
-	assert_false(cop_view_is_of(mounts, file));
-	close(user);
-	close(mounts);
-	close(file);
-}
-
 static void too_many_directories_are_refused(void **state)
 {
 	struct tree *t = *state;
@@ -245,9 +160,6 @@ int main(void)
 		T(only_what_is_replaced_is_rewritten),
 		T(lists_of_paths_keep_their_empty_parts_and_their_order),
 		T(the_base_of_a_venv_becomes_pythonhome),
-		cmocka_unit_test(users_with_the_same_groups_have_the_same_key_and_root_has_none),
-		T(a_view_with_mounts_of_its_own_is_not_shared),
-		cmocka_unit_test(only_a_mount_namespace_of_the_users_is_taken_for_a_view),
 		T(too_many_directories_are_refused),
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* past: finds programs that use files of the source at its own path, past the mount, where FUSE
+/* bypass: finds programs that use files of the source at its own path, past the mount, where FUSE
  * does not see them: a job script without copper run. Every COP_BYPASS_EVERY_MS it looks through
  * /proc at what the programs of its own user have mapped and open, counts the files and keeps one
  * example. It knows no mount, changes nothing, and judges nothing: advice does.
@@ -21,8 +21,9 @@
  * A look reads at most 256 processes and 16,384 lines of /proc; the next one goes on from there.
  * Maps are read again only when a program has grown or shrunk. A look took 2 ms of a processor
  * where there were few programs, and 16 ms where there were 128 of 150 maps each: 0.02 and 0.16
- * percent of one processor. A process that ends meanwhile, or that may not be read, is passed over.
- */
+ * percent of one processor. A process that ends meanwhile, or that may not be read, is skipped.
+ *
+ * A look may hang where the storage does. Nothing waits for it without a deadline. */
 #ifndef COP_NODE_BYPASS_H
 #define COP_NODE_BYPASS_H
 
@@ -33,9 +34,9 @@
 
 struct cop_bypass_conf {
 	const char *proc;                /* "/proc", or a test's directory of that form */
-	const char *source, *mountpoint; /* absolute, without links; both outlive the object */
+	const char *source, *mountpoint; /* absolute, without links; both are copied */
 	unsigned every_ms;
-	struct cop_stats *stats; /* gets the group past, and COP_EXAMPLE_PAST */
+	struct cop_stats *stats; /* gets the group past, and COP_EXAMPLE_PAST, until the stop */
 };
 
 struct cop_bypass;
@@ -43,9 +44,11 @@ struct cop_bypass;
 /* Starts a thread that looks. The thread asks the storage for sizes and so may block on it. 0 with
  * *out NULL: the source holds the system's own programs. Else -errno. */
 int cop_bypass_start(const struct cop_bypass_conf *conf, struct cop_bypass **out);
-/* Any thread. Looks now, and returns when that is done, or after wait_ms. NULL is fine. */
+/* Any thread. Looks now, and returns when that is done, or after wait_ms, or when a look that was
+ * under way already has taken wait_ms. NULL is fine. */
 void cop_bypass_look(struct cop_bypass *p, unsigned wait_ms);
-/* Waits for a look under way. NULL is fine. */
+/* Waits for a look under way, but not for one that hangs: its thread is left behind, counts nothing
+ * any more, and frees the object if it ever ends. NULL is fine. */
 void cop_bypass_stop(struct cop_bypass *p);
 
 #endif

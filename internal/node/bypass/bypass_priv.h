@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls go one way: past.c is the thread; look.c is one look at all processes; process.c reads one
- * of them; found.c keeps what has been seen, and counts.
+/* Calls go one way: bypass.c is the thread; look.c is one look at all processes; process.c reads
+ * one of them; found.c keeps what has been seen, and counts.
  *
- * The lock protects asked, done and stop only. Everything else belongs to whoever looks, which is
- * the thread once it has been started. */
+ * The lock protects the last fields, and what is counted. Everything else belongs to the thread
+ * once it has been started. */
 #ifndef COP_NODE_BYPASS_PRIV_H
 #define COP_NODE_BYPASS_PRIV_H
 
@@ -20,6 +20,7 @@
 
 struct cop_bypass {
 	struct cop_bypass_conf conf;
+	char *source, *mountpoint;           /* of conf */
 	int proc;                            /* descriptor of conf.proc */
 	unsigned long long began;            /* when this process started, as in its stat */
 	unsigned source_major, source_minor; /* the device of the source */
@@ -30,7 +31,9 @@ struct cop_bypass {
 	pthread_cond_t cond;
 	pthread_t thread;
 	uint64_t asked, done; /* looks that were asked for, and those that are done */
-	bool stop;
+	uint64_t since_ns;    /* when the look under way began; 0: there is none */
+	bool stop, over;      /* the thread is to end, and is about to */
+	bool left;            /* nobody waits for it any more, so it frees the object */
 };
 
 /* One process during a look. */
@@ -44,10 +47,12 @@ struct cop_bypass_process {
 	bool counted;
 };
 
-/* ---- past.c ---- */
+/* ---- bypass.c ---- */
 /* -errno; -ENOTSUP: the source holds the system's own programs. */
 int cop_bypass_new(const struct cop_bypass_conf *conf, struct cop_bypass **out);
 void cop_bypass_free(struct cop_bypass *p);
+/* Counts, unless it has been stopped: then the counters may be gone. path NULL: no example. */
+void cop_bypass_count(struct cop_bypass *p, enum cop_counter counter, uint64_t n, const char *path);
 
 /* ---- look.c ---- */
 void cop_bypass_look_now(struct cop_bypass *p);

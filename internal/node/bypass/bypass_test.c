@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -475,6 +476,39 @@ static void it_looks_by_itself(void **state)
 	assert_counts(f, 1, 1000, 1);
 }
 
+/* Opening a FIFO waits for a writer, as a file on a storage that does not answer waits. */
+static void a_look_that_hangs_does_not_hold_up_the_end(void **state)
+{
+	struct fixture *f = *state;
+	struct cop_bypass_conf conf = conf_of(f);
+	struct cop_bypass *p;
+	char path[256];
+	uint64_t began;
+	int writer;
+
+	process(f, "10");
+	maps(f, "10", "r-xp", "libx.so");
+	snprintf(path, sizeof(path), "%s/10/fdinfo/3", f->proc);
+	has_open(f, "10", 0, "data");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(cop_bypass_start(&conf, &p), 0);
+	began = cop_now_ms();
+	cop_bypass_look(p, 300);
+	assert_counts(f, 1, 1000, 1);
+	/* The look has had its time. */
+	cop_bypass_look(p, 300);
+	cop_bypass_stop(p);
+	assert_in_range(cop_now_ms() - began, 300, 8000);
+	/* It continues when the storage answers, and counts nothing any more. */
+	while ((writer = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
+		usleep(1000);
+	assert_int_equal(write(writer, "flags:\t00\n", 10), 10);
+	close(writer);
+	usleep(50000);
+	assert_counts(f, 1, 1000, 1);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -493,6 +527,7 @@ int main(void)
 		CASE(a_source_with_the_system_in_it_is_not_looked_at),
 		CASE(whoever_asks_for_a_look_waits_for_it),
 		CASE(it_looks_by_itself),
+		CASE(a_look_that_hangs_does_not_hold_up_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

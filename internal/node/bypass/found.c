@@ -49,7 +49,7 @@ static void count_process(struct cop_bypass *p, struct cop_bypass_process *q)
 	q->counted = true;
 	if (cop_seen_add(&p->processes, cop_hash64(of, sizeof(of), 0), COP_BYPASS_TABLE) ==
 		COP_SEEN_NEW)
-		cop_stats_add(p->conf.stats, COP_PAST_PROGRAMS, 1);
+		cop_bypass_count(p, COP_PAST_PROGRAMS, 1, NULL);
 }
 
 static void count_file(
@@ -58,9 +58,8 @@ static void count_file(
 	if (!p->counted.count)
 		cop_log_info("a program uses files of the source past the mount pid=%d file=\"%s\"",
 			(int)q->pid, path);
-	cop_stats_add(p->conf.stats, COP_PAST_FILES, 1);
-	cop_stats_add(p->conf.stats, COP_PAST_BYTES, bytes);
-	cop_stats_example(p->conf.stats, COP_EXAMPLE_PAST, path);
+	cop_bypass_count(p, COP_PAST_FILES, 1, path);
+	cop_bypass_count(p, COP_PAST_BYTES, bytes, NULL);
 }
 
 void cop_bypass_found(struct cop_bypass *p, struct cop_bypass_process *q, const char *path)
@@ -69,7 +68,7 @@ void cop_bypass_found(struct cop_bypass *p, struct cop_bypass_process *q, const 
 
 	switch (cop_seen_add(&p->files, hash, COP_BYPASS_TABLE)) {
 	case COP_SEEN_FULL:
-		cop_stats_add(p->conf.stats, COP_PAST_BEYOND, 1);
+		cop_bypass_count(p, COP_PAST_BEYOND, 1, NULL);
 		return;
 	case COP_SEEN_NEW:
 		if (!size_of(path, &bytes))

@@ -20,16 +20,15 @@ struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *
 
 void cop_command_answer(struct asked *q, int status, struct cop_buf *out)
 {
-	cop_command_answer_with(q, status, out, &(struct cop_ctl_fds){.n = 0});
+	cop_command_answer_with(q, status, out, -1);
 }
 
-void cop_command_answer_with(
-	struct asked *q, int status, struct cop_buf *out, const struct cop_ctl_fds *fds)
+void cop_command_answer_with(struct asked *q, int status, struct cop_buf *out, int fd)
 {
 	if (out->failed)
 		cop_ctl_reply(q->conn, -ENOMEM, "", 0);
 	else
-		cop_ctl_reply_with(q->conn, status, out->data ? out->data : "", out->len, fds);
+		cop_ctl_reply_with(q->conn, status, out->data ? out->data : "", out->len, fd);
 	cop_buf_free(out);
 	cop_op_sum_free(&q->late);
 	free(q);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client's side of one request. */
 #include "node/ctl/ctl_priv.h"
+#include "base/base/sock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,11 +18,10 @@
 
 struct call {
 	int fd;
-	struct cop_ctl_fds passed; /* came with the answer */
-	bool polled;               /* the caller waits for fd, not receive */
-	bool headed;               /* the status has been read, and is no longer in in */
+	int passed;  /* came with the answer; -1: none */
+	bool polled; /* the caller waits for fd, not receive */
+	bool headed; /* the status has been read, and is no longer in in */
 	const char *path, *line;
-	const struct cop_ctl_fds *giving; /* goes with the line; NULL: nothing does */
 	uint32_t timeout_ms;
 	struct cop_err *err;
 	struct cop_buf in;
@@ -100,7 +100,7 @@ static int connect_server(struct call *c)
 	if (!c->timeout_ms)
 		tv.tv_usec = 1;
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
-	if (connect(c->fd, (struct sockaddr *)&sa, sizeof(sa)))
+	if (cop_sock_connect(c->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return connect_failed(c, errno);
 	return check_server(c);
 }
@@ -116,7 +116,6 @@ static int check_line(struct call *c)
 /* A server that refuses early may have closed its side; its reply can still be read. */
 static int send_line(struct call *c)
 {
-	static const struct cop_ctl_fds none;
 	size_t len = strlen(c->line), sent = 0;
 	struct cop_buf out = {0};
 	int rc = 0;
@@ -126,8 +125,7 @@ static int send_line(struct call *c)
 	if (out.failed)
 		rc = cop_err_set(c->err, ENOMEM, "no memory for the request");
 	while (!rc && sent < out.len) {
-		ssize_t n = cop_ctl_fds_send(c->fd, out.data + sent, out.len - sent,
-			c->giving && !sent ? c->giving : &none, 0);
+		ssize_t n = cop_sock_send(c->fd, out.data + sent, out.len - sent, MSG_NOSIGNAL);
 
 		if (n > 0)
 			sent += (size_t)n;
@@ -161,6 +159,29 @@ static int await_reply(struct call *c)
 	}
 }
 
+/* recvmsg(2): keeps the descriptor that comes along; there is no room for a second one. */
+static ssize_t receive_some(struct call *c, void *data, size_t size)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec part = {data, size};
+	struct msghdr msg = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.space,
+		.msg_controllen = CMSG_LEN(sizeof(int))};
+	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+
+	if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+		return n;
+	if (c->passed >= 0)
+		close(c->passed);
+	memcpy(&c->passed, CMSG_DATA(h), sizeof(c->passed));
+	return n;
+}
+
 /* Appends what has arrived. -EAGAIN: nothing has arrived, and the caller waits. */
 static int receive_reply(struct call *c)
 {
@@ -170,7 +191,7 @@ static int receive_reply(struct call *c)
 
 	if (rc)
 		return rc;
-	n = cop_ctl_fds_recv(c->fd, block, sizeof(block), &c->passed, MSG_DONTWAIT);
+	n = receive_some(c, block, sizeof(block));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return c->polled ? -EAGAIN : 0;
 	if (n <= 0)
@@ -249,17 +270,18 @@ static void end_call(struct call *c)
 	cop_buf_free(&c->in);
 	if (c->fd >= 0)
 		close(c->fd);
-	cop_ctl_fds_close(&c->passed);
-	c->fd = -1;
+	if (c->passed >= 0)
+		close(c->passed);
+	c->fd = c->passed = -1;
 }
 
 /* Hands the answer to the caller. */
 static void take_answer(struct call *c, struct cop_ctl_reply *reply)
 {
-	reply->fds = c->passed;
+	reply->fd = c->passed;
 	reply->text = c->in.data;
 	c->in = (struct cop_buf){0};
-	c->passed.n = 0;
+	c->passed = -1;
 }
 
 static int start_call(struct call *c)
@@ -274,32 +296,21 @@ static int start_call(struct call *c)
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_reply *reply, struct cop_err *err)
 {
-	struct call c = {
-		.fd = -1, .path = path, .line = line, .timeout_ms = timeout_ms, .err = err};
-	int rc = start_call(&c);
-
-	*reply = (struct cop_ctl_reply){0};
-	if (!rc)
-		rc = read_reply(&c, reply);
-	if (rc)
-		*reply = (struct cop_ctl_reply){0};
-	else
-		take_answer(&c, reply);
-	end_call(&c);
-	return rc;
-}
-
-int cop_ctl_tell(const char *path, const char *line, const struct cop_ctl_fds *fds,
-	uint32_t timeout_ms, struct cop_err *err)
-{
 	struct call c = {.fd = -1,
+		.passed = -1,
 		.path = path,
 		.line = line,
-		.giving = fds,
 		.timeout_ms = timeout_ms,
 		.err = err};
 	int rc = start_call(&c);
 
+	*reply = (struct cop_ctl_reply){.fd = -1};
+	if (!rc)
+		rc = read_reply(&c, reply);
+	if (rc)
+		*reply = (struct cop_ctl_reply){.fd = -1};
+	else
+		take_answer(&c, reply);
 	end_call(&c);
 	return rc;
 }
@@ -324,6 +335,7 @@ int cop_ctl_ask(const char *path, const char *line, uint32_t timeout_ms,
 	strcpy(q->path, path);
 	strcpy(q->line, line);
 	q->call = (struct call){.fd = -1,
+		.passed = -1,
 		.polled = true,
 		.path = q->path,
 		.line = q->line,

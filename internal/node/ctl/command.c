@@ -129,38 +129,37 @@ static void show_process(struct asked *q)
 	cop_command_answer(q, 0, &out);
 }
 
-static void run_view(struct asked *q, uint64_t key)
-{
-	const struct cop_command_conf *conf = &q->command->conf;
-	struct cop_command_view view = {0};
-	struct cop_buf out = {0};
-	bool ready = conf->ops->view(conf->ctx, key, &view);
-
-	if (ready && key)
-		cop_buf_printf(&out, "%" PRIu64 "\n", view.offer);
-	cop_buf_str(&out, ready ? view.source
-				: "the tree is not ready yet: copper mount returns when it is\n");
-	cop_command_answer_with(q, ready ? 0 : -EAGAIN, &out, &view.fds);
-	cop_ctl_fds_close(&view.fds);
-}
-
-/* Nobody waits for this answer. */
-static void run_offer(struct asked *q, uint64_t number)
+static void run_view(struct asked *q)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
 	struct cop_buf out = {0};
-	struct cop_ctl_fds fds;
+	const char *source;
+	int user_ns;
+	bool ready = conf->ops->view(conf->ctx, &source, &user_ns);
 
-	cop_ctl_take_fds(q->conn, &fds);
-	cop_command_answer(q, conf->ops->offer(conf->ctx, number, &fds), &out);
+	cop_buf_str(&out,
+		ready ? source : "the tree is not ready yet: copper mount returns when it is\n");
+	cop_command_answer_with(q, ready ? 0 : -EAGAIN, &out, ready ? user_ns : -1);
 }
 
-/* 16 hexadecimal digits; 0: it is none. */
-static uint64_t parse_key(const char *text)
+static void run_program(struct asked *q, const char *arguments)
 {
-	return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16
-		       ? strtoull(text, NULL, 16)
-		       : 0;
+	const struct cop_command_conf *conf = &q->command->conf;
+	struct cop_buf out = {0};
+
+	conf->ops->program(conf->ctx, (pid_t)strtol(arguments, NULL, 10), &out);
+	cop_command_answer(q, 0, &out);
+}
+
+static void run_ended(struct asked *q, const char *arguments)
+{
+	const struct cop_command_conf *conf = &q->command->conf;
+	struct cop_buf out = {0};
+	char *status;
+	long pid = strtol(arguments, &status, 10);
+
+	conf->ops->ended(conf->ctx, (pid_t)pid, (int)strtol(status, NULL, 10));
+	cop_command_answer(q, 0, &out);
 }
 
 static void all_invalidated(void *arg, struct cop_op_sum *all)
@@ -206,7 +205,6 @@ static bool is_command(const char *line, const char *name, bool *more, const cha
 
 static void run_command(struct asked *q, const char *line)
 {
-	uint64_t number;
 	bool more;
 
 	if (is_command(line, "stats", &more, "all"))
@@ -226,11 +224,11 @@ static void run_command(struct asked *q, const char *line)
 	else if (strcmp(line, "process") == 0)
 		show_process(q);
 	else if (strcmp(line, "view") == 0)
-		run_view(q, 0);
-	else if (strncmp(line, "view ", 5) == 0 && (number = parse_key(line + 5)))
-		run_view(q, number);
-	else if (strncmp(line, "offer ", 6) == 0 && !cop_parse_u64(line + 6, &number))
-		run_offer(q, number);
+		run_view(q);
+	else if (strncmp(line, "program ", 8) == 0)
+		run_program(q, line + 8);
+	else if (strncmp(line, "ended ", 6) == 0)
+		run_ended(q, line + 6);
 	else if (strcmp(line, "release") == 0)
 		cop_command_release(q);
 	else if (strcmp(line, "hold") == 0)

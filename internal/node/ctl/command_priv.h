@@ -27,9 +27,8 @@ struct asked {
 struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn);
 /* Replies and frees both. */
 void cop_command_answer(struct asked *q, int status, struct cop_buf *out);
-/* The same with descriptors, which stay the caller's. */
-void cop_command_answer_with(
-	struct asked *q, int status, struct cop_buf *out, const struct cop_ctl_fds *fds);
+/* The same with a descriptor, which stays the caller's; -1: none. */
+void cop_command_answer_with(struct asked *q, int status, struct cop_buf *out, int fd);
 
 /* ---- stop.c ---- */
 void cop_command_stop(struct asked *q, bool local);

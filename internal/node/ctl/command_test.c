@@ -22,6 +22,8 @@
 /* A node, and the thread that plays its main thread. A tree of several nodes has no network here,
  * so the others cannot be asked. */
 struct node {
+	pid_t ended_pid;
+	int ended_status;
 	char dir[64], path[COP_CTL_PATH_SIZE];
 	struct cop_op_conf treeop;
 	struct cop_command_conf conf;
@@ -115,25 +117,27 @@ static void watch(void *ctx, struct cop_buf *out)
 	cop_buf_str(out, "fuse.lookup 3\n\nrank 0 of 1\n");
 }
 
-static bool view(void *ctx, uint64_t key, struct cop_command_view *out)
+static bool view(void *ctx, const char **source, int *user_ns)
 {
 	struct node *n = ctx;
 
-	out->source = "/soft";
-	for (int i = 0; n->ready && n->user_ns >= 0 && i < (key == 0xabc ? 3 : 1); i++)
-		out->fds.fd[out->fds.n++] = fcntl(n->user_ns, F_DUPFD_CLOEXEC, 3);
-	out->offer = key == 0xabc ? 0 : 12;
+	*source = "/soft";
+	*user_ns = n->user_ns;
 	return n->ready;
 }
 
-static int offer(void *ctx, uint64_t number, struct cop_ctl_fds *fds)
+static void program(void *ctx, pid_t pid, struct cop_buf *out)
+{
+	(void)ctx;
+	cop_buf_printf(out, "COPPER_JOB_DIR=/job/%d\n", (int)pid);
+}
+
+static void ended(void *ctx, pid_t pid, int status)
 {
 	struct node *n = ctx;
 
-	n->offered_fds = fds->n;
-	cop_ctl_fds_close(fds);
-	n->offered = number;
-	return number == 12 ? 0 : -ESTALE;
+	n->ended_pid = pid;
+	n->ended_status = status;
 }
 
 static void sizes(void *ctx, struct cop_buf *out)
@@ -182,7 +186,7 @@ static void open_node(struct node *n, uint32_t rank, uint32_t nodes)
 	static const struct cop_op_ops ops = {
 		no_rpc, host, own, forget, report, report, on_end, complete_sum};
 	static const struct cop_command_ops commands = {
-		status, table, watch, view, offer, sizes, write_late, wake};
+		status, table, watch, view, program, ended, sizes, write_late, wake};
 	struct cop_topo topo = {nodes, 2, 1};
 	struct cop_err err = {0};
 
@@ -300,6 +304,9 @@ static void a_node_describes_itself(void **state)
 	expect(n, "lines", 0, "nodes 1\n" NODELINE);
 	expect(n, "sizes", 0, "budget 10 5\n");
 	expect(n, "process", 0, "- 17\n");
+	expect(n, "program 7", 0, "COPPER_JOB_DIR=/job/7\n");
+	expect(n, "ended 7 256", 0, "");
+	assert_true(n->ended_pid == 7 && n->ended_status == 256);
 	expect(n, "release", 0, "1 of 1 nodes are not needed any more\n");
 	expect(n, "invalidate //lib/x", 0, "invalidated on 1/1 nodes\n");
 	assert_int_equal(n->forgot, 1);
@@ -314,8 +321,7 @@ static int fd_with_view(struct node *n)
 	assert_string_equal(reply.text, "/soft");
 	assert_int_equal(reply.status, 0);
 	free(reply.text);
-	assert_true(reply.fds.n <= 1);
-	return reply.fds.n ? reply.fds.fd[0] : -1;
+	return reply.fd;
 }
 
 static void a_view_comes_with_its_namespace_when_the_tree_is_ready(void **state)
@@ -339,34 +345,6 @@ static void a_view_comes_with_its_namespace_when_the_tree_is_ready(void **state)
 	close(n->user_ns);
 }
 
-static void a_command_with_a_key_gets_a_kept_view_or_may_offer_its_own(void **state)
-{
-	struct node *n = *state;
-	struct cop_ctl_reply reply = {0};
-	struct cop_ctl_fds fds = {.n = 4};
-	struct cop_err err = {0};
-
-	n->user_ns = -1;
-	n->ready = true;
-	open_node(n, 0, 1);
-	expect(n, "view 0000000000000007", 0, "12\n/soft");
-	n->user_ns = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(cop_ctl_call(n->path, "view 0000000000000abc", 60000, &reply, &err), 0);
-	assert_string_equal(reply.text, "0\n/soft");
-	assert_int_equal(reply.fds.n, 3);
-	free(reply.text);
-	cop_ctl_fds_close(&reply.fds);
-	expect(n, "offer 11", -ESTALE, "");
-	for (unsigned i = 0; i < fds.n; i++)
-		fds.fd[i] = n->user_ns;
-	assert_int_equal(cop_ctl_tell(n->path, "offer 12", &fds, 60000, &err), 0);
-	for (int i = 0; i < 5000 && n->offered != 12; i++)
-		poll(NULL, 0, 1);
-	assert_int_equal(n->offered, 12);
-	assert_int_equal(n->offered_fds, 4);
-	close(n->user_ns);
-}
-
 static void an_unknown_command_is_refused(void **state)
 {
 	struct node *n = *state;
@@ -378,10 +356,6 @@ static void an_unknown_command_is_refused(void **state)
 		"this node does not know the command 'statistics'; it may run another version of copper\n");
 	expect(n, "view 12", -EINVAL,
 		"this node does not know the command 'view 12'; it may run another version of copper\n");
-	expect(n, "view 0000000000000000", -EINVAL,
-		"this node does not know the command 'view 0000000000000000'; it may run another version of copper\n");
-	expect(n, "offer x", -EINVAL,
-		"this node does not know the command 'offer x'; it may run another version of copper\n");
 	expect(n, "", -EINVAL,
 		"this node does not know the command ''; it may run another version of copper\n");
 	assert_false(n->ending);
@@ -495,7 +469,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_node_describes_itself),
 		T(a_view_comes_with_its_namespace_when_the_tree_is_ready),
-		T(a_command_with_a_key_gets_a_kept_view_or_may_offer_its_own),
 		T(an_unknown_command_is_refused),
 		T(a_node_that_ends_refuses_all_of_them),
 		T(reports_that_were_written_and_that_were_not),

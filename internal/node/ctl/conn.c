@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One client of the server. */
 #include "node/ctl/ctl_priv.h"
+#include "base/base/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@ struct cop_ctl_conn *cop_ctl_conn_new(struct cop_ctl *c, int fd)
 	}
 	conn->ctl = c;
 	conn->fd = fd;
+	conn->pass = -1;
 	conn->refs = 1;
 	conn->deadline_ms = cop_now_ms() + COP_CTL_REQUEST_MS;
 	pthread_mutex_lock(&c->lock);
@@ -41,8 +43,8 @@ void cop_ctl_conn_put(struct cop_ctl_conn *conn)
 		return;
 	cop_buf_free(&conn->sending);
 	cop_buf_free(&conn->out);
-	cop_ctl_fds_close(&conn->pass);
-	cop_ctl_fds_close(&conn->got);
+	if (conn->pass >= 0)
+		close(conn->pass);
 	free(conn);
 	cop_ctl_put(c);
 }
@@ -64,13 +66,13 @@ static void wake_server(struct cop_ctl *c)
 	eventfd_write(c->wake_fd, 1);
 }
 
-/* Queues the reply for the server's thread. If there is no memory for the reply, the connection is
- * closed; the client does not take that for an answer. */
-static void queue_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len,
-	const struct cop_ctl_fds *pass)
+/* Queues the reply for the server's thread, which closes pass (-1: none) afterwards. If there is no
+ * memory for the reply, the connection is closed; the client does not take that for an answer. */
+static void queue_reply(
+	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int pass)
 {
 	pthread_mutex_lock(&conn->ctl->lock);
-	conn->pass = *pass;
+	conn->pass = pass;
 	if (!conn->gone) {
 		cop_buf_printf(&conn->out, "status %d %zu\n", status, len);
 		cop_buf_add(&conn->out, text, len);
@@ -79,35 +81,19 @@ static void queue_reply(struct cop_ctl_conn *conn, int status, const char *text,
 	pthread_mutex_unlock(&conn->ctl->lock);
 }
 
-/* Copies all of them or none. */
-static void copy_fds(const struct cop_ctl_fds *from, struct cop_ctl_fds *to)
-{
-	for (to->n = 0; to->n < from->n; to->n++) {
-		to->fd[to->n] = fcntl(from->fd[to->n], F_DUPFD_CLOEXEC, 3);
-		if (to->fd[to->n] < 0) {
-			cop_ctl_fds_close(to);
-			return;
-		}
-	}
-}
-
 void cop_ctl_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len)
 {
-	cop_ctl_reply_with(conn, status, text, len, &(struct cop_ctl_fds){.n = 0});
+	cop_ctl_reply_with(conn, status, text, len, -1);
 }
 
-void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text, size_t len,
-	const struct cop_ctl_fds *fds)
+void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text, size_t len, int fd)
 {
 	static const char too_long[] = "the answer is too long for the control socket";
-	struct cop_ctl_fds copies = {.n = 0};
 
-	if (len > COP_CTL_REPLY_MAX) {
-		queue_reply(conn, 1, too_long, sizeof(too_long) - 1, &copies);
-	} else {
-		copy_fds(fds, &copies);
-		queue_reply(conn, status, text, len, &copies);
-	}
+	if (len > COP_CTL_REPLY_MAX)
+		queue_reply(conn, 1, too_long, sizeof(too_long) - 1, -1);
+	else
+		queue_reply(conn, status, text, len, fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3));
 	wake_server(conn->ctl);
 	cop_ctl_conn_put(conn);
 }
@@ -118,7 +104,7 @@ static void refuse_caller(struct cop_ctl_conn *conn, const char *why)
 {
 	conn->asked = true;
 	conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
-	queue_reply(conn, 2, why, strlen(why), &(struct cop_ctl_fds){.n = 0});
+	queue_reply(conn, 2, why, strlen(why), -1);
 }
 
 static void ask_handler(struct cop_ctl_conn *conn)
@@ -133,17 +119,10 @@ static void ask_handler(struct cop_ctl_conn *conn)
 	c->handler(c->ctx, conn, conn->line);
 }
 
-void cop_ctl_take_fds(struct cop_ctl_conn *conn, struct cop_ctl_fds *fds)
-{
-	*fds = conn->got;
-	conn->got.n = 0;
-}
-
 void cop_ctl_conn_read(struct cop_ctl_conn *conn)
 {
 	size_t space = sizeof(conn->line) - conn->line_len;
-	ssize_t n = cop_ctl_fds_recv(
-		conn->fd, conn->line + conn->line_len, space, &conn->got, MSG_DONTWAIT);
+	ssize_t n = cop_sock_recv(conn->fd, conn->line + conn->line_len, space, MSG_DONTWAIT);
 	char *end;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -184,35 +163,56 @@ static bool more_to_send(struct cop_ctl_conn *conn)
 	return !failed && conn->sending.len > 0;
 }
 
-static struct cop_ctl_fds take_passed(struct cop_ctl_conn *conn)
+static int take_passed(struct cop_ctl_conn *conn)
 {
-	struct cop_ctl_fds pass;
+	int pass;
 
 	pthread_mutex_lock(&conn->ctl->lock);
 	pass = conn->pass;
-	conn->pass.n = 0;
+	conn->pass = -1;
 	pthread_mutex_unlock(&conn->ctl->lock);
 	return pass;
 }
 
-static void give_back(struct cop_ctl_conn *conn, const struct cop_ctl_fds *pass)
+static void give_back(struct cop_ctl_conn *conn, int pass)
 {
 	pthread_mutex_lock(&conn->ctl->lock);
-	conn->pass = *pass;
+	conn->pass = pass;
 	pthread_mutex_unlock(&conn->ctl->lock);
 }
 
-/* Descriptors go with the first bytes that are sent (unix(7)). */
+/* sendmsg(2) with one descriptor or (-1) none. */
+static ssize_t send_with(int sock, const void *data, size_t len, int fd)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec part = {(void *)(uintptr_t)data, len};
+	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		control.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int))};
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+		msg.msg_control = control.space;
+		msg.msg_controllen = sizeof(control.space);
+	}
+	return sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* A descriptor goes with the first bytes that are sent (unix(7)). */
 static ssize_t send_some(struct cop_ctl_conn *conn)
 {
-	struct cop_ctl_fds pass = take_passed(conn);
-	ssize_t n = cop_ctl_fds_send(conn->fd, conn->sending.data + conn->sent,
-		conn->sending.len - conn->sent, &pass, MSG_DONTWAIT);
+	int pass = take_passed(conn);
+	ssize_t n = send_with(
+		conn->fd, conn->sending.data + conn->sent, conn->sending.len - conn->sent, pass);
 
 	if (n < 0)
-		give_back(conn, &pass);
-	else
-		cop_ctl_fds_close(&pass);
+		give_back(conn, pass);
+	else if (pass >= 0)
+		close(pass);
 	return n;
 }
 

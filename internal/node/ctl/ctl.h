@@ -5,7 +5,7 @@
  * clients that are slow to send their request.
  *
  * Protocol: the client sends one line; the server answers a line "status N LENGTH" and LENGTH
- * bytes, and closes. Up to COP_CTL_FDS descriptors may come with either (SCM_RIGHTS, unix(7)). */
+ * bytes, and closes. A descriptor may come with the answer (SCM_RIGHTS, unix(7)). */
 #ifndef COP_NODE_CTL_H
 #define COP_NODE_CTL_H
 
@@ -31,15 +31,9 @@
 #define COP_CTL_PATH_SIZE 108 /* the size of a socket address, NUL included */
 #define COP_CTL_NOTE_SIZE 128 /* bytes of a note, NUL included */
 #define COP_CTL_REPLY_MAX (256 * COP_MIB)
-#define COP_CTL_FDS 4 /* descriptors with a request or with a reply; further ones are closed */
-
-/* Descriptors that go along; zeroed memory holds none. */
-struct cop_ctl_fds {
-	int fd[COP_CTL_FDS];
-	unsigned n;
-};
-/* Closes them and leaves it empty. */
-void cop_ctl_fds_close(struct cop_ctl_fds *fds);
+/* In a job directory: what rank 0's answer to "program" has beside the directory, for commands that
+ * run beside other ranks. */
+#define COP_CTL_ENVIRONMENT "logs/copper_run.txt"
 
 /* ---- where sockets are ---- */
 
@@ -99,13 +93,10 @@ void cop_ctl_stop(struct cop_ctl *c);
 /* The reply: status is 0 or a number that the client understands, text is copied. conn must not be
  * used afterwards. A text over COP_CTL_REPLY_MAX becomes status 1 and a sentence. */
 void cop_ctl_reply(struct cop_ctl_conn *conn, int status, const char *text, size_t len);
-/* The same with descriptors, which stay the caller's. If this process can have no further ones, the
- * reply comes without any. */
-void cop_ctl_reply_with(struct cop_ctl_conn *conn, int status, const char *text, size_t len,
-	const struct cop_ctl_fds *fds);
-/* For a handler, before it returns: the descriptors that came with the request, for the caller to
- * close. What nobody takes is closed with the connection. */
-void cop_ctl_take_fds(struct cop_ctl_conn *conn, struct cop_ctl_fds *fds);
+/* The same with a descriptor, which stays the caller's; -1: none. If this process can have no
+ * further one, the reply comes without it. */
+void cop_ctl_reply_with(
+	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int fd);
 
 /* ---- client ---- */
 
@@ -113,7 +104,7 @@ struct cop_ctl_reply {
 	int status;
 	char *text; /* malloc'ed, NUL-terminated; the caller frees */
 	size_t len;
-	struct cop_ctl_fds fds; /* that came along, for the caller to close */
+	int fd; /* that came along, for the caller to close; -1: none */
 };
 
 /* Sends line to the server at path and waits for its reply; gives up when nothing arrives for
@@ -121,11 +112,6 @@ struct cop_ctl_reply {
  * -ECONNRESET, -EACCES, -E2BIG, -EBADMSG: each with a sentence. */
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_reply *reply, struct cop_err *err);
-
-/* Sends line with descriptors, which stay the caller's, and waits for no reply: for news that the
- * server may use or not. 0: it was sent; errors as above. */
-int cop_ctl_tell(const char *path, const char *line, const struct cop_ctl_fds *fds,
-	uint32_t timeout_ms, struct cop_err *err);
 
 /* The same as cop_ctl_call for a caller that also waits for other things: sends line (under 64
  * bytes), waiting at most timeout_ms, and returns. path and line are copied. */
@@ -145,27 +131,14 @@ void cop_ctl_question_free(struct cop_ctl_question *q);
  * the sentences and exit statuses of the replies:
  *
  *     stats [all] | table [all] | watch [all] | lines | stop [local] | snapshot [local] |
- *     reset [all] | sizes | process | view [KEY] | offer NUMBER | release | hold | invalidate PATH
+ *     reset [all] | sizes | process | view | program PID | ended PID STATUS | release | hold |
+ *     invalidate PATH
  *
  * "view" is answered with the source and, if views need one, a descriptor of the user namespace.
- * With a KEY (16 hexadecimal digits) it asks for the view of an earlier command, too: the answer is
- * "NUMBER\nSOURCE", with two more descriptors if there is such a view, or else the number under
- * which the command may offer its own (0: it may not). "offer" brings the descriptors of a finished
- * view (spare/spare.h), and its client waits for no answer.
  *
  * Most of them are operations on the tree (treeop); the status of this node comes from struct
  * cop_command_ops. It refuses lines that it does not know, and all lines while the node ends. It
  * has no thread of its own. */
-
-/* What copper run needs for this node's tree. */
-struct cop_command_view {
-	const char *source;
-	/* The user namespace of this node's views, unless they need none; after it, if an earlier
-	 * command has made the same view, the mount namespace of that and its root. The caller
-	 * closes them. */
-	struct cop_ctl_fds fds;
-	uint64_t offer; /* the number for an offer; 0: none is wanted */
-};
 
 /* ctx comes from the configuration. */
 struct cop_command_ops {
@@ -174,12 +147,15 @@ struct cop_command_ops {
 	void (*status)(void *ctx, struct cop_buf *out);
 	void (*table)(void *ctx, struct cop_buf *out);
 	void (*watch)(void *ctx, struct cop_buf *out);
-	/* Any thread. key 0: no view of another command is wanted. False while the tree is not
+	/* Any thread. What copper run needs: the source of the tree, and the user namespace of this
+	 * node's views, which stays the node's; -1: views need none. False while the tree is not
 	 * ready. */
-	bool (*view)(void *ctx, uint64_t key, struct cop_command_view *out);
-	/* Any thread. A command has made a view and offers it; owns the descriptors. 0, or -errno
-	 * if it is not kept. */
-	int (*offer)(void *ctx, uint64_t number, struct cop_ctl_fds *fds);
+	bool (*view)(void *ctx, const char **source, int *user_ns);
+	/* Any thread. A command of copper run begins in this process. Appends what it gets in its
+	 * environment, a line NAME=VALUE each. */
+	void (*program)(void *ctx, pid_t pid, struct cop_buf *out);
+	/* Any thread. It has ended; status is that of wait(2). */
+	void (*ended)(void *ctx, pid_t pid, int status);
 	/* Main thread. Lists what the node's cache holds. */
 	void (*sizes)(void *ctx, struct cop_buf *out);
 	/* Main thread. Writes the sum of a stop of the whole tree whose root is dead, and adds to

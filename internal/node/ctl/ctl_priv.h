@@ -39,14 +39,13 @@ struct cop_ctl_conn {
 	bool asked;    /* the handler has it */
 	char line[COP_CTL_LINE_MAX + 1];
 	size_t line_len;
-	struct cop_ctl_fds got; /* came with the line */
 	uint64_t deadline_ms;
 	struct cop_buf sending; /* what the thread is sending */
 	size_t sent;
-	struct cop_buf out;      /* what will be sent after that */
-	bool final;              /* out has the reply */
-	struct cop_ctl_fds pass; /* sent with the next bytes */
-	bool gone;               /* the client has left */
+	struct cop_buf out; /* what will be sent after that */
+	bool final;         /* out has the reply */
+	int pass;           /* a descriptor to be sent with the next bytes; -1: none */
+	bool gone;          /* the client has left */
 };
 
 struct cop_ctl {
@@ -62,15 +61,6 @@ struct cop_ctl {
 	 * open requests than slots. */
 	struct cop_ctl_conn *conn[COP_CTL_CLIENTS];
 };
-
-/* ---- fds.c ---- */
-/* sendmsg(2) with these descriptors and MSG_NOSIGNAL; the bytes sent, or -1 and errno. They have
- * gone along unless it is -1. */
-ssize_t cop_ctl_fds_send(
-	int sock, const void *data, size_t len, const struct cop_ctl_fds *fds, int flags);
-/* recvmsg(2) with close-on-exec: adds what comes along to fds, and closes what has no room there.
- */
-ssize_t cop_ctl_fds_recv(int sock, void *data, size_t size, struct cop_ctl_fds *fds, int flags);
 
 /* A connection with one reference; NULL if there is no memory. Owns fd in both cases. */
 struct cop_ctl_conn *cop_ctl_conn_new(struct cop_ctl *c, int fd);

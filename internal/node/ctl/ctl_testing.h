@@ -23,7 +23,6 @@ struct server {
 	struct cop_ctl_conn *kept[COP_CTL_CLIENTS + 1];
 	int n_kept;
 	_Atomic int asked;
-	_Atomic unsigned told; /* descriptors that came with "tell" */
 };
 
 static inline char *big_text(size_t len)
@@ -60,19 +59,10 @@ static inline void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 		assert_int_equal(pipe(fds), 0);
 		assert_int_equal(write(fds[1], "through", 7), 7);
 		text = big_text(3 * COP_MIB);
-		cop_ctl_reply_with(conn, 0, text, 3 * COP_MIB, &(struct cop_ctl_fds){{fds[0]}, 1});
+		cop_ctl_reply_with(conn, 0, text, 3 * COP_MIB, fds[0]);
 		free(text);
 		close(fds[0]);
 		close(fds[1]);
-	} else if (strcmp(line, "tell") == 0) {
-		struct cop_ctl_fds fds;
-
-		cop_ctl_take_fds(conn, &fds);
-		for (unsigned i = 0; i < fds.n; i++)
-			assert_int_equal(write(fds.fd[i], "told", 4), 4);
-		s->told = fds.n;
-		cop_ctl_fds_close(&fds);
-		cop_ctl_reply(conn, 0, "", 0);
 	} else if (strcmp(line, "seven") == 0) {
 		cop_ctl_reply(conn, 7, "", 0);
 	} else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server's thread: one poll over the listening socket, a wake-up descriptor and the clients. */
 #include "node/ctl/ctl_priv.h"
+#include "base/base/sock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -65,7 +66,7 @@ static void accept_one(struct cop_ctl *c)
 {
 	int slot = free_slot(c), fd;
 
-	fd = accept4(c->socket.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	fd = cop_sock_accept(c->socket.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
 		/* Out of descriptors or memory: the client would wake us again at once. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)

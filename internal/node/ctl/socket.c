@@ -3,6 +3,7 @@
  * it, holds a lock on the folder. Otherwise two starting processes could both find it dead, and the
  * second would remove the first one's socket. */
 #include "node/ctl/ctl_priv.h"
+#include "base/base/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +59,7 @@ static int clear_stale(const char *path, struct cop_err *err)
 
 	if (fd < 0)
 		return cop_err_set(err, errno, "cannot create a socket: %m");
-	rc = connect(fd, (struct sockaddr *)&sa, sizeof(sa)) ? errno : 0;
+	rc = cop_sock_connect(fd, (struct sockaddr *)&sa, sizeof(sa)) ? errno : 0;
 	close(fd);
 	if (rc == ENOENT)
 		return 0;
@@ -83,7 +84,7 @@ static int bind_socket(struct cop_ctl_socket *s, const char *key, struct cop_err
 	/* The socket's inode passes its mode to its file when it is bound. */
 	if (fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return cop_err_set(err, errno, "cannot create the control socket %s: %m", s->path);
-	rc = lstat(s->path, &st) || listen(s->fd, COP_CTL_CLIENTS) ? -errno : 0;
+	rc = lstat(s->path, &st) || cop_sock_listen(s->fd, COP_CTL_CLIENTS) ? -errno : 0;
 	if (!rc)
 		rc = cop_write_file(key_path, key, strlen(key), 0600);
 	if (rc) {

@@ -8,7 +8,8 @@
 
 static void add_runlog(struct cop_node *n)
 {
-	struct cop_runlog_conf conf = {.conf = n->conf,
+	struct cop_runlog_conf conf = {.id = n->run_id,
+		.conf = n->conf,
 		.job_dir = n->log.job_dir,
 		.source = n->source,
 		.nodes = n->topo.nodes,
@@ -27,7 +28,8 @@ static const char *host_of(void *ctx, uint32_t rank)
 static void add_otel(struct cop_node *n)
 {
 	int64_t now_ns = cop_wall_ns();
-	struct cop_otel_conf conf = {.job_dir = n->log.job_dir,
+	struct cop_otel_conf conf = {.trace = n->trace,
+		.job_dir = n->log.job_dir,
 		.source = n->source,
 		.nodes = n->topo.nodes,
 		.started_ns = now_ns - (int64_t)(cop_now_ns() - n->started_ns),
@@ -35,7 +37,7 @@ static void add_otel(struct cop_node *n)
 		.host = host_of,
 		.ctx = n};
 
-	if (n->conf->otel && *n->log.job_dir)
+	if (n->trace)
 		cop_otel_follow(n->follow, &conf);
 }
 
@@ -66,6 +68,8 @@ void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_er
 
 	if (!n->follow)
 		return;
+	if (n->programs)
+		cop_programs_exits(n->programs, &end.exits);
 	if (!failure && n->topo.nodes == 1)
 		cop_part_own_totals(n->part);
 	cop_follow_end(n->follow, &end);

@@ -20,10 +20,12 @@
 #include "node/node/node.h"
 #include "storage/origin/origin.h"
 #include "part.h"
+#include "programs.h"
 #include "node/bypass/bypass.h"
 #include "tree/prefetch/prefetch.h"
 #include "fabric/reach/reach.h"
 #include "record.h"
+#include "writers/otel/otel.h"
 #include "writers/runs/runs.h"
 #include "node/sampler/sampler.h"
 #include "secret.h"
@@ -68,10 +70,14 @@ struct cop_node {
 	struct cop_command *commands;
 	struct cop_fuse *fs;
 	struct cop_prefetch *prefetch;
-	struct cop_bypass *past;   /* NULL: nobody looks for programs past the mount */
-	struct cop_follow *follow; /* NULL: nobody records how the job goes */
-	const char *ended_by;      /* what ended it; NULL: a stop */
-	int64_t stop_ns;           /* wall clock: when the stop began */
+	struct cop_bypass *past;            /* NULL: nobody looks for programs past the mount */
+	struct cop_follow *follow;          /* NULL: nobody records how the job goes */
+	const char *ended_by;               /* what ended it; NULL: a stop */
+	int64_t stop_ns;                    /* wall clock: when the stop began */
+	char run_id[COP_RUNREC_ID_LEN + 1]; /* "": it is not recorded, or by another rank */
+	struct cop_otel_trace *trace;       /* NULL: no spans are written */
+	struct cop_buf environment;         /* of the job's commands */
+	struct cop_programs *programs;
 };
 
 /* ---- follow.c: what is written down of the job ---- */
@@ -80,9 +86,13 @@ void cop_node_follow(struct cop_node *n);
 /* Main thread, when the tree has stopped. failure NULL: the start had succeeded. */
 void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_err *failure);
 
+/* ---- run_env.c ---- */
+/* On rank 0, before the tree is ready. 0. */
+int cop_node_choose_run(struct cop_node *n, struct cop_err *err);
+
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
-/* Stops what was started. */
+/* Stops what was started and frees the node, unless a thread that hangs in the storage uses it. */
 void cop_node_stop(struct cop_node *n);
 
 #endif

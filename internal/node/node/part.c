@@ -3,16 +3,11 @@
 #include "node/node/part_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log/log.h"
-#include "mount/view/view.h"
-
-/* A view that another command made may show absences that are older than it would find itself, so
- * it is never kept for long, whatever --enoent-ttl-ms is. */
-#define VIEW_MS_MOST 10000u
+#include "node/node/programs.h"
 
 /* How the job's files name the tree. */
 static struct cop_tally_job tally_job(const struct cop_record *r)
@@ -133,35 +128,6 @@ void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
 	atomic_store(&p->prefetch, prefetch);
 }
 
-/* ---- the view that is kept ---- */
-
-static struct cop_spare_tree tree_now(struct cop_part *p)
-{
-	struct cop_fuse *fs = atomic_load(&p->fs);
-	struct cop_spare_tree tree = {0};
-
-	if (fs)
-		tree.changes = cop_fuse_changes(fs, &tree.young_ms);
-	return tree;
-}
-
-/* What a profile of paths or an observation counts must not depend on earlier commands. */
-static uint32_t keep_ms(const struct cop_part_conf *conf)
-{
-	const struct cop_conf *c = conf->record->conf;
-
-	if (conf->user_ns < 0 || c->observe ||
-		cop_prof_level(cop_tally_prof(conf->tally)) >= COP_PROF_TOP)
-		return 0;
-	return COP_MIN(c->enoent_ttl_ms, VIEW_MS_MOST);
-}
-
-void cop_part_keep_no_view(struct cop_part *p)
-{
-	if (p)
-		cop_spare_stop(&p->spare);
-}
-
 /* ---- the main thread's ---- */
 
 /* Records the counters, as they are now, in the telemetry. */
@@ -201,16 +167,8 @@ static uint64_t next_snapshot_ms(const struct cop_part *p, uint64_t now_ms)
 	return every_ms ? now_ms + every_ms : UINT64_MAX;
 }
 
-/* The sooner of two waits; -1 has no end. */
-static int sooner(int a_ms, int b_ms)
-{
-	return a_ms < 0 ? b_ms : b_ms < 0 ? a_ms : COP_MIN(a_ms, b_ms);
-}
-
 int cop_part_tend(struct cop_part *p)
 {
-	struct cop_spare_tree tree = tree_now(p);
-	int view_ms = cop_spare_tend(&p->spare, &tree);
 	uint64_t now_ms = cop_now_ms(), next_ms;
 
 	if (!p->snapshot_ms) {
@@ -226,7 +184,7 @@ int cop_part_tend(struct cop_part *p)
 		p->look_ms = now_ms + cop_telemetry_pause_ms(p->conf.telemetry);
 	}
 	next_ms = COP_MIN(p->snapshot_ms, p->look_ms);
-	return sooner(view_ms, next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms));
+	return next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms);
 }
 
 /* Done at the end of this node. */
@@ -276,6 +234,14 @@ static void drop_written(struct cop_op_sum *sum)
 	sum->telemetry = NULL;
 }
 
+static void add_exits(struct cop_part *p, struct cop_op_sum *sum)
+{
+	struct cop_op_exits own;
+
+	cop_programs_exits(p->conf.programs, &own);
+	cop_op_exits_add(&sum->exits, &own);
+}
+
 static int complete_sum(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
@@ -287,6 +253,7 @@ static int complete_sum(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 	cop_tally_add(p->conf.tally, sum);
 	add_telemetry(p, sum);
 	cop_op_sum_machine(sum);
+	add_exits(p, sum);
 	if (rank == cop_topo_root(&r->topo, 0)) {
 		cop_tally_warn(sum, &sum->text);
 		rc = cop_tally_write_sums(&job, sum, err);
@@ -323,38 +290,32 @@ static void watch(void *ctx, struct cop_buf *out)
 	cop_status_table_head(&s, out);
 }
 
-static bool view_of(void *ctx, uint64_t key, struct cop_command_view *out)
+static bool view_of(void *ctx, const char **source, int *user_ns)
 {
 	struct cop_part *p = ctx;
-	bool ready = cop_start_is_ready(p->conf.join) && atomic_load(&p->fs);
-	struct cop_spare_tree tree = tree_now(p);
-	int user_ns =
-		ready && p->conf.user_ns >= 0 ? fcntl(p->conf.user_ns, F_DUPFD_CLOEXEC, 3) : -1;
 
-	*out = (struct cop_command_view){.source = p->conf.status.source};
-	if (user_ns < 0)
-		return ready;
-	out->fds.fd[out->fds.n++] = user_ns;
-	if (key && cop_spare_ask(&p->spare, key, &tree, out->fds.fd + 1, &out->offer))
-		out->fds.n += COP_SPARE_GIVEN;
-	return ready;
+	*source = p->conf.status.source;
+	*user_ns = p->conf.user_ns;
+	return cop_start_is_ready(p->conf.join) && atomic_load(&p->fs);
 }
 
-static int take_offer(void *ctx, uint64_t number, struct cop_ctl_fds *fds)
+/* Requests come after the tree is ready. */
+static void program(void *ctx, pid_t pid, struct cop_buf *out)
 {
 	struct cop_part *p = ctx;
-	struct cop_spare_tree tree = tree_now(p);
-	int rc;
 
-	if (fds->n != COP_SPARE_FDS || !cop_view_is_of(fds->fd[COP_SPARE_NS], p->conf.user_ns)) {
-		cop_ctl_fds_close(fds);
-		return -EINVAL;
-	}
-	rc = cop_spare_offer(&p->spare, number, fds->fd, &tree);
-	/* It must let go of the view in time. */
-	if (!rc)
-		cop_waker_wake(p->conf.waker);
-	return rc;
+	cop_programs_add(p->conf.programs, pid);
+	if (*p->conf.job_dir)
+		cop_buf_printf(out, "COPPER_JOB_DIR=%s\n", p->conf.job_dir);
+	if (p->conf.environment->len)
+		cop_buf_add(out, p->conf.environment->data, p->conf.environment->len);
+}
+
+static void ended(void *ctx, pid_t pid, int status)
+{
+	struct cop_part *p = ctx;
+
+	cop_programs_ended(p->conf.programs, pid, status);
 }
 
 static void sizes(void *ctx, struct cop_buf *out)
@@ -386,7 +347,8 @@ const struct cop_command_ops cop_part_commands = {.status = status,
 	.table = table,
 	.watch = watch,
 	.view = view_of,
-	.offer = take_offer,
+	.program = program,
+	.ended = ended,
 	.sizes = sizes,
 	.write_late = write_late,
 	.wake = wake};
@@ -421,6 +383,7 @@ void cop_part_own_totals(struct cop_part *p)
 		cop_telemetry_finish(own.telemetry);
 	cop_tally_add(p->conf.tally, &own);
 	cop_op_sum_machine(&own);
+	add_exits(p, &own);
 	cop_follow_totals(*p->conf.follow, &own);
 	cop_op_sum_free(&own);
 }
@@ -461,7 +424,6 @@ struct cop_part *cop_part_new(const struct cop_part_conf *conf)
 		free(p);
 		return NULL;
 	}
-	cop_spare_init(&p->spare, keep_ms(conf));
 	return p;
 }
 
@@ -472,9 +434,7 @@ struct cop_op *cop_part_treeop(struct cop_part *p)
 
 void cop_part_free(struct cop_part *p)
 {
-	if (p) {
-		cop_spare_fini(&p->spare);
+	if (p)
 		cop_op_free(p->treeop);
-	}
 	free(p);
 }

@@ -16,12 +16,17 @@
 #include "prof/telemetry/telemetry.h"
 #include "tree/op/op.h"
 
+struct cop_programs;
 struct cop_part_conf {
 	/* what is known at the start; this module fills in ready, rpc and the fields after it */
 	struct cop_status status;
 	const struct cop_record *record;
 	int user_ns;          /* of this node's views; -1: views need none */
 	struct cop_rpc **rpc; /* the caller's variable for rpc, filled before the first request */
+	struct cop_programs *programs;
+	const char *job_dir;               /* absolute, or "" */
+	const struct cop_buf *environment; /* what commands get beside it, as lines; filled before
+					      the tree is ready */
 	struct cop_follow **follow; /* the caller's variable for follow, filled before a stop */
 	const struct cop_prefetch_manifest *manifest; /* NULL: another node has it */
 	struct cop_tally *tally;
@@ -42,8 +47,7 @@ void cop_part_free(struct cop_part *p);
 
 struct cop_op *cop_part_treeop(struct cop_part *p);
 /* Main thread, while the node runs: writes the reports of --profile-interval and records the
- * counters in the telemetry, each when it is due, and lets go of a kept view that is no longer
- * good. Returns for how many ms nothing will be due; -1:
+ * counters in the telemetry, each when it is due. Returns for how many ms nothing will be due; -1:
  * nothing ever will. The first call starts the interval of the reports. */
 int cop_part_tend(struct cop_part *p);
 /* Main thread. Passes to follow the totals of a node that is alone, was unmounted, and so has had
@@ -52,9 +56,6 @@ void cop_part_own_totals(struct cop_part *p);
 /* For struct cop_follow_conf, with the part as ctx. */
 bool cop_part_ask_telemetry(void *ctx, cop_op_done *done, void *arg);
 bool cop_part_is_ending(void *ctx);
-/* Any thread. Lets go of the view that is kept for the next copper run, and keeps none from now on:
- * it holds the mount. NULL is fine. */
-void cop_part_keep_no_view(struct cop_part *p);
 /* For struct cop_command_conf, with the part as ctx. */
 extern const struct cop_command_ops cop_part_commands;
 

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 
 #include "part.h"
-#include "node/spare/spare.h"
 
 struct cop_part {
 	struct cop_part_conf conf;
@@ -13,7 +12,6 @@ struct cop_part {
 	struct cop_fetch *_Atomic coop; /* NULL: it does not exist yet; also for the next two */
 	struct cop_fuse *_Atomic fs;
 	struct cop_prefetch *_Atomic prefetch;
-	struct cop_spare spare;    /* the view of a copper run for the next one */
 	_Atomic bool forgot_early; /* a path was invalidated before there was a mount */
 	/* Main thread: when each is next due; 0: cop_part_tend has not been called. */
 	uint64_t snapshot_ms, look_ms;

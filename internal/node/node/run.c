@@ -85,8 +85,6 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	/* The kernel has ended the connection by itself; then nothing is left to unmount. */
 	bool cut = cop_waker_wait(&n->waker, COP_WAKER_UNMOUNTED, 0) != 0;
 
-	/* It would hold the mount. */
-	cop_part_keep_no_view(n->part);
 	n->stop_ns = cop_wall_ns();
 	cop_telemetry_event(
 		n->telemetry, COP_TELEMETRY_STOP, "%s", n->ended_by ? n->ended_by : "stopped");
@@ -170,6 +168,5 @@ int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err
 		unmount_and_answer(n, *left_dead);
 	cop_node_follow_end(n, *left_dead, rc ? err : NULL);
 	cop_node_stop(n);
-	free(n);
 	return rc;
 }

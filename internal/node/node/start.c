@@ -223,6 +223,8 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 		.user_ns = n->view_ns,
 		.rpc = &n->rpc,
 		.follow = &n->follow,
+		.job_dir = n->log.job_dir,
+		.environment = &n->environment,
 		.manifest = n->manifest,
 		.tally = n->tally,
 		.telemetry = n->telemetry,
@@ -232,7 +234,8 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 		.waker = &n->waker};
 
 	fill_record(n);
-	n->part = cop_part_new(&conf);
+	conf.programs = n->programs = cop_programs_new(n->rank);
+	n->part = n->programs ? cop_part_new(&conf) : NULL;
 	return n->part ? 0 : no_memory(err);
 }
 
@@ -434,14 +437,14 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		{ready_main_thread, COP_TELEMETRY_PREPARE}, {pin_memory, COP_TELEMETRY_PREPARE},
 		{find_hosts, COP_TELEMETRY_PREPARE}, {find_topology, COP_TELEMETRY_PREPARE},
 		{open_barrier, COP_TELEMETRY_PREPARE}, {find_source, COP_TELEMETRY_PREPARE},
-		{open_log, COP_TELEMETRY_PREPARE}, {open_view_ns, COP_TELEMETRY_PREPARE},
-		{start_sampler, COP_TELEMETRY_PREPARE}, {load_manifest, COP_TELEMETRY_SECRET},
-		{find_secret, COP_TELEMETRY_SECRET}, {open_tally, COP_TELEMETRY_CACHE},
-		{open_cache, COP_TELEMETRY_CACHE}, {open_origin, COP_TELEMETRY_STORAGE},
-		{open_part, COP_TELEMETRY_FABRIC}, {open_net, COP_TELEMETRY_FABRIC},
-		{pin_near, COP_TELEMETRY_FABRIC}, {listen_to_others, COP_TELEMETRY_FABRIC},
-		{open_coop, COP_TELEMETRY_MOUNT}, {listen_to_commands, COP_TELEMETRY_MOUNT},
-		{open_fs, COP_TELEMETRY_MOUNT},
+		{open_log, COP_TELEMETRY_PREPARE}, {cop_node_choose_run, COP_TELEMETRY_PREPARE},
+		{open_view_ns, COP_TELEMETRY_PREPARE}, {start_sampler, COP_TELEMETRY_PREPARE},
+		{load_manifest, COP_TELEMETRY_SECRET}, {find_secret, COP_TELEMETRY_SECRET},
+		{open_tally, COP_TELEMETRY_CACHE}, {open_cache, COP_TELEMETRY_CACHE},
+		{open_origin, COP_TELEMETRY_STORAGE}, {open_part, COP_TELEMETRY_FABRIC},
+		{open_net, COP_TELEMETRY_FABRIC}, {pin_near, COP_TELEMETRY_FABRIC},
+		{listen_to_others, COP_TELEMETRY_FABRIC}, {open_coop, COP_TELEMETRY_MOUNT},
+		{listen_to_commands, COP_TELEMETRY_MOUNT}, {open_fs, COP_TELEMETRY_MOUNT},
 		{join_tree, COP_TELEMETRY_TELL}, /* and, before, the barrier */
 	};
 	int rc = 0;
@@ -474,13 +477,14 @@ static void answer_all(struct cop_node *n)
 	cop_gate_drain(&n->gate);
 }
 
-/* Each thread ends after the threads that could still give it work. When this returns, no
+/* Each thread ends after the threads that could still give it work. If this returns true, no
  * running thread can touch what is freed next; the thread that writes the trace uses only its
- * own memory. */
-static void end_threads(struct cop_node *n)
+ * own memory. False: a worker hangs in the storage, and only the end of the process ends it. */
+static bool end_threads(struct cop_node *n)
 {
+	bool ended;
+
 	cop_gate_close(&n->gate);
-	cop_part_keep_no_view(n->part);
 	cop_net_close_door(n->net);
 	cop_bypass_stop(n->past);
 	cop_fuse_stop(n->fs, 0, NULL);
@@ -490,9 +494,9 @@ static void end_threads(struct cop_node *n)
 	answer_all(n);
 	cop_command_stop_listening(n->commands);
 	cop_net_flush(n->net);
-	if (n->origin)
-		cop_origin_close(n->origin);
+	ended = cop_origin_close(n->origin);
 	cop_net_close(n->net);
+	return ended;
 }
 
 /* Frees the parts in the reverse order of their start, except for the sampler: it stops when nobody
@@ -507,6 +511,9 @@ static void free_all(struct cop_node *n)
 	cop_fetch_free(n->coop);
 	cop_net_free(n->net);
 	cop_part_free(n->part);
+	cop_programs_free(n->programs);
+	cop_otel_trace_free(n->trace);
+	cop_buf_free(&n->environment);
 	cop_cache_free(n->cache);
 	cop_tally_free(n->tally);
 	cop_telemetry_free(n->telemetry);
@@ -522,10 +529,24 @@ static void free_all(struct cop_node *n)
 	cop_waker_fini(&n->waker);
 }
 
+/* What is written at the end although the rest stays for a worker that hangs. */
+static void leave_all(struct cop_node *n)
+{
+	cop_log_warn(
+		"the storage does not answer: this node ends without waiting for its requests");
+	cop_follow_free(n->follow);
+	cop_sampler_stop(n->sampler);
+	cop_log_close();
+}
+
 void cop_node_stop(struct cop_node *n)
 {
 	alarm(END_SECONDS);
-	end_threads(n);
-	free_all(n);
+	if (end_threads(n)) {
+		free_all(n);
+		free(n);
+	} else {
+		leave_all(n);
+	}
 	alarm(0);
 }

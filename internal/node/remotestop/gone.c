@@ -3,6 +3,7 @@
  * reports that nobody listens at the node's port. Many firewalls report the same, so this counts
  * only for this machine, or if other nodes of the tree were reached. */
 #include "base/base/ip.h"
+#include "base/base/sock.h"
 #include "node/remotestop/remotestop_priv.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ static int try_port(uint64_t deadline_ms, const struct cop_ip *ip, uint16_t port
 		return -errno;
 	if (now >= deadline_ms)
 		error = ETIMEDOUT;
-	else if (connect(fd, (struct sockaddr *)&at, len) && errno != EINPROGRESS)
+	else if (cop_sock_connect(fd, (struct sockaddr *)&at, len) && errno != EINPROGRESS)
 		error = errno;
 	else if (poll(&p, 1, (int)COP_MIN(deadline_ms - now, (uint64_t)PROBE_MS)) <= 0)
 		error = ETIMEDOUT;

@@ -97,8 +97,7 @@ static void count_work(struct cop_sampler *s)
 		(const struct cop_tracer_arg[]){
 			{.key = "programs",
 				.value = (int64_t)cop_stats_get(stats, COP_FUSE_READ_BYTES)},
-			{.key = "in",
-				.value = (int64_t)cop_stats_get(stats, COP_FABRIC_BYTES_IN)},
+			{.key = "in", .value = (int64_t)cop_stats_get(stats, COP_FABRIC_BYTES_IN)},
 			{.key = "out",
 				.value = (int64_t)cop_stats_get(stats, COP_FABRIC_BYTES_OUT)},
 			{.key = "origin",

@@ -9,6 +9,8 @@
  *          n times (buckets skipped, count)
  *     for each category: error, n, n times (bytes shared, further bytes, these, weight, 4 counts),
  *          n, n times (class, entries, events, events of the example, its length, the example)
+ *     n, n times (rank minus the one before, hits, misses, negatives, serves, latency in us),
+ *          nodes whose classes are of every path
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,11 +22,12 @@
 
 _Static_assert(COP_PROF_OPS *(HIST_BUCKETS * 12 + 90) +
 			       CATEGORIES * (SKETCH_BYTES + SKETCH_ROWS * 60) +
-			       COP_PATHCLASSES * (EXAMPLE_MAX + 50) + 200 <=
+			       COP_PATHCLASSES * (EXAMPLE_MAX + 50) +
+			       (size_t)COP_PROF_SHARES_MAX * (COP_PROF_SHARES + 1) * 10 + 200 <=
 		       COP_PROF_ENCODED_MAX,
 	"a full sum fits");
 
-static const unsigned char magic[] = {'C', 'P', 'S', 2};
+static const unsigned char magic[] = {'C', 'P', 'S', 3};
 
 static unsigned used_buckets(const struct sum_op *op)
 {
@@ -115,6 +118,19 @@ static void put_classes(struct cop_buf *out, const struct cop_pathclass_totals *
 	}
 }
 
+static void put_shares(struct cop_buf *out, const struct cop_prof_sum *s)
+{
+	uint32_t before = 0;
+
+	cop_buf_varint(out, s->shares);
+	for (size_t i = 0; i < s->shares; i++) {
+		cop_buf_varint(out, s->share[i].rank - before);
+		before = s->share[i].rank;
+		for (unsigned v = 0; v < COP_PROF_SHARES; v++)
+			cop_buf_varint(out, s->share[i].value[v]);
+	}
+}
+
 void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out)
 {
 	unsigned rows = 0;
@@ -136,6 +152,8 @@ void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out)
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		put_sketch(out, &s->top[c]);
 	put_classes(out, &s->classes);
+	put_shares(out, s);
+	cop_buf_varint(out, s->whole);
 }
 
 /* Reading stops at the first fault, which sets bad. */
@@ -309,6 +327,29 @@ static int get_classes(struct reader *r, struct cop_pathclass_totals *t)
 	return rc;
 }
 
+static int get_shares(struct reader *r, struct cop_prof_sum *s)
+{
+	uint64_t n = get_at_most(r, COP_PROF_SHARES_MAX);
+	uint32_t before = 0;
+
+	if (r->bad || !n || n > (size_t)(r->end - r->at) / (COP_PROF_SHARES + 1)) {
+		r->bad |= n != 0;
+		return 0;
+	}
+	s->share = calloc(n, sizeof(*s->share));
+	if (!s->share)
+		return -ENOMEM;
+	for (; s->shares < n && !r->bad; s->shares++) {
+		struct cop_prof_shares *to = &s->share[s->shares];
+
+		before += (uint32_t)get_at_most(r, UINT32_MAX - before);
+		to->rank = before;
+		for (unsigned v = 0; v < COP_PROF_SHARES; v++)
+			to->value[v] = get_varint(r);
+	}
+	return 0;
+}
+
 static int get_sum(struct reader *r, struct cop_prof_sum *s)
 {
 	int rc = 0;
@@ -323,6 +364,9 @@ static int get_sum(struct reader *r, struct cop_prof_sum *s)
 		rc = get_sketch(r, &s->top[c]);
 	if (!rc)
 		rc = get_classes(r, &s->classes);
+	if (!rc)
+		rc = get_shares(r, s);
+	s->whole = get_varint(r);
 	return rc ? rc : r->bad || r->at != r->end ? -EBADMSG : 0;
 }
 

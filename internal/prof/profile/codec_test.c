@@ -78,6 +78,15 @@ static struct cop_prof_sum *random_sum(uint64_t *seed)
 	s->latency_us = number(seed);
 	s->top_n = number(seed) % (COP_PROF_TOP_N_MAX + 1);
 	random_paths(seed, s);
+	s->whole = number(seed);
+	s->shares = next_random(seed) % 5;
+	s->share = s->shares ? calloc(s->shares, sizeof(*s->share)) : NULL;
+	for (size_t i = 0; i < s->shares; i++) {
+		s->share[i].rank = (uint32_t)(1 + next_random(seed) % 3);
+		s->share[i].rank += i ? s->share[i - 1].rank : 0;
+		for (unsigned v = 0; v < COP_PROF_SHARES; v++)
+			s->share[i].value[v] = number(seed);
+	}
 	return s;
 }
 
@@ -118,6 +127,9 @@ static void a_sum_survives_encoding(void **state)
 		assert_memory_equal(s->op, back->op, sizeof(s->op));
 		assert_memory_equal(s->ttl, back->ttl, sizeof(s->ttl));
 		assert_true(s->nodes == back->nodes && s->latency_us == back->latency_us);
+		assert_int_equal(s->shares, back->shares);
+		if (s->shares)
+			assert_memory_equal(s->share, back->share, s->shares * sizeof(*s->share));
 		for (unsigned c = 0; c < CATEGORIES; c++) {
 			assert_true(s->top[c].n == back->top[c].n &&
 				    s->top[c].error == back->top[c].error);
@@ -230,7 +242,7 @@ static void a_cut_sum_is_refused_wherever_it_was_cut(void **state)
 	cop_prof_sum_free(s);
 }
 
-#define HEAD "CPS\2\x28\x80\x09"
+#define HEAD "CPS\3\x28\x80\x09"
 _Static_assert(COP_PROF_OPS == 0x28 && HIST_BUCKETS == 9 << 7, "HEAD is what this build writes");
 
 static int decode(const char *bytes, size_t len)
@@ -250,7 +262,8 @@ static void the_bytes_are_those_of_the_description(void **state)
 		HEAD "\1\0\2\0\0\x3\x14\1\0" /* operation 0 */ "\1\0\0\0\xc8\1\x3\xc8\1\1\x64\1"
 		     /* metadata */ "\7\2\0\2ab\5\6\0\0\0\1\1c\1\0\2\0\0"
 		     "\0\0\0\0\0\0"
-		     /* classes */ "\1\x0b\1\6\6\2ab";
+		     /* classes */ "\1\x0b\1\6\6\2ab"
+		     /* rank 7, no node with every path */ "\1\7\1\0\0\2\3\0";
 	struct cop_prof_sum *s = cop_prof_sum_new();
 	struct row row[] = {{.path = "ac", .len = 2, .events = 2, .weight = 1, .count = {0, 2}},
 		{.path = "ab", .len = 2, .events = 6, .weight = 5, .count = {6}}};
@@ -268,6 +281,10 @@ static void the_bytes_are_those_of_the_description(void **state)
 	s->op[0].bucket[100] = 1;
 	assert_int_equal(cop_prof_sketch_of(&rows, 7, &s->top[0]), 0);
 	assert_int_equal(cop_pathclass_add(&s->classes, false, "ab", 2, 6), 0);
+	s->share = malloc(sizeof(*s->share));
+	assert_non_null(s->share);
+	*s->share = (struct cop_prof_shares){.rank = 7, .value = {1, 0, 0, 2, 3}};
+	s->shares = 1;
 	cop_prof_encode(s, &b);
 	assert_int_equal(b.len, sizeof(one) - 1);
 	assert_memory_equal(b.data, one, b.len);
@@ -277,14 +294,14 @@ static void the_bytes_are_those_of_the_description(void **state)
 
 #define ZERO "\0\0\0\0\0\0\0" /* nodes, absences, latency, rows asked for */
 #define NO_PATHS "\0\0\0\0\0\0\0\0"
-#define TAIL NO_PATHS "\0"
+#define TAIL NO_PATHS "\0\0\0"
 
 static void another_version_is_distinguished_from_garbage(void **state)
 {
 	(void)state;
 	assert_int_equal(DECODE("CPS\1\x28\x80\x09" ZERO "\0" TAIL), -EPROTO);
-	assert_int_equal(DECODE("CPS\2\x29\x80\x09" ZERO "\0" TAIL), -EPROTO);
-	assert_int_equal(DECODE("CPS\2\x28\x81\x09" ZERO "\0" TAIL), -EPROTO);
+	assert_int_equal(DECODE("CPS\3\x29\x80\x09" ZERO "\0" TAIL), -EPROTO);
+	assert_int_equal(DECODE("CPS\3\x28\x81\x09" ZERO "\0" TAIL), -EPROTO);
 	assert_int_equal(DECODE("CPT\2\x28\x80\x09" ZERO "\0" TAIL), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\0" TAIL), 0);
 }
@@ -319,7 +336,7 @@ static void paths_that_encode_never_writes_are_refused(void **state)
 #define PATHS(n, rows)                                                                             \
 	HEAD ZERO "\0"                                                                             \
 		  "\0" n rows "\0\0\0\0\0\0"                                                       \
-		  "\0"
+		  "\0\0\0"
 	(void)state;
 	assert_int_equal(DECODE(PATHS("\1", "\0\1a\1\1\0\0\0")), 0);
 	assert_int_equal(DECODE(PATHS("\2", "\0\1a\1\1\0\0\0"
@@ -353,11 +370,25 @@ static void paths_that_encode_never_writes_are_refused(void **state)
 #undef PATHS
 }
 
+static void values_by_rank_that_encode_never_writes_are_refused(void **state)
+{
+#define SHARES(n, rows) HEAD ZERO "\0" NO_PATHS "\0" n rows "\1"
+	(void)state;
+	assert_int_equal(DECODE(SHARES("\1", "\7\1\1\1\1\1")), 0);
+	assert_int_equal(DECODE(SHARES("\2", "\7\1\1\1\1\1\0\1\1\1\1\1")), 0);
+	/* more than there are bytes; a rank past 32 bits; bytes that are left */
+	assert_int_equal(DECODE(SHARES("\3", "\7\1\1\1\1\1")), -EBADMSG);
+	assert_int_equal(
+		DECODE(SHARES("\2", "\7\1\1\1\1\1\xff\xff\xff\xff\xf\1\1\1\1\1")), -EBADMSG);
+	assert_int_equal(DECODE(SHARES("\1", "\7\1\1\1\1\1\1")), -EBADMSG);
+#undef SHARES
+}
+
 static void classes_that_encode_never_writes_are_refused(void **state)
 {
 	(void)state;
-	assert_int_equal(DECODE(HEAD ZERO "\0" NO_PATHS "\1\3\1\1\1\1a"), 0);
-	assert_int_equal(DECODE(HEAD ZERO "\0" NO_PATHS "\2\3\1\1\1\1a\4\1\1\1\0"), 0);
+	assert_int_equal(DECODE(HEAD ZERO "\0" NO_PATHS "\1\3\1\1\1\1a\0\0"), 0);
+	assert_int_equal(DECODE(HEAD ZERO "\0" NO_PATHS "\2\3\1\1\1\1a\4\1\1\1\0\0\0"), 0);
 	assert_int_equal(DECODE(HEAD ZERO "\0" NO_PATHS "\1\x0c\1\1\1\1a"), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\0" NO_PATHS "\2\3\1\1\1\1a\3\1\1\1\1a"), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\0" NO_PATHS "\2\3\1\1\1\1a\2\1\1\1\1a"), -EBADMSG);
@@ -371,6 +402,7 @@ int main(void)
 		cmocka_unit_test(a_cut_sum_is_refused_wherever_it_was_cut),
 		cmocka_unit_test(forms_that_encode_never_writes_are_refused),
 		cmocka_unit_test(paths_that_encode_never_writes_are_refused),
+		cmocka_unit_test(values_by_rank_that_encode_never_writes_are_refused),
 		cmocka_unit_test(classes_that_encode_never_writes_are_refused),
 		cmocka_unit_test(another_version_is_distinguished_from_garbage),
 		cmocka_unit_test(the_bytes_are_those_of_the_description),

@@ -81,6 +81,7 @@ struct cop_prof *cop_prof_new(const struct cop_prof_conf *conf)
 	if (p->level == COP_PROF_TOP && !p->top_n)
 		p->level = COP_PROF_AGGREGATE;
 	p->enoent_ttl_ms = conf->enoent_ttl_ms;
+	p->rank = conf->rank;
 	p->stats = conf->stats;
 	p->observe = conf->observe;
 	p->further = conf->further;

@@ -63,6 +63,7 @@ struct cop_prof_conf {
 	const char *host;
 	int pid;
 	uint32_t enoent_ttl_ms;
+	uint32_t rank;      /* for the values by rank in sums */
 	const char *source; /* paths are relative to it and are written below it; NULL: they are
 			       written as given */
 	const struct cop_stats *stats; /* outlives the profile; NULL: no profiling_fabric.csv and
@@ -190,8 +191,40 @@ void cop_prof_sum_octaves(
 	const struct cop_prof_sum *s, enum cop_prof_op op, uint64_t out[COP_PROF_OCTAVES]);
 uint64_t cop_prof_sum_ttl(const struct cop_prof_sum *s, enum cop_prof_ttl event);
 uint64_t cop_prof_sum_nodes(const struct cop_prof_sum *s);
-/* The rows of the nodes' top path files, by class. */
+/* Every path of the nodes by class, or if they kept only the most used ones, the rows of their top
+ * path files. */
 const struct cop_pathclass_totals *cop_prof_sum_classes(const struct cop_prof_sum *s);
+
+/* What one node contributed. */
+enum cop_prof_share {
+	COP_PROF_SHARE_HITS,
+	COP_PROF_SHARE_MISSES,
+	COP_PROF_SHARE_NEGATIVES,
+	COP_PROF_SHARE_TTL_SERVES,
+	COP_PROF_SHARE_LATENCY_US,
+	COP_PROF_SHARES
+};
+struct cop_prof_shares {
+	uint32_t rank;
+	uint64_t value[COP_PROF_SHARES];
+};
+#define COP_PROF_SHARES_MAX 100000u
+/* The nodes in order of rank, and their number in *n; none if there are more than
+ * COP_PROF_SHARES_MAX. */
+const struct cop_prof_shares *cop_prof_sum_shares(const struct cop_prof_sum *s, size_t *n);
+
+/* Whether the classes cover every path that any of the nodes observed. */
+bool cop_prof_sum_has_every_path(const struct cop_prof_sum *s);
+
+/* Calls fn for each of the paths that are kept, by category, in order of name, until it returns
+ * other than 0, which is returned. The path is below source; counts: hits, misses, negatives, then
+ * stores, serves, expires, clears. -ENOMEM. */
+#define COP_PROF_TOP_COUNTS 7
+int cop_prof_sum_each_path(const struct cop_prof_sum *s, const char *source,
+	int (*fn)(void *arg, const char *category, const char *path, size_t len,
+		const uint64_t counts[COP_PROF_TOP_COUNTS]),
+	void *arg);
+
 /* The rows of profiling_aggregate.csv, until fn returns other than 0, which is returned. */
 int cop_prof_each_metric(const struct cop_prof_sum *s,
 	int (*fn)(void *arg, const char *metric, const char *value), void *arg);
@@ -209,7 +242,7 @@ int cop_prof_write_sums(const struct cop_prof_sum *s, const char *dir, const cha
 
 /* Encodes a sum as bytes: the version, then only what is not zero; usually a few KiB, and some tens
  * of bytes for each path. Never more than COP_PROF_ENCODED_MAX. */
-#define COP_PROF_ENCODED_MAX (8u << 20)
+#define COP_PROF_ENCODED_MAX (16u << 20)
 void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out);
 /* Accepts only bytes that encode would write. -EBADMSG for others, -EPROTO for those of another
  * version. */
@@ -269,5 +302,15 @@ unsigned cop_pathclass_seen(const struct cop_pathclass_totals *t);
 void cop_pathclass_table(struct cop_buf *out, const struct cop_pathclass_totals *t);
 /* Empties it. */
 void cop_pathclass_totals_free(struct cop_pathclass_totals *t);
+
+/* ---- the section of a summary with the paths used most, ten of a kind ---- */
+
+#define COP_PROF_HOT_ROWS 10
+enum cop_prof_hot { COP_PROF_HOT_METADATA, COP_PROF_HOT_DATA, COP_PROF_HOT_TTL, COP_PROF_HOTS };
+void cop_prof_hot_section(struct cop_buf *out);
+void cop_prof_hot_head(struct cop_buf *out, enum cop_prof_hot of);
+/* counts: hits, misses, negatives; or stores, serves, expires, clears. */
+void cop_prof_hot_row(struct cop_buf *out, enum cop_prof_hot of, const char *path, size_t len,
+	uint64_t events, const uint64_t *counts);
 
 #endif

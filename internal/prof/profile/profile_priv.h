@@ -96,7 +96,11 @@ struct cop_prof_sum {
 	uint64_t top_n;      /* the most rows of top paths that any node was asked for */
 	struct sum_op op[COP_PROF_OPS];
 	struct sketch top[CATEGORIES];
-	struct cop_pathclass_totals classes; /* of the rows in the top path files */
+	struct cop_pathclass_totals classes; /* of every path, or of the rows in the top path
+						files */
+	struct cop_prof_shares *share;       /* in order of rank; NULL if there are too many */
+	size_t shares;
+	uint64_t whole; /* nodes whose classes are of every path */
 };
 
 /* Adds only the operations and absences of p. */
@@ -220,7 +224,7 @@ fill_fn cop_prof_fill_operations, cop_prof_fill_aggregate, cop_prof_fill_latency
 
 struct cop_prof {
 	enum cop_prof_level level;
-	uint32_t top_n, enoent_ttl_ms;
+	uint32_t top_n, enoent_ttl_ms, rank;
 	char *job_dir, *root;
 	char *stem; /* host-pid */
 	const struct cop_stats *stats;

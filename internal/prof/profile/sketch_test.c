@@ -166,9 +166,25 @@ static void long_names_leave_fewer_rows_and_a_stated_error(void **state)
 	cop_prof_free(p);
 }
 
-static void without_top_paths_there_is_nothing_of_paths_in_the_sum(void **state)
+static void every_path_is_in_the_sum_without_a_limit_too(void **state)
 {
 	struct cop_prof *p = profile(COP_PROF_FULL, 0);
+	struct cop_prof_sum *s = cop_prof_sum_new();
+
+	(void)state;
+	cop_prof_path(p, COP_PROF_TREE, "a", 1, COP_PROF_HIT);
+	cop_prof_path(p, COP_PROF_DATA, "b", 1, COP_PROF_HIT);
+	assert_int_equal(cop_prof_sum_add(s, p), 0);
+	assert_true(cop_prof_sum_has_every_path(s));
+	assert_int_equal(s->top[CATEGORY_TREE].n, 1);
+	assert_int_equal(cop_prof_sum_classes(s)->of[cop_pathclass_of(false, "a", 1)].entries, 2);
+	cop_prof_sum_free(s);
+	cop_prof_free(p);
+}
+
+static void without_paths_there_is_nothing_of_paths_in_the_sum(void **state)
+{
+	struct cop_prof *p = profile(COP_PROF_AGGREGATE, 0);
 	struct cop_prof_sum *s = cop_prof_sum_new();
 
 	(void)state;
@@ -176,6 +192,7 @@ static void without_top_paths_there_is_nothing_of_paths_in_the_sum(void **state)
 	assert_int_equal(cop_prof_sum_add(s, p), 0);
 	assert_int_equal(cop_prof_sum_add(s, NULL), 0);
 	assert_int_equal(cop_prof_sum_nodes(s), 1);
+	assert_false(cop_prof_sum_has_every_path(s));
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		assert_int_equal(s->top[c].n, 0);
 	assert_int_equal(cop_pathclass_seen(cop_prof_sum_classes(s)), 0);
@@ -218,7 +235,8 @@ static void the_files_of_a_sum_hold_what_the_nodes_saw(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(without_top_paths_there_is_nothing_of_paths_in_the_sum),
+		T(every_path_is_in_the_sum_without_a_limit_too),
+		T(without_paths_there_is_nothing_of_paths_in_the_sum),
 		T(while_all_paths_fit_the_sum_of_parts_is_that_of_the_whole),
 		T(in_any_order_counts_are_never_too_high_and_too_low_by_at_most_the_error),
 		T(long_names_leave_fewer_rows_and_a_stated_error),

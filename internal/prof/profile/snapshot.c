@@ -160,10 +160,10 @@ static int choose_tag(const char *tag, char **out, struct cop_err *err)
 		tag);
 }
 
-/* If all paths are known and no limit was given, the classes cover all of them. */
+/* If all paths are known, the classes cover all of them. */
 static int collect_top(struct report *r)
 {
-	size_t limit = r->p->top_n ? r->p->top_n : SIZE_MAX;
+	size_t limit = r->p->paths ? SIZE_MAX : r->p->top_n;
 	int rc = 0;
 
 	r->with_top = r->p->top_n || r->p->paths;

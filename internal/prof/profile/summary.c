@@ -134,6 +134,31 @@ static void put_accuracy(const struct report *r, struct cop_buf *out)
 			cop_prof_paths_dropped(r->p->paths));
 }
 
+static void put_hottest(const struct report *r, struct cop_buf *out)
+{
+	static const enum category of[COP_PROF_HOTS] = {
+		CATEGORY_METADATA, CATEGORY_DATA, CATEGORY_TTL};
+	struct cop_buf path = {0};
+
+	cop_prof_hot_section(out);
+	for (unsigned h = 0; h < COP_PROF_HOTS; h++) {
+		const struct rows *rows = &r->top[of[h]];
+
+		for (size_t i = 0; i < rows->n && i < COP_PROF_HOT_ROWS; i++) {
+			const struct row *row = &rows->row[i];
+
+			if (!i)
+				cop_prof_hot_head(out, h);
+			path.len = 0;
+			cop_prof_text_path(&path, r->root, row->path, row->len);
+			cop_prof_hot_row(out, h, path.data ? path.data : "", path.len, row->events,
+				row->count);
+		}
+	}
+	out->failed |= path.failed;
+	cop_buf_free(&path);
+}
+
 static int put_classified(const struct report *r, struct cop_pathclass_totals *total)
 {
 	struct cop_buf path = {0};
@@ -188,5 +213,7 @@ int cop_prof_fill_summary(const struct report *r, unsigned type, struct cop_buf 
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		paths += r->top[c].n;
 	put_accuracy(r, out);
+	if (paths)
+		put_hottest(r, out);
 	return paths ? put_classes(r, out) : 0;
 }

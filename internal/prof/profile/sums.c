@@ -3,6 +3,7 @@
  * sum of the buckets and is not stored, so that the two never disagree. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "prof/profile/profile_priv.h"
 
@@ -48,6 +49,7 @@ void cop_prof_sum_free(struct cop_prof_sum *s)
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		cop_prof_sketch_free(&s->top[c]);
 	cop_pathclass_totals_free(&s->classes);
+	free(s->share);
 	free(s);
 }
 
@@ -94,7 +96,13 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 	s->latency_us = to_microseconds(all_ns);
 }
 
-/* Adds up the rows of the node's top path files, by class. */
+/* How many paths of a category the classes cover: every one that is known. */
+static size_t class_limit(const struct cop_prof *p)
+{
+	return p->paths ? SIZE_MAX : p->top_n;
+}
+
+/* Adds up the node's paths, by class. */
 static int add_classes(struct cop_prof_sum *s, const struct cop_prof *p)
 {
 	struct cop_buf path = {0};
@@ -103,7 +111,7 @@ static int add_classes(struct cop_prof_sum *s, const struct cop_prof *p)
 	for (unsigned c = 0; c < CATEGORIES && !rc; c++) {
 		struct rows rows = {0};
 
-		rc = cop_prof_rows_top(p, c, p->top_n, &rows);
+		rc = cop_prof_rows_top(p, c, class_limit(p), &rows);
 		for (size_t i = 0; i < rows.n && !rc; i++) {
 			path.len = 0;
 			cop_prof_text_path(&path, p->root, rows.row[i].path, rows.row[i].len);
@@ -137,6 +145,21 @@ static int add_top(struct cop_prof_sum *s, const struct cop_prof *p)
 	return rc;
 }
 
+static int add_shares(struct cop_prof_sum *s, const struct cop_prof *p)
+{
+	struct cop_prof_op_sum all;
+
+	s->share = malloc(sizeof(*s->share));
+	if (!s->share)
+		return -ENOMEM;
+	cop_prof_sum_all(s, &all);
+	*s->share = (struct cop_prof_shares){.rank = p->rank,
+		.value = {all.outcome[COP_PROF_HIT], all.outcome[COP_PROF_MISS],
+			all.outcome[COP_PROF_NEGATIVE], s->ttl[COP_PROF_SERVE], all.latency_us}};
+	s->shares = 1;
+	return 0;
+}
+
 int cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p)
 {
 	struct cop_prof_sum *one;
@@ -148,9 +171,11 @@ int cop_prof_sum_add(struct cop_prof_sum *s, const struct cop_prof *p)
 	if (!one)
 		return -ENOMEM;
 	cop_prof_sum_counts(one, p);
-	if (p->top_n)
+	rc = add_shares(one, p);
+	one->whole = p->paths && !cop_prof_paths_dropped(p->paths);
+	if (!rc && (p->top_n || p->paths))
 		rc = add_classes(one, p);
-	if (p->top_n && !rc)
+	if (!rc && (p->top_n || p->paths))
 		rc = add_top(one, p);
 	if (!rc)
 		rc = cop_prof_merge(s, one);
@@ -167,6 +192,36 @@ static void merge_op(struct sum_op *into, const struct sum_op *from)
 	into->max_ns = COP_MAX(into->max_ns, from->max_ns);
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
 		into->bucket[i] = cop_add_saturating(into->bucket[i], from->bucket[i]);
+}
+
+/* A total order, so that the order of merging does not matter. */
+static int by_rank(const struct cop_prof_shares *a, const struct cop_prof_shares *b)
+{
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	for (unsigned v = 0; v < COP_PROF_SHARES; v++)
+		if (a->value[v] != b->value[v])
+			return a->value[v] < b->value[v] ? -1 : 1;
+	return 0;
+}
+
+/* Merges both lists in order of rank; no list if there are too many nodes. -ENOMEM. */
+static int merge_shares(
+	const struct cop_prof_sum *a, const struct cop_prof_sum *b, struct cop_prof_shares **out)
+{
+	size_t n = a->shares + b->shares, i = 0, k = 0;
+
+	*out = NULL;
+	if (!n || n > COP_PROF_SHARES_MAX)
+		return 0;
+	*out = calloc(n, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	for (struct cop_prof_shares *to = *out; to < *out + n; to++)
+		*to = k == b->shares || (i < a->shares && by_rank(&a->share[i], &b->share[k]) <= 0)
+			      ? a->share[i++]
+			      : b->share[k++];
+	return 0;
 }
 
 /* Does the part that needs memory; its results then replace the old sums. */
@@ -186,9 +241,16 @@ int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from)
 {
 	struct cop_pathclass_totals classes = {0};
 	struct sketch top[CATEGORIES] = {0};
+	struct cop_prof_shares *share = NULL;
 	int rc = merge_paths(into, from, top, &classes);
 
+	if (!rc)
+		rc = merge_shares(into, from, &share);
 	if (!rc) {
+		free(into->share);
+		into->share = share;
+		into->whole = cop_add_saturating(into->whole, from->whole);
+		into->shares = share ? into->shares + from->shares : 0;
 		into->nodes = cop_add_saturating(into->nodes, from->nodes);
 		into->latency_us = cop_add_saturating(into->latency_us, from->latency_us);
 		into->top_n = COP_MAX(into->top_n, from->top_n);
@@ -285,4 +347,42 @@ uint64_t cop_prof_sum_nodes(const struct cop_prof_sum *s)
 const struct cop_pathclass_totals *cop_prof_sum_classes(const struct cop_prof_sum *s)
 {
 	return &s->classes;
+}
+
+bool cop_prof_sum_has_every_path(const struct cop_prof_sum *s)
+{
+	return s->nodes && s->whole == s->nodes;
+}
+
+const struct cop_prof_shares *cop_prof_sum_shares(const struct cop_prof_sum *s, size_t *n)
+{
+	*n = s->shares;
+	return s->share;
+}
+
+int cop_prof_sum_each_path(const struct cop_prof_sum *s, const char *source,
+	int (*fn)(void *arg, const char *category, const char *path, size_t len,
+		const uint64_t counts[COP_PROF_TOP_COUNTS]),
+	void *arg)
+{
+	char *root = cop_prof_root_dup(source);
+	struct cop_buf path = {0};
+	int rc = root ? 0 : -ENOMEM;
+
+	for (unsigned c = 0; c < CATEGORIES && !rc; c++)
+		for (size_t i = 0; i < s->top[c].n && !rc; i++) {
+			const struct sketch_row *row = &s->top[c].row[i];
+			uint64_t counts[COP_PROF_TOP_COUNTS] = {0};
+			unsigned first = c == CATEGORY_TTL ? 3 : 0, n = c == CATEGORY_TTL ? 4 : 3;
+
+			path.len = 0;
+			cop_prof_text_path(&path, root, s->top[c].text + row->at, row->len);
+			memcpy(counts + first, row->count, n * sizeof(counts[0]));
+			rc = path.failed ? -ENOMEM
+					 : fn(arg, cop_prof_category_name(c), path.data, path.len,
+						   counts);
+		}
+	cop_buf_free(&path);
+	free(root);
+	return rc;
 }

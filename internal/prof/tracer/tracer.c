@@ -61,9 +61,8 @@ static void give_up(struct cop_tracer *t, int rc)
 {
 	if (atomic_exchange(&t->off, true))
 		return;
-	cop_log_warn(
-		"the trace ends here file=%s error=\"%s\"; what comes after it is left out, the node goes on",
-		t->path, strerror(-rc));
+	cop_log_warn("trace truncated file=%s error=\"%s\"; the node continues without it", t->path,
+		strerror(-rc));
 }
 
 /* Writes t->lines; false if they exceed the limit, or the file has failed. */

@@ -37,6 +37,16 @@ static const char *job_name(const struct cop_page *p)
 	return slash && slash[1] ? slash + 1 : p->job->dir;
 }
 
+/* A directory that is called by the number of its job says too little by itself. */
+static void write_name(const struct cop_page *p, struct cop_buf *out)
+{
+	const char *name = job_name(p);
+
+	if (name[strspn(name, "0123456789._-")] == '\0')
+		cop_buf_str(out, "Job ");
+	cop_html_text(out, name);
+}
+
 static void write_head(const struct cop_page *p, struct cop_buf *out)
 {
 	cop_buf_str(out,
@@ -44,7 +54,7 @@ static void write_head(const struct cop_page *p, struct cop_buf *out)
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
 		"<link rel=\"icon\" href=\"data:,\">\n<title>");
-	cop_html_text(out, job_name(p));
+	write_name(p, out);
 	cop_buf_str(out, " - Copper</title>\n<style>\n");
 	cop_buf_str(out, cop_page_css);
 	cop_buf_str(out, "</style>\n</head>\n");
@@ -72,7 +82,7 @@ static void write_header(const struct cop_page *p, struct cop_buf *out)
 
 	cop_buf_str(out, "<body>\n<a class=\"skip\" href=\"#main\">To the contents</a>\n"
 			 "<header>\n<p class=\"kind\">Copper job</p>\n<h1>");
-	cop_html_text(out, job_name(p));
+	write_name(p, out);
 	cop_buf_str(out, "</h1>\n<p class=\"lead\">");
 	if (j->nodes || j->ranks)
 		cop_html_printf(out, "%s node%s", cop_html_count(j->nodes ? j->nodes : j->ranks, n),

@@ -364,6 +364,9 @@ static void the_run_before_is_compared(void **state)
 	page.before = &before;
 	write_page();
 	assert_true(has("<h1>train</h1>"));
+	cop_runrec_put(&now, COP_RUNREC_NAME, "4");
+	write_page();
+	assert_true(has("<h1>Job 4</h1>") && has("<title>Job 4 - Copper</title>"));
 	assert_true(has("<td>cache-size</td><td>1G</td><td>2G</td>"));
 	assert_true(has(
 		"<td>fuse.requests</td><td class=\"n\">200</td><td class=\"n\">50</td><td class=\"n\">0.25</td>"));

@@ -11,6 +11,7 @@
 
 #include "job/job/job.h"
 #include "report/jobdata/jobdata_priv.h"
+#include "writers/cluster/cluster.h"
 
 #define LOG_HEAD_BYTES (16 * COP_KIB)
 
@@ -19,6 +20,18 @@ static int set_text(char **to, const char *text, size_t len)
 	free(*to);
 	*to = cop_jobdata_copy(text, len);
 	return *to ? 0 : -ENOMEM;
+}
+
+/* How it ended, in words. */
+static int find_state(struct cop_jobdata *j)
+{
+	struct cop_buf text = {0};
+	int end = cop_report_ending(j->dir, &text), rc;
+
+	j->runs = end == COP_REPORT_END_NONE;
+	rc = text.failed ? -ENOMEM : text.data ? set_text(&j->state, text.data, text.len) : 0;
+	cop_buf_free(&text);
+	return rc;
 }
 
 static int from_tree(struct cop_jobdata *j)
@@ -31,7 +44,7 @@ static int from_tree(struct cop_jobdata *j)
 	j->nodes = tree.hosts.count;
 	j->fanout = tree.fanout;
 	j->trees = tree.trees;
-	rc = set_text(&j->state, tree.stopped ? "stopped" : "running", 7);
+	rc = find_state(j);
 	rc = rc ? rc : set_text(&j->source, tree.source, strlen(tree.source));
 	rc = rc ? rc : set_text(&j->net_type, tree.net_type, strlen(tree.net_type));
 	if (!rc && tree.hosts.count)

@@ -116,6 +116,7 @@ struct cop_jobdata {
 	char *dir; /* absolute */
 	/* From logs/. NULL or 0: unknown. */
 	char *source, *state, *net_type, *version, *build, *provider, *first_host, *began;
+	bool runs; /* no node has logged an end */
 	uint32_t nodes, fanout, trees;
 	double began_unix_s;
 	bool has_profile_lines, profile, paths_full;

@@ -181,7 +181,7 @@ static int find_places(struct cop_jobdata *j, struct place place[PLACES])
 		{"pre-destroy", "", COP_JOBDATA_SNAPSHOT},
 		{"", "", COP_JOBDATA_RANKS},
 	};
-	bool runs = j->state && strcmp(j->state, "running") == 0;
+	bool runs = j->runs;
 	int rc = 0;
 
 	for (unsigned i = 0; i < PLACES && !rc; i++)

@@ -2,6 +2,7 @@
 /* The most used paths: of the whole job, or added up from the files of the ranks. */
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,19 @@ static int read_folder(struct sheet *s, const char *folder)
 	return rc == -ENOMEM ? rc : 0;
 }
 
+/* Sums without paths, as an older copper aggregate wrote them: the ranks may have left theirs. */
+static int read_ranks(struct sheet *s, const struct cop_jobdata *j)
+{
+	char *folder;
+	int rc;
+
+	if (asprintf(&folder, "%s/profiling/final", j->dir) < 0)
+		return -ENOMEM;
+	rc = read_folder(s, folder);
+	free(folder);
+	return rc;
+}
+
 static int by_use(const void *a, const void *b)
 {
 	const struct cop_jobdata_path *x = a, *y = b;
@@ -168,6 +182,8 @@ int cop_jobdata_top(struct cop_jobdata *j)
 		rc = cop_jobdata_sheet(&s, j->folder, "cluster-" FILE_END);
 	else
 		rc = read_folder(&s, j->folder);
+	if (j->from == COP_JOBDATA_CLUSTER && rc != -ENOMEM && !top.n)
+		rc = read_ranks(&s, j);
 	collected = collect_paths(j, &top);
 	if (rc == -ENOMEM || collected)
 		return -ENOMEM;

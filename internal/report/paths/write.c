@@ -19,11 +19,11 @@ static const struct {
 	enum path_list list;
 	const char *meaning, *text;
 } meanings[] = {
-	{LIST_ALL, "Exists below the roots",
+	{LIST_ALL, "All possible existing paths under the selected roots",
 		"what exists now below the usage roots, the roots included"},
-	{LIST_USED, "Used in this run", "observed paths below the roots that exist"},
-	{LIST_UNUSED, "Exists, not observed in this run", "what exists there and was not observed"},
-	{LIST_MISSING, "Asked for and absent",
+	{LIST_USED, "Actually used in this run", "observed paths below the roots that exist"},
+	{LIST_UNUSED, "Not seen in this run, but exists", "what exists there and was not observed"},
+	{LIST_MISSING, "Probed but absent",
 		"observed paths below the roots that do not exist: usually searches that continued elsewhere"},
 	{LIST_KEEP, "Needed by what was used",
 		"used paths with the directories above them and what their links point to, for rsync --files-from"},
@@ -176,7 +176,7 @@ static void put_head(const struct cop_paths_result *p, struct cop_buf *out)
 {
 	const struct cop_walk_dir *top = &p->usage->use.tree->top;
 
-	cop_buf_str(out, "# What the job used of its environment\n\n- Job directory: ");
+	cop_buf_str(out, "# Path Usage Analysis\n\n- Job directory: ");
 	put_code(out, p->job);
 	cop_buf_str(out, "\n- Raw tables: ");
 	put_code(out, p->input);
@@ -187,20 +187,20 @@ static void put_head(const struct cop_paths_result *p, struct cop_buf *out)
 	put_code(out, p->output);
 	cop_buf_printf(out, "\n- Observed paths: `%zu`, of them below no root: `%" PRIu64 "`\n",
 		p->usage->seen.set.table.count, p->usage->use.elsewhere);
-	cop_buf_str(out, "\n## Roots\n\n");
+	cop_buf_str(out, "\n## Selected roots\n\n");
 	for (uint32_t i = 0; i < top->n; i++) {
 		cop_buf_str(out, "- ");
 		put_code(out, top->entry[i].name);
 		cop_buf_str(out, top->entry[i].type ? "\n" : " (not there)\n");
 	}
 	if (!top->n)
-		cop_buf_str(out, "- none\n");
+		cop_buf_str(out, "- none inferred\n");
 }
 
 static void put_counts(const struct lists *l, struct cop_buf *out)
 {
 	cop_buf_str(out,
-		"\n## Counts\n\n| Meaning | File | Total Paths | Files | Directories | Missing | Bytes |\n|---|---|---:|---:|---:|---:|---:|\n");
+		"\n## Counts Table\n\n| Meaning | File | Total Paths | Files | Directories | Missing | Bytes |\n|---|---|---:|---:|---:|---:|---:|\n");
 	for (size_t i = 0; i < COP_ARRAY_SIZE(meanings); i++) {
 		const struct path_total *t = &l->total[meanings[i].list];
 
@@ -213,7 +213,7 @@ static void put_counts(const struct lists *l, struct cop_buf *out)
 	}
 	cop_buf_str(out,
 		"\nEverything that is not a directory is a file, including links; bytes are the sizes of regular files, counted for each name.\n"
-		"\n## Coverage\n\n");
+		"\n## Coverage Estimates\n\n");
 	put_coverage(out, "`", l);
 	cop_buf_printf(out, "**%s**\n", warning);
 }

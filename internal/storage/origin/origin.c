@@ -62,6 +62,7 @@ static void count_error(const struct cop_origin_request *t, int rc)
 
 void cop_origin_request_end(struct cop_origin_request *t, int rc, void *data, size_t len)
 {
+	cop_origin_pool_park(&t->o->pool);
 	/* Only errors that the storage returned count as errors of the storage. */
 	if (rc && !cop_is_shortage(rc) && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG &&
 		!t->path_error)
@@ -88,6 +89,7 @@ void cop_origin_request_trace(
 		.arg = args,
 		.args = COP_ARRAY_SIZE(args)};
 
+	cop_origin_pool_park(&t->o->pool);
 	if (!t->o->tracer)
 		return;
 	e.end_ns = cop_now_ns();
@@ -246,17 +248,19 @@ static void real_load(struct cop_origin *o, unsigned *queued, unsigned *running)
 
 /* ---- opening and closing ---- */
 
-static void real_close(struct cop_origin *base)
+static bool real_close(struct cop_origin *base)
 {
 	struct cop_origin_real *o = cop_origin_real_of(base);
 
-	cop_origin_pool_fini(&o->pool);
+	if (!cop_origin_pool_fini(&o->pool))
+		return false;
 	cop_origin_fds_fini(&o->fds);
 	pthread_mutex_destroy(&o->types.lock);
 	pthread_mutex_destroy(&o->unanswered.lock);
 	if (o->base.dirfd >= 0)
 		close(o->base.dirfd);
 	free(o);
+	return true;
 }
 
 static const struct cop_origin_ops real_ops = {
@@ -342,10 +346,9 @@ int cop_origin_open(
 
 /* ---- the public face ---- */
 
-void cop_origin_close(struct cop_origin *o)
+bool cop_origin_close(struct cop_origin *o)
 {
-	if (o)
-		o->ops->close(o);
+	return !o || o->ops->close(o);
 }
 
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)

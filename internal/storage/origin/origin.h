@@ -41,8 +41,10 @@ struct cop_origin_conf {
  * without work). -ENOENT, -ENOTDIR, -EACCES with a sentence. */
 int cop_origin_open(
 	const struct cop_origin_conf *conf, struct cop_origin **out, struct cop_err *err);
-/* Ends queued jobs with -ECANCELED, waits for running ones, and joins the workers. */
-void cop_origin_close(struct cop_origin *o);
+/* Ends queued jobs with -ECANCELED, waits 2 s for running ones, and joins the workers. NULL is
+ * fine. False: a worker hangs in the storage. Nothing was freed; the worker's requests never end,
+ * and what they point to must stay until the process ends. */
+bool cop_origin_close(struct cop_origin *o);
 
 /* rc 0 or -errno. data (malloc'ed, 8-byte aligned) belongs to the callee, who frees it; NULL on
  * error. */

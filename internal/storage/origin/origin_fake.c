@@ -468,7 +468,7 @@ struct cop_origin_fake_counts cop_origin_fake_counts(const struct cop_origin *o)
 		->counts;
 }
 
-static void fake_close(struct cop_origin *o)
+static bool fake_close(struct cop_origin *o)
 {
 	struct fake *f = fake(o);
 	struct cop_hlink *next;
@@ -485,6 +485,7 @@ static void fake_close(struct cop_origin *o)
 	cop_htab_fini(&f->nodes);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
+	return true;
 }
 
 static const struct cop_origin_ops fake_ops = {

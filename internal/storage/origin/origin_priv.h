@@ -24,7 +24,7 @@
 /* ---- the seam: what the real and the fake origin do differently ---- */
 
 struct cop_origin_ops {
-	void (*close)(struct cop_origin *o);
+	bool (*close)(struct cop_origin *o);
 	void (*list)(struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done,
 		void *arg);
 	void (*page)(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
@@ -109,6 +109,7 @@ struct cop_origin_pool {
 	} raised[COP_ORIGIN_RAISED];
 	unsigned raises;
 	bool stopping;
+	_Atomic bool left; /* the pool closed although a worker waits for the storage */
 	struct cop_origin_worker *worker; /* COP_ORIGIN_WORKERS of them */
 	struct cop_list alarms;
 	pthread_t
@@ -124,8 +125,12 @@ struct cop_origin_pool {
 
 int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max);
 /* Cancels queued jobs and waits for running ones. Jobs that a running job submits meanwhile are
- * cancelled. */
-void cop_origin_pool_fini(struct cop_origin_pool *p);
+ * cancelled. False: a worker hangs in the storage; nothing was freed, and its threads end with the
+ * process. */
+bool cop_origin_pool_fini(struct cop_origin_pool *p);
+/* Called by a worker after a system call, before it touches what the pool's owner may have freed:
+ * does not return if the pool was closed without this worker. */
+void cop_origin_pool_park(struct cop_origin_pool *p);
 /* urgent: goes ahead of the jobs that wait in its queue; for the parts of a job that has already
  * started. */
 void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *job, bool urgent);

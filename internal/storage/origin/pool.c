@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* So many jobs that somebody waits for go ahead of one that somebody will wait for soon. */
 #define PASSED_MAX 16
+/* How long the end of the operations in flight may take when the pool closes. */
+#define END_MS 2000
 
 /* The current thread's worker. */
 static _Thread_local struct cop_origin_worker *me;
@@ -168,6 +171,8 @@ static void *run_worker(void *arg)
 		pthread_cond_signal(&p->wake);
 	p->threads--;
 	w->state = COP_ORIGIN_ENDED;
+	if (p->stopping)
+		pthread_cond_broadcast(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
@@ -366,12 +371,31 @@ static void remove_all(struct cop_origin_pool *p, struct cop_list *jobs)
 	p->queued = 0;
 }
 
-void cop_origin_pool_fini(struct cop_origin_pool *p)
+/* The lock is held. Waits until all workers have ended, or are about to. */
+static bool await_end(struct cop_origin_pool *p)
+{
+	uint64_t until_ns = cop_now_ns() + END_MS * COP_NS_PER_MS;
+	struct timespec until = cop_moment(until_ns);
+
+	while (p->threads && cop_now_ns() < until_ns)
+		pthread_cond_timedwait(&p->wake, &p->lock, &until);
+	atomic_store(&p->left, p->threads > 0);
+	return !p->threads;
+}
+
+void cop_origin_pool_park(struct cop_origin_pool *p)
+{
+	while (atomic_load(&p->left))
+		pause();
+}
+
+bool cop_origin_pool_fini(struct cop_origin_pool *p)
 {
 	struct cop_list cancelled;
+	bool ended;
 
 	if (!p->worker)
-		return;
+		return true;
 	cop_list_init(&cancelled);
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
@@ -382,6 +406,11 @@ void cop_origin_pool_fini(struct cop_origin_pool *p)
 	end_all(&cancelled, -ECANCELED);
 	if (p->has_clock)
 		pthread_join(p->clock, NULL);
+	pthread_mutex_lock(&p->lock);
+	ended = await_end(p);
+	pthread_mutex_unlock(&p->lock);
+	if (!ended)
+		return false;
 	for (unsigned i = 0; i < COP_ORIGIN_WORKERS(p->max); i++) {
 		bool started;
 
@@ -396,4 +425,5 @@ void cop_origin_pool_fini(struct cop_origin_pool *p)
 	pthread_mutex_destroy(&p->lock);
 	free(p->worker);
 	p->worker = NULL;
+	return true;
 }

@@ -12,12 +12,7 @@
 
 #include "trace/checkpoint/checkpoint_priv.h"
 
-/* "33554432 bytes (32.0 MiB)" */
-struct words {
-	char text[64];
-};
-
-static struct words bytes(double value)
+struct words cop_ckpt_bytes(double value)
 {
 	struct words w;
 	char size[16];
@@ -27,8 +22,7 @@ static struct words bytes(double value)
 	return w;
 }
 
-/* Begins a new text about a run; what it says is printed into it. */
-static struct cop_buf *about(struct cop_ckpt_report *r, const struct run *run, const char *what)
+struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run, const char *what)
 {
 	struct sheet *s = &r->sheet[SHEET_ADVICE];
 	struct cop_buf *grown = reallocarray(r->advice, r->advices + 1, sizeof(*grown));
@@ -83,13 +77,13 @@ static void advise_buffer(struct cop_ckpt_report *r, const struct run *run, unsi
 
 	if (!(run->flush.dur > 0) || !copy.count || copy.size >= own.size)
 		return;
-	text = about(r, run, "buffer");
+	text = cop_ckpt_about(r, run, "buffer");
 	if (!text)
 		return;
 	cop_buf_printf(text,
 		"%.1f %% of the bytes written to %s go in %.0f calls of %s, while writes to %s have up to %s: a larger SCR_FILE_BUF_SIZE (copies between cache and parallel file system, 1048576 by default) makes fewer and larger writes",
-		100 * copy.share, r->conf->tier[slow], copy.count, bytes(copy.size).text,
-		r->conf->tier[0], bytes(own.size).text);
+		100 * copy.share, r->conf->tier[slow], copy.count, cop_ckpt_bytes(copy.size).text,
+		r->conf->tier[0], cop_ckpt_bytes(own.size).text);
 }
 
 static void advise_redundancy(struct cop_ckpt_report *r, const struct run *run, unsigned tier)
@@ -100,14 +94,15 @@ static void advise_redundancy(struct cop_ckpt_report *r, const struct run *run, 
 
 	if (!(t->ratio >= 1.1))
 		return;
-	text = about(r, run, "redundancy");
+	text = cop_ckpt_about(r, run, "redundancy");
 	if (!text)
 		return;
 	cop_buf_printf(text, "%s gets %s, %.2f times the ", r->conf->tier[tier],
-		bytes(t->written).text, t->ratio);
+		cop_ckpt_bytes(t->written).text, t->ratio);
 	cop_buf_printf(text,
 		"%s that the program produced: if that is the redundancy scheme (SCR_COPY_TYPE), XOR and RS write less than PARTNER, SINGLE writes nothing more but survives no failed node; writes of %s come most often (%.0f calls, %.1f %% of the bytes), and if those are redundancy data, a larger SCR_MPI_BUF_SIZE (131072 by default) makes them fewer",
-		bytes(run->produced).text, bytes(often.size).text, often.count, 100 * often.share);
+		cop_ckpt_bytes(run->produced).text, cop_ckpt_bytes(often.size).text, often.count,
+		100 * often.share);
 }
 
 /* ---- the flush ---- */
@@ -140,14 +135,14 @@ static void advise_flush(struct cop_ckpt_report *r, const struct run *run, unsig
 	if (!other || !(run->flush.dur > 0) || !(mine->written > 0) ||
 		run->flush.dur / mine->written < 1.2 * its->dur / its->written)
 		return;
-	text = about(r, run, "flush");
+	text = cop_ckpt_about(r, run, "flush");
 	if (!text)
 		return;
-	cop_buf_printf(text, "the flush of %s to %s takes %.3f s, ", bytes(mine->written).text,
-		r->conf->tier[tier], run->flush.dur);
+	cop_buf_printf(text, "the flush of %s to %s takes %.3f s, ",
+		cop_ckpt_bytes(mine->written).text, r->conf->tier[tier], run->flush.dur);
 	cop_buf_printf(text,
 		"while %s spends %.3f s on %s there: give the flush more threads, and cores that the program does not use (%llu threads flush; at most SCR_FLUSH_WIDTH processes, 256 by default, write at a time)",
-		other->name, its->dur, bytes(its->written).text,
+		other->name, its->dur, cop_ckpt_bytes(its->written).text,
 		(unsigned long long)run->flush.threads);
 }
 
@@ -162,6 +157,7 @@ void cop_ckpt_advise(struct cop_ckpt_report *r)
 			advise_redundancy(r, &r->run[i], t);
 		for (unsigned t = 1; t < r->conf->tiers; t++)
 			advise_flush(r, &r->run[i], t);
+		cop_ckpt_advise_scr(r, &r->run[i]);
 	}
 	for (size_t i = 0; i < r->advices && !s->failed; i++) {
 		const struct cop_buf *text = &r->advice[i];

@@ -20,10 +20,23 @@ struct cop_ckpt_prefix {
 	size_t len;
 	unsigned tier;
 };
+#define COP_CKPT_SCHEMES_MAX 8u
+#define COP_CKPT_NODES_MAX 16u
+/* A redundancy scheme: what it writes for each byte of a checkpoint. */
+struct cop_ckpt_scheme {
+	const char *name;
+	double factor;
+};
 /* The tiers, the fastest first; the caller owns the strings. */
 struct cop_ckpt_conf {
 	const char *tier[COP_CKPT_TIERS_MAX];
 	double bandwidth[COP_CKPT_TIERS_MAX]; /* bytes per second, for predictions; 0: none */
+	bool per_node[COP_CKPT_TIERS_MAX];    /* that is the bandwidth of each node */
+	struct cop_ckpt_scheme scheme[COP_CKPT_SCHEMES_MAX]; /* predict with these */
+	unsigned schemes;
+	uint64_t nodes[COP_CKPT_NODES_MAX]; /* and for these numbers of nodes */
+	unsigned nodes_n;
+	double mtbf_s; /* mean time between failures of the whole run; 0: not known */
 	unsigned tiers;
 	struct cop_ckpt_prefix prefix[COP_CKPT_PREFIXES_MAX];
 	unsigned prefixes;
@@ -36,6 +49,13 @@ struct cop_ckpt_conf {
  * existing tier. The word is borrowed. -EINVAL with a sentence that names the option; -ENOMEM. */
 int cop_ckpt_add_tier(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err);
 int cop_ckpt_add_model(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err);
+/* "single", "partner", "xor" or "xor:N" (sets of N), "rs" or "rs:N:K" (that survive K failures), or
+ * a factor. */
+int cop_ckpt_add_scheme(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err);
+/* Numbers with commas between them. */
+int cop_ckpt_add_nodes(struct cop_ckpt_conf *conf, const char *list, struct cop_err *err);
+/* "24h": a number of seconds, or of m, h, d. */
+int cop_ckpt_set_mtbf(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err);
 void cop_ckpt_conf_fini(struct cop_ckpt_conf *conf);
 
 /* One run. */
@@ -54,8 +74,9 @@ int cop_ckpt_report_new(struct cop_ckpt *const *run, const char *const *name, si
 	struct cop_ckpt_report **out, struct cop_err *err);
 void cop_ckpt_report_free(struct cop_ckpt_report *r);
 /* For a terminal: the tables that are not empty, each with a title; as CSV: all tables, with an
- * empty line between them; as JSON: an object of arrays. */
-void cop_ckpt_report_show(
-	const struct cop_ckpt_report *r, enum cop_grid_form form, struct cop_buf *out);
+ * empty line between them; as JSON: an object of arrays, and `lost`, with what was lost of the
+ * files of each run. files: of each run; NULL: not known. */
+void cop_ckpt_report_show(const struct cop_ckpt_report *r,
+	const struct cop_trace_files *const *files, enum cop_grid_form form, struct cop_buf *out);
 
 #endif

@@ -20,9 +20,19 @@ struct flush {
 	double covered; /* time in which some thread flushes */
 	double overlap; /* the part of it in which some thread makes a checkpoint */
 	double about;   /* by how much all of these may be wrong */
+	double inside;  /* of the thread that writes longest to a slower tier in checkpoints */
 	uint64_t threads;
 };
-int cop_ckpt_spans_finish(struct spans *s, struct flush *out);
+/* Of the thread that makes checkpoints the longest: how many, how long each takes, and how long it
+ * is from the end of one to the begin of the next. */
+struct pace {
+	double n, cost, interval; /* interval: NAN if there is only one */
+	double dur, whole;        /* in checkpoints; from the first to the last */
+};
+/* Adds what each thread spent in checkpoint events to `events`: of those inside of each other only
+ * the outermost counts, and the others go to `nested`. -ENOMEM. */
+int cop_ckpt_spans_finish(struct spans *s, struct cop_tab *events, struct cop_tab *nested,
+	struct flush *out, struct pace *pace);
 
 /* ---- run.c: the tables of a run ---- */
 
@@ -37,10 +47,13 @@ struct tier {
 };
 struct run {
 	const char *name;
-	struct cop_rows events; /* checkpoint events by pid, tid */
+	struct cop_rows events; /* checkpoint events by process, thread */
+	struct cop_rows nested; /* those inside of others, by name */
 	double count, dur;      /* number of events; dur: of the thread that takes the longest */
 	double produced;        /* NAN: not known */
 	struct flush flush;
+	struct pace pace;
+	double nodes; /* that events name; 1 if they name none */
 	struct tier tier[COP_CKPT_TIERS_MAX];
 };
 const struct cop_ckpt_conf *cop_ckpt_conf_of(const struct cop_ckpt *c);
@@ -69,10 +82,22 @@ void cop_ckpt_put(struct sheet *s, double value);
 void cop_ckpt_sheet_show(const struct sheet *s, enum cop_grid_form form, struct cop_buf *out);
 void cop_ckpt_sheet_fini(struct sheet *s);
 
-/* ---- report.c, lists.c, advice.c ---- */
+/* ---- model.c ---- */
+
+struct cop_ckpt_report;
+void cop_ckpt_put_model(struct cop_ckpt_report *r, const struct run *run);
+void cop_ckpt_put_interval(struct cop_ckpt_report *r, const struct run *run);
+/* The best time from the end of a checkpoint to the begin of the next. */
+double cop_ckpt_young(double cost, double mtbf);
+double cop_ckpt_daly(double cost, double mtbf);
+/* The share of the time that checkpoints and computing again what failures destroy take. */
+double cop_ckpt_lost(double cost, double interval, double mtbf);
+
+/* ---- report.c, lists.c, advice.c, advice_scr.c ---- */
 
 enum {
 	SHEET_CASES,
+	SHEET_NESTED,
 	SHEET_TIERS,
 	SHEET_CLASSES,
 	SHEET_CALLS,
@@ -80,6 +105,7 @@ enum {
 	SHEET_SIZES,
 	SHEET_FREQUENT,
 	SHEET_FLUSH,
+	SHEET_INTERVAL,
 	SHEET_MODEL,
 	SHEET_ADVICE,
 	SHEETS
@@ -100,5 +126,13 @@ void cop_ckpt_list_sizes(struct cop_ckpt_report *r, struct run *run, unsigned ti
 double cop_ckpt_size_of(const struct cop_row *row);
 bool cop_ckpt_holds(struct cop_trace_str s, const char *word);
 void cop_ckpt_advise(struct cop_ckpt_report *r);
+void cop_ckpt_advise_scr(struct cop_ckpt_report *r, const struct run *run);
+/* "33554432 bytes (32.0 MiB)" */
+struct words {
+	char text[64];
+};
+struct words cop_ckpt_bytes(double value);
+/* Begins a new text about a run; what it says is printed into it. NULL: out of memory. */
+struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run, const char *what);
 
 #endif

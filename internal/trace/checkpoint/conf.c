@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,12 +52,39 @@ int cop_ckpt_add_tier(struct cop_ckpt_conf *conf, const char *word, struct cop_e
 	return add_prefix(conf, i, equals + 1, err);
 }
 
+/* "2.5GB/s": a number, a unit, "/s", and "/node" for that of each node; all but the number may be
+ * absent. Units with a B and without an i
+ * are decimal, as vendors have them; a bare K, M, G, T is binary, as elsewhere in Copper. Zero: it
+ * is none. */
+static double parse_bandwidth(const char *text, bool *per_node)
+{
+	static const char units[] = "KMGTP";
+	const char *unit;
+	double value, base = 1024;
+	char *end;
+
+	value = strtod(text, &end);
+	if (end == text)
+		return 0;
+	end += *end == ' ';
+	if (*end && (unit = strchr(units, toupper((unsigned char)*end)))) {
+		end++;
+		if (*end == 'B' || *end == 'b')
+			base = 1000;
+		else
+			end += *end == 'i';
+		value *= pow(base, (double)(unit - units + 1));
+	}
+	end += *end == 'B' || *end == 'b';
+	end += !strncmp(end, "/s", 2) ? 2 : 0;
+	*per_node = !strcmp(end, "/node");
+	return *end && !*per_node ? 0 : value;
+}
+
 int cop_ckpt_add_model(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err)
 {
 	const char *equals = strchr(word, '=');
-	uint64_t bytes;
 	double value;
-	char *end;
 	unsigned i;
 
 	if (!equals || equals == word)
@@ -66,14 +95,89 @@ int cop_ckpt_add_model(struct cop_ckpt_conf *conf, const char *word, struct cop_
 		return cop_err_set(err, EINVAL,
 			"--model: '%.*s' is not a tier; --tier NAME=PREFIX says where one is",
 			(int)(equals - word), word);
-	value = strtod(equals + 1, &end);
-	if (end == equals + 1 || *end)
-		value = cop_parse_size(equals + 1, &bytes) ? 0 : (double)bytes;
+	value = parse_bandwidth(equals + 1, &conf->per_node[i]);
 	if (!(value > 0 && value < 1e18))
 		return cop_err_set(err, EINVAL,
-			"--model: '%s' is not a number of bytes per second, as 1500000000 or 2GiB",
+			"--model: '%s' is not a number of bytes per second, as 1500000000, 2.5GB/s or 2GiB",
 			equals + 1);
 	conf->bandwidth[i] = value;
+	return 0;
+}
+
+/* The factor of "xor:8"; 0: there is no such scheme. */
+static double factor_of(const char *word)
+{
+	unsigned n = 8, k = 2;
+	double factor;
+	char *end;
+	char rest;
+
+	if (!strcmp(word, "single"))
+		return 1;
+	if (!strcmp(word, "partner"))
+		return 2;
+	if (!strcmp(word, "xor") || sscanf(word, "xor:%u%c", &n, &rest) == 1)
+		return n > 1 ? 1 + 1 / (double)(n - 1) : 0;
+	if (!strcmp(word, "rs") || sscanf(word, "rs:%u:%u%c", &n, &k, &rest) == 2)
+		return n > k ? 1 + k / (double)(n - k) : 0;
+	factor = strtod(word, &end);
+	return end != word && !*end && factor >= 1 && factor < 100 ? factor : 0;
+}
+
+int cop_ckpt_add_scheme(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err)
+{
+	double factor = factor_of(word);
+
+	if (!(factor > 0))
+		return cop_err_set(err, EINVAL,
+			"--scheme: '%s' is neither single, partner, xor:N, rs:N:K nor a factor from 1",
+			word);
+	if (conf->schemes == COP_CKPT_SCHEMES_MAX)
+		return cop_err_set(
+			err, EINVAL, "--scheme: more than %u schemes", COP_CKPT_SCHEMES_MAX);
+	conf->scheme[conf->schemes++] = (struct cop_ckpt_scheme){word, factor};
+	return 0;
+}
+
+int cop_ckpt_add_nodes(struct cop_ckpt_conf *conf, const char *list, struct cop_err *err)
+{
+	const char *p = list;
+	unsigned long n;
+	char *end;
+
+	do {
+		n = strtoul(p, &end, 10);
+		if (end == p || !n || n > 10000000 || (*end && *end != ',') || *p == '-')
+			return cop_err_set(err, EINVAL,
+				"--nodes: '%s' is not numbers of nodes, as 16 or 16,64,256", list);
+		if (conf->nodes_n == COP_CKPT_NODES_MAX)
+			return cop_err_set(
+				err, EINVAL, "--nodes: more than %u numbers", COP_CKPT_NODES_MAX);
+		conf->nodes[conf->nodes_n++] = n;
+		p = end + 1;
+	} while (*end);
+	return 0;
+}
+
+int cop_ckpt_set_mtbf(struct cop_ckpt_conf *conf, const char *word, struct cop_err *err)
+{
+	static const struct {
+		char unit;
+		double seconds;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+	double value;
+	char *end;
+
+	value = strtod(word, &end);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(units) && end != word && *end; i++)
+		if (end[0] == units[i].unit && !end[1]) {
+			value *= units[i].seconds;
+			end++;
+		}
+	if (end == word || *end || !(value > 0 && value < 1e12))
+		return cop_err_set(err, EINVAL,
+			"--mtbf: '%s' is not a time between failures, as 90m, 24h or 7d", word);
+	conf->mtbf_s = value;
 	return 0;
 }
 

@@ -15,6 +15,9 @@ static const struct {
 	[SHEET_CASES] = {"cases",
 		"checkpoints, and POSIX time on each tier: seconds of the slowest thread",
 		"case:t events:w checkpoint:s"},
+	[SHEET_NESTED] = {"nested",
+		"checkpoint events inside of others of their thread, which are not added",
+		"case:t name:t count:w dur:s"},
 	[SHEET_TIERS] = {"tiers", "tiers: seconds of the slowest thread, bytes, calls",
 		"case:t tier:t dur:s size:w read:w written:w produced:w ratio:r files:w calls:w per_file:r"},
 	[SHEET_CLASSES] = {"classes", "classes of files, of the process that has most",
@@ -31,7 +34,11 @@ static const struct {
 	[SHEET_FLUSH] = {"flush",
 		"flush: seconds of the slowest thread, of any, and of those beside checkpoints",
 		"case:t dur:s covered:s overlap:s about:s threads:w"},
-	[SHEET_MODEL] = {"model", "predicted seconds", "case:t what:t size:w dur:s"},
+	[SHEET_INTERVAL] = {"interval",
+		"from the end of a checkpoint to the begin of the next: as it is, and the best by Young and by Daly; the share of time lost",
+		"case:t checkpoints:w cost:s interval:s mtbf:s young:s daly:s lost:r best_lost:r"},
+	[SHEET_MODEL] = {"model", "predicted seconds",
+		"case:t what:t size:w dur:s nodes:w scheme:t factor:r"},
 	[SHEET_ADVICE] = {"advice", "advice", "case:t about:t text:t"},
 };
 
@@ -45,6 +52,18 @@ static void put_cases(struct cop_ckpt_report *r)
 		cop_ckpt_put(s, r->run[i].dur);
 		for (unsigned t = 0; t < r->conf->tiers; t++)
 			cop_ckpt_put(s, r->run[i].tier[t].dur);
+	}
+}
+
+static void put_nested(struct cop_ckpt_report *r, const struct run *run)
+{
+	struct sheet *s = &r->sheet[SHEET_NESTED];
+
+	for (size_t i = 0; i < run->nested.n; i++) {
+		cop_ckpt_put_str(s, run->name);
+		cop_ckpt_put_text(s, run->nested.row[i].key[0]);
+		cop_ckpt_put(s, run->nested.row[i].value[0]);
+		cop_ckpt_put(s, run->nested.row[i].value[1]);
 	}
 }
 
@@ -72,37 +91,6 @@ static void put_flush(struct cop_ckpt_report *r, const struct run *run)
 		cop_ckpt_put(s, values[i]);
 }
 
-/* ---- predictions ---- */
-
-/* The bytes that a run writes to a tier, or would write. */
-static double bytes_for(const struct run *run, unsigned tier)
-{
-	return run->tier[tier].written > 0 ? run->tier[tier].written : run->produced;
-}
-
-static void put_model(struct cop_ckpt_report *r, const struct run *run)
-{
-	const struct cop_ckpt_conf *c = r->conf;
-	struct sheet *s = &r->sheet[SHEET_MODEL];
-	unsigned last = c->tiers - 1;
-
-	for (unsigned t = 0; t < c->tiers; t++) {
-		if (!(c->bandwidth[t] > 0))
-			continue;
-		cop_ckpt_put_str(s, run->name);
-		cop_ckpt_put_str(s, c->tier[t]);
-		cop_ckpt_put(s, bytes_for(run, t));
-		cop_ckpt_put(s, bytes_for(run, t) / c->bandwidth[t]);
-	}
-	if (!last || !(c->bandwidth[0] > 0) || !(c->bandwidth[last] > 0))
-		return;
-	cop_ckpt_put_str(s, run->name);
-	cop_ckpt_put_str(s, "async");
-	cop_ckpt_put(s, bytes_for(run, last));
-	cop_ckpt_put(s,
-		bytes_for(run, last) / c->bandwidth[0] + bytes_for(run, last) / c->bandwidth[last]);
-}
-
 /* ---- the whole ---- */
 
 static void make_sheets(struct cop_ckpt_report *r)
@@ -128,6 +116,7 @@ static void fill_sheets(struct cop_ckpt_report *r)
 {
 	put_cases(r);
 	for (size_t i = 0; i < r->runs; i++) {
+		put_nested(r, &r->run[i]);
 		for (unsigned t = 0; t < r->conf->tiers; t++) {
 			put_tier(r, &r->run[i], t);
 			cop_ckpt_list_classes(r, &r->run[i], t);
@@ -136,7 +125,8 @@ static void fill_sheets(struct cop_ckpt_report *r)
 			cop_ckpt_list_sizes(r, &r->run[i], t);
 		}
 		put_flush(r, &r->run[i]);
-		put_model(r, &r->run[i]);
+		cop_ckpt_put_interval(r, &r->run[i]);
+		cop_ckpt_put_model(r, &r->run[i]);
 	}
 	cop_ckpt_advise(r);
 }
@@ -193,8 +183,17 @@ static void show_advice(const struct sheet *s, struct cop_buf *out)
 		cop_buf_printf(out, "%s: %s\n", s->cell[i].text, s->cell[i + 2].text);
 }
 
-void cop_ckpt_report_show(
-	const struct cop_ckpt_report *r, enum cop_grid_form form, struct cop_buf *out)
+static void put_lost(const struct cop_ckpt_report *r, const struct cop_trace_files *const *files,
+	struct cop_json *j)
+{
+	cop_json_object(j, "lost");
+	for (size_t i = 0; i < r->runs && files; i++)
+		cop_trace_files_put_lost(files[i], j, r->run[i].name);
+	cop_json_end(j);
+}
+
+void cop_ckpt_report_show(const struct cop_ckpt_report *r,
+	const struct cop_trace_files *const *files, enum cop_grid_form form, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
 	bool first = true;
@@ -219,6 +218,7 @@ void cop_ckpt_report_show(
 		first = false;
 	}
 	if (form == COP_GRID_JSON) {
+		put_lost(r, files, &j);
 		cop_json_end(&j);
 		cop_buf_str(out, "\n");
 	}

@@ -25,6 +25,9 @@ static struct cop_trace_event event(const char *name, const char *tid, const cha
 		.tid = str(tid),
 		.file = str(file),
 		.host = str(""),
+		.rank = str(""),
+		.args = str(""),
+		.end_args = str(""),
 		.ts_ns = (int64_t)at * 1000000000,
 		.dur_ns = (uint64_t)dur * 1000000000,
 		.count = 1,
@@ -40,6 +43,9 @@ static void configure(struct cop_ckpt_conf *conf)
 	assert_int_equal(cop_ckpt_add_model(conf, "ssd=100", NULL), 0);
 }
 
+/* Further words of the command line; NULL: none. */
+static const char *mtbf, *nodes, *scheme;
+
 /* Checks what the report of these events has between two words. */
 static void check(const struct cop_trace_event *e, size_t n, const char *from, const char *want)
 {
@@ -51,11 +57,19 @@ static void check(const struct cop_trace_event *e, size_t n, const char *from, c
 	const char *at;
 
 	configure(&conf);
+	if (mtbf)
+		assert_int_equal(cop_ckpt_set_mtbf(&conf, mtbf, NULL), 0);
+	if (nodes)
+		assert_int_equal(cop_ckpt_add_nodes(&conf, nodes, NULL), 0);
+	if (scheme) {
+		assert_int_equal(cop_ckpt_add_scheme(&conf, scheme, NULL), 0);
+		assert_int_equal(cop_ckpt_add_model(&conf, "ssd=100/s/node", NULL), 0);
+	}
 	assert_int_equal(cop_ckpt_new(&conf, 2, &c, NULL), 0);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(cop_ckpt_add(c, i % 2, &e[i]), 0);
 	assert_int_equal(cop_ckpt_report_new(&c, names, 1, &r, NULL), 0);
-	cop_ckpt_report_show(r, COP_GRID_CSV, &out);
+	cop_ckpt_report_show(r, NULL, COP_GRID_CSV, &out);
 	assert_false(out.failed);
 	at = strstr(out.data, from);
 	assert_non_null(at);
@@ -83,7 +97,7 @@ static void the_slowest_thread_counts(void **state)
 	check(e, 6, "files,calls,per_file\n",
 		"run,ssd,2.000000000,100,0,100,150,0.666667,1,1,1.000000\n"
 		"run,pfs,1.000000000,50,0,50,150,0.333333,1,1,1.000000\n");
-	check(e, 6, "case,what,size,dur\n", "run,ssd,100,1.000000000\n");
+	check(e, 6, "case,what,size,dur,nodes,scheme,factor\n", "run,ssd,100,1.000000000,1,,\n");
 }
 
 static void a_flush_is_outside_of_checkpoints_of_its_thread(void **state)
@@ -104,6 +118,28 @@ static void a_flush_is_outside_of_checkpoints_of_its_thread(void **state)
 		"run,8.000000000,10.000000000,2.000000000,0.000000000,2\n");
 }
 
+static void an_event_within_another_one_does_not_count_again(void **state)
+{
+	struct cop_trace_event e[] = {
+		event("checkpoint.get", "1", "", 2, 1, 70),
+		event("checkpoint.get", "1", "", 3, 2, 0), event("checkpoint", "1", "", 1, 5, 600),
+		event("checkpoint.save", "1", "", 1, 4, 600),
+		event("checkpoint", "1", "", 6, 2, 100),   /* touches the first */
+		event("checkpoint.get", "2", "", 2, 3, 0), /* another thread */
+	};
+
+	(void)state;
+	check(e, 6, "case,events,checkpoint,ssd:dur,pfs:dur\n",
+		"run,3,7.000000000,0.000000000,0.000000000\n");
+	check(e, 6, "case,name,count,dur\n",
+		"run,checkpoint.save,1,4.000000000\nrun,checkpoint.get,2,3.000000000\n\n");
+	check(e, 6, "files,calls,per_file\n", "run,ssd,0.000000000,0,0,0,700,0.000000,0,0,\n");
+	/* The same pid and tid in two files is two threads. */
+	e[3].source = 1;
+	check(e, 6, "case,events,checkpoint,ssd:dur,pfs:dur\n",
+		"run,4,7.000000000,0.000000000,0.000000000\n");
+}
+
 static void nothing_is_known_of_a_run_without_events(void **state)
 {
 	const struct cop_trace_event e[] = {event("open", "1", "/x", 0, 1, 0)};
@@ -111,12 +147,57 @@ static void nothing_is_known_of_a_run_without_events(void **state)
 	(void)state;
 	check(e, 1, "files,calls,per_file\n",
 		"run,ssd,0.000000000,0,0,0,,,0,0,\nrun,pfs,0.000000000,0,0,0,,,0,0,\n");
-	check(e, 1, "case,what,size,dur\n", "run,ssd,,\n");
+	check(e, 1, "case,what,size,dur,nodes,scheme,factor\n", "run,ssd,,,1,,\n");
+}
+
+/* Checkpoints of 60 s, 1000 s apart, with a failure every hour. */
+static void the_best_interval_is_that_of_young_and_daly(void **state)
+{
+	const struct cop_trace_event e[] = {
+		event("checkpoint", "1", "", 0, 60, 0),
+		event("checkpoint", "1", "", 1060, 60, 0),
+		event("checkpoint", "2", "", 0, 5, 0),
+	};
+
+	(void)state;
+	mtbf = "1h";
+	check(e, 3, "case,checkpoints,cost,interval,mtbf,young,daly,lost,best_lost\n",
+		"run,2,60.000000000,1000.000000000,3600.000000000,657.267069006,617.875649626,"
+		"0.198889,0.182923\n");
+	mtbf = NULL;
+	check(e, 3, "case,checkpoints,cost,interval,mtbf,young,daly,lost,best_lost\n",
+		"run,2,60.000000000,1000.000000000,,,,,\n");
+}
+
+static void predictions_know_nodes_and_schemes(void **state)
+{
+	struct cop_trace_event e[] = {
+		event("checkpoint", "1", "", 0, 4, 400),
+		event("write", "1", "/ssd/a", 0, 2, 100),
+		event("write", "1", "/ssd/a", 3, 1, 100),
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		e[i].host = str(i ? "node1" : "node2"); /* two nodes */
+	nodes = "2,8";
+	scheme = "xor:5";
+	/* 400 bytes by two nodes, a quarter more, at 100 bytes in a second of each node */
+	check(e, 3, "case,what,size,dur,nodes,scheme,factor\n",
+		"run,ssd,500,2.500000000,2,xor:5,1.250000\n"
+		"run,ssd,2000,2.500000000,8,xor:5,1.250000\n");
+	nodes = scheme = NULL;
 }
 
 static void what_is_no_tier_is_told(void **state)
 {
 	static const char *const words[] = {"ssd", "=x", "ssd=", ""};
+	static const struct {
+		const char *word;
+		double bytes;
+	} units[] = {{"ssd=2.5GB/s", 2.5e9}, {"ssd=2.5 GB/s", 2.5e9}, {"ssd=800MB", 8e8},
+		{"ssd=1TB/s", 1e12}, {"ssd=2GiB/s", 2147483648.0}, {"ssd=2GiB", 2147483648.0},
+		{"ssd=1.5G", 1610612736.0}, {"ssd=7B/s", 7}, {"ssd=7/s", 7}};
 	struct cop_ckpt_conf conf;
 	struct cop_err err;
 
@@ -130,6 +211,12 @@ static void what_is_no_tier_is_told(void **state)
 	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=nan", &err), 0);
 	assert_int_equal(cop_ckpt_add_model(&conf, "ssd=1.5e9", &err), 0);
 	assert_true(conf.bandwidth[0] == 1.5e9);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(units); i++) {
+		assert_int_equal(cop_ckpt_add_model(&conf, units[i].word, &err), 0);
+		assert_true(conf.bandwidth[0] == units[i].bytes);
+	}
+	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=2.5GB/h", &err), 0);
+	assert_int_not_equal(cop_ckpt_add_model(&conf, "ssd=2.5QB/s", &err), 0);
 	cop_ckpt_conf_fini(&conf);
 }
 
@@ -138,7 +225,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_slowest_thread_counts),
 		cmocka_unit_test(a_flush_is_outside_of_checkpoints_of_its_thread),
+		cmocka_unit_test(an_event_within_another_one_does_not_count_again),
 		cmocka_unit_test(nothing_is_known_of_a_run_without_events),
+		cmocka_unit_test(the_best_interval_is_that_of_young_and_daly),
+		cmocka_unit_test(predictions_know_nodes_and_schemes),
 		cmocka_unit_test(what_is_no_tier_is_told),
 	};
 

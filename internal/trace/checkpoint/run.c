@@ -11,7 +11,7 @@ struct cop_ckpt {
 	const struct cop_ckpt_conf *conf;
 	struct cop_select *event;
 	struct spans *spans;
-	struct cop_tab *events;
+	struct cop_tab *events, *nested, *hosts;
 	struct cop_tab *tab[COP_CKPT_TIERS_MAX][TABS];
 };
 
@@ -32,11 +32,13 @@ const struct cop_ckpt_conf *cop_ckpt_conf_of(const struct cop_ckpt *c)
 static struct cop_tab *make_table(
 	const char *keys, const char *per, const char *cols, unsigned threads)
 {
-	struct cop_tab_conf conf = {.then = *per ? COP_THEN_MAX : COP_THEN_NONE};
+	struct cop_tab_conf conf = {0};
 
 	cop_tab_keys(keys, false, &conf, NULL);
+	cop_tab_tell_apart(&conf);
 	cop_tab_keys(per, true, &conf, NULL);
 	cop_tab_cols(cols, &conf, NULL);
+	cop_tab_thens("max", &conf, NULL);
 	return cop_tab_new(&conf, threads, 0);
 }
 
@@ -44,7 +46,9 @@ static int make_tables(struct cop_ckpt *c, unsigned threads)
 {
 	c->spans = cop_ckpt_spans_new();
 	c->events = make_table("pid,tid", "", "count,dur,size", threads);
-	if (!c->spans || !c->events)
+	c->nested = make_table("name", "", "count,dur", threads);
+	c->hosts = make_table("host", "", "count", threads);
+	if (!c->spans || !c->events || !c->nested || !c->hosts)
 		return -ENOMEM;
 	for (unsigned i = 0; i < c->conf->tiers; i++)
 		for (unsigned k = 0; k < TABS; k++) {
@@ -84,6 +88,8 @@ void cop_ckpt_free(struct cop_ckpt *c)
 	cop_select_free(c->event);
 	cop_ckpt_spans_free(c->spans);
 	cop_tab_free(c->events);
+	cop_tab_free(c->nested);
+	cop_tab_free(c->hosts);
 	for (unsigned i = 0; i < COP_CKPT_TIERS_MAX; i++)
 		for (unsigned k = 0; k < TABS; k++)
 			cop_tab_free(c->tab[i][k]);
@@ -135,13 +141,14 @@ int cop_ckpt_add(struct cop_ckpt *c, unsigned worker, const struct cop_trace_eve
 {
 	int rc = 0;
 
-	if (e->kind != COP_TRACE_SPAN && e->kind != COP_TRACE_AGGREGATE)
+	if ((e->kind != COP_TRACE_SPAN && e->kind != COP_TRACE_AGGREGATE) || e->unfinished)
 		return 0;
-	if (cop_select_test(c->event, worker, e)) {
-		rc = cop_tab_add(c->events, worker, e);
-		if (!rc && e->kind == COP_TRACE_SPAN)
-			rc = cop_ckpt_spans_add(c->spans, e, true);
-	}
+	/* An aggregated event does not say when its spans were, so it counts as it is. */
+	if (cop_select_test(c->event, worker, e))
+		rc = e->kind == COP_TRACE_SPAN ? cop_ckpt_spans_add(c->spans, e, true)
+					       : cop_tab_add(c->events, worker, e);
+	if (!rc && e->host.len)
+		rc = cop_tab_add(c->hosts, worker, e);
 	if (!rc && e->file.len && e->cat.len == 5 && !memcmp(e->cat.at, "POSIX", 5))
 		rc = add_call(c, worker, e);
 	return rc;
@@ -227,16 +234,23 @@ static void sum_tiers(struct run *run, unsigned tiers)
 
 int cop_ckpt_finish(struct cop_ckpt *c, const char *name, struct run *out, struct cop_err *err)
 {
+	struct cop_rows hosts = {0};
 	int rc;
 
 	out->name = name;
+	if (cop_ckpt_spans_finish(c->spans, c->events, c->nested, &out->flush, &out->pace))
+		return cop_err_set(err, ENOMEM, "no memory for the report");
 	rc = finish_table(&c->events, "pid", &out->events, err);
+	if (!rc)
+		rc = finish_table(&c->nested, "dur", &out->nested, err);
+	if (!rc)
+		rc = finish_table(&c->hosts, "host", &hosts, err);
+	out->nodes = (double)COP_MAX(hosts.n, (size_t)1);
+	cop_rows_free(&hosts);
 	for (unsigned i = 0; i < c->conf->tiers; i++)
 		for (unsigned k = 0; k < TABS && !rc; k++)
 			rc = finish_table(&c->tab[i][k], k == TAB_CALLS ? "pid" : "dur",
 				&out->tier[i].rows[k], err);
-	if (!rc && cop_ckpt_spans_finish(c->spans, &out->flush))
-		rc = cop_err_set(err, ENOMEM, "no memory for the report");
 	if (!rc)
 		sum_tiers(out, c->conf->tiers);
 	return rc;
@@ -245,6 +259,7 @@ int cop_ckpt_finish(struct cop_ckpt *c, const char *name, struct run *out, struc
 void cop_ckpt_run_fini(struct run *r, unsigned tiers)
 {
 	cop_rows_free(&r->events);
+	cop_rows_free(&r->nested);
 	for (unsigned i = 0; i < tiers; i++)
 		for (unsigned k = 0; k < TABS; k++)
 			cop_rows_free(&r->tier[i].rows[k]);

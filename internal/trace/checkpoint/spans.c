@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The events of one thread of the program reach us on several threads, in no order, and a
  * checkpoint event ends after all that it contains, so only the end shows what lies outside of it.
- * So each thread of the program has two unions of spans, of a bounded size. Few events come here:
- * one lock per shard suffices, and no two locks are ever held. */
+ * So each thread of the program keeps its checkpoint events, and two unions of spans, of a bounded
+ * size. An event that lies within another one of its thread never counts again, so such events are
+ * dropped whenever there is no more room. Few events come here: one lock per shard suffices, and no
+ * two locks are ever held. */
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +16,30 @@
 
 #define SHARDS 64u
 
-struct thread {
+struct name { /* of events that lie within others */
+	struct cop_hlink link;
+	uint64_t nested, nested_ns;
+	size_t len;
+	char text[];
+};
+struct match { /* a checkpoint event */
+	int64_t from, to;
+	uint64_t size;
+	bool has_size;
+	struct name *name;
+};
+struct timeline { /* of a thread of the program */
 	struct cop_hlink link;
 	struct cop_union checkpoint, slow;
-	size_t pid_len, len;
-	char key[]; /* pid, then tid */
+	struct match *match;
+	size_t n, cap;
+	size_t source; /* 0 if the host tells processes apart */
+	size_t host_len, pid_len, len;
+	char key[]; /* host, pid, tid */
 };
 struct shard {
 	pthread_mutex_t lock;
-	struct cop_htab table;
+	struct cop_htab table, names;
 };
 struct spans {
 	struct shard shard[SHARDS];
@@ -36,67 +54,173 @@ struct spans *cop_ckpt_spans_new(void)
 	return s;
 }
 
-void cop_ckpt_spans_free(struct spans *s)
+static void free_timelines(struct cop_htab *table)
 {
 	struct cop_hlink *l, *next;
 
+	for (l = cop_htab_after(table, NULL); l; l = next) {
+		struct timeline *t = COP_CONTAINER_OF(l, struct timeline, link);
+
+		next = cop_htab_after(table, l);
+		cop_union_free(&t->checkpoint);
+		cop_union_free(&t->slow);
+		free(t->match);
+		free(t);
+	}
+	cop_htab_fini(table);
+}
+
+static void free_names(struct cop_htab *table)
+{
+	struct cop_hlink *l, *next;
+
+	for (l = cop_htab_after(table, NULL); l; l = next) {
+		next = cop_htab_after(table, l);
+		free(COP_CONTAINER_OF(l, struct name, link));
+	}
+	cop_htab_fini(table);
+}
+
+void cop_ckpt_spans_free(struct spans *s)
+{
 	if (!s)
 		return;
 	for (unsigned i = 0; i < SHARDS; i++) {
-		for (l = cop_htab_after(&s->shard[i].table, NULL); l; l = next) {
-			struct thread *t = COP_CONTAINER_OF(l, struct thread, link);
-
-			next = cop_htab_after(&s->shard[i].table, l);
-			cop_union_free(&t->checkpoint);
-			cop_union_free(&t->slow);
-			free(t);
-		}
-		cop_htab_fini(&s->shard[i].table);
+		free_timelines(&s->shard[i].table);
+		free_names(&s->shard[i].names);
 		pthread_mutex_destroy(&s->shard[i].lock);
 	}
 	free(s);
 }
 
-static struct thread *find_thread(
-	const struct cop_htab *table, const struct cop_trace_event *e, uint64_t hash)
+/* ---- who ---- */
+
+static uint64_t hash_of(const struct cop_trace_event *e)
 {
-	struct cop_hlink *l = cop_htab_first(table, hash);
+	uint64_t h = cop_hash64(e->host.at, e->host.len, e->host.len ? 0 : e->source);
 
-	for (; l; l = cop_htab_next(l)) {
-		struct thread *t = COP_CONTAINER_OF(l, struct thread, link);
-
-		if (t->pid_len == e->pid.len && t->len == e->pid.len + e->tid.len &&
-			!memcmp(t->key, e->pid.at, e->pid.len) &&
-			!memcmp(t->key + t->pid_len, e->tid.at, e->tid.len))
-			return t;
-	}
-	return NULL;
+	return cop_hash64(e->tid.at, e->tid.len, cop_hash64(e->pid.at, e->pid.len, h));
 }
 
-static struct thread *find_or_make(
+static bool is_of(const struct timeline *t, const struct cop_trace_event *e)
+{
+	return t->source == (e->host.len ? 0 : e->source) && t->host_len == e->host.len &&
+	       t->pid_len == e->pid.len && t->len == e->host.len + e->pid.len + e->tid.len &&
+	       !memcmp(t->key, e->host.at, e->host.len) &&
+	       !memcmp(t->key + t->host_len, e->pid.at, e->pid.len) &&
+	       !memcmp(t->key + t->host_len + t->pid_len, e->tid.at, e->tid.len);
+}
+
+static struct timeline *find_or_make(
 	struct cop_htab *table, const struct cop_trace_event *e, uint64_t hash)
 {
-	struct thread *t = find_thread(table, e, hash);
+	struct cop_hlink *l = cop_htab_first(table, hash);
+	struct timeline *t;
 
-	if (t)
-		return t;
-	t = calloc(1, sizeof(*t) + e->pid.len + e->tid.len);
+	for (; l; l = cop_htab_next(l)) {
+		t = COP_CONTAINER_OF(l, struct timeline, link);
+		if (is_of(t, e))
+			return t;
+	}
+	t = calloc(1, sizeof(*t) + e->host.len + e->pid.len + e->tid.len);
 	if (!t)
 		return NULL;
 	t->checkpoint.max = t->slow.max = COP_CKPT_SPANS;
+	t->source = e->host.len ? 0 : e->source;
+	t->host_len = e->host.len;
 	t->pid_len = e->pid.len;
-	t->len = e->pid.len + e->tid.len;
-	memcpy(t->key, e->pid.at, e->pid.len);
-	memcpy(t->key + e->pid.len, e->tid.at, e->tid.len);
+	t->len = e->host.len + e->pid.len + e->tid.len;
+	memcpy(t->key, e->host.at, e->host.len);
+	memcpy(t->key + e->host.len, e->pid.at, e->pid.len);
+	memcpy(t->key + e->host.len + e->pid.len, e->tid.at, e->tid.len);
 	cop_htab_add(table, &t->link, hash);
 	return t;
 }
 
+static struct name *name_of(struct cop_htab *names, struct cop_trace_str s)
+{
+	uint64_t hash = cop_hash64(s.at, s.len, 0);
+	struct cop_hlink *l = cop_htab_first(names, hash);
+	struct name *n;
+
+	for (; l; l = cop_htab_next(l)) {
+		n = COP_CONTAINER_OF(l, struct name, link);
+		if (n->len == s.len && !memcmp(n->text, s.at, s.len))
+			return n;
+	}
+	n = calloc(1, sizeof(*n) + s.len);
+	if (!n)
+		return NULL;
+	n->len = s.len;
+	memcpy(n->text, s.at, s.len);
+	cop_htab_add(names, &n->link, hash);
+	return n;
+}
+
+/* ---- the outermost ---- */
+
+static int by_begin(const void *p, const void *q)
+{
+	const struct match *a = p, *b = q;
+
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	if (a->to != b->to)
+		return a->to > b->to ? -1 : 1;
+	return (a->size < b->size) - (a->size > b->size);
+}
+
+/* Drops the events that lie within another one. */
+static void drop_nested(struct timeline *t)
+{
+	int64_t end = INT64_MIN;
+	size_t n = 0;
+
+	if (t->n)
+		qsort(t->match, t->n, sizeof(*t->match), by_begin);
+	for (size_t i = 0; i < t->n; i++) {
+		struct match m = t->match[i];
+
+		if (n && m.to <= end) {
+			m.name->nested++;
+			m.name->nested_ns += (uint64_t)(m.to - m.from);
+			continue;
+		}
+		end = m.to;
+		t->match[n++] = m;
+	}
+	t->n = n;
+}
+
+static int add_match(struct shard *shard, struct timeline *t, const struct cop_trace_event *e)
+{
+	struct name *name = name_of(&shard->names, e->name);
+	struct match *grown;
+
+	if (!name)
+		return -ENOMEM;
+	if (t->n == t->cap) {
+		drop_nested(t);
+		if (t->n >= t->cap / 2) {
+			size_t cap = COP_MAX(2 * t->cap, (size_t)64);
+
+			grown = reallocarray(t->match, cap, sizeof(*grown));
+			if (!grown)
+				return -ENOMEM;
+			t->match = grown;
+			t->cap = cap;
+		}
+	}
+	t->match[t->n++] =
+		(struct match){e->ts_ns, e->ts_ns + (int64_t)e->dur_ns, e->size, e->has_size, name};
+	return 0;
+}
+
 int cop_ckpt_spans_add(struct spans *s, const struct cop_trace_event *e, bool checkpoint)
 {
-	uint64_t hash = cop_hash64(e->tid.at, e->tid.len, cop_hash64(e->pid.at, e->pid.len, 0));
+	uint64_t hash = hash_of(e);
 	struct shard *shard = &s->shard[hash >> 32 & (SHARDS - 1)];
-	struct thread *t;
+	struct timeline *t;
 	int rc = -ENOMEM;
 
 	pthread_mutex_lock(&shard->lock);
@@ -104,16 +228,91 @@ int cop_ckpt_spans_add(struct spans *s, const struct cop_trace_event *e, bool ch
 	if (t)
 		rc = cop_union_add(checkpoint ? &t->checkpoint : &t->slow, e->ts_ns,
 			e->ts_ns + (int64_t)e->dur_ns);
+	if (!rc && checkpoint)
+		rc = add_match(shard, t, e);
 	pthread_mutex_unlock(&shard->lock);
 	return rc;
 }
 
+/* ---- sums ---- */
+
 struct sums {
 	struct cop_union flush, checkpoint;
+	struct cop_tab *events, *nested;
 	struct flush *out;
+	struct pace *pace;
 };
 
-static int finish_thread(struct thread *t, struct sums *sums)
+static void take_pace(const struct timeline *t, double dur, struct pace *pace)
+{
+	double whole = (double)(t->match[t->n - 1].to - t->match[0].from) / 1e9;
+
+	/* Of equal ones the one that lasts longer, so that the order of events does not matter. */
+	if (dur < pace->dur || (dur == pace->dur && whole <= pace->whole))
+		return;
+	*pace = (struct pace){.n = (double)t->n,
+		.dur = dur,
+		.whole = whole,
+		.cost = dur / (double)t->n,
+		.interval = t->n > 1 ? (whole - dur) / (double)(t->n - 1) : NAN};
+}
+
+/* The time in which a thread makes a checkpoint, and how many there are, as one event. */
+static int add_thread(struct timeline *t, struct sums *sums)
+{
+	const struct cop_trace_str none = {"", 0};
+	struct cop_trace_event e = {.kind = COP_TRACE_AGGREGATE,
+		.name = none,
+		.cat = none,
+		.file = none,
+		.host = {t->key, t->host_len},
+		.pid = {t->key + t->host_len, t->pid_len},
+		.tid = {t->key + t->host_len + t->pid_len, t->len - t->host_len - t->pid_len},
+		.source = t->source};
+	int64_t end = INT64_MIN;
+
+	drop_nested(t);
+	for (size_t i = 0; i < t->n; i++) {
+		const struct match *m = &t->match[i];
+
+		e.dur_ns += (uint64_t)(m->to - COP_MAX(m->from, end));
+		end = m->to;
+		e.size += m->size;
+		e.has_size |= m->has_size;
+	}
+	e.count = t->n;
+	e.dur_max_ns = e.dur_ns;
+	if (!t->n)
+		return 0;
+	take_pace(t, (double)e.dur_ns / 1e9, sums->pace);
+	return cop_tab_add(sums->events, 0, &e);
+}
+
+static int add_names(const struct cop_htab *names, struct cop_tab *nested)
+{
+	const struct cop_trace_str none = {"", 0};
+	struct cop_hlink *l = cop_htab_after(names, NULL);
+	int rc = 0;
+
+	for (; l && !rc; l = cop_htab_after(names, l)) {
+		const struct name *n = COP_CONTAINER_OF(l, struct name, link);
+		struct cop_trace_event e = {.kind = COP_TRACE_AGGREGATE,
+			.name = {n->text, n->len},
+			.cat = none,
+			.pid = none,
+			.tid = none,
+			.file = none,
+			.host = none,
+			.count = n->nested,
+			.dur_ns = n->nested_ns};
+
+		if (n->nested)
+			rc = cop_tab_add(nested, 0, &e);
+	}
+	return rc;
+}
+
+static int finish_thread(struct timeline *t, struct sums *sums)
 {
 	struct cop_union flush = {0};
 	double dur;
@@ -122,26 +321,33 @@ static int finish_thread(struct thread *t, struct sums *sums)
 	dur = (double)cop_union_length(&flush) / 1e9;
 	sums->out->dur = COP_MAX(sums->out->dur, dur);
 	sums->out->threads += dur > 0;
+	dur = (double)(cop_union_length(&t->slow) - cop_union_alone(&t->slow, &t->checkpoint)) /
+	      1e9;
+	sums->out->inside = COP_MAX(sums->out->inside, dur);
 	if (!rc)
 		rc = cop_union_merge(&sums->flush, &flush);
 	if (!rc)
 		rc = cop_union_merge(&sums->checkpoint, &t->checkpoint);
 	cop_union_free(&flush);
-	return rc;
+	return rc ? rc : add_thread(t, sums);
 }
 
-int cop_ckpt_spans_finish(struct spans *s, struct flush *out)
+int cop_ckpt_spans_finish(struct spans *s, struct cop_tab *events, struct cop_tab *nested,
+	struct flush *out, struct pace *pace)
 {
-	struct sums sums = {.out = out};
+	struct sums sums = {.events = events, .nested = nested, .out = out, .pace = pace};
 	struct cop_hlink *l;
 	int rc = 0;
 
 	*out = (struct flush){0};
-	for (unsigned i = 0; i < SHARDS; i++) {
+	*pace = (struct pace){.interval = NAN, .cost = NAN};
+	for (unsigned i = 0; i < SHARDS && !rc; i++) {
 		const struct cop_htab *table = &s->shard[i].table;
 
 		for (l = cop_htab_after(table, NULL); l && !rc; l = cop_htab_after(table, l))
-			rc = finish_thread(COP_CONTAINER_OF(l, struct thread, link), &sums);
+			rc = finish_thread(COP_CONTAINER_OF(l, struct timeline, link), &sums);
+		if (!rc)
+			rc = add_names(&s->shard[i].names, nested);
 	}
 	out->covered = (double)cop_union_length(&sums.flush) / 1e9;
 	out->overlap = out->covered - (double)cop_union_alone(&sums.flush, &sums.checkpoint) / 1e9;

@@ -120,7 +120,7 @@ struct pass {             /* of one thread */
 
 static bool has(const struct fields *f, unsigned i)
 {
-	return f->seen & (1U << i);
+	return cop_trace_has(f, i);
 }
 
 /* The offset that an event contains; false if it contains none. */
@@ -240,12 +240,11 @@ static int pass_init(struct pass *p)
 {
 	p->sink.record = on_record;
 	p->sink.broken = on_broken;
-	p->sink.names_only = p->sink.clocks = true;
-	p->sink.judge = cop_trace_judge_new(false);
+	p->sink.names_only = true;
 	p->sink.scratch.at = malloc(BLOCK_MAX);
 	p->sink.scratch.size = BLOCK_MAX;
-	p->block.memory = malloc(BLOCK_MAX + SCAN_PAD);
-	return p->sink.judge && p->sink.scratch.at && p->block.memory ? 0 : -ENOMEM;
+	p->block.memory = malloc(BLOCK_MAX + COP_JSON_PAD);
+	return p->sink.scratch.at && p->block.memory ? 0 : -ENOMEM;
 }
 
 static void *work(void *arg)
@@ -257,7 +256,6 @@ static void *work(void *arg)
 
 	while (!rc && (i = atomic_fetch_add(&s->next, 1)) < s->files->n)
 		rc = one_file(&p, &s->files->file[i], s->clocks, &s->lock);
-	cop_trace_judge_free(p.sink.judge);
 	free(p.sink.scratch.at);
 	free(p.block.memory);
 	free(p.found);

@@ -10,8 +10,10 @@
 
 static const struct field *get(const struct fields *f, unsigned i)
 {
-	return f->seen & (1U << i) ? &f->f[i] : NULL;
+	return f->seen & (UINT64_C(1) << i) ? &f->f[i] : NULL;
 }
+
+static const char too_far[] = "the time (ts) is out of range";
 
 /* ---- strings ---- */
 
@@ -26,80 +28,29 @@ static unsigned digit_of(char c)
 	return u - 'a' < 26 ? u - 'a' + 10 : 255;
 }
 
-static unsigned hex4(const char *p)
+char *cop_trace_scratch(struct scratch *s, size_t len)
 {
-	return digit_of(p[0]) << 12 | digit_of(p[1]) << 8 | digit_of(p[2]) << 4 | digit_of(p[3]);
+	char *at = s->at + s->used;
+
+	if (len > s->size - s->used)
+		return NULL;
+	s->used += len;
+	return at;
 }
 
-static char *put_utf8(char *out, unsigned c)
+bool cop_trace_undo(struct cop_trace_str text, struct scratch *s, struct cop_trace_str *out)
 {
-	if (c < 0x80) {
-		*out++ = (char)c;
-		return out;
-	}
-	if (c < 0x800) {
-		*out++ = (char)(0xc0 | c >> 6);
-	} else {
-		if (c < 0x10000) {
-			*out++ = (char)(0xe0 | c >> 12);
-		} else {
-			*out++ = (char)(0xf0 | c >> 18);
-			*out++ = (char)(0x80 | (c >> 12 & 0x3f));
-		}
-		*out++ = (char)(0x80 | (c >> 6 & 0x3f));
-	}
-	*out++ = (char)(0x80 | (c & 0x3f));
-	return out;
-}
-
-/* \uXXXX at p, two of them for what is beyond 16 bits; half a pair becomes U+FFFD. */
-static const char *undo_unicode(const char *p, const char *end, char **out)
-{
-	unsigned c = hex4(p + 2), low;
-
-	p += 6;
-	if (c >= 0xd800 && c < 0xdc00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u') {
-		low = hex4(p + 2);
-		if (low >= 0xdc00 && low < 0xe000) {
-			c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-			p += 6;
-		}
-	}
-	if (c >= 0xd800 && c < 0xe000)
-		c = 0xfffd;
-	*out = put_utf8(*out, c);
-	return p;
-}
-
-static char plain_escape(char c)
-{
-	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
-	const char *at = strchr(from, c);
-
-	return at ? to[at - from] : c;
-}
-
-/* The scanner has checked the escapes; without them the text is shorter. */
-static bool undo(const struct field *f, struct scratch *s, struct cop_trace_str *out)
-{
-	const char *p = f->at, *end = f->at + f->len;
-	char *to = cop_trace_scratch(s, f->len);
+	char *to = cop_trace_scratch(s, text.len);
 
 	if (!to)
 		return false;
-	out->at = to;
-	while (p < end) {
-		if (*p != '\\') {
-			*to++ = *p++;
-		} else if (p[1] == 'u') {
-			p = undo_unicode(p, end, &to);
-		} else {
-			*to++ = plain_escape(p[1]);
-			p += 2;
-		}
-	}
-	out->len = (size_t)(to - out->at);
+	*out = (struct cop_trace_str){to, cop_json_undo(text.at, text.len, to)};
 	return true;
+}
+
+static bool undo(const struct field *f, struct scratch *s, struct cop_trace_str *out)
+{
+	return cop_trace_undo((struct cop_trace_str){f->at, f->len}, s, out);
 }
 
 /* A string or a number, as text. */
@@ -185,7 +136,7 @@ static bool number(const char *text, size_t len, int64_t scale, int64_t *out)
 
 	begin = p += minus;
 	for (; p < end && (unsigned char)(*p - '0') < 10; p++) {
-		if (v > (uint64_t)INT64_MAX / 10000)
+		if (v > (uint64_t)INT64_MAX / 10 - 1)
 			return odd_number(text, len, scale, out);
 		v = v * 10 + (unsigned char)(*p - '0');
 	}
@@ -256,6 +207,8 @@ bool cop_trace_hash(const struct field *f, uint64_t *hash)
 
 /* ---- what kind ---- */
 
+/* The others (M, objects, memory dumps, those to come) only name things, or have no time that
+ * counts. */
 static bool phase_letter(char c, struct record *r)
 {
 	static const struct {
@@ -267,14 +220,20 @@ static bool phase_letter(char c, struct record *r)
 		{'E', COP_TRACE_SPAN, HALF_END},
 		{'b', COP_TRACE_SPAN, HALF_ASYNC_BEGIN},
 		{'e', COP_TRACE_SPAN, HALF_ASYNC_END},
+		{'S', COP_TRACE_SPAN, HALF_ASYNC_BEGIN},
+		{'F', COP_TRACE_SPAN, HALF_ASYNC_END},
+		{'T', COP_TRACE_INSTANT, HALF_NONE},
+		{'p', COP_TRACE_INSTANT, HALF_NONE},
 		{'C', COP_TRACE_COUNTER, HALF_NONE},
 		{'i', COP_TRACE_INSTANT, HALF_NONE},
 		{'I', COP_TRACE_INSTANT, HALF_NONE},
 		{'n', COP_TRACE_INSTANT, HALF_NONE},
+		{'P', COP_TRACE_INSTANT, HALF_NONE},
 		{'R', COP_TRACE_INSTANT, HALF_NONE},
 		{'s', COP_TRACE_FLOW, HALF_NONE},
 		{'t', COP_TRACE_FLOW, HALF_NONE},
 		{'f', COP_TRACE_FLOW, HALF_NONE},
+		{'M', COP_TRACE_META, HALF_NONE},
 	};
 
 	r->half = HALF_NONE;
@@ -285,10 +244,9 @@ static bool phase_letter(char c, struct record *r)
 			continue;
 		r->e.kind = phases[i].kind;
 		r->half = phases[i].half;
-		break;
+		return true;
 	}
-	/* The others (M, objects, memory dumps) only name things, or have no time that counts. */
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("(),=", c);
+	return false;
 }
 
 /* DFTracer 2.x: 1 complete, 2 counter, 3 aggregated, 4 metadata. */
@@ -298,23 +256,39 @@ static bool phase_number(char c, struct record *r)
 		COP_TRACE_SPAN, COP_TRACE_COUNTER, COP_TRACE_AGGREGATE, COP_TRACE_META};
 	static const char letters[] = "XCXM";
 
+	r->half = HALF_NONE;
+	r->e.kind = COP_TRACE_META;
+	r->e.ph = 'M';
 	if (c < '1' || c > '4')
 		return false;
 	r->e.kind = kinds[c - '1'];
 	r->e.ph = letters[c - '1'];
-	r->half = HALF_NONE;
 	return true;
 }
 
-static bool phase(const struct fields *f, struct record *r)
+/* False if there is none; *known: it is one that this reader knows. */
+static bool phase(const struct fields *f, struct record *r, bool *known)
 {
 	const struct field *at = get(f, F_PH);
+	char c;
 
-	if (!at || at->len != 1)
+	*known = false;
+	if (!at || !at->len || at->type == T_WORD)
 		return false;
-	if (at->type == T_NUMBER || (*at->at >= '0' && *at->at <= '9'))
-		return phase_number(*at->at, r);
-	return at->type == T_STRING && phase_letter(*at->at, r);
+	c = at->len == 1 ? *at->at : 0;
+	if (at->type == T_NUMBER || (c >= '0' && c <= '9'))
+		*known = phase_number(c, r);
+	else
+		*known = phase_letter(c, r);
+	return true;
+}
+
+bool cop_trace_is_event(const struct fields *f)
+{
+	struct record r;
+	bool known;
+
+	return phase(f, &r, &known) && known && (get(f, F_NAME) || get(f, F_TS) || get(f, F_PID));
 }
 
 /* Names are short: looking for the first letter is quicker than any search that needs
@@ -419,6 +393,55 @@ static bool take_meta(const struct fields *f, struct scratch *s, struct cop_trac
 		&e->rank);
 }
 
+static bool is_true(const struct fields *f, unsigned i)
+{
+	const struct field *at = get(f, i);
+
+	return at && at->len == 4 && !memcmp(at->at, "true", 4);
+}
+
+/* Members that a timeline keeps, put together in scratch. */
+static bool take_more(const struct fields *f, struct scratch *s, struct cop_trace_str *out)
+{
+	static const struct {
+		unsigned field;
+		const char *key;
+	} all[] = {{F_TTS, "\"tts\":"}, {F_TDUR, "\"tdur\":"}, {F_CNAME, "\"cname\":"}};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(all); i++) {
+		const struct field *at = get(f, all[i].field);
+		size_t key = strlen(all[i].key), quote;
+		char *to;
+
+		if (!at || at->type == T_WORD)
+			continue;
+		quote = at->type != T_NUMBER;
+		to = cop_trace_scratch(s, key + at->len + 3);
+		if (!to)
+			return false;
+		*to = ',';
+		memcpy(to + 1, all[i].key, key);
+		memset(to + 1 + key, '"', 1);
+		memcpy(to + 1 + key + quote, at->at, at->len);
+		memset(to + 1 + key + quote + at->len, '"', quote);
+		if (!out->len)
+			out->at = to + 1;
+		s->used = (size_t)(to - s->at) + 1 + key + 2 * quote + at->len;
+		out->len = (size_t)(s->at + s->used - out->at);
+	}
+	return true;
+}
+
+static bool take_flow(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
+{
+	const struct field *at = get(f, F_BIND_ID);
+
+	e->flow_in = is_true(f, F_FLOW_IN);
+	e->flow_out = is_true(f, F_FLOW_OUT);
+	e->bind_is_text = at && (at->type == T_STRING || at->type == T_ESCAPED);
+	return !at || text(f, F_BIND_ID, s, &e->bind_id);
+}
+
 /* Reads the members that only some kinds have. */
 static bool rest(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
@@ -428,33 +451,52 @@ static bool rest(const struct fields *f, struct scratch *s, struct cop_trace_eve
 	e->bp = letter(f, F_BP);
 	e->s = letter(f, F_S);
 	e->unfinished = false;
-	e->rank = e->end_args = none;
+	e->rank = e->end_args = e->process = e->thread = e->bind_id = e->more = none;
+	e->bind_is_text = e->flow_in = e->flow_out = e->old_async = false;
 	e->args = args ? (struct cop_trace_str){args->at, args->len} : none;
+	e->args_odd = args && f->args_odd;
+	if ((f->seen & RARE_FIELDS) && !(take_more(f, s, &e->more) && take_flow(f, s, e)))
+		return false;
 	return take_id(f, s, e) && (e->kind != COP_TRACE_META || take_meta(f, s, e));
+}
+
+/* The old form of spans with an id becomes the new one: S T p F are b n n e. */
+static void be_new(struct record *r)
+{
+	if (r->e.ph == 'S' || r->e.ph == 'F') {
+		r->e.ph = r->e.ph == 'S' ? 'b' : 'e';
+		r->e.old_async = true;
+	} else if (r->e.ph == 'T' || r->e.ph == 'p') {
+		r->e.ph = r->e.id.len ? 'n' : 'i';
+	} else if (r->e.ph == 'P') {
+		r->e.ph = 'i';
+	}
 }
 
 const char *cop_trace_event_of(const struct fields *f, struct scratch *s, struct record *out)
 {
 	struct cop_trace_event *e = &out->e;
 	const struct field *ts = get(f, F_TS);
+	bool known;
 
-	if (!phase(f, out))
+	if (!phase(f, out, &known))
 		return "no event: it has no phase (ph)";
 	e->ts_ns = 0;
 	e->dur_ns = e->size = 0;
 	e->has_size = false;
 	e->count = 1;
 	if (e->kind != COP_TRACE_META && (!ts || !cop_trace_number(ts, 1000, &e->ts_ns)))
-		return "no event: it has no time (ts)";
+		return ts && ts->type == T_NUMBER ? too_far : "no event: it has no time (ts)";
 	if (!duration(f, F_DUR, &e->dur_ns))
 		return "the duration (dur) is not a number from 0";
 	e->dur_min_ns = e->dur_max_ns = e->dur_ns;
 	if ((e->kind == COP_TRACE_SPAN || e->kind == COP_TRACE_AGGREGATE) && !aggregate(f, e))
 		return "the counts of an aggregated event are no numbers";
-	if (e->ts_ns > INT64_MAX - 4 * (int64_t)COP_TRACE_MOST || e->ts_ns < -INT64_MAX / 2)
-		return "the time (ts) is out of range";
+	if (!cop_trace_is_in_range(e->ts_ns))
+		return too_far;
 	if (!strings(f, s, e) || !rest(f, s, e))
 		return "an event that is too long";
+	be_new(out);
 	e->file_is_hash = e->file.len && !get(f, F_FNAME);
 	e->host_is_hash = e->host.len && !get(f, F_HOSTNAME);
 	if (e->kind == COP_TRACE_SPAN || e->kind == COP_TRACE_AGGREGATE)

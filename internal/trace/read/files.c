@@ -2,9 +2,12 @@
 /* Finds the files that the user means. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "trace/read/read_priv.h"
 #include "base/walk/walk.h"
@@ -60,15 +63,42 @@ static int grow_files(struct cop_trace_files *files)
 	return 0;
 }
 
+static bool ends_in(const char *name, size_t len, const char *end)
+{
+	size_t n = strlen(end);
+
+	return len > n && !memcmp(name + len - n, end, n);
+}
+
+/* The length of the name without what a compressor puts at its end. */
+static size_t plain_length(const char *name)
+{
+	static const char *const ends[] = {".gz", ".zst", ".zip"};
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(ends); i++)
+		if (ends_in(name, len, ends[i]))
+			return len - strlen(ends[i]);
+	return len;
+}
+
 /* Whether it has a name that writers of DFTracer's and PerfFlowAspect's formats give, as nodes
  * do. */
 static bool is_called_a_trace(const char *name)
 {
-	const char *dot = strrchr(name, '.');
+	return ends_in(name, plain_length(name), ".pfw");
+}
 
-	if (dot && dot - name >= 4 && !strcmp(dot, ".gz"))
-		return !strncmp(dot - 4, ".pfw", 4);
-	return dot && !strcmp(dot, ".pfw");
+/* Whether it has a name that traces have, and other files as well. */
+static bool may_be_a_trace(const char *name)
+{
+	static const char *const ends[] = {".json", ".jsonl", ".trace"};
+	size_t len = plain_length(name);
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(ends); i++)
+		if (ends_in(name, len, ends[i]))
+			return true;
+	return false;
 }
 
 /* Takes ownership of the name. */
@@ -86,8 +116,10 @@ static int add_trace_file(struct find *f, char *name, bool given)
 	if (rc > 0) {
 		rc = grow_files(f->files);
 		if (!rc) {
-			f->files->file[f->files->n++] =
-				(struct file){name, given || is_called_a_trace(name)};
+			f->files->file[f->files->n++] = (struct file){.name = name,
+				.fd = -1,
+				.meant = given || is_called_a_trace(name),
+				.likely = may_be_a_trace(name)};
 			return 0;
 		}
 	}
@@ -137,21 +169,99 @@ static int walk(struct find *f, const char *path, struct cop_err *err)
 	return rc;
 }
 
+/* ---- pipes ---- */
+
+static int temp_file(void)
+{
+	const char *dir = getenv("TMPDIR");
+	char *name;
+	int fd;
+
+	dir = dir && *dir ? dir : "/tmp";
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	if (asprintf(&name, "%s/copper-trace.XXXXXX", dir) < 0)
+		return -ENOMEM;
+	fd = mkostemp(name, O_CLOEXEC);
+	fd = fd < 0 ? -errno : fd;
+	if (fd >= 0)
+		unlink(name);
+	free(name);
+	return fd;
+}
+
+static int copy_all(int from, int to)
+{
+	char data[64 * COP_KIB];
+	ssize_t n;
+
+	while ((n = read(from, data, sizeof(data))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n > 0)
+			n = cop_write_full(to, data, (size_t)n);
+		if (n < 0)
+			return n == -1 ? -errno : (int)n;
+	}
+	return 0;
+}
+
+/* Traces are read more than once and by several threads, so what comes out of a pipe is kept in a
+ * file without a name. */
+static int add_pipe(struct find *f, const char *path, struct cop_err *err)
+{
+	bool input = !strcmp(path, "-");
+	int from =
+		input ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC);
+	int to = temp_file(), rc = from < 0 ? -errno : to < 0 ? to : copy_all(from, to);
+	char *name = strdup(path);
+
+	if (!rc)
+		rc = name ? grow_files(f->files) : -ENOMEM;
+	if (from >= 0)
+		close(from);
+	if (!rc) {
+		f->files->file[f->files->n++] =
+			(struct file){.name = name, .fd = to, .meant = true};
+		return 0;
+	}
+	if (to >= 0)
+		close(to);
+	free(name);
+	return cop_err_set(err, -rc, "%s cannot be copied to a temporary file: %s",
+		input ? "standard input" : path, strerror(-rc));
+}
+
+static int add_absent(struct find *f, const char *path, const char *why, struct cop_buf *notes)
+{
+	struct cop_trace_files *files = f->files;
+	struct file *grown = reallocarray(files->absent, files->absents + 1, sizeof(*grown));
+	char *name = grown ? strdup(path) : NULL;
+
+	cop_buf_printf(notes, "%s: %s\n", path, why);
+	if (grown)
+		files->absent = grown;
+	if (!name)
+		return -ENOMEM;
+	grown[files->absents++] = (struct file){.name = name, .why = why, .whole = true};
+	return 0;
+}
+
 static int one(struct find *f, const char *path, struct cop_buf *notes, struct cop_err *err)
 {
+	bool input = !strcmp(path, "-");
 	struct stat st;
 
-	if (stat(path, &st)) {
-		cop_buf_printf(notes, "%s: %s\n", path, strerror(errno));
-		return 0;
-	}
-	if (S_ISDIR(st.st_mode))
+	if (input ? fstat(STDIN_FILENO, &st) : stat(path, &st))
+		return add_absent(f, path, strerror(errno), notes);
+	if (S_ISDIR(st.st_mode) && !input)
 		return walk(f, path, err);
-	if (!S_ISREG(st.st_mode)) {
-		cop_buf_printf(notes, "%s: neither a file nor a directory\n", path);
-		return 0;
-	}
-	return add_trace_file(f, strdup(path), true);
+	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
+		return add_pipe(f, path, err);
+	if (!S_ISREG(st.st_mode))
+		return add_absent(f, path, "neither a file nor a directory nor a pipe", notes);
+	return add_trace_file(f, strdup(input ? "/dev/stdin" : path), true);
 }
 
 static void seen_free(struct cop_htab *t)
@@ -184,9 +294,9 @@ int cop_trace_files_new(char *const *path, size_t n, struct cop_trace_files **ou
 	for (size_t i = 0; i < n && !rc; i++)
 		rc = one(&f, path[i], notes, err);
 	seen_free(&f.seen);
-	if (rc)
+	if (rc && !(err && err->text[0]))
 		rc = explain(rc, err);
-	else if (!f.files->n)
+	if (!rc && !f.files->n)
 		rc = cop_err_set(err, ENOENT, "there is no file to read");
 	if (rc) {
 		cop_trace_files_free(f.files);
@@ -196,13 +306,23 @@ int cop_trace_files_new(char *const *path, size_t n, struct cop_trace_files **ou
 	return 0;
 }
 
+static void forget_file(struct file *file)
+{
+	free(file->name);
+	if (file->fd >= 0)
+		close(file->fd);
+}
+
 void cop_trace_files_free(struct cop_trace_files *f)
 {
 	if (!f)
 		return;
 	for (size_t i = 0; i < f->n; i++)
-		free(f->file[i].name);
+		forget_file(&f->file[i]);
+	for (size_t i = 0; i < f->absents; i++)
+		free(f->absent[i].name);
 	free(f->file);
+	free(f->absent);
 	cop_trace_clocks_free(f->clocks);
 	free(f);
 }
@@ -227,9 +347,75 @@ bool cop_trace_files_leave_out(struct cop_trace_files *f, const char *path)
 		if (stat(f->file[i].name, &st) || st.st_dev != mine.st_dev ||
 			st.st_ino != mine.st_ino)
 			continue;
-		free(f->file[i].name);
+		forget_file(&f->file[i]);
 		memmove(&f->file[i], &f->file[i + 1], (--f->n - i) * sizeof(f->file[0]));
 		return true;
 	}
 	return false;
+}
+
+/* Whether a file is at path or below it. */
+static bool is_at(const struct file *file, const char *path, const struct stat *there)
+{
+	size_t len = strlen(path);
+	struct stat st;
+
+	if (!stat(file->name, &st) && st.st_dev == there->st_dev && st.st_ino == there->st_ino)
+		return true;
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	return S_ISDIR(there->st_mode) && !strncmp(file->name, path, len) && file->name[len] == '/';
+}
+
+size_t cop_trace_files_shift(struct cop_trace_files *f, const char *path, int64_t ns)
+{
+	struct stat there;
+	size_t n = 0;
+
+	if (stat(path, &there))
+		return 0;
+	for (size_t i = 0; i < f->n; i++) {
+		if (!is_at(&f->file[i], path, &there))
+			continue;
+		f->file[i].shift_ns += ns;
+		n++;
+	}
+	return n;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(
+		(*(const struct file *const *)a)->name, (*(const struct file *const *)b)->name);
+}
+
+static void put_lost(struct cop_json *j, const struct file *file)
+{
+	cop_json_object(j, NULL);
+	cop_json_str(j, "file", file->name);
+	cop_json_str(j, "why", file->why ? file->why : "some lines or events could not be read");
+	cop_json_bool(j, "whole", file->whole);
+	cop_json_u64(j, "broken", file->broken);
+	cop_json_end(j);
+}
+
+void cop_trace_files_put_lost(const struct cop_trace_files *f, struct cop_json *j, const char *key)
+{
+	const struct file **lost = calloc(f->n + f->absents + 1, sizeof(struct file *));
+	size_t n = 0;
+
+	if (!lost)
+		j->out->failed = true;
+	for (size_t i = 0; i < f->n && lost; i++)
+		if (f->file[i].why || f->file[i].broken)
+			lost[n++] = &f->file[i];
+	for (size_t i = 0; i < f->absents && lost; i++)
+		lost[n++] = &f->absent[i];
+	if (n)
+		qsort(lost, n, sizeof(struct file *), by_name);
+	cop_json_array(j, key);
+	for (size_t i = 0; i < n; i++)
+		put_lost(j, lost[i]);
+	cop_json_end(j);
+	free(lost);
 }

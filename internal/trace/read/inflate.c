@@ -211,6 +211,11 @@ const char *cop_inflate_fault(const struct cop_inflate *in)
 	return in->fault;
 }
 
+bool cop_inflate_is_plain(const struct cop_inflate *in)
+{
+	return in->form == PLAIN;
+}
+
 bool cop_inflate_ahead(struct cop_inflate *in, unsigned most)
 {
 	return in->form == GZIP && cop_ahead_work(&in->ahead, in->fd, most);

@@ -19,6 +19,8 @@ int cop_inflate_open(int fd, struct cop_inflate **out);
 void cop_inflate_close(struct cop_inflate *in);
 /* As much as fits, less only at the end; 0 after it; or the -errno of a read. */
 ssize_t cop_inflate_read(struct cop_inflate *in, void *data, size_t len);
+/* After the first read: whether the bytes are those of the file. */
+bool cop_inflate_is_plain(const struct cop_inflate *in);
 /* Once the end is reached: NULL, or why it came early: "the gzip data is cut off", ... */
 const char *cop_inflate_fault(const struct cop_inflate *in);
 

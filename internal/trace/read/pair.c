@@ -1,49 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spans that are written as two halves. B and E nest within a thread: an end closes the begin of
- * its thread that came last in the file. b and e carry an id and a scope, and nest within those;
- * their names may differ, as PerfFlowAspect writes them, and the begin's name counts. The order is
- * that of the file, because the writers of both formats append. */
+/* Spans that are written as two halves. B and E belong together within a thread, b and e within a
+ * category, an id and a scope; S and F, the old form of those, also by name. An end closes the last
+ * begin of its name. An end without a name closes the last begin; so does one of b and e whose name
+ * differs, if it is the only one, since PerfFlowAspect writes other names at ends; the begin's name
+ * counts. What began later and has not ended stays open. The order is that of the file, because the
+ * writers of all formats append. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace/read/read_priv.h"
 
+/* An end looks at so many open spans for its name. */
+#define NESTED_MAX 4096u
+#define TDUR_MAX 32 /* ,"tdur":N */
+
+struct pair_key {
+	uint64_t a, b;
+};
 struct open_span {
 	struct cop_hlink link;   /* the innermost span of its thread or id is in the table */
 	struct open_span *outer; /* the enclosing span, or the next one of a list */
+	struct pair_key key;
 	struct cop_trace_event e;
-	size_t key_len;
-	char bytes[]; /* the key, then its strings */
+	char bytes[]; /* its strings, and room for the duration in the time of the thread */
 };
 
-#define KEY_MAX 512
-
-/* A key of a thread or an id, as bytes. Only the first 240 bytes of words count. */
-static size_t key_of(const struct record *r, char *key)
+static void add_to_key(struct pair_key *k, struct cop_trace_str s)
 {
-	bool async = r->half >= HALF_ASYNC_BEGIN;
-	bool local = async && r->e.id_kind == COP_TRACE_ID_PROCESS;
-	struct cop_trace_str a = async ? r->e.id : r->e.pid;
-	struct cop_trace_str b = local ? r->e.pid : async ? r->e.scope : r->e.tid;
-	size_t n = COP_MIN(a.len, (size_t)KEY_MAX / 2 - 16),
-	       m = COP_MIN(b.len, (size_t)KEY_MAX / 2 - 16);
-
-	key[0] = (char)(async ? 1 + (unsigned)r->e.id_kind : 0);
-	memcpy(key + 1, &a.len, sizeof(a.len));
-	memcpy(key + 9, a.at, n);
-	memcpy(key + 9 + n, b.at, m);
-	return 9 + n + m;
+	k->a = cop_hash64(s.at, s.len, k->a);
+	k->b = cop_hash64(s.at, s.len, k->b);
 }
 
-static struct open_span *find_span(
-	const struct pairs *p, const char *key, size_t len, uint64_t hash)
+/* What a begin and its end have in common; two hashes are as good as the strings. */
+static struct pair_key key_of(const struct record *r)
 {
-	struct cop_hlink *l = cop_htab_first(&p->table, hash);
+	const struct cop_trace_event *e = &r->e;
+	bool async = r->half >= HALF_ASYNC_BEGIN;
+	struct pair_key k = {async ? 1 + (unsigned)e->id_kind : 0, 16 + (unsigned)e->old_async};
+
+	if (!async) {
+		add_to_key(&k, e->pid);
+		add_to_key(&k, e->tid);
+		return k;
+	}
+	add_to_key(&k, e->cat);
+	add_to_key(&k, e->id);
+	add_to_key(&k, e->scope);
+	if (e->id_kind == COP_TRACE_ID_PROCESS)
+		add_to_key(&k, e->pid);
+	if (e->old_async)
+		add_to_key(&k, e->name);
+	return k;
+}
+
+static struct open_span *find_span(const struct pairs *p, struct pair_key key)
+{
+	struct cop_hlink *l = cop_htab_first(&p->table, key.a);
 
 	for (; l; l = cop_htab_next(l)) {
 		struct open_span *s = COP_CONTAINER_OF(l, struct open_span, link);
 
-		if (s->key_len == len && !memcmp(s->bytes, key, len))
+		if (s->key.a == key.a && s->key.b == key.b)
 			return s;
 	}
 	return NULL;
@@ -56,36 +74,34 @@ static void keep_text(struct cop_trace_str *s, char **to)
 	*to += s->len;
 }
 
-static struct open_span *copy_of(const struct cop_trace_event *e, const char *key, size_t len)
+static struct open_span *copy_of(const struct cop_trace_event *e, struct pair_key key)
 {
+	struct cop_trace_event copy = *e;
+	struct cop_trace_str *const all[] = {&copy.name, &copy.cat, &copy.pid, &copy.tid,
+		&copy.file, &copy.host, &copy.id, &copy.scope, &copy.args, &copy.rank,
+		&copy.process, &copy.thread, &copy.bind_id, &copy.more};
 	struct open_span *s;
+	size_t len = TDUR_MAX;
 	char *to;
 
-	s = malloc(sizeof(*s) + len + e->name.len + e->cat.len + e->pid.len + e->tid.len +
-		   e->file.len + e->host.len + e->id.len + e->scope.len + e->args.len);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(all); i++)
+		len += all[i]->len;
+	s = malloc(sizeof(*s) + len);
 	if (!s)
 		return NULL;
-	s->e = *e;
-	s->e.raw = s->e.of = s->e.rank = s->e.end_args = (struct cop_trace_str){"", 0};
-	memcpy(s->bytes, key, len);
-	s->key_len = len;
-	to = s->bytes + len;
-	keep_text(&s->e.name, &to);
-	keep_text(&s->e.cat, &to);
-	keep_text(&s->e.pid, &to);
-	keep_text(&s->e.tid, &to);
-	keep_text(&s->e.file, &to);
-	keep_text(&s->e.host, &to);
-	keep_text(&s->e.id, &to);
-	keep_text(&s->e.scope, &to);
-	keep_text(&s->e.args, &to);
+	to = s->bytes;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(all); i++)
+		keep_text(all[i], &to);
+	copy.raw = copy.of = copy.end_args = (struct cop_trace_str){"", 0};
+	s->e = copy;
+	s->key = key;
 	return s;
 }
 
-static void begin_span(struct pairs *p, const struct record *r, const char *key, size_t len,
-	uint64_t hash, struct open_span *outer)
+static void begin_span(
+	struct pairs *p, const struct record *r, struct pair_key key, struct open_span *outer)
 {
-	struct open_span *s = p->open < COP_TRACE_OPEN_MAX ? copy_of(&r->e, key, len) : NULL;
+	struct open_span *s = p->open < COP_TRACE_OPEN_MAX ? copy_of(&r->e, key) : NULL;
 
 	if (!s) {
 		p->unfinished++;
@@ -94,8 +110,59 @@ static void begin_span(struct pairs *p, const struct record *r, const char *key,
 	if (outer)
 		cop_htab_remove(&p->table, &outer->link);
 	s->outer = outer;
-	cop_htab_add(&p->table, &s->link, hash);
+	cop_htab_add(&p->table, &s->link, key.a);
 	p->open++;
+}
+
+static bool same_name(const struct cop_trace_event *a, const struct cop_trace_event *b)
+{
+	return a->name.len == b->name.len && !memcmp(a->name.at, b->name.at, a->name.len);
+}
+
+/* Where the span that this end closes hangs, or NULL. */
+static struct open_span **closed_by(struct open_span **inner, const struct record *r)
+{
+	struct open_span **s = inner;
+
+	if (!r->e.name.len)
+		return inner;
+	for (unsigned i = 0; *s && i < NESTED_MAX; i++, s = &(*s)->outer)
+		if (same_name(&(*s)->e, &r->e))
+			return s;
+	return r->half == HALF_ASYNC_END && !(*inner)->outer ? inner : NULL;
+}
+
+/* Takes a span out of those of its key. */
+static struct open_span *take_out(struct pairs *p, struct open_span *inner, struct open_span **at)
+{
+	struct open_span *s = *at;
+
+	p->open--;
+	if (s != inner) {
+		*at = s->outer;
+		return s;
+	}
+	cop_htab_remove(&p->table, &s->link);
+	if (s->outer)
+		cop_htab_add(&p->table, &s->outer->link, s->key.a);
+	return s;
+}
+
+/* The duration in the thread's own time, if both halves have that time. */
+static void take_tdur(struct cop_trace_event *begin, const struct cop_trace_event *end)
+{
+	struct cop_trace_str object = {begin->more.at - 1, begin->more.len + 1}, value;
+	char *to = (char *)begin->more.at + begin->more.len;
+	double from, until;
+
+	if (!begin->more.len || !end->more.len || !cop_trace_member(object, "tts", &value) ||
+		!cop_trace_value_number(value, &from))
+		return;
+	object = (struct cop_trace_str){end->more.at - 1, end->more.len + 1};
+	if (!cop_trace_member(object, "tts", &value) || !cop_trace_value_number(value, &until) ||
+		!(until >= from) || until - from > 1e15)
+		return;
+	begin->more.len += (size_t)snprintf(to, TDUR_MAX, ",\"tdur\":%.15g", until - from);
 }
 
 /* The end's size counts if the begin has none. */
@@ -104,6 +171,7 @@ static void become_span(struct record *r, const struct open_span *s)
 	struct cop_trace_event end = r->e;
 
 	r->e = s->e;
+	take_tdur(&r->e, &end);
 	r->e.raw = end.raw;
 	r->e.end_args = end.args;
 	r->e.dur_ns = end.ts_ns > s->e.ts_ns ? (uint64_t)end.ts_ns - (uint64_t)s->e.ts_ns : 0;
@@ -117,23 +185,19 @@ static void become_span(struct record *r, const struct open_span *s)
 
 bool cop_trace_pair(struct pairs *p, struct record *r, struct open_span **used)
 {
-	char key[KEY_MAX];
-	size_t len = key_of(r, key);
-	uint64_t hash = cop_hash64(key, len, 0);
-	struct open_span *s = find_span(p, key, len, hash);
+	struct pair_key key = key_of(r);
+	struct open_span *inner = find_span(p, key), *s = inner, **at;
 
 	if (r->half == HALF_BEGIN || r->half == HALF_ASYNC_BEGIN) {
-		begin_span(p, r, key, len, hash, s);
+		begin_span(p, r, key, inner);
 		return false;
 	}
-	if (!s) {
+	at = inner ? closed_by(&s, r) : NULL;
+	if (!at) {
 		p->unmatched++;
 		return false;
 	}
-	cop_htab_remove(&p->table, &s->link);
-	if (s->outer)
-		cop_htab_add(&p->table, &s->outer->link, hash);
-	p->open--;
+	s = take_out(p, inner, at);
 	become_span(r, s);
 	s->outer = *used;
 	*used = s;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,16 +33,18 @@ static void keep_fault(struct cop_trace_result *r, struct cop_trace_fault new)
 }
 
 /* Notes one place that could not be read, or several with the same reason. */
-static void note_broken(
-	struct cop_trace_result *r, size_t source, uint64_t line, const char *why, uint64_t n)
+static void note_broken(struct worker *w, size_t source, uint64_t line, const char *why, uint64_t n)
 {
-	r->broken += n;
-	keep_fault(r, (struct cop_trace_fault){source, line, why});
+	w->r.broken += n;
+	atomic_fetch_add(&w->reader->files->file[source].broken, n);
+	keep_fault(&w->r, (struct cop_trace_fault){source, line, why});
 }
 
-/* The lock is held. */
-static void note_file(struct reader *r, size_t index, const char *why)
+/* The lock is held. whole: nothing of the file is read. */
+static void note_file(struct reader *r, size_t index, const char *why, bool whole)
 {
+	r->files->file[index].why = why;
+	r->files->file[index].whole = whole;
 	if (r->notes && r->noted++ < NOTES_MAX)
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
@@ -50,6 +53,30 @@ static void tell_halves(struct cop_buf *out, uint64_t n, const char *one, const 
 {
 	if (n)
 		cop_buf_printf(out, "%llu %s\n", (unsigned long long)n, n == 1 ? one : many);
+}
+
+static bool is_named(const struct cop_trace_result *r, size_t source)
+{
+	for (unsigned i = 0; i < r->faults; i++)
+		if (r->fault[i].source == source)
+			return true;
+	return false;
+}
+
+/* Files in which something could not be read, but for those that are named already. */
+static void tell_files(
+	const struct cop_trace_files *f, const struct cop_trace_result *r, struct cop_buf *out)
+{
+	size_t told = 0;
+
+	for (size_t i = 0; i < f->n && r->broken > r->faults; i++) {
+		if (!f->file[i].broken || is_named(r, i) || told++ >= NOTES_MAX)
+			continue;
+		cop_buf_printf(out, "%s: %llu of them\n", f->file[i].name,
+			(unsigned long long)f->file[i].broken);
+	}
+	if (told > NOTES_MAX)
+		cop_buf_printf(out, "and %zu more files\n", told - NOTES_MAX);
 }
 
 void cop_trace_faults(
@@ -61,6 +88,7 @@ void cop_trace_faults(
 	if (result->broken > result->faults)
 		cop_buf_printf(out, "%llu lines or events could not be read; these are the first\n",
 			(unsigned long long)result->broken);
+	tell_files(f, result, out);
 	tell_halves(out, result->unfinished, "begin of a span has no end",
 		"begins of spans have no end");
 	cop_trace_clocks_tell(f->clocks, out);
@@ -115,6 +143,16 @@ static int keep_half(struct worker *w, const struct record *r)
 	return 0;
 }
 
+/* Metadata has no time; a time that would be out of range stays. */
+static void shift(struct cop_trace_event *e, int64_t ns)
+{
+	int64_t ts;
+
+	if (ns && e->kind != COP_TRACE_META && !__builtin_add_overflow(e->ts_ns, ns, &ts) &&
+		ts < INT64_MAX - 4 * (int64_t)COP_TRACE_MOST && ts > -INT64_MAX / 2)
+		e->ts_ns = ts;
+}
+
 static int on_record(struct sink *s, const struct fields *f, struct record *r)
 {
 	struct worker *w = COP_CONTAINER_OF(s, struct worker, sink);
@@ -122,8 +160,9 @@ static int on_record(struct sink *s, const struct fields *f, struct record *r)
 	if (s->names_only)
 		return cop_trace_names_take(&w->source->names, f, &r->e);
 	cop_trace_clocks_correct(w->reader->files->clocks, &r->e);
+	shift(&r->e, w->reader->files->file[w->source->index].shift_ns);
 	if (!w->reader->conf->args)
-		r->e.args = (struct cop_trace_str){"", 0};
+		r->e.args = r->e.more = (struct cop_trace_str){"", 0};
 	if (!r->half)
 		return cop_trace_deliver(w, &r->e);
 	w->r.first_ns = COP_MIN(w->r.first_ns, r->e.ts_ns);
@@ -135,7 +174,7 @@ static void on_broken(struct sink *s, uint64_t line, const char *why)
 	struct worker *w = COP_CONTAINER_OF(s, struct worker, sink);
 
 	if (!s->names_only)
-		note_broken(&w->r, w->source->index, line, why, 1);
+		note_broken(w, w->source->index, line, why, 1);
 }
 
 static int parse_block(struct worker *w)
@@ -144,6 +183,7 @@ static int parse_block(struct worker *w)
 
 	w->sink.scratch.used = 0;
 	w->sink.names = w->reader->names ? &w->source->names : NULL;
+	w->sink.who = w->reader->conf->who;
 	rc = cop_trace_parse(&w->sink, &w->block);
 	if (!rc)
 		rc = cop_trace_flush(w);
@@ -160,7 +200,7 @@ static int fill_block(struct worker *w, struct source *s)
 	int rc = cop_trace_source_fill(s, &w->block);
 
 	if (s->broken)
-		note_broken(&w->r, s->index, s->broken_line, s->broken_why, s->broken);
+		note_broken(w, s->index, s->broken_line, s->broken_why, s->broken);
 	s->broken = 0;
 	return rc;
 }
@@ -172,6 +212,7 @@ static int read_names(struct worker *w, struct source *s)
 
 	w->sink.names_only = true;
 	w->sink.names = NULL;
+	w->sink.numbers = s->first.number;
 	while ((rc = cop_trace_source_fill(s, &w->block)) > 0) {
 		w->sink.scratch.used = 0;
 		rc = cop_trace_parse(&w->sink, &w->block);
@@ -179,6 +220,7 @@ static int read_names(struct worker *w, struct source *s)
 			break;
 	}
 	w->sink.names_only = false;
+	cop_trace_source_end_names(s);
 	return rc;
 }
 
@@ -218,6 +260,13 @@ static int take_names(struct worker *w, struct source *s)
 	return rc;
 }
 
+/* Whether the user must know that a file is no trace: not if it is something else below a directory
+ * that was named. */
+static bool is_told(const struct file *file, const char *why)
+{
+	return file->meant || (file->likely && !cop_trace_is_other(why));
+}
+
 /* The lock is held, and released meanwhile. */
 static void open_next(struct worker *w)
 {
@@ -234,7 +283,7 @@ static void open_next(struct worker *w)
 	r->opening--;
 	if (s) {
 		r->active[r->actives++] = s;
-		rc = r->names ? take_names(w, s) : 0;
+		rc = r->names || s->seeks_base ? take_names(w, s) : 0;
 	}
 	if (s && rc) {
 		forget_source(r, s);
@@ -243,8 +292,8 @@ static void open_next(struct worker *w)
 	}
 	if (rc == -ENOMEM)
 		r->rc = rc;
-	else if (rc || (!s && r->files->file[index].meant))
-		note_file(r, index, rc ? strerror(-rc) : why);
+	else if (rc || (!s && is_told(&r->files->file[index], why)))
+		note_file(r, index, rc ? strerror(-rc) : why, true);
 	pthread_cond_broadcast(&r->changed);
 }
 
@@ -267,20 +316,36 @@ static struct source *idle_source(const struct worker *w)
 	return found;
 }
 
+static void note_clashes(struct reader *r, const struct source *s)
+{
+	const struct names *n = &s->names;
+
+	if (!n->clashes || !r->notes || r->noted++ >= NOTES_MAX)
+		return;
+	cop_buf_printf(r->notes, "%s: the hash %llu (0x%llx) stands for %s and for %s",
+		r->files->file[s->index].name, (unsigned long long)n->clash,
+		(unsigned long long)n->clash, n->clash_names[0], n->clash_names[1]);
+	if (n->clashes > 1)
+		cop_buf_printf(r->notes, ", and %llu more hash%s for two names",
+			(unsigned long long)n->clashes - 1, n->clashes > 2 ? "es" : "");
+	cop_buf_str(r->notes, "; the first name counts\n");
+}
+
 /* The lock is held. Called when the last block is done. */
 static void close_source(struct reader *r, struct source *s)
 {
 	const char *fault = cop_inflate_fault(s->in);
 
 	forget_source(r, s);
-	if (s->form == FORM_DOCUMENT && s->split.state == SPLIT_SEEK && !s->split.found) {
+	if (s->pending && !s->split.found) {
 		if (r->files->file[s->index].meant)
-			note_file(r, s->index, "it has no traceEvents");
+			note_file(r, s->index, "it has no traceEvents", true);
 	} else {
 		r->traces++;
 	}
 	if (fault)
-		note_file(r, s->index, fault);
+		note_file(r, s->index, fault, false);
+	note_clashes(r, s);
 	cop_trace_pairs_end(&s->pairs);
 	r->unfinished += s->pairs.unfinished;
 	r->unmatched += s->pairs.unmatched;
@@ -393,7 +458,7 @@ static void one_block(struct worker *w, struct source *s)
 	s->filling = false;
 	s->over = filled <= 0 || r->conf->peek;
 	if (filled < 0)
-		note_file(r, s->index, strerror(-filled));
+		note_file(r, s->index, strerror(-filled), false);
 	pthread_cond_broadcast(&r->changed);
 	if (filled > 0) {
 		pthread_mutex_unlock(&r->lock);
@@ -433,7 +498,6 @@ unsigned cop_trace_threads(unsigned threads)
 
 static void worker_fini(struct worker *w)
 {
-	cop_trace_judge_free(w->sink.judge);
 	free(w->sink.scratch.at);
 	free(w->block.memory);
 	free(w->half);
@@ -447,11 +511,10 @@ static int worker_init(struct worker *w, struct reader *r, unsigned index)
 	w->r.last_ns = INT64_MIN;
 	w->sink.record = on_record;
 	w->sink.broken = on_broken;
-	w->sink.judge = cop_trace_judge_new(r->conf->args);
 	w->sink.scratch.at = malloc(BLOCK_MAX);
 	w->sink.scratch.size = BLOCK_MAX;
-	w->block.memory = malloc(BLOCK_MAX + SCAN_PAD);
-	return w->sink.judge && w->sink.scratch.at && w->block.memory ? 0 : -ENOMEM;
+	w->block.memory = malloc(BLOCK_MAX + COP_JSON_PAD);
+	return w->sink.scratch.at && w->block.memory ? 0 : -ENOMEM;
 }
 
 static void add_result(struct cop_trace_result *to, const struct cop_trace_result *r)
@@ -478,6 +541,14 @@ static void run_workers(struct worker *w, unsigned n)
 		pthread_join(w[i].thread, NULL);
 }
 
+static bool has_events(const struct cop_trace_result *r)
+{
+	for (size_t i = 0; i < COP_TRACE_KINDS; i++)
+		if (r->events[i])
+			return true;
+	return r->unfinished || r->unmatched;
+}
+
 static int finish(struct reader *r, struct cop_trace_result *result, struct cop_err *err)
 {
 	while (r->actives)
@@ -492,6 +563,8 @@ static int finish(struct reader *r, struct cop_trace_result *result, struct cop_
 		return cop_err_set(err, ENOMEM, "no memory to read the traces");
 	if (r->rc)
 		return r->rc;
+	if (r->traces && result->broken && !has_events(result))
+		return cop_err_set(err, ENODATA, "no event could be read");
 	if (!r->traces)
 		return cop_err_set(err, ENODATA,
 			"none of the %zu files is a trace that can be read", r->files->n);
@@ -504,12 +577,17 @@ int cop_trace_read(struct cop_trace_files *f, const struct cop_trace_conf *conf,
 	struct reader r = {.files = f, .conf = conf, .notes = notes};
 	struct worker *w;
 
+	for (size_t i = 0; i < f->n; i++) {
+		f->file[i].why = NULL;
+		f->file[i].whole = false;
+		f->file[i].broken = 0;
+	}
 	*result = (struct cop_trace_result){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	r.threads = cop_trace_threads(conf->threads);
 	if (!f->clocks_known)
 		r.rc = cop_trace_clocks_new(f, r.threads, &f->clocks);
 	f->clocks_known = !r.rc;
-	r.names = conf->names || f->clocks;
+	r.names = conf->names || conf->who || f->clocks;
 	w = calloc(r.threads, sizeof(*w));
 	if (!w)
 		return cop_err_set(err, ENOMEM, "no memory to read the traces");

@@ -17,16 +17,16 @@
  * If traces that Copper wrote say how far the clock of a host is ahead of rank 0's, every event of
  * that host, whoever wrote it, is put on rank 0's clock: clock.c has the format.
  *
- * A scanner of our own reads lines of the flat forms; json-c reads whatever the scanner declines:
- * nested values, unusual numbers. The fuzz target compares the two. */
+ * One scanner reads all forms (base/json_read.h); the fuzz target compares it with json-c. */
 #ifndef COP_TRACE_READ_H
 #define COP_TRACE_READ_H
 
 #include "base/base/base.h"
+#include "base/base/json.h"
 
 #include <string.h>
 
-#define COP_TRACE_RECORD_MAX COP_MIB
+#define COP_TRACE_RECORD_MAX (16 * COP_MIB)
 #define COP_TRACE_OPEN_MAX ((size_t)1 << 18)
 #define COP_TRACE_NAMES_MAX ((size_t)1 << 22)
 #define COP_TRACE_FILES_MAX ((size_t)1 << 20)
@@ -66,8 +66,17 @@ struct cop_trace_event {
 	bool id_is_text; /* the id is in quotes */
 	char ph;         /* the letter of Chrome's format; for a begin and its end, the begin's */
 	char bp, s;      /* likewise of Chrome's format; 0: none */
+	bool old_async;  /* the span was written as S and F, which belong together by name */
+	bool args_odd;   /* args are not quite JSON, as below */
 	struct cop_trace_str of;   /* COP_TRACE_META: args.name, "/path/of/file"; or args.labels */
-	struct cop_trace_str rank; /* for COP_TRACE_META of a process: its rank */
+	struct cop_trace_str rank; /* of its process: what the file's head says (distributedInfo of
+				      torch); with conf.who also what metadata say. For
+				      COP_TRACE_META of a process: the rank that it defines */
+	struct cop_trace_str process, thread; /* with conf.who: the names that metadata define */
+	struct cop_trace_str bind_id;         /* the id that binds slices to a flow; else empty */
+	bool bind_is_text, flow_in, flow_out; /* the slice ends, or begins, an arrow of a flow */
+	struct cop_trace_str more; /* with conf.args: other members to keep (tts, tdur, cname), as
+				      JSON without braces: "\"tts\":5,\"cname\":\"good\"" */
 	struct cop_trace_str args,
 		end_args; /* with conf.args: the objects as text, which is JSON except for NaN,
 			     infinities, control characters and invalid UTF-8; the second is that of
@@ -81,9 +90,16 @@ struct cop_trace_event {
 	bool has_size;
 	bool unfinished; /* with conf.unfinished: a begin without an end; dur_ns is 0 */
 	bool file_is_hash, host_is_hash; /* the hashes were not resolved */
-	size_t source;                   /* index of its file */
+	size_t source;                   /* index of its file; see cop_trace_owner */
 	uint64_t line;                   /* where the event begins, from 1 */
 };
+
+/* A process is known by its pid and by this: 0 if the event names its host, which then tells
+ * processes apart, else a number that stands for its file. */
+static inline size_t cop_trace_owner(const struct cop_trace_event *e)
+{
+	return e->host.len ? 0 : 1 + e->source;
+}
 
 /* Where something could not be read. */
 struct cop_trace_fault {
@@ -119,8 +135,33 @@ const char *cop_trace_files_name(const struct cop_trace_files *f, size_t source)
 /* Removes the file at path, if it is in the list; returns whether it was. Call it before anything
  * is read. */
 bool cop_trace_files_leave_out(struct cop_trace_files *f, const char *path);
+/* Adds so much to all times of a file, or of the files below a directory; how many that are. Call
+ * it before anything is read. */
+size_t cop_trace_files_shift(struct cop_trace_files *f, const char *path, int64_t ns);
 /* How many files are in the list. */
 size_t cop_trace_files_count(const struct cop_trace_files *f);
+/* After a reading: adds a member `key`, an array of one object for each file that was not read, or
+ * not wholly, in order of their names:
+ * {"file":NAME,"why":SENTENCE,"whole":whether nothing of it was read,"broken":LINES OR EVENTS} */
+void cop_trace_files_put_lost(const struct cop_trace_files *f, struct cop_json *j, const char *key);
+
+/* ---- arguments ---- */
+
+/* Iterates over the members of an object's text, such as args of an event. */
+struct cop_trace_members {
+	const char *at, *end;
+};
+struct cop_trace_members cop_trace_members_of(struct cop_trace_str object);
+/* False at the end. The key is without quotes; key and value are otherwise as in the text. */
+bool cop_trace_members_next(
+	struct cop_trace_members *m, struct cop_trace_str *key, struct cop_trace_str *value);
+/* The value of a member, as in the text; false if there is none. */
+bool cop_trace_member(struct cop_trace_str object, const char *key, struct cop_trace_str *value);
+/* The value as people read it: a string without quotes and with its escapes undone, for which room
+ * is used (cleared first); anything else as in the text. */
+struct cop_trace_str cop_trace_value_text(struct cop_trace_str value, struct cop_buf *room);
+/* A number, in quotes or not. False if the value is none. */
+bool cop_trace_value_number(struct cop_trace_str value, double *out);
 
 /* ---- reading ---- */
 
@@ -135,7 +176,8 @@ struct cop_trace_conf {
 	unsigned threads; /* the maximum; 0: as many as there are processors */
 	bool names;       /* resolve hashes, which needs a pass over each file for its names */
 	bool peek;        /* read only the first block of each file */
-	bool args;        /* keep the text of args */
+	bool args;        /* keep the text of args, and of other members (more) */
+	bool who;         /* name the rank, process and thread of events: the same pass */
 	bool unfinished;  /* pass on begins without an end, too */
 	cop_trace_batch *batch; /* may be NULL */
 	void *arg;

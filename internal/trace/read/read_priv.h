@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way of a byte: inflate -> source.c, which recognizes the format and cuts blocks after whole
- * events -> parse.c, which finds the objects -> scan.c, or judge.c for what that declines ->
- * event.c -> clock.c, if that of its host is known -> pair.c, if a span has two halves -> the batch
- * of a worker (read.c).
+/* The way of a byte: inflate -> source.c, which cuts blocks after whole events, as split.c says ->
+ * parse.c, which finds the objects -> scan.c -> event.c, or otel.c -> clock.c, if that of its host
+ * is known -> pair.c, if a span has two halves -> the batch of a worker (read.c).
  *
  * Locks: struct reader has one, which protects the owners of files and the end; struct source has
  * one, which protects the turn of its blocks (pair.c). Neither is held while something is read,
@@ -11,10 +10,11 @@
 #define COP_TRACE_READ_PRIV_H
 
 #include "base/base/htab.h"
+#include "base/base/json_read.h"
 #include "inflate.h"
 #include "trace/read/read.h"
 
-/* ---- scan.c, judge.c: the members of one object ---- */
+/* ---- scan.c: the members of one object ---- */
 
 enum {
 	F_NAME,
@@ -26,10 +26,17 @@ enum {
 	F_PH,
 	F_ID,
 	F_SCOPE,
-	F_ID2_LOCAL, /* members of id2 */
+	F_ID2, /* never set, but its members: */
+	F_ID2_LOCAL,
 	F_ID2_GLOBAL,
 	F_BP,
 	F_S,
+	F_BIND_ID,
+	F_FLOW_IN,
+	F_FLOW_OUT,
+	F_TTS,
+	F_TDUR,
+	F_CNAME,
 	F_ARGS, /* the text of the object, T_WORD */
 	/* of args */
 	F_HHASH,
@@ -47,8 +54,14 @@ enum {
 	F_ARG_LABELS,
 	F_RANK,
 	F_RTT,
+	/* of OpenTelemetry's forms */
+	F_RESOURCE_SPANS, /* the text of the array, T_WORD */
+	F_CONTEXT,        /* likewise of the object */
+	F_START_TIME,
 	FIELDS
 };
+#define ARGS_FIELDS ((UINT64_C(2) << F_RTT) - (UINT64_C(1) << F_HHASH))
+#define RARE_FIELDS ((UINT64_C(2) << F_CNAME) - (UINT64_C(1) << F_BIND_ID))
 
 enum field_type { T_ABSENT, T_STRING, T_ESCAPED, T_NUMBER, T_WORD };
 struct field {
@@ -58,20 +71,30 @@ struct field {
 };
 struct fields {
 	struct field f[FIELDS];
-	uint32_t seen; /* one bit for each field that is set */
+	uint64_t seen; /* one bit for each field that is set */
+	bool args_odd; /* args are more than JSON allows */
 };
+static inline bool cop_trace_has(const struct fields *f, unsigned i)
+{
+	return f->seen >> i & 1;
+}
 
-/* Readable bytes that must follow what is scanned; they end every string. */
-#define SCAN_PAD 32
-void cop_trace_pad(char *end);
+/* Whether it is a line of OTLP with spans, or a span of a console exporter. */
+static inline bool cop_trace_is_otel(const struct fields *f)
+{
+	return cop_trace_has(f, F_RESOURCE_SPANS) ||
+	       (cop_trace_has(f, F_START_TIME) && cop_trace_has(f, F_CONTEXT));
+}
 
-/* Scans the object that begins at p, which is '{'. Returns what follows it, or NULL if it does not
- * have one of the flat forms: then json-c decides whether it is JSON at all. Strings may contain
- * raw control characters. */
-const char *cop_trace_scan(const char *p, const char *end, struct fields *out);
+/* Scans the object that begins at p, which is '{'. Returns what follows it, or NULL, and *s says
+ * why and where. If a name occurs twice, the last value counts; a value that nests counts as
+ * absent. COP_JSON_PAD bytes follow end. */
+const char *cop_trace_scan(
+	const char *p, const char *end, struct fields *out, struct cop_json_scan *s);
 /* Which field a member is; FIELDS if it is none. */
 unsigned cop_trace_field(const char *key, size_t len, bool args);
-/* What follows the object at p, or NULL if it does not end. Brackets in strings do not count. */
+/* What follows the object at p if it ends on its line, else NULL. Brackets in strings do not
+ * count. */
 const char *cop_trace_skip(const char *p, const char *end);
 
 /* Memory for the strings of a block that contain escapes. */
@@ -80,15 +103,8 @@ struct scratch {
 	size_t used, size;
 };
 char *cop_trace_scratch(struct scratch *s, size_t len);
-
-struct judge;
-/* args: whether F_ARGS is wanted. */
-struct judge *cop_trace_judge_new(bool args);
-void cop_trace_judge_free(struct judge *j);
-/* Does the same as cop_trace_scan, by json-c, for any JSON. Strings are in scratch. *why says what
- * is wrong. */
-const char *cop_trace_judge(struct judge *j, const char *p, const char *end, struct scratch *s,
-	struct fields *out, const char **why);
+/* Undoes the escapes of a string, in scratch. False if scratch is too small. */
+bool cop_trace_undo(struct cop_trace_str text, struct scratch *s, struct cop_trace_str *out);
 
 /* ---- event.c: what the members mean ---- */
 
@@ -98,6 +114,8 @@ struct record {
 	struct cop_trace_event e;
 	unsigned half;
 };
+/* Whether the object is an event of one of the formats, though perhaps a wrong one. */
+bool cop_trace_is_event(const struct fields *f);
 /* NULL, or why it is not an event. Strings are unescaped into scratch. */
 const char *cop_trace_event_of(const struct fields *f, struct scratch *s, struct record *out);
 /* The hash in a field; false if there is none. */
@@ -109,19 +127,29 @@ bool cop_trace_number(const struct field *f, int64_t scale, int64_t *out);
 /* 104 days in nanoseconds, or 9 PB: nothing real is longer or larger, and for millions of such
  * events the sums of squares fit into 128 bits. */
 #define COP_TRACE_MOST (UINT64_C(1) << 53)
+/* Whether a time can be reckoned with. */
+static inline bool cop_trace_is_in_range(int64_t ts_ns)
+{
+	return ts_ns <= INT64_MAX - 4 * (int64_t)COP_TRACE_MOST && ts_ns >= -INT64_MAX / 2;
+}
 
 /* ---- names.c: what hashes stand for in one file ---- */
 
-enum { NAME_FILE, NAME_HOST };
+enum { NAME_FILE, NAME_HOST, NAME_RANK, NAME_PROCESS, NAME_THREAD };
 struct names {
 	struct cop_htab table;
 	uint64_t lost;
+	/* Hashes that stand for two names; the first of them: */
+	uint64_t clashes, clash;
+	char clash_names[2][256];
 };
 /* Takes the name that a metadata event defines, if it defines one. -ENOMEM. */
 int cop_trace_names_take(struct names *n, const struct fields *f, const struct cop_trace_event *e);
 /* The name, or NULL. */
 const struct cop_trace_str *cop_trace_names_get(
 	const struct names *n, unsigned kind, uint64_t hash);
+/* Names the rank, process and thread of an event, if they were defined. */
+void cop_trace_names_who(const struct names *n, struct cop_trace_event *e);
 void cop_trace_names_free(struct names *n);
 
 /* ---- clock.c: what the clocks of hosts are ahead of rank 0's ---- */
@@ -156,7 +184,60 @@ int cop_trace_pairs_open(
 /* Counts the open spans as unfinished. */
 void cop_trace_pairs_end(struct pairs *p);
 
-/* ---- source.c, split.c: blocks of one file ---- */
+/* ---- split.c: where the events are ---- */
+
+enum { AT_TOP, AT_ARRAY, AT_OBJECT };
+enum key { KEY_OTHER, KEY_EVENTS, KEY_BASE, KEY_DISTRIBUTED, KEY_RANK };
+struct split {
+	int where;  /* between documents, in the traceEvents of one, or elsewhere in it */
+	bool found; /* there was an array traceEvents */
+	/* AT_OBJECT: */
+	bool lost; /* it is an event that is too long */
+	int back;  /* where that was */
+	bool string, escape, fresh;
+	bool value;   /* the name of a member was read */
+	bool of_rank; /* it is in distributedInfo */
+	enum key key; /* of that member */
+	unsigned depth;
+	char text[24]; /* the last string or number */
+	size_t text_len;
+	/* What the document says outside of traceEvents: */
+	bool has_base;
+	int64_t base_ns; /* the real time from which the times of the file count */
+	char rank[12];
+	size_t rank_len;
+};
+/* What follows the bytes after which a block ends: the rest of a document, or a document. */
+enum cut { CUT_NONE, CUT_ARRAY, CUT_DOCUMENT };
+/* How many bytes are whole events. If there are none, *event says whether the one that needs more
+ * bytes has a phase. COP_JSON_PAD bytes follow. */
+size_t cop_trace_cut(
+	const struct split *s, const char *data, size_t len, enum cut *next, bool *event);
+/* Goes to AT_OBJECT: at its beginning (0) or behind its traceEvents (1). */
+void cop_trace_split_enter(struct split *s, unsigned depth, bool lost);
+/* Seeks the array of events, or the end of the object; returns how many bytes were consumed. */
+size_t cop_trace_split_seek(struct split *s, const char *data, size_t len);
+
+/* What the beginning of a file says. */
+struct beginning {
+	const char *data;
+	size_t len;
+	bool whole;    /* these bytes are the whole file */
+	bool anywhere; /* the first event may be in a later line, after lines that are not events */
+};
+struct first {
+	size_t skip;
+	bool may_come; /* it may still be a trace, if more of it is read */
+	bool document; /* it is an object with traceEvents */
+	bool number;   /* phases are numbers */
+	int64_t first_us;
+};
+/* NULL, or why it is not a trace. */
+const char *cop_trace_look(const struct beginning *b, struct first *out);
+/* Whether that means that it is something else, whole, and no trace that is damaged. */
+bool cop_trace_is_other(const char *why);
+
+/* ---- source.c: blocks of one file ---- */
 
 /* Small enough for a processor's own cache, together with what is made of it. */
 #define BLOCK_BYTES (256 * COP_KIB)
@@ -165,57 +246,31 @@ void cop_trace_pairs_end(struct pairs *p);
 #define SNIFF_MAX (SNIFF_BYTES + COP_TRACE_RECORD_MAX) /* if its first event is longer */
 
 struct block {
-	char *memory; /* BLOCK_MAX and SCAN_PAD */
+	char *memory; /* BLOCK_MAX and COP_JSON_PAD */
 	const char *data;
 	size_t len;
 	uint64_t line; /* of data, from 1 */
 	uint64_t seq;
-	bool lines; /* each line is one event */
+	int64_t base_ns; /* times of its events count from this real time */
+	char rank[12];   /* of the process that wrote it, if that is known */
+	size_t rank_len;
 };
-
-enum form {
-	FORM_NONE,     /* it is not a trace */
-	FORM_LINES,    /* each line is an event */
-	FORM_DOCUMENT, /* events are objects in an array, over any number of lines */
-};
-/* The state of splitting a document. */
-enum { SPLIT_SEEK, SPLIT_EVENTS, SPLIT_RESYNC };
-struct split {
-	int state;
-	bool string, escape; /* SPLIT_SEEK: it is inside of one */
-	unsigned depth;
-	char key[16]; /* the last string in the outermost object */
-	size_t key_len;
-	bool found; /* traceEvents was found */
-	bool lines; /* each line is an event */
-};
-/* Seeks the array of events; returns how many bytes were consumed. */
-size_t cop_trace_split_seek(struct split *s, const char *data, size_t len);
-/* How many bytes are whole events; *over: the array ends there. */
-size_t cop_trace_split_events(const char *data, size_t len, bool *over);
-/* Which format the beginning of a file has, and how many bytes to skip. NULL, or why it is not a
- * trace. */
-struct beginning {
-	const char *data;
-	size_t len;
-	bool whole;    /* these bytes are the whole file */
-	bool anywhere; /* the first event may be in a later line, after lines that are not events */
-};
-const char *cop_trace_detect(struct judge *j, const struct beginning *b, enum form *form,
-	struct split *split, size_t *skip);
 
 struct source {
 	size_t index;
 	int fd;
 	struct cop_inflate *in;
 	bool meant; /* as of struct file */
-	enum form form;
 	struct split split;
+	struct first first;
 	char *carry; /* bytes that were read and not passed on */
 	size_t carried, carry_size;
 	uint64_t line, blocks;
-	bool skip_line; /* skip the rest of a line that was too long */
-	bool ended, resolve;
+	bool ended, pending; /* pending: nothing of a trace was seen yet */
+	/* The file may say behind its events from which time they count, and only reading it to
+	 * the end would tell. */
+	bool seeks_base;
+	int64_t tail_base_ns; /* the real time that is told behind the events */
 	struct names names;
 	/* For the turn of its blocks: */
 	pthread_mutex_t lock;
@@ -240,6 +295,8 @@ struct source *cop_trace_source_open(
 void cop_trace_source_free(struct source *s);
 /* Goes back to the beginning of the events. */
 int cop_trace_source_rewind(struct source *s);
+/* Call it when the names were read: that pass has seen all of the file. */
+void cop_trace_source_end_names(struct source *s);
 /* Fills the next block: 1; 0 at the end; -errno. s->broken_why reports a record that is too
  * long. */
 int cop_trace_source_fill(struct source *s, struct block *b);
@@ -247,19 +304,35 @@ int cop_trace_source_fill(struct source *s, struct block *b);
 /* ---- parse.c: the events of a block ---- */
 
 struct sink {
-	struct judge *judge;
 	struct scratch scratch;
 	const struct names *names; /* may be NULL */
+	bool who;                  /* name ranks, processes and threads, too */
 	/* A result other than 0 ends the block. */
 	int (*record)(struct sink *s, const struct fields *f, struct record *r);
 	void (*broken)(struct sink *s, uint64_t line, const char *why);
-	/* Only lines that may define a name, or a clock, matter. */
-	bool names_only, clocks;
+	/* Only events that may define a name, or a clock, matter. */
+	bool names_only;
+	bool numbers; /* phases are numbers */
+	const struct block *block;
 	/* Where the parser stands. */
 	const char *at;
 	uint64_t line;
 };
 int cop_trace_parse(struct sink *s, const struct block *b);
+/* Where to continue behind an object at p that could not be read, because of what is at `at`. */
+const char *cop_trace_resume(const char *p, const char *at, const char *end);
+
+/* ---- args.c ---- */
+
+/* The value that a text begins with. */
+struct cop_trace_str cop_trace_value_at(struct cop_trace_str text);
+
+/* ---- otel.c ---- */
+
+/* Passes on the spans of an object of OpenTelemetry's: a line of OTLP, or what a console exporter
+ * wrote. */
+int cop_trace_otel(
+	struct sink *s, const struct fields *f, struct cop_trace_str object, uint64_t line);
 
 /* ---- files.c ---- */
 
@@ -268,10 +341,19 @@ struct file {
 	/* The user means a trace: the name was given, or it ends like one. If it is none, that is
 	 * reported, and its beginning may be broken. */
 	bool meant;
+	bool likely;      /* its name may be that of a trace: report it if it is damaged */
+	int fd;           /* of a pipe: what came out of it; else -1 */
+	int64_t shift_ns; /* is added to its times */
+	/* What a reading lost of it: */
+	const char *why; /* static; NULL: nothing but broken events */
+	bool whole;
+	_Atomic uint64_t broken;
 };
 struct cop_trace_files {
 	struct file *file;
 	size_t n, cap;
+	struct file *absent; /* paths that could not be read */
+	size_t absents;
 	bool clocks_known;
 	struct clocks *clocks; /* NULL: none */
 };

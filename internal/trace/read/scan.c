@@ -1,116 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The scanner of flat event objects. It looks at each byte once: eight at a time inside of strings,
- * since most bytes are there (the test for a byte in a word is the well known one by Alan Mycroft),
- * and one at a time elsewhere. Keys are compared as one word. It copies nothing and converts
- * nothing, and declines whatever is not plain. */
+/* The members of an event. Keys are compared as one word; values stay where they are, and a value
+ * that nests is passed over as one. */
 #include <string.h>
 
 #include "trace/read/read_priv.h"
-
-#define ONES 0x0101010101010101ULL
-#define HIGHS 0x8080808080808080ULL
-
-static inline uint64_t load(const char *p)
-{
-	uint64_t w;
-
-	memcpy(&w, p, sizeof(w));
-	return w;
-}
-
-static inline uint64_t has_byte(uint64_t w, unsigned char c)
-{
-	w ^= ONES * c;
-	return (w - ONES) & ~w & HIGHS;
-}
-
-void cop_trace_pad(char *end)
-{
-	memset(end, '"', SCAN_PAD);
-}
-
-/* The first quote or backslash at or after p; the padding contains quotes. */
-static inline const char *string_stop(const char *p)
-{
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	for (;; p += 8) {
-		uint64_t w = load(p), hit = has_byte(w, '"') | has_byte(w, '\\');
-
-		/* Only the lowest hit is exact. */
-		if (hit)
-			return p + __builtin_ctzll(hit) / 8;
-	}
-#else
-	while (*p != '"' && *p != '\\')
-		p++;
-	return p;
-#endif
-}
-
-static bool is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-/* p is a backslash; returns what follows the escape, or NULL. */
-static const char *skip_escape(const char *p)
-{
-	if (p[1] == 'u')
-		return is_hex(p[2]) && is_hex(p[3]) && is_hex(p[4]) && is_hex(p[5]) ? p + 6 : NULL;
-	return p[1] && strchr("\"\\/bfnrt", p[1]) ? p + 2 : NULL;
-}
-
-/* p follows the opening quote; returns the closing one, or NULL. */
-__attribute__((always_inline)) static inline const char *string_end(
-	const char *p, const char *end, bool *escaped)
-{
-	for (;;) {
-		p = string_stop(p);
-		if (p >= end)
-			return NULL;
-		if (*p == '"')
-			return p;
-		*escaped = true;
-		p = skip_escape(p);
-		if (!p || p >= end)
-			return NULL;
-	}
-}
-
-static inline const char *blanks(const char *p)
-{
-	while (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r')
-		p++;
-	return p;
-}
-
-/* -12.5; declines exponents, and numbers that begin with 0, as the standard does. */
-static inline const char *number_end(const char *p)
-{
-	const char *digits;
-
-	p += *p == '-';
-	digits = p;
-	while ((unsigned char)(*p - '0') < 10)
-		p++;
-	if (p == digits || (*digits == '0' && p > digits + 1))
-		return NULL;
-	if (*p == '.') {
-		digits = ++p;
-		while ((unsigned char)(*p - '0') < 10)
-			p++;
-		if (p == digits)
-			return NULL;
-	}
-	return p;
-}
-
-static const char *word_end(const char *p)
-{
-	if (!memcmp(p, "true", 4) || !memcmp(p, "null", 4))
-		return p + 4;
-	return memcmp(p, "false", 5) ? NULL : p + 5;
-}
 
 /* ---- keys ---- */
 
@@ -138,12 +31,30 @@ static unsigned field_of_event(uint64_t key)
 		return F_PH;
 	case K2('i', 'd'):
 		return F_ID;
+	case K4('i', 'd', '2', 0):
+		return F_ID2;
+	case K4('a', 'r', 'g', 's'):
+		return F_ARGS;
 	case K8('s', 'c', 'o', 'p', 'e', 0, 0, 0):
 		return F_SCOPE;
 	case K2('b', 'p'):
 		return F_BP;
 	case K1('s'):
 		return F_S;
+	case K8('b', 'i', 'n', 'd', '_', 'i', 'd', 0):
+		return F_BIND_ID;
+	case K8('f', 'l', 'o', 'w', '_', 'i', 'n', 0):
+		return F_FLOW_IN;
+	case K8('f', 'l', 'o', 'w', '_', 'o', 'u', 't'):
+		return F_FLOW_OUT;
+	case K4('t', 't', 's', 0):
+		return F_TTS;
+	case K4('t', 'd', 'u', 'r'):
+		return F_TDUR;
+	case K8('c', 'n', 'a', 'm', 'e', 0, 0, 0):
+		return F_CNAME;
+	case K8('c', 'o', 'n', 't', 'e', 'x', 't', 0):
+		return F_CONTEXT;
 	default:
 		return FIELDS;
 	}
@@ -189,7 +100,10 @@ static unsigned field_of_args(uint64_t key)
 static inline uint64_t key_word(const char *p, size_t len)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	return len == 8 ? load(p) : load(p) & ((1ULL << 8 * len) - 1);
+	uint64_t w;
+
+	memcpy(&w, p, sizeof(w));
+	return len == 8 ? w : w & ((1ULL << 8 * len) - 1);
 #else
 	uint64_t w = 0;
 
@@ -197,6 +111,27 @@ static inline uint64_t key_word(const char *p, size_t len)
 		w |= (uint64_t)(unsigned char)p[i] << 8 * i;
 	return w;
 #endif
+}
+
+static unsigned long_field(const char *key, size_t len, bool args)
+{
+	static const struct {
+		const char *key;
+		bool args;
+		unsigned field;
+	} all[] = {
+		{"image_size", true, F_IMAGE_SIZE},
+		{"resourceSpans", false, F_RESOURCE_SPANS},
+		{"SpanContext", false, F_CONTEXT},
+		{"start_time", false, F_START_TIME},
+		{"StartTime", false, F_START_TIME},
+	};
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(all); i++)
+		if (all[i].args == args && len == strlen(all[i].key) &&
+			!memcmp(key, all[i].key, len))
+			return all[i].field;
+	return FIELDS;
 }
 
 static inline unsigned field_at(const char *key, size_t len, bool args)
@@ -207,14 +142,24 @@ static inline unsigned field_at(const char *key, size_t len, bool args)
 		i = args ? field_of_args(key_word(key, len)) : field_of_event(key_word(key, len));
 		return key[len - 1] ? i : FIELDS; /* "ts" and a NUL is a different key */
 	}
-	return args && len == 10 && !memcmp(key, "image_size", 10) ? F_IMAGE_SIZE : FIELDS;
+	return long_field(key, len, args);
+}
+
+/* A key with escapes, which may stand for letters. */
+static unsigned escaped_field(const char *key, size_t len, bool args)
+{
+	char plain[6 * 16 + 8] = {0};
+
+	if (len > 6 * 16)
+		return FIELDS;
+	return field_at(plain, cop_json_undo(key, len, plain), args);
 }
 
 unsigned cop_trace_field(const char *key, size_t len, bool args)
 {
-	char padded[16] = {0};
+	char padded[24] = {0};
 
-	if (len > 10 || !len)
+	if (len > 16)
 		return FIELDS;
 	memcpy(padded, key, len);
 	return field_at(padded, len, args);
@@ -222,103 +167,175 @@ unsigned cop_trace_field(const char *key, size_t len, bool args)
 
 /* ---- objects ---- */
 
-/* Reads a value that does not nest into *f. */
-static inline const char *scan_value(const char *p, const char *end, struct field *f)
+static inline void set(struct fields *out, unsigned i, struct field f)
 {
-	bool escaped = false;
+	out->f[i] = f;
+	out->seen |= UINT64_C(1) << i;
+}
+
+static inline void unset(struct fields *out, unsigned i)
+{
+	out->seen &= ~(UINT64_C(1) << i);
+}
+
+static const char *scan_members(
+	const char *p, const char *end, bool args, struct fields *out, struct cop_json_scan *s);
+
+/* Takes back a member that occurs again, or that cannot be used. */
+static void forget(struct fields *out, unsigned i)
+{
+	unset(out, i);
+	if (i == F_ARGS)
+		out->seen &= ~ARGS_FIELDS;
+	if (i == F_ID2) {
+		unset(out, F_ID2_LOCAL);
+		unset(out, F_ID2_GLOBAL);
+	}
+}
+
+/* Members of id2 are {"local":ID} or {"global":ID}. */
+static void take_id2(struct cop_trace_str object, struct fields *out)
+{
+	struct cop_trace_members m = cop_trace_members_of(object);
+	struct cop_trace_str key, v;
+
+	while (cop_trace_members_next(&m, &key, &v)) {
+		bool local = cop_trace_str_is(key, "local"), string = *v.at == '"';
+		struct field f = {.at = v.at + string,
+			.len = (uint32_t)(v.len - 2 * string),
+			.type = string ? T_STRING : T_NUMBER};
+
+		if ((!local && !cop_trace_str_is(key, "global")) || *v.at == '{' || *v.at == '[')
+			continue;
+		if (string && memchr(f.at, '\\', f.len))
+			f.type = T_ESCAPED;
+		set(out, local ? F_ID2_LOCAL : F_ID2_GLOBAL, f);
+	}
+}
+
+/* The value at p, which nests, of a member i. */
+static const char *scan_nested(
+	const char *p, const char *end, unsigned i, struct fields *out, struct cop_json_scan *s)
+{
+	const char *q;
+
+	if (i < FIELDS)
+		forget(out, i);
+	if (i == F_ARGS && *p == '{') {
+		bool odd = s->odd;
+
+		s->odd = false;
+		q = scan_members(p, end, true, out, s);
+		out->args_odd = s->odd;
+		s->odd |= odd;
+	} else {
+		q = cop_json_nested(p, end, s);
+	}
+	if (!q || i == FIELDS)
+		return q;
+	if ((i == F_ARGS && *p == '{') || i == F_RESOURCE_SPANS || i == F_CONTEXT)
+		set(out, i, (struct field){.at = p, .len = (uint32_t)(q - p), .type = T_WORD});
+	else if (i == F_ID2)
+		take_id2((struct cop_trace_str){p, (size_t)(q - p)}, out);
+	return q;
+}
+
+/* Reads the value at p, of member i, if it is one that matters. */
+static inline const char *scan_value(
+	const char *p, const char *end, unsigned i, struct fields *out, struct cop_json_scan *s)
+{
+	bool is = false;
+	struct field f = {.at = p};
 
 	if (*p == '"') {
-		f->at = p + 1;
-		p = string_end(p + 1, end, &escaped);
+		f.at = p + 1;
+		p = cop_json_string(p + 1, end, &is, s);
 		if (!p)
 			return NULL;
-		f->len = (uint32_t)(p - f->at);
-		f->type = escaped ? T_ESCAPED : T_STRING;
-		return p + 1;
-	}
-	f->at = p;
-	f->type = T_NUMBER;
-	if (*p != '-' && (unsigned char)(*p - '0') >= 10) {
-		f->type = T_WORD;
-		p = word_end(p);
+		f.len = (uint32_t)(p++ - f.at);
+		f.type = is ? T_ESCAPED : T_STRING;
+	} else if (*p == '{' || *p == '[') {
+		return scan_nested(p, end, i, out, s);
 	} else {
-		p = number_end(p);
+		p = cop_json_scalar(p, &is, s);
+		if (!p)
+			return NULL;
+		f.len = (uint32_t)(p - f.at);
+		f.type = is ? T_WORD : T_NUMBER;
 	}
-	if (p)
-		f->len = (uint32_t)(p - f->at);
+	if (i == F_ARGS || i == F_ID2 || i == F_RESOURCE_SPANS || i == F_CONTEXT)
+		forget(out, i);
+	else if (i < FIELDS)
+		set(out, i, f);
 	return p;
 }
 
-static inline const char *scan_key(const char *p, const char *end, const char **key, size_t *len)
+static const char *fail(struct cop_json_scan *s, const char *at, const char *end, const char *why)
 {
-	bool escaped = false;
-	const char *q;
-
-	if (*p != '"')
-		return NULL;
-	q = string_end(p + 1, end, &escaped);
-	if (!q || escaped)
-		return NULL;
-	*key = p + 1;
-	*len = (size_t)(q - p - 1);
-	p = blanks(q + 1);
-	return *p == ':' ? blanks(p + 1) : NULL;
+	s->at = COP_MIN(at, end);
+	s->why = at >= end ? "the event is cut off" : why;
+	return NULL;
 }
 
-static inline const char *scan_members(
-	const char *p, const char *end, bool args, struct fields *out)
+__attribute__((always_inline)) static inline const char *members(
+	const char *p, const char *end, bool args, struct fields *out, struct cop_json_scan *s)
 {
-	p = blanks(p + 1);
+	p = cop_json_blanks(p + 1);
 	if (*p == '}')
 		return p + 1;
 	for (;;) {
-		const char *key;
+		const char *key = p + 1;
+		bool escaped = false;
 		size_t len;
 		unsigned i;
-		struct field other;
 
-		p = scan_key(p, end, &key, &len);
+		if (*p != '"')
+			return fail(s, p, end, "no name in quotes stands here");
+		p = cop_json_string(key, end, &escaped, s);
 		if (!p)
 			return NULL;
-		if (!args && len == 4 && !memcmp(key, "args", 4)) {
-			if (*p != '{' || (out->seen & (1U << F_ARGS)))
-				return NULL;
-			out->seen |= 1U << F_ARGS;
-			out->f[F_ARGS] = (struct field){.at = p, .type = T_WORD};
-			p = scan_members(p, end, true, out);
-			if (p)
-				out->f[F_ARGS].len = (uint32_t)(p - out->f[F_ARGS].at);
-		} else if (!args && len == 3 && !memcmp(key, "id2", 3)) {
-			return NULL; /* the value nests */
-		} else {
-			i = field_at(key, len, args);
-			p = scan_value(p, end, i < FIELDS ? &out->f[i] : &other);
-			out->seen |= i < FIELDS ? 1U << i : 0;
+		len = (size_t)(p - key);
+		p = cop_json_blanks(p + 1);
+		if (*p != ':')
+			return fail(s, p, end, "a colon is missing");
+		i = escaped ? escaped_field(key, len, args) : field_at(key, len, args);
+		p = scan_value(cop_json_blanks(p + 1), end, i, out, s);
+		if (!p)
+			return s->at >= end ? fail(s, end, end, NULL) : NULL;
+		p = cop_json_blanks(p);
+		if (*p == ',') {
+			p = cop_json_blanks(p + 1);
+			if (*p != '}')
+				continue;
+			s->odd = true;
 		}
-		if (!p)
-			return NULL;
-		p = blanks(p);
-		if (*p == '}')
-			return p + 1;
-		if (*p != ',')
-			return NULL;
-		p = blanks(p + 1);
+		return *p == '}' ? p + 1 : fail(s, p, end, "a comma is missing");
 	}
 }
 
-const char *cop_trace_scan(const char *p, const char *end, struct fields *out)
+static const char *scan_members(
+	const char *p, const char *end, bool args, struct fields *out, struct cop_json_scan *s)
 {
-	out->seen = 0;
-	p = scan_members(p, end, false, out);
-	return p && p <= end ? p : NULL;
+	return args ? members(p, end, true, out, s) : members(p, end, false, out, s);
 }
 
+const char *cop_trace_scan(
+	const char *p, const char *end, struct fields *out, struct cop_json_scan *s)
+{
+	out->seen = 0;
+	out->args_odd = s->odd = false;
+	p = members(p, end, false, out, s);
+	return !p || p <= end ? p : fail(s, p, end, NULL);
+}
+
+/* What follows the object at p if it ends on its line; brackets in strings do not count. */
 const char *cop_trace_skip(const char *p, const char *end)
 {
 	unsigned depth = 0;
 	bool escaped;
+	struct cop_json_scan s = {0};
 
-	while (p < end) {
+	while (p < end && *p != '\n') {
 		char c = *p++;
 
 		if (c == '{')
@@ -326,8 +343,7 @@ const char *cop_trace_skip(const char *p, const char *end)
 		else if (c == '}' && !--depth)
 			return p;
 		else if (c == '"') {
-			escaped = false;
-			p = string_end(p, end, &escaped);
+			p = cop_json_string(p, end, &escaped, &s);
 			if (!p)
 				return NULL;
 			p++;

@@ -8,7 +8,7 @@
 
 #include "trace/read/read_priv.h"
 
-static const char too_long[] = "an event of more than 1 MiB";
+static const char too_long[] = "an event of more than 16 MiB";
 
 static uint64_t count_lines(const char *p, const char *end)
 {
@@ -32,7 +32,7 @@ static struct source *source_new(int fd, size_t index, bool meant)
 	s->fd = fd;
 	s->index = index;
 	s->meant = meant;
-	s->carry = malloc(BLOCK_MAX + SCAN_PAD);
+	s->carry = malloc(BLOCK_MAX + COP_JSON_PAD);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->turned, NULL);
 	if (s->carry && !cop_inflate_open(fd, &s->in))
@@ -56,8 +56,7 @@ void cop_trace_source_free(struct source *s)
 }
 
 /* Reads on, up to this many bytes in all, and recognizes their format. -errno. */
-static int sniff_upto(
-	struct source *s, struct judge *judge, size_t upto, size_t *skip, const char **why)
+static int sniff_upto(struct source *s, size_t upto, const char **why)
 {
 	struct beginning b = {.data = s->carry, .anywhere = s->meant};
 	ssize_t n = cop_inflate_read(s->in, s->carry + s->carried, upto - s->carried);
@@ -65,42 +64,126 @@ static int sniff_upto(
 	if (n < 0)
 		return (int)n;
 	s->carried += (size_t)n;
-	cop_trace_pad(s->carry + s->carried);
+	cop_json_pad(s->carry + s->carried);
 	b.len = s->carried;
 	b.whole = s->carried < upto;
-	*why = cop_trace_detect(judge, &b, &s->form, &s->split, skip);
+	*why = cop_trace_look(&b, &s->first);
 	if (b.whole && (*why || !b.len) && cop_inflate_fault(s->in))
 		*why = cop_inflate_fault(s->in);
 	return 0;
 }
 
-/* Afterwards carry has the beginning, without what is not an event. */
+/* Afterwards carry has the beginning. */
 static int sniff(struct source *s, const char **why)
 {
-	struct judge *judge = cop_trace_judge_new(false);
-	size_t skip = 0;
-	int rc = judge ? 0 : -ENOMEM;
+	int rc;
 
 	s->carried = 0;
-	if (!rc)
-		rc = sniff_upto(s, judge, SNIFF_BYTES, &skip, why);
-	if (!rc && (*why || s->split.state == SPLIT_SEEK) && s->carried == SNIFF_BYTES &&
-		strchr("[{", s->carry[0]))
-		rc = sniff_upto(s, judge, SNIFF_MAX, &skip, why);
-	cop_trace_judge_free(judge);
+	s->split = (struct split){0};
+	s->line = 1;
+	rc = sniff_upto(s, SNIFF_BYTES, why);
+	if (!rc && *why && s->first.may_come)
+		rc = sniff_upto(s, SNIFF_MAX, why);
+	s->pending = !rc && *why && s->first.may_come && s->carry[s->first.skip] != '[';
+	if (s->pending)
+		*why = NULL; /* a document whose events are further down */
 	if (rc || *why)
 		return rc;
-	s->line = 1 + count_lines(s->carry, s->carry + skip);
-	s->carried -= skip;
-	memmove(s->carry, s->carry + skip, s->carried);
+	s->carried -= s->first.skip;
+	memmove(s->carry, s->carry + s->first.skip, s->carried + COP_JSON_PAD);
 	return 0;
+}
+
+/* ---- the real time from which a file counts ---- */
+
+#define TAIL_BYTES (64 * COP_KIB)
+/* Times of the real-time clock are later, in microseconds: March 1973. */
+#define REAL_US INT64_C(100000000000000)
+
+/* Looks outside of the events for the member. */
+static void take_members(struct source *s, const char *p, const char *end)
+{
+	struct split split = {0};
+	enum cut next;
+	bool event;
+	size_t n;
+
+	while (p < end) {
+		if (split.where == AT_OBJECT) {
+			p += cop_trace_split_seek(&split, p, (size_t)(end - p));
+			continue;
+		}
+		n = cop_trace_cut(&split, p, (size_t)(end - p), &next, &event);
+		p += n;
+		if (next != CUT_NONE)
+			cop_trace_split_enter(&split, next == CUT_ARRAY, false);
+		else if (!n)
+			break;
+	}
+	if (split.has_base)
+		s->tail_base_ns = split.base_ns;
+}
+
+/* The members behind the events of a plain file: those behind its last bracket that closes an
+ * array. */
+static void take_tail(struct source *s, off_t size)
+{
+	char *data = malloc(TAIL_BYTES + COP_JSON_PAD);
+	off_t from = COP_MAX(size - (off_t)TAIL_BYTES, 0);
+	ssize_t n = data ? pread(s->fd, data, TAIL_BYTES, from) : 0;
+	const char *name = n > 0 ? memmem(data, (size_t)n, "\"baseTimeNanoseconds\"", 21) : NULL;
+	struct field f = {.type = T_NUMBER};
+	int64_t v;
+
+	if (name && !memchr(name, '[', (size_t)(data + n - name))) {
+		cop_json_pad(data + n);
+		f.at = cop_json_blanks(name + 21);
+		f.at += *f.at == ':';
+		f.at = cop_json_blanks(f.at);
+		f.len = (uint32_t)strspn(f.at, "0123456789");
+		if (f.len && cop_trace_number(&f, 1, &v))
+			s->tail_base_ns = v;
+	}
+	free(data);
+}
+
+static void find_base(struct source *s, uint64_t size)
+{
+	if (!s->first.document || s->first.first_us > REAL_US)
+		return;
+	take_members(s, s->carry, s->carry + s->carried);
+	if (s->tail_base_ns)
+		return;
+	if (cop_inflate_is_plain(s->in))
+		take_tail(s, (off_t)size);
+	else
+		s->seeks_base = s->carried >= SNIFF_BYTES;
+}
+
+void cop_trace_source_end_names(struct source *s)
+{
+	if (!s->tail_base_ns && s->split.has_base)
+		s->tail_base_ns = s->split.base_ns;
+}
+
+static int open_file(const struct file *file, uint64_t *size)
+{
+	int fd;
+	off_t end;
+
+	if (file->fd < 0)
+		return cop_open_regular(AT_FDCWD, file->name, size);
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+	*size = end < 0 ? 0 : (uint64_t)end;
+	return fd < 0 ? -errno : fd;
 }
 
 struct source *cop_trace_source_open(
 	const struct file *file, size_t index, const char **why, int *rc)
 {
-	uint64_t size;
-	int fd = cop_open_regular(AT_FDCWD, file->name, &size);
+	uint64_t size = 0;
+	int fd = open_file(file, &size);
 	struct source *s;
 
 	*why = NULL;
@@ -112,8 +195,10 @@ struct source *cop_trace_source_open(
 	if (!s)
 		return NULL;
 	*rc = sniff(s, why);
-	if (!*rc && !*why)
+	if (!*rc && !*why) {
+		find_base(s, size);
 		return s;
+	}
 	cop_trace_source_free(s);
 	return NULL;
 }
@@ -125,7 +210,7 @@ int cop_trace_source_rewind(struct source *s)
 
 	cop_inflate_close(s->in);
 	s->in = NULL;
-	s->ended = s->skip_line = false;
+	s->ended = s->seeks_base = false;
 	s->blocks = s->broken = 0;
 	rc = cop_inflate_open(s->fd, &s->in);
 	return rc ? rc : sniff(s, &why);
@@ -144,14 +229,14 @@ static void skip_bytes(struct source *s, struct block *b, size_t n)
 /* Reads more bytes behind those that are there; fewer than fit only at the end of the file. */
 static int more(struct source *s, struct block *b)
 {
-	size_t upto =
-		b->len < BLOCK_BYTES / 2 ? BLOCK_BYTES : COP_MIN(b->len + BLOCK_BYTES, BLOCK_MAX);
+	size_t upto = b->len < BLOCK_BYTES / 2 ? BLOCK_BYTES : COP_MIN(2 * b->len, BLOCK_MAX);
 	ssize_t n = cop_inflate_read(s->in, b->memory + b->len, upto - b->len);
 
 	if (n < 0)
 		return (int)n;
 	b->len += (size_t)n;
 	s->ended = b->len < upto;
+	cop_json_pad(b->memory + b->len);
 	return 0;
 }
 
@@ -162,112 +247,79 @@ static void tell_too_long(struct source *s)
 	s->broken_why = too_long;
 }
 
-/* Reading of a document resumes at a line that begins with an object. */
-static void resync(struct source *s, struct block *b)
+/* An object that does not end in a whole block. It may be a document whose events are further
+ * down. */
+static void give_up_record(struct source *s, bool event)
 {
-	const char *p = b->memory, *end = p + b->len;
+	bool lost = event || s->split.where == AT_ARRAY || s->blocks;
 
-	while ((p = memchr(p, '\n', (size_t)(end - p)))) {
-		const char *q = p + 1;
-
-		while (q < end && (*q == ' ' || *q == '\t'))
-			q++;
-		if (q < end && *q == '{') {
-			skip_bytes(s, b, (size_t)(q - b->memory));
-			s->split.state = SPLIT_EVENTS;
-			return;
-		}
-		p = q;
-	}
-	skip_bytes(s, b, b->len);
+	if (lost)
+		tell_too_long(s);
+	cop_trace_split_enter(&s->split, 0, lost);
 }
 
-static void skip_line(struct source *s, struct block *b)
+/* How many bytes are whole events; drops what is no event. */
+static size_t cut_block(struct source *s, struct block *b, enum cut *next)
 {
-	const char *p = memchr(b->memory, '\n', b->len);
-
-	skip_bytes(s, b, p ? (size_t)(p + 1 - b->memory) : b->len);
-	s->skip_line = !p;
-}
-
-/* The array of an object ends at a line that begins like this; other members may follow. */
-static void end_array(struct source *s, struct block *b)
-{
-	const char *end = memmem(b->memory, b->len, "\n]", 2);
-	bool first = b->len && b->memory[0] == ']';
-
-	if (!end && !first)
-		return;
-	b->len = first ? 0 : (size_t)(end + 1 - b->memory);
-	s->ended = true;
-}
-
-/* How many bytes are whole events; drops what comes before the first. */
-static size_t cut_block(struct source *s, struct block *b)
-{
-	const char *last;
-	bool over;
+	bool event;
 	size_t n;
 
-	if (s->form == FORM_LINES) {
-		if (s->skip_line)
-			skip_line(s, b);
-		if (s->split.lines)
-			end_array(s, b);
-		last = memrchr(b->memory, '\n', b->len);
-		return s->ended ? b->len : last ? (size_t)(last + 1 - b->memory) : 0;
-	}
-	if (s->split.state == SPLIT_SEEK)
+	*next = CUT_NONE;
+	if (s->split.where == AT_OBJECT)
 		skip_bytes(s, b, cop_trace_split_seek(&s->split, b->memory, b->len));
-	if (s->split.state == SPLIT_RESYNC)
-		resync(s, b);
-	if (s->split.state != SPLIT_EVENTS)
+	if (s->split.where == AT_OBJECT || !b->len)
 		return 0;
-	n = cop_trace_split_events(b->memory, b->len, &over);
-	if (over)
-		s->split = (struct split){
-			.state = SPLIT_SEEK, .depth = s->split.found, .found = s->split.found};
-	return over || !s->ended ? n : b->len;
+	n = cop_trace_cut(&s->split, b->memory, b->len, next, &event);
+	if (*next == CUT_NONE && s->ended)
+		return b->len;
+	if (!n && *next == CUT_NONE && b->len == BLOCK_MAX)
+		give_up_record(s, event);
+	return n;
 }
 
-static void give_up_record(struct source *s, struct block *b)
+/* What the document says that the events of the block are in. */
+static void take_document(const struct source *s, int where, struct block *b)
 {
-	tell_too_long(s);
-	if (s->form == FORM_LINES)
-		s->skip_line = true;
-	else
-		s->split.state = SPLIT_RESYNC;
-	skip_bytes(s, b, b->len);
+	const struct split *split = &s->split;
+	bool has = where == AT_ARRAY;
+
+	b->base_ns = !has ? 0 : split->has_base ? split->base_ns : s->tail_base_ns;
+	b->rank_len = has ? split->rank_len : 0;
+	memcpy(b->rank, split->rank, sizeof(b->rank));
 }
 
 int cop_trace_source_fill(struct source *s, struct block *b)
 {
+	enum cut next = CUT_NONE;
+	bool need = false;
+	int rc = 0, where = s->split.where;
 	size_t n = 0;
-	int rc;
 
 	b->len = s->carried;
 	memcpy(b->memory, s->carry, s->carried);
+	cop_json_pad(b->memory + b->len);
 	s->carried = 0;
 	while (!n) {
-		if (b->len == BLOCK_MAX)
-			give_up_record(s, b);
 		if (s->ended && !b->len)
 			return 0;
-		rc = s->ended ? 0 : more(s, b);
+		if (!s->ended && (need || b->len < BLOCK_BYTES))
+			rc = more(s, b);
 		if (rc)
 			return rc;
-		n = cut_block(s, b);
-		if (s->ended && !n)
-			return 0;
+		n = cut_block(s, b, &next);
+		need = !n && next == CUT_NONE;
+		where = s->split.where;
+		if (next != CUT_NONE)
+			cop_trace_split_enter(&s->split, next == CUT_ARRAY, false);
 	}
+	take_document(s, where, b);
 	s->carried = b->len - n;
 	memcpy(s->carry, b->memory + n, s->carried);
 	b->data = b->memory;
 	b->len = n;
 	b->line = s->line;
-	b->lines = s->form == FORM_LINES;
 	b->seq = s->blocks++;
 	s->line += count_lines(b->data, b->data + n);
-	cop_trace_pad(b->memory + n);
+	cop_json_pad(b->memory + n);
 	return 1;
 }

@@ -1,29 +1,348 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Recognizes the format of a file, and finds where the events of a document end. Only JSON's
- * strings and brackets matter here; the parser looks at the rest. */
+/* Where events are in a file, and after which byte a block may end. JSON decides, not the lines: an
+ * event may be one of several on a line or take several lines, and what stands in an object outside
+ * of its traceEvents is no event. Only strings and brackets matter here; the parser looks at the
+ * rest.
+ *
+ * A file is a sequence of events and documents, with brackets and commas in between that may be
+ * missing: an event by itself (DFTracer), an array (PerfFlowAspect, never closed), an object with
+ * traceEvents (torch.profiler), several of these one after the other.
+ *
+ * Most files have an event on each line and no array in it. There, it is enough to see that the
+ * line before the cut is an event: brackets and quotes are looked at only if a block has a bracket.
+ *
+ * What is broken must not hide what follows. A string does not go past the end of its line, and an
+ * object does not begin where JSON has none: there, the object before was cut off. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "trace/read/read_priv.h"
 
-/* ---- documents ---- */
+/* ---- one object ---- */
 
-static void seek_in_string(struct split *s, char c)
+#ifdef __SSE2__
+/* The next quote or bracket at or after p; the padding has quotes. */
+static inline const char *next_mark(const char *p)
 {
-	if (s->escape) {
-		s->escape = false;
-	} else if (c == '\\') {
-		s->escape = true;
-	} else if (c == '"') {
-		s->string = false;
-		return;
+	const __m128i quote = _mm_set1_epi8('"'), bit = _mm_set1_epi8(0x20),
+		      open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}');
+
+	for (;; p += 16) {
+		__m128i b = _mm_loadu_si128((const __m128i *)(const void *)p);
+		__m128i low = _mm_or_si128(b, bit);
+		__m128i hit = _mm_or_si128(_mm_cmpeq_epi8(b, quote),
+			_mm_or_si128(_mm_cmpeq_epi8(low, open), _mm_cmpeq_epi8(low, close)));
+		unsigned bits = (unsigned)_mm_movemask_epi8(hit);
+
+		if (bits)
+			return p + __builtin_ctz(bits);
 	}
-	if (s->depth == 1 && s->key_len < sizeof(s->key))
-		s->key[s->key_len++] = c;
+}
+#else
+static inline const char *next_mark(const char *p)
+{
+	while (*p != '"' && (*p | 0x20) != '{' && (*p | 0x20) != '}')
+		p++;
+	return p;
+}
+#endif
+
+/* The last byte before p that is not blank; there is one. */
+static char before(const char *p)
+{
+	do
+		p--;
+	while (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r');
+	return *p;
 }
 
-static bool is_events(const struct split *s)
+enum { WALK_END, WALK_MORE, WALK_DOCUMENT, WALK_BROKEN };
+struct walk {
+	const char *p; /* in: the object; out: what follows, or where to resume */
+	bool event;    /* it has a member ph */
+};
+
+static bool is_key(const char *at, size_t len, const char *key)
 {
-	return s->depth == 1 && s->key_len == 11 && !memcmp(s->key, "traceEvents", 11);
+	return len == strlen(key) && !memcmp(at, key, len);
+}
+
+static int walk_object(struct walk *w, const char *end)
+{
+	const char *p = w->p, *key = p;
+	uint64_t objects = 0; /* a bit for each of the innermost levels */
+	unsigned depth = 0;
+	size_t key_len = 0;
+	struct cop_json_scan s = {0};
+	bool escaped, deep = false;
+
+	for (w->event = false;; p++) {
+		bool open;
+
+		p = next_mark(p);
+		if (p >= end)
+			return WALK_MORE;
+		if (*p == '"') {
+			const char *at = p + 1;
+
+			p = cop_json_string(at, end, &escaped, &s);
+			if (!p) {
+				w->p = COP_MIN(s.at + 1, end);
+				return s.at >= end ? WALK_MORE : WALK_BROKEN;
+			}
+			if (depth == 1) {
+				key = at;
+				key_len = (size_t)(p - at);
+				w->event |= is_key(at, key_len, "ph");
+			}
+			continue;
+		}
+		open = *p == '{' || *p == '[';
+		if (open && depth) {
+			char c = before(p);
+
+			w->p = p;
+			if (!deep && (objects & 1 ? c != ':' : c != ',' && c != '['))
+				return WALK_BROKEN;
+			if (depth == 1 && *p == '[' && is_key(key, key_len, "traceEvents"))
+				return WALK_DOCUMENT;
+		}
+		if (open) {
+			objects = objects << 1 | (*p == '{');
+			deep |= ++depth > 64;
+			continue;
+		}
+		w->p = p + 1;
+		if (!deep && (objects & 1) != (*p == '}'))
+			return WALK_BROKEN;
+		objects >>= 1;
+		if (!--depth)
+			return WALK_END;
+	}
+}
+
+/* ---- many ---- */
+
+/* Whether there is an event on each of these lines, as far as can be told from the last ones;
+ * returns how many bytes they are, or 0. */
+static size_t cut_lines(const char *data, size_t len)
+{
+	const char *end = data + len;
+
+	for (unsigned tries = 0; tries < 8; tries++) {
+		const char *last = end > data ? memrchr(data, '\n', (size_t)(end - data)) : NULL;
+		const char *line =
+			last && last > data ? memrchr(data, '\n', (size_t)(last - data)) : NULL;
+		struct cop_json_scan s = {0};
+		struct fields f;
+
+		if (!last)
+			return 0;
+		line = cop_json_blanks(line ? line + 1 : data);
+		end = last;
+		if (line >= last || *line != '{')
+			continue;
+		line = cop_trace_scan(line, last, &f, &s);
+		while (line && line < last && (*line == ',' || *line == ' ' || *line == '\r'))
+			line++;
+		if (line == last && cop_trace_has(&f, F_PH))
+			return (size_t)(last + 1 - data);
+	}
+	return 0;
+}
+
+/* What follows the object at p, or NULL: it needs more bytes. *next is set if it is a document. */
+static const char *pass_object(const char *p, const char *end, enum cut *next, bool *event)
+{
+	struct walk w = {.p = p};
+
+	switch (walk_object(&w, end)) {
+	case WALK_MORE:
+		*event = w.event;
+		return NULL;
+	case WALK_DOCUMENT:
+		*next = CUT_DOCUMENT;
+		return p;
+	default:
+		return w.p;
+	}
+}
+
+static bool is_mark(const char *p, const char *end)
+{
+	return end - p >= 3 && !memcmp(p, "\xef\xbb\xbf", 3); /* of the order of bytes */
+}
+
+static size_t cut_objects(
+	const struct split *s, const char *data, size_t len, enum cut *next, bool *event)
+{
+	const char *p = data, *end = data + len, *q;
+
+	while (p < end) {
+		switch (*p) {
+		case ' ':
+		case '\t':
+		case '\r':
+		case '\n':
+		case ',':
+		case '[':
+		case '}':
+			p++;
+			break;
+		case ']':
+			p++;
+			if (s->where != AT_ARRAY)
+				break;
+			*next = CUT_ARRAY;
+			return (size_t)(p - data);
+		case '{':
+			q = pass_object(p, end, next, event);
+			if (!q || *next == CUT_DOCUMENT)
+				return (size_t)(p - data);
+			p = q;
+			break;
+		default:
+			if (is_mark(p, end)) {
+				p += 3;
+				break;
+			}
+			q = memchr(p, '\n', (size_t)(end - p));
+			if (!q)
+				return (size_t)(p - data);
+			p = q + 1;
+		}
+	}
+	return len;
+}
+
+size_t cop_trace_cut(
+	const struct split *s, const char *data, size_t len, enum cut *next, bool *event)
+{
+	size_t n = 0;
+
+	*next = CUT_NONE;
+	*event = false;
+	if (!memchr(data, '[', len) && !memchr(data, ']', len))
+		n = cut_lines(data, len);
+	return n ? n : cut_objects(s, data, len, next, event);
+}
+
+/* ---- an object outside of its traceEvents ---- */
+
+void cop_trace_split_enter(struct split *s, unsigned depth, bool lost)
+{
+	s->back = s->where;
+	s->where = AT_OBJECT;
+	s->lost = lost;
+	s->string = s->escape = s->fresh = s->value = s->of_rank = false;
+	s->depth = depth;
+	s->text_len = 0;
+	s->key = KEY_OTHER;
+	if (!depth && !lost) {
+		s->has_base = false;
+		s->rank_len = 0;
+	}
+}
+
+static enum key key_of(const struct split *s)
+{
+	if (s->depth == 2)
+		return s->of_rank && is_key(s->text, s->text_len, "rank") ? KEY_RANK : KEY_OTHER;
+	if (s->depth != 1)
+		return KEY_OTHER;
+	return is_key(s->text, s->text_len, "traceEvents")           ? KEY_EVENTS
+	       : is_key(s->text, s->text_len, "baseTimeNanoseconds") ? KEY_BASE
+	       : is_key(s->text, s->text_len, "distributedInfo")     ? KEY_DISTRIBUTED
+								     : KEY_OTHER;
+}
+
+/* A value has ended. */
+static void take_value(struct split *s)
+{
+	struct field f = {.at = s->text, .len = (uint32_t)s->text_len, .type = T_NUMBER};
+	int64_t v;
+
+	if (s->key == KEY_BASE && cop_trace_number(&f, 1, &v)) {
+		s->has_base = true;
+		s->base_ns = v;
+	}
+	if (s->key == KEY_RANK && cop_trace_number(&f, 1, &v) && s->text_len < sizeof(s->rank)) {
+		memcpy(s->rank, s->text, s->text_len);
+		s->rank_len = s->text_len;
+	}
+	s->key = KEY_OTHER;
+	s->value = false;
+}
+
+static void keep_char(struct split *s, char c)
+{
+	if (s->text_len < sizeof(s->text))
+		s->text[s->text_len++] = c;
+}
+
+static void in_string(struct split *s, char c)
+{
+	if (s->escape)
+		s->escape = false;
+	else if (c == '\\')
+		s->escape = true;
+	else if (c == '"')
+		s->string = false;
+	if (s->string)
+		keep_char(s, c);
+}
+
+/* One byte outside of strings; false: the array of events begins behind it. */
+static bool outside(struct split *s, char c)
+{
+	switch (c) {
+	case '"':
+		s->string = true;
+		s->text_len = 0;
+		break;
+	case ':':
+		s->key = key_of(s);
+		s->value = true;
+		s->text_len = 0;
+		break;
+	case '[':
+		if (s->key == KEY_EVENTS)
+			return false;
+		s->depth++;
+		s->key = KEY_OTHER;
+		break;
+	case '{':
+		s->of_rank = s->key == KEY_DISTRIBUTED;
+		s->depth++;
+		s->key = KEY_OTHER;
+		break;
+	case ',':
+	case '}':
+	case ']':
+		take_value(s);
+		s->depth -= c != ',' && s->depth;
+		break;
+	case ' ':
+	case '\t':
+	case '\r':
+	case '\n':
+		break;
+	default:
+		keep_char(s, c);
+	}
+	return true;
+}
+
+/* In an event that is too long: a line that begins with an object, or cuts off a string, ends
+ * it. */
+static bool ends_lost(struct split *s, char c)
+{
+	if (c == '\n' && s->string)
+		return true;
+	if (c == '{' && s->fresh)
+		return true;
+	s->fresh = c == '\n' || (s->fresh && (c == ' ' || c == '\t'));
+	return false;
 }
 
 size_t cop_trace_split_seek(struct split *s, const char *data, size_t len)
@@ -31,173 +350,135 @@ size_t cop_trace_split_seek(struct split *s, const char *data, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		char c = data[i];
 
+		if (s->lost && ends_lost(s, c)) {
+			s->where = s->back;
+			return i;
+		}
 		if (s->string) {
-			seek_in_string(s, c);
-		} else if (c == '"') {
-			s->string = true;
-			if (s->depth == 1)
-				s->key_len = 0;
-		} else if (c == '[' && is_events(s)) {
-			s->state = SPLIT_EVENTS;
+			in_string(s, c);
+		} else if (!outside(s, c)) {
+			s->where = AT_ARRAY;
 			s->found = true;
 			return i + 1;
-		} else if (c == '{' || c == '[') {
-			s->depth++;
-		} else if ((c == '}' || c == ']') && s->depth) {
-			s->depth--;
+		} else if (!s->depth) {
+			s->where = s->lost ? s->back : AT_TOP;
+			return i + 1;
 		}
 	}
 	return len;
 }
 
-/* Returns what follows the quote that closes a string that began before p; end if it is not
- * closed. */
-static const char *string_after(const char *p, const char *end)
-{
-	while (p < end && *p != '"')
-		p += *p == '\\' ? 2 : 1;
-	return p < end ? p + 1 : end;
-}
-
-size_t cop_trace_split_events(const char *data, size_t len, bool *over)
-{
-	const char *p = data, *end = data + len, *whole = data;
-	unsigned depth = 0;
-
-	*over = false;
-	while (p < end) {
-		char c = *p++;
-
-		if (c == '"') {
-			p = string_after(p, end);
-		} else if (c == '{') {
-			depth++;
-		} else if (c == '}' && depth) {
-			if (!--depth)
-				whole = p;
-		} else if (c == ']' && !depth) {
-			*over = true;
-			return (size_t)(p - data);
-		}
-	}
-	return (size_t)(whole - data);
-}
-
-/* ---- which form ---- */
+/* ---- what a file is ---- */
 
 struct look {
-	struct judge *judge;
-	struct scratch scratch;
-	char memory[4096];
+	struct split split;
+	bool bracket; /* it began with one */
+	bool event;   /* there is an event */
+	bool number;  /* whose phase is a number */
+	bool open;    /* it ends within an object */
+	int64_t first_us;
 };
 
-/* What follows the event at p, or NULL if there is no event at p. */
-static const char *event_at(struct look *k, const char *p, const char *end)
+static void take_event(struct look *k, const struct fields *f)
 {
-	struct fields f;
-	struct record r;
-	const char *why, *q = cop_trace_scan(p, end, &f);
+	const struct field *ph = &f->f[F_PH];
 
-	k->scratch = (struct scratch){k->memory, 0, sizeof(k->memory)};
-	if (!q)
-		q = cop_trace_judge(k->judge, p, end, &k->scratch, &f, &why);
-	return q && (f.seen & (1U << F_PH)) && !cop_trace_event_of(&f, &k->scratch, &r) ? q : NULL;
+	k->event = true;
+	if (!cop_trace_has(f, F_PH))
+		return;
+	k->number = ph->type == T_NUMBER;
+	if (!cop_trace_has(f, F_TS) || !cop_trace_number(&f->f[F_TS], 1, &k->first_us))
+		k->first_us = INT64_MAX;
 }
 
-static const char *blanks(const char *p, const char *end)
+/* Looks for an event between p and end, where other objects may be. */
+static void look_for_event(struct look *k, const char *p, const char *end)
 {
-	while (p < end && strchr(" \t\r\n,", *p) && *p)
-		p++;
-	return p;
-}
+	while (p < end && !k->event) {
+		struct cop_json_scan s = {0};
+		struct fields f;
+		const char *q;
 
-/* Whether some line is an event. */
-static bool has_line(struct look *k, const char *p, const char *end)
-{
-	while (p < end) {
-		const char *q = memchr(p, '\n', (size_t)(end - p)), *stop = q ? q : end;
+		if (*p != '{') {
+			bool other = !strchr(" \t\r\n,[]}", *p) || !*p;
 
-		while (p < stop && (*p == ' ' || *p == '\t' || *p == ',' || *p == '['))
-			p++;
-		if (p < stop && *p == '{' && event_at(k, p, stop))
-			return true;
-		p = stop + 1;
-	}
-	return false;
-}
-
-/* p is inside the array, or at the first of the events. */
-static const char *detect_events(
-	struct look *k, const char *p, const char *end, bool whole, enum form *form)
-{
-	const char *first = blanks(p, end), *q, *line;
-
-	if (first == end || *first == ']') {
-		*form = FORM_LINES; /* a trace without events */
-		return whole || first < end ? NULL : "it has no event";
-	}
-	q = *first == '{' ? event_at(k, first, end) : NULL;
-	line = memchr(first, '\n', (size_t)(end - first));
-	if (q && (!line || line >= q)) {
-		while (q < end && strchr(" \t\r,", *q) && *q)
-			q++;
-		*form = q < end && *q == '{' ? FORM_DOCUMENT : FORM_LINES;
-		return NULL;
-	}
-	*form = q ? FORM_DOCUMENT : FORM_LINES;
-	if (q || has_line(k, first, end))
-		return NULL;
-	return "it has no event of a format that is known";
-}
-
-/* For a beginning that is neither a bracket nor a brace. */
-static const char *detect_later(
-	struct look *k, const struct beginning *b, const char *p, enum form *form)
-{
-	if (!b->anywhere || !has_line(k, p, b->data + b->len))
-		return "it is neither JSON nor gzip";
-	*form = FORM_LINES;
-	return NULL;
-}
-
-const char *cop_trace_detect(struct judge *j, const struct beginning *b, enum form *form,
-	struct split *split, size_t *skip)
-{
-	const char *data = b->data, *end = data + b->len, *p = data;
-	struct look k = {.judge = j};
-
-	*form = FORM_NONE;
-	*split = (struct split){.state = SPLIT_EVENTS, .found = true};
-	*skip = 0;
-	if (b->len >= 3 && !memcmp(p, "\xef\xbb\xbf", 3))
-		p += 3;
-	p = blanks(p, end);
-	if (p == end)
-		return "it is empty";
-	if (*p == '[') {
-		*skip = (size_t)(p + 1 - data);
-		return detect_events(&k, p + 1, end, b->whole, form);
-	}
-	if (*p != '{')
-		return detect_later(&k, b, p, form);
-	if (has_line(&k, p, end)) {
-		/* A line that ends in the array of events, as PerfFlowAspect writes, may come
-		 * first. */
-		split->state = SPLIT_SEEK;
-		*skip = cop_trace_split_seek(split, data, b->len);
-		if (split->state == SPLIT_EVENTS) {
-			split->lines = true;
-			return detect_events(&k, data + *skip, end, b->whole, form);
+			q = other ? memchr(p, '\n', (size_t)(end - p)) : p;
+			p = q ? q + 1 : end;
+			continue;
 		}
-		*split = (struct split){.state = SPLIT_EVENTS, .found = true};
-		*skip = (size_t)(p - data);
-		*form = FORM_LINES;
-		return NULL;
+		q = cop_trace_scan(p, end, &f, &s);
+		if (cop_trace_is_event(&f) || (q && cop_trace_is_otel(&f)))
+			take_event(k, &f);
+		p = q ? q : cop_trace_resume(p, s.at, end);
 	}
-	*split = (struct split){.state = SPLIT_SEEK};
-	*skip = cop_trace_split_seek(split, data, b->len);
-	*form = FORM_DOCUMENT;
-	if (split->state == SPLIT_EVENTS)
-		return detect_events(&k, data + *skip, end, b->whole, form);
-	return b->whole ? "it has no traceEvents" : NULL;
+}
+
+/* Goes through the bytes as reading does, to the first event. */
+static void look_at(struct look *k, const char *p, const char *end, bool whole)
+{
+	while (p < end && !k->event) {
+		enum cut next;
+		bool event;
+		size_t n;
+
+		if (k->split.where == AT_OBJECT) {
+			p += cop_trace_split_seek(&k->split, p, (size_t)(end - p));
+			continue;
+		}
+		n = cop_trace_cut(&k->split, p, (size_t)(end - p), &next, &event);
+		k->open = n < (size_t)(end - p) && next == CUT_NONE;
+		if (whole && next == CUT_NONE)
+			n = (size_t)(end - p);
+		look_for_event(k, p, p + n);
+		p += n;
+		if (next != CUT_NONE)
+			cop_trace_split_enter(&k->split, next == CUT_ARRAY, false);
+		else if (!n)
+			return;
+	}
+}
+
+static bool is_nothing(const char *p, const char *end)
+{
+	while (p < end && strchr(" \t\r\n,[]", *p) && *p)
+		p++;
+	return p == end;
+}
+
+static const char no_json[] = "it is neither JSON nor gzip", no_array[] = "it has no traceEvents",
+		  no_event[] = "it has no event of a format that is known",
+		  cut_off[] = "it is cut off before its first event";
+
+bool cop_trace_is_other(const char *why)
+{
+	return why == no_json || why == no_array || why == no_event;
+}
+
+const char *cop_trace_look(const struct beginning *b, struct first *out)
+{
+	const char *p = b->data, *end = p + b->len;
+	struct look k = {.first_us = INT64_MAX};
+	bool json;
+
+	p += is_mark(p, end) ? 3 : 0;
+	*out = (struct first){.skip = (size_t)(p - b->data)};
+	p = cop_json_blanks(p);
+	while (p < end && *p == ',')
+		p = cop_json_blanks(p + 1);
+	if (p >= end)
+		return "it is empty";
+	json = *p == '{' || *p == '[';
+	if (json || b->anywhere)
+		look_at(&k, p, end, b->whole);
+	out->number = k.number;
+	out->first_us = k.first_us;
+	out->document = k.split.found;
+	if (k.event || k.split.found || (json && is_nothing(p, end) && b->whole))
+		return NULL;
+	out->may_come = !b->whole && json;
+	if (!json)
+		return no_json;
+	if (b->whole && (k.split.where == AT_OBJECT || k.open))
+		return cut_off;
+	return *p == '{' ? no_array : no_event;
 }

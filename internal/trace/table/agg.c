@@ -1,29 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums are whole numbers, so that the result does not depend on which thread saw an event. */
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "trace/table/table_priv.h"
 
+/* Spans of `busy` that one group keeps apart. */
+#define BUSY_MAX ((size_t)1 << 17)
+
+#define QUANTILE(what, of, kind, number)                                                           \
+	{what ":" #number "%", of, COL_QUANTILE, kind, number / 100.0},                            \
+	{                                                                                          \
+		what ":p" #number, of, COL_QUANTILE, kind, number / 100.0                          \
+	}
+#define QUANTILES(what, of, kind)                                                                  \
+	QUANTILE(what, of, kind, 1), QUANTILE(what, of, kind, 5), QUANTILE(what, of, kind, 10),    \
+		QUANTILE(what, of, kind, 25), QUANTILE(what, of, kind, 50),                        \
+		QUANTILE(what, of, kind, 75), QUANTILE(what, of, kind, 90),                        \
+		QUANTILE(what, of, kind, 95), QUANTILE(what, of, kind, 99)
+#define DISTRIBUTION(what, of, kind)                                                               \
+	{what ":count", of, COL_COUNT_OF, COP_GRID_WHOLE, 0},                                      \
+		{what ":mean", of, COL_MEAN, kind, 0}, {what ":std", of, COL_STD, kind, 0},        \
+		{what ":min", of, COL_MIN, kind, 0}, {what ":max", of, COL_MAX, kind, 0},          \
+		QUANTILES(what, of, kind)
+
 const struct col cop_tab_col[] = {
-	[COL_COUNT] = {"count", OF_GROUP, COL_SUM, true},
-	[COL_DUR] = {"dur", OF_DUR, COL_SUM, false},
-	[COL_SIZE] = {"size", OF_SIZE, COL_SUM, true},
-	[COL_BANDWIDTH] = {"bandwidth", OF_GROUP, COL_MEAN, true},
-	{"dur:mean", OF_DUR, COL_MEAN, false},
-	{"dur:std", OF_DUR, COL_STD, false},
-	{"dur:min", OF_DUR, COL_MIN, false},
-	{"dur:25%", OF_DUR, COL_Q25, false},
-	{"dur:50%", OF_DUR, COL_Q50, false},
-	{"dur:75%", OF_DUR, COL_Q75, false},
-	{"dur:max", OF_DUR, COL_MAX, false},
-	{"size:mean", OF_SIZE, COL_MEAN, true},
-	{"size:std", OF_SIZE, COL_STD, true},
-	{"size:min", OF_SIZE, COL_MIN, true},
-	{"size:25%", OF_SIZE, COL_Q25, true},
-	{"size:50%", OF_SIZE, COL_Q50, true},
-	{"size:75%", OF_SIZE, COL_Q75, true},
-	{"size:max", OF_SIZE, COL_MAX, true},
+	[COL_COUNT] = {"count", OF_GROUP, COL_SUM, COP_GRID_WHOLE, 0},
+	[COL_DUR] = {"dur", OF_DUR, COL_SUM, COP_GRID_SECONDS, 0},
+	[COL_SIZE] = {"size", OF_SIZE, COL_SUM, COP_GRID_WHOLE, 0},
+	[COL_BANDWIDTH] = {"bandwidth", OF_GROUP, COL_MEAN, COP_GRID_WHOLE, 0},
+	[COL_UNFINISHED] = {"unfinished", OF_GROUP, COL_SUM, COP_GRID_WHOLE, 0},
+	[COL_SELF] = {"self", OF_GROUP, COL_SUM, COP_GRID_SECONDS, 0},
+	[COL_BUSY] = {"busy", OF_GROUP, COL_SUM, COP_GRID_SECONDS, 0},
+	[COL_BEGIN] = {"first", OF_GROUP, COL_FIRST, COP_GRID_SECONDS, 0},
+	[COL_END] = {"last", OF_GROUP, COL_LAST, COP_GRID_SECONDS, 0},
+	DISTRIBUTION("dur", OF_DUR, COP_GRID_SECONDS),
+	DISTRIBUTION("size", OF_SIZE, COP_GRID_WHOLE),
+	{"value", OF_VALUE, COL_LAST, COP_GRID_REAL, 0},
+	{"value:first", OF_VALUE, COL_FIRST, COP_GRID_REAL, 0},
+	{"value:last", OF_VALUE, COL_LAST, COP_GRID_REAL, 0},
+	DISTRIBUTION("value", OF_VALUE, COP_GRID_REAL),
 };
 const unsigned cop_tab_col_count = COP_ARRAY_SIZE(cop_tab_col);
 
@@ -58,24 +76,81 @@ static int aggregate(struct agg *a, const struct cop_trace_event *e, bool quant)
 	return quant ? cop_quant_add(&m->quant, mean, e->count) : 0;
 }
 
-int cop_agg_add(struct agg *a, const struct cop_trace_event *e, struct wants wants)
+static bool has_any(const struct agg *a)
+{
+	return a->count || a->unfinished || a->values;
+}
+
+static void between(struct agg *a, int64_t first, int64_t last, bool any)
+{
+	a->first = any ? COP_MIN(a->first, first) : first;
+	a->last = any ? COP_MAX(a->last, last) : last;
+}
+
+static int add_busy(struct agg *a, const struct cop_trace_event *e)
+{
+	if (!a->busy) {
+		a->busy = calloc(1, sizeof(*a->busy));
+		if (!a->busy)
+			return -ENOMEM;
+		a->busy->max = BUSY_MAX;
+	}
+	return cop_union_add(a->busy, e->ts_ns, e->ts_ns + (int64_t)e->dur_ns);
+}
+
+static int add_size(struct agg *a, const struct cop_trace_event *e, bool quant)
+{
+	if (!e->has_size)
+		return 0;
+	one(&a->size, e->size);
+	return quant ? cop_quant_add(&a->size.quant, e->size, 1) : 0;
+}
+
+int cop_agg_add(
+	struct agg *a, const struct cop_trace_event *e, struct wants wants, uint64_t self_ns)
 {
 	int rc = 0;
 
+	between(a, e->ts_ns, e->ts_ns + (int64_t)e->dur_ns, has_any(a));
+	if (e->unfinished) {
+		a->unfinished++;
+		return 0;
+	}
 	a->count += e->count;
+	a->self_ns += self_ns;
 	if (e->kind == COP_TRACE_AGGREGATE) {
 		rc = aggregate(a, e, wants.dur);
 	} else {
 		one(&a->dur, e->dur_ns);
 		if (wants.dur)
 			rc = cop_quant_add(&a->dur.quant, e->dur_ns, 1);
+		if (wants.busy && !rc)
+			rc = add_busy(a, e);
 	}
-	if (e->has_size) {
-		one(&a->size, e->size);
-		if (wants.size && !rc)
-			rc = cop_quant_add(&a->size.quant, e->size, 1);
+	return rc ? rc : add_size(a, e, wants.size);
+}
+
+int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, double v)
+{
+	struct values *all = a->values;
+	struct value *grown;
+
+	between(a, e->ts_ns, e->ts_ns, has_any(a));
+	if (!all)
+		all = a->values = calloc(1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	if (all->n == all->cap) {
+		grown = reallocarray(all->at, COP_MAX(2 * all->cap, (size_t)8), sizeof(*all->at));
+		if (!grown)
+			return -ENOMEM;
+		all->at = grown;
+		all->cap = COP_MAX(2 * all->cap, (size_t)8);
 	}
-	return rc;
+	all->at[all->n++] = (struct value){e->ts_ns, e->source, e->line, v};
+	all->sorted = false;
+	a->count++;
+	return 0;
 }
 
 static int merge(struct measure *to, const struct measure *from)
@@ -90,19 +165,67 @@ static int merge(struct measure *to, const struct measure *from)
 	return cop_quant_merge(&to->quant, from->quant);
 }
 
-int cop_agg_merge(struct agg *to, const struct agg *from)
+/* Moves what `from` has if there is nothing to add it to. */
+static int merge_busy(struct agg *to, struct agg *from)
 {
-	int rc = merge(&to->dur, &from->dur);
+	if (!to->busy || !from->busy) {
+		to->busy = to->busy ? to->busy : from->busy;
+		from->busy = to->busy == from->busy ? NULL : from->busy;
+		return 0;
+	}
+	return cop_union_merge(to->busy, from->busy);
+}
 
+static int merge_values(struct agg *to, struct agg *from)
+{
+	struct values *a = to->values, *b = from->values;
+	struct value *grown;
+
+	if (!a || !b) {
+		to->values = a ? a : b;
+		from->values = NULL;
+		return 0;
+	}
+	grown = reallocarray(a->at, a->n + b->n, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	memcpy(grown + a->n, b->at, b->n * sizeof(*grown));
+	*a = (struct values){.at = grown, .n = a->n + b->n, .cap = a->n + b->n};
+	return 0;
+}
+
+int cop_agg_merge(struct agg *to, struct agg *from)
+{
+	int rc;
+
+	if (!has_any(from))
+		return 0;
+	between(to, from->first, from->last, has_any(to));
 	to->count += from->count;
-	return rc ? rc : merge(&to->size, &from->size);
+	to->unfinished += from->unfinished;
+	to->self_ns += from->self_ns;
+	rc = merge(&to->dur, &from->dur);
+	if (!rc)
+		rc = merge(&to->size, &from->size);
+	if (!rc)
+		rc = merge_busy(to, from);
+	return rc ? rc : merge_values(to, from);
 }
 
 void cop_agg_fini(struct agg *a)
 {
 	cop_quant_free(a->dur.quant);
 	cop_quant_free(a->size.quant);
+	if (a->busy)
+		cop_union_free(a->busy);
+	free(a->busy);
+	if (a->values)
+		free(a->values->at);
+	free(a->values);
+	*a = (struct agg){0};
 }
+
+/* ---- values ---- */
 
 /* The standard deviation of a sample, as pandas computes it. */
 static double deviation(const struct measure *m)
@@ -115,11 +238,9 @@ static double deviation(const struct measure *m)
 	return v > 0 ? (double)sqrtl(v) : 0;
 }
 
-static double value(struct measure *m, enum col_what what)
+static double measured(struct measure *m, const struct col *c)
 {
-	static const double p[] = {[COL_Q25] = 0.25, [COL_Q50] = 0.5, [COL_Q75] = 0.75};
-
-	switch (what) {
+	switch (c->what) {
 	case COL_SUM:
 		return (double)m->sum;
 	case COL_MEAN:
@@ -131,23 +252,140 @@ static double value(struct measure *m, enum col_what what)
 	case COL_MAX:
 		return (double)m->max;
 	default:
-		return cop_quant_at(m->quant, p[what]);
+		return cop_quant_at(m->quant, c->p);
 	}
 }
 
-double cop_agg_value(struct agg *a, unsigned col, bool *about)
+static int by_time(const void *p, const void *q)
+{
+	const struct value *a = p, *b = q;
+
+	if (a->ts_ns != b->ts_ns)
+		return a->ts_ns < b->ts_ns ? -1 : 1;
+	if (a->source != b->source)
+		return a->source < b->source ? -1 : 1;
+	if (a->line != b->line)
+		return a->line < b->line ? -1 : 1;
+	return (a->v > b->v) - (a->v < b->v);
+}
+
+static int by_value(const void *p, const void *q)
+{
+	const double *a = p, *b = q;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* Sorted by time, so that sums are the same whatever thread saw which value. */
+static double mean_of(const struct values *all, double *squares)
+{
+	long double sum = 0, mean, rest = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		sum += (long double)all->at[i].v;
+	mean = sum / (long double)all->n;
+	for (size_t i = 0; i < all->n; i++)
+		rest += ((long double)all->at[i].v - mean) * ((long double)all->at[i].v - mean);
+	*squares = (double)rest;
+	return (double)mean;
+}
+
+/* Interpolated between two values, as quant.c does it. Values that are no number have no rank. */
+static double quantile(const struct values *all, double p)
+{
+	double *v = calloc(all->n, sizeof(*v)), at, low, high;
+	size_t n = 0;
+
+	for (size_t i = 0; v && i < all->n; i++)
+		if (!isnan(all->at[i].v))
+			v[n++] = all->at[i].v;
+	if (!n) {
+		free(v);
+		return NAN;
+	}
+	qsort(v, n, sizeof(*v), by_value);
+	at = p * (double)(n - 1);
+	low = v[(size_t)at];
+	high = v[COP_MIN((size_t)at + 1, n - 1)];
+	free(v);
+	return low + (high - low) * (at - floor(at));
+}
+
+static double value_of(struct values *all, const struct col *c)
+{
+	double mean, squares;
+
+	if (!all)
+		return c->what == COL_COUNT_OF ? 0 : NAN;
+	if (!all->sorted)
+		qsort(all->at, all->n, sizeof(*all->at), by_time);
+	all->sorted = true;
+	switch (c->what) {
+	case COL_COUNT_OF:
+		return (double)all->n;
+	case COL_FIRST:
+		return all->at[0].v;
+	case COL_LAST:
+		return all->at[all->n - 1].v;
+	case COL_MIN:
+		return quantile(all, 0);
+	case COL_MAX:
+		return quantile(all, 1);
+	case COL_QUANTILE:
+		return quantile(all, c->p);
+	default:
+		mean = mean_of(all, &squares);
+		if (c->what == COL_MEAN)
+			return mean;
+		return all->n > 1 ? sqrt(squares / (double)(all->n - 1)) : NAN;
+	}
+}
+
+static double busy_of(struct agg *a, struct doubt *doubt)
+{
+	double v = a->busy ? (double)cop_union_length(a->busy) / 1e9 : 0;
+
+	if (a->busy)
+		doubt->closed_ns = COP_MAX(doubt->closed_ns, a->busy->closed_ns);
+	return v;
+}
+
+static double of_group(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt)
+{
+	switch (col) {
+	case COL_COUNT:
+		return (double)a->count;
+	case COL_UNFINISHED:
+		return (double)a->unfinished;
+	case COL_SELF:
+		return a->dur.n ? (double)a->self_ns / 1e9 : NAN;
+	case COL_BUSY:
+		return a->dur.n ? busy_of(a, doubt) : NAN;
+	case COL_BEGIN:
+		return (double)(a->first - first_ns) / 1e9;
+	case COL_END:
+		return (double)(a->last - first_ns) / 1e9;
+	default:
+		return a->dur.sum && a->size.n ? (double)a->size.sum / ((double)a->dur.sum / 1e9)
+					       : NAN;
+	}
+}
+
+double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt)
 {
 	const struct col *c = &cop_tab_col[col];
 	struct measure *m = c->of == OF_DUR ? &a->dur : &a->size;
 
-	if (col == COL_COUNT)
-		return (double)a->count;
-	if (col == COL_BANDWIDTH)
-		return a->dur.sum && a->size.n ? (double)a->size.sum / ((double)a->dur.sum / 1e9)
-					       : NAN;
+	if (c->of == OF_GROUP)
+		return of_group(a, col, first_ns, doubt);
+	if (c->of == OF_VALUE)
+		return value_of(a->values, c);
+	if (c->what == COL_COUNT_OF)
+		return (double)m->n;
+	/* A group of begins alone has no duration; one without sizes has moved no bytes. */
 	if (!m->n)
-		return c->what == COL_SUM ? 0 : NAN;
-	if (c->what >= COL_Q25 && c->what <= COL_Q75 && !cop_quant_is_exact(m->quant))
-		*about = true;
-	return value(m, c->what) / (c->of == OF_DUR ? 1e9 : 1);
+		return c->what == COL_SUM && (a->count || c->of == OF_SIZE) ? 0 : NAN;
+	if (c->what == COL_QUANTILE && !cop_quant_is_exact(m->quant))
+		doubt->about = true;
+	return measured(m, c) / (c->of == OF_DUR ? 1e9 : 1);
 }

@@ -107,7 +107,7 @@ int cop_compare_new(struct cop_rows *rows, const char *const *name, unsigned n,
 		return cop_err_set(err, ENOMEM, "no memory for the tables side by side");
 	}
 	for (unsigned r = 0; r < n; r++)
-		cop_rows_sort(&rows[r], cop_tab_key_name(rows[r].conf.key[0]));
+		cop_rows_sort(&rows[r], cop_tab_key_name(&rows[r].conf, 0));
 	join(c);
 	c->sort = cop_tab_sort_col(&rows[0].conf);
 	if (rows[0].conf.cols)
@@ -164,7 +164,7 @@ static int add_column(struct sheet *s, struct column column)
 	int rc;
 
 	if (column.what == KEY)
-		*col = cop_tab_key_col(conf->key[column.of]);
+		*col = cop_tab_key_col(conf, column.of);
 	else
 		*col = cop_tab_value_col(conf, column.of);
 	if (column.what == RATIO) {

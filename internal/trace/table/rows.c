@@ -12,9 +12,14 @@
 
 static void fill_row(struct cop_rows *r, struct group *g, struct cop_row *row)
 {
+	struct doubt doubt = {0};
+
 	cop_tab_split(g, r->conf.keys, row->key);
 	for (unsigned i = 0; i < r->conf.cols; i++)
-		row->value[i] = cop_agg_value(&g->agg, r->conf.col[i], &r->about);
+		row->value[i] = cop_agg_value(&g->agg, r->conf.col[i], r->tab->first_ns, &doubt);
+	r->about |= doubt.about;
+	r->closed = COP_MAX(r->closed, (double)doubt.closed_ns / 1e9);
+	r->unfinished += g->agg.unfinished;
 }
 
 static int compare_text(struct cop_trace_str a, struct cop_trace_str b)
@@ -99,6 +104,8 @@ static void reduce(double *to, double v, enum cop_tab_then then, uint64_t *n)
 		*to = v;
 	else if (then == COP_THEN_MAX)
 		*to = COP_MAX(*to, v);
+	else if (then == COP_THEN_MIN)
+		*to = COP_MIN(*to, v);
 	else
 		*to += v;
 }
@@ -111,8 +118,8 @@ static void reduce_rows(const struct cop_rows *r, struct cop_row *from, struct c
 		uint64_t n = 0;
 
 		for (struct cop_row *at = from; at < to; at++)
-			reduce(&v, at->value[i], r->conf.then, &n);
-		from->value[i] = r->conf.then == COP_THEN_MEAN && n ? v / (double)n : v;
+			reduce(&v, at->value[i], r->conf.then[i], &n);
+		from->value[i] = r->conf.then[i] == COP_THEN_MEAN && n ? v / (double)n : v;
 	}
 }
 
@@ -140,7 +147,7 @@ int cop_tab_rows(struct cop_tab *t, struct cop_rows *out, struct cop_err *err)
 	struct cop_hlink *l;
 	int rc = cop_tab_merge(t);
 
-	*out = (struct cop_rows){.conf = t->conf, .tab = t};
+	*out = (struct cop_rows){.conf = t->conf, .tab = t, .shared = t->shared};
 	if (rc == -E2BIG)
 		return cop_err_set(err, E2BIG,
 			"the table has more than %zu groups: select fewer events or name fewer keys",
@@ -167,7 +174,7 @@ void cop_rows_free(struct cop_rows *r)
 static int find_order(const struct cop_tab_conf *c, const char *by, struct order *o)
 {
 	for (unsigned i = 0; i < c->keys; i++)
-		if (!strcmp(by, cop_tab_key_name(c->key[i])))
+		if (!strcmp(by, cop_tab_key_name(c, i)))
 			o->key = (int)i;
 	for (unsigned i = 0; i < c->cols; i++)
 		if (o->key < 0 && !strcmp(by, cop_tab_col[c->col[i]].name))
@@ -184,7 +191,7 @@ int cop_tab_check_sort(const struct cop_tab_conf *conf, const char *by, struct c
 	if (!by || !find_order(conf, by, &o))
 		return 0;
 	for (unsigned i = 0; i < conf->keys; i++)
-		cop_buf_printf(&all, "%s%s", i ? ", " : "", cop_tab_key_name(conf->key[i]));
+		cop_buf_printf(&all, "%s%s", i ? ", " : "", cop_tab_key_name(conf, i));
 	for (unsigned i = 0; i < conf->cols; i++)
 		cop_buf_printf(&all, ", %s", cop_tab_col[conf->col[i]].name);
 	rc = cop_err_set(err, EINVAL, "--sort: '%s' is not in the table, which has %s", by,

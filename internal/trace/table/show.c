@@ -4,23 +4,26 @@
 
 #include "trace/table/table_priv.h"
 
-struct cop_grid_col cop_tab_key_col(enum cop_tab_key key)
+struct cop_grid_col cop_tab_key_col(const struct cop_tab_conf *conf, unsigned i)
 {
 	static const enum cop_grid_kind kinds[COP_KEYS] = {
 		[COP_KEY_PID] = COP_GRID_LABEL,
 		[COP_KEY_TID] = COP_GRID_LABEL,
 		[COP_KEY_SIZE] = COP_GRID_NUMBER,
 		[COP_KEY_INTERVAL] = COP_GRID_NUMBER,
+		[COP_KEY_TIME] = COP_GRID_NUMBER,
+		[COP_KEY_RANK] = COP_GRID_NUMBER,
+		[COP_KEY_ARG] = COP_GRID_LABEL,
 	};
 
-	return (struct cop_grid_col){cop_tab_key_name(key), kinds[key]};
+	return (struct cop_grid_col){cop_tab_key_name(conf, i), kinds[conf->key[i]]};
 }
 
 struct cop_grid_col cop_tab_value_col(const struct cop_tab_conf *conf, unsigned i)
 {
 	const struct col *c = &cop_tab_col[conf->col[i]];
 
-	return (struct cop_grid_col){c->name, c->bytes ? COP_GRID_WHOLE : COP_GRID_SECONDS};
+	return (struct cop_grid_col){c->name, c->kind};
 }
 
 /* A key and a column may both be called "size": the column is then shown under the name of the
@@ -56,7 +59,7 @@ void cop_rows_show(
 		.arg = r};
 
 	for (unsigned k = 0; k < r->conf.keys; k++)
-		col[k] = cop_tab_key_col(r->conf.key[k]);
+		col[k] = cop_tab_key_col(&r->conf, k);
 	for (unsigned k = 0; k < r->conf.cols; k++)
 		col[r->conf.keys + k] = beside_keys(&r->conf, k);
 	cop_grid_show(&g, form, out);

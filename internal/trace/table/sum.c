@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Distinct things and groups are both tables; a table that only counts its entries is given events
- * that have nothing but the key. */
+ * that have nothing but the key. Processes and threads are those that merge would show. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/table/table.h"
+#include "trace/table/sum_priv.h"
 
-enum { TAB_FUNCTIONS, TAB_INTERVALS, TAB_THREADS, TAB_FILES, TAB_HOSTS, TABS };
+enum { TAB_FUNCTIONS, TAB_INTERVALS, TAB_FILES, TAB_HOSTS, TAB_OPEN, TAB_KERNELS, TABS };
 
-struct part { /* one per thread */
-	uint64_t spans, instants, counters, flows;
+struct tally { /* one per thread */
+	uint64_t spans, instants, counters, flows, unfinished;
 	int64_t first, last;
-	struct cop_union of[COP_SUM_PARTS];
-	char before[512]; /* host, process and thread of the previous event, which are in the table
-			   */
-	size_t before_len;
+	struct cop_union of[COP_CLASSES_MAX];
+	struct devices devices;
 };
 struct cop_sum {
-	unsigned threads;
-	bool names;
+	struct cop_sum_conf conf;
 	struct cop_tab *tab[TABS];
-	struct part part[];
+	struct seen *seen; /* one per thread */
+	struct tally tally[];
 };
 
 static const struct {
@@ -30,33 +28,42 @@ static const struct {
 	[TAB_FUNCTIONS] = {"name",
 		"count,dur,size,size:min,size:25%,size:mean,size:50%,size:75%,size:max"},
 	[TAB_INTERVALS] = {"interval", "count,dur,size,size:mean,bandwidth"},
-	[TAB_THREADS] = {"host,pid,tid", "count"},
 	[TAB_FILES] = {"file", "count"},
 	[TAB_HOSTS] = {"host", "count"},
+	[TAB_OPEN] = {"name,cat,process,thread", "unfinished,first"},
+	[TAB_KERNELS] = {"name", "count,dur,dur:mean,dur:max"},
 };
 
-struct cop_sum *cop_sum_new(unsigned threads, bool names, int64_t first_ns, uint64_t interval_ns)
+static int make_tables(struct cop_sum *s)
 {
-	struct cop_sum *s = calloc(1, sizeof(*s) + threads * sizeof(s->part[0]));
-
-	if (!s)
-		return NULL;
-	s->threads = threads;
-	s->names = names;
-	for (unsigned i = 0; i < threads; i++) {
-		s->part[i].first = INT64_MAX;
-		s->part[i].last = INT64_MIN;
-	}
 	for (unsigned i = 0; i < TABS; i++) {
-		struct cop_tab_conf conf = {.interval_ns = interval_ns};
+		struct cop_tab_conf conf = {
+			.interval_ns = s->conf.interval_ns, .files = s->conf.files};
 
 		cop_tab_keys(tables[i].keys, false, &conf, NULL);
 		cop_tab_cols(tables[i].cols, &conf, NULL);
-		s->tab[i] = cop_tab_new(&conf, threads, first_ns);
-		if (!s->tab[i]) {
-			cop_sum_free(s);
-			return NULL;
-		}
+		s->tab[i] = cop_tab_new(&conf, s->conf.threads, s->conf.first_ns);
+		if (!s->tab[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct cop_sum *cop_sum_new(const struct cop_sum_conf *conf)
+{
+	struct cop_sum *s = calloc(1, sizeof(*s) + conf->threads * sizeof(s->tally[0]));
+
+	if (!s)
+		return NULL;
+	s->conf = *conf;
+	for (unsigned i = 0; i < conf->threads; i++) {
+		s->tally[i].first = INT64_MAX;
+		s->tally[i].last = INT64_MIN;
+	}
+	s->seen = calloc(conf->threads, sizeof(*s->seen));
+	if (!s->seen || make_tables(s)) {
+		cop_sum_free(s);
+		return NULL;
 	}
 	return s;
 }
@@ -67,35 +74,18 @@ void cop_sum_free(struct cop_sum *s)
 		return;
 	for (unsigned i = 0; i < TABS; i++)
 		cop_tab_free(s->tab[i]);
-	for (unsigned i = 0; i < s->threads; i++)
-		for (unsigned k = 0; k < COP_SUM_PARTS; k++)
-			cop_union_free(&s->part[i].of[k]);
+	for (unsigned i = 0; i < s->conf.threads; i++) {
+		for (unsigned k = 0; k < COP_CLASSES_MAX; k++)
+			cop_union_free(&s->tally[i].of[k]);
+		cop_devices_free(&s->tally[i].devices);
+		if (s->seen)
+			cop_seen_free(&s->seen[i]);
+	}
+	free(s->seen);
 	free(s);
 }
 
 /* ---- events ---- */
-
-/* Names are short: looking for the first letter is quicker than any search that needs
- * preparation. */
-static bool holds(struct cop_trace_str s, const char *word, size_t len)
-{
-	for (size_t i = 0; i + len <= s.len; i++)
-		if (s.at[i] == *word && !memcmp(s.at + i, word, len))
-			return true;
-	return false;
-}
-
-static bool is_posix(const struct cop_trace_event *e)
-{
-	return e->cat.len == 5 && !memcmp(e->cat.at, "POSIX", 5);
-}
-
-static bool is_part(const struct cop_trace_event *e, unsigned part)
-{
-	if (part == COP_SUM_APP)
-		return holds(e->cat, "reader", 6) || holds(e->cat, "checkpoint", 10);
-	return part == COP_SUM_POSIX ? is_posix(e) : holds(e->name, "compute", 7);
-}
 
 /* Adds a key alone. */
 static int count(struct cop_sum *s, unsigned tab, unsigned worker, struct cop_trace_str file,
@@ -114,62 +104,61 @@ static int count(struct cop_sum *s, unsigned tab, unsigned worker, struct cop_tr
 	return file.len + host.len ? cop_tab_add(s->tab[tab], worker, &e) : 0;
 }
 
-static int count_thread(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
+static int add_classes(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
-	struct part *p = &s->part[worker];
-	size_t lens[] = {e->host.len, e->pid.len, e->tid.len}, len = sizeof(lens);
-	char now[sizeof(p->before)];
-
-	if (e->host.len + e->pid.len + e->tid.len > sizeof(now) - len)
-		return cop_tab_add(s->tab[TAB_THREADS], worker, e);
-	memcpy(now, lens, len);
-	memcpy(now + len, e->host.at, e->host.len);
-	len += e->host.len;
-	memcpy(now + len, e->pid.at, e->pid.len);
-	len += e->pid.len;
-	memcpy(now + len, e->tid.at, e->tid.len);
-	len += e->tid.len;
-	if (len == p->before_len && !memcmp(now, p->before, len))
-		return 0;
-	memcpy(p->before, now, len);
-	p->before_len = len;
-	return cop_tab_add(s->tab[TAB_THREADS], worker, e);
-}
-
-static int add_parts(struct part *p, const struct cop_trace_event *e)
-{
+	struct tally *t = &s->tally[worker];
 	int64_t end = e->ts_ns + (int64_t)e->dur_ns;
 	int rc = 0;
 
-	p->first = COP_MIN(p->first, e->ts_ns);
-	p->last = COP_MAX(p->last, end);
-	for (unsigned i = 0; i < COP_SUM_PARTS && !rc && e->kind == COP_TRACE_SPAN; i++)
-		if (is_part(e, i))
-			rc = cop_union_add(&p->of[i], e->ts_ns, end);
+	t->first = COP_MIN(t->first, e->ts_ns);
+	t->last = COP_MAX(t->last, end);
+	for (unsigned i = 0; i < cop_classes_count(s->conf.classes) && !rc; i++)
+		if (e->kind == COP_TRACE_SPAN && cop_classes_test(s->conf.classes, i, worker, e))
+			rc = cop_union_add(&t->of[i], e->ts_ns, end);
+	return rc;
+}
+
+/* The files and hosts of an event; without a pass for the names, those that it names outright. */
+static int add_places(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
+{
+	const struct cop_trace_str none = {"", 0};
+	int rc = 0;
+
+	if (s->conf.names || !e->host_is_hash)
+		rc = count(s, TAB_HOSTS, worker, none, e->host);
+	if (!rc && (s->conf.names || !e->file_is_hash))
+		rc = count(s, TAB_FILES, worker, e->file, none);
 	return rc;
 }
 
 static int add_span(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
-	struct part *p = &s->part[worker];
-	const struct cop_trace_str none = {"", 0};
+	struct tally *t = &s->tally[worker];
 	int rc = cop_tab_add(s->tab[TAB_FUNCTIONS], worker, e);
 
-	p->spans += e->count;
+	t->spans += e->count;
+	t->flows += e->flow_in || e->flow_out;
 	if (!rc)
-		rc = add_parts(p, e);
-	if (!rc && is_posix(e))
+		rc = add_classes(s, worker, e);
+	if (!rc && cop_sum_is_posix(e))
 		rc = cop_tab_add(s->tab[TAB_INTERVALS], worker, e);
 	if (!rc)
-		rc = count_thread(s, worker, e);
-	if (!rc && s->names)
-		rc = count(s, TAB_HOSTS, worker, none, e->host);
-	if (!rc && s->names)
-		rc = count(s, TAB_FILES, worker, e->file, none);
-	return rc;
+		rc = cop_devices_add(&t->devices, e);
+	if (!rc && cop_devices_is_kernel(e))
+		rc = cop_tab_add(s->tab[TAB_KERNELS], worker, e);
+	return rc ? rc : add_places(s, worker, e);
 }
 
-/* If there is no pass for the names: counts what the traces define, or name outright. */
+/* A begin whose end is missing may name a file, but took no time that is known. */
+static int add_open(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
+{
+	int rc = cop_tab_add(s->tab[TAB_OPEN], worker, e);
+
+	s->tally[worker].unfinished++;
+	return rc ? rc : add_places(s, worker, e);
+}
+
+/* If there is no pass for the names: counts what the traces define. */
 static int add_defined(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};
@@ -183,51 +172,32 @@ static int add_defined(struct cop_sum *s, unsigned worker, const struct cop_trac
 
 int cop_sum_add(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
-	struct part *p = &s->part[worker];
-	const struct cop_trace_str none = {"", 0};
-	int rc = 0;
+	struct tally *t = &s->tally[worker];
+	int rc = cop_seen_take(&s->seen[worker], e);
 
+	if (rc)
+		return rc;
 	switch (e->kind) {
 	case COP_TRACE_SPAN:
 	case COP_TRACE_AGGREGATE:
-		rc = add_span(s, worker, e);
-		if (!rc && !s->names && !e->file_is_hash)
-			rc = count(s, TAB_FILES, worker, e->file, none);
-		if (!rc && !s->names && !e->host_is_hash)
-			rc = count(s, TAB_HOSTS, worker, none, e->host);
-		return rc;
+		return e->unfinished ? add_open(s, worker, e) : add_span(s, worker, e);
 	case COP_TRACE_META:
-		return s->names ? 0 : add_defined(s, worker, e);
+		rc = cop_tab_see(s->tab[TAB_OPEN], worker, e);
+		return rc || s->conf.names ? rc : add_defined(s, worker, e);
 	case COP_TRACE_INSTANT:
-		p->instants++;
-		return 0;
+		t->instants++;
+		break;
 	case COP_TRACE_COUNTER:
-		p->counters++;
-		return 0;
+		t->counters++;
+		break;
 	default:
-		p->flows++;
-		return 0;
+		t->flows++;
+		break;
 	}
+	return add_places(s, worker, e);
 }
 
 /* ---- the answer ---- */
-
-/* How many rows of a table of threads differ from the row before in their first n keys. */
-static uint64_t distinct(const struct cop_rows *r, unsigned n)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < r->n; i++) {
-		bool same = i > 0;
-
-		for (unsigned k = 0; k < n && same; k++)
-			same = r->row[i].key[k].len == r->row[i - 1].key[k].len &&
-			       !memcmp(r->row[i].key[k].at, r->row[i - 1].key[k].at,
-				       r->row[i].key[k].len);
-		sum += !same;
-	}
-	return sum;
-}
 
 static int take_rows(struct cop_sum *s, unsigned tab, const char *sort, struct cop_rows *out,
 	struct cop_err *err)
@@ -242,27 +212,43 @@ static int take_rows(struct cop_sum *s, unsigned tab, const char *sort, struct c
 	return rc;
 }
 
-static int take_tables(struct cop_sum *s, struct cop_sum_result *out, struct cop_err *err)
+static int take_count(struct cop_sum *s, unsigned tab, uint64_t *out, struct cop_err *err)
 {
 	struct cop_rows rows = {0};
+	int rc = take_rows(s, tab, NULL, &rows, err);
+
+	*out = rows.n;
+	cop_rows_free(&rows);
+	return rc;
+}
+
+static int count_processes(struct cop_sum *s, struct cop_sum_result *out, struct cop_err *err)
+{
+	struct crew crew;
+
+	if (cop_crew_new(s->seen, s->conf.threads, &crew))
+		return cop_err_set(err, ENOMEM, "no memory for the summary");
+	out->processes = crew.processes;
+	out->threads = crew.threads;
+	cop_crew_free(&crew);
+	return 0;
+}
+
+static int take_tables(struct cop_sum *s, struct cop_sum_result *out, struct cop_err *err)
+{
 	int rc = take_rows(s, TAB_FUNCTIONS, "dur", &out->functions, err);
 
 	if (!rc)
 		rc = take_rows(s, TAB_INTERVALS, "interval", &out->intervals, err);
 	if (!rc)
-		rc = take_rows(s, TAB_THREADS, "host", &rows, err);
-	out->processes = rc ? 0 : distinct(&rows, 2);
-	out->threads = rows.n;
-	cop_rows_free(&rows);
+		rc = take_rows(s, TAB_OPEN, "unfinished", &out->open, err);
 	if (!rc)
-		rc = take_rows(s, TAB_FILES, "file", &rows, err);
-	out->files = rows.n;
-	cop_rows_free(&rows);
+		rc = take_rows(s, TAB_KERNELS, "dur", &out->kernels, err);
 	if (!rc)
-		rc = take_rows(s, TAB_HOSTS, "host", &rows, err);
-	out->hosts = rows.n;
-	cop_rows_free(&rows);
-	return rc;
+		rc = count_processes(s, out, err);
+	if (!rc)
+		rc = take_count(s, TAB_FILES, &out->files, err);
+	return rc ? rc : take_count(s, TAB_HOSTS, &out->hosts, err);
 }
 
 static double in_seconds(uint64_t ns)
@@ -270,42 +256,62 @@ static double in_seconds(uint64_t ns)
 	return (double)ns / 1e9;
 }
 
-static int split_time(struct cop_sum *s, struct cop_sum_result *out)
+static void fill_classes(struct cop_sum *s, struct cop_sum_result *out)
 {
-	struct cop_union *of = s->part[0].of;
-	int64_t first = s->part[0].first, last = s->part[0].last;
+	struct cop_union *of = s->tally[0].of;
+	unsigned n = cop_classes_count(s->conf.classes);
 	uint64_t closed = 0;
-	int rc = 0;
 
-	for (unsigned i = 1; i < s->threads; i++) {
-		first = COP_MIN(first, s->part[i].first);
-		last = COP_MAX(last, s->part[i].last);
-		for (unsigned k = 0; k < COP_SUM_PARTS && !rc; k++)
-			rc = cop_union_merge(&of[k], &s->part[i].of[k]);
+	for (unsigned i = 0; i < n; i++) {
+		out->class_s[i] = in_seconds(cop_union_length(&of[i]));
+		closed += of[i].closed_ns;
 	}
-	out->total_s = last > first ? in_seconds((uint64_t)last - (uint64_t)first) : 0;
-	for (unsigned k = 0; k < COP_SUM_PARTS; k++) {
-		out->part_s[k] = in_seconds(cop_union_length(&of[k]));
-		closed += of[k].closed_ns;
-	}
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 0; k < n; k++)
+			out->both_s[i][k] = in_seconds(
+				cop_union_length(&of[i]) - cop_union_alone(&of[i], &of[k]));
+	out->classes = s->conf.classes;
 	out->about_s = in_seconds(closed);
+	for (unsigned k = 0; k < COP_SUM_PARTS; k++)
+		out->part_s[k] = out->class_s[k];
 	out->app_alone_s = in_seconds(cop_union_alone(&of[COP_SUM_APP], &of[COP_SUM_COMPUTE]));
 	out->compute_not_app_s =
 		in_seconds(cop_union_alone(&of[COP_SUM_COMPUTE], &of[COP_SUM_APP]));
 	out->posix_alone_s = in_seconds(cop_union_alone(&of[COP_SUM_POSIX], &of[COP_SUM_COMPUTE]));
 	out->compute_not_posix_s =
 		in_seconds(cop_union_alone(&of[COP_SUM_COMPUTE], &of[COP_SUM_POSIX]));
-	return rc;
+}
+
+static int split_time(struct cop_sum *s, struct cop_sum_result *out)
+{
+	struct tally *to = &s->tally[0];
+	int rc = 0;
+
+	for (unsigned i = 1; i < s->conf.threads && !rc; i++) {
+		struct tally *from = &s->tally[i];
+
+		to->first = COP_MIN(to->first, from->first);
+		to->last = COP_MAX(to->last, from->last);
+		for (unsigned k = 0; k < COP_CLASSES_MAX && !rc; k++)
+			rc = cop_union_merge(&to->of[k], &from->of[k]);
+		if (!rc)
+			rc = cop_devices_merge(&to->devices, &from->devices);
+	}
+	out->total_s =
+		to->last > to->first ? in_seconds((uint64_t)to->last - (uint64_t)to->first) : 0;
+	fill_classes(s, out);
+	return rc ? rc : cop_devices_finish(&to->devices, out);
 }
 
 int cop_sum_finish(struct cop_sum *s, struct cop_sum_result *out, struct cop_err *err)
 {
 	*out = (struct cop_sum_result){0};
-	for (unsigned i = 0; i < s->threads; i++) {
-		out->spans += s->part[i].spans;
-		out->instants += s->part[i].instants;
-		out->counters += s->part[i].counters;
-		out->flows += s->part[i].flows;
+	for (unsigned i = 0; i < s->conf.threads; i++) {
+		out->spans += s->tally[i].spans;
+		out->instants += s->tally[i].instants;
+		out->counters += s->tally[i].counters;
+		out->flows += s->tally[i].flows;
+		out->unfinished += s->tally[i].unfinished;
 	}
 	if (split_time(s, out))
 		return cop_err_set(err, ENOMEM, "no memory for the summary");
@@ -316,4 +322,15 @@ void cop_sum_result_free(struct cop_sum_result *r)
 {
 	cop_rows_free(&r->functions);
 	cop_rows_free(&r->intervals);
+	cop_rows_free(&r->open);
+	cop_rows_free(&r->kernels);
+	for (size_t i = 0; i < r->devices; i++) {
+		if (r->device[i].rank.len)
+			free((char *)r->device[i].rank.at);
+		if (r->device[i].device.len)
+			free((char *)r->device[i].device.at);
+	}
+	free(r->device);
+	r->device = NULL;
+	r->devices = 0;
 }

@@ -26,6 +26,9 @@ static struct cop_trace_event event(const char *name, const char *pid, const cha
 		.tid = str("1"),
 		.file = str(file),
 		.host = str(""),
+		.rank = str(""),
+		.args = str(""),
+		.end_args = str(""),
 		.ts_ns = ts_ns,
 		.dur_ns = dur_ns,
 		.dur_min_ns = dur_ns,
@@ -87,6 +90,14 @@ static void groups_add_up_over_threads(void **state)
 	check(&conf, e, 4, "size", "size,size:sum\n10,10\n20,20\n30,30\n,0\n");
 }
 
+static void set_then(struct cop_tab_conf *conf, const char *list)
+{
+	struct cop_err err = {0};
+
+	memset(conf->then, 0, sizeof(conf->then));
+	assert_int_equal(cop_tab_thens(list, conf, &err), 0);
+}
+
 static void then_reduces_what_per_has_added_up(void **state)
 {
 	const struct cop_trace_event e[] = {
@@ -97,12 +108,177 @@ static void then_reduces_what_per_has_added_up(void **state)
 	struct cop_tab_conf conf = conf_of("name", "pid", "count,dur,size:max");
 
 	(void)state;
-	conf.then = COP_THEN_MAX;
+	set_then(&conf, "max");
 	check(&conf, e, 3, NULL, "name,count,dur,size:max\nw,2,5.000000000,\n");
-	conf.then = COP_THEN_SUM;
+	set_then(&conf, "sum");
 	check(&conf, e, 3, NULL, "name,count,dur,size:max\nw,3,7.000000000,\n");
-	conf.then = COP_THEN_MEAN;
+	set_then(&conf, "mean");
 	check(&conf, e, 3, NULL, "name,count,dur,size:max\nw,1.500,3.500000000,\n");
+	set_then(&conf, "dur=max,sum");
+	check(&conf, e, 3, NULL, "name,count,dur,size:max\nw,3,5.000000000,\n");
+	set_then(&conf, "dur=min,sum");
+	check(&conf, e, 3, NULL, "name,count,dur,size:max\nw,3,2.000000000,\n");
+}
+
+static void then_may_differ_from_column_to_column(void **state)
+{
+	const struct cop_trace_event e[] = {
+		event("w", "1", "", 0, 1000000000, 10),
+		event("w", "2", "", 0, 5000000000, 20),
+	};
+	struct cop_tab_conf conf = conf_of("name", "pid", "");
+	struct cop_err err = {0};
+
+	(void)state;
+	set_then(&conf, "dur=max,size=sum");
+	check(&conf, e, 2, NULL, "name,dur,size\nw,5.000000000,30\n");
+	conf = conf_of("name", "pid", "count,dur");
+	assert_int_equal(cop_tab_thens("dur=max", &conf, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "what becomes of the column 'count'?"));
+	assert_int_equal(cop_tab_thens("dur=most", &conf, &err), -EINVAL);
+	assert_int_equal(cop_tab_thens("size=max", &conf, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "the column 'size' is not shown"));
+}
+
+/* Without a host, the file tells processes apart; with one, files do not. */
+static void processes_are_told_apart_by_their_files_or_hosts(void **state)
+{
+	struct cop_trace_event e[] = {
+		event("step", "1", "", 0, 100000, -1),
+		event("step", "1", "", 0, 200000, -1),
+	};
+	struct cop_tab_conf conf = conf_of("name", "pid", "dur");
+
+	(void)state;
+	e[1].source = 1;
+	set_then(&conf, "max");
+	check(&conf, e, 2, NULL, "name,dur\nstep,0.000200000\n");
+	e[0].host = e[1].host = str("node1");
+	check(&conf, e, 2, NULL, "name,dur\nstep,0.000300000\n");
+	e[1].host = str("node2");
+	check(&conf, e, 2, NULL, "name,dur\nstep,0.000200000\n");
+	/* An event without a host belongs to the host that its file names with this pid. */
+	e[0].source = 1;
+	e[0].host = str("");
+	check(&conf, e, 2, NULL, "name,dur\nstep,0.000300000\n");
+	conf = conf_of("name", "tid", "dur");
+	set_then(&conf, "max");
+	e[0].source = 0;
+	check(&conf, e, 2, NULL, "name,dur\nstep,0.000200000\n");
+}
+
+static void counters_have_values_over_time(void **state)
+{
+	struct cop_trace_event e[] = {
+		event("loss", "1", "", 1000, 0, -1),
+		event("loss", "1", "", 3000, 0, -1),
+		event("loss", "1", "", 2000, 0, -1),
+		event("read", "1", "", 1000, 5, 7),
+	};
+	struct cop_tab_conf conf = conf_of("name,series", "",
+		"count,value,value:first,value:min,value:max,value:mean,value:std,value:50%");
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		e[i].kind = COP_TRACE_COUNTER;
+	e[0].args = str("{\"train\":0.5,\"what\":\"x\"}");
+	e[1].args = str("{\"train\":-1e-3,\"eval\":\"3\"}");
+	e[2].args = str("{\"train\":0.1}");
+	check(&conf, e, 4, "series",
+		"name,series,count,value,value:first,value:min,value:max,value:mean,value:std,value:50%\n"
+		"loss,eval,1,3,3,3,3,3,,3\n"
+		"loss,train,3,-0.001,0.5,-0.001,0.5,0.19966666666666666,0.26495345503188544,0.1\n");
+	conf = conf_of("time", "", "value");
+	conf.interval_ns = 1;
+	check(&conf, e, 1, "time", "time,value\n0,0.5\n");
+}
+
+static void begins_without_an_end_are_counted_if_asked_for(void **state)
+{
+	struct cop_trace_event e[] = {
+		event("w", "1", "", 1000, 2000000000, 5),
+		event("hang", "1", "", 3000001000, 0, -1),
+	};
+	struct cop_tab_conf conf = conf_of("name", "", "count,dur,size,dur:mean,unfinished");
+
+	(void)state;
+	e[1].unfinished = true;
+	check(&conf, e, 2, "name",
+		"name,count,dur,size,dur:mean,unfinished\nhang,0,,0,,1\nw,1,2.000000000,5,2.000000000,0\n");
+	conf = conf_of("name", "", "count,first,last");
+	check(&conf, e, 2, NULL, "name,count,first,last\nw,1,0.000000000,2.000000000\n");
+}
+
+static void busy_time_is_covered_time(void **state)
+{
+	const struct cop_trace_event e[] = {
+		event("k", "1", "", 0, 2000000000, -1),
+		event("k", "1", "", 1000000000, 2000000000, -1),
+		event("k", "2", "", 5000000000, 1000000000, -1),
+	};
+	struct cop_tab_conf conf = conf_of("name", "", "dur,busy,dur:90%,dur:p90,size:count");
+
+	(void)state;
+	check(&conf, e, 3, NULL,
+		"name,dur,busy,dur:90%,dur:p90,size:count\n"
+		"k,5.000000000,4.000000000,2.000000000,2.000000000,0\n");
+}
+
+static void arguments_are_keys(void **state)
+{
+	struct cop_trace_event e[] = {
+		event("k", "1", "", 0, 1000000000, -1),
+		event("k", "1", "", 0, 2000000000, -1),
+		event("k", "1", "", 0, 4000000000, -1),
+	};
+	struct cop_tab_conf conf = conf_of("arg:step", "", "dur");
+
+	(void)state;
+	e[0].args = str("{\"stream\":7,\"step\":\"a\\u00e9\"}");
+	e[1].args = str("{\"x\":{\"step\":3},\"step\":12}");
+	e[2].end_args = str("{\"step\":12}");
+	check(&conf, e, 3, "arg:step", "arg:step,dur\n12,6.000000000\na\303\251,1.000000000\n");
+}
+
+/* ---- self time ---- */
+
+static int add_self(void *arg, const struct cop_trace_event *e, uint64_t self_ns)
+{
+	return cop_tab_add_self(arg, 0, e, self_ns);
+}
+
+static void time_inside_of_a_span_is_not_its_own(void **state)
+{
+	struct cop_trace_event e[] = {
+		event("outer", "1", "", 0, 100, -1),
+		event("inner", "1", "", 10, 40, -1),
+		event("leaf", "1", "", 10, 10, -1),
+		event("other", "2", "", 15, 50, -1),
+		event("beyond", "1", "", 90, 20, -1), /* ends after outer */
+		event("async", "1", "", 95, 50, -1),
+	};
+	struct cop_tab_conf conf = conf_of("name", "", "dur,self");
+	struct cop_tab *t = cop_tab_new(&conf, 1, 0);
+	struct cop_self *self = cop_self_new(add_self, t);
+	struct cop_rows rows;
+	struct cop_buf out = {0};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(e); i++) {
+		e[i].ph = i == 5 ? 'b' : 'X';
+		assert_int_equal(cop_self_add(self, &e[i]), 0);
+	}
+	assert_int_equal(cop_self_end(self), 0);
+	cop_self_free(self);
+	assert_int_equal(cop_tab_rows(t, &rows, NULL), 0);
+	cop_rows_sort(&rows, "name");
+	cop_rows_show(&rows, COP_GRID_CSV, 0, &out);
+	assert_string_equal(out.data,
+		"name,dur,self\nasync,0.000000050,0.000000050\nbeyond,0.000000020,0.000000020\n"
+		"inner,0.000000040,0.000000030\nleaf,0.000000010,0.000000010\n"
+		"other,0.000000050,0.000000050\nouter,0.000000100,0.000000050\n");
+	cop_buf_free(&out);
+	cop_rows_free(&rows);
 }
 
 static void a_class_has_neither_digits_nor_dashes(void **state)
@@ -166,8 +342,8 @@ static void unknown_words_are_named_with_those_that_there_are(void **state)
 	(void)state;
 	assert_int_equal(cop_tab_keys("name,size,nam", false, &conf, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "no key 'nam'; the keys are name, cat, "));
-	assert_int_equal(cop_tab_cols("dur,dur:90%", &conf, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "no column 'dur:90%'; the columns are count, dur, "));
+	assert_int_equal(cop_tab_cols("dur,dur:80%", &conf, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "no column 'dur:80%'; the columns are count, dur, "));
 	assert_int_equal(cop_tab_check_sort(&conf, "size:max", &err), -EINVAL);
 	assert_string_equal(
 		err.text, "--sort: 'size:max' is not in the table, which has name, size, dur");
@@ -254,6 +430,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_add_up_over_threads),
 		cmocka_unit_test(then_reduces_what_per_has_added_up),
+		cmocka_unit_test(then_may_differ_from_column_to_column),
+		cmocka_unit_test(processes_are_told_apart_by_their_files_or_hosts),
+		cmocka_unit_test(counters_have_values_over_time),
+		cmocka_unit_test(begins_without_an_end_are_counted_if_asked_for),
+		cmocka_unit_test(busy_time_is_covered_time),
+		cmocka_unit_test(arguments_are_keys),
+		cmocka_unit_test(time_inside_of_a_span_is_not_its_own),
 		cmocka_unit_test(a_class_has_neither_digits_nor_dashes),
 		cmocka_unit_test(intervals_begin_at_the_first_event),
 		cmocka_unit_test(aggregates_count_for_what_they_stand_for),

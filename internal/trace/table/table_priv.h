@@ -4,6 +4,7 @@
 
 #include "base/base/htab.h"
 #include "trace/table/table.h"
+#include "trace/who/who.h"
 
 /* ---- agg.c: sums of one measure of one group ---- */
 
@@ -14,35 +15,87 @@ struct measure {
 	uint64_t min, max;
 	struct cop_quant *quant; /* if quantiles are asked for */
 };
+/* The values of a counter, all of them: sums of fractions depend on their order. */
+struct value {
+	int64_t ts_ns;
+	uint64_t source, line;
+	double v;
+};
+struct values {
+	struct value *at;
+	size_t n, cap;
+	bool sorted;
+};
 struct agg {
-	uint64_t count;
+	uint64_t count, unfinished, self_ns;
+	int64_t first, last;      /* the first begin, the last end; first > last: there is none */
 	struct measure dur, size; /* nanoseconds, bytes */
+	struct cop_union *busy;   /* if asked for */
+	struct values *values;
 };
 
-enum col_of { OF_GROUP, OF_DUR, OF_SIZE };
-enum col_what { COL_SUM, COL_MEAN, COL_STD, COL_MIN, COL_Q25, COL_Q50, COL_Q75, COL_MAX };
+enum col_of { OF_GROUP, OF_DUR, OF_SIZE, OF_VALUE };
+enum col_what {
+	COL_SUM,
+	COL_COUNT_OF,
+	COL_MEAN,
+	COL_STD,
+	COL_MIN,
+	COL_MAX,
+	COL_FIRST,
+	COL_LAST,
+	COL_QUANTILE
+};
 struct col {
 	const char *name;
 	enum col_of of;
 	enum col_what what;
-	bool bytes; /* shown as whole numbers on a terminal */
+	enum cop_grid_kind kind;
+	double p; /* of a quantile */
 };
 extern const struct col cop_tab_col[];
 extern const unsigned cop_tab_col_count;
-#define COL_COUNT 0u
-#define COL_DUR 1u
-#define COL_SIZE 2u
-#define COL_BANDWIDTH 3u
-
-/* Which measures need quantiles. */
-struct wants {
-	bool dur, size;
+enum {
+	COL_COUNT,
+	COL_DUR,
+	COL_SIZE,
+	COL_BANDWIDTH,
+	COL_UNFINISHED,
+	COL_SELF,
+	COL_BUSY,
+	COL_BEGIN,
+	COL_END
 };
-int cop_agg_add(struct agg *a, const struct cop_trace_event *e, struct wants wants);
-int cop_agg_merge(struct agg *to, const struct agg *from);
+
+/* Which measures need more than sums. */
+struct wants {
+	bool dur, size, busy, values, unfinished, who;
+};
+/* self_ns: of a span that is finished. */
+int cop_agg_add(
+	struct agg *a, const struct cop_trace_event *e, struct wants wants, uint64_t self_ns);
+int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, double v);
+int cop_agg_merge(struct agg *to, struct agg *from);
 void cop_agg_fini(struct agg *a);
-/* The value of a column; NAN if there is none. *about: the value is not exact. */
-double cop_agg_value(struct agg *a, unsigned col, bool *about);
+/* What is not exact. */
+struct doubt {
+	bool about;         /* quantiles are within 1 % */
+	uint64_t closed_ns; /* times may be too long by so much */
+};
+/* The value of a column; NAN if there is none. */
+double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt);
+
+/* ---- keys.c ---- */
+
+/* The next word of a list; false at the end. A word that is too long is cut off. */
+bool cop_tab_next_word(const char **at, char word[COP_TAB_WORD_MAX]);
+struct part;
+struct cop_tab;
+/* Writes all keys of an event into the part's scratch; returns their length, or -ENOMEM. */
+ssize_t cop_tab_put_keys(struct cop_tab *t, struct part *p, const struct cop_trace_event *e,
+	struct cop_trace_str series);
+/* Whether a key is known when all metadata is. */
+bool cop_tab_is_late(enum cop_tab_key key);
 
 /* ---- tab.c ---- */
 
@@ -59,17 +112,33 @@ struct part { /* one per thread */
 	int64_t interval; /* the last interval, as text */
 	char text[40];
 	size_t text_len;
+	size_t values;
+	struct seen seen;
+	struct cop_buf room; /* for the text of an argument */
 };
 struct cop_tab {
 	struct cop_tab_conf conf;
 	struct wants wants;
 	int64_t first_ns;
 	unsigned threads;
+	bool shared; /* see struct cop_rows */
 	struct part part[];
 };
 /* Returns the first n keys of a group in out, and how many bytes they take. */
 size_t cop_tab_split(const struct group *g, unsigned n, struct cop_trace_str *out);
 /* Afterwards the table of the first thread has all groups. */
 int cop_tab_merge(struct cop_tab *t);
+/* Takes a group into a table, or adds it to the one with the same keys and frees it. */
+int cop_tab_put_group(struct cop_htab *to, struct group *g);
+/* Frees the groups and the table. */
+void cop_tab_drop(struct cop_htab *table);
+
+/* ---- late.c: keys that are known when all metadata is ---- */
+
+/* Writes what a late key stands for until then. */
+size_t cop_late_put(const struct cop_trace_event *e, char *to);
+size_t cop_late_room(const struct cop_trace_event *e);
+/* Replaces late keys in the table of the first thread, where groups may become one. -ENOMEM. */
+int cop_late_resolve(struct cop_tab *t);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies the text of args. It has been read as JSON, either by a scanner that accepts control
- * characters and any bytes in strings, or by json-c, which accepts numbers as C writes them. */
+/* Copies the text of args, which the scanner has accepted: it is JSON but for control characters,
+ * any bytes and lone backslashes in strings, numbers as C writes them, and commas before
+ * brackets. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base/json.h"
+#include "base/base/json_read.h"
 #include "trace/timeline/timeline_priv.h"
 
 static bool is_blank(char c)
@@ -34,113 +36,122 @@ static const char *scalar_end(const char *p, const char *end)
 	return p;
 }
 
-static const char *value_end(const char *p, const char *end)
+/* ---- copying ---- */
+
+/* How many bytes from p on are plain ASCII without a control character or a backslash. */
+static size_t plain_length(const char *p, const char *end)
 {
-	unsigned depth = 0;
+	const char *at = p;
+
+	while (end - at >= 8) {
+		uint64_t w, odd;
+
+		memcpy(&w, at, sizeof(w));
+		odd = w ^ 0x5c5c5c5c5c5c5c5cULL; /* backslashes are zeros */
+		odd = (odd - 0x0101010101010101ULL) & ~odd;
+		odd |= w | ((w - 0x2020202020202020ULL) & ~w);
+		if (odd & 0x8080808080808080ULL)
+			break;
+		at += 8;
+	}
+	while (at < end && (unsigned char)*at >= 0x20 && (unsigned char)*at < 0x80 && *at != '\\')
+		at++;
+	return (size_t)(at - p);
+}
+
+bool cop_members_copy_plain(struct cop_buf *out, struct cop_trace_str text)
+{
+	const char *p = text.at, *end = p + text.len;
+	size_t before = out->len;
 
 	while (p < end) {
-		const char *before = p;
+		size_t n = plain_length(p, end);
 
-		if (*p == '"')
-			p = string_end(p, end);
-		else if (*p == '{' || *p == '[')
-			depth++, p++;
-		else if ((*p == '}' || *p == ']') && depth)
-			depth--, p++;
-		else if (ends_scalar(*p))
-			p += depth > 0;
-		else
-			p = scalar_end(p, end);
-		if (!depth || p == before)
-			return p;
+		cop_buf_add(out, p, n);
+		p += n;
+		if (p < end && *p != '\n') {
+			out->len = before;
+			return false;
+		}
+		while (p < end && (*p == '\n' || *p == ' '))
+			p++;
 	}
-	return end;
+	return true;
 }
 
-struct members cop_members_of(struct cop_trace_str object)
+/* What is at p, and needs a look: returns how many bytes of it were copied. */
+static size_t copy_odd(struct cop_buf *out, const char *p, const char *end)
 {
-	return (struct members){object.at + (object.len > 0), object.at + object.len};
+	size_t n = cop_utf8_len(p, (size_t)(end - p));
+
+	if (*p == '\\') {
+		n = cop_json_escape(p, end);
+		if (!n)
+			cop_buf_str(out, "\\\\");
+		else
+			cop_buf_add(out, p, n);
+		return COP_MAX(n, (size_t)1);
+	}
+	if (!n)
+		cop_buf_str(out, "\\ufffd");
+	else if ((unsigned char)*p < 0x20)
+		cop_buf_printf(out, "\\u%04x", (unsigned char)*p);
+	else
+		cop_buf_add(out, p, n);
+	return COP_MAX(n, (size_t)1);
 }
-
-static const char *skip(const char *p, const char *end, char other)
-{
-	while (p < end && (is_blank(*p) || *p == other))
-		p++;
-	return p;
-}
-
-bool cop_members_next(struct members *m, struct cop_trace_str *key, struct cop_trace_str *value)
-{
-	const char *p = skip(m->at, m->end, ','), *q;
-
-	if (p == m->end || *p != '"')
-		return false;
-	q = string_end(p, m->end);
-	if (q - p < 2)
-		return false;
-	*key = (struct cop_trace_str){p + 1, (size_t)(q - p - 2)};
-	p = skip(q, m->end, ':');
-	m->at = value_end(p, m->end);
-	*value = (struct cop_trace_str){p, (size_t)(m->at - p)};
-	return value->len > 0;
-}
-
-bool cop_members_have(struct cop_trace_str object, struct cop_trace_str key)
-{
-	struct members m = cop_members_of(object);
-	struct cop_trace_str k, value;
-
-	while (cop_members_next(&m, &k, &value))
-		if (k.len == key.len && !memcmp(k.at, key.at, k.len))
-			return true;
-	return false;
-}
-
-/* ---- copying ---- */
 
 void cop_members_copy_inside(struct cop_buf *out, struct cop_trace_str text)
 {
-	const char *p = text.at, *end = p + text.len, *plain = p;
+	const char *p = text.at, *end = p + text.len;
 
 	while (p < end) {
-		size_t n = cop_utf8_len(p, (size_t)(end - p));
+		size_t n = plain_length(p, end);
 
-		if (n && (unsigned char)*p >= 0x20) {
-			p += *p == '\\' && p + 1 < end ? 2 : n;
-			continue;
-		}
-		cop_buf_add(out, plain, (size_t)(p - plain));
-		if (n)
-			cop_buf_printf(out, "\\u%04x", (unsigned char)*p);
-		else
-			cop_buf_str(out, "\\ufffd");
-		plain = ++p;
+		cop_buf_add(out, p, n);
+		p += n;
+		if (p < end)
+			p += copy_odd(out, p, end);
 	}
-	cop_buf_add(out, plain, (size_t)(p - plain));
 }
 
-/* Whether it is a number as RFC 8259 defines it. */
+static size_t digits(const char *p, const char *end)
+{
+	const char *q = p;
+
+	while (q < end && (unsigned char)(*q - '0') < 10)
+		q++;
+	return (size_t)(q - p);
+}
+
+/* Whether it is a number as RFC 8259 defines it, however long. */
 static bool is_number(const char *p, const char *end)
 {
 	size_t n;
 
 	p += p < end && *p == '-';
-	n = strspn(p, "0123456789");
+	n = digits(p, end);
 	if (!n || (*p == '0' && n > 1))
 		return false;
 	p += n;
 	if (p < end && *p == '.') {
-		n = strspn(++p, "0123456789");
+		n = digits(++p, end);
 		if (!n)
 			return false;
 		p += n;
 	}
 	if (p < end && (*p | 32) == 'e') {
-		p += p[1] == '+' || p[1] == '-' ? 2 : 1;
-		n = strspn(p, "0123456789");
+		p++;
+		p += p < end && (*p == '+' || *p == '-');
+		n = digits(p, end);
 		p = n ? p + n : end + 1;
 	}
 	return p == end;
+}
+
+static bool is_word(const char *p, size_t len, const char *word)
+{
+	return len == strlen(word) && !memcmp(p, word, len);
 }
 
 static void copy_scalar(struct cop_buf *out, const char *p, size_t len)
@@ -148,21 +159,29 @@ static void copy_scalar(struct cop_buf *out, const char *p, size_t len)
 	char text[64], *end;
 	double d;
 
+	if (is_number(p, p + len) || is_word(p, len, "true") || is_word(p, len, "false")) {
+		cop_buf_add(out, p, len);
+		return;
+	}
 	if (len >= sizeof(text)) {
 		cop_buf_str(out, "null");
 		return;
 	}
 	memcpy(text, p, len);
 	text[len] = '\0';
-	if (is_number(text, text + len) || !strcmp(text, "true") || !strcmp(text, "false")) {
-		cop_buf_str(out, text);
-		return;
-	}
 	d = strtod(text, &end);
 	if (end == text + len && len && isfinite(d))
 		cop_buf_printf(out, "%.17g", d);
 	else
 		cop_buf_str(out, "null");
+}
+
+/* Whether what follows a comma at p is another value, and not a bracket. */
+static bool separates(const char *p, const char *end)
+{
+	for (p++; p < end && is_blank(*p);)
+		p++;
+	return p < end && *p != '}' && *p != ']';
 }
 
 void cop_members_copy(struct cop_buf *out, struct cop_trace_str value)
@@ -179,7 +198,7 @@ void cop_members_copy(struct cop_buf *out, struct cop_trace_str value)
 			cop_buf_str(out, "\"");
 		} else if (ends_scalar(*p)) {
 			q = p + 1;
-			if (!is_blank(*p))
+			if (!is_blank(*p) && (*p != ',' || separates(p, end)))
 				cop_buf_add(out, p, 1);
 		} else {
 			q = scalar_end(p, end);

@@ -114,10 +114,18 @@ static void put_us(struct cop_json *j, const char *key, int64_t ns)
 {
 	uint64_t abs = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
 
-	cop_json_value(j, key);
-	cop_buf_printf(j->out, "%s%llu", ns < 0 ? "-" : "", (unsigned long long)(abs / 1000));
-	if (abs % 1000)
-		cop_buf_printf(j->out, ".%03u", (unsigned)(abs % 1000));
+	if (ns >= 0) {
+		cop_json_u64(j, key, abs / 1000);
+	} else {
+		cop_json_value(j, key);
+		cop_buf_printf(j->out, "-%llu", (unsigned long long)(abs / 1000));
+	}
+	if (abs % 1000) {
+		const char decimals[] = {'.', (char)('0' + abs / 100 % 10),
+			(char)('0' + abs / 10 % 10), (char)('0' + abs % 10)};
+
+		cop_buf_add(j->out, decimals, sizeof(decimals));
+	}
 }
 
 /* ---- names ---- */
@@ -157,38 +165,6 @@ static void put_sort_index(struct cop_merge *m, const struct thread *t, size_t i
 	cop_json_end(&j);
 }
 
-/* If events name no host, the file tells processes apart. */
-static void place_of(
-	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to)
-{
-	const char *path, *slash;
-
-	if (p->host.len) {
-		cop_buf_add(to, p->host.at, p->host.len);
-		return;
-	}
-	path = cop_trace_files_name(files, p->source);
-	slash = strrchr(path, '/');
-	cop_buf_str(to, slash ? slash + 1 : path);
-}
-
-/* HOST rank N: NAME LABELS (pid P) */
-static void name_of(
-	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to)
-{
-	place_of(files, p, to);
-	if (p->has_rank)
-		cop_buf_printf(to, " rank %llu", (unsigned long long)p->rank);
-	if (p->name.len || p->labels.len)
-		cop_buf_str(to, ":");
-	if (p->name.len)
-		cop_buf_printf(to, " %.*s", (int)p->name.len, p->name.at);
-	if (p->labels.len)
-		cop_buf_printf(to, " %.*s", (int)p->labels.len, p->labels.at);
-	if (p->pid.len)
-		cop_buf_printf(to, " (pid %.*s)", (int)COP_MIN(p->pid.len, (size_t)512), p->pid.at);
-}
-
 /* A thread gets a name if one is known, or if its number differs from that in the files. */
 static int put_names(struct cop_merge *m, const struct cop_trace_files *files)
 {
@@ -198,7 +174,7 @@ static int put_names(struct cop_merge *m, const struct cop_trace_files *files)
 		const struct process *p = &m->crew.process[i];
 		struct cop_buf name = {0};
 
-		name_of(files, p, &name);
+		cop_process_label(files, p, &name);
 		put_meta(m, p->thread[0], "process_name",
 			(struct cop_trace_str){name.data ? name.data : "", name.len});
 		put_sort_index(m, p->thread[0], i);
@@ -222,20 +198,31 @@ static bool is_resolved(struct cop_trace_str s, bool is_hash)
 	return s.len && !is_hash;
 }
 
+static bool has_member(struct cop_trace_str object, struct cop_trace_str key)
+{
+	struct cop_trace_members m = cop_trace_members_of(object);
+	struct cop_trace_str k, value;
+
+	while (cop_trace_members_next(&m, &k, &value))
+		if (k.len == key.len && !memcmp(k.at, key.at, k.len))
+			return true;
+	return false;
+}
+
 /* Replaces hashes by their names. The args of a counter are all values, so nothing is added to
  * them. */
 static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	struct cop_trace_str object, struct cop_trace_str later)
 {
-	struct members m = cop_members_of(object);
+	struct cop_trace_members m = cop_trace_members_of(object);
 	struct cop_trace_str key, value;
 	bool counter = e->kind == COP_TRACE_COUNTER;
 
-	while (cop_members_next(&m, &key, &value)) {
+	while (cop_trace_members_next(&m, &key, &value)) {
 		if (cop_trace_str_is(key, "hhash") &&
 			(counter || is_resolved(e->host, e->host_is_hash)))
 			continue;
-		if (later.len && cop_members_have(later, key))
+		if (later.len && has_member(later, key))
 			continue;
 		if (cop_trace_str_is(key, "fhash") && is_resolved(e->file, e->file_is_hash)) {
 			put_str(j, "fname", e->file);
@@ -249,12 +236,25 @@ static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	}
 }
 
+/* Most args have neither hashes nor anything odd. */
+static bool may_copy_args(const struct cop_trace_event *e)
+{
+	return !e->args_odd && !e->end_args.len && !e->unfinished && e->args.len > 1 &&
+	       !e->host.len && !e->file.len;
+}
+
 static void put_args(struct cop_json *j, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};
 
 	if (!e->args.len && !e->end_args.len && !e->unfinished && e->kind != COP_TRACE_COUNTER)
 		return;
+	if (may_copy_args(e)) {
+		cop_json_value(j, "args");
+		if (cop_members_copy_plain(j->out, e->args))
+			return;
+		j->out->len -= strlen(",\"args\":");
+	}
 	cop_json_object(j, "args");
 	put_members(j, e, e->args, e->end_args);
 	put_members(j, e, e->end_args, none);
@@ -264,10 +264,10 @@ static void put_args(struct cop_json *j, const struct cop_trace_event *e)
 }
 
 /* Depending on their kind, ids differ if their file, process or scope does. Ids of Copper's flows
- * are the same in all files. */
-static void put_id(struct cop_json *j, const struct cop_trace_event *e, const struct process *p)
+ * are the same in all files, and the old form of spans belongs together by name as well. */
+static uint64_t id_of(const struct cop_trace_event *e, const struct process *p, bool flow,
+	struct cop_trace_str text)
 {
-	bool flow = e->kind == COP_TRACE_FLOW;
 	uint64_t of[] = {e->id_kind, 0}, id;
 
 	if (flow && cop_trace_str_is(e->cat, "copper"))
@@ -279,11 +279,40 @@ static void put_id(struct cop_json *j, const struct cop_trace_event *e, const st
 	id = cop_hash64(of, sizeof(of), flow);
 	if (!flow)
 		id = cop_hash64(e->scope.at, e->scope.len, id);
-	id = cop_hash64(e->id.at, e->id.len, id);
+	if (e->old_async)
+		id = cop_hash64(e->name.at, e->name.len, id);
+	return cop_hash64(text.at, text.len, id);
+}
+
+static void put_id(struct cop_json *j, const struct cop_trace_event *e, const struct process *p)
+{
 	cop_json_value(j, "id");
-	cop_buf_printf(j->out, "\"0x%llx\"", (unsigned long long)id);
-	if (!flow && e->scope.len)
+	cop_buf_printf(j->out, "\"0x%llx\"",
+		(unsigned long long)id_of(e, p, e->kind == COP_TRACE_FLOW, e->id));
+	if (e->kind != COP_TRACE_FLOW && e->scope.len)
 		put_str(j, "scope", e->scope);
+}
+
+/* Flows of version 2, and members that are kept as they are. */
+static void put_more(struct cop_json *j, const struct cop_trace_event *e, const struct process *p)
+{
+	struct cop_trace_members m = {e->more.at, e->more.at + e->more.len};
+	struct cop_trace_str key, value;
+
+	while (cop_trace_members_next(&m, &key, &value)) {
+		cop_buf_str(j->out, ",\"");
+		cop_members_copy_inside(j->out, key);
+		cop_buf_str(j->out, "\":");
+		cop_members_copy(j->out, value);
+	}
+	if (!e->bind_id.len)
+		return;
+	cop_json_value(j, "bind_id");
+	cop_buf_printf(j->out, "\"0x%llx\"", (unsigned long long)id_of(e, p, true, e->bind_id));
+	if (e->flow_in)
+		cop_json_bool(j, "flow_in", true);
+	if (e->flow_out)
+		cop_json_bool(j, "flow_out", true);
 }
 
 /* The letter under which an event is written: a begin with its end is a complete event; an
@@ -332,6 +361,8 @@ static int put_event(void *arg, const struct cop_trace_event *e)
 	cop_json_u64(&j, "tid", t->number);
 	put_us(&j, "ts", e->ts_ns);
 	put_kind(&j, e, t);
+	if (e->more.len || e->bind_id.len)
+		put_more(&j, e, t->process);
 	put_args(&j, e);
 	cop_json_end(&j);
 	return m->out.len >= PART_BYTES ? flush(m) : 0;

@@ -16,7 +16,7 @@
 #define READ_MAX (64 * COP_KIB)
 
 /* How an event is stored in a buffer and in a run: this, then the bytes of its strings. */
-#define STRINGS 10
+#define STRINGS 15
 #define FEW 6u /* the strings that are always kept */
 struct item {
 	uint32_t bytes; /* of the whole item; a multiple of 8 */
@@ -24,6 +24,7 @@ struct item {
 	uint8_t kind, id_kind;
 	char ph, bp, s;
 	bool has_size, id_is_text, unfinished, file_is_hash, host_is_hash;
+	bool old_async, args_odd, bind_is_text, flow_in, flow_out;
 	int64_t ts_ns;
 	uint64_t dur_ns, count, size, line;
 	uint64_t source;
@@ -257,7 +258,8 @@ static int reserve_item(struct cop_order *o, struct part *p, size_t bytes)
 int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str *s[STRINGS] = {&e->name, &e->cat, &e->pid, &e->tid, &e->file,
-		&e->host, &e->id, &e->scope, &e->args, &e->end_args};
+		&e->host, &e->id, &e->scope, &e->args, &e->end_args, &e->bind_id, &e->more,
+		&e->rank, &e->process, &e->thread};
 	unsigned strings = o->conf.whole ? STRINGS : FEW;
 	struct part *p = &o->part[worker];
 	struct item item = {.kind = (uint8_t)e->kind,
@@ -270,6 +272,11 @@ int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_e
 		.unfinished = e->unfinished,
 		.file_is_hash = e->file_is_hash,
 		.host_is_hash = e->host_is_hash,
+		.old_async = e->old_async,
+		.args_odd = e->args_odd,
+		.bind_is_text = e->bind_is_text,
+		.flow_in = e->flow_in,
+		.flow_out = e->flow_out,
 		.ts_ns = e->ts_ns,
 		.dur_ns = e->dur_ns,
 		.count = e->count,
@@ -383,7 +390,8 @@ static void sift(struct run **heap, size_t n, size_t i)
 static void event_of(const struct item *item, struct cop_trace_event *e)
 {
 	struct cop_trace_str *s[STRINGS] = {&e->name, &e->cat, &e->pid, &e->tid, &e->file, &e->host,
-		&e->id, &e->scope, &e->args, &e->end_args};
+		&e->id, &e->scope, &e->args, &e->end_args, &e->bind_id, &e->more, &e->rank,
+		&e->process, &e->thread};
 	const char *at = (const char *)(item + 1);
 
 	*e = (struct cop_trace_event){.kind = item->kind,
@@ -396,6 +404,11 @@ static void event_of(const struct item *item, struct cop_trace_event *e)
 		.unfinished = item->unfinished,
 		.file_is_hash = item->file_is_hash,
 		.host_is_hash = item->host_is_hash,
+		.old_async = item->old_async,
+		.args_odd = item->args_odd,
+		.bind_is_text = item->bind_is_text,
+		.flow_in = item->flow_in,
+		.flow_out = item->flow_out,
 		.ts_ns = item->ts_ns,
 		.dur_ns = item->dur_ns,
 		.count = item->count,
@@ -403,8 +416,7 @@ static void event_of(const struct item *item, struct cop_trace_event *e)
 		.line = item->line,
 		.source = item->source,
 		.raw = {"", 0},
-		.of = {"", 0},
-		.rank = {"", 0}};
+		.of = {"", 0}};
 	for (unsigned i = 0; i < STRINGS; i++) {
 		*s[i] = (struct cop_trace_str){at, item->len[i]};
 		at += item->len[i];

@@ -41,7 +41,7 @@ struct cop_order_conf {
 	unsigned threads;
 	const char *dir;     /* for the runs */
 	uint64_t limit;      /* how many events are wanted; 0: all */
-	bool whole;          /* keep id, scope and args, too */
+	bool whole;          /* keep id, scope, args, rank and so on, too */
 	size_t buffer_bytes; /* per thread; 0: 32 MiB */
 };
 struct cop_order;
@@ -49,7 +49,7 @@ struct cop_order;
 /* conf is copied; dir stays the caller's. NULL: out of memory. */
 struct cop_order *cop_order_new(const struct cop_order_conf *conf);
 void cop_order_free(struct cop_order *o);
-/* -ENOMEM; -errno of writing, such as -ENOSPC. raw, of and rank are not kept. */
+/* -ENOMEM; -errno of writing, such as -ENOSPC. raw and of are not kept. */
 int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_event *e);
 /* Visits all events by time, longer before shorter, so that an event comes before those inside of
  * it; then by file and line. What they point to is valid during the call. A result other than 0
@@ -58,5 +58,12 @@ typedef int cop_order_visit(void *arg, const struct cop_trace_event *e);
 int cop_order_each(struct cop_order *o, cop_order_visit *visit, void *arg);
 /* How many runs were written. */
 size_t cop_order_runs_for_test(const struct cop_order *o);
+
+/* ---- args.c ---- */
+
+/* Appends a value, or the inside of a string, as valid JSON: control characters are escaped,
+ * invalid UTF-8 becomes U+FFFD, and what is not a number becomes null. */
+void cop_members_copy(struct cop_buf *out, struct cop_trace_str value);
+void cop_members_copy_inside(struct cop_buf *out, struct cop_trace_str text);
 
 #endif

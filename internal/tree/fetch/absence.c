@@ -52,6 +52,18 @@ uint32_t cop_fetch_absent_ms(const struct cop_fetch *c, const struct cop_obj *li
 
 /* ---- the directories, under the lock ---- */
 
+static void lock_dirs(struct absence *a)
+{
+	pthread_mutex_lock(&a->lock);
+	cop_cache_locked();
+}
+
+static void unlock_dirs(struct absence *a)
+{
+	cop_cache_unlocked();
+	pthread_mutex_unlock(&a->lock);
+}
+
 static struct absent_dir *dir_at(struct absence *a, struct cop_list *l)
 {
 	return l == &a->order ? NULL : COP_CONTAINER_OF(l, struct absent_dir, order);
@@ -135,28 +147,26 @@ static bool goes_on(struct absence *a, const struct absent_dir *d)
 
 /* ---- checks ahead ---- */
 
+/* Listings that are due for a check, and all that were looked at for it. */
 struct due {
-	char *path;
-	uint64_t version;
+	unsigned count, looked_at;
+	struct cop_obj *listing[AHEAD_MAX];
+	struct cop_obj *object[AHEAD_STEPS]; /* references, released after the lock */
 };
 
-/* Whether the directory's listing is here and due for a check. *gone: it is not here. */
-static bool is_due(struct cop_fetch *c, const char *path, uint64_t *version, bool *gone)
+/* Adds the directory's listing if it is here and due for a check. *gone: it is not here. */
+static bool add_if_due(struct cop_fetch *c, const char *path, struct due *due, bool *gone)
 {
 	struct cop_obj *obj =
 		cop_fetch_peek(c, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = path});
-	struct cop_attr dir;
-	bool due = false;
 
-	*gone = !obj || obj->error || atomic_load(&obj->disproved);
-	if (!*gone) {
-		cop_listing_dir(obj->data, &dir);
-		*version = dir.version;
-		due = !cop_fetch_absent_ms(c, obj);
-	}
 	if (obj)
-		cop_obj_put(c->conf.cache, obj);
-	return due;
+		due->object[due->looked_at++] = obj;
+	*gone = !obj || obj->error || atomic_load(&obj->disproved);
+	if (*gone || cop_fetch_absent_ms(c, obj))
+		return false;
+	due->listing[due->count++] = obj;
+	return true;
 }
 
 /* How many directories are checked with d: those that the program will reach in half a TTL. */
@@ -175,37 +185,37 @@ static unsigned next_window(
 
 /* Collects the directories after d that are due, at most as many as the window; they move to the
  * end, in order. */
-static unsigned collect(struct cop_fetch *c, struct absent_dir *d, struct due *out)
+static void collect(struct cop_fetch *c, struct absent_dir *d, struct due *due)
 {
 	struct absence *a = &c->absence;
 	struct absent_dir *e = dir_after(a, d), *next;
-	unsigned n = 0;
 
 	a->window = next_window(c, a, d);
 	move_to_end(a, d);
-	for (unsigned i = 0; e && e != d && n < a->window && i < AHEAD_STEPS; i++, e = next) {
+	for (unsigned i = 0; e && e != d && due->count < a->window && i < AHEAD_STEPS;
+		i++, e = next) {
 		bool gone;
 
 		next = dir_after(a, e);
-		if (is_due(c, e->path, &out[n].version, &gone) && (out[n].path = strdup(e->path))) {
+		if (add_if_due(c, e->path, due, &gone))
 			move_to_end(a, e);
-			n++;
-		} else if (gone) {
+		else if (gone)
 			drop_dir(a, e);
-		}
 	}
 	a->expected = e == d ? NULL : e;
-	a->ahead = n;
-	return n;
+	a->ahead = due->count;
 }
 
-static void check_ahead(struct cop_fetch *c, const struct due *due)
+static void check_ahead(struct cop_fetch *c, const struct cop_obj *listing)
 {
-	struct cop_ask ask = {
-		.kind = COP_ASK_CHECK, .path = due->path, .version = due->version, .along = true};
+	struct cop_ask ask = {.kind = COP_ASK_CHECK, .path = listing->key.path, .along = true};
+	struct cop_attr dir;
 	struct cop_obj *obj;
-	int rc = cop_fetch_get_for(c, &ask, NULL, true, &obj);
+	int rc;
 
+	cop_listing_dir(listing->data, &dir);
+	ask.version = dir.version;
+	rc = cop_fetch_get_for(c, &ask, NULL, true, &obj);
 	if (rc == 1)
 		cop_obj_put(c->conf.cache, obj);
 	cop_stats_add(c->conf.stats, COP_ENOENT_AHEAD, rc == 0);
@@ -215,21 +225,20 @@ static void check_others(struct cop_fetch *c, const char *path)
 {
 	struct absence *a = &c->absence;
 	uint64_t hash = cop_hash64(path, strlen(path), 0);
-	struct due due[AHEAD_MAX];
+	struct due due = {.count = 0};
 	struct absent_dir *d;
-	unsigned n = 0;
 
-	pthread_mutex_lock(&a->lock);
+	lock_dirs(a);
 	d = find_dir(a, path, hash);
 	if (d)
-		n = collect(c, d, due);
+		collect(c, d, &due);
 	else
 		add_dir(a, path, hash);
-	pthread_mutex_unlock(&a->lock);
-	for (unsigned i = 0; i < n; i++) {
-		check_ahead(c, &due[i]);
-		free(due[i].path);
-	}
+	unlock_dirs(a);
+	for (unsigned i = 0; i < due.count; i++)
+		check_ahead(c, due.listing[i]);
+	for (unsigned i = 0; i < due.looked_at; i++)
+		cop_obj_put(c->conf.cache, due.object[i]);
 }
 
 bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool local)
@@ -269,10 +278,10 @@ uint32_t cop_fetch_missed_ms(struct cop_fetch *c, struct cop_obj *listing)
 	if (checks_ahead(c) && !atomic_load_explicit(&listing->missed, memory_order_relaxed) &&
 		!atomic_exchange(&listing->missed, true)) {
 		hash = cop_hash64(path, strlen(path), 0);
-		pthread_mutex_lock(&a->lock);
+		lock_dirs(a);
 		if (!find_dir(a, path, hash))
 			add_dir(a, path, hash);
-		pthread_mutex_unlock(&a->lock);
+		unlock_dirs(a);
 	}
 	return cop_fetch_absent_ms(c, listing);
 }

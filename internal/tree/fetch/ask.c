@@ -84,9 +84,9 @@ bool cop_fetch_is_striped(const struct cop_fetch *c, uint64_t size)
 	return c->conf.topo.trees > 1 && size >= c->conf.striped_bytes;
 }
 
-/* Names and small files all use the first tree: the node that is ahead warms it for all others. The
- * groups of a large file are spread over all trees, so that every root reads a share of it, each
- * group in one piece, and every node forwards a share. */
+/* Names and small files all use the first tree: the first node to ask fills its caches for the
+ * rest. The groups of a large file are spread over all trees, so that every root reads a share of
+ * it, each group in one piece, and every node forwards a share. */
 uint32_t cop_fetch_tree_of(const struct cop_fetch *c, const struct cop_ask *ask)
 {
 	uint32_t trees = c->conf.topo.trees;

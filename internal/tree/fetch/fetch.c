@@ -207,13 +207,9 @@ bool cop_fetch_is_root(const struct flight *f)
 	return cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank) == COP_TOPO_NONE;
 }
 
-struct flight *cop_fetch_new_flight(
-	struct cop_fetch *c, const struct cop_ask *ask, struct cop_obj *obj, bool local)
+static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_ask *ask,
+	struct cop_obj *obj, bool local)
 {
-	struct flight *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return NULL;
 	f->coop = c;
 	f->obj = obj;
 	f->ask = *ask;
@@ -230,6 +226,15 @@ struct flight *cop_fetch_new_flight(
 		f->buf_len = cop_fetch_chunk_len(c, ask->size, ask->index);
 	if (local && !ask->background && atomic_load_explicit(&c->prefetched, memory_order_relaxed))
 		cop_stats_add(c->conf.stats, COP_PREFETCH_LATER_BYTES, f->buf_len);
+}
+
+struct flight *cop_fetch_new_flight(
+	struct cop_fetch *c, const struct cop_ask *ask, struct cop_obj *obj, bool local)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (f)
+		init_flight(f, c, ask, obj, local);
 	return f;
 }
 
@@ -245,7 +250,7 @@ static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct c
 
 	*f = NULL;
 	if (grouped)
-		pthread_mutex_lock(&c->group_lock);
+		cop_fetch_lock_groups(c);
 	found = cop_cache_find(c->conf.cache, &key, waiter, obj);
 	checked = found == COP_FOUND_LEAD && cop_fetch_was_checked(c, ask, local);
 	if (found == COP_FOUND_LEAD && !checked)
@@ -253,7 +258,7 @@ static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct c
 	if (grouped && *f && cop_fetch_is_root(*f))
 		cop_fetch_lead_group(*f);
 	if (grouped)
-		pthread_mutex_unlock(&c->group_lock);
+		cop_fetch_unlock_groups(c);
 	if (found == COP_FOUND_LEAD && !*f)
 		cop_cache_complete(
 			c->conf.cache, *obj, &(struct cop_completion){.rc = checked ? 0 : -ENOMEM});
@@ -360,22 +365,24 @@ int cop_fetch_get(struct cop_fetch *c, const struct cop_ask *ask, struct cop_wai
 	return cop_fetch_get_for(c, ask, waiter, true, obj);
 }
 
+/* The flight is allocated first, because under the lock no object may be released again. */
 struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *ask, bool local)
 {
 	struct cop_key key = cop_fetch_key(ask);
-	struct flight *f;
 	struct cop_obj *obj;
+	struct flight *f;
 
 	if (cop_fetch_chunk_len(c, ask->size, ask->index) == 0 ||
 		cop_cache_has(c->conf.cache, &key))
 		return NULL;
-	/* Under group_lock nobody else leads chunks here, so this caller leads. */
-	if (cop_cache_find(c->conf.cache, &key, NULL, &obj) != COP_FOUND_LEAD)
-		return NULL;
-	f = cop_fetch_new_flight(c, ask, obj, local);
-	if (!f)
-		cop_cache_complete(c->conf.cache, obj, &(struct cop_completion){.rc = -ENOMEM});
-	return f;
+	f = calloc(1, sizeof(*f));
+	/* Nobody else leads chunks here meanwhile, so this caller leads. */
+	if (f && cop_cache_find(c->conf.cache, &key, NULL, &obj) == COP_FOUND_LEAD) {
+		init_flight(f, c, ask, obj, local);
+		return f;
+	}
+	free(f);
+	return NULL;
 }
 
 void cop_fetch_prefetched(struct cop_fetch *c)

@@ -179,16 +179,22 @@ struct flight {
 	size_t reserved; /* bytes that an answer may have; a chunk's is its buffer's */
 	void *buf;       /* where a chunk arrives, from cop_cache_alloc */
 	size_t buf_len;
-	struct flight **group; /* at a root: the flights that one read fills, this one among them,
-				  in order; NULL if it is alone */
-	unsigned group_count;
-	uint64_t asked_ns; /* when the parent or the origin was asked last */
+	struct flight *group; /* at a root: the first of those that one read fills, in the order
+				 of their chunks; NULL if this one is alone, or does not lead */
+	struct flight *group_next; /* the next of them */
+	uint64_t asked_ns;         /* when the parent or the origin was asked last */
 	/* For the trace: when it was led, when its request left (or the origin was asked), when the
 	 * answer came; 0: not yet, or there is no trace. */
 	uint64_t led_ns, sent_ns, answered_ns;
 	bool is_asked;        /* the last request has left and has no answer yet */
 	bool sent_background; /* and it said that nobody waits for it */
 };
+
+/* The first of the flights that share this one's read: it may be alone. */
+static inline struct flight *cop_fetch_group(struct flight *f)
+{
+	return f->group ? f->group : f;
+}
 
 /* Hands the flight to another owner, as the table at the head of coop.h allows. */
 static inline void cop_fetch_pass(struct flight *f, enum flight_state to)
@@ -489,7 +495,17 @@ struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *
 bool cop_fetch_is_striped(const struct cop_fetch *c, uint64_t size);
 /* How many chunks a root reads in one job at most. */
 uint64_t cop_fetch_group_chunks(const struct cop_fetch *c);
-/* Under group_lock: adds the missing chunks around f to one read, if there is memory. */
+static inline void cop_fetch_lock_groups(struct cop_fetch *c)
+{
+	pthread_mutex_lock(&c->group_lock);
+	cop_cache_locked();
+}
+static inline void cop_fetch_unlock_groups(struct cop_fetch *c)
+{
+	cop_cache_unlocked();
+	pthread_mutex_unlock(&c->group_lock);
+}
+/* Under group_lock: adds the missing chunks around f to its read, if there is memory. */
 void cop_fetch_lead_group(struct flight *f);
 /* Raises the priority of a background flight that somebody now waits for, up to the origin; without
  * tell, only on this node. A hint: nothing depends on its arrival. */

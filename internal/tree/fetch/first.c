@@ -115,12 +115,12 @@ static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, si
 	struct flight *g = NULL;
 	struct cop_obj *obj = NULL;
 
-	pthread_mutex_lock(&c->group_lock);
+	cop_fetch_lock_groups(c);
 	/* Under the lock nobody else leads chunks here. */
 	if (!cop_cache_has(c->conf.cache, &key) &&
 		cop_cache_find(c->conf.cache, &key, NULL, &obj) == COP_FOUND_LEAD)
 		g = cop_fetch_new_flight(c, ask, obj, f->local);
-	pthread_mutex_unlock(&c->group_lock);
+	cop_fetch_unlock_groups(c);
 	if (g) {
 		g->upstream = f->upstream;
 		cop_cache_share_reservation(f->obj, obj, len);

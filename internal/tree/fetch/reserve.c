@@ -3,7 +3,6 @@
 #include "tree/fetch/fetch_priv.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/log/log.h"
 
@@ -33,9 +32,9 @@ static size_t bytes_to_reserve(struct flight *f)
 
 	if (!f->reserved)
 		f->reserved = first_reservation(f);
-	for (unsigned i = 0; i < f->group_count; i++)
-		bytes += f->group[i]->buf_len;
-	return f->group_count ? bytes : f->reserved;
+	for (const struct flight *g = f->group; g; g = g->group_next)
+		bytes += g->buf_len;
+	return f->group ? bytes : f->reserved;
 }
 
 /* Allocates buffers for the flight and, at a root, for the rest of its group, which shares its
@@ -45,9 +44,7 @@ static int make_buffers(struct flight *f)
 	f->buf = cop_cache_alloc(f->coop->conf.cache, f->buf_len);
 	if (!f->buf)
 		return -ENOMEM;
-	for (unsigned i = 0; i < f->group_count; i++) {
-		struct flight *g = f->group[i];
-
+	for (struct flight *g = f->group; g; g = g->group_next) {
 		if (g == f)
 			continue;
 		cop_cache_share_reservation(f->obj, g->obj, g->buf_len);
@@ -61,15 +58,10 @@ static int make_buffers(struct flight *f)
 /* Fails the whole group, or the single flight. */
 static void fail_all(struct flight *f, int rc)
 {
-	struct flight **group = f->group;
-	unsigned count = f->group_count;
-
-	f->group = NULL;
-	for (unsigned i = 0; i < count; i++)
-		cop_fetch_fail(group[i], rc);
-	if (!count)
-		cop_fetch_fail(f, rc);
-	free(group);
+	for (struct flight *g = cop_fetch_group(f), *next; g; g = next) {
+		next = g->group_next;
+		cop_fetch_fail(g, rc);
+	}
 }
 
 static void start(void *arg)

@@ -64,37 +64,31 @@ static void complete_chunk(struct flight *f, int rc, size_t got)
 
 static void group_read(void *arg, int rc, void *data, size_t len)
 {
-	struct flight *f = arg, *alone[1] = {f}, **group = f->group ? f->group : alone;
-	unsigned count = f->group ? f->group_count : 1;
+	struct flight *f = arg;
 
 	(void)data;
 	cop_fetch_pass(f, FLIGHT_ACTIVE);
 	cop_fetch_waited(f, COP_ORIGIN_WAIT_US);
 	cop_fetch_trace_answered(f, rc, len);
-	f->group = NULL;
-	for (unsigned i = 0; i < count; i++) {
-		size_t got = COP_MIN(len, group[i]->buf_len);
+	for (struct flight *g = cop_fetch_group(f), *next; g; g = next) {
+		size_t got = COP_MIN(len, g->buf_len);
 
+		next = g->group_next;
 		len -= got;
-		complete_chunk(group[i], rc, got);
+		complete_chunk(g, rc, got);
 	}
-	if (group != alone)
-		free(group);
 }
 
-/* Leads the chunk next to the run [*first, *last] of f's group, in one direction; false if the run
- * ends there. */
-static bool extend(struct flight *f, struct flight **slot, uint64_t index)
+/* Leads another chunk of f's group; NULL if the run of missing chunks ends there. */
+static struct flight *extend(struct flight *f, uint64_t index)
 {
 	struct cop_ask ask = f->ask;
-	size_t len;
 
 	ask.index = index;
-	len = cop_fetch_chunk_len(f->coop, ask.size, index);
-	if (len == 0 || !cop_cache_can_reserve(f->coop->conf.cache, COP_FETCH_GROUP_BYTES))
-		return false;
-	*slot = cop_fetch_lead_member(f->coop, &ask, f->local);
-	return *slot != NULL;
+	if (!cop_fetch_chunk_len(f->coop, ask.size, index) ||
+		!cop_cache_can_reserve(f->coop->conf.cache, COP_FETCH_GROUP_BYTES))
+		return NULL;
+	return cop_fetch_lead_member(f->coop, &ask, f->local);
 }
 
 uint64_t cop_fetch_group_chunks(const struct cop_fetch *c)
@@ -105,45 +99,35 @@ uint64_t cop_fetch_group_chunks(const struct cop_fetch *c)
 void cop_fetch_lead_group(struct flight *f)
 {
 	uint64_t per_group = cop_fetch_group_chunks(f->coop);
-	uint64_t base = f->ask.index - f->ask.index % per_group, at;
-	struct flight *run[GROUP_MAX];
-	uint64_t first = f->ask.index - base, last = first;
+	uint64_t base = f->ask.index - f->ask.index % per_group;
+	struct flight *first = f, *last = f, *g;
 
 	if (per_group == 1 || f->ask.size <= f->coop->conf.chunk_bytes)
 		return;
-	run[first] = f;
-	while (first > 0 && extend(f, &run[first - 1], base + first - 1))
-		first--;
-	for (at = last + 1; at < per_group && extend(f, &run[at], base + at); at++)
-		last = at;
-	f->group_count = (unsigned)(last - first + 1);
-	f->group = f->group_count > 1 ? calloc(f->group_count, sizeof(*f->group)) : NULL;
-	if (f->group) {
-		memcpy(f->group, run + first, f->group_count * sizeof(*f->group));
-		for (at = first; at <= last; at++)
-			if (run[at] != f)
-				cop_fetch_pass(run[at], FLIGHT_MEMBER);
-		return;
+	while (first->ask.index > base && (g = extend(f, first->ask.index - 1))) {
+		g->group_next = first;
+		first = g;
 	}
-	for (at = first; at <= last && f->group_count > 1; at++)
-		if (run[at] != f)
-			cop_fetch_fail(run[at], -ENOMEM);
-	f->group_count = 0;
+	while (last->ask.index + 1 < base + per_group && (g = extend(f, last->ask.index + 1)))
+		last = last->group_next = g;
+	if (first == last)
+		return;
+	f->group = first;
+	for (g = first; g; g = g->group_next)
+		if (g != f)
+			cop_fetch_pass(g, FLIGHT_MEMBER);
 }
 
 static void read_chunks(struct flight *f, struct cop_origin *o)
 {
-	unsigned count = f->group_count ? f->group_count : 1;
-	struct flight *first = f->group_count ? f->group[0] : f;
+	struct flight *first = cop_fetch_group(f);
 	struct iovec iov[GROUP_MAX];
+	int count = 0;
 
-	for (unsigned i = 0; i < count; i++) {
-		struct flight *g = f->group_count ? f->group[i] : f;
-
-		iov[i] = (struct iovec){g->buf, g->buf_len};
-	}
+	for (struct flight *g = first; g; g = g->group_next)
+		iov[count++] = (struct iovec){g->buf, g->buf_len};
 	cop_origin_read(o, f->ask.path, f->ask.version, f->ask.size,
-		first->ask.index * f->coop->conf.chunk_bytes, iov, (int)count, group_read, f);
+		first->ask.index * f->coop->conf.chunk_bytes, iov, count, group_read, f);
 }
 
 static void own_manifest(struct flight *f)

@@ -68,6 +68,18 @@ struct cop_op_machine {
 };
 
 /* The answers of a subtree. All zero: nobody was asked, because memory was short. */
+/* How the commands of copper run ended on these nodes. */
+struct cop_op_exits {
+	uint32_t commands; /* that were started; what is in none of the next three has an unknown
+			      end */
+	uint32_t running, good, failed;
+	uint32_t worst; /* of the failed ones, as wait(2) has it */
+	uint32_t rank;  /* where that was */
+};
+/* Counts the end of one command. */
+void cop_op_exits_count(struct cop_op_exits *e, uint32_t rank, int status);
+void cop_op_exits_add(struct cop_op_exits *into, const struct cop_op_exits *from);
+
 struct cop_op_sum {
 	uint32_t nodes;                 /* nodes that have answered */
 	uint32_t dead, refused, failed; /* nodes that have not, by reason */
@@ -82,6 +94,7 @@ struct cop_op_sum {
 	uint32_t cut;          /* nodes whose part of the text did not fit and was left out */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
+	struct cop_op_exits exits;     /* stop: of the commands on these nodes */
 	struct cop_op_machine machine; /* of those nodes, if the operation counts it */
 	struct cop_buf text; /* JSON objects, lines of nodes, or sentences with newlines between
 			      */

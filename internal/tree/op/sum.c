@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/log/log.h"
 #include "fabric/wire/wire.h"
@@ -67,6 +68,37 @@ static void add_missing(struct cop_op_sum *into, const struct cop_op_sum *from)
 	if (from->unwritten && !into->unwritten)
 		memcpy(into->why_unwritten, from->why_unwritten, sizeof(into->why_unwritten));
 	into->unwritten += from->unwritten;
+}
+
+/* A signal is worse than an exit status, and a high one worse than a low one. */
+static uint32_t severity(uint32_t status)
+{
+	return WIFSIGNALED(status) ? 256 + (uint32_t)WTERMSIG(status)
+				   : (uint32_t)WEXITSTATUS(status);
+}
+
+void cop_op_exits_add(struct cop_op_exits *into, const struct cop_op_exits *from)
+{
+	uint32_t mine = severity(into->worst), theirs = severity(from->worst);
+
+	if (from->failed &&
+		(!into->failed || theirs > mine || (theirs == mine && from->rank < into->rank))) {
+		into->worst = from->worst;
+		into->rank = from->rank;
+	}
+	into->commands += from->commands;
+	into->running += from->running;
+	into->good += from->good;
+	into->failed += from->failed;
+}
+
+void cop_op_exits_count(struct cop_op_exits *e, uint32_t rank, int status)
+{
+	if (status == 0)
+		e->good++;
+	else
+		cop_op_exits_add(e, &(struct cop_op_exits){
+					    .failed = 1, .worst = (uint32_t)status, .rank = rank});
 }
 
 static void add_machine(struct cop_op_machine *into, const struct cop_op_machine *from)
@@ -128,6 +160,7 @@ void cop_op_sum_add(struct cop_op_sum *into, const struct cop_op_sum *from, char
 	}
 	into->usage.limit_bytes += from->usage.limit_bytes;
 	into->usage.used_bytes += from->usage.used_bytes;
+	cop_op_exits_add(&into->exits, &from->exits);
 	add_machine(&into->machine, &from->machine);
 	add_text(into, from, separator);
 	add_prof(into, from);
@@ -152,7 +185,7 @@ void cop_op_sum_lose(struct cop_op_sum *g, uint32_t rank)
 /* ---- the form in which it travels: fixed numbers, the text, the telemetry, the profile ---- */
 
 #define NUMBERS                                                                                    \
-	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (12 + COP_OP_NAMED) +             \
+	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (18 + COP_OP_NAMED) +             \
 		8 * (COP_COUNTERS + 2 * COP_TABLES + 7))
 /* Texts that are shorter are not compressed. */
 #define PACK_MIN 4096
@@ -196,6 +229,12 @@ static void put_numbers(const struct cop_op_sum *g, const struct lengths *len, u
 	}
 	cop_wr_u64(&w, g->usage.limit_bytes);
 	cop_wr_u64(&w, g->usage.used_bytes);
+	cop_wr_u32(&w, g->exits.commands);
+	cop_wr_u32(&w, g->exits.running);
+	cop_wr_u32(&w, g->exits.good);
+	cop_wr_u32(&w, g->exits.failed);
+	cop_wr_u32(&w, g->exits.worst);
+	cop_wr_u32(&w, g->exits.rank);
 	cop_wr_u64(&w, g->machine.cpu_us);
 	cop_wr_u64(&w, g->machine.cpu_us_most);
 	cop_wr_u64(&w, g->machine.resident_bytes);
@@ -261,6 +300,12 @@ static void get_numbers(struct cop_rd *r, struct cop_op_sum *g, struct lengths *
 	}
 	g->usage.limit_bytes = cop_rd_u64(r);
 	g->usage.used_bytes = cop_rd_u64(r);
+	g->exits.commands = cop_rd_u32(r);
+	g->exits.running = cop_rd_u32(r);
+	g->exits.good = cop_rd_u32(r);
+	g->exits.failed = cop_rd_u32(r);
+	g->exits.worst = cop_rd_u32(r);
+	g->exits.rank = cop_rd_u32(r);
 	g->machine.cpu_us = cop_rd_u64(r);
 	g->machine.cpu_us_most = cop_rd_u64(r);
 	g->machine.resident_bytes = cop_rd_u64(r);

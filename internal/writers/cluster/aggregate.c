@@ -157,6 +157,12 @@ void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct c
 			a->found, a->nodes);
 }
 
+void cop_report_aggregated_ending(const struct cop_report_aggregated *a, struct cop_buf *out)
+{
+	if (a->ending.data && a->end != COP_REPORT_END_STOPPED)
+		cop_buf_printf(out, "the job: %s", a->ending.data);
+}
+
 static void list_lines(const struct cop_buf *text, struct cop_buf *out)
 {
 	for (const char *line = text->data; line && *line;) {
@@ -171,8 +177,12 @@ static void list_lines(const struct cop_buf *text, struct cop_buf *out)
 
 static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 {
-	struct cop_buf mixed = {0}, missing = {0};
+	struct cop_buf mixed = {0}, missing = {0}, ending = {0};
 
+	cop_report_aggregated_ending(a, &ending);
+	if (ending.data)
+		cop_buf_printf(out, "- %s\n", ending.data);
+	cop_buf_free(&ending);
 	cop_report_aggregated_mixed(a, &mixed);
 	if (mixed.data)
 		cop_buf_printf(out, "- %s\n", mixed.data);
@@ -217,14 +227,73 @@ static int cover(const struct cop_report_aggregate *what, const struct cop_paths
 	return rc;
 }
 
-/* Tells a user who looks at somebody else's job what to do. */
+/* Tells a user who looks at somebody else's job, or has no room left, what to do. */
 static void name_other_place(int rc, struct cop_err *err)
 {
 	size_t len = strlen(err->text);
 
-	if (rc == -EACCES || rc == -EPERM || rc == -EROFS)
+	if (rc == -EACCES || rc == -EPERM || rc == -EROFS || rc == -ENOSPC || rc == -EDQUOT)
 		snprintf(err->text + len, sizeof(err->text) - len,
 			"; --output-dir names another place");
+}
+
+/* What a job wrote when it stopped is more exact than the lists of its ranks added up; its file has
+ * one more column. */
+static bool is_exact(int dir, const char *name)
+{
+	char head[256] = "";
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : cop_read_full(fd, head, sizeof(head) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && memmem(head, strcspn(head, "\n"), "too_low_by_at_most", 18);
+}
+
+/* Replaces the paths of the sums by those of this file. */
+static bool take_paths(struct cop_report_cluster *c, int dir, const char *name)
+{
+	struct rank_reader r;
+	struct cop_buf why = {0};
+	int rc = cop_report_reader_open(&r);
+
+	if (!rc)
+		rc = cop_report_read_file(&r, dir, name, COP_REPORT_TOP_PATHS, &why);
+	if (!rc) {
+		cop_report_hot_clear(&c->hot);
+		c->hot = r.file->hot;
+		r.file->hot = (struct hot){0};
+		c->of_lists = false;
+	}
+	cop_report_reader_close(&r);
+	cop_buf_free(&why);
+	return !rc;
+}
+
+/* Whether the file of the most used paths stays as it is. */
+static bool take_exact_paths(const struct cop_report_aggregated *a, const char *prefix)
+{
+	int dir = open(a->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char name[256];
+	bool exact;
+
+	snprintf(name, sizeof(name), "%s-profiling_top_paths.csv", prefix);
+	exact = dir >= 0 && ranks_there(a->output, prefix) == a->files[COP_REPORT_AGGREGATE] &&
+		is_exact(dir, name);
+	if (exact && a->cluster->of_lists)
+		exact = take_paths(a->cluster, dir, name);
+	if (dir >= 0)
+		close(dir);
+	return exact;
+}
+
+static int write_paths(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
+	struct cop_err *err)
+{
+	int rc = cop_report_cluster_write_paths(out->cluster, out->output, what->prefix, err);
+
+	out->paths_written = !rc;
+	return rc;
 }
 
 static int write_outputs(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
@@ -232,6 +301,7 @@ static int write_outputs(const struct cop_report_aggregate *what, struct cop_rep
 {
 	struct cop_buf head = {0}, coverage = {0};
 	struct cop_err why = {0};
+	bool exact = take_exact_paths(out, what->prefix);
 	int rc = cover(what, top, &coverage, err);
 
 	notes(out, &head);
@@ -241,6 +311,8 @@ static int write_outputs(const struct cop_report_aggregate *what, struct cop_rep
 	if (!rc) {
 		rc = cop_report_cluster_write(out->cluster, out->output, what->prefix, out->input,
 			head.data, coverage.data, &why);
+		if (!rc && out->cluster->rows_most && !exact)
+			rc = write_paths(what, out, &why);
 		name_other_place(rc, &why);
 		if (rc && err)
 			*err = why;
@@ -275,6 +347,7 @@ int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_rep
 		out->cluster = ranks.sums;
 		ranks.sums = NULL;
 		out->found = ranks.found;
+		out->end = cop_report_ending(out->job, &out->ending);
 		out->nodes = nodes.lines;
 		out->missing = cop_report_nodes_missing(&nodes, &out->missing_named);
 	}
@@ -298,6 +371,7 @@ void cop_report_aggregated_free(struct cop_report_aggregated *a)
 	cop_buf_free(&a->named);
 	cop_buf_free(&a->doubted);
 	cop_buf_free(&a->missing_named);
+	cop_buf_free(&a->ending);
 	cop_report_cluster_free(a->cluster);
 	*a = (struct cop_report_aggregated){0};
 }

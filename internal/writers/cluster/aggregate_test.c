@@ -148,7 +148,7 @@ static void the_folder_of_the_final_files_comes_first(void **state)
 	assert_int_equal(aggregate("cluster"), 0);
 	assert_int_equal(got.files[COP_REPORT_AGGREGATE], 1);
 	assert_int_equal(metric("hits"), 2);
-	run_in_dir("test `ls profiling/cluster | wc -l` = 3");
+	run_in_dir("test `ls profiling/cluster | wc -l` = 4");
 }
 
 static void put_tagged(const char *folder, const char *name, unsigned hits)
@@ -233,7 +233,8 @@ static void a_node_that_left_nothing_is_named(void **state)
 	run_in_dir(
 		"grep -q '^- 1 of the 3 nodes of the job left no file at all, .*: n2$' profiling/cluster/cluster-profiling_summary.md");
 	cop_report_aggregated_json(&got, "cluster", &json);
-	assert_non_null(strstr(json.data, "},\"missing_nodes\":1,\"missing\":\"n2\"}\n"));
+	assert_non_null(
+		strstr(json.data, "},\"missing_nodes\":1,\"missing\":\"n2\",\"ending\":\"\"}\n"));
 	cop_buf_free(&json);
 	cop_buf_free(&text);
 	put_tagged("profiling/final", "n2-5", 1);

@@ -23,7 +23,10 @@ void cop_report_cluster_clear(struct cop_report_cluster *c)
 	rows_clear(&c->metrics);
 	rows_clear(&c->ops);
 	cop_pathclass_totals_free(&c->classes);
-	c->absences_served = false;
+	cop_report_hot_clear(&c->hot);
+	cop_report_range_clear(&c->by_rank);
+	c->absences_served = c->every_path = c->of_lists = false;
+	c->rows_most = 0;
 	c->ranks = 0;
 }
 
@@ -135,7 +138,20 @@ int cop_report_cluster_top(struct cop_report_cluster *c, const char *category, c
 	int rc = cop_pathclass_add(&c->classes, absence, path, len, counts[COP_REPORT_TOP_EVENTS]);
 
 	c->absences_served |= absence && counts[COP_REPORT_TOP_TTL_SERVES];
-	return rc;
+	return rc ? rc : cop_report_cluster_path(c, category, path, len, counts);
+}
+
+int cop_report_cluster_path(struct cop_report_cluster *c, const char *category, const char *path,
+	size_t len, const uint64_t counts[COP_REPORT_TOP_COUNTS])
+{
+	int of = cop_report_category_of(category);
+
+	return of < 0 ? 0 : cop_report_hot_add(&c->hot, (unsigned)of, path, len, counts);
+}
+
+void cop_report_cluster_every_path(struct cop_report_cluster *c)
+{
+	c->every_path = true;
 }
 
 int cop_report_cluster_classes(
@@ -167,7 +183,10 @@ int cop_report_cluster_merge(struct cop_report_cluster *into, const struct cop_r
 		rc = cop_report_cluster_row(&into->ops, &from->ops.row[i]);
 	if (!rc)
 		rc = cop_pathclass_merge(&into->classes, &from->classes);
+	if (!rc)
+		rc = cop_report_hot_merge(&into->hot, &from->hot);
 	into->absences_served |= from->absences_served;
+	into->rows_most = COP_MAX(into->rows_most, from->rows_most);
 	cop_report_cluster_ranks(into, from->ranks);
 	return rc;
 }

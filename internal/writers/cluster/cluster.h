@@ -43,8 +43,9 @@ void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n);
  * -EINVAL if it is not a number; 1 if it is above 2^64-1, which was added in its place. -ENOMEM;
  * -ENOBUFS for more than 1,024 different names, or for a name that is empty or longer than 255
  * bytes. Sums stop at 2^64-1 and latencies are rounded to microseconds row by row, so the order of
- * adding does not matter. Of a top path only its class is kept: one row per rank and path, as the
- * files of the ranks have them, gives the table of Copper 1.0 (its "Entries" are rows). */
+ * adding does not matter. A top path is added to its class and to the paths used most: one row per
+ * rank and path, as the files of the ranks have them, gives the table of Copper 1.0 (its "Entries"
+ * are rows). */
 int cop_report_cluster_metric(struct cop_report_cluster *c, const char *name, const char *value);
 int cop_report_cluster_op(
 	struct cop_report_cluster *c, const char *name, const struct cop_report_op *op);
@@ -54,12 +55,25 @@ int cop_report_cluster_top(struct cop_report_cluster *c, const char *category, c
  * (pathclass.h). */
 int cop_report_cluster_classes(struct cop_report_cluster *c,
 	const struct cop_pathclass_totals *rows, bool absences_served);
+/* Adds a path that was used over all ranks, for the list of the most used ones; -ENOMEM. */
+int cop_report_cluster_path(struct cop_report_cluster *c, const char *category, const char *path,
+	size_t len, const uint64_t counts[COP_REPORT_TOP_COUNTS]);
+/* Says that the paths and classes are all that were observed, not the most used ones only. */
+void cop_report_cluster_every_path(struct cop_report_cluster *c);
+/* Adds what one rank contributed, for the range across ranks; -ENOMEM. */
+int cop_report_cluster_share(
+	struct cop_report_cluster *c, const char *host, const struct cop_prof_shares *share);
 /* Writes <dir>/<prefix>-profiling_{aggregate,operations}.csv and -profiling_summary.md, each whole
  * or not at all; creates dir. input: the directory that the summary names; notes: further lines for
  * its head, and sections after it; coverage: text for its path coverage table; each may be NULL. */
 int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir,
 	const char *prefix, const char *input, const char *notes, const char *coverage,
 	struct cop_err *err);
+
+/* Writes <dir>/<prefix>-profiling_top_paths.csv: the paths used most, as many of a category as the
+ * longest list of a rank has. */
+int cop_report_cluster_write_paths(const struct cop_report_cluster *c, const char *dir,
+	const char *prefix, struct cop_err *err);
 
 /* What the sums contain: the number of ranks, and the rows in order of name. The sums own the
  * names. */
@@ -79,6 +93,18 @@ int cop_report_cluster_read(const char *dir, const char *prefix, struct cop_repo
 /* Adds up the files of ranks in DIR (profiling/final, or the folder of a tag). -ENOENT; -ENODATA if
  * none can be used; faults counts those that cannot. The caller frees *out. */
 int cop_report_ranks_sum(const char *dir, struct cop_report_cluster **out, uint64_t *faults);
+
+/* ---- how a job ended ---- */
+
+enum cop_report_end {
+	COP_REPORT_END_UNKNOWN, /* the job left no list of its nodes */
+	COP_REPORT_END_NONE,    /* no node has logged an end */
+	COP_REPORT_END_STOPPED, /* by copper stop */
+	COP_REPORT_END_OTHER,
+};
+/* Concludes it from the logs of a job directory, and appends a few words; reads at most 32 logs,
+ * and none of a job that was stopped. */
+int cop_report_ending(const char *job_dir, struct cop_buf *out);
 
 /* ---- aggregate: the cluster files from the files of the ranks ---- */
 
@@ -112,8 +138,11 @@ struct cop_report_aggregated {
 	uint64_t doubts; /* files that are used, but without their negative values, or with values
 			    limited to 2^64-1 */
 	struct cop_buf doubted; /* their names, like named */
+	bool paths_written;     /* the file of the most used paths, too */
 	uint64_t found;         /* ranks that left a file */
 	uint64_t nodes;         /* nodes of the last run in this job directory, 0 if unknown */
+	int end;                /* enum cop_report_end */
+	struct cop_buf ending;  /* how the job ended, in words; empty if it is not known */
 	uint64_t missing;       /* of those: nodes that left no file at all */
 	struct cop_buf missing_named; /* the hosts of the first of them, separated by commas, and
 					 the number of the others */
@@ -136,6 +165,8 @@ void cop_report_aggregated_free(struct cop_report_aggregated *a);
 void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct cop_buf *out);
 /* Appends a sentence that names the nodes of that run that left no file, if any. */
 void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct cop_buf *out);
+/* Appends how the job ended, unless it was stopped or that is not known. */
+void cop_report_aggregated_ending(const struct cop_report_aggregated *a, struct cop_buf *out);
 /* The sums for a terminal, and as one JSON object with what was written. */
 void cop_report_aggregated_table(const struct cop_report_aggregated *a, struct cop_buf *out);
 void cop_report_aggregated_json(
@@ -201,8 +232,11 @@ struct cop_pathset {
 	uint64_t seed; /* never changes */
 	bool full;     /* a path was left out */
 };
+#define COP_PATH_COUNTS 4
 struct cop_path_counts {
 	uint64_t events, absent, ttl;
+	uint64_t count[COP_PATH_COUNTS]; /* hits, misses, negatives; or stores, serves, expires,
+					    clears */
 };
 /* Adds the counts to those of the path. Returns 0 even if the set is full; -ENOMEM. */
 int cop_observed_pathset_add(struct cop_pathset *s, const char *text, size_t len, uint64_t hash,
@@ -217,7 +251,7 @@ void cop_observed_pathset_free(struct cop_pathset *s);
 /* ---- table.c: one raw table ---- */
 
 enum cop_observed_kind {
-	COP_OBSERVED_OTHER,    /* only its paths count */
+	COP_OBSERVED_OTHER,    /* has no part in the counts of a path's events */
 	COP_OBSERVED_METADATA, /* its events are those of the path */
 	COP_OBSERVED_ABSENCES,
 };

@@ -42,12 +42,71 @@ struct rows { /* in order of name */
 	struct row *row;
 	size_t n, cap;
 };
+
+/* ---- hot.c: the paths that were used most ---- */
+
+#define HOT_BYTES_MAX (256 * COP_MIB)
+
+enum { COP_REPORT_CATEGORIES = 4 };
+extern const char *const cop_report_category[COP_REPORT_CATEGORIES];
+/* -EINVAL: no category has this name. */
+int cop_report_category_of(const char *name);
+
+struct hot_path {
+	struct cop_hlink link;
+	uint64_t count[COP_REPORT_TOP_COUNTS];
+	uint32_t len;
+	uint8_t category;
+	char text[];
+};
+/* All zeros is empty. */
+struct hot {
+	struct cop_htab table;
+	struct cop_arena arena;
+	bool full; /* a path was left out */
+};
+/* Adds the counts to those of the path; 0 even if the table is full; -ENOMEM. */
+int cop_report_hot_add(struct hot *h, unsigned category, const char *path, size_t len,
+	const uint64_t counts[COP_REPORT_TOP_COUNTS]);
+int cop_report_hot_merge(struct hot *into, const struct hot *from);
+void cop_report_hot_clear(struct hot *h);
+/* The paths of a category with an event, most events first; the caller frees *out, which is NULL if
+ * memory is short. */
+size_t cop_report_hot_list(const struct hot *h, unsigned category, const struct hot_path ***out);
+
+/* ---- range.c: how far the ranks are apart ---- */
+
+struct rank_values {
+	char *name;   /* the host, or <host>-<pid> */
+	int64_t rank; /* -1: not known */
+	cop_number_t value[COP_PROF_SHARES];
+	unsigned has, decimal; /* bits */
+};
+struct by_rank {
+	struct rank_values *at;
+	size_t n, cap;
+};
+
 struct cop_report_cluster {
 	uint64_t ranks;
 	struct rows metrics, ops;
 	struct cop_pathclass_totals classes;
 	bool absences_served; /* a row of top paths says so */
+	bool every_path;      /* the classes and the paths are of all that were observed */
+	bool of_lists;        /* the paths are those of the ranks' lists */
+	size_t rows_most;     /* of a category in a top paths file */
+	struct hot hot;
+	struct by_rank by_rank;
 };
+
+struct cop_json;
+/* Adds a rank with its metrics, of the sums that belong to it alone. -ENOMEM. */
+int cop_report_range_add(struct cop_report_cluster *c, int64_t rank, const char *name, size_t len,
+	const struct rows *metrics);
+void cop_report_range_clear(struct by_rank *r);
+/* Appends the section of the summary, if there are two ranks to compare. */
+void cop_report_range_table(const struct cop_report_cluster *c, struct cop_buf *out);
+void cop_report_range_json(const struct cop_report_cluster *c, struct cop_json *j);
 
 /* Adds all of `from`; adds nothing on -ENOBUFS (too many names). After -ENOMEM the contents are
  * undefined. */
@@ -90,6 +149,8 @@ struct rank_reader {
 	struct cop_buf doubt; /* the first value of a usable file that is not used as it is, and how
 				 many there are */
 	uint64_t doubts;
+	uint64_t rows[COP_REPORT_CATEGORIES]; /* of a top paths file */
+	struct cop_report_cluster *tables;    /* the paths of one rank's raw tables */
 };
 
 int cop_report_reader_open(struct rank_reader *r);
@@ -98,7 +159,9 @@ void cop_report_reader_close(struct rank_reader *r);
  * unusable for the reason in why, and the contents of r->file must not be used. */
 int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
 	enum cop_report_kind kind, struct cop_buf *why);
-/* The same for the input that r's csv reader was opened for. */
+/* Reads the raw tables of a rank from dir into r->tables. True: all of them are there and whole. */
+bool cop_report_read_tables(struct rank_reader *r, int dir, const char *stem);
+/* The same as cop_report_read_file for the input that r's csv reader was opened for. */
 int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct cop_buf *why);
 
 /* ---- nodes.c: those that the job had ---- */
@@ -119,6 +182,10 @@ struct nodes {
 int cop_report_nodes_load(struct nodes *n, const char *path);
 /* Notes that rank <host>-<pid> left files. */
 void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len);
+/* The rank whose files begin with that stem, and its host; -1 and the stem if several nodes share
+ * the host, or it is in no list. Any thread. */
+int64_t cop_report_nodes_rank(
+	const struct nodes *n, const char *stem, size_t len, struct cop_buf *name);
 /* How many nodes left no file; appends the first COP_OBSERVED_NAMED_MAX of their hosts and how many
  * more there are. */
 uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names);

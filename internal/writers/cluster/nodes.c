@@ -16,6 +16,7 @@
 struct node_host {
 	const char *name; /* in the text of the list */
 	uint32_t len, wanted, found;
+	uint32_t rank;                     /* of its first node */
 	bool shares_short;                 /* another host has the same short name */
 	struct cop_hlink link, link_short; /* link_short: on the first host of a short name, the
 					      link to the second */
@@ -66,7 +67,7 @@ static bool is_name(const char *text, size_t len)
 	return len > 0 && len < RANK_NAME_MAX;
 }
 
-static void add_node(struct nodes *n, const char *name, size_t len)
+static void add_node(struct nodes *n, const char *name, size_t len, uint32_t rank)
 {
 	size_t brief = short_len(name, len);
 	struct node_host *h = host_by_name(n, name, len), *first;
@@ -77,7 +78,7 @@ static void add_node(struct nodes *n, const char *name, size_t len)
 	}
 	first = by_short(n, name, brief);
 	h = &n->host[n->hosts++];
-	*h = (struct node_host){.name = name, .len = (uint32_t)len, .wanted = 1};
+	*h = (struct node_host){.name = name, .len = (uint32_t)len, .wanted = 1, .rank = rank};
 	cop_htab_add(&n->by_name, &h->link, cop_hash64(name, len, n->seed));
 	if (first)
 		first->shares_short = true;
@@ -88,6 +89,7 @@ static void add_node(struct nodes *n, const char *name, size_t len)
 int cop_report_nodes_load(struct nodes *n, const char *path)
 {
 	size_t len = 0;
+	uint32_t rank = 0;
 	int rc;
 
 	*n = (struct nodes){0};
@@ -99,34 +101,53 @@ int cop_report_nodes_load(struct nodes *n, const char *path)
 	n->host = calloc(n->lines ? n->lines : 1, sizeof(*n->host));
 	rc = n->host ? 0 : -ENOMEM;
 	for (char *line = n->text, *end;
-		!rc && (end = memchr(line, '\n', (size_t)(n->text + len - line))); line = end + 1) {
+		!rc && (end = memchr(line, '\n', (size_t)(n->text + len - line)));
+		line = end + 1, rank++) {
 		const char *colon = memchr(line, ':', (size_t)(end - line));
 		size_t name = (size_t)((colon ? colon : end) - line);
 
 		if (is_name(line, name))
-			add_node(n, line, name);
+			add_node(n, line, name, rank);
 	}
 	return rc;
 }
 
-void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len)
+/* The host of a rank's files, or NULL. */
+static struct node_host *host_of_stem(const struct nodes *n, const char *stem, size_t len)
 {
 	const char *dash = memrchr(stem, '-', len);
 	size_t host = dash ? (size_t)(dash - stem) : len;
-	struct node_host *h;
+	struct node_host *h = n->hosts ? host_by_name(n, stem, host) : NULL;
 
-	if (!n->hosts)
-		return;
-	h = host_by_name(n, stem, host);
-	if (!h) {
+	if (!h && n->hosts) {
 		h = by_short(n, stem, short_len(stem, host));
 		if (h && h->shares_short)
 			h = NULL;
 	}
+	return h;
+}
+
+void cop_report_nodes_met(struct nodes *n, const char *stem, size_t len)
+{
+	struct node_host *h = host_of_stem(n, stem, len);
+
 	if (!h)
 		return;
 	h->found++;
 	n->met = true;
+}
+
+int64_t cop_report_nodes_rank(
+	const struct nodes *n, const char *stem, size_t len, struct cop_buf *name)
+{
+	const struct node_host *h = host_of_stem(n, stem, len);
+
+	if (!h || h->wanted > 1) {
+		cop_buf_add(name, stem, len);
+		return -1;
+	}
+	cop_buf_add(name, h->name, h->len);
+	return h->rank;
 }
 
 static uint32_t missing_of(const struct node_host *h)

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -166,6 +167,15 @@ static int operations_row(
 	return rc ? rc : cop_report_cluster_row(&to->file->ops, &row);
 }
 
+/* The longest list of any rank and category is as long as the user asked for, or has all paths. */
+static void count_row(struct rank_reader *to, const char *category)
+{
+	int c = cop_report_category_of(category);
+
+	if (c >= 0 && ++to->rows[c] > to->file->rows_most)
+		to->file->rows_most = to->rows[c];
+}
+
 static int top_row(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why)
 {
 	uint64_t counts[COP_REPORT_TOP_COUNTS];
@@ -179,6 +189,7 @@ static int top_row(struct rank_reader *to, const struct cop_csv_record *r, struc
 		if (!parse_count(to, r->field[2 + i].text, &counts[i]))
 			return bad(why, "a count is not a number");
 	rc = cop_report_cluster_top(to->file, r->field[0].text, path, len, counts);
+	count_row(to, r->field[0].text);
 	if (!rc && cop_walk_path_is_normal(path, len))
 		cop_buf_add(&to->paths, path, len + 1);
 	return to->paths.failed ? -ENOMEM : rc;
@@ -246,13 +257,15 @@ static ssize_t read_report(void *arg, void *data, size_t len)
 
 int cop_report_reader_open(struct rank_reader *r)
 {
-	*r = (struct rank_reader){.fd = -1, .file = cop_report_cluster_new()};
-	return r->file ? cop_csv_open(&r->csv, read_report, r) : -ENOMEM;
+	*r = (struct rank_reader){
+		.fd = -1, .file = cop_report_cluster_new(), .tables = cop_report_cluster_new()};
+	return r->file && r->tables ? cop_csv_open(&r->csv, read_report, r) : -ENOMEM;
 }
 
 void cop_report_reader_close(struct rank_reader *r)
 {
 	cop_report_cluster_free(r->file);
+	cop_report_cluster_free(r->tables);
 	cop_buf_free(&r->paths);
 	cop_buf_free(&r->doubt);
 	cop_csv_free(&r->csv);
@@ -269,6 +282,7 @@ int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
 	cop_report_cluster_clear(r->file);
 	r->paths.len = r->doubt.len = 0;
 	r->doubts = 0;
+	memset(r->rows, 0, sizeof(r->rows));
 	rc = cop_csv_open(&r->csv, read_report, r);
 	if (!rc)
 		rc = cop_report_read_csv(r, kind, why);
@@ -277,4 +291,65 @@ int cop_report_read_file(struct rank_reader *r, int dir, const char *name,
 	count_doubts(r);
 	close(r->fd);
 	return rc;
+}
+
+/* ---- the raw tables of a rank ---- */
+
+struct taking {
+	struct rank_reader *r;
+	unsigned category;
+};
+
+static int take_path(void *arg, const char *path, size_t len, const struct cop_path_counts *c)
+{
+	const struct taking *t = arg;
+	bool absence = t->category == COP_REPORT_CATEGORIES - 1;
+	uint64_t counts[COP_REPORT_TOP_COUNTS] = {0};
+
+	for (unsigned i = 0; i < COP_PATH_COUNTS; i++) {
+		unsigned to = absence ? COP_REPORT_TOP_TTL_STORES : COP_REPORT_TOP_HITS;
+
+		if (absence || i < 3)
+			counts[to + i] = c->count[i];
+		counts[COP_REPORT_TOP_EVENTS] =
+			cop_add_saturating(counts[COP_REPORT_TOP_EVENTS], c->count[i]);
+	}
+	/* A path that was only touched is in no list of used ones either. */
+	return counts[COP_REPORT_TOP_EVENTS]
+		       ? cop_report_cluster_top(
+				 t->r->tables, cop_report_category[t->category], path, len, counts)
+		       : 0;
+}
+
+static bool read_table(struct rank_reader *r, int dir, const char *name, unsigned category)
+{
+	struct taking t = {r, category};
+	struct cop_table_result table = {0};
+	struct cop_buf why = {0};
+	int rc;
+
+	r->fd = cop_observed_open_file(dir, name, &r->left, &why);
+	cop_buf_free(&why);
+	if (r->fd < 0)
+		return false;
+	rc = cop_observed_table_read(
+		read_report, r, cop_observed_table_kind(name), take_path, &t, &table);
+	close(r->fd);
+	return !rc && table.verdict == COP_OBSERVED_WHOLE;
+}
+
+bool cop_report_read_tables(struct rank_reader *r, int dir, const char *stem)
+{
+	static const char *const tables[COP_REPORT_CATEGORIES] = {
+		"md_table", "data_table", "tree_table", "md_ttl"};
+	bool whole = true;
+
+	cop_report_cluster_clear(r->tables);
+	for (unsigned c = 0; c < COP_REPORT_CATEGORIES && whole; c++) {
+		char name[RANK_NAME_MAX + 32];
+
+		snprintf(name, sizeof(name), "%s-%s_cache_event.output", stem, tables[c]);
+		whole = read_table(r, dir, name, c);
+	}
+	return whole;
 }

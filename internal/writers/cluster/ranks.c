@@ -30,7 +30,8 @@ struct work {
 	int failed;    /* the first -errno of any thread */
 	uint64_t read; /* ranks that have been read */
 	uint64_t told_ms;
-	int dir;
+	int dir, tables;                /* tables: of the ranks' raw tables; -1: there are none */
+	uint64_t every_path, most_used; /* ranks of whose paths all are known, or only those */
 	struct ranks_result *out;
 	struct cop_observed_faults
 		no_top; /* missing top paths: faults only if other ranks have them */
@@ -83,12 +84,31 @@ static int add_paths(struct cop_pathset *s, const struct cop_buf *paths)
 	return rc;
 }
 
-static int add_file(struct work *w, const struct rank_reader *r, enum cop_report_kind kind)
+/* The metrics of this rank, for the range over all of them. */
+static int add_values(struct work *w, const struct rank_reader *r, const char *stem)
+{
+	static const struct nodes none;
+	struct cop_buf name = {0};
+	int64_t rank = cop_report_nodes_rank(
+		w->out->nodes ? w->out->nodes : &none, stem, strlen(stem), &name);
+	int rc = name.failed ? -ENOMEM
+			     : cop_report_range_add(
+				       w->out->sums, rank, name.data, name.len, &r->file->metrics);
+
+	cop_buf_free(&name);
+	return rc;
+}
+
+static int add_file(struct work *w, const struct rank_reader *r, const char *stem,
+	enum cop_report_kind kind, bool every_path)
 {
 	int rc;
 
 	pthread_mutex_lock(&w->lock);
 	rc = cop_report_cluster_merge(w->out->sums, r->file);
+	if (!rc && kind == COP_REPORT_AGGREGATE)
+		rc = add_values(w, r, stem);
+	w->most_used += !rc && kind == COP_REPORT_TOP_PATHS && !every_path;
 	if (!rc && w->out->top)
 		rc = add_paths(w->out->top, &r->paths);
 	w->out->files[kind] += rc == 0;
@@ -96,14 +116,21 @@ static int add_file(struct work *w, const struct rank_reader *r, enum cop_report
 	return rc;
 }
 
-static void read_one(
-	struct work *w, struct rank_reader *r, const char *name, enum cop_report_kind kind)
+static void read_one(struct work *w, struct rank_reader *r, const char *stem,
+	enum cop_report_kind kind, bool every_path)
 {
 	struct cop_buf why = {0};
-	int rc = cop_report_read_file(r, w->dir, name, kind, &why);
+	char name[RANK_NAME_MAX + 32];
+	int rc;
 
+	snprintf(name, sizeof(name), "%s-%s", stem, cop_report_kind_name(kind));
+	rc = cop_report_read_file(r, w->dir, name, kind, &why);
+	if (!rc && every_path) {
+		cop_pathclass_totals_free(&r->file->classes);
+		cop_report_hot_clear(&r->file->hot);
+	}
 	if (!rc)
-		rc = add_file(w, r, kind);
+		rc = add_file(w, r, stem, kind, every_path);
 	if (rc == -ENOBUFS)
 		cop_buf_str(&why, "it has too many names that other files do not have");
 	if (rc == -ENOMEM)
@@ -119,14 +146,29 @@ static void read_one(
 	cop_buf_free(&why);
 }
 
+/* Where a rank left all of its paths, these count, and not the list of the most used ones. */
+static bool add_tables(struct work *w, struct rank_reader *r, const char *stem)
+{
+	bool whole = w->tables >= 0 && cop_report_read_tables(r, w->tables, stem);
+	int rc;
+
+	if (!whole)
+		return false;
+	pthread_mutex_lock(&w->lock);
+	rc = cop_report_cluster_merge(w->out->sums, r->tables);
+	w->every_path++;
+	if (rc && !w->failed)
+		w->failed = rc;
+	pthread_mutex_unlock(&w->lock);
+	return true;
+}
+
 static void read_rank(struct work *w, struct rank_reader *r, const char *stem)
 {
-	for (unsigned k = 0; k < COP_REPORT_KINDS; k++) {
-		char name[RANK_NAME_MAX + 32];
+	bool every_path = add_tables(w, r, stem);
 
-		snprintf(name, sizeof(name), "%s-%s", stem, cop_report_kind_name(k));
-		read_one(w, r, name, k);
-	}
+	for (unsigned k = 0; k < COP_REPORT_KINDS; k++)
+		read_one(w, r, stem, k, every_path);
 	pthread_mutex_lock(&w->lock);
 	w->read++;
 	pthread_cond_signal(&w->emptied);
@@ -287,6 +329,7 @@ static struct work *work_new(struct ranks_result *out)
 	cop_cond_init(&w->emptied);
 	cop_observed_faults_init(&w->no_top);
 	w->out = out;
+	w->tables = -1;
 	return w;
 }
 
@@ -294,11 +337,40 @@ static void work_free(struct work *w)
 {
 	if (!w)
 		return;
+	if (w->tables >= 0)
+		close(w->tables);
 	cop_observed_faults_fini(&w->no_top);
 	pthread_cond_destroy(&w->filled);
 	pthread_cond_destroy(&w->emptied);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
+}
+
+/* Opens the folder of the raw tables that belong to the ranks' final files, if there are any. */
+static int open_tables(const char *dir)
+{
+	static const char place[] = "/profiling/final", event[] = "_cache_event.output";
+	size_t len = strlen(dir);
+	struct dirent *e;
+	bool any = false;
+	char *path;
+	int fd = -1;
+	DIR *d;
+
+	if (len < strlen(place) || strcmp(dir + len - strlen(place), place) != 0 ||
+		asprintf(&path, "%.*s/tables/final", (int)(len - strlen(place)), dir) < 0)
+		return -1;
+	d = opendir(path);
+	while (d && !any && (e = readdir(d))) {
+		len = strlen(e->d_name);
+		any = len > strlen(event) && strcmp(e->d_name + len - strlen(event), event) == 0;
+	}
+	if (any)
+		fd = fcntl(dirfd(d), F_DUPFD_CLOEXEC, 0);
+	if (d)
+		closedir(d);
+	free(path);
+	return fd;
 }
 
 int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *what,
@@ -315,6 +387,7 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 		rc = cop_err_set(err, ENOMEM, "no memory to read %s", dir);
 	} else {
 		w->dir = dirfd(d);
+		w->tables = open_tables(dir);
 		rc = find_tag(d, dir, tag);
 		rc = rc ? rc : queue_all(w, d, tag, what);
 		wait_for_readers(w, what);
@@ -323,6 +396,8 @@ int cop_report_read_ranks(const char *dir, const struct cop_report_aggregate *wh
 			cop_err_set(err, -rc, "reading %s: %s", dir, strerror(-rc));
 		else
 			add_top_faults(w);
+		out->sums->every_path = w->every_path && !w->most_used;
+		out->sums->of_lists = w->most_used;
 	}
 	if (d)
 		closedir(d);

@@ -129,10 +129,12 @@ void cop_report_aggregated_json(
 	cop_json_u64(&j, "job_nodes", a->nodes);
 	json_metrics(&c->metrics, &j);
 	json_operations(&c->ops, &j);
+	cop_report_range_json(c, &j);
 	json_classes(&c->classes, &j);
 	cop_json_u64(&j, "missing_nodes", a->missing);
 	cop_json_bytes(&j, "missing", a->missing_named.data ? a->missing_named.data : "",
 		a->missing_named.len);
+	cop_json_str(&j, "ending", a->ending.data ? a->ending.data : "");
 	cop_json_end(&j);
 	cop_buf_str(out, "\n");
 }

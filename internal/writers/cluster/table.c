@@ -43,10 +43,26 @@ enum cop_observed_kind cop_observed_table_kind(const char *name)
 						    : COP_OBSERVED_OTHER;
 }
 
+static uint64_t sum_of(const struct cop_path_counts *c, unsigned n)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		sum = cop_add_saturating(sum, c->count[i]);
+	return sum;
+}
+
 static int finish_path(struct table *t)
 {
+	struct cop_path_counts *c = &t->counts;
 	int rc = 0;
 
+	if (t->kind == COP_OBSERVED_METADATA) {
+		c->events = sum_of(c, 3);
+		c->absent = c->count[2];
+	} else if (t->kind == COP_OBSERVED_ABSENCES) {
+		c->ttl = sum_of(c, 2);
+	}
 	if (t->len) {
 		t->out->paths++;
 		rc = t->take(t->arg, t->path, t->len, &t->counts);
@@ -122,10 +138,20 @@ static bool count_line(
 	return true;
 }
 
+static void counts_line(struct table *t, const char *line, size_t len)
+{
+	static const char *const words[][COP_PATH_COUNTS] = {
+		{"cache hits", "cache misses", "neg", NULL},
+		{"stores", "serves", "expires", "clears"}};
+	const char *const *word = words[t->kind == COP_OBSERVED_ABSENCES];
+
+	for (unsigned i = 0; i < COP_PATH_COUNTS && word[i]; i++)
+		if (count_line(t, line, len, word[i], &t->counts.count[i]))
+			return;
+}
+
 static void other_line(struct table *t, const char *line, size_t len)
 {
-	struct cop_path_counts *c = &t->counts;
-
 	while (len && (line[0] == ' ' || line[0] == '\t'))
 		line++, len--;
 	if (len && line[0] == '}')
@@ -136,13 +162,8 @@ static void other_line(struct table *t, const char *line, size_t len)
 		t->totals = true;
 	else if (len > 11 && memcmp(line, "Total bytes", 11) == 0)
 		t->sizes = true;
-	else if (t->kind == COP_OBSERVED_METADATA && count_line(t, line, len, "neg", &c->absent))
-		count_line(t, line, len, "neg", &c->events);
-	else if (t->kind == COP_OBSERVED_METADATA &&
-		 !count_line(t, line, len, "cache hits", &c->events))
-		count_line(t, line, len, "cache misses", &c->events);
-	else if (t->kind == COP_OBSERVED_ABSENCES && !count_line(t, line, len, "stores", &c->ttl))
-		count_line(t, line, len, "serves", &c->ttl);
+	else
+		counts_line(t, line, len);
 }
 
 /* Whether a table can begin like this. */

@@ -262,7 +262,7 @@ static void a_path_is_stored_once_and_its_counts_add_up(void **state)
 
 		assert_int_equal(cop_observed_pathset_add(&s, path, len,
 					 cop_observed_pathset_hash(&s, path, len),
-					 &(struct cop_path_counts){1, i, UINT64_MAX / 2}),
+					 &(struct cop_path_counts){1, i, UINT64_MAX / 2, {0}}),
 			0);
 	}
 	assert_int_equal(s.table.count, 20000);
@@ -292,7 +292,7 @@ static void the_order_of_adding_does_not_matter(void **state)
 
 			assert_int_equal(cop_observed_pathset_add(s, path, len,
 						 cop_observed_pathset_hash(s, path, len),
-						 &(struct cop_path_counts){k, k % 7, k % 3}),
+						 &(struct cop_path_counts){k, k % 7, k % 3, {0}}),
 				0);
 		}
 	assert_int_equal(a.table.count, b.table.count);

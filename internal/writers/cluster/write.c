@@ -90,14 +90,48 @@ static void summary_classes(const struct cop_report_cluster *c, struct cop_buf *
 
 	if (!seen)
 		return;
-	cop_buf_str(out,
-		"\n## Path Class Heuristics\n\nThe most used paths of each rank, by kind; Entries counts a path once for "
-		"each rank that lists it.\n\n");
+	cop_buf_printf(out,
+		"\n## Path Class Heuristics\n\n%s of each rank, by kind; Entries counts a path once for "
+		"each rank that %s it.\n\n",
+		c->every_path ? "Every path" : "The most used paths",
+		c->every_path ? "used" : "lists");
 	cop_pathclass_table(out, &c->classes);
 	cop_buf_str(out,
 		"\n## Pruning Guidance\n\n"
 		"Hints drawn from the names above, for a staged clean-up; they prove nothing about what may be deleted.\n\n");
 	cop_pathclass_advice(out, seen, absences_served(c));
+}
+
+static void hottest_heading(const struct cop_report_cluster *c, struct cop_buf *out)
+{
+	cop_prof_hot_section(out);
+	if (c->of_lists)
+		cop_buf_str(out,
+			"\nAdded up from the most used paths of each rank: what a rank does not list is missing in the sum.\n");
+}
+
+static void summary_hottest(const struct cop_report_cluster *c, struct cop_buf *out)
+{
+	static const char *const of[COP_PROF_HOTS] = {"metadata", "data", "metadata_ttl"};
+	bool any = false;
+
+	for (unsigned h = 0; h < COP_PROF_HOTS; h++) {
+		const struct hot_path **list;
+		size_t n = cop_report_hot_list(
+			&c->hot, (unsigned)cop_report_category_of(of[h]), &list);
+
+		if (n && !any)
+			hottest_heading(c, out);
+		if (n)
+			cop_prof_hot_head(out, h);
+		any |= n > 0;
+		for (size_t i = 0; i < n && i < COP_PROF_HOT_ROWS; i++)
+			cop_prof_hot_row(out, h, list[i]->text, list[i]->len,
+				list[i]->count[COP_REPORT_TOP_EVENTS],
+				list[i]->count + (h == COP_PROF_HOT_TTL ? COP_REPORT_TOP_TTL_STORES
+									: COP_REPORT_TOP_HITS));
+		free(list);
+	}
 }
 
 static void fill_summary(const struct output *o, struct cop_buf *out)
@@ -114,9 +148,31 @@ static void fill_summary(const struct output *o, struct cop_buf *out)
 		cop_buf_str(out, o->notes);
 	summary_metrics(o->c, out);
 	summary_operations(o->c, out);
+	cop_report_range_table(o->c, out);
+	summary_hottest(o->c, out);
 	summary_classes(o->c, out);
 	if (o->coverage)
 		cop_buf_printf(out, "\n## Path Coverage Analysis\n\n%s", o->coverage);
+}
+
+/* The header is that of a rank's file. */
+static void fill_top_paths(const struct output *o, struct cop_buf *out)
+{
+	cop_buf_str(out,
+		"category,path,total_events,cache_hits,cache_misses,negative_results,ttl_stores,ttl_serves,ttl_expires,ttl_clears\n");
+	for (unsigned k = 0; k < COP_REPORT_CATEGORIES; k++) {
+		const struct hot_path **list;
+		size_t n = cop_report_hot_list(&o->c->hot, k, &list);
+
+		for (size_t i = 0; i < n && i < o->c->rows_most; i++) {
+			cop_buf_printf(out, "%s,", cop_report_category[k]);
+			cop_csv_quoted(out, list[i]->text, list[i]->len);
+			for (unsigned v = 0; v < COP_REPORT_TOP_COUNTS; v++)
+				cop_buf_printf(out, ",%" PRIu64, list[i]->count[v]);
+			cop_buf_str(out, "\n");
+		}
+		free(list);
+	}
 }
 
 static const struct file {
@@ -146,7 +202,9 @@ static int write_output(const struct output *o, const struct file *f, const char
 	rc = text.failed ? no_memory(err) : cop_write_file(path, text.data, text.len, 0644);
 	if (rc && !text.failed)
 		cop_err_set(err, -rc, "cannot write %s: %s%s", path, strerror(-rc),
-			rc == -ENOSPC || rc == -EDQUOT ? "; make room there and try again" : "");
+			rc == -ENOSPC   ? "; the disk is full: make room there"
+			: rc == -EDQUOT ? "; make room there"
+					: "");
 	cop_buf_free(&text);
 	free(path);
 	return rc;
@@ -180,4 +238,13 @@ int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir
 	for (size_t i = 0; i < COP_ARRAY_SIZE(files) && !rc; i++)
 		rc = write_output(&o, &files[i], dir, prefix, err);
 	return rc;
+}
+
+int cop_report_cluster_write_paths(const struct cop_report_cluster *c, const char *dir,
+	const char *prefix, struct cop_err *err)
+{
+	static const struct file top = {"profiling_top_paths.csv", fill_top_paths};
+	const struct output o = {.c = c};
+
+	return write_output(&o, &top, dir, prefix, err);
 }

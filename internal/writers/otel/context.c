@@ -3,6 +3,7 @@
  * TRACEPARENT and TRACESTATE. */
 #include "writers/otel/otel_priv.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,4 +49,34 @@ int cop_otel_place(struct place *p)
 bool cop_otel_is_sampled(const struct place *p)
 {
 	return p->job.flags & COP_OTLP_SAMPLED;
+}
+
+struct cop_otel_trace *cop_otel_trace_new(void)
+{
+	struct cop_otel_trace *t = calloc(1, sizeof(*t));
+	int rc = t ? cop_otel_place(&t->place) : -ENOMEM;
+
+	if (!rc)
+		return t;
+	cop_log_warn("no OpenTelemetry files are written error=\"%s\"", strerror(-rc));
+	free(t);
+	return NULL;
+}
+
+void cop_otel_trace_free(struct cop_otel_trace *t)
+{
+	free(t);
+}
+
+void cop_otel_trace_parent(const struct cop_otel_trace *t, char out[COP_OTEL_PARENT_SIZE])
+{
+	const struct cop_otlp_context *job = &t->place.job;
+	char *to = out + snprintf(out, COP_OTEL_PARENT_SIZE, "00-");
+
+	for (size_t i = 0; i < sizeof(job->trace); i++)
+		to += sprintf(to, "%02x", job->trace[i]);
+	*to++ = '-';
+	for (size_t i = 0; i < sizeof(job->span); i++)
+		to += sprintf(to, "%02x", job->span[i]);
+	sprintf(to, "-%02x", job->flags & 0xffu);
 }

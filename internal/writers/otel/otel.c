@@ -182,7 +182,8 @@ static int fill_otel(struct cop_otel *o, const struct cop_otel_conf *conf)
 	o->ready_ns = conf->ready_ns;
 	o->series.start_ns = (uint64_t)conf->started_ns;
 	cop_resource_all(0, add_resource, &o->resource);
-	return o->resource.failed ? -ENOMEM : cop_otel_place(&o->place);
+	o->place = conf->trace->place;
+	return o->resource.failed ? -ENOMEM : 0;
 }
 
 void cop_otel_follow(struct cop_follow *f, const struct cop_otel_conf *conf)

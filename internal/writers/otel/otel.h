@@ -10,9 +10,21 @@
 #include "base/base/base.h"
 #include "writers/runs/runs.h"
 
+/* The place of a job in a trace: that of TRACEPARENT in the environment, or a new one. */
+struct cop_otel_trace;
+
+/* NULL: it cannot be had, which the log says. */
+struct cop_otel_trace *cop_otel_trace_new(void);
+/* NULL is fine. */
+void cop_otel_trace_free(struct cop_otel_trace *t);
+/* A TRACEPARENT that makes spans children of the job's span. */
+#define COP_OTEL_PARENT_SIZE 56
+void cop_otel_trace_parent(const struct cop_otel_trace *t, char out[COP_OTEL_PARENT_SIZE]);
+
 struct cop_otel_conf {
-	const char *job_dir; /* absolute */
-	const char *source;  /* absolute; "": not known */
+	const struct cop_otel_trace *trace; /* copied */
+	const char *job_dir;                /* absolute */
+	const char *source;                 /* absolute; "": not known */
 	uint32_t nodes;
 	int64_t started_ns; /* wall clock: when rank 0 began, and when the start ended */
 	int64_t ready_ns;

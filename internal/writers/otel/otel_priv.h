@@ -102,6 +102,9 @@ struct place {
 	bool has_parent;
 	char state[COP_OTLP_STATE_MAX + 1]; /* "": none */
 };
+struct cop_otel_trace {
+	struct place place;
+};
 /* From the environment, or a new trace. 0 or -errno. */
 int cop_otel_place(struct place *p);
 bool cop_otel_is_sampled(const struct place *p);

@@ -81,6 +81,7 @@ static struct cop_prof *new_prof(struct cop_tally *t)
 		.host = host,
 		.pid = (int)getpid(),
 		.enoent_ttl_ms = c->enoent_ttl_ms,
+		.rank = conf->rank,
 		.source = conf->job.source,
 		.stats = conf->stats,
 		.observe = c->observe,

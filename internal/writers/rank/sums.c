@@ -22,8 +22,39 @@ static int add_metric(void *arg, const char *metric, const char *value)
 	return rc < 0 ? rc : 0;
 }
 
-static int fill_cluster(
-	struct cop_report_cluster *c, const struct cop_prof_sum *s, const struct cop_stats *stats)
+static int add_path(void *arg, const char *category, const char *path, size_t len,
+	const uint64_t counts[COP_PROF_TOP_COUNTS])
+{
+	uint64_t row[COP_REPORT_TOP_COUNTS] = {0};
+
+	for (unsigned i = 0; i < COP_PROF_TOP_COUNTS; i++) {
+		row[COP_REPORT_TOP_HITS + i] = counts[i];
+		row[COP_REPORT_TOP_EVENTS] =
+			cop_add_saturating(row[COP_REPORT_TOP_EVENTS], counts[i]);
+	}
+	return cop_report_cluster_path(arg, category, path, len, row);
+}
+
+static const char *host_of(const struct cop_tally_job *job, uint32_t rank)
+{
+	return rank < job->hosts->count ? job->hosts->host[rank].name : "localhost";
+}
+
+static int add_shares(
+	const struct cop_tally_job *job, struct cop_report_cluster *c, const struct cop_prof_sum *s)
+{
+	const struct cop_prof_shares *share;
+	size_t n;
+	int rc = 0;
+
+	share = cop_prof_sum_shares(s, &n);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = cop_report_cluster_share(c, host_of(job, share[i].rank), &share[i]);
+	return rc;
+}
+
+static int fill_cluster(const struct cop_tally_job *job, struct cop_report_cluster *c,
+	const struct cop_prof_sum *s, const struct cop_stats *stats)
 {
 	int rc = cop_prof_each_metric(s, add_metric, c);
 
@@ -45,12 +76,13 @@ static int fill_cluster(
 	if (!rc)
 		rc = cop_report_cluster_classes(
 			c, cop_prof_sum_classes(s), cop_prof_sum_ttl(s, COP_PROF_SERVE) > 0);
+	if (!rc)
+		rc = cop_prof_sum_each_path(s, job->source, add_path, c);
+	if (!rc)
+		rc = add_shares(job, c, s);
+	if (cop_prof_sum_has_every_path(s))
+		cop_report_cluster_every_path(c);
 	return rc;
-}
-
-static const char *host_of(const struct cop_tally_job *job, uint32_t rank)
-{
-	return rank < job->hosts->count ? job->hosts->host[rank].name : "localhost";
 }
 
 /* Adds lines to the summary if something is missing: how many nodes, and which did not answer. */
@@ -167,7 +199,7 @@ static int write_prof(
 	int rc;
 
 	c = cop_report_cluster_new();
-	rc = c ? fill_cluster(c, sum->prof, &sum->stats) : -ENOMEM;
+	rc = c ? fill_cluster(job, c, sum->prof, &sum->stats) : -ENOMEM;
 	rc = rc ? cop_err_set(err, -rc, "no memory for the cluster files")
 		: write_files(job, sum, c, err);
 	cop_report_cluster_free(c);

@@ -79,18 +79,15 @@ static int put_run(sqlite3 *db, const struct cop_runrec *r)
 	return finish_step(&s);
 }
 
+/* Programs write pairs of the same run, too; those stay. */
 static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_list l)
 {
-	char sql[96];
+	char sql[160];
 	struct step s;
 
-	snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE run = ?1", cop_runrec_list_name(l));
-	s = prepare_step(db, sql);
-	bind_text(&s, 1, r->id);
-	insert_row(&s);
-	if (finish_step(&s))
-		return s.code;
-	snprintf(sql, sizeof(sql), "INSERT INTO %s VALUES (?1, ?2, ?3)", cop_runrec_list_name(l));
+	snprintf(sql, sizeof(sql),
+		"INSERT INTO %s VALUES (?1, ?2, ?3) ON CONFLICT (run, key) DO UPDATE SET value = ?3",
+		cop_runrec_list_name(l));
 	s = prepare_step(db, sql);
 	bind_text(&s, 1, r->id);
 	for (size_t i = 0; i < r->list[l].n; i++) {
@@ -101,16 +98,20 @@ static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_lis
 	return finish_step(&s);
 }
 
-/* Removes points that are about to be written again, and those that have been thinned since. */
+/* Removes points that are about to be written again, and those that have been thinned since. Series
+ * that the record does not have are those of programs, and stay. */
 static int drop_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
 {
-	struct step s = prepare_step(
-		db, "DELETE FROM metric WHERE run = ?1 AND (step >= ?2 OR step % ?3 <> 0)");
+	struct step s = prepare_step(db,
+		"DELETE FROM metric WHERE run = ?1 AND key = ?4 AND (step >= ?2 OR step % ?3 <> 0)");
 
 	bind_text(&s, 1, r->id);
 	bind_integer(&s, 2, from_step);
 	bind_integer(&s, 3, r->stride ? r->stride : 1);
-	insert_row(&s);
+	for (size_t i = 0; i < r->series_n; i++) {
+		bind_text(&s, 4, r->series[i].key);
+		insert_row(&s);
+	}
 	return finish_step(&s);
 }
 

@@ -72,28 +72,79 @@ static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
 	return !out->at[out->n++].failed;
 }
 
+/* Parameters 1 to 3 are of the filter's fixed parts; each term has three, the order one. */
+static int bind_terms(
+	sqlite3_stmt *q, const struct store_where *where, size_t n, const struct store_key *sort)
+{
+	int at = 4, code = 0;
+
+	for (size_t i = 0; i < n && !code; i++, at += 3) {
+		/* A column has no key, so its parameter does not exist. */
+		if (*where[i].key.key)
+			code = sqlite3_bind_text(q, at, where[i].key.key, -1, SQLITE_STATIC);
+		if (!code &&
+			(!where[i].is_number || where[i].op[0] == '=' || where[i].op[0] == '!'))
+			code = sqlite3_bind_text(q, at + 1, where[i].value, -1, SQLITE_STATIC);
+		if (!code && where[i].is_number)
+			code = sqlite3_bind_double(q, at + 2, where[i].number);
+	}
+	if (!code && *sort->key)
+		code = sqlite3_bind_text(q, at, sort->key, -1, SQLITE_TRANSIENT);
+	return code;
+}
+
+static int prepare_runs(struct cop_store *s, const struct cop_store_filter *filter,
+	const struct store_where *where, sqlite3_stmt **q, struct cop_err *err)
+{
+	struct store_key sort = {0};
+	struct cop_buf sql = {0};
+	unsigned at = 4;
+	bool down;
+	int code = 0;
+
+	cop_buf_str(&sql, "SELECT " RUN_COLUMNS " FROM run_now"
+			  " WHERE (?1 = '' OR status = ?1) AND start >= ?2"
+			  " AND (?3 = '' OR 'name=' || name = ?3"
+			  " OR 'group=' || \"group\" = ?3 OR EXISTS (SELECT 1 FROM tag"
+			  " WHERE run = run_now.id AND key || '=' || value = ?3))");
+	for (size_t i = 0; i < filter->wheres; i++, at += 3)
+		cop_store_put_where(&sql, &where[i], at);
+	cop_buf_str(&sql, " ORDER BY ");
+	if (filter->sort && cop_store_parse_sort(filter->sort, &sort, &down, err) == 0)
+		cop_store_put_sort(&sql, &sort, down, at);
+	cop_buf_str(&sql, "start DESC, id");
+	code = sql.failed ? SQLITE_NOMEM : sqlite3_prepare_v2(s->db, sql.data, -1, q, NULL);
+	cop_buf_free(&sql);
+	return code ? code : bind_terms(*q, where, filter->wheres, &sort);
+}
+
 int cop_store_runs(struct cop_store *s, const struct cop_store_filter *filter,
 	struct cop_store_runs *out, struct cop_err *err)
 {
-	static const char sql[] = "SELECT " RUN_COLUMNS " FROM run_now"
-				  " WHERE (?1 = '' OR status = ?1) AND start >= ?2"
-				  " AND (?3 = '' OR 'name=' || name = ?3"
-				  " OR 'group=' || \"group\" = ?3 OR EXISTS (SELECT 1 FROM tag"
-				  " WHERE run = run_now.id AND key || '=' || value = ?3))"
-				  " ORDER BY start DESC, id";
+	struct store_where *where = calloc(filter->wheres + 1, sizeof(*where));
 	sqlite3_stmt *q = NULL;
-	bool fits = true;
-	int code = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL);
+	bool fits = where != NULL;
+	int code = where ? 0 : SQLITE_NOMEM;
 
-	if (code)
-		return finish_query(s, q, code, false, err);
-	sqlite3_bind_text(q, 1, filter->by_status ? cop_runrec_status_name(filter->status) : "", -1,
-		SQLITE_STATIC);
-	sqlite3_bind_double(q, 2, filter->since_s);
-	sqlite3_bind_text(q, 3, filter->tag ? filter->tag : "", -1, SQLITE_STATIC);
-	while (fits && (code = sqlite3_step(q)) == SQLITE_ROW)
-		fits = add_run(out, q);
-	return finish_query(s, q, code, !fits, err);
+	for (size_t i = 0; i < filter->wheres && where; i++)
+		if (cop_store_parse_where(filter->where[i], &where[i], err)) {
+			free(where);
+			return -EINVAL;
+		}
+	if (!code)
+		code = prepare_runs(s, filter, where, &q, err);
+	if (!code) {
+		sqlite3_bind_text(q, 1,
+			filter->by_status ? cop_runrec_status_name(filter->status) : "", -1,
+			SQLITE_STATIC);
+		sqlite3_bind_double(q, 2, filter->since_s);
+		sqlite3_bind_text(q, 3, filter->tag ? filter->tag : "", -1, SQLITE_STATIC);
+		while (fits && (code = sqlite3_step(q)) == SQLITE_ROW)
+			fits = add_run(out, q);
+	}
+	code = finish_query(s, q, code, !fits, err);
+	free(where);
+	return code;
 }
 
 /* ---- one run ---- */
@@ -211,4 +262,33 @@ int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, st
 	for (unsigned l = 0; l < COP_RUNREC_LISTS && !rc; l++)
 		rc = load_list(s, r, l, err);
 	return rc ? rc : load_points(s, r, err);
+}
+
+int cop_store_history(struct cop_store *s, const char *id, const char *metric,
+	void (*fn)(void *arg, const struct cop_runrec_point *point), void *arg, struct cop_err *err)
+{
+	sqlite3_stmt *q = NULL;
+	uint64_t found = 0;
+	int rc, code = sqlite3_prepare_v2(s->db,
+			"SELECT step, time, value FROM metric WHERE run = ?1 AND key = ?2 ORDER BY step",
+			-1, &q, NULL);
+
+	if (!code)
+		code = sqlite3_bind_text(q, 1, id, -1, SQLITE_STATIC);
+	if (!code)
+		code = sqlite3_bind_text(q, 2, metric, -1, SQLITE_STATIC);
+	while (!code || code == SQLITE_ROW) {
+		code = sqlite3_step(q);
+		if (code != SQLITE_ROW)
+			break;
+		found++;
+		fn(arg, &(struct cop_runrec_point){(uint64_t)sqlite3_column_int64(q, 0),
+				sqlite3_column_double(q, 1), sqlite3_column_double(q, 2)});
+	}
+	rc = finish_query(s, q, code, false, err);
+	if (!rc && !found)
+		rc = cop_err_set(err, ENOENT,
+			"run %.8s has no metric '%s': copper runs show %.8s lists those that it has",
+			id, metric, id);
+	return rc;
 }

@@ -3,12 +3,39 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log/log.h"
+
+/* A node has a moment between the signal of a scheduler and its own end. */
+#define TIME_LIMIT_S 5
+
+_Static_assert(COP_RUNLOG_STORE == PATH_MAX, "a store has an absolute name");
+
+static const char *signal_word(int number)
+{
+	switch (number) {
+	case SIGKILL:
+		return "killed";
+	case SIGTERM:
+		return "terminated";
+	case SIGINT:
+		return "interrupted";
+	case SIGSEGV:
+		return "segmentation fault";
+	case SIGABRT:
+		return "aborted";
+	case SIGBUS:
+		return "bus error";
+	default:
+		return strsignal(number);
+	}
+}
 
 static void destroy(void *ctx)
 {
@@ -74,15 +101,69 @@ static void take_totals(void *ctx, const struct cop_op_sum *sum)
 	struct cop_runlog *r = ctx;
 
 	r->totals.step = 1;
+	r->exits = sum->exits;
+	r->has_exits = true;
 	cop_runlog_add_totals(&r->totals, sum, (double)cop_wall_ns() / 1e9);
+}
+
+/* Whether the scheduler ended the job because its time was over. */
+static bool is_time_over(void)
+{
+	const char *end = getenv("SLURM_JOB_END_TIME");
+	uint64_t end_s;
+
+	return end && !cop_parse_u64(end, &end_s) &&
+	       (uint64_t)cop_wall_ns() / COP_NS_PER_S + TIME_LIMIT_S >= end_s;
+}
+
+static void put_worst(const struct cop_op_exits *e, struct cop_buf *out)
+{
+	if (WIFSIGNALED(e->worst))
+		cop_buf_printf(
+			out, "signal %d (%s)", WTERMSIG(e->worst), signal_word(WTERMSIG(e->worst)));
+	else
+		cop_buf_printf(out, "exit %d", WEXITSTATUS(e->worst));
+	cop_buf_printf(out, " on rank %" PRIu32, e->rank);
+	if (e->commands > 1)
+		cop_buf_printf(out, "; %" PRIu32 " of %" PRIu32 " commands failed", e->failed,
+			e->commands);
+}
+
+/* The reason of a run whose commands failed, or did not end before their time was over. Appends
+ * nothing if they are no reason. */
+static void judge_commands(const struct cop_op_exits *e, const char *how, struct cop_buf *out)
+{
+	bool by_signal = strcmp(how, "signal") == 0;
+
+	if ((e->failed || e->running) && is_time_over()) {
+		cop_buf_str(out, "time limit");
+	} else if (e->failed) {
+		put_worst(e, out);
+	} else if (e->running && by_signal) {
+		cop_buf_printf(out,
+			"the node was ended by a signal while %" PRIu32 " command%s ran",
+			e->running, e->running > 1 ? "s" : "");
+	}
 }
 
 static void set_reason(struct cop_runlog *r, const char *reason)
 {
+	uint32_t known = r->exits.good + r->exits.failed + r->exits.running;
 	const struct cop_runrec_series *missing = cop_runrec_find(&r->totals, "nodes.missing");
 	struct cop_buf text = {0};
 
-	cop_buf_str(&text, reason);
+	if (r->status != COP_RUNREC_FAILED) {
+		judge_commands(&r->exits, reason, &text);
+		if (text.len)
+			r->status = COP_RUNREC_FAILED;
+	}
+	if (!text.len)
+		cop_buf_str(&text, reason);
+	if (r->exits.commands > known)
+		cop_buf_printf(&text,
+			"; how %" PRIu32 " of %" PRIu32
+			" commands ended is not known (the kernel tells it since Linux 6.15)",
+			r->exits.commands - known, r->exits.commands);
 	if (missing && missing->point[0].value > 0)
 		cop_buf_printf(&text, "; %.0f of %" PRIu32 " nodes did not answer",
 			missing->point[0].value, r->record.nodes);
@@ -95,6 +176,8 @@ static void ending(void *ctx, const struct cop_follow_end *how)
 	struct cop_runlog *r = ctx;
 
 	r->status = how->failed ? COP_RUNREC_FAILED : COP_RUNREC_FINISHED;
+	if (!r->has_exits)
+		r->exits = how->exits;
 	set_reason(r, how->reason);
 }
 
@@ -132,12 +215,27 @@ static int fill_runlog(struct cop_runlog *r, const struct cop_runlog_conf *conf)
 {
 	int rc = make_absolute(store_of(conf->conf), r->store);
 
+	snprintf(r->record.id, sizeof(r->record.id), "%s", conf->id);
+
 	r->interval_ms = conf->conf->store_interval_ms;
 	snprintf(r->job_dir, sizeof(r->job_dir), "%s", conf->job_dir);
-	if (!rc)
-		rc = cop_runrec_new_id(r->record.id);
 	cop_runlog_describe(r, conf);
 	return rc || !r->record.failed ? rc : -ENOMEM;
+}
+
+bool cop_runlog_new(
+	const struct cop_conf *conf, char id[COP_RUNREC_ID_LEN + 1], char store[COP_RUNLOG_STORE])
+{
+	int rc;
+
+	*id = '\0';
+	if (!store_of(conf))
+		return false;
+	rc = make_absolute(store_of(conf), store);
+	rc = rc ? rc : cop_runrec_new_id(id);
+	if (rc)
+		cop_log_warn("this run is not recorded error=\"%s\"", strerror(-rc));
+	return !rc;
 }
 
 void cop_runlog_follow(struct cop_follow *f, const struct cop_runlog_conf *conf)
@@ -145,7 +243,7 @@ void cop_runlog_follow(struct cop_follow *f, const struct cop_runlog_conf *conf)
 	struct cop_runlog *r;
 	int rc;
 
-	if (!store_of(conf->conf))
+	if (!store_of(conf->conf) || !*conf->id)
 		return;
 	r = calloc(1, sizeof(*r));
 	rc = r ? fill_runlog(r, conf) : -ENOMEM;

@@ -20,7 +20,9 @@ struct cop_runlog {
 
 	/* Owned by the main thread until the end. */
 	enum cop_runrec_status status; /* how the run ended */
-	struct cop_runrec totals;      /* what the job did, as one step; and why it ended */
+	struct cop_op_exits exits;     /* of the commands */
+	bool has_exits;
+	struct cop_runrec totals; /* what the job did, as one step; and why it ended */
 
 	/* Owned by the thread. */
 	struct cop_runrec record;

@@ -157,7 +157,13 @@ struct cop_store_filter {
 	enum cop_runrec_status status; /* may be LOST */
 	double since_s;                /* only runs that started then or later; 0: all */
 	const char *tag; /* KEY=VALUE; name= and group= mean those of the run; NULL: all */
+	const char *const *where; /* only runs for which all of them hold: "param.lr < 0.01" */
+	size_t wheres;
+	const char *sort; /* a key of such a term, with a - before it for the largest first; NULL:
+			     newest first */
 };
+/* -EINVAL with a sentence if where or sort cannot be understood. */
+int cop_store_check_filter(const struct cop_store_filter *f, struct cop_err *err);
 struct cop_store_runs {
 	struct cop_runrec *at; /* without lists and series; newest first */
 	size_t n;
@@ -173,6 +179,12 @@ int cop_store_find(
 /* Reads everything about one run into r, which must be empty and which the caller frees in any
  * case. */
 int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, struct cop_err *err);
+
+/* Calls fn for every point of a metric of a run, in order of step. -ENOENT with a sentence if there
+ * is none. */
+int cop_store_history(struct cop_store *s, const char *id, const char *metric,
+	void (*fn)(void *arg, const struct cop_runrec_point *point), void *arg,
+	struct cop_err *err);
 
 /* The version of SQLite. */
 const char *cop_store_library(void);
@@ -201,6 +213,8 @@ struct cop_follow_end {
 	bool failed;
 	const char *reason; /* a sentence, or a few words */
 	int64_t stop_ns;    /* wall clock: when it began to stop; 0: it had never started */
+	struct cop_op_exits
+		exits; /* of the commands on this node; those of all are in the totals */
 };
 
 struct cop_follower_ops {
@@ -255,7 +269,9 @@ void cop_follow_free(struct cop_follow *f);
  * store defines the tables, and runrec defines the form of the files that keep what the store does
  * not take: in the job directory, or in STORE.d. */
 
+#define COP_RUNLOG_STORE 4096
 struct cop_runlog_conf {
+	const char *id; /* of cop_runlog_new */
 	const struct cop_conf *conf;
 	const char *job_dir; /* absolute; "": none */
 	const char *source;  /* absolute; "": not known */
@@ -264,6 +280,10 @@ struct cop_runlog_conf {
 			      known */
 };
 
+/* Chooses the identifier of a run, and makes the name of its store absolute. False: the user asked
+ * for no store, or both cannot be had, which the log says. */
+bool cop_runlog_new(
+	const struct cop_conf *conf, char id[COP_RUNREC_ID_LEN + 1], char store[COP_RUNLOG_STORE]);
 /* Adds a follower that records this run, if the user asked for it by --store or the environment.
  * Relative names are taken from the working directory. If that fails, the log says so. */
 void cop_runlog_follow(struct cop_follow *f, const struct cop_runlog_conf *conf);

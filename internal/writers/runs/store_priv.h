@@ -46,4 +46,24 @@ size_t cop_store_each_beside(const char *path,
 	int (*take)(void *arg, const struct cop_runrec *r, struct cop_err *err), void *arg,
 	bool keep, struct cop_buf *notes);
 
+/* ---- where.c: terms of a filter ---- */
+struct store_key {
+	const char *sql;
+	char key[COP_RUNREC_KEY_MAX + 1]; /* "": it is a column */
+};
+struct store_where {
+	struct store_key key;
+	const char *op;
+	char value[COP_RUNREC_VALUE_MAX + 1];
+	bool is_number;
+	double number;
+};
+int cop_store_parse_where(const char *text, struct store_where *out, struct cop_err *err);
+int cop_store_parse_sort(const char *text, struct store_key *out, bool *down, struct cop_err *err);
+/* Append SQL; parameter is the number of the one with the key, and those after it are the value as
+ * text and as a number. */
+void cop_store_put_where(struct cop_buf *sql, const struct store_where *w, unsigned parameter);
+void cop_store_put_sort(
+	struct cop_buf *sql, const struct store_key *key, bool down, unsigned parameter);
+
 #endif

@@ -116,7 +116,7 @@ static int remember_dir(const char *dir)
 	return rc;
 }
 
-int cop_mountguard(const char *dir, struct cop_err *err)
+int cop_safedir(const char *dir, struct cop_err *err)
 {
 	int fd, rc = check_above(dir, err);
 	struct stat st;
@@ -217,7 +217,7 @@ static int walk_path(
 	return next;
 }
 
-int cop_guard_check(const char *path, struct cop_err *err)
+int cop_safedir_check(const char *path, struct cop_err *err)
 {
 	size_t from = guarded_part(path);
 	const char *name;

@@ -71,12 +71,12 @@ static void a_directory_open_to_others_is_not_guarded(void **state)
 
 	(void)state;
 	assert_int_equal(chmod(at("job"), 0702), 0);
-	assert_int_equal(cop_mountguard(at("job"), &err), -EPERM);
+	assert_int_equal(cop_safedir(at("job"), &err), -EPERM);
 	assert_non_null(strstr(err.text, "chmod go-w it"));
 	assert_int_equal(chmod(at("job"), 01777), 0);
-	assert_int_equal(cop_mountguard(at("job"), &err), -EPERM);
+	assert_int_equal(cop_safedir(at("job"), &err), -EPERM);
 	assert_int_equal(chmod(at("job"), 0700), 0);
-	assert_int_equal(cop_mountguard(at("none"), &err), -ENOENT);
+	assert_int_equal(cop_safedir(at("none"), &err), -ENOENT);
 }
 
 static void links_on_the_way_to_it_are_followed_and_links_in_it_are_not(void **state)
@@ -88,9 +88,9 @@ static void links_on_the_way_to_it_are_followed_and_links_in_it_are_not(void **s
 	int fd;
 
 	(void)state;
-	assert_int_equal(cop_mountguard(at("job/"), &err), 0);
-	assert_int_equal(cop_mountguard(at("way"), &err), 0);
-	assert_int_equal(cop_mountguard(at("way"), &err), 0);
+	assert_int_equal(cop_safedir(at("job/"), &err), 0);
+	assert_int_equal(cop_safedir(at("way"), &err), 0);
+	assert_int_equal(cop_safedir(at("way"), &err), 0);
 	assert_int_equal(cop_write_file(at("way/logs/file"), "text", 4, 0600), 0);
 	assert_int_equal(cop_read_file(at("job//logs/file"), 10, &data, &len), 0);
 	assert_string_equal(data, "text");
@@ -106,9 +106,9 @@ static void links_on_the_way_to_it_are_followed_and_links_in_it_are_not(void **s
 	assert_int_equal(access(at("there/file"), F_OK), -1);
 	assert_int_equal(cop_make_dirs(at("job/a/b"), 0700), 0);
 	assert_int_equal(cop_make_dirs(at("job/a/b"), 0700), 0);
-	assert_int_equal(cop_guard_check(at("job/a/b"), &err), 0);
-	assert_int_equal(cop_guard_check(at("job/none"), &err), 0);
-	assert_int_equal(cop_guard_check(at("job/link"), &err), -ELOOP);
+	assert_int_equal(cop_safedir_check(at("job/a/b"), &err), 0);
+	assert_int_equal(cop_safedir_check(at("job/none"), &err), 0);
+	assert_int_equal(cop_safedir_check(at("job/link"), &err), -ELOOP);
 	assert_non_null(strstr(err.text, "job/link is a symbolic link"));
 }
 

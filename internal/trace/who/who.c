@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/timeline/timeline_priv.h"
+#include "trace/who/who.h"
 
 #define NAME_MAX_BYTES ((size_t)512) /* longest name; the rest is cut off */
 /* The system's numbers are kept; numbers that are assigned here are beyond them. */
@@ -181,6 +181,8 @@ int cop_seen_take(struct seen *s, const struct cop_trace_event *e)
 	if (!m)
 		return -ENOMEM;
 	m->has_events = true;
+	if (!m->has_rank && e->rank.len)
+		m->has_rank = number(e->rank, UINT32_MAX, &m->rank);
 	m->last_ns = COP_MAX(m->last_ns, end);
 	return 0;
 }
@@ -486,4 +488,35 @@ const struct thread *cop_crew_find(struct seen *first, const struct cop_trace_ev
 	if (!first->before || !is_of(first->before, e, e->tid))
 		first->before = find_mention(first, e, e->tid, hash_of(e, e->tid));
 	return first->before->thread;
+}
+
+/* If events name no host, the file tells processes apart. */
+static void place_of(
+	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to)
+{
+	const char *path, *slash;
+
+	if (p->host.len) {
+		cop_buf_add(to, p->host.at, p->host.len);
+		return;
+	}
+	path = cop_trace_files_name(files, p->source);
+	slash = strrchr(path, '/');
+	cop_buf_str(to, slash ? slash + 1 : path);
+}
+
+void cop_process_label(
+	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to)
+{
+	place_of(files, p, to);
+	if (p->has_rank)
+		cop_buf_printf(to, " rank %llu", (unsigned long long)p->rank);
+	if (p->name.len || p->labels.len)
+		cop_buf_str(to, ":");
+	if (p->name.len)
+		cop_buf_printf(to, " %.*s", (int)p->name.len, p->name.at);
+	if (p->labels.len)
+		cop_buf_printf(to, " %.*s", (int)p->labels.len, p->labels.at);
+	if (p->pid.len)
+		cop_buf_printf(to, " (pid %.*s)", (int)COP_MIN(p->pid.len, (size_t)512), p->pid.at);
 }

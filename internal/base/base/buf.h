@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* buf: a byte buffer that grows. */
+#ifndef COP_BASE_BUF_H
+#define COP_BASE_BUF_H
+
+#include "base/base/macros.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A zero-initialised buffer is empty. Once anything was appended, data is NUL-terminated past len.
+ * A failed allocation sets `failed`; further appends then do nothing, so the owner checks once at
+ * the end. */
+struct cop_buf {
+	char *data;
+	size_t len, cap;
+	bool failed;
+};
+
+void cop_buf_add(struct cop_buf *b, const void *data, size_t len);
+void cop_buf_str(struct cop_buf *b, const char *text);
+void cop_buf_printf(struct cop_buf *b, const char *fmt, ...) COP_PRINTF(2, 3);
+void cop_buf_free(struct cop_buf *b);
+
+/* Numbers as LEB128, each in its shortest form (varint.c). */
+void cop_buf_varint(struct cop_buf *b, uint64_t value);
+/* Reads one and moves *at past it. False if it is cut off, has more than 64 bits or is not in its
+ * shortest form. */
+bool cop_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
+
+#endif

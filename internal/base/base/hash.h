@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hash: XXH3, sets of hashes, and random numbers seen recently. */
+#ifndef COP_BASE_HASH_H
+#define COP_BASE_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t cop_hash64(const void *data, size_t len, uint64_t seed);
+
+/* ---- hashes seen before (seen.c) ---- */
+
+/* A set of hashes: it records what was seen, without the thing itself. base/htab.h is for entries
+ * that carry a link; a bare hash has none. Two things with the same hash count as one. Zeroed
+ * memory is an empty set. */
+struct cop_seen {
+	uint64_t *hash; /* open addressing, at most half full; 0: free */
+	size_t slots, count;
+};
+
+enum cop_seen_result {
+	COP_SEEN_NEW,
+	COP_SEEN_BEFORE,
+	COP_SEEN_FULL, /* not added: it has `most` already, or memory is short */
+};
+
+enum cop_seen_result cop_seen_add(struct cop_seen *s, uint64_t hash, size_t most);
+bool cop_seen_has(const struct cop_seen *s, uint64_t hash);
+/* Frees its memory and leaves it empty. */
+void cop_seen_forget(struct cop_seen *s);
+
+/* ---- random numbers seen recently ---- */
+
+#define COP_RECENT 1024
+
+/* The last COP_RECENT numbers, by their first 8 bytes; zeroed memory holds none. */
+struct cop_recent {
+	uint64_t first[COP_RECENT];
+	unsigned next;
+};
+
+bool cop_recent_has(const struct cop_recent *r, const void *number);
+void cop_recent_add(struct cop_recent *r, const void *number);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads JSON in place: the one scanner of strings, escapes, numbers and nested values. It builds
+ * nothing, copies nothing and converts nothing; its callers know what the members mean. Each byte
+ * is looked at once: sixteen or eight at a time in strings, since most bytes are there, one at a
+ * time elsewhere.
+ *
+ * Writers of traces are not careful, so more than JSON (RFC 8259) is accepted, and reported as odd:
+ * a comma before a closing bracket, NaN and infinities, numbers as C writes them, a backslash that
+ * begins no escape. Strings may contain raw control characters and any bytes, but no line ends
+ * within a string: that is where a line was cut off.
+ *
+ * COP_JSON_PAD bytes must be readable behind what is scanned, and cop_json_pad fills them: quotes
+ * end every string and every token, so only strings are compared with the end. */
+#ifndef COP_BASE_JSON_READ_H
+#define COP_BASE_JSON_READ_H
+
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "base/base/base.h"
+
+#define COP_JSON_PAD 32
+#define COP_JSON_NESTED_MAX 1024u
+
+static inline void cop_json_pad(char *end)
+{
+	memset(end, '"', COP_JSON_PAD);
+}
+
+/* What a scan came upon: whether something was odd, and why it failed. */
+struct cop_json_scan {
+	bool odd;
+	const char *at;  /* where it failed */
+	const char *why; /* a static sentence */
+};
+
+#ifdef __SSE2__
+/* The first quote, backslash or control character at or after p. */
+static inline const char *cop_json_stop(const char *p)
+{
+	const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'),
+		      last = _mm_set1_epi8(0x1f);
+
+	for (;; p += 16) {
+		__m128i b = _mm_loadu_si128((const __m128i *)(const void *)p);
+		__m128i hit = _mm_or_si128(
+			_mm_or_si128(_mm_cmpeq_epi8(b, quote), _mm_cmpeq_epi8(b, slash)),
+			_mm_cmpeq_epi8(_mm_min_epu8(b, last), b));
+		unsigned bits = (unsigned)_mm_movemask_epi8(hit);
+
+		if (bits)
+			return p + __builtin_ctz(bits);
+	}
+}
+#elif __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* The test for a byte in a word is the well known one by Alan Mycroft. Only the lowest hit is
+ * exact. */
+static inline uint64_t cop_json_has(uint64_t w, unsigned char c)
+{
+	w ^= 0x0101010101010101ULL * c;
+	return (w - 0x0101010101010101ULL) & ~w & 0x8080808080808080ULL;
+}
+
+static inline const char *cop_json_stop(const char *p)
+{
+	for (;; p += 8) {
+		uint64_t w, hit;
+
+		memcpy(&w, p, sizeof(w));
+		hit = cop_json_has(w, '"') | cop_json_has(w, '\\') |
+		      ((w - 0x2020202020202020ULL) & ~w & 0x8080808080808080ULL);
+		if (hit)
+			return p + __builtin_ctzll(hit) / 8;
+	}
+}
+#else
+static inline const char *cop_json_stop(const char *p)
+{
+	while (*p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
+		p++;
+	return p;
+}
+#endif
+
+/* The rest of a string, from where cop_json_stop found something other than its end. */
+const char *cop_json_string_rest(
+	const char *p, const char *end, bool *escaped, struct cop_json_scan *s);
+
+/* p follows the opening quote; returns the closing one, or NULL. */
+static inline const char *cop_json_string(
+	const char *p, const char *end, bool *escaped, struct cop_json_scan *s)
+{
+	p = cop_json_stop(p);
+	if (__builtin_expect(*p == '"' && p < end, 1))
+		return p;
+	return cop_json_string_rest(p, end, escaped, s);
+}
+
+static inline const char *cop_json_blanks(const char *p)
+{
+	while (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r')
+		p++;
+	return p;
+}
+
+/* What follows a number, true, false or null; *word: it is not a number. */
+const char *cop_json_scalar_rest(const char *p, bool *word, struct cop_json_scan *s);
+
+/* -12.5 is read here; everything else is not as frequent. */
+static inline const char *cop_json_scalar(const char *p, bool *word, struct cop_json_scan *s)
+{
+	const char *q = p + (*p == '-'), *digits = q;
+
+	*word = false;
+	while ((unsigned char)(*q - '0') < 10)
+		q++;
+	if (__builtin_expect(q > digits && (*digits != '0' || q == digits + 1), 1)) {
+		if (*q == '.' && (unsigned char)(q[1] - '0') < 10)
+			for (q++; (unsigned char)(*q - '0') < 10;)
+				q++;
+		if (*q == ',' || *q == '}' || *q == ']' || *q == ' ' || *q == '\n')
+			return q;
+	}
+	return cop_json_scalar_rest(p, word, s);
+}
+
+/* What follows the object or array at p, or NULL: it is not closed, not JSON, or nests more than
+ * COP_JSON_NESTED_MAX deep. */
+const char *cop_json_nested(const char *p, const char *end, struct cop_json_scan *s);
+
+/* Undoes the escapes of a string of `len` bytes; `to`, which may be where it is, has room for as
+ * many. Returns how many there are. Half of a pair of surrogates becomes U+FFFD; a backslash that
+ * begins no escape is kept. */
+size_t cop_json_undo(const char *text, size_t len, char *to);
+/* How long the escape at p is, which is a backslash; 0: it begins none. */
+unsigned cop_json_escape(const char *p, const char *end);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* thread: named threads and conditions on the monotonic clock. */
+#ifndef COP_BASE_THREAD_H
+#define COP_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Starts a thread with all signals blocked and a name of at most 15 bytes (cut).
+ * The caller joins it. Returns 0 or -errno. */
+int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *arg);
+/* Initialises a condition whose timed waits use the clock of cop_now_ns and ignore the wall clock.
+ */
+void cop_cond_init(pthread_cond_t *cond);
+/* Converts a time of that clock for such a wait. */
+struct timespec cop_moment(uint64_t now_ns);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What commands of this job get in their environment beside the job directory: rank 0 chooses it
+ * before the tree is ready, and leaves it in the job directory for the commands of other ranks. */
+#include "node/node/node_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void add_line(struct cop_buf *out, const char *name, const char *value)
+{
+	if (*value && !strchr(value, '\n'))
+		cop_buf_printf(out, "%s=%s\n", name, value);
+}
+
+/* An earlier job may have left a file here. */
+static void leave_file(const struct cop_node *n)
+{
+	char path[4096 + 32];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/" COP_CTL_ENVIRONMENT, n->log.job_dir);
+	if (!n->environment.len) {
+		unlink(path);
+		return;
+	}
+	rc = cop_write_file(path, n->environment.data, n->environment.len, 0644);
+	if (rc)
+		cop_log_warn(
+			"cannot write %s error=\"%s\": commands of other ranks do not learn the run",
+			path, strerror(-rc));
+}
+
+int cop_node_choose_run(struct cop_node *n, struct cop_err *err)
+{
+	char store[COP_RUNLOG_STORE], parent[COP_OTEL_PARENT_SIZE];
+
+	(void)err;
+	if (n->rank != 0)
+		return 0;
+	if (cop_runlog_new(n->conf, n->run_id, store)) {
+		add_line(&n->environment, "COPPER_RUN_ID", n->run_id);
+		add_line(&n->environment, "COPPER_STORE", store);
+	}
+	if (n->conf->otel && *n->log.job_dir)
+		n->trace = cop_otel_trace_new();
+	if (n->trace) {
+		cop_otel_trace_parent(n->trace, parent);
+		add_line(&n->environment, "TRACEPARENT", parent);
+	}
+	if (*n->log.job_dir)
+		leave_file(n);
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* collect.c counts, causes.c and spread.c judge, diagnose.c ranks and shows. */
+#ifndef COP_TRACE_DIAGNOSE_PRIV_H
+#define COP_TRACE_DIAGNOSE_PRIV_H
+
+#include "base/base/htab.h"
+#include "trace/diagnose/diagnose.h"
+#include "trace/table/table.h"
+#include "trace/who/who.h"
+
+/* ---- collect.c ---- */
+
+/* Calls of one kind. */
+struct calls {
+	uint64_t n, ns, bytes;
+};
+
+/* Each thing that is counted begins with this; its key follows it. */
+struct thing {
+	struct cop_hlink link;
+	size_t len;
+	char *key;
+};
+struct things {
+	struct cop_htab table;
+	size_t size; /* of one */
+};
+
+struct actor {
+	struct thing thing;
+	struct cop_trace_event any; /* names it: source, host, pid, tid point into the key */
+	struct calls posix, moved;  /* all calls; those that move bytes */
+};
+struct file {
+	struct thing thing;
+	struct calls moved, opens;
+	struct actor *first; /* that used it */
+	bool shared;         /* others did, too */
+	bool wrote;
+};
+/* A file as one process uses it. */
+struct use {
+	struct thing thing;
+	struct file *file;
+	struct calls opens, moved;
+	int64_t at;   /* where the last transfer ended */
+	int64_t seek; /* if sought: where the next one begins */
+	bool sought;
+	int64_t distance; /* of the last jump */
+	uint64_t jumps, unaligned, extent, read;
+};
+/* A function as one process runs it. */
+struct part {
+	struct thing thing;
+	struct actor *process;
+	struct cop_trace_str name;
+	struct calls calls;
+};
+/* A begin without an end. */
+struct open {
+	struct thing thing;
+	struct cop_trace_event any;
+	uint64_t n;
+	int64_t since;
+};
+struct gap {
+	int64_t from, to;
+};
+
+enum { SMALL, LARGE, SIZES };
+#define SMALL_BYTES 65536u
+#define PAGE 4096
+
+struct cop_diagnose {
+	const struct cop_trace_files *files;
+	const char *paths;
+	unsigned threads;
+	struct seen *seen;
+	struct crew crew;
+	struct clock_part *clock; /* one per thread */
+	struct things process, file, use, part, open;
+	struct calls posix, meta, failed, sync, moved[SIZES];
+	struct calls random, unaligned, write, read;
+	uint64_t random_of, unaligned_of; /* transfers of which the offset is known */
+	struct cop_union io, compute;
+	int64_t first, last, covered; /* covered: until when something ran */
+	struct gap *gap;
+	size_t gaps, gaps_cap;
+	struct cop_buf room;
+	struct cause *cause;
+	size_t causes;
+};
+struct thing *cop_diagnose_next(const struct things *t, const struct thing *before);
+double cop_diagnose_total(const struct cop_diagnose *d);
+
+/* ---- clock.c: whether the clock of a file went back ---- */
+
+struct step {
+	size_t source;
+	uint64_t line, back_ns;
+};
+struct clock_part *cop_diagnose_clock_new(unsigned threads);
+void cop_diagnose_clock_free(struct clock_part *c, unsigned threads);
+int cop_diagnose_clock_take(
+	struct clock_part *all, unsigned worker, const struct cop_trace_event *e);
+/* The largest step back; false: there is none. */
+bool cop_diagnose_clock_step(const struct clock_part *c, unsigned threads, struct step *out);
+
+/* ---- causes.c, spread.c ---- */
+
+struct cause {
+	const char *name;
+	double seconds; /* what it costs, at most */
+	double saves;   /* what the help would save; NAN: not known */
+	struct cop_buf evidence, command, help;
+};
+/* A new cause, whose texts are printed into it; NULL: out of memory. */
+struct cause *cop_diagnose_cause(
+	struct cop_diagnose *d, const char *name, double seconds, double saves);
+/* "copper trace WORDS PATHS" */
+void cop_diagnose_command(struct cop_diagnose *d, struct cause *c, const char *words);
+/* What a process is called. */
+void cop_diagnose_who(
+	struct cop_diagnose *d, const struct cop_trace_event *any, struct cop_buf *to);
+void cop_diagnose_causes(struct cop_diagnose *d);
+/* Seconds of all threads as seconds that pass. */
+double cop_diagnose_passed(struct cop_diagnose *d, double s);
+void cop_diagnose_slow_process(struct cop_diagnose *d);
+void cop_diagnose_slow_files(struct cop_diagnose *d);
+void cop_diagnose_one_writer(struct cop_diagnose *d);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The members of an object's text, such as args of an event, which the scanner has accepted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/read/read_priv.h"
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Returns what follows the string whose opening quote is at p. */
+static const char *string_end(const char *p, const char *end)
+{
+	for (p++; p < end && *p != '"'; p++)
+		p += *p == '\\';
+	return p < end ? p + 1 : end;
+}
+
+static bool ends_scalar(char c)
+{
+	return is_blank(c) || c == ',' || c == ':' || c == '}' || c == ']' || c == '{' ||
+	       c == '[' || c == '"';
+}
+
+static const char *scalar_end(const char *p, const char *end)
+{
+	while (p < end && !ends_scalar(*p))
+		p++;
+	return p;
+}
+
+static const char *value_end(const char *p, const char *end)
+{
+	unsigned depth = 0;
+
+	while (p < end) {
+		const char *before = p;
+
+		if (*p == '"')
+			p = string_end(p, end);
+		else if (*p == '{' || *p == '[')
+			depth++, p++;
+		else if ((*p == '}' || *p == ']') && depth)
+			depth--, p++;
+		else if (ends_scalar(*p))
+			p += depth > 0;
+		else
+			p = scalar_end(p, end);
+		if (!depth || p == before)
+			return p;
+	}
+	return end;
+}
+
+struct cop_trace_members cop_trace_members_of(struct cop_trace_str object)
+{
+	return (struct cop_trace_members){object.at + (object.len > 0), object.at + object.len};
+}
+
+struct cop_trace_str cop_trace_value_at(struct cop_trace_str text)
+{
+	return (struct cop_trace_str){
+		text.at, (size_t)(value_end(text.at, text.at + text.len) - text.at)};
+}
+
+static const char *skip(const char *p, const char *end, char other)
+{
+	while (p < end && (is_blank(*p) || *p == other))
+		p++;
+	return p;
+}
+
+bool cop_trace_members_next(
+	struct cop_trace_members *m, struct cop_trace_str *key, struct cop_trace_str *value)
+{
+	const char *p = skip(m->at, m->end, ','), *q;
+
+	if (p == m->end || *p != '"')
+		return false;
+	q = string_end(p, m->end);
+	if (q - p < 2)
+		return false;
+	*key = (struct cop_trace_str){p + 1, (size_t)(q - p - 2)};
+	p = skip(q, m->end, ':');
+	m->at = value_end(p, m->end);
+	*value = (struct cop_trace_str){p, (size_t)(m->at - p)};
+	return value->len > 0;
+}
+
+bool cop_trace_member(struct cop_trace_str object, const char *key, struct cop_trace_str *value)
+{
+	struct cop_trace_members m = cop_trace_members_of(object);
+	struct cop_trace_str k;
+
+	while (cop_trace_members_next(&m, &k, value))
+		if (cop_trace_str_is(k, key))
+			return true;
+	return false;
+}
+
+struct cop_trace_str cop_trace_value_text(struct cop_trace_str value, struct cop_buf *room)
+{
+	const char *text = value.at + 1;
+	size_t len = value.len - 2;
+
+	room->len = 0;
+	if (value.len < 2 || *value.at != '"')
+		return value;
+	if (!memchr(text, '\\', len))
+		return (struct cop_trace_str){text, len};
+	cop_buf_add(room, text, len);
+	if (room->failed)
+		return value;
+	return (struct cop_trace_str){room->data, cop_json_undo(text, len, room->data)};
+}
+
+bool cop_trace_value_number(struct cop_trace_str value, double *out)
+{
+	char copy[64], *end;
+
+	if (value.len > 2 && *value.at == '"')
+		value = (struct cop_trace_str){value.at + 1, value.len - 2};
+	if (!value.len || value.len >= sizeof(copy) || is_blank(*value.at))
+		return false;
+	memcpy(copy, value.at, value.len);
+	copy[value.len] = '\0';
+	*out = strtod(copy, &end);
+	return end == copy + value.len;
+}

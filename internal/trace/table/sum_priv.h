@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the summary share. */
+#ifndef COP_TRACE_TABLE_SUM_PRIV_H
+#define COP_TRACE_TABLE_SUM_PRIV_H
+
+#include "trace/table/table_priv.h"
+
+/* ---- classes.c ---- */
+
+bool cop_sum_is_posix(const struct cop_trace_event *e);
+unsigned cop_classes_count(const struct cop_classes *c);
+const char *cop_classes_name(const struct cop_classes *c, unsigned i);
+/* Whether an event belongs to the i-th class. */
+bool cop_classes_test(
+	const struct cop_classes *c, unsigned i, unsigned worker, const struct cop_trace_event *e);
+
+/* ---- devices.c ---- */
+
+struct devices {
+	struct device *first;
+};
+/* Takes what a device does; ignores other events. -ENOMEM. */
+int cop_devices_add(struct devices *all, const struct cop_trace_event *e);
+bool cop_devices_is_kernel(const struct cop_trace_event *e);
+int cop_devices_merge(struct devices *to, struct devices *from);
+int cop_devices_finish(struct devices *all, struct cop_sum_result *out);
+void cop_devices_free(struct devices *all);
+
+#endif

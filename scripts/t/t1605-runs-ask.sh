@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Asking a store: runs by their parameters, tags and metrics, in an order, and the history of a
+# metric. What is answered is compared with what was put in.
+# covers: runs
+# quick: yes
+# modes: release asan
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 22
+# shellcheck source=runs.sh
+. "$cop_t/runs.sh"
+
+# A store of Copper's own, then rows as a program writes them.
+with_tree 1 --store "$STORE"
+without_tree >/dev/null
+fill() { # FIRST RUNS METRICS POINTS
+	"$PYTHON" - "$STORE" "$@" <<'PY'
+import sqlite3, sys
+first, runs, metrics, points = map(int, sys.argv[2:])
+db = sqlite3.connect(sys.argv[1], timeout=30)
+for i in range(first, first + runs):
+    id = "%016x" % i
+    db.execute("INSERT INTO run VALUES (?, ?, '', ?, ?, ?, 1, '1', 'stopped', ?, 5)",
+               (id, "run%d" % i, "FAILED" if i % 4 == 3 else "FINISHED", 1000 + i, 1010 + 2 * i, 1010 + 2 * i))
+    db.execute("INSERT INTO param VALUES (?, 'lr', ?)", (id, ["0.1", "0.010", "1e-3", "auto"][i % 4]))
+    if i % 2:
+        db.execute("INSERT INTO tag VALUES (?, 'try', ?)", (id, str(i)))
+    db.executemany("INSERT INTO metric VALUES (?, ?, ?, ?, ?)",
+                   ((id, "val_loss" if m == 0 else "m%d" % m, abs(k - 2) + i / 100, k, 1000 + k)
+                    for m in range(metrics) for k in range(points)))
+db.execute("DELETE FROM run WHERE name NOT GLOB 'run[0-9]*'")
+db.commit()
+PY
+}
+names() { # of list: the names of the runs
+	runs list "$@" --json | json_of '*[r["name"] for r in j]'
+}
+fill 0 8 2 5
+is 'a number compares as one, however it is written' "$(names --where 'param.lr < 0.05')" \
+	'run6 run5 run2 run1'
+is 'equal is by value' "$(names --where 'param.lr = 0.01')" 'run5 run1'
+is 'a text is equal as text' "$(names --where 'param.lr = auto')" 'run7 run3'
+is 'a text is no number' "$(names --where 'param.lr >= 0')" 'run6 run5 run4 run2 run1 run0'
+is 'without spaces it is the same' "$(names --where 'param.lr<0.05')" 'run6 run5 run2 run1'
+is 'a tag; runs without it are none that differ' "$(names --where 'tag.try != 3')" 'run7 run5 run1'
+is 'several terms must all hold' "$(names --where 'tag.try > 1' --where 'status = FAILED')" 'run7 run3'
+is 'the last value of a metric' "$(names --where 'metric.val_loss >= 2.06')" 'run7 run6'
+is 'its least one' "$(names --where 'metric.val_loss.min < 0.02')" 'run1 run0'
+is 'its mean' "$(names --where 'metric.val_loss.mean < 1.215')" 'run1 run0'
+is 'columns of a run' "$(names --where 'seconds > 16')" 'run7'
+is 'beside the other filters' "$(names --where 'tag.try > 0' --status failed)" 'run7 run3'
+is 'an order by a metric' "$(names --sort metric.val_loss.min --where 'nodes = 1' | cut -d ' ' -f 1-3)" \
+	'run0 run1 run2'
+is 'the largest first, and runs without it last' "$(names --sort -tag.try)" \
+	'run7 run5 run3 run1 run6 run4 run2 run0'
+is 'quotes and percent signs are bytes of a value' "$(names --where "tag.try = 1' OR '1'='1")" ''
+fails_with 2 "'lr < 1' is not KEY OP VALUE: the key is status" "$COPPER" runs list --store "$STORE" --where 'lr < 1'
+fails_with 2 "'loss' is no key: status" "$COPPER" runs list --store "$STORE" --sort loss
+
+runs show 0000000000000002 --metric val_loss --csv >"$T/csv"
+is 'the history of a metric as CSV' "$(tr '\n' ' ' <"$T/csv")" \
+	'step,time,value 0,1000.000000,2.02 1,1001.000000,1.02 2,1002.000000,0.02 3,1003.000000,1.02 4,1004.000000,2.02 '
+is 'and as JSON' "$(runs show 0000000000000002 --metric val_loss --json |
+	json_of 'len(j), j[2]["step"], j[2]["value"]')" '5 2 0.02'
+fails_with 1 "has no metric 'loss'" "$COPPER" runs show --store "$STORE" last --metric loss
+
+# ---- ten thousand runs
+
+[ "$cop_mode" = release ] && many=10000 || many=500
+fill 8 "$((many - 8))" 100 1
+"$PYTHON" - "$STORE" "$COPPER" >"$T/took" <<'PY'
+import subprocess, sys, time
+best = 9
+for i in range(3):
+    t = time.monotonic()
+    out = subprocess.run([sys.argv[2], "runs", "list", "--store", sys.argv[1], "--where", "metric.val_loss.min < 0.3", "--where", "param.lr < 0.05", "--json"], stdout=subprocess.PIPE).stdout
+    best = min(best, time.monotonic() - t)
+print("%.3f" % best)
+PY
+note "$many runs with a hundred metrics: $(cat "$T/took") s"
+is 'of ten thousand runs the same ones are found' \
+	"$(names --where 'metric.val_loss.min < 0.3' --where 'param.lr < 0.05')" \
+	'run6 run5 run2 run1'
+ok 'in at most 0.5 s, twice that on a machine that is busy' \
+	"$PYTHON" -c 'import sys; sys.exit(float(sys.argv[1]) > 1.0 * float(sys.argv[2]))' "$(cat "$T/took")" "$cop_slower"
