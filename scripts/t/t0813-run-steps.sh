@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source several times in the scripts of a Slurm step on four nodes, and in steps of
 # mixed programs, of which only some call it.
+# covers: scheduler startnote op
 # modes: release
 # limit: 240
 # user: yes

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run says what will not work: a launcher inside of the view, MPI tasks of which some are
 # outside, what a view of an ordinary user cannot do.
+# covers: view
 # modes: release asan
 # limit: 60
 # user: yes

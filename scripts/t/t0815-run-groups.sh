@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Supplementary groups in the view of an ordinary user: with newgidmap, if /etc/subgid allows them, a
-# command can give files to them; else copper run --check says that it cannot.
+# Supplementary groups in the view of an ordinary user: with newgidmap, if /etc/subgid allows
+# them, a command can give files to them; else copper run --check says that it cannot.
+# covers: view
 # modes: release
 # limit: 60
 # user: yes
