@@ -216,17 +216,15 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 }
 
 /* What a user namespace changes for the command (user_namespaces(7)). */
-static void print_limits(void)
+static void print_limits(const struct cop_view_made *made)
 {
-	int groups = getgroups(0, NULL);
-
 	printf("%-8s %-12s %s\n", "note", "tasks",
 		"run all tasks of an MPI program in the view, or none: --view env for mixed programs");
 	printf("%-8s %-12s %s\n", "note", "owners",
 		"files of root and of others show as nobody, so ssh and sudo refuse their configuration: the kernel lets an ordinary user map only its own numbers");
-	if (groups > 1 || (groups == 1 && getegid() != 0))
+	if (made->loses_groups)
 		printf("%-8s %-12s %s\n", "note", "groups",
-			"chgrp to another group of this user fails with EINVAL: give rsync --no-group, and install no -g");
+			"chgrp to another group of this user fails with EINVAL: give rsync --no-group, or have the groups allowed in /etc/subgid, for newgidmap");
 }
 
 static int print_view(const struct cop_view *v, struct cop_err *err)
@@ -240,7 +238,7 @@ static int print_view(const struct cop_view *v, struct cop_err *err)
 	printf("%-8s %-12s %s%s%s\n", made.kind == COP_VIEW_OVERLAY ? "ok" : "warning", "view",
 		cop_view_name(made.kind), made.why[0] ? ": " : "", made.why);
 	if (made.kind != COP_VIEW_ENV && v->user_ns >= 0)
-		print_limits();
+		print_limits(&made);
 	return fflush(stdout) ? 1 : 0;
 }
 

@@ -21,7 +21,7 @@ SLURM_CONF=$T/slurm/slurm.conf
 export SLURM_CONF
 
 slurm_conf() { # N: on standard output
-	local i addr=127.0.0.1 host
+	local i addr=127.0.0.1 host bf=${COP_SCHEDULER:+,bf_interval=1}
 	host=$(hostname)
 	cat <<-CONF
 		ClusterName=test
@@ -37,7 +37,7 @@ slurm_conf() { # N: on standard output
 		TaskPlugin=task/none
 		SwitchType=switch/none
 		SchedulerType=sched/${COP_SCHEDULER:-builtin}
-		SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0${COP_SCHEDULER:+,bf_interval=1}
+		SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0$bf
 		SelectType=select/cons_tres
 		SelectTypeParameters=CR_Core
 		SlurmdParameters=config_overrides

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source several times in the tasks of one mpiexec: one after the other, at the same
 # time, by some of the tasks only; and mixed programs, of which only some call it.
+# covers: scheduler launch
 # modes: release asan
 # limit: 180
 # user: yes

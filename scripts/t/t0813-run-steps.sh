@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # copper run --source several times in the scripts of a Slurm step on four nodes, and in steps of
 # mixed programs, of which only some call it.
+# covers: scheduler startnote op
 # modes: release
 # limit: 240
 # user: yes
@@ -49,7 +50,7 @@ id=$(submit more 4 <<'EOS'
 export GO=$W/go
 srun --ntasks=4 sh -c '
 	[ "$SLURM_PROCID" != 0 ] || $W/call
-	"$COPPER" run -d "$W/job.more" --source "$SRC" -- sh -c "touch $GO.$SLURM_PROCID; until [ -e $GO.0 ]; do sleep 0.1; done; tail -n 1 $SRC/dir/numbers"'
+	"$COPPER" run --source "$SRC" -- sh -c "touch $GO.$SLURM_PROCID; until [ -e $GO.0 ]; do sleep 0.1; done; tail -n 1 $SRC/dir/numbers"'
 echo "srun ends with $?"
 EOS
 )

@@ -55,12 +55,15 @@ struct cop_tasks {
 	uint64_t id;    /* of this launch, the same in all tasks on this machine; the caller may
 			   change it before it joins */
 	uint64_t start; /* the same on all machines; 0: unknown */
-	const char *variable; /* its value in the environment is the number of a task; NULL */
-	uint64_t ancestor;    /* identifies the process that started the tasks; 0: unknown */
-	char names[4][160];   /* lock of the tasks, lock of the keeper, its message, its standard
-				 error */
-	bool led;             /* this call has led */
-	bool again_came;      /* for the keeper: a call came with `again` */
+	const char *variable;   /* its value in the environment is the number of a task; NULL */
+	uint64_t ancestor;      /* identifies the process that started the tasks; 0: unknown */
+	char names[4][160];     /* lock of the tasks, lock of the keeper, its message, its standard
+				   error */
+	bool led;               /* this call has led */
+	bool again_came;        /* for the keeper: a call came with `again` */
+	uint32_t again_ms;      /* how long a call waits for other machines, if its task may call
+				   again; 0: the default */
+	uint64_t wait_until_ms; /* how long this call waits for the next generation */
 	int fd, first_fd, word_fd; /* -1 */
 };
 

@@ -19,7 +19,7 @@
 #define RETRIES 16
 /* How long the last call of a task that may call again waits for the keeper, which may have to wait
  * for other machines: their commands may need the next call of this task. */
-#define AGAIN_MS 5000
+#define AGAIN_MS 30000
 
 void cop_tasks_set_names(struct cop_tasks *t, const char *dir)
 {
@@ -111,10 +111,28 @@ static int join_now(struct cop_tasks *t, struct cop_err *err)
 	return rc >= 0 ? 0 : refuse_join(t, rc, err);
 }
 
+/* On several machines, the tasks of all of them must agree on how many generations there are: each
+ * task calls once in each. A task whose next call is needed by others, because they run one program
+ * together, calls in the same one after a while. */
+static bool is_for_the_next(const struct cop_tasks *t)
+{
+	struct cop_tasks_come come = {0};
+	int fd = t->elsewhere && t->again && cop_now_ms() < t->wait_until_ms
+			 ? cop_tasks_open_file(t->names[TASKS_LOCK], O_RDONLY)
+			 : -1;
+	bool has_come = fd >= 0 && cop_tasks_read_come(t, fd, &come) == 0 && t->local < t->here &&
+			come.bit[t->local];
+
+	free(come.bit);
+	cop_tasks_close_fd(&fd);
+	return has_come;
+}
+
 int cop_tasks_join(struct cop_tasks *t, const char *dir, struct cop_err *err)
 {
 	cop_tasks_set_names(t, dir);
-	return join_now(t, err);
+	t->wait_until_ms = cop_now_ms() + (t->again_ms ? t->again_ms : AGAIN_MS);
+	return is_for_the_next(t) ? 0 : join_now(t, err);
 }
 
 void cop_tasks_leave(struct cop_tasks *t)
@@ -213,8 +231,10 @@ static int look(struct cop_tasks *t, char *word, size_t size, struct cop_err *er
 {
 	int rc;
 
-	if (!has_its_name(t->fd, t->names[TASKS_LOCK])) {
+	if (t->fd < 0 || !has_its_name(t->fd, t->names[TASKS_LOCK])) {
 		cop_tasks_close_fd(&t->fd);
+		if (is_for_the_next(t))
+			return 2;
 		rc = join_now(t, err);
 		if (rc)
 			return rc;
@@ -299,7 +319,7 @@ static bool is_followed(const struct cop_tasks *t, int tasks_fd)
 /* Whether the keeper ends before another call comes or the time is over. */
 static bool await_keeper(const struct cop_tasks *t, int first, int tasks_fd)
 {
-	uint64_t end = cop_now_ms() + AGAIN_MS;
+	uint64_t end = cop_now_ms() + (t->again_ms ? t->again_ms : AGAIN_MS);
 	int rc;
 
 	if (!t->again) {

@@ -53,170 +53,6 @@ static struct cop_tasks one_of(uint32_t local, uint32_t here)
 		.word_fd = -1};
 }
 
-static void without_a_launcher_it_is_one_of_one(void **state)
-{
-	struct cop_tasks t;
-
-	(void)state;
-	assert_int_equal(cop_tasks_find(&t, &err), 0);
-	assert_false(t.launched);
-	assert_int_equal(t.local, 0);
-	assert_int_equal(t.here, 1);
-	assert_false(t.elsewhere);
-}
-
-static void launchers_tell_which_task_it_is(void **state)
-{
-	struct cop_tasks t;
-
-	(void)state;
-	setenv("MPI_LOCALRANKID", "2", 1);
-	assert_int_equal(cop_tasks_find(&t, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "nothing says how many"));
-	setenv("MPI_LOCALNRANKS", "4", 1);
-	setenv("PMI_SIZE", "4", 1);
-	assert_int_equal(cop_tasks_find(&t, &err), 0);
-	assert_true(t.launched);
-	assert_int_equal(t.local, 2);
-	assert_int_equal(t.here, 4);
-	assert_false(t.elsewhere);
-	setenv("PMI_SIZE", "8", 1);
-	assert_int_equal(cop_tasks_find(&t, &err), 0);
-	assert_true(t.elsewhere);
-	setenv("MPI_LOCALRANKID", "4", 1);
-	assert_int_equal(cop_tasks_find(&t, &err), -EINVAL);
-}
-
-/* What the environment says about this task: "2 of 4", with "+" if there are others elsewhere. */
-static const char *which(void)
-{
-	static char text[64];
-	struct cop_tasks t;
-
-	if (cop_tasks_find(&t, &err))
-		return err.text;
-	snprintf(text, sizeof(text), "%u of %u%s", t.local, t.here, t.elsewhere ? "+" : "");
-	return t.launched ? text : "none";
-}
-
-/* Cray PMI adds the variables that begin with PMI; a launch with PMIx has none of them. */
-static void pals_tells_which_task_it_is(void **state)
-{
-	(void)state;
-	setenv("PALS_LOCAL_RANKID", "1", 1);
-	setenv("PMI_LOCAL_SIZE", "4", 1);
-	setenv("PMI_SIZE", "4", 1);
-	assert_string_equal(which(), "1 of 4");
-	setenv("PMI_SIZE", "16", 1);
-	assert_string_equal(which(), "1 of 4+");
-	unsetenv("PMI_LOCAL_SIZE");
-	assert_non_null(strstr(which(), "nothing says how many"));
-	setenv("PALS_LOCAL_SIZE", "4", 1);
-	assert_string_equal(which(), "1 of 4+");
-	/* The hosts decide then. */
-	unsetenv("PMI_SIZE");
-	assert_string_equal(which(), "1 of 4+");
-}
-
-/* Flux does not say how many tasks a machine has. */
-static void flux_tells_which_task_it_is(void **state)
-{
-	(void)state;
-	setenv("FLUX_TASK_LOCAL_ID", "1", 1);
-	setenv("FLUX_JOB_SIZE", "8", 1);
-	assert_non_null(strstr(which(), "nothing says how many"));
-	setenv("FLUX_JOB_NNODES", "1", 1);
-	assert_string_equal(which(), "1 of 8");
-	setenv("FLUX_JOB_NNODES", "4", 1);
-	assert_string_equal(which(), "1 of 2+");
-	setenv("FLUX_JOB_NNODES", "3", 1);
-	assert_non_null(strstr(which(), "nothing says how many"));
-	setenv("FLUX_JOB_NNODES", "0", 1);
-	assert_non_null(strstr(which(), "nothing says how many"));
-}
-
-static void a_step_of_slurm_has_its_own_number(void **state)
-{
-	struct cop_tasks one, two;
-
-	(void)state;
-	setenv("SLURM_JOB_ID", "12", 1);
-	setenv("SLURM_STEP_ID", "3", 1);
-	setenv("SLURM_LOCALID", "1", 1);
-	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
-	setenv("SLURM_STEP_NUM_NODES", "1", 1);
-	assert_int_equal(cop_tasks_find(&one, &err), 0);
-	assert_int_equal(one.local, 1);
-	assert_int_equal(one.here, 16);
-	assert_false(one.elsewhere);
-	setenv("SLURM_STEP_ID", "4", 1);
-	assert_int_equal(cop_tasks_find(&two, &err), 0);
-	assert_true(one.id != two.id);
-	assert_true(one.start != two.start && one.start && two.start);
-	/* This is a batch script. */
-	setenv("SLURM_STEP_ID", "4294967291", 1);
-	assert_int_equal(cop_tasks_find(&two, &err), 0);
-	assert_false(two.launched);
-	assert_int_equal(two.start, 0);
-	unsetenv("SLURM_STEP_ID");
-}
-
-/* The identifier of the start. */
-static uint64_t here(const char *node, const char *tasks_per_node, uint32_t want)
-{
-	struct cop_tasks t;
-
-	setenv("SLURM_NODEID", node, 1);
-	setenv("SLURM_STEP_TASKS_PER_NODE", tasks_per_node, 1);
-	assert_int_equal(cop_tasks_find(&t, &err), 0);
-	assert_int_equal(t.launched, want > 0);
-	assert_int_equal(t.here, want ? want : 1);
-	assert_int_equal(t.elsewhere, want > 0);
-	return t.start;
-}
-
-static void a_step_on_several_machines_says_how_many_tasks_each_has(void **state)
-{
-	(void)state;
-	setenv("SLURM_JOB_ID", "12", 1);
-	setenv("SLURM_STEP_ID", "3", 1);
-	setenv("SLURM_LOCALID", "0", 1);
-	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
-	setenv("SLURM_STEP_NUM_NODES", "4", 1);
-	assert_true(here("0", "4(x4)", 4) == here("3", "4(x4)", 4));
-	here("0", "7,1,4(x2)", 7);
-	here("1", "7,1,4(x2)", 1);
-	here("3", "7,1,4(x2)", 4);
-	here("4", "7,1,4(x2)", 0);
-	here("1", "7;9", 0);
-	here("0", "", 0);
-	here("0", "0(x4)", 0);
-	unsetenv("SLURM_STEP_ID");
-	unsetenv("SLURM_NODEID");
-}
-
-/* What stands behind its end in memory is not part of it. */
-static void a_list_of_tasks_that_is_cut_off_says_nothing(void **state)
-{
-	static char list[] = "SLURM_STEP_TASKS_PER_NODE=11111111(x1\0"
-			     "2345,5";
-	struct cop_tasks t;
-
-	(void)state;
-	setenv("SLURM_JOB_ID", "12", 1);
-	setenv("SLURM_STEP_ID", "3", 1);
-	setenv("SLURM_LOCALID", "0", 1);
-	setenv("SLURM_STEP_NUM_TASKS", "16", 1);
-	setenv("SLURM_STEP_NUM_NODES", "4", 1);
-	setenv("SLURM_NODEID", "1", 1);
-	assert_int_equal(putenv(list), 0);
-	assert_int_equal(cop_tasks_find(&t, &err), 0);
-	assert_false(t.launched);
-	unsetenv("SLURM_STEP_TASKS_PER_NODE");
-	unsetenv("SLURM_STEP_ID");
-	unsetenv("SLURM_NODEID");
-}
-
 /* ---- one generation ---- */
 
 /* One look: 0, 1 (it leads), or an error. */
@@ -379,6 +215,33 @@ static void a_call_that_waits_at_the_end_is_of_the_next_generation(void **state)
 	end_keeper(&late);
 }
 
+/* On several machines each task calls once in a generation, unless the others may need it. */
+static void a_second_call_waits_for_the_next_generation(void **state)
+{
+	struct cop_tasks keeper = one_of(0, 1), late = one_of(0, 1), next = one_of(0, 1);
+	char word[64];
+
+	(void)state;
+	keeper.elsewhere = late.elsewhere = next.elsewhere = true;
+	late.again = next.again = true;
+	assert_int_equal(cop_tasks_join(&keeper, dir, &err), 0);
+	assert_int_equal(await_now(&keeper, word), 1);
+	cop_tasks_keep(&keeper);
+	assert_int_equal(cop_tasks_tell(&keeper, "/place", NULL), 0);
+	assert_int_equal(cop_tasks_join(&next, dir, &err), 0);
+	assert_int_equal(await_now(&next, word), -ETIMEDOUT);
+	assert_false(cop_tasks_live(&keeper));
+	late.again_ms = 50;
+	assert_int_equal(cop_tasks_join(&late, dir, &err), 0);
+	assert_int_equal(cop_tasks_await(&late, 10000, NULL, word, sizeof(word), &err), 0);
+	assert_string_equal(word, "/place");
+	cop_tasks_leave(&late);
+	end_keeper(&keeper);
+	assert_int_equal(await_now(&next, word), 1);
+	cop_tasks_keep(&next);
+	end_keeper(&next);
+}
+
 static void a_keeper_that_was_suspended_can_go_on(void **state)
 {
 	struct cop_tasks keeper, late = one_of(0, 1);
@@ -491,27 +354,6 @@ static void a_task_that_may_still_call_is_waited_for_until_it_ends(void **state)
 	cop_tasks_end(&keeper);
 }
 
-static void a_call_of_a_script_is_known_by_the_parent(void **state)
-{
-	struct cop_tasks t;
-	int status;
-	pid_t pid;
-
-	(void)state;
-	assert_int_equal(cop_tasks_find(&t, &err), 0);
-	assert_false(t.again);
-	/* This process has no such variable, as a launcher; a child of it is a task. */
-	pid = fork();
-	if (pid == 0) {
-		setenv("MPI_LOCALRANKID", "0", 1);
-		setenv("MPI_LOCALNRANKS", "1", 1);
-		setenv("PMI_SIZE", "1", 1);
-		_exit(cop_tasks_find(&t, &err) || t.again);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
 /* Runs a process that finishes and tells whether it was the last to leave. */
 static void finish_in_child(uint32_t local, uint32_t here, bool well, int said_fd)
 {
@@ -607,13 +449,14 @@ static void the_last_call_of_a_script_does_not_wait_for_long(void **state)
 	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	start_first(&keeper, &first, 1, true);
+	first.again_ms = 300;
 	finish_first(&keeper, &first, true, fds[1]);
 	assert_int_equal(cop_tasks_wait_idle(&keeper, 60000, &err), 0);
 	assert_true(keeper.again_came);
 	assert_int_equal(cop_tasks_suspend(&keeper), 0);
 	assert_int_equal(cop_read_full(fds[0], &said, 1), 1);
 	assert_int_equal(said, 'o');
-	assert_true(cop_now_ms() - began >= 5000);
+	assert_true(cop_now_ms() - began >= 300);
 	cop_tasks_close(&keeper);
 	cop_tasks_end(&keeper);
 	while (wait(NULL) > 0)
@@ -775,13 +618,6 @@ static void a_start_whose_first_task_was_killed_before_its_keeper_lived_is_remov
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(without_a_launcher_it_is_one_of_one),
-		T(launchers_tell_which_task_it_is),
-		T(pals_tells_which_task_it_is),
-		T(flux_tells_which_task_it_is),
-		T(a_step_of_slurm_has_its_own_number),
-		T(a_step_on_several_machines_says_how_many_tasks_each_has),
-		T(a_list_of_tasks_that_is_cut_off_says_nothing),
 		T(the_keepers_word_reaches_the_waiting_tasks),
 		T(a_directory_with_a_long_name_is_not_cut),
 		T(whoever_comes_may_lead),
@@ -789,10 +625,10 @@ int main(void)
 		T(a_call_that_comes_late_joins_as_long_as_others_live),
 		T(a_call_that_comes_after_the_end_begins_the_next_generation),
 		T(a_call_that_waits_at_the_end_is_of_the_next_generation),
+		T(a_second_call_waits_for_the_next_generation),
 		T(a_keeper_that_was_suspended_can_go_on),
 		T(a_generation_is_over_when_all_tasks_have_come_and_were_killed),
 		T(a_task_that_may_still_call_is_waited_for_until_it_ends),
-		T(a_call_of_a_script_is_known_by_the_parent),
 		T(only_the_last_task_waits_for_the_keeper),
 		T(the_last_call_of_a_script_does_not_wait_for_long),
 		T(the_last_task_repeats_the_keepers_message),

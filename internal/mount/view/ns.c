@@ -10,6 +10,7 @@
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,11 @@
 #include <unistd.h>
 
 #include "base/log/log.h"
+
+/* How many supplementary groups are mapped; a map of the kernel has 340 lines. */
+#define GROUPS_MAX 64
+
+extern char **environ;
 
 bool cop_view_ns_may_mount(void)
 {
@@ -88,31 +94,92 @@ static int write_map(const char *path, const char *text)
 	return rc;
 }
 
-/* Maps the caller to itself, by one line that needs no privilege (user_namespaces(7)). */
-static int unshare_user(void)
+/* Maps this process to itself, by lines that need no privilege (user_namespaces(7)); user and group
+ * are its numbers outside. */
+static int map_self(uid_t user, gid_t group, bool groups_are_mapped)
 {
 	char users[64], groups[64];
-	int rc;
+	int rc = 0;
 
-	snprintf(users, sizeof(users), "%u %u 1\n", (unsigned)geteuid(), (unsigned)geteuid());
-	snprintf(groups, sizeof(groups), "%u %u 1\n", (unsigned)getegid(), (unsigned)getegid());
-	if (unshare(CLONE_NEWUSER))
-		return -errno;
-	rc = write_map("/proc/self/setgroups", "deny");
+	snprintf(users, sizeof(users), "%u %u 1\n", (unsigned)user, (unsigned)user);
+	snprintf(groups, sizeof(groups), "%u %u 1\n", (unsigned)group, (unsigned)group);
+	if (!groups_are_mapped)
+		rc = write_map("/proc/self/setgroups", "deny");
 	if (!rc)
 		rc = write_map("/proc/self/uid_map", users);
-	return rc ? rc : write_map("/proc/self/gid_map", groups);
+	return rc || groups_are_mapped ? rc : write_map("/proc/self/gid_map", groups);
 }
 
-/* The child creates the namespace, reports the result, and stays until the descriptor is open. */
+static int unshare_user(void)
+{
+	uid_t user = geteuid();
+	gid_t group = getegid();
+
+	return unshare(CLONE_NEWUSER) ? -errno : map_self(user, group, false);
+}
+
+/* The child creates the namespace, lets its parent map groups, reports the results, and stays until
+ * the descriptor is open. */
 static void be_first_in_it(int said, int stay)
 {
-	int rc = unshare_user();
+	uid_t user = geteuid();
+	gid_t group = getegid();
+	int rc = unshare(CLONE_NEWUSER) ? -errno : 0;
+	bool mapped;
 	char end;
 
+	if (cop_write_full(said, &rc, sizeof(rc)) != sizeof(rc) || rc ||
+		cop_read_full(stay, &mapped, sizeof(mapped)) != sizeof(mapped))
+		_exit(0);
+	rc = map_self(user, group, mapped);
 	if (cop_write_full(said, &rc, sizeof(rc)) == sizeof(rc) && !rc)
 		cop_read_full(stay, &end, 1);
 	_exit(0);
+}
+
+/* ---- supplementary groups ---- */
+
+/* newgidmap(1) maps groups that the administrator has allowed this user in subgid(5). */
+static bool run_newgidmap(char **args)
+{
+	posix_spawn_file_actions_t quiet;
+	int status, rc;
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&quiet);
+	posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0);
+	rc = posix_spawnp(&pid, args[0], &quiet, NULL, args, environ);
+	posix_spawn_file_actions_destroy(&quiet);
+	if (rc)
+		return false;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return false;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* "newgidmap PID G G 1 H H 1 ...": it does all of it or nothing. */
+static bool map_groups(pid_t pid)
+{
+	gid_t group[GROUPS_MAX + 1] = {getegid()};
+	char text[GROUPS_MAX + 2][16], *args[3 * (GROUPS_MAX + 1) + 3] = {(char *)"newgidmap"};
+	int found = access("/etc/subgid", R_OK) ? 0 : getgroups(GROUPS_MAX, group + 1), n = 2;
+
+	snprintf(text[GROUPS_MAX + 1], sizeof(text[0]), "%d", (int)pid);
+	args[1] = text[GROUPS_MAX + 1];
+	for (int i = 0; i <= found; i++) {
+		bool again = false;
+
+		for (int k = 0; k < i; k++)
+			again = again || group[k] == group[i];
+		if (again)
+			continue;
+		snprintf(text[i], sizeof(text[i]), "%u", (unsigned)group[i]);
+		args[n] = args[n + 1] = text[i];
+		args[n + 2] = (char *)"1";
+		n += 3;
+	}
+	return n > 5 && run_newgidmap(args);
 }
 
 static int open_ns_of(pid_t pid)
@@ -129,6 +196,7 @@ static int open_ns_of(pid_t pid)
 static int open_ns(struct cop_err *err)
 {
 	int said[2], stay[2], rc = -EIO, fd = -1;
+	bool mapped;
 	pid_t pid;
 
 	if (pipe2(said, O_CLOEXEC))
@@ -146,8 +214,13 @@ static int open_ns(struct cop_err *err)
 	}
 	close(said[1]);
 	close(stay[0]);
-	if (pid > 0 && cop_read_full(said[0], &rc, sizeof(rc)) == sizeof(rc) && !rc)
-		rc = fd = open_ns_of(pid);
+	if (pid > 0 && cop_read_full(said[0], &rc, sizeof(rc)) == sizeof(rc) && !rc) {
+		mapped = map_groups(pid);
+		rc = -EIO;
+		if (cop_write_full(stay[1], &mapped, sizeof(mapped)) == sizeof(mapped) &&
+			cop_read_full(said[0], &rc, sizeof(rc)) == sizeof(rc) && !rc)
+			rc = fd = open_ns_of(pid);
+	}
 	close(said[0]);
 	close(stay[1]);
 	if (pid > 0)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -13,8 +14,22 @@
 
 struct told {
 	enum cop_view_kind kind;
+	bool loses_groups;
 	char why[1024];
 };
+
+/* How many groups of this process have no number in its user namespace (the kernel shows 65534). */
+static int unmapped_groups(void)
+{
+	int n = getgroups(0, NULL), lost = 0;
+	gid_t *group = n > 0 ? calloc((size_t)n, sizeof(*group)) : NULL;
+
+	n = group ? getgroups(n, group) : 0;
+	for (int i = 0; i < n; i++)
+		lost += group[i] == 65534;
+	free(group);
+	return lost;
+}
 
 /* /usr exists everywhere, and the namespace ends with the child. */
 static void try_overlay(struct told *told)
@@ -46,11 +61,14 @@ static void try_all(int user_ns, int fd)
 	struct told told = {.kind = COP_VIEW_ENV};
 	struct cop_view_rights rights = {0};
 	struct cop_err err = {0};
+	int lost = unmapped_groups();
 
-	if (cop_view_ns_enter(user_ns, &rights, &err))
+	if (cop_view_ns_enter(user_ns, &rights, &err)) {
 		snprintf(told.why, sizeof(told.why), "%s", err.text);
-	else
+	} else {
+		told.loses_groups = unmapped_groups() > lost;
 		try_overlay(&told);
+	}
 	_exit(cop_write_full(fd, &told, sizeof(told)) == sizeof(told) ? 0 : 1);
 }
 
@@ -74,6 +92,7 @@ int cop_view_probe(int user_ns, struct cop_view_made *out, struct cop_err *err)
 	if (rc)
 		return rc;
 	out->kind = told.kind;
+	out->loses_groups = told.loses_groups;
 	memcpy(out->why, told.why, sizeof(out->why));
 	return 0;
 }

@@ -41,7 +41,8 @@ struct cop_view_made {
 	enum cop_view_kind kind;
 	bool alone; /* the process is in a user namespace that no other command of the node enters,
 		       because it was in another namespace before: they cannot reach each other */
-	char why[1024]; /* why no better view was possible; "" for an overlay */
+	bool loses_groups; /* of cop_view_probe: supplementary groups of this user are not mapped */
+	char why[1024];    /* why no better view was possible; "" for an overlay */
 };
 
 /* Opens a descriptor of a new, empty user namespace that maps this user and group to themselves.
