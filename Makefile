@@ -63,7 +63,7 @@ comma := ,
 STATIC_ONLY := internal/fabric/endpoint/absent_providers.c internal/base/base/static_link.c
 LIBS_SIM = $(DEPS) -llz4 -lxxhash -lsodium -lz -lm
 LIBS_SLOWFS = $(DEPS) -lfuse3 -lxxhash
-LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm
+LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -lsqlite3 -lm
 # Nothing is loaded at run time (internal/base/base/static_link.c).
 NO_LOADER := $(patsubst %,-Wl$(comma)--wrap=%,dlopen __dlopen __libc_dlopen_mode dlsym __libc_dlsym __libc_dlvsym dlclose __libc_dlclose dlerror)
 LIBS_STATIC = $(DEPS) -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -lsqlite3 -luuid -lm -latomic -ldl -lrt -Wl,--end-group
@@ -144,7 +144,7 @@ $(BUILD)/test/%: $(BUILD)/obj/internal/%.o $(TEST_LIB)
 
 $(BUILD)/fuzz/%: $(BUILD)/obj/internal/%.o $(FUZZ_LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_SHARED)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_SHARED) -ljson-c
 
 $(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(TEST_LIB)
 	@mkdir -p $(@D)

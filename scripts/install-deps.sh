@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.."
 compiler="gcc libc6-dev make"
 # What Copper is linked with (vendor/README.md).
 libraries="libfuse3-dev libfabric-dev liblz4-dev libxxhash-dev libsodium-dev zlib1g-dev
-libjson-c-dev libsqlite3-dev uuid-dev"
+libsqlite3-dev uuid-dev"
 # fusermount3 mounts for ordinary users; the demo imports numpy.
 demo="fuse3 python3 python3-numpy"
 # Each of these is small, and several tests run it. cmocka: the unit tests. mandoc, groff-base: the
@@ -30,13 +30,14 @@ demo="fuse3 python3 python3-numpy"
 check="libcmocka-dev mandoc groff-base strace iproute2 mount passwd procps util-linux hostname
 sqlite3 file git rsync tmux"
 # Tests that are skipped without them. pandas reads our tables, protobuf our OpenTelemetry files,
-# Chromium and Node.js our pages; lmod and zsh load the modulefile and the completion.
-programs="python3-pandas python3-protobuf protobuf-compiler gdb zsh lmod rpm nodejs
+# Chromium and Node.js our pages; lmod and zsh load the modulefile and the completion; newgidmap of
+# uidmap lets a view have all groups of a user.
+programs="python3-pandas python3-protobuf protobuf-compiler gdb zsh lmod rpm nodejs uidmap
 chromium-headless-shell"
 launchers="slurmctld slurmd slurm-client munge mpich openmpi-bin"
-# For make lint, the sanitizers and fuzzers of clang, and fi_pingpong, to which the benchmarks
-# compare us.
-tools="clang clang-format libclang-rt-dev shellcheck cppcheck pkg-config libfabric-bin"
+# For make lint, the sanitizers and fuzzers of clang with json-c as a judge of our scanner, and
+# fi_pingpong, to which the benchmarks compare us.
+tools="clang clang-format libclang-rt-dev libjson-c-dev shellcheck cppcheck pkg-config libfabric-bin"
 
 # The demo installs no development package of a library, but unpacks it here, where make finds it:
 # the demo needs headers and archives, not the 26 packages that these packages depend on.

@@ -47,7 +47,7 @@ mpi_tests=(t0710 t0740 t0845 t0847)
 
 tools=gcc,make,pkg-config,git,file,rpm,rsync,python3,procps,iproute2,mount,util-linux,fuse3,strace
 libraries=(libc6-dev libfuse3-dev libfabric-dev liblz4-dev libxxhash-dev libsodium-dev zlib1g-dev
-	libjson-c-dev libsqlite3-dev uuid-dev libcmocka-dev)
+	libsqlite3-dev uuid-dev libcmocka-dev)
 lookups=libnss-myhostname,libnss-mdns,libnss-sss
 launchers=slurmctld,slurmd,slurm-client,munge,mpich,openmpi-bin,hostname
 
@@ -318,12 +318,12 @@ native_build='
 		gcc -O2 -Iinternal -I/opt/libfabric/include \
 			-c internal/fabric/endpoint/absent_providers.c -o absent.o
 		libs="-l:libfuse3.a -l:liblz4.a -l:libxxhash.a -l:libsodium.a -l:libz.a"
-		libs="$libs -l:libjson-c.a -l:libsqlite3.a"
+		libs="$libs -l:libsqlite3.a"
 		fabric="/var/tmp/copper/absent.o -l:libfabric.a -luuid -latomic -ldl -lrt"
 		make -j2 $words FABRIC=shared BUILD=build CPPFLAGS=-I/opt/libfabric/include \
 			LDFLAGS=-L/opt/libfabric/lib \
 			LIBS="$libs $fabric -lm" \
-			LIBS_SHARED="-lfuse3 -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 $fabric -lm" all tests
+			LIBS_SHARED="-lfuse3 -llz4 -lxxhash -lsodium -lz -lsqlite3 $fabric -lm" all tests
 	else
 		make -j2 $words all tests
 	fi'

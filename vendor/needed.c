@@ -29,10 +29,6 @@
 #error "zlib is not there: install its development package (zlib1g-dev, zlib-devel)"
 #define LACKING
 #endif
-#if !__has_include(<json-c/json.h>)
-#error "json-c is not there: install its development package (libjson-c-dev, json-c-devel, libjson-c-devel)"
-#define LACKING
-#endif
 #if !__has_include(<sqlite3.h>)
 #error "SQLite is not there: install its development package (libsqlite3-dev, sqlite-devel, sqlite3-devel)"
 #define LACKING

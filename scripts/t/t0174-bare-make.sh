@@ -31,9 +31,9 @@ own='
 	mount -t tmpfs tmpfs "$T/tmp" && cover /usr/include "$T/tmp/include" &&
 		cover "$libs" "$T/tmp/libs" && (
 		cd /usr/include &&
-			rm -rf fuse3 json-c rdma uuid {lz4,sodium,sqlite3,xxh}* {zconf,zlib}.h &&
+			rm -rf fuse3 rdma uuid {lz4,sodium,sqlite3,xxh}* {zconf,zlib}.h &&
 			cd "$libs" &&
-			rm -f lib{fuse3,fabric,lz4,xxhash,sodium,z,json-c,sqlite3,uuid}.{a,so})'
+			rm -f lib{fuse3,fabric,lz4,xxhash,sodium,z,sqlite3,uuid}.{a,so})'
 export T libs
 mkdir "$T/tmp"
 
@@ -44,17 +44,17 @@ is 'with the way out, and without other complaints' "$(cat "$T/err")" \
 make: *** [Makefile:$(grep -n 'CC) --version >' "$tree/Makefile" | cut -d : -f 1): build/needed] Error 1"
 make_without "$headers"
 is 'make without headers fails' $? 2
-is 'it names all of them at once' "$(grep -c '#error ".* not there' "$T/err")" 9
+is 'it names all of them at once' "$(grep -c '#error ".* not there' "$T/err")" 8
 matches 'and the command that installs them' "$(tail -n 2 "$T/err" | head -n 1)" \
 	'^make: on Debian and Ubuntu scripts/install-deps\.sh build installs what is missing .*; elsewhere install what is named above$'
 make_without "$own" build/needed
 is 'make without libraries fails' $? 2
-is 'it names all eight' "$(grep -c '#error ".* not there' "$T/err")" 8
+is 'it names all seven' "$(grep -c '#error ".* not there' "$T/err")" 7
 
 mkdir -p "$tree/build/deps"/{include,lib}
-cp -r /usr/include/{fuse3,json-c,rdma,uuid,{lz4,sodium,sqlite3,xxh}*,zlib.h} "$tree/build/deps/include"
+cp -r /usr/include/{fuse3,rdma,uuid,{lz4,sodium,sqlite3,xxh}*,zlib.h} "$tree/build/deps/include"
 cp "$(echo '#include <zconf.h>' | cc -E - | sed -n 's/^# 1 "\(.*zconf\.h\)".*/\1/p' | head -n 1)" "$tree/build/deps/include"
-for name in fuse3 fabric lz4 xxhash sodium z json-c sqlite3 uuid; do
+for name in fuse3 fabric lz4 xxhash sodium z sqlite3 uuid; do
 	cp "$libs/lib$name.a" "$tree/build/deps/lib"
 done
 ok 'make takes the libraries that the demo unpacked' make_without "$own" -j2 build/slowfs

@@ -5,6 +5,7 @@
 # timeline of each has all of them; what is lost of a directory is named.
 # modes: release asan
 # limit: 240
+# covers: read timeline
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=traces.sh

@@ -92,7 +92,7 @@ static inline bool cop_trace_is_otel(const struct fields *f)
 const char *cop_trace_scan(
 	const char *p, const char *end, struct fields *out, struct cop_json_scan *s);
 /* Which field a member is; FIELDS if it is none. */
-unsigned cop_trace_field(const char *key, size_t len, bool args);
+unsigned cop_trace_field_for_test(const char *key, size_t len, bool args);
 /* What follows the object at p if it ends on its line, else NULL. Brackets in strings do not
  * count. */
 const char *cop_trace_skip(const char *p, const char *end);

@@ -91,4 +91,20 @@ static inline char *events_of(const char *text, size_t len, bool names,
 	return events;
 }
 
+/* Checks that the events of text are those of want, one per line, and that told is what else is
+ * reported. */
+static inline void check_len(
+	const char *text, size_t len, bool names, const char *want, const char *told)
+{
+	struct cop_trace_result result;
+	struct cop_buf notes = {0};
+	char *got = events_of(text, len, names, &result, &notes);
+
+	assert_string_equal(got, want);
+	assert_string_equal(notes.data ? notes.data : "", told);
+	free(got);
+	cop_buf_free(&notes);
+}
+#define CHECK(text, want, told) check_len(text, sizeof(text) - 1, true, want, told)
+
 #endif

@@ -156,7 +156,7 @@ struct cop_store_filter {
 	bool by_status;
 	enum cop_runrec_status status; /* may be LOST */
 	double since_s;                /* only runs that started then or later; 0: all */
-	const char *tag; /* KEY=VALUE; name= and group= mean those of the run; NULL: all */
+	const char *tag;          /* KEY=VALUE; name= and group= mean those of the run; NULL: all */
 	const char *const *where; /* only runs for which all of them hold: "param.lr < 0.01" */
 	size_t wheres;
 	const char *sort; /* a key of such a term, with a - before it for the largest first; NULL:

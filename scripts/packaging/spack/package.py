@@ -35,7 +35,6 @@ class Copper(MakefilePackage):
     depends_on("xxhash@0.8:")
     depends_on("libsodium@1.0.18:")
     depends_on("zlib-api")
-    depends_on("json-c@0.13:")
     depends_on("sqlite@3.24:")
 
     # Over tcp and verbs, rxm makes datagrams of streams.
@@ -61,7 +60,7 @@ class Copper(MakefilePackage):
     # Ordinary users need the system's fusermount3 on the nodes, because only root can give it the
     # rights that it needs.
     def common_arguments(self):
-        libs = "-lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -ljson-c -lsqlite3 -lm"
+        libs = "-lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -lsqlite3 -lm"
         if self.spec.satisfies("+static"):
             linked = "-static $(NO_LOADER) -Wl,--start-group {0} -latomic -ldl -lrt -Wl,--end-group".format(libs)
         else:
