@@ -150,12 +150,12 @@ static double time_of(const struct job *job, const struct cop_trace_event *e)
 /* The value of a counter that has only one. */
 static bool value_of(const struct cop_trace_event *e, double *out)
 {
-	struct cop_trace_members m = cop_trace_members_of(e->args);
-	struct cop_trace_str key, value;
+	struct cop_trace_values values = cop_trace_values_of(e);
+	struct cop_trace_str series;
 	unsigned n = 0;
 
-	while (e->kind == COP_TRACE_COUNTER && cop_trace_members_next(&m, &key, &value))
-		n += cop_trace_value_number(value, out);
+	while (e->kind == COP_TRACE_COUNTER && cop_trace_values_next(&values, &series, out))
+		n++;
 	return n == 1;
 }
 

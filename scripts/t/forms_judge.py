@@ -25,11 +25,15 @@ def as_hash(value):
     return int(value, 16) if isinstance(value, str) else value
 
 
+def values(kind, args):
+    return json.dumps(args, default=float, sort_keys=True) if kind == 'counter' else ''
+
+
 def row(e, kind, start, dur, hosts):
     args = e.get('args') or {}
     host = args.get('hostname', hosts.get(as_hash(args.get('hhash')), ''))
     return (kind, e.get('name', ''), e.get('cat', ''), str(e.get('pid', '')),
-            str(e.get('tid', '')), host, start, dur)
+            str(e.get('tid', '')), host, values(kind, e.get('values', args)), start, dur)
 
 
 def wanted(path):
@@ -50,14 +54,15 @@ def wanted(path):
 def main():
     copper, path = sys.argv[1:3]
     want = list(wanted(path))
-    first = min(e[6] for e in want)
+    first = min(e[7] for e in want)
     have = json.loads(subprocess.run([copper, 'trace', 'events', '--json', sys.argv[-1]],
                                      stdout=subprocess.PIPE, check=True).stdout)
     have = collections.Counter(
-        (e['kind'], e['name'], e['cat'], e['pid'], e['tid'], e['host'], round(e['time'] * 1e9),
-         round(e['dur'] * 1e9)) for e in have if not e.get('unfinished')
+        (e['kind'], e['name'], e['cat'], e['pid'], e['tid'], e['host'],
+         values(e['kind'], e.get('args', {})), round(e['time'] * 1e9), round(e['dur'] * 1e9))
+        for e in have if not e.get('unfinished')
         and e['kind'] in KINDS.values())
-    want = collections.Counter(e[:6] + (e[6] - first, e[7]) for e in want)
+    want = collections.Counter(e[:7] + (e[7] - first, e[8]) for e in want)
     for what, some in (('missing', want - have), ('too many', have - want)):
         for e in sorted(some.elements())[:3]:
             print(what, e)

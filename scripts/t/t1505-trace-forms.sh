@@ -11,7 +11,7 @@
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
 forms=("$cop_root"/testdata/traces/*/*)
-plan $((2 * ${#forms[@]} + 28))
+plan $((2 * ${#forms[@]} + 30))
 
 judge() { # FILE [SHOWN]
 	timeout "$(patient 60)" "$PYTHON" "$cop_t/forms_judge.py" "$COPPER" "$@" 2>"$T/err" | tail -n 3
@@ -100,6 +100,29 @@ printf '%s\n' '{"name":"write","cat":"POSIX","pid":9,"tid":9,"ts":17671893130000
 is 'a file with a base is beside one on the real clock' \
 	"$(trace summary --json "$torch/rank0.json" "$T/posix.pfw"; "$PYTHON" -c 'import json, sys
 print(json.load(sys.stdin)["seconds"]["total"] < 1)' <"$T/out")" True
+
+# ---- what describes a counter is no value of it
+
+otel=$cop_root/testdata/traces/opentelemetry/metrics.jsonl
+trace table --csv --by name,series,arg:operation --show value:count,value "$otel"
+is 'of attributes none is a value, but each is a key' "$(tail -n +2 "$T/out" | LC_ALL=C sort)" \
+	'duration,count,,1,0
+duration,count,read,1,3
+duration,sum,read,1,0.75
+quantiles,count,,1,4
+quantiles,sum,,1,10
+requests,value,"wri""te",1,5
+requests,value,read,1,9007199254740992
+sizes,count,,1,2
+sizes,sum,,1,8
+temperature,value,,2,2'
+trace merge -o "$T/merged.json" "$otel"
+is 'points that differ in attributes are different counters of a timeline' \
+	"$("$PYTHON" -c 'import json, sys
+print(*((e.get("id"), e["args"]) for e in json.load(open(sys.argv[1]))["traceEvents"]
+        if e["name"] == "requests"), sep="\n")' "$T/merged.json" | sort)" \
+	"('operation=read', {'value': 9007199254740993})
+('operation=wri\"te,status=200,ok=true', {'value': 5})"
 
 # ---- what a timeline keeps
 

@@ -3,7 +3,7 @@
 # The OpenTelemetry files of a job, every line of them decoded by protobuf with OpenTelemetry's
 # definitions: a tree of three nodes with a failover, a trace that was begun elsewhere, a start that
 # fails, a root that is killed, a full disk, a job directory that disappears.
-# covers: otel telemetry
+# covers: otel telemetry read
 # modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
@@ -12,7 +12,7 @@
 "$PYTHON" -c 'import google.protobuf' 2>/dev/null && command -v protoc >/dev/null ||
 	skip_all 'no protobuf for Python, or no protoc'
 
-plan 69
+plan 70
 otlp() { # WHAT [EXPRESSION]
 	timeout "$(patient 60)" "$PYTHON" "$cop_t/otlp_judge.py" "$1" "$JOB/otel" "${@:2}"
 }
@@ -116,6 +116,9 @@ for names, unit in re.findall(r"\n.It Li (copper[^\n]*)\n.Li (\S+) ,", text[:tex
         print(name, unit)' "$cop_root/man/copper-formats.5" | LC_ALL=C sort)"
 is 'files that only rank 0 writes' \
 	"$(cd "$JOB/otel" && echo *)" 'logs.jsonl metrics.jsonl traces.jsonl'
+matches 'copper trace reads all that the job left for OpenTelemetry' \
+	"$(timeout "$(patient 60)" "$PYTHON" "$cop_t/otel_trace_judge.py" "$COPPER" "$JOB/otel" 2>&1)" \
+	'^same [1-9][0-9]* spans, [1-9][0-9]* instants, [1-9][0-9]* counters$'
 is 'the store has the run, too' \
 	"$("$COPPER" runs --store "$STORE" --json | json_value 0.status)" FINISHED
 

@@ -40,9 +40,10 @@ def in_document(document):
         for event in document['traceEvents']:
             if isinstance(event, dict) and event:
                 yield event, document.get('baseTimeNanoseconds', 0), rank
-    elif 'resourceSpans' in document:
-        for resource in document['resourceSpans']:
-            yield from ((e, 0, None) for e in otlp(resource))
+    elif any(key in document for key in OTLP):
+        for key, read in OTLP.items():
+            for resource in document.get(key, []):
+                yield from ((e, 0, None) for e in read(resource))
     elif 'start_time' in document or 'StartTime' in document:
         yield from ((e, 0, None) for e in console(document))
     elif document:
@@ -101,7 +102,7 @@ def date(text):
 
 def event(name, cat, resource, args, start, end=None):
     args = dict(args)
-    host = resource.get('host.name')
+    host = args.get('host.name', resource.get('host.name'))
     if host:
         args['hostname'] = host
     out = {'name': name, 'cat': cat, 'pid': resource.get('process.pid', ''),
@@ -125,6 +126,47 @@ def otlp(resource):
             for one in span.get('events', []):
                 yield from event(one['name'], cat, common, {'thread.id': args.get('thread.id', '')},
                             decimal.Decimal(one['timeUnixNano']) / 1000)
+
+
+def metrics(resource):
+    common = attributes(resource.get('resource', {}).get('attributes'))
+    for scope in resource['scopeMetrics']:
+        for metric in scope['metrics']:
+            for kind in ('sum', 'gauge', 'histogram', 'exponentialHistogram', 'summary'):
+                for point in metric.get(kind, {}).get('dataPoints', []):
+                    if point.get('flags', 0) & 1:
+                        continue
+                    if kind in ('sum', 'gauge'):
+                        values = {'value': int(point['asInt']) if 'asInt' in point
+                                  else point['asDouble']}
+                    else:
+                        values = {'count': int(point.get('count', 0))}
+                        values.update({'sum': point['sum']} if 'sum' in point else {})
+                    described = {**values, **attributes(point.get('attributes'))}
+                    [counter] = event(metric['name'], scope.get('scope', {}).get('name', ''),
+                                      common, described,
+                                      decimal.Decimal(point['timeUnixNano']) / 1000)
+                    yield dict(counter, ph='C', values=described)
+
+
+SEVERITIES = ('TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL')
+
+
+def logs(resource):
+    common = attributes(resource.get('resource', {}).get('attributes'))
+    for scope in resource['scopeLogs']:
+        for record in scope['logRecords']:
+            [body] = record['body'].values()
+            args = attributes(record.get('attributes'))
+            name = record.get('eventName') or args.get('event.name') or (
+                body if isinstance(body, str) else json.dumps(body, separators=(',', ':')))
+            number = record.get('severityNumber', 0)
+            cat = record.get('severityText') or (SEVERITIES[(number - 1) // 4] if number else '')
+            time = int(record.get('timeUnixNano', 0)) or int(record['observedTimeUnixNano'])
+            yield from event(name, cat, common, args, decimal.Decimal(time) / 1000)
+
+
+OTLP = {'resourceSpans': otlp, 'resourceMetrics': metrics, 'resourceLogs': logs}
 
 
 def console(span):

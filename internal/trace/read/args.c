@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The members of an object's text, such as args of an event, which the scanner has accepted. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,4 +129,22 @@ bool cop_trace_value_number(struct cop_trace_str value, double *out)
 	copy[value.len] = '\0';
 	*out = strtod(copy, &end);
 	return end == copy + value.len;
+}
+
+struct cop_trace_values cop_trace_values_of(const struct cop_trace_event *e)
+{
+	return (struct cop_trace_values){
+		cop_trace_members_of(e->args), e->values ? e->values : UINT_MAX};
+}
+
+bool cop_trace_values_next(struct cop_trace_values *v, struct cop_trace_str *series, double *value)
+{
+	struct cop_trace_str text;
+
+	while (v->left && cop_trace_members_next(&v->members, series, &text)) {
+		v->left--;
+		if (cop_trace_value_number(text, value))
+			return true;
+	}
+	return false;
 }

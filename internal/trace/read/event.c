@@ -451,6 +451,7 @@ static bool rest(const struct fields *f, struct scratch *s, struct cop_trace_eve
 	e->bp = letter(f, F_BP);
 	e->s = letter(f, F_S);
 	e->unfinished = false;
+	e->values = 0;
 	e->rank = e->end_args = e->process = e->thread = e->bind_id = e->more = none;
 	e->bind_is_text = e->flow_in = e->flow_out = e->old_async = false;
 	e->args = args ? (struct cop_trace_str){args->at, args->len} : none;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* read: turns trace files into events. It reads the traces of programs: dlio_profiler,
- * DFTracer 1.x and 2.x, PerfFlowAspect, and the Chrome trace of torch.profiler and others; plain or
- * gzip; recognized by content, never by name. It does not select, add up or print.
+ * DFTracer 1.x and 2.x, PerfFlowAspect, the Chrome trace of torch.profiler and others, and
+ * OpenTelemetry's files; plain or gzip; recognized by content, never by name. It does not select,
+ * add up or print.
  *
  * Nothing in a file is trusted to be complete or right. What cannot be read is counted and the
  * first three places are named; it never ends a reading. Memory is bounded whatever the input: a
@@ -88,6 +89,9 @@ struct cop_trace_event {
 	uint64_t count;                  /* how many spans the event stands for */
 	uint64_t size;                   /* bytes moved, if has_size */
 	bool has_size;
+	/* COP_TRACE_COUNTER: how many members of args, from the first on, are its values, which the
+	 * others describe; 0: any that is a number is one. */
+	uint8_t values;
 	bool unfinished; /* with conf.unfinished: a begin without an end; dur_ns is 0 */
 	bool file_is_hash, host_is_hash; /* the hashes were not resolved */
 	size_t source;                   /* index of its file; see cop_trace_owner */
@@ -162,6 +166,14 @@ bool cop_trace_member(struct cop_trace_str object, const char *key, struct cop_t
 struct cop_trace_str cop_trace_value_text(struct cop_trace_str value, struct cop_buf *room);
 /* A number, in quotes or not. False if the value is none. */
 bool cop_trace_value_number(struct cop_trace_str value, double *out);
+
+/* Iterates over the values of a counter: false at the end. */
+struct cop_trace_values {
+	struct cop_trace_members members;
+	unsigned left; /* members that may be values */
+};
+struct cop_trace_values cop_trace_values_of(const struct cop_trace_event *e);
+bool cop_trace_values_next(struct cop_trace_values *v, struct cop_trace_str *series, double *value);
 
 /* ---- reading ---- */
 

@@ -56,7 +56,9 @@ enum {
 	F_RTT,
 	/* of OpenTelemetry's forms */
 	F_RESOURCE_SPANS, /* the text of the array, T_WORD */
-	F_CONTEXT,        /* likewise of the object */
+	F_RESOURCE_METRICS,
+	F_RESOURCE_LOGS,
+	F_CONTEXT, /* likewise of the object */
 	F_START_TIME,
 	FIELDS
 };
@@ -79,10 +81,24 @@ static inline bool cop_trace_has(const struct fields *f, unsigned i)
 	return f->seen >> i & 1;
 }
 
-/* Whether it is a line of OTLP with spans, or a span of a console exporter. */
+/* Whether the field is the text of a value that nests. */
+static inline bool cop_trace_is_nested(unsigned i)
+{
+	return i == F_RESOURCE_SPANS || i == F_RESOURCE_METRICS || i == F_RESOURCE_LOGS ||
+	       i == F_CONTEXT;
+}
+
+/* Whether it is a line of OTLP. */
+static inline bool cop_trace_is_otlp(const struct fields *f)
+{
+	return cop_trace_has(f, F_RESOURCE_SPANS) || cop_trace_has(f, F_RESOURCE_METRICS) ||
+	       cop_trace_has(f, F_RESOURCE_LOGS);
+}
+
+/* Whether it is a line of OTLP, or a span of a console exporter. */
 static inline bool cop_trace_is_otel(const struct fields *f)
 {
-	return cop_trace_has(f, F_RESOURCE_SPANS) ||
+	return cop_trace_is_otlp(f) ||
 	       (cop_trace_has(f, F_START_TIME) && cop_trace_has(f, F_CONTEXT));
 }
 
@@ -329,8 +345,8 @@ struct cop_trace_str cop_trace_value_at(struct cop_trace_str text);
 
 /* ---- otel.c ---- */
 
-/* Passes on the spans of an object of OpenTelemetry's: a line of OTLP, or what a console exporter
- * wrote. */
+/* Passes on the events of an object of OpenTelemetry's: a line of OTLP, or a span that a console
+ * exporter wrote. */
 int cop_trace_otel(
 	struct sink *s, const struct fields *f, struct cop_trace_str object, uint64_t line);
 

@@ -238,6 +238,38 @@ static void spans_of_opentelemetry_are_read(void **state)
 		"");
 }
 
+#define METRICS(metric)                                                                              \
+	"{\"resourceMetrics\":[{\"scopeMetrics\":[{\"scope\":{\"name\":\"s\"},\"metrics\":[{" metric \
+	"}]}]}]}\n"
+
+static void data_points_of_opentelemetry_are_counters(void **state)
+{
+	(void)state;
+	CHECK(METRICS("\"sum\":{\"dataPoints\":[{\"asInt\":\"3\",\"timeUnixNano\":\"2\"},"
+		      "{\"asInt\":\"3\"},{\"timeUnixNano\":\"4\"},{\"flags\":1,\"timeUnixNano\":\"5\"},"
+		      "{\"asInt\":\"x\",\"timeUnixNano\":\"6\"}]},\"name\":\"n\""),
+		"000000000002 C n|s|||||0|1|-@1\n",
+		"F:1: a data point that has no time\nF:1: a data point that has no value\n"
+		"F:1: a data point that has no value\n");
+	CHECK(METRICS("\"name\":\"h\",\"histogram\":{\"dataPoints\":[{\"timeUnixNano\":\"1\"}]}"),
+		"000000000001 C h|s|||||0|1|-@1\n", "");
+	CHECK("{\"resourceMetrics\":[]}\n" METRICS(
+		      "\"name\":\"g\",\"gauge\":{\"dataPoints\":[{\"asDouble\":\"NaN\",\"timeUnixNano\":7}]}"),
+		"000000000007 C g|s|||||0|1|-@2\n", "");
+}
+
+static void log_records_of_opentelemetry_are_instants(void **state)
+{
+	(void)state;
+	CHECK("{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":["
+	      "{\"timeUnixNano\":\"5\",\"severityNumber\":24,\"body\":{\"stringValue\":\"b\"}},"
+	      "{\"timeUnixNano\":\"0\",\"observedTimeUnixNano\":\"6\",\"severityText\":\"odd\",\"severityNumber\":1,"
+	      "\"eventName\":\"e\",\"body\":{\"stringValue\":\"b\"}},"
+	      "{\"body\":{\"stringValue\":\"never\"}}]}]}]}\n",
+		"000000000005 I b|FATAL|||||0|1|-@1\n000000000006 I e|odd|||||0|1|-@1\n",
+		"F:1: a log record that has no time\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +287,8 @@ int main(void)
 		cmocka_unit_test(an_end_ends_what_it_names),
 		cmocka_unit_test(a_hash_for_two_names_is_told),
 		cmocka_unit_test(spans_of_opentelemetry_are_read),
+		cmocka_unit_test(data_points_of_opentelemetry_are_counters),
+		cmocka_unit_test(log_records_of_opentelemetry_are_instants),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,8 @@ static unsigned long_field(const char *key, size_t len, bool args)
 	} all[] = {
 		{"image_size", true, F_IMAGE_SIZE},
 		{"resourceSpans", false, F_RESOURCE_SPANS},
+		{"resourceMetrics", false, F_RESOURCE_METRICS},
+		{"resourceLogs", false, F_RESOURCE_LOGS},
 		{"SpanContext", false, F_CONTEXT},
 		{"start_time", false, F_START_TIME},
 		{"StartTime", false, F_START_TIME},
@@ -233,7 +235,7 @@ static const char *scan_nested(
 	}
 	if (!q || i == FIELDS)
 		return q;
-	if ((i == F_ARGS && *p == '{') || i == F_RESOURCE_SPANS || i == F_CONTEXT)
+	if ((i == F_ARGS && *p == '{') || cop_trace_is_nested(i))
 		set(out, i, (struct field){.at = p, .len = (uint32_t)(q - p), .type = T_WORD});
 	else if (i == F_ID2)
 		take_id2((struct cop_trace_str){p, (size_t)(q - p)}, out);
@@ -263,7 +265,7 @@ static inline const char *scan_value(
 		f.len = (uint32_t)(p - f.at);
 		f.type = is ? T_WORD : T_NUMBER;
 	}
-	if (i == F_ARGS || i == F_ID2 || i == F_RESOURCE_SPANS || i == F_CONTEXT)
+	if (i == F_ARGS || i == F_ID2 || cop_trace_is_nested(i))
 		forget(out, i);
 	else if (i < FIELDS)
 		set(out, i, f);

@@ -90,11 +90,10 @@ static bool take_members(
 			return false;
 		if (i == F_ARGS && nested)
 			f.type = T_WORD;
-		else if ((i == F_RESOURCE_SPANS || i == F_CONTEXT) &&
+		else if (cop_trace_is_nested(i) &&
 			 (nested || json_object_is_type(value, json_type_array)))
 			f.type = T_WORD;
-		else if (i == FIELDS || i == F_ARGS || i == F_ID2 || i == F_RESOURCE_SPANS ||
-			 i == F_CONTEXT)
+		else if (i == FIELDS || i == F_ARGS || i == F_ID2 || cop_trace_is_nested(i))
 			continue;
 		else if (!copy_value(s, value, &f))
 			return false;

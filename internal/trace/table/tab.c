@@ -55,18 +55,16 @@ static struct group *group_of(struct cop_tab *t, struct part *p, const struct co
 	return g;
 }
 
-/* Each argument of a counter that is a number is a series of its own. */
+/* Each value of a counter is a series of its own. */
 static int add_values(struct cop_tab *t, struct part *p, const struct cop_trace_event *e)
 {
-	struct cop_trace_members m = cop_trace_members_of(e->args);
-	struct cop_trace_str series, text;
+	struct cop_trace_values values = cop_trace_values_of(e);
+	struct cop_trace_str series;
 	struct group *g;
 	double v;
 	int rc = 0;
 
-	while (!rc && cop_trace_members_next(&m, &series, &text)) {
-		if (!cop_trace_value_number(text, &v))
-			continue;
+	while (!rc && cop_trace_values_next(&values, &series, &v)) {
 		if (++p->values > COP_TAB_VALUES_MAX)
 			return -E2BIG;
 		g = group_of(t, p, e, series, &rc);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,16 +221,17 @@ static struct cop_trace_str number_in(struct cop_trace_str value)
 	return value;
 }
 
-/* Replaces hashes by their names. The args of a counter are all values, so nothing is added to
- * them. */
+/* Replaces hashes by their names. The args of a counter are all values here, so nothing is added to
+ * them, and what describes the values is omitted: its id has it. */
 static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	struct cop_trace_str object, struct cop_trace_str later)
 {
 	struct cop_trace_members m = cop_trace_members_of(object);
 	struct cop_trace_str key, value;
 	bool counter = e->kind == COP_TRACE_COUNTER;
+	unsigned left = counter && e->values ? e->values : UINT_MAX;
 
-	while (cop_trace_members_next(&m, &key, &value)) {
+	while (left-- && cop_trace_members_next(&m, &key, &value)) {
 		if (cop_trace_str_is(key, "hhash") &&
 			(counter || is_resolved(e->host, e->host_is_hash)))
 			continue;

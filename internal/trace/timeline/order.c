@@ -21,7 +21,7 @@
 struct item {
 	uint32_t bytes; /* of the whole item; a multiple of 8 */
 	uint32_t len[STRINGS];
-	uint8_t kind, id_kind;
+	uint8_t kind, id_kind, values;
 	char ph, bp, s;
 	bool has_size, id_is_text, unfinished, file_is_hash, host_is_hash;
 	bool old_async, args_odd, bind_is_text, flow_in, flow_out;
@@ -264,6 +264,7 @@ int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_e
 	struct part *p = &o->part[worker];
 	struct item item = {.kind = (uint8_t)e->kind,
 		.id_kind = (uint8_t)e->id_kind,
+		.values = e->values,
 		.ph = e->ph,
 		.bp = e->bp,
 		.s = e->s,
@@ -396,6 +397,7 @@ static void event_of(const struct item *item, struct cop_trace_event *e)
 
 	*e = (struct cop_trace_event){.kind = item->kind,
 		.id_kind = item->id_kind,
+		.values = item->values,
 		.ph = item->ph,
 		.bp = item->bp,
 		.s = item->s,
