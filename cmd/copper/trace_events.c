@@ -142,9 +142,30 @@ static const char *kind_of(const struct cop_trace_event *e)
 	return e->unfinished ? "unfinished" : kinds[e->kind];
 }
 
-static double time_of(const struct job *job, const struct cop_trace_event *e)
+/* Seconds with nine decimals or, rounded, with six, made of integers: a double has no room for the
+ * nanoseconds of more than three months. */
+#define SECONDS_MAX 32
+static const char *seconds(char text[SECONDS_MAX], bool minus, uint64_t ns, unsigned decimals)
 {
-	return (double)(e->ts_ns - job->run.result.first_ns) / 1e9;
+	uint64_t unit = decimals == 9 ? 1000000000 : 1000000;
+
+	if (decimals == 6)
+		ns = ns / 1000 + (ns % 1000 >= 500);
+	snprintf(text, SECONDS_MAX, "%s%llu.%0*llu", minus ? "-" : "",
+		(unsigned long long)(ns / unit), (int)decimals, (unsigned long long)(ns % unit));
+	return text;
+}
+
+/* When an event was, from the first one on. */
+static const char *time_of(const struct job *job, const struct cop_trace_event *e,
+	char text[SECONDS_MAX], unsigned decimals)
+{
+	int64_t first = job->run.result.first_ns;
+	bool minus = e->ts_ns < first;
+	uint64_t ns =
+		minus ? (uint64_t)first - (uint64_t)e->ts_ns : (uint64_t)e->ts_ns - (uint64_t)first;
+
+	return seconds(text, minus, ns, decimals);
 }
 
 /* The value of a counter that has only one. */
@@ -170,15 +191,15 @@ static void put_args(struct cop_json *j, const char *key, struct cop_trace_str o
 static void put_json(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
+	char text[SECONDS_MAX];
 	double value;
 
 	cop_buf_str(out, job->shown ? ",\n" : "[\n");
 	cop_json_object(&j, NULL);
-	cop_json_double(&j, "time", time_of(job, e), 9);
-	if (e->unfinished)
-		cop_json_null(&j, "dur");
-	else
-		cop_json_double(&j, "dur", (double)e->dur_ns / 1e9, 9);
+	cop_json_value(&j, "time");
+	cop_buf_str(out, time_of(job, e, text, 9));
+	cop_json_value(&j, "dur");
+	cop_buf_str(out, e->unfinished ? "null" : seconds(text, false, e->dur_ns, 9));
 	cop_json_str(&j, "kind", kind_of(e));
 	cop_json_u64(&j, "count", e->count);
 	cop_json_bytes(&j, "name", e->name.at, e->name.len);
@@ -204,13 +225,14 @@ static void put_json(const struct job *job, const struct cop_trace_event *e, str
 static void put_csv(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
 	const struct cop_trace_str *text[] = {&e->name, &e->cat, &e->pid, &e->tid, &e->host};
+	char number[SECONDS_MAX];
 	double value;
 
 	if (!job->shown)
 		cop_buf_str(out, "time,dur,kind,count,name,cat,pid,tid,host,size,file,value\n");
-	cop_buf_printf(out, "%.9f,", time_of(job, e));
+	cop_buf_printf(out, "%s,", time_of(job, e, number, 9));
 	if (!e->unfinished)
-		cop_buf_printf(out, "%.9f", (double)e->dur_ns / 1e9);
+		cop_buf_str(out, seconds(number, false, e->dur_ns, 9));
 	cop_buf_printf(out, ",%s,%llu", kind_of(e), (unsigned long long)e->count);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(text); i++) {
 		cop_buf_str(out, ",");
@@ -242,14 +264,14 @@ static void put_plain(struct cop_buf *out, struct cop_trace_str s, int width)
 /* The widths fit usual names, since the events to come are not known. */
 static void put_row(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
+	char text[SECONDS_MAX];
+
 	if (!job->shown)
 		cop_buf_printf(out, "%14s %14s %-10s %-16s %-10s %-8s %-8s %-12s %12s %s\n", "time",
 			"dur", "kind", "name", "cat", "pid", "tid", "host", "size", "file");
-	if (e->unfinished)
-		cop_buf_printf(out, "%14.6f %14s %-10s ", time_of(job, e), "-", kind_of(e));
-	else
-		cop_buf_printf(out, "%14.6f %14.6f %-10s ", time_of(job, e),
-			(double)e->dur_ns / 1e9, kind_of(e));
+	cop_buf_printf(out, "%14s ", time_of(job, e, text, 6));
+	cop_buf_printf(out, "%14s %-10s ", e->unfinished ? "-" : seconds(text, false, e->dur_ns, 6),
+		kind_of(e));
 	put_plain(out, e->name, 16);
 	put_plain(out, e->cat, 10);
 	put_plain(out, e->pid, 8);

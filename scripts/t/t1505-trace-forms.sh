@@ -11,7 +11,7 @@
 # shellcheck source=traces.sh
 . "$(dirname "$0")/traces.sh"
 forms=("$cop_root"/testdata/traces/*/*)
-plan $((2 * ${#forms[@]} + 30))
+plan $((2 * ${#forms[@]} + 33))
 
 judge() { # FILE [SHOWN]
 	timeout "$(patient 60)" "$PYTHON" "$cop_t/forms_judge.py" "$COPPER" "$@" 2>"$T/err" | tail -n 3
@@ -100,6 +100,21 @@ printf '%s\n' '{"name":"write","cat":"POSIX","pid":9,"tid":9,"ts":17671893130000
 is 'a file with a base is beside one on the real clock' \
 	"$(trace summary --json "$torch/rank0.json" "$T/posix.pfw"; "$PYTHON" -c 'import json, sys
 print(json.load(sys.stdin)["seconds"]["total"] < 1)' <"$T/out")" True
+
+printf '%s\n' '{"name":"a","ph":"X","pid":1,"tid":1,"ts":0.001,"dur":9007199254740.991}' \
+	'{"name":"b","ph":"X","pid":1,"tid":1,"ts":1767189312000000.002,"dur":0.0005}' >"$T/far.pfw"
+trace events --csv "$T/far.pfw"
+is 'times of half a century have their nanoseconds' \
+	"$(tail -n +2 "$T/out" | cut -d, -f1,2 | paste -sd ' ')" \
+	'0.000000000,9007199.254740991 1767189312.000000001,0.000000001'
+trace events --json "$T/far.pfw"
+is 'times of half a century have their nanoseconds in JSON' \
+	"$(grep -o '"time":[0-9.]*,"dur":[0-9.]*' "$T/out" | paste -sd ' ')" \
+	'"time":0.000000000,"dur":9007199.254740991 "time":1767189312.000000001,"dur":0.000000001'
+trace events "$T/far.pfw"
+is 'times of half a century have their microseconds on a terminal' \
+	"$(tail -n +2 "$T/out" | awk '{ print $1, $2 }' | paste -sd ' ')" \
+	'0.000000 9007199.254741 1767189312.000000 0.000000'
 
 # ---- what describes a counter is no value of it
 
