@@ -156,10 +156,11 @@ $(BUILD)/obj/%.o: %.c Makefile | $(BUILD)/needed
 
 # A compiler and libraries that lack or are too old are named before anything is compiled.
 HOW_TO_GET := on Debian and Ubuntu scripts/install-deps.sh build installs what is missing (root, or sudo); elsewhere install
+NO_CARET = $(if $(findstring clang,$(shell $(CC) --version)),-fno-caret-diagnostics,-fno-diagnostics-show-caret)
 $(BUILD)/needed: vendor/needed.c
 	@mkdir -p $(@D)
 	@$(CC) --version >/dev/null 2>&1 || { echo "make: there is no C compiler called $(CC): $(HOW_TO_GET) gcc and the libraries in vendor/README.md" >&2; exit 1; }
-	@$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) -pthread -fsyntax-only -fno-diagnostics-show-caret $< || \
+	@$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) -pthread -fsyntax-only $(NO_CARET) $< || \
 		{ echo "make: $(HOW_TO_GET) what is named above" >&2; exit 1; }
 	@touch $@
 

@@ -243,9 +243,9 @@ static void spans_of_opentelemetry_are_read(void **state)
 		"");
 }
 
-#define METRICS(metric)                                                                              \
-	"{\"resourceMetrics\":[{\"scopeMetrics\":[{\"scope\":{\"name\":\"s\"},\"metrics\":[{" metric \
-	"}]}]}]}\n"
+#define METRICS(metric)                                                                            \
+	"{\"resourceMetrics\":[{\"scopeMetrics\":[{\"scope\":{\"name\":\"s\"},"                    \
+	"\"metrics\":[{" metric "}]}]}]}\n"
 
 static void data_points_of_opentelemetry_are_counters(void **state)
 {
