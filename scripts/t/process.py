@@ -14,6 +14,8 @@ import sys
 import termios
 import time
 
+# The shell's own, and those by which copper run says which job and run a command belongs to.
+OF_THE_RUN = ("_", "COPPER_JOB_DIR", "COPPER_RUN_ID", "COPPER_STORE", "TRACEPARENT")
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -43,7 +45,7 @@ def show():
     mask = os.umask(0)
     os.umask(mask)
     print("arguments", sys.argv)
-    print("environment", sorted(item for item in os.environ.items() if item[0] != "_"))
+    print("environment", sorted(item for item in os.environ.items() if item[0] not in OF_THE_RUN))
     print("directory", os.getcwd(), os.stat(".").st_ino != 0)
     print("who", os.getresuid(), os.getresgid(), sorted(os.getgroups()))
     print("process", os.getppid(), os.getpgrp() == os.getpid(), os.getsid(0))

@@ -84,7 +84,7 @@ fill_trace() {
 }
 ok "the file system of a node's trace gets full" wait_for 60 fill_trace
 matches 'the log says so' "$(grep -h 'trace truncated' "$JOB"/logs/*.log)" \
-	'file=.*/trace/.*\.pfw\.gz error="No space left on device"; what comes after it is left out, the node goes on'
+	'file=.*/trace/.*\.pfw\.gz error="No space left on device"; the node continues without it'
 ask 1
 ok 'the node goes on' diff -r "$SRC" "$W/mnt/0"
 is 'the node says it once' "$(ends)" 1

@@ -9,6 +9,7 @@
 #include "trace/diagnose/diagnose_priv.h"
 
 #define SHARE_MIN 0.05 /* of the whole time */
+#define GAP_MIN 0.001  /* seconds; shorter gaps are not worth a reader's time */
 #define GOOD_BYTES 1048576.0
 
 static double seconds(uint64_t ns)
@@ -285,7 +286,7 @@ static void idle(struct cop_diagnose *d)
 		const struct gap *g = &d->gap[i];
 		double len = seconds((uint64_t)(g->to - g->from));
 
-		if (len < 0.03 * total)
+		if (len < 0.03 * total || len < GAP_MIN)
 			continue;
 		n++;
 		s += len;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Spans that are written as two halves. B and E belong together within a thread, b and e within a
  * category, an id and a scope; S and F, the old form of those, also by name. An end closes the last
- * begin of its name. An end without a name closes the last begin; so does one of b and e whose name
- * differs, if it is the only one, since PerfFlowAspect writes other names at ends; the begin's name
- * counts. What began later and has not ended stays open. The order is that of the file, because the
- * writers of all formats append. */
+ * begin of its name. An end without a name closes the last begin. PerfFlowAspect writes the name of
+ * another function at an end: such an end closes the last begin if nothing of its name has begun in
+ * this file and the category is the same, and of b and e the only one; the begin's name counts.
+ * What began later and has not ended stays open. The order is that of the file, because the writers
+ * of all formats append. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 
 /* An end looks at so many open spans for its name. */
 #define NESTED_MAX 4096u
-#define TDUR_MAX 32 /* ,"tdur":N */
+#define NAMES_MAX ((size_t)1 << 16) /* of begins; beyond that every name counts as begun */
+#define TDUR_MAX 32                 /* ,"tdur":N */
 
 struct pair_key {
 	uint64_t a, b;
@@ -114,22 +116,38 @@ static void begin_span(
 	p->open++;
 }
 
-static bool same_name(const struct cop_trace_event *a, const struct cop_trace_event *b)
+static bool same(struct cop_trace_str a, struct cop_trace_str b)
 {
-	return a->name.len == b->name.len && !memcmp(a->name.at, b->name.at, a->name.len);
+	return a.len == b.len && !memcmp(a.at, b.at, a.len);
+}
+
+static uint64_t hash_of(struct cop_trace_str s)
+{
+	return cop_hash64(s.at, s.len, 0);
+}
+
+/* Whether an end whose name no open span has closes the innermost one all the same. */
+static bool closes_another(
+	const struct pairs *p, const struct open_span *inner, const struct record *r)
+{
+	if (r->half == HALF_ASYNC_END)
+		return !inner->outer;
+	return p->begun.count < NAMES_MAX && same(inner->e.cat, r->e.cat) &&
+	       !cop_seen_has(&p->begun, hash_of(r->e.name));
 }
 
 /* Where the span that this end closes hangs, or NULL. */
-static struct open_span **closed_by(struct open_span **inner, const struct record *r)
+static struct open_span **closed_by(
+	const struct pairs *p, struct open_span **inner, const struct record *r)
 {
 	struct open_span **s = inner;
 
 	if (!r->e.name.len)
 		return inner;
 	for (unsigned i = 0; *s && i < NESTED_MAX; i++, s = &(*s)->outer)
-		if (same_name(&(*s)->e, &r->e))
+		if (same((*s)->e.name, r->e.name))
 			return s;
-	return r->half == HALF_ASYNC_END && !(*inner)->outer ? inner : NULL;
+	return closes_another(p, *inner, r) ? inner : NULL;
 }
 
 /* Takes a span out of those of its key. */
@@ -188,11 +206,13 @@ bool cop_trace_pair(struct pairs *p, struct record *r, struct open_span **used)
 	struct pair_key key = key_of(r);
 	struct open_span *inner = find_span(p, key), *s = inner, **at;
 
+	if (r->half == HALF_BEGIN)
+		cop_seen_add(&p->begun, hash_of(r->e.name), NAMES_MAX);
 	if (r->half == HALF_BEGIN || r->half == HALF_ASYNC_BEGIN) {
 		begin_span(p, r, key, inner);
 		return false;
 	}
-	at = inner ? closed_by(&s, r) : NULL;
+	at = inner ? closed_by(p, &s, r) : NULL;
 	if (!at) {
 		p->unmatched++;
 		return false;
@@ -242,6 +262,7 @@ void cop_trace_pairs_end(struct pairs *p)
 		cop_trace_spans_free(s);
 	}
 	cop_htab_fini(&p->table);
+	cop_seen_forget(&p->begun);
 	p->unfinished += p->open;
 	p->open = 0;
 }

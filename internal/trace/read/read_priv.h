@@ -170,6 +170,7 @@ void cop_trace_clocks_tell(const struct clocks *c, struct cop_buf *out);
 struct open_span; /* a begin that waits for its end */
 struct pairs {
 	struct cop_htab table;
+	struct cop_seen begun; /* the names of begins within threads */
 	size_t open;
 	uint64_t unmatched, unfinished;
 };

@@ -199,9 +199,14 @@ static void an_end_ends_what_it_names(void **state)
 			HALF("E", "f", "1", "50"),
 		"000000000000 S f|m|1|1|||50000|1|-@2\n000000010000 S f|m|1|1|||10000|1|-@3\n", "");
 	CHECK("[\n" HALF("B", "f", "1", "0") "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":20},\n" HALF(
-		      "B", "g", "1", "30") HALF("E", "other", "1", "50"),
+		      "B", "g", "1", "30") HALF("E", "f", "1", "50"),
 		"000000000000 S f|m|1|1|||20000|1|-@2\n",
 		"1 begin of a span has no end\n1 end of a span has no begin\n");
+	/* PerfFlowAspect's pointcuts before and after are two functions. */
+	CHECK("[\n" HALF("B", "main", "1", "0") HALF("B", "opened", "1", "10")
+			HALF("E", "closed", "1", "20") HALF("E", "main", "1", "50"),
+		"000000000000 S main|m|1|1|||50000|1|-@2\n000000010000 S opened|m|1|1|||10000|1|-@3\n",
+		"");
 }
 
 static void a_hash_for_two_names_is_told(void **state)
