@@ -256,7 +256,10 @@ static int exec_command(const struct args *a, const struct cop_run_node *node,
 		return report_failure(err);
 	cop_run_warn_group(foreign, group);
 	cop_run_warn_outputs(was_writable);
-	cop_run_warn_variables(v, &made);
+	if (made.kind == COP_VIEW_ENV && v->kind == COP_VIEW_BEST) {
+		cop_run_warn_variables(v, &made);
+		cop_run_node_fell_back(node, made.why);
+	}
 	if (made.alone)
 		cop_run_warn_neighbours();
 	if (made.kind != COP_VIEW_ENV && v->user_ns >= 0)

@@ -261,6 +261,17 @@ void cop_run_node_begin(const struct cop_run_node *node)
 	free(reply.text);
 }
 
+void cop_run_node_fell_back(const struct cop_run_node *node, const char *why)
+{
+	struct cop_ctl_reply reply = {.fd = -1};
+	char line[COP_CTL_LINE_MAX];
+	struct cop_err ignored;
+
+	snprintf(line, sizeof(line), "fallback %s", why);
+	if (!cop_ctl_call(node->socket, line, TELL_MS, &reply, &ignored))
+		free(reply.text);
+}
+
 void cop_run_node_ended(const char *mountpoint, const char *runtime_dir, pid_t pid, int status)
 {
 	struct cop_ctl_reply reply = {.fd = -1};

@@ -27,6 +27,8 @@ int cop_run_find_node(
 /* Tells the node that this process becomes a command, and sets the variables of the job in its
  * environment. A node of an older version knows neither: then nothing happens. */
 void cop_run_node_begin(const struct cop_run_node *node);
+/* Tells the node that this command got only variables, and why. */
+void cop_run_node_fell_back(const struct cop_run_node *node, const char *why);
 /* Tells the node at that mount point how a command ended; status is that of wait(2). */
 void cop_run_node_ended(const char *mountpoint, const char *runtime_dir, pid_t pid, int status);
 /* Closes its descriptor. */

@@ -67,8 +67,7 @@ void cop_run_warn_group(const char *dir, gid_t group)
  * storage, and nothing says so. */
 void cop_run_warn_variables(const struct cop_view *v, const struct cop_view_made *made)
 {
-	if (made->kind == COP_VIEW_ENV && v->kind == COP_VIEW_BEST && cop_log_on(COP_LOG_WARNING) &&
-		is_first_task())
+	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
 		fprintf(stderr,
 			"copper run: warning: the tree cannot take the place of %s here (%s): only variables such as PATH lead to it; absolute paths in scripts, in arguments and in the program read the storage past Copper. --view env says that this is meant\n",
 			v->source, made->why);

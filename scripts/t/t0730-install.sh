@@ -6,7 +6,7 @@
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 51
+plan 52
 
 make_it() { # TARGET VARIABLE=VALUE...: the program as it was built, not built again
 	make -C "$cop_root" --no-print-directory -o "build/copper" "$@" >"$T/make" 2>&1 || {
@@ -56,6 +56,10 @@ ok 'the installed header is one file, and compiles' \
 is 'the module of Python is there' \
 	"$(PYTHONPATH=$at/share/copper/python PERFFLOW_OPTIONS=log-enable=False "$PYTHON" \
 		-c 'import copper_mark; print(copper_mark.enabled)')" False
+named=$(sed -n 's|.*`PYTHONPATH=PREFIX/\([a-z/]*\)`.*|\1|p' "$cop_root/README.md")
+is 'Python finds the module where README says' \
+	"$(cd / && PYTHONPATH=$at/${named:-none} "$PYTHON" -c 'import copper_mark; print(copper_mark.__file__)' 2>&1 |
+		tail -n 1)" "$at/share/copper/python/copper_mark.py"
 
 # ---- bash
 

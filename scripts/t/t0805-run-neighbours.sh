@@ -8,7 +8,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 15
+plan 16
 
 SRC=$T/src
 small_tree "$SRC"
@@ -210,7 +210,21 @@ if command -v gdb >/dev/null; then
 	matches 'gdb -p from a plain shell of the user' \
 		"$(timeout "$(patient 60)" "${cop_as[@]}" gdb -nx -batch -p "$task" \
 			-ex 'print 6*7' -ex 'info proc mappings' 2>&1)" '= 42'
+	# The option is taken from the manual.
+	printf '#include <unistd.h>\nvolatile int word = 4242;\nint main(void)\n{\n\tfor (;;)\n\t\tpause();\n}\n' |
+		cc -g -o "$T/waits" -x c -
+	cp "$T/waits" "$SRC/waits"
+	chmod 755 "$SRC/waits"
+	"${run[@]}" "$SRC/waits" &
+	waits=$!
+	wait_for 20 eval '[ "$(readlink "/proc/$waits/exe")" = "$SRC/waits" ]'
+	option=$(sed -n "s|.*gdb -iex .(aq\\(.*\\).(aq -p PID.*|\\1|p" "$cop_root/man/copper-run.1")
+	matches 'gdb -p from a plain shell has symbols as the manual says' \
+		"$(timeout "$(patient 60)" "${cop_as[@]}" gdb -nx -batch -iex "${option:-nothing}" \
+			-p "$waits" -ex 'print word' 2>&1)" '= 4242'
+	kill "$waits"
 else
+	pass 'gdb # SKIP there is none'
 	pass 'gdb # SKIP there is none'
 	pass 'gdb # SKIP there is none'
 fi

@@ -7,7 +7,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 52
+plan 58
 
 export XDG_CACHE_HOME=$T/cache
 notes() { # what stop said besides its result
@@ -213,13 +213,19 @@ matches 'stop -d says it too, with a dead root' \
 
 # ---- manifests of other jobs
 
-with_tree 1 --prefetch auto
-all_of "$W/mnt/0/heads" >"$T/.out"
-ok 'a job leaves a manifest' without_tree
-find "$T" -maxdepth 1 -name '.*manifest*' -exec mv {} "$T/large" \;
 prefetched() {
 	[ "$(node_stat "${1:-0}" prefetching.state)" = 'done' ]
 }
+with_tree 1 --prefetch auto
+all_of "$W/mnt/0/heads" >"$T/.out"
+ok 'a job leaves a manifest' without_tree
+with_tree 1 --prefetch auto -P
+wait_for 60 prefetched 0
+ok 'a job in which no program runs stops' without_tree
+is 'the warning is about the prefetch' "$(codes)" manifest
+matches 'it says that no program read anything, and not to use --prefetch auto' "$(notes)" \
+	'^copper: note: [0-9.]+ MiB were fetched ahead for nobody: no program read anything .* nothing was recorded [^-]*copper run -- COMMAND$'
+find "$T" -maxdepth 1 -name '.*manifest*' -exec mv {} "$T/large" \;
 with_tree 2 --prefetch "$T/large" -P -T 1 --cache-size 512M
 wait_for 60 prefetched 0
 wait_for 60 prefetched 1
@@ -244,12 +250,20 @@ all_of "$W/mnt/1/heads" >"$T/.out"
 ok 'the job that it is of stops' without_tree
 is 'the job of the other manifest has nothing to say' "$(codes)$(notes)" ''
 
-# ---- a slow storage beside a fast tree
+# ---- a slow storage, on a node alone and beside a fast tree
 
+with_slowfs --meta-us 20000 --read-us 20000 --cache-s 3600
+with_tree 1 -P
+all_of "$W/mnt/0/many" 32 >"$T/.out"
+ok 'a node alone on a storage of 20 ms stops' without_tree
+is 'the warning is that the storage is slow' "$(codes)" storage
+matches 'it says how slow, and what that costs' "$(notes)" \
+	'the storage is slow: [0-9.]+ ms for each of [0-9]+ operations, [0-9.]+ s for a program that waits for one after another; with --prefetch auto'
+without_slowfs
 with_slowfs --meta-us 100000 --read-us 100000 --cache-s 3600
 with_tree 3 -P -T 1 -k 2
 all_of "$W/mnt/1/many" 32 >"$T/.out"
 all_of "$W/mnt/2/many" 4 >"$T/.out"
 ok 'a job on a slow storage stops' without_tree
 matches 'that it was slow is said' "$(codes): $(notes)" \
-	'storage: .*the storage is slow: [0-9.]+ ms for each of [0-9]+ operations, where another node answers in [0-9.]+ ms; with --prefetch auto'
+	'storage: .*the storage is slow: [0-9.]+ ms for each of [0-9]+ operations, where another node answers in [0-9.]+ ms, [0-9.]+ s for a program .*; with --prefetch auto'

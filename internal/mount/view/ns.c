@@ -242,6 +242,61 @@ int cop_view_ns_open(void)
 	return -1;
 }
 
+/* ---- the mounts ---- */
+
+static int refuse_private(int code, const char *way_out, struct cop_err *err)
+{
+	return cop_err_set(err, code, "cannot make the mounts of this process private: %s; %s",
+		strerror(code), way_out);
+}
+
+/* Without a capability for chroot(2) there would be no way back. */
+static int slave_from_above(int root, int ns)
+{
+	int rc;
+
+	if (root < 0 || ns < 0)
+		return -errno;
+	if (fchdir(root) || chroot(".") || setns(ns, CLONE_NEWNS))
+		return -errno;
+	rc = mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) ? -errno : 0;
+	return fchdir(root) || chroot(".") ? -ENOTRECOVERABLE : rc;
+}
+
+/* In a chroot the root directory may be no mount point, and then none of the mounts above it can be
+ * named. setns(2) into the own namespace leads to its real root. A bind of the root over itself
+ * would help as well, but would appear in the namespaces that share the mount above. */
+static int make_slave_in_chroot(void)
+{
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
+	    cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC),
+	    ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), rc = slave_from_above(root, ns);
+
+	if (cwd >= 0 && fchdir(cwd) && !rc)
+		rc = -errno;
+	if (root >= 0)
+		close(root);
+	if (cwd >= 0)
+		close(cwd);
+	if (ns >= 0)
+		close(ns);
+	return rc;
+}
+
+static int make_slave(struct cop_err *err)
+{
+	int rc = mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) ? -errno : 0;
+
+	if (rc == -EINVAL) {
+		rc = make_slave_in_chroot();
+		if (rc)
+			return refuse_private(-rc,
+				"the root directory of this chroot is no mount point: 'mount --bind DIR DIR' before chroot DIR makes it one",
+				err);
+	}
+	return rc ? refuse_private(-rc, "a container may forbid it", err) : 0;
+}
+
 /* ---- entering ---- */
 
 static void look_at_rights(struct cop_view_rights *r)
@@ -288,22 +343,21 @@ static void keep_death_signal(const struct cop_view_rights *rights)
 
 int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err)
 {
+	int rc;
+
 	look_at_rights(rights);
 	if (!cop_view_ns_may_mount()) {
-		int rc = enter_user(user_ns, &rights->alone);
-
+		rc = enter_user(user_ns, &rights->alone);
 		if (rc)
 			return refuse_namespaces(-rc, err);
 		rights->apart = true;
 	}
 	if (unshare(CLONE_NEWNS))
 		return refuse_mount_namespace(errno, err);
-	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
-		return cop_err_set(err, errno,
-			"cannot make the mounts of this process private: %s; a container may forbid it",
-			strerror(errno));
-	keep_death_signal(rights);
-	return 0;
+	rc = make_slave(err);
+	if (!rc)
+		keep_death_signal(rights);
+	return rc;
 }
 
 int cop_view_ns_restore(const struct cop_view_rights *rights, struct cop_err *err)

@@ -305,7 +305,8 @@ static int enter_own(struct making *m)
 	struct cop_err refused = {0};
 	int rc = cop_view_ns_enter(m->v->user_ns, &m->rights, &refused);
 
-	if (rc && (m->v->kind != COP_VIEW_BEST || m->v->writable || m->v->directs))
+	if (rc && (rc == -ENOTRECOVERABLE || m->v->kind != COP_VIEW_BEST || m->v->writable ||
+			  m->v->directs))
 		return cop_err_set(m->err, -rc, "%s", refused.text);
 	if (rc) {
 		snprintf(m->out->why, sizeof(m->out->why), "%s", refused.text);

@@ -24,7 +24,8 @@ bool cop_view_ns_may_mount(void);
 /* False if this process is certainly not in a view of the node that holds user_ns. */
 bool cop_view_ns_may_have_view(int user_ns);
 /* Enters the user namespace if the process may not mount without it, and a mount namespace that
- * receives the machine's mounts and passes on none of its own. */
+ * receives the machine's mounts and passes on none of its own. -ENOTRECOVERABLE: the process is
+ * outside of its root directory, and must end. */
 int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err);
 /* Call it when everything is mounted: gives the process back exactly the rights that it had
  * before. */

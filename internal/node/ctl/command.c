@@ -162,6 +162,15 @@ static void run_ended(struct asked *q, const char *arguments)
 	cop_command_answer(q, 0, &out);
 }
 
+static void run_fallback(struct asked *q, const char *why)
+{
+	const struct cop_command_conf *conf = &q->command->conf;
+	struct cop_buf out = {0};
+
+	conf->ops->fallback(conf->ctx, why);
+	cop_command_answer(q, 0, &out);
+}
+
 static void all_invalidated(void *arg, struct cop_op_sum *all)
 {
 	struct asked *q = arg;
@@ -229,6 +238,8 @@ static void run_command(struct asked *q, const char *line)
 		run_program(q, line + 8);
 	else if (strncmp(line, "ended ", 6) == 0)
 		run_ended(q, line + 6);
+	else if (strncmp(line, "fallback ", 9) == 0)
+		run_fallback(q, line + 9);
 	else if (strcmp(line, "release") == 0)
 		cop_command_release(q);
 	else if (strcmp(line, "hold") == 0)

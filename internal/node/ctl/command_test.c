@@ -24,6 +24,7 @@
 struct node {
 	pid_t ended_pid;
 	int ended_status;
+	char why[64]; /* of a fallback */
 	char dir[64], path[COP_CTL_PATH_SIZE];
 	struct cop_op_conf treeop;
 	struct cop_command_conf conf;
@@ -140,6 +141,13 @@ static void ended(void *ctx, pid_t pid, int status)
 	n->ended_status = status;
 }
 
+static void fallback(void *ctx, const char *why)
+{
+	struct node *n = ctx;
+
+	snprintf(n->why, sizeof(n->why), "%s", why);
+}
+
 static void sizes(void *ctx, struct cop_buf *out)
 {
 	(void)ctx;
@@ -186,7 +194,7 @@ static void open_node(struct node *n, uint32_t rank, uint32_t nodes)
 	static const struct cop_op_ops ops = {
 		no_rpc, host, own, forget, report, report, on_end, complete_sum};
 	static const struct cop_command_ops commands = {
-		status, table, watch, view, program, ended, sizes, write_late, wake};
+		status, table, watch, view, program, ended, fallback, sizes, write_late, wake};
 	struct cop_topo topo = {nodes, 2, 1};
 	struct cop_err err = {0};
 
@@ -307,6 +315,8 @@ static void a_node_describes_itself(void **state)
 	expect(n, "program 7", 0, "COPPER_JOB_DIR=/job/7\n");
 	expect(n, "ended 7 256", 0, "");
 	assert_true(n->ended_pid == 7 && n->ended_status == 256);
+	expect(n, "fallback this machine refuses", 0, "");
+	assert_string_equal(n->why, "this machine refuses");
 	expect(n, "release", 0, "1 of 1 nodes are not needed any more\n");
 	expect(n, "invalidate //lib/x", 0, "invalidated on 1/1 nodes\n");
 	assert_int_equal(n->forgot, 1);

@@ -131,8 +131,8 @@ void cop_ctl_question_free(struct cop_ctl_question *q);
  * the sentences and exit statuses of the replies:
  *
  *     stats [all] | table [all] | watch [all] | lines | stop [local] | snapshot [local] |
- *     reset [all] | sizes | process | view | program PID | ended PID STATUS | release | hold |
- *     invalidate PATH
+ *     reset [all] | sizes | process | view | program PID | ended PID STATUS | fallback WHY |
+ *     release | hold | invalidate PATH
  *
  * "view" is answered with the source and, if views need one, a descriptor of the user namespace.
  *
@@ -156,6 +156,8 @@ struct cop_command_ops {
 	void (*program)(void *ctx, pid_t pid, struct cop_buf *out);
 	/* Any thread. It has ended; status is that of wait(2). */
 	void (*ended)(void *ctx, pid_t pid, int status);
+	/* Any thread. A command of copper run got only variables instead of a view. */
+	void (*fallback)(void *ctx, const char *why);
 	/* Main thread. Lists what the node's cache holds. */
 	void (*sizes)(void *ctx, struct cop_buf *out);
 	/* Main thread. Writes the sum of a stop of the whole tree whose root is dead, and adds to

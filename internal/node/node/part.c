@@ -318,6 +318,19 @@ static void ended(void *ctx, pid_t pid, int status)
 	cop_programs_ended(p->conf.programs, pid, status);
 }
 
+/* Commands come by the thousand, and one line for all of them is enough. */
+static void fallback(void *ctx, const char *why)
+{
+	struct cop_part *p = ctx;
+
+	if (!*cop_stats_first(p->conf.stats, COP_EXAMPLE_FALLBACK))
+		cop_log_warn(
+			"copper run gives commands only variables that lead to the tree, and their absolute paths read the storage past Copper why=\"%s\"",
+			why);
+	cop_stats_example(p->conf.stats, COP_EXAMPLE_FALLBACK, why);
+	cop_stats_add(p->conf.stats, COP_VIEW_FALLBACKS, 1);
+}
+
 static void sizes(void *ctx, struct cop_buf *out)
 {
 	struct cop_part *p = ctx;
@@ -349,6 +362,7 @@ const struct cop_command_ops cop_part_commands = {.status = status,
 	.view = view_of,
 	.program = program,
 	.ended = ended,
+	.fallback = fallback,
 	.sizes = sizes,
 	.write_late = write_late,
 	.wake = wake};

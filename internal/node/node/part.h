@@ -21,7 +21,8 @@ struct cop_part_conf {
 	/* what is known at the start; this module fills in ready, rpc and the fields after it */
 	struct cop_status status;
 	const struct cop_record *record;
-	int user_ns;          /* of this node's views; -1: views need none */
+	struct cop_stats *stats; /* the same as in status: gets what commands report */
+	int user_ns;             /* of this node's views; -1: views need none */
 	struct cop_rpc **rpc; /* the caller's variable for rpc, filled before the first request */
 	struct cop_programs *programs;
 	const char *job_dir;               /* absolute, or "" */

@@ -78,6 +78,7 @@ static int setup(void **state)
 		.secret = &n->secret,
 		.topo = n->topo};
 	conf.record = &n->record;
+	conf.stats = &n->stats;
 	conf.rpc = &n->rpc;
 	conf.follow = &n->follow;
 	conf.programs = n->programs = cop_programs_new(0);

@@ -220,6 +220,7 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 					     .cache = n->cache,
 					     .origin = n->origin},
 		.record = &n->record,
+		.stats = &n->stats,
 		.user_ns = n->view_ns,
 		.rpc = &n->rpc,
 		.follow = &n->follow,

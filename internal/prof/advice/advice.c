@@ -58,6 +58,17 @@ static unsigned percent(uint64_t part, uint64_t whole)
 
 /* ---- the kinds ---- */
 
+static void judge_view(const struct cop_advice_facts *f, struct finding *found)
+{
+	if (f->view_fallbacks < VIEW_FALLBACKS_MIN)
+		return;
+	say_advice(found, f->view_fallbacks / VIEW_FALLBACKS_MIN, "copper run --check",
+		"programs read %s of the source through Copper: %" PRIu64
+		" command%s of copper run had only variables such as PATH that lead to the tree (%s), and absolute paths read the storage past it; remove the reason, which copper run --check shows, or give programs paths below the mount point and say --view env",
+		SIZE(f->read_bytes), f->view_fallbacks, f->view_fallbacks == 1 ? "" : "s",
+		f->no_view);
+}
+
 /* Compares the sizes of files with bytes that were read. A mapped file is not always read as a
  * whole, but then it is often read more than once. */
 static void judge_past(const struct cop_advice_facts *f, struct finding *found)
@@ -69,9 +80,10 @@ static void judge_past(const struct cop_advice_facts *f, struct finding *found)
 		return;
 	say_advice(found, times / nodes, "copper run",
 		"%" PRIu64 " program%s used %" PRIu64
-		" files (%s) of the source at its own path, past the mount, where Copper does nothing for them%s%s; start them with copper run -- COMMAND, or give them paths below the mount point",
+		" files (%s) of the source at its own path, past the mount, where Copper does nothing for them%s%s; %sgive them paths below the mount point",
 		f->past_programs, f->past_programs == 1 ? "" : "s", f->past_files,
-		SIZE(f->past_bytes), *f->past ? ", the first " : "", f->past);
+		SIZE(f->past_bytes), *f->past ? ", the first " : "", f->past,
+		f->view_fallbacks ? "" : "start them with copper run -- COMMAND, or ");
 }
 
 static void judge_changed(const struct cop_advice_facts *f, struct finding *found)
@@ -124,24 +136,37 @@ static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 		f->refetches, SIZE(f->refetched_bytes), round_up(f->cache_needed));
 }
 
+/* Whether the storage is much slower than another node, or this cannot be told, as on a node alone;
+ * beside gets how long that one takes. */
+static bool is_slower(const struct cop_advice_facts *f, uint64_t mean, char beside[64])
+{
+	uint64_t hop = f->held ? f->held_us / f->held : 0;
+
+	beside[0] = '\0';
+	if (f->held < HELD_SAMPLES)
+		return true;
+	snprintf(beside, 64, " where another node answers in %.1f ms,", (double)hop / 1e3);
+	return mean / STORAGE_HOPS >= hop;
+}
+
 static void judge_storage(const struct cop_advice_facts *f, struct finding *found)
 {
-	uint64_t us = subtract(f->origin_us, f->origin_bytes / STORAGE_BYTES_PER_US), mean, hop;
+	uint64_t us = subtract(f->origin_us, f->origin_bytes / STORAGE_BYTES_PER_US), mean;
 	bool prefetched = f->prefetched_bytes > 0;
+	char beside[64];
 
-	if (f->origin_operations < STORAGE_SAMPLES || f->held < HELD_SAMPLES)
+	if (f->origin_operations < STORAGE_SAMPLES)
 		return;
 	mean = us / f->origin_operations;
-	hop = f->held_us / f->held;
-	if (mean < STORAGE_US || mean / STORAGE_HOPS < hop)
+	if (mean < STORAGE_US || !is_slower(f, mean, beside))
 		return;
 	say_advice(found, mean / STORAGE_US, prefetched ? "--origin-ops" : "--prefetch",
 		"the storage is slow: %.1f ms for each of %" PRIu64
-		" operations, where another node answers in %.1f ms; %s",
-		(double)mean / 1e3, f->origin_operations, (double)hop / 1e3,
+		" operations,%s %.1f s for a program that waits for one after another; %s",
+		(double)mean / 1e3, f->origin_operations, beside, (double)us / 1e6,
 		prefetched
 			? "a larger --origin-ops has more of them under way at once"
-			: "with --prefetch auto the next job asks for many things at once, before programs need them");
+			: "with --prefetch auto in this job and the next, the next one asks for many things at once, before programs need them");
 }
 
 /* Whether many bytes were fetched for nobody. Objects that were only passed on to other nodes do
@@ -151,6 +176,12 @@ static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64
 	*unused = subtract(f->fetched_bytes, f->wanted_bytes);
 	*whole = *unused + f->used_bytes;
 	return is_much(*unused, *whole, UNUSED_SHARE);
+}
+
+/* Whether no program read anything of what was prefetched. */
+static bool is_for_nobody(const struct cop_advice_facts *f)
+{
+	return f->prefetched_bytes && !f->used_bytes && !f->read_bytes;
 }
 
 #define NEW_MANIFEST                                                                               \
@@ -164,7 +195,11 @@ static void judge_manifest(const struct cop_advice_facts *f, struct finding *fou
 	if (!f->prefetched_bytes)
 		return;
 	/* Prefetched bytes cannot be the reason if they are less than half of the unused ones. */
-	if (is_unused(f, &unused, &whole) && f->prefetched_bytes >= unused / 2)
+	if (is_unused(f, &unused, &whole) && is_for_nobody(f))
+		say_advice(found, unused / LEAST_BYTES, "copper run",
+			"%s were fetched ahead for nobody: no program read anything through the mount, so nothing was recorded for the next job, and the manifest stays as it was; start programs with copper run -- COMMAND",
+			SIZE(unused));
+	else if (is_unused(f, &unused, &whole) && f->prefetched_bytes >= unused / 2)
 		say_advice(found, unused / LEAST_BYTES, "--prefetch",
 			"%s (%u %%) of the bytes that were fetched were never used, most of them prefetched; " NEW_MANIFEST,
 			SIZE(unused), percent(unused, whole));
@@ -178,7 +213,7 @@ static void judge_unused(const struct cop_advice_facts *f, struct finding *found
 {
 	uint64_t bytes, whole;
 
-	if (!is_unused(f, &bytes, &whole) ||
+	if (!is_unused(f, &bytes, &whole) || is_for_nobody(f) ||
 		(f->prefetched_bytes && f->prefetched_bytes >= bytes / 2))
 		return;
 	say_advice(found, bytes / LEAST_BYTES, "--chunk",
@@ -204,6 +239,7 @@ static const struct kind {
 	unsigned weight;
 	void (*judge)(const struct cop_advice_facts *f, struct finding *found);
 } kinds[COP_ADVICE_KINDS] = {
+	[COP_ADVICE_VIEW] = {"view", 110, judge_view},
 	[COP_ADVICE_PAST] = {"past", 100, judge_past},
 	[COP_ADVICE_CHANGED] = {"changed", 90, judge_changed},
 	[COP_ADVICE_FALLBACK] = {"fallback", 80, judge_fallback},
@@ -268,6 +304,8 @@ void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats)
 	f->past_files = cop_stats_get(stats, COP_PAST_FILES);
 	f->past_bytes = cop_stats_get(stats, COP_PAST_BYTES);
 	f->past_programs = cop_stats_get(stats, COP_PAST_PROGRAMS);
+	f->view_fallbacks = cop_stats_get(stats, COP_VIEW_FALLBACKS);
+	f->no_view = cop_stats_first(stats, COP_EXAMPLE_FALLBACK);
 	f->past = cop_stats_first(stats, COP_EXAMPLE_PAST);
 	f->bypassed = cop_stats_first(stats, COP_EXAMPLE_BYPASSED);
 	f->changed_file = cop_stats_first(stats, COP_EXAMPLE_CHANGED);

@@ -9,8 +9,9 @@
 #include "base/base/base.h"
 #include "prof/stats/stats.h"
 
-/* In order of importance: from the third on, they cost only time. */
+/* In order of importance: from the fourth on, they cost only time. */
 enum cop_advice_kind {
+	COP_ADVICE_VIEW,     /* commands of copper run had only variables */
 	COP_ADVICE_PAST,     /* programs used the source itself, without Copper */
 	COP_ADVICE_CHANGED,  /* files changed under the job */
 	COP_ADVICE_FALLBACK, /* nodes read the storage in place of a dead one */
@@ -36,7 +37,9 @@ struct cop_advice_facts {
 	uint64_t origin_operations, origin_bytes, origin_us, held, held_us;
 	uint64_t expires, clears; /* checks of absent names, alone or with others */
 	uint64_t past_files, past_bytes, past_programs;
+	uint64_t view_fallbacks;
 	const char *bypassed, *changed_file, *past; /* the first path of each, or "" */
+	const char *no_view;                        /* the first reason of a fallback, or "" */
 };
 
 /* Fills in everything that these nodes' counters say. nodes, fell_back and cache_needed are left to
@@ -49,7 +52,7 @@ uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_b
 
 struct cop_advice {
 	const char *code;                   /* one word, for programs */
-	unsigned weight;                    /* 20 to 109: how much it matters */
+	unsigned weight;                    /* 20 to 119: how much it matters */
 	const char *option;                 /* the option that helps; the sentence says how */
 	char sentence[COP_ADVICE_SENTENCE]; /* one line */
 };

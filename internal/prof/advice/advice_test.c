@@ -27,7 +27,8 @@ static const struct cop_advice_facts healthy = {.nodes = 4,
 	.expires = 300,
 	.bypassed = "",
 	.changed_file = "",
-	.past = ""};
+	.past = "",
+	.no_view = ""};
 
 static struct cop_advices give(const struct cop_advice_facts *f)
 {
@@ -63,7 +64,8 @@ static void assert_says(const struct cop_advice *a, const char *what)
 
 static void a_healthy_job_gets_none(void **state)
 {
-	struct cop_advice_facts nothing = {.bypassed = "", .changed_file = "", .past = ""};
+	struct cop_advice_facts nothing = {
+		.bypassed = "", .changed_file = "", .past = "", .no_view = ""};
 
 	(void)state;
 	assert_none(&healthy);
@@ -84,8 +86,8 @@ static void each_kind_begins_at_its_limit(void **state)
 		{"fallback", AT(fallbacks), 199, {.fell_back = 2}},
 		{"bypass", AT(bypass_bytes), 130 * M - 1, {0}},
 		{"cache", AT(refetched_bytes), 170 * M - 1, {.cache_needed = 300 * M}},
-		/* 7,000 operations of 10 ms, plus the 5.24 s that their bytes take. */
-		{"storage", AT(origin_us), 70000000 + 5242880 - 1, {0}},
+		/* 7,000 operations of 8 ms, plus the 5.24 s that their bytes take. */
+		{"storage", AT(origin_us), 56000000 + 5242880 - 1, {0}},
 		{"manifest", AT(later_bytes), 650 * M - 1, {.prefetched_bytes = 100 * M}},
 		{"unused", AT(fetched_bytes), 2650 * M - 1, {0}},
 		{"manifest", AT(fetched_bytes), 2650 * M - 1, {.prefetched_bytes = 650 * M}},
@@ -135,6 +137,8 @@ static void small_amounts_are_never_much(void **state)
 	f.origin_operations++;
 	only(&f, "storage");
 	f.held = 49;
+	only(&f, "storage");
+	f.origin_us = 200 * (uint64_t)8000 - 1;
 	assert_none(&f);
 }
 
@@ -155,6 +159,73 @@ static void a_storage_is_slow_only_beside_a_fast_tree(void **state)
 	f.prefetched_bytes = M;
 	a = only(&f, "storage");
 	assert_string_equal(a.option, "--origin-ops");
+}
+
+static void a_node_alone_on_a_very_slow_storage_is_told(void **state)
+{
+	struct cop_advice_facts f = healthy;
+	struct cop_advice a;
+
+	(void)state;
+	f.nodes = 1;
+	f.held = f.held_us = 0;
+	f.origin_bytes = 0;
+	f.origin_us = 7000 * 7999;
+	assert_none(&f);
+	f.origin_us = 7000 * 20000;
+	a = only(&f, "storage");
+	assert_says(&a,
+		"20.0 ms for each of 7000 operations, 140.0 s for a program that waits for one after another; with --prefetch auto in this job and the next,");
+}
+
+static void a_prefetch_without_a_program_says_that_nothing_was_recorded(void **state)
+{
+	struct cop_advice_facts f = {.nodes = 1,
+		.fetched_bytes = 64 * M,
+		.prefetched_bytes = 64 * M,
+		.bypassed = "",
+		.changed_file = "",
+		.past = "",
+		.no_view = ""};
+	struct cop_advice a = only(&f, "manifest");
+
+	(void)state;
+	assert_says(&a, "64.0 MiB were fetched ahead for nobody: no program read anything");
+	assert_says(&a, "nothing was recorded for the next job");
+	assert_null(strstr(a.sentence, "--prefetch auto"));
+	f.prefetched_bytes = M;
+	only(&f, "manifest");
+	f.prefetched_bytes = 64 * M;
+	f.read_bytes = f.used_bytes = M;
+	a = only(&f, "manifest");
+	assert_says(&a, "the manifest is of another job");
+}
+
+static void commands_without_a_view_are_the_first_thing_to_say(void **state)
+{
+	struct cop_advice_facts f = healthy;
+	struct cop_advices a;
+
+	(void)state;
+	f.view_fallbacks = 1;
+	f.no_view = "user.max_user_namespaces is 0";
+	f.past_programs = 1;
+	f.past_files = 256;
+	f.past_bytes = 200 * M;
+	a = give(&f);
+	assert_int_equal(a.n, 2);
+	assert_string_equal(a.at[0].code, "view");
+	assert_int_equal(a.at[0].weight, 110);
+	assert_says(&a.at[0],
+		"programs read 1.3 GiB of the source through Copper: 1 command of copper run had only variables such as PATH that lead to the tree (user.max_user_namespaces is 0), and absolute paths read the storage past it;");
+	/* They were started with copper run, so that is no way out. */
+	assert_string_equal(a.at[1].code, "past");
+	assert_null(strstr(a.at[1].sentence, "copper run --"));
+	f.read_bytes = 0;
+	f.view_fallbacks = 4096;
+	a = give(&f);
+	assert_int_equal(a.at[0].weight, 119);
+	assert_says(&a.at[0], "programs read 0 B of the source through Copper: 4096 commands of");
 }
 
 static void programs_past_the_mount_are_told_beside_what_went_through_it(void **state)
@@ -285,12 +356,17 @@ static void the_counters_are_the_facts(void **state)
 	a = only(&f, "changed");
 	assert_says(&a, "2 reads found another version, the first in a/b");
 	assert_string_equal(f.bypassed, "");
+	assert_string_equal(f.no_view, "");
+	cop_stats_add(&stats, COP_VIEW_FALLBACKS, 2);
+	cop_stats_example(&stats, COP_EXAMPLE_FALLBACK, "why");
+	cop_advice_count(&f, &stats);
+	assert_true(f.view_fallbacks == 2 && strcmp(f.no_view, "why") == 0);
 	cop_stats_add(&stats, COP_PAST_FILES, 64);
 	cop_stats_add(&stats, COP_PAST_BYTES, M);
 	cop_stats_add(&stats, COP_PAST_PROGRAMS, 1);
 	cop_stats_example(&stats, COP_EXAMPLE_PAST, "/s/c");
 	cop_advice_count(&f, &stats);
-	f.changed = 0;
+	f.changed = f.view_fallbacks = 0;
 	a = only(&f, "past");
 	assert_says(&a, "1 program used 64 files (1.0 MiB) of the source");
 	assert_says(&a, "the first /s/c;");
@@ -339,6 +415,9 @@ int main(void)
 		cmocka_unit_test(each_kind_begins_at_its_limit),
 		cmocka_unit_test(small_amounts_are_never_much),
 		cmocka_unit_test(a_storage_is_slow_only_beside_a_fast_tree),
+		cmocka_unit_test(a_node_alone_on_a_very_slow_storage_is_told),
+		cmocka_unit_test(a_prefetch_without_a_program_says_that_nothing_was_recorded),
+		cmocka_unit_test(commands_without_a_view_are_the_first_thing_to_say),
 		cmocka_unit_test(programs_past_the_mount_are_told_beside_what_went_through_it),
 		cmocka_unit_test(what_is_passed_on_is_not_unused),
 		cmocka_unit_test(what_was_dropped_and_came_again_is_no_fault_of_the_manifest),

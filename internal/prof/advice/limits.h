@@ -7,6 +7,9 @@
 /* Any storage delivers this in a moment. An import of numpy reads about twice as much. */
 #define LEAST_BYTES (16 * COP_MIB)
 
+/* One command is enough: it may be the whole job, and nothing else in its outputs says so. */
+#define VIEW_FALLBACKS_MIN 1u
+
 /* For each node: this many files, or this many bytes in them. Every job starts its programs with
  * files from outside the mount, often from the same source: a shell and its tools, mpiexec with
  * dozens of libraries. A Python that has imported something has more files open and mapped than
@@ -30,11 +33,13 @@
 #define REFETCHED_SHARE 10u
 
 /* An operation takes less than a millisecond on a healthy file system, and a few milliseconds on a
- * busy one. The time that its bytes take at 100 MB/s is not counted. The storage must also be ten
- * times slower than a hop: on a machine that is itself overloaded both are slow, and no option of
+ * busy one; six busy processes on two processors make it half a millisecond. Only some operations
+ * ask the server: with 20 ms for each that does, the mean over small files is 11. The time that the
+ * bytes take at 100 MB/s is not counted. The storage must also be ten times slower than a hop, if
+ * there were enough to tell: on a machine that is itself overloaded both are slow, and no option of
  * Copper helps. Both means need this many samples; a storage that served fewer operations cost less
  * than two seconds. */
-#define STORAGE_US 10000u
+#define STORAGE_US 8000u
 #define STORAGE_BYTES_PER_US 100u
 #define STORAGE_HOPS 10u
 #define STORAGE_SAMPLES 200u

@@ -17,11 +17,12 @@ enum cop_counter {
 	COP_COUNTERS
 };
 
-/* Events of which the first path is kept, to tell the user where they happen. */
+/* Events of which the first path is kept, to tell the user where they happen; or the reason. */
 enum cop_example {
 	COP_EXAMPLE_BYPASSED, /* a file beyond --max-cacheable-bytes */
 	COP_EXAMPLE_CHANGED,  /* a file that changed while it was in use */
 	COP_EXAMPLE_PAST,     /* a file that a program used past the mount: its whole path */
+	COP_EXAMPLE_FALLBACK, /* a command without a view: the sentence that says why */
 	COP_EXAMPLES
 };
 #define COP_EXAMPLE_SIZE 256

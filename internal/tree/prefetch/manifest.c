@@ -290,8 +290,13 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 	char path[PATH_MAX] = "";
 	int rc;
 
-	if (!record || !cop_manifest_set_count(record))
+	if (!record)
 		return;
+	if (!cop_manifest_set_count(record)) {
+		cop_log_info(
+			"nothing was recorded for the next job: no program used the tree on this node");
+		return;
+	}
 	keep_unused(m, record);
 	rc = cop_manifest_set_write(record, m->conf.source, &text);
 	if (!rc)
