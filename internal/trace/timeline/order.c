@@ -301,7 +301,8 @@ int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_e
 	memcpy(to, &item, sizeof(item));
 	to += sizeof(item);
 	for (unsigned i = 0; i < strings; i++) {
-		memcpy(to, s[i]->at, s[i]->len);
+		if (s[i]->len)
+			memcpy(to, s[i]->at, s[i]->len);
 		to += s[i]->len;
 	}
 	p->index[p->n++] = p->used;
