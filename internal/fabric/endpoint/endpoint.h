@@ -45,6 +45,9 @@ struct cop_endpoint_conf {
 	const char
 		*host; /* the local address or host name to bind to; NULL: the provider's choice */
 	const char *address; /* a full address of an address book to bind to, or NULL */
+	uint16_t port_low;   /* of a provider over IP without address: listen on the first free port
+				from here */
+	uint16_t port_high;  /* up to here; 0: on one that the kernel chooses */
 	unsigned tick_ms;    /* 100 if 0 */
 	bool admitted_only;  /* refuse connections of hosts that were not admitted, if the provider
 				runs over TCP */

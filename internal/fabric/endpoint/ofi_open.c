@@ -117,7 +117,6 @@ static int choose_ip(const struct cop_endpoint_conf *conf, const struct cop_endp
 			"(see 'ip address')",
 			conf->net_type, net->device);
 	snprintf(b->node, sizeof(b->node), "%s", from);
-	snprintf(b->service, sizeof(b->service), "0");
 	return make_numeric(conf, net, b, err);
 }
 
@@ -126,6 +125,10 @@ static int choose_bind(const struct cop_endpoint_conf *conf,
 {
 	const char *from = net->device;
 
+	if (conf->port_low && net->form != COP_ENDPOINT_FORM_IP)
+		return cop_err_set(err, EINVAL,
+			"net type \"%s\" has no ports to choose from: leave --fabric-port out",
+			conf->net_type);
 	if (conf->address && net->form != COP_ENDPOINT_FORM_STR) {
 		if (cop_endpoint_address_split(net, conf->address, b->node, b->service) == 0)
 			return net->form == COP_ENDPOINT_FORM_IP ? make_numeric(conf, net, b, err)
@@ -138,6 +141,8 @@ static int choose_bind(const struct cop_endpoint_conf *conf,
 	}
 	if (net->form == COP_ENDPOINT_FORM_STR)
 		return 0;
+	if (conf->port_low || (net->form == COP_ENDPOINT_FORM_IP && (*from || conf->host)))
+		snprintf(b->service, sizeof(b->service), "%u", conf->port_low);
 	if (net->form == COP_ENDPOINT_FORM_IP && (*from || conf->host))
 		return choose_ip(conf, net, b, err);
 	snprintf(b->node, sizeof(b->node), "%s", from);
@@ -340,12 +345,33 @@ static const char *bind_failure(bool listed, const struct bind_to *b, int rc)
 			  : "no network here that it can use";
 }
 
+/* The user chose the port. */
+static int fail_port(
+	const struct cop_endpoint_conf *conf, const struct bind_to *b, int rc, struct cop_err *err)
+{
+	const char *at = b->node[0] ? b->node : "this host";
+
+	if (rc == -EACCES)
+		return cop_err_set(err, EACCES,
+			"cannot listen on %s port %s for the fabric: only root may use a port as low as that (net.ipv4.ip_unprivileged_port_start); give --fabric-port a port of 1024 or above",
+			at, b->service);
+	if (conf->port_low == conf->port_high)
+		return cop_err_set(err, EADDRINUSE,
+			"cannot listen on %s port %u for the fabric: another program has it ('ss -ltnp' shows which); give another --fabric-port, or a range such as --fabric-port %u-%u",
+			at, conf->port_low, conf->port_low, COP_MIN(conf->port_low + 15u, 65535u));
+	return cop_err_set(err, EADDRINUSE,
+		"cannot listen on %s for the fabric: all ports from %u to %u are taken ('ss -ltnp' shows by whom); give a longer range with --fabric-port",
+		at, conf->port_low, conf->port_high);
+}
+
 static int fail_open(const struct cop_endpoint_conf *conf, const struct ofi *o,
 	const struct bind_to *b, int rc, struct cop_err *err)
 {
 	char have[512];
 	bool listed;
 
+	if (conf->port_low && (rc == -EADDRINUSE || rc == -EACCES))
+		return fail_port(conf, b, rc, err);
 	if (rc == -EADDRNOTAVAIL && b->node[0])
 		return cop_err_set(err, EADDRNOTAVAIL,
 			"%s is not an address of this machine: check the host list or the address book, and --rank",
@@ -378,6 +404,23 @@ static int prepare_bind(struct ofi *o, const struct bind_to *b, int mr_mode)
 	snprintf(o->base.provider, sizeof(o->base.provider), "%s", o->info->fabric_attr->prov_name);
 	cop_endpoint_ofi_name_network(o);
 	return 0;
+}
+
+/* With a range of ports, takes the first free one. */
+static int open_on_port(
+	struct ofi *o, const struct cop_endpoint_conf *conf, struct bind_to *b, int mr_mode)
+{
+	int rc = prepare_bind(o, b, mr_mode);
+
+	for (uint32_t port = conf->port_low + 1u; rc == -EADDRINUSE && port <= conf->port_high;
+		port++) {
+		cop_endpoint_ofi_shut(o);
+		fi_freeinfo(o->info);
+		o->info = NULL;
+		snprintf(b->service, sizeof(b->service), "%u", port);
+		rc = prepare_bind(o, b, mr_mode);
+	}
+	return rc;
 }
 
 static bool is_on(const char *name)
@@ -474,7 +517,7 @@ int cop_endpoint_ofi_open(const struct cop_endpoint_conf *conf, int mr_mode,
 		o->naming.scheme = o->net.scheme;
 		o->naming.form = o->net.form;
 		rc = choose_bind(conf, &o->net, &b, err);
-		if (rc == 0 && (rc = prepare_bind(o, &b, mr_mode)))
+		if (rc == 0 && (rc = open_on_port(o, conf, &b, mr_mode)))
 			rc = fail_open(conf, o, &b, rc, err);
 		else if (rc == 0 && (rc = start_guard(o, conf, err)) == 0 &&
 			 (rc = start_progress(o, out)))

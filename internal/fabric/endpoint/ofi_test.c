@@ -173,6 +173,63 @@ static void a_book_address_is_bound_to_as_it_stands(void **state)
 	cop_endpoint_close(n.f);
 }
 
+/* Ports that were free a moment ago, one after the other. */
+static uint16_t free_ports(unsigned count)
+{
+	uint16_t first = 21000;
+
+	for (unsigned found = 0; found < count; first += found < count) {
+		for (found = 0; found < count; found++) {
+			struct node n = {.port_low = (uint16_t)(first + found),
+				.port_high = (uint16_t)(first + found)};
+			struct cop_err err = {0};
+
+			if (try_open(&n, "tcp", "127.0.0.14", NULL, &err))
+				break;
+			cop_endpoint_close(n.f);
+		}
+	}
+	return first;
+}
+
+static void of_a_range_of_ports_the_first_free_one_is_taken(void **state)
+{
+	uint16_t first = free_ports(2);
+	struct node n[3] = {[0 ... 2] = {.port_low = first, .port_high = (uint16_t)(first + 1)}};
+	struct cop_err err = {0};
+	char want[64];
+
+	(void)state;
+	for (uint16_t i = 0; i < 2; i++) {
+		assert_int_equal(try_open(&n[i], "tcp", "127.0.0.14", NULL, &err), 0);
+		snprintf(want, sizeof(want), "ofi+tcp://127.0.0.14:%u", first + i);
+		assert_string_equal(cop_endpoint_address(n[i].f), want);
+	}
+	assert_int_equal(try_open(&n[2], "tcp", "127.0.0.14", NULL, &err), -EADDRINUSE);
+	snprintf(want, sizeof(want), "all ports from %u to %u are taken", first, first + 1);
+	assert_non_null(strstr(err.text, want));
+	assert_non_null(strstr(err.text, "--fabric-port"));
+	n[2].port_high = first;
+	assert_int_equal(try_open(&n[2], "tcp", "127.0.0.14", NULL, &err), -EADDRINUSE);
+	snprintf(want, sizeof(want), "127.0.0.14 port %u ", first);
+	assert_non_null(strstr(err.text, want));
+	assert_non_null(strstr(err.text, "another program has it"));
+	cop_endpoint_close(n[0].f);
+	assert_int_equal(try_open(&n[0], "tcp", "127.0.0.14", NULL, &err), 0);
+	cop_endpoint_close(n[0].f);
+	cop_endpoint_close(n[1].f);
+}
+
+static void a_port_is_refused_where_there_are_none(void **state)
+{
+	struct node n = {.port_low = 21000, .port_high = 21000};
+	struct cop_err err = {0};
+
+	(void)state;
+	assert_int_equal(try_open(&n, "shm", NULL, NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "leave --fabric-port out"));
+}
+
 static void closing_nothing_is_fine(void **state)
 {
 	(void)state;
@@ -475,6 +532,8 @@ int main(void)
 		cmocka_unit_test(an_endpoint_knows_its_network_and_its_address_there),
 		cmocka_unit_test(the_network_of_a_net_type_is_what_follows_its_scheme),
 		cmocka_unit_test(a_book_address_is_bound_to_as_it_stands),
+		cmocka_unit_test(of_a_range_of_ports_the_first_free_one_is_taken),
+		cmocka_unit_test(a_port_is_refused_where_there_are_none),
 		cmocka_unit_test(closing_nothing_is_fine),
 		WITH_PAIR(spellings_of_one_address_are_one_peer),
 		WITH_PAIR(an_address_of_another_provider_is_refused),

@@ -30,6 +30,7 @@ struct node {
 	void (*check)(struct node *n, const void *msg, size_t len);
 	uint64_t next;      /* for check */
 	bool admitted_only; /* for try_open */
+	uint16_t port_low, port_high;
 };
 
 static inline void nap_ms(unsigned ms)
@@ -78,6 +79,8 @@ static inline int try_open(
 		.address = address,
 		.tick_ms = 20,
 		.admitted_only = n->admitted_only,
+		.port_low = n->port_low,
+		.port_high = n->port_high,
 		.stats = &n->stats,
 		.events = {.ctx = n, .recv = on_recv, .tick = on_tick}};
 

@@ -116,6 +116,8 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 	struct cop_endpoint_conf fabric = {.net_type = c->net_type,
 		.host = host,
 		.address = c->rank < c->nodes ? cop_reach_in_book(r, c->rank) : NULL,
+		.port_low = c->port_low,
+		.port_high = c->port_high,
 		.stats = c->stats};
 
 	/* Other nodes come to the rendezvous first; with a book they need not. */

@@ -28,6 +28,8 @@ struct cop_reach_conf {
 	uint32_t rank, nodes;              /* rank >= nodes: a guest */
 	const struct cop_job_hosts *hosts; /* the caller's, while the object lives */
 	const char *net_type;              /* as it stands when cop_reach_open is called */
+	uint16_t port_low, port_high;      /* where the fabric listens, as cop_endpoint_conf has it;
+					      0: the kernel chooses */
 	const char *job_dir;               /* for the message if this rank already runs; or "" */
 	bool insecure;
 	const struct cop_wire_secret *secret; /* the caller's; zeros: insecure */
@@ -49,9 +51,9 @@ struct cop_reach_conf {
 	void (*tick)(void *ctx, uint64_t now_ms);
 	/* As rpc has it: progress thread; may be NULL. */
 	void (*peer_changed)(void *ctx, uint32_t rank, bool lives);
-	/* Any thread. The result of looking up a node; why: a sentence if it was not found, or
-	 * NULL. Must not block. */
-	void (*looked)(void *ctx, uint32_t rank, bool found, const char *why);
+	/* Any thread. The result of looking up a node: its fabric address, or NULL; why: a sentence
+	 * if it was not found, or NULL. Must not block. */
+	void (*looked)(void *ctx, uint32_t rank, const char *address, const char *why);
 };
 
 /* A hash of the settings that all nodes of a tree must share, because each node computes from them

@@ -99,14 +99,14 @@ static void no_way(void *ctx, uint32_t rank, const char *why)
 	atomic_fetch_add(&n->rejections, 1);
 }
 
-static void looked(void *ctx, uint32_t rank, bool found, const char *why)
+static void looked(void *ctx, uint32_t rank, const char *address, const char *why)
 {
 	struct node *n = ctx;
 
 	(void)rank;
-	if (!found)
+	if (!address)
 		snprintf(n->why, sizeof(n->why), "%s", why ? why : "");
-	atomic_fetch_add(found ? &n->found : &n->not_found, 1);
+	atomic_fetch_add(address ? &n->found : &n->not_found, 1);
 }
 
 static int new_world(void **state)

@@ -44,7 +44,7 @@ static bool is_of_own_ip(struct cop_reach *r, uint32_t rank, const char *address
 		"its address %.100s and this node's %.100s are of different versions of IP: give names or addresses of one version for all hosts, "
 		"or an interface (-n tcp://NAME)",
 		address, own);
-	r->conf.looked(r->conf.ctx, rank, false, why);
+	r->conf.looked(r->conf.ctx, rank, NULL, why);
 	if (r->conf.no_way)
 		r->conf.no_way(r->conf.ctx, rank, why);
 	return false;
@@ -67,7 +67,7 @@ static void on_resolved(void *arg, const char *address, bool lives, const char *
 	if (!address)
 		cop_log_debug(
 			"no address rank=%u lives=%d why=\"%s\"", q->rank, lives, why ? why : "");
-	r->conf.looked(r->conf.ctx, q->rank, address != NULL, address ? NULL : why);
+	r->conf.looked(r->conf.ctx, q->rank, address, address ? NULL : why);
 	note_resolved(r, q->rank, address ? address : cop_reach_in_book(r, q->rank), lives);
 	free(q);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Levels of log.h, which conf does not include. */
@@ -24,6 +25,38 @@ static int check_tags(const struct cop_opt_list *tags, struct cop_err *err)
 		if (tags->at[i][0] == '=' || !strchr(tags->at[i], '='))
 			return cop_err_set(err, EINVAL, "--tag: '%s' is not of the form KEY=VALUE",
 				tags->at[i]);
+	return 0;
+}
+
+static bool is_port(uint64_t n)
+{
+	return n >= 1 && n <= UINT16_MAX;
+}
+
+/* PORT or LOW-HIGH. */
+static int parse_fabric_port(struct cop_conf *conf, struct cop_err *err)
+{
+	char text[16], *dash;
+	uint64_t low = 0, high = 0;
+	bool fits;
+
+	conf->fabric_port_low = conf->fabric_port_high = 0;
+	if (!conf->fabric_port)
+		return 0;
+	fits = (size_t)snprintf(text, sizeof(text), "%s", conf->fabric_port) < sizeof(text);
+	dash = strchr(text, '-');
+	if (dash)
+		*dash++ = '\0';
+	if (!fits || cop_parse_u64(text, &low) || cop_parse_u64(dash ? dash : text, &high) ||
+		!is_port(low) || !is_port(high) || low > high)
+		return cop_err_set(err, EINVAL,
+			"--fabric-port: '%s' is neither a port (1 to 65535) nor a range of ports such as 21000-21015",
+			conf->fabric_port);
+	if (conf->address_book && conf->address_source != COP_CONF_ADDRESS_DISCOVER)
+		return cop_err_set(err, EINVAL,
+			"--fabric-port and --address-book contradict each other: the book has the address and port of each node");
+	conf->fabric_port_low = (uint16_t)low;
+	conf->fabric_port_high = (uint16_t)high;
 	return 0;
 }
 
@@ -78,7 +111,7 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 	if (conf->otel && !conf->job_dir)
 		return cop_err_set(
 			err, EINVAL, "--otel writes to the job directory: give --job-dir DIR");
-	if (check_tags(&conf->tags, err))
+	if (parse_fabric_port(conf, err) || check_tags(&conf->tags, err))
 		return -EINVAL;
 	conf->discover = !conf->address_book;
 	set_absence(conf);
@@ -183,6 +216,13 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.max = 65535,                                                              \
 			.help = "TCP port to exchange fabric addresses",                           \
 			.shown = "7720; from the job's id in a batch job",                         \
+			.rare = true},                                                             \
+		{.name = "fabric-port",                                                            \
+			AT(fabric_port),                                                           \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "PORT|LOW-HIGH",                                                    \
+			.help = "TCP port on which the fabric listens",                            \
+			.shown = "the kernel's choice",                                            \
 			.rare = true},                                                             \
 		{.name = "source",                                                                 \
 			AT(source),                                                                \

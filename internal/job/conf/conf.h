@@ -49,6 +49,9 @@ struct cop_conf {
 	const char *cpus;            /* list of processors, "near" or NULL */
 	int64_t rank;                /* -1: Copper finds it out */
 	uint16_t port;               /* of the rendezvous; 0: as the source of the hosts says */
+	const char *fabric_port;     /* PORT or LOW-HIGH; NULL: the kernel chooses */
+	uint16_t fabric_port_low;    /* of it, set by the check; 0: the kernel chooses */
+	uint16_t fabric_port_high;   /* the same as low for a single port */
 	unsigned log_level;          /* enum cop_log_level; 4 with a job directory, else 3 */
 	unsigned log_type;           /* enum cop_log_type (conf does not include log) */
 	unsigned address_source;     /* enum cop_conf_address_source, as given */

@@ -93,6 +93,28 @@ static void contradictions_are_refused(void **state)
 	assert_non_null(strstr(err.text, "--address-book"));
 }
 
+static void a_fabric_port_is_a_port_or_a_range(void **state)
+{
+	static const char *const bad[] = {"0", "65536", "21000-", "-21000", "21015-21000", "x",
+		"21000-21015-21020", "21000,21001", "021000021000-1"};
+
+	(void)state;
+	assert_int_equal(SERVE("-f"), 0);
+	assert_int_equal(conf.fabric_port_low, 0);
+	assert_int_equal(SERVE("--fabric-port", "21000"), 0);
+	assert_int_equal(conf.fabric_port_low, 21000);
+	assert_int_equal(conf.fabric_port_high, 21000);
+	assert_int_equal(SERVE("--fabric-port", "1-65535"), 0);
+	assert_int_equal(conf.fabric_port_low, 1);
+	assert_int_equal(conf.fabric_port_high, 65535);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++) {
+		assert_int_equal(SERVE("--fabric-port", bad[i]), -EINVAL);
+		assert_non_null(strstr(err.text, bad[i]));
+	}
+	assert_int_equal(SERVE("--fabric-port", "21000", "-F", "book"), -EINVAL);
+	assert_int_equal(SERVE("--fabric-port", "21000", "-F", "book", "-a", "facility"), -EINVAL);
+}
+
 static void the_defaults_are_those_of_the_manual(void **state)
 {
 	(void)state;
@@ -252,6 +274,7 @@ int main(void)
 		cmocka_unit_test(a_budget_of_a_few_chunks_is_refused),
 		cmocka_unit_test(a_cache_needs_a_few_chunks_and_16_mib_to_work),
 		cmocka_unit_test(contradictions_are_refused),
+		cmocka_unit_test(a_fabric_port_is_a_port_or_a_range),
 		cmocka_unit_test(the_defaults_are_those_of_the_manual),
 		cmocka_unit_test(a_ttl_of_absent_names_that_was_given_does_not_grow),
 		cmocka_unit_test(a_job_directory_raises_the_log_level_unless_one_is_given),

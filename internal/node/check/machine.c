@@ -108,7 +108,7 @@ static void tell_address(struct check *c, const struct cop_endpoint *f)
 		cop_check_say(c, "network", CHECK_OK,
 			"provider %s, network %s, address %s%s; providers here: %s",
 			cop_endpoint_provider(f), *network ? network : "without a name", address,
-			c->book ? "" : " (the port changes)", have);
+			c->book || c->conf->fabric_port_low ? "" : " (the port changes)", have);
 }
 
 void cop_check_providers(char *out, size_t size)
@@ -118,8 +118,10 @@ void cop_check_providers(char *out, size_t size)
 
 void cop_check_network(struct check *c)
 {
-	struct cop_endpoint_conf conf = {
-		.net_type = c->conf->net_type, .events = {NULL, ignore_message, ignore_tick}};
+	struct cop_endpoint_conf conf = {.net_type = c->conf->net_type,
+		.port_low = c->conf->fabric_port_low,
+		.port_high = c->conf->fabric_port_high,
+		.events = {NULL, ignore_message, ignore_tick}};
 	struct cop_endpoint *f = NULL;
 	struct cop_err err = {0};
 

@@ -180,6 +180,7 @@ static void all_invalidated(void *arg, struct cop_op_sum *all)
 		&out, "invalidated on %u/%u nodes\n", all->nodes, q->command->conf.topo.nodes);
 	if (all->text.len)
 		cop_buf_printf(&out, "%s\n", all->text.data);
+	cop_op_say_silent(q->command->conf.treeop, all, &out);
 	cop_command_answer(q, all->missing ? -EHOSTDOWN : 0, &out);
 }
 

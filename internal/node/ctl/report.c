@@ -13,11 +13,18 @@ static bool has_failed(const struct cop_op_sum *sum)
 	return sum->missing || sum->text.len || !sum->nodes;
 }
 
+static void say_problems(struct asked *q, const struct cop_op_sum *sum, struct cop_buf *out)
+{
+	if (sum->text.len)
+		cop_buf_printf(out, "%s\n", sum->text.data);
+	cop_op_say_silent(q->command->conf.treeop, sum, out);
+}
+
 static void answer_written(struct asked *q, const struct cop_op_sum *sum, uint32_t of)
 {
 	struct cop_buf out = {0};
 
-	if (sum->nodes || sum->text.len)
+	if (sum->nodes || sum->missing || sum->text.len)
 		cop_buf_printf(&out,
 			"reports of %" PRIu32 "/%" PRIu32
 			" nodes written to %s/profiling/ioctl-snapshot\n",
@@ -25,8 +32,7 @@ static void answer_written(struct asked *q, const struct cop_op_sum *sum, uint32
 	else
 		cop_buf_str(&out,
 			"no reports were written: the job was started without --profile, or with --rank-files none\n");
-	if (sum->text.len)
-		cop_buf_printf(&out, "%s\n", sum->text.data);
+	say_problems(q, sum, &out);
 	cop_command_answer(q, has_failed(sum) ? -EIO : 0, &out);
 }
 
@@ -81,8 +87,7 @@ static void answer_reset(struct asked *q, const struct cop_op_sum *sum, uint32_t
 		&out, "counters of %" PRIu32 "/%" PRIu32 " nodes set to zero\n", sum->nodes, of);
 	if (sum->nodes)
 		say_where(&q->command->conf, all, &out);
-	if (sum->text.len)
-		cop_buf_printf(&out, "%s\n", sum->text.data);
+	say_problems(q, sum, &out);
 	cop_command_answer(q, has_failed(sum) ? -EIO : 0, &out);
 }
 

@@ -16,6 +16,7 @@ static void answer_command(struct asked *q, const struct cop_op_sum *sum, uint32
 	cop_buf_printf(&out, "stopped %u/%u nodes\n", sum->nodes, of);
 	if (sum->text.len)
 		cop_buf_printf(&out, "%s\n", sum->text.data);
+	cop_op_say_silent(c->conf.treeop, sum, &out);
 	cop_op_sum_say_unwritten(sum, &out);
 	cop_command_answer(q,
 		sum->missing || sum->nodes < of ? -EHOSTDOWN

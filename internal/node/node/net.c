@@ -128,12 +128,11 @@ static void tick(void *ctx, uint64_t now_ms)
 	cop_gate_leave(n->conf.gate);
 }
 
-static void looked(void *ctx, uint32_t rank, bool found, const char *why)
+static void looked(void *ctx, uint32_t rank, const char *address, const char *why)
 {
 	struct cop_net *n = ctx;
 
-	(void)found;
-	cop_start_no_address(n->conf.join, rank, why);
+	cop_start_looked(n->conf.join, rank, address, why);
 }
 
 static void peer_changed(void *ctx, uint32_t rank, bool lives)
@@ -155,6 +154,8 @@ static int make_reach(struct cop_net *n, struct cop_err *err)
 		.nodes = c->topo.nodes,
 		.hosts = c->hosts,
 		.net_type = c->conf->net_type,
+		.port_low = c->conf->fabric_port_low,
+		.port_high = c->conf->fabric_port_high,
 		.job_dir = c->job_dir,
 		.insecure = c->conf->insecure,
 		.secret = c->secret,

@@ -70,11 +70,11 @@ int cop_remotestop_secret(
 
 /* ---- its end of the network ---- */
 
-static void looked(void *ctx, uint32_t rank, bool found, const char *why)
+static void looked(void *ctx, uint32_t rank, const char *address, const char *why)
 {
 	struct guest *g = ctx;
 
-	(void)found;
+	(void)address;
 	(void)why;
 	atomic_store(&g->looked[rank], true);
 }

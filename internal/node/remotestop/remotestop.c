@@ -68,38 +68,15 @@ static void note_stopped(void *arg, struct cop_op_sum *got)
 	answer_came(g);
 }
 
-/* "HOST (rank N) did not answer" */
-static bool says_silent(const struct guest *g, const char *line, size_t len, uint32_t *rank)
+_Static_assert(COP_OP_SILENT_MAX >= COP_JOB_MAX_HOSTS, "a sum holds every silent rank of a tree");
+
+static void note_silent(struct guest *g)
 {
-	static const char word[] = " (rank ";
-	const char *at = memmem(line, len, word, sizeof(word) - 1);
-	char expected[400];
+	for (uint32_t i = 0; i < cop_op_sum_silents(&g->got); i++) {
+		uint32_t rank = cop_op_sum_silent(&g->got, i);
 
-	if (!at)
-		return false;
-	*rank = (uint32_t)strtoul(at + sizeof(word) - 1, NULL, 10);
-	return *rank < g->topo.nodes &&
-	       (size_t)snprintf(expected, sizeof(expected), COP_OP_SILENT_LINE, host_of(g, *rank),
-		       *rank) == len &&
-	       memcmp(expected, line, len) == 0;
-}
-
-/* Removes those lines from the answers and keeps the others as remarks. */
-static void sort_lines(struct guest *g, struct cop_buf *remarks)
-{
-	const char *line = g->got.text.data;
-
-	while (line && *line) {
-		size_t len = strcspn(line, "\n");
-		uint32_t rank;
-
-		if (says_silent(g, line, len, &rank)) {
+		if (rank < g->topo.nodes)
 			g->state[rank] = NODE_SILENT;
-		} else if (len) {
-			cop_buf_add(remarks, line, len);
-			cop_buf_str(remarks, "\n");
-		}
-		line += len + (line[len] == '\n');
 	}
 }
 
@@ -262,7 +239,9 @@ static int ask_tree(struct guest *g, struct cop_remotestop_stopped *out, struct 
 	await_all(g);
 	if (!g->got.nodes && !g->got.missing)
 		return cop_err_set(err, ENOMEM, "out of memory");
-	sort_lines(g, &out->remarks);
+	note_silent(g);
+	if (g->got.text.len)
+		cop_buf_printf(&out->remarks, "%s\n", g->got.text.data);
 	out->unknown += g->got.refused + g->got.failed;
 	ask_once_more(g);
 	write_sums(g, &out->remarks);

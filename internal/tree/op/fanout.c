@@ -77,6 +77,8 @@ static void lose_child(
 		lose_subtree(&t->conf.topo, rank, &gone);
 	else
 		cop_op_sum_lose(&gone, rank);
+	if (kind == LOST_DEAD)
+		cop_op_sum_add_silent(&gone, rank);
 	l.below = gone.missing - 1;
 	cop_op_lost_text(f->what.op, &l, &gone.text);
 	/* A release is polled, so it is not logged every time. */

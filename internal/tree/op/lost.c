@@ -24,11 +24,8 @@ static void lost_json(const struct lost *l, struct cop_buf *out)
 
 static void lost_sentence(const struct lost *l, struct cop_buf *out)
 {
-	if (l->kind == LOST_DEAD)
-		cop_buf_printf(out, COP_OP_SILENT_LINE, l->host, l->rank);
-	else
-		cop_buf_printf(out, "%s (rank %" PRIu32 ") %s: %s", l->host, l->rank,
-			words[l->kind], l->reason);
+	cop_buf_printf(
+		out, "%s (rank %" PRIu32 ") %s: %s", l->host, l->rank, words[l->kind], l->reason);
 	if (l->below)
 		cop_buf_printf(
 			out, "; the %" PRIu32 " nodes below it are not counted either", l->below);
@@ -54,6 +51,17 @@ void cop_op_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out)
 		lost_json(l, out);
 	else if (op == COP_OP_TABLE)
 		lost_line(l, out);
-	else
+	else if (l->kind != LOST_DEAD)
 		lost_sentence(l, out);
+}
+
+void cop_op_say_silent(const struct cop_op *t, const struct cop_op_sum *sum, struct cop_buf *out)
+{
+	for (uint32_t i = 0; i < cop_op_sum_silents(sum); i++) {
+		uint32_t rank = cop_op_sum_silent(sum, i);
+
+		if (rank < t->conf.topo.nodes)
+			cop_buf_printf(out, "%s (rank %" PRIu32 ") did not answer\n",
+				host_of(t, rank), rank);
+	}
 }

@@ -58,8 +58,8 @@ struct cop_op_request {
 #define COP_OP_SENTENCE 384
 /* The longest text: a control socket carries it in one reply. */
 #define COP_OP_TEXT_MAX (240 * COP_MIB)
-/* The line about a dead node in a text, except in statistics and the table: its host and rank. */
-#define COP_OP_SILENT_LINE "%s (rank %" PRIu32 ") did not answer"
+/* How many silent ranks a sum holds: every rank of the longest host list. */
+#define COP_OP_SILENT_MAX 200000
 
 /* Processor time and resident memory: of all nodes together, and the most of any one. */
 struct cop_op_machine {
@@ -85,6 +85,7 @@ struct cop_op_sum {
 	uint32_t dead, refused, failed; /* nodes that have not, by reason */
 	uint32_t missing; /* those, and the nodes below failed ones, of which nothing is known */
 	uint32_t lost[COP_OP_NAMED]; /* the first of the missing ranks */
+	struct cop_buf silent;       /* the dead ranks, each a uint32_t; cop_op_sum_silent */
 	uint32_t unwritten;          /* how many of the nodes could not write their final files */
 	char why_unwritten[COP_OP_SENTENCE]; /* "HOST: sentence" of one of them */
 	uint32_t released;                   /* how many of the nodes were released */
@@ -109,12 +110,16 @@ void cop_op_sum_unwritten(struct cop_op_sum *s, const char *host, const char *wh
 /* Appends one such sentence to out, then a line with the number of nodes; appends nothing if all
  * files were written. */
 void cop_op_sum_say_unwritten(const struct cop_op_sum *s, struct cop_buf *out);
+/* How many silent ranks the sum holds, and one of them. A rank is another process's word for it: it
+ * may be larger than any rank of the tree. */
+uint32_t cop_op_sum_silents(const struct cop_op_sum *s);
+uint32_t cop_op_sum_silent(const struct cop_op_sum *s, uint32_t i);
 /* Adds this process's own use of its machine. */
 void cop_op_sum_machine(struct cop_op_sum *s);
-/* Adds from; the caller keeps its text, prof and telemetry. separator goes between the two texts.
- * prof and telemetry are left out if memory is short, which is logged. */
+/* Adds from; the caller keeps its text, silent, prof and telemetry. separator goes between the two
+ * texts. prof and telemetry are left out if memory is short, which is logged. */
 void cop_op_sum_add(struct cop_op_sum *into, const struct cop_op_sum *from, char separator);
-/* Moves text, prof and telemetry, and copies the rest, to an empty sum. */
+/* Moves text, silent, prof and telemetry, and copies the rest, to an empty sum. */
 void cop_op_sum_move(struct cop_op_sum *into, struct cop_op_sum *from);
 /* Decodes the body of an answer into an empty s, which the caller frees in any case. Returns 0,
  * -EBADMSG or -ENOMEM. A damaged profile or telemetry is left out, which is
@@ -197,6 +202,8 @@ void cop_op_release(struct cop_op *t, uint64_t now_ms, cop_op_done *done, void *
 /* Any thread. This node is needed on its machine again. -EAGAIN: it has just reported that it is
  * not, and the tree may be stopped on that ground; try again, or hear that the node ends. */
 int cop_op_hold(struct cop_op *t, uint64_t now_ms);
+/* Appends a line for each silent rank of the tree: "HOST (rank N) did not answer". */
+void cop_op_say_silent(const struct cop_op *t, const struct cop_op_sum *sum, struct cop_buf *out);
 /* Whether that sum says that nobody needs the tree any more. */
 bool cop_op_all_released(const struct cop_op_sum *sum);
 

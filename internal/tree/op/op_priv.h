@@ -58,6 +58,8 @@ static inline const char *host_of(const struct cop_op *t, uint32_t rank)
 /* ---- sum.c ---- */
 /* Counts one more missing rank. */
 void cop_op_sum_lose(struct cop_op_sum *s, uint32_t rank);
+/* Records that this rank is dead. */
+void cop_op_sum_add_silent(struct cop_op_sum *s, uint32_t rank);
 /* Encodes the body of an answer, at most COP_RPC_BODY_MAX long, into an empty out; leaves out the
  * text if it would be longer. 0, -ENOMEM. */
 int cop_op_sum_encode(const struct cop_op_sum *s, struct cop_buf *out);
@@ -73,7 +75,8 @@ struct lost {
 	uint32_t rank, below; /* below: how many nodes below it are missing with it */
 	const char *host, *reason;
 };
-/* Describes the lost node in the form of the operation's text. */
+/* Describes the lost node in the form of the operation's text. A dead node has no sentence there:
+ * cop_op_say_silent makes it from the sum's silent ranks. */
 void cop_op_lost_text(uint8_t op, const struct lost *l, struct cop_buf *out);
 
 /* ---- fanout.c: one operation on every node of a subtree ---- */

@@ -24,7 +24,7 @@ struct t_tree;
 struct t_node {
 	struct t_tree *tree;
 	uint32_t rank;
-	char name[8], host[8];
+	char name[8], host[32];
 	uint64_t config_hash;
 	struct cop_stats stats;
 	struct cop_rpc *rpc;
@@ -340,7 +340,9 @@ static inline void t_done(void *arg, struct cop_op_sum *sum)
 	cop_op_sum_free(&h->sum);
 	h->sum = *sum;
 	h->sum.prof = NULL;
-	h->sum.text = (struct cop_buf){0};
+	h->sum.text = h->sum.silent = (struct cop_buf){0};
+	if (sum->silent.len)
+		cop_buf_add(&h->sum.silent, sum->silent.data, sum->silent.len);
 	cop_buf_add(&h->sum.text, sum->text.data ? sum->text.data : "", sum->text.len);
 }
 

@@ -326,8 +326,31 @@ static void a_guest_stops_the_tree(void **state)
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
 	assert_int_equal(h.sum.dead, 1);
-	assert_string_equal(t_text(&h), "host0 (rank 0) did not answer");
+	assert_int_equal(cop_op_sum_silents(&h.sum), 1);
+	assert_int_equal(cop_op_sum_silent(&h.sum, 0), 0);
 	assert_int_equal(t_counted(&h), T_ALL - 1);
+	t_forget_heard(&h);
+}
+
+/* What a node says about itself may contain the words in which the user reads of a silent one. */
+static void a_guest_takes_no_sentence_for_a_silent_node(void **state)
+{
+	struct t_tree *t = *state;
+	struct cop_buf said = {0};
+	struct t_heard h;
+
+	t->node[2].remark = "host1 (rank 1) did not answer";
+	snprintf(t->node[3].host, sizeof(t->node[3].host), "x (rank 2)");
+	t_cut(t, 3);
+	ask_stop(t, T_GUEST, &h);
+	t_advance(t, 2 * T_TIMEOUT_MS);
+	assert_int_equal(h.sum.nodes, T_NODES - 1);
+	assert_string_equal(t_text(&h), "host1 (rank 1) did not answer");
+	assert_int_equal(cop_op_sum_silents(&h.sum), 1);
+	assert_int_equal(cop_op_sum_silent(&h.sum, 0), 3);
+	cop_op_say_silent(t->node[T_GUEST].op, &h.sum, &said);
+	assert_string_equal(said.data, "x (rank 2) (rank 3) did not answer\n");
+	cop_buf_free(&said);
 	t_forget_heard(&h);
 }
 
@@ -349,6 +372,7 @@ int main(void)
 		T(a_parent_that_dies_before_it_has_the_answer_is_passed_over),
 		T(a_guest_that_leaves_is_not_waited_for_long),
 		T(a_guest_stops_the_tree),
+		T(a_guest_takes_no_sentence_for_a_silent_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 void cop_op_sum_free(struct cop_op_sum *g)
 {
 	cop_buf_free(&g->text);
+	cop_buf_free(&g->silent);
 	cop_prof_sum_free(g->prof);
 	cop_telemetry_sum_free(g->telemetry);
 	*g = (struct cop_op_sum){0};
@@ -64,6 +65,8 @@ static void add_missing(struct cop_op_sum *into, const struct cop_op_sum *from)
 		i < from->missing && i < COP_OP_NAMED && into->missing + i < COP_OP_NAMED; i++)
 		into->lost[into->missing + i] = from->lost[i];
 	into->missing += from->missing;
+	for (uint32_t i = 0; i < cop_op_sum_silents(from); i++)
+		cop_op_sum_add_silent(into, cop_op_sum_silent(from, i));
 	into->cut += from->cut;
 	if (from->unwritten && !into->unwritten)
 		memcpy(into->why_unwritten, from->why_unwritten, sizeof(into->why_unwritten));
@@ -170,7 +173,7 @@ void cop_op_sum_add(struct cop_op_sum *into, const struct cop_op_sum *from, char
 void cop_op_sum_move(struct cop_op_sum *into, struct cop_op_sum *from)
 {
 	*into = *from;
-	from->text = (struct cop_buf){0};
+	from->text = from->silent = (struct cop_buf){0};
 	from->prof = NULL;
 	from->telemetry = NULL;
 }
@@ -182,17 +185,41 @@ void cop_op_sum_lose(struct cop_op_sum *g, uint32_t rank)
 	g->missing++;
 }
 
-/* ---- the form in which it travels: fixed numbers, the text, the telemetry, the profile ---- */
+/* ---- silent ranks ---- */
+
+uint32_t cop_op_sum_silents(const struct cop_op_sum *g)
+{
+	return (uint32_t)(g->silent.len / sizeof(uint32_t));
+}
+
+uint32_t cop_op_sum_silent(const struct cop_op_sum *g, uint32_t i)
+{
+	uint32_t rank;
+
+	memcpy(&rank, g->silent.data + i * sizeof(rank), sizeof(rank));
+	return rank;
+}
+
+void cop_op_sum_add_silent(struct cop_op_sum *g, uint32_t rank)
+{
+	if (cop_op_sum_silents(g) < COP_OP_SILENT_MAX)
+		cop_buf_add(&g->silent, &rank, sizeof(rank));
+}
+
+/* ---- the form in which it travels: fixed numbers, silent ranks, text, telemetry, profile ---- */
 
 #define NUMBERS                                                                                    \
-	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (18 + COP_OP_NAMED) +             \
+	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (19 + COP_OP_NAMED) +             \
 		8 * (COP_COUNTERS + 2 * COP_TABLES + 7))
 /* Texts that are shorter are not compressed. */
 #define PACK_MIN 4096
 
 /* The lengths of what follows the numbers, before the profile. */
 struct lengths {
-	uint32_t text, packed, telemetry; /* packed 0: the text is sent as it is */
+	uint32_t silents; /* ranks */
+	uint32_t text;
+	uint32_t packed; /* 0: the text is sent as it is */
+	uint32_t telemetry;
 };
 
 static void put_examples(struct cop_wr *w, const struct cop_stats *stats)
@@ -241,9 +268,21 @@ static void put_numbers(const struct cop_op_sum *g, const struct lengths *len, u
 	cop_wr_u64(&w, g->machine.resident_bytes_most);
 	cop_wr_u64(&w, g->cache_needed);
 	put_examples(&w, &g->stats);
+	cop_wr_u32(&w, cop_op_sum_silents(g));
 	cop_wr_u32(&w, len->text);
 	cop_wr_u32(&w, len->packed);
 	cop_wr_u32(&w, len->telemetry);
+}
+
+static void put_silent(const struct cop_op_sum *g, struct cop_buf *out)
+{
+	for (uint32_t i = 0; i < cop_op_sum_silents(g); i++) {
+		uint8_t rank[4];
+		struct cop_wr w = cop_wr_init(rank, sizeof(rank));
+
+		cop_wr_u32(&w, cop_op_sum_silent(g, i));
+		cop_buf_add(out, rank, sizeof(rank));
+	}
 }
 
 /* The text comes from another process: it is terminated and made one line. */
@@ -312,6 +351,7 @@ static void get_numbers(struct cop_rd *r, struct cop_op_sum *g, struct lengths *
 	g->machine.resident_bytes_most = cop_rd_u64(r);
 	g->cache_needed = cop_rd_u64(r);
 	get_examples(r, &g->stats);
+	len->silents = cop_rd_u32(r);
 	len->text = cop_rd_u32(r);
 	len->packed = cop_rd_u32(r);
 	len->telemetry = cop_rd_u32(r);
@@ -330,9 +370,12 @@ static int encode_sum(const struct cop_op_sum *g, bool with_text, struct cop_buf
 	if (g->telemetry)
 		cop_telemetry_encode(g->telemetry, &telemetry);
 	put_numbers(g,
-		&(struct lengths){(uint32_t)len, (uint32_t)packed_len, (uint32_t)telemetry.len},
+		&(struct lengths){.text = (uint32_t)len,
+			.packed = (uint32_t)packed_len,
+			.telemetry = (uint32_t)telemetry.len},
 		numbers);
 	cop_buf_add(out, numbers, NUMBERS);
+	put_silent(g, out);
 	if (packed)
 		cop_buf_add(out, packed, packed_len);
 	else if (len)
@@ -344,7 +387,7 @@ static int encode_sum(const struct cop_op_sum *g, bool with_text, struct cop_buf
 	cop_buf_free(&telemetry);
 	if (g->prof)
 		cop_prof_encode(g->prof, out);
-	return out->failed || g->text.failed ? -ENOMEM : 0;
+	return out->failed || g->text.failed || g->silent.failed ? -ENOMEM : 0;
 }
 
 /* A sum that is too long for an answer is sent without its text. */
@@ -361,6 +404,17 @@ int cop_op_sum_encode(const struct cop_op_sum *g, struct cop_buf *out)
 	if (rc)
 		cop_buf_free(out);
 	return rc;
+}
+
+static void get_silent(struct cop_rd *r, uint32_t count, struct cop_op_sum *g)
+{
+	r->bad |= count > COP_OP_SILENT_MAX;
+	for (uint32_t i = 0; i < count && !r->bad; i++) {
+		uint32_t rank = cop_rd_u32(r);
+
+		if (!r->bad)
+			cop_op_sum_add_silent(g, rank);
+	}
 }
 
 /* An invalid profile is left out, because the rest of the answer is still good. */
@@ -409,6 +463,7 @@ int cop_op_sum_decode(const void *body, size_t len, struct cop_op_sum *g)
 	int rc = 0;
 
 	get_numbers(&r, g, &l);
+	get_silent(&r, l.silents, g);
 	rest = cop_rd_rest(&r, &len);
 	used = l.packed ? l.packed : l.text;
 	if (r.bad || used > len || l.telemetry > len - used)
@@ -417,7 +472,7 @@ int cop_op_sum_decode(const void *body, size_t len, struct cop_op_sum *g)
 		rc = unpack_text(rest, l.packed, l.text, &g->text);
 	else
 		cop_buf_add(&g->text, rest, l.text);
-	if (rc || g->text.failed)
+	if (rc || g->text.failed || g->silent.failed)
 		return rc ? rc : -ENOMEM;
 	decode_telemetry(rest + used, l.telemetry, g);
 	used += l.telemetry;

@@ -190,6 +190,48 @@ static void the_missing_are_named_as_far_as_there_is_room(void **state)
 	cop_op_sum_free(&back);
 }
 
+static void silent_ranks_come_up_as_numbers(void **state)
+{
+	struct cop_op_sum into = {0}, part = {.dead = 2}, back = {0};
+	struct cop_buf body = {0};
+
+	(void)state;
+	cop_op_sum_add_silent(&into, 7);
+	cop_op_sum_add_silent(&part, 0);
+	cop_op_sum_add_silent(&part, UINT32_MAX);
+	cop_buf_str(&part.text, "a remark");
+	cop_buf_str(&into.text, "another");
+	pass_up(&into, &part);
+	pass_up(&back, &into);
+	assert_int_equal(cop_op_sum_silents(&back), 3);
+	assert_int_equal(cop_op_sum_silent(&back, 0), 7);
+	assert_int_equal(cop_op_sum_silent(&back, 1), 0);
+	assert_int_equal(cop_op_sum_silent(&back, 2), UINT32_MAX);
+	assert_string_equal(back.text.data, "another,a remark");
+	assert_int_equal(cop_op_sum_encode(&back, &body), 0);
+	cop_op_sum_free(&back);
+	for (size_t len = 0; len < body.len; len++) {
+		assert_int_equal(cop_op_sum_decode(body.data, len, &back), -EBADMSG);
+		cop_op_sum_free(&back);
+	}
+	cop_buf_free(&body);
+}
+
+/* Once for each answer of a lying node, the list must not grow without end. */
+static void there_is_an_end_to_the_silent_ranks(void **state)
+{
+	struct cop_op_sum into = {0}, part = {0};
+
+	(void)state;
+	for (uint32_t r = 0; r < COP_OP_SILENT_MAX + 5; r++)
+		cop_op_sum_add_silent(&part, r);
+	assert_int_equal(cop_op_sum_silents(&part), COP_OP_SILENT_MAX);
+	cop_op_sum_add_silent(&into, 1);
+	pass_up(&into, &part);
+	assert_int_equal(cop_op_sum_silents(&into), COP_OP_SILENT_MAX);
+	cop_op_sum_free(&into);
+}
+
 static void what_warnings_are_made_of_comes_up(void **state)
 {
 	struct cop_op_sum into = {.nodes = 1, .fell_back = 1, .cache_needed = 7};
@@ -292,12 +334,12 @@ static void missing_nodes_are_counted_by_kind(void **state)
 		"{\"rank\":5,\"host\":\"n5\",\"refused\":true,\"reason\":\"it holds another secret\",\"below\":0}");
 	cop_buf_free(&out);
 	cop_op_lost_text(COP_OP_STOP, &dead, &out);
-	cop_buf_str(&out, "|");
+	assert_int_equal(out.len, 0);
 	cop_op_lost_text(COP_OP_STOP, &failed, &out);
 	cop_buf_str(&out, "|");
 	cop_op_lost_text(COP_OP_STOP, &refused, &out);
 	assert_string_equal(out.data,
-		"n3 (rank 3) did not answer|n4 (rank 4) failed: its answer is too long; the 2 nodes below it are not counted either|"
+		"n4 (rank 4) failed: its answer is too long; the 2 nodes below it are not counted either|"
 		"n5 (rank 5) refused: it holds another secret");
 	cop_buf_free(&out);
 	cop_op_lost_text(COP_OP_TABLE, &failed, &out);
@@ -313,6 +355,8 @@ int main(void)
 		cmocka_unit_test(a_text_beyond_the_limit_is_left_out_and_counted),
 		cmocka_unit_test(an_answer_that_stays_too_long_is_sent_without_its_text),
 		cmocka_unit_test(the_missing_are_named_as_far_as_there_is_room),
+		cmocka_unit_test(silent_ranks_come_up_as_numbers),
+		cmocka_unit_test(there_is_an_end_to_the_silent_ranks),
 		cmocka_unit_test(what_warnings_are_made_of_comes_up),
 		cmocka_unit_test(a_malformed_sum_is_refused),
 		cmocka_unit_test(telemetry_goes_up_with_the_rest),

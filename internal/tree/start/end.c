@@ -35,10 +35,34 @@ struct cop_rpc *cop_start_rpc(struct cop_start *j)
 	return rpc;
 }
 
+bool cop_start_is_blocked(const struct cop_start *j)
+{
+	return j->parent_at[0] && !j->parent_met;
+}
+
+void cop_start_say_blocked(const struct cop_start *j, char *out, size_t size)
+{
+	bool root = j->parent == cop_topo_root(&j->conf.topo, 0);
+
+	snprintf(out, size,
+		"%s (rank %" PRIu32
+		", this node's parent%s): its rendezvous answered, but its fabric address %s did not%s",
+		cop_start_host(j, j->parent), j->parent, root ? " and the root" : "", j->parent_at,
+		strncmp(j->parent_at, "ofi+tcp://", 10)
+			? ""
+			: "; if a firewall blocks that TCP port, choose open ones with --fabric-port");
+}
+
 void cop_start_trouble(struct cop_start *j, uint32_t above, int status)
 {
 	bool parent = above == j->parent;
 
+	/* A parent that has ended since gives no address any more; that it never answered counts.
+	 */
+	if (status == -EHOSTDOWN && parent && cop_start_is_blocked(j)) {
+		cop_start_say_blocked(j, j->trouble, sizeof(j->trouble));
+		return;
+	}
 	snprintf(j->trouble, sizeof(j->trouble), "%s (rank %" PRIu32 ", %s): %s",
 		cop_start_host(j, above), above, parent ? "this node's parent" : "above this node",
 		status == -EACCES                                    ? "it holds another secret"
@@ -46,12 +70,14 @@ void cop_start_trouble(struct cop_start *j, uint32_t above, int status)
 								     : strerror(-status));
 }
 
-void cop_start_no_address(struct cop_start *j, uint32_t rank, const char *why)
+void cop_start_looked(struct cop_start *j, uint32_t rank, const char *address, const char *why)
 {
 	if (rank != j->parent)
 		return;
 	pthread_mutex_lock(&j->lock);
 	snprintf(j->no_address, sizeof(j->no_address), "%s", why ? why : "");
+	if (address)
+		snprintf(j->parent_at, sizeof(j->parent_at), "%s", address);
 	pthread_mutex_unlock(&j->lock);
 }
 

@@ -4,6 +4,8 @@
  * barrier. When the tree is ready, the notes are removed. */
 #include "tree/start/start_priv.h"
 
+#include <string.h>
+
 void cop_start_use_dir(struct cop_start *j, const char *job_dir, const char *log_path)
 {
 	j->job_dir = job_dir;
@@ -29,6 +31,17 @@ static bool is_missed(struct cop_start *j, const struct cop_startnote_word *word
 	return missed;
 }
 
+/* The root may have given up because this rank did not reach it. The lock is held. */
+static void add_blocked(const struct cop_start *j, char why[COP_STARTNOTE_WHY_SIZE])
+{
+	size_t len = strlen(why);
+
+	if (j->root || !cop_start_is_blocked(j) || len + 3 > COP_STARTNOTE_WHY_SIZE)
+		return;
+	strcpy(why + len, "; ");
+	cop_start_say_blocked(j, why + len + 2, COP_STARTNOTE_WHY_SIZE - len - 2);
+}
+
 bool cop_start_failure_heard(struct cop_start *j, uint64_t now_ms, char why[COP_STARTNOTE_WHY_SIZE])
 {
 	struct cop_startnote_word word;
@@ -40,6 +53,8 @@ bool cop_start_failure_heard(struct cop_start *j, uint64_t now_ms, char why[COP_
 	 * reach the root before it ends, and a root's note is removed before the next start reads
 	 * it. */
 	pthread_mutex_lock(&j->lock);
+	if (word.of_tree)
+		add_blocked(j, why);
 	if (j->end == END_OPEN)
 		j->secondhand = !j->root;
 	pthread_mutex_unlock(&j->lock);

@@ -47,6 +47,7 @@ static void parent_heard(void *arg, const struct cop_rpc_result *r)
 
 	pthread_mutex_lock(&j->lock);
 	j->ready_sending = false;
+	j->parent_met |= r->answered;
 	if (r->status)
 		cop_start_trouble(j, j->parent, r->status);
 	else

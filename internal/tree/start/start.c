@@ -114,21 +114,54 @@ static void missing_text(struct cop_start *j, struct cop_buf *out)
 	missing_names(j, out);
 }
 
+/* Why no end of the barrier came from above. The lock is held. */
+static void say_upstream(const struct cop_start *j, struct cop_buf *out)
+{
+	char blocked[640];
+
+	if (j->trouble[0]) {
+		cop_buf_str(out, j->trouble);
+	} else if (cop_start_is_blocked(j)) {
+		cop_start_say_blocked(j, blocked, sizeof(blocked));
+		cop_buf_str(out, blocked);
+	} else if (j->parent == cop_topo_root(&j->conf.topo, 0)) {
+		cop_buf_printf(out,
+			"%s (rank %" PRIu32 ", the root) answers, and still waits for others",
+			cop_start_host(j, j->parent), j->parent);
+	} else {
+		cop_buf_str(out, "the parent answers, but the root does not");
+	}
+}
+
 static void time_is_up(struct cop_start *j)
 {
 	struct cop_buf text = {0};
 
 	pthread_mutex_lock(&j->lock);
-	if (j->root)
+	if (j->root) {
 		missing_text(j, &text);
-	else
-		cop_buf_printf(&text, "no start signal from the root after %" PRIu32 " s; %s",
-			j->conf.ready_timeout_ms / 1000,
-			j->trouble[0] ? j->trouble : "the parent answers, but the root does not");
+	} else {
+		cop_buf_printf(&text, "no start signal from the root after %" PRIu32 " s; ",
+			j->conf.ready_timeout_ms / 1000);
+		say_upstream(j, &text);
+	}
 	pthread_mutex_unlock(&j->lock);
 	cop_log_info("timed out waiting for parent readiness: %s", text.data ? text.data : "");
 	cop_start_end_barrier(j, END_KNOWN, text.data ? text.data : "not ready in time");
 	cop_buf_free(&text);
+}
+
+/* What this rank waits for. The lock is held. */
+static void say_waiting(const struct cop_start *j, struct cop_buf *out)
+{
+	if (j->trouble[0])
+		cop_buf_str(out, j->trouble);
+	else if (j->no_address[0])
+		cop_buf_str(out, j->no_address);
+	else if (cop_start_is_blocked(j))
+		cop_buf_printf(out, "no answer yet from its fabric address %s", j->parent_at);
+	else
+		cop_buf_str(out, "it waits for others");
 }
 
 /* For readers of the log while the command waits: soon after the start, and again now and then. */
@@ -143,9 +176,7 @@ static void say_not_yet(struct cop_start *j, uint64_t now_ms)
 	if (j->root)
 		missing_names(j, &text);
 	else
-		cop_buf_str(&text, j->trouble[0]      ? j->trouble
-				   : j->no_address[0] ? j->no_address
-						      : "it waits for others");
+		say_waiting(j, &text);
 	pthread_mutex_unlock(&j->lock);
 	if (j->root)
 		cop_log_info("nodes not ready yet: %s", text.data ? text.data : "");

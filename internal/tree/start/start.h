@@ -122,9 +122,9 @@ bool cop_start_serve(struct cop_start *j, struct cop_rpc_req *req);
 void cop_start_mismatch(struct cop_start *j, uint32_t rank);
 /* This rank cannot be reached, now or later. During the barrier, this ends the barrier. */
 void cop_start_no_way(struct cop_start *j, uint32_t rank, const char *why);
-/* The result of looking up a rank's address: a sentence that says why there is none; NULL or "": it
- * was found. */
-void cop_start_no_address(struct cop_start *j, uint32_t rank, const char *why);
+/* The result of looking up a rank: its fabric address, or NULL and a sentence that says why there
+ * is none. */
+void cop_start_looked(struct cop_start *j, uint32_t rank, const char *address, const char *why);
 
 /* Any thread, when no request arrives any more: answers the ranks that still wait here for the end
  * of the barrier; they then ask the rank above. */

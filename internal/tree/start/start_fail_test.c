@@ -68,6 +68,30 @@ static void without_a_root_a_rank_names_the_one_that_does_not_answer(void **stat
 		"no start signal from the root after 120 s; h0 (rank 0, above this node): Host is down");
 }
 
+/* A firewall lets the rendezvous through and drops what goes to the fabric port. */
+static void a_parent_that_is_known_but_not_reached_is_named_with_its_address(void **state)
+{
+	struct world *w = *state;
+
+	up(w, 0);
+	cop_endpoint_fake_cut(w->net, "n0.0", true);
+	start(w, 2);
+	pass_time(w, READY_TIMEOUT_MS + GRACE_MS);
+	expect_why(w, 2,
+		"no start signal from the root after 120 s; h0 (rank 0, this node's parent and the root): its rendezvous answered, but its fabric address fake://n0.0 did not");
+}
+
+static void a_root_that_waits_for_others_is_not_said_to_be_silent(void **state)
+{
+	struct world *w = *state;
+
+	up(w, 0);
+	start(w, 2);
+	pass_time(w, READY_TIMEOUT_MS + GRACE_MS);
+	expect_why(w, 2,
+		"no start signal from the root after 120 s; h0 (rank 0, the root) answers, and still waits for others");
+}
+
 /* ---- reasons ---- */
 
 /* Nobody can tell which of the two is wrong. */
@@ -342,6 +366,8 @@ int main(void)
 		IN_A_WORLD(every_rank_hears_in_time_which_one_never_came),
 		IN_A_WORLD(a_leaf_that_never_comes_is_the_only_one_named),
 		IN_A_WORLD(without_a_root_a_rank_names_the_one_that_does_not_answer),
+		IN_A_WORLD(a_parent_that_is_known_but_not_reached_is_named_with_its_address),
+		IN_A_WORLD(a_root_that_waits_for_others_is_not_said_to_be_silent),
 		IN_A_WORLD(one_with_another_config_hash_ends_it_for_all),
 		IN_A_WORLD(a_mismatch_changes_nothing_when_the_tree_is_ready),
 		IN_A_WORLD(a_rank_that_gives_up_tells_those_below),

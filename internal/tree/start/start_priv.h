@@ -55,7 +55,9 @@ struct cop_start {
 	uint32_t upstream; /* the rank that is asked for the end: the parent, or a rank above it if
 			      that is dead */
 	char trouble[640]; /* why the rank above was not reached */
-	char no_address[400]; /* the result of resolving the parent's address */
+	char no_address[400]; /* why the parent's address was not found; "": it was */
+	char parent_at[300];  /* the fabric address that the parent gave last; "": none yet */
+	bool parent_met;      /* the parent has answered at its fabric address */
 	struct below below[COP_TOPO_MAX_FANOUT];
 };
 
@@ -65,6 +67,11 @@ struct cop_rpc *cop_start_rpc(struct cop_start *j);
 /* Notes why the rank above was not reached, for the log and for the final message. The lock is
  * held. */
 void cop_start_trouble(struct cop_start *j, uint32_t above, int status);
+
+/* Whether the parent gave its fabric address and has not answered there. The lock is held. */
+bool cop_start_is_blocked(const struct cop_start *j);
+/* Says so, with the address and the way out. The lock is held. */
+void cop_start_say_blocked(const struct cop_start *j, char *out, size_t size);
 
 /* Ends the barrier if it has not ended, and answers everyone who waits for that. */
 void cop_start_end_barrier(struct cop_start *j, enum end end, const char *why);

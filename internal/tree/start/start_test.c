@@ -105,7 +105,7 @@ static void *look_on(void *arg)
 		for (uint32_t r = 0; r < NODES; r++) {
 			struct cop_start *j = o->w->node[r].join;
 
-			cop_start_no_address(j, o->w->node[r].rank / 2, "nobody listens there");
+			cop_start_looked(j, o->w->node[r].rank / 2, NULL, "nobody listens there");
 			if (*cop_start_why(j) || cop_start_is_secondhand(j))
 				abort();
 			(void)cop_start_is_ready(j);

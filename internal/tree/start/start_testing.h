@@ -54,7 +54,8 @@ static inline void resolve(void *ctx, uint32_t rank, bool silent)
 	(void)silent;
 	name_of(to, name);
 	snprintf(address, sizeof(address), "fake://%s", name);
-	cop_start_no_address(n->join, rank, to->rpc ? NULL : "nobody listens there");
+	cop_start_looked(
+		n->join, rank, to->rpc ? address : NULL, to->rpc ? NULL : "nobody listens there");
 	cop_rpc_resolved(n->rpc, rank, to->rpc ? address : NULL, false);
 }
 

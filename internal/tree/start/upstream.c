@@ -23,6 +23,7 @@ static void upstream_answered(void *arg, const struct cop_rpc_result *r)
 	pthread_mutex_lock(&j->lock);
 	j->asking = false;
 	asked = j->upstream;
+	j->parent_met |= r->answered && asked == j->parent;
 	/* A rank that is ending cannot know. */
 	if (!r->answered || r->status == -ESHUTDOWN) {
 		cop_start_trouble(j, asked, r->status);
