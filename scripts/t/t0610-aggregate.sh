@@ -158,6 +158,8 @@ peak_kb() { # JOBDIR
 subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' "$COPPER" aggregate "$1"
 }
+# A sanitizer keeps what is freed; as little of it as it can.
+export ASAN_OPTIONS=$ASAN_OPTIONS:quarantine_size_mb=0:thread_local_quarantine_size_kb=0
 many=10000
 [ "$cop_mode" = release ] || many=1000
 "$PYTHON" "$cop_t/make-ranks.py" "$T/few/profiling/final" 10

@@ -22,8 +22,9 @@
 /* A node, and the thread that plays its main thread. A tree of several nodes has no network here,
  * so the others cannot be asked. */
 struct node {
-	pid_t ended_pid;
-	int ended_status;
+	_Atomic pid_t ended_pid;
+	_Atomic int ended_status;
+	pthread_mutex_t why_lock;
 	char why[64]; /* of a fallback */
 	char dir[64], path[COP_CTL_PATH_SIZE];
 	struct cop_op_conf treeop;
@@ -145,7 +146,9 @@ static void fallback(void *ctx, const char *why)
 {
 	struct node *n = ctx;
 
+	pthread_mutex_lock(&n->why_lock);
 	snprintf(n->why, sizeof(n->why), "%s", why);
+	pthread_mutex_unlock(&n->why_lock);
 }
 
 static void sizes(void *ctx, struct cop_buf *out)
@@ -286,8 +289,10 @@ static void expect_all_watched(struct node *n)
 
 static int setup(void **state)
 {
-	*state = calloc(1, sizeof(struct node));
-	return *state ? 0 : -1;
+	struct node *n = calloc(1, sizeof(*n));
+
+	*state = n;
+	return n ? pthread_mutex_init(&n->why_lock, NULL) : -1;
 }
 
 static int teardown(void **state)
@@ -316,7 +321,9 @@ static void a_node_describes_itself(void **state)
 	expect(n, "ended 7 256", 0, "");
 	assert_true(n->ended_pid == 7 && n->ended_status == 256);
 	expect(n, "fallback this machine refuses", 0, "");
+	pthread_mutex_lock(&n->why_lock);
 	assert_string_equal(n->why, "this machine refuses");
+	pthread_mutex_unlock(&n->why_lock);
 	expect(n, "release", 0, "1 of 1 nodes are not needed any more\n");
 	expect(n, "invalidate //lib/x", 0, "invalidated on 1/1 nodes\n");
 	assert_int_equal(n->forgot, 1);
