@@ -51,7 +51,7 @@ OPT_tsan := -O1 -g1 -fsanitize=thread
 OPT_cov := -O0 --coverage
 OPT_fuzz := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined
 # As a shared library beside libasan, libubsan ignores its log_path. clang links both statically.
-LINK_asan = $(if $(findstring clang,$(shell $(CC) --version)),,-static-libubsan)
+LINK_asan = $(if $(findstring clang,$(shell $(CC) --version 2>/dev/null)),,-static-libubsan)
 ifeq ($(MODE),fuzz)
 CC := clang
 endif
@@ -156,7 +156,7 @@ $(BUILD)/obj/%.o: %.c Makefile | $(BUILD)/needed
 
 # A compiler and libraries that lack or are too old are named before anything is compiled.
 HOW_TO_GET := on Debian and Ubuntu scripts/install-deps.sh build installs what is missing (root, or sudo); elsewhere install
-NO_CARET = $(if $(findstring clang,$(shell $(CC) --version)),-fno-caret-diagnostics,-fno-diagnostics-show-caret)
+NO_CARET = $(if $(findstring clang,$(shell $(CC) --version 2>/dev/null)),-fno-caret-diagnostics,-fno-diagnostics-show-caret)
 $(BUILD)/needed: vendor/needed.c
 	@mkdir -p $(@D)
 	@$(CC) --version >/dev/null 2>&1 || { echo "make: there is no C compiler called $(CC): $(HOW_TO_GET) gcc and the libraries in vendor/README.md" >&2; exit 1; }
