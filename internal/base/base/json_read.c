@@ -53,20 +53,10 @@ const char *cop_json_string_rest(
 	return fail(s, COP_MIN(p, end), end, cut_off);
 }
 
-/* 16 or more: it is not a digit. */
-static unsigned digit_of(char c)
-{
-	unsigned u = (unsigned char)c;
-
-	if (u - '0' < 10)
-		return u - '0';
-	u |= 32;
-	return u - 'a' < 26 ? u - 'a' + 10 : 255;
-}
-
 static unsigned hex4(const char *p)
 {
-	return digit_of(p[0]) << 12 | digit_of(p[1]) << 8 | digit_of(p[2]) << 4 | digit_of(p[3]);
+	return cop_json_hex_digit(p[0]) << 12 | cop_json_hex_digit(p[1]) << 8 |
+	       cop_json_hex_digit(p[2]) << 4 | cop_json_hex_digit(p[3]);
 }
 
 static char *put_utf8(char *out, unsigned c)

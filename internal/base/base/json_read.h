@@ -137,4 +137,43 @@ size_t cop_json_undo(const char *text, size_t len, char *to);
 /* How long the escape at p is, which is a backslash; 0: it begins none. */
 unsigned cop_json_escape(const char *p, const char *end);
 
+/* ---- text that was accepted already: no check but for its end ---- */
+
+static inline bool cop_json_is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Returns what follows the string whose opening quote is at p. */
+static inline const char *cop_json_string_end(const char *p, const char *end)
+{
+	for (p++; p < end && *p != '"'; p++)
+		p += *p == '\\';
+	return p < end ? p + 1 : end;
+}
+
+static inline bool cop_json_ends_scalar(char c)
+{
+	return cop_json_is_blank(c) || c == ',' || c == ':' || c == '}' || c == ']' || c == '{' ||
+	       c == '[' || c == '"';
+}
+
+static inline const char *cop_json_scalar_end(const char *p, const char *end)
+{
+	while (p < end && !cop_json_ends_scalar(*p))
+		p++;
+	return p;
+}
+
+/* 16 or more: it is not a digit. */
+static inline unsigned cop_json_hex_digit(char c)
+{
+	unsigned u = (unsigned char)c;
+
+	if (u - '0' < 10)
+		return u - '0';
+	u |= 32;
+	return u - 'a' < 26 ? u - 'a' + 10 : 255;
+}
+
 #endif

@@ -6,32 +6,6 @@
 
 #include "trace/read/read_priv.h"
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-/* Returns what follows the string whose opening quote is at p. */
-static const char *string_end(const char *p, const char *end)
-{
-	for (p++; p < end && *p != '"'; p++)
-		p += *p == '\\';
-	return p < end ? p + 1 : end;
-}
-
-static bool ends_scalar(char c)
-{
-	return is_blank(c) || c == ',' || c == ':' || c == '}' || c == ']' || c == '{' ||
-	       c == '[' || c == '"';
-}
-
-static const char *scalar_end(const char *p, const char *end)
-{
-	while (p < end && !ends_scalar(*p))
-		p++;
-	return p;
-}
-
 static const char *value_end(const char *p, const char *end)
 {
 	unsigned depth = 0;
@@ -40,15 +14,15 @@ static const char *value_end(const char *p, const char *end)
 		const char *before = p;
 
 		if (*p == '"')
-			p = string_end(p, end);
+			p = cop_json_string_end(p, end);
 		else if (*p == '{' || *p == '[')
 			depth++, p++;
 		else if ((*p == '}' || *p == ']') && depth)
 			depth--, p++;
-		else if (ends_scalar(*p))
+		else if (cop_json_ends_scalar(*p))
 			p += depth > 0;
 		else
-			p = scalar_end(p, end);
+			p = cop_json_scalar_end(p, end);
 		if (!depth || p == before)
 			return p;
 	}
@@ -68,7 +42,7 @@ struct cop_trace_str cop_trace_value_at(struct cop_trace_str text)
 
 static const char *skip(const char *p, const char *end, char other)
 {
-	while (p < end && (is_blank(*p) || *p == other))
+	while (p < end && (cop_json_is_blank(*p) || *p == other))
 		p++;
 	return p;
 }
@@ -80,7 +54,7 @@ bool cop_trace_members_next(
 
 	if (p == m->end || *p != '"')
 		return false;
-	q = string_end(p, m->end);
+	q = cop_json_string_end(p, m->end);
 	if (q - p < 2)
 		return false;
 	*key = (struct cop_trace_str){p + 1, (size_t)(q - p - 2)};
@@ -123,7 +97,7 @@ bool cop_trace_value_number(struct cop_trace_str value, double *out)
 
 	if (value.len > 2 && *value.at == '"')
 		value = (struct cop_trace_str){value.at + 1, value.len - 2};
-	if (!value.len || value.len >= sizeof(copy) || is_blank(*value.at))
+	if (!value.len || value.len >= sizeof(copy) || cop_json_is_blank(*value.at))
 		return false;
 	memcpy(copy, value.at, value.len);
 	copy[value.len] = '\0';

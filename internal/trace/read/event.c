@@ -17,17 +17,6 @@ static const char too_far[] = "the time (ts) is out of range";
 
 /* ---- strings ---- */
 
-/* 16 or more: it is not a digit. */
-static unsigned digit_of(char c)
-{
-	unsigned u = (unsigned char)c;
-
-	if (u - '0' < 10)
-		return u - '0';
-	u |= 32;
-	return u - 'a' < 26 ? u - 'a' + 10 : 255;
-}
-
 char *cop_trace_scratch(struct scratch *s, size_t len)
 {
 	char *at = s->at + s->used;
@@ -195,7 +184,7 @@ bool cop_trace_hash(const struct field *f, uint64_t *hash)
 	if (len > (base == 16 ? 16 : 20))
 		return false;
 	for (size_t i = 0; i < len; i++) {
-		unsigned digit = digit_of(p[i]);
+		unsigned digit = cop_json_hex_digit(p[i]);
 
 		if (digit >= base)
 			return false;

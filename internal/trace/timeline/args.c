@@ -10,32 +10,6 @@
 #include "base/base/json_read.h"
 #include "trace/timeline/timeline_priv.h"
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-/* Returns what follows the string whose opening quote is at p. */
-static const char *string_end(const char *p, const char *end)
-{
-	for (p++; p < end && *p != '"'; p++)
-		p += *p == '\\';
-	return p < end ? p + 1 : end;
-}
-
-static bool ends_scalar(char c)
-{
-	return is_blank(c) || c == ',' || c == ':' || c == '}' || c == ']' || c == '{' ||
-	       c == '[' || c == '"';
-}
-
-static const char *scalar_end(const char *p, const char *end)
-{
-	while (p < end && !ends_scalar(*p))
-		p++;
-	return p;
-}
-
 /* ---- copying ---- */
 
 /* How many bytes from p on are plain ASCII without a control character or a backslash. */
@@ -179,7 +153,7 @@ static void copy_scalar(struct cop_buf *out, const char *p, size_t len)
 /* Whether what follows a comma at p is another value, and not a bracket. */
 static bool separates(const char *p, const char *end)
 {
-	for (p++; p < end && is_blank(*p);)
+	for (p++; p < end && cop_json_is_blank(*p);)
 		p++;
 	return p < end && *p != '}' && *p != ']';
 }
@@ -190,18 +164,18 @@ void cop_members_copy(struct cop_buf *out, struct cop_trace_str value)
 
 	while (p < end) {
 		if (*p == '"') {
-			q = string_end(p, end);
+			q = cop_json_string_end(p, end);
 			cop_buf_str(out, "\"");
 			if (q - p > 2)
 				cop_members_copy_inside(
 					out, (struct cop_trace_str){p + 1, (size_t)(q - p - 2)});
 			cop_buf_str(out, "\"");
-		} else if (ends_scalar(*p)) {
+		} else if (cop_json_ends_scalar(*p)) {
 			q = p + 1;
-			if (!is_blank(*p) && (*p != ',' || separates(p, end)))
+			if (!cop_json_is_blank(*p) && (*p != ',' || separates(p, end)))
 				cop_buf_add(out, p, 1);
 		} else {
-			q = scalar_end(p, end);
+			q = cop_json_scalar_end(p, end);
 			copy_scalar(out, p, (size_t)(q - p));
 		}
 		p = q;
