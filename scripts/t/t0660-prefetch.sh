@@ -98,8 +98,8 @@ ok 'the manifest is as good as before' cmp "$T/given" "$manifest"
 
 # ---- jobs that need less
 
-other_job() { # FILE…: a job of one node that reads these
-	with_tree 1 --prefetch auto
+other_job() { # FILE…: a job of one node that reads these, and is seen to
+	with_tree 1 --prefetch auto --kernel-ahead off
 	wait_for 20 prefetched 0
 	(cd "$W/mnt/0" && cat "$@" >"$T/read")
 	without_tree

@@ -88,6 +88,10 @@ void cop_fuse_json(struct cop_fuse *fs, struct cop_buf *out);
  * that requests have waited since the start, added up, those of now included. */
 void cop_fuse_waits(struct cop_fuse *fs, uint64_t *waiting, uint64_t *wait_us);
 
+/* Requests of this thread, by its number in the node's pid namespace, are the node's own: they are
+ * counted apart, not recorded, not reported as those of a program, and lead to no guesses. */
+void cop_fuse_own_thread(struct cop_fuse *fs, uint32_t tid);
+
 /* Removes a dead mount, which a killed node leaves behind, even if it is in use. 0 or -errno. */
 int cop_fuse_unmount_dead(const char *mountpoint);
 /* The same, but only if no process has a file of it open, works in it or runs a program from it;

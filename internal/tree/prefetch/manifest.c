@@ -28,6 +28,7 @@ struct cop_prefetch_manifest {
 	struct cop_manifest_set *record; /* what this node needed; NULL: not recorded */
 	struct cop_buf text;             /* the manifest that was read, complete */
 	size_t body;                     /* where its items begin */
+	bool hidden;                     /* cop_prefetch_manifest_hide */
 };
 
 static bool is_auto(const struct cop_prefetch_manifest *m)
@@ -221,6 +222,17 @@ struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manife
 	return m ? m->record : NULL;
 }
 
+bool cop_prefetch_manifest_renews(const struct cop_prefetch_manifest *m)
+{
+	return m && m->record && m->text.len > m->body;
+}
+
+void cop_prefetch_manifest_hide(struct cop_prefetch_manifest *m)
+{
+	if (m)
+		m->hidden = true;
+}
+
 uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m)
 {
 	if (!m || m->text.len <= m->body)
@@ -266,8 +278,9 @@ static int write_auto(const char *source, const struct cop_buf *text, char path[
 	return rc;
 }
 
-/* Items that this job did not need stay for a few more jobs, which may be of another kind. */
-static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *record)
+/* Items that this job did not need stay for a few more jobs, which may be of another kind; all of
+ * them if it is not known which ones it needed. */
+static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *to)
 {
 	struct cop_manifest_reader *r = calloc(1, sizeof(*r));
 	struct cop_manifest_item item;
@@ -275,17 +288,38 @@ static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set
 	if (r && m->text.data) {
 		r->data = m->text.data + m->body;
 		r->len = m->text.len - m->body;
-		while (cop_manifest_next(r, &item))
-			if (item.unused + 1 < COP_MANIFEST_UNUSED_JOBS)
-				cop_manifest_set_keep(record, &item, item.unused + 1);
+		while (cop_manifest_next(r, &item)) {
+			unsigned unused = item.unused + !m->hidden;
+
+			if (!unused)
+				cop_manifest_set_add(to, &item, 0);
+			else if (unused < COP_MANIFEST_UNUSED_JOBS)
+				cop_manifest_set_keep(to, &item, unused);
+		}
 	}
 	free(r);
+}
+
+static int add_item(void *to, struct cop_manifest_item *item)
+{
+	return cop_manifest_set_add(to, item, 0);
+}
+
+/* Makes the set of the next manifest in *out: the recording itself, or, if much was hidden from it,
+ * the manifest that was read with what the recording has beside it at the end. */
+static int make_next(struct cop_prefetch_manifest *m, struct cop_manifest_set **out)
+{
+	*out = m->hidden ? cop_manifest_set_new(RECORD_BYTES) : m->record;
+	if (!*out)
+		return -ENOMEM;
+	keep_unused(m, *out);
+	return m->hidden ? cop_manifest_set_each(m->record, add_item, *out) : 0;
 }
 
 /* A job that needed nothing predicts nothing about the next one. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 {
-	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);
+	struct cop_manifest_set *record = cop_prefetch_manifest_record(m), *next = NULL;
 	struct cop_buf text = {0};
 	char path[PATH_MAX] = "";
 	int rc;
@@ -297,8 +331,9 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 			"nothing was recorded for the next job: no program used the tree on this node");
 		return;
 	}
-	keep_unused(m, record);
-	rc = cop_manifest_set_write(record, m->conf.source, &text);
+	rc = make_next(m, &next);
+	if (!rc)
+		rc = cop_manifest_set_write(next, m->conf.source, &text);
 	if (!rc)
 		rc = write_auto(m->conf.source, &text, path);
 	if (rc)
@@ -307,6 +342,8 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 			path, strerror(-rc));
 	else
 		cop_log_info("the manifest for the next job was written path=\"%s\" items=%zu",
-			path, cop_manifest_set_count(record));
+			path, cop_manifest_set_count(next));
+	if (next != record)
+		cop_manifest_set_free(next);
 	cop_buf_free(&text);
 }

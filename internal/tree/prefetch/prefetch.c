@@ -12,6 +12,8 @@
 
 /* The size that is assumed for a listing or an entry when deciding whether it fits. */
 #define SMALL_BYTES (64 * COP_KIB)
+/* Of a listing that may be read whole: some thousand names. */
+#define LISTING_BYTES (256 * COP_KIB)
 
 static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
 
@@ -73,8 +75,20 @@ static void let_go(struct cop_prefetch *p, struct slot *s)
 	s->obj = NULL;
 }
 
+/* Large listings have no attributes, so reading such a directory would ask for more. */
+static void report(struct cop_prefetch *p, const struct slot *s)
+{
+	if (!p->conf.have || !s->obj || s->rc)
+		return;
+	if (s->stage == STAGE_CHUNKS && !p->rest)
+		cop_prefetch_have_chunk(p, s->item, s->index);
+	else if (s->stage == STAGE_LISTINGS && s->obj->len <= LISTING_BYTES)
+		p->conf.have(p->conf.arg, cop_prefetch_path(p, s->item), 0, 0);
+}
+
 static void done_with(struct cop_prefetch *p, struct slot *s)
 {
+	report(p, s);
 	let_go(p, s);
 	cop_list_push_back(&p->free[s->stage], &s->link);
 }
@@ -241,9 +255,10 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 {
 	struct cop_ask chunk;
 
-	if (!cop_prefetch_next_chunk(p, &chunk) &&
-		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
+	if (!cop_prefetch_next_chunk(p, &chunk, &s->item) &&
+		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk, &s->item)))
 		return false;
+	s->index = chunk.index;
 	if (ask_coop(p, s, &chunk, cop_fetch_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
 		/* The rest of a file begins after the chunks that were requested above. */
 		if (s->bytes || !p->rest)

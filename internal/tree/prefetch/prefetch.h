@@ -29,6 +29,10 @@ struct cop_prefetch_conf {
 	uint64_t max_cacheable;          /* larger files bypass the tree; 0: none do */
 	struct cop_tracer *tracer;       /* gets the prefetch as a whole; may be NULL */
 	struct cop_telemetry *telemetry; /* gets its begin and end; may be NULL */
+	/* Called on the prefetch thread when the node has what the manifest names: bytes of a file,
+	 * or with end 0 the listing of a directory. May be NULL. */
+	void (*have)(void *arg, const char *path, uint64_t start, uint64_t end);
+	void *arg;
 };
 
 /* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
@@ -71,6 +75,11 @@ int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len);
 /* XXH3-64 of what is sent down the tree; 0: nothing is sent. */
 uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m);
+/* Part of what programs will need is put into the kernel before they ask, so the recording does not
+ * see it: what the manifest has then stays in it, in its order. */
+void cop_prefetch_manifest_hide(struct cop_prefetch_manifest *m);
+/* Whether there is a manifest that will be rewritten. */
+bool cop_prefetch_manifest_renews(const struct cop_prefetch_manifest *m);
 /* Ends the recording, and writes the manifest of the next job from it. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m);
 

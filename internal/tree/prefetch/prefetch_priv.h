@@ -37,6 +37,7 @@ struct slot {
 	struct cop_prefetch *p;
 	enum stage stage;
 	struct item *item;
+	uint64_t index;      /* of a chunk */
 	bool entry;          /* it requests the single entry */
 	bool piece;          /* it requests a piece of the manifest */
 	struct cop_obj *obj; /* once completed: a reference; NULL if there was no answer */
@@ -82,6 +83,8 @@ struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index);
 /* Called when a file's version is known: its chunks may be requested. */
 void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struct cop_attr *attr);
 /* The next chunk to request; false if there is none now. */
-bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask);
+bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask, struct item **of);
+/* This chunk of the file is here: reports those of its bytes that the manifest names. */
+void cop_prefetch_have_chunk(struct cop_prefetch *p, const struct item *i, uint64_t index);
 
 #endif
