@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "job/scheduler/tasks_priv.h"
 
 #include <errno.h>
