@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fabric/endpoint/guard_priv.h"
+#include "fabric/endpoint/portguard_priv.h"
 #include "fabric/endpoint/ofi_priv.h"
 
 #define QUITE_A_WHILE_MS 300
@@ -199,7 +199,7 @@ static void a_greeting_serves_once(void **state)
 
 static void silent_and_noisy_connections_delay_nobody(void **state)
 {
-	int fd[2 * COP_GUARD_PENDING_MAX];
+	int fd[2 * COP_PORTGUARD_PENDING_MAX];
 	char byte;
 
 	(void)state;

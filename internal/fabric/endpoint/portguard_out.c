@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/endpoint/guard_priv.h"
+#include "fabric/endpoint/portguard_priv.h"
 #include "fabric/endpoint/ofi_priv.h"
 #include "fabric/endpoint/plain.h"
 
@@ -46,8 +46,8 @@ static _Atomic unsigned under_way;
 
 /* ---- whom to greet ---- */
 
-int cop_endpoint_guard_peer(const struct cop_greet_key *key, struct cop_stats *rejected,
-	const void *raw, size_t raw_len)
+int cop_portguard_peer(const struct cop_greet_key *key, struct cop_stats *rejected, const void *raw,
+	size_t raw_len)
 {
 	struct address *a;
 
@@ -77,7 +77,7 @@ static void drop_greeting(struct greeting **at)
 	under_way--;
 }
 
-void cop_endpoint_guard_forget(const struct cop_greet_key *key)
+void cop_portguard_forget(const struct cop_greet_key *key)
 {
 	pthread_mutex_lock(&lock);
 	for (struct address **at = &addresses; *at;) {

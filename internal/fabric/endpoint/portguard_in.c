@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fabric/endpoint/guard_priv.h"
+#include "fabric/endpoint/portguard_priv.h"
 #include "fabric/endpoint/ofi_priv.h"
 #include "fabric/endpoint/plain.h"
 
@@ -26,27 +26,27 @@ struct pending {
 	size_t in_len;
 };
 
-struct cop_guard_in {
-	struct cop_guard_in *next;
+struct cop_portguard {
+	struct cop_portguard *next;
 	int listener, epoll_fd, knock_fd;
 	struct cop_greet_key key;
 	struct cop_stats *rejected;
 	struct sockaddr_storage own, knock;
 	_Atomic unsigned count; /* of pending */
-	struct pending pending[COP_GUARD_PENDING_MAX];
-	int passed[COP_GUARD_PENDING_MAX]; /* in the order in which they passed */
+	struct pending pending[COP_PORTGUARD_PENDING_MAX];
+	int passed[COP_PORTGUARD_PENDING_MAX]; /* in the order in which they passed */
 	_Atomic unsigned passed_count;
 	uint64_t numbers;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cop_guard_in *guards;
+static struct cop_portguard *guards;
 static __thread bool watching;
 static __thread int watched = -1;
 /* A socket that already listens while it is undecided who may connect: nobody yet. */
 static int undecided = -1;
 
-int cop_endpoint_guard_watch(bool on)
+int cop_portguard_watch(bool on)
 {
 	int fd = watched;
 
@@ -56,7 +56,7 @@ int cop_endpoint_guard_watch(bool on)
 	return fd;
 }
 
-void cop_endpoint_guard_none(int listener)
+void cop_portguard_none(int listener)
 {
 	pthread_mutex_lock(&lock);
 	if (undecided == listener)
@@ -83,14 +83,14 @@ int listen(int fd, int backlog)
 
 /* ---- what is pending: under the lock ---- */
 
-static void release_pending(struct cop_guard_in *g, struct pending *h)
+static void release_pending(struct cop_portguard *g, struct pending *h)
 {
 	cop_plain_epoll(g->epoll_fd, EPOLL_CTL_DEL, h->fd, NULL);
 	h->fd = -1;
 	g->count--;
 }
 
-static void refuse_connection(struct cop_guard_in *g, struct pending *h, int rc)
+static void refuse_connection(struct cop_portguard *g, struct pending *h, int rc)
 {
 	int fd = h->fd;
 
@@ -101,7 +101,7 @@ static void refuse_connection(struct cop_guard_in *g, struct pending *h, int rc)
 
 /* The peer left without a word, as does a node that was killed or has found another connection
  * meanwhile. */
-static void forget_pending(struct cop_guard_in *g, struct pending *h)
+static void forget_pending(struct cop_portguard *g, struct pending *h)
 {
 	int fd = h->fd;
 
@@ -114,11 +114,11 @@ static int unfinished_error(const struct pending *h)
 	return h->in_len ? -EBADMSG : -ETIMEDOUT;
 }
 
-static struct pending *free_slot(struct cop_guard_in *g)
+static struct pending *free_slot(struct cop_portguard *g)
 {
 	struct pending *oldest = &g->pending[0];
 
-	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++) {
+	for (unsigned i = 0; i < COP_PORTGUARD_PENDING_MAX; i++) {
 		if (g->pending[i].fd < 0)
 			return &g->pending[i];
 		if (g->pending[i].number < oldest->number)
@@ -128,7 +128,7 @@ static struct pending *free_slot(struct cop_guard_in *g)
 	return oldest;
 }
 
-static void add_pending(struct cop_guard_in *g, int fd, const struct sockaddr_storage *from)
+static void add_pending(struct cop_portguard *g, int fd, const struct sockaddr_storage *from)
 {
 	struct pending *h = free_slot(g);
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = h};
@@ -151,7 +151,7 @@ static void add_pending(struct cop_guard_in *g, int fd, const struct sockaddr_st
 /* ---- letting in ---- */
 
 /* An earlier knock that was not accepted yet is enough. */
-static void wake_acceptor(struct cop_guard_in *g)
+static void wake_acceptor(struct cop_portguard *g)
 {
 	socklen_t len = sizeof(g->knock);
 	int fd;
@@ -179,7 +179,7 @@ static bool same_port(const struct sockaddr_storage *a, const struct sockaddr_st
 	       cop_ip_same(&ip_a, &ip_b);
 }
 
-static bool is_knock(struct cop_guard_in *g, const struct sockaddr_storage *from)
+static bool is_knock(struct cop_portguard *g, const struct sockaddr_storage *from)
 {
 	if (g->knock_fd < 0 || !same_port(&g->knock, from))
 		return false;
@@ -188,7 +188,7 @@ static bool is_knock(struct cop_guard_in *g, const struct sockaddr_storage *from
 	return true;
 }
 
-static int pop_passed(struct cop_guard_in *g)
+static int pop_passed(struct cop_portguard *g)
 {
 	int fd = g->passed_count ? g->passed[0] : -1;
 
@@ -197,9 +197,9 @@ static int pop_passed(struct cop_guard_in *g)
 	return fd;
 }
 
-static struct cop_guard_in *guard_of(int listener)
+static struct cop_portguard *guard_of(int listener)
 {
-	struct cop_guard_in *g = guards;
+	struct cop_portguard *g = guards;
 
 	while (g && g->listener != listener)
 		g = g->next;
@@ -207,7 +207,7 @@ static struct cop_guard_in *guard_of(int listener)
 }
 
 /* Under the lock: a connection for the provider, or -1. */
-static int accept_guarded(struct cop_guard_in *g)
+static int accept_guarded(struct cop_portguard *g)
 {
 	struct sockaddr_storage from = {0};
 	socklen_t len = sizeof(from);
@@ -229,7 +229,7 @@ static int accept_guarded(struct cop_guard_in *g)
 /* The provider treats it as a connection that was closed before it was accepted. */
 int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 {
-	struct cop_guard_in *g;
+	struct cop_portguard *g;
 	bool closed;
 	int fd, code;
 
@@ -257,7 +257,7 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 /* ---- going on ---- */
 
 /* It has answered. The proof is sent before anything that the provider sends. */
-static void pass_connection(struct cop_guard_in *g, struct pending *h)
+static void pass_connection(struct cop_portguard *g, struct pending *h)
 {
 	uint8_t proof[COP_GREET_PROOF];
 	int fd = h->fd,
@@ -268,7 +268,7 @@ static void pass_connection(struct cop_guard_in *g, struct pending *h)
 		return;
 	}
 	release_pending(g, h);
-	if (g->passed_count == COP_GUARD_PENDING_MAX ||
+	if (g->passed_count == COP_PORTGUARD_PENDING_MAX ||
 		cop_sock_send(fd, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) !=
 			sizeof(proof))
 		cop_plain_close(fd);
@@ -277,7 +277,7 @@ static void pass_connection(struct cop_guard_in *g, struct pending *h)
 }
 
 /* Reads no byte beyond the answer: the next ones are the provider's. */
-static void continue_greeting(struct cop_guard_in *g, struct pending *h)
+static void continue_greeting(struct cop_portguard *g, struct pending *h)
 {
 	ssize_t n =
 		cop_sock_recv(h->fd, h->in + h->in_len, sizeof(h->in) - h->in_len, MSG_DONTWAIT);
@@ -296,17 +296,17 @@ static void continue_greeting(struct cop_guard_in *g, struct pending *h)
 		pass_connection(g, h);
 }
 
-static void drop_late(struct cop_guard_in *g)
+static void drop_late(struct cop_portguard *g)
 {
 	uint64_t now_ms = cop_now_ms();
 
-	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++)
+	for (unsigned i = 0; i < COP_PORTGUARD_PENDING_MAX; i++)
 		if (g->pending[i].fd >= 0 &&
-			now_ms - g->pending[i].since_ms >= COP_GUARD_PENDING_MS)
+			now_ms - g->pending[i].since_ms >= COP_PORTGUARD_PENDING_MS)
 			refuse_connection(g, &g->pending[i], unfinished_error(&g->pending[i]));
 }
 
-bool cop_endpoint_guard_turn(struct cop_guard_in *g)
+bool cop_portguard_turn(struct cop_portguard *g)
 {
 	struct epoll_event events[32];
 	bool more;
@@ -330,25 +330,25 @@ bool cop_endpoint_guard_turn(struct cop_guard_in *g)
 	return more;
 }
 
-int cop_endpoint_guard_fd(const struct cop_guard_in *g)
+int cop_portguard_fd(const struct cop_portguard *g)
 {
 	return g ? g->epoll_fd : -1;
 }
 
 /* ---- start and stop ---- */
 
-int cop_endpoint_guard_start(int listener, const struct cop_greet_key *key,
-	struct cop_stats *rejected, struct cop_guard_in **out)
+int cop_portguard_start(int listener, const struct cop_greet_key *key, struct cop_stats *rejected,
+	struct cop_portguard **out)
 {
-	struct cop_guard_in *g = calloc(1, sizeof(*g));
+	struct cop_portguard *g = calloc(1, sizeof(*g));
 	socklen_t len = sizeof(g->own);
 	int rc;
 
 	if (!g)
 		return -ENOMEM;
-	*g = (struct cop_guard_in){
+	*g = (struct cop_portguard){
 		.listener = listener, .knock_fd = -1, .key = *key, .rejected = rejected};
-	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++)
+	for (unsigned i = 0; i < COP_PORTGUARD_PENDING_MAX; i++)
 		g->pending[i].fd = -1;
 	g->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (g->epoll_fd < 0 || getsockname(listener, (struct sockaddr *)&g->own, &len)) {
@@ -367,9 +367,9 @@ int cop_endpoint_guard_start(int listener, const struct cop_greet_key *key,
 	return 0;
 }
 
-void cop_endpoint_guard_stop(struct cop_guard_in *g)
+void cop_portguard_stop(struct cop_portguard *g)
 {
-	struct cop_guard_in **at = &guards;
+	struct cop_portguard **at = &guards;
 
 	if (!g)
 		return;
@@ -379,7 +379,7 @@ void cop_endpoint_guard_stop(struct cop_guard_in *g)
 	if (*at)
 		*at = g->next;
 	pthread_mutex_unlock(&lock);
-	for (unsigned i = 0; i < COP_GUARD_PENDING_MAX; i++)
+	for (unsigned i = 0; i < COP_PORTGUARD_PENDING_MAX; i++)
 		if (g->pending[i].fd >= 0)
 			cop_plain_close(g->pending[i].fd);
 	while (g->passed_count)
