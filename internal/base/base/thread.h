@@ -4,12 +4,16 @@
 #define COP_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
 /* Starts a thread with all signals blocked and a name of at most 15 bytes (cut).
  * The caller joins it. Returns 0 or -errno. */
 int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *arg);
+/* Joins a thread that has been told to end; waits at most timeout_ms. False: it still runs, and is
+ * detached; what it uses must outlive it. */
+bool cop_thread_join_within(pthread_t t, uint32_t timeout_ms);
 /* Initialises a condition whose timed waits use the clock of cop_now_ns and ignore the wall clock.
  */
 void cop_cond_init(pthread_cond_t *cond);
