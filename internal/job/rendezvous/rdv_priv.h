@@ -119,7 +119,6 @@ struct rdv_ask {
 struct rdv_lookup {
 	struct cop_list link; /* in todo or done, under the lock */
 	struct rdv_ask *ask;  /* under the lock; NULL: nobody waits for it any more */
-	bool running;         /* under the lock */
 	char *name;
 	struct cop_ip found;
 	int verdict; /* 0, or why not */
@@ -130,7 +129,10 @@ struct rdv_resolver {
 	pthread_t thread;
 	bool started; /* [thread] */
 	pthread_cond_t more;
-	struct cop_list todo, done; /* under the rendezvous' lock */
+	/* under the rendezvous' lock: */
+	struct cop_list todo, done;
+	struct rdv_lookup *running;
+	bool ended, left; /* left: the thread frees the rendezvous when it ends */
 };
 
 struct cop_rendezvous {
@@ -184,8 +186,10 @@ void cop_rdv_resolved(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_
 int cop_rdv_resolve_give(struct cop_rendezvous *r, struct rdv_ask *a);
 void cop_rdv_resolve_drop(struct cop_rendezvous *r, struct rdv_ask *a);
 void cop_rdv_lookup_free(struct rdv_lookup *l);
-/* Call it after the thread has ended. */
-void cop_rdv_resolve_stop(struct cop_rendezvous *r);
+/* Call it after the thread has ended. False: the name service does not answer; the resolver frees
+ * the rendezvous once it does, with cop_rdv_free. */
+bool cop_rdv_resolve_stop(struct cop_rendezvous *r);
+void cop_rdv_free(struct cop_rendezvous *r);
 /* Any thread. */
 void cop_rdv_wake(struct cop_rendezvous *r);
 

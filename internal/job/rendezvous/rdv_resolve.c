@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The resolver: one thread that asks the name service for one name after another. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log/log.h"
 #include "job/rendezvous/rdv_priv.h"
+
+#define STOP_MS 1000 /* for a look-up that is running */
 
 void cop_rdv_lookup_free(struct rdv_lookup *l)
 {
@@ -30,10 +34,22 @@ static struct rdv_lookup *next_lookup(struct cop_rendezvous *r)
 	if (!r->stopping) {
 		l = COP_CONTAINER_OF(
 			cop_list_pop_front(&r->resolver.todo), struct rdv_lookup, link);
-		l->running = true;
+		r->resolver.running = l;
 	}
 	pthread_mutex_unlock(&r->lock);
 	return l;
+}
+
+static void end(struct cop_rendezvous *r)
+{
+	bool left;
+
+	pthread_mutex_lock(&r->lock);
+	r->resolver.ended = true;
+	left = r->resolver.left;
+	pthread_mutex_unlock(&r->lock);
+	if (left)
+		cop_rdv_free(r);
 }
 
 static void *run_resolver(void *arg)
@@ -44,7 +60,7 @@ static void *run_resolver(void *arg)
 	while ((l = next_lookup(r))) {
 		look_up(l);
 		pthread_mutex_lock(&r->lock);
-		l->running = false;
+		r->resolver.running = NULL;
 		if (l->ask) {
 			cop_list_push_back(&r->resolver.done, &l->link);
 			l = NULL;
@@ -53,6 +69,7 @@ static void *run_resolver(void *arg)
 		cop_rdv_lookup_free(l);
 		cop_rdv_wake(r);
 	}
+	end(r);
 	return NULL;
 }
 
@@ -94,7 +111,7 @@ void cop_rdv_resolve_drop(struct cop_rendezvous *r, struct rdv_ask *a)
 	a->lookup = NULL;
 	pthread_mutex_lock(&r->lock);
 	l->ask = NULL;
-	if (l->running)
+	if (l == r->resolver.running)
 		l = NULL; /* the resolver frees it */
 	else
 		cop_list_remove(&l->link);
@@ -102,15 +119,30 @@ void cop_rdv_resolve_drop(struct cop_rendezvous *r, struct rdv_ask *a)
 	cop_rdv_lookup_free(l);
 }
 
-/* The rendezvous is stopping. A look-up in progress is waited for, because the name service cannot
- * be interrupted. */
-void cop_rdv_resolve_stop(struct cop_rendezvous *r)
+/* Leaves the rendezvous to the resolver unless that has just ended. */
+static bool leave(struct cop_rendezvous *r)
+{
+	char host[COP_JOB_LABEL_SIZE] = "";
+	bool left;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->resolver.running)
+		snprintf(host, sizeof(host), "%s", r->resolver.running->name);
+	left = r->resolver.left = !r->resolver.ended;
+	pthread_mutex_unlock(&r->lock);
+	if (left)
+		cop_log_warn(
+			"the name service does not answer: the look-up of %s is abandoned", host);
+	return !left;
+}
+
+/* A look-up cannot be interrupted, and may take longer than a node has for its end. */
+bool cop_rdv_resolve_stop(struct cop_rendezvous *r)
 {
 	if (!r->resolver.started)
-		return;
+		return true;
 	pthread_mutex_lock(&r->lock);
 	pthread_cond_signal(&r->resolver.more);
 	pthread_mutex_unlock(&r->lock);
-	pthread_join(r->resolver.thread, NULL);
-	r->resolver.started = false;
+	return cop_thread_join_within(r->resolver.thread, STOP_MS) || leave(r);
 }

@@ -231,7 +231,7 @@ static int listen_on(
 	return 0;
 }
 
-static void rendezvous_free(struct cop_rendezvous *r)
+void cop_rdv_free(struct cop_rendezvous *r)
 {
 	if (r->listen_fd >= 0)
 		close(r->listen_fd);
@@ -292,11 +292,11 @@ int cop_rendezvous_start(
 	*out = r;
 	return 0;
 fail:
-	rendezvous_free(r);
+	cop_rdv_free(r);
 	return rc;
 }
 
-/* Runs on the caller's thread after both threads have ended. A callback that asks again is
+/* Runs on the caller's thread after the rendezvous' own has ended. A callback that asks again is
  * refused. */
 static void end_all(struct cop_rendezvous *r)
 {
@@ -309,6 +309,8 @@ static void end_all(struct cop_rendezvous *r)
 	for (size_t i = 0; i < RDV_SERVED_MAX; i++)
 		if (r->conn[i].fd >= 0)
 			close(r->conn[i].fd);
+	close(r->listen_fd);
+	r->listen_fd = -1;
 }
 
 void cop_rendezvous_stop(struct cop_rendezvous *r)
@@ -320,9 +322,9 @@ void cop_rendezvous_stop(struct cop_rendezvous *r)
 	pthread_mutex_unlock(&r->lock);
 	cop_rdv_wake(r);
 	pthread_join(r->thread, NULL);
-	cop_rdv_resolve_stop(r);
 	end_all(r);
-	rendezvous_free(r);
+	if (cop_rdv_resolve_stop(r))
+		cop_rdv_free(r);
 }
 
 void cop_rendezvous_end_asks(struct cop_rendezvous *r, uint32_t timeout_ms)

@@ -32,8 +32,8 @@ struct cop_rendezvous_conf {
  * thread; sleeps when idle. What conf points to is copied. */
 int cop_rendezvous_start(
 	const struct cop_rendezvous_conf *conf, struct cop_rendezvous **out, struct cop_err *err);
-/* Joins the thread; open requests end with NULL, on the caller's thread. Waits for a name lookup
- * that is running. NULL is fine. */
+/* Joins the thread; open requests end with NULL, on the caller's thread. A name lookup that is
+ * running is given a second and then abandoned, which is logged. NULL is fine. */
 void cop_rendezvous_stop(struct cop_rendezvous *r);
 /* The port listened on, where self->port was 0 and the kernel chose. */
 uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
