@@ -156,6 +156,34 @@ static void a_link_stays_inside_the_mount(void **state)
 	assert_link(req.entry.ino, "../lib/x");
 }
 
+static void on_the_side_of_views_a_link_is_as_in_the_source(void **state)
+{
+	fuse_ino_t view, d, l;
+
+	(void)state;
+	put_file("d", NULL);
+	put_file("d/f", "x");
+	put_link("d/back", "/source/lib/x");
+	view = lookup(FUSE_ROOT_ID, COP_FUSE_VIEW_ROOT);
+	assert_int_not_equal(view, 0);
+	assert_int_equal(lookup(view, COP_FUSE_VIEW_ROOT), 0);
+	d = lookup(view, "d");
+	assert_int_not_equal(d, lookup(FUSE_ROOT_ID, "d"));
+	l = lookup(d, "back");
+	assert_int_equal(req.entry.attr.st_size, strlen("/source/lib/x"));
+	assert_link(l, "/source/lib/x");
+	assert_link(lookup(lookup(FUSE_ROOT_ID, "d"), "back"), "../lib/x");
+	assert_link(l, "/source/lib/x");
+	cop_fuse_ops.getattr(begin_request(), l, NULL);
+	end_request();
+	assert_int_equal(req.attr.st_size, strlen("/source/lib/x"));
+	cop_fuse_ops.getattr(begin_request(), lookup(lookup(FUSE_ROOT_ID, "d"), "back"), NULL);
+	end_request();
+	assert_int_equal(req.attr.st_size, strlen("../lib/x"));
+	/* The kernel keeps one set of pages for both. */
+	assert_int_equal(lookup(d, "f"), lookup(lookup(FUSE_ROOT_ID, "d"), "f"));
+}
+
 static void a_link_does_not_wait_for_the_names_around_it(void **state)
 {
 	fuse_ino_t l;
@@ -417,6 +445,7 @@ int main(void)
 		T(extended_attributes_are_never_asked_for_again),
 		T(the_file_of_copper_1_is_refused_whatever_the_storage_has),
 		T(a_link_stays_inside_the_mount),
+		T(on_the_side_of_views_a_link_is_as_in_the_source),
 		T(a_link_that_has_become_a_file_is_stale),
 		T(a_link_does_not_wait_for_the_names_around_it),
 		T(a_file_is_data_up_to_its_end),

@@ -76,15 +76,14 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 			 !cop_fuse_is_old_ioctl(name, le->name_len) &&
 			 cop_fetch_believes(op->fs->conf.coop, source, &attr);
 
-	if (le->has_attr) {
-		cop_fuse_shown(op->fs, op->inode, le->target, le->target_len, &attr);
+	if (le->has_attr)
 		cop_fuse_stat(&attr, &e.attr);
-	}
 	if (op->plus && le->has_attr && looked_up && !op->fs->n_places &&
 		f->n_given < f->max_given) {
-		i = cop_fuse_inode_get(op->fs, op->inode, name, le->name_len, &attr, PLACE_TREE);
+		i = cop_fuse_inode_shown(op, name, le->name_len, le->target, le->target_len, &attr);
 		if (i) {
-			e.ino = cop_fuse_nodeid(op->fs, i);
+			cop_fuse_stat(&attr, &e.attr);
+			e.ino = cop_fuse_nodeid(op, i, attr.mode);
 			e.attr_timeout = e.entry_timeout = cop_fuse_name_seconds(op, &attr);
 		}
 	}

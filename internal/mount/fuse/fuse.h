@@ -15,6 +15,10 @@
 #include "prof/profile/profile.h"
 #include "prof/tracer/tracer.h"
 
+/* The root of the same tree with the targets of links as they are in the source; no directory lists
+ * it. For mounts in the place of the source. */
+#define COP_FUSE_VIEW_ROOT ".copper-as-source"
+
 struct cop_fuse;
 
 struct cop_fuse_conf {

@@ -135,7 +135,7 @@ static int lookup_local(struct op *op, const char *path)
 		op->fs, op->inode, op->name, op->name_len, &attr, cop_fuse_place(op->fs, path));
 	if (!i)
 		return -ENOMEM;
-	e.ino = cop_fuse_nodeid(op->fs, i);
+	e.ino = cop_fuse_nodeid(op, i, attr.mode);
 	cop_fuse_stat(&attr, &e.attr);
 	if (fuse_reply_entry(op->req, &e))
 		cop_fuse_inode_put(op->fs, i, 1);

@@ -19,15 +19,14 @@ void cop_fuse_reply_entry(
 	struct op *op, struct cop_attr *attr, const char *target, size_t target_len)
 {
 	struct fuse_entry_param e = {0};
-	struct inode *i;
+	struct inode *i =
+		cop_fuse_inode_shown(op, op->name, op->name_len, target, target_len, attr);
 
-	cop_fuse_shown(op->fs, op->inode, target, target_len, attr);
-	i = cop_fuse_inode_get(op->fs, op->inode, op->name, op->name_len, attr, PLACE_TREE);
 	if (!i) {
 		cop_fuse_fail(op, -ENOMEM);
 		return;
 	}
-	e.ino = cop_fuse_nodeid(op->fs, i);
+	e.ino = cop_fuse_nodeid(op, i, attr->mode);
 	/* The inode is in the table by now, so that an invalidation finds it there. */
 	e.attr_timeout = e.entry_timeout = cop_fuse_name_seconds(op, attr);
 	cop_fuse_stat(attr, &e.attr);
@@ -263,6 +262,38 @@ static void refuse_old_ioctl(struct op *op)
 	cop_fuse_fail(op, -EOPNOTSUPP);
 }
 
+static void with_root(struct op *op, struct cop_obj *obj, int rc)
+{
+	struct fuse_entry_param e = {0};
+	struct cop_attr attr;
+
+	if (rc) {
+		cop_fuse_fail(op, rc);
+		return;
+	}
+	cop_entry_get(obj->data, &attr, NULL, NULL);
+	cop_fuse_inode_set_attr(op->fs, op->inode, &attr);
+	e.ino = cop_fuse_dir_nodeid(op->fs, op->inode, true);
+	e.attr_timeout = e.entry_timeout = cop_fuse_cache_seconds(op);
+	cop_fuse_stat(&attr, &e.attr);
+	fuse_reply_entry(op->req, &e);
+	cop_fuse_op_free(op);
+}
+
+static bool is_view_root(const struct op *op)
+{
+	static const char name[] = COP_FUSE_VIEW_ROOT;
+
+	return !op->inode->parent && !op->view && op->name_len == sizeof(name) - 1 &&
+	       memcmp(op->name, name, op->name_len) == 0;
+}
+
+static void lookup_view_root(struct op *op)
+{
+	atomic_store(&op->fs->viewed, true);
+	cop_fuse_ask(op, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = ""}, with_root);
+}
+
 void cop_fuse_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct op *op = cop_fuse_op(req, parent, COP_PROF_OP_LOOKUP);
@@ -279,6 +310,8 @@ void cop_fuse_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	op->name_len = (uint16_t)len;
 	if (cop_fuse_is_old_ioctl(name, len))
 		refuse_old_ioctl(op);
+	else if (is_view_root(op))
+		lookup_view_root(op);
 	else if (is_local(op))
 		cop_fuse_local_lookup(op);
 	else

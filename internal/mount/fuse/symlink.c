@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Symbolic links. An absolute target below the source is shown as a relative one, so that it stays
- * inside the mount wherever that is, even in a chroot. */
+/* Symbolic links. On the bare mount, an absolute target below the source is shown as a relative
+ * one, so that it stays inside the mount wherever that is, even in a chroot. A view is in the place
+ * of the source, and shows every target as it is. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <errno.h>
@@ -47,20 +48,35 @@ size_t cop_fuse_rewrite(const struct cop_fuse *fs, unsigned depth, const char *t
 	return len;
 }
 
-void cop_fuse_shown(const struct cop_fuse *fs, struct inode *parent, const char *target,
-	size_t target_len, struct cop_attr *attr)
+void cop_fuse_show(const struct op *op, const struct inode *i, struct cop_attr *attr)
 {
+	if (S_ISLNK(attr->mode) && !op->view)
+		attr->size = atomic_load(&i->moved_size);
+}
+
+struct inode *cop_fuse_inode_shown(struct op *op, const char *name, size_t name_len,
+	const char *target, size_t target_len, struct cop_attr *attr)
+{
+	struct inode *i = cop_fuse_inode_get(op->fs, op->inode, name, name_len, attr, PLACE_TREE);
 	char out[PATH_BYTES];
 
-	if (S_ISLNK(attr->mode) && target_len && target[0] == '/')
-		attr->size = cop_fuse_rewrite(fs, cop_fuse_depth(parent), target, target_len, out);
+	if (!i)
+		return NULL;
+	if (S_ISLNK(attr->mode))
+		atomic_store(&i->moved_size, cop_fuse_rewrite(op->fs, cop_fuse_depth(op->inode),
+						     target, target_len, out));
+	cop_fuse_show(op, i, attr);
+	return i;
 }
 
 static void reply_target(struct op *op, const char *target, size_t len)
 {
 	char out[PATH_BYTES];
 
-	len = cop_fuse_rewrite(op->fs, cop_fuse_depth(op->inode->parent), target, len, out);
+	if (op->view)
+		memcpy(out, target, len = COP_MIN(len, (size_t)PATH_BYTES - 1));
+	else
+		len = cop_fuse_rewrite(op->fs, cop_fuse_depth(op->inode->parent), target, len, out);
 	out[len] = '\0';
 	fuse_reply_readlink(op->req, out);
 	cop_fuse_op_free(op);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log/log.h"
+#include "mount/fuse/fuse.h"
 
 #define FUSE_MAGIC 0x65735546 /* statfs(2) */
 /* How long to wait for a newly created directory, which the mount shows within seconds. */
@@ -39,7 +40,8 @@ struct making {
 	struct cop_view_place *place;
 	unsigned places;
 	int direct[COP_VIEW_PLACES];
-	char cwd[PATH_MAX]; /* "" if it need not be found again */
+	char root[PATH_MAX]; /* of the tree as views show it */
+	char cwd[PATH_MAX];  /* "" if it need not be found again */
 };
 
 /* ---- what is there before ---- */
@@ -53,6 +55,18 @@ static void set_place(struct making *m, const char *at)
 	p->tree = p->changes = -1;
 	snprintf(p->at, sizeof(p->at), "%s", at);
 	snprintf(p->from, sizeof(p->from), "%.*s%s", PATH_MAX / 2, m->v->mountpoint, rest);
+	snprintf(p->via, sizeof(p->via), "%.*s%s", PATH_MAX / 2, m->root, rest);
+}
+
+/* A node of an older release has only the bare mount. */
+static void find_root(struct making *m)
+{
+	struct stat st;
+
+	snprintf(m->root, sizeof(m->root), "%.*s/" COP_FUSE_VIEW_ROOT, PATH_MAX / 2,
+		m->v->mountpoint);
+	if (stat(m->root, &st))
+		snprintf(m->root, sizeof(m->root), "%s", m->v->mountpoint);
 }
 
 static int check_place(struct making *m, const struct cop_view_place *p)
@@ -87,7 +101,7 @@ static int check_place(struct making *m, const struct cop_view_place *p)
 
 static int open_place(struct making *m, struct cop_view_place *p)
 {
-	p->tree = cop_view_tree_open(p->from);
+	p->tree = cop_view_tree_open(p->via);
 	if (p->tree < 0)
 		return cop_err_set(m->err, -p->tree, "%s cannot be used as a mount: %s", p->from,
 			strerror(-p->tree));
@@ -106,6 +120,7 @@ static int check_places(struct making *m)
 	m->place = calloc(COP_MAX(m->v->belows, 1U), sizeof(*m->place));
 	if (!m->place)
 		return cop_err_set(m->err, ENOMEM, "out of memory");
+	find_root(m);
 	if (!m->v->belows)
 		set_place(m, m->v->source);
 	for (unsigned i = 0; i < m->v->belows; i++)
@@ -131,7 +146,7 @@ static int await_dir(struct making *m, const char *what, const char *dir)
 	char seen[2 * PATH_MAX];
 	struct stat st;
 
-	snprintf(seen, sizeof(seen), "%s%s", m->v->mountpoint,
+	snprintf(seen, sizeof(seen), "%s%s", m->root,
 		dir + (strcmp(m->v->source, "/") ? strlen(m->v->source) : 0));
 	while (stat(seen, &st) && errno == ENOENT && cop_now_ms() < end)
 		poll(NULL, 0, NEW_STEP_MS);
