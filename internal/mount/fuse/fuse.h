@@ -38,6 +38,10 @@ struct cop_fuse_conf {
 	struct cop_stats *stats;
 	struct cop_manifest_set *record; /* records requests to coop in the order of first need; may
 					    be NULL. Has no other effect */
+	/* Called when a program's request needs bytes of a file that the kernel does not have, with
+	 * its path; cheap. May be NULL. */
+	void (*opened)(void *arg, const char *path);
+	void *arg;
 	struct cop_prof *prof; /* may be NULL. From the level of paths on, the kernel is told less,
 				  so that each path is seen at least once */
 	struct cop_tracer *tracer; /* gets each request; may be NULL */

@@ -144,6 +144,8 @@ void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 	whose.background |= own;
 	if (fs->conf.record && !op->first && !own)
 		cop_fuse_record(op, ask);
+	if (fs->conf.opened && ask->kind == COP_ASK_CHUNK && !own)
+		fs->conf.opened(fs->conf.arg, ask->path);
 	op->next = next;
 	op->waiter.completed = op_completed;
 	op->asked = true;

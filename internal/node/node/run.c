@@ -99,7 +99,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	if (cut && !left_dead && cop_fuse_is_dead(n->how->place->path))
 		cop_fuse_unmount_dead(n->how->place->path);
 	cop_tally_write(n->tally, NULL, &unwritten);
-	cop_prefetch_manifest_save(n->manifest);
+	cop_prefetch_manifest_save(n->manifest, cop_prefetch_begun(n->prefetch));
 	answer_stop(n, &holders, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);
 	wait_for_commands(n);

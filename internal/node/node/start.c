@@ -337,6 +337,11 @@ static int open_view_ns(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
+static void opened(void *arg, const char *path)
+{
+	cop_prefetch_opened(atomic_load(&((struct cop_node *)arg)->prefetch), path);
+}
+
 static int open_fs(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *c = n->conf;
@@ -352,6 +357,8 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 		.origin = n->origin,
 		.stats = &n->stats,
 		.record = cop_prefetch_manifest_record(n->manifest),
+		.opened = c->prefetch ? opened : NULL,
+		.arg = n,
 		.prof = cop_tally_prof(n->tally),
 		.tracer = cop_sampler_tracer(n->sampler)};
 	int rc;
@@ -439,24 +446,28 @@ static void have(void *arg, const char *path, uint64_t start, uint64_t end)
 
 static void start_prefetch(struct cop_node *n)
 {
+	const char *c = n->conf->prefetch;
 	struct cop_prefetch_conf conf = {.coop = n->coop,
 		.cache = n->cache,
 		.stats = &n->stats,
 		.whole_file_max = COP_MAX(COP_FETCH_GROUP_BYTES, n->conf->chunk),
 		.max_cacheable = n->conf->max_cacheable,
 		.tracer = cop_sampler_tracer(n->sampler),
+		.by_part = c && strcmp(c, "auto") == 0,
 		.telemetry = n->telemetry};
+	struct cop_prefetch *p = NULL;
 	int rc;
 
-	if (!n->conf->prefetch)
+	if (!c)
 		return;
 	start_kernel_ahead(n);
 	conf.have = n->ahead ? have : NULL;
 	conf.arg = n;
-	rc = cop_prefetch_start(&conf, &n->prefetch);
+	rc = cop_prefetch_start(&conf, &p);
 	if (rc)
 		cop_log_warn("nothing is prefetched error=\"%s\"", strerror(-rc));
-	cop_part_use_prefetch(n->part, n->prefetch);
+	atomic_store(&n->prefetch, p);
+	cop_part_use_prefetch(n->part, p);
 }
 
 static int join_tree(struct cop_node *n, struct cop_err *err)

@@ -83,6 +83,16 @@ void cop_prefetch_have_chunk(struct cop_prefetch *p, const struct item *i, uint6
 	}
 }
 
+void cop_prefetch_more_files(struct cop_prefetch *p)
+{
+	if (!p->rest)
+		return;
+	p->rest = false;
+	p->at_file = p->named;
+	p->at_range = 0;
+	p->at_chunk = 0;
+}
+
 bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask, struct item **of)
 {
 	uint64_t index;

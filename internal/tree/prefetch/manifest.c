@@ -278,49 +278,25 @@ static int write_auto(const char *source, const struct cop_buf *text, char path[
 	return rc;
 }
 
-/* Items that this job did not need stay for a few more jobs, which may be of another kind; all of
- * them if it is not known which ones it needed. */
-static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *to)
+/* Writes what the next job gets. */
+static int make_next(
+	struct cop_prefetch_manifest *m, uint64_t begun, struct cop_buf *text, uint64_t *items)
 {
-	struct cop_manifest_reader *r = calloc(1, sizeof(*r));
-	struct cop_manifest_item item;
+	int rc;
 
-	if (r && m->text.data) {
-		r->data = m->text.data + m->body;
-		r->len = m->text.len - m->body;
-		while (cop_manifest_next(r, &item)) {
-			unsigned unused = item.unused + !m->hidden;
-
-			if (!unused)
-				cop_manifest_set_add(to, &item, 0);
-			else if (unused < COP_MANIFEST_UNUSED_JOBS)
-				cop_manifest_set_keep(to, &item, unused);
-		}
-	}
-	free(r);
-}
-
-static int add_item(void *to, struct cop_manifest_item *item)
-{
-	return cop_manifest_set_add(to, item, 0);
-}
-
-/* Makes the set of the next manifest in *out: the recording itself, or, if much was hidden from it,
- * the manifest that was read with what the recording has beside it at the end. */
-static int make_next(struct cop_prefetch_manifest *m, struct cop_manifest_set **out)
-{
-	*out = m->hidden ? cop_manifest_set_new(RECORD_BYTES) : m->record;
-	if (!*out)
-		return -ENOMEM;
-	keep_unused(m, *out);
-	return m->hidden ? cop_manifest_set_each(m->record, add_item, *out) : 0;
+	cop_manifest_begin(text, m->conf.source);
+	rc = cop_prefetch_next_parts(m->text.data ? m->text.data + m->body : "",
+		m->text.len - m->body, m->record, begun, m->hidden, text, items);
+	cop_manifest_end(text, *items);
+	return rc ? rc : text->failed ? -ENOMEM : 0;
 }
 
 /* A job that needed nothing predicts nothing about the next one. */
-void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
+void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun)
 {
-	struct cop_manifest_set *record = cop_prefetch_manifest_record(m), *next = NULL;
+	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);
 	struct cop_buf text = {0};
+	uint64_t items = 0;
 	char path[PATH_MAX] = "";
 	int rc;
 
@@ -331,9 +307,7 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 			"nothing was recorded for the next job: no program used the tree on this node");
 		return;
 	}
-	rc = make_next(m, &next);
-	if (!rc)
-		rc = cop_manifest_set_write(next, m->conf.source, &text);
+	rc = make_next(m, begun, &text, &items);
 	if (!rc)
 		rc = write_auto(m->conf.source, &text, path);
 	if (rc)
@@ -341,9 +315,7 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 			"the manifest for the next job was not written path=\"%s\" error=\"%s\"",
 			path, strerror(-rc));
 	else
-		cop_log_info("the manifest for the next job was written path=\"%s\" items=%zu",
-			path, cop_manifest_set_count(next));
-	if (next != record)
-		cop_manifest_set_free(next);
+		cop_log_info("the manifest for the next job was written path=\"%s\" items=%" PRIu64,
+			path, items);
 	cop_buf_free(&text);
 }

@@ -33,6 +33,8 @@ struct cop_prefetch_conf {
 	 * or with end 0 the listing of a directory. May be NULL. */
 	void (*have)(void *arg, const char *path, uint64_t start, uint64_t end);
 	void *arg;
+	bool by_part; /* of a manifest with several parts, each is fetched when a program begins it;
+			 else all at once */
 };
 
 /* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
@@ -42,6 +44,12 @@ int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch
 void cop_prefetch_stop(struct cop_prefetch *p);
 /* No flight may be outstanding any more. NULL is fine. */
 void cop_prefetch_free(struct cop_prefetch *p);
+
+/* A program reads this file: if a part begins with it, that is fetched. Any thread; cheap. NULL is
+ * fine. */
+void cop_prefetch_opened(struct cop_prefetch *p, const char *path);
+/* The parts that programs on this node began, a bit for each. */
+uint64_t cop_prefetch_begun(struct cop_prefetch *p);
 
 /* {"state":"loading|running|done|stopped","why":null,"items":N,"listings":N,"files":N}: the
  * progress. NULL: {"state":"off",...}. */
@@ -80,7 +88,8 @@ uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m);
 void cop_prefetch_manifest_hide(struct cop_prefetch_manifest *m);
 /* Whether there is a manifest that will be rewritten. */
 bool cop_prefetch_manifest_renews(const struct cop_prefetch_manifest *m);
-/* Ends the recording, and writes the manifest of the next job from it. */
-void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m);
+/* Ends the recording, and writes the manifest of the next job from it. begun: the parts that
+ * programs began. */
+void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun);
 
 #endif
