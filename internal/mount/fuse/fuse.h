@@ -64,8 +64,9 @@ void cop_fuse_check_kernel(char release[65], struct cop_buf *lacks);
 int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, struct cop_err *err);
 /* Unmounts: tries normally for grace_ms, then unmounts lazily and appends the processes that hold
  * the mount to holders (may be NULL), as "name[pid], ..."; then joins the workers. Requests that
- * wait in flights may still be answered until cop_fuse_free. */
-void cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders);
+ * wait in flights may still be answered until cop_fuse_free. 0; -errno: the mount remains, and is
+ * dead when this process has ended. */
+int cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders);
 /* No flight may be open any more. NULL is fine. */
 void cop_fuse_free(struct cop_fuse *fs);
 /* A descriptor that becomes readable once the kernel has ended the connection (somebody unmounted
