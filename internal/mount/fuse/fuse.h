@@ -19,6 +19,10 @@
  * it. For mounts in the place of the source. */
 #define COP_FUSE_VIEW_ROOT ".copper-as-source"
 
+/* Below that root, a directory that is not listed, for a mount of the storage's own source: FIFOs
+ * and sockets are shown there as links through it. */
+#define COP_FUSE_STORAGE ".copper-storage"
+
 struct cop_fuse;
 
 struct cop_fuse_conf {

@@ -280,12 +280,10 @@ static void with_root(struct op *op, struct cop_obj *obj, int rc)
 	cop_fuse_op_free(op);
 }
 
-static bool is_view_root(const struct op *op)
+/* Whether it is this name in the root of the bare mount, or of the side of views. */
+static bool is_unlisted(const struct op *op, bool view, const char *name)
 {
-	static const char name[] = COP_FUSE_VIEW_ROOT;
-
-	return !op->inode->parent && !op->view && op->name_len == sizeof(name) - 1 &&
-	       memcmp(op->name, name, op->name_len) == 0;
+	return !op->inode->parent && op->view == view && strcmp(op->name, name) == 0;
 }
 
 static void lookup_view_root(struct op *op)
@@ -310,8 +308,10 @@ void cop_fuse_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	op->name_len = (uint16_t)len;
 	if (cop_fuse_is_old_ioctl(name, len))
 		refuse_old_ioctl(op);
-	else if (is_view_root(op))
+	else if (is_unlisted(op, false, COP_FUSE_VIEW_ROOT))
 		lookup_view_root(op);
+	else if (is_unlisted(op, true, COP_FUSE_STORAGE))
+		cop_fuse_lookup_storage(op);
 	else if (is_local(op))
 		cop_fuse_local_lookup(op);
 	else
