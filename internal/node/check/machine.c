@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --check: the network and the memory of this machine. */
+#include "job/rendezvous/rendezvous.h"
 #include "node/check/check_priv.h"
 
 #include <errno.h>

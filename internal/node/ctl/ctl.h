@@ -34,6 +34,9 @@
 /* In a job directory: what rank 0's answer to "program" has beside the directory, for commands that
  * run beside other ranks. */
 #define COP_CTL_ENVIRONMENT "logs/copper_run.txt"
+/* In the answer to "program", if only the command's parent can report its end, so that copper run
+ * must stay: "wanted", this node knows that the job's run is recorded; "untold", others may. */
+#define COP_CTL_EXIT "COPPER_EXIT"
 
 /* ---- where sockets are ---- */
 

@@ -13,7 +13,7 @@
 #include "tree/fetch/fetch.h"
 #include "base/loop/loop.h"
 #include "mount/fuse/fuse.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "joblog.h"
 #include "base/log/log.h"
 #include "net.h"

@@ -539,6 +539,7 @@ static void leave_all(struct cop_node *n)
 	cop_follow_free(n->follow);
 	cop_sampler_stop(n->sampler);
 	cop_log_close();
+	cop_thread_left();
 }
 
 void cop_node_stop(struct cop_node *n)

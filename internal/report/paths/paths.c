@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "report/paths/paths_priv.h"
 
 static const char final_dir[] = "/tables/final";
