@@ -425,12 +425,6 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.kind = COP_OPT_FLAG,                                                      \
 			.help = "leave absolute links as they are",                                \
 			.rare = true},                                                             \
-		{.name = "hidden",                                                                 \
-			AT(hidden),                                                                \
-			.kind = COP_OPT_LIST,                                                      \
-			.arg = "NAME",                                                             \
-			.help = "a name that directories may have and not list; *: any",           \
-			.rare = true},                                                             \
 		{.name = "trace",                                                                  \
 			AT(trace),                                                                 \
 			.kind = COP_OPT_FLAG,                                                      \
@@ -471,6 +465,12 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			AT(otel),                                                                  \
 			.kind = COP_OPT_FLAG,                                                      \
 			.help = "rank 0 writes traces, metrics and logs of OpenTelemetry",         \
+			.rare = true},                                                             \
+		{.name = "hidden",                                                                 \
+			AT(hidden),                                                                \
+			.kind = COP_OPT_LIST,                                                      \
+			.arg = "NAME",                                                             \
+			.help = "a name that directories may have and not list; *: any",           \
 			.rare = true},                                                             \
 		{.name = "check",                                                                  \
 			AT(check),                                                                 \
