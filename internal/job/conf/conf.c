@@ -466,6 +466,12 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.kind = COP_OPT_FLAG,                                                      \
 			.help = "rank 0 writes traces, metrics and logs of OpenTelemetry",         \
 			.rare = true},                                                             \
+		{.name = "hidden",                                                                 \
+			AT(hidden),                                                                \
+			.kind = COP_OPT_LIST,                                                      \
+			.arg = "NAME",                                                             \
+			.help = "a name that directories may have and not list; *: any",           \
+			.rare = true},                                                             \
 		{.name = "check",                                                                  \
 			AT(check),                                                                 \
 			.kind = COP_OPT_FLAG,                                                      \

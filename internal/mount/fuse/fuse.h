@@ -10,6 +10,7 @@
 #ifndef COP_MOUNT_FUSE_H
 #define COP_MOUNT_FUSE_H
 
+#include "base/opt/opt.h"
 #include "tree/fetch/fetch.h"
 #include "storage/manifest/manifest.h"
 #include "prof/profile/profile.h"
@@ -19,12 +20,18 @@
  * it. For mounts in the place of the source. */
 #define COP_FUSE_VIEW_ROOT ".copper-as-source"
 
+/* Below that root, a directory that is not listed, for a mount of the storage's own source: FIFOs
+ * and sockets are shown there as links through it. */
+#define COP_FUSE_STORAGE ".copper-storage"
+
 struct cop_fuse;
 
 struct cop_fuse_conf {
 	const char *mountpoint; /* real path */
 	const char *source;     /* real path, as the root of the tree sees it */
 	bool keep_symlinks;     /* absolute links under the source stay as they are */
+	const struct cop_opt_list *hidden; /* names that directories may have and not list, besides
+					      those that are known; "*": any. May be NULL */
 	bool allow_other;
 	bool observe; /* the kernel caches nothing, so every request is seen */
 	uint32_t enoent_ttl_ms;

@@ -343,6 +343,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	struct cop_fuse_conf conf = {.mountpoint = mountpoint(n),
 		.source = n->source,
 		.keep_symlinks = c->keep_symlinks,
+		.hidden = &c->hidden,
 		.allow_other = c->allow_other,
 		.observe = c->observe,
 		.enoent_ttl_ms = c->enoent_ttl_ms,
