@@ -133,7 +133,7 @@ void cop_origin_fake_young(struct cop_origin *o, bool young);
 size_t cop_origin_fake_run(struct cop_origin *o, size_t max);
 /* Counts since new, by kind. */
 struct cop_origin_fake_counts {
-	size_t lists, pages, stats, reads, raises;
+	size_t lists, pages, stats, reads, read_bytes, raises;
 };
 struct cop_origin_fake_counts cop_origin_fake_counts(const struct cop_origin *o);
 
