@@ -133,8 +133,8 @@ static void init_args(void *into)
 static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch",
 	"kernel-ahead", "profile", "profile-top-n", "profile-paths-full",
 	"profile-snapshot-interval", "observe", "max-cacheable-bytes", "enoent-ttl-ms", "chunk",
-	"origin-ops", "listing-max", "keep-symlinks", "cpus", "ready-timeout", "hosts", "port",
-	"fabric-port", "net-type", "secret-file", "insecure", "trees", "fanout", "compress",
+	"origin-ops", "listing-max", "keep-symlinks", "hidden", "cpus", "ready-timeout", "hosts",
+	"port", "fabric-port", "net-type", "secret-file", "insecure", "trees", "fanout", "compress",
 	"bundle", "rank-files", "peer-timeout", "address-book", "address-source", "trace",
 	"trace-limit", "store", "tag", "store-interval", "otel"};
 

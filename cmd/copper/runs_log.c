@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records parameters, tags, metrics and the status of a run. The header for programs does the work;
- * all commands of a user on a host append to one file for each run. */
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define COPPER_RUN_PRIVATE
-#include "writers/runs/include/copper/run.h"
 
 #include "cmd.h"
 #include "runs.h"
@@ -131,45 +124,36 @@ const struct cop_opt_table cop_cmd_runs_log_options = {.command = "copper runs l
 	.check = check};
 static const struct cop_opt_table *const table = &cop_cmd_runs_log_options;
 
-static void log_pairs(const struct cop_opt_list *l, void (*log)(const char *key, const char *value))
+static char *key_of(const char *pair)
 {
-	for (unsigned i = 0; i < l->n; i++) {
-		const char *value = strchr(l->at[i], '=') + 1;
-		char *key = strndup(l->at[i], (size_t)(value - l->at[i]) - 1);
-
-		if (key)
-			log(key, value);
-		free(key);
-	}
+	return strndup(pair, (size_t)(strchr(pair, '=') - pair));
 }
 
-static void log_metrics(const struct args *a)
+static void log_pairs(const struct cop_opt_list *l, enum cop_runrec_list list)
 {
-	for (unsigned i = 0; i < a->metrics.n; i++) {
-		const char *value = strchr(a->metrics.at[i], '=') + 1;
-		char *key = strndup(a->metrics.at[i], (size_t)(value - a->metrics.at[i]) - 1);
+	for (unsigned i = 0; i < l->n; i++) {
+		char *key = key_of(l->at[i]);
 
 		if (key)
-			copper_run_metric(key, strtod(value, NULL), a->step);
+			cop_program_pair(list, key, strchr(l->at[i], '=') + 1);
 		free(key);
 	}
 }
 
 static void log_all(const struct args *a)
 {
-	log_pairs(&a->params, copper_run_param);
-	log_pairs(&a->tags, copper_run_tag);
-	log_metrics(a);
+	log_pairs(&a->params, COP_RUNREC_PARAM);
+	log_pairs(&a->tags, COP_RUNREC_TAG);
+	for (unsigned i = 0; i < a->metrics.n; i++) {
+		char *key = key_of(a->metrics.at[i]);
+
+		if (key)
+			cop_program_point(key, (uint64_t)a->step,
+				strtod(strchr(a->metrics.at[i], '=') + 1, NULL));
+		free(key);
+	}
 	if (a->status)
-		copper_run_status(a->status, a->reason ? a->reason : "");
-}
-
-/* A reader may have removed the file between the opening and the last line. */
-static bool was_removed(void)
-{
-	struct stat st;
-
-	return copper_run_i_1.fd && !fstat(copper_run_i_1.fd, &st) && st.st_nlink == 0;
+		cop_program_status(a->status, a->reason ? a->reason : "");
 }
 
 /* Outside a job, the next reader of the store would take it; it is there at once if this one does.
@@ -190,7 +174,7 @@ static int take_into_store(const char *store)
 
 int cop_cmd_runs_log(int argc, char **argv)
 {
-	const char *store;
+	const char *job, *id;
 	struct args a;
 	int code;
 
@@ -202,14 +186,15 @@ int cop_cmd_runs_log(int argc, char **argv)
 		setenv("COPPER_STORE", a.store, 1);
 		unsetenv("COPPER_JOB_DIR");
 	}
-	copper_run_i_1.shared = 1;
+	job = getenv("COPPER_JOB_DIR");
+	cop_program_begin();
 	do
 		log_all(&a);
-	while (was_removed());
-	if (copper_run_i_1.told || !*copper_run_id())
+	while (cop_program_again());
+	id = cop_program_id();
+	if (!*id)
 		return 1;
-	if (strcmp(copper_run_id(), "-") != 0)
-		puts(copper_run_id());
-	store = getenv("COPPER_STORE");
-	return getenv("COPPER_JOB_DIR") ? 0 : take_into_store(store);
+	if (strcmp(id, "-") != 0)
+		puts(id);
+	return job && *job ? 0 : take_into_store(getenv("COPPER_STORE"));
 }

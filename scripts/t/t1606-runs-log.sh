@@ -6,7 +6,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 40
+plan 46
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 export PYTHONPATH=$cop_root/internal/writers/runs/python
@@ -68,7 +68,7 @@ d$'
 python exit
 is 'a status that is not 0 is kept' "$?" 3
 is 'and is in the store' "$(runs list >/dev/null; row)" 'run_log.py|FAILED|exit 3'
-is 'odd values harm nothing' "$(python odd 2>"$T/err")" done
+is 'odd values harm nothing' "$(python odd 2>"$T/err")" 'done'
 is 'and what is left out is told once' "$(cat "$T/err")" 'copper-run: param  is left out: it has no name'
 is 'and the others are there' "$(runs show --json | json_of 'len(j["param"]), len(j["param"]["long"]), j["metric"]["ok"]["points"]')" \
 	'4 2047 2'
@@ -107,7 +107,7 @@ ok 'the module is for Python 3.6' "$PYTHON" -c \
 mkdir "$T/full"
 mount -t tmpfs -o size=64k none "$T/full" || bail 'no tmpfs'
 head -c 32768 /dev/zero >"$T/full/fill"
-is 'a full disk harms nothing' "$(COPPER_STORE=$T/full/s.db python full "$T/full/fill" 2>"$T/err")" done
+is 'a full disk harms nothing' "$(COPPER_STORE=$T/full/s.db python full "$T/full/fill" 2>"$T/err")" 'done'
 matches 'and is told once' "$(cat "$T/err")" '^copper-run: cannot write .*: No space left on device$'
 cp -r "$T/full/s.db.d" "$T/s.db.d"
 umount "$T/full"
@@ -144,6 +144,32 @@ in_job 0 "$T/log" plain
 without_tree >/dev/null
 is 'a job whose program says that it failed has failed' "$(judge 'SELECT status, exit_reason FROM run ORDER BY start DESC LIMIT 1')" \
 	'FAILED|the program failed: as asked'
+
+# ---- side by side
+
+for lr in 1 2; do
+	with_tree 1 --store "$STORE" --tag "name=lr$lr"
+	in_job 0 "$PYTHON" -c "import copper_run
+for i in range(6): copper_run.current().metric('train_loss', 1 / (1 + i * $lr), 2 * i)"
+	id=$(in_job 0 "$COPPER" runs log --metric "train_loss=$lr" --step 3)
+	without_tree >/dev/null
+	eval "id$lr=$id"
+done
+# shellcheck disable=SC2154
+compare() {
+	runs compare --metric train_loss "$@" "$id1" "$id2"
+}
+is 'a metric of two runs, step by step' "$(compare --csv | head -n 4 | paste -sd ' ')" \
+	"step,${id1:0:8},${id2:0:8} 0,1,1 2,0.5,0.33333333333333331 3,1,2"
+is 'as JSON' "$(compare --json | json_of 'len(j), j[2]["step"], j[2]["values"]')" '7 3 [1, 2]'
+fails_with 1 "none of these runs has a metric 'loss'" "$COPPER" runs compare --store "$STORE" --metric loss last last~1
+ok 'the report draws them' "$COPPER" report "$JOB" --store "$STORE" --compare "$id1" -o "$T/page.html"
+is 'on one axis, each with its points' "$(grep -c '<figcaption>train_loss</figcaption>' "$T/page.html") $(
+	grep -c "<title>this run, ${id2:0:8}, " "$T/page.html") $(grep -c "<title>lr1, ${id1:0:8}, " "$T/page.html")" '1 11 11'
+fails_with 1 "no run in .* is 'zz'" "$COPPER" report "$JOB" --store "$STORE" --compare zz -o "$T/none.html"
+
+# ---- a job without a store
+
 STORE=$T/later.db
 with_tree 1
 in_job 0 "$T/log" plain

@@ -22,7 +22,8 @@
 enum place {
 	PLACE_TREE,  /* served through the tree */
 	PLACE_LOCAL, /* a pseudo file system of this node, passed through */
-	PLACE_SELF,  /* the mount point itself, seen from inside: an empty directory */
+	PLACE_SELF,  /* the mount point itself, seen from inside: an empty directory; so is
+			COP_FUSE_STORAGE */
 };
 
 /* How the programs of this node go through a large directory (pages.c). */
@@ -263,6 +264,8 @@ bool cop_fuse_is_below_proc(const struct cop_fuse *fs, const char *path);
 
 /* ---- local.c: passthrough on the node ---- */
 void cop_fuse_local_lookup(struct op *op);
+/* The directory COP_FUSE_STORAGE. */
+void cop_fuse_lookup_storage(struct op *op);
 void cop_fuse_local_getattr(struct op *op);
 void cop_fuse_local_readlink(struct op *op);
 void cop_fuse_local_open(struct op *op, struct fuse_file_info *fi);
@@ -286,6 +289,10 @@ struct inode *cop_fuse_inode_shown(struct op *op, const char *name, size_t name_
 	const char *target, size_t target_len, struct cop_attr *attr);
 /* Changes the attributes of this inode to what the side of the request shows. */
 void cop_fuse_show(const struct op *op, const struct inode *i, struct cop_attr *attr);
+/* The same for a mode alone. */
+mode_t cop_fuse_shown_mode(const struct op *op, mode_t mode);
+/* Where a FIFO or socket is reached from a view. Returns the length, or -ENAMETOOLONG. */
+int cop_fuse_special_target(const struct inode *i, char out[PATH_BYTES]);
 /* The target as the user sees it. Returns its length; out has PATH_BYTES. depth: directories
  * between the root and the link. */
 size_t cop_fuse_rewrite(const struct cop_fuse *fs, unsigned depth, const char *target, size_t len,

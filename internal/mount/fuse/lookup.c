@@ -128,6 +128,23 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 	ask_coop(op, COP_ASK_CHECK, dir.version, false, with_check);
 }
 
+/* Names under which storages show snapshots and the like in directories that do not list them: NFS
+ * servers, ZFS, GPFS, WekaFS, CephFS, GlusterFS, Lustre. A listing proves nothing about them. */
+static bool may_be_hidden(const struct op *op)
+{
+	static const char *const known[] = {".snapshot", ".snapshots", "~snapshot", ".ckpt", ".zfs",
+		".snap", ".snaps", ".lustre"};
+	const struct cop_opt_list *given = op->fs->conf.hidden;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(known); i++)
+		if (strcmp(op->name, known[i]) == 0)
+			return true;
+	for (unsigned i = 0; given && i < given->n; i++)
+		if (strcmp(given->at[i], "*") == 0 || strcmp(op->name, given->at[i]) == 0)
+			return true;
+	return false;
+}
+
 /* The directory is too large for a listing. If its names are known here, a page may have the
  * attributes. */
 static void without_listing(struct op *op)
@@ -171,7 +188,8 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 	if (!rc)
 		cop_fuse_meet_names(op->fs, op->inode, obj->data);
 	if (rc || !cop_listing_find(obj->data, op->name, op->name_len, &e)) {
-		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE))
+		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE) &&
+			!may_be_hidden(op))
 			listed_absent(op, obj);
 		else
 			cop_fuse_lookup_singly(op);
@@ -280,12 +298,10 @@ static void with_root(struct op *op, struct cop_obj *obj, int rc)
 	cop_fuse_op_free(op);
 }
 
-static bool is_view_root(const struct op *op)
+/* Whether it is this name in the root of the bare mount, or of the side of views. */
+static bool is_unlisted(const struct op *op, bool view, const char *name)
 {
-	static const char name[] = COP_FUSE_VIEW_ROOT;
-
-	return !op->inode->parent && !op->view && op->name_len == sizeof(name) - 1 &&
-	       memcmp(op->name, name, op->name_len) == 0;
+	return !op->inode->parent && op->view == view && strcmp(op->name, name) == 0;
 }
 
 static void lookup_view_root(struct op *op)
@@ -310,8 +326,10 @@ void cop_fuse_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	op->name_len = (uint16_t)len;
 	if (cop_fuse_is_old_ioctl(name, len))
 		refuse_old_ioctl(op);
-	else if (is_view_root(op))
+	else if (is_unlisted(op, false, COP_FUSE_VIEW_ROOT))
 		lookup_view_root(op);
+	else if (is_unlisted(op, true, COP_FUSE_STORAGE))
+		cop_fuse_lookup_storage(op);
 	else if (is_local(op))
 		cop_fuse_local_lookup(op);
 	else

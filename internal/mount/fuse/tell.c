@@ -30,6 +30,9 @@ static void collect_inode(void *arg, struct inode *i)
 	struct inode_list *h = arg;
 	struct inode **first;
 
+	/* Views may have something mounted there, which would be lost. */
+	if (i->place == PLACE_SELF)
+		return;
 	if (h->names ? i->parent != h->top : !is_below(i, h->top))
 		return;
 	first = &h->first[COP_MIN(cop_fuse_depth(i), DEPTHS - 1)];

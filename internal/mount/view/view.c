@@ -40,6 +40,7 @@ struct making {
 	struct cop_view_place *place;
 	unsigned places;
 	int direct[COP_VIEW_PLACES];
+	int storage; /* a copy of the source, or -errno; only if it is replaced as a whole */
 	char root[PATH_MAX]; /* of the tree as views show it */
 	char cwd[PATH_MAX];  /* "" if it need not be found again */
 };
@@ -257,6 +258,22 @@ static int put_best(struct making *m)
 	return rc;
 }
 
+/* FIFOs and sockets are reached through it. Without it they give an error at once. */
+static void put_storage(struct making *m)
+{
+	char at[PATH_MAX + sizeof(COP_FUSE_STORAGE) + 1];
+	int rc;
+
+	if (m->storage < 0)
+		return;
+	snprintf(at, sizeof(at), "%s/" COP_FUSE_STORAGE, m->v->source);
+	rc = cop_view_tree_put(m->storage, at);
+	if (rc)
+		cop_log_debug("the storage's FIFOs and sockets are not in the view error=\"%s\"",
+			strerror(-rc));
+	close(m->storage);
+}
+
 static int put_direct(struct making *m)
 {
 	int rc = 0;
@@ -336,8 +353,11 @@ static int mount_inside(struct making *m)
 {
 	int cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), rc = open_direct(m);
 
+	m->storage = m->v->belows ? -ENOENT : cop_view_tree_open(m->v->source);
 	if (!rc)
 		rc = put_best(m);
+	if (!rc)
+		put_storage(m);
 	if (!rc)
 		rc = put_direct(m);
 	if (!rc)

@@ -138,27 +138,6 @@ static bool is_option(const char *key)
 	return false;
 }
 
-/* Whether the key begins like that of something that a job counts: "fuse.", "system/". */
-static bool is_counted(const char *key)
-{
-	static const char *const more[] = {
-		"budget", "nodes", "cpu", "memory", "operation", "profile"};
-	size_t len = strcspn(key, ".");
-
-	if (strncmp(key, "system/", 7) == 0)
-		return true;
-	if (!key[len])
-		return false;
-	for (size_t i = 0; i < COP_ARRAY_SIZE(more); i++)
-		if (strlen(more[i]) == len && memcmp(key, more[i], len) == 0)
-			return true;
-	for (unsigned c = 0; c < COP_COUNTERS; c++)
-		if (strlen(cop_counter_group(c)) == len &&
-			memcmp(key, cop_counter_group(c), len) == 0)
-			return true;
-	return false;
-}
-
 static const char *own_key(bool taken, const char *key, char out[COP_RUNREC_KEY_MAX + 16])
 {
 	snprintf(out, COP_RUNREC_KEY_MAX + 16, "program.%s", key);
@@ -191,7 +170,7 @@ void cop_rows_point(
 	char own[COP_RUNREC_KEY_MAX + 16];
 
 	cop_step_text(s, 1, id);
-	cop_step_text(s, 2, own_key(is_counted(key), key, own));
+	cop_step_text(s, 2, own_key(cop_runrec_is_own_metric(key), key, own));
 	if (number) {
 		cop_step_real(s, 3, value);
 		cop_step_integer(s, 4, step);

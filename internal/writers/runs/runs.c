@@ -284,3 +284,23 @@ void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, doub
 	}
 	s->point[s->n++] = (struct cop_runrec_point){r->step, time_s, value};
 }
+
+bool cop_runrec_is_own_metric(const char *key)
+{
+	static const char *const more[] = {
+		"budget", "nodes", "cpu", "memory", "operation", "profile"};
+	size_t len = strcspn(key, ".");
+
+	if (strncmp(key, "system/", 7) == 0)
+		return true;
+	if (!key[len])
+		return false;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(more); i++)
+		if (strlen(more[i]) == len && memcmp(key, more[i], len) == 0)
+			return true;
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		if (strlen(cop_counter_group(c)) == len &&
+			memcmp(key, cop_counter_group(c), len) == 0)
+			return true;
+	return false;
+}

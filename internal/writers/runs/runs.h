@@ -101,6 +101,9 @@ const char *cop_runrec_value(const struct cop_runrec *r, enum cop_runrec_list l,
 bool cop_runrec_next(struct cop_runrec *r);
 /* Declares the next step to be the last, which is kept whatever its number. */
 void cop_runrec_last(struct cop_runrec *r);
+/* Whether Copper itself records a metric of this key, or one that begins like it: "fuse.",
+ * "system/". */
+bool cop_runrec_is_own_metric(const char *key);
 /* Adds a point of the current step. Leaves out values that are not finite, and series beyond the
  * limit. */
 void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, double value);
@@ -145,6 +148,18 @@ void cop_store_drop_beside(const char *path, const char *id);
 int cop_store_read_record(const char *file, struct cop_runrec *r, struct cop_err *err);
 
 /* ---- what programs log ---- */
+
+/* Appends lines to the file of all commands of this user on this host, as include/copper/run.h does
+ * for a program: the environment says where, and of which run. Failures are told on standard error.
+ * One thread. */
+void cop_program_begin(void);
+void cop_program_pair(enum cop_runrec_list l, const char *key, const char *value);
+void cop_program_point(const char *key, uint64_t step, double value);
+void cop_program_status(const char *word, const char *reason);
+/* The identifier of the run; "-": that of the job; "": something could not be written. */
+const char *cop_program_id(void);
+/* Whether a reader has removed the file meanwhile, and all of it must be logged again. */
+bool cop_program_again(void);
 
 /* What has been taken of the files of one folder: each line once. */
 struct cop_take;

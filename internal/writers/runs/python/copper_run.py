@@ -12,10 +12,10 @@ see copper-runs(1).
 
 Python 3.6 or later; nothing but the standard library. A process appends lines to a file of its own,
 one write for each call: in $COPPER_JOB_DIR/runs if that is set, as in a command of copper run, else
-in $COPPER_STORE.d; rank 0 of the job, or the next copper runs, takes them into the run store. At the
-end of the with block the run has FINISHED, or FAILED with the exception. Without a with block that is
-so at the end of the process, unless somebody called status(). Errors are told once on standard error
-and never stop the program."""
+in $COPPER_STORE.d; rank 0 of the job, or the next copper runs, takes them into the run store. At
+the end of the with block the run has FINISHED, or FAILED with the exception. Without a with block
+that is so at the end of the process, unless somebody called status(). Errors are told once on
+standard error and never stop the program."""
 import atexit
 import errno
 import os
