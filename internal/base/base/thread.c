@@ -4,7 +4,25 @@
 #include "base/base/base.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void end_process(int status, void *arg)
+{
+	(void)arg;
+	fflush(NULL);
+	_exit(status);
+}
+
+void cop_thread_left(void)
+{
+	static atomic_flag noted = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&noted))
+		on_exit(end_process, NULL);
+}
 
 int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *arg)
 {
@@ -38,5 +56,6 @@ bool cop_thread_join_within(pthread_t t, uint32_t timeout_ms)
 			return true;
 	} while (cop_now_ms() < end_ms);
 	pthread_detach(t);
+	cop_thread_left();
 	return false;
 }

@@ -258,8 +258,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			AT(trees),                                                                 \
 			.kind = COP_OPT_U32,                                                       \
 			.arg = "N",                                                                \
-			.max = 64,                                                                 \
-			.help = "trees, each with its own root; 0: automatic",                     \
+			.help = "nodes that share large files; 0: all",                            \
 			.initial = "0"},                                                           \
 		{.name = "fanout",                                                                 \
 			.letter = 'k',                                                             \
@@ -465,6 +464,12 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			AT(otel),                                                                  \
 			.kind = COP_OPT_FLAG,                                                      \
 			.help = "rank 0 writes traces, metrics and logs of OpenTelemetry",         \
+			.rare = true},                                                             \
+		{.name = "hidden",                                                                 \
+			AT(hidden),                                                                \
+			.kind = COP_OPT_LIST,                                                      \
+			.arg = "NAME",                                                             \
+			.help = "a name that directories may have and not list; *: any",           \
 			.rare = true},                                                             \
 		{.name = "check",                                                                  \
 			AT(check),                                                                 \

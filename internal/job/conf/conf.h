@@ -85,6 +85,7 @@ struct cop_conf {
 	bool discover;              /* each node is asked for its address; set by the check */
 	bool serve_only;            /* no mount */
 	const char *store;          /* FILE of the run store; NULL: $COPPER_STORE, or none */
+	struct cop_opt_list hidden; /* names that directories may have and not list */
 	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
 	bool otel;                  /* rank 0 writes OpenTelemetry's files in the job directory */
 	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */

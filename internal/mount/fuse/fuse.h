@@ -10,10 +10,19 @@
 #ifndef COP_MOUNT_FUSE_H
 #define COP_MOUNT_FUSE_H
 
+#include "base/opt/opt.h"
 #include "tree/fetch/fetch.h"
 #include "storage/manifest/manifest.h"
 #include "prof/profile/profile.h"
 #include "prof/tracer/tracer.h"
+
+/* The root of the same tree with the targets of links as they are in the source; no directory lists
+ * it. For mounts in the place of the source. */
+#define COP_FUSE_VIEW_ROOT ".copper-as-source"
+
+/* Below that root, a directory that is not listed, for a mount of the storage's own source: FIFOs
+ * and sockets are shown there as links through it. */
+#define COP_FUSE_STORAGE ".copper-storage"
 
 struct cop_fuse;
 
@@ -21,6 +30,8 @@ struct cop_fuse_conf {
 	const char *mountpoint; /* real path */
 	const char *source;     /* real path, as the root of the tree sees it */
 	bool keep_symlinks;     /* absolute links under the source stay as they are */
+	const struct cop_opt_list *hidden; /* names that directories may have and not list, besides
+					      those that are known; "*": any. May be NULL */
 	bool allow_other;
 	bool observe; /* the kernel caches nothing, so every request is seen */
 	uint32_t enoent_ttl_ms;
@@ -60,8 +71,9 @@ void cop_fuse_check_kernel(char release[65], struct cop_buf *lacks);
 int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, struct cop_err *err);
 /* Unmounts: tries normally for grace_ms, then unmounts lazily and appends the processes that hold
  * the mount to holders (may be NULL), as "name[pid], ..."; then joins the workers. Requests that
- * wait in flights may still be answered until cop_fuse_free. */
-void cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders);
+ * wait in flights may still be answered until cop_fuse_free. 0; -errno: the mount remains, and is
+ * dead when this process has ended. */
+int cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders);
 /* No flight may be open any more. NULL is fine. */
 void cop_fuse_free(struct cop_fuse *fs);
 /* A descriptor that becomes readable once the kernel has ended the connection (somebody unmounted

@@ -32,6 +32,7 @@ struct op *cop_fuse_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind)
 	if (op->fs->watched)
 		op->start_ns = cop_now_ns();
 	op->inode = cop_fuse_inode(op->fs, ino);
+	op->view = cop_fuse_is_view(ino);
 	cop_fuse_inode_ref(op->inode);
 	return op;
 }

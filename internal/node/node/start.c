@@ -65,8 +65,7 @@ static int find_topology(struct cop_node *n, struct cop_err *err)
 {
 	n->topo.nodes = n->hosts.count ? n->hosts.count : 1;
 	n->topo.fanout = n->conf->fanout;
-	n->topo.trees =
-		n->conf->trees ? n->conf->trees : cop_topo_trees(n->topo.nodes, n->topo.fanout);
+	n->topo.trees = n->conf->trees ? n->conf->trees : n->topo.nodes;
 	cop_secret_init(&n->secret, n->conf, n->rank, n->topo.nodes);
 	return cop_topo_check(&n->topo, err);
 }
@@ -343,6 +342,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	struct cop_fuse_conf conf = {.mountpoint = mountpoint(n),
 		.source = n->source,
 		.keep_symlinks = c->keep_symlinks,
+		.hidden = &c->hidden,
 		.allow_other = c->allow_other,
 		.observe = c->observe,
 		.enoent_ttl_ms = c->enoent_ttl_ms,
@@ -538,6 +538,7 @@ static void leave_all(struct cop_node *n)
 	cop_follow_free(n->follow);
 	cop_sampler_stop(n->sampler);
 	cop_log_close();
+	cop_thread_left();
 }
 
 void cop_node_stop(struct cop_node *n)
