@@ -103,6 +103,26 @@ static void a_job_whose_nodes_ended_by_a_signal(void **state)
 	expect(COP_REPORT_END_OTHER, "ended by themselves or by a signal, without copper stop");
 }
 
+/* The list of a tree of one node has the machine's name, and its log is that of localhost. */
+static void a_node_alone_calls_itself_localhost(void **state)
+{
+	char name[] = "vm7";
+	struct cop_job_host host[] = {{.name = name, .port = 7720}};
+	struct cop_job_tree tree = {.fanout = 4,
+		.trees = 1,
+		.peer_timeout_ms = 1000,
+		.net_type = "tcp",
+		.source = "/soft",
+		.socket = "/run/x.sock",
+		.hosts = {.host = host, .count = 1}};
+	struct cop_err err;
+
+	(void)state;
+	assert_int_equal(cop_job_tree_write(dir, &tree, &err), 0);
+	write_log("localhost-10-output.log", SIGNAL_END, 0);
+	expect(COP_REPORT_END_OTHER, "ended by a signal, as at a time limit, without copper stop");
+}
+
 static void nodes_that_logged_no_end_are_counted(void **state)
 {
 	(void)state;
@@ -135,6 +155,7 @@ int main(void)
 		T(a_directory_without_a_list_of_nodes_says_nothing),
 		T(a_job_that_a_command_stopped_was_stopped_whatever_its_logs_say),
 		T(a_job_whose_nodes_ended_by_a_signal),
+		T(a_node_alone_calls_itself_localhost),
 		T(nodes_that_logged_no_end_are_counted),
 		T(the_newest_log_of_a_host_counts_and_no_other_file),
 	};
