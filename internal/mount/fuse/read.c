@@ -43,6 +43,7 @@ static void reply_data(struct op *op)
 	} else {
 		cop_stats_add(op->fs->conf.stats, COP_FUSE_READ_BYTES, op->size);
 		fuse_reply_iov(op->req, iov, (int)op->n_chunks);
+		cop_fuse_store(op);
 		cop_fuse_op_free(op);
 	}
 	free(unpacked);
