@@ -43,6 +43,7 @@ static void destroy(void *ctx)
 
 	cop_runrec_free(&r->record);
 	cop_runrec_free(&r->totals);
+	cop_take_free(r->take);
 	free(r);
 }
 
@@ -70,6 +71,7 @@ static void beat(void *ctx, uint64_t deadline_ms)
 	struct cop_err ignored = {0};
 
 	cop_runlog_keep(ctx, deadline_ms, &ignored);
+	cop_runlog_take(ctx, deadline_ms);
 }
 
 /* The totals are one more step of the record. */
@@ -129,26 +131,28 @@ static void put_worst(const struct cop_op_exits *e, struct cop_buf *out)
 			e->commands);
 }
 
-/* The reason of a run whose commands failed, or did not end before their time was over. Appends
- * nothing if they are no reason. */
+/* Appends why a run has not finished although the node did: not every command of it is known to
+ * have ended with 0. Appends nothing if all are. */
 static void judge_commands(const struct cop_op_exits *e, const char *how, struct cop_buf *out)
 {
-	bool by_signal = strcmp(how, "signal") == 0;
+	uint32_t unknown = e->commands - COP_MIN(e->commands, e->good + e->failed + e->running);
 
 	if ((e->failed || e->running) && is_time_over()) {
 		cop_buf_str(out, "time limit");
 	} else if (e->failed) {
 		put_worst(e, out);
-	} else if (e->running && by_signal) {
-		cop_buf_printf(out,
-			"the node was ended by a signal while %" PRIu32 " command%s ran",
+	} else if (e->running) {
+		cop_buf_printf(out, "%s while %" PRIu32 " command%s ran",
+			strcmp(how, "signal") == 0 ? "the node was ended by a signal" : how,
 			e->running, e->running > 1 ? "s" : "");
 	}
+	if (unknown)
+		cop_buf_printf(out, "%show %" PRIu32 " of %" PRIu32 " commands ended is not known",
+			out->len ? "; " : "", unknown, e->commands);
 }
 
 static void set_reason(struct cop_runlog *r, const char *reason)
 {
-	uint32_t known = r->exits.good + r->exits.failed + r->exits.running;
 	const struct cop_runrec_series *missing = cop_runrec_find(&r->totals, "nodes.missing");
 	struct cop_buf text = {0};
 
@@ -159,11 +163,6 @@ static void set_reason(struct cop_runlog *r, const char *reason)
 	}
 	if (!text.len)
 		cop_buf_str(&text, reason);
-	if (r->exits.commands > known)
-		cop_buf_printf(&text,
-			"; how %" PRIu32 " of %" PRIu32
-			" commands ended is not known (the kernel tells it since Linux 6.15)",
-			r->exits.commands - known, r->exits.commands);
 	if (missing && missing->point[0].value > 0)
 		cop_buf_printf(&text, "; %.0f of %" PRIu32 " nodes did not answer",
 			missing->point[0].value, r->record.nodes);
@@ -200,6 +199,11 @@ static const char *store_of(const struct cop_conf *conf)
 	return store && *store ? store : NULL;
 }
 
+bool cop_runlog_is_wanted(const struct cop_conf *conf)
+{
+	return store_of(conf) != NULL;
+}
+
 static int make_absolute(const char *path, char out[PATH_MAX])
 {
 	char cwd[PATH_MAX] = "";
@@ -217,6 +221,7 @@ static int fill_runlog(struct cop_runlog *r, const struct cop_runlog_conf *conf)
 
 	snprintf(r->record.id, sizeof(r->record.id), "%s", conf->id);
 
+	r->take = cop_take_new();
 	r->interval_ms = conf->conf->store_interval_ms;
 	snprintf(r->job_dir, sizeof(r->job_dir), "%s", conf->job_dir);
 	cop_runlog_describe(r, conf);
