@@ -594,6 +594,49 @@ static void put_left(const struct cop_timeline *t, struct cop_json *j)
 	cop_json_end(j);
 }
 
+static void put_names(const struct cop_timeline *t, struct cop_json *j)
+{
+	cop_json_array(j, "names");
+	for (size_t i = 0; i < t->name_n; i++) {
+		const struct name *n = t->name[i];
+
+		cop_json_bytes(j, NULL, n->bytes, n->name_len);
+		cop_json_bytes(j, NULL, n->bytes + n->name_len, n->cat_len);
+	}
+	cop_json_end(j);
+}
+
+static void put_extras(const struct cop_timeline *t, struct cop_json *j)
+{
+	cop_json_array(j, "extras");
+	for (size_t i = 0; i < t->extra_n; i++) {
+		const struct extra *x = t->extra[i];
+
+		cop_json_object(j, NULL);
+		cop_json_u64(j, "process", x->process);
+		cop_json_bytes(j, "name", x->cat, x->len);
+		put_lane(j, &x->lane);
+		cop_json_end(j);
+	}
+	cop_json_end(j);
+}
+
+static void put_counters(const struct cop_timeline *t, struct cop_json *j)
+{
+	cop_json_array(j, "counters");
+	for (size_t i = 0; i < t->counter_n; i++) {
+		const struct counter *c = t->counter[i];
+
+		cop_json_object(j, NULL);
+		cop_json_u64(j, "process", c->process);
+		cop_json_u64(j, "name", c->name);
+		cop_json_bytes(j, "series", c->series, c->len);
+		cop_json_u64(j, "n", c->n);
+		cop_json_end(j);
+	}
+	cop_json_end(j);
+}
+
 /* What the columns are. */
 static void put_head(
 	struct cop_timeline *t, const struct cop_trace_files *files, struct cop_buf *out)
@@ -607,36 +650,13 @@ static void put_head(
 	cop_json_u64(&j, "files", cop_trace_files_count(files));
 	cop_json_u64(&j, "arrows", t->arrows);
 	put_left(t, &j);
-	cop_json_array(&j, "names");
-	for (size_t i = 0; i < t->name_n; i++) {
-		cop_json_bytes(&j, NULL, t->name[i]->bytes, t->name[i]->name_len);
-		cop_json_bytes(
-			&j, NULL, t->name[i]->bytes + t->name[i]->name_len, t->name[i]->cat_len);
-	}
-	cop_json_end(&j);
+	put_names(t, &j);
 	cop_json_array(&j, "processes");
 	for (size_t i = 0; i < t->crew.processes; i++)
 		put_process(t, files, &j, &t->crew.process[i]);
 	cop_json_end(&j);
-	cop_json_array(&j, "extras");
-	for (size_t i = 0; i < t->extra_n; i++) {
-		cop_json_object(&j, NULL);
-		cop_json_u64(&j, "process", t->extra[i]->process);
-		cop_json_bytes(&j, "name", t->extra[i]->cat, t->extra[i]->len);
-		put_lane(&j, &t->extra[i]->lane);
-		cop_json_end(&j);
-	}
-	cop_json_end(&j);
-	cop_json_array(&j, "counters");
-	for (size_t i = 0; i < t->counter_n; i++) {
-		cop_json_object(&j, NULL);
-		cop_json_u64(&j, "process", t->counter[i]->process);
-		cop_json_u64(&j, "name", t->counter[i]->name);
-		cop_json_bytes(&j, "series", t->counter[i]->series, t->counter[i]->len);
-		cop_json_u64(&j, "n", t->counter[i]->n);
-		cop_json_end(&j);
-	}
-	cop_json_end(&j);
+	put_extras(t, &j);
+	put_counters(t, &j);
 	cop_json_end(&j);
 }
 
@@ -670,6 +690,17 @@ static void put_instants(const struct cop_timeline *t, const struct lane *l, str
 	}
 }
 
+static void put_values(const struct cop_timeline *t, const struct counter *c, struct cop_buf *out)
+{
+	int64_t before = t->first_ns;
+
+	for (size_t k = 0; k < c->n; k++) {
+		cop_buf_varint(out, (uint64_t)(c->at[k].at - before));
+		cop_buf_add(out, &c->at[k].value, sizeof(c->at[k].value));
+		before = c->at[k].at;
+	}
+}
+
 /* Lanes in order of their numbers, then the extra ones, counters, arrows. */
 static void put_columns(const struct cop_timeline *t, struct cop_buf *out, struct cop_buf *args)
 {
@@ -681,17 +712,8 @@ static void put_columns(const struct cop_timeline *t, struct cop_buf *out, struc
 		put_rows(t, &t->extra[i]->lane, out, args);
 		put_instants(t, &t->extra[i]->lane, out);
 	}
-	for (size_t i = 0; i < t->counter_n; i++) {
-		int64_t before = t->first_ns;
-
-		for (size_t k = 0; k < t->counter[i]->n; k++) {
-			const struct value *v = &t->counter[i]->at[k];
-
-			cop_buf_varint(out, (uint64_t)(v->at - before));
-			cop_buf_add(out, &v->value, sizeof(v->value));
-			before = v->at;
-		}
-	}
+	for (size_t i = 0; i < t->counter_n; i++)
+		put_values(t, t->counter[i], out);
 	for (size_t i = 0; i < t->arrows; i++) {
 		const struct arrow *a = &t->arrow[i];
 
