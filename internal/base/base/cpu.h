@@ -22,6 +22,8 @@ bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset);
 /* The memory limit in bytes that the control groups set for this process, UINT64_MAX if there is
  * none. root is "", or a test's folder with its own /proc and /sys. */
 uint64_t cop_memory_limit(const char *root);
+/* How many processes the kernel has killed for want of memory in this process's control groups. */
+uint64_t cop_memory_kills(const char *root);
 /* The resources of this process: the processor time that all its threads have used so far, and its
  * resident memory now. */
 void cop_process_usage(uint64_t *cpu_us, uint64_t *resident_bytes);

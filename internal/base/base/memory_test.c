@@ -89,6 +89,19 @@ static void a_container_that_sees_only_its_own_group_finds_its_limit(void **stat
 	assert_true(cop_memory_limit(root) == 5000000);
 }
 
+static void kills_for_want_of_memory_are_counted(void **state)
+{
+	(void)state;
+	assert_true(cop_memory_kills(root) == 0);
+	put_text("proc/self/cgroup", "0::/job_7/step_0\n");
+	put_text("sys/fs/cgroup/job_7/memory.events", "low 0\noom 3\noom_kill 2\n");
+	assert_true(cop_memory_kills(root) == 2);
+	put_text("proc/self/cgroup", "4:memory:/job_7\n0::/\n");
+	put_text("sys/fs/cgroup/memory/job_7/memory.oom_control",
+		"oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
+	assert_true(cop_memory_kills(root) == 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +115,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_container_that_sees_only_its_own_group_finds_its_limit, make_root,
 			remove_root),
+		cmocka_unit_test_setup_teardown(
+			kills_for_want_of_memory_are_counted, make_root, remove_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
