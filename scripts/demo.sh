@@ -272,7 +272,8 @@ prepare() {
 	for ((i = 0; i < most; i++)); do
 		mkdir "$dir/node$i" "$dir/slow$i"
 	done
-	export XDG_RUNTIME_DIR=$dir/run COPPER_DEMO=$dir PYTHONDONTWRITEBYTECODE=1
+	export XDG_RUNTIME_DIR=$dir/run XDG_CACHE_HOME=$dir/cache COPPER_DEMO=$dir
+	export PYTHONDONTWRITEBYTECODE=1
 }
 
 slow_mounts() {

@@ -19,7 +19,6 @@ echo found >"$SRC/deep/er/still/file"
 printf 'odd' >"$SRC/deep/er/a"$'\n''b\ c'
 ln -s still/file "$SRC/deep/er/link"
 echo unused >"$SRC/unused/file"
-export XDG_CACHE_HOME=$T/cache
 manifest=$T/.slow.copper-manifest
 with_slowfs --meta-us 200 --cache-s 3600
 

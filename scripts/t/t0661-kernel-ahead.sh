@@ -15,7 +15,6 @@ numbered_files "$SRC/many" 40 9000
 numbered_files "$SRC/large" 1 3000000
 echo unused >"$SRC/unused"
 touch -d '1 hour ago' "$SRC"/*/* "$SRC"
-export XDG_CACHE_HOME=$T/cache
 manifest=$T/.slow.copper-manifest
 with_slowfs --meta-us 100 --cache-s 3600
 

@@ -15,7 +15,6 @@ for program in a b c one two; do
 done
 numbered_files "$SRC/shared" 12 20000
 touch -d '1 hour ago' "$SRC"/*/* "$SRC"
-export XDG_CACHE_HOME=$T/cache
 manifest=$T/.slow.copper-manifest
 with_slowfs --meta-us 100 --cache-s 3600
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Levels of log.h, which conf does not include. */
@@ -123,6 +124,15 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 void cop_conf_init(struct cop_conf *conf, bool serve_only)
 {
 	cop_opt_defaults(serve_only ? &cop_conf_serve_table : &cop_conf_mount_table, conf);
+}
+
+const char *cop_conf_prefetch(const struct cop_conf *conf)
+{
+	const char *given = conf->prefetch ? conf->prefetch : getenv("COPPER_PREFETCH");
+
+	if (!given)
+		return "";
+	return strcmp(given, "off") == 0 ? NULL : given;
 }
 
 /* Settings that the check derives from others do not count as changes. */
@@ -380,7 +390,8 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.min = 100,                                                                \
 			.max = SECONDS(86400),                                                     \
 			.help = "give up if a host is missing",                                    \
-			.initial = "120s"},                                                        \
+			.initial = "120s",                                                         \
+			.rare = true},                                                             \
 		{.name = "peer-timeout",                                                           \
 			AT(peer_timeout_ms),                                                       \
 			.kind = COP_OPT_DURATION,                                                  \
@@ -411,8 +422,9 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 		{.name = "prefetch",                                                               \
 			AT(prefetch),                                                              \
 			.kind = COP_OPT_STRING,                                                    \
-			.arg = "FILE|auto",                                                        \
+			.arg = "FILE|auto|off",                                                    \
 			.help = "fetch what a manifest names ahead of its use",                    \
+			.shown = "auto",                                                           \
 			.rare = true},                                                             \
 		{.name = "bundle",                                                                 \
 			AT(bundle),                                                                \

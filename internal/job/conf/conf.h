@@ -49,7 +49,8 @@ struct cop_conf {
 	const char *net_type;   /* "tcp" */
 	const char *address_book;    /* FILE or NULL */
 	const char *secret_file;     /* may be NULL */
-	const char *prefetch;        /* FILE, "auto" or NULL */
+	const char *prefetch;        /* as given: FILE, "auto", "off", or NULL; see
+					cop_conf_prefetch */
 	unsigned kernel_ahead;       /* enum cop_conf_kernel_ahead */
 	const char *runtime_dir;     /* directory of the control socket; NULL: ctl chooses */
 	const char *cpus;            /* list of processors, "near" or NULL */
@@ -109,6 +110,10 @@ extern const struct cop_opt_old cop_conf_old[];
 
 /* Every default, unchecked: for tests and callers without a command line. */
 void cop_conf_init(struct cop_conf *conf, bool serve_only);
+
+/* FILE or "auto", as --prefetch or else $COPPER_PREFETCH says; "" if neither does: as auto, in the
+ * user's cache directory; NULL: off. */
+const char *cop_conf_prefetch(const struct cop_conf *conf);
 
 /* Checks what depends on more than one option, and sets the defaults that depend on others
  * (log_level, discover). Returns -EINVAL with a sentence that names the option and says what to

@@ -8,6 +8,7 @@
 #include "mount/view/view.h"
 
 #include "node/mountdir/mountdir.h"
+#include "tree/prefetch/prefetch.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -270,6 +271,35 @@ static void check_cpus(struct check *c)
 	cop_buf_free(&all);
 }
 
+/* ---- recordings ---- */
+
+static void check_prefetch(struct check *c)
+{
+	const char *prefetch = cop_conf_prefetch(c->conf);
+	char path[COP_PREFETCH_PATH], size[16];
+	struct stat st;
+
+	if (!prefetch)
+		cop_check_say(c, "prefetch", CHECK_OK, "off: nothing is fetched ahead or recorded");
+	else if (*prefetch && strcmp(prefetch, "auto"))
+		cop_check_say(c, "prefetch", CHECK_OK, "%s is fetched ahead", prefetch);
+	else if (!*c->source)
+		return;
+	else if (!*prefetch && cop_prefetch_is_system(c->source))
+		cop_check_say(c, "prefetch", CHECK_OK,
+			"nothing is recorded of %s, which is the system's own", c->source);
+	else if (!cop_prefetch_kept_at(c->source, path))
+		cop_check_say(c, "prefetch", CHECK_WARNING,
+			"nothing can be recorded for the next job: set HOME or XDG_CACHE_HOME");
+	else if (stat(path, &st))
+		cop_check_say(c, "prefetch", CHECK_OK,
+			"what programs need is recorded for the next job, in %s", path);
+	else
+		cop_check_say(c, "prefetch", CHECK_OK,
+			"what programs need is recorded for the next job, in %s (%s; remove it to forget)",
+			path, cop_format_size((uint64_t)st.st_size, size));
+}
+
 /* ---- all ---- */
 
 static void run_checks(struct check *c)
@@ -287,6 +317,7 @@ static void run_checks(struct check *c)
 		cop_check_peers,
 		check_cpus,
 		cop_check_memory,
+		check_prefetch,
 		check_control,
 	};
 

@@ -152,7 +152,7 @@ static int open_tally(struct cop_node *n, struct cop_err *err)
  * standard error what it logs. */
 static int load_manifest(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_prefetch_manifest_conf conf = {.path = n->conf->prefetch,
+	struct cop_prefetch_manifest_conf conf = {.path = cop_conf_prefetch(n->conf),
 		.source = n->source,
 		.record = !n->conf->serve_only,
 		.to_stderr = n->log.path[0]};
@@ -210,7 +210,7 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_part_conf conf = {.status = {.rank = n->rank,
 					     .nodes = n->topo.nodes,
-					     .prefetches = n->conf->prefetch != NULL,
+					     .prefetches = cop_conf_prefetch(n->conf) != NULL,
 					     .host = own_host(n),
 					     .mountpoint = mountpoint(n),
 					     .source = n->source,
@@ -357,7 +357,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 		.origin = n->origin,
 		.stats = &n->stats,
 		.record = cop_prefetch_manifest_record(n->manifest),
-		.opened = c->prefetch ? opened : NULL,
+		.opened = cop_conf_prefetch(c) ? opened : NULL,
 		.arg = n,
 		.prof = cop_tally_prof(n->tally),
 		.tracer = cop_sampler_tracer(n->sampler)};
@@ -446,14 +446,14 @@ static void have(void *arg, const char *path, uint64_t start, uint64_t end)
 
 static void start_prefetch(struct cop_node *n)
 {
-	const char *c = n->conf->prefetch;
+	const char *c = cop_conf_prefetch(n->conf);
 	struct cop_prefetch_conf conf = {.coop = n->coop,
 		.cache = n->cache,
 		.stats = &n->stats,
 		.whole_file_max = COP_MAX(COP_FETCH_GROUP_BYTES, n->conf->chunk),
 		.max_cacheable = n->conf->max_cacheable,
 		.tracer = cop_sampler_tracer(n->sampler),
-		.by_part = c && strcmp(c, "auto") == 0,
+		.by_part = c && (!*c || strcmp(c, "auto") == 0),
 		.telemetry = n->telemetry};
 	struct cop_prefetch *p = NULL;
 	int rc;

@@ -61,10 +61,13 @@ void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out);
  * others ask that node for its text through the tree ---- */
 
 struct cop_prefetch_manifest;
+#define COP_PREFETCH_PATH 4096
 
 struct cop_prefetch_manifest_conf {
-	const char *path;   /* the manifest's file, or "auto": where the last job with this source
-			       left it */
+	const char *path;   /* the manifest's file; or "auto", where the last job with this source
+			       left it, beside the source if this user may write there; or "",
+			       the same in the user's cache directory, and nothing for a source
+			       that is the system's own */
 	const char *source; /* absolute; both outlive the object */
 	bool record;    /* auto: record what this node needs, for the manifest of the next job */
 	bool to_stderr; /* report problems with it on standard error too, not only in the log */
@@ -73,6 +76,12 @@ struct cop_prefetch_manifest_conf {
  * cannot be read. */
 int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
 	struct cop_prefetch_manifest **out, struct cop_err *err);
+/* Whether this is the system's own: /, or /usr, /etc and the like. */
+bool cop_prefetch_is_system(const char *source);
+/* Where "" keeps the manifest of this source; false: nowhere. Creates nothing. */
+bool cop_prefetch_kept_at(const char *source, char path[COP_PREFETCH_PATH]);
+/* A sentence for the user, if this is the first recording of this user; else "". */
+const char *cop_prefetch_manifest_note(const struct cop_prefetch_manifest *m);
 /* NULL is fine, here and below. */
 void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m);
 /* The set that records what is needed, valid while the object lives; NULL: nothing is recorded. */
