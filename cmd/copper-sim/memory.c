@@ -9,8 +9,6 @@
  * writes some pages. Only these take memory if the kernel hands out the zeros, so calloc and free
  * are wrapped as well. malloc by itself takes such tables from the kernel only up to a number, and
  * only while its heap has no free piece of that size; else calloc writes all of them. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "sim.h"

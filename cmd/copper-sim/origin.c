@@ -5,10 +5,6 @@
  * (as on a storage that takes a quarter of a millisecond or more); a descriptor that is kept
  * between the reads of a file. What the storage's client on the root knows already (attributes
  * before and after) is counted as a system call and takes no time. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim.h"
 
 #define KEPT 64u

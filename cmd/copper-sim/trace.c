@@ -2,11 +2,6 @@
 /* Reads what scripts/sim/record.sh wrote (scripts/sim/reduce.py describes the format), and makes
  * the answers: a listing is its header, an entry its attributes, both followed by zeros up to the
  * length that was recorded. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "sim.h"

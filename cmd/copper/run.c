@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run: finds the node and asks it, makes the view, and becomes the command, or stays as its parent
  * where only a parent can tell the node how it ended. */
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "child.h"
 #include "cmd.h"
@@ -133,10 +128,10 @@ static void init_args(void *into)
 static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch", "profile",
 	"profile-top-n", "profile-paths-full", "profile-snapshot-interval", "observe",
 	"max-cacheable-bytes", "enoent-ttl-ms", "chunk", "origin-ops", "listing-max",
-	"keep-symlinks", "hidden", "cpus", "ready-timeout", "hosts", "port", "fabric-port", "net-type",
-	"secret-file", "insecure", "trees", "fanout", "compress", "bundle", "rank-files",
-	"peer-timeout", "address-book", "address-source", "trace", "trace-limit", "store", "tag",
-	"store-interval", "otel"};
+	"keep-symlinks", "hidden", "cpus", "ready-timeout", "hosts", "port", "fabric-port",
+	"net-type", "secret-file", "insecure", "trees", "fanout", "compress", "bundle",
+	"rank-files", "peer-timeout", "address-book", "address-source", "trace", "trace-limit",
+	"store", "tag", "store-interval", "otel"};
 
 static struct cop_opt all_rows[COP_ARRAY_SIZE(rows) + COP_ARRAY_SIZE(of_mount)];
 

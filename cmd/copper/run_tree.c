@@ -8,19 +8,13 @@
  * the call that started it has ended before, the keeper continues for the others. */
 #include "run_tree.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "child.h"
 #include "node/ctl/ctl.h"

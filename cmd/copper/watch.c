@@ -3,12 +3,7 @@
  * slow tree. The page says how late an answer is. */
 #include "watch.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "report/watch/watch.h"
 #include "node/ctl/ctl.h"

@@ -7,8 +7,6 @@
 #endif
 #include "slowfs_priv.h"
 
-#include <errno.h>
-
 #include "base/base/compat.h"
 
 int cop_slowfs_loop(struct fuse_session *session, unsigned threads)

@@ -5,16 +5,11 @@
  * before it, and never through a link (openat(2), O_NOFOLLOW; openat2(2) would do it in one call,
  * but is younger than kernels that sites run). Each must belong to a user who can do anything here
  * anyway. */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "base/base/base.h"
 

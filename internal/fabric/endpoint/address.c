@@ -10,10 +10,6 @@
 #include "fabric/endpoint/endpoint_priv.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #define CXI_PID_BITS 9
 #define CXI_MASK ((1U << 29) - 1)

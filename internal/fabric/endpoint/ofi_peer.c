@@ -5,10 +5,6 @@
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct ofi_peer *peer_of(struct cop_hlink *l)
 {

@@ -6,12 +6,8 @@
  *
  * One lock for all guards, because accept gets nothing but a descriptor. Sends and receives under
  * it never wait, and the log accepts few lines from here (cop_log_refused). */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "fabric/endpoint/portguard_priv.h"
 #include "fabric/endpoint/ofi_priv.h"

@@ -3,11 +3,8 @@
  * another program or by the same rank of the same tree. */
 #include "fabric/reach/reach_priv.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/log/log.h"
 

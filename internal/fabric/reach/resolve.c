@@ -2,10 +2,6 @@
 /* Finds the address of a rank in the book, or asks its machine. */
 #include "fabric/reach/reach_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/log/log.h"
 
 /* ---- the book ---- */

@@ -2,9 +2,7 @@
 /* A measurement is a chain of calls. Each begins with the answer to the one before, so none waits
  * behind another. Its state has one owner at a time: the ticking thread until `busy` is set, then
  * the progress thread until `busy` is cleared. */
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "fabric/reach/reach.h"
 

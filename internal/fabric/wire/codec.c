@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/wire/wire.h"
 
-#include <string.h>
-
 struct cop_rd cop_rd_init(const void *data, size_t len)
 {
 	const uint8_t *p = data;

@@ -8,15 +8,10 @@
  * be rank 0 (two trees of one job), so the new file first gets the name JOBDIR/secret.JOB, which
  * only one of them can create. That process checks again, and renames the file if the old one is
  * still there. A file without such a line is the user's own and is used as it is. */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "job/dir/dir_priv.h"
 

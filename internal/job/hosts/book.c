@@ -4,10 +4,6 @@
  * its full name or, if the job and the book disagree on the domain, by its short name. Nodes that
  * share a host name are in the book as "name:port". */
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "job/hosts/hosts_priv.h"
 

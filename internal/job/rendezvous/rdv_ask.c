@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The asking side. An ask tries again, with pauses, until its deadline: the other node may start
  * later, have no free connection, or not be in the name service yet. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "job/rendezvous/rdv_priv.h"
 #include "base/base/sock.h"

@@ -3,10 +3,7 @@
  * secret within RDV_CONNECTION_MS, or before its slot is needed for another one, is closed without
  * a byte and counted. A node sends its whole ask at once, so unverified peers cannot keep it out by
  * occupying every slot. */
-#include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "job/rendezvous/rdv_priv.h"
 #include "base/base/sock.h"

@@ -10,12 +10,7 @@
 #include "job/hosts/hosts.h"
 #include "job/scheduler/scheduler_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static bool variable_number(const char *name, uint64_t *value)
 {

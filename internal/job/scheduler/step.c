@@ -18,18 +18,12 @@
 #include "job/hosts/hosts.h"
 #include "job/scheduler/scheduler_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define END_MS 10000
 /* One node's line is enough to know that the tree is ready; the other nodes' lines come within this

@@ -7,12 +7,7 @@
 #include "job/dir/dir.h"
 #include "job/startnote/startnote.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #define LOOK_MS 1000
 #define STAY_MS (5 * LOOK_MS / 2)

@@ -2,11 +2,7 @@
 /* Draws subtrees side by side. Nodes without room, below a drawn one, become a number. Levels that
  * fit as a whole are drawn first, then the important nodes with all nodes above them, then whatever
  * fits. Parents come from a file, so nodes in a cycle are never reached. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/html/chart_priv.h"
 

@@ -3,11 +3,7 @@
  * target of each link. Paths are followed through the tree as the kernel follows them: ".." is the
  * directory above the one that was reached, not the previous word. */
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "report/paths/paths_priv.h"
 

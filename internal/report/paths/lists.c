@@ -6,10 +6,6 @@
  * keep.nul and prune_candidates.nul, which are written if there is such a name and then contain all
  * names. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "report/paths/paths_priv.h"
 

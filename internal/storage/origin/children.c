@@ -16,9 +16,6 @@
 #include "storage/origin/list_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define BATCH_MAX 32

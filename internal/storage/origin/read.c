@@ -6,13 +6,9 @@
  * because a later lookup of the name gets another version and requests its bytes anew. */
 #include "storage/origin/origin_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define EXTENTS_MAX 65536
 /* What the kernel usually reads at once. A longer read at the beginning of a file, or of several
