@@ -193,7 +193,7 @@ static void keep_file(struct job *j)
 	p->kept[slot].until = j->offset + j->bytes < j->size ? cop_sim_now() + KEPT_NS : 0;
 }
 
-/* A listing goes on with its children. */
+/* A listing continues with its children. */
 static void end_job(struct job *j)
 {
 	const struct sim_line *l = j->line;

@@ -11,7 +11,8 @@
 #define ASK_MS 1000
 #define WAIT_MS 5000
 
-/* Reads "TREE PID". -ECONNREFUSED: the process was killed; other errors: nobody answers this. */
+/* Reads "TREE PID". -ECONNREFUSED: the process was killed; other errors: there is no answer to
+ * this. */
 static int ask_process(const char *path, char tree[40], int *pid)
 {
 	struct cop_ctl_reply reply = {0};

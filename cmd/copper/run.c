@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run: finds the node and asks it, makes the view, and becomes the command, or stays as its parent
- * where only a parent can tell the node how it ended. */
+ * where only a parent can report to the node how it ended. */
 #include <limits.h>
 #include <sys/stat.h>
 

@@ -16,7 +16,7 @@ static int add_path(struct trace_case *c, const char *path)
 	return c->path[c->paths++] ? 0 : -ENOMEM;
 }
 
-/* A path that exists is taken as it is; else a pattern stands for the files that match, since no
+/* A path that exists is taken as it is; else a pattern means the files that match, since no
  * shell expands what follows NAME=. */
 static int add_matching(struct trace_case *c, const char *path, struct cop_err *err)
 {

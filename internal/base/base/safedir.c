@@ -28,7 +28,7 @@ static bool is_trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-/* Many systems give each user a group with nobody else in it, which has the user's number
+/* Many systems give each user a group with no other member, which has the user's number
  * (useradd(8), USERGROUPS_ENAB of login.defs(5)). Only the name service knows its name and members,
  * and a static program must not load that. */
 static bool is_own_group(gid_t gid)

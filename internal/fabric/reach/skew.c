@@ -18,7 +18,7 @@ struct cop_skew {
 	unsigned samples;
 	bool has_best;
 	struct cop_skew_sample current, best;
-	/* What other nodes are told. known is stored after offset_us. */
+	/* What other nodes receive. known is stored after offset_us. */
 	_Atomic int64_t offset_us;
 	_Atomic bool known;
 };

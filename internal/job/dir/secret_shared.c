@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JOBDIR/secret: how the nodes that share a folder agree on one secret, and how an older job's
- * secret is told from theirs.
+ * secret is distinguished from theirs.
  *
  * Rank 0 makes the file, complete before it is visible, and the others wait for it. Its second line
  * names the scheduler's job for which it was made. A file of another job was left by a job that was

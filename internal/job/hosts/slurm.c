@@ -8,7 +8,7 @@
  *
  * The controller is not asked, because ten thousand nodes would ask it at once. Text that is not
  * understood is skipped, because the names remain. A loopback address is skipped too: several
- * slurmd on one machine share it, so it does not tell them apart. */
+ * slurmd on one machine share it, so it does not distinguish them. */
 #include <fcntl.h>
 #include <strings.h>
 

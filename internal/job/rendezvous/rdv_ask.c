@@ -57,7 +57,7 @@ static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
 }
 
 /* This try failed. The ask goes to the end of the line, behind those that wait for a free
- * connection. If nobody listens at the second port, that is not worth a message. */
+ * connection. If no process listens at the second port, that is not worth a message. */
 static void retry_ask(
 	struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
 {

@@ -16,7 +16,7 @@ static void hang_up(struct rdv_conn *c)
 	c->fd = -1;
 }
 
-/* Reports before it closes, so that whoever saw the end of the connection sees the count too. */
+/* Reports before it closes, so that a peer that saw the connection end also sees the count. */
 static void refuse_asker(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
 {
 	cop_rdv_refused(r, "ask", &c->from, rc);

@@ -208,8 +208,8 @@ static int listen_on(
 	int rc;
 
 	/* Askers reach a host name over whichever network they use, so the node listens on all
-	 * networks. On this machine itself its name often means a loopback address that nobody else
-	 * can reach. */
+	 * networks. On this machine itself its name often means a loopback address that no other
+	 * machine can reach. */
 	cop_ip_parse(self->name, &r->self);
 	r->listen_fd = rc = open_listener(&r->self, port);
 	if (rc >= 0 &&

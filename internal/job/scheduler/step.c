@@ -293,7 +293,7 @@ static void end_srun(const struct step *s)
 
 /* srun has a child that waits for srun to die and then cancels its step. When the step around
  * them ends, Slurm kills both, and sometimes that child has enough time to cancel. So both are
- * stopped and then killed, which leaves nobody to cancel anything. They are a process group of
+ * stopped and then killed, which leaves no process to cancel anything. They are a process group of
  * their own. */
 static void abandon_srun(pid_t srun)
 {

@@ -6,7 +6,7 @@
 
 #include "report/html/chart_priv.h"
 
-#define WIDEST 1280.0 /* wider ones would be scaled until nobody can read them */
+#define WIDEST 1280.0 /* wider ones would be scaled until they are unreadable */
 #define LABEL_BYTE 7.5
 #define LEVEL 78.0 /* from one level to the next */
 #define TOP 20.0

@@ -118,7 +118,7 @@ static bool go_up(struct step *s)
 	return true;
 }
 
-/* The path leaves its root by "..", perhaps into another root, so it is begun anew as an absolute
+/* The path leaves its root by "..", perhaps into another root, so it starts again as an absolute
  * path. */
 static int leave_root(struct step *s, const char *rest)
 {

@@ -64,7 +64,7 @@ static void put_escaped(
 }
 
 /* rsync takes a line that begins with # or ; for a comment, so ./ is put in front. The base itself
- * is left out, because "." would mean everything in it. */
+ * is omitted, because "." would mean everything in it. */
 static void put_relative(struct writing *w, enum path_list list, const char *path, size_t len)
 {
 	bool odd = memchr(path, '\n', len) || memchr(path, '\r', len), comment;

@@ -118,7 +118,7 @@ static int take_terminal(struct cop_screen *s)
 	return 0;
 }
 
-/* Keys that nobody read must not reach the shell. If this process was started by a script, the
+/* Unread keys must not reach the shell. If this process was started by a script, the
  * shell may have the terminal by now, in its own mode: setting it would stop this process here. */
 static void give_back(struct cop_screen *s)
 {
