@@ -14,7 +14,7 @@ struct cop_rpc_req {
 	struct cop_rpc_call call;
 	struct cop_list served; /* in the list of `to` until that node has answered */
 	bool joined;            /* it travels in another one's message */
-	bool lost;              /* nobody answers, and `from` is told so */
+	bool lost;              /* it gets no answer, and `from` learns that */
 	bool answered, heard;
 	struct cop_rpc_answer answer;
 	void *head; /* of the answer; a copy */
@@ -327,7 +327,7 @@ void cop_sim_fabric_open(struct sim_node *n)
 	cop_list_init(&n->rpc.served);
 }
 
-/* Nodes that wait for its answers will be told that there is none. */
+/* Nodes that wait for its answers will receive an error. */
 void cop_sim_fabric_died(struct sim_node *n)
 {
 	for (struct cop_list *l = n->rpc.served.next; l != &n->rpc.served; l = l->next) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* child: a command in a process of its own, for which its parent stands: signals to the parent
+/* child: a command in a process of its own, which its parent represents: signals to the parent
  * reach it, and the parent ends as the command has ended. */
 #ifndef COP_CMD_CHILD_H
 #define COP_CMD_CHILD_H

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run: finds the node and asks it, makes the view, and becomes the command, or stays as its parent
- * where only a parent can tell the node how it ended. */
-#include <errno.h>
+ * where only a parent can report to the node how it ended. */
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "child.h"
 #include "cmd.h"

@@ -3,24 +3,18 @@
  * started. The first call that comes on a machine has another child, the keeper, in a session of
  * its own. The keeper starts the node, waits until no call of this machine is left, and then until
  * the calls of the other machines have ended, because their nodes read through this one. A call
- * that comes meanwhile gets the same node. The root's keeper stops the tree. The last task of a
- * machine ends after the keeper, because Slurm kills what the last one leaves on its machine; if
- * the call that started it has ended before, the keeper continues for the others. */
+ * that starts in the meantime gets the same node. The root's keeper stops the tree. The last task
+ * of a machine ends after the keeper, because Slurm kills what the last one leaves on its machine;
+ * if the call that started it has ended before, the keeper continues for the others. */
 #include "run_tree.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "child.h"
 #include "node/ctl/ctl.h"
@@ -146,8 +140,8 @@ static int await_end(const struct cop_tasks *t, const char *socket, struct cop_c
 	int rc = -EAGAIN, wait_ms = ASK_MS_FIRST;
 
 	*after = STOP_NODE;
-	/* A last task that failed does not wait for long, because its launcher must hear of it, and
-	 * stops the node; the other nodes continue without it. */
+	/* A last task that failed does not wait for long, because its launcher must learn of it,
+	 * and stops the node; the other nodes continue without it. */
 	while (rc == -EAGAIN &&
 		(t->again_came || cop_tasks_is_waited_for(t) || cop_now_ms() < end)) {
 		if (cop_tasks_live(t)) {

@@ -2,8 +2,6 @@
 /* The table of the subcommands of copper runs; without a subcommand it lists the runs. */
 #include "runs.h"
 
-#include <string.h>
-
 #include "cmd.h"
 #include "family.h"
 

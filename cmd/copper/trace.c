@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of the subcommands of copper trace. */
-#include <stdio.h>
-
 #include "cmd.h"
 #include "family.h"
 #include "trace.h"

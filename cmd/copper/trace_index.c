@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/base/json.h"
 #include "cmd.h"
 #include "trace.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* copper trace merge and copper trace timeline: one timeline, as JSON or as a page. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cmd.h"
 #include "trace.h"
 #include "trace_out.h"

@@ -2,11 +2,7 @@
 #include "slowfs_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* The kernel lets only one reader at a time use an open directory. The lock documents that, also
  * for the thread sanitizer, which does not see the order that the kernel keeps. */

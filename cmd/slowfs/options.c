@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "slowfs_priv.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
 
 #define DEFAULT_THREADS 256
 #define MAX_THREADS 4096

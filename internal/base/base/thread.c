@@ -5,9 +5,6 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static void end_process(int status, void *arg)
 {

@@ -16,7 +16,7 @@ int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *
  * thread has stopped, which that thread does not. */
 void cop_thread_left(void);
 /* Joins a thread that has been told to end; waits at most timeout_ms. False: it still runs, is
- * detached, and is told of to cop_thread_left; what it uses must outlive it. */
+ * detached, and is reported to cop_thread_left; what it uses must outlive it. */
 bool cop_thread_join_within(pthread_t t, uint32_t timeout_ms);
 /* Initialises a condition whose timed waits use the clock of cop_now_ns and ignore the wall clock.
  */

@@ -135,7 +135,7 @@ int cop_walk_tree_each(const struct cop_walk_tree *t, cop_walk_visit *visit, voi
  * cut right after that word; then $HOME and its first-level children. Nothing here looks at the
  * disk. */
 
-/* Further roots of one kind are left out, and `full` says so. */
+/* Further roots of one kind are omitted, and `full` is set. */
 #define COP_ROOTS_MAX 4096u
 
 struct cop_root_list { /* normal absolute paths without a trailing slash; each once */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/walk/walk_priv.h"
 
@@ -225,8 +221,8 @@ static int take_entries(struct worker *w, struct cop_walk_dir *d)
 	return 0;
 }
 
-/* The types decide what is entered, so those that the directory does not tell are read first; sizes
- * can wait. */
+/* The types decide what is entered, so those that the directory does not contain are read first;
+ * sizes can wait. */
 static int read_entries(struct worker *w, struct cop_walk_dir *d, const char *whole)
 {
 	bool sizes = w->walk->conf->sizes, unknown = false, shared = sizes && d->n > STATS;

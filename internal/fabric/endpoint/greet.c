@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <sodium.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "fabric/endpoint/portguard_priv.h"

@@ -10,11 +10,7 @@
  * own way, but newer kernels let only root filter TCP. */
 #include "fabric/endpoint/ofi_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 

@@ -3,12 +3,7 @@
  * order, receive buffers, thread. */
 #include "fabric/endpoint/ofi_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of peers: from address text to slot, from slot to the provider's address. An id is slot
- * and generation, so that an id kept after its peer was dropped names nobody, and never another
+ * and generation, so that an id kept after its peer was dropped names no peer, and never another
  * peer. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct ofi_peer *peer_of(struct cop_hlink *l)
 {

@@ -50,8 +50,8 @@ struct ofi;
 
 enum ofi_kind { OFI_RX, OFI_SEND, OFI_PART };
 
-/* The context that the provider gets; first member of the object it stands for. The provider may
- * use `space` while it has it (FI_CONTEXT, FI_CONTEXT2). */
+/* The context that the provider gets; first member of the object that it identifies. The provider
+ * may use `space` while it has it (FI_CONTEXT, FI_CONTEXT2). */
 struct ofi_ctx {
 	struct fi_context2 space;
 	enum ofi_kind kind;
@@ -67,7 +67,7 @@ struct ofi_peer {
 	cop_endpoint_peer_t id;
 	fi_addr_t addr;
 	bool dropped;
-	bool connected;        /* as far as is known: the provider accepted the last operation */
+	bool connected;        /* the provider accepted the last operation */
 	struct cop_hlink link; /* in peers_by_text */
 	struct cop_list busy;  /* linked while something is queued */
 	struct cop_list sends, writes;

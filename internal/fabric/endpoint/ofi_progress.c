@@ -7,11 +7,8 @@
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 

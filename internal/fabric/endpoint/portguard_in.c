@@ -6,12 +6,8 @@
  *
  * One lock for all guards, because accept gets nothing but a descriptor. Sends and receives under
  * it never wait, and the log accepts few lines from here (cop_log_refused). */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "fabric/endpoint/portguard_priv.h"
 #include "fabric/endpoint/ofi_priv.h"
@@ -43,7 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cop_portguard *guards;
 static __thread bool watching;
 static __thread int watched = -1;
-/* A socket that already listens while it is undecided who may connect: nobody yet. */
+/* A socket that already listens while it is undecided which peers may connect: none yet. */
 static int undecided = -1;
 
 int cop_portguard_watch(bool on)
@@ -254,7 +250,7 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 	return fd;
 }
 
-/* ---- going on ---- */
+/* ---- pending greetings ---- */
 
 /* It has answered. The proof is sent before anything that the provider sends. */
 static void pass_connection(struct cop_portguard *g, struct pending *h)

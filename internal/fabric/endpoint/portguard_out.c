@@ -5,10 +5,7 @@
  *
  * A descriptor is identified by its number and by the socket behind it: the provider may close it
  * at any time, and the number is then reused. */
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "fabric/endpoint/portguard_priv.h"
 #include "fabric/endpoint/ofi_priv.h"

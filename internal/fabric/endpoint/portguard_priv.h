@@ -61,7 +61,7 @@ struct cop_portguard;
 /* on: notes what this thread opens by listen, until the call with false, which returns the last
  * descriptor or -1. */
 int cop_portguard_watch(bool on);
-/* Until this or cop_portguard_start, nobody is accepted there. */
+/* Until this or cop_portguard_start, no connection is accepted there. */
 void cop_portguard_none(int listener);
 /* Guards the listening socket. On -errno the endpoint must not be opened. */
 int cop_portguard_start(int listener, const struct cop_greet_key *key, struct cop_stats *rejected,

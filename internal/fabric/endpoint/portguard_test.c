@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guard of libfabric's port: whoever has the key gets through; whoever has not is not heard and
- * delays nobody. */
+/* The guard of libfabric's port: a peer with the key gets through; a peer without it is
+ * ignored and delays no other. */
 #include "fabric/endpoint/ofi_testing.h"
 
 #include <arpa/inet.h>

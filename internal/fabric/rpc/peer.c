@@ -217,7 +217,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		return;
 	}
 	if (rc) {
-		/* Anybody could have sent this, so this node goes on waiting for the authentic
+		/* Anybody could have sent this, so this node keeps waiting for the authentic
 		 * answer. */
 		p->refused |= rc == -EACCES;
 		cop_rpc_reject(r, "welcome", rank, rc);

@@ -21,8 +21,8 @@
  *
  * A peer that restarted does not know our session any more and keeps silent, as to any unverified
  * peer. After half the timeout in silence we send it a HELLO that names our session; it answers
- * only if it does not know that one. The answer is authenticated and fresh, so nobody else can end
- * a live session. Outstanding calls are then sent again over the new session.
+ * only if it does not know that one. The answer is authenticated and fresh, so no other process can
+ * end a live session. Outstanding calls are then sent again over the new session.
  *
  * A HELLO that opened a session before is refused by its nonce. A process that was started later
  * does not know the nonce. It makes a half-open session, whose WELCOME goes to the address of the
@@ -36,11 +36,11 @@
  * processor (stopped, or among a hundred others on a core). The look-up does: it goes to another
  * thread of the peer, and the kernel of its machine accepts the connection for a process that does
  * not run and refuses it if there is none. So a peer is dead when it was silent for the timeout and
- * the look-up has found nobody, or when it was silent for COP_RPC_PATIENCE times the timeout. If a
+ * the look-up has found no node, or when it was silent for COP_RPC_PATIENCE times the timeout. If a
  * look-up cannot tell, silence alone decides.
  *
  * Lost messages. A connection that breaks can lose messages without killing either side. A ping
- * names the requests that have waited long. The pong tells which of them the server has never seen
+ * names the requests that have waited long. The pong lists those that the server has never seen
  * or has already answered. Because messages of a pair arrive in order, those are lost and are sent
  * again (requests are idempotent). For a request whose body the server has announced, or whose
  * answer it wants confirmed, the server sends its last message again instead.
@@ -313,7 +313,7 @@ uint64_t cop_rpc_make_sid(struct cop_rpc *r, uint32_t rank);
 
 /* Called when everything that was posted has been looked at: its calls may leave. */
 void cop_rpc_calls_start(struct cop_rpc *r);
-/* Sends waiting calls, as far as the window and fabric allow, several in one message. */
+/* Sends as many waiting calls as the window and fabric allow, several in one message. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p);
 void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_frame *f);
 /* Resets the call and puts it in front of the waiting ones. */
@@ -340,7 +340,7 @@ void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s);
 
 /* ---- answer.c ---- */
 
-/* Detaches every request from its session and frees those that nobody uses. */
+/* Detaches every request from its session and frees those that are unused. */
 void cop_rpc_reqs_orphan(struct session *s);
 /* Ends the request: its body is released. */
 void cop_rpc_req_free(struct cop_rpc_req *q);
@@ -349,7 +349,7 @@ void cop_rpc_req_free(struct cop_rpc_req *q);
 void cop_rpc_req_again(struct cop_rpc_req *q);
 /* The answer may be sent as soon as the limit on outstanding bytes allows. */
 void cop_rpc_req_ready(struct cop_rpc_req *q);
-/* Sends what is ready, as far as fabric and the limit on outstanding bytes allow. */
+/* Sends as much of what is ready as fabric and the limit on outstanding bytes allow. */
 void cop_rpc_session_send(struct session *s);
 
 /* ---- msg.c: payloads ---- */

@@ -20,7 +20,7 @@ int cop_job_dir_make(const char *job_dir, struct cop_err *err);
 struct cop_job_secret_from {
 	const char *file, *job_dir;
 	uint32_t rank, timeout_ms;
-	/* Called while it waits: whether waiting is in vain, with a sentence. NULL: it waits until
+	/* Called while it waits: whether waiting is useless, with a sentence. NULL: it waits until
 	 * the timeout. */
 	bool (*in_vain)(void *ctx, struct cop_err *err);
 	void *ctx;
@@ -40,7 +40,7 @@ void cop_job_secret_free(struct cop_job_secret *s);
 /* Whether rank 0 would create JOBDIR/secret now. */
 bool cop_job_secret_to_come(const char *job_dir);
 /* Call it when the whole tree has stopped. Removes JOBDIR/secret if it is this one and Copper
- * created it outside a scheduler's job, because the next start could not tell that it is old. */
+ * created it outside a scheduler's job, because the next start could not recognise it as old. */
 void cop_job_secret_retire(const char *job_dir, const struct cop_job_secret *s);
 
 /* ---- a node that could not start says so, so that the others need not wait for it ---- */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sources of the job's secret, and the conditions for a file that holds it. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "job/dir/dir_priv.h"
 
@@ -54,8 +50,8 @@ static int read_open(int fd, const char *path, struct cop_job_secret *out, struc
 	return 0;
 }
 
-/* The checks are made on the open file and not on its name, so that nobody can replace it in
- * between. */
+/* The checks are made on the open file and not on its name, so that no other process can replace it
+ * in between. */
 int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err)
 {
 	struct cop_dir at;

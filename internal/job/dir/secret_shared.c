@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JOBDIR/secret: how the nodes that share a folder agree on one secret, and how an older job's
- * secret is told from theirs.
+ * secret is distinguished from theirs.
  *
  * Rank 0 makes the file, complete before it is visible, and the others wait for it. Its second line
  * names the scheduler's job for which it was made. A file of another job was left by a job that was
@@ -8,15 +8,10 @@
  * be rank 0 (two trees of one job), so the new file first gets the name JOBDIR/secret.JOB, which
  * only one of them can create. That process checks again, and renames the file if the old one is
  * still there. A file without such a line is the user's own and is used as it is. */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "job/dir/dir_priv.h"
 

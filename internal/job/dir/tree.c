@@ -2,12 +2,6 @@
 /* JOBDIR/logs/copper_tree.txt: what a command needs to know of a tree to talk to its nodes: "KEY
  * VALUE" lines, the hosts last. It has the location of the secret, not the secret itself. Unknown
  * keys come from a later version and are skipped. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "job/dir/dir_priv.h"
 
 #define TREE_MAX (64 * COP_MIB)

@@ -4,10 +4,6 @@
  * its full name or, if the job and the book disagree on the domain, by its short name. Nodes that
  * share a host name are in the book as "name:port". */
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "job/hosts/hosts_priv.h"
 
@@ -100,7 +96,8 @@ static uint32_t find_host(
 	return memchr(name, '.', len) && strchr(b->hosts->host[i].name, '.') ? COP_JOB_ABSENT : i;
 }
 
-/* Stores the address of a host. If one name has two addresses, nobody can tell which is right. */
+/* Stores the address of a host. If one name has two addresses, there is no way to know which is
+ * right. */
 static int keep_address(struct book *b, uint32_t i, bool by_short, const char *address, size_t len,
 	unsigned line, struct cop_err *err)
 {

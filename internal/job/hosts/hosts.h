@@ -28,11 +28,11 @@ uint64_t cop_job_identity(char label[COP_JOB_MARK_SIZE]);
  *
  * Why the kernel does not choose the rendezvous port: nodes meet there, so all of them must know it
  * before they have met, from the host list or the job's number. The ports that the kernel does
- * choose, those of the fabric, are what the rendezvous tells. A file in the job directory could
- * tell this one, but not every job has a directory that all nodes see. A fixed port also keeps a
- * node from being started twice: the second process finds it taken (reach.h). Why there is a second
- * port: one that was only calculated may belong to another program on one of the machines, and that
- * must not end the start of the whole tree. */
+ * choose, those of the fabric, are what the rendezvous exchanges. A file in the job directory
+ * could hold this one, but not every job has a directory that all nodes see. A fixed port also
+ * keeps a node from being started twice: the second process finds it taken (reach.h). Why there is
+ * a second port: one that was only calculated may belong to another program on one of the machines,
+ * and that must not end the start of the whole tree. */
 struct cop_job_host {
 	char *name;
 	uint16_t port, second_port;
@@ -49,7 +49,8 @@ struct cop_job_hosts {
 
 /* text is a file's name if such a file exists, else a LIST: comma separated, Slurm's brackets
  * (n[1-4,7],login, x[001-010]y), each with an optional :port; an address of IPv6 that has a port
- * stands in brackets ([fd77::1]:7720), and a link-local one is refused. In a file: one per line,
+ * is written in brackets ([fd77::1]:7720), and a link-local one is refused. In a file: one per
+ * line,
  * '#' comments and blank lines skipped; a bad line is named by its number. -ENOENT for a text that
  * looks like a file name (it has a slash) and does not exist; an empty list is an error; the same
  * host:port twice is an error that names both lines. */

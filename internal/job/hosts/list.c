@@ -6,9 +6,6 @@
  * n[0-999999999] is refused before anything is allocated, then to write the names. As in Slurm, the
  * first number of a range gives the width to which its numbers are padded. */
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "job/hosts/hosts_priv.h"
 

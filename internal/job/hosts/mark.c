@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "job/hosts/hosts.h"
 
 bool cop_job_mark(char mark[COP_JOB_MARK_SIZE])

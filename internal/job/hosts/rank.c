@@ -3,13 +3,8 @@
  * interfaces. Only if that finds nothing, the name service is asked, and only for names that
  * contain this machine's own: "n1-hsn", as the fast network calls n1. */
 #include <ctype.h>
-#include <errno.h>
 #include <ifaddrs.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "job/hosts/hosts_priv.h"
 #include "base/log/log.h"

@@ -8,14 +8,9 @@
  *
  * The controller is not asked, because ten thousand nodes would ask it at once. Text that is not
  * understood is skipped, because the names remain. A loopback address is skipped too: several
- * slurmd on one machine share it, so it does not tell them apart. */
-#include <errno.h>
+ * slurmd on one machine share it, so it does not distinguish them. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "job/hosts/hosts_priv.h"
 #include "base/log/log.h"

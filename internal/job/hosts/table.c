@@ -7,10 +7,6 @@
  *
  * Without a header a network's own number is its column: cxi1 is the second after the host. */
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "job/hosts/hosts_priv.h"
 

@@ -3,10 +3,6 @@
  * starts as large as its entries will need. base/htab.h does not fit, because a name has no struct
  * of its own that could carry a link, and some names are in the table twice. */
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "job/hosts/hosts_priv.h"
 

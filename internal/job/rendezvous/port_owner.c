@@ -4,11 +4,6 @@
  */
 #include <ctype.h>
 #include <dirent.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "job/rendezvous/rendezvous.h"
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The asking side. An ask tries again, with pauses, until its deadline: the other node may start
  * later, have no free connection, or not be in the name service yet. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "job/rendezvous/rdv_priv.h"
 #include "base/base/sock.h"
@@ -62,7 +57,7 @@ static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
 }
 
 /* This try failed. The ask goes to the end of the line, behind those that wait for a free
- * connection. If nobody listens at the second port, that is not worth a message. */
+ * connection. If no process listens at the second port, that is not worth a message. */
 static void retry_ask(
 	struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
 {

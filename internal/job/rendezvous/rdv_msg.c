@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Encodes and decodes the two messages of the rendezvous. Pure except for the nonces. */
-#include <errno.h>
 #include <sodium.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "job/rendezvous/rdv_priv.h"

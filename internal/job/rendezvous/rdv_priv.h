@@ -34,8 +34,8 @@
  *     ask      "COPR" version kind=1 n 0   nonce[32]  mac[32]  address[n]
  *     answer   "COPR" version kind=2 n 0   nonce[32]  mac[32]  address[n]
  *
- * Each tells the fabric address of its sender. The tag of an ask is over its kind, its nonce, the
- * "name:port" of who is asked and the address; that of an answer over these and the nonce of the
+ * Each carries the fabric address of its sender. The tag of an ask is over its kind, its nonce, the
+ * "name:port" of the node asked and the address; that of an answer over these and the nonce of the
  * ask: an answer cannot be replayed, nor can one host's answer be passed off as another's. An ask
  * that came lately is refused; an older one, or one to the process that was here before, tells what
  * it told then. */
@@ -118,7 +118,7 @@ struct rdv_ask {
 /* A name for the resolver. It outlives its ask only while it is being looked up. */
 struct rdv_lookup {
 	struct cop_list link; /* in todo or done, under the lock */
-	struct rdv_ask *ask;  /* under the lock; NULL: nobody waits for it any more */
+	struct rdv_ask *ask;  /* under the lock; NULL: its ask has ended */
 	char *name;
 	struct cop_ip found;
 	int verdict; /* 0, or why not */

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The resolver: one thread that asks the name service for one name after another. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 #include "job/rendezvous/rdv_priv.h"
 

@@ -3,10 +3,7 @@
  * secret within RDV_CONNECTION_MS, or before its slot is needed for another one, is closed without
  * a byte and counted. A node sends its whole ask at once, so unverified peers cannot keep it out by
  * occupying every slot. */
-#include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "job/rendezvous/rdv_priv.h"
 #include "base/base/sock.h"
@@ -19,7 +16,7 @@ static void hang_up(struct rdv_conn *c)
 	c->fd = -1;
 }
 
-/* Reports before it closes, so that whoever saw the end of the connection sees the count too. */
+/* Reports before it closes, so that a peer that saw the connection end also sees the count. */
 static void refuse_asker(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
 {
 	cop_rdv_refused(r, "ask", &c->from, rc);

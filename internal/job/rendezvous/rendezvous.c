@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "job/rendezvous/rdv_priv.h"
 #include "base/base/sock.h"
@@ -213,8 +208,8 @@ static int listen_on(
 	int rc;
 
 	/* Askers reach a host name over whichever network they use, so the node listens on all
-	 * networks. On this machine itself its name often means a loopback address that nobody else
-	 * can reach. */
+	 * networks. On this machine itself its name often means a loopback address that no other
+	 * machine can reach. */
 	cop_ip_parse(self->name, &r->self);
 	r->listen_fd = rc = open_listener(&r->self, port);
 	if (rc >= 0 &&

@@ -10,7 +10,7 @@ struct cop_rendezvous;
 
 /* A keyed hash; the key is the job's secret. */
 typedef void cop_rendezvous_mac(void *ctx, const void *data, size_t len, uint8_t out[32]);
-/* The node of this fabric address has proved the secret and is about to be told ours. On the
+/* The node of this fabric address has proved the secret and is about to receive ours. On the
  * rendezvous thread; must not wait. */
 typedef void cop_rendezvous_met(void *ctx, const char *address);
 /* A peer was refused: -ETIMEDOUT (it said nothing), -EBADMSG (malformed), -EACCES (a wrong proof),
@@ -20,7 +20,7 @@ typedef void cop_rendezvous_refused(void *ctx, int rc);
 struct cop_rendezvous_conf {
 	const struct cop_job_host *self; /* where it listens; port 0: the kernel's choice */
 	bool at_second_port;             /* use the second port; askers try both */
-	const char *fabric_address;      /* the address that it tells, 1 to 255 bytes */
+	const char *fabric_address;      /* the address that it gives out, 1 to 255 bytes */
 	cop_rendezvous_mac *mac;
 	cop_rendezvous_met *met;         /* may be NULL */
 	cop_rendezvous_refused *refused; /* may be NULL */
@@ -44,7 +44,7 @@ uint16_t cop_rendezvous_port(const struct cop_rendezvous *r);
 bool cop_job_port_owner(const char *host, uint16_t port, char *out, size_t size);
 
 /* Asks asynchronously, on the rendezvous thread; found is called once there, with the address (at
- * most 255 bytes, checked against the secret) or NULL when nobody answered within timeout_ms; *why
+ * most 255 bytes, checked against the secret) or NULL when no answer came within timeout_ms; *why
  * then says it in a sentence. lives: the node answered, or something listens there and keeps
  * silent, like a process that is stopped or gets no processor. A port that refuses, a host that
  * cannot be reached and a connection that is closed are not signs of life. Any thread; at most

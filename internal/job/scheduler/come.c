@@ -2,11 +2,7 @@
 /* Which tasks of this machine have come, and whether one that has not come is alive: then it has a
  * process whose environment has its number. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "job/scheduler/tasks_priv.h"
 

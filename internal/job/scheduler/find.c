@@ -2,16 +2,8 @@
 /* Finds out from the launcher's environment which task this is. The innermost launcher counts:
  * mpiexec starts its own processes with srun where there is Slurm, so Slurm's variables are read
  * last. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "job/hosts/hosts.h"
 #include "job/scheduler/tasks_priv.h"
-
-#include <errno.h>
 
 #define ENVIRON_MAX (8 * COP_MIB)
 #define ANCESTORS_MAX 64

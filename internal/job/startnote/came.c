@@ -6,10 +6,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define HOST_MAX 256
 #define NAMED 16 /* the others are counted */

@@ -10,9 +10,6 @@
  * notification that was to end it. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct absent_name {
 	struct cop_hlink link;
 	struct cop_list order; /* the one that was looked up last is at the end */

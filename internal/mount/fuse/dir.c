@@ -5,9 +5,6 @@
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* libfuse's value for an unknown inode number. */
 #define UNKNOWN_INO 0xffffffffu

@@ -2,10 +2,6 @@
 /* The settings that the node negotiates with the kernel, and the table of operations. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/base/compat.h"
 
 #define MAX_BACKGROUND 256

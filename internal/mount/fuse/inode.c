@@ -3,9 +3,6 @@
  * node id, so it stays valid as long as the kernel has a reference. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 static struct inode *inode_at(struct cop_hlink *l)

@@ -11,13 +11,8 @@
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 /* Every pseudo file system numbers its inodes from 1, and the mount shows all of them under one
  * device, so the device is mixed in. */

@@ -10,8 +10,6 @@
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <string.h>
 
 #include "base/log/log.h"
 

@@ -8,10 +8,6 @@
  * told to forget everything. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define QUEUE_MAX 4096
 
 /* What a notification is about. */

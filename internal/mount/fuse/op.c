@@ -2,8 +2,6 @@
 /* What all operations share: the struct of a waiting request, asking coop, failing, attributes. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/sysmacros.h>
 
 struct cop_fuse *cop_fuse_of(fuse_req_t req)

@@ -20,7 +20,6 @@
  * programs here have seen first. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 /* So many lookups, each less than so many entries after the one before it, are no coincidence: in a

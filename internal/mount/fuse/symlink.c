@@ -9,9 +9,6 @@
  * view shows either as a link to itself on the storage, which is mounted beside the tree. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* The part of an absolute target after the source ("" or "/..."), or NULL if it points

@@ -3,8 +3,6 @@
  * linked through themselves, by the only thread that notifies (notify.c). */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/base/compat.h"

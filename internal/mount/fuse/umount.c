@@ -5,16 +5,11 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 extern char **environ;
 

@@ -15,12 +15,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define ENVIRON_MAX (8 * COP_MIB)
 #define QUIET_MS (600 * 1000ULL)

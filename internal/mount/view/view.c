@@ -3,17 +3,12 @@
  * the storage's own directories back. */
 #include "mount/view/view_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 #include "mount/fuse/fuse.h"

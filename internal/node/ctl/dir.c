@@ -3,13 +3,7 @@
 #include "node/ctl/ctl_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define LIST_MAX 1024
 #define DIGITS 16

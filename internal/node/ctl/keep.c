@@ -5,15 +5,10 @@
  * back what is missing nevertheless, the socket and the folder included. */
 #include "node/ctl/ctl_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 

@@ -3,12 +3,9 @@
 #include "node/ctl/ctl_priv.h"
 #include "base/base/sock.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 

@@ -6,15 +6,11 @@
 #include "node/ctl/ctl_priv.h"
 #include "base/base/sock.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #define LOCK_WAIT_MS 5000
 

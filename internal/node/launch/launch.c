@@ -9,16 +9,11 @@
 #include "node/mountdir/mountdir.h"
 #include "job/scheduler/scheduler.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* ---- what others hear ---- */
 

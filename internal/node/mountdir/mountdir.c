@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/mountdir/mountdir_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "node/ctl/ctl.h"
 #include "mount/fuse/fuse.h"

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "joblog.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "job/dir/dir.h"
 #include "base/log/log.h"
 

@@ -2,10 +2,6 @@
 /* There is no lock: fields that are set after the start are atomic. */
 #include "node/node/part_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 #include "node/node/programs.h"
 

@@ -4,12 +4,6 @@
 #include "base/base/ip.h"
 #include "node/remotestop/remotestop_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "fabric/endpoint/endpoint.h"
 
 /* How long leaving may take: the network must not delay the command. */

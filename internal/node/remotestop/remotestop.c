@@ -4,13 +4,7 @@
  * gone.c finds out whether they run. */
 #include "node/remotestop/remotestop_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 #include "writers/rank/rank.h"

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file and its writer. The writer wakes when a ring is half full, and once a second to end a
  * member, so that the file of a killed node lacks about its last second. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 #include "prof/tracer/tracer_priv.h"

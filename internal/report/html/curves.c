@@ -2,8 +2,6 @@
 /* The metrics that programs recorded, as curves of all runs that are compared on one axis: the loss
  * of a training, its rate. The axis is the step. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "report/html/html_priv.h"
 

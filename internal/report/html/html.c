@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <string.h>
-
 #include "report/html/html_priv.h"
 
 /* An earlier version of Copper wrote no warnings. */

@@ -6,10 +6,6 @@
  * keep.nul and prune_candidates.nul, which are written if there is such a name and then contain all
  * names. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "report/paths/paths_priv.h"
 
@@ -68,7 +64,7 @@ static void put_escaped(
 }
 
 /* rsync takes a line that begins with # or ; for a comment, so ./ is put in front. The base itself
- * is left out, because "." would mean everything in it. */
+ * is omitted, because "." would mean everything in it. */
 static void put_relative(struct writing *w, enum path_list list, const char *path, size_t len)
 {
 	bool odd = memchr(path, '\n', len) || memchr(path, '\r', len), comment;

@@ -75,7 +75,7 @@ int cop_manifest_head(
 struct cop_manifest_reader {
 	const char *data;
 	size_t len, at;
-	uint64_t items, bad; /* lines taken; lines passed over because they are not valid */
+	uint64_t items, bad; /* lines taken; lines skipped because they are not valid */
 	bool ended; /* the last line was read, and its count matches the items (if the whole body
 		       was read) */
 	unsigned unused; /* of the items that follow */

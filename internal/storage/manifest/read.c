@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The reader. Lines are independent, so an invalid one is skipped and the rest is used: a manifest
  * that was cut short or written by a later version still helps. */
-#include <errno.h>
-#include <string.h>
-
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_priv.h"
 

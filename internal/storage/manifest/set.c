@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Items by kind and path. Ranges take memory only for files that are not read from the start in one
  * piece, so most items are one small allocation. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/base/htab.h"
 #include "storage/manifest/manifest.h"
 

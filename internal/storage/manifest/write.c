@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/table/table.h"
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_priv.h"

@@ -7,12 +7,8 @@
 #include "storage/origin/list_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define REREADS 3
 #define BLOCK (64 * COP_KIB)

@@ -57,7 +57,7 @@ struct cop_origin {
 struct cop_origin_job {
 	struct cop_list link;
 	void (*fn)(struct cop_origin_job *job, int rc);
-	bool background; /* nobody waits for it: it runs after all others, and never on all workers
+	bool background; /* has no waiter: it runs after all others, and never on all workers
 			  */
 	bool soon;       /* of a background job: it runs before the others of them */
 	const char
@@ -261,8 +261,8 @@ static inline void cop_origin_count(struct cop_origin_real *o)
 	cop_stats_add(o->stats, COP_ORIGIN_OPERATIONS, 1);
 }
 
-/* Counts how long the storage has taken since begin_ns. The caller leaves out what runs after the
- * answer, when nobody waits for the storage. */
+/* Counts how long the storage has taken since begin_ns. The caller excludes what runs after the
+ * answer, when no request waits for the storage. */
 static inline void cop_origin_took(struct cop_origin_real *o, uint64_t begin_ns)
 {
 	cop_stats_add(o->stats, COP_ORIGIN_TIME_US, (cop_now_ns() - begin_ns + 500) / 1000);

@@ -4,16 +4,12 @@
  * cop_open_beneath refuses symlinks in any position. */
 #include "storage/origin/origin_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <time.h>
-#include <unistd.h>
 
 int cop_origin_path_check(const char *path)
 {

@@ -3,7 +3,6 @@
  * optimum checkpoint interval", CACM 17(9), 1974, and of J. T. Daly, "A higher order estimate of
  * the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006, equation 37. */
 #include <math.h>
-#include <string.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
 

@@ -2,14 +2,9 @@
 /* Makes the index of a file in one pass. Which names are rare is known only at the end, so the
  * events of all names that may be are kept, in order, within a budget; when that is full, the names
  * that take most of it are common from then on. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/base/safedir.h"
 #include "trace/read/index_priv.h"

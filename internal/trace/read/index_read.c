@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads an index. Its bytes may come from anyone: every number is checked before it is used, and
  * memory is in proportion to the bytes that are there. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "trace/read/index_priv.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes the parts of an index; index_read.c reads them. Numbers are LEB128, those that may be
  * negative in zigzag. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "trace/read/index_priv.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads a file by its index: each chunk is read, or is represented by its digest, or is only
  * counted. If the index turns out to be damaged on the way, everything from there on is read. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/read/index_priv.h"
 
 enum part { PART_READ, PART_DIGEST, PART_COUNT };

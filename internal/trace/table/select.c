@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Regular expressions are slow and there are few different names, so each thread remembers the
  * results. */
-#include <errno.h>
 #include <regex.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/table/table_priv.h"
 

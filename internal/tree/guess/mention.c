@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tree/guess/policy_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Magic numbers of Python 3.8, and of 3.11, whose code objects have other fields. */
 #define MAGIC_FIRST 3400
 #define MAGIC_FIELDS 3450

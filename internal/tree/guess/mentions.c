@@ -12,10 +12,6 @@
  * A wrong guess costs the storage one small file. policy_priv.h decides how many may go unused. */
 #include "tree/guess/guess_priv.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 /* So many that may not be fetched yet are looked at with each request. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The manifest in memory while it is used: paths end to end, items and ranges in arrays. */
-#include <string.h>
-
 #include "tree/prefetch/prefetch_priv.h"
 
 struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index)

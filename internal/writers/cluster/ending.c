@@ -2,16 +2,10 @@
 /* How a job ended, concluded from its directory: a job that a scheduler ends at its time limit is
  * not stopped by a command, and nobody is left to say so. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "job/dir/dir.h"
 #include "writers/cluster/cluster_priv.h"

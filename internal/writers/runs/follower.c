@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/follow_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 /* ---- the thread ---- */

@@ -2,11 +2,6 @@
 /* Writes to the store or, while the store cannot be had, to a file that holds the whole record. */
 #include "writers/runs/runlog_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/log/log.h"
 #include "writers/runs/runs.h"
 

@@ -3,9 +3,7 @@
  * is whole or refused: a value that was cut off looks like another value. */
 #include "writers/runs/line_priv.h"
 
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #define HEAD "copper-log"
 

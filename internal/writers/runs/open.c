@@ -2,13 +2,8 @@
 /* Opens a store for reading: reads whatever can be read. */
 #include "writers/runs/take_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define LOCKED_MS 10000
 #define TAKE_MS 5000

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/store_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define RUN_COLUMNS                                                                                \
 	"id, name, \"group\", version, exit_reason, status, start, coalesce(\"end\", 0), seen, beat, nodes"
 

@@ -2,8 +2,6 @@
 #include "writers/runs/take_priv.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "job/conf/conf.h"
 

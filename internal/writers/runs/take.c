@@ -4,14 +4,9 @@
 #include "writers/runs/store_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "writers/runs/line_priv.h"
 #include "writers/runs/take_priv.h"

@@ -3,12 +3,7 @@
  * number of lines, by which a truncated file is recognized. */
 #include "writers/runs/line_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define HEAD "copper-run "
 #define FORM 1
