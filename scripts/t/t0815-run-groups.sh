@@ -26,6 +26,9 @@ changes() { # whether the user can give a file to the first group, in a view and
 : >"$T/subgid"
 chmod 644 "$T/subgid"
 [ -e /etc/subgid ] || skip_all 'no /etc/subgid, so no newgidmap'
+# Whoever adds a user meanwhile replaces /etc/subgid, and the kernel then removes what covers it.
+exec {users}</tmp/copper-lanes/users
+flock "$users"
 mount --bind "$T/subgid" /etc/subgid || skip_all 'nothing can be mounted here'
 is 'outside of a view, the user gives files to its groups' \
 	"$(as_user sh -c 'touch "$1/e" && chgrp "$2" "$1/e" && stat -c %g "$1/e"' - "$W" \
