@@ -102,10 +102,12 @@ done
 for file in README.md LICENSE; do
 	place "$file" "share/doc/copper/$file" 644
 done
-# What programs mark themselves with: a header, and a module that PYTHONPATH must name (deb.sh puts
-# it where Python looks).
+# What programs mark and record themselves with: headers, and modules that PYTHONPATH must name
+# (deb.sh puts them where Python looks).
 generate include/copper/mark.h "$here/header.sh" internal/trace/mark/include/copper/mark.h
+generate include/copper/run.h "$here/header.sh" internal/writers/runs/include/copper/run.h
 place internal/trace/mark/python/copper_mark.py share/copper/python/copper_mark.py 644
+place internal/writers/runs/python/copper_run.py share/copper/python/copper_run.py 644
 generate share/bash-completion/completions/copper "$here/completion.sh" bash "$build/copper"
 generate share/zsh/site-functions/_copper "$here/completion.sh" zsh "$build/copper"
 generate "share/modulefiles/copper/$version.lua" modulefile

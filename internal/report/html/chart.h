@@ -28,6 +28,7 @@ struct cop_chart_lines {
 	const char *title;
 	unsigned lines, cols;
 	double interval_s;
+	bool steps; /* the axis counts, and interval_s is so many */
 	cop_html_show *show;
 	const char *name[COP_CHART_LINES];
 	const double *value[COP_CHART_LINES]; /* cols each; NAN: none */

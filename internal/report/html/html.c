@@ -25,6 +25,7 @@ static const struct {
 	{"memory", "Memory", cop_page_memory, NULL},
 	{"start", "The start", cop_page_start, NULL},
 	{"events", "Events", cop_page_events, NULL},
+	{"program", "What the program recorded", cop_page_curves, cop_page_has_curves},
 	{"before", "The run before", cop_page_before, NULL},
 };
 

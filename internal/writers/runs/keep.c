@@ -85,3 +85,21 @@ void cop_runlog_keep(struct cop_runlog *r, uint64_t deadline_ms, struct cop_err 
 	r->complained = false;
 	r->stored_step = r->record.step + 1;
 }
+
+/* What cannot be taken now is taken the next time, or by copper runs import. */
+void cop_runlog_take(struct cop_runlog *r, uint64_t deadline_ms)
+{
+	struct cop_buf notes = {0};
+	char dir[PATH_MAX + 16];
+	struct cop_err ignored;
+	char *rest, *line;
+
+	if (!*r->job_dir || !r->take || r->complained)
+		return;
+	snprintf(dir, sizeof(dir), "%s/runs", r->job_dir);
+	(void)cop_take_logs(r->take, dir, r->record.id, r->store, deadline_ms, &notes, &ignored);
+	for (rest = notes.data; rest && (line = strsep(&rest, "\n"));)
+		if (*line)
+			cop_log_warn("%s", line);
+	cop_buf_free(&notes);
+}

@@ -259,6 +259,7 @@ int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, st
 {
 	int rc = load_run(s, id, r, err);
 
+	r->points_max = COP_RUNREC_LOADED_MAX;
 	for (unsigned l = 0; l < COP_RUNREC_LISTS && !rc; l++)
 		rc = load_list(s, r, l, err);
 	return rc ? rc : load_points(s, r, err);

@@ -43,6 +43,7 @@ static void destroy(void *ctx)
 
 	cop_runrec_free(&r->record);
 	cop_runrec_free(&r->totals);
+	cop_take_free(r->take);
 	free(r);
 }
 
@@ -70,6 +71,7 @@ static void beat(void *ctx, uint64_t deadline_ms)
 	struct cop_err ignored = {0};
 
 	cop_runlog_keep(ctx, deadline_ms, &ignored);
+	cop_runlog_take(ctx, deadline_ms);
 }
 
 /* The totals are one more step of the record. */
@@ -219,6 +221,7 @@ static int fill_runlog(struct cop_runlog *r, const struct cop_runlog_conf *conf)
 
 	snprintf(r->record.id, sizeof(r->record.id), "%s", conf->id);
 
+	r->take = cop_take_new();
 	r->interval_ms = conf->conf->store_interval_ms;
 	snprintf(r->job_dir, sizeof(r->job_dir), "%s", conf->job_dir);
 	cop_runlog_describe(r, conf);

@@ -28,6 +28,7 @@ struct cop_runlog {
 	struct cop_runrec record;
 	uint64_t stored_step; /* points before it are in the store */
 	bool kept, kept_beside, complained;
+	struct cop_take *take; /* what programs have logged in the job directory */
 };
 
 /* ---- what.c ---- */
@@ -42,5 +43,8 @@ void cop_runlog_add_totals(struct cop_runrec *into, const struct cop_op_sum *sum
 /* Writes what is new to the store or, if that fails until the deadline, all of it elsewhere. err
  * says what is wrong with the store. */
 void cop_runlog_keep(struct cop_runlog *r, uint64_t deadline_ms, struct cop_err *err);
+
+/* Takes what programs have logged into the store. */
+void cop_runlog_take(struct cop_runlog *r, uint64_t deadline_ms);
 
 #endif
