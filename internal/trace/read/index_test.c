@@ -484,7 +484,7 @@ static void a_damaged_index_changes_no_answer(void **state)
 	write_trace(&p, &text, ONE_MEMBER);
 	assert_int_equal(make_index(&p, 6000).what, COP_TRACE_INDEX_MADE);
 	assert_int_equal(cop_read_file(p.index, COP_MIB, &whole, &len), 0);
-	for (size_t at = 0; at < len; at += 1 + len / 150) {
+	for (size_t at = 0; at < len; at += 1 + len / 60) {
 		const struct question *q = &questions[at % COP_ARRAY_SIZE(questions)];
 		struct answer with, without;
 
@@ -498,7 +498,7 @@ static void a_damaged_index_changes_no_answer(void **state)
 		answer_free(&with);
 		answer_free(&without);
 	}
-	for (size_t cut = 0; cut < len; cut += 1 + len / 20) {
+	for (size_t cut = 0; cut < len; cut += 1 + len / 8) {
 		assert_int_equal(cop_write_file(p.index, whole, cut, 0644), 0);
 		check_note(&p, "index");
 	}
