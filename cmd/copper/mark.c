@@ -165,9 +165,7 @@ static int run_command(char **command, int go, const struct cop_child_signals *b
 		continue;
 	close(go);
 	cop_child_restore(before);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		return FAILED;
+	cop_child_tie(parent);
 	return exec_command(command);
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "node/ctl/ctl.h"
 #include "node/mountdir/mountdir.h"
 #include "mount/fuse/fuse.h"

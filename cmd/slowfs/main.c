@@ -108,7 +108,8 @@ static int run_mounted(const struct cop_slowfs_options *o, struct cop_err *err)
 		.cache_s = o->cache_s,
 		.tick_s = o->tick_s,
 		.direct_io = o->direct_io,
-		.keep_pages = o->keep_pages};
+		.keep_pages = o->keep_pages,
+		.hidden = o->hidden};
 	int rc;
 
 	raise_file_limit();

@@ -20,7 +20,8 @@ cp "$SRC/medium" "$SRC/libmedium.so.1"
 cp "$SRC/medium" "$SRC/program"
 chmod 755 "$SRC/program"
 head -c $((9 << 20)) "$SRC/large" >"$SRC/liblarge.so"
-with_tree 2
+# With more trees, the node would read groups of its own.
+with_tree 2 --trees 1
 mnt=$W/mnt/1
 
 # Single pages, so that the kernel itself reads nothing ahead; with a pause, because a read is

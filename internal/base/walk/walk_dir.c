@@ -170,11 +170,15 @@ static void read_attributes(struct worker *w, struct cop_walk_dir *d, uint32_t f
 
 		if (e->type != DT_UNKNOWN && (e->type != DT_REG || !sizes))
 			continue;
-		if (statx(d->fd, e->name, (int)flags, STATX_TYPE | (sizes ? STATX_SIZE : 0), &st))
+		if (statx(d->fd, e->name, (int)flags,
+			    STATX_TYPE | (sizes ? STATX_SIZE | STATX_MODE : 0), &st))
 			continue;
 		e->type = IFTODT(st.stx_mode);
 		if (e->type == DT_REG && sizes)
 			e->size = st.stx_size;
+		if (e->type == DT_REG && sizes && (st.stx_mode & 0111) &&
+			(st.stx_mode & 0444) != 0444)
+			e->flags |= COP_WALK_HALF_CLOSED;
 		w->bytes += e->size;
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The byte budget: SIEVE eviction and the queue of flights that wait to reserve their bytes. */
+/* The byte budget: SIEVE eviction and the queues of flights that wait to reserve their bytes. */
 #include "cache/cache/cache_priv.h"
 
 /* Moves the hand of one shard around at most twice, and removes one object that nobody references
@@ -31,6 +31,27 @@ static struct node *sieve_one(struct cop_cache *c, struct shard *s)
 	return NULL;
 }
 
+/* The lock of the shard is held: its oldest copy that nobody references, or NULL. */
+static struct node *oldest_copy(struct shard *s)
+{
+	for (struct cop_list *at = s->copies.prev; at != &s->copies; at = at->prev) {
+		struct node *n = COP_CONTAINER_OF(at, struct node, sieve);
+
+		if (atomic_load(&n->refs) == 1)
+			return n;
+	}
+	return NULL;
+}
+
+static struct node *take_copy(struct cop_cache *c, struct shard *s)
+{
+	struct node *n = oldest_copy(s);
+
+	if (n)
+		cop_cache_unlink(c, s, n);
+	return n;
+}
+
 static void trace_eviction(struct cop_cache *c, const struct node *n)
 {
 	static const char *const tables[COP_TABLES] = {[COP_TABLE_METADATA] = "metadata",
@@ -52,16 +73,15 @@ static void trace_eviction(struct cop_cache *c, const struct node *n)
 	cop_tracer_event(c->tracer, &e);
 }
 
-static bool evict_one(struct cop_cache *c)
+static bool evict_from(struct cop_cache *c, unsigned first,
+	struct node *(*take)(struct cop_cache *c, struct shard *s))
 {
-	unsigned first = atomic_fetch_add(&c->evict_next, 1);
-
 	for (unsigned i = 0; i < SHARDS; i++) {
 		struct shard *s = &c->shard[(first + i) % SHARDS];
 		struct node *n;
 
 		pthread_mutex_lock(&s->lock);
-		n = sieve_one(c, s);
+		n = take(c, s);
 		pthread_mutex_unlock(&s->lock);
 		if (n) {
 			cop_stats_add(c->stats, COP_CACHE_EVICTIONS, 1);
@@ -76,26 +96,86 @@ static bool evict_one(struct cop_cache *c)
 	return false;
 }
 
-bool cop_cache_evict_for(struct cop_cache *c, size_t need)
+/* The shard with the oldest copy of all. Copies are read once, in order, or passed on and not read
+ * again: which was used is no reason to keep it, and the newest have not been read yet. */
+static unsigned shard_with_oldest_copy(struct cop_cache *c)
+{
+	uint64_t oldest = UINT64_MAX;
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *s = &c->shard[i];
+		const struct node *n;
+
+		pthread_mutex_lock(&s->lock);
+		n = oldest_copy(s);
+		if (n && n->order < oldest) {
+			oldest = n->order;
+			found = i;
+		}
+		pthread_mutex_unlock(&s->lock);
+	}
+	return found;
+}
+
+/* Evicts copies only. */
+static bool evict_copies_for(struct cop_cache *c, size_t need)
 {
 	while (atomic_load(&c->used) + need > c->limit)
-		if (!evict_one(c))
+		if (!atomic_load(&c->copies) ||
+			!evict_from(c, shard_with_oldest_copy(c), take_copy))
 			return false;
 	return true;
 }
 
+bool cop_cache_evict_for(struct cop_cache *c, size_t need)
+{
+	while (!evict_copies_for(c, need))
+		if (!evict_from(c, atomic_fetch_add(&c->evict_next, 1), sieve_one))
+			return false;
+	return true;
+}
+
+/* The bytes of copies, complete ones and those in flight. */
+static uint64_t bytes_of_copies(struct cop_cache *c)
+{
+	return atomic_load(&c->copies) + atomic_load(&c->flying_copies[false]) +
+	       atomic_load(&c->flying_copies[true]);
+}
+
+size_t cop_cache_room_for_copies(struct cop_cache *c)
+{
+	uint64_t used = atomic_load(&c->used), copies = bytes_of_copies(c);
+	uint64_t others = used - COP_MIN(copies, used);
+
+	return COP_MAX(c->limit - COP_MIN(others, c->limit), c->limit / 8);
+}
+
+/* The sum, beside that of all flights, which a flight's reservation counts in. */
+static _Atomic uint64_t *flying_with(struct cop_cache *c, const struct node *n)
+{
+	if (n->duty == COP_DUTY_HOME)
+		return &c->flying_home;
+	return n->duty == COP_DUTY_COPY ? &c->flying_copies[n->local] : &c->flying_plain[n->local];
+}
+
+static void count_flying(struct cop_cache *c, const struct node *n, uint64_t bytes)
+{
+	atomic_fetch_add(&c->flying, bytes);
+	atomic_fetch_add(flying_with(c, n), bytes);
+}
+
 void cop_cache_unreserve(struct cop_cache *c, struct node *n)
 {
-	atomic_fetch_sub(&c->flying, n->reserved);
-	if (n->local)
-		atomic_fetch_sub(&c->flying_local, n->reserved);
+	count_flying(c, n, -(uint64_t)n->reserved);
 	n->reserved = 0;
 }
 
 /* Whether a flight of this size may start now, regardless of the bytes in use. */
 static bool share_left(struct cop_cache *c, size_t bytes, bool local)
 {
-	uint64_t all = atomic_load(&c->flying), mine = atomic_load(&c->flying_local);
+	uint64_t mine = atomic_load(&c->flying_plain[true]);
+	uint64_t all = mine + atomic_load(&c->flying_plain[false]);
 
 	if (all == 0)
 		return true;
@@ -108,29 +188,102 @@ static bool share_left(struct cop_cache *c, size_t bytes, bool local)
  * and blocks nobody. */
 static bool waits_for_its_own(struct cop_cache *c, const struct node *n, bool local)
 {
-	uint64_t mine = atomic_load(&c->flying_local);
+	uint64_t mine = atomic_load(&c->flying_plain[true]);
 
 	return local && mine && n->reserve_bytes <= c->limit / 2 &&
 	       mine + n->reserve_bytes > c->limit / 2;
 }
 
+/* The same for a copy. One local copy, or one for other nodes, may always start. */
+static bool share_of_copies_left(struct cop_cache *c, size_t bytes, bool local)
+{
+	uint64_t room = cop_cache_room_for_copies(c);
+	uint64_t mine = atomic_load(&c->flying_copies[local]);
+	uint64_t all = mine + atomic_load(&c->flying_copies[!local]);
+
+	if (mine == 0)
+		return true;
+	if (local && mine + bytes > room / 2)
+		return false;
+	return all + bytes <= room / 4 * 3;
+}
+
+/* Evicts something else only as long as copies have less than their eighth, or if there would be no
+ * copy in flight. */
+static bool evict_for_copy(struct cop_cache *c, size_t bytes, bool local)
+{
+	return evict_copies_for(c, bytes) || ((bytes_of_copies(c) + bytes <= c->limit / 8 ||
+						      atomic_load(&c->flying_copies[local]) == 0) &&
+						     cop_cache_evict_for(c, bytes));
+}
+
+static bool home_share_left(struct cop_cache *c, size_t bytes)
+{
+	uint64_t mine = atomic_load(&c->flying_home);
+
+	return mine == 0 || mine + bytes <= c->limit / 2;
+}
+
+static bool may_start(struct cop_cache *c, const struct node *n, size_t bytes, bool local)
+{
+	switch (n->duty) {
+	case COP_DUTY_COPY:
+		return share_of_copies_left(c, bytes, local) && evict_for_copy(c, bytes, local);
+	case COP_DUTY_HOME:
+		return home_share_left(c, bytes) && cop_cache_evict_for(c, bytes);
+	default:
+		return share_left(c, bytes, local) && cop_cache_evict_for(c, bytes);
+	}
+}
+
 static bool try_reserve(struct cop_cache *c, struct node *n, size_t bytes, bool local)
 {
-	if (!share_left(c, bytes, local) || !cop_cache_evict_for(c, bytes))
+	if (!may_start(c, n, bytes, local))
 		return false;
 	n->local = local;
 	n->reserved += bytes;
 	cop_cache_charge(c, n, bytes);
-	atomic_fetch_add(&c->flying, bytes);
-	if (local)
-		atomic_fetch_add(&c->flying_local, bytes);
+	count_flying(c, n, bytes);
 	return true;
+}
+
+bool cop_cache_try_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes)
+{
+	bool reserved;
+
+	pthread_mutex_lock(&c->reserve_lock);
+	reserved = try_reserve(c, node_of(flight), bytes, false);
+	pthread_mutex_unlock(&c->reserve_lock);
+	return reserved;
+}
+
+void cop_cache_set_duty(struct cop_cache *c, struct cop_obj *flight, enum cop_duty duty)
+{
+	struct node *n = node_of(flight);
+
+	count_flying(c, n, -(uint64_t)n->reserved);
+	n->duty = (uint8_t)duty;
+	count_flying(c, n, n->reserved);
 }
 
 bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes)
 {
 	return atomic_load(&c->reserve_waiting) == 0 && bytes < c->limit / 4 &&
 	       share_left(c, bytes, true);
+}
+
+bool cop_cache_can_home(struct cop_cache *c, size_t bytes)
+{
+	uint64_t used = atomic_load(&c->used), copies = bytes_of_copies(c);
+
+	return used - COP_MIN(copies, used) + bytes <= c->limit && bytes < c->limit / 4 &&
+	       home_share_left(c, bytes);
+}
+
+bool cop_cache_can_copy(struct cop_cache *c, size_t bytes)
+{
+	return atomic_load(&c->reserve_waiting) == 0 && bytes <= cop_cache_room_for_copies(c) / 4 &&
+	       share_of_copies_left(c, bytes, true);
 }
 
 bool cop_cache_has_headroom(struct cop_cache *c, size_t bytes)
@@ -165,22 +318,37 @@ void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight)
 	atomic_fetch_sub(&c->used, bytes);
 }
 
-/* Both belong to one owner until they complete, so nothing else reads them, and the sums do not
- * change. */
-void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_t bytes)
+/* Both belong to one owner until they complete, so nothing else reads them. */
+void cop_cache_share_reservation(
+	struct cop_cache *c, struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {
 	struct node *f = node_of(from), *t = node_of(to);
 
+	count_flying(c, f, -(uint64_t)bytes);
 	f->reserved -= bytes;
 	f->charged -= bytes;
 	t->reserved += bytes;
 	t->charged += bytes;
 	t->local = f->local;
+	count_flying(c, t, bytes);
+}
+
+static enum cop_queue queue_of(const struct node *n, bool local)
+{
+	if (n->duty == COP_DUTY_HOME)
+		return QUEUE_HOME;
+	return local ? QUEUE_LOCAL : QUEUE_OTHERS;
 }
 
 /* Under reserve_lock. A queue earns no claim while no flight waits in it. */
 static void queue_reservation(struct cop_cache *c, struct node *n, bool local)
 {
+	n->local = local;
+	atomic_fetch_add(&c->reserve_waiting, 1);
+	if (queue_of(n, local) == QUEUE_HOME) {
+		cop_list_push_back(&c->reserve_queue[QUEUE_HOME], &n->reserve_link);
+		return;
+	}
 	if (cop_list_empty(&c->reserve_queue[local]))
 		c->granted[local] = cop_list_empty(&c->reserve_queue[!local])
 					    ? 0
@@ -188,7 +356,15 @@ static void queue_reservation(struct cop_cache *c, struct node *n, bool local)
 	if (cop_list_empty(&c->reserve_queue[!local]))
 		c->granted[!local] = c->granted[local];
 	cop_list_push_back(&c->reserve_queue[local], &n->reserve_link);
-	atomic_fetch_add(&c->reserve_waiting, 1);
+}
+
+/* Under reserve_lock: whether others wait whom this flight must not overtake. */
+static bool has_to_queue(const struct cop_cache *c, const struct node *n, bool local)
+{
+	if (queue_of(n, local) == QUEUE_HOME)
+		return !cop_list_empty(&c->reserve_queue[QUEUE_HOME]);
+	return !cop_list_empty(&c->reserve_queue[QUEUE_OTHERS]) ||
+	       !cop_list_empty(&c->reserve_queue[QUEUE_LOCAL]);
 }
 
 void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
@@ -201,7 +377,7 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 	n->reserve_start = start;
 	n->reserve_arg = arg;
 	pthread_mutex_lock(&c->reserve_lock);
-	waits = atomic_load(&c->reserve_waiting) || !try_reserve(c, n, bytes, local);
+	waits = has_to_queue(c, n, local) || !try_reserve(c, n, bytes, local);
 	if (waits)
 		queue_reservation(c, n, local);
 	pthread_mutex_unlock(&c->reserve_lock);
@@ -216,25 +392,29 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 }
 
 /* Under reserve_lock: starts the first flight of a queue, if it fits. *blocks: freed bytes go to
- * this flight before the other queue. */
-static struct node *grant_from(struct cop_cache *c, bool local, bool *blocks)
+ * this flight before those for the other of the first two queues. */
+static struct node *grant_from(struct cop_cache *c, enum cop_queue queue, bool *blocks)
 {
+	bool local = queue == QUEUE_LOCAL;
 	struct node *n;
 
 	*blocks = false;
-	if (cop_list_empty(&c->reserve_queue[local]))
+	if (cop_list_empty(&c->reserve_queue[queue]))
 		return NULL;
-	n = COP_CONTAINER_OF(c->reserve_queue[local].next, struct node, reserve_link);
+	n = COP_CONTAINER_OF(c->reserve_queue[queue].next, struct node, reserve_link);
+	if (queue == QUEUE_HOME)
+		local = n->local;
 	if (!try_reserve(c, n, n->reserve_bytes, local)) {
 		/* Flights end by themselves. Bytes that only readers hold may stay in use until a
 		 * flight of the other queue has started. */
-		*blocks =
-			!share_left(c, n->reserve_bytes, local) && !waits_for_its_own(c, n, local);
+		*blocks = n->duty == COP_DUTY_NONE && !share_left(c, n->reserve_bytes, local) &&
+			  !waits_for_its_own(c, n, local);
 		return NULL;
 	}
 	cop_list_remove(&n->reserve_link);
 	atomic_fetch_sub(&c->reserve_waiting, 1);
-	c->granted[local] += n->reserve_bytes;
+	if (queue != QUEUE_HOME)
+		c->granted[queue] += n->reserve_bytes;
 	return n;
 }
 
@@ -248,9 +428,11 @@ static struct node *grant_one(struct cop_cache *c)
 
 	pthread_mutex_lock(&c->reserve_lock);
 	first = c->granted[true] < c->granted[false];
-	granted = grant_from(c, first, &blocks);
+	granted = grant_from(c, QUEUE_HOME, &blocks);
+	if (!granted)
+		granted = grant_from(c, first ? QUEUE_LOCAL : QUEUE_OTHERS, &blocks);
 	if (!granted && !blocks)
-		granted = grant_from(c, !first, &blocks);
+		granted = grant_from(c, first ? QUEUE_OTHERS : QUEUE_LOCAL, &blocks);
 	pthread_mutex_unlock(&c->reserve_lock);
 	return granted;
 }

@@ -42,13 +42,14 @@ struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats)
 	c->stats = stats;
 	pthread_mutex_init(&c->reserve_lock, NULL);
 	pthread_mutex_init(&c->pool.lock, NULL);
-	cop_list_init(&c->reserve_queue[0]);
-	cop_list_init(&c->reserve_queue[1]);
+	for (unsigned i = 0; i < QUEUES; i++)
+		cop_list_init(&c->reserve_queue[i]);
 	for (unsigned i = 0; i < SHARDS; i++) {
 		struct shard *s = &c->shard[i];
 
 		pthread_mutex_init(&s->lock, NULL);
 		cop_list_init(&s->sieve);
+		cop_list_init(&s->copies);
 		s->hand = &s->sieve;
 	}
 	return c;
@@ -241,6 +242,19 @@ void cop_obj_put(struct cop_cache *c, struct cop_obj *obj)
 	cop_cache_grant(c);
 }
 
+/* An object enters or leaves its shard's list. */
+static void count_listed(struct cop_cache *c, const struct node *n, bool enters)
+{
+	uint64_t bytes = enters ? n->charged : -(uint64_t)n->charged;
+
+	atomic_fetch_add(&c->bytes[n->obj.key.table], bytes);
+	atomic_fetch_add(&c->entries[n->obj.key.table], enters ? 1 : -(uint64_t)1);
+	if (n->duty == COP_DUTY_COPY)
+		atomic_fetch_add(&c->copies, bytes);
+	else if (n->duty == COP_DUTY_HOME)
+		atomic_fetch_add(&c->home_bytes, bytes);
+}
+
 void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n)
 {
 	cop_htab_remove(&s->table, &n->link);
@@ -250,17 +264,17 @@ void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n)
 			s->hand = n->sieve.prev;
 		cop_list_remove(&n->sieve);
 		n->in_sieve = false;
-		atomic_fetch_sub(&c->bytes[n->obj.key.table], n->charged);
-		atomic_fetch_sub(&c->entries[n->obj.key.table], 1);
+		count_listed(c, n, false);
 	}
 }
 
 static void keep_complete(struct cop_cache *c, struct shard *s, struct node *n)
 {
 	n->in_sieve = true;
-	cop_list_push_front(&s->sieve, &n->sieve);
-	atomic_fetch_add(&c->bytes[n->obj.key.table], n->charged);
-	atomic_fetch_add(&c->entries[n->obj.key.table], 1);
+	if (n->duty == COP_DUTY_COPY)
+		n->order = atomic_fetch_add(&c->next_order, 1);
+	cop_list_push_front(cop_cache_list_of(s, n), &n->sieve);
+	count_listed(c, n, true);
 }
 
 /* The lock is held. The flight becomes an object; its waiters move to *waiters. */

@@ -11,7 +11,11 @@
  * data, and what flights have reserved. Eviction is SIEVE (Zhang et al., NSDI 2024): one FIFO list
  * per shard, a bit for "used since the hand passed", no work on a hit but setting that bit. Objects
  * that somebody holds are not evicted. A flight that cannot reserve its bytes waits in a FIFO until
- * bytes are freed. */
+ * bytes are freed.
+ *
+ * Copies of what another node of the job keeps (enum cop_duty) are evicted before everything else,
+ * the oldest first, so that the nodes' memory together holds as much as possible once. They get
+ * what the rest of the cache leaves free, and always an eighth of the budget. */
 #ifndef COP_CACHE_H
 #define COP_CACHE_H
 
@@ -47,6 +51,14 @@ struct cop_key {
 	uint64_t size;  /* of the file for data, as the requester knows it: size and index determine
 			   the length of the chunk; the number of pages for a page; else 0 */
 	uint64_t index; /* of the chunk, of the page, else 0 */
+};
+
+/* What this node has an object for. */
+enum cop_duty {
+	COP_DUTY_NONE, /* for whoever asks: all that is no part of a large file */
+	COP_DUTY_HOME, /* it is the node of the job that keeps this part of a large file */
+	COP_DUTY_COPY, /* another node keeps it */
+	COP_DUTIES,
 };
 
 struct cop_cache;
@@ -130,6 +142,8 @@ bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
 /* The complete object with a reference, or NULL. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
+/* Says what the object of a flight is for, COP_DUTY_NONE at first. */
+void cop_cache_set_duty(struct cop_cache *c, struct cop_obj *flight, enum cop_duty duty);
 /* Reserves this many bytes for a flight, before its buffer is allocated. Calls start(arg) once the
  * flight has them: at once, or later on a thread that freed bytes. Local flights may fill half of
  * the budget, flights for other nodes three quarters, so that nodes that wait for each other in
@@ -138,6 +152,8 @@ struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
  * that become free. Always ends in start, which may run inside the start of another flight. */
 void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
+/* Reserves the bytes for another node's flight now, or returns false. */
+bool cop_cache_try_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
 /* The most bytes that any flight can reserve. */
 size_t cop_cache_largest(const struct cop_cache *c);
 /* Reserves more bytes for a flight that already has some. If they are not free now, nothing
@@ -146,9 +162,16 @@ bool cop_cache_reserve_more(struct cop_cache *c, struct cop_obj *flight, size_t 
 /* Ends the reservation of a flight that has no buffer yet and will reserve again. */
 void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight);
 /* Moves part of one flight's reservation to another flight, because one read fills both. */
-void cop_cache_share_reservation(struct cop_obj *from, struct cop_obj *to, size_t bytes);
+void cop_cache_share_reservation(
+	struct cop_cache *c, struct cop_obj *from, struct cop_obj *to, size_t bytes);
 /* Whether read-ahead of this many bytes could start at once now. */
 bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
+/* The same for a copy of a part of a large file. */
+bool cop_cache_can_copy(struct cop_cache *c, size_t bytes);
+/* The same for parts of large files that are at home here, and without evicting others. */
+bool cop_cache_can_home(struct cop_cache *c, size_t bytes);
+/* The bytes that copies may use now. */
+size_t cop_cache_room_for_copies(struct cop_cache *c);
 /* Whether this many bytes fit without an eviction, with nobody waiting to reserve, and with an
  * eighth of the budget left free. */
 bool cop_cache_has_headroom(struct cop_cache *c, size_t bytes);
@@ -211,6 +234,7 @@ struct cop_cache_usage {
 	uint64_t limit_bytes,
 		used_bytes; /* used: by tables, flights and objects that are still referenced */
 	uint64_t flights, waiting_to_reserve;
+	uint64_t home_bytes; /* of parts of large files that this node keeps for the job */
 };
 /* Calls fn for every complete object of a table, without a lock. Objects that complete meanwhile
  * may be left out; if memory is short, so may those of whole shards. */

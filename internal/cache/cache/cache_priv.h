@@ -21,6 +21,7 @@ struct node {
 	_Atomic bool visited;
 	enum state state;
 	bool in_table, in_sieve, local;
+	uint8_t duty; /* enum cop_duty; with the three above in four bytes, for the budget */
 	struct cop_hlink link; /* in its shard's table */
 	uint64_t born_ms;
 	size_t charged;  /* bytes of this node in the budget */
@@ -28,7 +29,10 @@ struct node {
 	struct cop_list sieve;
 	struct cop_list waiters;
 	struct cop_list reserve_link; /* in the queue to reserve */
-	size_t reserve_bytes;
+	union {
+		size_t reserve_bytes; /* until they are reserved */
+		uint64_t order;       /* of a complete copy among all */
+	};
 	void (*reserve_start)(void *arg);
 	void *reserve_arg;
 	char path[];
@@ -39,7 +43,12 @@ struct shard {
 	struct cop_htab table;
 	struct cop_list sieve; /* newest first */
 	struct cop_list *hand;
+	struct cop_list copies; /* those with COP_DUTY_COPY, which are not in sieve; newest first */
 };
+
+/* Flights that wait to reserve, in the order of enum cop_queue: for other nodes, for programs of
+ * this one, for parts of large files that are at home here. */
+enum cop_queue { QUEUE_OTHERS, QUEUE_LOCAL, QUEUE_HOME, QUEUES };
 
 #define POOL_MAX 16u
 
@@ -66,15 +75,20 @@ struct cop_cache {
 	uint64_t limit;
 	_Atomic uint64_t used;
 	_Atomic uint64_t flying; /* bytes that flights have reserved */
-	_Atomic uint64_t flying_local;
+	/* The parts of flying: for other nodes and local ones, without and with COP_DUTY_COPY. */
+	_Atomic uint64_t flying_plain[2], flying_copies[2], flying_home;
+	_Atomic uint64_t copies; /* bytes of complete ones in the lists */
+	_Atomic uint64_t next_order;
+	_Atomic uint64_t home_bytes;
 	_Atomic uint64_t bytes[COP_TABLES], entries[COP_TABLES];
 	_Atomic uint64_t flights;
 	_Atomic bool starving;       /* for tests: allocations are counted down and then fail */
 	_Atomic int allocations;     /* how many more will succeed */
 	_Atomic unsigned evict_next; /* shard where the next eviction starts */
 	pthread_mutex_t reserve_lock;
-	struct cop_list reserve_queue[2]; /* flights for other nodes; local ones */
-	uint64_t granted[2]; /* bytes that each queue got while both had flights waiting */
+	struct cop_list reserve_queue[QUEUES];
+	uint64_t granted[2]; /* bytes that each of the first two got while both had flights waiting
+			      */
 	_Atomic uint64_t reserve_waiting;
 };
 
@@ -100,6 +114,11 @@ static inline bool cop_cache_starves(struct cop_cache *c)
 
 /* Evicts until need more bytes fit into the budget; false if they cannot. */
 bool cop_cache_evict_for(struct cop_cache *c, size_t need);
+/* The list of its shard that a complete object is in. */
+static inline struct cop_list *cop_cache_list_of(struct shard *s, const struct node *n)
+{
+	return n->duty == COP_DUTY_COPY ? &s->copies : &s->sieve;
+}
 /* Starts the waiting flights that fit now. */
 void cop_cache_grant(struct cop_cache *c);
 /* Removes n from its shard's table and list; the lock is held. */

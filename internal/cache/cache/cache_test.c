@@ -352,7 +352,7 @@ static void reservations_are_shared_without_changing_the_sums(void **state)
 	(void)state;
 	reserve(c, a, 20000);
 	before = used(c);
-	cop_cache_share_reservation(a, b, 8000);
+	cop_cache_share_reservation(c, a, b, 8000);
 	assert_int_equal(used(c), before);
 	cop_cache_complete(
 		c, b, &(struct cop_completion){.data = calloc(1, 8000), .len = 8000, .keep = true});

@@ -18,6 +18,24 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 	out->used_bytes = atomic_load(&c->used);
 	out->flights = atomic_load(&c->flights);
 	out->waiting_to_reserve = atomic_load(&c->reserve_waiting);
+	out->home_bytes = atomic_load(&c->home_bytes);
+}
+
+/* The shard's lock is held. Returns how many there are now in out, which has room for max. */
+static size_t ref_list(
+	const struct cop_list *list, enum cop_table table, struct node **out, size_t max)
+{
+	size_t n_refs = 0;
+
+	for (struct cop_list *l = list->next; l != list && n_refs < max; l = l->next) {
+		struct node *n = COP_CONTAINER_OF(l, struct node, sieve);
+
+		if (n->obj.key.table != table)
+			continue;
+		atomic_fetch_add(&n->refs, 1);
+		out[n_refs++] = n;
+	}
+	return n_refs;
 }
 
 /* References all complete objects of one shard and table; NULL without memory, or if there are
@@ -35,14 +53,8 @@ static struct node **ref_shard(struct shard *s, enum cop_table table, size_t *n_
 	if (!all)
 		return NULL;
 	pthread_mutex_lock(&s->lock);
-	for (struct cop_list *l = s->sieve.next; l != &s->sieve && *n_refs < count; l = l->next) {
-		struct node *n = COP_CONTAINER_OF(l, struct node, sieve);
-
-		if (n->obj.key.table != table)
-			continue;
-		atomic_fetch_add(&n->refs, 1);
-		all[(*n_refs)++] = n;
-	}
+	*n_refs = ref_list(&s->sieve, table, all, count);
+	*n_refs += ref_list(&s->copies, table, all + *n_refs, count - *n_refs);
 	pthread_mutex_unlock(&s->lock);
 	return all;
 }
@@ -164,7 +176,7 @@ void cop_cache_starve(struct cop_cache *c, int after)
 
 void cop_cache_check(struct cop_cache *c)
 {
-	uint64_t bytes[COP_TABLES] = {0}, entries[COP_TABLES] = {0};
+	uint64_t bytes[COP_TABLES] = {0}, entries[COP_TABLES] = {0}, duty[COP_DUTIES] = {0};
 
 	for (unsigned i = 0; i < SHARDS; i++) {
 		struct shard *s = &c->shard[i];
@@ -183,12 +195,16 @@ void cop_cache_check(struct cop_cache *c)
 			listed++;
 			bytes[n->obj.key.table] += n->charged;
 			entries[n->obj.key.table]++;
+			duty[n->duty] += n->charged;
 		}
-		assert(count == s->table.count && listed == count_list(&s->sieve));
+		assert(count == s->table.count &&
+			listed == count_list(&s->sieve) + count_list(&s->copies));
 		pthread_mutex_unlock(&s->lock);
 	}
 	for (unsigned t = 0; t < COP_TABLES; t++) {
 		assert(bytes[t] == atomic_load(&c->bytes[t]));
 		assert(entries[t] == atomic_load(&c->entries[t]));
 	}
+	assert(duty[COP_DUTY_COPY] == atomic_load(&c->copies));
+	assert(duty[COP_DUTY_HOME] == atomic_load(&c->home_bytes));
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "fabric/endpoint/guard_priv.h"
+#include "fabric/endpoint/portguard_priv.h"
 
 enum { KIND_CHALLENGE = 1, KIND_ANSWER, KIND_PROOF };
 

@@ -119,8 +119,7 @@ int cop_endpoint_ofi_peer(struct cop_endpoint *f, const char *address, cop_endpo
 	p = find_peer(o, own);
 	if (!p) {
 		cop_endpoint_ofi_admit_raw(o, raw, raw_len);
-		rc = o->key.mac ? cop_endpoint_guard_peer(&o->key, o->base.rejected, raw, raw_len)
-				: 0;
+		rc = o->key.mac ? cop_portguard_peer(&o->key, o->base.rejected, raw, raw_len) : 0;
 		if (rc == 0)
 			rc = insert_peer(o, own, raw, &p);
 		if (rc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libfabric implementation. ofi_open.c makes the endpoint, ofi_progress.c is the thread that
  * owns it, ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered
- * memory, ofi_admit.c which hosts may connect, guard_*.c who may connect at all, ofi_unverified.c
- * connections that stay silent.
+ * memory, ofi_admit.c which hosts may connect, portguard_*.c who may connect at all,
+ * ofi_unverified.c connections that stay silent.
  *
  * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
  * protects the posted work and the two flags beside it; it is held for a few
@@ -27,7 +27,7 @@
 #include "base/base/htab.h"
 #include "base/base/ip.h"
 #include "fabric/endpoint/endpoint_priv.h"
-#include "fabric/endpoint/guard_priv.h"
+#include "fabric/endpoint/portguard_priv.h"
 
 #define COP_OFI_RX_COUNT 64
 #define COP_OFI_RX_SIZE (16 * COP_KIB)
@@ -131,7 +131,7 @@ struct ofi {
 	int wake_fd;
 	int listening;            /* the provider's socket, or -1: it has none */
 	struct cop_greet_key key; /* mac NULL: nothing is guarded */
-	struct cop_guard_in *guard;
+	struct cop_portguard *portguard;
 	uint64_t write_flags;
 	size_t part_size;
 	pthread_t thread; /* for close, which joins it */

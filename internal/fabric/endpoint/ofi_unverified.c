@@ -93,7 +93,7 @@ void cop_endpoint_ofi_unverified(struct ofi *o)
 
 void cop_endpoint_ofi_unverified_init(struct ofi *o)
 {
-	if (o->naming.form == COP_ENDPOINT_FORM_IP && !o->guard)
+	if (o->naming.form == COP_ENDPOINT_FORM_IP && !o->portguard)
 		o->own_fds = opendir("/proc/self/fd");
 }
 

@@ -13,7 +13,7 @@
 #include "base/base/base.h"
 #include "fabric/rpc/rpc.h"
 #include "fabric/wire/wire.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "job/topo/topo.h"
 #include "prof/stats/stats.h"
 

@@ -180,6 +180,9 @@ static const struct cop_opt_word log_types[] = {
 static const struct cop_opt_word address_sources[] = {{"facility", COP_CONF_ADDRESS_FACILITY},
 	{"discover", COP_CONF_ADDRESS_DISCOVER}, {NULL, 0}};
 
+static const struct cop_opt_word kernel_ahead[] = {{"auto", COP_CONF_KERNEL_AHEAD_AUTO},
+	{"on", COP_CONF_KERNEL_AHEAD_ON}, {"off", COP_CONF_KERNEL_AHEAD_OFF}, {NULL, 0}};
+
 static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AUTO},
 	{"on", COP_CONF_COMPRESS_ON}, {"off", COP_CONF_COMPRESS_OFF}, {NULL, 0}};
 
@@ -258,8 +261,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			AT(trees),                                                                 \
 			.kind = COP_OPT_U32,                                                       \
 			.arg = "N",                                                                \
-			.max = 64,                                                                 \
-			.help = "trees, each with its own root; 0: automatic",                     \
+			.help = "nodes that share large files; 0: all",                            \
 			.initial = "0"},                                                           \
 		{.name = "fanout",                                                                 \
 			.letter = 'k',                                                             \
@@ -466,6 +468,12 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.kind = COP_OPT_FLAG,                                                      \
 			.help = "rank 0 writes traces, metrics and logs of OpenTelemetry",         \
 			.rare = true},                                                             \
+		{.name = "hidden",                                                                 \
+			AT(hidden),                                                                \
+			.kind = COP_OPT_LIST,                                                      \
+			.arg = "NAME",                                                             \
+			.help = "a name that directories may have and not list; *: any",           \
+			.rare = true},                                                             \
 		{.name = "check",                                                                  \
 			AT(check),                                                                 \
 			.kind = COP_OPT_FLAG,                                                      \
@@ -484,6 +492,14 @@ static const struct cop_opt mount_rows[] = {
 		.arg = "MOUNTPOINT",
 		.help = "another way to give the mount point",
 		.hidden = true},
+	{.name = "kernel-ahead",
+		AT(kernel_ahead),
+		.kind = COP_OPT_ENUM,
+		.arg = "WORD",
+		.words = kernel_ahead,
+		.help = "give the kernel what a manifest brought: auto, on or off",
+		.initial = "auto",
+		.rare = true},
 	{.name = "profile",
 		.letter = 'P',
 		AT(profile),

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "job/scheduler/tasks_priv.h"
 
 #include <errno.h>
@@ -50,11 +50,11 @@ char *cop_tasks_environ(pid_t pid, size_t *len)
 	return cop_read_file(path, ENVIRON_MAX, &text, len) ? NULL : text;
 }
 
-const char *cop_tasks_variable(const char *environ, size_t len, const char *name)
+const char *cop_tasks_variable(const char *vars, size_t len, const char *name)
 {
 	size_t name_len = strlen(name);
 
-	for (const char *at = environ; at < environ + len; at += strlen(at) + 1)
+	for (const char *at = vars; at < vars + len; at += strlen(at) + 1)
 		if (strncmp(at, name, name_len) == 0 && at[name_len] == '=')
 			return at + name_len + 1;
 	return NULL;

@@ -7,7 +7,7 @@
  * be the only task of a step, or be at a terminal: it starts nodes as the script of the job does.
  * Other launchers use srun too; whether their processes outlive the step is left to them.
  */
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "job/scheduler/scheduler_priv.h"
 
 #include <errno.h>

@@ -14,7 +14,8 @@
  *
  * A shell that is itself a task of a step (srun --pty) does the same, and the step of the nodes
  * continues without its srun. */
-#include "job/job/job.h"
+#include "job/dir/dir.h"
+#include "job/hosts/hosts.h"
 #include "job/scheduler/scheduler_priv.h"
 
 #include <errno.h>

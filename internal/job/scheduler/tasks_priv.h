@@ -64,7 +64,7 @@ uint64_t cop_tasks_ancestor(pid_t pid, const char *variable);
 /* The environment of a process; NULL if it cannot be read. The caller frees it. */
 char *cop_tasks_environ(pid_t pid, size_t *len);
 /* The value of a variable in it; NULL. */
-const char *cop_tasks_variable(const char *environ, size_t len, const char *name);
+const char *cop_tasks_variable(const char *vars, size_t len, const char *name);
 
 /* ---- killed.c ---- */
 /* Removes the files of this start if no task and no keeper of it is alive. Before that, found (may

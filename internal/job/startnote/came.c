@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JOBDIR/logs/came.RANK: the host of a node that waits for rank 0. Only nodes that have waited for
  * a while leave one, so a start that goes well makes none. */
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "job/startnote/startnote.h"
 
 #include <dirent.h>

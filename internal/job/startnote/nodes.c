@@ -4,7 +4,7 @@
  * and so does a node that gets no answer from its parent; all others hear it from the root, as the
  * answer to their request for the end of the start barrier. When the tree is ready, the file is
  * removed. */
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "job/startnote/startnote.h"
 
 #include <errno.h>

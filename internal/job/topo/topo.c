@@ -5,29 +5,38 @@
 
 int cop_topo_check(const struct cop_topo *t, struct cop_err *err)
 {
-	uint32_t most = COP_MIN(t->nodes, 64u);
-
 	if (t->nodes < 1 || t->nodes == COP_TOPO_NONE)
 		return cop_err_set(
 			err, EINVAL, "a tree of %u nodes: at least 1 is needed", t->nodes);
 	if (t->fanout < 1 || t->fanout > COP_TOPO_MAX_FANOUT)
 		return cop_err_set(err, EINVAL, "fan-out %u is out of range 1..%d", t->fanout,
 			COP_TOPO_MAX_FANOUT);
-	if (t->trees < 1 || t->trees > most)
+	if (t->trees < 1 || t->trees > t->nodes)
 		return cop_err_set(err, EINVAL, "%u trees is out of range 1..%u for %u nodes",
-			t->trees, most, t->nodes);
+			t->trees, t->nodes, t->nodes);
 	return 0;
 }
 
-uint32_t cop_topo_trees(uint32_t nodes, uint32_t fanout)
+static uint32_t greatest_common_divisor(uint32_t a, uint32_t b)
 {
-	uint32_t trees = COP_MIN(fanout, COP_TOPO_MANY_TREES);
+	while (b) {
+		uint32_t rest = a % b;
 
-	if (nodes < COP_TOPO_MANY_NODES || nodes == COP_TOPO_NONE || fanout < 1)
-		return 1;
-	while (trees > 1 && nodes / trees < (nodes - 2) / fanout + 1)
-		trees--;
-	return trees;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* Near the golden ratio of the number of trees, multiples are spread evenly however many there are
+ * (three-distance theorem); without a common divisor they reach every tree. */
+uint32_t cop_topo_tree_of(const struct cop_topo *t, uint64_t hash, uint64_t n)
+{
+	uint32_t step = COP_MAX((uint32_t)(t->trees * 0.6180339887), 1u);
+
+	while (greatest_common_divisor(t->trees, step) != 1)
+		step--;
+	return (uint32_t)((hash % t->trees + n % t->trees * step) % t->trees);
 }
 
 /* The rank at position 0 of a tree. */
@@ -58,6 +67,26 @@ uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 	uint32_t p = position_of(t, tree, rank);
 
 	return p ? rank_at(t, tree, (p - 1) / t->fanout) : COP_TOPO_NONE;
+}
+
+/* The child of the root above position p, or p itself. */
+static uint32_t top_of(const struct cop_topo *t, uint32_t p)
+{
+	while (p > t->fanout)
+		p = (p - 1) / t->fanout;
+	return p;
+}
+
+uint32_t cop_topo_next(
+	const struct cop_topo *t, uint32_t tree, uint32_t rank, uint32_t silent, bool *heir)
+{
+	uint32_t p = position_of(t, tree, silent);
+
+	if (!*heir && p)
+		return rank_at(t, tree, (p - 1) / t->fanout);
+	*heir = true;
+	p++;
+	return p < top_of(t, position_of(t, tree, rank)) ? rank_at(t, tree, p) : COP_TOPO_NONE;
 }
 
 uint32_t cop_topo_children(

@@ -46,8 +46,6 @@ static void more_trees_than_nodes_are_refused(void **state)
 	assert_string_equal(err.text, "4 trees is out of range 1..3 for 3 nodes");
 	t.trees = 0;
 	assert_int_equal(cop_topo_check(&t, NULL), -EINVAL);
-	t = (struct cop_topo){.nodes = 1000, .fanout = 8, .trees = 65};
-	assert_int_equal(cop_topo_check(&t, NULL), -EINVAL);
 }
 
 /* Goes up to the root; more steps than a tree has levels mean a cycle. */
@@ -123,7 +121,7 @@ static uint32_t reached(const struct cop_topo *t, uint32_t tree)
 
 /* Parent and children name each other, so each node but the root is exactly one node's child. All
  * are reached from the root, so there are no cycles: each node has one path to the root. */
-static void check_tree(const struct cop_topo *t, uint32_t tree, uint8_t interior[MAX_NODES])
+static void check_tree(const struct cop_topo *t, uint32_t tree)
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT], roots = 0, edges = 0;
 
@@ -131,7 +129,6 @@ static void check_tree(const struct cop_topo *t, uint32_t tree, uint8_t interior
 		uint32_t n = cop_topo_children(t, tree, r, child), below = 1;
 
 		roots += cop_topo_parent(t, tree, r) == COP_TOPO_NONE;
-		interior[r] += n > 0;
 		edges += n;
 		assert_true(n <= t->fanout);
 		for (uint32_t i = 0; i < n; i++) {
@@ -146,21 +143,6 @@ static void check_tree(const struct cop_topo *t, uint32_t tree, uint8_t interior
 	assert_true(cop_topo_parent(t, tree, cop_topo_root(t, tree)) == COP_TOPO_NONE);
 }
 
-static void check_interior(const struct cop_topo *t, const uint8_t interior[MAX_NODES])
-{
-	uint32_t places = (t->nodes - 1 + t->fanout - 1) / t->fanout, most = 0;
-	bool possible = t->trees * places <= t->nodes;
-
-	for (uint32_t r = 0; r < t->nodes; r++)
-		most = COP_MAX(most, interior[r]);
-	if (t->trees <= t->fanout / 2)
-		assert_true(possible);
-	if (possible)
-		assert_true(most <= 1);
-	else if (t->trees <= t->fanout)
-		assert_true(most <= 2);
-}
-
 static void every_size_fanout_and_tree_count_makes_valid_trees(void **state)
 {
 	(void)state;
@@ -168,64 +150,102 @@ static void every_size_fanout_and_tree_count_makes_valid_trees(void **state)
 		for (uint32_t k = 1; k <= 9; k++) {
 			for (uint32_t trees = 1; trees <= COP_MIN(n, 8u); trees++) {
 				struct cop_topo t = {n, k, trees};
-				uint8_t interior[MAX_NODES] = {0};
 
 				assert_int_equal(cop_topo_check(&t, NULL), 0);
 				for (uint32_t s = 0; s < trees; s++)
-					check_tree(&t, s, interior);
-				check_interior(&t, interior);
+					check_tree(&t, s);
 			}
 		}
 	}
 }
 
-static void the_defaults_keep_trees_apart_at_every_size(void **state)
+/* How often the busiest node forwards a group, over the mean: files of this many groups. */
+static double busiest(const struct cop_topo *t, uint64_t hash, uint64_t groups)
 {
-	(void)state;
-	for (uint32_t n = 1; n <= 20000; n++) {
-		struct cop_topo t = {.nodes = n, .fanout = 8, .trees = cop_topo_trees(n, 8)};
-		uint32_t places = (n - 1 + 7) / 8;
+	uint32_t out[COP_TOPO_MAX_FANOUT], most = 0;
+	uint64_t all = 0;
 
-		assert_int_equal(cop_topo_check(&t, NULL), 0);
-		assert_true(t.trees * places <= n);
-		assert_true(n < COP_TOPO_MANY_NODES ? t.trees == 1 : t.trees >= 5);
+	for (uint32_t r = 0; r < t->nodes; r++) {
+		uint32_t sent = 0;
+
+		for (uint64_t g = 0; g < groups; g++)
+			sent += cop_topo_children(t, cop_topo_tree_of(t, hash, g), r, out);
+		most = COP_MAX(most, sent);
+		all += sent;
 	}
-	assert_int_equal(cop_topo_trees(16, 8), 8);
-	assert_int_equal(cop_topo_trees(10000, 8), 8);
-	assert_int_equal(cop_topo_trees(100000, 64), 8);
-	assert_int_equal(cop_topo_trees(1000, 1), 1);
-	assert_int_equal(cop_topo_trees(0, 8), 1);
-	assert_int_equal(cop_topo_trees(1000, 0), 1);
+	return most / ((double)all / t->nodes);
 }
 
-/* Each node forwards a share of every byte; with a single tree the root would forward all bytes as
- * often as it has children. */
-static void nobody_forwards_much_more_than_others(uint32_t fanout)
+/* With a single tree the root would forward all bytes as often as it has children. */
+static void nobody_forwards_much_more_of_a_large_file_than_others(void **state)
 {
-	static const uint32_t sizes[] = {16, 17, 64, 100, 1000, 8300, 10000};
+	static const uint32_t sizes[] = {2, 3, 8, 16, 17, 64, 100, 1000};
 
+	(void)state;
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(sizes); i++) {
-		struct cop_topo t = {sizes[i], fanout, cop_topo_trees(sizes[i], fanout)};
-		uint32_t most = 0, out[COP_TOPO_MAX_FANOUT];
+		for (uint32_t k = 2; k <= 8; k *= 2) {
+			struct cop_topo t = {sizes[i], k, sizes[i]};
 
-		for (uint32_t r = 0; r < t.nodes; r++) {
-			uint32_t children = 0;
-
-			for (uint32_t s = 0; s < t.trees; s++)
-				children += cop_topo_children(&t, s, r, out);
-			most = COP_MAX(most, children);
+			for (uint64_t hash = 0; hash < 5; hash++) {
+				assert_true(busiest(&t, hash, sizes[i]) == 1.0);
+				assert_true(busiest(&t, hash, 10 * sizes[i] + 3) <= 1.2);
+				assert_true(busiest(&t, hash, 16) <= 2.5);
+			}
 		}
-		/* A child in one tree gets 1 / trees of the bytes; the mean is just below 1. */
-		assert_true((double)most / t.trees <= (t.trees == fanout ? 1.0 : 1.7));
 	}
 }
 
-/* 4 is the default of conf. */
-static void with_the_trees_chosen_nobody_forwards_much_more_than_others(void **state)
+static void as_many_groups_as_trees_have_a_root_each(void **state)
 {
 	(void)state;
-	nobody_forwards_much_more_than_others(4);
-	nobody_forwards_much_more_than_others(8);
+	for (uint32_t trees = 1; trees <= MAX_NODES; trees++) {
+		struct cop_topo t = {.nodes = MAX_NODES, .fanout = 4, .trees = trees};
+		uint8_t seen[MAX_NODES] = {0};
+
+		for (uint32_t g = 0; g < trees; g++) {
+			uint32_t s = cop_topo_tree_of(&t, UINT64_MAX - 5, UINT64_MAX / 2 + g);
+
+			assert_true(s < trees && !seen[s]);
+			seen[s] = 1;
+		}
+	}
+}
+
+/* As a node that finds everyone dead goes on until it is its turn. */
+static uint32_t asked_before_own_turn(const struct cop_topo *t, uint32_t tree, uint32_t rank)
+{
+	uint32_t at = cop_topo_parent(t, tree, rank), count = 0;
+	bool heir = false;
+
+	while (at != COP_TOPO_NONE) {
+		assert_true(at != rank && ++count <= t->nodes);
+		at = cop_topo_next(t, tree, rank, at, &heir);
+	}
+	return count;
+}
+
+static void one_node_takes_a_dead_roots_place(void **state)
+{
+	/* Tree 1 begins at rank 2: 2 -> 3 4, 3 -> 5 6, 4 -> 0 1. */
+	struct cop_topo t = {.nodes = 7, .fanout = 2, .trees = 3};
+	bool heir = false;
+
+	(void)state;
+	assert_int_equal(cop_topo_next(&t, 1, 3, 2, &heir), COP_TOPO_NONE);
+	heir = false;
+	assert_int_equal(cop_topo_next(&t, 1, 4, 2, &heir), 3);
+	assert_int_equal(cop_topo_next(&t, 1, 4, 3, &heir), COP_TOPO_NONE);
+	heir = false;
+	assert_int_equal(cop_topo_next(&t, 1, 1, 4, &heir), 2);
+	assert_false(heir);
+	assert_int_equal(cop_topo_next(&t, 1, 1, 2, &heir), 3);
+	assert_true(heir);
+	assert_int_equal(cop_topo_next(&t, 1, 1, 3, &heir), COP_TOPO_NONE);
+	for (uint32_t k = 1; k <= 9; k++) {
+		t = (struct cop_topo){.nodes = 100, .fanout = k, .trees = 100};
+		for (uint32_t r = 0; r < t.nodes; r++)
+			assert_true(asked_before_own_turn(&t, 17, r) <= 100);
+	}
 }
 
 static void below_agrees_with_walking_up(void **state)
@@ -256,8 +276,9 @@ int main(void)
 		cmocka_unit_test(a_small_tree_is_as_drawn),
 		cmocka_unit_test(positions_do_not_overflow_at_the_largest_size),
 		cmocka_unit_test(every_size_fanout_and_tree_count_makes_valid_trees),
-		cmocka_unit_test(the_defaults_keep_trees_apart_at_every_size),
-		cmocka_unit_test(with_the_trees_chosen_nobody_forwards_much_more_than_others),
+		cmocka_unit_test(nobody_forwards_much_more_of_a_large_file_than_others),
+		cmocka_unit_test(as_many_groups_as_trees_have_a_root_each),
+		cmocka_unit_test(one_node_takes_a_dead_roots_place),
 		cmocka_unit_test(below_agrees_with_walking_up),
 	};
 

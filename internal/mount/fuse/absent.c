@@ -163,7 +163,7 @@ void cop_fuse_tell_absent(struct cop_fuse *fs)
 	while ((l = cop_list_pop_front(&all))) {
 		struct absent_name *n = name_at(l);
 
-		fuse_lowlevel_notify_inval_entry(fs->session, FUSE_ROOT_ID, n->text, n->len);
+		cop_fuse_tell_name(fs, fs->root, n->text, n->len);
 		free(n);
 	}
 }

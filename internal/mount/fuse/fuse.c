@@ -87,6 +87,7 @@ static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		/* The inode itself is the answer. No table is asked, and it counts as a hit. */
 		op->asked = true;
 		attr = cop_fuse_inode_attr(op->fs, op->inode);
+		cop_fuse_show(op, op->inode, &attr);
 		reply_attr(op, &attr);
 	}
 }

@@ -218,8 +218,8 @@ int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, stru
 	return 0;
 }
 
-/* Unmounts normally until the grace time is over, then lazily. */
-static void unmount_session(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders)
+/* Unmounts normally until the grace time is over, then lazily. 0; -errno: the mount remains. */
+static int unmount_session(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders)
 {
 	uint64_t end = cop_now_ms() + grace_ms;
 	int rc;
@@ -227,35 +227,39 @@ static void unmount_session(struct cop_fuse *fs, unsigned grace_ms, struct cop_b
 	while (!atomic_load(&fs->gone)) {
 		rc = cop_fuse_umount(fs->conf.mountpoint, false);
 		if (rc == 0 || rc == -EINVAL || rc == -ENOENT)
-			return;
+			return 0;
 		if (cop_now_ms() >= end)
 			break;
 		usleep(50000);
 	}
 	if (atomic_load(&fs->gone))
-		return;
+		return 0;
 	if (holders)
 		cop_fuse_holders(fs->conf.mountpoint, holders);
 	rc = cop_fuse_umount(fs->conf.mountpoint, true);
 	if (rc)
 		cop_log_error("lazy unmount failed mountpoint=%s error=\"%s\"", fs->conf.mountpoint,
 			strerror(-rc));
+	return rc;
 }
 
-void cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders)
+int cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders)
 {
+	int rc = 0;
+
 	if (!fs)
-		return;
+		return 0;
 	/* Counted here because libfuse calls destroy only when the session is freed, long after the
 	 * last report. How long unmounting takes depends on the programs that use the mount, so it
 	 * is not a latency of requests. */
 	if (fs->mounted) {
-		unmount_session(fs, grace_ms, holders);
+		rc = unmount_session(fs, grace_ms, holders);
 		cop_prof_op(fs->conf.prof, COP_PROF_OP_DESTROY, COP_PROF_DONE, 0);
 	}
 	fs->mounted = false;
 	stop_workers(fs);
 	cop_fuse_notify_stop(fs);
+	return rc;
 }
 
 void cop_fuse_free(struct cop_fuse *fs)

@@ -11,7 +11,7 @@
  * Nodes and guards of any job do not count: they use no mount. */
 #include "mount/mountguard/mountguard_priv.h"
 
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 
 #include <ctype.h>
 #include <dirent.h>

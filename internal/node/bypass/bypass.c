@@ -200,6 +200,7 @@ void cop_bypass_stop(struct cop_bypass *p)
 		cop_log_warn(
 			"the storage does not answer: the last look for programs that bypass the mount is abandoned");
 		pthread_detach(thread);
+		cop_thread_left();
 		return;
 	}
 	pthread_join(thread, NULL);

@@ -8,7 +8,8 @@
 #include "node/ctl/ctl.h"
 #include "fabric/endpoint/endpoint.h"
 #include "mount/fuse/fuse.h"
-#include "job/job/job.h"
+#include "job/dir/dir.h"
+#include "job/hosts/hosts.h"
 #include "storage/origin/origin.h"
 #include "fabric/wire/wire.h"
 

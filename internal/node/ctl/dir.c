@@ -119,6 +119,11 @@ void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE])
 	path_beside(path, ".key", out);
 }
 
+void cop_ctl_note_path(const char *path, char out[COP_CTL_PATH_SIZE])
+{
+	path_beside(path, ".note", out);
+}
+
 /* A node that is killed while it writes a key or a note leaves the file under a temporary name: the
  * final one, a dot and more. */
 static void remove_unfinished(const char *path)

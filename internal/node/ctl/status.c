@@ -29,6 +29,7 @@ static void tables_json(const struct cop_cache_usage *u, struct cop_json *j)
 	cop_json_u64(j, "limit_bytes", limit);
 	cop_json_u64(j, "used_bytes", used);
 	cop_json_u64(j, "remaining_bytes", limit > used ? limit - used : 0);
+	cop_json_u64(j, "home_bytes", u->home_bytes);
 	cop_json_end(j);
 }
 
@@ -44,7 +45,7 @@ static void cpus_json(struct cop_json *j)
 static void self_json(const struct cop_status *s, struct cop_json *j)
 {
 	struct cop_endpoint *fabric = s->rpc ? cop_rpc_fabric(s->rpc) : NULL;
-	uint32_t parent = s->coop ? cop_fetch_parent(s->coop, 0) : COP_TOPO_NONE;
+	uint32_t parent = s->coop ? cop_fetch_parent(s->coop) : COP_TOPO_NONE;
 
 	cop_json_u64(j, "rank", s->rank);
 	cop_json_u64(j, "nodes", s->nodes);
@@ -178,7 +179,7 @@ void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *
  * large file comes through any (tree/fetch). */
 static void put_waits(const struct cop_status *s, struct cop_buf *out)
 {
-	uint32_t parent = s->coop ? cop_fetch_parent(s->coop, 0) : COP_TOPO_NONE;
+	uint32_t parent = s->coop ? cop_fetch_parent(s->coop) : COP_TOPO_NONE;
 	struct cop_cache_wait wait[WAITS];
 	unsigned n = cop_cache_oldest(s->cache, wait, WAITS), queued = 0, running = 0;
 

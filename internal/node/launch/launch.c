@@ -2,7 +2,7 @@
 #include "node/launch/launch.h"
 
 #include "mount/mountguard/mountguard.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "base/log/log.h"
 #include "node/node/node.h"
 #include "job/startnote/startnote.h"

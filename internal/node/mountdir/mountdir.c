@@ -16,7 +16,7 @@
 
 #include "node/ctl/ctl.h"
 #include "mount/fuse/fuse.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 
 #define CHECKS 5
 /* How long the process of a killed node may take to end; it holds its locks until then. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "base/log/log.h"
 
 int cop_joblog_open(

@@ -77,10 +77,11 @@ static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 		refuse_request(req, -EOPNOTSUPP);
 }
 
-/* A stop may also come from a command that is not a node of the tree (guest). */
+/* A command that is not a node of the tree (guest) may stop it, and ask how the nodes are. */
 static bool may_ask(const struct cop_net *n, uint32_t rank, uint8_t op)
 {
-	return rank < n->conf.topo.nodes || op == COP_OP_STOP;
+	return rank < n->conf.topo.nodes || op == COP_OP_STOP || op == COP_OP_STATS ||
+	       op == COP_OP_TABLE;
 }
 
 void cop_net_serve(void *ctx, struct cop_rpc_req *req)

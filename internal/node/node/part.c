@@ -304,7 +304,9 @@ static void program(void *ctx, pid_t pid, struct cop_buf *out)
 {
 	struct cop_part *p = ctx;
 
-	cop_programs_add(p->conf.programs, pid);
+	if (cop_programs_add(p->conf.programs, pid))
+		cop_buf_printf(out, COP_CTL_EXIT "=%s\n",
+			cop_runlog_is_wanted(p->conf.record->conf) ? "wanted" : "untold");
 	if (*p->conf.job_dir)
 		cop_buf_printf(out, "COPPER_JOB_DIR=%s\n", p->conf.job_dir);
 	if (p->conf.environment->len)

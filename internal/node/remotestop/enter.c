@@ -38,7 +38,7 @@ static int find_way(struct guest *g, char self[COP_IP_TEXT_SIZE], struct cop_err
 	if (found)
 		return 0;
 	return cop_err_set(err, EHOSTUNREACH,
-		"this machine does not know the hosts of the tree (%s, ...), or cannot reach them: run copper stop on a machine that can",
+		"this machine does not know the hosts of the tree (%s, ...), or cannot reach them: run this command on a machine that can",
 		h->host[0].name);
 }
 

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/dir/dir.h"
+#include "job/hosts/hosts.h"
 #include "report/jobdata/jobdata_priv.h"
 #include "writers/cluster/cluster.h"
 

@@ -57,7 +57,8 @@ typedef void cop_origin_done(void *arg, int rc, void *data, size_t len);
  * have changed meanwhile. Errors as the system gives them: EACCES for a directory that may be
  * searched but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The listing carries the
  * directory's own attributes, read before and after: if its mtime moved meanwhile it is read again,
- * at most 3 times (then without the complete flag). On autofs the complete flag is not set. */
+ * at most 3 times (then without the complete flag). On file systems that do not list all their
+ * names (autofs, those that find names by other spellings) that flag is never set. */
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
 /* The same for a directory of any size: all names and types, no attributes, no targets (-E2BIG if
@@ -132,7 +133,7 @@ void cop_origin_fake_young(struct cop_origin *o, bool young);
 size_t cop_origin_fake_run(struct cop_origin *o, size_t max);
 /* Counts since new, by kind. */
 struct cop_origin_fake_counts {
-	size_t lists, pages, stats, reads, raises;
+	size_t lists, pages, stats, reads, read_bytes, raises;
 };
 struct cop_origin_fake_counts cop_origin_fake_counts(const struct cop_origin *o);
 

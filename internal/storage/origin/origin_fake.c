@@ -359,6 +359,8 @@ static void fake_read(struct cop_origin *o, const char *path, uint64_t version, 
 	for (int i = 0; i < n_iov; i++)
 		j.iov[i] = iov[i];
 	fake(o)->counts.reads++;
+	for (int i = 0; i < n_iov; i++)
+		fake(o)->counts.read_bytes += iov[i].iov_len;
 	submit(o, &j, path);
 }
 

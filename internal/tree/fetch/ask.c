@@ -96,16 +96,14 @@ bool cop_fetch_is_striped(const struct cop_fetch *c, uint64_t size)
 
 /* Names and small files all use the first tree: the first node to ask fills its caches for the
  * rest. The groups of a large file are spread over all trees, so that every root reads a share of
- * it, each group in one piece, and every node forwards a share. */
+ * it, each group in one piece, and keeps that for the job (COP_DUTY_HOME), and every node forwards
+ * a share. */
 uint32_t cop_fetch_tree_of(const struct cop_fetch *c, const struct cop_ask *ask)
 {
-	uint32_t trees = c->conf.topo.trees;
-
 	if (ask->kind != COP_ASK_CHUNK || !cop_fetch_is_striped(c, ask->size))
 		return 0;
-	return (uint32_t)((cop_hash64(ask->path, strlen(ask->path), 0) +
-				  ask->index / cop_fetch_group_chunks(c)) %
-			  trees);
+	return cop_topo_tree_of(&c->conf.topo, cop_hash64(ask->path, strlen(ask->path), 0),
+		ask->index / cop_fetch_group_chunks(c));
 }
 
 /* ---- as bytes ---- */

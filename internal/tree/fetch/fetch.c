@@ -32,8 +32,7 @@ struct cop_fetch *cop_fetch_new(const struct cop_fetch_conf *conf)
 	c->resting.min_ms = REST_MIN_MS;
 	c->started_ns = cop_now_ns();
 	cop_cache_pool(conf->cache, conf->chunk_bytes);
-	for (uint32_t s = 0; s < conf->topo.trees; s++)
-		atomic_init(&c->parent[s], cop_topo_parent(&conf->topo, s, conf->rank));
+	atomic_init(&c->parent, cop_topo_parent(&conf->topo, 0, conf->rank));
 	return c;
 }
 
@@ -81,9 +80,9 @@ void cop_fetch_free(struct cop_fetch *c)
 	free(c);
 }
 
-uint32_t cop_fetch_parent(const struct cop_fetch *c, uint32_t tree)
+uint32_t cop_fetch_parent(const struct cop_fetch *c)
 {
-	return atomic_load(&((struct cop_fetch *)c)->parent[tree]);
+	return atomic_load(&((struct cop_fetch *)c)->parent);
 }
 
 size_t cop_fetch_chunk_bytes(const struct cop_fetch *c)
@@ -93,11 +92,13 @@ size_t cop_fetch_chunk_bytes(const struct cop_fetch *c)
 
 unsigned cop_fetch_window(const struct cop_fetch *c, uint64_t size)
 {
-	uint64_t all = c->conf.topo.trees * cop_fetch_group_chunks(c);
+	uint64_t all = c->conf.topo.trees * cop_fetch_group_chunks(c), fits;
 
-	return cop_fetch_is_striped(c, size)
-		       ? (unsigned)COP_MAX(COP_MIN(all, COP_FETCH_WINDOW_MAX), WINDOW)
-		       : WINDOW;
+	if (!cop_fetch_is_striped(c, size))
+		return WINDOW;
+	fits = cop_cache_room_for_copies(c->conf.cache) / 4 / c->conf.chunk_bytes;
+	all = COP_MAX(COP_MIN(all, COP_FETCH_WINDOW_MAX), WINDOW);
+	return (unsigned)COP_MAX(COP_MIN(all, fits), 1u);
 }
 
 size_t cop_fetch_chunk_len(const struct cop_fetch *c, uint64_t size, uint64_t index)
@@ -221,6 +222,10 @@ static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_
 	if (c->conf.tracer)
 		f->led_ns = cop_now_ns();
 	f->tree = cop_fetch_tree_of(c, ask);
+	f->spread = ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size);
+	if (f->spread)
+		cop_cache_set_duty(
+			c->conf.cache, obj, cop_fetch_is_root(f) ? COP_DUTY_HOME : COP_DUTY_COPY);
 	atomic_store(&obj->background, ask->background);
 	atomic_store(&obj->first, ask->along && cop_fetch_is_first_chunk(ask));
 	atomic_store(&obj->bundled, ask->along && (ask->kind == COP_ASK_CHUNK || ask->guess));
@@ -410,14 +415,17 @@ void cop_fetch_prefetched(struct cop_fetch *c)
 void cop_fetch_ahead(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	size_t len = cop_fetch_chunk_len(c, ask->size, ask->index);
+	struct cop_cache *cache = c->conf.cache;
 	struct cop_key key = cop_fetch_key(ask);
 	struct cop_obj *obj;
 
-	if (len == 0 || !cop_cache_can_reserve(c->conf.cache, len) ||
-		cop_cache_has(c->conf.cache, &key))
+	if (len == 0 ||
+		!(cop_fetch_is_striped(c, ask->size) ? cop_cache_can_copy(cache, len)
+						     : cop_cache_can_reserve(cache, len)) ||
+		cop_cache_has(cache, &key))
 		return;
 	if (cop_fetch_get(c, ask, NULL, &obj) == 1)
-		cop_obj_put(c->conf.cache, obj);
+		cop_obj_put(cache, obj);
 }
 
 struct cop_obj *cop_fetch_peek(struct cop_fetch *c, const struct cop_ask *ask)

@@ -247,8 +247,8 @@ size_t cop_fetch_chunk_bytes(const struct cop_fetch *c);
 #define COP_FETCH_WINDOW_MAX 64u
 unsigned cop_fetch_window(const struct cop_fetch *c, uint64_t size);
 
-/* Which ancestor answers this node's requests in a tree now: a rank, or COP_TOPO_NONE for the
- * origin. */
-uint32_t cop_fetch_parent(const struct cop_fetch *c, uint32_t tree);
+/* Which ancestor answers this node's requests in the first tree now: a rank, or COP_TOPO_NONE for
+ * the origin. */
+uint32_t cop_fetch_parent(const struct cop_fetch *c);
 
 #endif

@@ -154,7 +154,7 @@ static void an_ancestor_that_recovers_is_asked_again_after_a_pause(void **state)
 	t->node[2].coop->resting.min_ms = 100;
 	cop_cache_starve(t->node[1].cache, 0);
 	assert_int_equal(ask_and_forget(t, 2, listing("d")), 0);
-	assert_int_equal(cop_fetch_parent(t->node[2].coop, 0), 0);
+	assert_int_equal(cop_fetch_parent(t->node[2].coop), 0);
 	assert_int_equal(cop_stats_get(&t->node[2].stats, COP_FABRIC_FAILOVERS), 1);
 	cop_cache_starve(t->node[1].cache, -1);
 	sent = cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED);
@@ -165,7 +165,7 @@ static void an_ancestor_that_recovers_is_asked_again_after_a_pause(void **state)
 			cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent);
 	usleep(150000);
 	assert_int_equal(ask_and_forget(t, 2, listing("e")), 0);
-	assert_int_equal(cop_fetch_parent(t->node[2].coop, 0), 1);
+	assert_int_equal(cop_fetch_parent(t->node[2].coop), 1);
 	assert_int_equal(cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent + 1);
 	assert_int_equal(lists_of(t, 2), 0);
 	close_tree(t);

@@ -55,6 +55,7 @@ struct resting {
 };
 
 #define DOUBTED_SLOTS 64
+#define PASSED_SLOTS 64
 
 /* Directories whose attributes the storage has contradicted (page.c). */
 struct doubted {
@@ -73,9 +74,11 @@ struct cop_fetch {
 	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
-	_Atomic bool heard;          /* a parent has answered */
-	_Atomic bool prefetched;     /* the prefetch has ended */
-	_Atomic uint32_t parent[64]; /* last ancestor that answered, per tree; for reports */
+	_Atomic bool heard;      /* a parent has answered */
+	_Atomic bool prefetched; /* the prefetch has ended */
+	_Atomic uint32_t parent; /* the last ancestor in the first tree that answered */
+	/* By rank: ranks (plus 1) that were passed over in the other trees. */
+	_Atomic uint32_t passed[PASSED_SLOTS];
 };
 
 enum flight_state {
@@ -94,6 +97,8 @@ struct flight {
 	struct cop_obj *obj;
 	struct cop_ask ask; /* path points into obj */
 	uint32_t tree;
+	bool spread;       /* it is for a part of a large file, in any tree */
+	bool heir;         /* upstream is asked in place of the tree's root */
 	uint32_t upstream; /* the rank that is asked, an ancestor */
 	unsigned tries;    /* at this upstream rank */
 	bool local;

@@ -138,6 +138,104 @@ static void groups_of_a_large_file_go_round_the_trees(void **state)
 	close_tree(t);
 }
 
+/* Each node keeps its own share, and whoever reads the file leaves that alone. */
+static void a_file_larger_than_each_cache_is_read_once(void **state)
+{
+	struct tree *t = open_tree(4, 4, 4, 170 * CHUNK);
+	size_t len = 8 * GROUP_MAX * CHUNK, reads = 0;
+	uint8_t *data = malloc(len);
+	struct cop_attr attr;
+
+	(void)state;
+	fill_bytes(data, len);
+	put_file(t, "big", data, len);
+	for (unsigned round = 0; round < 2; round++) {
+		for (uint32_t r = 0; r < 4; r++) {
+			attr = attr_of(t, r, "big");
+			read_whole(t, r, &attr, "big", data, len);
+		}
+	}
+	for (uint32_t r = 0; r < 4; r++)
+		reads += cop_origin_fake_counts(t->node[r].origin).read_bytes;
+	assert_int_equal(reads, len);
+	free(data);
+	close_tree(t);
+}
+
+/* All others are the dead node's children in its tree. */
+static void a_dead_nodes_share_is_read_by_one_other(void **state)
+{
+	struct tree *t = open_tree(5, 4, 5, 64 << 20);
+	size_t len = 5 * GROUP_MAX * CHUNK, bytes = 0;
+	uint8_t *data = malloc(len);
+	struct cop_attr attr;
+
+	(void)state;
+	fill_bytes(data, len);
+	put_file(t, "big", data, len);
+	attr = attr_of(t, 0, "big");
+	cop_endpoint_fake_cut(t->net, "n3", true);
+	for (uint32_t r = 0; r < 5; r++) {
+		struct asked a;
+
+		for (uint64_t i = 0; r != 3 && i < len / CHUNK; i++) {
+			ask_coop(t, r, chunk(&attr, "big", i), &a);
+			run_until_idle(t);
+			if (!a.calls)
+				pass_time(t, 8000);
+			assert_int_equal(a.rc, 0);
+			forget(&a);
+		}
+	}
+	for (uint32_t r = 0; r < 5; r++)
+		bytes += cop_origin_fake_counts(t->node[r].origin).read_bytes;
+	assert_int_equal(bytes, len);
+	free(data);
+	close_tree(t);
+}
+
+/* Node 1 is between node 2 and the root of tree 0; all its memory for copies is in use. */
+static void a_node_without_memory_for_a_copy_sends_its_child_on(void **state)
+{
+	struct tree *t = open_tree(3, 1, 3, 24 * CHUNK);
+	struct cop_cache *cache = t->node[1].cache;
+	size_t len = 64 * CHUNK;
+	uint8_t *data = calloc(1, len);
+	struct cop_obj *taken;
+	struct cop_attr attr;
+	uint64_t index = 0;
+	struct asked a;
+
+	(void)state;
+	put_file(t, "big", data, len);
+	attr = attr_of(t, 2, "big");
+	while (cop_fetch_tree_of(t->node[2].coop,
+		&(struct cop_ask){
+			.kind = COP_ASK_CHUNK, .path = "big", .size = len, .index = index}))
+		index++;
+	assert_int_equal(
+		cop_cache_find(cache, &(struct cop_key){.table = COP_TABLE_DATA, .path = "other"},
+			NULL, &taken),
+		COP_FOUND_LEAD);
+	cop_cache_set_duty(cache, taken, COP_DUTY_COPY);
+	assert_true(cop_cache_try_reserve(cache, taken, 20 * CHUNK));
+	ask_coop(t, 2, chunk(&attr, "big", index), &a);
+	run_until_idle(t);
+	assert_int_equal(a.calls, 1);
+	assert_int_equal(a.rc, 0);
+	forget(&a);
+	assert_int_equal(cop_fetch_held(t->node[1].coop, &(struct cop_ask){.kind = COP_ASK_CHUNK,
+								 .path = "big",
+								 .version = attr.version,
+								 .size = len,
+								 .index = index}),
+		COP_HELD_NOT);
+	assert_int_equal(cop_stats_get(&t->node[2].stats, COP_FABRIC_FAILOVERS), 0);
+	cop_cache_complete(cache, taken, &(struct cop_completion){.rc = -EIO});
+	free(data);
+	close_tree(t);
+}
+
 static void names_and_small_files_have_one_way(void **state)
 {
 	struct tree *t = open_tree(9, 3, 3, 64 << 20);
@@ -213,7 +311,7 @@ static void children_of_a_dead_parent_get_their_answer_from_its_parent(void **st
 	pass_time(t, 8000);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
-	assert_int_equal(cop_fetch_parent(t->node[3].coop, 0), 0);
+	assert_int_equal(cop_fetch_parent(t->node[3].coop), 0);
 	assert_int_equal(cop_stats_get(&t->node[3].stats, COP_FABRIC_FAILOVERS), 1);
 	assert_int_equal(cop_stats_get(&t->node[3].stats, COP_ORIGIN_FALLBACKS), 0);
 	/* Only the root asked the origin: once for the entry, once for the listing. */
@@ -258,7 +356,7 @@ static void a_parent_that_comes_back_is_used_again(void **state)
 	ask_coop(t, 2, listing("e"), &a);
 	pass_time(t, 8000);
 	assert_int_equal(a.rc, 0);
-	assert_int_equal(cop_fetch_parent(t->node[2].coop, 0), 1);
+	assert_int_equal(cop_fetch_parent(t->node[2].coop), 1);
 	forget(&a);
 	close_tree(t);
 }
@@ -410,6 +508,9 @@ int main(void)
 		cmocka_unit_test(a_file_larger_than_the_budget_is_read_right_by_every_node),
 		cmocka_unit_test(chunks_packed_by_the_root_are_sent_and_kept_packed),
 		cmocka_unit_test(groups_of_a_large_file_go_round_the_trees),
+		cmocka_unit_test(a_file_larger_than_each_cache_is_read_once),
+		cmocka_unit_test(a_dead_nodes_share_is_read_by_one_other),
+		cmocka_unit_test(a_node_without_memory_for_a_copy_sends_its_child_on),
 		cmocka_unit_test(names_and_small_files_have_one_way),
 		cmocka_unit_test(what_is_read_in_place_of_a_dead_root_is_counted),
 		cmocka_unit_test(answers_that_were_at_hand_are_counted),

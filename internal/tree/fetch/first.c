@@ -100,7 +100,7 @@ static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, si
 	cop_fetch_unlock_groups(c);
 	if (g) {
 		g->upstream = f->upstream;
-		cop_cache_share_reservation(f->obj, obj, len);
+		cop_cache_share_reservation(c->conf.cache, f->obj, obj, len);
 		f->reserved -= len;
 	} else if (obj) {
 		cop_cache_complete(c->conf.cache, obj, &(struct cop_completion){.rc = -ENOMEM});

@@ -41,14 +41,16 @@ static size_t bytes_to_reserve(struct flight *f)
  * reservation. */
 static int make_buffers(struct flight *f)
 {
-	f->buf = cop_cache_alloc(f->coop->conf.cache, f->buf_len);
+	struct cop_cache *cache = f->coop->conf.cache;
+
+	f->buf = cop_cache_alloc(cache, f->buf_len);
 	if (!f->buf)
 		return -ENOMEM;
 	for (struct flight *g = f->group; g; g = g->group_next) {
 		if (g == f)
 			continue;
-		cop_cache_share_reservation(f->obj, g->obj, g->buf_len);
-		g->buf = cop_cache_alloc(f->coop->conf.cache, g->buf_len);
+		cop_cache_share_reservation(cache, f->obj, g->obj, g->buf_len);
+		g->buf = cop_cache_alloc(cache, g->buf_len);
 		if (!g->buf)
 			return -ENOMEM;
 	}
@@ -77,10 +79,32 @@ static void start(void *arg)
 	cop_fetch_send(f);
 }
 
+/* A copy for another node, which must not wait for memory. Without it, that node asks the next one.
+ * True: the flight has started or ended. */
+static bool started_at_once(struct flight *f, size_t bytes)
+{
+	struct cop_cache *cache = f->coop->conf.cache;
+
+	if (cop_cache_try_reserve(cache, f->obj, bytes)) {
+		cop_fetch_pass(f, FLIGHT_RESERVE);
+		start(f);
+		return true;
+	}
+	if (!cop_cache_withdraw(cache, f->obj))
+		return false;
+	cop_fetch_fail(f, -EBUSY);
+	return true;
+}
+
 void cop_fetch_reserve(struct flight *f)
 {
 	size_t bytes = bytes_to_reserve(f);
 
+	if (f->spread && !f->local && !cop_fetch_is_root(f)) {
+		if (started_at_once(f, bytes))
+			return;
+		f->local = true; /* a program of this node waits for it, too */
+	}
 	cop_fetch_pass(f, FLIGHT_RESERVE);
 	cop_cache_reserve(f->coop->conf.cache, f->obj, bytes, f->local, start, f);
 }

@@ -86,7 +86,8 @@ static struct flight *extend(struct flight *f, uint64_t index)
 
 	ask.index = index;
 	if (!cop_fetch_chunk_len(f->coop, ask.size, index) ||
-		!cop_cache_can_reserve(f->coop->conf.cache, COP_FETCH_GROUP_BYTES))
+		!(f->spread ? cop_cache_can_home(f->coop->conf.cache, COP_FETCH_GROUP_BYTES)
+			    : cop_cache_can_reserve(f->coop->conf.cache, COP_FETCH_GROUP_BYTES)))
 		return NULL;
 	return cop_fetch_lead_member(f->coop, &ask, f->local);
 }
@@ -154,6 +155,9 @@ void cop_fetch_read_origin(struct flight *f)
 		o = cop_origin_soon(o);
 	else if (background && !cop_fetch_is_first_chunk(&f->ask))
 		o = cop_origin_background(o);
+	/* In place of a home that is dead. */
+	if (f->spread && !cop_fetch_is_root(f))
+		cop_cache_set_duty(f->coop->conf.cache, f->obj, COP_DUTY_HOME);
 	f->asked_ns = cop_now_ns();
 	cop_fetch_pass(f, FLIGHT_READING);
 	cop_fetch_trace_origin(f);

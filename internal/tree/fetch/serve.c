@@ -236,7 +236,9 @@ static void get_for_child(struct cop_fetch *c, struct cop_rpc_req *req, const st
 	}
 	cop_list_init(&s->at);
 	s->waiter.completed = served_completed;
-	s->waiter.guesses = ask->guess;
+	/* Who asks for a part of a large file can ask another node. */
+	s->waiter.guesses =
+		ask->guess || (ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size));
 	s->coop = c;
 	s->req = req;
 	s->trace = *trace;

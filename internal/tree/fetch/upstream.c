@@ -14,15 +14,50 @@
 #define TRIES_PER_UPSTREAM 3
 #define REQUEST_MAX (4096 + 64)
 
+/* For names and small files, those below a dead root are roots themselves. Of a large file one node
+ * takes the dead one's share, because the others' memory is for their own. */
+static void pass_over(struct flight *f)
+{
+	struct cop_fetch *c = f->coop;
+
+	if (f->spread)
+		f->upstream =
+			cop_topo_next(&c->conf.topo, f->tree, c->conf.rank, f->upstream, &f->heir);
+	else
+		f->upstream = cop_topo_parent(&c->conf.topo, f->tree, f->upstream);
+	f->tries = 0;
+}
+
+/* Whether requests have just begun to pass this rank over. */
+static bool newly_passed(struct flight *f, uint32_t rank)
+{
+	struct cop_fetch *c = f->coop;
+
+	return f->tree == 0
+		       ? atomic_exchange(&c->parent, f->upstream) != f->upstream
+		       : atomic_exchange(&c->passed[rank % PASSED_SLOTS], rank + 1) != rank + 1;
+}
+
+/* The flight's upstream rank has answered. */
+static void note_answer(const struct flight *f)
+{
+	struct cop_fetch *c = f->coop;
+	uint32_t passed = f->upstream + 1;
+
+	if (f->tree == 0)
+		atomic_store(&c->parent, f->upstream);
+	else
+		atomic_compare_exchange_strong(&c->passed[f->upstream % PASSED_SLOTS], &passed, 0);
+}
+
 static void next_ancestor(struct flight *f, int why)
 {
 	struct cop_fetch *c = f->coop;
 	uint32_t dead = f->upstream;
 
-	f->upstream = cop_topo_parent(&c->conf.topo, f->tree, f->upstream);
-	f->tries = 0;
+	pass_over(f);
 	cop_stats_add(c->conf.stats, COP_FABRIC_RETRIES, 1);
-	if (atomic_exchange(&c->parent[f->tree], f->upstream) != f->upstream) {
+	if (newly_passed(f, dead)) {
 		cop_stats_add(c->conf.stats, COP_FABRIC_FAILOVERS, 1);
 		cop_log_warn("parent passed over stripe=%u rank=%u why=\"%s\" next=%d", f->tree,
 			dead, strerror(-why), f->upstream == COP_TOPO_NONE ? -1 : (int)f->upstream);
@@ -173,7 +208,7 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 					  : !is_valid(f, &l)) {
 		drop_corrupt(f, l.data);
 	} else {
-		atomic_store(&f->coop->parent[f->tree], f->upstream);
+		note_answer(f);
 		note_first(f);
 		shrink(f, &l);
 		cop_fetch_complete(f, &l);
@@ -253,6 +288,10 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 		if (r->unable)
 			cop_fetch_rest(f->coop, f->upstream);
 		next_ancestor(f, r->status);
+	} else if (r->status == -EBUSY && f->spread) {
+		/* It has no memory to pass on what it does not keep. */
+		pass_over(f);
+		cop_fetch_send(f);
 	} else {
 		cop_fetch_rested(f->coop, f->upstream);
 		if (was_refused(f, r->status) || was_told_too_early(f, r->status))
@@ -282,7 +321,7 @@ void cop_fetch_send(struct flight *f)
 		return;
 	}
 	while (f->upstream != COP_TOPO_NONE && cop_fetch_rests(f->coop, f->upstream))
-		f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->upstream);
+		pass_over(f);
 	if (f->upstream == COP_TOPO_NONE || !f->coop->conf.rpc) {
 		if (!cop_fetch_is_root(f))
 			cop_stats_add(f->coop->conf.stats, COP_ORIGIN_FALLBACKS, 1);
@@ -319,14 +358,22 @@ static void ignore(void *arg, const struct cop_rpc_result *r)
 	(void)r;
 }
 
+/* The rank that a request for this goes to; COP_TOPO_NONE: this node reads the storage. */
+static uint32_t parent_for(const struct cop_fetch *c, const struct cop_ask *ask)
+{
+	uint32_t tree = cop_fetch_tree_of(c, ask);
+
+	return tree ? cop_topo_parent(&c->conf.topo, tree, c->conf.rank) : cop_fetch_parent(c);
+}
+
 bool cop_fetch_reads_itself(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	return !c->conf.rpc || atomic_load(&c->parent[cop_fetch_tree_of(c, ask)]) == COP_TOPO_NONE;
+	return !c->conf.rpc || parent_for(c, ask) == COP_TOPO_NONE;
 }
 
 void cop_fetch_raise_priority(struct cop_fetch *c, const struct cop_ask *ask, bool tell)
 {
-	uint32_t parent = atomic_load(&c->parent[cop_fetch_tree_of(c, ask)]);
+	uint32_t parent = parent_for(c, ask);
 	uint8_t payload[REQUEST_MAX];
 	struct cop_rpc_call call = {
 		.rank = parent, .op = (uint8_t)ask->kind, .payload = payload, .done = ignore};

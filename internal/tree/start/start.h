@@ -16,7 +16,7 @@
 #define COP_TREE_START_H
 
 #include "base/base/base.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "job/startnote/startnote.h"
 #include "fabric/rpc/rpc.h"
 #include "job/topo/topo.h"

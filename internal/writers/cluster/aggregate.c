@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "writers/cluster/cluster_priv.h"
 
 static int no_memory(struct cop_err *err)

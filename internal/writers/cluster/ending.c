@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "writers/cluster/cluster_priv.h"
 
 #define HOSTS_MAX 32u /* whose logs are read; every job of more nodes ends in one way, too */

@@ -208,6 +208,7 @@ void cop_follower_leave(struct follower *w)
 	if (!over) {
 		/* It hangs in a file system, or will be done in a moment. */
 		pthread_detach(thread);
+		cop_thread_left();
 		return;
 	}
 	if (w->started)

@@ -158,41 +158,39 @@ static void put_worst(const struct cop_runlog *r, struct cop_buf *out)
 			e->commands);
 }
 
-/* The reason of a run whose commands failed, or did not end before their time was over. Appends
- * nothing if they are no reason. */
-static void judge_commands(const struct cop_runlog *r, struct cop_buf *out)
+/* Appends why a run has not finished although the node did: not every command of it is known to
+ * have ended with 0. Appends nothing if all are. */
+static void judge_commands(const struct cop_runlog *r, const char *how, struct cop_buf *out)
 {
 	const struct cop_op_exits *e = &r->exits;
+	uint32_t unknown = e->commands - COP_MIN(e->commands, e->good + e->failed + e->running);
 
 	if ((e->failed || e->running) && is_time_over()) {
 		cop_buf_str(out, "time limit");
 	} else if (e->failed) {
 		put_worst(r, out);
-	} else if (e->running && r->by_signal) {
-		cop_buf_printf(out,
-			"the node was ended by a signal while %" PRIu32 " command%s ran",
+	} else if (e->running) {
+		cop_buf_printf(out, "%s while %" PRIu32 " command%s ran",
+			r->by_signal ? "the node was ended by a signal" : how,
 			e->running, e->running > 1 ? "s" : "");
 	}
+	if (unknown)
+		cop_buf_printf(out, "%show %" PRIu32 " of %" PRIu32 " commands ended is not known",
+			out->len ? "; " : "", unknown, e->commands);
 }
 
 static void set_reason(struct cop_runlog *r, const char *reason)
 {
-	uint32_t known = r->exits.good + r->exits.failed + r->exits.running;
 	const struct cop_runrec_series *missing = cop_runrec_find(&r->totals, "nodes.missing");
 	struct cop_buf text = {0};
 
 	if (r->status != COP_RUNREC_FAILED) {
-		judge_commands(r, &text);
+		judge_commands(r, reason, &text);
 		if (text.len)
 			r->status = COP_RUNREC_FAILED;
 	}
 	if (!text.len)
 		cop_buf_str(&text, reason);
-	if (r->exits.commands > known)
-		cop_buf_printf(&text,
-			"; how %" PRIu32 " of %" PRIu32
-			" commands ended is not known (the kernel tells it since Linux 6.15)",
-			r->exits.commands - known, r->exits.commands);
 	if (missing && missing->point[0].value > 0)
 		cop_buf_printf(&text, "; %.0f of %" PRIu32 " nodes did not answer",
 			missing->point[0].value, r->record.nodes);
@@ -228,6 +226,11 @@ static const char *store_of(const struct cop_conf *conf)
 	const char *store = conf->store ? conf->store : getenv("COPPER_STORE");
 
 	return store && *store ? store : NULL;
+}
+
+bool cop_runlog_is_wanted(const struct cop_conf *conf)
+{
+	return store_of(conf) != NULL;
 }
 
 static int make_absolute(const char *path, char out[PATH_MAX])

@@ -314,6 +314,8 @@ struct cop_runlog_conf {
 			      known */
 };
 
+/* Whether the user asked for a store, by an option or the environment. */
+bool cop_runlog_is_wanted(const struct cop_conf *conf);
 /* Chooses the identifier of a run, and makes the name of its store absolute. False: the user asked
  * for no store, or both cannot be had, which the log says. */
 bool cop_runlog_new(

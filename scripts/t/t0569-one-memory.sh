@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A file larger than the cache of each node, but not than those of all together, is read from the
+# storage once: in order, by mmap, at random offsets, by readers one after the other and at once. A
+# node that dies costs its share once more.
+# covers: cache fetch topo
+# modes: release asan
+# limit: 240
+# shellcheck source=harness.sh
+. "$(dirname "$0")/harness.sh"
+plan 16
+
+size=$((64 * 1024 * 1024))
+once=$((size * 11 / 10))
+SRC=$T/src
+mkdir "$SRC"
+head -c $size /dev/urandom >"$SRC/weights"
+with_slowfs
+
+reader() { # RANK HOW [SEED]: what went wrong, or nothing
+	"$PYTHON" "$cop_t/one_memory.py" "$2" "$W/mnt/$1/weights" "$ORIGIN/weights" "${3:-$1}" 2>&1
+}
+at_once() { # HOW RANK…: what went wrong for any
+	local how=$1 rank
+	shift
+	for rank; do
+		reader "$rank" "$how" &
+	done
+	wait
+}
+all_within_budget() {
+	local rank
+	for ((rank = 0; rank < cop_tree; rank++)); do
+		[ -n "${cop_killed[$rank]:-}" ] || [ "$(node_stat "$rank" budget.used_bytes)" -le "$(node_stat "$rank" budget.limit_bytes)" ] ||
+			return 1
+	done
+}
+storage_gave() { # prints the bytes since the last call
+	note "the storage gave $(($(slow_count bytes) * 100 / size)) % of the file" >&2
+	slow_count bytes
+	slow_reset
+}
+forget_pages() { # RANK
+	"$PYTHON" -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)' "$W/mnt/$1/weights"
+}
+
+# ---- four nodes of 20 MiB
+
+with_tree 4 --cache-size 20M --compress off
+slow_reset
+is 'one node after the other reads it' "$(for rank in 3 2 1 0; do reader "$rank" read; done)" ''
+is_at_most 'the storage was asked once' "$(storage_gave)" $once
+is_at_most 'each node keeps its share' $((size * 9 / 10)) "$(tree_sum budget.home_bytes)"
+for rank in 0 1 2 3; do
+	forget_pages "$rank"
+done
+is 'all read it again at random' "$(at_once random 0 1 2 3)" ''
+is_at_most 'the storage was asked for hardly anything' "$(storage_gave)" $((size / 10))
+ok 'no node used more than its budget' all_within_budget
+ok 'the tree stops' without_tree
+
+with_tree 4 --cache-size 20M --compress off --trees 4
+slow_reset
+is 'all read it at random at first' "$(at_once random 0 1 2 3)" ''
+is_at_most 'the storage was asked once then too' "$(storage_gave)" $once
+ok 'the tree stops' without_tree
+
+# ---- eight nodes, three levels
+
+with_tree 8 --cache-size 20M --chunk 256K --fanout 2 --compress off
+slow_reset
+is 'eight nodes map it' "$(at_once mmap 0 1 2 3 4 5 6 7)" ''
+is_at_most 'the storage was asked once by eight' "$(storage_gave)" $once
+kill_node 5
+before=$(tree_sum budget.home_bytes)
+for rank in 0 1 2 3 4 6 7; do
+	forget_pages "$rank"
+done
+is 'a node dies and the others read it' "$(at_once read 0 1 2 3 4 6 7)" ''
+note "homes had $before bytes, now $(tree_sum budget.home_bytes)"
+is_at_most 'its share was read once more, not twice' "$(storage_gave)" $((size * 3 / 16))
+ok 'no node used more than its budget' all_within_budget
+ok 'the tree stops' without_tree
