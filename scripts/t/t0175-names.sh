@@ -67,7 +67,7 @@ line() { # NAME
 
 # ---- one name
 
-check 0 n1,n2
+check 0 n1,127.0.0.12
 matches 'a name in the hosts file' "$status $(line network)" '^0 .*tcp://127\.0\.0\.11:'
 ok 'for which no name server is asked' test ! -s "$T/asked"
 check 1 n1,n2

@@ -55,7 +55,7 @@ ok 'each installed header is one file, and they compile' \
 	cc -Wall -Wextra -Werror -I "$1/include" -o "$2" -x c - -pthread && ! grep "#include \"" "$1/include/copper"/*.h' sh "$at" "$T/marked"
 is 'the module of Python is there' \
 	"$(PYTHONPATH=$at/share/copper/python PERFFLOW_OPTIONS=log-enable=False "$PYTHON" \
-		-c 'import copper_run, copper_mark; print(copper_mark.enabled)')" False
+		-c 'import copper_run, copper_mark, perfflowaspect.aspect; print(copper_mark.enabled)')" False
 named=$(sed -n 's|.*`PYTHONPATH=PREFIX/\([a-z/]*\)`.*|\1|p' "$cop_root/README.md")
 is 'Python finds the module where README says' \
 	"$(cd / && PYTHONPATH=$at/${named:-none} "$PYTHON" -c 'import copper_mark; print(copper_mark.__file__)' 2>&1 |

@@ -106,6 +106,19 @@ static void memory_is_short_when_little_is_available_or_programs_wait_for_it(voi
 	assert_true(cop_memory_is_short(root));
 }
 
+static void kills_for_want_of_memory_are_counted(void **state)
+{
+	(void)state;
+	assert_true(cop_memory_kills(root) == 0);
+	put_text("proc/self/cgroup", "0::/job_7/step_0\n");
+	put_text("sys/fs/cgroup/job_7/memory.events", "low 0\noom 3\noom_kill 2\n");
+	assert_true(cop_memory_kills(root) == 2);
+	put_text("proc/self/cgroup", "4:memory:/job_7\n0::/\n");
+	put_text("sys/fs/cgroup/memory/job_7/memory.oom_control",
+		"oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
+	assert_true(cop_memory_kills(root) == 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +135,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			memory_is_short_when_little_is_available_or_programs_wait_for_it, make_root,
 			remove_root),
+		cmocka_unit_test_setup_teardown(
+			kills_for_want_of_memory_are_counted, make_root, remove_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

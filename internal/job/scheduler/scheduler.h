@@ -39,6 +39,15 @@ bool cop_slurm_in_a_step(void);
 /* Whether this process is in a step that ends its processes with it and is not the nodes' own. */
 bool cop_slurm_ends_with_step(void);
 
+/* ---- asking Slurm ---- */
+
+/* Runs a command of Slurm, without a shell, and appends what it prints, at most 1 MiB. -ETIMEDOUT:
+ * it was ended; -EIO: it failed; -ENOENT: there is no such command. */
+int cop_slurm_command(char *const argv[], uint32_t timeout_ms, struct cop_buf *out);
+/* Why Slurm ends this process's job, in a few words ("cancelled", "time limit"); NULL: there is no
+ * such job, Slurm does not answer in time, or the job ends by itself. */
+const char *cop_slurm_why(uint32_t timeout_ms);
+
 /* tasks: the tasks of one launch (srun, mpiexec) on one machine: which one this process belongs to,
  * how many there are, and how the commands that they call find each other. The calls that overlap
  * in time are a generation and share one keeper; a call that comes later joins it while it lives,

@@ -27,9 +27,9 @@
 struct cop_fuse;
 
 struct cop_fuse_conf {
-	const char *mountpoint; /* real path */
-	const char *source;     /* real path, as the root of the tree sees it */
-	bool keep_symlinks;     /* absolute links under the source stay as they are */
+	const char *mountpoint;            /* real path */
+	const char *source;                /* real path, as the root of the tree sees it */
+	bool keep_symlinks;                /* absolute links under the source stay as they are */
 	const struct cop_opt_list *hidden; /* names that directories may have and not list, besides
 					      those that are known; "*": any. May be NULL */
 	bool allow_other;

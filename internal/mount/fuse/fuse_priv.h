@@ -99,10 +99,12 @@ struct cop_fuse {
 	bool notifying, mounted;
 	bool watched; /* requests are profiled or traced */
 	_Atomic bool gone, stopping;
-	_Atomic bool viewed; /* somebody has reached the side of views */
-	int gone_fd;         /* eventfd */
-	unsigned conn_caps;  /* FUSE_CAP_* and ours in use */
-	unsigned caps_off;   /* those that are switched off by the user */
+	uint64_t cache_bytes;     /* limit of the cache */
+	_Atomic unsigned storing; /* chunks on their way to the kernel */
+	_Atomic bool viewed;      /* somebody has reached the side of views */
+	int gone_fd;              /* eventfd */
+	unsigned conn_caps;       /* FUSE_CAP_* and ours in use */
+	unsigned caps_off;        /* those that are switched off by the user */
 	unsigned proto_major, proto_minor;
 	bool deliver_opens; /* there are pseudo file systems below: their files need direct reads,
 			       so opens must be delivered */
@@ -312,6 +314,11 @@ extern const struct fuse_lowlevel_ops cop_fuse_ops;
 bool cop_fuse_bypasses(const struct cop_fuse *fs, const struct cop_attr *attr);
 /* size and off are set and inside the file. */
 void cop_fuse_bypass_read(struct op *op);
+
+/* ---- store.c ---- */
+/* The reply to this read has been sent: gives the kernel the rest of its chunks, where that saves
+ * fetching them again. */
+void cop_fuse_store(struct op *op);
 
 /* ---- ahead.c ---- */
 /* A read has touched this chunk: requests what will probably be read next. */

@@ -44,6 +44,7 @@ static void reply_data(struct op *op)
 		cop_stats_add(op->fs->conf.stats,
 			op->own ? COP_FUSE_AHEAD_BYTES : COP_FUSE_READ_BYTES, op->size);
 		fuse_reply_iov(op->req, iov, (int)op->n_chunks);
+		cop_fuse_store(op);
 		cop_fuse_op_free(op);
 	}
 	free(unpacked);

@@ -179,6 +179,7 @@ static int check_source(const struct cop_fuse_conf *conf, struct cop_err *err)
 
 int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, struct cop_err *err)
 {
+	struct cop_cache_usage usage;
 	struct cop_fuse *fs;
 	int rc = check_source(conf, err);
 
@@ -193,6 +194,8 @@ int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, stru
 		return rc;
 	}
 	fs->conf = *conf;
+	cop_cache_usage(conf->cache, &usage);
+	fs->cache_bytes = usage.limit_bytes;
 	cop_fuse_absent_init(&fs->absent);
 	fs->watched = conf->prof || conf->tracer;
 	fs->gone_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `copper mount --check`, `copper serve --check`: checks one by one what a start needs, with the
- * functions that the start itself uses, so that the sentences are the same. It mounts nothing,
- * waits for nothing, and creates only the folder of control sockets; it opens the endpoint and the
- * port and closes them again. A check that depends on a failed one is left out. */
+ * functions that the start itself uses, so that the sentences are the same. It mounts nothing, and
+ * creates only the folder of control sockets; it opens the endpoint and the port and closes them
+ * again, and connects to the ports of the other hosts. A check that depends on a failed one is left
+ * out. */
 #include "node/check/check_priv.h"
 #include "mount/view/view.h"
 
@@ -313,6 +314,7 @@ static void run_checks(struct check *c)
 		check_hosts,
 		check_secret,
 		cop_check_network,
+		cop_check_peers,
 		check_cpus,
 		cop_check_memory,
 		check_prefetch,

@@ -100,6 +100,7 @@ static void tell_address(struct check *c, const struct cop_endpoint *f)
 	const char *address = cop_endpoint_address(f), *network = cop_endpoint_network(f);
 	char have[512];
 
+	c->tcp = strncmp(address, "ofi+tcp://", 10) == 0;
 	cop_endpoint_list_providers(have, sizeof(have));
 	if (is_lonely(c, address))
 		cop_check_say(c, "network", CHECK_WARNING,

@@ -107,7 +107,14 @@ char *cop_index_place(const char *file, unsigned i);
 /* ---- index_read.c ---- */
 
 /* Why an index cannot be used; the first is none. */
-enum index_fault { INDEX_FINE, INDEX_NONE, INDEX_STALE, INDEX_FOREIGN, INDEX_DAMAGED };
+enum index_fault {
+	INDEX_FINE,
+	INDEX_NONE,
+	INDEX_STALE,
+	INDEX_FOREIGN,
+	INDEX_DAMAGED,
+	INDEX_OF_OTHERS
+};
 /* Opens the index of a file that is open as fd; NULL with a reason. *place, if it is asked for, is
  * where it was, and the caller's. */
 struct index *cop_index_open(const char *file, int fd, char **place, enum index_fault *fault);

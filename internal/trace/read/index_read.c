@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -275,6 +276,16 @@ static enum index_fault check_head(
 	return INDEX_FINE;
 }
 
+/* Whether it is from one who could as well have written the file, or from this user: others might
+ * forge answers. */
+static bool is_trusted(int fd, int of)
+{
+	struct stat st, file;
+
+	return !fstat(fd, &st) && !fstat(of, &file) &&
+	       (st.st_uid == file.st_uid || st.st_uid == geteuid() || !st.st_uid);
+}
+
 /* That at path, if it is of the file `of`. */
 static struct index *open_at(const char *path, int of, enum index_fault *fault)
 {
@@ -288,7 +299,8 @@ static struct index *open_at(const char *path, int of, enum index_fault *fault)
 	*fault = INDEX_NONE;
 	if (fd < 0)
 		return NULL;
-	*fault = cop_index_key(of, &key) ? INDEX_STALE
+	*fault = !is_trusted(fd, of)       ? INDEX_OF_OTHERS
+		 : cop_index_key(of, &key) ? INDEX_STALE
 		 : cop_read_full(fd, &head, sizeof(head)) == sizeof(head)
 			 ? check_head(&head, size, &key)
 			 : INDEX_FOREIGN;

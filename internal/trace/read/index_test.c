@@ -460,6 +460,11 @@ static void an_index_of_another_state_of_the_file_is_not_used(void **state)
 	write_trace(&p, &text, ONE_MEMBER);
 	assert_int_equal(utimensat(AT_FDCWD, p.file, times, 0), 0);
 	check_note(&p, "has changed since its index was made");
+	assert_int_equal(make_index(&p, 6000).what, COP_TRACE_INDEX_MADE);
+	if (!geteuid()) {
+		assert_int_equal(chown(p.index, 12345, 12345), 0);
+		check_note(&p, "belongs to another user");
+	}
 	assert_int_equal(cop_write_file(p.index, "something else", 14, 0644), 0);
 	check_note(&p, "is none");
 	cop_buf_free(&text);

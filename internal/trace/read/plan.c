@@ -30,6 +30,8 @@ static const char *reason(enum index_fault fault)
 		       "another";
 	case INDEX_DAMAGED:
 		return "its index is damaged, and is not used: copper trace index makes another";
+	case INDEX_OF_OTHERS:
+		return "its index belongs to another user than the file, and is not used";
 	default:
 		return NULL;
 	}

@@ -8,7 +8,10 @@
 
 #include "trace/read/index_priv.h"
 
-static const char too_long[] = "an event of more than 16 MiB";
+static const char
+	too_long[] = "an event of more than 16 MiB",
+	too_long_otlp[] =
+		"a line of OpenTelemetry of more than 16 MiB: have the exporter write smaller batches";
 
 static uint64_t count_lines(const char *p, const char *end)
 {
@@ -251,21 +254,37 @@ static int more(struct source *s, struct block *b)
 	return 0;
 }
 
-static void tell_too_long(struct source *s)
+static void tell_too_long(struct source *s, bool otlp)
 {
 	if (!s->broken++)
 		s->broken_line = s->line;
-	s->broken_why = too_long;
+	s->broken_why = otlp ? too_long_otlp : too_long;
+}
+
+/* Whether an object begins as the lines of OTLP do, whose spans or numbers are its only member. */
+static bool begins_otlp(const char *p)
+{
+	static const char *const names[] = {
+		"\"resourceSpans\"", "\"resourceMetrics\"", "\"resourceLogs\""};
+
+	p = cop_json_blanks(p);
+	p = *p == '{' ? cop_json_blanks(p + 1) : p;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		if (strncmp(p, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
 }
 
 /* An object that does not end in a whole block. It may be a document whose events are further
  * down. */
-static void give_up_record(struct source *s, bool event)
+static void give_up_record(struct source *s, const struct block *b, bool event)
 {
-	bool lost = event || s->split.where == AT_ARRAY || s->blocks;
+	bool otlp = begins_otlp(b->memory),
+	     lost = event || otlp || s->split.where == AT_ARRAY || s->blocks;
 
 	if (lost)
-		tell_too_long(s);
+		tell_too_long(s, otlp);
+	s->split.found |= otlp;
 	cop_trace_split_enter(&s->split, 0, lost);
 }
 
@@ -284,7 +303,7 @@ static size_t cut_block(struct source *s, struct block *b, enum cut *next)
 	if (*next == CUT_NONE && s->ended)
 		return b->len;
 	if (!n && *next == CUT_NONE && b->len == BLOCK_MAX)
-		give_up_record(s, event);
+		give_up_record(s, b, event);
 	return n;
 }
 

@@ -23,7 +23,7 @@ static const char log_end[] = "-output.log", reason_key[] = "ending reason=\"";
 
 struct one_log {
 	const char *host;
-	size_t host_len;
+	bool alone;              /* the node calls itself localhost, in its log's name */
 	char name[NAME_MAX + 1]; /* the newest log of the host; "": none */
 	struct timespec at;
 };
@@ -40,15 +40,20 @@ static bool is_later(struct timespec a, struct timespec b)
 }
 
 /* Whether the file is HOST-PID-output.log. */
-static bool is_log_of(const char *name, const struct one_log *l)
+static bool is_log_of_host(const char *name, const char *host)
 {
-	size_t digits;
+	size_t len = strlen(host), digits;
 
-	if (strncmp(name, l->host, l->host_len) != 0 || name[l->host_len] != '-')
+	if (strncmp(name, host, len) != 0 || name[len] != '-')
 		return false;
-	name += l->host_len + 1;
+	name += len + 1;
 	digits = strspn(name, "0123456789");
 	return digits && strcmp(name + digits, log_end) == 0;
+}
+
+static bool is_log_of(const char *name, const struct one_log *l)
+{
+	return is_log_of_host(name, l->host) || (l->alone && is_log_of_host(name, "localhost"));
 }
 
 static void take_newest(struct logs *logs, int dir, const char *name)
@@ -119,7 +124,7 @@ static void choose_hosts(const struct cop_job_tree *tree, struct logs *logs)
 			known = strcmp(logs->of[k].host, name) == 0;
 		if (!known)
 			logs->of[logs->n++] =
-				(struct one_log){.host = name, .host_len = strlen(name)};
+				(struct one_log){.host = name, .alone = tree->socket[0] != '\0'};
 	}
 }
 

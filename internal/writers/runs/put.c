@@ -85,6 +85,24 @@ static int put_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_ste
 	return cop_step_finish(&s);
 }
 
+/* A job that Slurm has started again is a run of its own, and names the one before. */
+static int put_restart(sqlite3 *db, const char *id)
+{
+	struct step s = cop_step_prepare(db,
+		"INSERT OR IGNORE INTO tag SELECT ?1, 'restart_of', other.run FROM resource AS count"
+		" JOIN resource AS job ON job.run = ?1 AND job.key = 'slurm.job_id'"
+		" JOIN resource AS other ON other.key = job.key AND other.value = job.value"
+		" JOIN run ON run.id = other.run"
+		" LEFT JOIN resource AS before ON before.run = other.run AND before.key = count.key"
+		" WHERE count.run = ?1 AND count.key = 'slurm.restart_count'"
+		" AND CAST(coalesce(before.value, 0) AS INT) < CAST(count.value AS INT)"
+		" ORDER BY run.start DESC LIMIT 1");
+
+	cop_step_text(&s, 1, id);
+	cop_step_row(&s);
+	return cop_step_finish(&s);
+}
+
 /* Looks up what the store has of this run. */
 static int look_for(sqlite3 *db, const struct cop_runrec *r, bool *has, double *seen_s)
 {
@@ -117,6 +135,8 @@ int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec 
 		code = put_run(db, r);
 	for (unsigned l = 0; l < COP_RUNREC_LISTS && !code && !from_step; l++)
 		code = put_list(db, r, l);
+	if (!code && !has && cop_runrec_value(r, COP_RUNREC_RESOURCE, "slurm.restart_count"))
+		code = put_restart(db, r->id);
 	if (!code)
 		code = drop_points(db, r, from_step);
 	if (!code)
