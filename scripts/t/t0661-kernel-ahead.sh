@@ -4,7 +4,7 @@
 # reads reach the node no more than its second ones. None of it counts as a program's, and a node
 # ends while its own reads hang.
 # covers: kernelahead fuse prefetch node
-# modes: release asan tsan
+# modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -3,7 +3,7 @@
 # Programs that use one source in turn keep their recordings: each gets what it needs as soon as it
 # begins, and little else; two programs with the same beginning are told apart.
 # covers: prefetch manifest
-# modes: release asan tsan
+# modes: release asan
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
