@@ -125,13 +125,13 @@ static void init_args(void *into)
 }
 
 /* Options of copper mount for nodes that end with their programs. */
-static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch", "profile",
-	"profile-top-n", "profile-paths-full", "profile-snapshot-interval", "observe",
-	"max-cacheable-bytes", "enoent-ttl-ms", "chunk", "origin-ops", "listing-max",
-	"keep-symlinks", "hidden", "cpus", "ready-timeout", "hosts", "port", "fabric-port",
-	"net-type", "secret-file", "insecure", "trees", "fanout", "compress", "bundle",
-	"rank-files", "peer-timeout", "address-book", "address-source", "trace", "trace-limit",
-	"store", "tag", "store-interval", "otel"};
+static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch",
+	"kernel-ahead", "profile", "profile-top-n", "profile-paths-full",
+	"profile-snapshot-interval", "observe", "max-cacheable-bytes", "enoent-ttl-ms", "chunk",
+	"origin-ops", "listing-max", "keep-symlinks", "hidden", "cpus", "ready-timeout", "hosts",
+	"port", "fabric-port", "net-type", "secret-file", "insecure", "trees", "fanout", "compress",
+	"bundle", "rank-files", "peer-timeout", "address-book", "address-source", "trace",
+	"trace-limit", "store", "tag", "store-interval", "otel"};
 
 static struct cop_opt all_rows[COP_ARRAY_SIZE(rows) + COP_ARRAY_SIZE(of_mount)];
 

@@ -68,3 +68,33 @@ uint64_t cop_memory_limit(const char *root)
 	free(text);
 	return least;
 }
+
+/* The number behind key in a file of /proc; 0 if there is none. */
+static double number_in(const char *root, const char *file, const char *key)
+{
+	char path[4200], *text, *at;
+	double found = 0;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/proc/%s", root, file);
+	if (cop_read_file(path, 65536, &text, &len))
+		return 0;
+	at = strstr(text, key);
+	if (at)
+		found = strtod(at + strlen(key), NULL);
+	free(text);
+	return found;
+}
+
+uint64_t cop_memory_available(const char *root)
+{
+	return (uint64_t)number_in(root, "meminfo", "MemAvailable:") * 1024;
+}
+
+bool cop_memory_is_short(const char *root)
+{
+	uint64_t total = (uint64_t)number_in(root, "meminfo", "MemTotal:") * 1024;
+
+	return cop_memory_available(root) < total / 16 ||
+	       number_in(root, "pressure/memory", "some avg10=") > 5;
+}

@@ -180,6 +180,9 @@ static const struct cop_opt_word log_types[] = {
 static const struct cop_opt_word address_sources[] = {{"facility", COP_CONF_ADDRESS_FACILITY},
 	{"discover", COP_CONF_ADDRESS_DISCOVER}, {NULL, 0}};
 
+static const struct cop_opt_word kernel_ahead[] = {{"auto", COP_CONF_KERNEL_AHEAD_AUTO},
+	{"on", COP_CONF_KERNEL_AHEAD_ON}, {"off", COP_CONF_KERNEL_AHEAD_OFF}, {NULL, 0}};
+
 static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AUTO},
 	{"on", COP_CONF_COMPRESS_ON}, {"off", COP_CONF_COMPRESS_OFF}, {NULL, 0}};
 
@@ -489,6 +492,14 @@ static const struct cop_opt mount_rows[] = {
 		.arg = "MOUNTPOINT",
 		.help = "another way to give the mount point",
 		.hidden = true},
+	{.name = "kernel-ahead",
+		AT(kernel_ahead),
+		.kind = COP_OPT_ENUM,
+		.arg = "WORD",
+		.words = kernel_ahead,
+		.help = "give the kernel what a manifest brought: auto, on or off",
+		.initial = "auto",
+		.rare = true},
 	{.name = "profile",
 		.letter = 'P',
 		AT(profile),

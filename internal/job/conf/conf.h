@@ -18,6 +18,11 @@ enum cop_conf_bundle {
 	COP_CONF_BUNDLE_OFF,
 };
 
+enum cop_conf_kernel_ahead {
+	COP_CONF_KERNEL_AHEAD_AUTO, /* off in one of eight jobs that are recorded */
+	COP_CONF_KERNEL_AHEAD_ON,
+	COP_CONF_KERNEL_AHEAD_OFF,
+};
 enum cop_conf_compress {
 	COP_CONF_COMPRESS_AUTO, /* on where chunks cross a TCP network */
 	COP_CONF_COMPRESS_ON,
@@ -45,6 +50,7 @@ struct cop_conf {
 	const char *address_book;    /* FILE or NULL */
 	const char *secret_file;     /* may be NULL */
 	const char *prefetch;        /* FILE, "auto" or NULL */
+	unsigned kernel_ahead;       /* enum cop_conf_kernel_ahead */
 	const char *runtime_dir;     /* directory of the control socket; NULL: ctl chooses */
 	const char *cpus;            /* list of processors, "near" or NULL */
 	int64_t rank;                /* -1: Copper finds it out */

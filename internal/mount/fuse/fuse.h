@@ -45,6 +45,10 @@ struct cop_fuse_conf {
 	struct cop_stats *stats;
 	struct cop_manifest_set *record; /* records requests to coop in the order of first need; may
 					    be NULL. Has no other effect */
+	/* Called when a program's request needs bytes of a file that the kernel does not have, with
+	 * its path; cheap. May be NULL. */
+	void (*opened)(void *arg, const char *path);
+	void *arg;
 	struct cop_prof *prof; /* may be NULL. From the level of paths on, the kernel is told less,
 				  so that each path is seen at least once */
 	struct cop_tracer *tracer; /* gets each request; may be NULL */
@@ -99,6 +103,10 @@ void cop_fuse_json(struct cop_fuse *fs, struct cop_buf *out);
 /* Any thread. How many requests wait now for what this node does not have, and the microseconds
  * that requests have waited since the start, added up, those of now included. */
 void cop_fuse_waits(struct cop_fuse *fs, uint64_t *waiting, uint64_t *wait_us);
+
+/* Requests of this thread, by its number in the node's pid namespace, are the node's own: they are
+ * counted apart, not recorded, not reported as those of a program, and lead to no guesses. */
+void cop_fuse_own_thread(struct cop_fuse *fs, uint32_t tid);
 
 /* Removes a dead mount, which a killed node leaves behind, even if it is in use. 0 or -errno. */
 int cop_fuse_unmount_dead(const char *mountpoint);

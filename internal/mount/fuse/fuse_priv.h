@@ -114,6 +114,7 @@ struct cop_fuse {
 		bool proc;
 	} * places;
 	size_t n_places;
+	_Atomic uint32_t own_thread; /* cop_fuse_own_thread; 0: none */
 	_Atomic uint64_t epoch;   /* counts invalidations: an answer to a request from before one is
 				     not cached */
 	_Atomic unsigned turning; /* directories whose names the kernel is forgetting before this
@@ -149,6 +150,7 @@ struct op {
 	bool asked, missed;
 	int whence;
 	bool plus, checked;
+	bool own;   /* of the node's own thread */
 	bool first; /* asked for by itself, together with the listing */
 	bool view;  /* on the side of views */
 	unsigned n_chunks;

@@ -209,7 +209,7 @@ static void lookup_first(struct op *op, const char *path)
 		.kind = COP_ASK_LISTING, .path = path, .along = true, .from = op->from};
 	struct cop_obj *obj;
 
-	if (fs->conf.record)
+	if (fs->conf.record && !op->own)
 		cop_fuse_record(op, &listing);
 	op->first = true;
 	atomic_store(&op->inode->looked_in, true);

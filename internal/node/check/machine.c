@@ -143,32 +143,18 @@ void cop_check_network(struct check *c)
 
 /* ---- memory ---- */
 
-static bool file_number(const char *path, const char *key, uint64_t *out)
-{
-	char *text, *at;
-	size_t len;
-	bool found;
-
-	if (cop_read_file(path, 65536, &text, &len))
-		return false;
-	at = *key ? strstr(text, key) : text;
-	found = at && sscanf(at + strlen(key), " %" SCNu64, out) == 1;
-	free(text);
-	return found;
-}
-
 void cop_check_memory(struct check *c)
 {
 	char note[COP_CACHE_NOTE_SIZE], want[16], have[16];
 	uint64_t cache = cop_cache_size(c->conf->cache_size, cop_conf_cache_least(c->conf), note),
-		 available, limit = cop_memory_limit("");
+		 available = cop_memory_available(""), limit = cop_memory_limit("");
 
 	cop_format_size(cache, want);
 	if (note[0])
 		cop_check_say(c, "memory", CHECK_WARNING, "%s", note);
-	else if (!file_number("/proc/meminfo", "MemAvailable:", &available))
+	else if (!available)
 		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s", want);
-	else if (cache > (available *= 1024))
+	else if (cache > available)
 		cop_check_say(c, "memory", CHECK_WARNING,
 			"the cache may grow to %s, and %s is available now: give a smaller --cache-size",
 			want, cop_format_size(available, have));

@@ -106,11 +106,14 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	cop_start_tend(cop_barrier_join(n->barrier));
 	cop_bypass_look(n->past, LAST_LOOK_MS);
 	cop_tally_write(n->tally, "pre-destroy", NULL);
+	cop_prefetch_stop(n->prefetch);
+	cop_kernelahead_stop(n->ahead);
+	n->ahead = NULL;
 	stays = cop_fuse_stop(n->fs, STOP_GRACE_MS, &holders) != 0;
 	if (cut && !left_dead && cop_fuse_is_dead(n->how->place->path))
 		cop_fuse_unmount_dead(n->how->place->path);
 	cop_tally_write(n->tally, NULL, &unwritten);
-	cop_prefetch_manifest_save(n->manifest);
+	cop_prefetch_manifest_save(n->manifest, cop_prefetch_begun(n->prefetch));
 	answer_stop(n, stays, &holders, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);
 	wait_for_commands(n);

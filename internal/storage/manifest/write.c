@@ -34,6 +34,18 @@ void cop_manifest_begin(struct cop_buf *out, const char *source)
 	cop_buf_str(out, "\n");
 }
 
+void cop_manifest_part(
+	struct cop_buf *out, unsigned *unused, unsigned idle, const char *path, size_t len)
+{
+	/* For a reader that does not know parts. */
+	if (*unused)
+		cop_buf_str(out, "unused 0\n");
+	*unused = 0;
+	cop_buf_printf(out, "part %u ", idle);
+	cop_csv_escaped(out, path, len);
+	cop_buf_str(out, "\n");
+}
+
 void cop_manifest_add(struct cop_buf *out, const struct cop_manifest_item *item)
 {
 	if (item->kind != COP_MANIFEST_FILE) {

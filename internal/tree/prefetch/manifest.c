@@ -28,6 +28,7 @@ struct cop_prefetch_manifest {
 	struct cop_manifest_set *record; /* what this node needed; NULL: not recorded */
 	struct cop_buf text;             /* the manifest that was read, complete */
 	size_t body;                     /* where its items begin */
+	bool hidden;                     /* cop_prefetch_manifest_hide */
 };
 
 static bool is_auto(const struct cop_prefetch_manifest *m)
@@ -221,6 +222,17 @@ struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manife
 	return m ? m->record : NULL;
 }
 
+bool cop_prefetch_manifest_renews(const struct cop_prefetch_manifest *m)
+{
+	return m && m->record && m->text.len > m->body;
+}
+
+void cop_prefetch_manifest_hide(struct cop_prefetch_manifest *m)
+{
+	if (m)
+		m->hidden = true;
+}
+
 uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m)
 {
 	if (!m || m->text.len <= m->body)
@@ -266,27 +278,25 @@ static int write_auto(const char *source, const struct cop_buf *text, char path[
 	return rc;
 }
 
-/* Items that this job did not need stay for a few more jobs, which may be of another kind. */
-static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *record)
+/* Writes what the next job gets. */
+static int make_next(
+	struct cop_prefetch_manifest *m, uint64_t begun, struct cop_buf *text, uint64_t *items)
 {
-	struct cop_manifest_reader *r = calloc(1, sizeof(*r));
-	struct cop_manifest_item item;
+	int rc;
 
-	if (r && m->text.data) {
-		r->data = m->text.data + m->body;
-		r->len = m->text.len - m->body;
-		while (cop_manifest_next(r, &item))
-			if (item.unused + 1 < COP_MANIFEST_UNUSED_JOBS)
-				cop_manifest_set_keep(record, &item, item.unused + 1);
-	}
-	free(r);
+	cop_manifest_begin(text, m->conf.source);
+	rc = cop_prefetch_next_parts(m->text.data ? m->text.data + m->body : "",
+		m->text.len - m->body, m->record, begun, m->hidden, text, items);
+	cop_manifest_end(text, *items);
+	return rc ? rc : text->failed ? -ENOMEM : 0;
 }
 
 /* A job that needed nothing predicts nothing about the next one. */
-void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
+void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun)
 {
 	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);
 	struct cop_buf text = {0};
+	uint64_t items = 0;
 	char path[PATH_MAX] = "";
 	int rc;
 
@@ -297,8 +307,7 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 			"nothing was recorded for the next job: no program used the tree on this node");
 		return;
 	}
-	keep_unused(m, record);
-	rc = cop_manifest_set_write(record, m->conf.source, &text);
+	rc = make_next(m, begun, &text, &items);
 	if (!rc)
 		rc = write_auto(m->conf.source, &text, path);
 	if (rc)
@@ -306,7 +315,7 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
 			"the manifest for the next job was not written path=\"%s\" error=\"%s\"",
 			path, strerror(-rc));
 	else
-		cop_log_info("the manifest for the next job was written path=\"%s\" items=%zu",
-			path, cop_manifest_set_count(record));
+		cop_log_info("the manifest for the next job was written path=\"%s\" items=%" PRIu64,
+			path, items);
 	cop_buf_free(&text);
 }
