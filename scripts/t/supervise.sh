@@ -22,8 +22,8 @@ left_mounts() {
 	awk -v dir="$test_dir/" 'index($5, dir) == 1 { print $5 }' /proc/self/mountinfo | tac
 }
 
-# Files of the machine that the test has covered with its own, as t0815 does with /etc: userdel would
-# change those.
+# Files of the machine that the test has covered with its own, as t0815 does with /etc: userdel
+# would change those.
 covered_files() {
 	awk -v dir="/${test_dir##*/}/" 'index($4, dir) && $5 != "/dev/fuse" { print $5 }' \
 		/proc/self/mountinfo | tac

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Many threads fault in pages of a mapped file, in any order, that is four times as large as the cache
-# of each node: what travels is the file about once, and not a chunk for each fault.
+# Many threads fault in pages of a mapped file, in any order, that is four times as large as the
+# cache of each node: what travels is the file about once, and not a chunk for each fault.
 # covers: fuse fetch
 # modes: release asan tsan
 # limit: 180
