@@ -51,6 +51,7 @@ struct cop_reach_conf {
 	void (*tick)(void *ctx, uint64_t now_ms);
 	/* As rpc has it: progress thread; may be NULL. */
 	void (*peer_changed)(void *ctx, uint32_t rank, bool lives);
+	void (*peer_lags)(void *ctx, uint32_t rank, bool lags, uint64_t silent_ms);
 	/* Any thread. The result of looking up a node: its fabric address, or NULL; why: a sentence
 	 * if it was not found, or NULL. Must not block. */
 	void (*looked)(void *ctx, uint32_t rank, const char *address, const char *why);

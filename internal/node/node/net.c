@@ -146,6 +146,20 @@ static void peer_changed(void *ctx, uint32_t rank, bool lives)
 		cop_job_host_name(n->conf.hosts, rank));
 }
 
+static void peer_lags(void *ctx, uint32_t rank, bool lags, uint64_t silent_ms)
+{
+	struct cop_net *n = ctx;
+	const char *host = cop_job_host_name(n->conf.hosts, rank);
+
+	if (lags)
+		cop_telemetry_event(n->conf.telemetry, COP_TELEMETRY_PEER_LAGS,
+			"rank %u (%s) was silent for %llu ms; others are asked until it has answered pings for 10 s",
+			rank, host, (unsigned long long)silent_ms);
+	else
+		cop_telemetry_event(n->conf.telemetry, COP_TELEMETRY_PEER_BACK,
+			"rank %u (%s) has answered pings for 10 s", rank, host);
+}
+
 /* ---- opening ---- */
 
 static int make_reach(struct cop_net *n, struct cop_err *err)
@@ -170,6 +184,7 @@ static int make_reach(struct cop_net *n, struct cop_err *err)
 		.no_way = no_way,
 		.tick = tick,
 		.peer_changed = peer_changed,
+		.peer_lags = peer_lags,
 		.looked = looked};
 
 	n->reach = cop_reach_new(&conf);

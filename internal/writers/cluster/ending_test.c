@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "writers/cluster/cluster.h"
 
 #define SIGNAL_END "[Info] (end_because) ending reason=\"signal\"\n"
