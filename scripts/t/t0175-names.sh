@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Names of hosts when nsswitch.conf lists modules that a static program must not load: the hosts
 # file and DNS answer.
-# covers: job base
+# covers: hosts base
 # modes: release
 # limit: 60
 # shellcheck source=harness.sh

@@ -3,7 +3,7 @@
 # Hosts that have IPv6 only, each in a network namespace of its own: a tree by their names and by
 # their addresses, with ports and without, what it tells, an address book, a stop from another host,
 # and what is refused.
-# covers: node job
+# covers: node rendezvous
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
