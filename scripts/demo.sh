@@ -423,7 +423,8 @@ local_disk() {
 training() {
 	say "\$ copper run --mount node0 -- copper runs log --metric train_loss=1 --step 0     and so on, as a training does"
 	# shellcheck disable=SC2016
-	"$copper" run --mount "$dir/node0" -- sh -c 'for step in 0 1 2 3 4 5 6 7; do
+	# The view was told before.
+	"$copper" run --mount "$dir/node0" -l 1 -- sh -c 'for step in 0 1 2 3 4 5 6 7; do
 		"$0" runs log --metric "train_loss=$((1000 / (step + 1)))e-3" --step $step >/dev/null || exit
 	done' "$copper" || die "the program cannot record its loss"
 }

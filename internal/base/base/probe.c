@@ -56,7 +56,13 @@ static void judge(struct cop_probe *p, int error)
 
 void cop_probe_begin(struct cop_probe *p, const struct cop_ip *ip, uint16_t port, uint64_t end_ms)
 {
-	struct sockaddr_storage at;
+	cop_probe_begin_from(p, NULL, ip, port, end_ms);
+}
+
+void cop_probe_begin_from(struct cop_probe *p, const struct cop_ip *from, const struct cop_ip *ip,
+	uint16_t port, uint64_t end_ms)
+{
+	struct sockaddr_storage at, own;
 	socklen_t len = cop_ip_to_socket(ip, port, &at);
 	const int on = 1;
 
@@ -69,6 +75,8 @@ void cop_probe_begin(struct cop_probe *p, const struct cop_ip *ip, uint16_t port
 	/* Without it, a firewall's refusal looks like the host's. */
 	(void)setsockopt(p->fd, at.ss_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP,
 		at.ss_family == AF_INET6 ? IPV6_RECVERR : IP_RECVERR, &on, sizeof(on));
+	if (from)
+		(void)bind(p->fd, (struct sockaddr *)&own, cop_ip_to_socket(from, 0, &own));
 	if (!cop_sock_connect(p->fd, (struct sockaddr *)&at, len))
 		judge(p, 0);
 	else if (errno != EINPROGRESS)

@@ -25,6 +25,9 @@ struct cop_probe {
 
 /* Begins to connect; by end_ms of the steady clock there is a result. */
 void cop_probe_begin(struct cop_probe *p, const struct cop_ip *ip, uint16_t port, uint64_t end_ms);
+/* The same from this address of this host; from any if it is NULL or not of the host any more. */
+void cop_probe_begin_from(struct cop_probe *p, const struct cop_ip *from, const struct cop_ip *ip,
+	uint16_t port, uint64_t end_ms);
 /* Looks whether there is a result. */
 enum cop_probe_state cop_probe_look(struct cop_probe *p, uint64_t now_ms);
 /* The same, but waits for the result. */

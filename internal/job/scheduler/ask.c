@@ -21,16 +21,19 @@ static int start(char *const argv[], int out_fd, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
-	sigset_t none;
+	sigset_t blocked;
 	int rc;
 
-	sigemptyset(&none);
+	/* Slurm ends a job by signals to all processes of its steps, some of them more than once: the
+	 * question why must outlive them. It has a deadline. */
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
 	posix_spawn_file_actions_init(&files);
 	posix_spawnattr_init(&attr);
 	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&files, out_fd, 1);
 	posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigmask(&attr, &blocked);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
 	rc = posix_spawnp(pid, argv[0], &files, &attr, argv, environ);
 	posix_spawn_file_actions_destroy(&files);

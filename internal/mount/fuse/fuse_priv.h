@@ -152,7 +152,7 @@ struct op {
 	bool asked, missed;
 	int whence;
 	bool plus, checked;
-	bool own;   /* of the node's own thread */
+	bool own;   /* of the node's own thread, or of the making of a view: no program's */
 	bool first; /* asked for by itself, together with the listing */
 	bool view;  /* on the side of views */
 	unsigned n_chunks;

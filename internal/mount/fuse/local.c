@@ -147,6 +147,7 @@ void cop_fuse_lookup_storage(struct op *op)
 	struct cop_attr attr;
 	struct inode *i;
 
+	op->own = true;
 	self_attr(op->name, &attr);
 	i = cop_fuse_inode_get(op->fs, op->inode, op->name, op->name_len, &attr, PLACE_SELF);
 	if (!i) {

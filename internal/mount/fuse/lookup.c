@@ -304,6 +304,7 @@ static bool is_unlisted(const struct op *op, bool view, const char *name)
 
 static void lookup_view_root(struct op *op)
 {
+	op->own = true;
 	atomic_store(&op->fs->viewed, true);
 	cop_fuse_ask(op, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = ""}, with_root);
 }

@@ -27,8 +27,12 @@ void cop_start_way_note(struct cop_start *j, uint32_t rank, const char *address,
 void cop_start_way_begin(struct cop_start *j, uint64_t now_ms)
 {
 	bool ready = cop_start_is_ready(j);
-	struct cop_ip ip;
+	struct cop_ip ip, own;
 	uint16_t port;
+	/* The ranks below know this node by its fabric address, and refuse strangers. */
+	struct cop_rpc *rpc = cop_start_rpc(j);
+	bool has_own =
+		rpc && cop_probe_address(cop_endpoint_address(cop_rpc_fabric(rpc)), &own, &port);
 
 	pthread_mutex_lock(&j->lock);
 	for (uint32_t i = 0; i < COP_TOPO_MAX_FANOUT; i++) {
@@ -36,7 +40,8 @@ void cop_start_way_begin(struct cop_start *j, uint64_t now_ms)
 
 		b->tried = ready && cop_probe_address(b->at, &ip, &port);
 		if (b->tried)
-			cop_probe_begin(&b->way, &ip, port, now_ms + WAY_MS);
+			cop_probe_begin_from(
+				&b->way, has_own ? &own : NULL, &ip, port, now_ms + WAY_MS);
 	}
 	pthread_mutex_unlock(&j->lock);
 }
