@@ -86,3 +86,4 @@ wait_for 150 job_is_over "$late"
 wait_for 30 has late FAILED 1
 matches 'a job at its time limit' "$(ended late)" '^FAILED\|time limit(;.*)?$'
 is 'no run is left open' "$(judge "SELECT count(*) FROM run WHERE status = 'RUNNING'")" 0
+stop_slurm
