@@ -203,7 +203,7 @@ static int read_once(struct trace_run *run, const struct trace_reading *r, int64
 	struct cop_buf *notes, struct cop_err *err)
 {
 	struct selecting selecting = {.run = run, .reading = r};
-	struct cop_trace_pick pick;
+	struct cop_trace_pick pick = {0};
 	const struct cop_trace_conf conf = {
 		.names = r->names || cop_select_needs_names(run->select),
 		.args = r->whole || r->args,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper trace timeline: the page in a browser: it opens, keys zoom and move, search finds and selects,
-# nothing of a trace becomes markup, nothing is loaded, it says what it omits.
+# copper trace timeline: the page in a browser: it opens, keys zoom and move, search finds and
+# selects, nothing of a trace becomes markup, nothing is loaded, it says what it omits.
 # covers: trace/timeline
 # modes: release
 # limit: 180

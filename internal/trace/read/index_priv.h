@@ -131,6 +131,12 @@ int cop_index_put_blob(int fd, uint64_t *at, const void *data, size_t len, struc
 /* Appends the last part, and writes the head. -errno. */
 int cop_index_finish(int fd, uint64_t *at, const struct index *x, const struct index_key *key);
 
+/* ---- index_build.c ---- */
+
+/* Writes the index of the file that is open as s to fd. */
+int cop_index_build(struct source *s, int fd, const struct index_key *key,
+	const struct cop_trace_index_conf *conf, struct cop_trace_index_result *out);
+
 /* ---- plan.c ---- */
 
 /* Reads by the index, if there is one of the file's present state. NULL: there is none; *why: a

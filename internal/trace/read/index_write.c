@@ -26,7 +26,7 @@ int cop_index_put_blob(int fd, uint64_t *at, const void *data, size_t len, struc
 
 static void put_signed(struct cop_buf *b, int64_t v)
 {
-	cop_buf_varint(b, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
+	cop_buf_varint(b, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
 }
 
 static void put_text(struct cop_buf *b, const char *at, size_t len)

@@ -44,56 +44,6 @@ static void note_file(struct reader *r, size_t index, const char *why, bool whol
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
-static void tell_halves(struct cop_buf *out, uint64_t n, const char *one, const char *many)
-{
-	if (n)
-		cop_buf_printf(out, "%llu %s\n", (unsigned long long)n, n == 1 ? one : many);
-}
-
-static bool is_named(const struct cop_trace_result *r, size_t source)
-{
-	for (unsigned i = 0; i < r->faults; i++)
-		if (r->fault[i].source == source)
-			return true;
-	return false;
-}
-
-/* Files in which something could not be read, but for those that are named already. */
-static void tell_files(
-	const struct cop_trace_files *f, const struct cop_trace_result *r, struct cop_buf *out)
-{
-	size_t told = 0;
-
-	for (size_t i = 0; i < f->n && r->broken > r->faults; i++) {
-		if (!f->file[i].broken || is_named(r, i) || told++ >= NOTES_MAX)
-			continue;
-		cop_buf_printf(out, "%s: %llu of them\n", f->file[i].name,
-			(unsigned long long)f->file[i].broken);
-	}
-	if (told > NOTES_MAX)
-		cop_buf_printf(out, "and %zu more files\n", told - NOTES_MAX);
-}
-
-void cop_trace_faults(
-	const struct cop_trace_files *f, const struct cop_trace_result *result, struct cop_buf *out)
-{
-	for (unsigned i = 0; i < result->faults; i++)
-		cop_buf_printf(out, "%s:%llu: %s\n", f->file[result->fault[i].source].name,
-			(unsigned long long)result->fault[i].line, result->fault[i].why);
-	if (result->broken > result->faults)
-		cop_buf_printf(out, "%llu lines or events could not be read; these are the first\n",
-			(unsigned long long)result->broken);
-	tell_files(f, result, out);
-	tell_halves(out, result->unfinished, "begin of a span has no end",
-		"begins of spans have no end");
-	cop_trace_clocks_tell(f->clocks, out);
-	tell_halves(out, result->unmatched, "end of a span has no begin",
-		"ends of spans have no begin");
-	if (result->names_lost)
-		cop_buf_printf(out, "%llu names are beyond the %zu that a file may define\n",
-			(unsigned long long)result->names_lost, COP_TRACE_NAMES_MAX);
-}
-
 /* ---- events of a worker ---- */
 
 int cop_trace_flush(struct worker *w)

@@ -10,99 +10,7 @@
 #include <zlib.h>
 
 #include "base/base/json.h"
-#include "trace/timeline/timeline_priv.h"
-
-#define ROWS_MAX 200u /* of a lane; deeper spans are in the last one */
-#define BUCKETS 512u
-#define ARGS_EACH 512u
-#define ARGS_ALL (48 * COP_MIB)
-#define OTHERS_MAX 200000u /* of instants, counters and flows each */
-
-struct span {
-	int64_t start;
-	uint64_t dur;
-	uint32_t name;
-	uint32_t args_len;
-	size_t args; /* in the text of all */
-	bool unfinished;
-};
-struct row {
-	struct span *at;
-	size_t n, cap;
-	int64_t end;
-};
-struct instant {
-	int64_t at;
-	uint32_t name;
-};
-struct lane {
-	struct row *row;
-	size_t rows, row_cap;
-	struct instant *instant;
-	size_t instants, instant_cap;
-	size_t open; /* of a thread: the depth of what is running */
-};
-struct value {
-	int64_t at;
-	double value;
-};
-struct counter {
-	struct cop_hlink link;
-	uint32_t process, name;
-	struct value *at;
-	size_t n, cap;
-	size_t len;
-	char series[];
-};
-/* A category of asynchronous spans. */
-struct extra {
-	struct cop_hlink link;
-	uint32_t process;
-	struct lane lane;
-	size_t index; /* among all lanes */
-	size_t len;
-	char cat[];
-};
-struct name {
-	struct cop_hlink link;
-	uint32_t id;
-	size_t name_len, cat_len;
-	char bytes[];
-};
-struct end { /* the last point of a flow */
-	struct cop_hlink link;
-	uint64_t id;
-	size_t lane;
-	int64_t at;
-};
-struct arrow {
-	size_t from, to;
-	int64_t at[2];
-};
-
-struct cop_timeline {
-	unsigned threads;
-	size_t limit;
-	struct cop_order *order;
-	struct crew crew;
-	struct lane *lane; /* of the threads of the crew */
-	struct cop_htab names, counters, extras, ends;
-	struct name **name;
-	struct counter **counter;
-	struct extra **extra;
-	size_t name_n, name_cap, counter_n, counter_cap, extra_n, extra_cap;
-	struct arrow *arrow;
-	size_t arrows, arrow_cap;
-	struct cop_buf args;
-	int64_t first_ns, last_ns;
-	uint64_t shortest_ns; /* shorter spans are omitted */
-	uint64_t kept[COP_TRACE_KINDS], left[COP_TRACE_KINDS], left_args;
-	uint64_t stride[COP_TRACE_KINDS];
-	struct per_thread {
-		struct seen seen;
-		uint64_t n[COP_TRACE_KINDS], of_length[BUCKETS];
-	} per[];
-};
+#include "trace/timeline/page_priv.h"
 
 struct cop_timeline *cop_timeline_new(unsigned threads, const char *dir, size_t limit)
 {
@@ -122,7 +30,7 @@ struct cop_timeline *cop_timeline_new(unsigned threads, const char *dir, size_t 
 	return NULL;
 }
 
-static void lane_free(struct lane *l)
+static void track_free(struct track *l)
 {
 	for (size_t i = 0; i < l->rows; i++)
 		free(l->row[i].at);
@@ -145,10 +53,10 @@ void cop_timeline_free(struct cop_timeline *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; t->lane && i < t->crew.threads; i++)
-		lane_free(&t->lane[i]);
+	for (size_t i = 0; t->track && i < t->crew.threads; i++)
+		track_free(&t->track[i]);
 	for (size_t i = 0; i < t->extra_n; i++)
-		lane_free(&t->extra[i]->lane);
+		track_free(&t->extra[i]->track);
 	for (size_t i = 0; i < t->counter_n; i++)
 		free(t->counter[i]->at);
 	free_links(&t->names, offsetof(struct name, link));
@@ -160,7 +68,7 @@ void cop_timeline_free(struct cop_timeline *t)
 	cop_crew_free(&t->crew);
 	cop_order_free(t->order);
 	cop_buf_free(&t->args);
-	free(t->lane);
+	free(t->track);
 	free(t->name);
 	free(t->counter);
 	free(t->extra);
@@ -329,7 +237,7 @@ static struct extra *extra_of(struct cop_timeline *t, uint32_t process, struct c
 
 /* ---- sorting into rows ---- */
 
-static struct row *row_at(struct lane *l, size_t i)
+static struct row *row_at(struct track *l, size_t i)
 {
 	i = COP_MIN(i, (size_t)ROWS_MAX - 1);
 	while (l->rows <= i) {
@@ -341,7 +249,7 @@ static struct row *row_at(struct lane *l, size_t i)
 }
 
 /* The row of a span of a thread: below what is running. */
-static struct row *nested_row(struct lane *l, int64_t start)
+static struct row *nested_row(struct track *l, int64_t start)
 {
 	while (l->open && l->row[l->open - 1].end <= start)
 		l->open--;
@@ -351,7 +259,7 @@ static struct row *nested_row(struct lane *l, int64_t start)
 }
 
 /* The first row that is free. */
-static struct row *free_row(struct lane *l, int64_t start)
+static struct row *free_row(struct track *l, int64_t start)
 {
 	size_t i = 0;
 
@@ -393,7 +301,7 @@ static void look_at_time(struct cop_timeline *t, int64_t from, int64_t to)
 }
 
 static int put_span(struct cop_timeline *t, const struct cop_trace_event *e,
-	const struct thread *thread, struct lane *l)
+	const struct thread *thread, struct track *l)
 {
 	struct span s = {.start = e->ts_ns, .dur = e->dur_ns, .unfinished = e->unfinished};
 	struct row *row;
@@ -427,7 +335,7 @@ static bool is_thinned(struct cop_timeline *t, const struct cop_trace_event *e)
 	return true;
 }
 
-static int put_instant(struct cop_timeline *t, const struct cop_trace_event *e, struct lane *l)
+static int put_instant(struct cop_timeline *t, const struct cop_trace_event *e, struct track *l)
 {
 	struct instant i = {e->ts_ns, 0};
 
@@ -476,7 +384,8 @@ static struct end *end_of(struct cop_timeline *t, uint64_t id)
 }
 
 /* An arrow begins, or goes on, or both. */
-static int put_flow(struct cop_timeline *t, uint64_t id, size_t lane, int64_t at, bool in, bool out)
+static int put_flow(
+	struct cop_timeline *t, uint64_t id, size_t track, int64_t at, bool in, bool out)
 {
 	struct end *end = end_of(t, id);
 
@@ -488,7 +397,7 @@ static int put_flow(struct cop_timeline *t, uint64_t id, size_t lane, int64_t at
 		if (!GROW(t->arrow, t->arrows, t->arrow_cap))
 			return -ENOMEM;
 		t->arrow[t->arrows++] =
-			(struct arrow){.from = end->lane, .to = lane, .at = {end->at, at}};
+			(struct arrow){.from = end->track, .to = track, .at = {end->at, at}};
 	}
 	if (!end && (out || in)) {
 		end = calloc(1, sizeof(*end));
@@ -498,21 +407,21 @@ static int put_flow(struct cop_timeline *t, uint64_t id, size_t lane, int64_t at
 		cop_htab_add(&t->ends, &end->link, id);
 	}
 	if (end) {
-		end->lane = lane;
+		end->track = track;
 		end->at = at;
 	}
 	return 0;
 }
 
 static int put_flows(struct cop_timeline *t, const struct cop_trace_event *e,
-	const struct thread *thread, size_t lane)
+	const struct thread *thread, size_t track)
 {
 	bool slice = e->flow_in || e->flow_out;
 	uint64_t id = cop_merge_id(e, thread->process, true, slice ? e->bind_id : e->id);
 
 	if (e->kind == COP_TRACE_FLOW)
-		return put_flow(t, id, lane, e->ts_ns, e->ph != 's', e->ph != 'f');
-	return slice ? put_flow(t, id, lane, e->ts_ns, e->flow_in, e->flow_out) : 0;
+		return put_flow(t, id, track, e->ts_ns, e->ph != 's', e->ph != 'f');
+	return slice ? put_flow(t, id, track, e->ts_ns, e->flow_in, e->flow_out) : 0;
 }
 
 /* ---- one event ---- */
@@ -521,8 +430,8 @@ static int put_event(void *arg, const struct cop_trace_event *e)
 {
 	struct cop_timeline *t = arg;
 	const struct thread *thread = cop_crew_find(&t->per[0].seen, e);
-	size_t lane = (size_t)(thread - t->crew.thread);
-	struct lane *l = &t->lane[lane];
+	size_t track = (size_t)(thread - t->crew.thread);
+	struct track *l = &t->track[track];
 	int rc = 0;
 
 	if (e->kind == COP_TRACE_SPAN && is_async(e)) {
@@ -530,7 +439,7 @@ static int put_event(void *arg, const struct cop_trace_event *e)
 
 		if (!x)
 			return -ENOMEM;
-		l = &x->lane;
+		l = &x->track;
 	}
 	if (e->kind == COP_TRACE_SPAN)
 		rc = put_span(t, e, thread, l);
@@ -538,275 +447,7 @@ static int put_event(void *arg, const struct cop_trace_event *e)
 		rc = put_instant(t, e, l);
 	else if (e->kind == COP_TRACE_COUNTER)
 		rc = put_counter(t, e, thread);
-	return rc ? rc : put_flows(t, e, thread, lane);
-}
-
-/* ---- the data ---- */
-
-static void put_text(struct cop_json *j, const char *key, struct cop_trace_str s)
-{
-	cop_json_bytes(j, key, s.at, s.len);
-}
-
-static void put_lane(struct cop_json *j, const struct lane *l)
-{
-	cop_json_array(j, "rows");
-	for (size_t i = 0; i < l->rows; i++)
-		cop_json_u64(j, NULL, l->row[i].n);
-	cop_json_end(j);
-	cop_json_u64(j, "instants", l->instants);
-}
-
-static void put_process(struct cop_timeline *t, const struct cop_trace_files *files,
-	struct cop_json *j, const struct process *p)
-{
-	struct cop_buf label = {0};
-
-	cop_process_label(files, p, &label);
-	cop_json_object(j, NULL);
-	put_text(j, "name", (struct cop_trace_str){label.data ? label.data : "", label.len});
-	cop_json_array(j, "threads");
-	for (size_t k = 0; k < p->threads; k++) {
-		const struct thread *thread = p->thread[k];
-
-		cop_json_object(j, NULL);
-		put_text(j, "name", thread->name);
-		put_text(j, "tid", thread->tid);
-		cop_json_u64(j, "lane", (uint64_t)(thread - t->crew.thread));
-		put_lane(j, &t->lane[thread - t->crew.thread]);
-		cop_json_end(j);
-	}
-	cop_json_end(j);
-	cop_json_end(j);
-	j->out->failed |= label.failed;
-	cop_buf_free(&label);
-}
-
-static void put_left(const struct cop_timeline *t, struct cop_json *j)
-{
-	cop_json_object(j, "left");
-	cop_json_u64(j, "spans", t->left[COP_TRACE_SPAN]);
-	cop_json_u64(j, "shortest", t->shortest_ns);
-	cop_json_u64(j, "instants", t->left[COP_TRACE_INSTANT] + t->left[COP_TRACE_AGGREGATE]);
-	cop_json_u64(j, "counters", t->left[COP_TRACE_COUNTER]);
-	cop_json_u64(j, "flows", t->left[COP_TRACE_FLOW]);
-	cop_json_u64(j, "args", t->left_args);
-	cop_json_end(j);
-}
-
-static void put_names(const struct cop_timeline *t, struct cop_json *j)
-{
-	cop_json_array(j, "names");
-	for (size_t i = 0; i < t->name_n; i++) {
-		const struct name *n = t->name[i];
-
-		cop_json_bytes(j, NULL, n->bytes, n->name_len);
-		cop_json_bytes(j, NULL, n->bytes + n->name_len, n->cat_len);
-	}
-	cop_json_end(j);
-}
-
-static void put_extras(const struct cop_timeline *t, struct cop_json *j)
-{
-	cop_json_array(j, "extras");
-	for (size_t i = 0; i < t->extra_n; i++) {
-		const struct extra *x = t->extra[i];
-
-		cop_json_object(j, NULL);
-		cop_json_u64(j, "process", x->process);
-		cop_json_bytes(j, "name", x->cat, x->len);
-		put_lane(j, &x->lane);
-		cop_json_end(j);
-	}
-	cop_json_end(j);
-}
-
-static void put_counters(const struct cop_timeline *t, struct cop_json *j)
-{
-	cop_json_array(j, "counters");
-	for (size_t i = 0; i < t->counter_n; i++) {
-		const struct counter *c = t->counter[i];
-
-		cop_json_object(j, NULL);
-		cop_json_u64(j, "process", c->process);
-		cop_json_u64(j, "name", c->name);
-		cop_json_bytes(j, "series", c->series, c->len);
-		cop_json_u64(j, "n", c->n);
-		cop_json_end(j);
-	}
-	cop_json_end(j);
-}
-
-/* What the columns are. */
-static void put_head(
-	struct cop_timeline *t, const struct cop_trace_files *files, struct cop_buf *out)
-{
-	struct cop_json j = cop_json_to(out);
-	uint64_t total = t->last_ns > t->first_ns ? (uint64_t)(t->last_ns - t->first_ns) : 0;
-
-	cop_json_object(&j, NULL);
-	cop_json_u64(&j, "total", total);
-	cop_json_u64(&j, "spans", t->kept[COP_TRACE_SPAN]);
-	cop_json_u64(&j, "files", cop_trace_files_count(files));
-	cop_json_u64(&j, "arrows", t->arrows);
-	put_left(t, &j);
-	put_names(t, &j);
-	cop_json_array(&j, "processes");
-	for (size_t i = 0; i < t->crew.processes; i++)
-		put_process(t, files, &j, &t->crew.process[i]);
-	cop_json_end(&j);
-	put_extras(t, &j);
-	put_counters(t, &j);
-	cop_json_end(&j);
-}
-
-static void put_rows(const struct cop_timeline *t, const struct lane *l, struct cop_buf *out,
-	struct cop_buf *args)
-{
-	for (size_t i = 0; i < l->rows; i++) {
-		int64_t before = t->first_ns;
-
-		for (size_t k = 0; k < l->row[i].n; k++) {
-			const struct span *s = &l->row[i].at[k];
-
-			cop_buf_varint(out, (uint64_t)(s->start - before));
-			cop_buf_varint(out, s->dur);
-			cop_buf_varint(out, (uint64_t)s->name << 1 | s->unfinished);
-			before = s->start;
-			cop_buf_varint(args, s->args_len);
-			cop_buf_add(args, t->args.data + s->args, s->args_len);
-		}
-	}
-}
-
-static void put_instants(const struct cop_timeline *t, const struct lane *l, struct cop_buf *out)
-{
-	int64_t before = t->first_ns;
-
-	for (size_t i = 0; i < l->instants; i++) {
-		cop_buf_varint(out, (uint64_t)(l->instant[i].at - before));
-		cop_buf_varint(out, l->instant[i].name);
-		before = l->instant[i].at;
-	}
-}
-
-static void put_values(const struct cop_timeline *t, const struct counter *c, struct cop_buf *out)
-{
-	int64_t before = t->first_ns;
-
-	for (size_t k = 0; k < c->n; k++) {
-		cop_buf_varint(out, (uint64_t)(c->at[k].at - before));
-		cop_buf_add(out, &c->at[k].value, sizeof(c->at[k].value));
-		before = c->at[k].at;
-	}
-}
-
-/* Lanes in order of their numbers, then the extra ones, counters, arrows. */
-static void put_columns(const struct cop_timeline *t, struct cop_buf *out, struct cop_buf *args)
-{
-	for (size_t i = 0; i < t->crew.threads; i++) {
-		put_rows(t, &t->lane[i], out, args);
-		put_instants(t, &t->lane[i], out);
-	}
-	for (size_t i = 0; i < t->extra_n; i++) {
-		put_rows(t, &t->extra[i]->lane, out, args);
-		put_instants(t, &t->extra[i]->lane, out);
-	}
-	for (size_t i = 0; i < t->counter_n; i++)
-		put_values(t, t->counter[i], out);
-	for (size_t i = 0; i < t->arrows; i++) {
-		const struct arrow *a = &t->arrow[i];
-
-		cop_buf_varint(out, a->from);
-		cop_buf_varint(out, (uint64_t)COP_MAX(a->at[0] - t->first_ns, 0));
-		cop_buf_varint(out, a->to);
-		cop_buf_varint(out, (uint64_t)COP_MAX(a->at[1] - t->first_ns, 0));
-	}
-}
-
-/* ---- the page ---- */
-
-static int put(const struct cop_page_out *to, const char *text)
-{
-	return to->write(to->arg, text, strlen(text));
-}
-
-static int put_base64(const struct cop_page_out *to, const unsigned char *data, size_t len)
-{
-	enum { PART = 3 * 16384 };
-	char text[PART / 3 * 4 + 1];
-	int rc = 0;
-
-	for (size_t at = 0; at < len && !rc; at += PART) {
-		size_t n = COP_MIN(len - at, (size_t)PART);
-
-		sodium_bin2base64(text, sizeof(text), data + at, n, sodium_base64_VARIANT_ORIGINAL);
-		rc = put(to, text);
-	}
-	return rc;
-}
-
-/* An element that no browser runs, with the deflated bytes. */
-static int put_data(const struct cop_page_out *to, const char *id, const struct cop_buf *b)
-{
-	uLongf len = compressBound(b->len);
-	unsigned char *packed = b->failed ? NULL : malloc(len);
-	int rc = -ENOMEM;
-
-	if (packed && compress2(packed, &len, (const Bytef *)(b->data ? b->data : ""), b->len, 6) ==
-			      Z_OK) {
-		rc = put(to, "<script type=\"text/plain\" id=\"");
-		rc = rc ? rc : put(to, id);
-		rc = rc ? rc : put(to, "\">");
-		rc = rc ? rc : put_base64(to, packed, len);
-		rc = rc ? rc : put(to, "</script>\n");
-	}
-	free(packed);
-	return rc;
-}
-
-/* Only this script and this style may run, and nothing is loaded. */
-static int put_policy(const struct cop_page_out *to)
-{
-	const char *const parts[] = {cop_timeline_js, cop_timeline_css};
-	unsigned char sum[2][crypto_hash_sha256_BYTES];
-	char text[2][64];
-	struct cop_buf b = {0};
-	int rc;
-
-	for (size_t i = 0; i < 2; i++) {
-		crypto_hash_sha256(sum[i], (const unsigned char *)parts[i], strlen(parts[i]));
-		sodium_bin2base64(text[i], sizeof(text[i]), sum[i], sizeof(sum[i]),
-			sodium_base64_VARIANT_ORIGINAL);
-	}
-	cop_buf_printf(&b,
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-		"script-src 'sha256-%s'; style-src 'sha256-%s'; img-src data:\">\n",
-		text[0], text[1]);
-	rc = b.failed ? -ENOMEM : put(to, b.data);
-	cop_buf_free(&b);
-	return rc;
-}
-
-static int put_page(const struct cop_page_out *to, const struct cop_buf *head,
-	const struct cop_buf *columns, const struct cop_buf *args)
-{
-	int rc = put(to,
-		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-
-	rc = rc ? rc : put_policy(to);
-	rc = rc ? rc
-		: put(to, "<link rel=\"icon\" href=\"data:,\">\n<title>Timeline - Copper</title>\n<style>");
-	rc = rc ? rc : put(to, cop_timeline_css);
-	rc = rc ? rc : put(to, "</style>\n</head>\n");
-	rc = rc ? rc : put(to, cop_timeline_html);
-	rc = rc ? rc : put_data(to, "head", head);
-	rc = rc ? rc : put_data(to, "columns", columns);
-	rc = rc ? rc : put_data(to, "args", args);
-	rc = rc ? rc : put(to, "<script>");
-	rc = rc ? rc : put(to, cop_timeline_js);
-	return rc ? rc : put(to, "</script>\n</body>\n</html>\n");
+	return rc ? rc : put_flows(t, e, thread, track);
 }
 
 int cop_timeline_write(struct cop_timeline *t, const struct cop_trace_files *files,
@@ -823,19 +464,20 @@ int cop_timeline_write(struct cop_timeline *t, const struct cop_trace_files *fil
 	for (unsigned i = 0; i < t->threads && all; i++)
 		t->per[i].seen = all[i];
 	free(all);
-	t->lane = rc ? NULL : calloc(t->crew.threads + 1, sizeof(*t->lane));
-	if (!t->lane)
+	t->track = rc ? NULL : calloc(t->crew.threads + 1, sizeof(*t->track));
+	if (!t->track)
 		return -ENOMEM;
 	choose(t);
 	rc = cop_order_each(t->order, put_event, t);
 	if (t->first_ns > t->last_ns)
 		t->first_ns = t->last_ns = 0;
-	put_head(t, files, &head);
-	put_columns(t, &columns, &args);
+	cop_timeline_put_head(t, files, &head);
+	cop_timeline_put_columns(t, &columns, &args);
 	if (!rc && (head.failed || columns.failed || args.failed || t->args.failed))
 		rc = -ENOMEM;
 	if (!rc)
-		rc = put_page(&(struct cop_page_out){write, arg}, &head, &columns, &args);
+		rc = cop_timeline_put_page(
+			&(struct cop_page_out){write, arg}, &head, &columns, &args);
 	cop_buf_free(&head);
 	cop_buf_free(&columns);
 	cop_buf_free(&args);
