@@ -20,12 +20,22 @@ static void pass_over(struct flight *f)
 {
 	struct cop_fetch *c = f->coop;
 
-	if (f->spread)
+	if (f->lent) {
+		f->lent++;
+		f->upstream = cop_fetch_home_of(f);
+	} else if (f->spread) {
 		f->upstream =
 			cop_topo_next(&c->conf.topo, f->tree, c->conf.rank, f->upstream, &f->heir);
-	else
+	} else {
 		f->upstream = cop_topo_parent(&c->conf.topo, f->tree, f->upstream);
+	}
 	f->tries = 0;
+}
+
+/* Whether it goes the way of names, up the first tree. */
+static bool goes_with_names(const struct flight *f)
+{
+	return !f->spread && !f->lent;
 }
 
 /* Whether requests have just begun to pass this rank over. */
@@ -33,7 +43,7 @@ static bool newly_passed(struct flight *f, uint32_t rank)
 {
 	struct cop_fetch *c = f->coop;
 
-	return f->tree == 0
+	return goes_with_names(f)
 		       ? atomic_exchange(&c->parent, f->upstream) != f->upstream
 		       : atomic_exchange(&c->passed[rank % PASSED_SLOTS], rank + 1) != rank + 1;
 }
@@ -44,7 +54,7 @@ static void note_answer(const struct flight *f)
 	struct cop_fetch *c = f->coop;
 	uint32_t passed = f->upstream + 1;
 
-	if (f->tree == 0)
+	if (goes_with_names(f))
 		atomic_store(&c->parent, f->upstream);
 	else
 		atomic_compare_exchange_strong(&c->passed[f->upstream % PASSED_SLOTS], &passed, 0);
@@ -315,6 +325,7 @@ void cop_fetch_send(struct flight *f)
 	uint8_t payload[REQUEST_MAX];
 	struct cop_rpc_call call = {
 		.op = (uint8_t)f->ask.kind, .payload = payload, .done = answered, .arg = f};
+	struct cop_ask ask;
 
 	if (atomic_load(&f->coop->closing)) {
 		cop_fetch_fail(f, -ESHUTDOWN);
@@ -337,7 +348,9 @@ void cop_fetch_send(struct flight *f)
 	/* A reader has joined those who wait for the entry. */
 	if (!f->sent_background && cop_fetch_is_first_chunk(&f->ask))
 		f->ask.first = false;
-	call.payload_len = cop_fetch_request(&f->ask, when_wanted(f), payload, sizeof(payload));
+	ask = f->ask;
+	ask.home = f->lent > 0;
+	call.payload_len = cop_fetch_request(&ask, when_wanted(f), payload, sizeof(payload));
 	call.body_max = f->reserved;
 	/* An entry is part of a message. Only the bytes with it may not be. */
 	call.checks_body = f->ask.kind == COP_ASK_CHUNK || cop_fetch_wants_first(&f->ask);
@@ -368,7 +381,7 @@ static uint32_t parent_for(const struct cop_fetch *c, const struct cop_ask *ask)
 
 bool cop_fetch_reads_itself(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	return !c->conf.rpc || parent_for(c, ask) == COP_TOPO_NONE;
+	return !c->conf.rpc || ask->home || parent_for(c, ask) == COP_TOPO_NONE;
 }
 
 void cop_fetch_raise_priority(struct cop_fetch *c, const struct cop_ask *ask, bool tell)
