@@ -186,8 +186,9 @@ $(BUILD)/version: FORCE
 $(BUILD)/obj/internal/base/base/version.o: $(BUILD)/version
 $(BUILD)/obj/internal/base/base/version.o: CPPFLAGS_ALL += -DCOP_VERSION='"$(VERSION)"' -DCOP_BUILD='"$(MODE), $(LINKAGE)"'
 
-# The assembler puts this file into the program (internal/report/html/css.c).
+# The assembler puts these files into the program (internal/report/html/css.c, internal/trace/timeline/page_files.c).
 $(BUILD)/obj/internal/report/html/css.o: internal/report/html/html.css
+$(BUILD)/obj/internal/trace/timeline/page_files.o: $(addprefix internal/trace/timeline/page.,css js html)
 
 # One file for processors that have it; base looks before it goes there.
 ifeq ($(MACHINE),x86_64)

@@ -147,15 +147,16 @@ check_symbols() {
 		source=${source%.o}.c
 		[ -e "$source" ] || continue # left by a file that is gone
 		case $source:$name in
-		internal/fabric/endpoint/guard_in.c:accept) ;;
-		internal/fabric/endpoint/guard_in.c:listen) ;;
-		internal/fabric/endpoint/guard_out.c:connect) ;;
-		internal/fabric/endpoint/guard_out.c:send) ;;
-		internal/fabric/endpoint/guard_out.c:recv) ;;
+		internal/fabric/endpoint/portguard_in.c:accept) ;;
+		internal/fabric/endpoint/portguard_in.c:listen) ;;
+		internal/fabric/endpoint/portguard_out.c:connect) ;;
+		internal/fabric/endpoint/portguard_out.c:send) ;;
+		internal/fabric/endpoint/portguard_out.c:recv) ;;
 		# Tests of requests define libfuse's functions that take their replies.
 		internal/mount/fuse/*_test.c:fuse_re[qp]*) ;;
 		internal/storage/origin/unanswered_test.c:statx) ;;
 		internal/storage/origin/end_test.c:statx) ;;
+		internal/job/rendezvous/resolve_test.c:getaddrinfo) ;;
 		internal/storage/origin/end_test.c:getdents64) ;;
 		*:accept | *:listen | *:connect | *:send | *:recv | *:fuse_re[qp]* | *:statx)
 			fault "$source has $name of its own"

@@ -272,7 +272,8 @@ prepare() {
 	for ((i = 0; i < most; i++)); do
 		mkdir "$dir/node$i" "$dir/slow$i"
 	done
-	export XDG_RUNTIME_DIR=$dir/run COPPER_DEMO=$dir PYTHONDONTWRITEBYTECODE=1
+	export XDG_RUNTIME_DIR=$dir/run XDG_CACHE_HOME=$dir/cache COPPER_DEMO=$dir
+	export PYTHONDONTWRITEBYTECODE=1
 }
 
 slow_mounts() {
@@ -336,7 +337,7 @@ fresh_tree() { # NODES
 	done >"$dir/hosts"
 	for ((i = 0; i < $1; i++)); do
 		"$copper" mount --hosts "$dir/hosts" --rank "$i" -d "$dir/job" -N 20 \
-			--source "$dir/slow0" \
+			--source "$dir/slow0" --store "$dir/runs.db" \
 			--ready-timeout 20 "$dir/node$i" >"$dir/mount.$i" 2>&1 &
 		pids+=($!)
 	done
@@ -418,6 +419,16 @@ local_disk() {
 	done
 }
 
+# What a training script does with three lines of Python, by a shell.
+training() {
+	say "\$ copper run --mount node0 -- copper runs log --metric train_loss=1 --step 0     and so on, as a training does"
+	# shellcheck disable=SC2016
+	# The view was told before.
+	"$copper" run --mount "$dir/node0" -l 1 -- sh -c 'for step in 0 1 2 3 4 5 6 7; do
+		"$0" runs log --metric "train_loss=$((1000 / (step + 1)))e-3" --step $step >/dev/null || exit
+	done' "$copper" || die "the program cannot record its loss"
+}
+
 the_end() {
 	title '4  What each node was asked at its first start'
 	cat "$dir/asked"
@@ -430,8 +441,11 @@ the_end() {
 }
 
 page() {
+	say "\$ copper runs show --metric train_loss"
+	"$copper" runs show --store "$dir/runs.db" --metric train_loss >"$dir/loss" || die "the loss is not in the run store"
+	say "the loss of the program, beside what Copper measured: $(awk 'NR > 1 { printf "%s%s", (NR > 2 ? ", " : ""), $NF }' "$dir/loss")"
 	say "\$ copper report job"
-	"$copper" report "$dir/job" >/dev/null || die "no page of the job"
+	"$copper" report --store "$dir/runs.db" "$dir/job" >/dev/null || die "no page of the job"
 	say "one page: $(sed -n 's|.*<h2[^>]*>\(.*\)</h2>.*|\1|p' "$dir/job/report.html" |
 		sed 's/<[^>]*>//g' | paste -sd ';' | sed 's/;/; /g')"
 	[ -z "${DEMO_REPORT:-}" ] || cp "$dir/job/report.html" "$DEMO_REPORT" ||
@@ -506,6 +520,7 @@ printf '%sCopper demo: %s on this machine import %s%s\n' "$bold" "$(in_words)" "
 direct
 through_copper
 local_disk
+training
 the_end
 page
 results

@@ -5,7 +5,8 @@
     gen-trace.py FORM EVENTS SEED FILE [late] [gzip=N]
 
 FORM: 0 (dlio_profiler), 1 (DFTracer 1.x), 2 (DFTracer 2.x), perfflow (array), perfflow-object,
-verbose (perfflow in halves), chrome (torch.profiler); direct, sync, async, slow (checkpoints of a
+verbose (perfflow in halves), chrome (odd things of Chrome's form), torch (torch.profiler with
+record_shapes: nested arguments, kernels, flows); direct, sync, async, slow (checkpoints of a
 program, EVENTS of them, as DFTracer 1.x has them: written to the parallel file system, or to an SSD
 twice and copied meanwhile, by another thread, or by one that is slow). late: hashes are defined
 after their use. gzip=N: members of N events; gzip=0: one member."""
@@ -218,6 +219,62 @@ def chrome(rng, n):
                            'traceEvents': events, 'traceName': 'x'}, indent=1).split('\n')
 
 
+OPS = ['aten::linear', 'aten::addmm', 'aten::layer_norm', 'aten::_softmax', 'aten::bmm', 'aten::add_',
+       'autograd::engine::evaluate_function: AddmmBackward0', 'aten::copy_']
+KERNELS = ['ampere_sgemm_128x64_tn', 'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)',
+           'void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>']
+TORCH_OP = """  {
+    "ph": "X", "cat": "cpu_op", "name": "%s", "pid": 4242, "tid": 4242,
+    "ts": %.3f, "dur": %.3f,
+    "args": {
+      "External id": %d,"Record function id": 0, "Concrete Inputs": ["", "", ""], "Input type": ["float", "float", ""], "Input Strides": [[%d, 1], [%d, 1], []], "Input Dims": [[%d, %d], [%d, %d], []], "Ev Idx": %d
+    }
+  },"""
+TORCH_LAUNCH = """  {
+    "ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 4242, "tid": 4242,
+    "ts": %.3f, "dur": %.3f,
+    "args": {
+      "External id": %d, "cbid": 211, "correlation": %d
+    }
+  },
+  {
+    "ph": "s", "id": %d, "pid": 4242, "tid": 4242, "ts": %.3f,
+    "cat": "ac2g", "name": "ac2g"
+  },"""
+TORCH_KERNEL = """  {
+    "ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": %d,
+    "ts": %.3f, "dur": %.3f,
+    "args": {
+      "External id": %d, "queued": 0, "device": 0, "context": 1, "stream": %d, "correlation": %d, "registers per thread": 64, "shared memory": 16384, "blocks per SM": 1.5, "warps per SM": 12, "grid": [%d, 1, 1], "block": [256, 1, 1], "est. achieved occupancy %%": 37
+    }
+  },
+  {
+    "ph": "f", "id": %d, "pid": 0, "tid": %d, "ts": %.3f,
+    "cat": "ac2g", "name": "ac2g", "bp": "e"
+  },"""
+
+
+def torch(rng, n):
+    """Five events for each launch of a kernel, besides operators that launch none."""
+    yield '{\n  "schemaVersion": 1,\n  "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 1},\n  "traceEvents": ['
+    ts, device, i = 1000000.0, 1000000.0, 0
+    while i < n:
+        a, b, dur = rng.choice([32, 128, 4096]), rng.choice([64, 768]), rng.uniform(5, 90)
+        yield TORCH_OP % (rng.choice(OPS), ts, dur, i, b, a, a, b, b, a, i)
+        i += 1
+        if rng.random() < 0.3:
+            stream, length = rng.choice([7, 7, 7, 20]), rng.uniform(3, 120)
+            yield TORCH_LAUNCH % (ts + 2, 3.5, i, i, i, ts + 2)
+            device = max(device, ts + 8)
+            yield TORCH_KERNEL % (rng.choice(KERNELS), stream, device, length, i, stream, i, a, i,
+                                  stream, device)
+            device += length
+            i += 4
+        ts += dur + rng.uniform(0, 12)
+    yield '  {\n    "ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": %.3f\n  }' % ts
+    yield '  ],\n  "traceName": "rank0.json",\n  "displayTimeUnit": "ms",\n  "baseTimeNanoseconds": 1700000000000000000\n}'
+
+
 def main():
     if len(sys.argv) < 5 or not (sys.argv[2] + sys.argv[3]).isdigit():
         sys.exit(__doc__.split('\n\n')[1].strip())
@@ -227,7 +284,7 @@ def main():
     rng = random.Random(seed)
     lines = {'0': lambda: dlio(rng, n), '1': lambda: dftracer(rng, n, 'late' in words, False),
              '2': lambda: dftracer(rng, n, 'late' in words, True),
-             'chrome': lambda: chrome(rng, n),
+             'chrome': lambda: chrome(rng, n), 'torch': lambda: torch(rng, n),
              **{k: lambda: dftracer(rng, n, 'late' in words, False, form)
                 for k in ('direct', 'sync', 'async', 'slow')}}.get(form,
                 lambda: perfflow(rng, n, form))()

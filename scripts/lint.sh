@@ -190,7 +190,7 @@ check_spaces() {
 	c_files | found -nHE '[[:blank:]]+$' && fault "blanks at the end of a line"
 	c_files | found -nHE '^ +[^ *]' && fault "indented with spaces"
 	c_files | grep -E '^(internal|cmd)/' |
-		grep -vE '_(test|testing|fuzz)\.[ch]$|/guard_(in|out)\.c$' |
+		grep -vE '_(test|testing|fuzz)\.[ch]$|/portguard_(in|out)\.c$' |
 		found -nHE '(^|[^[:alnum:]_>.])(listen|accept4?|connect|send|recv)\(' |
 		grep -vE ':[0-9]+:[[:blank:]]*(/?\*|//)' &&
 		fault "a socket call that is replaced for libfabric: base/sock.h"

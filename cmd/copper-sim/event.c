@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The virtual clock: a binary heap of events, ordered by time and then by when they were made. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "sim.h"
 
 struct event {

@@ -14,7 +14,7 @@ struct cop_rpc_req {
 	struct cop_rpc_call call;
 	struct cop_list served; /* in the list of `to` until that node has answered */
 	bool joined;            /* it travels in another one's message */
-	bool lost;              /* nobody answers, and `from` is told so */
+	bool lost;              /* it gets no answer, and `from` learns that */
 	bool answered, heard;
 	struct cop_rpc_answer answer;
 	void *head; /* of the answer; a copy */
@@ -201,6 +201,20 @@ void cop_rpc_uncork(struct cop_rpc *r)
 	r->corked--;
 }
 
+/* A simulated node dies or answers; none is only silent, so no request is asked twice. */
+bool cop_rpc_lags(const struct cop_rpc *r, uint32_t rank)
+{
+	(void)r, (void)rank;
+	return false;
+}
+
+void cop_rpc_abandon(
+	struct cop_rpc *r, uint32_t rank, const void *arg, cop_rpc_done *done, void *done_arg)
+{
+	(void)r, (void)rank, (void)arg, (void)done, (void)done_arg;
+	abort();
+}
+
 uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q)
 {
 	return q->from->rank;
@@ -327,7 +341,7 @@ void cop_sim_fabric_open(struct sim_node *n)
 	cop_list_init(&n->rpc.served);
 }
 
-/* Nodes that wait for its answers will be told that there is none. */
+/* Nodes that wait for its answers will receive an error. */
 void cop_sim_fabric_died(struct sim_node *n)
 {
 	for (struct cop_list *l = n->rpc.served.next; l != &n->rpc.served; l = l->next) {

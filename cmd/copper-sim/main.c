@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* copper-sim: the command line, the sweep, the table. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/base/json.h"
 #include "base/log/log.h"
 #include "base/opt/opt.h"

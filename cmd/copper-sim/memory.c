@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes that nobody looks at. The cache and coop of 100,000 nodes hold terabytes of chunks. Here a
+/* Bytes that are never read. The cache and coop of 100,000 nodes hold terabytes of chunks. Here a
  * chunk is an address in a reserved part of the address space without memory behind it, and its
  * checksum is a constant. The linker puts these functions in the place of cop_cache_alloc,
  * cop_cache_release, cop_hash64 and cop_listing_check (--wrap); calls that do not concern such
@@ -9,8 +9,6 @@
  * writes some pages. Only these take memory if the kernel hands out the zeros, so calloc and free
  * are wrapped as well. malloc by itself takes such tables from the kernel only up to a number, and
  * only while its heap has no free piece of that size; else calloc writes all of them. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "sim.h"
@@ -110,7 +108,7 @@ static bool is_table(const char *data)
 	return tables && data >= tables && data < tables + TABLES_BYTES;
 }
 
-/* Tables, and bytes that came with an entry and that nobody keeps, last until the reset. */
+/* Tables, and bytes that came with an entry and are not cached, last until the reset. */
 void __wrap_free(void *data)
 {
 	if (!is_table(data) && !cop_sim_memory_shared(data))

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program on one node: it requests each line of the trace as long after the answer that
  * preceded it as in the recording. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "sim.h"
 
 struct asked {

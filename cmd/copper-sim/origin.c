@@ -5,10 +5,6 @@
  * (as on a storage that takes a quarter of a millisecond or more); a descriptor that is kept
  * between the reads of a file. What the storage's client on the root knows already (attributes
  * before and after) is counted as a system call and takes no time. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim.h"
 
 #define KEPT 64u
@@ -197,7 +193,7 @@ static void keep_file(struct job *j)
 	p->kept[slot].until = j->offset + j->bytes < j->size ? cop_sim_now() + KEPT_NS : 0;
 }
 
-/* A listing goes on with its children. */
+/* A listing continues with its children. */
 static void end_job(struct job *j)
 {
 	const struct sim_line *l = j->line;

@@ -2,10 +2,6 @@
 /* The prefetch of a manifest that names what the trace asks for, in that order: first the manifest
  * itself from rank 0, then listings and, next to them, chunks of files whose directory has arrived,
  * each in a window of its own; all of it as background work. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim.h"
 
 #define LISTINGS 32u /* the windows of internal/tree/prefetch */

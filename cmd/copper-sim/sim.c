@@ -3,9 +3,6 @@
 #include "sim.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 /* What this process has written to, in memory or on swap. Pages of files do not count: the kernel
  * takes them back when it likes, as it moves the others to swap. */

@@ -2,11 +2,6 @@
 /* Reads what scripts/sim/record.sh wrote (scripts/sim/reduce.py describes the format), and makes
  * the answers: a listing is its header, an entry its attributes, both followed by zeros up to the
  * length that was recorded. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "sim.h"
@@ -44,7 +39,7 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *out)
 	return cop_parse_u64(text, out) == 0 && *out <= max;
 }
 
-/* What stands behind a plus. */
+/* The letters after a plus. */
 static bool parse_flags(const char *flags, struct sim_line *l)
 {
 	for (; *flags; flags++)
@@ -220,7 +215,7 @@ static void add_think(struct sim_trace *t)
 		t->think_ns += t->line[i].think_ns;
 }
 
-/* What nobody waits for may bring the bytes that come with an entry, but no more. */
+/* A request without a waiter may bring the bytes that come with an entry, but no more. */
 static int check_line(const struct sim_trace *t, int32_t i, const char *file, struct cop_err *err)
 {
 	const struct sim_line *l = &t->line[i];

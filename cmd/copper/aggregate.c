@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "cmd.h"
 #include "base/opt/opt.h"
 #include "writers/cluster/cluster.h"

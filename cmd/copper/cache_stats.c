@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cmd.h"
 #include "node/ctl/ctl.h"
+#include "node/remotestop/remotestop.h"
 #include "base/opt/opt.h"
 #include "report/watch/watch.h"
 #include "socket.h"
@@ -20,7 +16,7 @@
 #define SNAPSHOT_TIMEOUT_MS 600000
 
 struct args {
-	const char *mountpoint, *runtime_dir, *from, *output_dir;
+	const char *mountpoint, *runtime_dir, *from, *output_dir, *job_dir, *secret_file;
 	uint32_t watch_s;
 	const char *path;
 	bool json, table, all, invalidate, snapshot, local, reset;
@@ -32,6 +28,16 @@ struct args {
 static const struct cop_opt rows[] = {
 	{.name = "json", FLAG(json), .help = "for scripts; keys are stable"},
 	{.name = "all", FLAG(all), .help = "every node of the job, and their total"},
+	{.name = "job-dir",
+		.letter = 'd',
+		TEXT(job_dir),
+		.arg = "DIR",
+		.help = "every node of this job directory, anywhere"},
+	{.name = "secret-file",
+		TEXT(secret_file),
+		.arg = "FILE",
+		.help = "the nodes' secret, if it was moved",
+		.rare = true},
 	{.name = "table", FLAG(table), .help = "the form for people, even with --all"},
 	{.name = "watch",
 		.kind = COP_OPT_U32,
@@ -238,6 +244,13 @@ static int check_options(const struct args *a, struct cop_err *err)
 		return cop_err_set(err, EINVAL, "PATH '%s' needs --invalidate", a->path);
 	if (a->local && !a->snapshot)
 		return cop_err_set(err, EINVAL, "--local needs --snapshot");
+	if (a->secret_file && !a->job_dir)
+		return cop_err_set(err, EINVAL,
+			"--secret-file needs --job-dir: a node on this machine is asked without it");
+	if (a->job_dir &&
+		(a->mountpoint || a->watch_s || a->invalidate || a->snapshot || a->reset || files))
+		return cop_err_set(err, EINVAL,
+			"--job-dir only shows how all nodes are, with --json or as a table; for the rest, give MOUNTPOINT on a machine of the job");
 	if (a->from && a->mountpoint)
 		return cop_err_set(
 			err, EINVAL, "--from reads files and asks no node: leave MOUNTPOINT out");
@@ -262,6 +275,43 @@ static int run_action(const struct args *a, const char *path)
 	return a->watch_s ? watch_node(a, path) : ask_and_print(path, node_command(a), TIMEOUT_MS);
 }
 
+/* ---- from any machine ---- */
+
+static int show_sum(const struct args *a, struct cop_op_sum *sum)
+{
+	struct cop_buf out = {0};
+	int rc;
+
+	if (a->json)
+		cop_status_all_json(sum, &out);
+	else
+		cop_status_all_table(sum, &out);
+	if (a->json)
+		cop_buf_str(&out, "\n");
+	rc = cop_cmd_print("copper cache-stats", &out, NULL);
+	cop_buf_free(&out);
+	return rc;
+}
+
+static int ask_job(const struct args *a)
+{
+	struct cop_remotestop_stop what = {
+		.job_dir = a->job_dir, .secret_file = a->secret_file, .timeout_ms = TIMEOUT_MS};
+	char socket[COP_CTL_PATH_SIZE];
+	struct cop_err err = {0};
+	struct cop_op_sum sum;
+	int code = 1;
+
+	if (cop_remotestop_ask(&what, a->json ? COP_OP_STATS : COP_OP_TABLE, &sum, socket, &err))
+		fprintf(stderr, "copper cache-stats: %s\n", err.text);
+	else if (*socket)
+		code = ask_and_print(socket, a->json ? "stats all" : "table all", TIMEOUT_MS);
+	else
+		code = show_sum(a, &sum);
+	cop_op_sum_free(&sum);
+	return code;
+}
+
 int cop_cmd_cache_stats(int argc, char **argv)
 {
 	struct args a = {0};
@@ -275,6 +325,8 @@ int cop_cmd_cache_stats(int argc, char **argv)
 		return cop_opt_misuse(&table, &err);
 	if (a.from)
 		return cop_cmd_usage_from(a.from, a.output_dir, a.json);
+	if (a.job_dir)
+		return ask_job(&a);
 	rc = cop_cmd_socket(a.mountpoint, a.runtime_dir, path, &err);
 	if (rc == -EINVAL)
 		return cop_opt_misuse(&table, &err);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "child.h"
 
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "base/base/base.h"
 
-static const int passed_on[] = {
-	SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
+#define FAILED 125
+
+/* These mean a fault of this process, or concern only its use of the terminal. */
+static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGTTIN, SIGTTOU};
 
 static void waited_for(sigset_t *set)
 {
-	sigemptyset(set);
-	sigaddset(set, SIGCHLD);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(passed_on); i++)
-		sigaddset(set, passed_on[i]);
+	sigfillset(set);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(kept); i++)
+		sigdelset(set, kept[i]);
 }
 
 void cop_child_expect(struct cop_child_signals *before)
@@ -35,11 +38,39 @@ void cop_child_restore(const struct cop_child_signals *before)
 	sigprocmask(SIG_SETMASK, &before->blocked, NULL);
 }
 
+void cop_child_tie(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(FAILED);
+}
+
+void cop_child_leave_streams(int last)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; null >= 0 && fd <= last; fd++)
+		dup2(null, fd);
+	if (null > last)
+		close(null);
+}
+
 /* Signals of a terminal reach the command as well as this process, so those are not passed on. */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
-	if (info->si_code != SI_KERNEL)
+	if (info->si_code == SI_QUEUE)
+		sigqueue(pid, info->si_signo, info->si_value);
+	else if (info->si_code != SI_KERNEL)
 		kill(pid, info->si_signo);
+}
+
+/* Not for SIGSTOP: who stops the command alone may continue it alone, and this process would stay
+ * stopped. */
+static bool is_of_terminal(int status)
+{
+	int sig = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+
+	return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
 int cop_child_wait(pid_t pid, struct rusage *usage)
@@ -49,12 +80,17 @@ int cop_child_wait(pid_t pid, struct rusage *usage)
 	sigset_t set;
 
 	waited_for(&set);
-	while (wait4(pid, &status, WNOHANG, usage) == 0) {
-		sig = sigwaitinfo(&set, &info);
+	for (;;) {
+		pid_t got = wait4(pid, &status, WNOHANG | WUNTRACED, usage);
+
+		if (got && !WIFSTOPPED(status))
+			return status;
+		if (got && is_of_terminal(status))
+			raise(SIGSTOP);
+		sig = got ? 0 : sigwaitinfo(&set, &info);
 		if (sig > 0 && sig != SIGCHLD)
 			pass_on(pid, &info);
 	}
-	return status;
 }
 
 int cop_child_end_as(int status)

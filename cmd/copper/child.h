@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* child: a command in a process of its own, for which its parent stands: signals to the parent
+/* child: a command in a process of its own, which its parent represents: signals to the parent
  * reach it, and the parent ends as the command has ended. */
 #ifndef COP_CMD_CHILD_H
 #define COP_CMD_CHILD_H
@@ -20,7 +20,14 @@ void cop_child_expect(struct cop_child_signals *before);
 void cop_child_hold(struct cop_child_signals *before);
 /* Call it in the child. */
 void cop_child_restore(const struct cop_child_signals *before);
-/* Waits for the child and passes signals on to it. Returns its status as in wait(2); usage may be
+/* Call it in the child, after all that enters a user namespace, which would undo it: the command is
+ * killed when its parent is. */
+void cop_child_tie(pid_t parent);
+/* Gives this process /dev/null in place of its standard streams up to the last of these: whoever
+ * reads them waits for the command alone. */
+void cop_child_leave_streams(int last);
+/* Waits for the child and passes signals on to it. When a terminal has stopped the child, this
+ * process stops, too, so that the shell sees it. Returns its status as in wait(2); usage may be
  * NULL. */
 int cop_child_wait(pid_t pid, struct rusage *usage);
 /* Returns the exit status, or ends this process by the signal that ended the child. Only the child

@@ -27,7 +27,7 @@ int cop_cmd_runs(int argc, char **argv);
 int cop_cmd_report(int argc, char **argv);
 
 /* Prints a command's result. Returns 0, or 1 with a message that printing failed and, unless NULL,
- * what exists all the same. */
+ * what exists nevertheless. */
 int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides);
 
 /* The part of `copper paths` that writes a manifest. */

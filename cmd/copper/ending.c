@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ending.h"
 
-#include <errno.h>
 #include <libgen.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "node/ctl/ctl.h"
 #include "sweep.h"
@@ -16,7 +11,8 @@
 #define ASK_MS 1000
 #define WAIT_MS 5000
 
-/* Reads "TREE PID". -ECONNREFUSED: the process was killed; other errors: nobody answers this. */
+/* Reads "TREE PID". -ECONNREFUSED: the process was killed; other errors: there is no answer to
+ * this. */
 static int ask_process(const char *path, char tree[40], int *pid)
 {
 	struct cop_ctl_reply reply = {0};

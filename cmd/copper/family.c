@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "family.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static int print_help(const struct family *f)
 {
 	printf("usage: %s", f->head);

@@ -12,7 +12,7 @@ struct family {
 	const char *head,
 		*tail; /* of the help, before and after the list of subcommands; whole lines */
 	const char *operands; /* what --dump-options says about operands after the subcommand */
-	bool optional;        /* the subcommand may be left out */
+	bool optional;        /* the subcommand may be omitted */
 	const struct cop_cmd *commands;            /* the subcommands; at most FAMILY_MAX */
 	const struct cop_opt_table *const *tables; /* their option tables, in the same order */
 	size_t n;

@@ -5,9 +5,6 @@
 #include <lz4.h>
 #include <rdma/fabric.h>
 #include <sodium.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 #include <zlib.h>
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mark: records a region of a shell script, or a whole command, as events of a trace. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "child.h"
 #include "cmd.h"
@@ -165,9 +160,7 @@ static int run_command(char **command, int go, const struct cop_child_signals *b
 		continue;
 	close(go);
 	cop_child_restore(before);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		return FAILED;
+	cop_child_tie(parent);
 	return exec_command(command);
 }
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdio.h>
-
 #include "node/check/check.h"
 #include "cmd.h"
 #include "job/conf/conf.h"

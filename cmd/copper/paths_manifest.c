@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/base/json.h"
 #include "cmd.h"
 #include "report/firsttouch/firsttouch.h"

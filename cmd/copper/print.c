@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdio.h>
-
 #include "cmd.h"
 
 int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides)

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cmd.h"
 #include "report/jobdata/jobdata.h"
@@ -12,11 +7,13 @@
 #include "report/html/html.h"
 #include "writers/runs/runs.h"
 
+#define COMPARED_MAX 5
 #define RUNS_LOOKED_AT 200 /* the newest ones in the store */
 
 struct args {
 	const char *job_dir, *output, *store;
 	bool force;
+	struct cop_opt_list compare;
 };
 
 static const struct cop_opt rows[] = {
@@ -37,10 +34,30 @@ static const struct cop_opt rows[] = {
 		.arg = "FILE",
 		.help = "compare with the run before it",
 		.shown = "$COPPER_STORE"},
+	{.name = "compare",
+		.kind = COP_OPT_LIST,
+		.offset = offsetof(struct args, compare),
+		.arg = "ID",
+		.help = "draw this run's metrics beside; repeatable"},
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true}};
+
+static int check(void *into, struct cop_err *err)
+{
+	const struct args *a = into;
+	const char *store = a->store ? a->store : getenv("COPPER_STORE");
+
+	if (a->compare.n > COMPARED_MAX)
+		return cop_err_set(err, EINVAL, "--compare: at most %d runs can be drawn beside",
+			COMPARED_MAX);
+	return a->compare.n && (!store || !*store)
+		       ? cop_err_set(err, EINVAL, "--compare needs --store FILE, or $COPPER_STORE")
+		       : 0;
+}
+
 static const struct cop_opt_table table = {.command = "copper report",
+	.check = check,
 	.summary = "write an HTML report of a finished job",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
@@ -95,16 +112,33 @@ static void find_runs(struct cop_store *s, const char *dir, struct cop_runrec *r
 	cop_store_runs_free(&runs);
 }
 
+/* Loads the runs that were asked for. */
+static int load_compared(
+	struct cop_store *s, const struct args *a, struct cop_runrec *out, struct cop_err *err)
+{
+	char id[COP_RUNREC_ID_LEN + 1];
+	int rc = 0;
+
+	for (unsigned i = 0; i < a->compare.n && !rc; i++) {
+		rc = cop_store_find(s, a->compare.at[i], id, err);
+		rc = rc ? rc : cop_store_load(s, id, &out[i], err);
+	}
+	return rc;
+}
+
 /* A store that cannot be read is a remark, not a failure: the page has a section for it. */
-static void look_into_store(
-	struct cop_page *page, struct cop_runrec *run, struct cop_runrec *before)
+static int look_into_store(const struct args *a, struct cop_page *page, struct cop_runrec *run,
+	struct cop_runrec *before, struct cop_runrec *compared)
 {
 	struct cop_store *s = NULL;
 	struct cop_buf notes = {0};
 	struct cop_err err = {0};
+	int rc = 0;
 
-	if (!cop_store_open(page->store, &s, &notes, &err))
+	if (!cop_store_open(page->store, &s, &notes, &err)) {
 		find_runs(s, page->job->dir, run, before, &err);
+		rc = load_compared(s, a, compared, &err);
+	}
 	if (notes.data)
 		fputs(notes.data, stderr);
 	if (err.code)
@@ -113,6 +147,9 @@ static void look_into_store(
 	cop_store_close(s);
 	page->run = *run->id ? run : NULL;
 	page->before = *before->id ? before : NULL;
+	page->compared = compared;
+	page->compared_n = a->compare.n;
+	return rc;
 }
 
 /* ---- the file ---- */
@@ -157,19 +194,22 @@ static int write_page(const char *file, const struct cop_buf *text)
 static int make_page(const struct args *a, const struct cop_jobdata *job, struct cop_buf *out)
 {
 	struct cop_page page = {.job = job, .store = a->store};
-	struct cop_runrec run = {0}, before = {0};
-	int rc;
+	struct cop_runrec run = {0}, before = {0}, compared[COMPARED_MAX] = {0};
+	int rc = 0;
 
 	if (!page.store)
 		page.store = getenv("COPPER_STORE");
 	if (page.store && !*page.store)
 		page.store = NULL;
 	if (page.store)
-		look_into_store(&page, &run, &before);
-	rc = cop_page_write(&page, out);
+		rc = look_into_store(a, &page, &run, &before, compared);
+	if (!rc && cop_page_write(&page, out))
+		rc = print_failure("out of memory");
 	cop_runrec_free(&run);
 	cop_runrec_free(&before);
-	return rc ? print_failure("out of memory") : 0;
+	for (unsigned i = 0; i < COMPARED_MAX; i++)
+		cop_runrec_free(&compared[i]);
+	return rc ? 1 : 0;
 }
 
 int cop_cmd_report(int argc, char **argv)

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run: finds the node and asks it, makes the view, and becomes the command. */
-#include <errno.h>
+/* run: finds the node and asks it, makes the view, and becomes the command, or stays as its parent
+ * where only a parent can report to the node how it ended. */
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "child.h"
 #include "cmd.h"
 #include "job/conf/conf.h"
 #include "base/log/log.h"
@@ -22,8 +19,7 @@
 
 struct args {
 	struct cop_conf mount; /* mount.source: if it is set, there is no node yet */
-	const struct cop_run_tree
-		*tree; /* NULL unless the command runs as a child of this process */
+	pid_t parent;          /* the copper run that stays; 0: this process is the only one */
 	struct cop_run_where where;
 	unsigned view;
 	struct cop_opt_list direct, below;
@@ -129,13 +125,13 @@ static void init_args(void *into)
 }
 
 /* Options of copper mount for nodes that end with their programs. */
-static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch", "profile",
-	"profile-top-n", "profile-paths-full", "profile-snapshot-interval", "observe",
-	"max-cacheable-bytes", "enoent-ttl-ms", "chunk", "origin-ops", "listing-max",
-	"keep-symlinks", "cpus", "ready-timeout", "hosts", "port", "fabric-port", "net-type",
-	"secret-file", "insecure", "trees", "fanout", "compress", "bundle", "rank-files",
-	"peer-timeout", "address-book", "address-source", "trace", "trace-limit", "store", "tag",
-	"store-interval", "otel"};
+static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch",
+	"kernel-ahead", "profile", "profile-top-n", "profile-paths-full",
+	"profile-snapshot-interval", "observe", "max-cacheable-bytes", "enoent-ttl-ms", "chunk",
+	"origin-ops", "listing-max", "keep-symlinks", "hidden", "cpus", "ready-timeout", "hosts",
+	"port", "fabric-port", "net-type", "secret-file", "insecure", "trees", "fanout", "compress",
+	"bundle", "rank-files", "peer-timeout", "address-book", "address-source", "trace",
+	"trace-limit", "store", "tag", "store-interval", "otel"};
 
 static struct cop_opt all_rows[COP_ARRAY_SIZE(rows) + COP_ARRAY_SIZE(of_mount)];
 
@@ -242,8 +238,33 @@ static int print_view(const struct cop_view *v, struct cop_err *err)
 	return fflush(stdout) ? 1 : 0;
 }
 
-static int exec_command(const struct args *a, const struct cop_run_node *node,
-	const struct cop_view *v, struct cop_err *err)
+/* Returns in the child, and without one if there can be none: then the command still runs, and its
+ * end is unknown. */
+static void stay_as_parent(struct args *a, const struct cop_run_node *node)
+{
+	struct cop_child_signals before;
+	pid_t parent = getpid(), pid;
+	int status;
+
+	cop_child_expect(&before);
+	cop_child_hold(&before);
+	fflush(NULL);
+	pid = fork();
+	if (pid > 0) {
+		cop_child_leave_streams(2);
+		cop_close_range(3, ~0U);
+		status = cop_child_wait(pid, NULL);
+		cop_run_node_ended(node->socket, parent, status);
+		sigprocmask(SIG_SETMASK, &before.blocked, NULL);
+		exit(cop_child_end_as(status));
+	}
+	cop_child_restore(&before);
+	if (pid == 0)
+		a->parent = parent;
+}
+
+static int exec_command(struct args *a, const struct cop_run_node *node, const struct cop_view *v,
+	struct cop_err *err)
 {
 	bool was_writable = access(".", W_OK) == 0;
 	struct cop_view_made made;
@@ -251,7 +272,8 @@ static int exec_command(const struct args *a, const struct cop_run_node *node,
 	gid_t group = 0;
 
 	cop_run_find_foreign_group(v, foreign, &group);
-	cop_run_node_begin(node);
+	if (cop_run_node_begin(node) && !a->parent)
+		stay_as_parent(a, node);
 	if (cop_view_make(v, &made, err))
 		return report_failure(err);
 	cop_run_warn_group(foreign, group);
@@ -266,12 +288,12 @@ static int exec_command(const struct args *a, const struct cop_run_node *node,
 		cop_run_inform_tasks();
 	cop_log_close();
 	/* This comes last, because entering a user namespace would undo it. */
-	if (a->tree)
-		cop_run_tree_tie(a->tree);
+	if (a->parent)
+		cop_child_tie(a->parent);
 	return cop_view_exec(v, &made, a->command, err);
 }
 
-static int run_program(const struct args *a, const struct cop_run_node *node, struct cop_err *err)
+static int run_program(struct args *a, const struct cop_run_node *node, struct cop_err *err)
 {
 	char *direct[COP_OPT_LIST_MAX] = {NULL}, *below[COP_OPT_LIST_MAX] = {NULL};
 	struct cop_view v = {.source = node->source,
@@ -316,11 +338,11 @@ static int find_and_run(struct args *a)
 }
 
 /* Runs in the process that becomes the command. */
-static int run_below(void *arg, const struct cop_run_tree *tree, const char *mountpoint)
+static int run_below(void *arg, pid_t task, const char *mountpoint)
 {
 	struct args *a = arg;
 
-	a->tree = tree;
+	a->parent = task;
 	a->where.mountpoint = mountpoint;
 	return find_and_run(a);
 }

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run_node.h"
 
-#include <errno.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "node/ctl/ctl.h"
 #include "socket.h"
 #include "mount/view/view.h"
 
 #define TIMEOUT_MS 30000
-/* Telling the node is worth no more than this. */
+/* Telling the node is worth no more than this. Without the end of a command, its run has failed. */
 #define TELL_MS 2000
+#define TELL_END_MS 10000
 
 void cop_run_node_close(struct cop_run_node *node)
 {
@@ -211,9 +207,11 @@ static bool is_of_job(const char *line)
 	return false;
 }
 
-/* Cuts the lines of text, and sets what they say. */
-static void set_variables(char *text)
+/* Cuts the lines of text, and sets what they say. Returns whether they name a run. */
+static bool set_variables(char *text)
 {
+	bool run = false;
+
 	while (*text) {
 		size_t len = strcspn(text, "\n");
 		char *next = text + len + (text[len] == '\n'), *value = strchr(text, '=');
@@ -222,43 +220,51 @@ static void set_variables(char *text)
 		if (is_of_job(text)) {
 			*value = '\0';
 			setenv(text, value + 1, 1);
+			run |= strcmp(text, "COPPER_RUN_ID") == 0;
 		}
 		text = next;
 	}
+	return run;
 }
 
-/* Rank 0 knows what the job is called, and has left it in the job directory. */
-static void set_variables_of_job(const char *answer)
+/* Rank 0 knows what the job is called, and has left it in the job directory. Returns whether that
+ * names a run. */
+static bool set_variables_of_job(const char *answer)
 {
 	static const char key[] = "COPPER_JOB_DIR=";
 	char path[PATH_MAX + 64], *text = NULL;
+	bool run = false;
 	size_t len;
 
 	if (strncmp(answer, key, strlen(key)) != 0 || strstr(answer, "\nCOPPER_RUN_ID=") ||
 		strstr(answer, "\nTRACEPARENT="))
-		return;
+		return false;
 	answer += strlen(key);
 	snprintf(path, sizeof(path), "%.*s/" COP_CTL_ENVIRONMENT, (int)strcspn(answer, "\n"),
 		answer);
 	if (cop_read_file(path, COP_CTL_LINE_MAX * 4, &text, &len) == 0)
-		set_variables(text);
+		run = set_variables(text);
 	free(text);
+	return run;
 }
 
-void cop_run_node_begin(const struct cop_run_node *node)
+bool cop_run_node_begin(const struct cop_run_node *node)
 {
 	struct cop_ctl_reply reply = {.fd = -1};
 	struct cop_err ignored;
+	bool wanted = false, untold = false;
 	char line[64];
 
 	snprintf(line, sizeof(line), "program %d", (int)getpid());
 	if (cop_ctl_call(node->socket, line, TELL_MS, &reply, &ignored))
-		return;
+		return false;
 	if (reply.status == 0 && reply.text) {
-		set_variables_of_job(reply.text);
-		set_variables(reply.text);
+		wanted = strstr(reply.text, COP_CTL_EXIT "=wanted\n");
+		untold = strstr(reply.text, COP_CTL_EXIT "=untold\n");
+		untold &= set_variables_of_job(reply.text) | set_variables(reply.text);
 	}
 	free(reply.text);
+	return wanted || untold;
 }
 
 void cop_run_node_fell_back(const struct cop_run_node *node, const char *why)
@@ -272,15 +278,13 @@ void cop_run_node_fell_back(const struct cop_run_node *node, const char *why)
 		free(reply.text);
 }
 
-void cop_run_node_ended(const char *mountpoint, const char *runtime_dir, pid_t pid, int status)
+void cop_run_node_ended(const char *socket, pid_t pid, int status)
 {
 	struct cop_ctl_reply reply = {.fd = -1};
-	char socket[COP_CTL_PATH_SIZE], line[64];
 	struct cop_err ignored;
+	char line[64];
 
-	if (cop_cmd_socket(mountpoint, runtime_dir, socket, &ignored))
-		return;
 	snprintf(line, sizeof(line), "ended %d %d", (int)pid, status);
-	if (!cop_ctl_call(socket, line, TELL_MS, &reply, &ignored))
+	if (!cop_ctl_call(socket, line, TELL_END_MS, &reply, &ignored))
 		free(reply.text);
 }

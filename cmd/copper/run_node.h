@@ -25,12 +25,13 @@ struct cop_run_node {
 int cop_run_find_node(
 	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err);
 /* Tells the node that this process becomes a command, and sets the variables of the job in its
- * environment. A node of an older version knows neither: then nothing happens. */
-void cop_run_node_begin(const struct cop_run_node *node);
+ * environment. A node of an older version knows neither: then nothing happens. True: only the
+ * command's parent can report its end, and a run is recorded that needs it. */
+bool cop_run_node_begin(const struct cop_run_node *node);
 /* Tells the node that this command got only variables, and why. */
 void cop_run_node_fell_back(const struct cop_run_node *node, const char *why);
-/* Tells the node at that mount point how a command ended; status is that of wait(2). */
-void cop_run_node_ended(const char *mountpoint, const char *runtime_dir, pid_t pid, int status);
+/* Tells the node at that socket how a command ended; status is that of wait(2). */
+void cop_run_node_ended(const char *socket, pid_t pid, int status);
 /* Closes its descriptor. */
 void cop_run_node_close(struct cop_run_node *node);
 

@@ -3,24 +3,18 @@
  * started. The first call that comes on a machine has another child, the keeper, in a session of
  * its own. The keeper starts the node, waits until no call of this machine is left, and then until
  * the calls of the other machines have ended, because their nodes read through this one. A call
- * that comes meanwhile gets the same node. The root's keeper stops the tree. The last task of a
- * machine ends after the keeper, because Slurm kills what the last one leaves on its machine; if
- * the call that started it has ended before, the keeper continues for the others. */
+ * that starts in the meantime gets the same node. The root's keeper stops the tree. The last task
+ * of a machine ends after the keeper, because Slurm kills what the last one leaves on its machine;
+ * if the call that started it has ended before, the keeper continues for the others. */
 #include "run_tree.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "child.h"
 #include "node/ctl/ctl.h"
@@ -51,10 +45,6 @@
 /* Added to --ready-timeout, so that the node itself says why it is not ready. */
 #define LATE_MS 10000
 
-struct cop_run_tree {
-	pid_t task;
-};
-
 static int report_failure(const struct cop_err *err)
 {
 	fprintf(stderr, "copper run: %s\n", err->text);
@@ -66,12 +56,7 @@ static int report_failure(const struct cop_err *err)
 /* A launcher may wait for any process that has a descriptor that it left open (mpiexec: PMI_FD). */
 static void close_inherited(int keep_fd)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null >= 0) {
-		dup2(null, 0);
-		dup2(null, 1);
-	}
+	cop_child_leave_streams(1);
 	if (keep_fd > 3)
 		cop_close_range(3, (unsigned)keep_fd - 1);
 	if (keep_fd >= 3)
@@ -155,8 +140,8 @@ static int await_end(const struct cop_tasks *t, const char *socket, struct cop_c
 	int rc = -EAGAIN, wait_ms = ASK_MS_FIRST;
 
 	*after = STOP_NODE;
-	/* A last task that failed does not wait for long, because its launcher must hear of it, and
-	 * stops the node; the other nodes continue without it. */
+	/* A last task that failed does not wait for long, because its launcher must learn of it,
+	 * and stops the node; the other nodes continue without it. */
 	while (rc == -EAGAIN &&
 		(t->again_came || cop_tasks_is_waited_for(t) || cop_now_ms() < end)) {
 		if (cop_tasks_live(t)) {
@@ -285,33 +270,27 @@ static pid_t start_keeper(struct cop_tasks *t, const struct cop_conf *conf)
 
 /* ---- the task ---- */
 
-void cop_run_tree_tie(const struct cop_run_tree *tree)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != tree->task)
-		_exit(FAILED);
-}
-
-static int run_command(
-	int (*run)(void *arg, const struct cop_run_tree *tree, const char *mountpoint), void *arg,
+static int run_command(int (*run)(void *arg, pid_t task, const char *mountpoint), void *arg,
 	const char *mountpoint, const char *runtime_dir, const struct cop_child_signals *before)
 {
-	struct cop_run_tree tree = {.task = getpid()};
+	char socket[COP_CTL_PATH_SIZE];
+	pid_t task = getpid(), pid;
+	struct cop_err ignored;
 	int status;
-	pid_t pid;
 
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
 		cop_child_restore(before);
-		exit(run(arg, &tree, mountpoint));
+		exit(run(arg, task, mountpoint));
 	}
 	if (pid < 0) {
 		fprintf(stderr, "copper run: cannot start a process: %s\n", strerror(errno));
 		return FAILED << 8;
 	}
 	status = cop_child_wait(pid, NULL);
-	cop_run_node_ended(mountpoint, runtime_dir, pid, status);
+	if (cop_cmd_socket(mountpoint, runtime_dir, socket, &ignored) == 0)
+		cop_run_node_ended(socket, pid, status);
 	return status;
 }
 
@@ -388,8 +367,8 @@ static pid_t await_node(struct cop_tasks *t, const struct cop_conf *conf, const 
 	return keeper;
 }
 
-int cop_run_tree(struct cop_conf *conf,
-	int (*run)(void *arg, const struct cop_run_tree *tree, const char *mountpoint), void *arg)
+int cop_run_tree(
+	struct cop_conf *conf, int (*run)(void *arg, pid_t task, const char *mountpoint), void *arg)
 {
 	struct cop_err err = {0};
 	char mountpoint[4096], secret_dir[PATH_MAX];

@@ -7,16 +7,10 @@
 
 #include "job/conf/conf.h"
 
-struct cop_run_tree;
-
-/* Starts the node, or waits for it. Runs `run` in a child, where it does not return or returns an
- * exit status; waits for the child, passes signals on, and ends as the child has ended. 125 if
- * there is no node. */
-int cop_run_tree(struct cop_conf *conf,
-	int (*run)(void *arg, const struct cop_run_tree *tree, const char *mountpoint), void *arg);
-
-/* Call it in the child, right before it becomes the command: the command is then killed when this
- * process is. */
-void cop_run_tree_tie(const struct cop_run_tree *tree);
+/* Starts the node, or waits for it. Runs `run` in a child of task, where it does not return or
+ * returns an exit status; waits for the child, passes signals on, and ends as the child has ended.
+ * 125 if there is no node. */
+int cop_run_tree(struct cop_conf *conf, int (*run)(void *arg, pid_t task, const char *mountpoint),
+	void *arg);
 
 #endif

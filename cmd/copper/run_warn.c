@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run_warn.h"
 
-#include <errno.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 
@@ -73,7 +68,7 @@ void cop_run_warn_variables(const struct cop_view *v, const struct cop_view_made
 			v->source, made->why);
 }
 
-/* MPI libraries would fail in the middle of their start, with sentences that nobody understands. */
+/* MPI libraries would fail in the middle of their start, with incomprehensible messages. */
 void cop_run_warn_neighbours(void)
 {
 	if (cop_log_on(COP_LOG_WARNING) && is_first_task())

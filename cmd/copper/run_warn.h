@@ -17,7 +17,7 @@ void cop_run_warn_outputs(bool was_writable);
 void cop_run_find_foreign_group(const struct cop_view *v, char dir[PATH_MAX], gid_t *group);
 /* dir is from cop_run_find_foreign_group. */
 void cop_run_warn_group(const char *dir, gid_t group);
-/* The view is only variables, although nobody asked for that. */
+/* The view is only variables, although the user did not ask for that. */
 void cop_run_warn_variables(const struct cop_view *v, const struct cop_view_made *made);
 /* The command is in a user namespace of its own. */
 void cop_run_warn_neighbours(void);

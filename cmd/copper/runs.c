@@ -2,8 +2,6 @@
 /* The table of the subcommands of copper runs; without a subcommand it lists the runs. */
 #include "runs.h"
 
-#include <string.h>
-
 #include "cmd.h"
 #include "family.h"
 
@@ -11,10 +9,12 @@ static const struct cop_cmd commands[] = {
 	{"list", "the runs, newest first", cop_cmd_runs_list},
 	{"show", "one run: how it went, its parameters, tags and metrics", cop_cmd_runs_show},
 	{"compare", "parameters that differ, metrics side by side", cop_cmd_runs_compare},
+	{"log", "record parameters, tags, metrics and the status of a run", cop_cmd_runs_log},
 	{"import", "add runs that could not be written to their store", cop_cmd_runs_import},
 };
 static const struct cop_opt_table *const tables[] = {&cop_cmd_runs_list_options,
-	&cop_cmd_runs_show_options, &cop_cmd_runs_compare_options, &cop_cmd_runs_import_options};
+	&cop_cmd_runs_show_options, &cop_cmd_runs_compare_options, &cop_cmd_runs_log_options,
+	&cop_cmd_runs_import_options};
 
 static const struct family family = {.command = "copper runs",
 	.summary = "list, show and compare the runs of a store",

@@ -10,10 +10,11 @@
 int cop_cmd_runs_list(int argc, char **argv);
 int cop_cmd_runs_show(int argc, char **argv);
 int cop_cmd_runs_compare(int argc, char **argv);
+int cop_cmd_runs_log(int argc, char **argv);
 int cop_cmd_runs_import(int argc, char **argv);
 
 extern const struct cop_opt_table cop_cmd_runs_list_options, cop_cmd_runs_show_options,
-	cop_cmd_runs_compare_options, cop_cmd_runs_import_options;
+	cop_cmd_runs_compare_options, cop_cmd_runs_log_options, cop_cmd_runs_import_options;
 
 struct runs_common {
 	const char *store; /* "" only before cop_cmd_runs_store */

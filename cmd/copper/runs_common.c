@@ -2,11 +2,7 @@
 /* What the subcommands of copper runs share: the store, a run by its ID, and values as text. */
 #include "runs.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 int cop_cmd_runs_check(void *common, struct cop_err *err)

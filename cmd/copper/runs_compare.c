@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base/json.h"
 #include "cmd.h"
@@ -17,7 +13,8 @@
 
 struct args {
 	struct runs_common common; /* first */
-	bool all;
+	bool all, csv;
+	const char *metric;
 	struct cop_opt_many ids;
 };
 
@@ -29,14 +26,27 @@ static int check(void *into, struct cop_err *err)
 		return cop_err_set(err, EINVAL,
 			"two to %d runs can be compared, not %zu; copper runs lists them", RUNS_MAX,
 			a->ids.n);
+	if (a->csv && !a->metric)
+		return cop_err_set(err, EINVAL, "--csv needs --metric KEY");
+	if (a->csv && a->common.json)
+		return cop_err_set(err, EINVAL, "--csv and --json contradict each other: give one");
 	return cop_cmd_runs_check(into, err);
 }
 
-static const struct cop_opt rows[] = {
-	RUNS_ROWS, {.name = "all",
-			   .kind = COP_OPT_FLAG,
-			   .offset = offsetof(struct args, all),
-			   .help = "also metrics that differ by no more than their spread"}};
+static const struct cop_opt rows[] = {RUNS_ROWS,
+	{.name = "all",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, all),
+		.help = "also metrics that differ by no more than their spread"},
+	{.name = "metric",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, metric),
+		.arg = "KEY",
+		.help = "this metric of all runs, step by step"},
+	{.name = "csv",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, csv),
+		.help = "with --metric: step,ID,..."}};
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, ids), .required = true, .many = true}};
 const struct cop_opt_table cop_cmd_runs_compare_options = {.command = "copper runs compare",
@@ -412,6 +422,104 @@ static int put_json(struct compared *c, struct cop_buf *out)
 	return 0;
 }
 
+/* ---- one metric, step by step ---- */
+
+struct steps {
+	const struct cop_runrec_series *series[RUNS_MAX]; /* NULL: the run does not have it */
+	size_t at[RUNS_MAX];
+	unsigned runs;
+};
+
+/* Finds the next step of any run. */
+static bool next_step(const struct steps *s, uint64_t *step)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < s->runs; i++)
+		if (s->series[i] && s->at[i] < s->series[i]->n &&
+			(!any || s->series[i]->point[s->at[i]].step < *step)) {
+			*step = s->series[i]->point[s->at[i]].step;
+			any = true;
+		}
+	return any;
+}
+
+/* The run's value at this step, after which it is done; NAN: it has none. */
+static double take_value(struct steps *s, unsigned run, uint64_t step)
+{
+	const struct cop_runrec_series *of = s->series[run];
+
+	if (!of || s->at[run] == of->n || of->point[s->at[run]].step != step)
+		return NAN;
+	return of->point[s->at[run]++].value;
+}
+
+static void put_steps_json(struct steps *s, struct cop_buf *out)
+{
+	struct cop_json j = cop_json_to(out);
+	uint64_t step;
+
+	cop_json_array(&j, NULL);
+	while (next_step(s, &step)) {
+		cop_json_object(&j, NULL);
+		cop_json_u64(&j, "step", step);
+		cop_json_array(&j, "values");
+		for (unsigned i = 0; i < s->runs; i++) {
+			double v = take_value(s, i, step);
+
+			cop_json_value(&j, NULL);
+			cop_buf_printf(out, isfinite(v) ? "%.17g" : "null", v);
+		}
+		cop_json_end(&j);
+		cop_json_end(&j);
+	}
+	cop_json_end(&j);
+	cop_buf_str(out, "\n");
+}
+
+static void put_steps_text(const struct compared *c, struct steps *s, bool csv, struct cop_buf *out)
+{
+	uint64_t step;
+
+	cop_buf_str(out, csv ? "step" : "      STEP");
+	for (unsigned i = 0; i < c->runs; i++)
+		cop_buf_printf(out, csv ? ",%.8s" : "  %14.8s", c->run[i].id);
+	cop_buf_str(out, "\n");
+	while (next_step(s, &step)) {
+		cop_buf_printf(out, csv ? "%" PRIu64 : "%10" PRIu64, step);
+		for (unsigned i = 0; i < s->runs; i++) {
+			double v = take_value(s, i, step);
+
+			if (csv)
+				cop_buf_printf(out, isnan(v) ? "," : ",%.17g", v);
+			else
+				cop_buf_printf(out, isnan(v) ? "               -" : "  %14.7g", v);
+		}
+		cop_buf_str(out, "\n");
+	}
+}
+
+static int put_steps(
+	const struct args *a, const struct compared *c, struct cop_buf *out, struct cop_err *err)
+{
+	struct steps s = {.runs = c->runs};
+	unsigned have = 0;
+
+	for (unsigned i = 0; i < c->runs; i++) {
+		s.series[i] = cop_runrec_find(&c->run[i], a->metric);
+		have += s.series[i] != NULL;
+	}
+	if (!have)
+		return cop_err_set(err, ENOENT,
+			"none of these runs has a metric '%s': copper runs show ID lists those of a run",
+			a->metric);
+	if (a->common.json)
+		put_steps_json(&s, out);
+	else
+		put_steps_text(c, &s, a->csv, out);
+	return 0;
+}
+
 static int compare_runs(const void *args, struct cop_store *store)
 {
 	const struct args *a = args;
@@ -425,7 +533,9 @@ static int compare_runs(const void *args, struct cop_store *store)
 		if (cop_cmd_runs_load(store, a->ids.at[i], &c.run[i], &err))
 			code = cop_cmd_runs_fail(table, &err);
 	}
-	if (!code)
+	if (!code && a->metric)
+		code = put_steps(a, &c, &out, &err) ? cop_cmd_runs_fail(table, &err) : 0;
+	else if (!code)
 		out.failed |=
 			(a->common.json ? put_json(&c, &out) : put_plain(&c, a->all, &out)) != 0;
 	if (!code)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A record of a run from what a job that recorded none left in its directory. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "node/ctl/ctl.h"
@@ -115,9 +111,9 @@ int cop_cmd_runs_found(const char *job_dir, struct cop_runrec *r, struct cop_err
 		r->seen_s = r->end_s;
 		r->beat_s = 5;
 		r->nodes = j.nodes ? j.nodes : (uint32_t)j.ranks;
-		r->status = j.runs                                        ? COP_RUNREC_RUNNING
-			    : !j.state || strcmp(j.state, "stopped") == 0 ? COP_RUNREC_FINISHED
-									  : COP_RUNREC_FAILED;
+		r->status = j.runs                                       ? COP_RUNREC_RUNNING
+			    : j.state && strcmp(j.state, "stopped") == 0 ? COP_RUNREC_FINISHED
+									 : COP_RUNREC_FAILED;
 		cop_runrec_put(r, COP_RUNREC_NAME, slash && slash[1] ? slash + 1 : j.dir);
 		cop_runrec_put(r, COP_RUNREC_VERSION, j.version ? j.version : "");
 		cop_runrec_put(r, COP_RUNREC_REASON, j.state ? j.state : "ended; how is not known");

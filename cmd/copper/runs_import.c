@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base/json.h"
 #include "cmd.h"
@@ -29,6 +25,7 @@ static const struct cop_opt_table *const table = &cop_cmd_runs_import_options;
 
 struct import {
 	const char *store;
+	const char *folder;    /* with the records of a job, and what its programs have logged */
 	struct cop_json *json; /* NULL: a line for each run */
 	unsigned taken, refused;
 };
@@ -45,12 +42,29 @@ static void say_what_was_done(const struct import *i, const struct cop_runrec *r
 	cop_json_end(i->json);
 }
 
+/* What programs have logged of this run. */
+static int take_logs(const struct import *i, const char *id, struct cop_err *err)
+{
+	struct cop_take *t = cop_take_new();
+	struct cop_buf notes = {0};
+	int rc = t ? cop_take_logs(t, i->folder, id, i->store, cop_now_ms() + WAIT_MS, &notes, err)
+		   : cop_err_set(err, ENOMEM, "out of memory");
+
+	if (notes.data)
+		fputs(notes.data, stderr);
+	cop_buf_free(&notes);
+	cop_take_free(t);
+	return rc;
+}
+
 /* rc: how reading the record went. Frees it. */
 static void import_record(
 	struct import *i, struct cop_runrec *r, const char *from, int rc, struct cop_err *err)
 {
 	if (!rc)
 		rc = cop_store_put(i->store, r, 0, cop_now_ms() + WAIT_MS, err);
+	if (!rc)
+		rc = take_logs(i, r->id, err);
 	if (rc) {
 		cop_cmd_runs_fail(table, err);
 		i->refused++;
@@ -111,6 +125,7 @@ static void take_all(struct import *i, const char *job_dir)
 
 	if (!d)
 		cop_err_set(&err, errno, "%s: %s", path, strerror(errno));
+	i->folder = path;
 	while (d && (e = readdir(d))) {
 		if (!is_record(e))
 			continue;

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "socket.h"
 
-#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "node/ctl/ctl.h"
 #include "node/mountdir/mountdir.h"
 #include "mount/fuse/fuse.h"

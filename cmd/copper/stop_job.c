@@ -3,11 +3,7 @@
  * this machine. */
 #include "stop_job.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cmd.h"
 #include "ending.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sweep.h"
 
-#include <stddef.h>
-
 #include "node/ctl/ctl.h"
 #include "node/mountdir/mountdir.h"
 #include "job/scheduler/scheduler.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sweep: removes what stays on this machine if all processes of copper run --source were killed at
- * once, because nobody else is left to do it. */
+ * once, because no other process is left to do it. */
 #ifndef COP_CMD_SWEEP_H
 #define COP_CMD_SWEEP_H
 

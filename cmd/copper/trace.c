@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of the subcommands of copper trace. */
-#include <stdio.h>
-
 #include "cmd.h"
 #include "family.h"
 #include "trace.h"
@@ -16,12 +14,15 @@ static const struct cop_cmd commands[] = {
 		cop_cmd_trace_checkpoint},
 	{"diagnose", "why it was slow: causes, what shows them, and what would help",
 		cop_cmd_trace_diagnose},
+	{"index", "make the next questions about large files faster", cop_cmd_trace_index},
 	{"merge", "one timeline of all of them, for Perfetto", cop_cmd_trace_merge},
+	{"timeline", "the same as one page that draws it by itself", cop_cmd_trace_timeline},
 };
 static const struct cop_opt_table *const tables[] = {&cop_cmd_trace_summary_options,
 	&cop_cmd_trace_table_options, &cop_cmd_trace_events_options, &cop_cmd_trace_compare_options,
 	&cop_cmd_trace_checkpoint_options, &cop_cmd_trace_diagnose_options,
-	&cop_cmd_trace_merge_options};
+	&cop_cmd_trace_index_options, &cop_cmd_trace_merge_options,
+	&cop_cmd_trace_timeline_options};
 
 static const struct family family = {.command = "copper trace",
 	.summary = "answer questions from the traces of programs",

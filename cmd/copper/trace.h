@@ -183,9 +183,11 @@ int cop_cmd_trace_compare(int argc, char **argv);
 int cop_cmd_trace_checkpoint(int argc, char **argv);
 int cop_cmd_trace_merge(int argc, char **argv);
 int cop_cmd_trace_diagnose(int argc, char **argv);
+int cop_cmd_trace_index(int argc, char **argv);
+int cop_cmd_trace_timeline(int argc, char **argv);
 extern const struct cop_opt_table cop_cmd_trace_summary_options, cop_cmd_trace_table_options,
 	cop_cmd_trace_events_options, cop_cmd_trace_compare_options,
 	cop_cmd_trace_checkpoint_options, cop_cmd_trace_merge_options,
-	cop_cmd_trace_diagnose_options;
+	cop_cmd_trace_diagnose_options, cop_cmd_trace_index_options, cop_cmd_trace_timeline_options;
 
 #endif

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs that the command line names. */
-#include <errno.h>
 #include <glob.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "trace.h"
 
@@ -20,7 +16,7 @@ static int add_path(struct trace_case *c, const char *path)
 	return c->path[c->paths++] ? 0 : -ENOMEM;
 }
 
-/* A path that exists is taken as it is; else a pattern stands for the files that match, since no
+/* A path that exists is taken as it is; else a pattern means the files that match, since no
  * shell expands what follows NAME=. */
 static int add_matching(struct trace_case *c, const char *path, struct cop_err *err)
 {

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "cmd.h"
 #include "trace.h"
 #include "trace/checkpoint/checkpoint.h"

@@ -59,27 +59,10 @@ static int add_ordered(void *arg, const struct cop_trace_event *e)
 	return cop_diagnose_add(arg, e);
 }
 
-/* A word of a shell. */
-static void put_quoted(struct cop_buf *out, const char *word)
-{
-	bool plain = !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					"0123456789_./-+,:@%=")];
-
-	cop_buf_str(out, out->len ? " " : "");
-	if (plain && *word) {
-		cop_buf_str(out, word);
-		return;
-	}
-	cop_buf_str(out, "'");
-	for (; *word; word++)
-		cop_buf_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
-	cop_buf_str(out, "'");
-}
-
 static void put_paths(const struct args *a, struct cop_buf *out)
 {
 	for (size_t i = 0; i < a->paths.n && out->len < PATHS_MAX; i++)
-		put_quoted(out, a->paths.at[i]);
+		cop_diagnose_quote(a->paths.at[i], out);
 	if (out->len >= PATHS_MAX) {
 		out->len = 0;
 		cop_buf_str(out, "PATH...");

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the subcommands that group events share. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "trace.h"
 #include "trace/timeline/timeline.h"
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* copper trace merge and copper trace timeline: one timeline, as JSON or as a page. */
 #include "cmd.h"
 #include "trace.h"
 #include "trace_out.h"
@@ -12,6 +8,7 @@
 struct args {
 	struct trace_select select; /* first */
 	const char *output;
+	uint64_t limit;
 	struct cop_opt_many paths;
 };
 
@@ -25,6 +22,23 @@ static const struct cop_opt rows[] = {
 		.help = "the timeline; compressed if FILE ends in .gz"},
 	TRACE_SELECT_EVENT_ROWS,
 };
+static const struct cop_opt page_rows[] = {
+	{.name = "output",
+		.letter = 'o',
+		.kind = COP_OPT_STRING,
+		AT(output),
+		.arg = "FILE",
+		.help = "the page"},
+	{.name = "limit",
+		.kind = COP_OPT_U64,
+		AT(limit),
+		.arg = "N",
+		.min = 1000,
+		.max = 4000000,
+		.initial = "1000000",
+		.help = "at most so many spans, the longest"},
+	TRACE_SELECT_EVENT_ROWS,
+};
 static const struct cop_opt_operand operands[] = {
 	{.name = "PATH", AT(paths), .required = true, .many = true},
 };
@@ -32,12 +46,68 @@ const struct cop_opt_table cop_cmd_trace_merge_options = {.command = "copper tra
 	.summary = "one timeline of all of them, for Perfetto and Chromium's viewer",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
-static const struct cop_opt_table *const table = &cop_cmd_trace_merge_options;
+const struct cop_opt_table cop_cmd_trace_timeline_options = {.command = "copper trace timeline",
+	.summary = "one page that draws the timeline by itself, in any browser",
+	COP_OPT_ROWS(page_rows),
+	COP_OPT_OPERANDS(operands)};
+
+/* What takes the events and writes the timeline. */
+struct form {
+	const struct cop_opt_table *table;
+	void *(*make)(unsigned threads, const char *dir, size_t limit);
+	void (*free)(void *it);
+	int (*add)(void *it, unsigned worker, const struct cop_trace_event *e);
+	int (*write)(void *it, const struct cop_trace_files *files, cop_merge_write_fn *write,
+		void *arg);
+};
+
+static void *merge_make(unsigned threads, const char *dir, size_t limit)
+{
+	(void)limit;
+	return cop_merge_new(threads, dir);
+}
+static void merge_free(void *it)
+{
+	cop_merge_free(it);
+}
+static int merge_add(void *it, unsigned worker, const struct cop_trace_event *e)
+{
+	return cop_merge_add(it, worker, e);
+}
+static int merge_write(
+	void *it, const struct cop_trace_files *files, cop_merge_write_fn *write, void *arg)
+{
+	return cop_merge_write(it, files, write, arg);
+}
+static const struct form merged = {
+	&cop_cmd_trace_merge_options, merge_make, merge_free, merge_add, merge_write};
+
+static void *page_make(unsigned threads, const char *dir, size_t limit)
+{
+	return cop_timeline_new(threads, dir, limit);
+}
+static void page_free(void *it)
+{
+	cop_timeline_free(it);
+}
+static int page_add(void *it, unsigned worker, const struct cop_trace_event *e)
+{
+	return cop_timeline_add(it, worker, e);
+}
+static int page_write(
+	void *it, const struct cop_trace_files *files, cop_merge_write_fn *write, void *arg)
+{
+	return cop_timeline_write(it, files, write, arg);
+}
+static const struct form page = {
+	&cop_cmd_trace_timeline_options, page_make, page_free, page_add, page_write};
 
 struct job {
 	struct trace_run run;
+	const struct form *form;
 	const char *path;
-	struct cop_merge *merge;
+	size_t limit;
+	void *it;
 	struct trace_out *out;
 	int out_rc; /* why it could not be written */
 	uint64_t bytes;
@@ -48,16 +118,16 @@ static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 	struct job *job = arg;
 
 	(void)first_ns;
-	cop_merge_free(job->merge);
-	job->merge = cop_merge_new(run->threads, cop_cmd_trace_temp());
-	return job->merge ? 0 : -ENOMEM;
+	job->form->free(job->it);
+	job->it = job->form->make(run->threads, cop_cmd_trace_temp(), job->limit);
+	return job->it ? 0 : -ENOMEM;
 }
 
 static int add_event(void *arg, unsigned worker, const struct cop_trace_event *e)
 {
 	struct job *job = arg;
 
-	return cop_merge_add(job->merge, worker, e);
+	return job->form->add(job->it, worker, e);
 }
 
 static int put(void *arg, const char *data, size_t len)
@@ -74,16 +144,16 @@ static int put(void *arg, const char *data, size_t len)
 static int write_output(struct job *job)
 {
 	struct cop_err err = {0};
-	int merged = cop_merge_write(job->merge, job->run.files, put, job);
-	int rc = cop_trace_out_close(job->out, merged);
+	int written = job->form->write(job->it, job->run.files, put, job);
+	int rc = cop_trace_out_close(job->out, written);
 
 	job->out = NULL;
 	cop_cmd_trace_progress_end(&job->run);
 	if (!rc)
 		return 0;
-	if (merged && !job->out_rc)
-		cop_err_set(&err, -merged, "the events cannot be put in order in %s: %s",
-			cop_cmd_trace_temp(), strerror(-merged));
+	if (written && !job->out_rc)
+		cop_err_set(&err, -written, "the events cannot be put in order in %s: %s",
+			cop_cmd_trace_temp(), strerror(-written));
 	else
 		cop_err_set(&err, -rc, "%s cannot be written: %s", job->path, strerror(-rc));
 	return cop_cmd_trace_fail(&job->run, &err);
@@ -95,8 +165,8 @@ static int open_output(struct job *job)
 	struct cop_err err = {0};
 
 	if (cop_trace_files_leave_out(job->run.files, job->path))
-		fprintf(stderr, "%s: %s is not read, because it is the output\n", table->command,
-			job->path);
+		fprintf(stderr, "%s: %s is not read, because it is the output\n",
+			job->form->table->command, job->path);
 	if (!cop_trace_files_count(job->run.files))
 		cop_err_set(&err, ENOENT, "there is no file to read");
 	else
@@ -104,22 +174,23 @@ static int open_output(struct job *job)
 	return err.text[0] ? cop_cmd_trace_fail(&job->run, &err) : 0;
 }
 
-int cop_cmd_trace_merge(int argc, char **argv)
+static int run(const struct form *form, int argc, char **argv)
 {
 	struct args a = {0};
-	struct job job = {0};
+	struct job job = {.form = form};
 	struct cop_err err = {0};
 	int code;
 
-	if (!cop_opt_start(table, argc, argv, &a, &code))
+	if (!cop_opt_start(form->table, argc, argv, &a, &code))
 		return code;
 	if (!a.output || !*a.output) {
 		cop_err_set(&err, EINVAL,
 			"-o FILE is missing: name the file that receives the timeline");
-		return cop_opt_misuse(table, &err);
+		return cop_opt_misuse(form->table, &err);
 	}
 	job.path = a.output;
-	code = cop_cmd_trace_open(&job.run, table, &a.select, &a.paths);
+	job.limit = (size_t)a.limit;
+	code = cop_cmd_trace_open(&job.run, form->table, &a.select, &a.paths);
 	if (!code)
 		code = open_output(&job);
 	if (!code)
@@ -132,7 +203,17 @@ int cop_cmd_trace_merge(int argc, char **argv)
 	if (!code)
 		code = write_output(&job);
 	cop_trace_out_close(job.out, -ECANCELED);
-	cop_merge_free(job.merge);
+	form->free(job.it);
 	cop_cmd_trace_close(&job.run);
 	return code;
+}
+
+int cop_cmd_trace_merge(int argc, char **argv)
+{
+	return run(&merged, argc, argv);
+}
+
+int cop_cmd_trace_timeline(int argc, char **argv)
+{
+	return run(&page, argc, argv);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "trace_out.h"

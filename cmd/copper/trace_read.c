@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the subcommands of trace share. */
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "trace.h"
 
@@ -209,15 +203,18 @@ static int read_once(struct trace_run *run, const struct trace_reading *r, int64
 	struct cop_buf *notes, struct cop_err *err)
 {
 	struct selecting selecting = {.run = run, .reading = r};
+	struct cop_trace_pick pick;
 	const struct cop_trace_conf conf = {
 		.names = r->names || cop_select_needs_names(run->select),
 		.args = r->whole || r->args,
 		.unfinished = r->whole || r->unfinished,
+		.pick = r->all || cop_select_is_all(run->select) ? NULL : &pick,
 		.batch = add_selected,
 		.arg = &selecting};
 	int rc;
 
 	cop_select_first(run->select, first_ns);
+	cop_select_pick(run->select, r->meta || r->whole, &pick);
 	rc = r->make(r->arg, run, first_ns);
 	if (rc)
 		return explain(r, rc, err);

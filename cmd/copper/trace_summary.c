@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "cmd.h"
 #include "trace.h"
 #include "trace/table/table.h"
@@ -44,7 +40,7 @@ struct job {
 	struct cop_sum *sum;
 };
 
-/* Names cost a pass over the files, and matter only if some events are left out. */
+/* Names cost a pass over the files, and matter only if some events are omitted. */
 static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 {
 	struct job *job = arg;

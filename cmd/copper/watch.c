@@ -3,12 +3,7 @@
  * slow tree. The page says how late an answer is. */
 #include "watch.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "report/watch/watch.h"
 #include "node/ctl/ctl.h"
@@ -29,7 +24,7 @@ struct watch {
 	struct cop_screen_frame frame;
 	struct cop_ctl_question *question; /* NULL: none is under way */
 	uint64_t asked_ms, due_ms;
-	unsigned dropped; /* requests in a row that nobody answered */
+	unsigned dropped; /* unanswered requests in a row */
 	uint64_t late_s;  /* how late the answer is, as it was last drawn */
 	bool changed, over, utf8;
 	bool heard; /* the node has answered before */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "state_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Copies path without slashes at either end. */
 static int trim_path(const char *path, char out[COP_SLOWFS_PATH_MAX])
 {

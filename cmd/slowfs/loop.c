@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that serve a session. libfuse before 3.12 is told their settings in a structure, and
+/* Threads that serve a session. libfuse before 3.12 takes their settings in a structure, and
  * newer versions still are by programs that use an older interface. */
 #ifdef COP_OLD_LIBRARIES
 #undef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 35
 #endif
 #include "slowfs_priv.h"
-
-#include <errno.h>
 
 #include "base/base/compat.h"
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "slowfs_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "mount/dirops/dirops.h"
 
@@ -108,7 +103,8 @@ static int run_mounted(const struct cop_slowfs_options *o, struct cop_err *err)
 		.cache_s = o->cache_s,
 		.tick_s = o->tick_s,
 		.direct_io = o->direct_io,
-		.keep_pages = o->keep_pages};
+		.keep_pages = o->keep_pages,
+		.hidden = o->hidden};
 	int rc;
 
 	raise_file_limit();

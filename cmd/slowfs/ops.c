@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "slowfs_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #define MAX_BACKGROUND 256
 

@@ -2,11 +2,7 @@
 #include "slowfs_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* The kernel lets only one reader at a time use an open directory. The lock documents that, also
  * for the thread sanitizer, which does not see the order that the kernel keeps. */
@@ -156,6 +152,14 @@ void cop_slowfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info
 		close_dir(d);
 }
 
+static bool is_hidden(const struct cop_slowfs *fs, const char *name)
+{
+	for (unsigned i = 0; i < fs->hidden.n; i++)
+		if (strcmp(fs->hidden.at[i], name) == 0)
+			return true;
+	return false;
+}
+
 /* Packs entries from the offset off until data is full; an entry that does not fit is kept for the
  * next batch. */
 static ssize_t fill_names(fuse_req_t req, struct open_dir *d, off_t off, char *data, size_t size)
@@ -174,6 +178,11 @@ static ssize_t fill_names(fuse_req_t req, struct open_dir *d, off_t off, char *d
 		errno = 0;
 		if (!d->unsent && !(d->unsent = readdir(d->dir)))
 			return used || !errno ? (ssize_t)used : -errno;
+		if (is_hidden(fuse_req_userdata(req), d->unsent->d_name)) {
+			d->at = d->unsent->d_off;
+			d->unsent = NULL;
+			continue;
+		}
 		st.st_ino = d->unsent->d_ino;
 		st.st_mode = (mode_t)d->unsent->d_type << 12;
 		need = fuse_add_direntry(

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "slowfs_priv.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
 
 #define DEFAULT_THREADS 256
 #define MAX_THREADS 4096
@@ -22,6 +20,7 @@ enum {
 	OPT_KEEP,
 	OPT_TICK,
 	OPT_ALLOW,
+	OPT_HIDE,
 	OPT_THREADS,
 	OPT_PRINT,
 	OPT_RESET,
@@ -47,6 +46,7 @@ const char cop_slowfs_usage[] =
 	"  --keep-pages    what was read of a file stays in the page cache over its closing, as with a client that holds a lock on it\n"
 	"  --direct-io     no page cache: every single read is charged and counted\n"
 	"  --allow-other   other users may use the mount; modes are checked by the kernel\n"
+	"  --hide NAME     directories do not list this name, but have it where the source does (up to 8 of these)\n"
 	"  --threads N     most operations held at once (256)\n"
 	"  -f              stay in the foreground\n"
 	"  -h, --help      this text\n";
@@ -63,6 +63,7 @@ static const struct option long_options[] = {
 	{"keep-pages", no_argument, NULL, OPT_KEEP},
 	{"direct-io", no_argument, NULL, OPT_DIRECT},
 	{"allow-other", no_argument, NULL, OPT_ALLOW},
+	{"hide", required_argument, NULL, OPT_HIDE},
 	{"threads", required_argument, NULL, OPT_THREADS},
 	{"print", required_argument, NULL, OPT_PRINT},
 	{"reset", required_argument, NULL, OPT_RESET},
@@ -132,6 +133,11 @@ static int set_option(int which, struct cop_slowfs_options *o, struct cop_err *e
 		return 0;
 	case OPT_KEEP:
 		o->keep_pages = true;
+		return 0;
+	case OPT_HIDE:
+		if (o->hidden.n == COP_ARRAY_SIZE(o->hidden.at))
+			return cop_err_set(err, EINVAL, "too many names are hidden");
+		o->hidden.at[o->hidden.n++] = optarg;
 		return 0;
 	case OPT_ALLOW:
 		o->allow_other = true;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "slowfs_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Long waits are cut into steps, so that a queue of seconds does not delay an unmount. */
 #define WAIT_STEP_NS (200 * COP_NS_PER_MS)

@@ -65,11 +65,18 @@ struct cop_slowfs_inode {
 
 struct cop_slowfs_state;
 
+/* Names that can be looked up and are not listed. */
+struct cop_slowfs_names {
+	const char *at[8];
+	unsigned n;
+};
+
 struct cop_slowfs {
 	struct cop_slowfs_costs costs;
 	double cache_s;
 	int64_t tick_s; /* granularity of the timestamps that are shown; 0: unchanged */
 	bool direct_io, keep_pages;
+	struct cop_slowfs_names hidden;
 	char *source; /* absolute, without links and without a trailing slash */
 	/* share holds times, faults and the sum of all mounts; counters is NULL or the operations
 	 * of this mount, without max_served, which belongs to the slots. With --counters alone that
@@ -179,6 +186,7 @@ struct cop_slowfs_options {
 	double cache_s;
 	int64_t tick_s;
 	bool direct_io, keep_pages, allow_other, foreground, help;
+	struct cop_slowfs_names hidden;
 	uint32_t threads;
 };
 

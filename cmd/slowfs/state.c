@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "state_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static const char magic[8] = "slowfs2";
 

@@ -3,7 +3,7 @@
  * own, as a node does when it starts. Prints the seconds. */
 #include "bench.h"
 
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 
 int main(int argc, char **argv)
 {

@@ -8,6 +8,8 @@
 # needed to load 147,302,750 such events: 177 s on 64 worker processes. The figure extrapolated to
 # that is the processor time divided by the processors kept busy: the time it takes on this machine
 # when nobody else uses it.
+# Also: events of torch.profiler with nested arguments (gen-trace.py torch, 700,000), and the first
+# question about a thousandth of the one large file, by time, once it has an index.
 # limit: 1200
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -94,6 +96,31 @@ told table-files 'trace table, 16 files'
 told summary-one 'trace summary, one file of one member'
 told summary-members 'trace summary, one file of many members'
 told summary-files 'trace summary, 16 files'
+
+# Nested arguments: processor time of a table and of a merge.
+"$PYTHON" "$cop_root/scripts/gen-trace.py" torch 700000 3 "$T/torch.json" ||
+	bail 'a trace cannot be written'
+for ((turn = 0; turn < ${BENCH_PAIRS:-3}; turn++)); do
+	together 1 "$COPPER" trace table --by name "$T/torch.json"
+	add nested "$(cut -d ' ' -f 2 "$T/together" | awk '{ printf "%.3f", 0.7 / $1 }')"
+	add merged "$(wall 1 "$COPPER" trace merge -o "$T/merged.json" "$T/torch.json")"
+done
+report 'trace table, nested arguments of torch: events a second and core' million at_least 1.2 nested -
+report 'trace merge of the same, 209 MB: wall time' s at_most 3 merged -
+
+total=$("$COPPER" trace summary --json "$T/one.pfw.gz" |
+	sed -n 's/.*"seconds":{"total":\([0-9.]*\).*/\1/p')
+thousandth=(table --by name --from "$(awk -v t="$total" 'BEGIN { print t / 2 }')"
+	--to "$(awk -v t="$total" 'BEGIN { print t / 2 + t / 1000 }')" "$T/one.pfw.gz")
+add index-making "$(wall 1 "$COPPER" trace index "$T/one.pfw.gz")"
+for ((turn = 0; turn < ${BENCH_PAIRS:-3}; turn++)); do
+	add indexed "$(wall 1 "$COPPER" trace "${thousandth[@]}")"
+done
+add index-share "$(awk -v a="$(stat -c %s "$T/one.pfw.gz.copper-index")" \
+	-v b="$(stat -c %s "$T/one.pfw.gz")" 'BEGIN { print 100 * a / b }')"
+report "trace index of $events events: wall time" s none - index-making -
+report 'its share of the file' percent at_most 5 index-share -
+report 'a question about a thousandth, with it: wall time' s at_most 1 indexed -
 
 ours() {
 	together 1 "$COPPER" "${table[@]}" "$T/part.pfw.gz"

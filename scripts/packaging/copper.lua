@@ -20,7 +20,7 @@ prepend_path("PATH", pathJoin(prefix, "bin"))
 prepend_path("MANPATH", pathJoin(prefix, "share/man"))
 -- MANPATH that ends empty goes on with the system's pages.
 append_path("MANPATH", "")
--- copper/mark.h and copper_mark: see copper-mark(1)
+-- copper/mark.h and copper_mark: see copper-mark(1); copper/run.h and copper_run: copper-runs(1)
 prepend_path("CPATH", pathJoin(prefix, "include"))
 prepend_path("PYTHONPATH", pathJoin(prefix, "share/copper/python"))
 setenv("COPPER_ROOT", prefix)

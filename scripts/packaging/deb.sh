@@ -46,7 +46,7 @@ DESTDIR=$root PREFIX=/usr "$here/install.sh" install "$build"
 share=$root/usr/share
 mv "$share/zsh/site-functions" "$share/zsh/vendor-completions"
 mkdir -p "$root/usr/lib/python3/dist-packages"
-mv "$share/copper/python/copper_mark.py" "$root/usr/lib/python3/dist-packages"
+mv "$share/copper/python"/* "$root/usr/lib/python3/dist-packages"
 rmdir "$share/copper/python"
 find "$share/man" -type f -exec gzip -9n {} +
 {

@@ -102,10 +102,16 @@ done
 for file in README.md LICENSE; do
 	place "$file" "share/doc/copper/$file" 644
 done
-# What programs mark themselves with: a header, and a module that PYTHONPATH must name (deb.sh puts
-# it where Python looks).
+# What programs mark and record themselves with: headers, and modules that PYTHONPATH must name
+# (deb.sh puts them where Python looks).
 generate include/copper/mark.h "$here/header.sh" internal/trace/mark/include/copper/mark.h
+generate include/copper/run.h "$here/header.sh" internal/writers/runs/include/copper/run.h
 place internal/trace/mark/python/copper_mark.py share/copper/python/copper_mark.py 644
+for file in __init__ aspect; do
+	place "internal/trace/mark/python/perfflowaspect/$file.py" \
+		"share/copper/python/perfflowaspect/$file.py" 644
+done
+place internal/writers/runs/python/copper_run.py share/copper/python/copper_run.py 644
 generate share/bash-completion/completions/copper "$here/completion.sh" bash "$build/copper"
 generate share/zsh/site-functions/_copper "$here/completion.sh" zsh "$build/copper"
 generate "share/modulefiles/copper/$version.lua" modulefile
@@ -113,6 +119,7 @@ generate "share/modulefiles/copper/$version.lua" modulefile
 # Folders that are ours alone.
 if [ "$verb" = uninstall ]; then
 	for dir in share/doc/copper share/modulefiles/copper "$old/get_copper_stats_ioctl" "$old" \
+		share/copper/python/perfflowaspect \
 		share/copper/python share/copper include/copper build; do
 		[ ! -d "$dest/$dir" ] || rmdir --ignore-fail-on-non-empty "$dest/$dir"
 	done

@@ -250,4 +250,5 @@ def main():
         b.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

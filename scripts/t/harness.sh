@@ -55,6 +55,10 @@ for name in $(compgen -e); do
 	esac
 done
 
+# What one tree records must not change what the next one asks for, which tests count; t0663 has the
+# default.
+export COPPER_PREFETCH=off
+
 # shellcheck source=patience.sh
 . "$cop_t/patience.sh"
 if [ -z "${COP_TEST_DIR:-}" ]; then
@@ -66,6 +70,7 @@ fi
 
 T=$COP_TEST_DIR
 W=$T
+export XDG_CACHE_HOME=$T/cache
 COPPER=${COPPER:-$BUILD/copper}
 SLOWFS=$BUILD/slowfs
 [ -x "$SLOWFS" ] || SLOWFS=$cop_root/build/slowfs
@@ -230,7 +235,7 @@ become_user() {
 	SLOWFS=$T/bin/slowfs
 	cop_as=(setpriv --reuid "$cop_user" --regid "$cop_user" --clear-groups
 		env HOME="$W" USER="$cop_user" LOGNAME="$cop_user"
-			XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
+			XDG_RUNTIME_DIR="$W/run" XDG_CACHE_HOME="$W/cache" TMPDIR="$W")
 }
 
 # Where a function cannot be used, as in fails_with, the words of cop_as precede the command.

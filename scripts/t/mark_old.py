@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Written after the documentation of PerfFlowAspect, which is not there: another module is in its
-place."""
+"""Written after the documentation of PerfFlowAspect, which is not there: a package of its name is in
+its place."""
 import os.path
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import copper_mark as aspect
+import perfflowaspect.aspect
+from perfflowaspect import aspect
 
 pool = ThreadPoolExecutor(2)
 filename = os.path.basename(__file__)
 
 
-@aspect.critical_path()
+@perfflowaspect.aspect.critical_path()
 def foo(msg):
     time.sleep(0.001)
     bar()

@@ -22,6 +22,13 @@ left_mounts() {
 	awk -v dir="$test_dir/" 'index($5, dir) == 1 { print $5 }' /proc/self/mountinfo | tac
 }
 
+# Files of the machine that the test has covered with its own, as t0815 does with /etc: userdel
+# would change those.
+covered_files() {
+	awk -v dir="/${test_dir##*/}/" 'index($4, dir) && $5 != "/dev/fuse" { print $5 }' \
+		/proc/self/mountinfo | tac
+}
+
 describe_pids() {
 	local pid
 	for pid in $(started_pids); do
@@ -52,7 +59,7 @@ is_clean() {
 sweep() {
 	local mount
 	wait_for 5 killed
-	for mount in $(left_mounts); do
+	for mount in $(left_mounts) $(covered_files); do
 		umount -l "$mount" 2>/dev/null || fusermount3 -u -z "$mount" 2>/dev/null
 	done
 	wait_for 5 killed
@@ -145,6 +152,7 @@ open_device() {
 
 judge() { # STATUS TIMED_OUT
 	local status=$1
+	[ -z "$timer" ] || kill "$timer" 2>/dev/null
 	[ "$status" -eq 0 ] || [ "$status" -eq 77 ] || status=1
 	if [ "$2" -eq 1 ]; then
 		echo "not ok - the test ends within $((limit * cop_slower)) s"
@@ -167,7 +175,7 @@ judge() { # STATUS TIMED_OUT
 }
 
 supervise() {
-	local body timer ended status wrap=()
+	local body timer='' ended status wrap=()
 	script=$0
 	network_of_its_own "$@"
 	namespace_for_user "$@"
@@ -188,7 +196,6 @@ supervise() {
 	timer=$!
 	wait -n -p ended "$body" "$timer"
 	status=$?
-	kill "$timer" 2>/dev/null
 	if [ "$ended" = "$timer" ]; then
 		judge 1 1
 	fi

@@ -5,13 +5,13 @@
 # limit: 100
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 21
+plan 24
 
 # Runs a test made of the given lines under a harness of its own; keeps status and output.
-inner() { # NAME, lines on standard input
+inner() { # NAME HEADER…, lines on standard input
 	{
 		echo '#!/usr/bin/env bash'
-		[ -z "${2:-}" ] || echo "# limit: $2"
+		[ $# -eq 1 ] || printf '# %s\n' "${@:2}"
 		echo ". '$cop_t/harness.sh'"
 		cat
 	} >"$T/$1.sh"
@@ -52,7 +52,7 @@ is 'a skipped test says 77' $status 77
 matches 'a skipped test says why' "$output" '# SKIP no such machine'
 
 # On a busy machine a second of its limit may take a minute.
-inner slow 1 <<'EOT'
+inner slow 'limit: 1' <<'EOT'
 plan 1
 sleep 3600
 EOT
@@ -78,6 +78,32 @@ is 'a mount that is left behind fails the test' $status 1
 is 'a mount that is left behind is unmounted' \
 	"$(grep -c "$(cat "$T/where")" /proc/self/mountinfo)" 0
 is 'the directory of such a test is removed' "$(ls -d "$(cat "$T/where")" 2>/dev/null)" ''
+
+inner covered 'user: yes' 'apart: yes' <<'EOT'
+plan 1
+[ "$(id -u)" -eq 0 ] && [ -e /etc/subgid ] || skip_all 'nothing to cover'
+become_user
+echo "$cop_user" >"$TMPDIR/covering"
+: >"$T/subgid"
+ok 'a file of the machine is covered' mount --bind "$T/subgid" /etc/subgid
+EOT
+if [ "$status" -eq 77 ]; then
+	pass 'a user is removed, whatever the test covered # SKIP not root'
+else
+	is 'a user is removed, whatever the test covered' "$status $(
+		cat /etc/passwd /etc/group /etc/subuid /etc/subgid | grep -c "^$(cat "$T/covering"):")" '0 0'
+fi
+
+echo ". '$cop_t/harness.sh'; plan 1; touch '$T/begun'; sleep 3600" >"$T/ended.sh"
+env -u COP_TEST_DIR -u XDG_RUNTIME_DIR TMPDIR="$T" BUILD="$BUILD" bash "$T/ended.sh" \
+	>"$T/ended.out" 2>&1 &
+supervisor=$!
+wait_for 60 test -e "$T/begun"
+kill -TERM "$supervisor"
+wait "$supervisor"
+is 'a test that is ended from outside fails' $? 1
+# The timer's last sleep of a second may outlive it.
+is 'and its timer ends with it' "$(pgrep -cf "^bash $T/ended.sh")" 0
 
 # Like a test that makes a mount namespace while another test's slowfs is mounted.
 (wait_for 60 test -e "$T/mounted" && exec unshare --mount --propagation private \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Two hosts with a network between them, configured as Debian does it: each one's own name means
 # 127.0.1.1 on itself.
-# covers: job node
+# covers: dir node
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

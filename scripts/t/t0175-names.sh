@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Names of hosts when nsswitch.conf lists modules that a static program must not load: the hosts
 # file and DNS answer.
-# covers: job base
+# covers: hosts base
 # modes: release
 # limit: 60
 # shellcheck source=harness.sh
@@ -67,7 +67,7 @@ line() { # NAME
 
 # ---- one name
 
-check 0 n1,n2
+check 0 n1,127.0.0.12
 matches 'a name in the hosts file' "$status $(line network)" '^0 .*tcp://127\.0\.0\.11:'
 ok 'for which no name server is asked' test ! -s "$T/asked"
 check 1 n1,n2

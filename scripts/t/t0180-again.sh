@@ -83,12 +83,12 @@ fails_with 1 "127\.0\.0\.1[23] \(rank [12]\) $other" \
 	--source "$T/elsewhere" "$W/mnt/0"
 checksums "$W/mnt/1" >"$T/got"
 ok 'a root that came back with another source was never asked' cmp "$T/got" "$T/want"
-ok 'a node is accepted once its options are right' start_node 0
+ok 'a node is accepted once its options are right' start_node 0 --trees 1
 "$COPPER" stop --local "$W/mnt/2" >/dev/null
 (cat "$HOSTS" && echo 127.0.0.14) >"$T/more"
 fails_with 1 "127\.0\.0\.11 \(rank 0\) $other" "$COPPER" mount --hosts "$T/more" --rank 2 \
-	--secret-file "$SECRET" -d "$JOB" --source "$SRC" "$W/mnt/2"
-ok 'a longer host list does not get in' start_node 2
+	--secret-file "$SECRET" -d "$JOB" --source "$SRC" --trees 1 "$W/mnt/2"
+ok 'a longer host list does not get in' start_node 2 --trees 1
 ok 'the nodes of the first list stop' without_tree
 
 prepare_tree 3

@@ -7,7 +7,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 69
+plan 78
 
 stop_job() { # [OPTION…]: from a machine that has none of the nodes, as far as sockets tell
 	XDG_RUNTIME_DIR=$T/elsewhere timeout "$(patient 120)" "$COPPER" stop \
@@ -26,8 +26,16 @@ all_gone() { # WHAT
 
 # ---- no node here
 
+look() { # [OPTION…]: from the same
+	XDG_RUNTIME_DIR=$T/elsewhere timeout "$(patient 120)" "$COPPER" cache-stats -d "$JOB" \
+		"$@" >"$T/.out" 2>"$T/.err"
+}
 with_tree 3 -P
 : >"$JOB/logs/node_file.txt"
+look
+is 'all nodes are seen from where none of them is' "$?" 0
+is 'in a table like that of a node' "$(sed 's/^\( *[^ ]* *[^ ]* *[^ ]*\).*/\1/' "$T/.out")" \
+	"$("$COPPER" cache-stats --all --table "$W/mnt/0" | sed 's/^\( *[^ ]* *[^ ]* *[^ ]*\).*/\1/')"
 stop_job -d "$JOB"
 is 'a tree is stopped from where none of its nodes are' "$?" 0
 is 'the stop from outside reaches all nodes' "$(cat "$T/.out")" 'stopped 3/3 nodes'
@@ -42,6 +50,9 @@ matches 'a second stop says that the tree has ended' \
 	"$(cat "$T/.out" "$T/.err")" 'stopped 0/0 nodes'
 matches 'a stop that stops nothing says why' \
 	"$(cat "$T/.err")" 'nothing to stop: the tree of .* was stopped already'
+look
+is 'a tree that was stopped cannot be seen' "$? $(cat "$T/.out")" '1 '
+matches 'and that is why' "$(cat "$T/.err")" 'cache-stats: the tree of .* was stopped already'
 "$COPPER" stop -d "$JOB" >/dev/full 2>"$T/.err"
 is 'a stop that stops nothing and cannot write that is a failure' "$?" 1
 matches 'and says so' "$(cat "$T/.err")" 'stopped 0/0 nodes, but that cannot be written'
@@ -50,6 +61,11 @@ matches 'and says so' "$(cat "$T/.err")" 'stopped 0/0 nodes, but that cannot be 
 
 with_tree 3 -P --peer-timeout 1
 kill_node 0
+look --json
+is 'with a dead root the others are seen' \
+	"$("$PYTHON" -c 'import json, sys
+print(*(n.get("dead", False) for n in sorted(json.load(sys.stdin)["nodes"], key=lambda n: n["rank"])))' \
+		<"$T/.out")" 'True False False'
 "$COPPER" stop -d "$JOB" >"$T/.out" 2>"$T/.err"
 is 'with a dead root the others are stopped' "$?" 0
 is 'with a dead root the stopped nodes are counted' "$(cat "$T/.out")" 'stopped 2/3 nodes'
@@ -105,6 +121,9 @@ stop_job -d "$JOB" --secret-file "$T/other" --timeout 20
 is 'with another secret nothing is stopped' "$?" 1
 is 'with another secret no node is stopped' "$(cat "$T/.out")" 'stopped 0/2 nodes'
 is 'each node that refuses is named' "$(grep -c 'may still run: something listens' "$T/.err")" 2
+look --secret-file "$T/other"
+is 'with another secret nothing is seen' "$? $(cat "$T/.out")" '1 '
+matches 'and the refusal is said' "$(cat "$T/.err")" 'none of the 2 nodes of .* answered'
 is 'the tree lives' "$(cat "$W/mnt/1/hello")" hello
 stop_job -d "$JOB" --secret-file "$T/secret"
 is 'with the right one all are stopped' "$?" 0
@@ -138,6 +157,8 @@ all_gone 'nothing runs'
 
 prepare_tree 1
 "$COPPER" mount --source "$SRC" -d "$JOB" "$W/mnt/0" >/dev/null 2>&1
+look
+matches 'a node alone is seen by its socket' "$(cat "$T/.out")" '[0-9]'
 stop_job -d "$JOB"
 is 'a node alone is stopped by its socket' "$?" 0
 is 'the job directory knows the socket of a node alone' "$(cat "$T/.out")" 'stopped 1/1 nodes'
@@ -168,6 +189,7 @@ fails_with 1 'is not a list of a tree.s nodes' "$COPPER" stop -d "$T/empty"
 sed 's/^host.*/host ;rm/' "$T/tree" >"$T/empty/logs/copper_tree.txt"
 fails_with 1 'line [0-9]+ does not belong in a list' "$COPPER" stop -d "$T/empty"
 fails_with 2 'local stops one node here' "$COPPER" stop --local -d "$JOB"
+fails_with 2 'job-dir only shows' "$COPPER" cache-stats --reset -d "$JOB"
 
 # ---- a list of an older tree in the same place does not harm the live tree
 

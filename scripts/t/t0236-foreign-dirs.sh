@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A job directory that others own, may write to, or have planted a link in is refused, and nothing
 # is written through it.
-# covers: job base
+# covers: dir base
 # modes: release
 # user: yes
 # shellcheck source=harness.sh

@@ -9,7 +9,7 @@
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 40
+plan 41
 
 "$PYTHON" -c 'import numpy' 2>/dev/null || skip_all 'no numpy'
 mkdir -m 1777 "$T/tmp"
@@ -38,6 +38,7 @@ run_demo() { # NODES [COMMAND…]
 run_demo '1 2 4'
 is 'the demo ends well' $? 0
 is 'the demo has no complaints' "$(cat "$T/out.err")" ''
+matches 'a program has recorded its loss' "$(cat "$T/out.demo")" 'beside what Copper measured: 1, 0\.5, 0\.333, .*0\.125'
 text=$(cat "$T/out.demo")
 operations() { # LABEL: the three numbers of that row of the results
 	sed -n "/^ *Operations at/,/^ *Time until/s/^ *$1  *\([0-9, ]*\)\$/\1/p" <<<"$text" | tr -d ,

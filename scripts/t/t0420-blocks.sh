@@ -32,6 +32,7 @@ mkdir "$T/blocks" "$T/bin" "$T/tmp" "$T/home"
 "$PYTHON" "$cop_t/blocks.py" write "$T/blocks" "${files[@]}" >"$T/index" || bail 'blocks.py fails'
 ln -s "$COPPER" "$T/bin/copper"
 export HOME=$T/home TMPDIR=$T/tmp PATH=$T/bin:$PATH JOBID=4711 USER=tester
+export PYTHONPATH=$cop_root/internal/writers/runs/python
 
 kinds() { # WORD…: the blocks of these kinds: number, file, line, kind
 	local word

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Heterogeneous jobs of a real Slurm: the nodes of all components are one tree, and a step of each
 # component can have a tree of its own.
-# covers: scheduler job
+# covers: scheduler hosts
 # modes: release
 # limit: 150
 # shellcheck source=harness.sh

@@ -49,13 +49,13 @@ matches 'the commands of Copper 1.0 run' \
 
 # ---- marks
 
-ok 'the installed header is one file, and compiles' \
+ok 'each installed header is one file, and they compile' \
 	sh -c \
-	'printf "#include <copper/mark.h>\nint main(void) { COPPER_CRITICAL_PATH(); return 0; }\n" |
-	cc -Wall -Wextra -Werror -I "$1/include" -o "$2" -x c - -pthread && ! grep "#include \"" "$1/include/copper/mark.h"' sh "$at" "$T/marked"
+	'printf "#include <copper/mark.h>\n#include <copper/run.h>\nint main(void) { COPPER_CRITICAL_PATH(); copper_run_tag(\"a\", \"b\"); return 0; }\n" |
+	cc -Wall -Wextra -Werror -I "$1/include" -o "$2" -x c - -pthread && ! grep "#include \"" "$1/include/copper"/*.h' sh "$at" "$T/marked"
 is 'the module of Python is there' \
 	"$(PYTHONPATH=$at/share/copper/python PERFFLOW_OPTIONS=log-enable=False "$PYTHON" \
-		-c 'import copper_mark; print(copper_mark.enabled)')" False
+		-c 'import copper_run, copper_mark, perfflowaspect.aspect; print(copper_mark.enabled)')" False
 named=$(sed -n 's|.*`PYTHONPATH=PREFIX/\([a-z/]*\)`.*|\1|p' "$cop_root/README.md")
 is 'Python finds the module where README says' \
 	"$(cd / && PYTHONPATH=$at/${named:-none} "$PYTHON" -c 'import copper_mark; print(copper_mark.__file__)' 2>&1 |
@@ -187,7 +187,7 @@ if command -v dpkg-deb >/dev/null; then
 		-x "$T/root/usr/bin/cu_fuse" \
 		-a ! -e "$T/root/usr/scripts"
 	ok 'the module of Python is where Python finds it' \
-		test -s "$T/root/usr/lib/python3/dist-packages/copper_mark.py" \
+		test -s "$T/root/usr/lib/python3/dist-packages/copper_mark.py" -a -s "$T/root/usr/lib/python3/dist-packages/copper_run.py" \
 		-a ! -e "$T/root/usr/share/copper/python"
 	ok 'the package can be removed' \
 		dpkg --root="$T/root" --log=/dev/null --force-not-root --purge copper

@@ -90,7 +90,7 @@ in_view() { # COMMANDS, then the options
 in_view 'mount -t tmpfs none /dev' --source "$T/src"
 matches "fuse: $(line fuse)" "$status $(line fuse)" \
 	'^1 failed +/dev/fuse is not there; .*modprobe fuse'
-printf '127.0.0.5 n1\n' >"$T/etc-hosts"
+printf '127.0.0.5 n1\n127.0.0.6 n2\n' >"$T/etc-hosts"
 in_view "mount --bind $T/etc-hosts /etc/hosts" --hosts n1,n2 --rank 0 --insecure --source "$T/src"
 matches "network: $(line network)" "$status $(line network)" \
 	'^0 warning .*127\.0\.0\.5:.*other machines cannot reach'

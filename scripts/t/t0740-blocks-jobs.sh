@@ -190,6 +190,7 @@ while IFS=$'\t' read -r number file line kind; do
 		$? 0 || note "$(cat "$T/out.block")"
 	case $kind in
 	'check cxi') want=network ;;
+	'check pdsh') want=peers ;; # this machine knows no n[1-64]
 	*) want=nothing ;; # the launcher's place is taken
 	esac
 	is "$file, line $line: without ${kind#check }, --check finds missing: $want" \

@@ -4,7 +4,7 @@
 # namespace of its own. Which interface the nodes use, given by name and by the names of the hosts;
 # names that mean something on the fast network only; and names with addresses of both versions of
 # IP.
-# covers: node endpoint job
+# covers: node endpoint rendezvous
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh

@@ -3,7 +3,7 @@
 # Hosts that have IPv6 only, each in a network namespace of its own: a tree by their names and by
 # their addresses, with ports and without, what it tells, an address book, a stop from another host,
 # and what is refused.
-# covers: node job
+# covers: node rendezvous
 # modes: release
 # limit: 180
 # shellcheck source=harness.sh
@@ -12,7 +12,7 @@
 . "$(dirname "$0")/networks.sh"
 
 unshare --net --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
-plan 26
+plan 29
 small_tree "$T/src"
 # What Debian's installer writes about a host itself, and names that have an IPv4 address which no
 # host can reach.
@@ -48,6 +48,15 @@ is 'cache-stats --all gets answers from all three' \
 cp "$T/job/logs/copper_address_book.txt" "$T/book"
 matches 'the address book has them in brackets' \
 	"$(cat "$T/book")" '^n1 ofi\+tcp://\[fd77::1\]:[0-9]+$'
+look() { # OPTION…: from a host without a node
+	on 4 "$COPPER" cache-stats -d "$T/job" --secret-file "$T/secret" "$@" 2>&1
+}
+is 'a host without a node sees all three' \
+	"$(look --json | python3 -c 'import json, sys
+for n in sorted(json.load(sys.stdin)["nodes"], key=lambda n: n["rank"]): print(n["host"], "waiting" in n)' | xargs)" \
+	'n1 True n2 True n3 True'
+matches 'and their table' "$(look)" '^ +2 +n3 +[0-9]'
+ok 'which changes nothing' on 2 cmp "$T/src/hello" "$T/mnt.2/hello"
 is 'a host without a node stops the tree' \
 	"$(on 4 "$COPPER" stop -d "$T/job" --secret-file "$T/secret" --runtime-dir "$T/run.4" \
 		2>&1)" 'stopped 3/3 nodes'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Jobs of one user that share a machine: inside of a job, copper run, stop and cache-stats use the
 # nodes of this job, never those of another one.
-# covers: job mountdir
+# covers: dir mountdir
 # modes: release asan
 # limit: 120
 # user: yes

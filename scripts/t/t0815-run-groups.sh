@@ -23,10 +23,12 @@ changes() { # whether the user can give a file to the first group, in a view and
 	as_user "$COPPER" run sh -c 'touch "$1/f" && chgrp "$2" "$1/f" && stat -c %g "$1/f"' \
 		- "$W" "${groups%,*}" 2>&1
 }
-: >"$T/subgid"
-chmod 644 "$T/subgid"
 [ -e /etc/subgid ] || skip_all 'no /etc/subgid, so no newgidmap'
-mount --bind "$T/subgid" /etc/subgid || skip_all 'nothing can be mounted here'
+# All of /etc, since useradd, which other tests run, replaces such a file, and a mount on it ends.
+cp -a /etc "$T/etc"
+: >"$T/etc/subgid"
+chmod 644 "$T/etc/subgid"
+mount --bind "$T/etc" /etc || skip_all 'nothing can be mounted here'
 is 'outside of a view, the user gives files to its groups' \
 	"$(as_user sh -c 'touch "$1/e" && chgrp "$2" "$1/e" && stat -c %g "$1/e"' - "$W" \
 		"${groups%,*}")" "${groups%,*}"
@@ -36,7 +38,7 @@ matches '--check says so, and what to do' "$(as_user "$COPPER" run --check)" \
 	'^note +groups .*EINVAL.*--no-group.*/etc/subgid'
 without_tree
 if command -v newgidmap >/dev/null; then
-	printf "$cop_user:%d:1\n" $((own + 20000)) $((own + 20001)) >"$T/subgid"
+	printf "$cop_user:%d:1\n" $((own + 20000)) $((own + 20001)) >"$T/etc/subgid"
 	with_tree 1
 	is 'with newgidmap and /etc/subgid, the command gives files to its groups' \
 		"$(changes)" "${groups%,*}"

@@ -109,7 +109,6 @@ is_at_most 'with all the bytes that were counted' "$evicted" "$(in_trace sum "$f
 
 # ---- prefetch
 
-export XDG_CACHE_HOME=$T/cache
 with_tree 1 --prefetch auto
 cat "$W/mnt/0/dir/numbers" >"$T/out"
 ok 'a tree leaves a manifest' without_tree

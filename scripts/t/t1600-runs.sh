@@ -160,7 +160,6 @@ is 'newest first' "$(runs list --json |
 
 # ---- the manifest
 
-export XDG_CACHE_HOME=$T/cache
 manifest() { # of a job that prefetches what the one before it used
 	with_tree 1 --store "$STORE" --prefetch auto
 	read_everything 0

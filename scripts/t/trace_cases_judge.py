@@ -166,6 +166,12 @@ def inside(marks):
     return found
 
 
+def lost(cost, interval):
+    """What is not useful of the time that an interval takes when failures are exponential."""
+    expected = MTBF * (math.exp((interval + cost) / MTBF) - 1)
+    return (expected - interval) / expected
+
+
 def pace(marks):
     """Of the thread with most time: checkpoints, the time of each, and between them."""
     best = None
@@ -179,8 +185,7 @@ def pace(marks):
     x = cost / (2 * MTBF)
     daly = math.sqrt(2 * cost * MTBF) * (1 + math.sqrt(x) / 3 + x / 9) - cost
     return [n, cost, interval, MTBF, math.sqrt(2 * cost * MTBF), daly,
-            cost / interval + interval / (2 * MTBF) if interval else None,
-            cost / daly + daly / (2 * MTBF)]
+            lost(cost, interval) if interval else None, lost(cost, daly)]
 
 
 class Case:

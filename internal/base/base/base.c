@@ -2,10 +2,7 @@
 #include "base/base/base.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 int cop_err_set(struct cop_err *err, int code, const char *fmt, ...)

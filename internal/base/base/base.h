@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* base: helpers for every module, without policy. It knows nothing of trees, caches or FUSE. This
- * header includes those that nearly every file needs; the others are htab.h, ip.h, json.h and
- * compat.h.
+ * header includes those that nearly every file needs, and the everyday headers of the C library;
+ * the others are htab.h, ip.h, json.h and compat.h.
  *
  * Return convention of the whole project: 0 or -errno, counts when natural. */
 #ifndef COP_BASE_H
@@ -21,10 +21,16 @@
 #include "base/base/safedir.h"
 #include "base/base/thread.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 /* ---- this program ---- */
 

@@ -4,10 +4,7 @@
 #include "base/base/base.h"
 #include "base/base/compat.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 static int openat2_beneath(int dirfd, const char *path, int flags)
 {

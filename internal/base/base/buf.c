@@ -2,9 +2,6 @@
 #include "base/base/base.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Allocates space for len more bytes and the NUL. */
 static bool reserve_bytes(struct cop_buf *b, size_t len)

@@ -5,9 +5,7 @@
 #include "base/base/compat.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 /* The descriptor of a name in /proc/self/fd; -1 for . and .. */
 static int fd_number(const char *name)

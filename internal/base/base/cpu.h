@@ -22,6 +22,13 @@ bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset);
 /* The memory limit in bytes that the control groups set for this process, UINT64_MAX if there is
  * none. root is "", or a test's folder with its own /proc and /sys. */
 uint64_t cop_memory_limit(const char *root);
+/* The bytes that this machine has available without swapping; 0 if it does not say. */
+uint64_t cop_memory_available(const char *root);
+/* Whether less than a sixteenth of this machine's memory is available, or its programs have waited
+ * for memory for more than a twentieth of the last ten seconds (/proc/pressure). */
+bool cop_memory_is_short(const char *root);
+/* How many processes the kernel has killed for want of memory in this process's control groups. */
+uint64_t cop_memory_kills(const char *root);
 /* The resources of this process: the processor time that all its threads have used so far, and its
  * resident memory now. */
 void cop_process_usage(uint64_t *cpu_us, uint64_t *resident_bytes);

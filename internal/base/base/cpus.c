@@ -6,11 +6,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define CPUS_MAX 65536
 #define WORD_BITS (8 * sizeof(unsigned long))

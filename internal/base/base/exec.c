@@ -2,12 +2,7 @@
 /* Executes a command that the user named. */
 #include "base/base/base.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* execvp(3) also returns EACCES if it found nothing but could not search one of the directories. */
 static bool is_in_path(const char *name)

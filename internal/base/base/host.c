@@ -9,12 +9,8 @@
 
 #include "base/base/ip.h"
 
-#include <errno.h>
 #include <netdb.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 bool cop_same_host(const char *a, const char *b)
 {

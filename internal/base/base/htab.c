@@ -2,7 +2,6 @@
 #include "base/base/htab.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #define FIRST_HEADS 64u
 

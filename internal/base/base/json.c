@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 size_t cop_utf8_len(const char *text, size_t left)
 {

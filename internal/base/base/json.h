@@ -13,7 +13,7 @@
  *	cop_json_end(&j);			{"rank":3,"peers":[]}
  *
  * key: in an object the member's name, plain ASCII or whatever cop_json_str would take; NULL in an
- * array, and for the one value that stands outside of both.
+ * array, and for the one value outside of both.
  */
 #ifndef COP_BASE_JSON_H
 #define COP_BASE_JSON_H

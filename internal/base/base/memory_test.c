@@ -89,6 +89,36 @@ static void a_container_that_sees_only_its_own_group_finds_its_limit(void **stat
 	assert_true(cop_memory_limit(root) == 5000000);
 }
 
+static void memory_is_short_when_little_is_available_or_programs_wait_for_it(void **state)
+{
+	(void)state;
+	assert_true(cop_memory_available(root) == 0);
+	put_text("proc/meminfo", "MemTotal: 1600 kB\nMemFree: 10 kB\nMemAvailable: 100 kB\n");
+	assert_true(cop_memory_available(root) == 100 * 1024);
+	assert_false(cop_memory_is_short(root));
+	put_text("proc/pressure/memory",
+		"some avg10=4.90 avg60=9.00 avg300=9.00 total=1\nfull avg10=9.00 avg60=9.00\n");
+	assert_false(cop_memory_is_short(root));
+	put_text("proc/pressure/memory", "some avg10=5.10 avg60=0.00 avg300=0.00 total=1\n");
+	assert_true(cop_memory_is_short(root));
+	put_text("proc/pressure/memory", "some avg10=0.00\n");
+	put_text("proc/meminfo", "MemTotal: 1600 kB\nMemAvailable: 99 kB\n");
+	assert_true(cop_memory_is_short(root));
+}
+
+static void kills_for_want_of_memory_are_counted(void **state)
+{
+	(void)state;
+	assert_true(cop_memory_kills(root) == 0);
+	put_text("proc/self/cgroup", "0::/job_7/step_0\n");
+	put_text("sys/fs/cgroup/job_7/memory.events", "low 0\noom 3\noom_kill 2\n");
+	assert_true(cop_memory_kills(root) == 2);
+	put_text("proc/self/cgroup", "4:memory:/job_7\n0::/\n");
+	put_text("sys/fs/cgroup/memory/job_7/memory.oom_control",
+		"oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
+	assert_true(cop_memory_kills(root) == 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +132,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_container_that_sees_only_its_own_group_finds_its_limit, make_root,
 			remove_root),
+		cmocka_unit_test_setup_teardown(
+			memory_is_short_when_little_is_available_or_programs_wait_for_it, make_root,
+			remove_root),
+		cmocka_unit_test_setup_teardown(
+			kills_for_want_of_memory_are_counted, make_root, remove_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

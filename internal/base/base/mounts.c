@@ -3,11 +3,7 @@
  * asked: even one that does not answer is found. */
 #include "base/base/base.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MOUNTINFO_MAX (64 * COP_MIB)
 

@@ -2,9 +2,7 @@
 #include "base/base/base.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static uint64_t microseconds_of(const struct timeval *t)
 {

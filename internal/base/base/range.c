@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/base/base.h"
 
-#include <string.h>
-
 static unsigned close_smallest_gap(struct cop_range *r, unsigned n)
 {
 	unsigned at = 0;

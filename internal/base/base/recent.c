@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/base/base.h"
 
-#include <string.h>
-
 static uint64_t first_of(const void *number)
 {
 	uint64_t first;

@@ -5,16 +5,11 @@
  * before it, and never through a link (openat(2), O_NOFOLLOW; openat2(2) would do it in one call,
  * but is younger than kernels that sites run). Each must belong to a user who can do anything here
  * anyway. */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "base/base/base.h"
 
@@ -33,7 +28,7 @@ static bool is_trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-/* Many systems give each user a group with nobody else in it, which has the user's number
+/* Many systems give each user a group with no other member, which has the user's number
  * (useradd(8), USERGROUPS_ENAB of login.defs(5)). Only the name service knows its name and members,
  * and a static program must not load that. */
 static bool is_own_group(gid_t gid)

@@ -6,11 +6,11 @@
 #include "base/base/err.h"
 
 /* Guards dir. From now on the functions of this header open, make or replace nothing below dir
- * through a symbolic link, whoever made it, or in a directory that another user owns or may write
- * to. This holds for paths that begin with dir exactly as it is written here. root counts as this
- * user. A group may have write permission if it is the user's own, that is the group of the process
- * with the user's number. -EPERM with a sentence if dir itself is not such a directory, or is
- * reached through another user's link. */
+ * through a symbolic link, even one of its own user, or in a directory that another user owns or
+ * may write to. This holds for paths that begin with dir exactly as it is written here. root counts
+ * as this user. A group may have write permission if it is the user's own, that is the group of the
+ * process with the user's number. -EPERM with a sentence if dir itself is not such a directory, or
+ * is reached through another user's link. */
 int cop_safedir(const char *dir, struct cop_err *err);
 /* Returns 0 if the directory path, below a guarded one, meets these conditions or does not exist;
  * else -errno with a sentence. */

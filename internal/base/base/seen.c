@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/base/base.h"
 
-#include <stdlib.h>
-
 #define FIRST_SLOTS ((size_t)64)
 
 /* The slot that has the hash, or the free one where it belongs. */

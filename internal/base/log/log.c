@@ -10,17 +10,12 @@
  * a user who turns them on wants each. */
 #include "base/log/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log/log_priv.h"
 

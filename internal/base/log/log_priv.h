@@ -5,7 +5,7 @@
 
 #define COP_LOG_BURST 50
 #define COP_LOG_WINDOW_MS 10000
-/* How many kinds of attempts are told apart in one window. */
+/* How many kinds of attempts are counted separately in one window. */
 #define COP_LOG_REFUSED_MAX 16
 
 /* The window is over, or the log is about to close: writes the counts. */

@@ -4,8 +4,6 @@
  * all attempts, and a table of the kinds seen in it. A new kind is a line and a repetition adds to
  * its count. If the table is full, further kinds share one count. */
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/log/log.h"
 #include "base/log/log_priv.h"

@@ -66,7 +66,7 @@ static void an_empty_gate_is_drained_at_once(void **state)
 	(void)state;
 	assert_true(goes_in(COP_GATE_STARTING));
 	cop_gate_close(&gate);
-	/* It waits without a limit for whoever is inside. */
+	/* It waits without a limit for the threads inside. */
 	cop_gate_drain(&gate);
 	assert_int_equal(gate.inside, 0);
 	assert_false(goes_in(COP_GATE_STARTING | COP_GATE_OPEN));

@@ -37,7 +37,7 @@ struct cop_defer {
 /* wake is called on the thread that adds, for each piece of work; it must make the main thread call
  * cop_defer_run. */
 void cop_defer_init(struct cop_defer *q, void (*wake)(void *ctx), void *ctx);
-/* The queue must be empty, and nobody may add to it any more. */
+/* The queue must be empty, and no thread may add to it any more. */
 void cop_defer_fini(struct cop_defer *q);
 /* Any thread. True: cop_defer_run will run d once. False: the queue is full or closed, and the
  * caller keeps d. */
@@ -67,9 +67,9 @@ struct cop_gate {
 	uint32_t inside;
 };
 
-/* Starting, with nobody inside. */
+/* Starting, with no thread inside. */
 void cop_gate_init(struct cop_gate *g);
-/* The gate must be empty, and nobody may enter any more. */
+/* The gate must be empty, and no thread may enter any more. */
 void cop_gate_fini(struct cop_gate *g);
 /* Any thread. Whether the caller was admitted: only in the states in when. Every admitted caller
  * leaves once. */
@@ -83,7 +83,7 @@ void cop_gate_leave(struct cop_gate *g);
 void cop_gate_open(struct cop_gate *g);
 /* Any thread. It does not open again. */
 void cop_gate_close(struct cop_gate *g);
-/* Not from inside. Returns when nobody is inside. Waits without a limit, so the caller must make
+/* Not from inside. Returns when no thread is inside. Waits without a limit, so the caller must make
  * sure that all of them will leave. */
 void cop_gate_drain(struct cop_gate *g);
 
@@ -95,7 +95,7 @@ void cop_gate_drain(struct cop_gate *g);
 enum cop_waker_reason {
 	COP_WAKER_WOKEN = 1,
 	COP_WAKER_SIGNAL = 2,    /* persists: the signal stays pending */
-	COP_WAKER_DESERTED = 4,  /* persists: nobody reads from the start's pipe any more */
+	COP_WAKER_DESERTED = 4,  /* persists: the start's pipe has no reader any more */
 	COP_WAKER_UNMOUNTED = 8, /* persists */
 };
 

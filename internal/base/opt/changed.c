@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/opt/opt_priv.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 static uint64_t number_in(const struct cop_opt *o, const void *field)
 {
 	switch (o->kind) {

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Prints an option table: help for people, and the dump for completion and the manual. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/opt/opt_priv.h"
 
 #define WIDTH 80

@@ -113,7 +113,7 @@ void cop_opt_defaults(const struct cop_opt_table *t, void *into);
 
 /* Calls visit for every option whose value differs between the two structs, with its value in
  * `into` as a user would write it: sizes in bytes, times in milliseconds. Options without a long
- * name, hidden ones and lists are left out. */
+ * name, hidden ones and lists are omitted. */
 void cop_opt_each_changed(const struct cop_opt_table *t, const void *into, const void *defaults,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg);
 
@@ -129,7 +129,7 @@ int cop_opt_parse(const struct cop_opt_table *t, int argc, char **argv, void *in
 	enum cop_opt_ask *ask, struct cop_buf *notes, struct cop_err *err);
 
 /* Parses the command line and does all the talking: help and the dump go to stdout, notes and
- * errors to stderr. True: go on. False: exit with *exit_code (0 after help, 2 after misuse). */
+ * errors to stderr. True: continue. False: exit with *exit_code (0 after help, 2 after misuse). */
 bool cop_opt_start(
 	const struct cop_opt_table *t, int argc, char **argv, void *into, int *exit_code);
 /* Prints "copper mount: <text>" on stderr and returns 2, for errors that the subcommand itself

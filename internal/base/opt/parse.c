@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The walk over argv. */
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/opt/opt_priv.h"
 
@@ -174,7 +170,7 @@ static int walk_old(struct walk *w, const struct cop_opt_old *old)
 	return apply_next(w, o);
 }
 
-/* The operands are moved together at the beginning of argv, which nobody reads any more. */
+/* The operands are moved together at the beginning of argv, which is not read any more. */
 static int take_many(struct walk *w, const char *text)
 {
 	struct cop_opt_many *field = cop_opt_field(w->into, w->many->offset);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
 #include "base/opt/opt.h"
 
 #define WORD_MAX 40

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A record is first located in the bytes that were read, then split in place: removing quotes only
  * ever shortens it. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/table/table.h"
 
 int cop_csv_open(struct cop_csv *c, cop_csv_read *read, void *arg)

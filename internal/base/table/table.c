@@ -150,7 +150,8 @@ static struct cop_grid_cell plain_cell(
 	if (isnan(c.value))
 		snprintf(text, 40, "-");
 	else if (g->col[col].kind == COP_GRID_REAL)
-		snprintf(text, 40, "%.6g", c.value);
+		snprintf(text, 40, is_whole(c.value) && fabs(c.value) < 1e15 ? "%.0f" : "%.6g",
+			c.value);
 	else
 		snprintf(text, 40, "%.*f", decimals[g->col[col].kind], c.value);
 	return (struct cop_grid_cell){.text = text, .len = strlen(text)};

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names may contain any byte except NUL and a slash; each kind of file keeps them intact in its own
  * way. */
-#include <string.h>
-
 #include "base/table/table.h"
 
 void cop_csv_quoted(struct cop_buf *out, const char *text, size_t len)

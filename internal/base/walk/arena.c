@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/walk/walk_priv.h"
 
 #define BLOCK (COP_MIB)

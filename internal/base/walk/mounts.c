@@ -2,10 +2,6 @@
 /* Node-local file systems below a root are not part of a shared tree, and a mount of Copper would
  * be the same tree once more. They are known beforehand, so the walk asks nothing more of the
  * storage. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/walk/walk_priv.h"
 
 int cop_walk_mounts_add(void *arg, const char *dir, const char *type)

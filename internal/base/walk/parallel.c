@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <time.h>
 
 #include "base/walk/walk_priv.h"

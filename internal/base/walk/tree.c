@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/walk/walk_priv.h"
 

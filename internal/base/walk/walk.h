@@ -34,6 +34,8 @@ struct cop_walk_dir;
 enum cop_walk_flags {
 	COP_WALK_USED = 1, /* the job asked for it */
 	COP_WALK_KEEP = 2, /* or something that the job asked for needs it */
+	/* A program that somebody may execute and not read; set by the walk, if it reads sizes. */
+	COP_WALK_HALF_CLOSED = 64,
 };
 
 struct cop_walk_entry {
@@ -42,7 +44,7 @@ struct cop_walk_entry {
 	uint64_t size;            /* of a regular file, if the caller asked for sizes */
 	uint16_t len;
 	uint8_t type;  /* DT_REG, DT_DIR, DT_LNK, …; DT_UNKNOWN: it has vanished meanwhile */
-	uint8_t flags; /* left to the caller */
+	uint8_t flags; /* left to the caller, but for COP_WALK_HALF_CLOSED */
 };
 
 enum cop_walk_state {
@@ -133,7 +135,7 @@ int cop_walk_tree_each(const struct cop_walk_tree *t, cop_walk_visit *visit, voi
  * cut right after that word; then $HOME and its first-level children. Nothing here looks at the
  * disk. */
 
-/* Further roots of one kind are left out, and `full` says so. */
+/* Further roots of one kind are omitted, and `full` is set. */
 #define COP_ROOTS_MAX 4096u
 
 struct cop_root_list { /* normal absolute paths without a trailing slash; each once */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/walk/walk_priv.h"
 
@@ -170,11 +166,15 @@ static void read_attributes(struct worker *w, struct cop_walk_dir *d, uint32_t f
 
 		if (e->type != DT_UNKNOWN && (e->type != DT_REG || !sizes))
 			continue;
-		if (statx(d->fd, e->name, (int)flags, STATX_TYPE | (sizes ? STATX_SIZE : 0), &st))
+		if (statx(d->fd, e->name, (int)flags,
+			    STATX_TYPE | (sizes ? STATX_SIZE | STATX_MODE : 0), &st))
 			continue;
 		e->type = IFTODT(st.stx_mode);
 		if (e->type == DT_REG && sizes)
 			e->size = st.stx_size;
+		if (e->type == DT_REG && sizes && (st.stx_mode & 0111) &&
+			(st.stx_mode & 0444) != 0444)
+			e->flags |= COP_WALK_HALF_CLOSED;
 		w->bytes += e->size;
 	}
 }
@@ -221,8 +221,8 @@ static int take_entries(struct worker *w, struct cop_walk_dir *d)
 	return 0;
 }
 
-/* The types decide what is entered, so those that the directory does not tell are read first; sizes
- * can wait. */
+/* The types decide what is entered, so those that the directory does not contain are read first;
+ * sizes can wait. */
 static int read_entries(struct worker *w, struct cop_walk_dir *d, const char *whole)
 {
 	bool sizes = w->walk->conf->sizes, unknown = false, shared = sizes && d->n > STATS;

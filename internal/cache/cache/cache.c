@@ -2,10 +2,6 @@
 #include "cache/cache/cache_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 static uint64_t key_hash(const struct cop_key *key)
 {

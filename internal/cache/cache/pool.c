@@ -7,10 +7,7 @@
  * (measured). */
 #include "cache/cache/cache_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/base/compat.h"
 

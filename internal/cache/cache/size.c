@@ -3,7 +3,6 @@
  * process of the job. */
 #include "cache/cache/cache_priv.h"
 
-#include <stdio.h>
 #include <sys/sysinfo.h>
 
 #define RAM_UNKNOWN (2560 * COP_MIB)

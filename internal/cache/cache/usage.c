@@ -4,9 +4,6 @@
 #include "cache/cache/cache_priv.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 {

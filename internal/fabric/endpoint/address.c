@@ -4,16 +4,12 @@
  * without "ofi+", are understood as well.
  *
  * A cxi address is one 32-bit number, 9 bits of process id below 20 bits of NIC address (fi_cxi(7),
- * struct cxip_addr). Versions of the provider differ in what stands in the bits above and in the
+ * struct cxip_addr). Versions of the provider differ in the contents of the bits above and in the
  * bytes after it, so those are taken from this endpoint's own address: one job runs one version. */
 #include "base/base/ip.h"
 #include "fabric/endpoint/endpoint_priv.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #define CXI_PID_BITS 9
 #define CXI_MASK ((1U << 29) - 1)

@@ -2,8 +2,6 @@
 /* The public functions: each calls the implementation behind the endpoint. */
 #include "fabric/endpoint/endpoint_priv.h"
 
-#include <string.h>
-
 void cop_endpoint_close(struct cop_endpoint *f)
 {
 	if (f)

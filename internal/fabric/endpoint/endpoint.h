@@ -88,7 +88,7 @@ bool cop_endpoint_is_other_ip(const char *a, const char *b);
  * ...) ---- */
 
 #define COP_ENDPOINT_NETWORK_MAX 32  /* bytes of a name, its NUL included */
-#define COP_ENDPOINT_NETWORKS_MAX 16 /* networks of a machine; more are left out */
+#define COP_ENDPOINT_NETWORKS_MAX 16 /* networks of a machine; more are omitted */
 
 /* The network that this endpoint is on; "" if it has no name. Valid until close. */
 const char *cop_endpoint_network(const struct cop_endpoint *f);
@@ -161,7 +161,7 @@ int cop_endpoint_send(struct cop_endpoint *f, cop_endpoint_peer_t peer, const vo
 int cop_endpoint_write(struct cop_endpoint *f, cop_endpoint_peer_t peer, const void *buf,
 	size_t len, uint64_t remote_addr, uint64_t remote_key, cop_endpoint_done *done, void *arg);
 
-/* [progress] Opens memory for remote writes. The peer must be told addr and key (addr is a 0-based
+/* [progress] Opens memory for remote writes. Send addr and key to the peer (addr is a 0-based
  * offset unless the provider asked for FI_MR_VIRT_ADDR). Unreg ends remote access for writes that
  * begin after it; the rest of a write that had begun may still land (the tcp provider checks the
  * key once, at its head). If the memory is to be freed while a peer may be writing to it, drop that

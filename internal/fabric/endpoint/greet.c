@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <sodium.h>
-#include <string.h>
 #include <sys/random.h>
 
-#include "fabric/endpoint/guard_priv.h"
+#include "fabric/endpoint/portguard_priv.h"
 
 enum { KIND_CHALLENGE = 1, KIND_ANSWER, KIND_PROOF };
 

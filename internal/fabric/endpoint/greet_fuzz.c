@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/endpoint/guard_priv.h"
+#include "fabric/endpoint/portguard_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,16 +5,12 @@
  * admitted if it proved the job's secret at the rendezvous, or if this node itself connects to it.
  * Nodes connect from the very address that they publish (the provider binds to it).
  *
- * The provider calls accept(), which is ours (guard_in.c): an unverified peer's connection is
+ * The provider calls accept(), which is ours (portguard_in.c): an unverified peer's connection is
  * closed there, unread. A filter on the listening socket (SO_ATTACH_FILTER) would be the kernel's
  * own way, but newer kernels let only root filter TCP. */
 #include "fabric/endpoint/ofi_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 
@@ -45,7 +41,7 @@ void cop_endpoint_ofi_refused(struct cop_stats *stats, const struct sockaddr_sto
 	cop_log_refused("connection", why, cop_ip_print(&ip, text));
 }
 
-static void stop_guard(struct ofi *o)
+static void stop_portguard(struct ofi *o)
 {
 	struct ofi **at = &guarded;
 
@@ -144,7 +140,7 @@ void cop_endpoint_ofi_admit_init(struct ofi *o)
 void cop_endpoint_ofi_admit_fini(struct ofi *o)
 {
 	pthread_mutex_lock(&lock);
-	stop_guard(o);
+	stop_portguard(o);
 	free(o->admitted);
 	o->admitted = NULL;
 	o->admitted_count = 0;

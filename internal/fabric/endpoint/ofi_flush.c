@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/endpoint/ofi_priv.h"
 
-#include <errno.h>
 #include <semaphore.h>
-#include <unistd.h>
 
 #define LOOK_US 2000
 

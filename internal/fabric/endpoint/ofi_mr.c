@@ -5,8 +5,6 @@
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/base/compat.h"

@@ -6,9 +6,6 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base/compat.h"
 

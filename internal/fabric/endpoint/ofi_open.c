@@ -3,12 +3,7 @@
  * order, receive buffers, thread. */
 #include "fabric/endpoint/ofi_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 
@@ -279,10 +274,10 @@ void cop_endpoint_ofi_shut(struct ofi *o)
 	}
 	shut_one(o->ep ? &o->ep->fid : NULL);
 	o->ep = NULL;
-	cop_endpoint_guard_stop(o->guard);
-	o->guard = NULL;
+	cop_portguard_stop(o->portguard);
+	o->portguard = NULL;
 	if (o->key.mac)
-		cop_endpoint_guard_forget(&o->key);
+		cop_portguard_forget(&o->key);
 	shut_one(o->av ? &o->av->fid : NULL);
 	o->av = NULL;
 	shut_one(o->cq ? &o->cq->fid : NULL);
@@ -396,9 +391,9 @@ static int prepare_bind(struct ofi *o, const struct bind_to *b, int mr_mode)
 
 	if (rc)
 		return rc;
-	cop_endpoint_guard_watch(true);
+	cop_portguard_watch(true);
 	rc = open_objects(o);
-	o->listening = cop_endpoint_guard_watch(false);
+	o->listening = cop_portguard_watch(false);
 	if (rc || (rc = read_name(o)) || (rc = start_rx(o)))
 		return rc;
 	snprintf(o->base.provider, sizeof(o->base.provider), "%s", o->info->fabric_attr->prov_name);
@@ -444,15 +439,15 @@ static bool can_be_guarded(const struct ofi *o)
 	return tcp && !is_on("FI_TCP_IO_URING") && !is_on("FI_NET_IO_URING");
 }
 
-static int start_guard(struct ofi *o, const struct cop_endpoint_conf *conf, struct cop_err *err)
+static int start_portguard(struct ofi *o, const struct cop_endpoint_conf *conf, struct cop_err *err)
 {
 	int rc = 0;
 
 	if (conf->mac && can_be_guarded(o)) {
 		o->key = (struct cop_greet_key){conf->mac, conf->mac_ctx};
 		rc = o->listening < 0 ? -EPROTONOSUPPORT
-				      : cop_endpoint_guard_start(
-						o->listening, &o->key, conf->rejected, &o->guard);
+				      : cop_portguard_start(o->listening, &o->key, conf->rejected,
+						&o->portguard);
 		if (rc)
 			return cop_err_set(err, -rc,
 				"the port of libfabric's provider %s cannot be guarded (%s), and anyone who reaches it could end this process; use another "
@@ -467,7 +462,7 @@ static int start_guard(struct ofi *o, const struct cop_endpoint_conf *conf, stru
 	if (conf->admitted_only)
 		cop_endpoint_ofi_admit_init(o);
 	cop_endpoint_ofi_unverified_init(o);
-	cop_endpoint_guard_none(o->listening);
+	cop_portguard_none(o->listening);
 	return 0;
 }
 
@@ -519,7 +514,7 @@ int cop_endpoint_ofi_open(const struct cop_endpoint_conf *conf, int mr_mode,
 		rc = choose_bind(conf, &o->net, &b, err);
 		if (rc == 0 && (rc = open_on_port(o, conf, &b, mr_mode)))
 			rc = fail_open(conf, o, &b, rc, err);
-		else if (rc == 0 && (rc = start_guard(o, conf, err)) == 0 &&
+		else if (rc == 0 && (rc = start_portguard(o, conf, err)) == 0 &&
 			 (rc = start_progress(o, out)))
 			rc = fail_open(conf, o, &b, rc, err);
 	}

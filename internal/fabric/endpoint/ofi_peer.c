@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of peers: from address text to slot, from slot to the provider's address. An id is slot
- * and generation, so that an id kept after its peer was dropped names nobody, and never another
+ * and generation, so that an id kept after its peer was dropped names no peer, and never another
  * peer. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct ofi_peer *peer_of(struct cop_hlink *l)
 {
@@ -119,8 +115,7 @@ int cop_endpoint_ofi_peer(struct cop_endpoint *f, const char *address, cop_endpo
 	p = find_peer(o, own);
 	if (!p) {
 		cop_endpoint_ofi_admit_raw(o, raw, raw_len);
-		rc = o->key.mac ? cop_endpoint_guard_peer(&o->key, o->base.rejected, raw, raw_len)
-				: 0;
+		rc = o->key.mac ? cop_portguard_peer(&o->key, o->base.rejected, raw, raw_len) : 0;
 		if (rc == 0)
 			rc = insert_peer(o, own, raw, &p);
 		if (rc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libfabric implementation. ofi_open.c makes the endpoint, ofi_progress.c is the thread that
  * owns it, ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered
- * memory, ofi_admit.c which hosts may connect, guard_*.c who may connect at all, ofi_unverified.c
- * connections that stay silent.
+ * memory, ofi_admit.c which hosts may connect, portguard_*.c who may connect at all,
+ * ofi_unverified.c connections that stay silent.
  *
  * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
  * protects the posted work and the two flags beside it; it is held for a few
@@ -27,7 +27,7 @@
 #include "base/base/htab.h"
 #include "base/base/ip.h"
 #include "fabric/endpoint/endpoint_priv.h"
-#include "fabric/endpoint/guard_priv.h"
+#include "fabric/endpoint/portguard_priv.h"
 
 #define COP_OFI_RX_COUNT 64
 #define COP_OFI_RX_SIZE (16 * COP_KIB)
@@ -50,8 +50,8 @@ struct ofi;
 
 enum ofi_kind { OFI_RX, OFI_SEND, OFI_PART };
 
-/* The context that the provider gets; first member of the object it stands for. The provider may
- * use `space` while it has it (FI_CONTEXT, FI_CONTEXT2). */
+/* The context that the provider gets; first member of the object that it identifies. The provider
+ * may use `space` while it has it (FI_CONTEXT, FI_CONTEXT2). */
 struct ofi_ctx {
 	struct fi_context2 space;
 	enum ofi_kind kind;
@@ -67,7 +67,7 @@ struct ofi_peer {
 	cop_endpoint_peer_t id;
 	fi_addr_t addr;
 	bool dropped;
-	bool connected;        /* as far as is known: the provider accepted the last operation */
+	bool connected;        /* the provider accepted the last operation */
 	struct cop_hlink link; /* in peers_by_text */
 	struct cop_list busy;  /* linked while something is queued */
 	struct cop_list sends, writes;
@@ -131,7 +131,7 @@ struct ofi {
 	int wake_fd;
 	int listening;            /* the provider's socket, or -1: it has none */
 	struct cop_greet_key key; /* mac NULL: nothing is guarded */
-	struct cop_guard_in *guard;
+	struct cop_portguard *portguard;
 	uint64_t write_flags;
 	size_t part_size;
 	pthread_t thread; /* for close, which joins it */

@@ -7,11 +7,8 @@
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 
@@ -226,7 +223,7 @@ static void wake_up(struct ofi *o)
 static void sleep_now(struct ofi *o)
 {
 	struct pollfd fds[] = {{.fd = o->wake_fd, .events = POLLIN},
-		{.fd = cop_endpoint_guard_fd(o->guard), .events = POLLIN},
+		{.fd = cop_portguard_fd(o->portguard), .events = POLLIN},
 		{.fd = o->cq_fd, .events = POLLIN}};
 	struct fid *cq = &o->cq->fid;
 	int ms = sleep_ms(o);
@@ -288,7 +285,7 @@ void *cop_endpoint_ofi_main(void *arg)
 
 		cop_endpoint_ofi_pump_all(o, now_ns);
 		run_tick(o);
-		events += cop_endpoint_guard_turn(o->guard);
+		events += cop_portguard_turn(o->portguard);
 		cop_endpoint_ofi_unverified(o);
 		cop_log_refused_due();
 		if (events)

@@ -6,9 +6,6 @@
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MISSES_AT_1MS 8
 #define MISSES_MAX (MISSES_AT_1MS + 5) /* 32 ms */

@@ -6,11 +6,8 @@
  * those on which nothing has come are shut down, which makes the provider close them. */
 #include "fabric/endpoint/ofi_priv.h"
 
-#include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 /* The kernel's value, which linux/tcp.h does not define; netinet/tcp.h cannot be included here. */
@@ -93,7 +90,7 @@ void cop_endpoint_ofi_unverified(struct ofi *o)
 
 void cop_endpoint_ofi_unverified_init(struct ofi *o)
 {
-	if (o->naming.form == COP_ENDPOINT_FORM_IP && !o->guard)
+	if (o->naming.form == COP_ENDPOINT_FORM_IP && !o->portguard)
 		o->own_fds = opendir("/proc/self/fd");
 }
 

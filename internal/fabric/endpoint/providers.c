@@ -2,11 +2,7 @@
 /* The user's names of networks, and libfabric's. */
 #include "fabric/endpoint/endpoint_priv.h"
 
-#include <errno.h>
 #include <rdma/fabric.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base/compat.h"
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port at which a rank tells the others its address, and the message if the port is taken, by
+/* The port at which a rank sends the others its address, and the message if the port is taken, by
  * another program or by the same rank of the same tree. */
 #include "fabric/reach/reach_priv.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/log/log.h"
 

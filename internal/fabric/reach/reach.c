@@ -80,6 +80,14 @@ static void tick(void *ctx, uint64_t now_ms)
 		r->conf.tick(r->conf.ctx, now_ms);
 }
 
+static void peer_lags(void *ctx, uint32_t rank, bool lags, uint64_t silent_ms)
+{
+	struct cop_reach *r = ctx;
+
+	if (r->conf.peer_lags)
+		r->conf.peer_lags(r->conf.ctx, rank, lags, silent_ms);
+}
+
 static void peer_changed(void *ctx, uint32_t rank, bool lives)
 {
 	struct cop_reach *r = ctx;
@@ -112,6 +120,7 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 		.serve = serve,
 		.mismatch = mismatch,
 		.peer_changed = peer_changed,
+		.peer_lags = peer_lags,
 		.tick = tick};
 	struct cop_endpoint_conf fabric = {.net_type = c->net_type,
 		.host = host,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* reach: opens this process's network and finds the other ranks. It opens rpc, protected by the
  * job's secret. It resolves addresses for rpc, from the facility's address book or by asking the
- * other machines (the rendezvous of job). It tells its own address to nodes that ask, and detects
+ * other machines (the rendezvous of job). It sends its own address to nodes that ask, and detects
  * that this rank already runs.
  *
  * It does not know the relations between ranks or the meaning of requests, which it passes to the
@@ -13,7 +13,7 @@
 #include "base/base/base.h"
 #include "fabric/rpc/rpc.h"
 #include "fabric/wire/wire.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "job/topo/topo.h"
 #include "prof/stats/stats.h"
 
@@ -27,7 +27,7 @@ struct cop_reach;
 struct cop_reach_conf {
 	uint32_t rank, nodes;              /* rank >= nodes: a guest */
 	const struct cop_job_hosts *hosts; /* the caller's, while the object lives */
-	const char *net_type;              /* as it stands when cop_reach_open is called */
+	const char *net_type;              /* its value when cop_reach_open is called */
 	uint16_t port_low, port_high;      /* where the fabric listens, as cop_endpoint_conf has it;
 					      0: the kernel chooses */
 	const char *job_dir;               /* for the message if this rank already runs; or "" */
@@ -51,6 +51,7 @@ struct cop_reach_conf {
 	void (*tick)(void *ctx, uint64_t now_ms);
 	/* As rpc has it: progress thread; may be NULL. */
 	void (*peer_changed)(void *ctx, uint32_t rank, bool lives);
+	void (*peer_lags)(void *ctx, uint32_t rank, bool lags, uint64_t silent_ms);
 	/* Any thread. The result of looking up a node: its fabric address, or NULL; why: a sentence
 	 * if it was not found, or NULL. Must not block. */
 	void (*looked)(void *ctx, uint32_t rank, const char *address, const char *why);
@@ -82,7 +83,7 @@ int cop_reach_use_book(
 /* Opens rpc on this host, or at the address that the book has for this rank. 0 or -errno with a
  * sentence. */
 int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err);
-/* For a node: listens and tells its address to the others, on its port of the host list or the
+/* For a node: listens and sends its address to the others, on its port of the host list or the
  * second port. With a book, the port only shows that the node is alive, if it can listen. Waits for
  * a port that another process is just leaving, COP_REACH_FREE_MS at most. 0, or -EADDRINUSE and so
  * on with a sentence. */

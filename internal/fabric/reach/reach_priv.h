@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "fabric/reach/reach.h"
+#include "job/rendezvous/rendezvous.h"
 
 struct cop_reach {
 	struct cop_reach_conf conf;

@@ -328,7 +328,7 @@ static void another_config_hash_is_reported_with_the_rank(void **state)
 	w->node[1].conf.config_hash = 78;
 	up(w, 1);
 	assert_int_equal(ask_for(&w->node[1], 0), -EPROTO);
-	/* The answering side is told after it has answered. */
+	/* The answering side is notified after it has answered. */
 	for (int i = 0; i < 1000 && !atomic_load(&w->node[0].mismatches); i++)
 		usleep(10000);
 	assert_true(atomic_load(&w->node[0].mismatches) > 0);

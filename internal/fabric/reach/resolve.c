@@ -2,10 +2,6 @@
 /* Finds the address of a rank in the book, or asks its machine. */
 #include "fabric/reach/reach_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/log/log.h"
 
 /* ---- the book ---- */
@@ -91,7 +87,7 @@ static void ask_machine(struct cop_reach *r, uint32_t rank)
 		on_resolved(q, NULL, false, "no rendezvous");
 }
 
-/* A book has the address but does not know who is alive. A guest has no place in it. */
+/* A book has the address but not whether the node is alive. A command from outside is not in it. */
 void cop_reach_resolve(void *reach, uint32_t rank, bool silent)
 {
 	struct cop_reach *r = reach;

@@ -2,9 +2,7 @@
 /* A measurement is a chain of calls. Each begins with the answer to the one before, so none waits
  * behind another. Its state has one owner at a time: the ticking thread until `busy` is set, then
  * the progress thread until `busy` is cleared. */
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "fabric/reach/reach.h"
 
@@ -20,7 +18,7 @@ struct cop_skew {
 	unsigned samples;
 	bool has_best;
 	struct cop_skew_sample current, best;
-	/* What other nodes are told. known is stored after offset_us. */
+	/* What other nodes receive. known is stored after offset_us. */
 	_Atomic int64_t offset_us;
 	_Atomic bool known;
 };

@@ -2,10 +2,6 @@
 /* Answers to the requests of other nodes, on their way out. */
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A piece of a body that fabric is writing. */
 struct piece {
 	struct item item;

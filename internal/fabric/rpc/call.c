@@ -33,6 +33,8 @@ static void end_call(struct call *c, struct cop_rpc_result *result)
 {
 	bool taken = false;
 
+	if (c->ask.late && c->peer)
+		c->peer->lag.watched--;
 	result->body_kept = &taken;
 	c->ask.done(c->ask.arg, result);
 	if (!taken || result->in_landing)
@@ -40,7 +42,7 @@ static void end_call(struct call *c, struct cop_rpc_result *result)
 	free(c);
 }
 
-static void fail_call(struct call *c, int rc)
+void cop_rpc_call_fail(struct call *c, int rc)
 {
 	struct cop_rpc_result result = {.status = rc};
 
@@ -65,11 +67,15 @@ void cop_rpc_calls_fail(struct cop_rpc *r, struct peer *p, int rc)
 	cop_list_splice(&all, &p->inflight);
 	cop_list_splice(&all, &p->waiting);
 	while ((at = cop_list_pop_front(&all)))
-		fail_call(COP_CONTAINER_OF(at, struct call, at), rc);
+		cop_rpc_call_fail(COP_CONTAINER_OF(at, struct call, at), rc);
 }
 
 void cop_rpc_call_again(struct cop_rpc *r, struct call *c)
 {
+	if (c->unwanted) {
+		cop_rpc_call_fail(c, -ECANCELED);
+		return;
+	}
 	leave_wire(c);
 	free(c->body);
 	c->body = NULL;
@@ -119,7 +125,7 @@ static void fill_batch(struct cop_rpc *r, struct peer *p, struct batch *b)
 			return;
 		rc = open_landing(r, c);
 		if (rc) {
-			fail_call(c, rc);
+			cop_rpc_call_fail(c, rc);
 			continue;
 		}
 		b->bytes += MSG_MEMBER_FIXED + MSG_REQUEST_FIXED + c->ask.payload_len;
@@ -170,8 +176,10 @@ static void note_sent(
 	c->checked_ms = r->now_ms;
 	cop_list_remove(&c->at);
 	cop_list_push_back(&p->inflight, &c->at);
-	if (!c->counted)
+	if (!c->counted) {
 		cop_stats_add(r->conf.stats, COP_FABRIC_REQUESTS_SENT, 1);
+		cop_rpc_lag_sent(r);
+	}
 	c->counted = true;
 	if (c->ask.sent)
 		c->ask.sent(c->ask.arg, cop_rpc_trace_id(p->remote_sid, id), at_ns);
@@ -248,6 +256,11 @@ static void pull_answer(struct cop_rpc *r, struct call *c, const struct msg_repl
 	size_t most = c->ask.body_max ? c->ask.body_max : COP_RPC_BODY_MAX;
 	int rc;
 
+	if (c->unwanted) {
+		confirm_answer(r, c->peer, c->by_id.hash);
+		cop_rpc_call_fail(c, -ECANCELED);
+		return;
+	}
 	if (!c->body && m->body_len > most) {
 		confirm_answer(r, c->peer, c->by_id.hash);
 		fail_too_long(c, m->body_len);
@@ -256,7 +269,7 @@ static void pull_answer(struct cop_rpc *r, struct call *c, const struct msg_repl
 	rc = c->body ? 0 : reserve_body(r, c, m->body_len);
 	if (rc) {
 		confirm_answer(r, c->peer, c->by_id.hash);
-		fail_call(c, rc);
+		cop_rpc_call_fail(c, rc);
 	} else if (c->body_len == m->body_len &&
 		   send_pull(r, c->peer, c->by_id.hash,
 			   &(struct msg_pull){
@@ -362,16 +375,17 @@ static void start_call(struct cop_rpc *r, struct item *item)
 	struct call *c = COP_CONTAINER_OF(item, struct call, item);
 
 	cop_list_init(&c->at);
-	if (r->torn || r->quiet) {
-		fail_call(c, -ECANCELED);
+	if (r->torn || r->quiet || c->unwanted) {
+		cop_rpc_call_fail(c, -ECANCELED);
 		return;
 	}
 	c->peer = cop_rpc_peer(r, c->ask.rank);
 	if (!c->peer) {
-		fail_call(c, -ENOMEM);
+		cop_rpc_call_fail(c, -ENOMEM);
 		return;
 	}
 	c->started_ms = r->now_ms;
+	c->peer->lag.watched += c->ask.late != NULL;
 	cop_list_push_back(&c->peer->waiting, &c->at);
 	if (cop_list_empty(&c->peer->caller))
 		cop_list_push_back(&r->callers, &c->peer->caller);
@@ -387,6 +401,56 @@ void cop_rpc_calls_start(struct cop_rpc *r)
 		if (!cop_list_empty(&p->waiting))
 			cop_rpc_peer_work(r, p);
 	}
+}
+
+/* ---- abandoned calls ---- */
+
+static struct call *find_call(const struct cop_list *calls, const void *arg)
+{
+	for (const struct cop_list *at = calls->next; at != calls; at = at->next) {
+		struct call *c = COP_CONTAINER_OF(at, struct call, at);
+
+		if (c->ask.arg == arg && !c->unwanted)
+			return c;
+	}
+	return NULL;
+}
+
+/* A call that has just been made and has not reached its peer. */
+static struct call *find_new_call(const struct cop_rpc *r, const void *arg)
+{
+	for (const struct cop_list *at = r->later.next; at != &r->later; at = at->next) {
+		struct item *item = COP_CONTAINER_OF(
+			COP_CONTAINER_OF(at, struct cop_endpoint_work, link), struct item, work);
+		struct call *c = COP_CONTAINER_OF(item, struct call, item);
+
+		if (item->run == start_call && c->ask.arg == arg)
+			return c;
+	}
+	return NULL;
+}
+
+void cop_rpc_abandon(
+	struct cop_rpc *r, uint32_t rank, const void *arg, cop_rpc_done *done, void *done_arg)
+{
+	struct peer *p = r->peers[rank];
+	struct call *c = p ? find_call(&p->inflight, arg) : NULL;
+
+	assert(cop_rpc_inside(r));
+	if (p && !c)
+		c = find_call(&p->waiting, arg);
+	if (!c)
+		c = find_new_call(r, arg);
+	assert(c);
+	if (c->peer)
+		c->peer->lag.watched -= c->ask.late != NULL;
+	c->ask.late = NULL;
+	c->ask.sent = NULL;
+	c->ask.done = done;
+	c->ask.arg = done_arg;
+	c->unwanted = true;
+	if (c->peer && !c->on_wire)
+		cop_rpc_call_fail(c, -ECANCELED);
 }
 
 /* ---- calls that leave together ---- */

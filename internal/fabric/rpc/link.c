@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len)
 {
 	uint64_t hash = cop_hash64(text, len, 0);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-
 void cop_rpc_msg_put_request(struct cop_wr *w, const struct msg_request *m)
 {
 	cop_wr_u8(w, m->op);

@@ -33,7 +33,8 @@ static struct cop_rpc *rpc_new(const struct cop_rpc_conf *conf, unsigned tick_ms
 		free(r);
 		return NULL;
 	}
-	r->tick_cap_ms = COP_MAX(r->conf.peer_timeout_ms / 6, 2 * (tick_ms ? tick_ms : 100));
+	r->tick_ms = tick_ms ? tick_ms : 100;
+	r->tick_cap_ms = COP_MAX(r->conf.peer_timeout_ms / 6, 2 * r->tick_ms);
 	r->now_ms = 1;
 	r->next_request = 1;
 	r->refs = 1;

@@ -57,6 +57,8 @@ static void enter_state(struct cop_rpc *r, struct peer *p, enum peer_state state
 {
 	p->state = state;
 	p->since_ms = r->now_ms;
+	p->lag.ping = 0;
+	cop_rpc_lag_heard(r, p);
 	if (cop_list_empty(&p->active))
 		cop_list_push_back(&r->active, &p->active);
 	cop_rpc_wake(r);
@@ -88,8 +90,7 @@ static void make_hello(struct cop_rpc *r, struct peer *p)
 	send_hello(r, p);
 }
 
-/* Puts calls on the wire back among the waiting ones, in the order in which they were sent. */
-static void requeue_calls(struct cop_rpc *r, struct peer *p)
+void cop_rpc_requeue_calls(struct cop_rpc *r, struct peer *p)
 {
 	while (!cop_list_empty(&p->inflight)) {
 		struct cop_list *at = p->inflight.prev;
@@ -118,7 +119,7 @@ static void follow_address(struct cop_rpc *r, struct peer *p, const char *addres
 	cop_log_info("peer has moved rank=%u address=%s", p->rank, address);
 	/* The calls' memory is released next, so nothing may be written to it any more. */
 	cop_rpc_link_reset(r, old);
-	requeue_calls(r, p);
+	cop_rpc_requeue_calls(r, p);
 	p->link = link;
 	cop_rpc_link_put(r, old);
 	p->sid = p->greeting.sid = 0;
@@ -186,7 +187,7 @@ static void adopt_session(
 	if (p->lost)
 		say_changed(r, p, true);
 	cop_log_debug("session up rank=%u again=%d", p->rank, again);
-	requeue_calls(r, p);
+	cop_rpc_requeue_calls(r, p);
 	cop_rpc_calls_send(r, p);
 }
 
@@ -217,7 +218,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		return;
 	}
 	if (rc) {
-		/* Anybody could have sent this, so this node goes on waiting for the authentic
+		/* Anybody could have sent this, so this node keeps waiting for the authentic
 		 * answer. */
 		p->refused |= rc == -EACCES;
 		cop_rpc_reject(r, "welcome", rank, rc);
@@ -260,6 +261,9 @@ static bool is_paused(const struct cop_rpc *r, const struct peer *p)
 
 void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p)
 {
+	cop_rpc_lag_refuse(p);
+	if (cop_list_empty(&p->waiting))
+		return;
 	if (is_paused(r, p)) {
 		cop_rpc_calls_fail(r, p, -EHOSTDOWN);
 		return;
@@ -272,8 +276,11 @@ void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p)
 	if (p->state != PEER_UP)
 		return;
 	/* Silence counts from the moment when the peer has something to answer. */
-	if (cop_list_empty(&p->inflight) && cop_list_empty(&p->active))
+	if (cop_list_empty(&p->inflight) && cop_list_empty(&p->active)) {
 		p->heard_ms = r->now_ms;
+		p->lag.ping = 0;
+		cop_rpc_lag_heard(r, p);
+	}
 	if (cop_list_empty(&p->active))
 		cop_list_push_back(&r->active, &p->active);
 	cop_rpc_wake(r);
@@ -310,6 +317,7 @@ static void send_ping(struct cop_rpc *r, struct peer *p)
 		cop_list_push_back(&p->inflight, &c->at);
 	}
 	p->pinged_ms = r->now_ms;
+	cop_rpc_lag_pinged(r, p);
 	cop_rpc_link_send_sealed(r, p->link, &p->keys.tx, &f, ids, cop_wr_len(&w));
 }
 
@@ -318,6 +326,7 @@ void cop_rpc_peer_pong(struct cop_rpc *r, struct peer *p, const struct cop_frame
 	struct cop_rd rd = cop_rd_init(f->payload, f->payload_len);
 	struct cop_hlink *n;
 
+	cop_rpc_lag_ponged(r, p, f->request);
 	while (rd.p < rd.end) {
 		n = cop_htab_first(&p->by_id, cop_rd_u64(&rd));
 		if (n)
@@ -331,6 +340,8 @@ static bool ping_is_due(const struct cop_rpc *r, const struct peer *p, uint64_t 
 	uint64_t third = r->conf.peer_timeout_ms / 3;
 	const struct call *first;
 
+	if (cop_rpc_lag_wants_ping(r, p))
+		return true;
 	if (r->now_ms - p->pinged_ms < third)
 		return false;
 	if (silent >= third || cop_list_empty(&p->inflight))
@@ -350,7 +361,7 @@ static void tick_up(struct cop_rpc *r, struct peer *p)
 {
 	uint64_t silent = r->now_ms - p->heard_ms, timeout = r->conf.peer_timeout_ms;
 
-	if (!cop_rpc_calls_any(p))
+	if (!cop_rpc_calls_any(p) && !p->lag.left)
 		return;
 	if (is_given_up(r, p, silent)) {
 		cop_rpc_peer_dead(r, p, -EHOSTDOWN);
@@ -397,12 +408,17 @@ static void tick_peer(struct cop_rpc *r, struct peer *p)
 		look_again(r, p);
 	else if (p->state == PEER_CONNECTING)
 		tick_connecting(r, p, age);
+	else if (p->state == PEER_DEAD && p->lag.left && !is_paused(r, p)) {
+		enter_state(r, p, PEER_RESOLVING);
+		look_up(r, p);
+	}
+	cop_rpc_lag_tick(r, p);
 }
 
 static bool needs_ticks(const struct cop_rpc *r, const struct peer *p)
 {
-	return cop_rpc_calls_any(p) || is_paused(r, p) || p->state == PEER_RESOLVING ||
-	       p->state == PEER_CONNECTING;
+	return cop_rpc_calls_any(p) || is_paused(r, p) || p->lag.left ||
+	       p->state == PEER_RESOLVING || p->state == PEER_CONNECTING;
 }
 
 void cop_rpc_peers_tick(struct cop_rpc *r)

@@ -5,8 +5,7 @@
 
 #include <errno.h>
 
-/* Bytes of an answer may be on their way into memory that is released with the call. */
-static bool may_be_written(const struct peer *p)
+bool cop_rpc_may_be_written(const struct peer *p)
 {
 	for (const struct cop_list *at = p->inflight.next; at != &p->inflight; at = at->next)
 		if (COP_CONTAINER_OF(at, struct call, at)->mr)
@@ -24,7 +23,7 @@ static void make_quiet(struct cop_rpc *r)
 	for (struct cop_list *at = r->peers_used.next; at != &r->peers_used; at = at->next) {
 		struct peer *p = COP_CONTAINER_OF(at, struct peer, at);
 
-		if (may_be_written(p))
+		if (cop_rpc_may_be_written(p))
 			cop_rpc_link_reset(r, p->link);
 		cop_rpc_calls_fail(r, p, -ECANCELED);
 	}

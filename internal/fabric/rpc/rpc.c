@@ -200,6 +200,7 @@ static void tick(void *ctx, uint64_t now_ms)
 	delta = r->last_tick_ms && now_ms > r->last_tick_ms ? now_ms - r->last_tick_ms : 0;
 	r->last_tick_ms = now_ms;
 	r->now_ms += COP_MIN(delta, r->tick_cap_ms);
+	cop_rpc_lag_clock(r, delta);
 	if (!r->torn) {
 		cop_rpc_peers_tick(r);
 		cop_rpc_sessions_tick(r);
@@ -218,6 +219,7 @@ static void tick(void *ctx, uint64_t now_ms)
 static void client_frame(struct cop_rpc *r, struct peer *p, const struct cop_frame *f)
 {
 	p->heard_ms = r->now_ms;
+	cop_rpc_lag_heard(r, p);
 	if (f->type == COP_FRAME_REPLY)
 		cop_rpc_call_reply(r, p, f);
 	else if (f->type == COP_FRAME_PONG)

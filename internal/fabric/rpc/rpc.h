@@ -8,6 +8,7 @@
  *  a warning and a count on its side;
  * -EACCES: something at its address answered and could not prove the job's secret;
  * -EPROTO: the peer was started with another config hash;
+ * -ETIMEDOUT: the peer lags, and the call has late;
  * -ECANCELED: this node closes;
  * or, for this one call, -EINVAL, -ENOMEM, -EMSGSIZE (the body is longer than the call's body_max;
  * its length is in body_len), or -EBADMSG (the body could not be written, or its checksum was
@@ -65,6 +66,10 @@ struct cop_rpc_conf {
 	/* Progress thread; may be NULL. A node that was connected has died, or one that had died is
 	 * connected again. Must not block. */
 	void (*peer_changed)(void *ctx, uint32_t rank, bool lives);
+	/* Progress thread; may be NULL. A node that was silent for this long is left: its calls
+	 * that have late end with -ETIMEDOUT; or it has answered pings for 10 s, and is used again.
+	 * Must not block. */
+	void (*peer_lags)(void *ctx, uint32_t rank, bool lags, uint64_t silent_ms);
 	/* Progress thread; may be NULL. About every 100 ms while requests of others are not
 	 * answered yet, by the same clock as all deadlines here: a pause of the whole process does
 	 * not count. Must not block. */
@@ -129,11 +134,22 @@ struct cop_rpc_call {
 	/* Progress thread; may be NULL. The request has left this node, for the first time or
 	 * again, not before at_ns (cop_now_ns). id: what cop_rpc_req_id says at the other end. */
 	void (*sent)(void *arg, uint64_t id, uint64_t at_ns);
+	/* Progress thread, once; NULL unless another node can answer. The peer is silent (lag.c),
+	 * and the caller may ask that node as well; returns whether it does. This call remains, but
+	 * may end with -ETIMEDOUT from now on. */
+	bool (*late)(void *arg);
 	void *arg;
 };
 
 /* Any thread. Ends in exactly one done. */
 void cop_rpc_call(struct cop_rpc *r, const struct cop_rpc_call *call);
+/* Progress thread. The call to this rank with this arg, which has not ended, ends in done(done_arg)
+ * instead, perhaps before this returns. Its answer is not used, but until then bytes may be written
+ * to its landing buffer. */
+void cop_rpc_abandon(
+	struct cop_rpc *r, uint32_t rank, const void *arg, cop_rpc_done *done, void *done_arg);
+/* Progress thread. Whether a call to this rank that has late would end at once. */
+bool cop_rpc_lags(const struct cop_rpc *r, uint32_t rank);
 /* What this thread calls between the two leaves together afterwards: up to 64 calls to one rank in
  * one message, as many as fit. In every other respect they are separate calls. Corks nest. The
  * progress thread needs neither: what it calls during one event leaves together. */
@@ -177,8 +193,11 @@ unsigned cop_rpc_unconfirmed(struct cop_rpc *r, uint32_t *ranks, unsigned max);
 
 /* ---- current activity, for cache-stats ---- */
 
+/* Any thread. The rank that was left last for being silent, and one; 0: none was. */
+uint32_t cop_rpc_lagged(const struct cop_rpc *r);
+
 /* Appends a JSON array, with one object per active peer:
- * {"rank":0,"state":"up|connecting|dead","calls":2,"oldest_ms":130,"waits_for":"answer|address|session"}.
+ * {"rank":0,"state":"up|connecting|dead","calls":2,"oldest_ms":130,"left":false,"lags":0,"waits_for":"answer|address|session"}.
  */
 void cop_rpc_peers_json(struct cop_rpc *r, struct cop_buf *out);
 

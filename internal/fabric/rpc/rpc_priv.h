@@ -21,8 +21,8 @@
  *
  * A peer that restarted does not know our session any more and keeps silent, as to any unverified
  * peer. After half the timeout in silence we send it a HELLO that names our session; it answers
- * only if it does not know that one. The answer is authenticated and fresh, so nobody else can end
- * a live session. Outstanding calls are then sent again over the new session.
+ * only if it does not know that one. The answer is authenticated and fresh, so no other process can
+ * end a live session. Outstanding calls are then sent again over the new session.
  *
  * A HELLO that opened a session before is refused by its nonce. A process that was started later
  * does not know the nonce. It makes a half-open session, whose WELCOME goes to the address of the
@@ -36,11 +36,11 @@
  * processor (stopped, or among a hundred others on a core). The look-up does: it goes to another
  * thread of the peer, and the kernel of its machine accepts the connection for a process that does
  * not run and refuses it if there is none. So a peer is dead when it was silent for the timeout and
- * the look-up has found nobody, or when it was silent for COP_RPC_PATIENCE times the timeout. If a
+ * the look-up has found no node, or when it was silent for COP_RPC_PATIENCE times the timeout. If a
  * look-up cannot tell, silence alone decides.
  *
  * Lost messages. A connection that breaks can lose messages without killing either side. A ping
- * names the requests that have waited long. The pong tells which of them the server has never seen
+ * names the requests that have waited long. The pong lists those that the server has never seen
  * or has already answered. Because messages of a pair arrive in order, those are lost and are sent
  * again (requests are idempotent). For a request whose body the server has announced, or whose
  * answer it wants confirmed, the server sends its last message again instead.
@@ -130,6 +130,23 @@ static inline uint64_t cop_rpc_trace_id(uint64_t sid, uint64_t request)
 	return cop_hash64(both, sizeof(both), 0) >> 11;
 }
 
+#define LAG_RTTS 100
+#define LAG_SECONDS 60
+
+/* What is known of a peer's silence (lag.c). */
+struct lag {
+	unsigned watched;              /* calls that have late and have not ended */
+	unsigned in_a_row;             /* how often it was found silent since its last message */
+	bool left;                     /* calls that have late end at once */
+	unsigned times;                /* how often it was left */
+	uint64_t heard_ms;             /* on the clock awake_ms, as is pinged_ms */
+	uint64_t ping;                 /* number of the oldest ping without an answer; 0: none */
+	uint64_t pinged_ms, pinged_ns; /* when that was sent */
+	uint64_t well_ms;              /* since when a left peer answers; 0: it does not */
+	unsigned rtts;
+	uint16_t rtt[LAG_RTTS]; /* ms from a ping to its answer */
+};
+
 struct peer {
 	struct cop_list at;     /* r->peers_used */
 	struct cop_list active; /* in r->active while the tick has work for it */
@@ -148,6 +165,7 @@ struct peer {
 	uint64_t sid, remote_sid; /* valid while PEER_UP */
 	struct cop_frame_keys keys;
 	struct greeting greeting;
+	struct lag lag;
 	struct cop_htab by_id;
 	struct cop_list inflight; /* calls on the wire; the first was confirmed longest ago */
 	struct cop_list waiting;  /* calls not on the wire */
@@ -163,6 +181,8 @@ struct call {
 	struct peer *peer;
 	uint64_t started_ms, checked_ms;
 	bool counted, on_wire;
+	bool hedged;                /* late was called */
+	bool unwanted;              /* its caller has abandoned it */
 	struct cop_rpc_call ask;    /* payload points to the bytes below */
 	struct cop_endpoint_mr *mr; /* the landing buffer's or the body's */
 	uint64_t addr, key;
@@ -230,6 +250,12 @@ struct cop_rpc {
 	bool quiet;                    /* new calls fail */
 	bool ticking;
 	uint64_t now_ms, last_tick_ms, tick_cap_ms;
+	uint64_t awake_ms, tick_ms; /* lag.c */
+	_Atomic uint32_t lagged;    /* the rank that was left last, and one; 0: none */
+	struct {
+		uint64_t second; /* the last one that was counted */
+		unsigned sent, hedged, sent_in[LAG_SECONDS], hedged_in[LAG_SECONDS];
+	} minute; /* calls of the last minute */
 	uint64_t next_request, pings;
 	struct peer **peers; /* by rank */
 	struct cop_list peers_used, active, halves, serving;
@@ -305,6 +331,8 @@ void cop_rpc_peer_alive(struct cop_rpc *r, struct peer *p, bool restarted);
 void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc);
 void cop_rpc_peer_pong(struct cop_rpc *r, struct peer *p, const struct cop_frame *f);
 void cop_rpc_peers_tick(struct cop_rpc *r);
+/* Puts calls on the wire back among the waiting ones, in the order in which they were sent. */
+void cop_rpc_requeue_calls(struct cop_rpc *r, struct peer *p);
 void cop_rpc_peer_free(struct cop_rpc *r, struct peer *p);
 /* A session id for messages of this rank that is not in use. */
 uint64_t cop_rpc_make_sid(struct cop_rpc *r, uint32_t rank);
@@ -313,7 +341,7 @@ uint64_t cop_rpc_make_sid(struct cop_rpc *r, uint32_t rank);
 
 /* Called when everything that was posted has been looked at: its calls may leave. */
 void cop_rpc_calls_start(struct cop_rpc *r);
-/* Sends waiting calls, as far as the window and fabric allow, several in one message. */
+/* Sends as many waiting calls as the window and fabric allow, several in one message. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p);
 void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_frame *f);
 /* Resets the call and puts it in front of the waiting ones. */
@@ -321,6 +349,26 @@ void cop_rpc_call_again(struct cop_rpc *r, struct call *c);
 /* Ends every call with rc. */
 void cop_rpc_calls_fail(struct cop_rpc *r, struct peer *p, int rc);
 bool cop_rpc_calls_any(const struct peer *p);
+
+/* Ends one call with rc; it was taken from its list, or is in it. */
+void cop_rpc_call_fail(struct call *c, int rc);
+/* Bytes of an answer may be on their way into memory that is released with a call. */
+bool cop_rpc_may_be_written(const struct peer *p);
+
+/* ---- lag.c: peers that are silent but not dead ---- */
+
+/* A tick; delta_ms since the last one. */
+void cop_rpc_lag_clock(struct cop_rpc *r, uint64_t delta_ms);
+/* A call has left for the first time. */
+void cop_rpc_lag_sent(struct cop_rpc *r);
+/* A message from the peer, or it has something to answer from now on. */
+void cop_rpc_lag_heard(struct cop_rpc *r, struct peer *p);
+void cop_rpc_lag_pinged(struct cop_rpc *r, struct peer *p);
+void cop_rpc_lag_ponged(struct cop_rpc *r, struct peer *p, uint64_t ping);
+bool cop_rpc_lag_wants_ping(const struct cop_rpc *r, const struct peer *p);
+void cop_rpc_lag_tick(struct cop_rpc *r, struct peer *p);
+/* Ends waiting calls that another node can answer, if the peer is left. */
+void cop_rpc_lag_refuse(struct peer *p);
 
 /* ---- session.c: sessions that others open ---- */
 
@@ -340,7 +388,7 @@ void cop_rpc_serve_tick(struct cop_rpc *r, struct session *s);
 
 /* ---- answer.c ---- */
 
-/* Detaches every request from its session and frees those that nobody uses. */
+/* Detaches every request from its session and frees those that are unused. */
 void cop_rpc_reqs_orphan(struct session *s);
 /* Ends the request: its body is released. */
 void cop_rpc_req_free(struct cop_rpc_req *q);
@@ -349,7 +397,7 @@ void cop_rpc_req_free(struct cop_rpc_req *q);
 void cop_rpc_req_again(struct cop_rpc_req *q);
 /* The answer may be sent as soon as the limit on outstanding bytes allows. */
 void cop_rpc_req_ready(struct cop_rpc_req *q);
-/* Sends what is ready, as far as fabric and the limit on outstanding bytes allow. */
+/* Sends as much of what is ready as fabric and the limit on outstanding bytes allow. */
 void cop_rpc_session_send(struct session *s);
 
 /* ---- msg.c: payloads ---- */

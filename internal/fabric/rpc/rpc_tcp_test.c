@@ -406,8 +406,8 @@ static void the_state_can_be_read_while_calls_run(void **state)
 	over = true;
 	pthread_join(t, NULL);
 	cop_rpc_peers_json(nodes[0].rpc, &out);
-	assert_string_equal(
-		out.data, "[{\"rank\":1,\"state\":\"up\",\"calls\":0,\"oldest_ms\":0}]");
+	assert_string_equal(out.data,
+		"[{\"rank\":1,\"state\":\"up\",\"calls\":0,\"oldest_ms\":0,\"left\":false,\"lags\":0}]");
 	cop_buf_free(&out);
 }
 

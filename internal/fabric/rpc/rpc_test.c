@@ -234,16 +234,17 @@ static void calls_wait_while_the_address_is_looked_up(void **state)
 	assert_int_equal(t->times + u->times, 0);
 	assert_int_equal(w->node[0].resolves, 1);
 	cop_rpc_peers_json(w->node[0].rpc, &json);
-	assert_string_equal(json.data, "[{\"rank\":1,\"state\":\"connecting\",\"calls\":2,"
-				       "\"oldest_ms\":4900,\"waits_for\":\"address\"}]");
+	assert_string_equal(json.data,
+		"[{\"rank\":1,\"state\":\"connecting\",\"calls\":2,"
+		"\"oldest_ms\":4900,\"left\":false,\"lags\":0,\"waits_for\":\"address\"}]");
 	cop_buf_free(&json);
 	cop_rpc_resolved(w->node[0].rpc, 1, "fake://n1", false);
 	t_run(w);
 	assert_int_equal(t->status + u->status, 0);
 	assert_int_equal(t->times + u->times, 2);
 	cop_rpc_peers_json(w->node[0].rpc, &json);
-	assert_string_equal(
-		json.data, "[{\"rank\":1,\"state\":\"up\",\"calls\":0,\"oldest_ms\":0}]");
+	assert_string_equal(json.data,
+		"[{\"rank\":1,\"state\":\"up\",\"calls\":0,\"oldest_ms\":0,\"left\":false,\"lags\":0}]");
 	cop_buf_free(&json);
 }
 

@@ -2,10 +2,6 @@
 /* Requests of other nodes, and their later messages about these requests. */
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q)
 {
 	return q->rank;

@@ -3,10 +3,6 @@
  * that it knows the secret now. */
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct session *cop_rpc_half_find(struct cop_rpc *r, uint64_t sid)
 {
 	for (struct cop_list *at = r->halves.next; at != &r->halves; at = at->next) {

@@ -42,6 +42,8 @@ static void describe_peer(const struct cop_rpc *r, const struct peer *p, struct 
 	cop_json_str(j, "state", states[p->state]);
 	cop_json_u64(j, "calls", calls);
 	cop_json_u64(j, "oldest_ms", r->now_ms - started);
+	cop_json_bool(j, "left", p->lag.left);
+	cop_json_u64(j, "lags", p->lag.times);
 	if (calls)
 		cop_json_str(j, "waits_for", waits[p->state]);
 	cop_json_end(j);

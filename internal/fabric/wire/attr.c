@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/wire/listing_priv.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 uint64_t cop_attr_version(const struct cop_attr *a)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/wire/wire.h"
 
-#include <string.h>
-
 struct cop_rd cop_rd_init(const void *data, size_t len)
 {
 	const uint8_t *p = data;
@@ -59,7 +57,7 @@ const char *cop_rd_str(struct cop_rd *r, size_t *len)
 	size_t want = cop_rd_u16(r);
 	const uint8_t *p = consume_bytes(r, want);
 
-	/* A truncated string reads as an empty one, so that nobody needs to test for NULL. */
+	/* A truncated string reads as an empty one, so that callers need not test for NULL. */
 	*len = p && !r->bad ? want : 0;
 	return p && !r->bad ? (const char *)p : "";
 }

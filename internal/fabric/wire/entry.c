@@ -3,10 +3,6 @@
  * so it may be at any address. */
 #include "fabric/wire/listing_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define ENTRY_MAGIC 0x32544e45u /* "ENT2" */
 
 struct entry_head {

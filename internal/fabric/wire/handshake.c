@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/wire/wire_priv.h"
 
-#include <errno.h>
 #include <sodium.h>
-#include <string.h>
 
 static const char hello_context[] = "copper hello 1";
 static const char welcome_context[] = "copper welcome 1";

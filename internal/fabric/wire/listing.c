@@ -16,9 +16,6 @@
 
 #include <assert.h>
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define LISTING_MAGIC 0x3253494cu /* "LIS2" */

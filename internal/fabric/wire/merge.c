@@ -4,8 +4,6 @@
  * that are new, the attributes of the directory itself, and what absence means. */
 #include "fabric/wire/listing_priv.h"
 
-#include <errno.h>
-
 /* More names make no merged listing, because names that are deleted again and again at the storage
  * would accumulate. */
 #define MERGED_MAX 65536u

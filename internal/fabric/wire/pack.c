@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <lz4.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "fabric/wire/wire.h"
 

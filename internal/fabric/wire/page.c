@@ -4,7 +4,6 @@
 #include "fabric/wire/listing_priv.h"
 
 #include <assert.h>
-#include <errno.h>
 
 _Static_assert(COP_PAGES_MAX <= UINT32_MAX, "the product below fits into 64 bits");
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/wire/wire_priv.h"
 
-#include <errno.h>
 #include <sodium.h>
-#include <string.h>
 
 #define SECRET_MIN 16
 

@@ -60,10 +60,10 @@ struct cop_attr {
 /* XXH3 of those fields; always even, never 0. */
 uint64_t cop_attr_version(const struct cop_attr *a);
 
-/* Timestamps tell two changes apart only if a tick of the storage lies between them. An object that
- * is read less than two ticks after its last change may change again without getting a different
- * stamp. Its version is young: the odd number next to the version that it has afterwards. So later
- * answers are never mistaken for early ones. (git's index calls such an entry racy.) */
+/* Timestamps distinguish two changes only if a tick of the storage lies between them. An object
+ * that is read less than two ticks after its last change may change again without getting a
+ * different stamp. Its version is young: the odd number next to the version that it has afterwards.
+ * So later answers are never mistaken for early ones. (git's index calls such an entry racy.) */
 
 /* The version of attributes that were read at this moment, in ns since the epoch. */
 uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns);
@@ -154,7 +154,7 @@ void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *
  * name tells which of n pages it is in, whatever other names exist, and the names of a page are
  * adjacent in a listing. A page is a listing blob with the attributes of each name in it and
  * without COP_LISTING_COMPLETE: a name without attributes, because it is gone or was not answered,
- * is left out and proves nothing. */
+ * is omitted and proves nothing. */
 
 #define COP_PAGE_NAMES 1000u /* names per page on average, */
 #define COP_PAGE_MOST 4000u  /* and at most; hashes that somebody has chosen get no page */
@@ -229,7 +229,7 @@ void cop_wire_random(void *out, size_t len);
 /* 64 random bits. */
 uint64_t cop_wire_random64(void);
 
-/* ---- frames: what stands around every message between two nodes
+/* ---- frames: what encloses every message between two nodes
  * ----------------------------------------
  *
  *     0  u32 magic "COP1"   4 u8 version   5 u8 type   6 u16 flags
@@ -317,7 +317,7 @@ int cop_frame_open(struct cop_frame_rx *rx, const void *msg, size_t len, struct 
  * changes nothing else, so a replayed HELLO opens nothing. HELLO is itself MACed: an unverified
  * peer gets no answer and costs no state. A reflected HELLO is addressed to another rank, a
  * reflected WELCOME has another context, a reflected sealed message another key. Every holder of
- * the secret can claim any rank: the secret stands for the job and its user, not for a node. */
+ * the secret can claim any rank: the secret identifies the job and its user, not a node. */
 
 #define COP_HELLO_NONCE 32
 #define COP_HELLO_ADDRESS_MAX 512

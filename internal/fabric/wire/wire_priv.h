@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of wire share and nobody else sees. */
+/* Declarations shared by the files of wire. */
 #ifndef COP_FABRIC_WIRE_PRIV_H
 #define COP_FABRIC_WIRE_PRIV_H
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Levels of log.h, which conf does not include. */
@@ -125,6 +126,15 @@ void cop_conf_init(struct cop_conf *conf, bool serve_only)
 	cop_opt_defaults(serve_only ? &cop_conf_serve_table : &cop_conf_mount_table, conf);
 }
 
+const char *cop_conf_prefetch(const struct cop_conf *conf)
+{
+	const char *given = conf->prefetch ? conf->prefetch : getenv("COPPER_PREFETCH");
+
+	if (!given)
+		return "";
+	return strcmp(given, "off") == 0 ? NULL : given;
+}
+
 /* Settings that the check derives from others do not count as changes. */
 void cop_conf_each_changed(const struct cop_conf *conf,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg)
@@ -179,6 +189,9 @@ static const struct cop_opt_word log_types[] = {
 
 static const struct cop_opt_word address_sources[] = {{"facility", COP_CONF_ADDRESS_FACILITY},
 	{"discover", COP_CONF_ADDRESS_DISCOVER}, {NULL, 0}};
+
+static const struct cop_opt_word kernel_ahead[] = {{"auto", COP_CONF_KERNEL_AHEAD_AUTO},
+	{"on", COP_CONF_KERNEL_AHEAD_ON}, {"off", COP_CONF_KERNEL_AHEAD_OFF}, {NULL, 0}};
 
 static const struct cop_opt_word compressions[] = {{"auto", COP_CONF_COMPRESS_AUTO},
 	{"on", COP_CONF_COMPRESS_ON}, {"off", COP_CONF_COMPRESS_OFF}, {NULL, 0}};
@@ -377,7 +390,8 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.min = 100,                                                                \
 			.max = SECONDS(86400),                                                     \
 			.help = "give up if a host is missing",                                    \
-			.initial = "120s"},                                                        \
+			.initial = "120s",                                                         \
+			.rare = true},                                                             \
 		{.name = "peer-timeout",                                                           \
 			AT(peer_timeout_ms),                                                       \
 			.kind = COP_OPT_DURATION,                                                  \
@@ -408,8 +422,9 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 		{.name = "prefetch",                                                               \
 			AT(prefetch),                                                              \
 			.kind = COP_OPT_STRING,                                                    \
-			.arg = "FILE|auto",                                                        \
+			.arg = "FILE|auto|off",                                                    \
 			.help = "fetch what a manifest names ahead of its use",                    \
+			.shown = "auto",                                                           \
 			.rare = true},                                                             \
 		{.name = "bundle",                                                                 \
 			AT(bundle),                                                                \
@@ -465,6 +480,12 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.kind = COP_OPT_FLAG,                                                      \
 			.help = "rank 0 writes traces, metrics and logs of OpenTelemetry",         \
 			.rare = true},                                                             \
+		{.name = "hidden",                                                                 \
+			AT(hidden),                                                                \
+			.kind = COP_OPT_LIST,                                                      \
+			.arg = "NAME",                                                             \
+			.help = "a name that directories may have and not list; *: any",           \
+			.rare = true},                                                             \
 		{.name = "check",                                                                  \
 			AT(check),                                                                 \
 			.kind = COP_OPT_FLAG,                                                      \
@@ -483,6 +504,14 @@ static const struct cop_opt mount_rows[] = {
 		.arg = "MOUNTPOINT",
 		.help = "another way to give the mount point",
 		.hidden = true},
+	{.name = "kernel-ahead",
+		AT(kernel_ahead),
+		.kind = COP_OPT_ENUM,
+		.arg = "WORD",
+		.words = kernel_ahead,
+		.help = "give the kernel what a manifest brought: auto, on or off",
+		.initial = "auto",
+		.rare = true},
 	{.name = "profile",
 		.letter = 'P',
 		AT(profile),

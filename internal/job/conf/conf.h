@@ -18,6 +18,11 @@ enum cop_conf_bundle {
 	COP_CONF_BUNDLE_OFF,
 };
 
+enum cop_conf_kernel_ahead {
+	COP_CONF_KERNEL_AHEAD_AUTO, /* off in one of eight jobs that are recorded */
+	COP_CONF_KERNEL_AHEAD_ON,
+	COP_CONF_KERNEL_AHEAD_OFF,
+};
 enum cop_conf_compress {
 	COP_CONF_COMPRESS_AUTO, /* on where chunks cross a TCP network */
 	COP_CONF_COMPRESS_ON,
@@ -44,7 +49,9 @@ struct cop_conf {
 	const char *net_type;   /* "tcp" */
 	const char *address_book;    /* FILE or NULL */
 	const char *secret_file;     /* may be NULL */
-	const char *prefetch;        /* FILE, "auto" or NULL */
+	const char *prefetch;        /* as given: FILE, "auto", "off", or NULL; see
+					cop_conf_prefetch */
+	unsigned kernel_ahead;       /* enum cop_conf_kernel_ahead */
 	const char *runtime_dir;     /* directory of the control socket; NULL: ctl chooses */
 	const char *cpus;            /* list of processors, "near" or NULL */
 	int64_t rank;                /* -1: Copper finds it out */
@@ -85,6 +92,7 @@ struct cop_conf {
 	bool discover;              /* each node is asked for its address; set by the check */
 	bool serve_only;            /* no mount */
 	const char *store;          /* FILE of the run store; NULL: $COPPER_STORE, or none */
+	struct cop_opt_list hidden; /* names that directories may have and not list */
 	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
 	bool otel;                  /* rank 0 writes OpenTelemetry's files in the job directory */
 	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */
@@ -102,6 +110,10 @@ extern const struct cop_opt_old cop_conf_old[];
 
 /* Every default, unchecked: for tests and callers without a command line. */
 void cop_conf_init(struct cop_conf *conf, bool serve_only);
+
+/* FILE or "auto", as --prefetch or else $COPPER_PREFETCH says; "" if neither does: as auto, in the
+ * user's cache directory; NULL: off. */
+const char *cop_conf_prefetch(const struct cop_conf *conf);
 
 /* Checks what depends on more than one option, and sets the defaults that depend on others
  * (log_level, discover). Returns -EINVAL with a sentence that names the option and says what to

@@ -2,11 +2,7 @@
 /* Which tasks of this machine have come, and whether one that has not come is alive: then it has a
  * process whose environment has its number. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "job/scheduler/tasks_priv.h"
 
@@ -35,14 +31,14 @@ int cop_tasks_read_come(const struct cop_tasks *t, int fd, struct cop_tasks_come
 }
 
 /* Whether both have equal values of the variables that name a launch. */
-static bool is_of_launch(const struct cop_tasks *t, pid_t pid, const char *environ, size_t len)
+static bool is_of_launch(const struct cop_tasks *t, pid_t pid, const char *vars, size_t len)
 {
 	static const char *const names[] = {
 		"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID", "FLUX_JOB_ID"};
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++) {
 		const char *own = getenv(names[i]);
-		const char *theirs = cop_tasks_variable(environ, len, names[i]);
+		const char *theirs = cop_tasks_variable(vars, len, names[i]);
 
 		if (strcmp(own ? own : "", theirs ? theirs : "") != 0)
 			return false;
@@ -55,13 +51,13 @@ static bool is_absent_task(
 {
 	pid_t pid = (pid_t)strtol(name, NULL, 10);
 	size_t len;
-	char *environ = cop_tasks_environ(pid, &len);
-	const char *text = environ ? cop_tasks_variable(environ, len, t->variable) : NULL;
+	char *vars = cop_tasks_environ(pid, &len);
+	const char *text = vars ? cop_tasks_variable(vars, len, t->variable) : NULL;
 	uint64_t number;
 	bool is = text && cop_parse_u64(text, &number) == 0 && number < t->here &&
-		  !come->bit[number] && is_of_launch(t, pid, environ, len);
+		  !come->bit[number] && is_of_launch(t, pid, vars, len);
 
-	free(environ);
+	free(vars);
 	return is;
 }
 

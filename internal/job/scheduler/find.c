@@ -2,16 +2,8 @@
 /* Finds out from the launcher's environment which task this is. The innermost launcher counts:
  * mpiexec starts its own processes with srun where there is Slurm, so Slurm's variables are read
  * last. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "job/scheduler/tasks_priv.h"
-
-#include <errno.h>
 
 #define ENVIRON_MAX (8 * COP_MIB)
 #define ANCESTORS_MAX 64
@@ -50,11 +42,11 @@ char *cop_tasks_environ(pid_t pid, size_t *len)
 	return cop_read_file(path, ENVIRON_MAX, &text, len) ? NULL : text;
 }
 
-const char *cop_tasks_variable(const char *environ, size_t len, const char *name)
+const char *cop_tasks_variable(const char *vars, size_t len, const char *name)
 {
 	size_t name_len = strlen(name);
 
-	for (const char *at = environ; at < environ + len; at += strlen(at) + 1)
+	for (const char *at = vars; at < vars + len; at += strlen(at) + 1)
 		if (strncmp(at, name, name_len) == 0 && at[name_len] == '=')
 			return at + name_len + 1;
 	return NULL;

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The side of the keeper, which keeps what the tasks share as long as one of them lives or may
  * come. The files are described in tasks_priv.h. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "job/scheduler/tasks_priv.h"
 

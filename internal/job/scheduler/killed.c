@@ -4,14 +4,8 @@
  * user does. The locks are free then. A process that has opened a file just before, and gets its
  * lock afterwards, finds that the file was removed, and creates a new one (tasks.c). */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "job/scheduler/tasks_priv.h"
 

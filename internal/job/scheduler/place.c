@@ -2,20 +2,15 @@
 /* Finds out where in a Slurm job this process is, from the environment and /proc.
  *
  * If Slurm tracks processes by control groups, a process that a task of `srun copper mount` leaves
- * behind ends with the step; otherwise nobody ends it with the job. So such a start is refused, by
+ * behind ends with the step; otherwise it outlives the job. So such a start is refused, by
  * the same rule everywhere. A shell or a script that continues when this command has returned may
  * be the only task of a step, or be at a terminal: it starts nodes as the script of the job does.
  * Other launchers use srun too; whether their processes outlive the step is left to them.
  */
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "job/scheduler/scheduler_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static bool variable_number(const char *name, uint64_t *value)
 {

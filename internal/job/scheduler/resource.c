@@ -17,6 +17,7 @@ static const struct {
 	{"slurm.mem_per_node", {"SLURM_MEM_PER_NODE"}},
 	{"slurm.cluster_name", {"SLURM_CLUSTER_NAME"}},
 	{"slurm.num_nodes", {"SLURM_JOB_NUM_NODES"}},
+	{"slurm.restart_count", {"SLURM_RESTART_COUNT"}},
 	{"slurm.cuda_visible_devices", {"CUDA_VISIBLE_DEVICES"}},
 	{"pbs.job_id", {"PBS_JOBID"}},
 	{"pbs.job_name", {"PBS_JOBNAME"}},

@@ -39,6 +39,15 @@ bool cop_slurm_in_a_step(void);
 /* Whether this process is in a step that ends its processes with it and is not the nodes' own. */
 bool cop_slurm_ends_with_step(void);
 
+/* ---- asking Slurm ---- */
+
+/* Runs a command of Slurm, without a shell, and appends what it prints, at most 1 MiB. -ETIMEDOUT:
+ * it was ended; -EIO: it failed; -ENOENT: there is no such command. */
+int cop_slurm_command(char *const argv[], uint32_t timeout_ms, struct cop_buf *out);
+/* Why Slurm ends this process's job, in a few words ("cancelled", "time limit"); NULL: there is no
+ * such job, Slurm does not answer in time, or the job ends by itself. */
+const char *cop_slurm_why(uint32_t timeout_ms);
+
 /* tasks: the tasks of one launch (srun, mpiexec) on one machine: which one this process belongs to,
  * how many there are, and how the commands that they call find each other. The calls that overlap
  * in time are a generation and share one keeper; a call that comes later joins it while it lives,
@@ -76,7 +85,7 @@ int cop_tasks_join(struct cop_tasks *t, const char *dir, struct cop_err *err);
 void cop_tasks_leave(struct cop_tasks *t);
 /* Waits at most timeout_ms for the keeper's message, with these signals blocked while it sleeps
  * (NULL: as they are). 0: word has it. 1: this call leads: it forks the keeper and waits again;
- * word has the word of an earlier keeper that was killed, if nobody needs that any more, or "".
+ * word has the word of an earlier keeper that was killed, if that is not needed any more, or "".
  * -errno with a sentence: the keeper's (-EIO), or this function's own. */
 int cop_tasks_await(struct cop_tasks *t, uint32_t timeout_ms, const sigset_t *unblocked, char *word,
 	size_t size, struct cop_err *err);
@@ -96,7 +105,7 @@ void cop_tasks_keep(struct cop_tasks *t);
 /* Tells the calls that what they wait for is ready (word), or why it is not; also to resume. */
 int cop_tasks_tell(struct cop_tasks *t, const char *word, const struct cop_err *failure);
 /* From now on the last call repeats, when it ends, what the keeper writes to standard error: a
- * launcher regards a task as ended when nobody holds its standard error any more. */
+ * launcher regards a task as ended when no process holds its standard error any more. */
 void cop_tasks_give_back_stderr(const struct cop_tasks *t);
 /* Returns when no call is live and all tasks have come, or when those that have not come have
  * ended, or when no call has been live for absent_ms. No call can join until one of the next two

@@ -14,21 +14,16 @@
  *
  * A shell that is itself a task of a step (srun --pty) does the same, and the step of the nodes
  * continues without its srun. */
-#include "job/job/job.h"
+#include "job/dir/dir.h"
+#include "job/hosts/hosts.h"
 #include "job/scheduler/scheduler_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define END_MS 10000
 /* One node's line is enough to know that the tree is ready; the other nodes' lines come within this
@@ -298,7 +293,7 @@ static void end_srun(const struct step *s)
 
 /* srun has a child that waits for srun to die and then cancels its step. When the step around
  * them ends, Slurm kills both, and sometimes that child has enough time to cancel. So both are
- * stopped and then killed, which leaves nobody to cancel anything. They are a process group of
+ * stopped and then killed, which leaves no process to cancel anything. They are a process group of
  * their own. */
 static void abandon_srun(pid_t srun)
 {

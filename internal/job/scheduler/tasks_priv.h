@@ -2,7 +2,7 @@
 /* Four files in a directory of the user, named after the launch of the tasks:
  *
  *   run-ID.tasks   a record of each call, and a read lock of each live one (fcntl(2), F_OFD_SETLK:
- *                  unlike flock(2) it tells what kind of lock others have)
+ *                  unlike flock(2) it reports what kind of lock others hold)
  *   run-ID.first   locked by the keeper, and before that by the task that starts it
  *   run-ID.word    the keeper's result, "+WORD", "-SENTENCE", or "?": wait, it may end; a shared
  *                  lock of each task that succeeded and either does not know yet that others live,
@@ -10,7 +10,7 @@
  *   run-ID.said    the keeper's final message to the user
  *
  * Generations. A task may call several times, and tasks come at different times. A call creates
- * run-ID.tasks or joins it. While nobody has run-ID.first, any call that waits may lock it and
+ * run-ID.tasks or joins it. While run-ID.first is unlocked, any call that waits may lock it and
  * start a keeper. When no call is live, the keeper gets the write lock on run-ID.tasks, and removes
  * that file and the word: the generation is closed. A call that comes later makes the next file,
  * and waits until the old keeper has ended and run-ID.first is free. So a call belongs to a
@@ -64,7 +64,7 @@ uint64_t cop_tasks_ancestor(pid_t pid, const char *variable);
 /* The environment of a process; NULL if it cannot be read. The caller frees it. */
 char *cop_tasks_environ(pid_t pid, size_t *len);
 /* The value of a variable in it; NULL. */
-const char *cop_tasks_variable(const char *environ, size_t len, const char *name);
+const char *cop_tasks_variable(const char *vars, size_t len, const char *name);
 
 /* ---- killed.c ---- */
 /* Removes the files of this start if no task and no keeper of it is alive. Before that, found (may

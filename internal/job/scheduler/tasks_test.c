@@ -354,7 +354,7 @@ static void a_task_that_may_still_call_is_waited_for_until_it_ends(void **state)
 	cop_tasks_end(&keeper);
 }
 
-/* Runs a process that finishes and tells whether it was the last to leave. */
+/* Runs a process that finishes and reports whether it was the last to leave. */
 static void finish_in_child(uint32_t local, uint32_t here, bool well, int said_fd)
 {
 	struct cop_tasks t = one_of(local, here);

@@ -10,11 +10,6 @@
  *     srun: error: n2: tasks 1-3: Killed */
 #include "job/scheduler/scheduler_priv.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define WORD "copper-step "
 #define READY "ready"
 #define FAILED "failed "

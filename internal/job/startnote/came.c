@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JOBDIR/logs/came.RANK: the host of a node that waits for rank 0. Only nodes that have waited for
  * a while leave one, so a start that goes well makes none. */
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "job/startnote/startnote.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define HOST_MAX 256
 #define NAMED 16 /* the others are counted */

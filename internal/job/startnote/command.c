@@ -3,12 +3,9 @@
  * why it is not: one byte, then the sentence. */
 #include "job/startnote/startnote.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define READY 'r'
 #define FAILED 'e'

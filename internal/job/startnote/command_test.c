@@ -19,7 +19,7 @@
 
 static struct cop_err err;
 
-/* What the command is told if this runs in the background. */
+/* What the command receives if this runs in the background. */
 static int start(void (*background)(int fd))
 {
 	int fd = -1, rc;

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node that cannot start tells the others, which would otherwise wait for it until their timeout.
- * It may have no network yet, so it writes a message into the job directory. The root looks there,
- * and so does a node that gets no answer from its parent; all others hear it from the root, as the
- * answer to their request for the end of the start barrier. When the tree is ready, the file is
- * removed. */
-#include "job/job/job.h"
+/* A node that cannot start notifies the others, which would otherwise wait for it until their
+ * timeout. It may have no network yet, so it writes a message into the job directory. The root
+ * looks there, and so does a node that gets no answer from its parent; all others learn it from the
+ * root, as the answer to their request for the end of the start barrier. When the tree is ready,
+ * the file is removed. */
+#include "job/dir/dir.h"
 #include "job/startnote/startnote.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #define LOOK_MS 1000
 #define STAY_MS (5 * LOOK_MS / 2)

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "job/job/job.h"
 #include "job/startnote/startnote.h"
 
 static char job[64], logs[80], log_file[96], word_file[112];

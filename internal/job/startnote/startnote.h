@@ -49,10 +49,10 @@ void cop_startnote_end(const struct cop_startnote_watch *w);
 void cop_startnote_remove(const char *dir, bool wait);
 
 /* For the node of another rank in such a directory: removes what this node left there, after the
- * others have had the time to read it, and the directory if nobody else has left anything. */
+ * others have had the time to read it, and the directory if no other node has left anything. */
 void cop_startnote_withdraw(const char *dir, uint32_t rank);
 
-/* ---- who has come, if rank 0 has not ---- */
+/* ---- which nodes have started, if rank 0 has not ---- */
 
 /* This node has been waiting for rank 0 for a while; dir is a job directory, or one of this start.
  */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/topo/topo.h"
 
-#include <errno.h>
-
 int cop_topo_check(const struct cop_topo *t, struct cop_err *err)
 {
 	if (t->nodes < 1 || t->nodes == COP_TOPO_NONE)

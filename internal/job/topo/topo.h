@@ -31,7 +31,7 @@ uint32_t cop_topo_root(const struct cop_topo *t, uint32_t tree);
 uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t tree, uint32_t rank);
 /* Whom rank asks next in place of one that does not answer: its parent in turn; after the root the
  * root's other children, the first one first, before rank's own ancestor among them. So a single
- * node takes a dead root's place, and nobody asks a node with a position behind its own, which
+ * node takes a dead root's place, and no node asks one with a position after its own, which
  * makes circles impossible. *heir is false at first, and true from the root's children on.
  * COP_TOPO_NONE: it is rank's turn itself. */
 uint32_t cop_topo_next(

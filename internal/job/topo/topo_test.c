@@ -211,7 +211,7 @@ static void as_many_groups_as_trees_have_a_root_each(void **state)
 	}
 }
 
-/* As a node that finds everyone dead goes on until it is its turn. */
+/* As a node that finds all others dead continues until its own turn. */
 static uint32_t asked_before_own_turn(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
 	uint32_t at = cop_topo_parent(t, tree, rank), count = 0;

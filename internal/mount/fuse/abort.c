@@ -9,14 +9,10 @@
  * ever and cannot be killed. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 static int is_ours_at(void *arg, const char *dir, const char *type)
 {

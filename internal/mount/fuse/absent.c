@@ -10,9 +10,6 @@
  * notification that was to end it. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct absent_name {
 	struct cop_hlink link;
 	struct cop_list order; /* the one that was looked up last is at the end */
@@ -163,7 +160,7 @@ void cop_fuse_tell_absent(struct cop_fuse *fs)
 	while ((l = cop_list_pop_front(&all))) {
 		struct absent_name *n = name_at(l);
 
-		fuse_lowlevel_notify_inval_entry(fs->session, FUSE_ROOT_ID, n->text, n->len);
+		cop_fuse_tell_name(fs, fs->root, n->text, n->len);
 		free(n);
 	}
 }

@@ -10,7 +10,6 @@
  * file. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 static void ask_ahead(struct cop_fuse *fs, const struct inode *i, uint64_t from, uint64_t end)

@@ -156,6 +156,70 @@ static void a_link_stays_inside_the_mount(void **state)
 	assert_link(req.entry.ino, "../lib/x");
 }
 
+static void on_the_side_of_views_a_link_is_as_in_the_source(void **state)
+{
+	fuse_ino_t view, d, l;
+
+	(void)state;
+	put_file("d", NULL);
+	put_file("d/f", "x");
+	put_link("d/back", "/source/lib/x");
+	view = lookup(FUSE_ROOT_ID, COP_FUSE_VIEW_ROOT);
+	assert_int_not_equal(view, 0);
+	assert_int_equal(lookup(view, COP_FUSE_VIEW_ROOT), 0);
+	d = lookup(view, "d");
+	assert_int_not_equal(d, lookup(FUSE_ROOT_ID, "d"));
+	l = lookup(d, "back");
+	assert_int_equal(req.entry.attr.st_size, strlen("/source/lib/x"));
+	assert_link(l, "/source/lib/x");
+	assert_link(lookup(lookup(FUSE_ROOT_ID, "d"), "back"), "../lib/x");
+	assert_link(l, "/source/lib/x");
+	cop_fuse_ops.getattr(begin_request(), l, NULL);
+	end_request();
+	assert_int_equal(req.attr.st_size, strlen("/source/lib/x"));
+	cop_fuse_ops.getattr(begin_request(), lookup(lookup(FUSE_ROOT_ID, "d"), "back"), NULL);
+	end_request();
+	assert_int_equal(req.attr.st_size, strlen("../lib/x"));
+	/* The kernel keeps one set of pages for both. */
+	assert_int_equal(lookup(d, "f"), lookup(lookup(FUSE_ROOT_ID, "d"), "f"));
+}
+
+static void expect_shown(fuse_ino_t dir, const char *name, mode_t mode, const char *target)
+{
+	fuse_ino_t i = lookup(dir, name);
+
+	assert_int_equal(req.entry.attr.st_mode, mode);
+	cop_fuse_ops.getattr(begin_request(), i, NULL);
+	end_request();
+	assert_int_equal(req.attr.st_mode, mode);
+	if (!target)
+		return;
+	assert_int_equal(req.attr.st_size, strlen(target));
+	assert_link(i, target);
+}
+
+static void a_fifo_cannot_be_opened_on_the_mount_and_is_a_link_to_the_storages_in_a_view(
+	void **state)
+{
+	fuse_ino_t view, d;
+
+	(void)state;
+	put_file("d", NULL);
+	cop_origin_fake_put(origin, "fifo", S_IFIFO | 0640, "", 0);
+	cop_origin_fake_put(origin, "d/socket", S_IFSOCK | 0600, "", 0);
+	expect_shown(FUSE_ROOT_ID, "fifo", S_IFSOCK | 0640, NULL);
+	d = lookup(FUSE_ROOT_ID, "d");
+	expect_shown(d, "socket", S_IFSOCK | 0600, NULL);
+	view = lookup(FUSE_ROOT_ID, COP_FUSE_VIEW_ROOT);
+	expect_shown(view, "fifo", S_IFLNK | 0777, ".copper-storage/fifo");
+	d = lookup(view, "d");
+	expect_shown(d, "socket", S_IFLNK | 0777, "../.copper-storage/d/socket");
+	assert_int_equal(lookup(FUSE_ROOT_ID, COP_FUSE_STORAGE), 0);
+	d = lookup(view, COP_FUSE_STORAGE);
+	assert_true(S_ISDIR(req.entry.attr.st_mode));
+	assert_int_not_equal(d, 0);
+}
+
 static void a_link_does_not_wait_for_the_names_around_it(void **state)
 {
 	fuse_ino_t l;
@@ -417,6 +481,8 @@ int main(void)
 		T(extended_attributes_are_never_asked_for_again),
 		T(the_file_of_copper_1_is_refused_whatever_the_storage_has),
 		T(a_link_stays_inside_the_mount),
+		T(on_the_side_of_views_a_link_is_as_in_the_source),
+		T(a_fifo_cannot_be_opened_on_the_mount_and_is_a_link_to_the_storages_in_a_view),
 		T(a_link_that_has_become_a_file_is_stale),
 		T(a_link_does_not_wait_for_the_names_around_it),
 		T(a_file_is_data_up_to_its_end),

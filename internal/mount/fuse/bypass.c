@@ -5,8 +5,6 @@
  * The reads that the kernel has outstanding bound the memory in use. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 struct bypass {

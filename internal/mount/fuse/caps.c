@@ -5,9 +5,6 @@
  * more often. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <string.h>
-
 static const struct {
 	unsigned cap;
 	const char *name;

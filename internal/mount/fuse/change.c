@@ -3,10 +3,7 @@
  * arrive only after root has remounted it for writing. They are refused here too. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
 #include <linux/fuse.h>
-#include <string.h>
-#include <unistd.h>
 
 /* Since protocol 7.37; libfuse before 3.17 does not know it. */
 #define OPCODE_TMPFILE 51

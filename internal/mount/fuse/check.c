@@ -3,13 +3,8 @@
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 /* What is mounted on exactly this directory; the last of several covers the others. */
 struct on {

@@ -5,9 +5,6 @@
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* libfuse's value for an unknown inode number. */
 #define UNKNOWN_INO 0xffffffffu
@@ -69,7 +66,7 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 {
 	struct op *op = f->op;
 	struct fuse_entry_param e = {.attr.st_ino = le->ino ? le->ino : UNKNOWN_INO,
-		.attr.st_mode = (mode_t)le->type << 12};
+		.attr.st_mode = cop_fuse_shown_mode(op, (mode_t)le->type << 12)};
 	struct cop_attr attr = le->attr;
 	struct inode *i = NULL;
 	bool looked_up = (!S_ISLNK(attr.mode) || le->target) &&
@@ -77,14 +74,15 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 			 cop_fetch_believes(op->fs->conf.coop, source, &attr);
 
 	if (le->has_attr) {
-		cop_fuse_shown(op->fs, op->inode, le->target, le->target_len, &attr);
 		cop_fuse_stat(&attr, &e.attr);
+		e.attr.st_mode = cop_fuse_shown_mode(op, attr.mode);
 	}
 	if (op->plus && le->has_attr && looked_up && !op->fs->n_places &&
 		f->n_given < f->max_given) {
-		i = cop_fuse_inode_get(op->fs, op->inode, name, le->name_len, &attr, PLACE_TREE);
+		i = cop_fuse_inode_shown(op, name, le->name_len, le->target, le->target_len, &attr);
 		if (i) {
-			e.ino = cop_fuse_nodeid(op->fs, i);
+			cop_fuse_stat(&attr, &e.attr);
+			e.ino = cop_fuse_nodeid(op, i, attr.mode);
 			e.attr_timeout = e.entry_timeout = cop_fuse_name_seconds(op, &attr);
 		}
 	}

@@ -2,10 +2,6 @@
 /* The settings that the node negotiates with the kernel, and the table of operations. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/base/compat.h"
 
 #define MAX_BACKGROUND 256
@@ -87,6 +83,7 @@ static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		/* The inode itself is the answer. No table is asked, and it counts as a hit. */
 		op->asked = true;
 		attr = cop_fuse_inode_attr(op->fs, op->inode);
+		cop_fuse_show(op, op->inode, &attr);
 		reply_attr(op, &attr);
 	}
 }

@@ -10,17 +10,28 @@
 #ifndef COP_MOUNT_FUSE_H
 #define COP_MOUNT_FUSE_H
 
+#include "base/opt/opt.h"
 #include "tree/fetch/fetch.h"
 #include "storage/manifest/manifest.h"
 #include "prof/profile/profile.h"
 #include "prof/tracer/tracer.h"
 
+/* The root of the same tree with the targets of links as they are in the source; no directory lists
+ * it. For mounts in the place of the source. */
+#define COP_FUSE_VIEW_ROOT ".copper-as-source"
+
+/* Below that root, a directory that is not listed, for a mount of the storage's own source: FIFOs
+ * and sockets are shown there as links through it. */
+#define COP_FUSE_STORAGE ".copper-storage"
+
 struct cop_fuse;
 
 struct cop_fuse_conf {
-	const char *mountpoint; /* real path */
-	const char *source;     /* real path, as the root of the tree sees it */
-	bool keep_symlinks;     /* absolute links under the source stay as they are */
+	const char *mountpoint;            /* real path */
+	const char *source;                /* real path, as the root of the tree sees it */
+	bool keep_symlinks;                /* absolute links under the source stay as they are */
+	const struct cop_opt_list *hidden; /* names that directories may have and not list, besides
+					      those that are known; "*": any. May be NULL */
 	bool allow_other;
 	bool observe; /* the kernel caches nothing, so every request is seen */
 	uint32_t enoent_ttl_ms;
@@ -34,6 +45,10 @@ struct cop_fuse_conf {
 	struct cop_stats *stats;
 	struct cop_manifest_set *record; /* records requests to coop in the order of first need; may
 					    be NULL. Has no other effect */
+	/* Called when a program's request needs bytes of a file that the kernel does not have, with
+	 * its path; cheap. May be NULL. */
+	void (*opened)(void *arg, const char *path);
+	void *arg;
 	struct cop_prof *prof; /* may be NULL. From the level of paths on, the kernel is told less,
 				  so that each path is seen at least once */
 	struct cop_tracer *tracer; /* gets each request; may be NULL */
@@ -60,8 +75,9 @@ void cop_fuse_check_kernel(char release[65], struct cop_buf *lacks);
 int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, struct cop_err *err);
 /* Unmounts: tries normally for grace_ms, then unmounts lazily and appends the processes that hold
  * the mount to holders (may be NULL), as "name[pid], ..."; then joins the workers. Requests that
- * wait in flights may still be answered until cop_fuse_free. */
-void cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders);
+ * wait in flights may still be answered until cop_fuse_free. 0; -errno: the mount remains, and is
+ * dead when this process has ended. */
+int cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders);
 /* No flight may be open any more. NULL is fine. */
 void cop_fuse_free(struct cop_fuse *fs);
 /* A descriptor that becomes readable once the kernel has ended the connection (somebody unmounted
@@ -87,6 +103,10 @@ void cop_fuse_json(struct cop_fuse *fs, struct cop_buf *out);
 /* Any thread. How many requests wait now for what this node does not have, and the microseconds
  * that requests have waited since the start, added up, those of now included. */
 void cop_fuse_waits(struct cop_fuse *fs, uint64_t *waiting, uint64_t *wait_us);
+
+/* Requests of this thread, by its number in the node's pid namespace, are the node's own: they are
+ * counted apart, not recorded, not reported as those of a program, and lead to no guesses. */
+void cop_fuse_own_thread(struct cop_fuse *fs, uint32_t tid);
 
 /* Removes a dead mount, which a killed node leaves behind, even if it is in use. 0 or -errno. */
 int cop_fuse_unmount_dead(const char *mountpoint);

@@ -22,7 +22,8 @@
 enum place {
 	PLACE_TREE,  /* served through the tree */
 	PLACE_LOCAL, /* a pseudo file system of this node, passed through */
-	PLACE_SELF,  /* the mount point itself, seen from inside: an empty directory */
+	PLACE_SELF,  /* the mount point itself, seen from inside: an empty directory; so is
+			COP_FUSE_STORAGE */
 };
 
 /* How the programs of this node go through a large directory (pages.c). */
@@ -54,7 +55,8 @@ struct inode {
 	_Atomic bool looked_in;         /* a directory: a name was requested by itself */
 	_Atomic uint64_t names_version; /* a directory's: the listing version that its names last
 					   came from; 0: none */
-	struct cop_attr attr;
+	_Atomic uint64_t moved_size;    /* a link's: the length of its rewritten target */
+	struct cop_attr attr;           /* as in the source */
 	bool stale; /* its name has another version now: only current users reach it */
 	uint8_t place;
 	uint16_t name_len;
@@ -97,9 +99,12 @@ struct cop_fuse {
 	bool notifying, mounted;
 	bool watched; /* requests are profiled or traced */
 	_Atomic bool gone, stopping;
-	int gone_fd;        /* eventfd */
-	unsigned conn_caps; /* FUSE_CAP_* and ours in use */
-	unsigned caps_off;  /* those that are switched off by the user */
+	uint64_t cache_bytes;     /* limit of the cache */
+	_Atomic unsigned storing; /* chunks on their way to the kernel */
+	_Atomic bool viewed;      /* somebody has reached the side of views */
+	int gone_fd;              /* eventfd */
+	unsigned conn_caps;       /* FUSE_CAP_* and ours in use */
+	unsigned caps_off;        /* those that are switched off by the user */
 	unsigned proto_major, proto_minor;
 	bool deliver_opens; /* there are pseudo file systems below: their files need direct reads,
 			       so opens must be delivered */
@@ -111,6 +116,7 @@ struct cop_fuse {
 		bool proc;
 	} * places;
 	size_t n_places;
+	_Atomic uint32_t own_thread; /* cop_fuse_own_thread; 0: none */
 	_Atomic uint64_t epoch;   /* counts invalidations: an answer to a request from before one is
 				     not cached */
 	_Atomic unsigned turning; /* directories whose names the kernel is forgetting before this
@@ -146,7 +152,9 @@ struct op {
 	bool asked, missed;
 	int whence;
 	bool plus, checked;
+	bool own;   /* of the node's own thread, or of the making of a view: no program's */
 	bool first; /* asked for by itself, together with the listing */
+	bool view;  /* on the side of views */
 	unsigned n_chunks;
 	struct cop_obj *chunk[READ_CHUNKS_MAX];
 	uint16_t name_len;
@@ -178,8 +186,16 @@ static inline double cop_fuse_name_seconds(const struct op *op, const struct cop
 /* ---- inode.c ---- */
 int cop_fuse_inodes_init(struct cop_fuse *fs);
 void cop_fuse_inodes_fini(struct cop_fuse *fs);
+/* The mount has two sides: the bare mount, and under the name COP_FUSE_VIEW_ROOT what views show.
+ * Both show the same inodes. The kernel keeps the target of a link, so links have a node id for
+ * each side, and so have directories, which it allows only one place. Files have one, and with it
+ * one set of pages. The lowest bit of a node id is the side. */
 struct inode *cop_fuse_inode(struct cop_fuse *fs, fuse_ino_t ino);
-fuse_ino_t cop_fuse_nodeid(struct cop_fuse *fs, struct inode *i);
+bool cop_fuse_is_view(fuse_ino_t ino);
+/* Of a directory, on this side. */
+fuse_ino_t cop_fuse_dir_nodeid(struct cop_fuse *fs, struct inode *i, bool view);
+/* Of what a name in op's directory stands for. */
+fuse_ino_t cop_fuse_nodeid(const struct op *op, struct inode *i, mode_t mode);
 /* The inode of this name, found or created, with one more reference; NULL without memory. A regular
  * file of another version gets a new inode, so that one inode never has pages of two versions. */
 struct inode *cop_fuse_inode_get(struct cop_fuse *fs, struct inode *parent, const char *name,
@@ -250,6 +266,8 @@ bool cop_fuse_is_below_proc(const struct cop_fuse *fs, const char *path);
 
 /* ---- local.c: passthrough on the node ---- */
 void cop_fuse_local_lookup(struct op *op);
+/* The directory COP_FUSE_STORAGE. */
+void cop_fuse_lookup_storage(struct op *op);
 void cop_fuse_local_getattr(struct op *op);
 void cop_fuse_local_readlink(struct op *op);
 void cop_fuse_local_open(struct op *op, struct fuse_file_info *fi);
@@ -267,9 +285,16 @@ void cop_fuse_lookup_singly(struct op *op);
 /* The file through which programs of Copper 1.0 read a mount's counters: every lookup of it
  * fails. */
 bool cop_fuse_is_old_ioctl(const char *name, size_t len);
-/* The attributes as the user sees them: a rewritten link target changes the size. */
-void cop_fuse_shown(const struct cop_fuse *fs, struct inode *parent, const char *target,
-	size_t target_len, struct cop_attr *attr);
+/* The inode of a name in op's directory, as cop_fuse_inode_get. attr is changed to what the side of
+ * the request shows. */
+struct inode *cop_fuse_inode_shown(struct op *op, const char *name, size_t name_len,
+	const char *target, size_t target_len, struct cop_attr *attr);
+/* Changes the attributes of this inode to what the side of the request shows. */
+void cop_fuse_show(const struct op *op, const struct inode *i, struct cop_attr *attr);
+/* The same for a mode alone. */
+mode_t cop_fuse_shown_mode(const struct op *op, mode_t mode);
+/* Where a FIFO or socket is reached from a view. Returns the length, or -ENAMETOOLONG. */
+int cop_fuse_special_target(const struct inode *i, char out[PATH_BYTES]);
 /* The target as the user sees it. Returns its length; out has PATH_BYTES. depth: directories
  * between the root and the link. */
 size_t cop_fuse_rewrite(const struct cop_fuse *fs, unsigned depth, const char *target, size_t len,
@@ -290,11 +315,20 @@ bool cop_fuse_bypasses(const struct cop_fuse *fs, const struct cop_attr *attr);
 /* size and off are set and inside the file. */
 void cop_fuse_bypass_read(struct op *op);
 
+/* ---- store.c ---- */
+/* The reply to this read has been sent: gives the kernel the rest of its chunks, where that saves
+ * fetching them again. */
+void cop_fuse_store(struct op *op);
+
 /* ---- ahead.c ---- */
 /* A read has touched this chunk: requests what will probably be read next. */
 void cop_fuse_read_ahead(struct cop_fuse *fs, struct inode *i, uint64_t index);
 
 /* ---- tell.c: for the thread of notify.c, which may wait long in these ---- */
+/* Makes the kernel forget a name, or the attributes and names of a directory or the pages of a
+ * file, on both sides. */
+void cop_fuse_tell_name(struct cop_fuse *fs, struct inode *dir, const char *name, size_t len);
+void cop_fuse_tell_inode(struct cop_fuse *fs, struct inode *i);
 /* Makes the kernel forget every name at and below this directory. */
 void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top);
 /* Makes the kernel look up each name of the directory again. */

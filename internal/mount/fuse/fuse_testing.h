@@ -151,6 +151,7 @@ static inline int setup_with(struct cop_origin *o)
 		.cache = cache,
 		.origin = origin,
 		.stats = &stats};
+	fs->cache_bytes = 64 * COP_MIB;
 	fs->conn_caps = CAP_ABSENT_ENTRIES;
 	cop_list_init(&fs->notify);
 	cop_fuse_absent_init(&fs->absent);

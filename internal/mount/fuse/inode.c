@@ -3,9 +3,7 @@
  * node id, so it stays valid as long as the kernel has a reference. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
 
 static struct inode *inode_at(struct cop_hlink *l)
 {
@@ -39,12 +37,22 @@ void cop_fuse_inodes_fini(struct cop_fuse *fs)
 
 struct inode *cop_fuse_inode(struct cop_fuse *fs, fuse_ino_t ino)
 {
-	return ino == FUSE_ROOT_ID ? fs->root : (struct inode *)(uintptr_t)ino;
+	return ino == FUSE_ROOT_ID ? fs->root : (struct inode *)(uintptr_t)(ino & ~(fuse_ino_t)1);
 }
 
-fuse_ino_t cop_fuse_nodeid(struct cop_fuse *fs, struct inode *i)
+bool cop_fuse_is_view(fuse_ino_t ino)
 {
-	return i == fs->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)i;
+	return ino != FUSE_ROOT_ID && (ino & 1);
+}
+
+fuse_ino_t cop_fuse_dir_nodeid(struct cop_fuse *fs, struct inode *i, bool view)
+{
+	return i == fs->root && !view ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)i | view;
+}
+
+fuse_ino_t cop_fuse_nodeid(const struct op *op, struct inode *i, mode_t mode)
+{
+	return cop_fuse_dir_nodeid(op->fs, i, op->view && (S_ISDIR(mode) || S_ISLNK(mode)));
 }
 
 static struct inode_shard *shard_of(struct cop_fuse *fs, uint64_t hash)

@@ -11,13 +11,8 @@
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 /* Every pseudo file system numbers its inodes from 1, and the mount shows all of them under one
  * device, so the device is mixed in. */
@@ -81,6 +76,10 @@ static int stat_local(struct op *op, const char *path, struct cop_attr *a)
 {
 	struct stat st;
 
+	if (op->inode->place == PLACE_SELF) {
+		self_attr(path, a);
+		return op->name_len ? -ENOENT : 0;
+	}
 	if (cop_fuse_place(op->fs, path) == PLACE_SELF) {
 		size_t n = strlen(path);
 
@@ -135,11 +134,32 @@ static int lookup_local(struct op *op, const char *path)
 		op->fs, op->inode, op->name, op->name_len, &attr, cop_fuse_place(op->fs, path));
 	if (!i)
 		return -ENOMEM;
-	e.ino = cop_fuse_nodeid(op->fs, i);
+	e.ino = cop_fuse_nodeid(op, i, attr.mode);
 	cop_fuse_stat(&attr, &e.attr);
 	if (fuse_reply_entry(op->req, &e))
 		cop_fuse_inode_put(op->fs, i, 1);
 	return 0;
+}
+
+void cop_fuse_lookup_storage(struct op *op)
+{
+	struct fuse_entry_param e = {0};
+	struct cop_attr attr;
+	struct inode *i;
+
+	op->own = true;
+	self_attr(op->name, &attr);
+	i = cop_fuse_inode_get(op->fs, op->inode, op->name, op->name_len, &attr, PLACE_SELF);
+	if (!i) {
+		cop_fuse_fail(op, -ENOMEM);
+		return;
+	}
+	e.ino = cop_fuse_nodeid(op, i, attr.mode);
+	e.entry_timeout = cop_fuse_cache_seconds(op);
+	cop_fuse_stat(&attr, &e.attr);
+	if (fuse_reply_entry(op->req, &e))
+		cop_fuse_inode_put(op->fs, i, 1);
+	cop_fuse_op_free(op);
 }
 
 void cop_fuse_local_lookup(struct op *op)

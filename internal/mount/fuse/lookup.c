@@ -10,8 +10,6 @@
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <string.h>
 
 #include "base/log/log.h"
 
@@ -19,15 +17,14 @@ void cop_fuse_reply_entry(
 	struct op *op, struct cop_attr *attr, const char *target, size_t target_len)
 {
 	struct fuse_entry_param e = {0};
-	struct inode *i;
+	struct inode *i =
+		cop_fuse_inode_shown(op, op->name, op->name_len, target, target_len, attr);
 
-	cop_fuse_shown(op->fs, op->inode, target, target_len, attr);
-	i = cop_fuse_inode_get(op->fs, op->inode, op->name, op->name_len, attr, PLACE_TREE);
 	if (!i) {
 		cop_fuse_fail(op, -ENOMEM);
 		return;
 	}
-	e.ino = cop_fuse_nodeid(op->fs, i);
+	e.ino = cop_fuse_nodeid(op, i, attr->mode);
 	/* The inode is in the table by now, so that an invalidation finds it there. */
 	e.attr_timeout = e.entry_timeout = cop_fuse_name_seconds(op, attr);
 	cop_fuse_stat(attr, &e.attr);
@@ -129,6 +126,23 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 	ask_coop(op, COP_ASK_CHECK, dir.version, false, with_check);
 }
 
+/* Names under which storages show snapshots and the like in directories that do not list them: NFS
+ * servers, ZFS, GPFS, WekaFS, CephFS, GlusterFS, Lustre. A listing proves nothing about them. */
+static bool may_be_hidden(const struct op *op)
+{
+	static const char *const known[] = {".snapshot", ".snapshots", "~snapshot", ".ckpt", ".zfs",
+		".snap", ".snaps", ".lustre"};
+	const struct cop_opt_list *given = op->fs->conf.hidden;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(known); i++)
+		if (strcmp(op->name, known[i]) == 0)
+			return true;
+	for (unsigned i = 0; given && i < given->n; i++)
+		if (strcmp(given->at[i], "*") == 0 || strcmp(op->name, given->at[i]) == 0)
+			return true;
+	return false;
+}
+
 /* The directory is too large for a listing. If its names are known here, a page may have the
  * attributes. */
 static void without_listing(struct op *op)
@@ -172,7 +186,8 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 	if (!rc)
 		cop_fuse_meet_names(op->fs, op->inode, obj->data);
 	if (rc || !cop_listing_find(obj->data, op->name, op->name_len, &e)) {
-		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE))
+		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE) &&
+			!may_be_hidden(op))
 			listed_absent(op, obj);
 		else
 			cop_fuse_lookup_singly(op);
@@ -194,7 +209,7 @@ static void lookup_first(struct op *op, const char *path)
 		.kind = COP_ASK_LISTING, .path = path, .along = true, .from = op->from};
 	struct cop_obj *obj;
 
-	if (fs->conf.record)
+	if (fs->conf.record && !op->own)
 		cop_fuse_record(op, &listing);
 	op->first = true;
 	atomic_store(&op->inode->looked_in, true);
@@ -263,6 +278,37 @@ static void refuse_old_ioctl(struct op *op)
 	cop_fuse_fail(op, -EOPNOTSUPP);
 }
 
+static void with_root(struct op *op, struct cop_obj *obj, int rc)
+{
+	struct fuse_entry_param e = {0};
+	struct cop_attr attr;
+
+	if (rc) {
+		cop_fuse_fail(op, rc);
+		return;
+	}
+	cop_entry_get(obj->data, &attr, NULL, NULL);
+	cop_fuse_inode_set_attr(op->fs, op->inode, &attr);
+	e.ino = cop_fuse_dir_nodeid(op->fs, op->inode, true);
+	e.attr_timeout = e.entry_timeout = cop_fuse_cache_seconds(op);
+	cop_fuse_stat(&attr, &e.attr);
+	fuse_reply_entry(op->req, &e);
+	cop_fuse_op_free(op);
+}
+
+/* Whether it is this name in the root of the bare mount, or of the side of views. */
+static bool is_unlisted(const struct op *op, bool view, const char *name)
+{
+	return !op->inode->parent && op->view == view && strcmp(op->name, name) == 0;
+}
+
+static void lookup_view_root(struct op *op)
+{
+	op->own = true;
+	atomic_store(&op->fs->viewed, true);
+	cop_fuse_ask(op, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = ""}, with_root);
+}
+
 void cop_fuse_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct op *op = cop_fuse_op(req, parent, COP_PROF_OP_LOOKUP);
@@ -279,6 +325,10 @@ void cop_fuse_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	op->name_len = (uint16_t)len;
 	if (cop_fuse_is_old_ioctl(name, len))
 		refuse_old_ioctl(op);
+	else if (is_unlisted(op, false, COP_FUSE_VIEW_ROOT))
+		lookup_view_root(op);
+	else if (is_unlisted(op, true, COP_FUSE_STORAGE))
+		cop_fuse_lookup_storage(op);
 	else if (is_local(op))
 		cop_fuse_local_lookup(op);
 	else

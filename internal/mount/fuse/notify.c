@@ -8,10 +8,6 @@
  * told to forget everything. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define QUEUE_MAX 4096
 
 /* What a notification is about. */
@@ -72,16 +68,14 @@ static void end_note(struct cop_fuse *fs, struct note *n)
 
 static void tell_note(struct cop_fuse *fs, struct note *n)
 {
-	fuse_ino_t dir = cop_fuse_nodeid(fs, n->dir);
-
 	if (n->about == ABOUT_UNDER)
 		cop_fuse_tell_under(fs, n->dir);
 	if (n->about == ABOUT_NAME || n->about == ABOUT_ABSENT)
-		fuse_lowlevel_notify_inval_entry(fs->session, dir, n->name, n->len);
+		cop_fuse_tell_name(fs, n->dir, n->name, n->len);
 	if (n->about == ABOUT_NAMES)
 		cop_fuse_tell_names(fs, n->dir);
 	if (n->about == ABOUT_NAMES || n->about == ABOUT_DIR)
-		fuse_lowlevel_notify_inval_inode(fs->session, dir, 0, 0);
+		cop_fuse_tell_inode(fs, n->dir);
 	end_note(fs, n);
 }
 

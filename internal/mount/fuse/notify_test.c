@@ -144,6 +144,28 @@ static void names_are_invalidated_before_the_callback_runs(void **state)
 	assert_false(was_told("-f2 ") || was_told("-dir "));
 }
 
+static unsigned times_told(const char *what)
+{
+	unsigned n = 0;
+
+	for (const char *at = w->told; (at = strstr(at, what)); at += strlen(what))
+		n++;
+	return n;
+}
+
+static void where_there_are_views_both_sides_are_told(void **state)
+{
+	(void)state;
+	atomic_store(&w->fs.viewed, true);
+	assert_true(cop_fuse_note_absent(&w->fs, "none", 4));
+	assert_int_equal(cop_fuse_invalidate(&w->fs, "", then, w), 0);
+	sem_wait(&called);
+	assert_int_equal(times_told("-f2 "), 2);
+	assert_int_equal(times_told("-dir "), 2);
+	assert_int_equal(times_told("-none "), 2);
+	assert_int_equal(times_told("@ "), 6);
+}
+
 static void below_a_directory_the_deepest_goes_first(void **state)
 {
 	(void)state;
@@ -270,6 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(names_are_invalidated_before_the_callback_runs),
+		TEST(where_there_are_views_both_sides_are_told),
 		TEST(below_a_directory_the_deepest_goes_first),
 		TEST(without_memory_names_are_not_said_to_be_forgotten),
 		TEST(without_memory_to_say_what_the_kernel_forgets_all),

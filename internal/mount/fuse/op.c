@@ -2,8 +2,6 @@
 /* What all operations share: the struct of a waiting request, asking coop, failing, attributes. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/sysmacros.h>
 
 struct cop_fuse *cop_fuse_of(fuse_req_t req)
@@ -11,9 +9,21 @@ struct cop_fuse *cop_fuse_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
+void cop_fuse_own_thread(struct cop_fuse *fs, uint32_t tid)
+{
+	atomic_store(&fs->own_thread, tid);
+}
+
+static bool is_own(fuse_req_t req)
+{
+	uint32_t tid = atomic_load_explicit(&cop_fuse_of(req)->own_thread, memory_order_relaxed);
+
+	return tid && tid == (uint32_t)fuse_req_ctx(req)->pid;
+}
+
 void cop_fuse_count(fuse_req_t req, enum cop_counter c)
 {
-	cop_stats_add(cop_fuse_of(req)->conf.stats, c, 1);
+	cop_stats_add(cop_fuse_of(req)->conf.stats, is_own(req) ? COP_FUSE_AHEAD : c, 1);
 }
 
 struct op *cop_fuse_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind)
@@ -29,9 +39,11 @@ struct op *cop_fuse_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind)
 	op->epoch = atomic_load(&op->fs->epoch);
 	op->kind = (uint8_t)kind;
 	op->from = (uint32_t)fuse_req_ctx(req)->pid;
-	if (op->fs->watched)
+	op->own = is_own(req);
+	if (op->fs->watched && !op->own)
 		op->start_ns = cop_now_ns();
 	op->inode = cop_fuse_inode(op->fs, ino);
+	op->view = cop_fuse_is_view(ino);
 	cop_fuse_inode_ref(op->inode);
 	return op;
 }
@@ -40,6 +52,8 @@ void cop_fuse_profile(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind, int
 {
 	const struct cop_fuse_conf *conf = &cop_fuse_of(req)->conf;
 
+	if (is_own(req))
+		return;
 	cop_prof_op(conf->prof, kind, rc == -EROFS ? COP_PROF_NEGATIVE : COP_PROF_DONE, 0);
 	if (conf->tracer)
 		cop_fuse_trace_now(req, ino, kind, rc);
@@ -97,7 +111,7 @@ static void observe_op(struct op *op)
 
 void cop_fuse_op_free(struct op *op)
 {
-	if (op->fs->watched)
+	if (op->fs->watched && !op->own)
 		observe_op(op);
 	for (unsigned i = 0; i < op->n_chunks; i++)
 		cop_obj_put(op->fs->conf.cache, op->chunk[i]);
@@ -110,7 +124,8 @@ static void op_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	struct op *op = COP_CONTAINER_OF(w, struct op, waiter);
 
 	op->missed = true;
-	cop_fuse_wait_end(&op->fs->waits, cop_fuse_now_us());
+	if (!op->own)
+		cop_fuse_wait_end(&op->fs->waits, cop_fuse_now_us());
 	op->next(op, obj, rc);
 }
 
@@ -120,18 +135,23 @@ void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 	struct cop_fuse *fs = op->fs;
 	struct cop_ask whose = *ask;
 	struct cop_obj *obj;
+	bool own = op->own;
 	int rc;
 
 	whose.from = op->from;
-	if (fs->conf.record && !op->first)
+	whose.background |= own;
+	if (fs->conf.record && !op->first && !own)
 		cop_fuse_record(op, ask);
+	if (fs->conf.opened && ask->kind == COP_ASK_CHUNK && !own)
+		fs->conf.opened(fs->conf.arg, ask->path);
 	op->next = next;
 	op->waiter.completed = op_completed;
 	op->asked = true;
 	rc = cop_fetch_get(fs->conf.coop, &whose, &op->waiter, &obj);
 	if (rc == 0) {
 		/* op may have been answered and freed meanwhile. */
-		cop_fuse_wait_begin(&fs->waits, cop_fuse_now_us());
+		if (!own)
+			cop_fuse_wait_begin(&fs->waits, cop_fuse_now_us());
 		return;
 	}
 	if (rc < 0) {

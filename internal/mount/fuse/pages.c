@@ -20,7 +20,6 @@
  * programs here have seen first. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 /* So many lookups, each less than so many entries after the one before it, are no coincidence: in a
@@ -131,7 +130,8 @@ static void record_op(struct op *op)
 	const struct sweep *s = &op->inode->sweep;
 	char path[PATH_BYTES];
 
-	if (op->fs->conf.record && atomic_load(&s->run) < RUN && atomic_load(&s->risen) < RISEN &&
+	if (op->fs->conf.record && !op->own && atomic_load(&s->run) < RUN &&
+		atomic_load(&s->risen) < RISEN &&
 		cop_fuse_path(op->inode, op->name, op->name_len, path) >= 0)
 		cop_fuse_record(op, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = path});
 }

@@ -3,10 +3,6 @@
  * itself. It looks once, at the start, so later mounts are not seen. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define PLACES_MAX 256
 
 /* path relative to the source if it is strictly below, else NULL. */

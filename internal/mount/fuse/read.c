@@ -41,8 +41,10 @@ static void reply_data(struct op *op)
 	if (rc) {
 		cop_fuse_fail(op, rc);
 	} else {
-		cop_stats_add(op->fs->conf.stats, COP_FUSE_READ_BYTES, op->size);
+		cop_stats_add(op->fs->conf.stats,
+			op->own ? COP_FUSE_AHEAD_BYTES : COP_FUSE_READ_BYTES, op->size);
 		fuse_reply_iov(op->req, iov, (int)op->n_chunks);
+		cop_fuse_store(op);
 		cop_fuse_op_free(op);
 	}
 	free(unpacked);
@@ -58,7 +60,8 @@ static void with_chunk(struct op *op, struct cop_obj *obj, int rc)
 		cop_fuse_fail(op, rc == -ENOENT ? -ESTALE : rc);
 		return;
 	}
-	cop_fetch_used(op->fs->conf.coop, obj);
+	if (!op->own)
+		cop_fetch_used(op->fs->conf.coop, obj);
 	op->chunk[op->n_chunks++] = cop_obj_get(obj);
 	ask_next(op);
 }
@@ -94,6 +97,7 @@ void cop_fuse_read(
 	struct inode *i;
 	struct cop_fuse *fs;
 	uint64_t first;
+	bool own;
 
 	cop_fuse_count(req, COP_FUSE_READ);
 	if (!op)
@@ -119,10 +123,12 @@ void cop_fuse_read(
 	}
 	op->size = COP_MIN(op->size, (READ_CHUNKS_MAX - 1) * cop_fetch_chunk_bytes(fs->conf.coop));
 	first = (uint64_t)off / cop_fetch_chunk_bytes(fs->conf.coop);
+	own = op->own;
 	cop_fuse_inode_ref(i);
 	cop_fetch_cork(fs->conf.coop);
 	ask_next(op);
-	cop_fuse_read_ahead(fs, i, first);
+	if (!own)
+		cop_fuse_read_ahead(fs, i, first);
 	cop_fetch_uncork(fs->conf.coop);
 	cop_fuse_inode_put(fs, i, 1);
 }

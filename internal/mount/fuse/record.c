@@ -4,8 +4,6 @@
  * not seen; its listing holds them. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <string.h>
-
 void cop_fuse_record(struct op *op, const struct cop_ask *ask)
 {
 	struct cop_manifest_item item = {.path = ask->path};

@@ -179,6 +179,7 @@ static int check_source(const struct cop_fuse_conf *conf, struct cop_err *err)
 
 int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, struct cop_err *err)
 {
+	struct cop_cache_usage usage;
 	struct cop_fuse *fs;
 	int rc = check_source(conf, err);
 
@@ -193,6 +194,8 @@ int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, stru
 		return rc;
 	}
 	fs->conf = *conf;
+	cop_cache_usage(conf->cache, &usage);
+	fs->cache_bytes = usage.limit_bytes;
 	cop_fuse_absent_init(&fs->absent);
 	fs->watched = conf->prof || conf->tracer;
 	fs->gone_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -218,8 +221,8 @@ int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, stru
 	return 0;
 }
 
-/* Unmounts normally until the grace time is over, then lazily. */
-static void unmount_session(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders)
+/* Unmounts normally until the grace time is over, then lazily. 0; -errno: the mount remains. */
+static int unmount_session(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders)
 {
 	uint64_t end = cop_now_ms() + grace_ms;
 	int rc;
@@ -227,35 +230,39 @@ static void unmount_session(struct cop_fuse *fs, unsigned grace_ms, struct cop_b
 	while (!atomic_load(&fs->gone)) {
 		rc = cop_fuse_umount(fs->conf.mountpoint, false);
 		if (rc == 0 || rc == -EINVAL || rc == -ENOENT)
-			return;
+			return 0;
 		if (cop_now_ms() >= end)
 			break;
 		usleep(50000);
 	}
 	if (atomic_load(&fs->gone))
-		return;
+		return 0;
 	if (holders)
 		cop_fuse_holders(fs->conf.mountpoint, holders);
 	rc = cop_fuse_umount(fs->conf.mountpoint, true);
 	if (rc)
 		cop_log_error("lazy unmount failed mountpoint=%s error=\"%s\"", fs->conf.mountpoint,
 			strerror(-rc));
+	return rc;
 }
 
-void cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders)
+int cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders)
 {
+	int rc = 0;
+
 	if (!fs)
-		return;
+		return 0;
 	/* Counted here because libfuse calls destroy only when the session is freed, long after the
 	 * last report. How long unmounting takes depends on the programs that use the mount, so it
 	 * is not a latency of requests. */
 	if (fs->mounted) {
-		unmount_session(fs, grace_ms, holders);
+		rc = unmount_session(fs, grace_ms, holders);
 		cop_prof_op(fs->conf.prof, COP_PROF_OP_DESTROY, COP_PROF_DONE, 0);
 	}
 	fs->mounted = false;
 	stop_workers(fs);
 	cop_fuse_notify_stop(fs);
+	return rc;
 }
 
 void cop_fuse_free(struct cop_fuse *fs)

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Symbolic links. An absolute target below the source is shown as a relative one, so that it stays
- * inside the mount wherever that is, even in a chroot. */
+/* Symbolic links. On the bare mount, an absolute target below the source is shown as a relative
+ * one, so that it stays inside the mount wherever that is, even in a chroot. A view is in the place
+ * of the source, and shows every target as it is.
+ *
+ * The kernel opens FIFOs and connects sockets by itself, by the inode, so those of the mount are
+ * not the storage's: nobody would ever come to the other end of a FIFO. The bare mount shows FIFOs
+ * as sockets, which open(2) refuses with ENXIO and connect(2) with ECONNREFUSED, both at once. A
+ * view shows either as a link to itself on the storage, which is mounted beside the tree. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <string.h>
+#include <sys/stat.h>
 
 /* The part of an absolute target after the source ("" or "/..."), or NULL if it points
  * elsewhere. */
@@ -47,22 +52,76 @@ size_t cop_fuse_rewrite(const struct cop_fuse *fs, unsigned depth, const char *t
 	return len;
 }
 
-void cop_fuse_shown(const struct cop_fuse *fs, struct inode *parent, const char *target,
-	size_t target_len, struct cop_attr *attr)
+mode_t cop_fuse_shown_mode(const struct op *op, mode_t mode)
 {
+	if (!S_ISFIFO(mode) && !S_ISSOCK(mode))
+		return mode;
+	return op->view ? S_IFLNK | 0777 : S_IFSOCK | (mode & ~(mode_t)S_IFMT);
+}
+
+int cop_fuse_special_target(const struct inode *i, char out[PATH_BYTES])
+{
+	unsigned depth = cop_fuse_depth(i->parent);
+	char path[PATH_BYTES];
+	int len = cop_fuse_path(i, "", 0, path), at = 0;
+
+	if (len < 0 || 3 * depth + sizeof(COP_FUSE_STORAGE) + (size_t)len >= PATH_BYTES)
+		return -ENAMETOOLONG;
+	for (; depth; depth--, at += 3)
+		memcpy(out + at, "../", 3);
+	return at + snprintf(out + at, (size_t)(PATH_BYTES - at), COP_FUSE_STORAGE "/%s", path);
+}
+
+void cop_fuse_show(const struct op *op, const struct inode *i, struct cop_attr *attr)
+{
+	mode_t mode = cop_fuse_shown_mode(op, attr->mode);
+	char target[PATH_BYTES];
+
+	if (S_ISLNK(mode) && !op->view)
+		attr->size = atomic_load(&i->moved_size);
+	else if (S_ISLNK(mode) && !S_ISLNK(attr->mode))
+		attr->size = (uint64_t)COP_MAX(cop_fuse_special_target(i, target), 0);
+	attr->mode = mode;
+}
+
+struct inode *cop_fuse_inode_shown(struct op *op, const char *name, size_t name_len,
+	const char *target, size_t target_len, struct cop_attr *attr)
+{
+	struct inode *i = cop_fuse_inode_get(op->fs, op->inode, name, name_len, attr, PLACE_TREE);
 	char out[PATH_BYTES];
 
-	if (S_ISLNK(attr->mode) && target_len && target[0] == '/')
-		attr->size = cop_fuse_rewrite(fs, cop_fuse_depth(parent), target, target_len, out);
+	if (!i)
+		return NULL;
+	if (S_ISLNK(attr->mode))
+		atomic_store(&i->moved_size, cop_fuse_rewrite(op->fs, cop_fuse_depth(op->inode),
+						     target, target_len, out));
+	cop_fuse_show(op, i, attr);
+	return i;
 }
 
 static void reply_target(struct op *op, const char *target, size_t len)
 {
 	char out[PATH_BYTES];
 
-	len = cop_fuse_rewrite(op->fs, cop_fuse_depth(op->inode->parent), target, len, out);
+	if (op->view)
+		memcpy(out, target, len = COP_MIN(len, (size_t)PATH_BYTES - 1));
+	else
+		len = cop_fuse_rewrite(op->fs, cop_fuse_depth(op->inode->parent), target, len, out);
 	out[len] = '\0';
 	fuse_reply_readlink(op->req, out);
+	cop_fuse_op_free(op);
+}
+
+static void reply_special(struct op *op)
+{
+	char target[PATH_BYTES];
+	int len = cop_fuse_special_target(op->inode, target);
+
+	if (len < 0) {
+		cop_fuse_fail(op, len);
+		return;
+	}
+	fuse_reply_readlink(op->req, target);
 	cop_fuse_op_free(op);
 }
 
@@ -122,6 +181,10 @@ void cop_fuse_readlink(fuse_req_t req, fuse_ino_t ino)
 	}
 	if (!op->inode->parent) {
 		cop_fuse_fail(op, -EINVAL);
+		return;
+	}
+	if (op->view && !S_ISLNK(op->inode->attr.mode)) {
+		reply_special(op);
 		return;
 	}
 	rc = cop_fuse_path(op->inode->parent, "", 0, path);

@@ -3,8 +3,6 @@
  * linked through themselves, by the only thread that notifies (notify.c). */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/base/compat.h"
@@ -30,6 +28,9 @@ static void collect_inode(void *arg, struct inode *i)
 	struct inode_list *h = arg;
 	struct inode **first;
 
+	/* Views may have something mounted there, which would be lost. */
+	if (i->place == PLACE_SELF)
+		return;
 	if (h->names ? i->parent != h->top : !is_below(i, h->top))
 		return;
 	first = &h->first[COP_MIN(cop_fuse_depth(i), DEPTHS - 1)];
@@ -52,13 +53,42 @@ static void tell_held(
 		}
 }
 
+/* Calls fn for the node id on each side that the kernel may know. */
+static void each_side(struct cop_fuse *fs, struct inode *i, const char *name, size_t len,
+	void (*fn)(struct cop_fuse *fs, fuse_ino_t id, const char *name, size_t len))
+{
+	fn(fs, cop_fuse_dir_nodeid(fs, i, false), name, len);
+	if (atomic_load(&fs->viewed))
+		fn(fs, cop_fuse_dir_nodeid(fs, i, true), name, len);
+}
+
+static void forget_name(struct cop_fuse *fs, fuse_ino_t dir, const char *name, size_t len)
+{
+	fuse_lowlevel_notify_inval_entry(fs->session, dir, name, len);
+}
+
+void cop_fuse_tell_name(struct cop_fuse *fs, struct inode *dir, const char *name, size_t len)
+{
+	each_side(fs, dir, name, len, forget_name);
+}
+
+static void forget_inode(struct cop_fuse *fs, fuse_ino_t id, const char *name, size_t len)
+{
+	(void)name, (void)len;
+	fuse_lowlevel_notify_inval_inode(fs->session, id, 0, 0);
+}
+
+void cop_fuse_tell_inode(struct cop_fuse *fs, struct inode *i)
+{
+	each_side(fs, i, "", 0, forget_inode);
+}
+
 static void tell_inode(struct cop_fuse *fs, struct inode *i)
 {
 	if (!i->parent || S_ISDIR(cop_fuse_inode_attr(fs, i).mode))
-		fuse_lowlevel_notify_inval_inode(fs->session, cop_fuse_nodeid(fs, i), 0, 0);
+		cop_fuse_tell_inode(fs, i);
 	if (i->parent)
-		fuse_lowlevel_notify_inval_entry(
-			fs->session, cop_fuse_nodeid(fs, i->parent), i->name, i->name_len);
+		cop_fuse_tell_name(fs, i->parent, i->name, i->name_len);
 }
 
 /* The deepest first, because forgetting a directory alone would leave what open files and working
@@ -75,19 +105,22 @@ void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top)
 
 /* Expires the name instead of dropping it where the kernel can (Linux 6.2): what is in use, above
  * all a working directory, keeps its place in the tree if it is unchanged. */
-static void expire_inode(struct cop_fuse *fs, struct inode *i)
+static void expire_name(struct cop_fuse *fs, fuse_ino_t dir, const char *name, size_t len)
 {
-	fuse_ino_t dir = cop_fuse_nodeid(fs, i->parent);
 	int rc = -ENOSYS;
 
 #if COP_HAVE_FUSE_EXPIRE
-	rc = fuse_lowlevel_notify_expire_entry(fs->session, dir, i->name, i->name_len);
+	rc = fuse_lowlevel_notify_expire_entry(fs->session, dir, name, len);
 #elif COP_HAVE_FUSE_EXPIRE_FLAGS
-	rc = fuse_lowlevel_notify_expire_entry(
-		fs->session, dir, i->name, i->name_len, FUSE_LL_EXPIRE_ONLY);
+	rc = fuse_lowlevel_notify_expire_entry(fs->session, dir, name, len, FUSE_LL_EXPIRE_ONLY);
 #endif
 	if (rc == -ENOSYS)
-		fuse_lowlevel_notify_inval_entry(fs->session, dir, i->name, i->name_len);
+		forget_name(fs, dir, name, len);
+}
+
+static void expire_inode(struct cop_fuse *fs, struct inode *i)
+{
+	each_side(fs, i->parent, i->name, i->name_len, expire_name);
 }
 
 void cop_fuse_tell_names(struct cop_fuse *fs, struct inode *dir)

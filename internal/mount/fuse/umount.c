@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unmounting, by the system call as root and otherwise through fusermount3, and finding who uses a
- * mount. */
+/* Unmounting, by the system call as root and otherwise through fusermount3 or umount(8), and
+ * finding who uses a mount. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 extern char **environ;
 
-/* fusermount3 reports EBUSY in words only, so every failure counts as EBUSY. */
-static int run_fusermount(const char *mountpoint, bool lazy)
+/* These programs report EBUSY in words only, so every failure counts as EBUSY. */
+static int run_quietly(char *const argv[])
 {
-	char *argv[] = {"fusermount3", "-u", "-q", lazy ? "-z" : "--", (char *)mountpoint, NULL};
 	posix_spawn_file_actions_t quiet;
 	int status, rc;
 	pid_t pid;
@@ -38,13 +32,24 @@ static int run_fusermount(const char *mountpoint, bool lazy)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
 }
 
+/* fusermount3 believes only /etc/mtab, which some containers do not have; umount(8) of util-linux
+ * reads /proc, and lets a user unmount what fusermount3 mounted for that user. */
+static int run_helper(const char *mountpoint, bool lazy)
+{
+	char *fusermount[] = {
+		"fusermount3", "-u", "-q", lazy ? "-z" : "--", (char *)mountpoint, NULL};
+	char *umount[] = {"umount", lazy ? "-l" : "--", (char *)mountpoint, NULL};
+
+	return run_quietly(fusermount) && run_quietly(umount) ? -EBUSY : 0;
+}
+
 int cop_fuse_umount(const char *mountpoint, bool lazy)
 {
 	if (umount2(mountpoint, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0)
 		return 0;
 	if (errno != EPERM)
 		return -errno;
-	return run_fusermount(mountpoint, lazy);
+	return run_helper(mountpoint, lazy);
 }
 
 /* A request made while a killed process is still closing its descriptors gets ECONNABORTED, so a

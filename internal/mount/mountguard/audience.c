@@ -11,16 +11,11 @@
  * Nodes and guards of any job do not count: they use no mount. */
 #include "mount/mountguard/mountguard_priv.h"
 
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define ENVIRON_MAX (8 * COP_MIB)
 #define QUIET_MS (600 * 1000ULL)

@@ -20,18 +20,13 @@
 #include "mount/fuse/fuse.h"
 #include "base/log/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* How often it checks while such a program exists, and while none does. */
 #define SEEN_MS 30000

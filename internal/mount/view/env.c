@@ -3,12 +3,7 @@
  * rewritten, as copper-guide(7) shows by hand. */
 #include "mount/view/view_priv.h"
 
-#include <errno.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static const char *const names[] = {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME",
 	"CONDA_PREFIX", "VIRTUAL_ENV", "PERL5LIB", "MODULEPATH"};

@@ -2,15 +2,10 @@
 /* Finds out which views are possible: a child makes a view of two empty directories of its own. */
 #include "mount/view/view_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 struct told {
 	enum cop_view_kind kind;

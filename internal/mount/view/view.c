@@ -3,19 +3,15 @@
  * the storage's own directories back. */
 #include "mount/view/view_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
+#include "mount/fuse/fuse.h"
 
 #define FUSE_MAGIC 0x65735546 /* statfs(2) */
 /* How long to wait for a newly created directory, which the mount shows within seconds. */
@@ -39,7 +35,9 @@ struct making {
 	struct cop_view_place *place;
 	unsigned places;
 	int direct[COP_VIEW_PLACES];
-	char cwd[PATH_MAX]; /* "" if it need not be found again */
+	int storage; /* a copy of the source, or -errno; only if it is replaced as a whole */
+	char root[PATH_MAX]; /* of the tree as views show it */
+	char cwd[PATH_MAX];  /* "" if it need not be found again */
 };
 
 /* ---- what is there before ---- */
@@ -53,6 +51,18 @@ static void set_place(struct making *m, const char *at)
 	p->tree = p->changes = -1;
 	snprintf(p->at, sizeof(p->at), "%s", at);
 	snprintf(p->from, sizeof(p->from), "%.*s%s", PATH_MAX / 2, m->v->mountpoint, rest);
+	snprintf(p->via, sizeof(p->via), "%.*s%s", PATH_MAX / 2, m->root, rest);
+}
+
+/* A node of an older release has only the bare mount. */
+static void find_root(struct making *m)
+{
+	struct stat st;
+
+	snprintf(m->root, sizeof(m->root), "%.*s/" COP_FUSE_VIEW_ROOT, PATH_MAX / 2,
+		m->v->mountpoint);
+	if (stat(m->root, &st))
+		snprintf(m->root, sizeof(m->root), "%s", m->v->mountpoint);
 }
 
 static int check_place(struct making *m, const struct cop_view_place *p)
@@ -87,7 +97,7 @@ static int check_place(struct making *m, const struct cop_view_place *p)
 
 static int open_place(struct making *m, struct cop_view_place *p)
 {
-	p->tree = cop_view_tree_open(p->from);
+	p->tree = cop_view_tree_open(p->via);
 	if (p->tree < 0)
 		return cop_err_set(m->err, -p->tree, "%s cannot be used as a mount: %s", p->from,
 			strerror(-p->tree));
@@ -106,6 +116,7 @@ static int check_places(struct making *m)
 	m->place = calloc(COP_MAX(m->v->belows, 1U), sizeof(*m->place));
 	if (!m->place)
 		return cop_err_set(m->err, ENOMEM, "out of memory");
+	find_root(m);
 	if (!m->v->belows)
 		set_place(m, m->v->source);
 	for (unsigned i = 0; i < m->v->belows; i++)
@@ -131,7 +142,7 @@ static int await_dir(struct making *m, const char *what, const char *dir)
 	char seen[2 * PATH_MAX];
 	struct stat st;
 
-	snprintf(seen, sizeof(seen), "%s%s", m->v->mountpoint,
+	snprintf(seen, sizeof(seen), "%s%s", m->root,
 		dir + (strcmp(m->v->source, "/") ? strlen(m->v->source) : 0));
 	while (stat(seen, &st) && errno == ENOENT && cop_now_ms() < end)
 		poll(NULL, 0, NEW_STEP_MS);
@@ -242,6 +253,22 @@ static int put_best(struct making *m)
 	return rc;
 }
 
+/* FIFOs and sockets are reached through it. Without it they give an error at once. */
+static void put_storage(struct making *m)
+{
+	char at[PATH_MAX + sizeof(COP_FUSE_STORAGE) + 1];
+	int rc;
+
+	if (m->storage < 0)
+		return;
+	snprintf(at, sizeof(at), "%s/" COP_FUSE_STORAGE, m->v->source);
+	rc = cop_view_tree_put(m->storage, at);
+	if (rc)
+		cop_log_debug("the storage's FIFOs and sockets are not in the view error=\"%s\"",
+			strerror(-rc));
+	close(m->storage);
+}
+
 static int put_direct(struct making *m)
 {
 	int rc = 0;
@@ -321,8 +348,11 @@ static int mount_inside(struct making *m)
 {
 	int cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), rc = open_direct(m);
 
+	m->storage = m->v->belows ? -ENOENT : cop_view_tree_open(m->v->source);
 	if (!rc)
 		rc = put_best(m);
+	if (!rc)
+		put_storage(m);
 	if (!rc)
 		rc = put_direct(m);
 	if (!rc)

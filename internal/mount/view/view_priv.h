@@ -38,7 +38,8 @@ struct cop_view_place {
 	/* Detached copies of the mount and of the directory that keeps changes (-1: in memory).
 	 * They give access even to what is covered by then. */
 	int tree, changes;
-	char from[PATH_MAX], at[PATH_MAX];
+	/* from: in the bare mount, for messages; via: where its links are as in the source. */
+	char from[PATH_MAX], via[PATH_MAX], at[PATH_MAX];
 };
 /* Each mounts one place; on failure it unmounts what it has mounted. */
 int cop_view_place_overlay(

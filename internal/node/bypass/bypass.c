@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/bypass/bypass_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 
@@ -200,6 +196,7 @@ void cop_bypass_stop(struct cop_bypass *p)
 		cop_log_warn(
 			"the storage does not answer: the last look for programs that bypass the mount is abandoned");
 		pthread_detach(thread);
+		cop_thread_left();
 		return;
 	}
 	pthread_join(thread, NULL);

@@ -3,7 +3,6 @@
 #include "node/bypass/bypass_priv.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/log/log.h"

@@ -3,14 +3,8 @@
 #include "node/bypass/bypass_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define PIDS_MAX ((size_t)1 << 16)
 

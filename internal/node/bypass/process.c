@@ -4,14 +4,9 @@
 #include "node/bypass/bypass_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define MOUNTINFO_MAX (4 * COP_MIB)
 #define MAPS_AT_ONCE (32 * COP_KIB)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `copper mount --check`, `copper serve --check`: checks one by one what a start needs, with the
- * functions that the start itself uses, so that the sentences are the same. It mounts nothing,
- * waits for nothing, and creates only the folder of control sockets; it opens the endpoint and the
- * port and closes them again. A check that depends on a failed one is left out. */
+ * functions that the start itself uses, so that the sentences are the same. It mounts nothing, and
+ * creates only the folder of control sockets; it opens the endpoint and the port and closes them
+ * again, and connects to the ports of the other hosts. A check that depends on a failed one is left
+ * out. */
 #include "node/check/check_priv.h"
 #include "mount/view/view.h"
 
 #include "node/mountdir/mountdir.h"
+#include "tree/prefetch/prefetch.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -269,6 +271,35 @@ static void check_cpus(struct check *c)
 	cop_buf_free(&all);
 }
 
+/* ---- recordings ---- */
+
+static void check_prefetch(struct check *c)
+{
+	const char *prefetch = cop_conf_prefetch(c->conf);
+	char path[COP_PREFETCH_PATH], size[16];
+	struct stat st;
+
+	if (!prefetch)
+		cop_check_say(c, "prefetch", CHECK_OK, "off: nothing is fetched ahead or recorded");
+	else if (*prefetch && strcmp(prefetch, "auto"))
+		cop_check_say(c, "prefetch", CHECK_OK, "%s is fetched ahead", prefetch);
+	else if (!*c->source)
+		return;
+	else if (!*prefetch && cop_prefetch_is_system(c->source))
+		cop_check_say(c, "prefetch", CHECK_OK,
+			"nothing is recorded of %s, which is the system's own", c->source);
+	else if (!cop_prefetch_kept_at(c->source, path))
+		cop_check_say(c, "prefetch", CHECK_WARNING,
+			"nothing can be recorded for the next job: set HOME or XDG_CACHE_HOME");
+	else if (stat(path, &st))
+		cop_check_say(c, "prefetch", CHECK_OK,
+			"what programs need is recorded for the next job, in %s", path);
+	else
+		cop_check_say(c, "prefetch", CHECK_OK,
+			"what programs need is recorded for the next job, in %s (%s; remove it to forget)",
+			path, cop_format_size((uint64_t)st.st_size, size));
+}
+
 /* ---- all ---- */
 
 static void run_checks(struct check *c)
@@ -283,8 +314,10 @@ static void run_checks(struct check *c)
 		check_hosts,
 		check_secret,
 		cop_check_network,
+		cop_check_peers,
 		check_cpus,
 		cop_check_memory,
+		check_prefetch,
 		check_control,
 	};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* check: finds out whether a start with these settings would work on this machine, and what is
  * missing. It runs the checks one by one, with the functions that the start itself uses. It mounts
- * nothing, waits for nobody and contacts no other machine, so it cannot find problems that occur
- * only between hosts. */
+ * nothing. Of the other hosts it tries only whether their ports can be reached, for a time that is
+ * limited. */
 #ifndef COP_NODE_CHECK_H
 #define COP_NODE_CHECK_H
 

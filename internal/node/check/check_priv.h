@@ -8,7 +8,8 @@
 #include "node/ctl/ctl.h"
 #include "fabric/endpoint/endpoint.h"
 #include "mount/fuse/fuse.h"
-#include "job/job/job.h"
+#include "job/dir/dir.h"
+#include "job/hosts/hosts.h"
 #include "storage/origin/origin.h"
 #include "fabric/wire/wire.h"
 
@@ -27,6 +28,7 @@ struct check {
 	uint32_t rank;
 	struct cop_job_secret secret;
 	char **book; /* address per rank, or NULL */
+	bool tcp;    /* the fabric's address is one of TCP */
 };
 
 /* Prints one line, or one JSON object. */
@@ -36,5 +38,8 @@ void cop_check_say(struct check *c, const char *name, enum check_state state, co
 /* machine.c */
 void cop_check_network(struct check *c);
 void cop_check_memory(struct check *c);
+
+/* peers.c: tries the ports of the other hosts. */
+void cop_check_peers(struct check *c);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --check: the network and the memory of this machine. */
+#include "job/rendezvous/rendezvous.h"
 #include "node/check/check_priv.h"
 
 #include <errno.h>
@@ -99,6 +100,7 @@ static void tell_address(struct check *c, const struct cop_endpoint *f)
 	const char *address = cop_endpoint_address(f), *network = cop_endpoint_network(f);
 	char have[512];
 
+	c->tcp = strncmp(address, "ofi+tcp://", 10) == 0;
 	cop_endpoint_list_providers(have, sizeof(have));
 	if (is_lonely(c, address))
 		cop_check_say(c, "network", CHECK_WARNING,
@@ -142,32 +144,18 @@ void cop_check_network(struct check *c)
 
 /* ---- memory ---- */
 
-static bool file_number(const char *path, const char *key, uint64_t *out)
-{
-	char *text, *at;
-	size_t len;
-	bool found;
-
-	if (cop_read_file(path, 65536, &text, &len))
-		return false;
-	at = *key ? strstr(text, key) : text;
-	found = at && sscanf(at + strlen(key), " %" SCNu64, out) == 1;
-	free(text);
-	return found;
-}
-
 void cop_check_memory(struct check *c)
 {
 	char note[COP_CACHE_NOTE_SIZE], want[16], have[16];
 	uint64_t cache = cop_cache_size(c->conf->cache_size, cop_conf_cache_least(c->conf), note),
-		 available, limit = cop_memory_limit("");
+		 available = cop_memory_available(""), limit = cop_memory_limit("");
 
 	cop_format_size(cache, want);
 	if (note[0])
 		cop_check_say(c, "memory", CHECK_WARNING, "%s", note);
-	else if (!file_number("/proc/meminfo", "MemAvailable:", &available))
+	else if (!available)
 		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s", want);
-	else if (cache > (available *= 1024))
+	else if (cache > available)
 		cop_check_say(c, "memory", CHECK_WARNING,
 			"the cache may grow to %s, and %s is available now: give a smaller --cache-size",
 			want, cop_format_size(available, have));

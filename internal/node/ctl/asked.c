@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/ctl/command_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn)
 {
 	static const char sentence[] = "out of memory\n";

@@ -4,15 +4,10 @@
 #include "base/base/sock.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #define HEAD_MAX 64 /* the longest line in front of the reply's bytes */
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/ctl/command_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "node/ctl/ctl.h"
 
 _Static_assert(COP_OP_TEXT_MAX + 16 * COP_MIB <= COP_CTL_REPLY_MAX,

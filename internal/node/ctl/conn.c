@@ -3,14 +3,9 @@
 #include "node/ctl/ctl_priv.h"
 #include "base/base/sock.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 struct cop_ctl_conn *cop_ctl_conn_new(struct cop_ctl *c, int fd)
 {

@@ -34,6 +34,9 @@
 /* In a job directory: what rank 0's answer to "program" has beside the directory, for commands that
  * run beside other ranks. */
 #define COP_CTL_ENVIRONMENT "logs/copper_run.txt"
+/* In the answer to "program", if only the command's parent can report its end, so that copper run
+ * must stay: "wanted", this node knows that the job's run is recorded; "untold", others may. */
+#define COP_CTL_EXIT "COPPER_EXIT"
 
 /* ---- where sockets are ---- */
 
@@ -85,6 +88,12 @@ int cop_ctl_start(const char *path, const char *key, cop_ctl_handler *handler, v
  * just ending; the sentence about a living one says how to end it. */
 int cop_ctl_start_when_free(const char *path, const char *key, cop_ctl_handler *handler, void *ctx,
 	struct cop_ctl **out, struct cop_err *err);
+/* The same as cop_ctl_note for the socket of this server, which keeps the words. */
+int cop_ctl_leave_note(struct cop_ctl *c, const char *words);
+/* The thread that started it, which must also be the one that stops it. Puts back the socket and
+ * the files beside it if somebody has removed them; touches them daily. It looks every few seconds
+ * at most; returns the milliseconds until it would look again. */
+int cop_ctl_tend(struct cop_ctl *c);
 /* Sends the replies that were given (for 2 s at most), closes everything, joins the thread and
  * removes both files. Later replies to open requests are discarded. Must not be called from a
  * handler. NULL is fine. */
@@ -197,6 +206,9 @@ void cop_command_free(struct cop_command *c);
 int cop_command_listen(struct cop_command *c, const struct cop_ctl_place *at,
 	const struct cop_mountdir *mounted_at, struct cop_err *err);
 void cop_command_stop_listening(struct cop_command *c);
+/* Main thread. Puts back files beside the socket that somebody has removed. Returns in how many
+ * milliseconds to call it again; -1: never. */
+int cop_command_tend(struct cop_command *c);
 /* A cop_ctl_handler whose ctx is the cop_command. The reply's status is 0 or -errno. */
 void cop_command_handle(void *ctx, struct cop_ctl_conn *conn, char *line);
 /* Any thread. The number of stops that arrived here and are not answered yet. */

@@ -17,17 +17,39 @@ struct cop_ctl_socket {
 	int fd;
 	char path[COP_CTL_PATH_SIZE];
 	uint64_t dev, ino; /* of the socket's file: another file there is not ours to remove */
+	/* Main thread, for keep.c: the folder with a shared lock, or -1; what the files beside the
+	 * socket hold, or NULL; when to look and to touch them again. */
+	int folder;
+	char *key, *note;
+	uint64_t look_ms, touch_ms;
 };
 
 int cop_ctl_socket_open(
 	struct cop_ctl_socket *s, const char *path, const char *key, struct cop_err *err);
 void cop_ctl_socket_close(struct cop_ctl_socket *s);
+/* Binds the socket s->fd and listens, and writes the key beside it. */
+int cop_ctl_socket_bind(struct cop_ctl_socket *s, const char *key, struct cop_err *err);
+/* Holds a lock on the folder against others that replace or remove sockets there. Ends with
+ * cop_ctl_unlock_folder. -errno with a sentence. */
+int cop_ctl_lock_folder(const char *path, struct cop_err *err);
+void cop_ctl_unlock_folder(const char *path, int lock);
+/* Writes a note beside the socket, and keeps it. */
+int cop_ctl_socket_note(struct cop_ctl_socket *s, const char *words);
+
+/* ---- keep.c: what a cleaner of /tmp would remove ---- */
+/* Begins to keep the files of an open socket; without memory, or where nothing can be locked, less
+ * is kept. */
+void cop_ctl_keep_begin(struct cop_ctl_socket *s, const char *key);
+void cop_ctl_keep_end(struct cop_ctl_socket *s);
+/* Puts back what is missing. Returns 1 if the socket itself was, and its thread must be woken. */
+int cop_ctl_keep(struct cop_ctl_socket *s);
 /* Whether the folder is a directory of ours that nobody else can read or write. */
 int cop_ctl_dir_check(const char *dir, struct cop_err *err);
 /* Whether the name is 16 hexadecimal digits and this ending. */
 bool cop_ctl_name_is(const char *name, const char *ending);
 /* The path of the key file beside the socket. */
 void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE]);
+void cop_ctl_note_path(const char *path, char out[COP_CTL_PATH_SIZE]);
 /* Removes the key and the note of a socket that no longer exists, and unfinished ones that a killed
  * node left. path has a slash and a name of 16 digits. */
 void cop_ctl_forget(const char *path);

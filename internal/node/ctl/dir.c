@@ -3,13 +3,7 @@
 #include "node/ctl/ctl_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define LIST_MAX 1024
 #define DIGITS 16
@@ -117,6 +111,11 @@ static void path_beside(const char *path, const char *ending, char out[COP_CTL_P
 void cop_ctl_key_path(const char *path, char out[COP_CTL_PATH_SIZE])
 {
 	path_beside(path, ".key", out);
+}
+
+void cop_ctl_note_path(const char *path, char out[COP_CTL_PATH_SIZE])
+{
+	path_beside(path, ".note", out);
 }
 
 /* A node that is killed while it writes a key or a note leaves the file under a temporary name: the

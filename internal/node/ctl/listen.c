@@ -5,14 +5,13 @@
 
 /* If this node is killed, a stop of its tree recognizes the mount by this note, and the process
  * that removes the mount knows what else to remove. */
-static void leave_note(
-	const struct cop_command *c, const char *path, const struct cop_mountdir *mounted_at)
+static void leave_note(const struct cop_command *c, const struct cop_mountdir *mounted_at)
 {
 	struct cop_buf note = {0};
 
 	cop_buf_str(&note, c->conf.tree);
 	cop_mountdir_note(mounted_at, &note);
-	if (note.failed || cop_ctl_note(path, note.data))
+	if (note.failed || cop_ctl_leave_note(c->ctl, note.data))
 		cop_log_debug("no note beside the control socket");
 	cop_buf_free(&note);
 }
@@ -26,8 +25,13 @@ int cop_command_listen(struct cop_command *c, const struct cop_ctl_place *at,
 	if (!rc)
 		rc = cop_ctl_start_when_free(path, key, cop_command_handle, c, &c->ctl, err);
 	if (!rc)
-		leave_note(c, path, mounted_at);
+		leave_note(c, mounted_at);
 	return rc;
+}
+
+int cop_command_tend(struct cop_command *c)
+{
+	return c && c->ctl ? cop_ctl_tend(c->ctl) : -1;
 }
 
 void cop_command_stop_listening(struct cop_command *c)

@@ -3,9 +3,6 @@
  * counters, here or on every node; and the contents of the cache. */
 #include "node/ctl/command_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-
 /* ---- reports ---- */
 
 static bool has_failed(const struct cop_op_sum *sum)

@@ -3,12 +3,9 @@
 #include "node/ctl/ctl_priv.h"
 #include "base/base/sock.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 
@@ -230,6 +227,21 @@ int cop_ctl_start_when_free(const char *path, const char *key, cop_ctl_handler *
 			"a copper node runs here as %s already (it listens at %s); end it with 'copper stop %s' before it is started again",
 			key, path, key);
 	return rc;
+}
+
+int cop_ctl_leave_note(struct cop_ctl *c, const char *words)
+{
+	return cop_ctl_socket_note(&c->socket, words);
+}
+
+int cop_ctl_tend(struct cop_ctl *c)
+{
+	uint64_t now;
+
+	if (cop_ctl_keep(&c->socket) > 0)
+		eventfd_write(c->wake_fd, 1);
+	now = cop_now_ms();
+	return c->socket.look_ms > now ? (int)(c->socket.look_ms - now) : 0;
 }
 
 void cop_ctl_stop(struct cop_ctl *c)

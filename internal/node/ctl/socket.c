@@ -1,46 +1,72 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The listening socket. A process that checks whether a socket is alive, and replaces or removes
- * it, holds a lock on the folder. Otherwise two starting processes could both find it dead, and the
- * second would remove the first one's socket. */
+ * it, holds a lock on a file in the folder. Otherwise two starting processes could both find it
+ * dead, and the second would remove the first one's socket. The folder itself is locked by each
+ * node while it lives (keep.c). */
 #include "node/ctl/ctl_priv.h"
 #include "base/base/sock.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #define LOCK_WAIT_MS 5000
 
-/* The descriptor of the locked folder, to be closed by the caller. */
-static int lock_folder(const char *path, struct cop_err *err)
+static void lock_path(const char *path, char out[COP_CTL_PATH_SIZE])
 {
-	char dir[COP_CTL_PATH_SIZE];
+	snprintf(out, COP_CTL_PATH_SIZE, "%.*s/lock", (int)(strrchr(path, '/') - path), path);
+}
+
+/* Whether the file still has this name: the process that held the lock removes it. */
+static bool is_named(int fd, const char *name)
+{
+	struct stat held, named;
+
+	return fstat(fd, &held) == 0 && lstat(name, &named) == 0 && held.st_dev == named.st_dev &&
+	       held.st_ino == named.st_ino;
+}
+
+/* 0: it is locked; -EWOULDBLOCK: somebody else has it. */
+static int try_lock(const char *name, int *fd)
+{
+	int rc;
+
+	*fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (*fd < 0)
+		return -errno;
+	rc = flock(*fd, LOCK_EX | LOCK_NB) ? -errno : is_named(*fd, name) ? 0 : -EWOULDBLOCK;
+	if (rc)
+		close(*fd);
+	return rc;
+}
+
+int cop_ctl_lock_folder(const char *path, struct cop_err *err)
+{
+	char dir[COP_CTL_PATH_SIZE], name[COP_CTL_PATH_SIZE];
 	uint64_t until = cop_now_ms() + LOCK_WAIT_MS;
 	int fd, rc;
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
+	lock_path(path, name);
 	rc = cop_ctl_dir_check(dir, err);
 	if (rc)
 		return rc;
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return cop_err_set(err, errno, "cannot open the control directory %s: %m", dir);
-	while (flock(fd, LOCK_EX | LOCK_NB)) {
-		if (errno != EWOULDBLOCK || cop_now_ms() > until) {
-			rc = cop_err_set(
-				err, errno, "cannot lock the control directory %s: %m", dir);
-			close(fd);
-			return rc;
-		}
+	while ((rc = try_lock(name, &fd)) == -EWOULDBLOCK && cop_now_ms() <= until)
 		usleep(10000);
-	}
-	return fd;
+	return rc ? cop_err_set(err, -rc, "cannot lock the control directory %s: %s", dir,
+			    strerror(-rc))
+		  : fd;
+}
+
+void cop_ctl_unlock_folder(const char *path, int lock)
+{
+	char name[COP_CTL_PATH_SIZE];
+
+	lock_path(path, name);
+	unlink(name);
+	close(lock);
 }
 
 static struct sockaddr_un address_of(const char *path)
@@ -73,7 +99,7 @@ static int clear_stale(const char *path, struct cop_err *err)
 	return cop_err_set(err, rc, "cannot replace the control socket %s: %m", path);
 }
 
-static int bind_socket(struct cop_ctl_socket *s, const char *key, struct cop_err *err)
+int cop_ctl_socket_bind(struct cop_ctl_socket *s, const char *key, struct cop_err *err)
 {
 	struct sockaddr_un sa = address_of(s->path);
 	char key_path[COP_CTL_PATH_SIZE];
@@ -101,41 +127,43 @@ int cop_ctl_socket_open(
 	struct cop_ctl_socket *s, const char *path, const char *key, struct cop_err *err)
 {
 	const char *name = strrchr(path, '/');
-	int folder, rc;
+	int lock, rc;
 
-	*s = (struct cop_ctl_socket){.fd = -1};
+	*s = (struct cop_ctl_socket){.fd = -1, .folder = -1};
 	if (!name || !cop_ctl_name_is(name + 1, ".sock") || strlen(path) >= sizeof(s->path))
 		return cop_err_set(err, EINVAL, "%s is not the path of a control socket", path);
 	memcpy(s->path, path, strlen(path) + 1);
-	folder = lock_folder(path, err);
-	if (folder < 0)
-		return folder;
+	lock = cop_ctl_lock_folder(path, err);
+	if (lock < 0)
+		return lock;
 	rc = clear_stale(path, err);
 	if (rc)
 		goto out;
 	cop_ctl_forget(path);
 	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	rc = s->fd < 0 ? cop_err_set(err, errno, "cannot create a socket: %m")
-		       : bind_socket(s, key, err);
+		       : cop_ctl_socket_bind(s, key, err);
 	if (rc && s->fd >= 0) {
 		close(s->fd);
 		s->fd = -1;
 	}
+	if (!rc)
+		cop_ctl_keep_begin(s, key);
 out:
-	close(folder);
+	cop_ctl_unlock_folder(path, lock);
 	return rc;
 }
 
 int cop_ctl_clear(const char *path, struct cop_err *err)
 {
-	int folder = lock_folder(path, err), rc;
+	int lock = cop_ctl_lock_folder(path, err), rc;
 
-	if (folder < 0)
-		return folder;
+	if (lock < 0)
+		return lock;
 	rc = clear_stale(path, err);
 	if (!rc)
 		cop_ctl_forget(path);
-	close(folder);
+	cop_ctl_unlock_folder(path, lock);
 	return rc;
 }
 
@@ -143,17 +171,18 @@ int cop_ctl_clear(const char *path, struct cop_err *err)
 void cop_ctl_socket_close(struct cop_ctl_socket *s)
 {
 	struct stat st;
-	int folder;
+	int lock;
 
 	if (s->fd < 0)
 		return;
-	folder = lock_folder(s->path, NULL);
+	lock = cop_ctl_lock_folder(s->path, NULL);
 	if (lstat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino) {
 		cop_ctl_forget(s->path);
 		unlink(s->path);
 	}
-	if (folder >= 0)
-		close(folder);
+	if (lock >= 0)
+		cop_ctl_unlock_folder(s->path, lock);
+	cop_ctl_keep_end(s);
 	close(s->fd);
 	s->fd = -1;
 }

@@ -4,12 +4,6 @@
 
 #include "base/base/json.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* How many of the things that a node waits for are shown. */
 #define WAITS 5
 

@@ -187,6 +187,29 @@ static void the_rows_of_all_nodes_are_in_order_of_their_ranks(void **state)
 	cop_buf_free(&out);
 }
 
+static void the_table_names_nodes_that_were_silent(void **state)
+{
+	struct cop_op_sum all = {0};
+	struct cop_buf out = {0};
+	struct cop_nodeline n = {.host = "b", .reason = ""};
+
+	(void)state;
+	add_line(&all, &(struct cop_nodeline){.rank = 3, .host = "slow", .reason = ""});
+	n.value[COP_NODELINE_LAGGED] = 4;
+	for (n.rank = 10; n.rank < 20; n.rank++)
+		add_line(&all, &n);
+	n.rank = 5;
+	n.value[COP_NODELINE_LAGGED] = 1;
+	add_line(&all, &n);
+	cop_status_all_table(&all, &out);
+	assert_non_null(strstr(out.data,
+		"\nrank 0 was silent; others were asked by rank 5\n"
+		"rank 3 (slow) was silent; others were asked by rank 10, rank 11,"
+		" rank 12, rank 13, rank 14, rank 15, rank 16, rank 17 and 2 more\n"));
+	cop_op_sum_free(&all);
+	cop_buf_free(&out);
+}
+
 static void a_row_lines_up_with_the_head(void **state)
 {
 	struct cop_status *s = *state;
@@ -319,6 +342,7 @@ int main(void)
 		T(the_table_of_one_node_has_what_it_counted),
 		T(the_table_says_what_is_waited_for_the_oldest_first),
 		T(the_rows_of_all_nodes_are_in_order_of_their_ranks),
+		T(the_table_names_nodes_that_were_silent),
 		T(a_row_lines_up_with_the_head),
 		T(without_an_answer_the_list_of_nodes_is_empty),
 		T(the_sums_count_nodes_that_did_not_answer),

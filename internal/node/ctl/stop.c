@@ -4,8 +4,6 @@
  * node that got the command writes what all nodes have counted. */
 #include "node/ctl/command_priv.h"
 
-#include <errno.h>
-
 /* "stopped 4/4 nodes", then a line for each problem. A failure is a node that may still run, or
  * whose counts are lost. */
 static void answer_command(struct asked *q, const struct cop_op_sum *sum, uint32_t of)

@@ -54,6 +54,8 @@ void cop_status_line(const struct cop_status *s, struct cop_buf *out)
 	n.rank = s->rank;
 	n.host = s->host;
 	n.value[COP_NODELINE_UPTIME_MS] = (cop_now_ns() - s->started_ns) / COP_NS_PER_MS;
+	if (s->rpc)
+		n.value[COP_NODELINE_LAGGED] = cop_rpc_lagged(s->rpc);
 	if (s->fs)
 		cop_fuse_waits(
 			s->fs, &n.value[COP_NODELINE_WAITING], &n.value[COP_NODELINE_WAIT_US]);
@@ -61,6 +63,9 @@ void cop_status_line(const struct cop_status *s, struct cop_buf *out)
 }
 
 /* ---- the table ---- */
+
+#define LAGGED_SHOWN 8
+#define LEAVERS_SHOWN 8
 
 static void all_head(struct cop_buf *out)
 {
@@ -111,6 +116,50 @@ static int by_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
+/* Which nodes were silent, and which left them. A table is for people: it names a few of each. */
+static void append_lagged(const struct cop_nodeline *line, size_t lines, uint64_t lagged,
+	const char *host, struct cop_buf *out)
+{
+	unsigned n = 0;
+
+	cop_buf_printf(out, "rank %" PRIu64 "%s%s%s was silent; others were asked by", lagged - 1,
+		*host ? " (" : "", host, *host ? ")" : "");
+	for (size_t i = 0; i < lines; i++) {
+		if (line[i].value[COP_NODELINE_LAGGED] != lagged)
+			continue;
+		if (n < LEAVERS_SHOWN)
+			cop_buf_printf(out, "%s rank %" PRIu32, n ? "," : "", line[i].rank);
+		n++;
+	}
+	if (n > LEAVERS_SHOWN)
+		cop_buf_printf(out, " and %u more", n - LEAVERS_SHOWN);
+	cop_buf_str(out, "\n");
+}
+
+static bool is_first_to_leave(const struct cop_nodeline *line, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (line[k].value[COP_NODELINE_LAGGED] == line[i].value[COP_NODELINE_LAGGED])
+			return false;
+	return true;
+}
+
+static void all_lagged(const struct cop_nodeline *line, size_t lines, struct cop_buf *out)
+{
+	unsigned shown = 0;
+
+	for (size_t i = 0; i < lines && shown < LAGGED_SHOWN; i++) {
+		uint64_t lagged = line[i].value[COP_NODELINE_LAGGED];
+		const struct cop_nodeline key = {.rank = (uint32_t)(lagged - 1)}, *of;
+
+		if (!lagged || !is_first_to_leave(line, i))
+			continue;
+		of = bsearch(&key, line, lines, sizeof(*line), by_rank);
+		append_lagged(line, lines, lagged, of ? of->host : "", out);
+		shown++;
+	}
+}
+
 /* Leaves out lines that are not a node's; the sums tell how many nodes there should be. */
 static void all_rows(char *text, struct cop_buf *out)
 {
@@ -130,6 +179,7 @@ static void all_rows(char *text, struct cop_buf *out)
 	qsort(line, n, sizeof(*line), by_rank);
 	for (size_t i = 0; i < n; i++)
 		append_row(&line[i], out);
+	all_lagged(line, n, out);
 	free(line);
 }
 

@@ -2,23 +2,18 @@
 #include "node/launch/launch.h"
 
 #include "mount/mountguard/mountguard.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "base/log/log.h"
 #include "node/node/node.h"
 #include "job/startnote/startnote.h"
 #include "node/mountdir/mountdir.h"
 #include "job/scheduler/scheduler.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* ---- what others hear ---- */
 

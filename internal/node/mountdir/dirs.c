@@ -2,16 +2,11 @@
 /* The directories of a place: their names, creating and removing them, and the lock on the folder
  * of a private one. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "node/mountdir/mountdir_priv.h"
 

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/mountdir/mountdir_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "node/ctl/ctl.h"
 #include "mount/fuse/fuse.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 
 #define CHECKS 5
 /* How long the process of a killed node may take to end; it holds its locks until then. */

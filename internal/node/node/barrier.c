@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "barrier.h"
+#include "joblog.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,6 +119,8 @@ void cop_barrier_tell_below(struct cop_barrier *b)
 {
 	struct cop_waker *waker = b->conf.waker;
 	unsigned left_ms, why;
+	char blocked[1000];
+	uint32_t i = 0;
 
 	cop_start_tell_below(b->join, cop_now_ms());
 	while ((left_ms = cop_start_tell_left_ms(b->join, cop_now_ms())) &&
@@ -131,6 +134,8 @@ void cop_barrier_tell_below(struct cop_barrier *b)
 		cop_start_tend(b->join);
 	}
 	cop_start_name_untold(b->join);
+	while (cop_start_blocked_below(b->join, &i, blocked, sizeof(blocked)))
+		cop_joblog_note(blocked);
 	/* Ranks that have had their answer were not told again, so these answers must leave before
 	 * the node ends. */
 	if (!cop_start_is_ready(b->join))

@@ -9,7 +9,7 @@
 #include "base/base/base.h"
 #include "job/conf/conf.h"
 #include "base/loop/loop.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "tree/start/start.h"
 #include "net.h"
 #include "job/topo/topo.h"

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "joblog.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "base/log/log.h"
 
 int cop_joblog_open(

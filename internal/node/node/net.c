@@ -77,10 +77,11 @@ static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 		refuse_request(req, -EOPNOTSUPP);
 }
 
-/* A stop may also come from a command that is not a node of the tree (guest). */
+/* A command that is not a node of the tree (guest) may stop it, and ask how the nodes are. */
 static bool may_ask(const struct cop_net *n, uint32_t rank, uint8_t op)
 {
-	return rank < n->conf.topo.nodes || op == COP_OP_STOP;
+	return rank < n->conf.topo.nodes || op == COP_OP_STOP || op == COP_OP_STATS ||
+	       op == COP_OP_TABLE;
 }
 
 void cop_net_serve(void *ctx, struct cop_rpc_req *req)
@@ -145,6 +146,20 @@ static void peer_changed(void *ctx, uint32_t rank, bool lives)
 		cop_job_host_name(n->conf.hosts, rank));
 }
 
+static void peer_lags(void *ctx, uint32_t rank, bool lags, uint64_t silent_ms)
+{
+	struct cop_net *n = ctx;
+	const char *host = cop_job_host_name(n->conf.hosts, rank);
+
+	if (lags)
+		cop_telemetry_event(n->conf.telemetry, COP_TELEMETRY_PEER_LAGS,
+			"rank %u (%s) was silent for %llu ms; others are asked until it has answered pings for 10 s",
+			rank, host, (unsigned long long)silent_ms);
+	else
+		cop_telemetry_event(n->conf.telemetry, COP_TELEMETRY_PEER_BACK,
+			"rank %u (%s) has answered pings for 10 s", rank, host);
+}
+
 /* ---- opening ---- */
 
 static int make_reach(struct cop_net *n, struct cop_err *err)
@@ -169,6 +184,7 @@ static int make_reach(struct cop_net *n, struct cop_err *err)
 		.no_way = no_way,
 		.tick = tick,
 		.peer_changed = peer_changed,
+		.peer_lags = peer_lags,
 		.looked = looked};
 
 	n->reach = cop_reach_new(&conf);

@@ -9,7 +9,7 @@
 #include "job/conf/conf.h"
 #include "tree/fetch/fetch.h"
 #include "base/loop/loop.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "tree/start/start.h"
 #include "fabric/reach/reach.h"
 #include "fabric/rpc/rpc.h"

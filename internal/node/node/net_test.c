@@ -82,6 +82,12 @@ static const char *host_of(void *ctx, uint32_t rank)
 	return rank ? "b" : "a";
 }
 
+static void count_one(void *ctx, struct cop_op_sum *own, uint8_t op)
+{
+	(void)ctx, (void)op;
+	own->nodes = 1;
+}
+
 static void count_end(void *ctx)
 {
 	struct tree *t = ctx;
@@ -113,8 +119,11 @@ static void open_rank(struct tree *t, uint32_t rank)
 
 static void make_parts(struct tree *t)
 {
-	static const struct cop_op_ops ops = {
-		.rpc = rpc_of, .host = host_of, .end = count_end, .complete_sum = add_nothing};
+	static const struct cop_op_ops ops = {.rpc = rpc_of,
+		.host = host_of,
+		.own = count_one,
+		.end = count_end,
+		.complete_sum = add_nothing};
 	struct cop_op_conf treeop = {.topo = t->topo,
 		.peer_timeout_ms = 3000,
 		.alive_op = COP_START_OP_STATE,
@@ -226,12 +235,18 @@ static void a_node_that_ends_only_repeats_its_answer_to_a_stop(void **state)
 	assert_int_equal(t->gate.inside, 0);
 }
 
-static void a_guest_may_stop_and_nothing_else(void **state)
+static void a_guest_may_stop_and_look_and_nothing_else(void **state)
 {
 	struct tree *t = *state;
 
 	assert_int_equal(ask(t, GUEST, COP_START_OP_STATE), -EPERM);
-	assert_int_equal(ask(t, GUEST, COP_OP_STATS), -EPERM);
+	assert_int_equal(ask(t, GUEST, COP_OP_STATS), 0);
+	assert_int_equal(ask(t, GUEST, COP_OP_TABLE), 0);
+	assert_int_equal(ask(t, GUEST, COP_OP_TELEMETRY), -EPERM);
+	assert_int_equal(ask(t, GUEST, COP_OP_INVALIDATE), -EPERM);
+	assert_int_equal(ask(t, GUEST, COP_OP_SNAPSHOT), -EPERM);
+	assert_int_equal(ask(t, GUEST, COP_OP_RESET), -EPERM);
+	assert_int_equal(ask(t, GUEST, COP_OP_RELEASED), -EPERM);
 	assert_int_equal(ask(t, GUEST, COOP_OP), -EPERM);
 	assert_int_equal(t->ends, 0);
 	ask(t, GUEST, COP_OP_STOP);
@@ -264,7 +279,8 @@ int main(void)
 			a_node_that_starts_is_of_the_tree_but_has_nothing_to_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_node_that_ends_only_repeats_its_answer_to_a_stop, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_guest_may_stop_and_nothing_else, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_guest_may_stop_and_look_and_nothing_else, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			chunks_are_packed_as_asked_and_else_by_the_network, setup, teardown),
 	};

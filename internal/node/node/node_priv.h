@@ -13,7 +13,7 @@
 #include "tree/fetch/fetch.h"
 #include "base/loop/loop.h"
 #include "mount/fuse/fuse.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "joblog.h"
 #include "base/log/log.h"
 #include "net.h"
@@ -22,6 +22,7 @@
 #include "part.h"
 #include "programs.h"
 #include "node/bypass/bypass.h"
+#include "mount/kernelahead/kernelahead.h"
 #include "tree/prefetch/prefetch.h"
 #include "fabric/reach/reach.h"
 #include "record.h"
@@ -69,7 +70,8 @@ struct cop_node {
 	char tree[COP_REACH_TREE_SIZE]; /* the tree's name for commands; "-": the node is alone */
 	struct cop_command *commands;
 	struct cop_fuse *fs;
-	struct cop_prefetch *prefetch;
+	struct cop_kernelahead *ahead; /* NULL: nothing is put into the kernel */
+	struct cop_prefetch *_Atomic prefetch;
 	struct cop_bypass *past;            /* NULL: nobody looks for programs past the mount */
 	struct cop_follow *follow;          /* NULL: nobody records how the job goes */
 	const char *ended_by;               /* what ended it; NULL: a stop */

@@ -2,10 +2,6 @@
 /* There is no lock: fields that are set after the start are atomic. */
 #include "node/node/part_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 #include "node/node/programs.h"
 
@@ -304,7 +300,9 @@ static void program(void *ctx, pid_t pid, struct cop_buf *out)
 {
 	struct cop_part *p = ctx;
 
-	cop_programs_add(p->conf.programs, pid);
+	if (cop_programs_add(p->conf.programs, pid))
+		cop_buf_printf(out, COP_CTL_EXIT "=%s\n",
+			cop_runlog_is_wanted(p->conf.record->conf) ? "wanted" : "untold");
 	if (*p->conf.job_dir)
 		cop_buf_printf(out, "COPPER_JOB_DIR=%s\n", p->conf.job_dir);
 	if (p->conf.environment->len)

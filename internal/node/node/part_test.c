@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "job/dir/dir.h"
 #include "node/node/programs.h"
 #include "node/node/part_priv.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pin.h"
 
-#include <string.h>
-
 #include "base/log/log.h"
 
 static bool is_near(const char *cpus)

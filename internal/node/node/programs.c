@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/node/programs.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/wait.h>
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -23,6 +22,9 @@ struct pidfd_info {
 #define PIDFD_INFO_EXIT (1u << 3)
 #define PIDFD_GET_INFO _IOWR(0xff, 11, struct pidfd_info)
 
+#define STAT_EXIT_CODE 52 /* the field of /proc/PID/stat, from 1 */
+#define STAT_STATE 3
+
 struct program {
 	pid_t pid;
 	int fd; /* -1: it has ended, and only its caller knows how */
@@ -31,38 +33,15 @@ struct program {
 struct cop_programs {
 	pthread_mutex_t lock; /* for all of it */
 	uint32_t rank;
-	struct program of[COP_PROGRAMS_MAX];
-	unsigned n;
+	bool kernel_tells; /* does not change */
+	struct program *of;
+	size_t n, room;
 	struct cop_op_exits exits;
 };
 
-struct cop_programs *cop_programs_new(uint32_t rank)
+static int open_pid(pid_t pid)
 {
-	struct cop_programs *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return NULL;
-	pthread_mutex_init(&p->lock, NULL);
-	p->rank = rank;
-	return p;
-}
-
-void cop_programs_free(struct cop_programs *p)
-{
-	if (!p)
-		return;
-	for (unsigned i = 0; i < p->n; i++)
-		if (p->of[i].fd >= 0)
-			close(p->of[i].fd);
-	pthread_mutex_destroy(&p->lock);
-	free(p);
-}
-
-static void forget(struct cop_programs *p, unsigned i)
-{
-	if (p->of[i].fd >= 0)
-		close(p->of[i].fd);
-	p->of[i] = p->of[--p->n];
+	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 /* False: it runs, or the kernel does not say how it ended. */
@@ -76,17 +55,109 @@ static bool ask_kernel(int fd, int *status)
 	return true;
 }
 
-/* Asks for the ends of all that have ended. The kernel says how as soon as the parent has waited.
- */
+/* Linux 6.13 has the request without this answer, so only a process that has ended shows it. */
+static bool try_kernel(void)
+{
+	int hold[2], fd, status;
+	bool tells;
+	pid_t pid;
+	char c;
+
+	if (pipe(hold))
+		return false;
+	pid = fork();
+	if (!pid) {
+		close(hold[1]);
+		_exit(read(hold[0], &c, 1) < 0);
+	}
+	close(hold[0]);
+	fd = pid > 0 ? open_pid(pid) : -1;
+	close(hold[1]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	tells = fd >= 0 && ask_kernel(fd, &status);
+	if (fd >= 0)
+		close(fd);
+	return tells;
+}
+
+struct cop_programs *cop_programs_new(uint32_t rank)
+{
+	struct cop_programs *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	pthread_mutex_init(&p->lock, NULL);
+	p->rank = rank;
+	p->kernel_tells = try_kernel();
+	return p;
+}
+
+void cop_programs_free(struct cop_programs *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->of[i].fd >= 0)
+			close(p->of[i].fd);
+	pthread_mutex_destroy(&p->lock);
+	free(p->of);
+	free(p);
+}
+
+static void forget(struct cop_programs *p, size_t i)
+{
+	if (p->of[i].fd >= 0)
+		close(p->of[i].fd);
+	p->of[i] = p->of[--p->n];
+}
+
+/* A field of /proc/PID/stat; the name before them may contain anything. */
+static const char *stat_field(const char *stat, unsigned number)
+{
+	const char *at = strrchr(stat, ')');
+
+	for (unsigned i = 2; at && i < number; i++)
+		at = strchr(at + 1, ' ');
+	return at ? at + 1 : "";
+}
+
+/* To others the kernel shows 0 (proc(5), PTRACE_MODE_READ_FSCREDS). */
+static bool may_see_status(const char *process)
+{
+	struct stat st;
+
+	return !stat(process, &st) &&
+	       (!geteuid() || (st.st_uid == geteuid() && st.st_gid == getegid()));
+}
+
+/* Its parent has not waited for it yet, so its process is still there. */
+static bool ask_zombie(pid_t pid, int *status)
+{
+	char process[24], path[32], *text = NULL;
+	size_t len;
+	bool ended;
+
+	snprintf(process, sizeof(process), "/proc/%d", (int)pid);
+	snprintf(path, sizeof(path), "%s/stat", process);
+	if (!may_see_status(process) || cop_read_file(path, 4096, &text, &len))
+		return false;
+	ended = *stat_field(text, STAT_STATE) == 'Z';
+	*status = (int)strtol(stat_field(text, STAT_EXIT_CODE), NULL, 10);
+	free(text);
+	return ended;
+}
+
+/* Asks for the ends of all that have ended. */
 static void collect(struct cop_programs *p)
 {
-	for (unsigned i = p->n; i-- > 0;) {
+	for (size_t i = p->n; i-- > 0;) {
 		struct pollfd ended = {.fd = p->of[i].fd, .events = POLLIN};
 		int status;
 
 		if (p->of[i].fd < 0 || poll(&ended, 1, 0) <= 0)
 			continue;
-		if (ask_kernel(p->of[i].fd, &status)) {
+		if (ask_kernel(p->of[i].fd, &status) || ask_zombie(p->of[i].pid, &status)) {
 			cop_op_exits_count(&p->exits, p->rank, status);
 			forget(p, i);
 		} else if (ended.revents & POLLHUP || kill(p->of[i].pid, 0)) {
@@ -96,7 +167,7 @@ static void collect(struct cop_programs *p)
 	}
 }
 
-static bool find(const struct cop_programs *p, pid_t pid, unsigned *at)
+static bool find(const struct cop_programs *p, pid_t pid, size_t *at)
 {
 	for (*at = 0; *at < p->n; ++*at)
 		if (p->of[*at].pid == pid)
@@ -104,23 +175,42 @@ static bool find(const struct cop_programs *p, pid_t pid, unsigned *at)
 	return false;
 }
 
-void cop_programs_add(struct cop_programs *p, pid_t pid)
+static bool make_room(struct cop_programs *p)
 {
-	unsigned at;
+	size_t room = p->room ? 2 * p->room : 64;
+	struct program *more;
+
+	if (p->n < p->room)
+		return true;
+	more = reallocarray(p->of, room, sizeof(*more));
+	if (!more)
+		return false;
+	p->of = more;
+	p->room = room;
+	return true;
+}
+
+bool cop_programs_add(struct cop_programs *p, pid_t pid)
+{
+	int fd = open_pid(pid);
+	size_t at;
 
 	pthread_mutex_lock(&p->lock);
 	collect(p);
 	p->exits.commands++;
 	if (find(p, pid, &at))
 		forget(p, at);
-	if (p->n < COP_PROGRAMS_MAX)
-		p->of[p->n++] = (struct program){pid, (int)syscall(SYS_pidfd_open, pid, 0)};
+	if (make_room(p))
+		p->of[p->n++] = (struct program){pid, fd};
+	else if (fd >= 0)
+		close(fd);
 	pthread_mutex_unlock(&p->lock);
+	return !p->kernel_tells || fd < 0;
 }
 
 void cop_programs_ended(struct cop_programs *p, pid_t pid, int status)
 {
-	unsigned at;
+	size_t at;
 
 	pthread_mutex_lock(&p->lock);
 	if (find(p, pid, &at)) {
@@ -135,7 +225,7 @@ void cop_programs_exits(struct cop_programs *p, struct cop_op_exits *out)
 	pthread_mutex_lock(&p->lock);
 	collect(p);
 	*out = p->exits;
-	for (unsigned i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->n; i++)
 		out->running += p->of[i].fd >= 0;
 	pthread_mutex_unlock(&p->lock);
 }

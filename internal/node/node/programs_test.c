@@ -106,17 +106,36 @@ static void a_process_that_never_was_has_an_unknown_end(void **state)
 	assert_int_equal(exits().failed, 0);
 }
 
-static void more_than_can_be_watched_are_counted(void **state)
+static void no_number_of_commands_is_too_large(void **state)
 {
 	int go;
 	pid_t pid = start(0, &go);
 
 	(void)state;
-	for (unsigned i = 0; i < COP_PROGRAMS_MAX + 5; i++)
-		cop_programs_add(p, (pid_t)(4000000 + i));
+	for (unsigned i = 0; i < 3000; i++)
+		assert_true(cop_programs_add(p, (pid_t)(4200000 + i)));
 	cop_programs_add(p, pid);
-	assert_int_equal(exits().commands, COP_PROGRAMS_MAX + 6);
+	assert_int_equal(exits().commands, 3001);
+	for (unsigned i = 0; i < 3000; i++)
+		cop_programs_ended(p, (pid_t)(4200000 + i), 0);
+	assert_int_equal(exits().good, 3000);
 	end(pid, go);
+}
+
+static void an_end_is_known_before_the_parent_has_waited(void **state)
+{
+	siginfo_t info;
+	int go;
+	pid_t pid = start(9, &go);
+
+	(void)state;
+	cop_programs_add(p, pid);
+	close(go);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(exits().running, 0);
+	assert_int_equal(WEXITSTATUS(exits().worst), 9);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(exits().failed, 1);
 }
 
 static void the_worst_of_two_nodes_does_not_depend_on_their_order(void **state)
@@ -144,7 +163,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(an_end_is_counted_once_whoever_tells_it),
 		T(a_process_that_never_was_has_an_unknown_end),
-		T(more_than_can_be_watched_are_counted),
+		T(no_number_of_commands_is_too_large),
+		T(an_end_is_known_before_the_parent_has_waited),
 		T(the_worst_of_two_nodes_does_not_depend_on_their_order),
 	};
 

@@ -7,7 +7,8 @@
 #include "base/base/base.h"
 #include "job/conf/conf.h"
 #include "node/ctl/ctl.h"
-#include "job/job/job.h"
+#include "job/dir/dir.h"
+#include "job/hosts/hosts.h"
 #include "job/topo/topo.h"
 #include "tree/op/op.h"
 

@@ -30,6 +30,15 @@ static bool end_because(struct cop_node *n, unsigned why)
 	return left_dead;
 }
 
+/* What the main thread does from time to time. Returns in how many milliseconds it is due again;
+ * -1: never. */
+static int tend(struct cop_node *n)
+{
+	int part_ms = cop_part_tend(n->part), files_ms = cop_command_tend(n->commands);
+
+	return part_ms < 0 ? files_ms : files_ms < 0 ? part_ms : COP_MIN(part_ms, files_ms);
+}
+
 /* Sleeps until something asks this node to end. */
 static bool wait_for_the_end(struct cop_node *n)
 {
@@ -37,8 +46,7 @@ static bool wait_for_the_end(struct cop_node *n)
 
 	while (!cop_waker_is_ending(&n->waker)) {
 		unsigned why = cop_waker_wait(&n->waker,
-			COP_WAKER_WOKEN | COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED,
-			cop_part_tend(n->part));
+			COP_WAKER_WOKEN | COP_WAKER_SIGNAL | COP_WAKER_UNMOUNTED, tend(n));
 
 		if (!why)
 			continue;
@@ -62,11 +70,17 @@ static void wait_for_commands(struct cop_node *n)
 	cop_defer_run(&n->deferred, true);
 }
 
-static void answer_stop(struct cop_node *n, const struct cop_buf *holders, const char *unwritten)
+static void answer_stop(
+	struct cop_node *n, bool stays, const struct cop_buf *holders, const char *unwritten)
 {
 	struct cop_buf remark = {0};
 
-	if (holders->len) {
+	if (stays) {
+		cop_buf_printf(&remark,
+			"%s: %s could not be unmounted and is a dead mount now; root can remove it with 'umount -l %s' (for an ordinary user, fusermount3 needs /etc/mtab)",
+			cop_job_host_name(&n->hosts, n->rank), n->how->place->path,
+			n->how->place->path);
+	} else if (holders->len) {
 		cop_log_warn("unmounted lazily, held by %s", holders->data);
 		cop_buf_printf(&remark, "%s: %s was unmounted lazily, still held by %s",
 			cop_job_host_name(&n->hosts, n->rank), n->how->place->path, holders->data);
@@ -83,7 +97,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	struct cop_buf holders = {0};
 	struct cop_err unwritten = {0};
 	/* The kernel has ended the connection by itself; then nothing is left to unmount. */
-	bool cut = cop_waker_wait(&n->waker, COP_WAKER_UNMOUNTED, 0) != 0;
+	bool cut = cop_waker_wait(&n->waker, COP_WAKER_UNMOUNTED, 0) != 0, stays;
 
 	n->stop_ns = cop_wall_ns();
 	cop_telemetry_event(
@@ -92,12 +106,15 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	cop_start_tend(cop_barrier_join(n->barrier));
 	cop_bypass_look(n->past, LAST_LOOK_MS);
 	cop_tally_write(n->tally, "pre-destroy", NULL);
-	cop_fuse_stop(n->fs, STOP_GRACE_MS, &holders);
+	cop_prefetch_stop(n->prefetch);
+	cop_kernelahead_stop(n->ahead);
+	n->ahead = NULL;
+	stays = cop_fuse_stop(n->fs, STOP_GRACE_MS, &holders) != 0;
 	if (cut && !left_dead && cop_fuse_is_dead(n->how->place->path))
 		cop_fuse_unmount_dead(n->how->place->path);
 	cop_tally_write(n->tally, NULL, &unwritten);
-	cop_prefetch_manifest_save(n->manifest);
-	answer_stop(n, &holders, unwritten.code ? unwritten.text : NULL);
+	cop_prefetch_manifest_save(n->manifest, cop_prefetch_begun(n->prefetch));
+	answer_stop(n, stays, &holders, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);
 	wait_for_commands(n);
 	cop_op_await_confirmed(cop_part_treeop(n->part));
@@ -116,6 +133,7 @@ static void log_notes(const struct cop_node *n)
 			"a tree of one node, since there is no --hosts, and no job of Slurm or PBS in the environment (--hosts localhost: one node is meant)");
 	cop_joblog_note(n->secret.job.note);
 	cop_joblog_note(n->cache_note);
+	cop_joblog_note(cop_prefetch_manifest_note(n->manifest));
 	/* A node without a log of its own has already said it. */
 	if (!cop_follow_is_good(n->follow, &unwritten) && n->log.path[0])
 		cop_joblog_note(unwritten.text);

@@ -3,10 +3,6 @@
  * before the tree is ready, and leaves it in the job directory for the commands of other ranks. */
 #include "node/node/node_priv.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 static void add_line(struct cop_buf *out, const char *name, const char *value)
 {
 	if (*value && !strchr(value, '\n'))

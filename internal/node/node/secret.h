@@ -8,7 +8,7 @@
 
 #include "base/base/base.h"
 #include "job/conf/conf.h"
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "fabric/wire/wire.h"
 
 /* Lives in the caller's memory. */

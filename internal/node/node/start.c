@@ -152,7 +152,7 @@ static int open_tally(struct cop_node *n, struct cop_err *err)
  * standard error what it logs. */
 static int load_manifest(struct cop_node *n, struct cop_err *err)
 {
-	struct cop_prefetch_manifest_conf conf = {.path = n->conf->prefetch,
+	struct cop_prefetch_manifest_conf conf = {.path = cop_conf_prefetch(n->conf),
 		.source = n->source,
 		.record = !n->conf->serve_only,
 		.to_stderr = n->log.path[0]};
@@ -210,7 +210,7 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_part_conf conf = {.status = {.rank = n->rank,
 					     .nodes = n->topo.nodes,
-					     .prefetches = n->conf->prefetch != NULL,
+					     .prefetches = cop_conf_prefetch(n->conf) != NULL,
 					     .host = own_host(n),
 					     .mountpoint = mountpoint(n),
 					     .source = n->source,
@@ -336,12 +336,18 @@ static int open_view_ns(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
+static void opened(void *arg, const char *path)
+{
+	cop_prefetch_opened(atomic_load(&((struct cop_node *)arg)->prefetch), path);
+}
+
 static int open_fs(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *c = n->conf;
 	struct cop_fuse_conf conf = {.mountpoint = mountpoint(n),
 		.source = n->source,
 		.keep_symlinks = c->keep_symlinks,
+		.hidden = &c->hidden,
 		.allow_other = c->allow_other,
 		.observe = c->observe,
 		.enoent_ttl_ms = c->enoent_ttl_ms,
@@ -351,6 +357,8 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 		.origin = n->origin,
 		.stats = &n->stats,
 		.record = cop_prefetch_manifest_record(n->manifest),
+		.opened = cop_conf_prefetch(c) ? opened : NULL,
+		.arg = n,
 		.prof = cop_tally_prof(n->tally),
 		.tracer = cop_sampler_tracer(n->sampler)};
 	int rc;
@@ -378,23 +386,88 @@ static void look_past(struct cop_node *n)
 			strerror(-rc));
 }
 
+/* ---- what a manifest brings ---- */
+
+/* In one of so many jobs that are recorded, nothing is put into the kernel, so that the recording
+ * sees what is needed. */
+#define SEEN_JOBS 8
+/* The kernel gets at most this part of what is available. */
+#define AHEAD_PART 4
+
+static bool puts_into_kernel(const struct cop_node *n)
+{
+	const struct cop_conf *c = n->conf;
+
+	if (!n->fs || c->kernel_ahead == COP_CONF_KERNEL_AHEAD_OFF || c->observe ||
+		cop_prof_level(cop_tally_prof(n->tally)) >= COP_PROF_TOP)
+		return false;
+	return c->kernel_ahead == COP_CONF_KERNEL_AHEAD_ON ||
+	       !cop_prefetch_manifest_renews(n->manifest) ||
+	       cop_hash64(&n->started_ns, sizeof(n->started_ns), 0) % SEEN_JOBS;
+}
+
+static void begin_ahead(void *arg, uint32_t tid)
+{
+	cop_fuse_own_thread(((struct cop_node *)arg)->fs, tid);
+}
+
+static uint64_t waiting_programs(void *arg)
+{
+	uint64_t waiting, wait_us;
+
+	cop_fuse_waits(((struct cop_node *)arg)->fs, &waiting, &wait_us);
+	return waiting;
+}
+
+static void start_kernel_ahead(struct cop_node *n)
+{
+	struct cop_kernelahead_conf conf = {.mountpoint = mountpoint(n),
+		.begin = begin_ahead,
+		.waiting = waiting_programs,
+		.arg = n,
+		.most_bytes = COP_MIN(cop_memory_available(""), cop_memory_limit("")) / AHEAD_PART};
+	int rc = puts_into_kernel(n) ? cop_kernelahead_start(&conf, &n->ahead) : 0;
+
+	if (rc)
+		cop_log_warn("nothing is put into the kernel ahead error=\"%s\"", strerror(-rc));
+	if (n->ahead)
+		cop_prefetch_manifest_hide(n->manifest);
+}
+
+static void have(void *arg, const char *path, uint64_t start, uint64_t end)
+{
+	struct cop_node *n = arg;
+
+	if (end)
+		cop_kernelahead_file(n->ahead, path, start, end);
+	else
+		cop_kernelahead_dir(n->ahead, path);
+}
+
 static void start_prefetch(struct cop_node *n)
 {
+	const char *c = cop_conf_prefetch(n->conf);
 	struct cop_prefetch_conf conf = {.coop = n->coop,
 		.cache = n->cache,
 		.stats = &n->stats,
 		.whole_file_max = COP_MAX(COP_FETCH_GROUP_BYTES, n->conf->chunk),
 		.max_cacheable = n->conf->max_cacheable,
 		.tracer = cop_sampler_tracer(n->sampler),
+		.by_part = c && (!*c || strcmp(c, "auto") == 0),
 		.telemetry = n->telemetry};
+	struct cop_prefetch *p = NULL;
 	int rc;
 
-	if (!n->conf->prefetch)
+	if (!c)
 		return;
-	rc = cop_prefetch_start(&conf, &n->prefetch);
+	start_kernel_ahead(n);
+	conf.have = n->ahead ? have : NULL;
+	conf.arg = n;
+	rc = cop_prefetch_start(&conf, &p);
 	if (rc)
 		cop_log_warn("nothing is prefetched error=\"%s\"", strerror(-rc));
-	cop_part_use_prefetch(n->part, n->prefetch);
+	atomic_store(&n->prefetch, p);
+	cop_part_use_prefetch(n->part, p);
 }
 
 static int join_tree(struct cop_node *n, struct cop_err *err)
@@ -487,8 +560,9 @@ static bool end_threads(struct cop_node *n)
 	cop_gate_close(&n->gate);
 	cop_net_close_door(n->net);
 	cop_bypass_stop(n->past);
-	cop_fuse_stop(n->fs, 0, NULL);
 	cop_prefetch_stop(n->prefetch);
+	cop_kernelahead_stop(n->ahead);
+	cop_fuse_stop(n->fs, 0, NULL);
 	if (n->coop)
 		cop_fetch_close(n->coop);
 	answer_all(n);
@@ -537,6 +611,7 @@ static void leave_all(struct cop_node *n)
 	cop_follow_free(n->follow);
 	cop_sampler_stop(n->sampler);
 	cop_log_close();
+	cop_thread_left();
 }
 
 void cop_node_stop(struct cop_node *n)

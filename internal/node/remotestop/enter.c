@@ -4,12 +4,6 @@
 #include "base/base/ip.h"
 #include "node/remotestop/remotestop_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "fabric/endpoint/endpoint.h"
 
 /* How long leaving may take: the network must not delay the command. */
@@ -38,7 +32,7 @@ static int find_way(struct guest *g, char self[COP_IP_TEXT_SIZE], struct cop_err
 	if (found)
 		return 0;
 	return cop_err_set(err, EHOSTUNREACH,
-		"this machine does not know the hosts of the tree (%s, ...), or cannot reach them: run copper stop on a machine that can",
+		"this machine does not know the hosts of the tree (%s, ...), or cannot reach them: run this command on a machine that can",
 		h->host[0].name);
 }
 

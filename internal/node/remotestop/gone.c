@@ -3,40 +3,24 @@
  * reports that nobody listens at the node's port. Many firewalls report the same, so this counts
  * only for this machine, or if other nodes of the tree were reached. */
 #include "base/base/ip.h"
-#include "base/base/sock.h"
+#include "base/base/probe.h"
 #include "node/remotestop/remotestop_priv.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define PROBE_MS 1000
 
 /* 0: somebody listens there; -errno. */
 static int try_port(uint64_t deadline_ms, const struct cop_ip *ip, uint16_t port)
 {
-	uint64_t now = cop_now_ms();
-	struct sockaddr_storage at;
-	socklen_t len = cop_ip_to_socket(ip, port, &at);
-	int fd = socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
-	struct pollfd p = {.fd = fd, .events = POLLOUT};
-	socklen_t size = sizeof(error);
+	uint64_t end_ms = COP_MIN(deadline_ms, cop_now_ms() + PROBE_MS);
+	struct cop_probe p;
 
-	if (fd < 0)
-		return -errno;
-	if (now >= deadline_ms)
-		error = ETIMEDOUT;
-	else if (cop_sock_connect(fd, (struct sockaddr *)&at, len) && errno != EINPROGRESS)
-		error = errno;
-	else if (poll(&p, 1, (int)COP_MIN(deadline_ms - now, (uint64_t)PROBE_MS)) <= 0)
-		error = ETIMEDOUT;
-	else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size))
-		error = errno;
-	close(fd);
-	return -error;
+	cop_probe_begin(&p, ip, port, end_ms);
+	cop_probe_wait(&p);
+	return -p.error;
 }
 
 /* Where a rank listens: its rendezvous, or the book's address for it. */

@@ -4,13 +4,7 @@
  * gone.c finds out whether they run. */
 #include "node/remotestop/remotestop_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 #include "writers/rank/rank.h"
@@ -60,7 +54,7 @@ static void await_all(struct guest *g)
 	await_answers(g, NULL);
 }
 
-static void note_stopped(void *arg, struct cop_op_sum *got)
+static void note_answer(void *arg, struct cop_op_sum *got)
 {
 	struct guest *g = arg;
 
@@ -235,7 +229,7 @@ static void write_sums(struct guest *g, struct cop_buf *remarks)
 
 static int ask_tree(struct guest *g, struct cop_remotestop_stopped *out, struct cop_err *err)
 {
-	cop_op_all(g->treeop, &(struct cop_op_request){COP_OP_STOP, ""}, note_stopped, g);
+	cop_op_all(g->treeop, &(struct cop_op_request){COP_OP_STOP, ""}, note_answer, g);
 	await_all(g);
 	if (!g->got.nodes && !g->got.missing)
 		return cop_err_set(err, ENOMEM, "out of memory");
@@ -333,8 +327,8 @@ static int stop_those_left(struct guest *g, const struct cop_remotestop_stop *wh
 	return rc ? rc : ask_all(g, out, err);
 }
 
-static int stop_from_outside(struct guest *g, const struct cop_remotestop_stop *what,
-	struct cop_remotestop_stopped *out, struct cop_err *err)
+/* Prepares a guest of the tree that was read; end_guest follows in any case. */
+static int begin_guest(struct guest *g, struct cop_err *err)
 {
 	int rc;
 
@@ -346,13 +340,11 @@ static int stop_from_outside(struct guest *g, const struct cop_remotestop_stop *
 	cop_log_open(COP_LOG_ERROR, COP_LOG_FILE, NULL, NULL);
 	rc = g->looked && g->state ? cop_topo_check(&g->topo, err)
 				   : cop_err_set(err, ENOMEM, "out of memory");
-	if (!rc)
-		rc = cop_remotestop_reach(g, err);
-	out->of = g->topo.nodes;
-	if (!rc)
-		rc = stop_those_left(g, what, out, err);
-	if (!rc)
-		keep_word(g, out);
+	return rc ? rc : cop_remotestop_reach(g, err);
+}
+
+static void end_guest(struct guest *g)
+{
 	cop_op_sum_free(&g->got);
 	cop_op_sum_free(&g->more);
 	cop_remotestop_leave(g);
@@ -361,21 +353,58 @@ static int stop_from_outside(struct guest *g, const struct cop_remotestop_stop *
 	pthread_mutex_destroy(&g->lock);
 	free((void *)g->looked);
 	free(g->state);
+}
+
+static int stop_from_outside(struct guest *g, const struct cop_remotestop_stop *what,
+	struct cop_remotestop_stopped *out, struct cop_err *err)
+{
+	int rc = begin_guest(g, err);
+
+	out->of = g->topo.nodes;
+	if (!rc)
+		rc = stop_those_left(g, what, out, err);
+	if (!rc)
+		keep_word(g, out);
+	end_guest(g);
+	return rc;
+}
+
+static int ask_from_outside(struct guest *g, const struct cop_remotestop_stop *what, uint8_t op,
+	struct cop_op_sum *sum, struct cop_err *err)
+{
+	int rc = begin_guest(g, err);
+
+	if (!rc)
+		rc = cop_remotestop_secret(g, what, err);
+	if (!rc)
+		rc = cop_remotestop_enter(g, what, err);
+	if (!rc) {
+		cop_op_all(g->treeop, &(struct cop_op_request){op, ""}, note_answer, g);
+		await_all(g);
+		cop_op_sum_move(sum, &g->got);
+		if (!sum->nodes)
+			rc = cop_err_set(err, EHOSTUNREACH,
+				"none of the %" PRIu32 " nodes of %s answered: %" PRIu32
+				" are dead or out of reach, %" PRIu32
+				" refused (another secret, or an older version)",
+				g->topo.nodes, what->job_dir, sum->dead,
+				sum->refused + sum->failed);
+	}
+	end_guest(g);
 	return rc;
 }
 
 /* A tree of one node has no port. */
-static int name_socket(
-	const struct cop_job_tree *t, struct cop_remotestop_stopped *out, struct cop_err *err)
+static int name_socket(const struct cop_job_tree *t, char out[108], struct cop_err *err)
 {
 	char name[256] = "";
 
 	gethostname(name, sizeof(name) - 1);
 	if (strcmp(name, t->hosts.host[0].name))
 		return cop_err_set(err, EHOSTUNREACH,
-			"the tree of this job directory is one node on %s, which can be reached only there: run copper stop on %s",
+			"the tree of this job directory is one node on %s, which can be reached only there: run this command on %s",
 			t->hosts.host[0].name, t->hosts.host[0].name);
-	snprintf(out->socket, sizeof(out->socket), "%s", t->socket);
+	snprintf(out, 108, "%s", t->socket);
 	return 0;
 }
 
@@ -395,15 +424,13 @@ static int no_tree(const char *job_dir, int rc, struct cop_err *err)
 		job_dir);
 }
 
-int cop_remotestop_stop(const struct cop_remotestop_stop *what, struct cop_remotestop_stopped *out,
+/* Reads the tree of the job directory. socket not "": it is one node here. */
+static int find_tree(struct guest *g, const struct cop_remotestop_stop *what, char socket[108],
 	struct cop_err *err)
 {
-	struct guest *g = calloc(1, sizeof(*g));
 	int rc;
 
-	*out = (struct cop_remotestop_stopped){0};
-	if (!g)
-		return cop_err_set(err, ENOMEM, "out of memory");
+	*socket = '\0';
 	g->deadline_ms = cop_now_ms() + what->timeout_ms;
 	rc = realpath(what->job_dir, g->job_dir)
 		     ? 0
@@ -414,9 +441,39 @@ int cop_remotestop_stop(const struct cop_remotestop_stop *what, struct cop_remot
 		rc = cop_err_set(
 			err, EALREADY, "the tree of %s was stopped already", what->job_dir);
 	else if (!rc && g->tree.socket[0])
-		rc = name_socket(&g->tree, out, err);
-	else if (!rc)
+		rc = name_socket(&g->tree, socket, err);
+	return rc;
+}
+
+int cop_remotestop_stop(const struct cop_remotestop_stop *what, struct cop_remotestop_stopped *out,
+	struct cop_err *err)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+	int rc;
+
+	*out = (struct cop_remotestop_stopped){0};
+	if (!g)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	rc = find_tree(g, what, out->socket, err);
+	if (!rc && !out->socket[0])
 		rc = stop_from_outside(g, what, out, err);
+	cop_job_tree_free(&g->tree);
+	free(g);
+	return rc;
+}
+
+int cop_remotestop_ask(const struct cop_remotestop_stop *what, uint8_t op, struct cop_op_sum *sum,
+	char socket[108], struct cop_err *err)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+	int rc;
+
+	*sum = (struct cop_op_sum){0};
+	if (!g)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	rc = find_tree(g, what, socket, err);
+	if (!rc && !*socket)
+		rc = ask_from_outside(g, what, op, sum, err);
 	cop_job_tree_free(&g->tree);
 	free(g);
 	return rc;

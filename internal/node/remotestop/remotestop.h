@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guest: a command that stops a tree from outside. It is not a node and needs none on its machine:
- * it finds the nodes in the record that the root left in the job directory, joins with the job's
- * secret under a rank after theirs, asks for the stop, and finds out which of the nodes that did
- * not answer still run. It asks a tree for nothing else, and does not print. */
+/* guest: a command that stops a tree from outside, or asks it for its statistics. It is not a node
+ * and needs none on its machine: it finds the nodes in the record that the root left in the job
+ * directory, joins with the job's secret under a rank after theirs, and asks. After a stop it finds
+ * out which of the nodes that did not answer still run. It asks a tree for nothing else, and does
+ * not print. */
 #ifndef COP_NODE_REMOTESTOP_H
 #define COP_NODE_REMOTESTOP_H
 
 #include "base/base/base.h"
+#include "tree/op/op.h"
 
 struct cop_remotestop_stop {
 	const char *job_dir, *secret_file; /* secret_file NULL: where the nodes found it */
@@ -29,5 +31,12 @@ struct cop_remotestop_stopped {
  * directory, or no tree in it; each with a sentence. */
 int cop_remotestop_stop(const struct cop_remotestop_stop *what, struct cop_remotestop_stopped *out,
 	struct cop_err *err);
+
+/* Asks all nodes of that tree for COP_OP_STATS or COP_OP_TABLE, which changes nothing, and fills
+ * *sum, which the caller frees in any case; known is not called. socket not "": the tree is one
+ * node on this machine, which must be asked there; nothing was done. Errors as above, and
+ * -EHOSTUNREACH: no node answered. */
+int cop_remotestop_ask(const struct cop_remotestop_stop *what, uint8_t op, struct cop_op_sum *sum,
+	char socket[108], struct cop_err *err);
 
 #endif

@@ -12,7 +12,8 @@
 
 #include "base/loop/loop.h"
 #include "node/remotestop/remotestop.h"
-#include "job/job/job.h"
+#include "job/dir/dir.h"
+#include "job/hosts/hosts.h"
 #include "fabric/reach/reach.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/stats/stats.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/sampler/sampler.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 

@@ -282,15 +282,18 @@ void cop_advice_give(const struct cop_advice_facts *f, struct cop_advices *out)
 
 void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats)
 {
+	uint64_t ahead = cop_stats_get(stats, COP_FUSE_AHEAD_BYTES);
+
 	f->changed = cop_stats_get(stats, COP_ORIGIN_CHANGED);
 	f->fallbacks = cop_stats_get(stats, COP_ORIGIN_FALLBACKS);
-	f->read_bytes = cop_stats_get(stats, COP_FUSE_READ_BYTES);
+	/* What the kernel got ahead, programs may have read without this node seeing it. */
+	f->read_bytes = ahead + cop_stats_get(stats, COP_FUSE_READ_BYTES);
 	f->bypass_bytes = cop_stats_get(stats, COP_FUSE_BYPASS_BYTES);
 	f->refetches = cop_stats_get(stats, COP_CACHE_REFETCHES);
 	f->refetched_bytes = cop_stats_get(stats, COP_CACHE_REFETCHED_BYTES);
 	f->fetched_bytes = cop_stats_get(stats, COP_CACHE_FETCHED_BYTES);
 	f->used_bytes = cop_stats_get(stats, COP_CACHE_USED_BYTES);
-	f->wanted_bytes = cop_stats_get(stats, COP_CACHE_WANTED_BYTES);
+	f->wanted_bytes = ahead + cop_stats_get(stats, COP_CACHE_WANTED_BYTES);
 	f->prefetched_bytes = cop_stats_get(stats, COP_PREFETCH_FILE_BYTES);
 	f->later_bytes = cop_stats_get(stats, COP_PREFETCH_LATER_BYTES);
 	f->origin_operations = cop_stats_get(stats, COP_ORIGIN_OPERATIONS);

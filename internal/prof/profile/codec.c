@@ -12,10 +12,6 @@
  *     n, n times (rank minus the one before, hits, misses, negatives, serves, latency in us),
  *          nodes whose classes are of every path
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "prof/profile/profile_priv.h"
 
 #define EXAMPLE_MAX (2 * PATH_LEN_MAX) /* a source and a path */

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The CSV files of copper-formats.5. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/table/table.h"
 #include "prof/profile/profile_priv.h"
 

@@ -3,10 +3,6 @@
  * they are written. Every number moves in one atomic step, so each event is in exactly one of the
  * two profiles, and the counting threads never wait longer than usual. An operation that ends
  * during the move may have its outcome in one profile and its latency in the other. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "prof/profile/profile_priv.h"
 
 #define RELAXED memory_order_relaxed

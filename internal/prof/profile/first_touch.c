@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The order of first touch of all paths, and which bytes of each were read. `copper paths
  * --manifest` makes a manifest from it. */
-#include <inttypes.h>
-
 #include "base/table/table.h"
 #include "prof/profile/profile_priv.h"
 

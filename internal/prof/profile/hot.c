@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <inttypes.h>
-
 #include "base/table/table.h"
 #include "prof/profile/profile.h"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
 #include "prof/profile/profile.h"
 
 static const char *const names[COP_PATHCLASSES] = {

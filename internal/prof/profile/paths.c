@@ -6,10 +6,6 @@
  * not moved at all. A reader that finds nothing searches again under the lock before it inserts.
  * Outgrown arrays are kept for readers that are still in them; together they are smaller than the
  * one in use. base/htab.h does not fit, because its readers need a lock. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "prof/profile/profile_priv.h"
 
 #define PATH_SHARDS 64u

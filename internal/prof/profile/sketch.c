@@ -16,10 +16,6 @@
  *
  * Rows are in order of name, so that equal summaries have equal bytes, and merging is one pass over
  * both. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "prof/profile/profile_priv.h"
 
 void cop_prof_sketch_free(struct sketch *s)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* profiling_summary.md: what one node did, written for people. */
-#include <errno.h>
-#include <inttypes.h>
-
 #include "prof/profile/profile.h"
 #include "prof/profile/profile_priv.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counting operations, and adding up what shards and nodes have counted. The number of calls is the
  * sum of the buckets and is not stored, so that the two never disagree. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "prof/profile/profile_priv.h"
 
 #define RELAXED memory_order_relaxed

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The raw tables (*.output of copper-formats.5): what happened to each path, in the order of first
  * touch, and how many bytes each has, in order of name. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/table/table.h"
 #include "prof/profile/profile_priv.h"
 

@@ -9,10 +9,6 @@
  * is never too high, and its split into outcomes is exact. Paths are spread over shards by hash;
  * each shard is such a summary for its share of the paths. The smallest counter is the top of a
  * binary heap. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/base/htab.h"
 #include "prof/profile/profile_priv.h"
 

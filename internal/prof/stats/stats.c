@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prof/stats/stats.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
 static const struct row {
 	const char *group, *name, *unit, *meaning;
 } rows[COP_COUNTERS] = {

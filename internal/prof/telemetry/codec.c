@@ -10,10 +10,6 @@
  */
 #include "prof/telemetry/telemetry_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const unsigned char magic[] = {'C', 'T', 'M', 1, COP_TELEMETRY_PHASES, COP_TELEMETRY_TOTALS,
 	COP_TELEMETRY_METRICS, COP_TELEMETRY_KINDS};
 

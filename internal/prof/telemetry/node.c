@@ -55,6 +55,7 @@ const char *cop_telemetry_kind_name(enum cop_telemetry_kind kind)
 	static const char *const names[COP_TELEMETRY_KINDS] = {
 		[COP_TELEMETRY_FAILOVER] = "failover",
 		[COP_TELEMETRY_PEER_DEAD] = "peer_dead",
+		[COP_TELEMETRY_PEER_LAGS] = "peer_lags",
 		[COP_TELEMETRY_PEER_BACK] = "peer_back",
 		[COP_TELEMETRY_BUDGET_FULL] = "budget_full",
 		[COP_TELEMETRY_FILE_CHANGED] = "file_changed",

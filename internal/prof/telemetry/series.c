@@ -5,8 +5,6 @@
  * often. */
 #include "prof/telemetry/telemetry_priv.h"
 
-#include <string.h>
-
 #define SECOND_US 1000000u
 
 void cop_telemetry_series_init(struct series *s)

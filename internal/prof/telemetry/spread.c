@@ -4,9 +4,6 @@
  * which its parts were added up. */
 #include "prof/telemetry/telemetry_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 unsigned cop_telemetry_class(uint64_t value)
 {
 	unsigned power;

@@ -4,10 +4,6 @@
  * in every part of it, and the same holds for the events that the job keeps. */
 #include "prof/telemetry/telemetry_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 #define OUTLIERS_MAX (4 * COP_TELEMETRY_OUTLIERS)

@@ -2,12 +2,6 @@
 /* The three files of a job, as copper-formats(5) describes them. */
 #include "prof/telemetry/telemetry_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/table/table.h"
 
 static const char *const statistics[] = {"min", "median", "max"};

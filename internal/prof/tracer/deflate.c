@@ -2,10 +2,6 @@
 /* A single call compresses a member, because only then is zlib's bound on its size exact and the
  * limit of the file holds without a guess. Near the limit members get small: each may be as long as
  * the remaining space would hold uncompressed. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "deflate.h"

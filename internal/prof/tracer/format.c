@@ -2,11 +2,6 @@
 /* Lines of the format that DFTracer 1.x writes (copper-formats(5)): files and hosts by 64-bit
  * hashes, each named once by a line of its own. Lines are put together by hand, because that is
  * most of what tracing costs. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/base/json.h"
 #include "prof/tracer/tracer_priv.h"
 

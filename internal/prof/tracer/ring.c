@@ -6,11 +6,7 @@
  * A thread gets a ring with its first event, if possible one that an ended thread has left. Events
  * of that thread may still be in it, so each record contains the number of its thread. */
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "prof/tracer/tracer_priv.h"
 

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file and its writer. The writer wakes when a ring is half full, and once a second to end a
  * member, so that the file of a killed node lacks about its last second. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 #include "prof/tracer/tracer_priv.h"
 
+#define STOP_MS 3000
 #define END_RESERVE (4 * COP_KIB) /* of the limit, for the lines that say what was left out */
 
 struct cop_tracer {
@@ -19,7 +15,9 @@ struct cop_tracer {
 	_Atomic bool off; /* the file cannot be written */
 	_Atomic bool stopping;
 	pthread_t writer;
-	struct cop_tracer_hooks hooks;
+	pthread_mutex_t lock;
+	struct cop_tracer_hooks hooks; /* under the lock, which is held during a call */
+	bool ended, left;              /* under the lock; left: the writer frees all when it ends */
 	/* the writer's */
 	struct format format;
 	struct cop_deflate *file;
@@ -124,6 +122,63 @@ static void sleep_until(struct cop_tracer *t, uint64_t end_ms)
 		(void)!read(fd.fd, &count, sizeof(count));
 }
 
+static void call(struct cop_tracer *t, bool at_end)
+{
+	void (*hook)(void *ctx);
+
+	pthread_mutex_lock(&t->lock);
+	hook = at_end ? t->hooks.last : t->hooks.second;
+	if (hook)
+		hook(t->hooks.ctx);
+	pthread_mutex_unlock(&t->lock);
+	cop_tracer_drain(&t->rings, write_record, t);
+}
+
+static void finish_file(struct cop_tracer *t)
+{
+	cop_tracer_drain(&t->rings, write_record, t); /* makes room */
+	call(t, true);
+	if (!atomic_load(&t->off)) {
+		cop_deflate_limit(t->file, t->limit);
+		t->full = false;
+		say_lost(t);
+		if (t->left_out)
+			cop_tracer_left_out(&t->format, "limit", t->left_out, &t->lines);
+		cop_tracer_end_lines(&t->format, &t->lines);
+		put_lines(t);
+		flush(t);
+	}
+	close(t->fd);
+	t->fd = -1;
+}
+
+static void free_all(struct cop_tracer *t)
+{
+	cop_deflate_close(t->file);
+	if (t->fd >= 0)
+		close(t->fd);
+	cop_tracer_rings_fini(&t->rings);
+	cop_tracer_format_fini(&t->format);
+	cop_buf_free(&t->lines);
+	pthread_mutex_destroy(&t->lock);
+	free(t->path);
+	free(t);
+}
+
+static void end_writer(struct cop_tracer *t)
+{
+	bool left;
+
+	pthread_mutex_lock(&t->lock);
+	t->ended = true;
+	left = t->left;
+	pthread_mutex_unlock(&t->lock);
+	if (left)
+		free_all(t);
+}
+
+/* All that touches the file happens on this thread: a file system that does not answer holds up
+ * nobody else. */
 static void *run_writer(void *arg)
 {
 	struct cop_tracer *t = arg;
@@ -133,13 +188,13 @@ static void *run_writer(void *arg)
 		cop_tracer_drain(&t->rings, write_record, t);
 		if (cop_now_ms() >= next_ms) {
 			next_ms = cop_now_ms() + 1000;
-			if (t->hooks.second)
-				t->hooks.second(t->hooks.ctx);
-			cop_tracer_drain(&t->rings, write_record, t);
+			call(t, false);
 			flush(t);
 		}
 		sleep_until(t, next_ms);
 	}
+	finish_file(t);
+	end_writer(t);
 	return NULL;
 }
 
@@ -194,18 +249,6 @@ static int begin_trace(
 	return rc ? cop_err_set(err, -rc, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
-static void free_all(struct cop_tracer *t)
-{
-	cop_deflate_close(t->file);
-	if (t->fd >= 0)
-		close(t->fd);
-	cop_tracer_rings_fini(&t->rings);
-	cop_tracer_format_fini(&t->format);
-	cop_buf_free(&t->lines);
-	free(t->path);
-	free(t);
-}
-
 int cop_tracer_start(
 	const struct cop_tracer_conf *conf, struct cop_tracer **out, struct cop_err *err)
 {
@@ -219,6 +262,7 @@ int cop_tracer_start(
 		return cop_err_set(err, -rc, "cannot start the trace: %s", strerror(-rc));
 	}
 	t->fd = -1;
+	pthread_mutex_init(&t->lock, NULL);
 	t->hooks = conf->hooks;
 	rc = begin_trace(t, conf, err);
 	if (rc) {
@@ -229,6 +273,22 @@ int cop_tracer_start(
 	return 0;
 }
 
+/* The writer hangs in the job directory's file system: it keeps its memory and calls no hook again.
+ * Returns whether it has just ended nevertheless. */
+static bool leave(struct cop_tracer *t)
+{
+	bool ended;
+
+	cop_log_warn("the job directory does not answer: the end of the trace is abandoned file=%s",
+		t->path);
+	pthread_mutex_lock(&t->lock);
+	t->hooks = (struct cop_tracer_hooks){0};
+	ended = t->ended;
+	t->left = !ended;
+	pthread_mutex_unlock(&t->lock);
+	return ended;
+}
+
 void cop_tracer_stop(struct cop_tracer *t)
 {
 	uint64_t one = 1;
@@ -237,20 +297,6 @@ void cop_tracer_stop(struct cop_tracer *t)
 		return;
 	atomic_store(&t->stopping, true);
 	(void)!write(t->rings.wake_fd, &one, sizeof(one));
-	pthread_join(t->writer, NULL);
-	cop_tracer_drain(&t->rings, write_record, t); /* makes room */
-	if (t->hooks.last)
-		t->hooks.last(t->hooks.ctx);
-	cop_tracer_drain(&t->rings, write_record, t);
-	if (!atomic_load(&t->off)) {
-		cop_deflate_limit(t->file, t->limit);
-		t->full = false;
-		say_lost(t);
-		if (t->left_out)
-			cop_tracer_left_out(&t->format, "limit", t->left_out, &t->lines);
-		cop_tracer_end_lines(&t->format, &t->lines);
-		put_lines(t);
-		flush(t);
-	}
-	free_all(t);
+	if (cop_thread_join_within(t->writer, STOP_MS) || leave(t))
+		free_all(t);
 }

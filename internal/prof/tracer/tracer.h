@@ -28,8 +28,8 @@ struct cop_tracer_hooks {
 	/* About once a second, on the tracer's own thread: reports counters by cop_tracer_event,
 	 * and does whatever else is due. */
 	void (*second)(void *ctx);
-	/* Called in cop_tracer_stop, on its thread: reports the counters once more, so that a trace
-	 * shorter than a second has some, and every trace ends with the final sums. */
+	/* Called on the same thread during cop_tracer_stop: reports the counters once more, so that
+	 * a trace shorter than a second has some, and every trace ends with the final sums. */
 	void (*last)(void *ctx);
 	void *ctx;
 };
@@ -72,7 +72,9 @@ struct cop_tracer_event {
 /* Creates the file and starts the thread. -errno with a sentence. */
 int cop_tracer_start(
 	const struct cop_tracer_conf *conf, struct cop_tracer **out, struct cop_err *err);
-/* Writes what is left. Only hooks.last may still report events. NULL is fine. */
+/* Writes the rest. Only hooks.last may still report events. If the job directory's file system does
+ * not answer for 3 s, the end of the trace is abandoned, which is logged; no hook is called after
+ * this returns. NULL is fine. */
 void cop_tracer_stop(struct cop_tracer *t);
 
 /* Any thread. Records an event. */

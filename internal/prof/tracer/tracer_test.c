@@ -10,6 +10,7 @@
 #include <ftw.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -440,6 +441,75 @@ static void a_disk_that_is_full_ends_the_trace_and_nothing_else(void **state)
 	free(text);
 }
 
+/* Puts a full pipe, into which each write hangs, in the place of the file. Returns its other end.
+ */
+static int hang_file(void)
+{
+	char link[32], to[160], page[4096] = "";
+	int fd = 3, end[2], flags;
+	ssize_t n;
+
+	for (;; fd++) {
+		assert_true(fd < 1024);
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, to, sizeof(to) - 1);
+		to[n > 0 ? n : 0] = '\0';
+		if (!strcmp(to, file_name()))
+			break;
+	}
+	assert_int_equal(pipe2(end, O_CLOEXEC), 0);
+	flags = fcntl(end[1], F_GETFL);
+	fcntl(end[1], F_SETFL, flags | O_NONBLOCK);
+	while (write(end[1], page, sizeof(page)) > 0)
+		;
+	fcntl(end[1], F_SETFL, flags);
+	assert_int_equal(dup2(end[1], fd), fd);
+	close(end[1]);
+	return end[0];
+}
+
+static unsigned threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void count_call(void *ctx)
+{
+	(*(_Atomic unsigned *)ctx)++;
+}
+
+static void a_job_directory_that_hangs_delays_the_end_by_seconds_only(void **state)
+{
+	struct cop_tracer_conf conf = conf_of();
+	struct timespec nap = {0, 1000000};
+	unsigned before = threads(), seen;
+	_Atomic unsigned calls = 0;
+	struct cop_tracer *t;
+	int pipe_end;
+
+	(void)state;
+	conf.hooks =
+		(struct cop_tracer_hooks){.second = count_call, .last = count_call, .ctx = &calls};
+	t = start(&conf);
+	pipe_end = hang_file();
+	read_event(t, "lib/a.so", 1);
+	alarm(60); /* a stop that waits for the write ends with the test */
+	cop_tracer_stop(t);
+	alarm(0);
+	assert_true(threads() > before);
+	seen = calls;
+	close(pipe_end); /* the write fails now, and the thread ends */
+	while (threads() > before)
+		nanosleep(&nap, NULL);
+	assert_int_equal(calls, seen);
+}
+
 static void a_file_of_this_name_is_not_touched(void **state)
 {
 	struct cop_tracer_conf conf = conf_of();
@@ -478,6 +548,7 @@ int main(void)
 		T(threads_report_at_the_same_time),
 		T(what_is_there_of_a_killed_node_can_be_read),
 		T(a_disk_that_is_full_ends_the_trace_and_nothing_else),
+		T(a_job_directory_that_hangs_delays_the_end_by_seconds_only),
 		T(a_file_of_this_name_is_not_touched),
 		T(without_a_tracer_nothing_happens),
 	};

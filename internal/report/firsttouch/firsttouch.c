@@ -2,13 +2,8 @@
 /* Makes a job's manifest from the order of first touch in the files of its ranks. Memory grows with
  * distinct paths, not with ranks. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "report/firsttouch/firsttouch_priv.h"
 

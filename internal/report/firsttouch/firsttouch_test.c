@@ -72,7 +72,7 @@ static int make_manifest(void)
 	return cop_firsttouch_manifest(dir, file, &got, &err);
 }
 
-/* want leaves out the line that names the source. */
+/* want lacks the line that names the source. */
 static void assert_manifest(const char *want)
 {
 	char file[128], *text, *body;

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* profiling_first_touch.csv of one rank. Ranks do not share a clock, so they are compared by how
  * many things a rank had touched before: the minimum over the ranks gives the order. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "report/firsttouch/firsttouch_priv.h"
 
 #define FIELDS 4

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "report/html/html_priv.h"
@@ -122,7 +120,6 @@ void cop_page_before(const struct cop_page *p, struct cop_buf *out)
 		"Run %.8s of %s on %u nodes took %s; this one, %.8s, took %s on %u nodes.",
 		p->before->id, when, p->before->nodes, cop_html_time(seconds(p->before), a),
 		p->run->id, cop_html_time(seconds(p->run), b), p->run->nodes);
-	cop_page_curves(p, out);
 	params(p, out);
 	metrics(p, out);
 }

@@ -28,6 +28,7 @@ struct cop_chart_lines {
 	const char *title;
 	unsigned lines, cols;
 	double interval_s;
+	bool steps; /* the axis counts, and interval_s is so many */
 	cop_html_show *show;
 	const char *name[COP_CHART_LINES];
 	const double *value[COP_CHART_LINES]; /* cols each; NAN: none */
@@ -76,7 +77,7 @@ struct cop_chart_tree {
 	const char *(*tooltip)(const void *arg, unsigned i); /* until the next call */
 	const void *arg;
 };
-/* Returns 0, or -ENOMEM with out->failed. Nodes that no root leads to are left out; nodes without
+/* Returns 0, or -ENOMEM with out->failed. Nodes that no root leads to are omitted; nodes without
  * room are counted below those that are drawn. */
 int cop_chart_tree(struct cop_buf *out, const struct cop_chart_tree *t);
 

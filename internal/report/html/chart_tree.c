@@ -2,15 +2,11 @@
 /* Draws subtrees side by side. Nodes without room, below a drawn one, become a number. Levels that
  * fit as a whole are drawn first, then the important nodes with all nodes above them, then whatever
  * fits. Parents come from a file, so nodes in a cycle are never reached. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/html/chart_priv.h"
 
-#define WIDEST 1280.0 /* wider ones would be scaled until nobody can read them */
+#define WIDEST 1280.0 /* wider ones would be scaled until they are unreadable */
 #define LABEL_BYTE 7.5
 #define LEVEL 78.0 /* from one level to the next */
 #define TOP 20.0

@@ -1,37 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The metrics that programs recorded in both runs, as curves on one axis: the loss of a training,
- * its rate. The axis is the time since the start of each run. */
+/* The metrics that programs recorded, as curves of all runs that are compared on one axis: the loss
+ * of a training, its rate. The axis is the step. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "prof/stats/stats.h"
 #include "report/html/html_priv.h"
 
-#define CURVES 6 /* metrics */
+#define CURVES 12 /* metrics */
 #define COLS 100
-#define POINTS_LEAST 3
+#define POINTS_LEAST 2
 
-/* Whether Copper itself records a metric of this name. */
-static bool is_own(const char *key)
-{
-	static const char *const groups[] = {
-		"cpu", "memory", "budget", "nodes", "profile", "operation"};
-	size_t len = strcspn(key, ".");
-
-	if (!key[len])
-		return false;
-	for (size_t i = 0; i < COP_ARRAY_SIZE(groups); i++)
-		if (strlen(groups[i]) == len && strncmp(groups[i], key, len) == 0)
-			return true;
-	for (unsigned c = 0; c < COP_COUNTERS; c++) {
-		const char *group = cop_counter_group(c);
-
-		if (strlen(group) == len && strncmp(group, key, len) == 0)
-			return true;
-	}
-	return false;
-}
+struct curve {
+	const struct cop_runrec *run;
+	const struct cop_runrec_series *series;
+	char name[80];
+	double value[COLS];
+};
 
 static char *show(double value, char text[COP_HTML_NUMBER])
 {
@@ -39,69 +22,102 @@ static char *show(double value, char text[COP_HTML_NUMBER])
 	return text;
 }
 
-/* The time of the last point since the start of its run; 0: the chart cannot show the series. */
-static double span_of(const struct cop_runrec *r, const struct cop_runrec_series *s)
+static bool add_curve(
+	struct curve *c, const struct cop_runrec *r, const char *key, const char *name)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (s->point[i].value < 0 || s->point[i].time_s < r->start_s)
-			return 0;
-	return s->n ? s->point[s->n - 1].time_s - r->start_s : 0;
+	c->run = r;
+	c->series = cop_runrec_find(r, key);
+	if (!c->series || c->series->n < POINTS_LEAST)
+		return false;
+	snprintf(c->name, sizeof(c->name), "%.60s, %.8s",
+		name ? name : cop_runrec_get(r, COP_RUNREC_NAME), r->id);
+	return true;
 }
 
-/* The last value up to each interval, from the first point to the last one. */
-static void sample(const struct cop_runrec *r, const struct cop_runrec_series *s, unsigned cols,
-	double interval_s, double out[COLS])
+/* This run, and those that were asked for, or else the one before it. Returns how many have the
+ * metric. */
+static unsigned find_curves(
+	const struct cop_page *p, const char *key, struct curve curve[COP_CHART_LINES])
 {
+	unsigned n = add_curve(&curve[0], p->run, key, "this run");
+
+	if (!n)
+		return 0;
+	for (size_t i = 0; i < p->compared_n && n < COP_CHART_LINES; i++)
+		n += add_curve(&curve[n], &p->compared[i], key, NULL);
+	if (!p->compared_n && p->before)
+		n += add_curve(&curve[n], p->before, key, "before");
+	return n;
+}
+
+/* The last value up to each column, from the first point to the last one. */
+static void sample(struct curve *c, unsigned cols, double steps_of_col)
+{
+	const struct cop_runrec_series *s = c->series;
 	unsigned next = 0;
 
-	for (unsigned c = 0; c < cols; c++)
-		out[c] = NAN;
+	for (unsigned k = 0; k < cols; k++)
+		c->value[k] = NAN;
 	for (size_t i = 0; i < s->n; i++) {
-		double at = (s->point[i].time_s - r->start_s) / interval_s;
-		unsigned c = at < cols - 1 ? (unsigned)at : cols - 1;
+		double at = (double)s->point[i].step / steps_of_col;
+		unsigned k = at < cols - 1 ? (unsigned)at : cols - 1;
 
-		for (; i && next < c; next++)
-			out[next] = s->point[i - 1].value;
-		out[c] = s->point[i].value;
-		next = c + 1;
+		for (; i && next < k; next++)
+			c->value[next] = s->point[i - 1].value;
+		c->value[k] = s->point[i].value;
+		next = k + 1;
 	}
 }
 
-static bool draw(const struct cop_page *p, const struct cop_runrec_series *now,
-	const struct cop_runrec_series *was, struct cop_buf *out)
+static void draw(const char *key, struct curve *curve, unsigned n, struct cop_buf *out)
 {
-	double span = fmax(span_of(p->run, now), span_of(p->before, was));
-	unsigned cols = (unsigned)COP_MIN((size_t)COLS, COP_MAX(now->n, was->n));
-	double value[2][COLS];
-	char title[COP_RUNREC_KEY_MAX + 32], before[32], this[32];
+	struct cop_chart_lines l = {
+		.title = key, .lines = n, .show = show, .limit = NAN, .steps = true};
+	double last = 0;
 
-	if (span_of(p->run, now) <= 0 || span_of(p->before, was) <= 0)
-		return false;
-	sample(p->run, now, cols, span / cols, value[0]);
-	sample(p->before, was, cols, span / cols, value[1]);
-	snprintf(title, sizeof(title), "%s since the start", now->key);
-	snprintf(this, sizeof(this), "this run, %.8s", p->run->id);
-	snprintf(before, sizeof(before), "before, %.8s", p->before->id);
-	cop_chart_lines(out, &(struct cop_chart_lines){.title = title,
-				     .lines = 2,
-				     .cols = cols,
-				     .interval_s = span / cols,
-				     .show = show,
-				     .name = {this, before},
-				     .value = {value[0], value[1]},
-				     .limit = NAN});
-	return true;
+	for (unsigned i = 0; i < n; i++)
+		last = fmax(last, (double)curve[i].series->point[curve[i].series->n - 1].step);
+	l.cols = last < COLS ? (unsigned)last + 1 : COLS;
+	l.interval_s = (last + 1) / l.cols;
+	for (unsigned i = 0; i < n; i++) {
+		sample(&curve[i], l.cols, l.interval_s);
+		l.name[i] = curve[i].name;
+		l.value[i] = curve[i].value;
+	}
+	cop_chart_lines(out, &l);
+}
+
+/* ---- the section ---- */
+
+static bool is_curve(const struct cop_runrec_series *s)
+{
+	return s->n >= POINTS_LEAST && !cop_runrec_is_own_metric(s->key);
+}
+
+bool cop_page_has_curves(const struct cop_page *p)
+{
+	for (size_t i = 0; p->run && i < p->run->series_n; i++)
+		if (is_curve(&p->run->series[i]))
+			return true;
+	return false;
 }
 
 void cop_page_curves(const struct cop_page *p, struct cop_buf *out)
 {
-	unsigned n = 0;
+	struct curve curve[COP_CHART_LINES];
+	unsigned n = 0, more = 0;
 
-	for (size_t i = 0; i < p->run->series_n && n < CURVES; i++) {
-		const struct cop_runrec_series *now = &p->run->series[i],
-					       *was = cop_runrec_find(p->before, now->key);
+	for (size_t i = 0; i < p->run->series_n; i++) {
+		const struct cop_runrec_series *s = &p->run->series[i];
 
-		if (was && now->n >= POINTS_LEAST && was->n >= POINTS_LEAST && !is_own(now->key))
-			n += draw(p, now, was, out);
+		if (!is_curve(s))
+			continue;
+		if (n++ < CURVES)
+			draw(s->key, curve, find_curves(p, s->key, curve), out);
+		else
+			more++;
 	}
+	if (more)
+		cop_page_say(out, "%u more metrics: copper runs show %.8s lists them.", more,
+			p->run->id);
 }

@@ -19,6 +19,7 @@ static const char *in_words(const char *event)
 {
 	static const char *const words[][2] = {{"failover", "another node above was asked"},
 		{"peer_dead", "another node did not answer"},
+		{"peer_lags", "another node was silent and was left for a while"},
 		{"peer_back", "another node answered again"},
 		{"budget_full", "a fetch waited for room in the cache"},
 		{"file_changed", "a file had changed"},

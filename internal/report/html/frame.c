@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts that all charts share. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "report/html/chart_priv.h"
 

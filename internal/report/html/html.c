@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <string.h>
-
 #include "report/html/html_priv.h"
 
 /* An earlier version of Copper wrote no warnings. */
@@ -25,6 +22,7 @@ static const struct {
 	{"memory", "Memory", cop_page_memory, NULL},
 	{"start", "The start", cop_page_start, NULL},
 	{"events", "Events", cop_page_events, NULL},
+	{"program", "What the program recorded", cop_page_curves, cop_page_has_curves},
 	{"before", "The run before", cop_page_before, NULL},
 };
 

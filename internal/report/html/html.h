@@ -11,9 +11,11 @@
 
 struct cop_page {
 	const struct cop_jobdata *job;
-	const struct cop_runrec *run;    /* this job's record in the run store, or NULL */
-	const struct cop_runrec *before; /* the record of the run before it, or NULL */
-	const char *store;               /* the run store that was consulted, or NULL */
+	const struct cop_runrec *run;      /* this job's record in the run store, or NULL */
+	const struct cop_runrec *before;   /* the record of the run before it, or NULL */
+	const struct cop_runrec *compared; /* whose metrics are drawn beside this run's */
+	size_t compared_n;
+	const char *store; /* the run store that was consulted, or NULL */
 };
 
 /* Appends the page. 0 or -ENOMEM. */

@@ -347,9 +347,13 @@ static void what_few_nodes_said_is_not_taken_for_all(void **state)
 static void the_run_before_is_compared(void **state)
 {
 	struct cop_runrec now = {.nodes = 2, .start_s = 100, .end_s = 110},
-			  before = {.nodes = 2, .start_s = 50, .end_s = 70};
+			  before = {.nodes = 2, .start_s = 50, .end_s = 70}, other[2] = {0};
 
 	(void)state;
+	strcpy(other[0].id, "2222222222222222");
+	strcpy(other[1].id, "3333333333333333");
+	cop_runrec_put(&other[0], COP_RUNREC_NAME, "second");
+	cop_runrec_put(&other[1], COP_RUNREC_NAME, "third");
 	strcpy(now.id, "aaaaaaaabbbbbbbb");
 	strcpy(before.id, "1111111122222222");
 	cop_runrec_put(&now, COP_RUNREC_NAME, "train");
@@ -364,18 +368,28 @@ static void the_run_before_is_compared(void **state)
 	page.before = &before;
 	write_page();
 	assert_true(has("<h1>train</h1>"));
-	assert_false(has("since the start</figcaption>"));
+	assert_false(has("What the program recorded"));
 	for (unsigned i = 1; i <= 4; i++) {
 		now.step = before.step = 10 + i;
 		cop_runrec_point(&now, "train_loss", now.start_s + i, 1.0 / i);
 		cop_runrec_point(&before, "train_loss", before.start_s + 2 * i, 2.0 / i);
+		other[0].step = 10 + i;
+		cop_runrec_point(&other[0], "train_loss", i, -1.0 * i);
 		cop_runrec_point(&now, "cpu.seconds", now.start_s + i, i);
 		cop_runrec_point(&before, "cpu.seconds", before.start_s + i, i);
 	}
 	write_page();
-	assert_true(has("<figcaption>train_loss since the start</figcaption>"));
+	assert_true(has("<figcaption>train_loss</figcaption>"));
 	assert_true(has("this run, aaaaaaaa") && has("before, 11111111"));
-	assert_false(has("cpu.seconds since the start"));
+	assert_false(has("<figcaption>cpu.seconds"));
+	page.compared = other;
+	page.compared_n = 2;
+	write_page();
+	assert_true(has("this run, aaaaaaaa") && has("second, 22222222"));
+	assert_false(has("before, 11111111") || has("third, 33333333"));
+	assert_true(has("<title>second, 22222222, 12: -2</title>"));
+	assert_true(has("<td>12</td><td class=\"n\">0.5</td><td class=\"n\">-2</td>"));
+	page.compared_n = 0;
 	cop_runrec_put(&now, COP_RUNREC_NAME, "4");
 	write_page();
 	assert_true(has("<h1>Job 4</h1>") && has("<title>Job 4 - Copper</title>"));
@@ -386,6 +400,8 @@ static void the_run_before_is_compared(void **state)
 		has("<td class=\"n\">20 s</td><td class=\"n\">10 s</td><td class=\"n\">0.50</td>"));
 	cop_runrec_free(&now);
 	cop_runrec_free(&before);
+	cop_runrec_free(&other[0]);
+	cop_runrec_free(&other[1]);
 }
 
 int main(void)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
-#include <stdio.h>
 
 #include "report/html/chart_priv.h"
 
@@ -10,15 +9,29 @@
 
 struct plot {
 	const struct cop_chart_lines *l;
-	double most, width;
+	double least, most, width; /* least: 0, or below */
 };
+
+/* What a column is, on the axis. */
+static char *show_col(const struct cop_chart_lines *l, unsigned c, char text[COP_HTML_NUMBER])
+{
+	if (!l->steps)
+		return cop_html_time(c * l->interval_s, text);
+	snprintf(text, COP_HTML_NUMBER, "%.0f", ceil(c * l->interval_s));
+	return text;
+}
 
 /* Rounds up to MARKS steps of a number that is round in bytes. */
 static double round_up(double most)
 {
 	static const double round[] = {
 		1, 2, 4, 5, 10, 16, 20, 32, 50, 64, 100, 128, 200, 256, 500, 512};
+	static const double small[] = {1, 2, 2.5, 5};
 
+	for (double unit = 1e-9; unit < 0.5 && most <= MARKS; unit *= 10)
+		for (size_t i = 0; i < COP_ARRAY_SIZE(small); i++)
+			if (MARKS * small[i] * unit >= most)
+				return MARKS * small[i] * unit;
 	for (double unit = 1; unit < 1e30; unit *= 1024)
 		for (size_t i = 0; i < COP_ARRAY_SIZE(round); i++)
 			if (MARKS * round[i] * unit >= most)
@@ -36,6 +49,16 @@ static double highest_point(const struct cop_chart_lines *l)
 	return round_up(most);
 }
 
+static double lowest_point(const struct cop_chart_lines *l)
+{
+	double least = 0;
+
+	for (unsigned i = 0; i < l->lines; i++)
+		for (unsigned c = 0; c < l->cols; c++)
+			least = fmin(least, l->value[i][c]);
+	return least < 0 ? -round_up(-least) : 0;
+}
+
 static double x_of(const struct plot *p, unsigned c)
 {
 	return CHART_LEFT + p->width * (c + 0.5) / p->l->cols;
@@ -43,7 +66,7 @@ static double x_of(const struct plot *p, unsigned c)
 
 static double y_of(const struct plot *p, double v)
 {
-	return TOP + HEIGHT * (1 - v / p->most);
+	return TOP + HEIGHT * (1 - (v - p->least) / (p->most - p->least));
 }
 
 static void draw_side(struct cop_buf *out, const struct plot *p)
@@ -51,7 +74,7 @@ static void draw_side(struct cop_buf *out, const struct plot *p)
 	char text[COP_HTML_NUMBER];
 
 	for (unsigned i = 0; i <= MARKS; i++) {
-		double v = p->most * i / MARKS, y = y_of(p, v);
+		double v = p->least + (p->most - p->least) * i / MARKS, y = y_of(p, v);
 
 		cop_buf_printf(out, "<path class=\"g\" d=\"M%.1f %.1fh%.1f\"></path>\n", CHART_LEFT,
 			y, p->width);
@@ -88,10 +111,19 @@ static void draw_points(struct cop_buf *out, const struct plot *p, unsigned i)
 		cop_buf_printf(out,
 			"<circle class=\"p l%u\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>", i,
 			x_of(p, c), y_of(p, v));
-		cop_html_printf(out, "%s, %s: %s", p->l->name[i],
-			cop_html_time(c * p->l->interval_s, from), p->l->show(v, text));
+		cop_html_printf(out, "%s, %s: %s", p->l->name[i], show_col(p->l, c, from),
+			p->l->show(v, text));
 		cop_buf_str(out, "</title></circle>\n");
 	}
+}
+
+static void draw_steps(struct cop_buf *out, const struct plot *p)
+{
+	unsigned each = COP_MAX(1u, (p->l->cols + 9) / 10);
+	char text[COP_HTML_NUMBER];
+
+	for (unsigned c = 0; c < p->l->cols; c += each)
+		cop_chart_label(out, "x", x_of(p, c), TOP + HEIGHT + 20, show_col(p->l, c, text));
 }
 
 static void draw_limit(struct cop_buf *out, const struct plot *p)
@@ -118,7 +150,7 @@ static void write_keys(struct cop_buf *out, const struct cop_chart_lines *l)
 
 static void write_numbers(struct cop_buf *out, const struct cop_chart_lines *l)
 {
-	struct cop_html_col col[COP_CHART_LINES + 1] = {{"from", false}};
+	struct cop_html_col col[COP_CHART_LINES + 1] = {{l->steps ? "step" : "from", false}};
 	char text[COP_HTML_NUMBER];
 
 	for (unsigned i = 0; i < l->lines; i++)
@@ -127,7 +159,7 @@ static void write_numbers(struct cop_buf *out, const struct cop_chart_lines *l)
 	cop_html_table(out, l->title, col, l->lines + 1);
 	for (unsigned c = 0; c < l->cols; c++) {
 		cop_html_row(out);
-		cop_html_cell(out, cop_html_time(c * l->interval_s, text));
+		cop_html_cell(out, show_col(l, c, text));
 		for (unsigned i = 0; i < l->lines; i++)
 			cop_html_cell_number(out, l->show, l->value[i][c]);
 		cop_html_row_end(out);
@@ -138,8 +170,10 @@ static void write_numbers(struct cop_buf *out, const struct cop_chart_lines *l)
 
 void cop_chart_lines(struct cop_buf *out, const struct cop_chart_lines *l)
 {
-	struct plot p = {
-		.l = l, .most = highest_point(l), .width = CHART_WIDTH - CHART_LEFT - CHART_RIGHT};
+	struct plot p = {.l = l,
+		.least = lowest_point(l),
+		.most = highest_point(l),
+		.width = CHART_WIDTH - CHART_LEFT - CHART_RIGHT};
 
 	cop_chart_open(out, l->title, CHART_WIDTH, TOP + HEIGHT + 26);
 	draw_side(out, &p);
@@ -148,7 +182,11 @@ void cop_chart_lines(struct cop_buf *out, const struct cop_chart_lines *l)
 	draw_limit(out, &p);
 	for (unsigned i = 0; i < l->lines; i++)
 		draw_points(out, &p, i);
-	cop_chart_time_axis(out, CHART_LEFT, p.width, TOP + HEIGHT + 20, l->cols * l->interval_s);
+	if (l->steps)
+		draw_steps(out, &p);
+	else
+		cop_chart_time_axis(
+			out, CHART_LEFT, p.width, TOP + HEIGHT + 20, l->cols * l->interval_s);
 	cop_chart_close_image(out);
 	write_keys(out, l);
 	write_numbers(out, l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* html: writes HTML in which a text of unknown origin stays a text: every byte that means something
- * to a browser is escaped, bytes that are not UTF-8 and characters that nobody sees or that turn
+ * to a browser is escaped, bytes that are not UTF-8 and characters that are invisible or that turn
  * the direction of writing are shown by their numbers. Also tables, and numbers as people read
  * them. Pure. */
 #ifndef COP_REPORT_HTML_MARKUP_H

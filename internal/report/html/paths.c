@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdio.h>
-
 #include "report/html/html_priv.h"
 
 #define LISTED 20 /* paths per category */

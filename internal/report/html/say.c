@@ -4,9 +4,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void paragraph(struct cop_buf *out, const char *class, const char *fmt, va_list ap)
 {

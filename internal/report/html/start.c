@@ -2,9 +2,6 @@
 /* The phases of the start. A phase in which a node waits for the others says nothing about that
  * node, so nodes are ordered by the other phases, for which the others had to wait. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/html/html_priv.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "markup.h"
 

@@ -2,9 +2,6 @@
 /* Maps of nodes over time. For many nodes, the map shows the lowest, the middle and the highest
  * value of each interval, and the nodes that stand out. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/html/html_priv.h"
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "report/jobdata/jobdata_priv.h"

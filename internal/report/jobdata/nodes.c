@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cluster_nodes.csv: a row for each node, or for the outliers and statistics. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/jobdata/jobdata_priv.h"
 

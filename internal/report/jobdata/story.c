@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cluster_events.csv and cluster_warnings.csv: what happened, and what helps. */
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "report/jobdata/jobdata_priv.h"
 

@@ -2,10 +2,6 @@
 /* The sums over all nodes: those that the job wrote when it was stopped, else the files of the
  * ranks, of the end or of the newest snapshot, are added up here. While a job runs, its snapshots
  * are newer than what an earlier job left in the same directory. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "report/jobdata/jobdata_priv.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cluster_telemetry.csv: what each node did in each interval. All nodes have the same intervals,
  * beginning at 0, so a row's place follows from its beginning and the length of an interval. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/jobdata/jobdata_priv.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The most used paths: of the whole job, or added up from the files of the ranks. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base/htab.h"
 #include "report/jobdata/jobdata_priv.h"

@@ -3,11 +3,7 @@
  * target of each link. Paths are followed through the tree as the kernel follows them: ".." is the
  * directory above the one that was reached, not the previous word. */
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "report/paths/paths_priv.h"
 
@@ -122,7 +118,7 @@ static bool go_up(struct step *s)
 	return true;
 }
 
-/* The path leaves its root by "..", perhaps into another root, so it is begun anew as an absolute
+/* The path leaves its root by "..", perhaps into another root, so it starts again as an absolute
  * path. */
 static int leave_root(struct step *s, const char *rest)
 {

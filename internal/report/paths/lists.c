@@ -6,10 +6,6 @@
  * keep.nul and prune_candidates.nul, which are written if there is such a name and then contain all
  * names. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "report/paths/paths_priv.h"
 
@@ -68,7 +64,7 @@ static void put_escaped(
 }
 
 /* rsync takes a line that begins with # or ; for a comment, so ./ is put in front. The base itself
- * is left out, because "." would mean everything in it. */
+ * is omitted, because "." would mean everything in it. */
 static void put_relative(struct writing *w, enum path_list list, const char *path, size_t len)
 {
 	bool odd = memchr(path, '\n', len) || memchr(path, '\r', len), comment;
@@ -116,12 +112,25 @@ static void put_keep_beyond(struct writing *w, const char *path)
 			keep->ref[w->keep_beyond].len);
 }
 
+/* A node cannot read such a program either, since it has the rights of the user who started it. */
+static void note_closed(struct writing *w, const struct cop_walk_entry *e, const char *path)
+{
+	const uint8_t both = COP_WALK_USED | COP_WALK_HALF_CLOSED;
+
+	if ((e->flags & both) != both || access(path, X_OK) || !access(path, R_OK) ||
+		errno != EACCES)
+		return;
+	if (!w->l->all_closed++)
+		w->l->closed = strdup(path);
+}
+
 static int put_whole(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
 {
 	struct writing *w = arg;
 	enum path_list used = e->flags & COP_WALK_USED ? LIST_USED : LIST_UNUSED;
 
 	put_beyond(w, path);
+	note_closed(w, e, path);
 	count_path(&w->l->total[LIST_ALL], e->type, e->size);
 	count_path(&w->l->total[used], e->type, e->size);
 	put_escaped(w, LIST_ALL, used, path, len);
@@ -249,7 +258,9 @@ static int write_once(struct writing *w, const char *dir)
 	int rc, closed;
 
 	memset(w->l->total, 0, sizeof(w->l->total));
-	w->l->odd_names = 0;
+	w->l->odd_names = w->l->all_closed = 0;
+	free(w->l->closed);
+	w->l->closed = NULL;
 	w->beyond = w->keep_beyond = 0;
 	for (unsigned i = 0; i < LISTS; i++)
 		w->out[i] = w->nul[i] = (struct out){.fd = -1, .rc = -EBADF};
@@ -303,4 +314,5 @@ int cop_paths_lists_write(
 void cop_paths_lists_free(struct lists *l)
 {
 	free(l->base);
+	free(l->closed);
 }

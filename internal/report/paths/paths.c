@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "report/paths/paths_priv.h"
 
 static const char final_dir[] = "/tables/final";
@@ -282,6 +276,11 @@ static int write_lists(
 	if (rc)
 		return rc;
 	u->lists.sizes = !what->no_sizes;
+	if (u->lists.closed)
+		cop_buf_printf(&out->notes,
+			"programs that the job used and that you may execute but not read: %" PRIu64
+			", for example %s: nodes cannot read them either (Permission denied); copper run --direct runs those of a directory from the storage\n",
+			u->lists.all_closed, u->lists.closed);
 	if (u->lists.odd_names)
 		cop_buf_printf(&out->notes,
 			"%" PRIu64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paths: compares the part of its environment that a job used with what is on disk: the lists of
- * copper-formats.5, and what could be left out. It trusts nothing that it reads in a job's
+ * copper-formats.5, and what could be omitted. It trusts nothing that it reads in a job's
  * directory, and changes only its own output. */
 #ifndef COP_REPORT_PATHS_H
 #define COP_REPORT_PATHS_H
@@ -13,7 +13,7 @@ struct cop_paths_conf {
 	const char *const *usage_root;
 	unsigned usage_roots;
 	const char *home; /* NULL: no root is inferred from it */
-	bool no_sizes;    /* leave out bytes, which cost a storage operation per file */
+	bool no_sizes;    /* omit sizes, which cost a storage operation per file */
 	/* Called at intervals with the number of things examined so far, and a word for what they
 	 * are; NULL: never. */
 	void (*progress)(void *arg, uint64_t n, const char *what);
@@ -35,7 +35,7 @@ struct cop_paths_result {
  * lists, roots_and_counts.txt and paths_summary.md (copper-formats.5). Memory grows with the
  * distinct paths and with the names below the roots, not with ranks. -ENOENT if there is no raw
  * table, -ENODATA if none can be used (out->named says why), both with the likely causes. out is
- * filled as far as possible; the caller frees it even after an error. */
+ * filled as completely as possible; the caller frees it even after an error. */
 int cop_paths_run(
 	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err);
 void cop_paths_result_free(struct cop_paths_result *p);

@@ -91,9 +91,12 @@ enum path_list { LIST_ALL, LIST_USED, LIST_UNUSED, LIST_MISSING, LIST_KEEP, LIST
 struct lists {
 	char *base; /* keep and prune are relative to it; NULL: there is no root on disk */
 	struct path_total total[LISTS];
-	bool sizes;         /* whether bytes are known */
-	uint64_t odd_names; /* names in keep and prune that contain a line end, hence are only in
-			       keep.nul and prune_candidates.nul */
+	bool sizes;   /* whether bytes are known */
+	char *closed; /* the first used program that this user may execute and not read; NULL:
+			 none, or sizes are not known */
+	uint64_t all_closed; /* how many of these there are */
+	uint64_t odd_names;  /* names in keep and prune that contain a line end, hence are only in
+				keep.nul and prune_candidates.nul */
 };
 extern const char *const cop_paths_list_name[LISTS];
 /* Writes all lists into dir, each completely or not at all. A failure has a sentence. */

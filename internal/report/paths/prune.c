@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "report/paths/paths_priv.h"
 
 static uint64_t probes_of(const struct cop_observed_path *p)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The output of copper paths. */
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/base/json.h"
 #include "report/paths/paths_priv.h"
 

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* roots_and_counts.txt and paths_summary.md: the same numbers, one for a terminal, the other for a
  * browser. */
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "report/paths/paths_priv.h"
 

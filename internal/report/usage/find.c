@@ -3,13 +3,8 @@
  * from the moment just before, and from each snapshot. Each node counts once, with its latest list.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "report/usage/usage.h"
 #include "writers/cluster/cluster.h"

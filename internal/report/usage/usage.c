@@ -2,10 +2,6 @@
 /* Reads one list of sizes: "<path>: <bytes>" lines, then "Total bytes: N" and "total number of
  * files: N" (or entries). A name may contain a colon and a blank, so a line is read from its end.
  * Copper 1.0 puts its totals between bars of =, and a sentence before the list of attributes. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "report/usage/usage.h"
 #include "writers/cluster/cluster.h"
 

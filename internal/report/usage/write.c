@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What caches held, in a few lines: for people, for spreadsheets, for scripts. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/base/json.h"
 #include "report/usage/usage.h"
 #include "writers/cluster/cluster.h"

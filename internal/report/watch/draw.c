@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From top to bottom: a title, the sums, a line for each node, the keys. A low terminal has no
  * sums; a narrow one has fewer columns. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "report/watch/watch_priv.h"
 
 #define HOST_MOST 24

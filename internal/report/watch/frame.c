@@ -2,8 +2,6 @@
 #include "report/watch/watch.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/base/json.h"
 

@@ -3,8 +3,6 @@
  * bytes, up to a final byte (ECMA-48 5.4; xterm's "PC-style function keys"). */
 #include "report/watch/watch.h"
 
-#include <string.h>
-
 static const struct {
 	const char *text; /* after ESC, with O as [ */
 	int key;

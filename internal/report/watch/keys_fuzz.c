@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any bytes from a terminal: each gives one of our keys or none, and once the terminal has been
- * silent the next character stands for itself again. */
+ * silent the next character is taken literally again. */
 #include <stdlib.h>
 
 #include "report/watch/watch.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/watch/watch_priv.h"
 

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/watch/watch.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <termios.h>
-#include <unistd.h>
 
 #define WRITE_MS 1000
 /* The rest of a key's sequence comes at once, even through a network. */
@@ -123,7 +118,7 @@ static int take_terminal(struct cop_screen *s)
 	return 0;
 }
 
-/* Keys that nobody read must not reach the shell. If this process was started by a script, the
+/* Unread keys must not reach the shell. If this process was started by a script, the
  * shell may have the terminal by now, in its own mode: setting it would stop this process here. */
 static void give_back(struct cop_screen *s)
 {

@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "report/watch/watch_priv.h"
 
 /* The intervals that + and - choose from. */

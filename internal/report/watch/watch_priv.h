@@ -29,7 +29,7 @@ struct row {
 	uint64_t value[COP_NODELINE_VALUES];
 	double rate[RATES];
 	float requests[ROW_HISTORY]; /* per second, at the number of the answer */
-	char *host, *reason;         /* as a terminal may show them; NULL: never heard of */
+	char *host, *reason;         /* as a terminal may show them; NULL: unknown */
 };
 
 struct sums {

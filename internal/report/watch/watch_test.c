@@ -477,7 +477,7 @@ static void memory_is_bounded_by_the_nodes_and_does_not_grow_with_time(void **st
 	first = in_use();
 	for (uint64_t i = 2; i < 300; i += 12)
 		take_many(b, i);
-	/* A sanitizer's allocator does not tell either. */
+	/* A sanitizer's allocator does not report it either. */
 	if (before)
 		assert_in_range(first - before, 1, 450 * MANY);
 	assert_in_range(in_use(), 0, first + 65536);

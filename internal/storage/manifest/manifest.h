@@ -17,6 +17,10 @@
 #define COP_MANIFEST_PIECE (256 * COP_KIB)    /* as it is sent */
 /* An item that so many jobs in a row did not need leaves the manifest. */
 #define COP_MANIFEST_UNUSED_JOBS 3u
+/* A manifest has at most so many parts, of which each belongs to a program; a part leaves it when
+ * its program has not begun in so many jobs in a row. */
+#define COP_MANIFEST_PARTS 64u
+#define COP_MANIFEST_IDLE_JOBS 32u
 
 enum cop_manifest_kind {
 	COP_MANIFEST_DIR,  /* its listing was needed */
@@ -34,6 +38,7 @@ struct cop_manifest_item {
 	int64_t mtime_s; /* seconds since the epoch, before it negative, */
 	uint32_t mtime_nsec; /* and nanoseconds after them */
 	unsigned unused;     /* how many jobs in a row, up to the last one, did not need it */
+	unsigned part;       /* from 0; only readers set it */
 	unsigned ranges;
 	struct cop_range range[COP_MANIFEST_RANGES_MAX]; /* ascending, not touching */
 };
@@ -51,6 +56,11 @@ bool cop_manifest_path_ok(const char *path, size_t len);
 /* The head; source is absolute. */
 void cop_manifest_begin(struct cop_buf *out, const char *source);
 void cop_manifest_add(struct cop_buf *out, const struct cop_manifest_item *item);
+/* Begins a part, after items of which the text says `unused`: the items that follow are needed by
+ * the program whose first file is this one, and that did not begin in the last `idle` jobs. A
+ * manifest without such a line is one part. */
+void cop_manifest_part(
+	struct cop_buf *out, unsigned *unused, unsigned idle, const char *path, size_t len);
 /* The last line, by which a reader knows that nothing is missing. */
 void cop_manifest_end(struct cop_buf *out, uint64_t items);
 
@@ -65,10 +75,13 @@ int cop_manifest_head(
 struct cop_manifest_reader {
 	const char *data;
 	size_t len, at;
-	uint64_t items, bad; /* lines taken; lines passed over because they are not valid */
+	uint64_t items, bad; /* lines taken; lines skipped because they are not valid */
 	bool ended; /* the last line was read, and its count matches the items (if the whole body
 		       was read) */
 	unsigned unused; /* of the items that follow */
+	unsigned parts;  /* how many began so far; lines past the limit continue the last one */
+	unsigned idle;   /* of the last one */
+	char part_path[COP_MANIFEST_PATH_MAX + 1]; /* its first file */
 	char path[COP_MANIFEST_PATH_MAX + 1];
 };
 /* The next item: true, and item->path points into the reader; false at the end. */
@@ -102,7 +115,13 @@ int cop_manifest_set_keep(
 int cop_manifest_set_each(struct cop_manifest_set *s,
 	int (*fn)(void *arg, struct cop_manifest_item *item), void *arg);
 size_t cop_manifest_set_count(struct cop_manifest_set *s);
-/* Writes the set as a complete manifest. -ENOMEM. */
-int cop_manifest_set_write(struct cop_manifest_set *s, const char *source, struct cop_buf *out);
+/* Whether it has an item of this kind and path; *found (may be NULL) is that item, valid while the
+ * set lives. */
+bool cop_manifest_set_find(struct cop_manifest_set *s, const struct cop_manifest_item *item,
+	struct cop_manifest_item *found);
+/* Appends the items without head and end, and adds their number. *unused is what the text says of
+ * the last item before them, and becomes that of the last of these; at first 0. -ENOMEM. */
+int cop_manifest_set_write(
+	struct cop_manifest_set *s, struct cop_buf *out, uint64_t *items, unsigned *unused);
 
 #endif

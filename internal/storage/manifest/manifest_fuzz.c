@@ -48,6 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cop_manifest_reader r = {.data = text, .len = size};
 	struct cop_manifest_item item;
 	struct cop_buf out = {0};
+	uint64_t items = 0;
+	unsigned unused = 0;
 	size_t body;
 
 	/* Allocated with exactly its size, so that reading past it is found. */
@@ -61,7 +63,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_again(&item);
 		cop_manifest_set_add(set, &item, 0);
 	}
-	if (r.at != size || cop_manifest_set_write(set, "/", &out))
+	if (r.at != size || r.parts > COP_MANIFEST_PARTS ||
+		(r.parts && !cop_manifest_path_ok(r.part_path, strlen(r.part_path))) ||
+		cop_manifest_set_write(set, &out, &items, &unused))
 		abort();
 	for (size_t at = 0, n; (n = cop_manifest_piece(text, size, at)); at += n)
 		if (at + n > size)

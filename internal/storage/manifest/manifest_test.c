@@ -42,6 +42,16 @@ static void assert_ranges(const struct cop_manifest_item *i, const char *want)
 
 /* ---- ranges ---- */
 
+static void write_all(struct cop_manifest_set *s, const char *source, struct cop_buf *out)
+{
+	uint64_t items = 0;
+	unsigned unused = 0;
+
+	cop_manifest_begin(out, source);
+	assert_int_equal(cop_manifest_set_write(s, out, &items, &unused), 0);
+	cop_manifest_end(out, items);
+}
+
 static void ranges_merge_where_they_touch(void **state)
 {
 	struct cop_manifest_item i = item(COP_MANIFEST_FILE, "f");
@@ -386,7 +396,7 @@ static void assert_set(struct cop_manifest_set *s, const char *want)
 {
 	struct cop_buf b = {0};
 
-	assert_int_equal(cop_manifest_set_write(s, "/s", &b), 0);
+	write_all(s, "/s", &b);
 	assert_string_equal(b.data, want);
 	cop_buf_free(&b);
 }
@@ -460,6 +470,32 @@ static void a_reader_knows_what_was_not_needed(void **state)
 }
 
 /* The union over ranks does not depend on the order in which they are read. */
+/* Lines of parts past the limit continue the last one; those that are not valid are skipped. */
+static void parts_begin_with_a_line_of_their_own(void **state)
+{
+	static const char text[] = "d .\nunused 2\nn a\npart 0 bin/a\nn a\npart 7 bin/b\\n\nn b\n"
+				   "part x bin\npart 1 ../x\npart 1\nn c\nend 5\n";
+	static const struct {
+		unsigned part, unused, idle;
+		const char *first;
+	} want[] = {{0, 0, 0, ""}, {0, 2, 0, ""}, {0, 0, 0, "bin/a"}, {1, 0, 7, "bin/b\n"},
+		{1, 0, 7, "bin/b\n"}};
+	struct cop_manifest_reader r = {.data = text, .len = sizeof(text) - 1};
+	struct cop_manifest_item item;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		assert_true(cop_manifest_next(&r, &item));
+		assert_int_equal(item.part, want[i].part);
+		assert_int_equal(item.unused, want[i].unused);
+		assert_int_equal(r.idle, want[i].idle);
+		assert_string_equal(r.part_path, want[i].first);
+	}
+	assert_false(cop_manifest_next(&r, &item));
+	assert_int_equal(r.bad, 3);
+	assert_true(r.ended);
+}
+
 static void with_orders_given_the_least_one_holds(void **state)
 {
 	static const char want[] = "copper-manifest 2\nsource /s\nd x\nd y\nd a\nd z\nend 4\n";
@@ -538,7 +574,7 @@ static void threads_add_each_item_once(void **state)
 	(void)state;
 	for (int k = 0; k < 4; k++)
 		assert_int_equal(cop_thread_start(&t[k], "touch", touch, s), 0);
-	assert_int_equal(cop_manifest_set_write(s, "/", &b), 0);
+	write_all(s, "/", &b);
 	for (int k = 0; k < 4; k++)
 		pthread_join(t[k], NULL);
 	assert_int_equal(cop_manifest_set_count(s), 3000);
@@ -564,6 +600,7 @@ int main(void)
 		cmocka_unit_test(a_set_keeps_the_order_of_first_need_and_merges_what_comes_again),
 		cmocka_unit_test(what_was_not_needed_stays_behind_the_rest_until_it_is_needed),
 		cmocka_unit_test(a_reader_knows_what_was_not_needed),
+		cmocka_unit_test(parts_begin_with_a_line_of_their_own),
 		cmocka_unit_test(with_orders_given_the_least_one_holds),
 		cmocka_unit_test(a_set_is_bounded_and_counts_what_did_not_fit),
 		cmocka_unit_test(a_set_refuses_paths_that_cannot_stand_in_a_manifest),

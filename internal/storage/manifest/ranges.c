@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
 #include "storage/manifest/manifest.h"
 
 void cop_manifest_range_add(struct cop_manifest_item *item, uint64_t start, uint64_t end)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The reader. Lines are independent, so an invalid one is skipped and the rest is used: a manifest
  * that was cut short or written by a later version still helps. */
-#include <errno.h>
-#include <string.h>
-
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_priv.h"
 
@@ -211,6 +208,27 @@ static bool is_count(const struct line *line, const char *word, uint64_t *count)
 	return expect_word(&l, word) && parse_number(&l, count) && l.p == l.end;
 }
 
+/* "part IDLE PATH": the items that follow belong to another program. */
+static bool begin_part(struct cop_manifest_reader *r, const struct line *line)
+{
+	struct line l = *line;
+	uint64_t idle;
+	ssize_t n;
+
+	if (!expect_word(&l, "part ") || !parse_number(&l, &idle) || !expect_word(&l, " "))
+		return false;
+	n = unescape_path(&l, r->path, sizeof(r->path));
+	if (n <= 0 || !cop_manifest_path_ok(r->path, (size_t)n))
+		return false;
+	if (r->parts < COP_MANIFEST_PARTS) {
+		r->parts++;
+		r->idle = (unsigned)COP_MIN(idle, COP_MANIFEST_IDLE_JOBS);
+		memcpy(r->part_path, r->path, (size_t)n + 1);
+	}
+	r->unused = 0;
+	return true;
+}
+
 bool cop_manifest_next(struct cop_manifest_reader *r, struct cop_manifest_item *item)
 {
 	struct line line, rest;
@@ -225,9 +243,12 @@ bool cop_manifest_next(struct cop_manifest_reader *r, struct cop_manifest_item *
 			r->unused = (unsigned)COP_MIN(count, COP_MANIFEST_UNUSED_JOBS);
 			continue;
 		}
+		if (begin_part(r, &line))
+			continue;
 		rest = line;
 		if (parse_item(r, &rest, item)) {
 			item->unused = r->unused;
+			item->part = r->parts ? r->parts - 1 : 0;
 			r->items++;
 			return true;
 		}

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Items by kind and path. Ranges take memory only for files that are not read from the start in one
  * piece, so most items are one small allocation. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/base/htab.h"
 #include "storage/manifest/manifest.h"
 
@@ -259,6 +255,19 @@ int cop_manifest_set_each(
 	return rc;
 }
 
+bool cop_manifest_set_find(struct cop_manifest_set *s, const struct cop_manifest_item *item,
+	struct cop_manifest_item *found)
+{
+	struct record *r;
+
+	pthread_mutex_lock(&s->lock);
+	r = find_record(s, cop_hash64(item->path, item->len, item->kind), item);
+	if (r && found)
+		load_item(r, found);
+	pthread_mutex_unlock(&s->lock);
+	return r != NULL;
+}
+
 struct writing {
 	struct cop_buf *out;
 	uint64_t items;
@@ -277,13 +286,13 @@ static int write_item(void *arg, struct cop_manifest_item *item)
 	return w->out->failed ? -ENOMEM : 0;
 }
 
-int cop_manifest_set_write(struct cop_manifest_set *s, const char *source, struct cop_buf *out)
+int cop_manifest_set_write(
+	struct cop_manifest_set *s, struct cop_buf *out, uint64_t *items, unsigned *unused)
 {
-	struct writing w = {.out = out};
-	int rc;
+	struct writing w = {.out = out, .items = *items, .unused = *unused};
+	int rc = cop_manifest_set_each(s, write_item, &w);
 
-	cop_manifest_begin(out, source);
-	rc = cop_manifest_set_each(s, write_item, &w);
-	cop_manifest_end(out, w.items);
-	return rc ? rc : out->failed ? -ENOMEM : 0;
+	*items = w.items;
+	*unused = w.unused;
+	return rc;
 }

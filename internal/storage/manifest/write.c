@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/table/table.h"
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_priv.h"
@@ -34,6 +31,18 @@ void cop_manifest_begin(struct cop_buf *out, const char *source)
 {
 	cop_buf_printf(out, MANIFEST_MAGIC " %d\nsource ", COP_MANIFEST_VERSION);
 	cop_csv_escaped(out, source, strlen(source));
+	cop_buf_str(out, "\n");
+}
+
+void cop_manifest_part(
+	struct cop_buf *out, unsigned *unused, unsigned idle, const char *path, size_t len)
+{
+	/* For a reader that does not know parts. */
+	if (*unused)
+		cop_buf_str(out, "unused 0\n");
+	*unused = 0;
+	cop_buf_printf(out, "part %u ", idle);
+	cop_csv_escaped(out, path, len);
 	cop_buf_str(out, "\n");
 }
 

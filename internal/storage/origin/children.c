@@ -16,9 +16,6 @@
 #include "storage/origin/list_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define BATCH_MAX 32
@@ -114,7 +111,7 @@ static void read_child(struct pass *p, const struct child *c, struct got *g)
 	g->ms = cop_now_ms() - begin;
 }
 
-/* False: nobody waits for this answer any more, and another worker has the batch. */
+/* False: this answer has no waiter any more, and another worker has the batch. */
 static bool accept_result(struct batch *b, struct child *c, const struct got *g)
 {
 	struct pass *p = b->p;
@@ -374,7 +371,7 @@ bool cop_origin_reads_ahead(struct cop_origin_real *o)
 	       !cop_origin_pool_is_short(&o->pool, 0);
 }
 
-/* Names may be left: the check goes on while others read the attributes. */
+/* Names may be left: the check continues while others read the attributes. */
 static void check_end(struct pass *p)
 {
 	int rc = cop_origin_check_end(p);

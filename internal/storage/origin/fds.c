@@ -3,10 +3,6 @@
  * are closed outside the lock, because close may wait for the storage. */
 #include "storage/origin/origin_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 void cop_origin_fds_init(struct cop_origin_fds *f)
 {
 	pthread_mutex_init(&f->lock, NULL);

@@ -7,12 +7,8 @@
 #include "storage/origin/list_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define REREADS 3
 #define BLOCK (64 * COP_KIB)
@@ -264,7 +260,7 @@ static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *
 {
 	struct cop_listing_builder b = {0};
 	bool complete =
-		!moved && !l->pass->left_out && !cop_origin_is_autofs(l->request.o, l->fd, l->dev);
+		!moved && !l->pass->left_out && cop_origin_lists_all(l->request.o, l->fd, l->dev);
 	int rc = 0;
 
 	for (uint32_t i = 0; i < l->pass->count && !rc; i++) {

@@ -5,9 +5,6 @@
 #include "storage/origin/origin_priv.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 struct search {
 	char dir[PATH_MAX];

@@ -2,13 +2,9 @@
 /* The public functions, and the simple requests of the real origin. */
 #include "storage/origin/origin_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 /* ---- requests ---- */
 

@@ -53,11 +53,12 @@ typedef void cop_origin_done(void *arg, int rc, void *data, size_t len);
 /* A listing blob (wire.h) of the directory: names, types, link targets, and attributes where there
  * are at most listing_attrs children; statx of the children runs in parallel over the pool, in
  * batches. Children whose attributes could not be read, or did not arrive within a second although
- * others did, are listed without them; children that vanished are left out if the directory may
+ * others did, are listed without them; children that vanished are omitted if the directory may
  * have changed meanwhile. Errors as the system gives them: EACCES for a directory that may be
  * searched but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The listing carries the
  * directory's own attributes, read before and after: if its mtime moved meanwhile it is read again,
- * at most 3 times (then without the complete flag). On autofs the complete flag is not set. */
+ * at most 3 times (then without the complete flag). On file systems that do not list all their
+ * names (autofs, those that find names by other spellings) that flag is never set. */
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
 /* The same for a directory of any size: all names and types, no attributes, no targets (-E2BIG if
@@ -65,7 +66,7 @@ void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *do
 void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
 /* One page (wire.h) of a directory that has this version, young or not: attributes of the names in
- * it, read like those of a listing, with the same patience. A name is left out if its attributes
+ * it, read like those of a listing, with the same patience. A name is omitted if its attributes
  * could not be read or did not arrive in time, or if it is gone. names may be a listing of the
  * directory in that version, in use until done is called: its names are taken then, and the
  * directory is not read again. -ESTALE if the directory has another version before or after, -E2BIG
@@ -98,7 +99,7 @@ void cop_origin_statfs(struct cop_origin *o, cop_origin_done *done, void *arg);
  * -ECANCELED) at close. */
 void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg);
 
-/* A handle of the same origin for work that nobody waits for yet. Its jobs start when no other jobs
+/* A handle of the same origin for work without a waiter yet. Its jobs start when no other jobs
  * wait, and hold at most three quarters of the operations in flight, so that urgent jobs find a
  * free one. The origin owns the handle; do not close it. */
 struct cop_origin *cop_origin_background(struct cop_origin *o);

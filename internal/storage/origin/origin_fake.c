@@ -75,7 +75,7 @@ static size_t parent_len(const char *path, size_t len)
 	return len;
 }
 
-/* The directories above it become nodes too, but are gone if nobody has put anything there. */
+/* The directories above it become nodes too, but are gone if no test has put anything there. */
 static struct node *make_node(struct fake *f, const char *path, size_t len)
 {
 	struct node *n = find_any(f, path, len);

@@ -3,9 +3,9 @@
  * path to a descriptor.
  *
  * Locks: pool.lock (queue, workers and alarms), fds.lock (kept descriptors), types.lock (which
- * devices are autofs), unanswered.lock, and the lock of one pass over a directory (list_priv.h),
- * under which unanswered.lock may be taken. No other two are held together, and none is held during
- * a system call on the source or a callback. */
+ * devices list all their names), unanswered.lock, and the lock of one pass over a directory
+ * (list_priv.h), under which unanswered.lock may be taken. No other two are held together, and none
+ * is held during a system call on the source or a callback. */
 #ifndef COP_STORAGE_ORIGIN_PRIV_H
 #define COP_STORAGE_ORIGIN_PRIV_H
 
@@ -57,7 +57,7 @@ struct cop_origin {
 struct cop_origin_job {
 	struct cop_list link;
 	void (*fn)(struct cop_origin_job *job, int rc);
-	bool background; /* nobody waits for it: it runs after all others, and never on all workers
+	bool background; /* has no waiter: it runs after all others, and never on all workers
 			  */
 	bool soon;       /* of a background job: it runs before the others of them */
 	const char
@@ -192,7 +192,7 @@ struct cop_origin_types {
 	unsigned count;
 	struct {
 		uint64_t dev;
-		bool autofs;
+		bool lists_all;
 	} dev[COP_ORIGIN_TYPES];
 };
 
@@ -261,8 +261,8 @@ static inline void cop_origin_count(struct cop_origin_real *o)
 	cop_stats_add(o->stats, COP_ORIGIN_OPERATIONS, 1);
 }
 
-/* Counts how long the storage has taken since begin_ns. The caller leaves out what runs after the
- * answer, when nobody waits for the storage. */
+/* Counts how long the storage has taken since begin_ns. The caller excludes what runs after the
+ * answer, when no request waits for the storage. */
 static inline void cop_origin_took(struct cop_origin_real *o, uint64_t begin_ns)
 {
 	cop_stats_add(o->stats, COP_ORIGIN_TIME_US, (cop_now_ns() - begin_ns + 500) / 1000);
@@ -286,8 +286,10 @@ void cop_origin_mounted(int fd, void (*fn)(void *arg, const char *name), void *a
 /* The target of the symlink name in fd (malloc'ed); "" as above. */
 int cop_origin_readlink(
 	struct cop_origin_real *o, int fd, const char *name, char **target, size_t *len);
-/* Whether a lookup may make absent names of the directory fd on this device appear. */
-bool cop_origin_is_autofs(struct cop_origin_real *o, int fd, uint64_t dev);
+/* Whether a listing of the directory fd on this device has every name that can be looked up. */
+bool cop_origin_lists_all(struct cop_origin_real *o, int fd, uint64_t dev);
+/* The same for a type of file system, as in statfs(2). */
+bool cop_origin_type_lists_all(uint32_t type);
 
 /* list.c, read.c: entries of the real origin's ops. */
 void cop_origin_real_list(

@@ -2,9 +2,6 @@
 /* Pages: a pass over a part of a directory's names. */
 #include "storage/origin/list_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 bool cop_origin_page_wants(const struct listing *l, const char *name, size_t len)
 {
 	return !l->page.pages || cop_listing_page_of(name, len, l->page.pages) == l->page.index;

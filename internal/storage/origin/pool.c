@@ -6,12 +6,7 @@
  * even if all others hang. */
 #include "storage/origin/origin_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* So many jobs that somebody waits for go ahead of one that somebody will wait for soon. */
 #define PASSED_MAX 16

@@ -2,17 +2,13 @@
 /* Bytes and holes of files. The version is checked after the read, on the descriptor that was read.
  * That is enough: a version is known before its bytes are requested and never comes back once the
  * file has changed, because its ctime moves on. So a file that has it afterwards had it all the
- * time. For a young version (wire.h) that is not certain. Its bytes are returned all the same,
- * because a later lookup of the name gets another version and requests its bytes anew. */
+ * time. For a young version (wire.h) that is not certain. Its bytes are returned nevertheless,
+ * because a later lookup of the name gets another version and requests its bytes again. */
 #include "storage/origin/origin_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define EXTENTS_MAX 65536
 /* What the kernel usually reads at once. A longer read at the beginning of a file, or of several
@@ -34,7 +30,7 @@ struct file {
 	uint64_t size;
 };
 
-/* Whether the file is regular and has this version; 0 stands for any version. */
+/* Whether the file is regular and has this version; 0 means any version. */
 static int check_file(struct cop_origin_real *o, struct file *f, uint64_t version)
 {
 	struct cop_attr attr;

@@ -6,9 +6,6 @@
  * many processes write to the parallel file system at a time, 256; SCR_COPY_TYPE the redundancy
  * scheme, of which SINGLE has none. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lists of a tier of a run: the largest files, and the calls. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
 

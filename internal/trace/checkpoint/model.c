@@ -3,7 +3,6 @@
  * optimum checkpoint interval", CACM 17(9), 1974, and of J. T. Daly, "A higher order estimate of
  * the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006, equation 37. */
 #include <math.h>
-#include <string.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
 
@@ -19,9 +18,11 @@ double cop_ckpt_daly(double cost, double mtbf)
 	return cost < 2 * mtbf ? sqrt(2 * cost * mtbf) * (1 + sqrt(x) / 3 + x / 9) - cost : mtbf;
 }
 
+/* Daly's time to solution with exponential failures and no time to restart: each interval with its
+ * checkpoint takes mtbf (e^((interval + cost) / mtbf) - 1). */
 double cop_ckpt_lost(double cost, double interval, double mtbf)
 {
-	return cost / interval + interval / (2 * mtbf);
+	return 1 - interval / (mtbf * expm1((interval + cost) / mtbf));
 }
 
 void cop_ckpt_put_interval(struct cop_ckpt_report *r, const struct run *run)

@@ -158,12 +158,22 @@ static void the_best_interval_is_that_of_young_and_daly(void **state)
 		event("checkpoint", "1", "", 1060, 60, 0),
 		event("checkpoint", "2", "", 0, 5, 0),
 	};
+	const struct cop_trace_event often[] = {
+		event("checkpoint", "1", "", 0, 3600, 0),
+		event("checkpoint", "1", "", 3601, 3600, 0),
+		event("checkpoint", "2", "", 0, 5, 0),
+	};
 
 	(void)state;
 	mtbf = "1h";
 	check(e, 3, "case,checkpoints,cost,interval,mtbf,young,daly,lost,best_lost\n",
 		"run,2,60.000000000,1000.000000000,3600.000000000,657.267069006,617.875649626,"
-		"0.198889,0.182923\n");
+		"0.188687,0.171636\n");
+	/* A share is never more than the whole: almost nothing but checkpoints, each an hour. */
+	mtbf = "1h";
+	check(often, 3, "case,checkpoints,cost,interval,mtbf,young,daly,lost,best_lost\n",
+		"run,2,3600.000000000,1.000000000,3600.000000000,5091.168824543,2974.011537018,"
+		"0.999838,0.841428\n");
 	mtbf = NULL;
 	check(e, 3, "case,checkpoints,cost,interval,mtbf,young,daly,lost,best_lost\n",
 		"run,2,60.000000000,1000.000000000,,,,,\n");

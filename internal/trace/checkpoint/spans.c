@@ -5,11 +5,8 @@
  * size. An event that lies within another one of its thread never counts again, so such events are
  * dropped whenever there is no more room. Few events come here: one lock per shard suffices, and no
  * two locks are ever held. */
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base/htab.h"
 #include "trace/checkpoint/checkpoint_priv.h"

@@ -224,7 +224,7 @@ static void reread(struct cop_diagnose *d)
 		const struct use *u = COP_CONTAINER_OF(t, struct use, thing);
 
 		read += u->read;
-		if (u->read < 3 * u->extent)
+		if (!u->read || u->read < 3 * u->extent)
 			continue;
 		again += u->read - u->extent;
 		c.ns += (uint64_t)((double)u->moved.ns * (1 - (double)u->extent / (double)u->read));
@@ -260,7 +260,7 @@ static void unoverlapped(struct cop_diagnose *d)
 
 	for (size_t i = 0; i < d->causes; i++)
 		explained += d->cause[i].seconds;
-	if (compute < 0.1 * cop_diagnose_total(d) || alone < 0.5 * io ||
+	if (compute < 0.1 * cop_diagnose_total(d) || alone < 0.5 * io || !matters(d, alone) ||
 		alone - explained < 0.15 * cop_diagnose_total(d))
 		return;
 	saves = COP_MIN(alone, seconds(cop_union_alone(&d->compute, &d->io)));
@@ -275,6 +275,16 @@ static void unoverlapped(struct cop_diagnose *d)
 		"read the next batch, or write the last checkpoint, in another thread while computing");
 }
 
+/* Whether a file has events before the gap and after it. */
+static bool is_spanned(const struct cop_diagnose *d, const struct gap *g)
+{
+	for (size_t i = 0; i < cop_trace_files_count(d->files); i++)
+		if (d->spanned[i].from < g->from && d->spanned[i].to > g->to)
+			return true;
+	return false;
+}
+
+/* A gap between all files that is longer than all they have is one between runs, or clocks. */
 static void idle(struct cop_diagnose *d)
 {
 	double total = cop_diagnose_total(d), s = 0;
@@ -287,6 +297,8 @@ static void idle(struct cop_diagnose *d)
 		double len = seconds((uint64_t)(g->to - g->from));
 
 		if (len < 0.03 * total || len < GAP_MIN)
+			continue;
+		if (len > 0.5 * total && !is_spanned(d, g))
 			continue;
 		n++;
 		s += len;
@@ -357,8 +369,8 @@ static void clock_step(struct cop_diagnose *d)
 		return;
 	cop_buf_printf(&cause->evidence, "in %s the time goes back by %.6f s at line %llu",
 		cop_trace_files_name(d->files, step.source), s, (unsigned long long)step.line);
-	cop_buf_printf(&cause->command, "copper trace events --csv %s",
-		cop_trace_files_name(d->files, step.source));
+	cop_buf_str(&cause->command, "copper trace events --csv");
+	cop_diagnose_quote(cop_trace_files_name(d->files, step.source), &cause->command);
 	cop_buf_printf(&cause->help,
 		"times before and after it cannot be compared, by up to %.6f s: have the clock slewed (chrony), not stepped, while programs run",
 		s);

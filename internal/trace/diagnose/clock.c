@@ -3,10 +3,6 @@
  * set back makes one of them fall once, or a few times; a file that is in no order at all makes
  * them fall again and again, and says nothing. Lines of a file reach a thread of ours in order, but
  * not all of them: a step between two blocks may be missed. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/diagnose/diagnose_priv.h"
 
 /* Less may be rounding, or a writer that takes times and locks in another order. */

@@ -62,6 +62,7 @@ struct cop_diagnose *cop_diagnose_new(
 		.threads = threads,
 		.seen = calloc(threads, sizeof(*d->seen)),
 		.clock = cop_diagnose_clock_new(threads),
+		.spanned = calloc(cop_trace_files_count(files) + 1, sizeof(*d->spanned)),
 		.process.size = sizeof(struct actor),
 		.file.size = sizeof(struct file),
 		.use.size = sizeof(struct use),
@@ -70,7 +71,7 @@ struct cop_diagnose *cop_diagnose_new(
 		.first = INT64_MAX,
 		.last = INT64_MIN,
 		.covered = INT64_MIN};
-	if (d->seen && d->clock)
+	if (d->seen && d->clock && d->spanned)
 		return d;
 	cop_diagnose_free(d);
 	return NULL;
@@ -102,6 +103,7 @@ void cop_diagnose_free(struct cop_diagnose *d)
 	}
 	free(d->cause);
 	free(d->gap);
+	free(d->spanned);
 	cop_buf_free(&d->room);
 	free(d);
 }
@@ -323,8 +325,12 @@ static int add_gap(struct cop_diagnose *d, int64_t from, int64_t to)
 static int cover(struct cop_diagnose *d, const struct cop_trace_event *e)
 {
 	int64_t end = e->ts_ns + (int64_t)e->dur_ns;
+	struct gap *file = &d->spanned[e->source];
 	int rc = 0;
 
+	if (file->from == file->to)
+		*file = (struct gap){e->ts_ns, end};
+	file->to = COP_MAX(file->to, end);
 	d->first = COP_MIN(d->first, e->ts_ns);
 	if (d->covered != INT64_MIN && e->ts_ns > d->covered &&
 		e->ts_ns - d->covered > (d->covered - d->first) / 1000)

@@ -25,6 +25,22 @@ struct cause *cop_diagnose_cause(
 	return &d->cause[d->causes++];
 }
 
+void cop_diagnose_quote(const char *word, struct cop_buf *out)
+{
+	bool plain = !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					"0123456789_./-+,:@%=")];
+
+	cop_buf_str(out, out->len ? " " : "");
+	if (plain && *word) {
+		cop_buf_str(out, word);
+		return;
+	}
+	cop_buf_str(out, "'");
+	for (; *word; word++)
+		cop_buf_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
+	cop_buf_str(out, "'");
+}
+
 void cop_diagnose_command(struct cop_diagnose *d, struct cause *c, const char *words)
 {
 	cop_buf_printf(&c->command, "copper trace %s %s", words, d->paths);

@@ -30,4 +30,7 @@ int cop_diagnose_finish(struct cop_diagnose *d);
  * saves. */
 void cop_diagnose_show(const struct cop_diagnose *d, enum cop_grid_form form, struct cop_buf *out);
 
+/* Appends a word as a shell takes it, behind a blank if something is there. */
+void cop_diagnose_quote(const char *word, struct cop_buf *out);
+
 #endif

@@ -86,6 +86,7 @@ struct cop_diagnose {
 	int64_t first, last, covered; /* covered: until when something ran */
 	struct gap *gap;
 	size_t gaps, gaps_cap;
+	struct gap *spanned; /* of each file: from its first event to its last one */
 	struct cop_buf room;
 	struct cause *cause;
 	size_t causes;

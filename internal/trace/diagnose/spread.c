@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Causes that are a difference: a process, or a place of files, that is slower than its like. */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,13 +56,29 @@ struct laggard {
 	size_t of;
 };
 
+/* Whether a function waits for other processes: the one that waits longest is the fastest. */
+static bool waits(struct cop_trace_str name)
+{
+	static const char *const words[] = {
+		"barrier", "wait", "recv", "poll", "sleep", "synchronize", "nccl"};
+	char low[64];
+	size_t n = COP_MIN(name.len, sizeof(low));
+
+	for (size_t i = 0; i < n; i++)
+		low[i] = (char)tolower((unsigned char)name.at[i]);
+	for (size_t i = 0; i < COP_ARRAY_SIZE(words); i++)
+		if (memmem(low, n, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
 /* Looks at the processes that run one function. */
 static void find_laggard(const struct part **part, size_t n, double *room, struct laggard *worst)
 {
 	const struct part *slow = part[0];
 	double typical, size;
 
-	if (n < 3)
+	if (n < 3 || waits(slow->name))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		room[i] = mean_of(part[i]);
@@ -241,7 +258,8 @@ void cop_diagnose_one_writer(struct cop_diagnose *d)
 		most = !most || p->moved.bytes > most->moved.bytes ? p : most;
 	}
 	s = most ? (double)most->moved.ns / 1e9 : 0;
-	if (n < 4 || !most || 10 * most->moved.bytes < 8 * bytes || s < 0.1 * cop_diagnose_total(d))
+	if (n < 4 || s <= 0 || 10 * most->moved.bytes < 8 * bytes ||
+		s < 0.1 * cop_diagnose_total(d))
 		return;
 	cause = cop_diagnose_cause(
 		d, "one process moves the data of all", s, s * (1 - 1 / (double)n));

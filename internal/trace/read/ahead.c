@@ -4,9 +4,6 @@
  * may even be followed by a whole one. So the result of a guess waits until the reader, which goes
  * from the end of each member to the next, arrives at exactly that place; the results that it
  * passes are dropped. If none waits, or the member is damaged, the reader inflates by itself. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "trace/read/inflate_priv.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The members of an object's text, such as args of an event, which the scanner has accepted. */
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/read/read_priv.h"
 

@@ -12,10 +12,7 @@
  *
  * Other files name the same hosts, so the offsets are known before events are read: by a pass over
  * those files whose beginning has an event of Copper's, or an offset. */
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/read/read_priv.h"
 

@@ -2,10 +2,6 @@
 /* Interprets the members of an object, in all formats. Numbers may stand in quotes (dlio_profiler
  * quotes all of them), phases are letters or numbers (DFTracer 2.x), hashes decimal or hexadecimal.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/read/read_priv.h"
 
 static const struct field *get(const struct fields *f, unsigned i)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the files that the user means. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "trace/read/read_priv.h"
 #include "base/walk/walk.h"
@@ -134,7 +129,7 @@ static int visit(void *arg, const struct cop_walk_entry *e, const char *path, si
 	size_t skip = strlen(f->walked), given = strlen(f->given);
 	char *name;
 
-	if (e->dir || e->type != DT_REG || len <= skip)
+	if (e->dir || e->type != DT_REG || len <= skip || ends_in(path, len, COP_TRACE_INDEX_END))
 		return 0;
 	while (given > 1 && f->given[given - 1] == '/')
 		given--;
@@ -257,6 +252,8 @@ static int one(struct find *f, const char *path, struct cop_buf *notes, struct c
 		return add_absent(f, path, strerror(errno), notes);
 	if (S_ISDIR(st.st_mode) && !input)
 		return walk(f, path, err);
+	if (ends_in(path, strlen(path), COP_TRACE_INDEX_END))
+		return 0; /* a shell's pattern named it */
 	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
 		return add_pipe(f, path, err);
 	if (!S_ISREG(st.st_mode))

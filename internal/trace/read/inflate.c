@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "trace/read/inflate_priv.h"
@@ -19,6 +15,15 @@ struct cop_inflate {
 	struct ahead ahead;
 	struct member *member; /* is read instead of zlib's output */
 	size_t copied;         /* of it */
+	uint64_t given;        /* bytes of the content before `out` */
+	const unsigned char *out;
+	struct {
+		uint64_t apart, last;
+		cop_inflate_visit *visit; /* NULL: places are not reported */
+		void *arg;
+	} mark;
+	bool bare;  /* reading began inside of a member, so that zlib does not see its end */
+	bool alone; /* no other thread may inflate ahead */
 	struct {
 		bool inside; /* a member is being read */
 		bool stored, described;
@@ -97,13 +102,101 @@ static void end_stream(struct cop_inflate *in, const char *fault)
 	in->fault = fault;
 }
 
+/* Whether so many bytes are in the buffer. -errno. */
+static int has_input(struct cop_inflate *in, size_t n)
+{
+	ssize_t got = 1;
+
+	while (in->z.avail_in < n && got > 0)
+		got = refill_input(in);
+	return got < 0 ? (int)got : in->z.avail_in >= n;
+}
+
+static void skip_input(struct cop_inflate *in, size_t n)
+{
+	in->z.next_in += n;
+	in->z.avail_in -= (unsigned)n;
+}
+
+/* ---- places ---- */
+
+static uint64_t raw_now(const struct cop_inflate *in)
+{
+	return in->given + (uint64_t)(in->z.next_out - in->out);
+}
+
+/* Whether it is time for a place. */
+static bool is_due(const struct cop_inflate *in)
+{
+	return in->mark.visit && raw_now(in) - in->mark.last >= in->mark.apart;
+}
+
+static void mark_member(struct cop_inflate *in)
+{
+	const struct cop_inflate_point at = {
+		.raw = raw_now(in), .packed = (uint64_t)in->at - in->z.avail_in};
+
+	in->mark.last = at.raw;
+	in->mark.visit(in->mark.arg, &at, NULL, 0);
+}
+
+/* zlib stands at the beginning of a block. */
+static void mark_block(struct cop_inflate *in)
+{
+	const struct cop_inflate_point at = {.raw = raw_now(in),
+		.packed = (uint64_t)in->at - in->z.avail_in,
+		.bits = (unsigned)in->z.data_type & 7,
+		.inside = true};
+	unsigned char window[COP_INFLATE_WINDOW];
+	unsigned len = sizeof(window);
+
+	if (inflateGetDictionary(&in->z, window, &len) != Z_OK)
+		return;
+	in->mark.last = at.raw;
+	in->mark.visit(in->mark.arg, &at, window, len);
+}
+
+void cop_inflate_mark(struct cop_inflate *in, uint64_t apart, cop_inflate_visit *visit, void *arg)
+{
+	in->mark.apart = apart;
+	in->mark.visit = visit;
+	in->mark.arg = arg;
+	in->alone = true;
+}
+
+/* ---- gzip ---- */
+
+/* Skips the checksum and the length behind a member. -errno. */
+static int skip_trailer(struct cop_inflate *in)
+{
+	int rc = has_input(in, 8);
+
+	if (rc < 0)
+		return rc;
+	in->bare = false;
+	if (!rc) {
+		end_stream(in, "the gzip data is cut off");
+		return 0;
+	}
+	skip_input(in, 8);
+	inflateReset2(&in->z, GZIP_ONLY);
+	return 0;
+}
+
 /* A member has ended. The next one may be inflated already. Zeros may follow, to the end of a
  * tape's block; anything else that is no member is reported. */
 static int next_member(struct cop_inflate *in)
 {
 	ssize_t n = 0;
 
-	in->member = cop_ahead_take(&in->ahead, (uint64_t)in->at - in->z.avail_in);
+	if (in->bare) {
+		int rc = skip_trailer(in);
+
+		if (rc || in->ended)
+			return rc;
+	}
+	in->member =
+		in->alone ? NULL : cop_ahead_take(&in->ahead, (uint64_t)in->at - in->z.avail_in);
 	if (in->member)
 		return 0;
 	do {
@@ -122,6 +215,8 @@ static int next_member(struct cop_inflate *in)
 		end_stream(in, "something that is not gzip follows the gzip data");
 	else
 		inflateReset(&in->z);
+	if (!in->ended && is_due(in))
+		mark_member(in);
 	return 0;
 }
 
@@ -136,9 +231,11 @@ static int inflate_some(struct cop_inflate *in)
 		end_stream(in, "the gzip data is cut off");
 		return 0;
 	}
-	rc = inflate(&in->z, Z_NO_FLUSH);
+	rc = inflate(&in->z, in->mark.visit ? Z_BLOCK : Z_NO_FLUSH);
 	if (rc == Z_STREAM_END)
 		return next_member(in);
+	if (rc == Z_OK && (in->z.data_type & 192) == 128 && is_due(in))
+		mark_block(in);
 	if (rc == Z_MEM_ERROR)
 		return -ENOMEM;
 	if (rc != Z_OK && rc != Z_BUF_ERROR)
@@ -179,6 +276,7 @@ static ssize_t read_gzip(struct cop_inflate *in, void *data, size_t len)
 	len = COP_MIN(len, (size_t)1 << 30);
 	in->z.next_out = data;
 	in->z.avail_out = (unsigned)len;
+	in->out = data;
 	while (!rc && !in->ended && in->z.avail_out)
 		rc = in->member ? copy_some(in) : inflate_some(in);
 	return rc ? rc : (ssize_t)(len - in->z.avail_out);
@@ -203,22 +301,6 @@ static uint32_t u32(const unsigned char *p)
 static bool is_zip(const struct cop_inflate *in)
 {
 	return in->z.avail_in >= 4 && !memcmp(in->z.next_in, "PK\3\4", 4);
-}
-
-/* Whether so many bytes are in the buffer. -errno. */
-static int has_input(struct cop_inflate *in, size_t n)
-{
-	ssize_t got = 1;
-
-	while (in->z.avail_in < n && got > 0)
-		got = refill_input(in);
-	return got < 0 ? (int)got : in->z.avail_in >= n;
-}
-
-static void skip_input(struct cop_inflate *in, size_t n)
-{
-	in->z.next_in += n;
-	in->z.avail_in -= (unsigned)n;
 }
 
 /* The size of a stored member, which may be in the extra field of large files (4.5.3). */
@@ -378,9 +460,11 @@ ssize_t cop_inflate_read(struct cop_inflate *in, void *data, size_t len)
 			return n;
 		in->form = has_magic(in) ? GZIP : is_zip(in) ? ZIP : PLAIN;
 	}
-	if (in->form == ZIP)
-		return read_zip(in, data, len);
-	return in->form == GZIP ? read_gzip(in, data, len) : read_plain(in, data, len);
+	n = in->form == ZIP    ? read_zip(in, data, len)
+	    : in->form == GZIP ? read_gzip(in, data, len)
+			       : read_plain(in, data, len);
+	in->given += n > 0 ? (uint64_t)n : 0;
+	return n;
 }
 
 const char *cop_inflate_fault(const struct cop_inflate *in)
@@ -393,7 +477,70 @@ bool cop_inflate_is_plain(const struct cop_inflate *in)
 	return in->form == PLAIN;
 }
 
+bool cop_inflate_is_gzip(const struct cop_inflate *in)
+{
+	return in->form == GZIP;
+}
+
 bool cop_inflate_ahead(struct cop_inflate *in, unsigned most)
 {
-	return in->form == GZIP && cop_ahead_work(&in->ahead, in->fd, most);
+	return in->form == GZIP && !in->alone && cop_ahead_work(&in->ahead, in->fd, most);
+}
+
+/* ---- beginning elsewhere ---- */
+
+/* zlib begins at the point, or at the beginning of the file. -errno. */
+static int go_to(
+	struct cop_inflate *in, const struct cop_inflate_point *at, const void *window, size_t len)
+{
+	unsigned char byte;
+	ssize_t n = 1;
+
+	in->z.avail_in = 0;
+	in->ended = false;
+	in->fault = NULL;
+	in->at = (off_t)(at->packed - (at->bits ? 1 : 0));
+	in->given = at->raw;
+	in->bare = at->inside;
+	if (inflateReset2(&in->z, at->inside ? -15 : GZIP_ONLY) != Z_OK)
+		return -ENOMEM;
+	if (at->bits)
+		n = read_at(in, &byte, 1);
+	if (n != 1)
+		return n < 0 ? (int)n : -ESPIPE;
+	if (at->bits)
+		inflatePrime(&in->z, (int)at->bits, byte >> (8 - at->bits));
+	return !len || inflateSetDictionary(&in->z, window, (unsigned)len) == Z_OK ? 0 : -EIO;
+}
+
+/* Reads and drops what is before byte raw. */
+static int drop_upto(struct cop_inflate *in, uint64_t raw)
+{
+	char *room = malloc(INPUT_BYTES);
+	ssize_t n = room ? 1 : -ENOMEM;
+
+	while (n > 0 && in->given < raw)
+		n = cop_inflate_read(in, room, COP_MIN(raw - in->given, (uint64_t)INPUT_BYTES));
+	free(room);
+	return n < 0 ? (int)n : n ? 0 : -ESPIPE;
+}
+
+int cop_inflate_seek(struct cop_inflate *in, const struct cop_inflate_point *at, const void *window,
+	size_t len, uint64_t raw)
+{
+	const struct cop_inflate_point begin = {0};
+	int rc = 0;
+
+	in->alone = true;
+	if (in->form == PLAIN) {
+		in->z.avail_in = 0;
+		in->at = (off_t)raw;
+		in->given = raw;
+		return 0;
+	}
+	if (in->form != GZIP)
+		return -ESPIPE;
+	if (at || raw < in->given)
+		rc = go_to(in, at ? at : &begin, window, len);
+	return rc ? rc : drop_upto(in, raw);
 }

@@ -2,10 +2,6 @@
 /* What the metadata of one file name: the files and hosts behind its hashes (FH and HH of
  * DFTracer), processes, their ranks, and threads. They may come after their use, so if names are
  * wanted, the file is first read once for its metadata alone. The first definition counts. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/read/read_priv.h"
 
 struct name {

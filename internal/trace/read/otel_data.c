@@ -9,8 +9,6 @@
  *	{"name":N,"sum":{"dataPoints":[{"asInt":"5","timeUnixNano":"..","attributes":[..]}]}}
  *	{"name":N,"histogram":{"dataPoints":[{"count":"2","sum":0.5,"timeUnixNano":"..", ..}]}}
  *	{"timeUnixNano":"..","severityText":"WARN","eventName":N,"body":{"stringValue":B}} */
-#include <string.h>
-
 #include "otel_priv.h"
 
 static const struct cop_trace_str none = {"", 0};

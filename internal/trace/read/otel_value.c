@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Values in OpenTelemetry's JSON forms: times, attributes, lists. */
 #include <ctype.h>
-#include <string.h>
 #include <time.h>
 
 #include "otel_priv.h"

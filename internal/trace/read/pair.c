@@ -6,10 +6,6 @@
  * this file and the category is the same, and of b and e the only one; the begin's name counts.
  * What began later and has not ended stays open. The order is that of the file, because the writers
  * of all formats append. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/read/read_priv.h"
 
 /* An end looks at so many open spans for its name. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the events in a block of text. Brackets and commas between events are ignored, so files
  * with and without them, closed or not, are read alike. */
-#include <string.h>
-
 #include "trace/read/read_priv.h"
 
 /* The line that p is in; p never goes back within a block. */

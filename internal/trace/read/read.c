@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "trace/read/read_priv.h"
+#include "trace/read/index_priv.h"
 
 #define NOTES_MAX 20u
 
@@ -195,10 +190,30 @@ static int parse_block(struct worker *w)
 
 /* ---- files and threads ---- */
 
+/* What a plan has skipped. */
+static void take_skipped(struct worker *w, struct source *s)
+{
+	struct cop_trace_event first = {.kind = COP_TRACE_SPAN, .ts_ns = s->skipped.first_ns},
+			       last = {.kind = COP_TRACE_SPAN, .ts_ns = s->skipped.last_ns};
+	int64_t ns = w->reader->files->file[s->index].shift_ns;
+
+	for (size_t i = 0; i < COP_TRACE_KINDS; i++)
+		w->r.events[i] += s->skipped.events[i];
+	if (first.ts_ns <= last.ts_ns) {
+		shift(&first, ns);
+		shift(&last, ns);
+		w->r.first_ns = COP_MIN(w->r.first_ns, first.ts_ns);
+		w->r.last_ns = COP_MAX(w->r.last_ns, last.ts_ns);
+	}
+	s->skipped = (struct cop_trace_result){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
+}
+
 static int fill_block(struct worker *w, struct source *s)
 {
 	int rc = cop_trace_source_fill(s, &w->block);
 
+	if (s->plan)
+		take_skipped(w, s);
 	if (s->broken)
 		note_broken(w, s->index, s->broken_line, s->broken_why, s->broken);
 	s->broken = 0;
@@ -232,6 +247,68 @@ static void forget_source(struct reader *r, const struct source *s)
 	while (r->active[i] != s)
 		i++;
 	r->active[i] = r->active[--r->actives];
+}
+
+/* Reads the names from the index, and decides what is read of the file. Without names, and if all
+ * is read, the index is of no use any more. */
+static int follow_index(struct worker *w, struct source *s)
+{
+	const struct cop_trace_pick *pick = w->reader->conf->pick;
+	int rc = 0;
+
+	w->source = s;
+	w->sink.names_only = true;
+	w->sink.names = NULL;
+	w->sink.numbers = s->first.number;
+	if (w->reader->names && !w->reader->conf->peek)
+		rc = cop_plan_names(s->plan, &w->sink, &w->block);
+	w->sink.names_only = false;
+	if (rc)
+		return rc;
+	s->tail_base_ns = s->tail_base_ns ? s->tail_base_ns : cop_plan_tail_base(s->plan);
+	s->seeks_base = false;
+	if (w->reader->conf->peek)
+		cop_plan_count_only(s->plan);
+	else if (pick)
+		cop_plan_choose(
+			s->plan, &s->names, pick, w->reader->files->file[s->index].shift_ns);
+	if (cop_plan_skips(s->plan))
+		return 0;
+	cop_plan_free(s->plan);
+	s->plan = NULL;
+	return 0;
+}
+
+/* Uses the index of the file, if there is one; if it is damaged, the file is read as if there were
+ * none. The offsets of clocks are not in it. */
+static int try_index(struct worker *w, struct source *s, const char **note, bool *names)
+{
+	struct reader *r = w->reader;
+	int rc;
+
+	*names = r->names;
+	*note = NULL;
+	if (r->files->clocks)
+		return 0;
+	s->plan = cop_plan_new(&r->files->file[s->index], s, note);
+	if (!s->plan)
+		return 0;
+	rc = follow_index(w, s);
+	*names = rc == -EIO && r->names;
+	if (rc != -EIO)
+		return rc;
+	cop_trace_names_free(&s->names);
+	s->names = (struct names){0};
+	cop_plan_free(s->plan);
+	s->plan = NULL;
+	return 0;
+}
+
+/* The lock is held. */
+static void note_index(struct reader *r, size_t index, const char *why)
+{
+	if (why && r->notes && r->noted++ < NOTES_MAX)
+		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
 /* The lock is held, and released meanwhile: reads the names, and goes back to the beginning. The
@@ -273,17 +350,22 @@ static void open_next(struct worker *w)
 	struct reader *r = w->reader;
 	size_t index = r->next++;
 	struct source *s;
-	const char *why;
+	const char *why, *note = NULL;
+	bool names = false;
 	int rc;
 
 	r->opening++;
 	pthread_mutex_unlock(&r->lock);
 	s = cop_trace_source_open(&r->files->file[index], index, &why, &rc);
+	if (s)
+		rc = try_index(w, s, &note, &names);
 	pthread_mutex_lock(&r->lock);
 	r->opening--;
+	note_index(r, index, note);
 	if (s) {
 		r->active[r->actives++] = s;
-		rc = r->names || s->seeks_base ? take_names(w, s) : 0;
+		if (!rc)
+			rc = names || s->seeks_base ? take_names(w, s) : 0;
 	}
 	if (s && rc) {
 		forget_source(r, s);

@@ -184,6 +184,26 @@ bool cop_trace_values_next(struct cop_trace_values *v, struct cop_trace_str *ser
 typedef int cop_trace_batch(
 	void *arg, unsigned worker, const struct cop_trace_event *event, size_t n);
 
+/* What is wanted of a file that has an index: anything else may be missing from what is passed on.
+ * Without an index, all is passed on. */
+enum {
+	COP_TRACE_WORD_NAME,
+	COP_TRACE_WORD_CAT,
+	COP_TRACE_WORD_PID,
+	COP_TRACE_WORD_TID,
+	COP_TRACE_WORD_HOST,
+	COP_TRACE_WORD_FILE,
+	COP_TRACE_WORDS
+};
+struct cop_trace_pick {
+	/* Whether events with this name, category ... may be wanted; called by any thread. */
+	bool (*word)(void *arg, unsigned what, struct cop_trace_str text);
+	void *arg;
+	unsigned words;         /* a bit for each for which word is asked */
+	int64_t from_ns, to_ns; /* events that begin from then on, and not later than that */
+	bool meta;              /* metadata are wanted, too */
+};
+
 struct cop_trace_conf {
 	unsigned threads; /* the maximum; 0: as many as there are processors */
 	bool names;       /* resolve hashes, which needs a pass over each file for its names */
@@ -191,7 +211,8 @@ struct cop_trace_conf {
 	bool args;        /* keep the text of args, and of other members (more) */
 	bool who;         /* name the rank, process and thread of events: the same pass */
 	bool unfinished;  /* pass on begins without an end, too */
-	cop_trace_batch *batch; /* may be NULL */
+	const struct cop_trace_pick *pick; /* NULL: all */
+	cop_trace_batch *batch;            /* may be NULL */
 	void *arg;
 };
 
@@ -205,5 +226,36 @@ int cop_trace_read(struct cop_trace_files *f, const struct cop_trace_conf *conf,
  * corrected. */
 void cop_trace_faults(const struct cop_trace_files *f, const struct cop_trace_result *result,
 	struct cop_buf *out);
+
+/* ---- indexes ---- */
+
+/* Behind the name of a file: its index. In directories, files that end so are not traces. */
+#define COP_TRACE_INDEX_END ".copper-index"
+
+enum cop_trace_indexed {
+	COP_TRACE_INDEX_MADE,
+	COP_TRACE_INDEX_CURRENT, /* there was one */
+	COP_TRACE_INDEX_SMALL,   /* the file is so small that it needs none */
+	COP_TRACE_INDEX_REFUSED  /* it can have none: why */
+};
+struct cop_trace_index_result {
+	size_t source;
+	enum cop_trace_indexed what;
+	const char *path; /* of the index, if there is one */
+	uint64_t bytes, file_bytes, events, chunks;
+	const char *why;
+};
+struct cop_trace_index_conf {
+	unsigned threads;
+	uint64_t small_bytes, chunk_bytes;
+	double share; /* of the size of its file that an index may have; 0 in all three: as usual */
+	/* Called for each file, by one thread at a time. */
+	void (*done)(void *arg, const struct cop_trace_index_result *r);
+	void *arg;
+};
+/* Makes the indexes of all files: beside each, or in the cache directory. A reading uses an index
+ * if it is of the file's present state. -ENOMEM; files that cannot have one are no failure. */
+int cop_trace_index(
+	struct cop_trace_files *f, const struct cop_trace_index_conf *conf, struct cop_err *err);
 
 #endif

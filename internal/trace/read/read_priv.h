@@ -273,8 +273,16 @@ struct block {
 	size_t rank_len;
 };
 
+struct plan;
 struct source {
 	size_t index;
+	struct plan *plan; /* NULL: all of the file is read */
+	uint64_t raw;      /* where the next block begins in the content; of a plan: */
+	uint64_t stop;     /* up to where blocks may reach */
+	struct cop_trace_result skipped; /* what was not passed on, for the filling thread */
+	/* Where the last block began, and what was known there: */
+	uint64_t block_raw;
+	struct split block_split;
 	int fd;
 	struct cop_inflate *in;
 	bool meant; /* as of struct file */
@@ -317,6 +325,12 @@ void cop_trace_source_end_names(struct source *s);
 /* Fills the next block: 1; 0 at the end; -errno. s->broken_why reports a record that is too
  * long. */
 int cop_trace_source_fill(struct source *s, struct block *b);
+
+/* ---- plan.c ---- */
+
+/* Before a block is filled: 1, it is filled with the digest of a chunk; 0, fill it from the file,
+ * up to s->stop; -ENODATA at the end; other -errno. */
+int cop_plan_step(struct plan *p, struct source *s, struct block *b);
 
 /* ---- parse.c: the events of a block ---- */
 

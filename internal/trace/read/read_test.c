@@ -220,6 +220,17 @@ static void a_line_that_is_too_long_is_skipped(void **state)
 	free(got);
 	cop_buf_free(&notes);
 	cop_buf_free(&text);
+	cop_buf_str(&text, "{ \"resourceSpans\" : [{\"scopeSpans\":[{\"scope\":{\"name\":\"");
+	for (unsigned i = 0; i < 2000000; i++)
+		cop_buf_str(&text, "yyyyyyyyyy");
+	cop_buf_str(&text, "\"}}]}]}\n" X2 "\n");
+	got = events_of(text.data, text.len, false, &result, &notes);
+	assert_string_equal(got, W2 "@2\n");
+	assert_string_equal(notes.data,
+		"F:1: a line of OpenTelemetry of more than 16 MiB: have the exporter write smaller batches\n");
+	free(got);
+	cop_buf_free(&notes);
+	cop_buf_free(&text);
 }
 
 /* ---- clocks ---- */

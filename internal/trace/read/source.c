@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One file, cut into blocks of whole events. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "trace/read/read_priv.h"
+#include "trace/read/index_priv.h"
 
-static const char too_long[] = "an event of more than 16 MiB";
+static const char
+	too_long[] = "an event of more than 16 MiB",
+	too_long_otlp[] =
+		"a line of OpenTelemetry of more than 16 MiB: have the exporter write smaller batches";
 
 static uint64_t count_lines(const char *p, const char *end)
 {
@@ -48,6 +47,7 @@ void cop_trace_source_free(struct source *s)
 	cop_trace_pairs_end(&s->pairs);
 	cop_trace_names_free(&s->names);
 	cop_inflate_close(s->in);
+	cop_plan_free(s->plan);
 	pthread_cond_destroy(&s->turned);
 	pthread_mutex_destroy(&s->lock);
 	free(s->carry);
@@ -81,6 +81,8 @@ static int sniff(struct source *s, const char **why)
 	s->carried = 0;
 	s->split = (struct split){0};
 	s->line = 1;
+	s->stop = UINT64_MAX;
+	s->skipped = (struct cop_trace_result){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	rc = sniff_upto(s, SNIFF_BYTES, why);
 	if (!rc && *why && s->first.may_come)
 		rc = sniff_upto(s, SNIFF_MAX, why);
@@ -89,6 +91,7 @@ static int sniff(struct source *s, const char **why)
 		*why = NULL; /* a document whose events are further down */
 	if (rc || *why)
 		return rc;
+	s->raw = s->first.skip;
 	s->carried -= s->first.skip;
 	memmove(s->carry, s->carry + s->first.skip, s->carried + COP_JSON_PAD);
 	return 0;
@@ -124,8 +127,8 @@ static void take_members(struct source *s, const char *p, const char *end)
 		s->tail_base_ns = split.base_ns;
 }
 
-/* The members behind the events of a plain file: those behind its last bracket that closes an
- * array. */
+/* The members behind the events of a plain file. If another array follows, only reading all of it
+ * would tell whether the member is one of the document. */
 static void take_tail(struct source *s, off_t size)
 {
 	char *data = malloc(TAIL_BYTES + COP_JSON_PAD);
@@ -135,7 +138,9 @@ static void take_tail(struct source *s, off_t size)
 	struct field f = {.type = T_NUMBER};
 	int64_t v;
 
-	if (name && !memchr(name, '[', (size_t)(data + n - name))) {
+	if (name && memchr(name, '[', (size_t)(data + n - name))) {
+		s->seeks_base = true;
+	} else if (name) {
 		cop_json_pad(data + n);
 		f.at = cop_json_blanks(name + 21);
 		f.at += *f.at == ':';
@@ -222,39 +227,60 @@ int cop_trace_source_rewind(struct source *s)
 static void skip_bytes(struct source *s, struct block *b, size_t n)
 {
 	s->line += count_lines(b->memory, b->memory + n);
+	s->raw += n;
 	b->len -= n;
 	memmove(b->memory, b->memory + n, b->len);
 }
 
-/* Reads more bytes behind those that are there; fewer than fit only at the end of the file. */
+/* Reads more bytes behind those that are there; fewer than fit only at the end of the file, or
+ * where a plan stops. */
 static int more(struct source *s, struct block *b)
 {
 	size_t upto = b->len < BLOCK_BYTES / 2 ? BLOCK_BYTES : COP_MIN(2 * b->len, BLOCK_MAX);
-	ssize_t n = cop_inflate_read(s->in, b->memory + b->len, upto - b->len);
+	bool stops = s->stop - s->raw <= upto;
+	ssize_t n;
 
+	upto = stops ? (size_t)(s->stop - s->raw) : upto;
+	n = cop_inflate_read(s->in, b->memory + b->len, upto - b->len);
 	if (n < 0)
 		return (int)n;
 	b->len += (size_t)n;
-	s->ended = b->len < upto;
+	s->ended = b->len < upto || stops;
 	cop_json_pad(b->memory + b->len);
 	return 0;
 }
 
-static void tell_too_long(struct source *s)
+static void tell_too_long(struct source *s, bool otlp)
 {
 	if (!s->broken++)
 		s->broken_line = s->line;
-	s->broken_why = too_long;
+	s->broken_why = otlp ? too_long_otlp : too_long;
+}
+
+/* Whether an object begins as the lines of OTLP do, whose spans or numbers are its only member. */
+static bool begins_otlp(const char *p)
+{
+	static const char *const names[] = {
+		"\"resourceSpans\"", "\"resourceMetrics\"", "\"resourceLogs\""};
+
+	p = cop_json_blanks(p);
+	p = *p == '{' ? cop_json_blanks(p + 1) : p;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
+		if (strncmp(p, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
 }
 
 /* An object that does not end in a whole block. It may be a document whose events are further
  * down. */
-static void give_up_record(struct source *s, bool event)
+static void give_up_record(struct source *s, const struct block *b, bool event)
 {
-	bool lost = event || s->split.where == AT_ARRAY || s->blocks;
+	bool otlp = begins_otlp(b->memory),
+	     lost = event || otlp || s->split.where == AT_ARRAY || s->blocks;
 
 	if (lost)
-		tell_too_long(s);
+		tell_too_long(s, otlp);
+	s->split.found |= otlp;
 	cop_trace_split_enter(&s->split, 0, lost);
 }
 
@@ -273,7 +299,7 @@ static size_t cut_block(struct source *s, struct block *b, enum cut *next)
 	if (*next == CUT_NONE && s->ended)
 		return b->len;
 	if (!n && *next == CUT_NONE && b->len == BLOCK_MAX)
-		give_up_record(s, event);
+		give_up_record(s, b, event);
 	return n;
 }
 
@@ -288,15 +314,17 @@ static void take_document(const struct source *s, int where, struct block *b)
 	memcpy(b->rank, split->rank, sizeof(b->rank));
 }
 
-int cop_trace_source_fill(struct source *s, struct block *b)
+/* Fills the block from the file: 1; 0 at the end; -errno. */
+static int fill(struct source *s, struct block *b)
 {
 	enum cut next = CUT_NONE;
 	bool need = false;
 	int rc = 0, where = s->split.where;
 	size_t n = 0;
 
-	b->len = s->carried;
-	memcpy(b->memory, s->carry, s->carried);
+	b->len = (size_t)COP_MIN((uint64_t)s->carried, s->stop - s->raw);
+	s->ended |= b->len < s->carried;
+	memcpy(b->memory, s->carry, b->len);
 	cop_json_pad(b->memory + b->len);
 	s->carried = 0;
 	while (!n) {
@@ -309,9 +337,12 @@ int cop_trace_source_fill(struct source *s, struct block *b)
 		n = cut_block(s, b, &next);
 		need = !n && next == CUT_NONE;
 		where = s->split.where;
+		s->block_split = s->split;
 		if (next != CUT_NONE)
 			cop_trace_split_enter(&s->split, next == CUT_ARRAY, false);
 	}
+	s->block_raw = s->raw;
+	s->raw += n;
 	take_document(s, where, b);
 	s->carried = b->len - n;
 	memcpy(s->carry, b->memory + n, s->carried);
@@ -322,4 +353,22 @@ int cop_trace_source_fill(struct source *s, struct block *b)
 	s->line += count_lines(b->data, b->data + n);
 	cop_json_pad(b->memory + n);
 	return 1;
+}
+
+int cop_trace_source_fill(struct source *s, struct block *b)
+{
+	int rc;
+
+	for (;;) {
+		rc = s->plan ? cop_plan_step(s->plan, s, b) : 0;
+		if (rc == -ENODATA)
+			return 0;
+		if (!rc)
+			rc = fill(s, b);
+		else if (rc > 0)
+			b->seq = s->blocks++;
+		if (rc || s->stop == UINT64_MAX)
+			return rc;
+		s->raw = s->stop; /* nothing but what is no event was left before it */
+	}
 }

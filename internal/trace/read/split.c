@@ -13,9 +13,6 @@
  *
  * What is broken must not hide what follows. A string does not go past the end of its line, and an
  * object does not begin where JSON has none: there, the object before was cut off. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/read/read_priv.h"
 
 /* ---- one object ---- */

@@ -3,9 +3,6 @@
  * order. So each block, once parsed, waits for its turn. A block without halves does not wait, and
  * its turn is skipped when it comes. The thread that took a block takes its turn in any case, and a
  * turn waits for earlier blocks only, so no thread waits for ever. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "trace/read/read_priv.h"
 
 #define AHEAD 64u /* bits of source.done */

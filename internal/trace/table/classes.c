@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A class is a name and the spans that belong to it. Three classes are built in; the user can
  * define them anew, and others. An expression is looked for in names and in categories. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/table/sum_priv.h"
 
 struct class

@@ -3,10 +3,7 @@
  * writes one file for each rank, in which a device is a process whose pid is its number, and tells
  * the three apart by category (kernel, gpu_memcpy, gpu_memset); kernels of collective libraries
  * have nccl, rccl or the like in their names. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/table/sum_priv.h"
 

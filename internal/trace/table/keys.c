@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The words of the command line that name keys and columns, and the keys of an event. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/table/table_priv.h"
 
 static const char *const key_names[COP_KEYS_NAMED] = {

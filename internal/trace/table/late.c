@@ -2,10 +2,6 @@
 /* Who a process is, its rank and its name are known only when all metadata has been read. Until
  * then such a key has what the event says of its process and thread: file, host, pid, tid. In the
  * end it is replaced, and groups whose keys are then the same become one. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/table/table_priv.h"
 
 /* The fixed part, which the bytes of host, pid and tid follow. */

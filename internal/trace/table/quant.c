@@ -4,10 +4,7 @@
  * Sizes and durations repeat a lot: a million of them usually have a few thousand different values.
  * Beyond COP_TAB_EXACT_MAX values the buckets of a DDSketch take over: value v is counted in bucket
  * ceil(log_g v), g = (1 + a)/(1 - a), whose middle is within a of it. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/table/table.h"
 

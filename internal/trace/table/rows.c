@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups become rows; with `per`, the groups that share the keys of a row are reduced to one. */
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/table/table_priv.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Regular expressions are slow and there are few different names, so each thread remembers the
  * results. */
-#include <errno.h>
 #include <regex.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/table/table_priv.h"
 
 /* How many names a thread remembers before it forgets all of them. */
 #define MEMO_MAX 65536u
+
+/* Times of selections are floating-point numbers. */
+#define COP_SELECT_ROOM_NS 100000
 
 struct rule {
 	bool active;
@@ -306,4 +306,61 @@ bool cop_select_is_all(const struct cop_select *s)
 void cop_select_first(struct cop_select *s, int64_t first_ns)
 {
 	s->first_ns = first_ns;
+}
+
+/* ---- what an index may skip ---- */
+
+static bool pick_word(void *arg, unsigned what, struct cop_trace_str text)
+{
+	static const unsigned rules[COP_TRACE_WORDS] = {
+		[COP_TRACE_WORD_NAME] = COP_SELECT_NAME,
+		[COP_TRACE_WORD_CAT] = COP_SELECT_CAT,
+		[COP_TRACE_WORD_HOST] = COP_SELECT_HOST,
+		[COP_TRACE_WORD_FILE] = COP_SELECT_FILE,
+	};
+	const struct cop_select *s = arg;
+	struct memo *m;
+	bool yes;
+
+	if (what == COP_TRACE_WORD_PID || what == COP_TRACE_WORD_TID)
+		return number_test(
+			s, what == COP_TRACE_WORD_PID ? COP_SELECT_PID : COP_SELECT_TID, text);
+	m = memo_new(rules[what], text);
+	yes = !m || rule_test(&s->rule[rules[what]], (struct cop_trace_str){m->bytes, text.len});
+	free(m);
+	return yes;
+}
+
+/* Seconds from the first event in nanoseconds, with room for what rounding does to them. */
+static int64_t absolute(const struct cop_select *s, double seconds, int64_t room)
+{
+	double ns = (double)s->first_ns + seconds * 1e9;
+
+	return ns > -9e18 && ns < 9e18 ? (int64_t)ns + room : ns < 0 ? INT64_MIN : INT64_MAX;
+}
+
+void cop_select_pick(struct cop_select *s, bool meta, struct cop_trace_pick *out)
+{
+	static const unsigned words[COP_SELECT_TEXTS] = {
+		[COP_SELECT_NAME] = COP_TRACE_WORD_NAME,
+		[COP_SELECT_CAT] = COP_TRACE_WORD_CAT,
+		[COP_SELECT_HOST] = COP_TRACE_WORD_HOST,
+		[COP_SELECT_FILE] = COP_TRACE_WORD_FILE,
+	};
+
+	*out = (struct cop_trace_pick){.word = pick_word,
+		.arg = s,
+		.from_ns = INT64_MIN,
+		.to_ns = INT64_MAX,
+		.meta = meta};
+	for (unsigned i = 0; i < COP_SELECT_TEXTS; i++)
+		out->words |= (unsigned)s->rule[i].active << words[i];
+	if (s->conf.number[COP_SELECT_PID].n + s->conf.not_number[COP_SELECT_PID].n)
+		out->words |= 1u << COP_TRACE_WORD_PID;
+	if (s->conf.number[COP_SELECT_TID].n + s->conf.not_number[COP_SELECT_TID].n)
+		out->words |= 1u << COP_TRACE_WORD_TID;
+	if (s->times)
+		out->from_ns = absolute(s, s->conf.from_s, -COP_SELECT_ROOM_NS);
+	if (s->times && s->conf.to_s >= 0)
+		out->to_ns = absolute(s, s->conf.to_s, COP_SELECT_ROOM_NS);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each thread has a stack of the spans that run, the one that began last on top. A span takes its
  * time from the span below it; what lies beyond the end of that one, from the next below. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/table/table_priv.h"
 
 struct running {

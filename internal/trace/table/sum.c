@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Distinct things and groups are both tables; a table that only counts its entries is given events
  * that have nothing but the key. Processes and threads are those that merge would show. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/table/sum_priv.h"
 
 enum { TAB_FUNCTIONS, TAB_INTERVALS, TAB_FILES, TAB_HOSTS, TAB_OPEN, TAB_KERNELS, TABS };

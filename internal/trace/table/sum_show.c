@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
-#include <string.h>
 
 #include "base/base/json.h"
 #include "trace/table/sum_priv.h"

@@ -44,6 +44,9 @@ bool cop_select_needs_first(const struct cop_select *s);
 /* Whether nothing is left out. */
 bool cop_select_is_all(const struct cop_select *s);
 void cop_select_first(struct cop_select *s, int64_t first_ns);
+/* What a reading may skip where there is an index; the first event must be known if times matter.
+ * *out borrows s. */
+void cop_select_pick(struct cop_select *s, bool meta, struct cop_trace_pick *out);
 /* An event belongs to a time range if it begins there: from <= ts < to. */
 bool cop_select_test(struct cop_select *s, unsigned worker, const struct cop_trace_event *e);
 

@@ -2,10 +2,6 @@
 /* New spans are collected at the end of an array, which is sorted when it is full; overlapping
  * spans are merged. If more than half of the array stays in use, longer and longer gaps are closed
  * until that is no longer so. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "trace/table/table.h"
 
 #define CAP_MIN ((size_t)1024)

@@ -3,8 +3,6 @@
  * any bytes and lone backslashes in strings, numbers as C writes them, and commas before
  * brackets. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base/json.h"
 #include "base/base/json_read.h"

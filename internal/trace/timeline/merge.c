@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base/json.h"
 #include "trace/timeline/timeline_priv.h"
@@ -278,7 +275,7 @@ static void put_args(struct cop_json *j, const struct cop_trace_event *e)
 
 /* Depending on their kind, ids differ if their file, process or scope does. Ids of Copper's flows
  * are the same in all files, and the old form of spans belongs together by name as well. */
-static uint64_t id_of(const struct cop_trace_event *e, const struct process *p, bool flow,
+uint64_t cop_merge_id(const struct cop_trace_event *e, const struct process *p, bool flow,
 	struct cop_trace_str text)
 {
 	uint64_t of[] = {e->id_kind, 0}, id;
@@ -301,7 +298,7 @@ static void put_id(struct cop_json *j, const struct cop_trace_event *e, const st
 {
 	cop_json_value(j, "id");
 	cop_buf_printf(j->out, "\"0x%llx\"",
-		(unsigned long long)id_of(e, p, e->kind == COP_TRACE_FLOW, e->id));
+		(unsigned long long)cop_merge_id(e, p, e->kind == COP_TRACE_FLOW, e->id));
 	if (e->kind != COP_TRACE_FLOW && e->scope.len)
 		put_str(j, "scope", e->scope);
 }
@@ -321,7 +318,8 @@ static void put_more(struct cop_json *j, const struct cop_trace_event *e, const 
 	if (!e->bind_id.len)
 		return;
 	cop_json_value(j, "bind_id");
-	cop_buf_printf(j->out, "\"0x%llx\"", (unsigned long long)id_of(e, p, true, e->bind_id));
+	cop_buf_printf(
+		j->out, "\"0x%llx\"", (unsigned long long)cop_merge_id(e, p, true, e->bind_id));
 	if (e->flow_in)
 		cop_json_bool(j, "flow_in", true);
 	if (e->flow_out)

@@ -31,6 +31,20 @@ typedef int cop_merge_write_fn(void *arg, const char *data, size_t len);
 int cop_merge_write(struct cop_merge *m, const struct cop_trace_files *files,
 	cop_merge_write_fn *write, void *arg);
 
+/* ---- page.c: the same as one HTML page ---- */
+
+/* A page that loads nothing and draws the timeline itself, for those who may not send a trace to a
+ * viewer. Its size is bounded: it has at most `limit` spans, the longest ones, and thins out
+ * instants, counters and flows; it says what it omits. Nothing of a trace is ever markup: names are
+ * in compressed data, and the page's policy allows its one script alone. */
+struct cop_timeline;
+struct cop_timeline *cop_timeline_new(unsigned threads, const char *dir, size_t limit);
+void cop_timeline_free(struct cop_timeline *t);
+/* As cop_merge_add and cop_merge_write. */
+int cop_timeline_add(struct cop_timeline *t, unsigned worker, const struct cop_trace_event *e);
+int cop_timeline_write(struct cop_timeline *t, const struct cop_trace_files *files,
+	cop_merge_write_fn *write, void *arg);
+
 /* traceorder: sorts events by time, however many there are. Each thread fills a buffer, sorts it
  * and writes it out as a run; at the end the runs are merged: external merge sort, as in Knuth, The
  * Art of Computer Programming, volume 3, section 5.4. The files of the runs have no name, so they

@@ -4,9 +4,6 @@
  * host belongs to the host that its file names elsewhere with this pid, since in some formats not
  * every event says where it happened. */
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/who/who.h"
 

@@ -3,8 +3,6 @@
  * unchanged. This file decides how long that is believed. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <string.h>
-
 /* A directory that was found unchanged is believed for as long again as it has been unchanged: a
  * new directory is still being changed, and whoever waits for a name there sees it soon.
  *

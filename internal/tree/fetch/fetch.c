@@ -182,6 +182,7 @@ void cop_fetch_complete(struct flight *f, const struct cop_completion *completio
 	struct cop_obj *entry = f->follows && !l.rc ? cop_obj_get(f->obj) : NULL;
 	bool read_soon = !f->ask.along, mentioned = f->ask.mentioned;
 
+	assert(!f->second);
 	if (f->buf != l.data)
 		cop_cache_release(c->conf.cache, f->buf, f->buf_len);
 	cop_fetch_learn(f, &l);

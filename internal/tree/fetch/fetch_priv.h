@@ -118,8 +118,10 @@ struct flight {
 	/* For the trace: when it was led, when its request left (or the origin was asked), when the
 	 * answer came; 0: not yet, or there is no trace. */
 	uint64_t led_ns, sent_ns, answered_ns;
-	bool is_asked;        /* the last request has left and has no answer yet */
-	bool sent_background; /* and it said that nobody waits for it */
+	struct second *second; /* the same request to a node further up (hedge.c), or NULL */
+	bool by_second;        /* the answer is the second one's */
+	bool is_asked;         /* the last request has left and has no answer yet */
+	bool sent_background;  /* and it said that nobody waits for it */
 };
 
 /* The first of the flights that share this one's read: it may be alone. */
@@ -193,6 +195,15 @@ bool cop_fetch_rests(struct cop_fetch *c, uint32_t rank);
 /* The ancestor answered. */
 void cop_fetch_rested(struct cop_fetch *c, uint32_t rank);
 
+/* ---- hedge.c: requests that are asked twice ---- */
+
+/* The next ancestor above this rank that may be asked; COP_TOPO_NONE: there is none. */
+uint32_t cop_fetch_above(struct flight *f, uint32_t rank);
+/* Called by rpc: the flight's upstream rank is silent. */
+bool cop_fetch_late(void *flight);
+/* The upstream rank has answered, or did not. True: the flight now waits for the second one. */
+bool cop_fetch_waits_for_second(struct flight *f, const struct cop_rpc_result *r);
+
 /* ---- first.c ---- */
 
 static inline bool cop_fetch_wants_first(const struct cop_ask *ask)
@@ -237,8 +248,8 @@ bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool 
 
 /* What the object of a flight for a chunk is for; decides whether the flight asks a home. */
 void cop_fetch_set_duty(struct flight *f);
-/* The home to ask first, or after the one that was asked; COP_TOPO_NONE: this node itself. */
-uint32_t cop_fetch_home_of(struct flight *f);
+/* The home to ask first (1) or next; COP_TOPO_NONE: this node's turn. */
+uint32_t cop_fetch_home_of(const struct flight *f, unsigned which);
 /* The chunk, with a reference, if this node keeps it for the root; else NULL. */
 struct cop_obj *cop_fetch_kept_for_root(struct cop_fetch *c, const struct cop_ask *ask);
 
@@ -286,6 +297,13 @@ void cop_fetch_blob_read(void *arg, int rc, void *data, size_t len);
 
 /* Asks the flight's upstream rank, for the first time or again. */
 void cop_fetch_send(struct flight *f);
+/* The request that f sends to this rank; payload has room for COP_FETCH_REQUEST_MAX bytes. */
+#define COP_FETCH_REQUEST_MAX (4096 + 64)
+struct cop_rpc_call cop_fetch_call(const struct flight *f, uint32_t rank, uint8_t *payload);
+/* The upstream rank's answer, or why there is none. */
+void cop_fetch_take_answer(struct flight *f, const struct cop_rpc_result *r);
+/* Whether it is an answer rather than the reason why there is none. */
+bool cop_fetch_is_answer(const struct cop_rpc_result *r);
 /* Reads from this node's own origin. */
 void cop_fetch_read_origin(struct flight *f);
 /* Ends the flight and frees it. The data is malloc'ed or f->buf, which is released otherwise.

@@ -17,9 +17,6 @@
  * nothing is evicted for them. guess decides which lookups of programs ask for them. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 bool cop_fetch_first_of(const struct cop_fetch *c, const struct cop_obj *entry, struct cop_ask *ask)

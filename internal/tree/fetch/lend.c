@@ -36,16 +36,16 @@ void cop_fetch_set_duty(struct flight *f)
 	cop_cache_set_duty(f->coop->conf.cache, f->obj, duty);
 }
 
-uint32_t cop_fetch_home_of(struct flight *f)
+uint32_t cop_fetch_home_of(const struct flight *f, unsigned which)
 {
 	const struct cop_topo *t = &f->coop->conf.topo;
 	uint64_t hash = cop_hash64(f->ask.path, strlen(f->ask.path), 0) +
 			f->ask.index / cop_fetch_group_chunks(f->coop);
 	uint32_t others = t->nodes - 1;
 
-	if (f->lent > COP_MIN(HOMES, others))
+	if (which > COP_MIN(HOMES, others))
 		return COP_TOPO_NONE;
-	return (f->coop->conf.rank + 1 + (uint32_t)((hash + f->lent - 1) % others)) % t->nodes;
+	return (f->coop->conf.rank + 1 + (uint32_t)((hash + which - 1) % others)) % t->nodes;
 }
 
 struct cop_obj *cop_fetch_kept_for_root(struct cop_fetch *c, const struct cop_ask *ask)

@@ -8,10 +8,6 @@
  * first, then this node does, and only then does the node that asked get its answer. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 static void forget(struct cop_fetch *c, enum cop_table table, const char *path, size_t path_len)

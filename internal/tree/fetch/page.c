@@ -8,10 +8,6 @@
  * with the same error. So no page of the directory in this version is used any more. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct cop_ask cop_fetch_page_ask(
 	const char *dir, const void *names, const char *name, size_t name_len)
 {

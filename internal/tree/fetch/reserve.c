@@ -76,7 +76,7 @@ static void start(void *arg)
 		return;
 	}
 	if (f->lent)
-		f->upstream = cop_fetch_home_of(f);
+		f->upstream = cop_fetch_home_of(f, f->lent);
 	else if (cop_fetch_is_root(f))
 		f->upstream = COP_TOPO_NONE;
 	else

@@ -4,8 +4,6 @@
  * extra round trip. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <errno.h>
-
 bool cop_fetch_is_own(int rc)
 {
 	return cop_is_shortage(rc) || rc == -ESHUTDOWN || rc == -ECANCELED;

@@ -8,6 +8,9 @@
 
 #include "base/log/log.h"
 
+/* So many chunks before one are here or under way if a program goes through the file. */
+#define BEFORE 2
+
 /* A blob longer than the reservation is freed, and is read again once enough bytes are reserved,
  * because the number of such blobs has no bound. */
 void cop_fetch_blob_read(void *arg, int rc, void *data, size_t len)
@@ -97,13 +100,47 @@ uint64_t cop_fetch_group_chunks(const struct cop_fetch *c)
 	return COP_MIN(COP_MAX(COP_FETCH_GROUP_BYTES / c->conf.chunk_bytes, 1u), GROUP_MAX);
 }
 
+/* The index of the chunk n before this one among those that this root reads; UINT64_MAX: none. */
+static uint64_t index_before(const struct flight *f, uint64_t n)
+{
+	uint64_t per_group = cop_fetch_group_chunks(f->coop), at = f->ask.index;
+	uint64_t others = f->spread ? (f->coop->conf.topo.trees - 1) * per_group : 0;
+
+	if (at % per_group < n)
+		n += others;
+	return at < n ? UINT64_MAX : at - n;
+}
+
+/* Whether somebody seems to go through the file. Of one that is read in places and does not fit in
+ * the cache, what is read around each place is dropped before it is used. */
+static bool goes_through(const struct flight *f)
+{
+	struct cop_cache *cache = f->coop->conf.cache;
+	struct cop_ask before = f->ask;
+	struct cop_cache_usage usage;
+	struct cop_key key;
+
+	cop_cache_usage(cache, &usage);
+	if (f->ask.size <= usage.limit_bytes / 2)
+		return true;
+	for (uint64_t n = 1; n <= BEFORE; n++) {
+		before.index = index_before(f, n);
+		if (before.index == UINT64_MAX)
+			return true;
+		key = cop_fetch_key(&before);
+		if (!cop_cache_has(cache, &key))
+			return false;
+	}
+	return true;
+}
+
 void cop_fetch_lead_group(struct flight *f)
 {
 	uint64_t per_group = cop_fetch_group_chunks(f->coop);
 	uint64_t base = f->ask.index - f->ask.index % per_group;
 	struct flight *first = f, *last = f, *g;
 
-	if (per_group == 1 || f->ask.size <= f->coop->conf.chunk_bytes)
+	if (per_group == 1 || f->ask.size <= f->coop->conf.chunk_bytes || !goes_through(f))
 		return;
 	while (first->ask.index > base && (g = extend(f, first->ask.index - 1))) {
 		g->group_next = first;

@@ -2,9 +2,6 @@
 /* Serves requests of children. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/log/log.h"
 
 struct served {

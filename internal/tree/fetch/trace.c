@@ -6,8 +6,6 @@
  * traces. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <string.h>
-
 /* Traces count in microseconds, so shorter phases show nothing. */
 #define MICROSECOND_NS 1000
 

@@ -12,7 +12,6 @@
 #include "base/log/log.h"
 
 #define TRIES_PER_UPSTREAM 3
-#define REQUEST_MAX (4096 + 64)
 
 /* For names and small files, those below a dead root are roots themselves. Of a large file one node
  * takes the dead one's share, because the others' memory is for their own. */
@@ -22,7 +21,7 @@ static void pass_over(struct flight *f)
 
 	if (f->lent) {
 		f->lent++;
-		f->upstream = cop_fetch_home_of(f);
+		f->upstream = cop_fetch_home_of(f, f->lent);
 	} else if (f->spread) {
 		f->upstream =
 			cop_topo_next(&c->conf.topo, f->tree, c->conf.rank, f->upstream, &f->heir);
@@ -218,7 +217,8 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 					  : !is_valid(f, &l)) {
 		drop_corrupt(f, l.data);
 	} else {
-		note_answer(f);
+		if (!f->by_second)
+			note_answer(f);
 		note_first(f);
 		shrink(f, &l);
 		cop_fetch_complete(f, &l);
@@ -279,10 +279,13 @@ static bool was_refused(struct flight *f, int rc)
 	return true;
 }
 
-static void answered(void *arg, const struct cop_rpc_result *r)
+bool cop_fetch_is_answer(const struct cop_rpc_result *r)
 {
-	struct flight *f = arg;
+	return r->answered && !r->unable && !cop_fetch_is_own(r->status);
+}
 
+void cop_fetch_take_answer(struct flight *f, const struct cop_rpc_result *r)
+{
 	cop_fetch_pass(f, FLIGHT_ACTIVE);
 	cop_fetch_waited(f, COP_FABRIC_WAIT_US);
 	cop_fetch_trace_answered(f, r->status, r->body_len);
@@ -293,7 +296,7 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 		too_long(f, r->body_len);
 	} else if (!r->answered) {
 		unanswered(f, r->status);
-	} else if (r->unable || cop_fetch_is_own(r->status)) {
+	} else if (!cop_fetch_is_answer(r)) {
 		/* An ancestor that is still starting will answer the next request. */
 		if (r->unable)
 			cop_fetch_rest(f->coop, f->upstream);
@@ -320,27 +323,47 @@ static uint8_t when_wanted(const struct flight *f)
 	return f->ask.guess ? ASK_GUESS : ASK_BACKGROUND;
 }
 
+static void answered(void *arg, const struct cop_rpc_result *r)
+{
+	struct flight *f = arg;
+
+	if (!f->second || !cop_fetch_waits_for_second(f, r))
+		cop_fetch_take_answer(f, r);
+}
+
+struct cop_rpc_call cop_fetch_call(const struct flight *f, uint32_t rank, uint8_t *payload)
+{
+	struct cop_ask ask = f->ask;
+
+	ask.home = f->lent > 0;
+	return (struct cop_rpc_call){.rank = rank,
+		.op = (uint8_t)ask.kind,
+		.payload = payload,
+		.payload_len =
+			cop_fetch_request(&ask, when_wanted(f), payload, COP_FETCH_REQUEST_MAX),
+		.body_max = f->reserved,
+		/* An entry is part of a message. Only the bytes with it may not be. */
+		.checks_body = f->ask.kind == COP_ASK_CHUNK || cop_fetch_wants_first(&f->ask)};
+}
+
 void cop_fetch_send(struct flight *f)
 {
-	uint8_t payload[REQUEST_MAX];
-	struct cop_rpc_call call = {
-		.op = (uint8_t)f->ask.kind, .payload = payload, .done = answered, .arg = f};
-	struct cop_ask ask;
+	uint8_t payload[COP_FETCH_REQUEST_MAX];
+	struct cop_fetch *c = f->coop;
+	struct cop_rpc_call call;
 
-	if (atomic_load(&f->coop->closing)) {
+	if (atomic_load(&c->closing)) {
 		cop_fetch_fail(f, -ESHUTDOWN);
 		return;
 	}
-	while (f->upstream != COP_TOPO_NONE && cop_fetch_rests(f->coop, f->upstream))
+	while (f->upstream != COP_TOPO_NONE && cop_fetch_rests(c, f->upstream))
 		pass_over(f);
-	if (f->upstream == COP_TOPO_NONE || !f->coop->conf.rpc) {
+	if (f->upstream == COP_TOPO_NONE || !c->conf.rpc) {
 		if (!cop_fetch_is_root(f))
-			cop_stats_add(f->coop->conf.stats, COP_ORIGIN_FALLBACKS, 1);
+			cop_stats_add(c->conf.stats, COP_ORIGIN_FALLBACKS, 1);
 		cop_fetch_read_origin(f);
 		return;
 	}
-	call.rank = f->upstream;
-	call.sent = f->coop->conf.tracer ? cop_fetch_trace_sent : NULL;
 	cop_log_debug("asking kind=%s path=\"/%s\" index=%llu rank=%u",
 		cop_fetch_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
 		f->upstream);
@@ -348,19 +371,20 @@ void cop_fetch_send(struct flight *f)
 	/* A reader has joined those who wait for the entry. */
 	if (!f->sent_background && cop_fetch_is_first_chunk(&f->ask))
 		f->ask.first = false;
-	ask = f->ask;
-	ask.home = f->lent > 0;
-	call.payload_len = cop_fetch_request(&ask, when_wanted(f), payload, sizeof(payload));
-	call.body_max = f->reserved;
-	/* An entry is part of a message. Only the bytes with it may not be. */
-	call.checks_body = f->ask.kind == COP_ASK_CHUNK || cop_fetch_wants_first(&f->ask);
+	call = cop_fetch_call(f, f->upstream, payload);
+	call.done = answered;
+	call.arg = f;
+	call.sent = c->conf.tracer ? cop_fetch_trace_sent : NULL;
+	if (cop_fetch_above(f, f->upstream) != COP_TOPO_NONE)
+		call.late = cop_fetch_late;
 	if (f->ask.kind == COP_ASK_CHUNK) {
 		call.landing = f->buf;
 		call.landing_len = f->buf_len;
 	}
 	f->asked_ns = cop_now_ns();
+	f->by_second = false;
 	cop_fetch_pass(f, FLIGHT_ASKING);
-	cop_rpc_call(f->coop->conf.rpc, &call);
+	cop_rpc_call(c->conf.rpc, &call);
 }
 
 /* ---- a prefetch that a program has caught up with ---- */
@@ -387,7 +411,7 @@ bool cop_fetch_reads_itself(struct cop_fetch *c, const struct cop_ask *ask)
 void cop_fetch_raise_priority(struct cop_fetch *c, const struct cop_ask *ask, bool tell)
 {
 	uint32_t parent = parent_for(c, ask);
-	uint8_t payload[REQUEST_MAX];
+	uint8_t payload[COP_FETCH_REQUEST_MAX];
 	struct cop_rpc_call call = {
 		.rank = parent, .op = (uint8_t)ask->kind, .payload = payload, .done = ignore};
 	struct cop_key key = cop_fetch_key(ask);

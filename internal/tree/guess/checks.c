@@ -16,9 +16,6 @@
  * program will be there in a moment, and would have to send a request that raises its priority. */
 #include "tree/guess/guess_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define AHEAD_MIN 2
 #define AHEAD_MAX 63 /* together with the check that is waited for, they fill a message */
 /* How many directories are looked at under the lock to find AHEAD_MAX that are due. */

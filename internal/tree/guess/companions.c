@@ -16,7 +16,6 @@
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Inode numbers of devices other than the source's have this bit (origin's path.c). */

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stddef.h>
-#include <string.h>
-
 #include "tree/guess/policy_priv.h"
 
 #define SONAME ".so"

@@ -2,9 +2,6 @@
 /* The hooks that fetch calls. */
 #include "tree/guess/guess_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct cop_guess *cop_guess_new(struct cop_fetch *fetch, const struct cop_fetch_conf *conf)
 {
 	struct cop_guess *g = calloc(1, sizeof(*g));

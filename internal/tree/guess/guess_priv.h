@@ -78,6 +78,7 @@ struct cop_guess {
 	_Atomic unsigned collections; /* of all so far; a later one takes the place of the oldest */
 	struct collection collection[COLLECTIONS];
 	_Atomic unsigned mentions; /* that nobody has requested yet */
+	_Atomic bool new_python;   /* a module of an unknown version was reported */
 	uint64_t turns;            /* files that were looked at */
 	uint64_t rounds;           /* how many times mentions were fetched */
 	struct mention mention[MENTIONS];

@@ -9,8 +9,6 @@
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define LIBRARY ".so"
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tree/guess/policy_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-/* Magic numbers of Python 3.8, of 3.11 whose code objects have other fields, and of what comes
- * after 3.14. */
+/* Magic numbers of Python 3.8, and of 3.11, whose code objects have other fields. */
 #define MAGIC_FIRST 3400
 #define MAGIC_FIELDS 3450
-#define MAGIC_BEYOND 3650
+/* Python 2 had larger numbers than Python 3 will have for two hundred versions. */
+#define MAGIC_PYTHON_2 20000
 #define HEADER 16
 /* Of more names only the first are looked at, and dotted ones that are longer are passed over. */
 #define NAMES_MAX 1024u
@@ -201,6 +198,7 @@ static bool pass_rest(struct reader *r, int type, struct text *t)
 	case '>':
 		return take_count(r, type, &n) && pass_objects(r, n);
 	case '{':
+	case '}':
 		return pass_dict(r);
 	case ':':
 		return pass_objects(r, 3);
@@ -231,11 +229,26 @@ static bool pass(struct reader *r, struct text *t)
 
 /* ---- the imports ---- */
 
-/* The instructions that matter: those of a version, by its last magic number. */
+/* The instructions that matter. Python 3.n begins with magic number 2900 + 50n; the number grows
+ * while n is developed, and the instructions keep their codes from its first candidate on. */
 static const struct instructions {
 	unsigned first, last;
 	uint8_t extend, import_name, import_from;
-} versions[] = {{MAGIC_FIRST, 3531, 144, 108, 109} /* 3.8 to 3.12 */, {3571, 3571, 71, 75, 74}};
+	uint8_t flags; /* how many low bits of an import's argument are not the name's number */
+} versions[] = {{MAGIC_FIRST, 3531, 144, 108, 109, 0} /* 3.8 to 3.12 */,
+	{3571, 3599, 71, 75, 74, 0} /* 3.13 */, {3626, 3649, 69, 73, 72, 0} /* 3.14 */,
+	{3666, 3699, 67, 72, 71, 2} /* 3.15 */};
+
+/* The flag of an import that waits for the first use of its name (PEP 810). */
+#define IMPORT_LAZY 1u
+
+static const struct instructions *find_version(unsigned magic)
+{
+	for (size_t i = 0; i < COP_ARRAY_SIZE(versions); i++)
+		if (magic >= versions[i].first && magic <= versions[i].last)
+			return &versions[i];
+	return NULL;
+}
 
 struct names {
 	uint32_t n;
@@ -287,6 +300,15 @@ static void tell_member(
 	fn(arg, dotted, len + member->len);
 }
 
+/* The module of an import at module level; NULL if it is lazy or its number is not valid. */
+static const struct text *imported(
+	const struct instructions *v, uint32_t value, const struct names *names)
+{
+	uint32_t name = value >> v->flags;
+
+	return name < names->n && !(v->flags && (value & IMPORT_LAZY)) ? &names->at[name] : NULL;
+}
+
 static void tell_imports(const struct instructions *v, const struct text *code,
 	const struct names *names, cop_mention_fn fn, void *arg)
 {
@@ -299,9 +321,10 @@ static void tell_imports(const struct instructions *v, const struct text *code,
 		value = value << 8 | code->at[i + 1];
 		if (what == v->extend)
 			continue;
-		if (what == v->import_name && value < names->n) {
-			module = &names->at[value];
-			tell(module, fn, arg);
+		if (what == v->import_name) {
+			module = imported(v, value, names);
+			if (module)
+				tell(module, fn, arg);
 		} else if (what == v->import_from && value < names->n && module) {
 			tell_member(module, &names->at[value], fn, arg);
 		}
@@ -309,39 +332,39 @@ static void tell_imports(const struct instructions *v, const struct text *code,
 	}
 }
 
-static void tell_all(unsigned magic, const struct text *code, const struct names *names,
-	cop_mention_fn fn, void *arg)
+/* The magic number; 0 if the bytes are not the head of a compiled module. */
+static unsigned magic_of(const uint8_t *head, size_t len)
 {
-	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
-		if (magic >= versions[i].first && magic <= versions[i].last && code->at) {
-			tell_imports(&versions[i], code, names, fn, arg);
-			return;
-		}
-	for (uint32_t i = 0; i < names->n; i++)
-		tell(&names->at[i], fn, arg);
+	if (len < HEADER || head[2] != '\r' || head[3] != '\n')
+		return 0;
+	return (unsigned)head[0] | (unsigned)head[1] << 8;
+}
+
+unsigned cop_mention_new_python(const void *data, size_t len)
+{
+	unsigned magic = magic_of(data, len);
+
+	return magic > MAGIC_FIRST && magic < MAGIC_PYTHON_2 && !find_version(magic) ? magic : 0;
 }
 
 bool cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg)
 {
 	const uint8_t *head = data, *type;
+	const struct instructions *version = find_version(magic_of(head, len));
 	struct reader r = {.at = head, .end = head + len};
 	struct names *names;
 	struct text code;
-	unsigned magic;
 	bool ok;
 
-	if (!take(&r, HEADER) || head[2] != '\r' || head[3] != '\n')
-		return false;
-	magic = (unsigned)head[0] | (unsigned)head[1] << 8;
-	if (magic < MAGIC_FIRST || magic >= MAGIC_BEYOND)
+	if (!version || !take(&r, HEADER))
 		return false;
 	names = malloc(sizeof(*names));
-	r.new_fields = magic >= MAGIC_FIELDS;
+	r.new_fields = magic_of(head, len) >= MAGIC_FIELDS;
 	type = take(&r, 1);
 	ok = names && type && (*type & ~FLAG_REF) == 'c' && (!(*type & FLAG_REF) || new_ref(&r)) &&
 	     pass_to_constants(&r, &code) && pass_objects(&r, 1) && take_names(&r, names);
-	if (ok)
-		tell_all(magic, &code, names, fn, arg);
+	if (ok && code.at)
+		tell_imports(version, &code, names, fn, arg);
 	free(names);
 	free(r.ref);
 	return ok;

@@ -16,6 +16,7 @@
 #define MAGIC_311 3495
 #define MAGIC_313 3571
 #define MAGIC_314 3627
+#define MAGIC_315 3666
 
 /* ---- a writer ---- */
 
@@ -250,25 +251,65 @@ static void many_names_have_numbers_of_two_parts(void **state)
 	assert_string_equal(found, " n298 n298.n299 n1");
 }
 
-/* Python 3.13 has other numbers for its instructions. Of a version whose numbers are not known, all
- * names count. */
 static void each_version_has_its_instructions(void **state)
 {
-	static const char code[] = "\x47\0\x4b\2\x4a\1\x6c\1";
+	static const struct {
+		unsigned magic;
+		const char *code;
+	} versions[] = {{MAGIC_313, "\x47\0\x4b\2\x4a\1\x6c\1"},
+		{MAGIC_314, "\x45\0\x49\2\x48\1\x6c\1"}, {MAGIC_315, "\x43\0\x48\x8\x47\1\x6c\1"}};
 
 	(void)state;
-	for (unsigned magic = MAGIC_313; magic <= MAGIC_314; magic += MAGIC_314 - MAGIC_313) {
-		put_head(magic);
-		PUT_CODE(magic, 'c', code);
+	for (unsigned i = 0; i < 3; i++) {
+		put_head(versions[i].magic);
+		put_code(versions[i].magic, 'c', versions[i].code, 8);
 		put_tuple(0);
 		put_tuple(3);
 		put_text('Z', "used");
 		put_text('Z', "member");
 		put_text('Z', "module");
 		assert_true(look(file.len));
-		assert_string_equal(found,
-			magic == MAGIC_313 ? " module module.member" : " used member module");
+		assert_string_equal(found, " module module.member");
 	}
+}
+
+/* In Python 3.15 the two low bits of an import's argument say whether it is lazy, or eager in any
+ * mode, as in a try block; the name's number is above them. */
+static void lazy_imports_are_not_followed(void **state)
+{
+	static const char code[] = "\x48\1\x48\5\x47\2\x48\xc\x48\x12\x47\2\x48\xfc";
+	static const char *const names[] = {"lazy", "from", "member", "plain", "eager"};
+
+	(void)state;
+	put_head(MAGIC_315);
+	PUT_CODE(MAGIC_315, 'c', code);
+	/* A constant of a type that is new in 3.15. */
+	put_tuple(1);
+	put_type('}');
+	put_text('Z', "key");
+	put_type('N');
+	put_type('0');
+	put_tuple(5);
+	for (unsigned i = 0; i < 5; i++)
+		put_text('Z', names[i]);
+	assert_true(look(file.len));
+	assert_string_equal(found, " plain eager eager.member");
+}
+
+static void versions_that_are_not_known_are_reported(void **state)
+{
+	static const struct {
+		unsigned magic, reported;
+	} heads[] = {{MAGIC_313, 0}, {3600, 3600}, {MAGIC_315, 0}, {3700, 3700}, {62211, 0}};
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		put_head(heads[i].magic);
+		assert_int_equal(cop_mention_new_python(file.at, 16), heads[i].reported);
+		assert_int_equal(cop_mention_new_python(file.at, 15), 0);
+	}
+	memcpy(file.at, "#!/usr/bin/python3\n", 19);
+	assert_int_equal(cop_mention_new_python(file.at, 19), 0);
 }
 
 static void a_long_name_is_passed_over(void **state)
@@ -408,6 +449,8 @@ int main(void)
 		T(what_the_module_imports_is_found),
 		T(many_names_have_numbers_of_two_parts),
 		T(each_version_has_its_instructions),
+		T(lazy_imports_are_not_followed),
+		T(versions_that_are_not_known_are_reported),
 		T(a_long_name_is_passed_over),
 		T(other_files_mention_nothing),
 		T(names_that_are_none_end_it),

@@ -12,9 +12,7 @@
  * A wrong guess costs the storage one small file. policy_priv.h decides how many may go unused. */
 #include "tree/guess/guess_priv.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "base/log/log.h"
 
 /* So many that may not be fetched yet are looked at with each request. */
 #define REFUSALS 8
@@ -74,6 +72,18 @@ static void add_name(void *arg, const char *name, size_t len)
 	m->name[m->names++][len] = '\0';
 }
 
+/* Only the imports of such modules are not followed, so it is worth one line for a node. */
+static void note_new_python(
+	struct cop_guess *g, const struct cop_key *key, const void *data, size_t len)
+{
+	unsigned magic = cop_mention_new_python(data, len);
+
+	if (magic && !atomic_exchange(&g->new_python, true))
+		cop_log_debug(
+			"imports are not followed: unknown version of Python magic=%u path=%s",
+			magic, key->path);
+}
+
 void cop_guess_note_mentions(struct cop_guess *g, const struct cop_key *key, const void *data,
 	size_t len, bool packed, bool used)
 {
@@ -94,7 +104,8 @@ void cop_guess_note_mentions(struct cop_guess *g, const struct cop_key *key, con
 		m->path = key->path;
 		m->used = used;
 		m->names = 0;
-		cop_mention_python(data, len, add_name, m);
+		if (!cop_mention_python(data, len, add_name, m))
+			note_new_python(g, key, data, len);
 		if (m->names || used)
 			cop_guess_look_up_modules(m);
 	}

@@ -19,8 +19,6 @@
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define COMPILED ".pyc"

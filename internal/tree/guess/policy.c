@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tree/guess/policy_priv.h"
 
-#include <string.h>
-
 /* Misses in a directory before its siblings are fetched. */
 #define MISSES 2
 /* The number of files that are fetched at first of a kind that has not proved itself; it doubles

@@ -158,16 +158,18 @@ bool cop_bundle_met(struct cop_bundle *b, const char *path);
 typedef void (*cop_mention_fn)(void *arg, const char *name, size_t len);
 
 /* Calls fn for each module that the module level of a compiled Python module imports (a .pyc file
- * of Python 3.8 to 3.14), in the order of its instructions: the name in the import, with its dots,
+ * of Python 3.8 to 3.15), in the order of its instructions: the name in the import, with its dots,
  * and that name, a dot and each name that is imported from it, since that may be a module too.
- * Relative names have no leading dots. What its functions import is not among them. Names may
- * repeat. Of a version whose instructions are not known here (3.14), it is all names that the
- * module level uses.
+ * Relative names have no leading dots. Imports of its functions and lazy imports (PEP 810) are not
+ * among them. Names may repeat.
  *
  * Returns false if the bytes are not such a file, cut off, or nested too deeply. The format is that
  * of Python's marshal module (Python/marshal.c), the instructions are those of
  * Include/opcode_ids.h, and neither is documented; the file's magic number tells the version. */
 bool cop_mention_python(const void *data, size_t len, cop_mention_fn fn, void *arg);
+/* The magic number of a compiled module whose version of Python 3 is not known here; 0 for all
+ * other files. */
+unsigned cop_mention_new_python(const void *data, size_t len);
 
 /* Libraries stand within the first bytes of a file: behind its symbols. */
 #define COP_MENTION_ELF_BYTES (128 * COP_KIB)

@@ -13,8 +13,6 @@
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
 
 bool cop_guess_is_small(const struct cop_guess *g, const struct cop_ask *ask)

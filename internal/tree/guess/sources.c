@@ -8,8 +8,6 @@
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <string.h>
 
 #define SOURCE ".py"
 #define SOURCE_LEN (sizeof(SOURCE) - 1)

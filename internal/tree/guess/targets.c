@@ -7,7 +7,6 @@
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
-#include <string.h>
 
 /* Each link searches all names, so a directory of nothing but links costs the square of their
  * number. Directories of libraries and programs have a few thousand. */

@@ -3,10 +3,6 @@
  * bypassed: its children are asked directly, so that only that node is missing. */
 #include "tree/op/op_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 /* How often an answer that cannot be read is requested again. */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tree/op/op.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
 static const char *const words[COP_NODELINE_STATES] = {"ok", "dead", "refused", "failed"};
 
 /* Rank, state, below, the values, host and reason. */

@@ -2,10 +2,6 @@
 /* Performs each operation on this node and everything below it, for any requester. */
 #include "tree/op/op_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct cop_op *cop_op_new(const struct cop_op_conf *conf)
 {
 	struct cop_op *t = calloc(1, sizeof(*t));

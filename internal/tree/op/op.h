@@ -251,6 +251,7 @@ enum cop_nodeline_value {
 	COP_NODELINE_ORIGIN_BYTES,
 	COP_NODELINE_FAILOVERS,
 	COP_NODELINE_REJECTED,
+	COP_NODELINE_LAGGED, /* the rank that was left last for being silent, and one; 0: none */
 	COP_NODELINE_VALUES
 };
 

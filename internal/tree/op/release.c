@@ -16,9 +16,6 @@
  * the report. */
 #include "tree/op/op_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 /* How long after its release a node checks again: the first time, and at most. */
 #define LOOK_MS_FIRST 1000
 #define LOOK_MS_MOST 20000

@@ -3,10 +3,6 @@
  * same time. Writing may wait for a disk, so the main thread does it. */
 #include "tree/op/op_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 static void part_done(struct request *q)
 {
 	if (atomic_fetch_sub(&q->parts, 1) != 1)

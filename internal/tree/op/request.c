@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tree/op/op_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct request *cop_op_request_new(struct cop_op *t, const struct cop_op_request *what, bool local,
 	cop_op_done *done, void *arg)
 {

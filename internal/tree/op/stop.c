@@ -7,8 +7,6 @@
  * died with the first answer. */
 #include "tree/op/op_priv.h"
 
-#include <errno.h>
-
 static void end_this_node(struct cop_op *t)
 {
 	t->conf.ops->end(t->conf.ctx);

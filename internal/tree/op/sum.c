@@ -6,11 +6,6 @@
  * nodes all the same. */
 #include "tree/op/op_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include "base/log/log.h"

@@ -69,12 +69,36 @@ static bool rest_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *i
 	return cop_fetch_chunk_len(p->conf.coop, i->size_now, *index) > 0;
 }
 
-bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask)
+void cop_prefetch_have_chunk(struct cop_prefetch *p, const struct item *i, uint64_t index)
+{
+	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.coop);
+
+	for (unsigned n = 0; n < i->ranges; n++) {
+		const struct cop_range *r = range_of(p, i, n);
+		uint64_t start = COP_MAX(r->start, index * chunk);
+		uint64_t end = COP_MIN(end_of(i, r), (index + 1) * chunk);
+
+		if (start < end)
+			p->conf.have(p->conf.arg, cop_prefetch_path(p, i), start, end);
+	}
+}
+
+void cop_prefetch_more_files(struct cop_prefetch *p)
+{
+	if (!p->rest)
+		return;
+	p->rest = false;
+	p->at_file = p->named;
+	p->at_range = 0;
+	p->at_chunk = 0;
+}
+
+bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask, struct item **of)
 {
 	uint64_t index;
 
 	while (p->at_file < p->n_ready) {
-		const struct item *i = p->ready[p->at_file];
+		struct item *i = p->ready[p->at_file];
 
 		if (p->rest ? rest_chunk(p, i, &index) : named_chunk(p, i, &index)) {
 			*ask = (struct cop_ask){.kind = COP_ASK_CHUNK,
@@ -83,6 +107,7 @@ bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask)
 				.size = i->size_now,
 				.index = index,
 				.background = true};
+			*of = i;
 			return true;
 		}
 		p->at_file++;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The manifest in memory while it is used: paths end to end, items and ranges in arrays. */
-#include <string.h>
-
 #include "tree/prefetch/prefetch_priv.h"
 
 struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index)
@@ -18,6 +16,7 @@ static void add_item(struct cop_prefetch *p, const struct cop_manifest_item *m)
 {
 	struct item i = {.kind = (uint8_t)m->kind,
 		.path = p->text.len,
+		.part = (uint8_t)m->part,
 		.ranges = (uint8_t)m->ranges,
 		.range = p->ranges.len / sizeof(m->range[0]),
 		.size = m->size,
@@ -33,12 +32,19 @@ static void add_item(struct cop_prefetch *p, const struct cop_manifest_item *m)
 
 bool cop_prefetch_parse_piece(struct cop_prefetch *p, const char *data, size_t len)
 {
-	struct cop_manifest_reader r = {.data = data, .len = len};
+	struct cop_manifest_reader *r = &p->reader;
 	struct cop_manifest_item m;
 
 	if (p->text.len + len > COP_MANIFEST_BYTES_MAX)
 		return false;
-	while (cop_manifest_next(&r, &m))
+	r->data = data;
+	r->len = len;
+	r->at = 0;
+	while (cop_manifest_next(r, &m)) {
+		/* A manifest without parts is one that no file begins. */
+		if (r->parts)
+			p->part[m.part] = cop_hash64(r->part_path, strlen(r->part_path), 0) | 1;
 		add_item(p, &m);
+	}
 	return !p->text.failed && !p->items.failed && !p->ranges.failed;
 }

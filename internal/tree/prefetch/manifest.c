@@ -4,10 +4,11 @@
  *
  * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or, if this
  * user may not write there, $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; if both exist, the
- * newer one. Beside the source a file is read only if it is owned by this user or by the source's
- * owner. */
+ * newer one. Without --prefetch, the same, but nothing is written beside the source. A file is read
+ * only if it is owned by this user, root or the source's owner and nobody else can write it. */
 #include "tree/prefetch/prefetch_priv.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,17 +23,38 @@
 
 #define RECORD_BYTES (64 * COP_MIB)
 #define SUFFIX ".copper-manifest"
+/* A manifest in the cache directory that no job has renewed for so long is removed. */
+#define KEPT_DAYS 90
 
 struct cop_prefetch_manifest {
 	struct cop_prefetch_manifest_conf conf;
 	struct cop_manifest_set *record; /* what this node needed; NULL: not recorded */
 	struct cop_buf text;             /* the manifest that was read, complete */
 	size_t body;                     /* where its items begin */
+	bool hidden;                     /* cop_prefetch_manifest_hide */
+	char from[PATH_MAX];             /* the file that was read by auto */
+	char note[PATH_MAX + 200];
 };
 
 static bool is_auto(const struct cop_prefetch_manifest *m)
 {
-	return strcmp(m->conf.path, "auto") == 0;
+	return !*m->conf.path || strcmp(m->conf.path, "auto") == 0;
+}
+
+bool cop_prefetch_is_system(const char *source)
+{
+	static const char *const own[] = {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32",
+		"/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var"};
+
+	if (!source[1])
+		return true;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(own); i++) {
+		size_t len = strlen(own[i]);
+
+		if (!strncmp(source, own[i], len) && (!source[len] || source[len] == '/'))
+			return true;
+	}
+	return false;
 }
 
 /* ---- the places of auto ---- */
@@ -51,39 +73,48 @@ static bool is_beside_source(const char *source, char path[PATH_MAX])
 				name) < PATH_MAX;
 }
 
-/* The path in this user's cache directory; creates the directories if asked to. */
-static bool in_cache(const char *source, bool make, char path[PATH_MAX])
+/* This user's cache directory; "" if there is none. */
+static void cache_dir(char dir[PATH_MAX])
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"),
-		   *name = source_name(source);
-	uint64_t hash = cop_hash64(source, strlen(source), 0);
-	char dir[PATH_MAX];
-	int len = -1;
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int len = 0;
 
 	if (cache && cache[0] == '/')
-		len = snprintf(dir, sizeof(dir), "%s", cache);
+		len = snprintf(dir, PATH_MAX, "%s/copper", cache);
 	else if (home && home[0] == '/')
-		len = snprintf(dir, sizeof(dir), "%s/.cache", home);
-	if (len < 0 || (size_t)len + sizeof("/copper") > sizeof(dir))
-		return false;
-	if (make && mkdir(dir, 0700) && errno != EEXIST)
-		return false;
-	strcat(dir, "/copper");
-	if (make && mkdir(dir, 0700) && errno != EEXIST)
-		return false;
-	return snprintf(path, PATH_MAX, "%s/%.100s-%016" PRIx64 SUFFIX, dir, *name ? name : "root",
-		       hash) < PATH_MAX;
+		len = snprintf(dir, PATH_MAX, "%s/.cache/copper", home);
+	if (len <= 0 || len >= PATH_MAX)
+		dir[0] = '\0';
 }
 
-/* The modification time of a regular file of this user or of the source's owner; -1 for any other
- * file. */
+static bool in_cache(const char *source, char path[PATH_MAX])
+{
+	const char *name = source_name(source);
+	char dir[PATH_MAX];
+
+	cache_dir(dir);
+	return *dir &&
+	       snprintf(path, PATH_MAX, "%s/%.100s-%016" PRIx64 SUFFIX, dir, *name ? name : "root",
+		       cop_hash64(source, strlen(source), 0)) < PATH_MAX;
+}
+
+bool cop_prefetch_kept_at(const char *source, char path[COP_PREFETCH_PATH])
+{
+	_Static_assert(COP_PREFETCH_PATH == PATH_MAX, "one length of paths");
+	return in_cache(source, path);
+}
+
+/* The modification time of a regular file that only this user, root or the source's owner can have
+ * written; -1 for any other file. */
 static int64_t usable_since(const char *source, const char *path)
 {
 	struct stat st, owned;
 
 	if (lstat(path, &st) || !S_ISREG(st.st_mode) || stat(source, &owned))
 		return -1;
-	if (st.st_uid != geteuid() && st.st_uid != owned.st_uid)
+	if (st.st_uid && st.st_uid != geteuid() && st.st_uid != owned.st_uid)
+		return -1;
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return -1;
 	return st.st_mtim.tv_sec * (int64_t)COP_NS_PER_S + st.st_mtim.tv_nsec;
 }
@@ -92,7 +123,7 @@ static bool find_auto(const char *source, char path[PATH_MAX])
 {
 	char cached[PATH_MAX];
 	int64_t a = is_beside_source(source, path) ? usable_since(source, path) : -1;
-	int64_t b = in_cache(source, false, cached) ? usable_since(source, cached) : -1;
+	int64_t b = in_cache(source, cached) ? usable_since(source, cached) : -1;
 
 	if (b > a)
 		strcpy(path, cached);
@@ -155,16 +186,40 @@ static void check_text(struct cop_prefetch_manifest *m, const char *path)
 	}
 }
 
+/* Once in a user's life: when the directory is created. */
+static void note_first(struct cop_prefetch_manifest *m)
+{
+	char dir[PATH_MAX];
+	struct stat st;
+
+	cache_dir(dir);
+	if (!m->record || *m->conf.path || !*dir || !stat(dir, &st) || errno != ENOENT ||
+		cop_make_dirs(dir, 0700))
+		return;
+	snprintf(m->note, sizeof(m->note),
+		"what programs need of %s is recorded in %s, so that the next job starts faster; --prefetch off records nothing",
+		m->conf.source, dir);
+}
+
+const char *cop_prefetch_manifest_note(const struct cop_prefetch_manifest *m)
+{
+	return m ? m->note : "";
+}
+
 static int load_auto(struct cop_prefetch_manifest *m)
 {
 	char path[PATH_MAX];
 	int rc;
 
+	if (!*m->conf.path && cop_prefetch_is_system(m->conf.source))
+		return 0;
 	m->record = m->conf.record ? cop_manifest_set_new(RECORD_BYTES) : NULL;
+	note_first(m);
 	if (!find_auto(m->conf.source, path)) {
 		cop_log_info("prefetch: there is no manifest of an earlier job yet");
 		return 0;
 	}
+	strcpy(m->from, path);
 	rc = read_text(path, &m->text);
 	if (rc)
 		warn_of(m, path, strerror(-rc));
@@ -221,6 +276,17 @@ struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manife
 	return m ? m->record : NULL;
 }
 
+bool cop_prefetch_manifest_renews(const struct cop_prefetch_manifest *m)
+{
+	return m && m->record && m->text.len > m->body;
+}
+
+void cop_prefetch_manifest_hide(struct cop_prefetch_manifest *m)
+{
+	if (m)
+		m->hidden = true;
+}
+
 uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m)
 {
 	if (!m || m->text.len <= m->body)
@@ -254,59 +320,99 @@ int cop_prefetch_manifest_piece(
 
 /* ---- writing ---- */
 
-/* Writes the manifest beside the source, or in the user's cache directory. A manifest at the other
- * place is then the older one. */
-static int write_auto(const char *source, const struct cop_buf *text, char path[PATH_MAX])
+/* Removes manifests that no job has renewed for long. */
+static void remove_old(void)
 {
-	int rc = is_beside_source(source, path) ? cop_write_file(path, text->data, text->len, 0644)
-						: -ENOENT;
+	int64_t before = cop_wall_ns() / (int64_t)COP_NS_PER_S - KEPT_DAYS * 86400;
+	char dir[PATH_MAX];
+	struct dirent *d;
+	struct stat st;
+	DIR *all;
 
-	if (rc && in_cache(source, true, path))
+	cache_dir(dir);
+	all = *dir ? opendir(dir) : NULL;
+	while (all && (d = readdir(all))) {
+		size_t len = strlen(d->d_name), end = sizeof(SUFFIX) - 1;
+
+		if (len > end && !strcmp(d->d_name + len - end, SUFFIX) &&
+			!fstatat(dirfd(all), d->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+			S_ISREG(st.st_mode) && st.st_mtim.tv_sec < before)
+			unlinkat(dirfd(all), d->d_name, 0);
+	}
+	if (all)
+		closedir(all);
+}
+
+static int write_in_cache(const char *source, const struct cop_buf *text, char path[PATH_MAX])
+{
+	char dir[PATH_MAX];
+	int rc;
+
+	cache_dir(dir);
+	if (!*dir || !in_cache(source, path))
+		return -ENOENT;
+	rc = cop_make_dirs(dir, 0700);
+	if (!rc)
 		rc = cop_write_file(path, text->data, text->len, 0644);
+	remove_old();
 	return rc;
 }
 
-/* Items that this job did not need stay for a few more jobs, which may be of another kind. */
-static void keep_unused(struct cop_prefetch_manifest *m, struct cop_manifest_set *record)
+/* Writes the manifest beside the source if that is asked for, or in the user's cache directory. A
+ * manifest at the other place is then the older one. */
+static int write_auto(
+	struct cop_prefetch_manifest *m, const struct cop_buf *text, char path[PATH_MAX])
 {
-	struct cop_manifest_reader *r = calloc(1, sizeof(*r));
-	struct cop_manifest_item item;
+	int rc = -ENOENT;
 
-	if (r && m->text.data) {
-		r->data = m->text.data + m->body;
-		r->len = m->text.len - m->body;
-		while (cop_manifest_next(r, &item))
-			if (item.unused + 1 < COP_MANIFEST_UNUSED_JOBS)
-				cop_manifest_set_keep(record, &item, item.unused + 1);
-	}
-	free(r);
+	if (*m->conf.path && is_beside_source(m->conf.source, path))
+		rc = cop_write_file(path, text->data, text->len, 0644);
+	return rc ? write_in_cache(m->conf.source, text, path) : 0;
+}
+
+/* Writes what the next job gets. */
+static int make_next(
+	struct cop_prefetch_manifest *m, uint64_t begun, struct cop_buf *text, uint64_t *items)
+{
+	int rc;
+
+	cop_manifest_begin(text, m->conf.source);
+	rc = cop_prefetch_next_parts(m->text.data ? m->text.data + m->body : "",
+		m->text.len - m->body, m->record, begun, m->hidden, text, items);
+	cop_manifest_end(text, *items);
+	return rc ? rc : text->failed ? -ENOMEM : 0;
 }
 
 /* A job that needed nothing predicts nothing about the next one. */
-void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m)
+void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun)
 {
 	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);
 	struct cop_buf text = {0};
+	uint64_t items = 0;
 	char path[PATH_MAX] = "";
 	int rc;
 
 	if (!record)
 		return;
+	/* It is as good as before, and in use. */
+	if (!cop_manifest_set_count(record) && m->hidden && m->text.data) {
+		utimensat(AT_FDCWD, m->from, NULL, 0);
+		return;
+	}
 	if (!cop_manifest_set_count(record)) {
 		cop_log_info(
 			"nothing was recorded for the next job: no program used the tree on this node");
 		return;
 	}
-	keep_unused(m, record);
-	rc = cop_manifest_set_write(record, m->conf.source, &text);
+	rc = make_next(m, begun, &text, &items);
 	if (!rc)
-		rc = write_auto(m->conf.source, &text, path);
+		rc = write_auto(m, &text, path);
 	if (rc)
 		cop_log_warn(
 			"the manifest for the next job was not written path=\"%s\" error=\"%s\"",
 			path, strerror(-rc));
 	else
-		cop_log_info("the manifest for the next job was written path=\"%s\" items=%zu",
-			path, cop_manifest_set_count(record));
+		cop_log_info("the manifest for the next job was written path=\"%s\" items=%" PRIu64,
+			path, items);
 	cop_buf_free(&text);
 }

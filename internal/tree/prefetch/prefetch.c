@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tree/prefetch/prefetch_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/base/json.h"
@@ -12,6 +8,8 @@
 
 /* The size that is assumed for a listing or an entry when deciding whether it fits. */
 #define SMALL_BYTES (64 * COP_KIB)
+/* Of a listing that may be read whole: some thousand names. */
+#define LISTING_BYTES (256 * COP_KIB)
 
 static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
 
@@ -73,8 +71,20 @@ static void let_go(struct cop_prefetch *p, struct slot *s)
 	s->obj = NULL;
 }
 
+/* Large listings have no attributes, so reading such a directory would ask for more. */
+static void report(struct cop_prefetch *p, const struct slot *s)
+{
+	if (!p->conf.have || !s->obj || s->rc)
+		return;
+	if (s->stage == STAGE_CHUNKS && !p->rest)
+		cop_prefetch_have_chunk(p, s->item, s->index);
+	else if (s->stage == STAGE_LISTINGS && s->obj->len <= LISTING_BYTES)
+		p->conf.have(p->conf.arg, cop_prefetch_path(p, s->item), 0, 0);
+}
+
 static void done_with(struct cop_prefetch *p, struct slot *s)
 {
+	report(p, s);
 	let_go(p, s);
 	cop_list_push_back(&p->free[s->stage], &s->link);
 }
@@ -166,18 +176,23 @@ static void ask_entry(struct cop_prefetch *p, struct slot *s)
 		done_with(p, s);
 }
 
+static struct item *todo_item(const struct cop_prefetch *p, size_t index)
+{
+	return cop_prefetch_item(p, p->todo[index]);
+}
+
 /* ---- the stages: each begins one thing, and says whether there was one ---- */
 
 static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 {
 	struct cop_ask list = {.kind = COP_ASK_LISTING, .background = true};
 
-	while (p->next_listing < p->n_items &&
-		cop_prefetch_item(p, p->next_listing)->kind != COP_MANIFEST_DIR)
+	while (p->next_listing < p->n_todo &&
+		todo_item(p, p->next_listing)->kind != COP_MANIFEST_DIR)
 		p->next_listing++;
-	if (p->next_listing == p->n_items)
+	if (p->next_listing == p->n_todo)
 		return false;
-	s->item = cop_prefetch_item(p, p->next_listing++);
+	s->item = todo_item(p, p->next_listing++);
 	list.path = cop_prefetch_path(p, s->item);
 	atomic_fetch_add(&p->listings, 1);
 	if (ask_coop(p, s, &list, SMALL_BYTES)) {
@@ -202,11 +217,11 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
 	char dir[COP_MANIFEST_PATH_MAX + 1];
 	const char *path, *slash;
 
-	while (p->next_name < p->n_items && !is_name(p, cop_prefetch_item(p, p->next_name)))
+	while (p->next_name < p->n_todo && !is_name(p, todo_item(p, p->next_name)))
 		p->next_name++;
-	if (p->next_name == p->n_items)
+	if (p->next_name == p->n_todo)
 		return false;
-	s->item = cop_prefetch_item(p, p->next_name++);
+	s->item = todo_item(p, p->next_name++);
 	s->entry = false;
 	path = cop_prefetch_path(p, s->item);
 	if (!*path) {
@@ -228,9 +243,10 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
  * rest comes next. */
 static bool begin_rest(struct cop_prefetch *p)
 {
-	if (p->rest || p->flying || p->next_name < p->n_items)
+	if (p->rest || p->flying || p->next_name < p->n_todo)
 		return false;
 	p->rest = true;
+	p->named = p->n_ready;
 	p->at_file = 0;
 	p->at_range = 0;
 	p->at_chunk = 0;
@@ -241,9 +257,10 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 {
 	struct cop_ask chunk;
 
-	if (!cop_prefetch_next_chunk(p, &chunk) &&
-		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk)))
+	if (!cop_prefetch_next_chunk(p, &chunk, &s->item) &&
+		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk, &s->item)))
 		return false;
+	s->index = chunk.index;
 	if (ask_coop(p, s, &chunk, cop_fetch_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
 		/* The rest of a file begins after the chunks that were requested above. */
 		if (s->bytes || !p->rest)
@@ -291,14 +308,15 @@ static void fill_windows(struct cop_prefetch *p)
 
 /* ---- the thread ---- */
 
-/* Waits for slots to complete and takes all of them; false if the node is stopping. */
+/* Waits for slots to complete and takes all of them, or for a part to begin; false if the node is
+ * stopping. */
 static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 {
 	bool stopping;
 
 	cop_list_init(slots);
 	pthread_mutex_lock(&p->lock);
-	while (!p->stopping && cop_list_empty(&p->completed))
+	while (!p->stopping && cop_list_empty(&p->completed) && !cop_prefetch_has_begun(p))
 		pthread_cond_wait(&p->wake, &p->lock);
 	stopping = p->stopping;
 	if (!stopping)
@@ -330,7 +348,7 @@ static int load_manifest(struct cop_prefetch *p)
 	}
 	cop_list_push_back(&p->free[STAGE_CHUNKS], &s->link);
 	p->ready = calloc(p->n_items ? p->n_items : 1, sizeof(*p->ready));
-	if (!p->ready)
+	if (!p->ready || !cop_prefetch_know_parts(p))
 		return -ENOMEM;
 	if (p->over || s->rc == -ENODATA)
 		return 0;
@@ -350,7 +368,9 @@ static void forget_manifest(struct cop_prefetch *p)
 	cop_buf_free(&p->items);
 	cop_buf_free(&p->ranges);
 	free(p->ready);
+	free(p->todo);
 	p->ready = NULL;
+	p->todo = NULL;
 }
 
 /* Runs until nothing is left or nothing more may be requested; false if the node is stopping. */
@@ -358,11 +378,12 @@ static bool run_stages(struct cop_prefetch *p)
 {
 	struct cop_list slots, *l;
 
-	for (fill_windows(p); p->flying; fill_windows(p)) {
+	for (cop_prefetch_take_begun(p), fill_windows(p); p->flying; fill_windows(p)) {
 		if (!wait_completed(p, &slots))
 			return false;
 		while ((l = cop_list_pop_front(&slots)))
 			finish_slot(p, COP_CONTAINER_OF(l, struct slot, link));
+		cop_prefetch_take_begun(p);
 	}
 	return true;
 }
@@ -383,6 +404,51 @@ static void trace(struct cop_prefetch *p, uint64_t begin_ns)
 	cop_tracer_event(p->conf.tracer, &e);
 }
 
+static void set_why(struct cop_prefetch *p, const char *why)
+{
+	pthread_mutex_lock(&p->lock);
+	p->why = why;
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* All that has begun was requested, or nothing more may be. */
+static void report_end(struct cop_prefetch *p, uint64_t begin_ns)
+{
+	if (!p->over && p->n_todo)
+		cop_fetch_prefetched(p->conf.coop);
+	if (!p->over && p->n_items)
+		set_why(p, p->n_todo ? NULL : "no program has begun a part of the manifest");
+	set_state(p, p->over ? STOPPED : DONE);
+	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s",
+		p->over ? "stopped" : "done", p->n_todo, atomic_load(&p->listings),
+		atomic_load(&p->files), p->why ? " why=" : "", p->why ? p->why : "");
+	cop_telemetry_event(p->conf.telemetry, COP_TELEMETRY_PREFETCH_END,
+		"%s: %zu lines, %" PRIu64 " listings, %" PRIu64 " files%s%s",
+		p->over ? "stopped" : "done", p->n_todo, atomic_load(&p->listings),
+		atomic_load(&p->files), p->why ? "; " : "", p->why ? p->why : "");
+	trace(p, begin_ns);
+}
+
+/* Fetches what has begun, until the node stops or no part is left that could begin. */
+static void run_rounds(struct cop_prefetch *p, uint64_t begin_ns)
+{
+	struct cop_list none;
+
+	for (;;) {
+		set_state(p, RUNNING);
+		if (!run_stages(p)) {
+			give_up(p, "the node stops");
+			report_end(p, begin_ns);
+			return;
+		}
+		report_end(p, begin_ns);
+		if (p->over || p->n_todo == p->n_items || !wait_completed(p, &none))
+			return;
+		begin_ns = cop_now_ns();
+		cop_telemetry_event(p->conf.telemetry, COP_TELEMETRY_PREFETCH_BEGIN, "%s", "");
+	}
+}
+
 static void *run_worker(void *arg)
 {
 	struct cop_prefetch *p = arg;
@@ -391,27 +457,15 @@ static void *run_worker(void *arg)
 
 	cop_telemetry_event(p->conf.telemetry, COP_TELEMETRY_PREFETCH_BEGIN, "%s", "");
 	rc = load_manifest(p);
-
 	if (rc == -ENODATA || (!rc && !p->n_items && !p->over))
 		p->why = "there is no manifest";
-	else if (rc && rc != -ESHUTDOWN)
-		give_up(p, "the manifest could not be fetched");
-	set_state(p, RUNNING);
-	if (!rc && !run_stages(p))
-		rc = -ESHUTDOWN;
-	if (rc == -ESHUTDOWN)
-		give_up(p, "the node stops");
-	if (!p->over && p->n_items)
-		cop_fetch_prefetched(p->conf.coop);
-	set_state(p, p->over ? STOPPED : DONE);
-	cop_log_info("prefetch %s items=%zu listings=%" PRIu64 " files=%" PRIu64 "%s%s",
-		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),
-		atomic_load(&p->files), p->why ? " why=" : "", p->why ? p->why : "");
-	cop_telemetry_event(p->conf.telemetry, COP_TELEMETRY_PREFETCH_END,
-		"%s: %zu lines, %" PRIu64 " listings, %" PRIu64 " files%s%s",
-		p->over ? "stopped" : "done", p->n_items, atomic_load(&p->listings),
-		atomic_load(&p->files), p->why ? "; " : "", p->why ? p->why : "");
-	trace(p, begin_ns);
+	else if (rc)
+		give_up(p,
+			rc == -ESHUTDOWN ? "the node stops" : "the manifest could not be fetched");
+	if (!rc)
+		run_rounds(p, begin_ns);
+	else
+		report_end(p, begin_ns);
 	forget_manifest(p);
 	return NULL;
 }

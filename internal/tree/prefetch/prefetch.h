@@ -29,6 +29,12 @@ struct cop_prefetch_conf {
 	uint64_t max_cacheable;          /* larger files bypass the tree; 0: none do */
 	struct cop_tracer *tracer;       /* gets the prefetch as a whole; may be NULL */
 	struct cop_telemetry *telemetry; /* gets its begin and end; may be NULL */
+	/* Called on the prefetch thread when the node has what the manifest names: bytes of a file,
+	 * or with end 0 the listing of a directory. May be NULL. */
+	void (*have)(void *arg, const char *path, uint64_t start, uint64_t end);
+	void *arg;
+	bool by_part; /* of a manifest with several parts, each is fetched when a program begins it;
+			 else all at once */
 };
 
 /* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
@@ -38,6 +44,12 @@ int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch
 void cop_prefetch_stop(struct cop_prefetch *p);
 /* No flight may be outstanding any more. NULL is fine. */
 void cop_prefetch_free(struct cop_prefetch *p);
+
+/* A program reads this file: if a part begins with it, that is fetched. Any thread; cheap. NULL is
+ * fine. */
+void cop_prefetch_opened(struct cop_prefetch *p, const char *path);
+/* The parts that programs on this node began, a bit for each. */
+uint64_t cop_prefetch_begun(struct cop_prefetch *p);
 
 /* {"state":"loading|running|done|stopped","why":null,"items":N,"listings":N,"files":N}: the
  * progress. NULL: {"state":"off",...}. */
@@ -49,10 +61,13 @@ void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out);
  * others ask that node for its text through the tree ---- */
 
 struct cop_prefetch_manifest;
+#define COP_PREFETCH_PATH 4096
 
 struct cop_prefetch_manifest_conf {
-	const char *path;   /* the manifest's file, or "auto": where the last job with this source
-			       left it */
+	const char *path;   /* the manifest's file; or "auto", where the last job with this source
+			       left it, beside the source if this user may write there; or "",
+			       the same in the user's cache directory, and nothing for a source
+			       that is the system's own */
 	const char *source; /* absolute; both outlive the object */
 	bool record;    /* auto: record what this node needs, for the manifest of the next job */
 	bool to_stderr; /* report problems with it on standard error too, not only in the log */
@@ -61,6 +76,12 @@ struct cop_prefetch_manifest_conf {
  * cannot be read. */
 int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
 	struct cop_prefetch_manifest **out, struct cop_err *err);
+/* Whether this is the system's own: /, or /usr, /etc and the like. */
+bool cop_prefetch_is_system(const char *source);
+/* Where "" keeps the manifest of this source; false: nowhere. Creates nothing. */
+bool cop_prefetch_kept_at(const char *source, char path[COP_PREFETCH_PATH]);
+/* A sentence for the user, if this is the first recording of this user; else "". */
+const char *cop_prefetch_manifest_note(const struct cop_prefetch_manifest *m);
 /* NULL is fine, here and below. */
 void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m);
 /* The set that records what is needed, valid while the object lives; NULL: nothing is recorded. */
@@ -71,7 +92,13 @@ int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len);
 /* XXH3-64 of what is sent down the tree; 0: nothing is sent. */
 uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m);
-/* Ends the recording, and writes the manifest of the next job from it. */
-void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m);
+/* Part of what programs will need is put into the kernel before they ask, so the recording does not
+ * see it: what the manifest has then stays in it, in its order. */
+void cop_prefetch_manifest_hide(struct cop_prefetch_manifest *m);
+/* Whether there is a manifest that will be rewritten. */
+bool cop_prefetch_manifest_renews(const struct cop_prefetch_manifest *m);
+/* Ends the recording, and writes the manifest of the next job from it. begun: the parts that
+ * programs began. */
+void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun);
 
 #endif

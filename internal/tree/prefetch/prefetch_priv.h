@@ -19,12 +19,13 @@ enum stage { STAGE_LISTINGS, STAGE_NAMES, STAGE_CHUNKS, STAGES };
 #define SLOTS_LISTINGS 32u
 #define SLOTS_NAMES 32u
 #define SLOTS_CHUNKS 16u
+#define EARLY 128u
 #define SLOTS (SLOTS_LISTINGS + SLOTS_NAMES + SLOTS_CHUNKS)
 
 struct item {
 	size_t path;  /* offset in text */
 	size_t range; /* index of the first */
-	uint8_t kind, ranges;
+	uint8_t kind, ranges, part;
 	uint32_t mtime_nsec;
 	int64_t mtime_s;
 	uint64_t size;
@@ -37,6 +38,7 @@ struct slot {
 	struct cop_prefetch *p;
 	enum stage stage;
 	struct item *item;
+	uint64_t index;      /* of a chunk */
 	bool entry;          /* it requests the single entry */
 	bool piece;          /* it requests a piece of the manifest */
 	struct cop_obj *obj; /* once completed: a reference; NULL if there was no answer */
@@ -58,8 +60,19 @@ struct cop_prefetch {
 	unsigned flying;
 	bool over; /* nothing more may be requested */
 
+	struct cop_manifest_reader reader;  /* continues from one piece to the next */
 	struct cop_buf text, items, ranges; /* of the manifest */
 	size_t n_items;
+	/* Parts. Files that programs open before they are known are kept in early. */
+	uint64_t part[COP_MANIFEST_PARTS]; /* hashes of first files; 0: fetched at once */
+	_Atomic unsigned parts;            /* how many; set when all are known */
+	_Atomic uint64_t begun;            /* by programs */
+	uint64_t at_once;                  /* parts that wait for no program */
+	uint64_t asked;                    /* of which the items are in todo */
+	uint64_t early[EARLY];             /* under lock, like the next one */
+	unsigned n_early;
+	size_t *todo, n_todo; /* items to request, in order */
+	size_t named;         /* files of which all chunks that the manifest names were requested */
 	_Atomic uint64_t count, listings, files; /* for reports */
 	size_t next_listing, next_name;          /* cursors: items */
 	struct item **ready;                     /* files whose version is known, in that order */
@@ -77,11 +90,28 @@ bool cop_prefetch_parse_piece(struct cop_prefetch *p, const char *data, size_t l
 const char *cop_prefetch_path(const struct cop_prefetch *p, const struct item *i);
 struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index);
 
+/* ---- parts.c ---- */
+
+/* The manifest is complete: finds where its parts begin. False: no memory. */
+bool cop_prefetch_know_parts(struct cop_prefetch *p);
+/* Whether a part has begun whose items are not in todo. */
+bool cop_prefetch_has_begun(struct cop_prefetch *p);
+/* Appends the items of parts that have begun to todo. */
+void cop_prefetch_take_begun(struct cop_prefetch *p);
+/* Writes the items of the next manifest: those of the old one, of which body is the text, by what
+ * the recording has; hidden as in cop_prefetch_manifest_hide. */
+int cop_prefetch_next_parts(const char *body, size_t len, struct cop_manifest_set *record,
+	uint64_t begun, bool hidden, struct cop_buf *out, uint64_t *items);
+
 /* ---- chunks.c: which chunk comes next ---- */
 
 /* Called when a file's version is known: its chunks may be requested. */
 void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struct cop_attr *attr);
+/* More files follow: their named chunks come before the rest of others. */
+void cop_prefetch_more_files(struct cop_prefetch *p);
 /* The next chunk to request; false if there is none now. */
-bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask);
+bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask, struct item **of);
+/* This chunk of the file is here: reports those of its bytes that the manifest names. */
+void cop_prefetch_have_chunk(struct cop_prefetch *p, const struct item *i, uint64_t index);
 
 #endif

@@ -27,6 +27,9 @@ struct world {
 	struct cop_prefetch *p;
 	struct cop_buf body;
 	int error; /* the error that every piece gets */
+	bool by_part;
+	void (*have)(void *arg, const char *path, uint64_t start, uint64_t end);
+	char had[512];
 	char report[512];
 };
 
@@ -77,8 +80,13 @@ static void put_dir(struct world *w, const char *path)
 
 static void start(struct world *w, const char *body)
 {
-	struct cop_prefetch_conf conf = {
-		.coop = w->coop, .cache = w->cache, .stats = &w->stats, .whole_file_max = WHOLE};
+	struct cop_prefetch_conf conf = {.coop = w->coop,
+		.cache = w->cache,
+		.stats = &w->stats,
+		.whole_file_max = WHOLE,
+		.have = w->have,
+		.arg = w,
+		.by_part = w->by_part};
 
 	if (body)
 		cop_buf_str(&w->body, body);
@@ -355,6 +363,99 @@ static size_t requests_at_origin(const struct world *w)
 	return c.lists + c.pages + c.stats + c.reads;
 }
 
+/* Until this many files were requested. */
+static void await_files(struct world *w, uint64_t files)
+{
+	for (int i = 0; i < 20000 && (atomic_load(&w->p->files) < files || !ended(w)); i++)
+		if (!cop_origin_fake_run(w->origin, 1000))
+			usleep(500);
+	assert_int_equal(atomic_load(&w->p->files), files);
+}
+
+static void a_part_is_fetched_when_its_first_file_is_opened(void **state)
+{
+	static const char body[] = "part 0 d/a\nd d\nf 5 0 0-5 d/a\npart 3 d/b\nf 5 0 0-5 d/b\n"
+				   "f 5 0 0-5 d/c\n";
+	struct world *w = open_world(COP_GIB);
+
+	(void)state;
+	for (char name[] = "d/a"; name[2] <= 'c'; name[2]++)
+		put_file(w, name, 5);
+	w->by_part = true;
+	run_manifest(w, body);
+	assert_non_null(strstr(w->report, "no program has begun a part"));
+	assert_int_equal(requests_at_origin(w), 0);
+	cop_prefetch_opened(w->p, "d/c");
+	cop_prefetch_opened(NULL, "d/a");
+	assert_int_equal(cop_prefetch_begun(w->p), 0);
+	cop_prefetch_opened(w->p, "d/b");
+	await_files(w, 2);
+	assert_string_equal(chunks(w, "d", "b"), "1");
+	assert_string_equal(chunks(w, "d", "c"), "1");
+	assert_string_equal(chunks(w, "d", "a"), "0");
+	cop_prefetch_opened(w->p, "d/b");
+	cop_prefetch_opened(w->p, "d/a");
+	await_files(w, 3);
+	assert_int_equal(cop_prefetch_begun(w->p), 3);
+	close_world(w);
+	/* A given manifest is fetched at once. */
+	w = open_world(COP_GIB);
+	put_file(w, "d/a", 5);
+	run_manifest(w, body);
+	assert_non_null(strstr(w->report, "\"items\":4,"));
+	assert_true(has(w, COP_ASK_LISTING, "d"));
+	close_world(w);
+}
+
+/* The program may begin before the node has the manifest. */
+static void a_file_that_was_opened_early_begins_its_part(void **state)
+{
+	struct world *w = open_world(COP_GIB);
+	struct cop_prefetch p = {.conf = {.coop = w->coop, .by_part = true}};
+
+	(void)state;
+	pthread_mutex_init(&p.lock, NULL);
+	pthread_cond_init(&p.wake, NULL);
+	for (unsigned i = 0; i < 2 * EARLY; i++)
+		cop_prefetch_opened(&p, i == 5 ? "d/b" : "d/x");
+	assert_true(cop_prefetch_parse_piece(&p, "part 0 d/a\nd a\npart 0 d/b\nd b\n", 32));
+	assert_true(cop_prefetch_know_parts(&p));
+	assert_int_equal(cop_prefetch_begun(&p), 2);
+	cop_prefetch_take_begun(&p);
+	assert_int_equal(p.n_todo, 1);
+	assert_int_equal(p.todo[0], 1);
+	cop_buf_free(&p.text);
+	cop_buf_free(&p.items);
+	cop_buf_free(&p.ranges);
+	free(p.todo);
+	pthread_mutex_destroy(&p.lock);
+	pthread_cond_destroy(&p.wake);
+	close_world(w);
+}
+
+static void note(void *arg, const char *path, uint64_t start, uint64_t end)
+{
+	struct world *w = arg;
+	size_t n = strlen(w->had);
+
+	snprintf(w->had + n, sizeof(w->had) - n, "%s %llu-%llu;", path, (unsigned long long)start,
+		(unsigned long long)end);
+}
+
+/* The rest of a file is fetched after what the manifest names, and is not reported. */
+static void what_the_manifest_names_is_reported_when_it_is_here(void **state)
+{
+	struct world *w = open_world(COP_GIB);
+
+	(void)state;
+	put_file(w, "d/a", 2 * CHUNK);
+	w->have = note;
+	run_manifest(w, "d d\nf 8388608 0 10-20,4194300-4194400 d/a\nf 1 0 0-1 d/gone\n");
+	assert_string_equal(chunks(w, "d", "a"), "11");
+	assert_string_equal(w->had, "d 0-0;d/a 10-20;d/a 4194300-4194304;d/a 4194304-4194400;");
+	close_world(w);
+}
+
 /* Requests that complete after the thread has ended also drop their references: close_world checks
  * it. */
 static void a_node_that_stops_in_the_middle_requests_nothing_more(void **state)
@@ -409,6 +510,9 @@ int main(void)
 		cmocka_unit_test(without_a_manifest_there_is_nothing_to_do),
 		cmocka_unit_test(garbage_does_nothing),
 		cmocka_unit_test(a_long_manifest_comes_in_pieces),
+		cmocka_unit_test(a_part_is_fetched_when_its_first_file_is_opened),
+		cmocka_unit_test(a_file_that_was_opened_early_begins_its_part),
+		cmocka_unit_test(what_the_manifest_names_is_reported_when_it_is_here),
 		cmocka_unit_test(a_node_that_stops_in_the_middle_requests_nothing_more),
 		cmocka_unit_test(a_null_prefetch_is_ignored),
 	};

@@ -3,12 +3,7 @@
  * programs look for these files; a job runs without them. */
 #include "tree/start/start_priv.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 

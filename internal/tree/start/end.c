@@ -3,12 +3,6 @@
  * files of join call this one, which calls none of them. */
 #include "tree/start/start_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 struct waiter {

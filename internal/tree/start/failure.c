@@ -4,8 +4,6 @@
  * barrier. When the tree is ready, the notes are removed. */
 #include "tree/start/start_priv.h"
 
-#include <string.h>
-
 void cop_start_use_dir(struct cop_start *j, const char *job_dir, const char *log_path)
 {
 	j->job_dir = job_dir;

@@ -198,8 +198,10 @@ void cop_start_serve_ready(struct cop_start *j, struct cop_rpc_req *req)
 			rc = -EINVAL;
 		else
 			rc = note_ready(j, &t);
-		if (!rc)
+		if (!rc) {
 			cop_start_came(j, t.rank, false);
+			cop_start_way_note(j, t.rank, t.address, t.address_len);
+		}
 	}
 	pthread_mutex_unlock(&j->lock);
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = rc});

@@ -51,6 +51,7 @@ void cop_start_free(struct cop_start *j)
 		return;
 	cop_start_ready_free(j);
 	cop_start_end_free(j);
+	cop_start_way_end(j);
 	pthread_mutex_destroy(&j->lock);
 	free(j);
 }

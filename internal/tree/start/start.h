@@ -16,7 +16,7 @@
 #define COP_TREE_START_H
 
 #include "base/base/base.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "job/startnote/startnote.h"
 #include "fabric/rpc/rpc.h"
 #include "job/topo/topo.h"
@@ -89,13 +89,17 @@ void cop_start_give_up(struct cop_start *j, const char *what);
 bool cop_start_failure_heard(
 	struct cop_start *j, uint64_t now_ms, char why[COP_STARTNOTE_WHY_SIZE]);
 
-/* The barrier has ended: tells each rank below that has reported. Returns at once. */
+/* The barrier has ended: tells each rank below that has reported, and tries whether it can be
+ * reached. Returns at once. */
 void cop_start_tell_below(struct cop_start *j, uint64_t now_ms);
-/* The ms left for ranks that were told and have not answered; 0: all have answered, or the time is
- * up. A wake follows each answer. */
+/* The ms after which to call this again, for ranks that were told and have not answered; 0: all
+ * have answered, or the time is up. A wake follows each answer. */
 unsigned cop_start_tell_left_ms(struct cop_start *j, uint64_t now_ms);
 /* Logs each rank that has not answered, by name. Returns their number. */
 unsigned cop_start_name_untold(struct cop_start *j);
+/* After that: the next rank below, from *i on, that a firewall keeps new connections from, as a
+ * sentence. False: there is none. */
+bool cop_start_blocked_below(struct cop_start *j, uint32_t *i, char *out, size_t size);
 
 /* ---- the result, on any thread ---- */
 

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "base/base/probe.h"
 #include "tree/start/start.h"
 
 /* A rank below this one, in the order of cop_topo_children. */
@@ -13,6 +14,9 @@ struct below {
 	struct cop_start *join;
 	bool came, answered;  /* it reported ready or asked for the end; it has got the answer */
 	_Atomic bool unheard; /* it was told and has not confirmed */
+	char at[300];         /* the fabric address that it reported; "": none yet */
+	bool tried;           /* main thread, as the next one: `way` holds a result or will */
+	struct cop_probe way; /* to its fabric address */
 };
 
 /* The root: what a rank reported about itself. */
@@ -106,6 +110,15 @@ void cop_start_ask_upstream(struct cop_start *j);
  * rank. */
 void cop_start_ask_state(struct cop_start *j);
 void cop_start_ask_children(struct cop_start *j, uint32_t rank);
+
+/* ---- way.c ---- */
+/* A rank reports its fabric address; nothing if it is not directly below. The lock is held. */
+void cop_start_way_note(struct cop_start *j, uint32_t rank, const char *address, size_t len);
+/* Tries the addresses of the ranks below if the tree is ready; for how many ms results may still be
+ * missing; and gives up those that are. */
+void cop_start_way_begin(struct cop_start *j, uint64_t now_ms);
+unsigned cop_start_way_left_ms(struct cop_start *j, uint64_t now_ms);
+void cop_start_way_end(struct cop_start *j);
 
 /* ---- told.c ---- */
 void cop_start_serve_told(struct cop_start *j, struct cop_rpc_req *req);

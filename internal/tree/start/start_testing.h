@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "job/dir/dir.h"
 #include "tree/start/start_priv.h"
 
 #define NODES 7 /* 0 above 1 and 2, 1 above 3 and 4, 2 above 5 and 6 */

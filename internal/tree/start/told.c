@@ -57,6 +57,7 @@ void cop_start_tell_below(struct cop_start *j, uint64_t now_ms)
 	cop_wr_u8(&w, ready);
 	cop_wr_str(&w, j->why, strlen(j->why));
 	cop_start_put_began(j, &w);
+	cop_start_way_begin(j, now_ms);
 	for (uint32_t i = 0; i < count; i++) {
 		struct below *b = &j->below[i];
 		struct cop_rpc_call call = {.rank = child[i],
@@ -76,11 +77,14 @@ void cop_start_tell_below(struct cop_start *j, uint64_t now_ms)
 
 unsigned cop_start_tell_left_ms(struct cop_start *j, uint64_t now_ms)
 {
+	unsigned way_ms = cop_start_way_left_ms(j, now_ms);
 	bool unheard = false;
 
 	for (uint32_t i = 0; i < COP_TOPO_MAX_FANOUT; i++)
 		unheard |= atomic_load(&j->below[i].unheard);
-	return unheard && now_ms < j->tell_end_ms ? (unsigned)(j->tell_end_ms - now_ms) : 0;
+	if (way_ms || !unheard || now_ms >= j->tell_end_ms)
+		return way_ms;
+	return (unsigned)(j->tell_end_ms - now_ms);
 }
 
 unsigned cop_start_name_untold(struct cop_start *j)

@@ -7,10 +7,6 @@
  * and the root's. */
 #include "tree/start/start_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/log/log.h"
 
 static void upstream_answered(void *arg, const struct cop_rpc_result *r)

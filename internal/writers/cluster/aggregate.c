@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "writers/cluster/cluster_priv.h"
 
 static int no_memory(struct cop_err *err)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums by name. They stop at 2^64-1, and latencies are whole microseconds, so the result depends
  * neither on the order in which ranks are added nor on how they were grouped before. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "writers/cluster/cluster_priv.h"
 
 struct cop_report_cluster *cop_report_cluster_new(void)

@@ -3,10 +3,6 @@
  * walked once, nested roots together with those above them. Each observed path is then looked up in
  * the result and counted for every root above it. */
 #include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/table/table.h"

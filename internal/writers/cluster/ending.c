@@ -2,18 +2,12 @@
 /* How a job ended, concluded from its directory: a job that a scheduler ends at its time limit is
  * not stopped by a command, and nobody is left to say so. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "job/job/job.h"
+#include "job/dir/dir.h"
 #include "writers/cluster/cluster_priv.h"
 
 #define HOSTS_MAX 32u /* whose logs are read; every job of more nodes ends in one way, too */
@@ -23,7 +17,7 @@ static const char log_end[] = "-output.log", reason_key[] = "ending reason=\"";
 
 struct one_log {
 	const char *host;
-	size_t host_len;
+	bool alone;              /* the node calls itself localhost, in its log's name */
 	char name[NAME_MAX + 1]; /* the newest log of the host; "": none */
 	struct timespec at;
 };
@@ -40,15 +34,20 @@ static bool is_later(struct timespec a, struct timespec b)
 }
 
 /* Whether the file is HOST-PID-output.log. */
-static bool is_log_of(const char *name, const struct one_log *l)
+static bool is_log_of_host(const char *name, const char *host)
 {
-	size_t digits;
+	size_t len = strlen(host), digits;
 
-	if (strncmp(name, l->host, l->host_len) != 0 || name[l->host_len] != '-')
+	if (strncmp(name, host, len) != 0 || name[len] != '-')
 		return false;
-	name += l->host_len + 1;
+	name += len + 1;
 	digits = strspn(name, "0123456789");
 	return digits && strcmp(name + digits, log_end) == 0;
+}
+
+static bool is_log_of(const char *name, const struct one_log *l)
+{
+	return is_log_of_host(name, l->host) || (l->alone && is_log_of_host(name, "localhost"));
 }
 
 static void take_newest(struct logs *logs, int dir, const char *name)
@@ -119,7 +118,7 @@ static void choose_hosts(const struct cop_job_tree *tree, struct logs *logs)
 			known = strcmp(logs->of[k].host, name) == 0;
 		if (!known)
 			logs->of[logs->n++] =
-				(struct one_log){.host = name, .host_len = strlen(name)};
+				(struct one_log){.host = name, .alone = tree->socket[0] != '\0'};
 	}
 }
 

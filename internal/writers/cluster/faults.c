@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "writers/cluster/cluster.h"
 
 void cop_observed_faults_init(struct cop_observed_faults *f)

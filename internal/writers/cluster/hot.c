@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The paths that were used most, over all ranks: sums by category and path, in bounded memory. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "writers/cluster/cluster_priv.h"
 
 const char *const cop_report_category[COP_REPORT_CATEGORIES] = {

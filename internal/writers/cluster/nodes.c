@@ -3,11 +3,6 @@
  * or host:port if several nodes share one. The files of a rank name only the host, so for nodes
  * that share a host it is known how many are missing, but not which. */
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "writers/cluster/cluster_priv.h"
 

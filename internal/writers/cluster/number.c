@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 
 #include "writers/cluster/cluster_priv.h"
 

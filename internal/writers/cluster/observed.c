@@ -3,15 +3,9 @@
  * those files, because on a parallel file system most of the time is spent waiting for opens. The
  * paths of a file are collected without the lock and added under it, a batch at a time. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "writers/cluster/cluster.h"
 

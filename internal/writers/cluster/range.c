@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How far the ranks of a job are apart: minimum, median and maximum of a few metrics, and who has
  * the extremes. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/base/json.h"
 #include "base/table/table.h"
 #include "writers/cluster/cluster_priv.h"

@@ -3,13 +3,8 @@
  * killed while the disk was full, or from an attacker: a file that is truncated or malformed counts
  * for nothing. */
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "writers/cluster/cluster_priv.h"
 #include "base/walk/walk.h"

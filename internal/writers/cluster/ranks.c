@@ -7,13 +7,8 @@
  * The lock protects the queue, the counts beside it and the sums: a file is read without the lock
  * and added under it. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "writers/cluster/cluster_priv.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sums on standard output. */
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/base/json.h"
 #include "writers/cluster/cluster_priv.h"
 

@@ -11,10 +11,6 @@
  *
  * and a table of sizes has "/path: 123" lines and two totals, in Copper 1.0 between bars. No path
  * line of one kind looks like the other, because one ends in a brace and the other in a digit. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "writers/cluster/cluster.h"
 #include "base/walk/walk.h"
 

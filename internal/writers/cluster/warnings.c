@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What went badly in the job, as the job judged itself when it stopped: the files of the ranks do
  * not tell. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "writers/cluster/cluster_priv.h"
 
 #define WARNINGS_FILE "/profiling/cluster/cluster_warnings.csv"

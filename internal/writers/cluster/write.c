@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cluster files of copper-formats.5. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/table/table.h"
 #include "writers/cluster/cluster_priv.h"
 

@@ -3,11 +3,6 @@
  * TRACEPARENT and TRACESTATE. */
 #include "writers/otel/otel_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 /* An invalid parent counts as none, and its tracestate is dropped with it. */

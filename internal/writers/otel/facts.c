@@ -2,9 +2,6 @@
 /* Everything here is copied, because a thread that is left behind outlives the telemetry. */
 #include "writers/otel/otel_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the starts ---- */
 
 static int64_t wall_ns(const struct cop_telemetry_sum *sum, int64_t us)

@@ -3,12 +3,8 @@
  * call. */
 #include "writers/otel/otel_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 

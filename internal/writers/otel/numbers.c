@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/otel/otel_priv.h"
 
-#include <string.h>
-
 /* ---- which rounds ---- */
 
 bool cop_otel_is_due(struct pace *p)

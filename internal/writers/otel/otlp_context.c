@@ -4,8 +4,6 @@
  * are read from it. */
 #include "otlp.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/random.h>
 
 /* ---- traceparent ---- */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/otel/otel_priv.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 void cop_otel_start_record(
 	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out)
 {

@@ -3,10 +3,6 @@
  * the phases of the slowest nodes), the prefetch and the stop. */
 #include "writers/otel/otel_priv.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct cop_otlp_span child_span(const struct cop_otel *o,
 	const uint8_t parent[COP_OTLP_SPAN_SIZE], const char *name, int64_t start_ns,
 	int64_t end_ns)

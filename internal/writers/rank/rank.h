@@ -9,7 +9,7 @@
 #include "base/base/base.h"
 #include "cache/cache/cache.h"
 #include "job/conf/conf.h"
-#include "job/job/job.h"
+#include "job/hosts/hosts.h"
 #include "prof/profile/profile.h"
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"

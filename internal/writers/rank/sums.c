@@ -5,12 +5,6 @@
 #include "writers/rank/rank_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/log/log.h"
 #include "writers/cluster/cluster.h"

@@ -3,14 +3,9 @@
 #include "writers/runs/store_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static int folder_of(const char *path, char out[PATH_MAX])
 {

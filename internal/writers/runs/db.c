@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/store_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define TEXT_OF(x) #x
@@ -152,6 +149,49 @@ int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err)
 		code = sqlite3_exec(db, pragma, NULL, NULL, NULL);
 	}
 	return code ? cop_store_fail(db, name, code, err) : 0;
+}
+
+/* ---- statements ---- */
+
+struct step cop_step_prepare(sqlite3 *db, const char *sql)
+{
+	struct step s = {.db = db};
+
+	s.code = sqlite3_prepare_v2(db, sql, -1, &s.stmt, NULL);
+	return s;
+}
+
+void cop_step_text(struct step *s, int at, const char *value)
+{
+	if (!s->code)
+		s->code = sqlite3_bind_text(s->stmt, at, value, -1, SQLITE_STATIC);
+}
+
+void cop_step_real(struct step *s, int at, double value)
+{
+	if (!s->code)
+		s->code = sqlite3_bind_double(s->stmt, at, value);
+}
+
+void cop_step_integer(struct step *s, int at, uint64_t value)
+{
+	if (!s->code)
+		s->code = sqlite3_bind_int64(s->stmt, at, (sqlite3_int64)value);
+}
+
+void cop_step_row(struct step *s)
+{
+	if (s->code)
+		return;
+	s->code = sqlite3_step(s->stmt);
+	if (s->code == SQLITE_DONE)
+		s->code = sqlite3_reset(s->stmt);
+}
+
+int cop_step_finish(struct step *s)
+{
+	sqlite3_finalize(s->stmt);
+	return s->code;
 }
 
 const char *cop_store_library(void)

@@ -2,12 +2,8 @@
 /* Checks a file before SQLite opens it (the header of its file format). */
 #include "writers/runs/store_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define HEADER 100
 #define AT_USER_VERSION 60

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/follow_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- one question for all ---- */
 
 void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbers *out)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/follow_priv.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 /* ---- the thread ---- */
@@ -208,6 +205,7 @@ void cop_follower_leave(struct follower *w)
 	if (!over) {
 		/* It hangs in a file system, or will be done in a moment. */
 		pthread_detach(thread);
+		cop_thread_left();
 		return;
 	}
 	if (w->started)

@@ -2,11 +2,6 @@
 /* Writes to the store or, while the store cannot be had, to a file that holds the whole record. */
 #include "writers/runs/runlog_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/log/log.h"
 #include "writers/runs/runs.h"
 
@@ -84,4 +79,22 @@ void cop_runlog_keep(struct cop_runlog *r, uint64_t deadline_ms, struct cop_err 
 	drop_kept(r);
 	r->complained = false;
 	r->stored_step = r->record.step + 1;
+}
+
+/* What cannot be taken now is taken the next time, or by copper runs import. */
+void cop_runlog_take(struct cop_runlog *r, uint64_t deadline_ms)
+{
+	struct cop_buf notes = {0};
+	char dir[PATH_MAX + 16];
+	struct cop_err ignored;
+	char *rest, *line;
+
+	if (!*r->job_dir || !r->take || r->complained)
+		return;
+	snprintf(dir, sizeof(dir), "%s/runs", r->job_dir);
+	(void)cop_take_logs(r->take, dir, r->record.id, r->store, deadline_ms, &notes, &ignored);
+	for (rest = notes.data; rest && (line = strsep(&rest, "\n"));)
+		if (*line)
+			cop_log_warn("%s", line);
+	cop_buf_free(&notes);
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opens a store for reading: reads whatever can be read. */
-#include "writers/runs/store_priv.h"
+#include "writers/runs/take_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <limits.h>
 
 #define LOCKED_MS 10000
 #define TAKE_MS 5000
@@ -76,10 +73,29 @@ static int add_record(void *arg, const struct cop_runrec *r, struct cop_err *err
 	return cop_store_put_record(s->db, s->name, r, 0, err);
 }
 
+/* What programs have logged; what they may still write to stays there. Returns whether it could not
+ * be taken into the store. */
+static bool take_logs(const char *path, struct cop_buf *notes)
+{
+	struct cop_take *t = cop_take_new();
+	char dir[PATH_MAX];
+	struct cop_err ignored;
+	bool left = false;
+
+	if (t && snprintf(dir, sizeof(dir), "%s.d", path) < PATH_MAX) {
+		left = cop_take_logs(t, dir, NULL, path, cop_now_ms() + TAKE_MS, notes, &ignored) !=
+		       0;
+		rmdir(dir);
+	}
+	cop_take_free(t);
+	return left;
+}
+
 /* The notes about the store have said already what cannot be read. */
 static int read_together(struct cop_store *s, const char *path, struct cop_err *err)
 {
 	sqlite3 *memory = NULL;
+	char dir[PATH_MAX];
 	int rc = cop_store_db_open(
 		":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL, 0, &memory, err);
 
@@ -91,6 +107,8 @@ static int read_together(struct cop_store *s, const char *path, struct cop_err *
 		rc = cop_store_db_tables(memory, s->name, err);
 	if (!rc)
 		cop_store_each_beside(path, add_record, s, true, NULL);
+	if (!rc && snprintf(dir, sizeof(dir), "%s.d", path) < PATH_MAX)
+		rc = cop_take_into(memory, dir, err);
 	return rc;
 }
 
@@ -115,6 +133,7 @@ static int open_all(
 	if (rc < 0)
 		return rc;
 	left = cop_store_each_beside(path, take_in, &t, false, notes);
+	left += take_logs(path, notes);
 	rc = cop_store_look(path, err);
 	if (rc < 0 || (rc == 1 && !left))
 		return rc < 0 ? rc : no_store(path, err);

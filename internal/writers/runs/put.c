@@ -5,78 +5,28 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- statements ---- */
-
-/* A statement that is run for many rows. */
-struct step {
-	sqlite3 *db;
-	sqlite3_stmt *stmt;
-	int code;
-};
-
-static struct step prepare_step(sqlite3 *db, const char *sql)
-{
-	struct step s = {.db = db};
-
-	s.code = sqlite3_prepare_v2(db, sql, -1, &s.stmt, NULL);
-	return s;
-}
-
-static void bind_text(struct step *s, int at, const char *value)
-{
-	if (!s->code)
-		s->code = sqlite3_bind_text(s->stmt, at, value, -1, SQLITE_STATIC);
-}
-
-static void bind_real(struct step *s, int at, double value)
-{
-	if (!s->code)
-		s->code = sqlite3_bind_double(s->stmt, at, value);
-}
-
-static void bind_integer(struct step *s, int at, uint64_t value)
-{
-	if (!s->code)
-		s->code = sqlite3_bind_int64(s->stmt, at, (sqlite3_int64)value);
-}
-
-static void insert_row(struct step *s)
-{
-	if (s->code)
-		return;
-	s->code = sqlite3_step(s->stmt);
-	if (s->code == SQLITE_DONE)
-		s->code = sqlite3_reset(s->stmt);
-}
-
-static int finish_step(struct step *s)
-{
-	sqlite3_finalize(s->stmt);
-	return s->code;
-}
-
 /* ---- one record ---- */
 
 static int put_run(sqlite3 *db, const struct cop_runrec *r)
 {
-	struct step s = prepare_step(db,
+	struct step s = cop_step_prepare(db,
 		"INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, 0), ?7, ?8, ?9, ?10, ?11)"
 		" ON CONFLICT (id) DO UPDATE SET name = ?2, \"group\" = ?3, status = ?4, start = ?5,"
 		" \"end\" = nullif(?6, 0), nodes = ?7, version = ?8, exit_reason = ?9, seen = ?10, beat = ?11");
 
-	bind_text(&s, 1, r->id);
-	bind_text(&s, 2, cop_runrec_get(r, COP_RUNREC_NAME));
-	bind_text(&s, 3, cop_runrec_get(r, COP_RUNREC_GROUP));
-	bind_text(&s, 4, cop_runrec_status_name(r->status));
-	bind_real(&s, 5, r->start_s);
-	bind_real(&s, 6, r->end_s);
-	bind_integer(&s, 7, r->nodes);
-	bind_text(&s, 8, cop_runrec_get(r, COP_RUNREC_VERSION));
-	bind_text(&s, 9, cop_runrec_get(r, COP_RUNREC_REASON));
-	bind_real(&s, 10, r->seen_s);
-	bind_real(&s, 11, r->beat_s);
-	insert_row(&s);
-	return finish_step(&s);
+	cop_step_text(&s, 1, r->id);
+	cop_step_text(&s, 2, cop_runrec_get(r, COP_RUNREC_NAME));
+	cop_step_text(&s, 3, cop_runrec_get(r, COP_RUNREC_GROUP));
+	cop_step_text(&s, 4, cop_runrec_status_name(r->status));
+	cop_step_real(&s, 5, r->start_s);
+	cop_step_real(&s, 6, r->end_s);
+	cop_step_integer(&s, 7, r->nodes);
+	cop_step_text(&s, 8, cop_runrec_get(r, COP_RUNREC_VERSION));
+	cop_step_text(&s, 9, cop_runrec_get(r, COP_RUNREC_REASON));
+	cop_step_real(&s, 10, r->seen_s);
+	cop_step_real(&s, 11, r->beat_s);
+	cop_step_row(&s);
+	return cop_step_finish(&s);
 }
 
 /* Programs write pairs of the same run, too; those stay. */
@@ -88,66 +38,84 @@ static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_lis
 	snprintf(sql, sizeof(sql),
 		"INSERT INTO %s VALUES (?1, ?2, ?3) ON CONFLICT (run, key) DO UPDATE SET value = ?3",
 		cop_runrec_list_name(l));
-	s = prepare_step(db, sql);
-	bind_text(&s, 1, r->id);
+	s = cop_step_prepare(db, sql);
+	cop_step_text(&s, 1, r->id);
 	for (size_t i = 0; i < r->list[l].n; i++) {
-		bind_text(&s, 2, r->list[l].at[i].key);
-		bind_text(&s, 3, r->list[l].at[i].value);
-		insert_row(&s);
+		cop_step_text(&s, 2, r->list[l].at[i].key);
+		cop_step_text(&s, 3, r->list[l].at[i].value);
+		cop_step_row(&s);
 	}
-	return finish_step(&s);
+	return cop_step_finish(&s);
 }
 
 /* Removes points that are about to be written again, and those that have been thinned since. Series
  * that the record does not have are those of programs, and stay. */
 static int drop_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
 {
-	struct step s = prepare_step(db,
+	struct step s = cop_step_prepare(db,
 		"DELETE FROM metric WHERE run = ?1 AND key = ?4 AND (step >= ?2 OR step % ?3 <> 0)");
 
-	bind_text(&s, 1, r->id);
-	bind_integer(&s, 2, from_step);
-	bind_integer(&s, 3, r->stride ? r->stride : 1);
+	cop_step_text(&s, 1, r->id);
+	cop_step_integer(&s, 2, from_step);
+	cop_step_integer(&s, 3, r->stride ? r->stride : 1);
 	for (size_t i = 0; i < r->series_n; i++) {
-		bind_text(&s, 4, r->series[i].key);
-		insert_row(&s);
+		cop_step_text(&s, 4, r->series[i].key);
+		cop_step_row(&s);
 	}
-	return finish_step(&s);
+	return cop_step_finish(&s);
 }
 
 static int put_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
 {
-	struct step s = prepare_step(db, "INSERT INTO metric VALUES (?1, ?2, ?3, ?4, ?5)");
+	struct step s = cop_step_prepare(db, "INSERT INTO metric VALUES (?1, ?2, ?3, ?4, ?5)");
 
-	bind_text(&s, 1, r->id);
+	cop_step_text(&s, 1, r->id);
 	for (size_t i = 0; i < r->series_n; i++)
 		for (size_t k = 0; k < r->series[i].n; k++) {
 			const struct cop_runrec_point *p = &r->series[i].point[k];
 
 			if (p->step < from_step)
 				continue;
-			bind_text(&s, 2, r->series[i].key);
-			bind_real(&s, 3, p->value);
-			bind_integer(&s, 4, p->step);
-			bind_real(&s, 5, p->time_s);
-			insert_row(&s);
+			cop_step_text(&s, 2, r->series[i].key);
+			cop_step_real(&s, 3, p->value);
+			cop_step_integer(&s, 4, p->step);
+			cop_step_real(&s, 5, p->time_s);
+			cop_step_row(&s);
 		}
-	return finish_step(&s);
+	return cop_step_finish(&s);
+}
+
+/* A job that Slurm has started again is a run of its own, and names the one before. */
+static int put_restart(sqlite3 *db, const char *id)
+{
+	struct step s = cop_step_prepare(db,
+		"INSERT OR IGNORE INTO tag SELECT ?1, 'restart_of', other.run FROM resource AS count"
+		" JOIN resource AS job ON job.run = ?1 AND job.key = 'slurm.job_id'"
+		" JOIN resource AS other ON other.key = job.key AND other.value = job.value"
+		" JOIN run ON run.id = other.run"
+		" LEFT JOIN resource AS before ON before.run = other.run AND before.key = count.key"
+		" WHERE count.run = ?1 AND count.key = 'slurm.restart_count'"
+		" AND CAST(coalesce(before.value, 0) AS INT) < CAST(count.value AS INT)"
+		" ORDER BY run.start DESC LIMIT 1");
+
+	cop_step_text(&s, 1, id);
+	cop_step_row(&s);
+	return cop_step_finish(&s);
 }
 
 /* Looks up what the store has of this run. */
 static int look_for(sqlite3 *db, const struct cop_runrec *r, bool *has, double *seen_s)
 {
-	struct step s = prepare_step(db, "SELECT seen FROM run WHERE id = ?1");
+	struct step s = cop_step_prepare(db, "SELECT seen FROM run WHERE id = ?1");
 
-	bind_text(&s, 1, r->id);
+	cop_step_text(&s, 1, r->id);
 	if (!s.code)
 		s.code = sqlite3_step(s.stmt);
 	*has = s.code == SQLITE_ROW;
 	*seen_s = *has ? sqlite3_column_double(s.stmt, 0) : 0;
 	if (s.code == SQLITE_ROW || s.code == SQLITE_DONE)
 		s.code = SQLITE_OK;
-	return finish_step(&s);
+	return cop_step_finish(&s);
 }
 
 int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec *r,
@@ -167,6 +135,8 @@ int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec 
 		code = put_run(db, r);
 	for (unsigned l = 0; l < COP_RUNREC_LISTS && !code && !from_step; l++)
 		code = put_list(db, r, l);
+	if (!code && !has && cop_runrec_value(r, COP_RUNREC_RESOURCE, "slurm.restart_count"))
+		code = put_restart(db, r->id);
 	if (!code)
 		code = drop_points(db, r, from_step);
 	if (!code)

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/store_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define RUN_COLUMNS                                                                                \
 	"id, name, \"group\", version, exit_reason, status, start, coalesce(\"end\", 0), seen, beat, nodes"
 
@@ -259,6 +253,7 @@ int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, st
 {
 	int rc = load_run(s, id, r, err);
 
+	r->points_max = COP_RUNREC_LOADED_MAX;
 	for (unsigned l = 0; l < COP_RUNREC_LISTS && !rc; l++)
 		rc = load_list(s, r, l, err);
 	return rc ? rc : load_points(s, r, err);

@@ -11,9 +11,12 @@
 #include <unistd.h>
 
 #include "base/log/log.h"
+#include "job/scheduler/scheduler.h"
 
 /* A node has a moment between the signal of a scheduler and its own end. */
 #define TIME_LIMIT_S 5
+/* How long Slurm may take to say why. */
+#define ASK_MS 2000
 
 _Static_assert(COP_RUNLOG_STORE == PATH_MAX, "a store has an absolute name");
 
@@ -43,6 +46,7 @@ static void destroy(void *ctx)
 
 	cop_runrec_free(&r->record);
 	cop_runrec_free(&r->totals);
+	cop_take_free(r->take);
 	free(r);
 }
 
@@ -70,6 +74,25 @@ static void beat(void *ctx, uint64_t deadline_ms)
 	struct cop_err ignored = {0};
 
 	cop_runlog_keep(ctx, deadline_ms, &ignored);
+	cop_runlog_take(ctx, deadline_ms);
+}
+
+/* Slurm knows why it ends a job, and what it ends gets a signal only. */
+static void ask_slurm(struct cop_runlog *r)
+{
+	bool by_signal = r->by_signal || (r->exits.failed && WIFSIGNALED(r->exits.worst));
+	const char *why = by_signal ? cop_slurm_why(ASK_MS) : NULL;
+	const char *known = cop_runrec_get(&r->totals, COP_RUNREC_REASON);
+	struct cop_buf text = {0};
+
+	if (!why)
+		return;
+	cop_buf_str(&text, why);
+	if (strcmp(known, "signal") != 0 && strncmp(known, why, strlen(why)) != 0)
+		cop_buf_printf(&text, "; %s", known);
+	r->status = COP_RUNREC_FAILED;
+	cop_runrec_put(&r->totals, COP_RUNREC_REASON, text.failed ? why : text.data);
+	cop_buf_free(&text);
 }
 
 /* The totals are one more step of the record. */
@@ -90,6 +113,7 @@ static void take_end(struct cop_runlog *r)
 
 static void end(void *ctx, uint64_t deadline_ms)
 {
+	ask_slurm(ctx);
 	take_end(ctx);
 	beat(ctx, deadline_ms);
 }
@@ -116,9 +140,14 @@ static bool is_time_over(void)
 	       (uint64_t)cop_wall_ns() / COP_NS_PER_S + TIME_LIMIT_S >= end_s;
 }
 
-static void put_worst(const struct cop_op_exits *e, struct cop_buf *out)
+static void put_worst(const struct cop_runlog *r, struct cop_buf *out)
 {
-	if (WIFSIGNALED(e->worst))
+	const struct cop_op_exits *e = &r->exits;
+
+	if (WIFSIGNALED(e->worst) && WTERMSIG(e->worst) == SIGKILL &&
+		cop_memory_kills("") > r->kills)
+		cop_buf_printf(out, "signal %d (out of memory)", SIGKILL);
+	else if (WIFSIGNALED(e->worst))
 		cop_buf_printf(
 			out, "signal %d (%s)", WTERMSIG(e->worst), signal_word(WTERMSIG(e->worst)));
 	else
@@ -129,41 +158,39 @@ static void put_worst(const struct cop_op_exits *e, struct cop_buf *out)
 			e->commands);
 }
 
-/* The reason of a run whose commands failed, or did not end before their time was over. Appends
- * nothing if they are no reason. */
-static void judge_commands(const struct cop_op_exits *e, const char *how, struct cop_buf *out)
+/* Appends why a run has not finished although the node did: not every command of it is known to
+ * have ended with 0. Appends nothing if all are. */
+static void judge_commands(const struct cop_runlog *r, const char *how, struct cop_buf *out)
 {
-	bool by_signal = strcmp(how, "signal") == 0;
+	const struct cop_op_exits *e = &r->exits;
+	uint32_t unknown = e->commands - COP_MIN(e->commands, e->good + e->failed + e->running);
 
 	if ((e->failed || e->running) && is_time_over()) {
 		cop_buf_str(out, "time limit");
 	} else if (e->failed) {
-		put_worst(e, out);
-	} else if (e->running && by_signal) {
-		cop_buf_printf(out,
-			"the node was ended by a signal while %" PRIu32 " command%s ran",
-			e->running, e->running > 1 ? "s" : "");
+		put_worst(r, out);
+	} else if (e->running) {
+		cop_buf_printf(out, "%s while %" PRIu32 " command%s ran",
+			r->by_signal ? "the node was ended by a signal" : how, e->running,
+			e->running > 1 ? "s" : "");
 	}
+	if (unknown)
+		cop_buf_printf(out, "%show %" PRIu32 " of %" PRIu32 " commands ended is not known",
+			out->len ? "; " : "", unknown, e->commands);
 }
 
 static void set_reason(struct cop_runlog *r, const char *reason)
 {
-	uint32_t known = r->exits.good + r->exits.failed + r->exits.running;
 	const struct cop_runrec_series *missing = cop_runrec_find(&r->totals, "nodes.missing");
 	struct cop_buf text = {0};
 
 	if (r->status != COP_RUNREC_FAILED) {
-		judge_commands(&r->exits, reason, &text);
+		judge_commands(r, reason, &text);
 		if (text.len)
 			r->status = COP_RUNREC_FAILED;
 	}
 	if (!text.len)
 		cop_buf_str(&text, reason);
-	if (r->exits.commands > known)
-		cop_buf_printf(&text,
-			"; how %" PRIu32 " of %" PRIu32
-			" commands ended is not known (the kernel tells it since Linux 6.15)",
-			r->exits.commands - known, r->exits.commands);
 	if (missing && missing->point[0].value > 0)
 		cop_buf_printf(&text, "; %.0f of %" PRIu32 " nodes did not answer",
 			missing->point[0].value, r->record.nodes);
@@ -175,6 +202,7 @@ static void ending(void *ctx, const struct cop_follow_end *how)
 {
 	struct cop_runlog *r = ctx;
 
+	r->by_signal = strcmp(how->reason, "signal") == 0;
 	r->status = how->failed ? COP_RUNREC_FAILED : COP_RUNREC_FINISHED;
 	if (!r->has_exits)
 		r->exits = how->exits;
@@ -200,6 +228,11 @@ static const char *store_of(const struct cop_conf *conf)
 	return store && *store ? store : NULL;
 }
 
+bool cop_runlog_is_wanted(const struct cop_conf *conf)
+{
+	return store_of(conf) != NULL;
+}
+
 static int make_absolute(const char *path, char out[PATH_MAX])
 {
 	char cwd[PATH_MAX] = "";
@@ -217,6 +250,8 @@ static int fill_runlog(struct cop_runlog *r, const struct cop_runlog_conf *conf)
 
 	snprintf(r->record.id, sizeof(r->record.id), "%s", conf->id);
 
+	r->take = cop_take_new();
+	r->kills = cop_memory_kills("");
 	r->interval_ms = conf->conf->store_interval_ms;
 	snprintf(r->job_dir, sizeof(r->job_dir), "%s", conf->job_dir);
 	cop_runlog_describe(r, conf);

@@ -21,13 +21,15 @@ struct cop_runlog {
 	/* Owned by the main thread until the end. */
 	enum cop_runrec_status status; /* how the run ended */
 	struct cop_op_exits exits;     /* of the commands */
-	bool has_exits;
-	struct cop_runrec totals; /* what the job did, as one step; and why it ended */
+	bool has_exits, by_signal;     /* by_signal: the node was ended by one */
+	uint64_t kills;                /* for want of memory, before the run */
+	struct cop_runrec totals;      /* what the job did, as one step; and why it ended */
 
 	/* Owned by the thread. */
 	struct cop_runrec record;
 	uint64_t stored_step; /* points before it are in the store */
 	bool kept, kept_beside, complained;
+	struct cop_take *take; /* what programs have logged in the job directory */
 };
 
 /* ---- what.c ---- */
@@ -42,5 +44,8 @@ void cop_runlog_add_totals(struct cop_runrec *into, const struct cop_op_sum *sum
 /* Writes what is new to the store or, if that fails until the deadline, all of it elsewhere. err
  * says what is wrong with the store. */
 void cop_runlog_keep(struct cop_runlog *r, uint64_t deadline_ms, struct cop_err *err);
+
+/* Takes what programs have logged into the store. */
+void cop_runlog_take(struct cop_runlog *r, uint64_t deadline_ms);
 
 #endif

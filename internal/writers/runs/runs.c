@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/runs.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 
@@ -262,9 +258,15 @@ void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, doub
 {
 	struct cop_runrec_series *s =
 		isfinite(value) && isfinite(time_s) ? series_of(r, key) : NULL;
+	size_t most = r->points_max ? r->points_max : COP_RUNREC_POINTS_MAX;
 
-	if (!s || s->n == COP_RUNREC_POINTS_MAX || (s->n && s->point[s->n - 1].step >= r->step))
+	if (!s || (s->n && s->point[s->n - 1].step >= r->step))
 		return;
+	if (s->n == most) {
+		if (r->points_max)
+			s->point[s->n - 1] = (struct cop_runrec_point){r->step, time_s, value};
+		return;
+	}
 	if (s->n == s->cap) {
 		size_t cap = s->cap ? 2 * s->cap : 1;
 		struct cop_runrec_point *grown = reallocarray(s->point, cap, sizeof(*grown));
@@ -277,4 +279,24 @@ void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, doub
 		s->cap = cap;
 	}
 	s->point[s->n++] = (struct cop_runrec_point){r->step, time_s, value};
+}
+
+bool cop_runrec_is_own_metric(const char *key)
+{
+	static const char *const more[] = {
+		"budget", "nodes", "cpu", "memory", "operation", "profile"};
+	size_t len = strcspn(key, ".");
+
+	if (strncmp(key, "system/", 7) == 0)
+		return true;
+	if (!key[len])
+		return false;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(more); i++)
+		if (strlen(more[i]) == len && memcmp(key, more[i], len) == 0)
+			return true;
+	for (unsigned c = 0; c < COP_COUNTERS; c++)
+		if (strlen(cop_counter_group(c)) == len &&
+			memcmp(key, cop_counter_group(c), len) == 0)
+			return true;
+	return false;
 }

@@ -13,6 +13,7 @@
 
 #define COP_RUNREC_ID_LEN 16       /* lower-case hexadecimal digits */
 #define COP_RUNREC_POINTS_MAX 2000 /* of a series */
+#define COP_RUNREC_LOADED_MAX 100000
 #define COP_RUNREC_SERIES_MAX 1024
 #define COP_RUNREC_PAIRS_MAX 1024 /* of a list */
 #define COP_RUNREC_KEY_MAX 255    /* bytes */
@@ -73,9 +74,11 @@ struct cop_runrec {
 	struct cop_runrec_pairs list[COP_RUNREC_LISTS];
 	struct cop_runrec_series *series; /* sorted by key */
 	size_t series_n;
-	uint64_t step;   /* the step of the points that are being added */
-	uint64_t stride; /* only multiples of it are kept; 0 means 1 */
-	bool failed;     /* memory was short: something is missing */
+	uint64_t step;     /* the step of the points that are being added */
+	uint64_t stride;   /* only multiples of it are kept; 0 means 1 */
+	size_t points_max; /* of a series; after that many only the last one is kept up. 0:
+			      COP_RUNREC_POINTS_MAX, and no more are kept */
+	bool failed;       /* memory was short: something is missing */
 };
 
 void cop_runrec_free(struct cop_runrec *r);
@@ -98,6 +101,9 @@ const char *cop_runrec_value(const struct cop_runrec *r, enum cop_runrec_list l,
 bool cop_runrec_next(struct cop_runrec *r);
 /* Declares the next step to be the last, which is kept whatever its number. */
 void cop_runrec_last(struct cop_runrec *r);
+/* Whether Copper itself records a metric of this key, or one that begins like it: "fuse.",
+ * "system/". */
+bool cop_runrec_is_own_metric(const char *key);
 /* Adds a point of the current step. Leaves out values that are not finite, and series beyond the
  * limit. */
 void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, double value);
@@ -141,6 +147,34 @@ void cop_store_drop_beside(const char *path, const char *id);
  * case. */
 int cop_store_read_record(const char *file, struct cop_runrec *r, struct cop_err *err);
 
+/* ---- what programs log ---- */
+
+/* Appends lines to the file of all commands of this user on this host, as include/copper/run.h does
+ * for a program: the environment says where, and of which run. Failures are told on standard error.
+ * One thread. */
+void cop_program_begin(void);
+void cop_program_pair(enum cop_runrec_list l, const char *key, const char *value);
+void cop_program_point(const char *key, uint64_t step, double value);
+void cop_program_status(const char *word, const char *reason);
+/* The identifier of the run; "-": that of the job; "": something could not be written. */
+const char *cop_program_id(void);
+/* Whether a reader has removed the file meanwhile, and all of it must be logged again. */
+bool cop_program_again(void);
+
+/* What has been taken of the files of one folder: each line once. */
+struct cop_take;
+
+/* NULL: out of memory. */
+struct cop_take *cop_take_new(void);
+void cop_take_free(struct cop_take *t);
+/* Takes what is new in the files "*.log" of dir into the store, in one transaction. job: the run of
+ * this job, which the store must have: only what is logged for it is taken, and the files stay.
+ * NULL: each file says of which run it is, which is added to the store if need be, and a file whose
+ * program has ended is removed. Lines that are damaged are skipped, and named in notes, which may
+ * be NULL. A folder that does not exist is empty. */
+int cop_take_logs(struct cop_take *t, const char *dir, const char *job, const char *store,
+	uint64_t deadline_ms, struct cop_buf *notes, struct cop_err *err);
+
 /* ---- reading ---- */
 
 struct cop_store;
@@ -176,8 +210,8 @@ void cop_store_runs_free(struct cop_store_runs *runs);
  * the Nth before it. -ENOENT and -EINVAL (several match) with sentences. */
 int cop_store_find(
 	struct cop_store *s, const char *ref, char id[COP_RUNREC_ID_LEN + 1], struct cop_err *err);
-/* Reads everything about one run into r, which must be empty and which the caller frees in any
- * case. */
+/* Reads everything about one run, of a series at most COP_RUNREC_LOADED_MAX points and the last
+ * one, into r, which must be empty and which the caller frees in any case. */
 int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, struct cop_err *err);
 
 /* Calls fn for every point of a metric of a run, in order of step. -ENOENT with a sentence if there
@@ -280,6 +314,8 @@ struct cop_runlog_conf {
 			      known */
 };
 
+/* Whether the user asked for a store, by an option or the environment. */
+bool cop_runlog_is_wanted(const struct cop_conf *conf);
 /* Chooses the identifier of a run, and makes the name of its store absolute. False: the user asked
  * for no store, or both cannot be had, which the log says. */
 bool cop_runlog_new(

@@ -33,6 +33,21 @@ int cop_store_db_open(const char *path, int flags, const char *vfs, uint64_t dea
 /* Inside a transaction. Creates the tables if there are none. */
 int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err);
 
+/* A statement that is run for many rows. After an error, which stays in code, nothing is done. */
+struct step {
+	sqlite3 *db;
+	sqlite3_stmt *stmt;
+	int code;
+};
+struct step cop_step_prepare(sqlite3 *db, const char *sql);
+void cop_step_text(struct step *s, int at, const char *value);
+void cop_step_real(struct step *s, int at, double value);
+void cop_step_integer(struct step *s, int at, uint64_t value);
+/* Runs the statement for the values that are bound. */
+void cop_step_row(struct step *s);
+/* Frees it, and returns the code. */
+int cop_step_finish(struct step *s);
+
 /* ---- put.c ---- */
 /* Inside a transaction. */
 int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec *r,

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The text of a record: one line for each thing, its parts separated by tabs, and at the end the
  * number of lines, by which a truncated file is recognized. */
-#include "writers/runs/runs.h"
+#include "writers/runs/line_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define HEAD "copper-run "
 #define FORM 1
-#define PARTS_MAX 5
 /* No working clock is further from 1970. */
 #define TIME_MAX 1e12
 
@@ -89,11 +83,6 @@ void cop_runrec_write(const struct cop_runrec *r, struct cop_buf *out)
 
 /* ---- reading ---- */
 
-struct line {
-	char *part[PARTS_MAX];
-	unsigned n;
-};
-
 /* Undoes the escapes in place. */
 static int unescape_text(char *text)
 {
@@ -117,7 +106,7 @@ static int unescape_text(char *text)
 	return 0;
 }
 
-static int split_line(char *text, struct line *l)
+int cop_line_split(char *text, struct line *l)
 {
 	char *rest = text;
 
@@ -125,7 +114,7 @@ static int split_line(char *text, struct line *l)
 	while (rest) {
 		char *part = strsep(&rest, "\t");
 
-		if (l->n == PARTS_MAX || unescape_text(part))
+		if (l->n == LINE_PARTS || unescape_text(part))
 			return -EBADMSG;
 		l->part[l->n++] = part;
 	}
@@ -147,14 +136,34 @@ static int parse_number(const char *text, double least, double most, double *out
 	return 0;
 }
 
-static int parse_whole(const char *text, uint64_t most, uint64_t *out)
+int cop_line_time(const char *text, double *out)
+{
+	return parse_number(text, 0, TIME_MAX, out);
+}
+
+int cop_line_value(const char *text, double *out)
+{
+	const char *word = text + (*text == '-');
+
+	if (strcmp(word, "inf") != 0 && strcmp(word, "nan") != 0)
+		return parse_number(text, -HUGE_VAL, HUGE_VAL, out);
+	*out = *word == 'n' ? NAN : *text == '-' ? -HUGE_VAL : HUGE_VAL;
+	return 0;
+}
+
+int cop_line_whole(const char *text, uint64_t most, uint64_t *out)
 {
 	return cop_parse_u64(text, out) || *out > most ? -EBADMSG : 0;
 }
 
+bool cop_line_is_id(const char *text)
+{
+	return strlen(text) == COP_RUNREC_ID_LEN && !text[strspn(text, "0123456789abcdef")];
+}
+
 static int read_id(struct cop_runrec *r, const char *text)
 {
-	if (strlen(text) != COP_RUNREC_ID_LEN || text[strspn(text, "0123456789abcdef")])
+	if (!cop_line_is_id(text))
 		return -EBADMSG;
 	strcpy(r->id, text);
 	return 0;
@@ -175,12 +184,13 @@ static int read_number(struct cop_runrec *r, const char *key, const char *text)
 
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(names); i++)
 		if (strcmp(key, names[i]) == 0)
-			return parse_number(text, 0, TIME_MAX, times[i]);
+			return cop_line_time(text, times[i]);
 	if (strcmp(key, "stride") == 0)
-		return parse_whole(text, UINT64_MAX / 2, &r->stride) || !r->stride ? -EBADMSG : 0;
+		return cop_line_whole(text, UINT64_MAX / 2, &r->stride) || !r->stride ? -EBADMSG
+										      : 0;
 	if (strcmp(key, "nodes") != 0)
 		return -EBADMSG;
-	rc = parse_whole(text, UINT32_MAX, &n);
+	rc = cop_line_whole(text, UINT32_MAX, &n);
 	if (!rc)
 		r->nodes = (uint32_t)n;
 	return rc;
@@ -215,8 +225,9 @@ static int read_point(struct cop_runrec *r, const struct line *l)
 	double time_s, value;
 	uint64_t step;
 
-	if (strcmp(l->part[0], "metric") != 0 || parse_whole(l->part[2], UINT64_MAX / 2, &step) ||
-		parse_number(l->part[3], 0, TIME_MAX, &time_s) ||
+	if (strcmp(l->part[0], "metric") != 0 ||
+		cop_line_whole(l->part[2], UINT64_MAX / 2, &step) ||
+		cop_line_time(l->part[3], &time_s) ||
 		parse_number(l->part[4], -HUGE_VAL, HUGE_VAL, &value))
 		return -EBADMSG;
 	r->step = step;
@@ -228,7 +239,7 @@ static int read_line(struct cop_runrec *r, char *text)
 {
 	struct line l;
 
-	if (split_line(text, &l))
+	if (cop_line_split(text, &l))
 		return -EBADMSG;
 	if (l.n == 2)
 		return read_two(r, &l);
@@ -266,7 +277,7 @@ static int parse_record(char *text, const char *name, struct cop_runrec *r, stru
 	for (; !rc && rest; lines++) {
 		line = strsep(&rest, "\n");
 		if (strncmp(line, "lines\t", 6) == 0) {
-			if (parse_whole(line + 6, UINT64_MAX, &said) || said != lines || !rest ||
+			if (cop_line_whole(line + 6, UINT64_MAX, &said) || said != lines || !rest ||
 				*rest)
 				return bad_line(name, lines + 1, err);
 			if (!r->id[0])

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/runlog_priv.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "prof/profile/profile.h"
 #include "job/scheduler/scheduler.h"
 

@@ -3,12 +3,6 @@
  * are parameters. */
 #include "writers/runs/store_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum kind { KIND_COLUMN, KIND_PAIR, KIND_METRIC };
 
 static const struct source {

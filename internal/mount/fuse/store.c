@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A file that is read in places and does not fit in this node's cache: between two reads in the
+ * same chunk so many others are fetched that it has been dropped, and for each read of 128 KiB a
+ * whole chunk travels again. The kernel has room for more, and gives it back when others need it.
+ * So it is given the whole chunk, and does not ask for the rest of it any more.
+ *
+ * The origin's workers do it, because the kernel waits for pages that are being read. The reply is
+ * sent first. */
+#include "mount/fuse/fuse_priv.h"
+
+#include <stdlib.h>
+
+/* Chunks on their way to the kernel. Beyond it they are only cached here. */
+#define STORING_MAX 16u
+
+struct store {
+	struct cop_fuse *fs;
+	struct inode *inode; /* references */
+	struct cop_obj *obj;
+	off_t off;
+	size_t len;
+};
+
+static void give(const struct store *s)
+{
+	struct fuse_bufvec all = FUSE_BUFVEC_INIT(s->len);
+	char *unpacked = s->obj->packed ? malloc(s->len) : NULL;
+	const void *data;
+
+	if ((!s->obj->packed || unpacked) &&
+		!cop_fetch_chunk_part(s->obj, 0, s->len, unpacked, &data)) {
+		all.buf[0].mem = (void *)(uintptr_t)data;
+		fuse_lowlevel_notify_store(s->fs->session,
+			cop_fuse_dir_nodeid(s->fs, s->inode, false), s->off, &all, 0);
+	}
+	free(unpacked);
+}
+
+static void store_now(void *arg, int rc)
+{
+	struct store *s = arg;
+
+	if (!rc)
+		give(s);
+	atomic_fetch_sub(&s->fs->storing, 1);
+	cop_obj_put(s->fs->conf.cache, s->obj);
+	cop_fuse_inode_put(s->fs, s->inode, 1);
+	free(s);
+}
+
+/* A reader that goes through the file has all of each chunk soon. */
+static bool is_worth_it(const struct op *op)
+{
+	const struct inode *i = op->inode;
+
+	return op->missed && !op->fs->conf.observe && !atomic_load(&i->window) &&
+	       i->attr.size > op->fs->cache_bytes / 2 &&
+	       atomic_load(&op->fs->storing) < STORING_MAX;
+}
+
+void cop_fuse_store(struct op *op)
+{
+	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.coop);
+	uint64_t first = (uint64_t)op->off / chunk;
+
+	for (unsigned n = 0; n < op->n_chunks && is_worth_it(op); n++) {
+		struct store *s = calloc(1, sizeof(*s));
+
+		if (!s)
+			return;
+		*s = (struct store){.fs = op->fs,
+			.inode = op->inode,
+			.obj = cop_obj_get(op->chunk[n]),
+			.off = (off_t)((first + n) * chunk),
+			.len = cop_fetch_chunk_len(
+				op->fs->conf.coop, op->inode->attr.size, first + n)};
+		cop_fuse_inode_ref(op->inode);
+		atomic_fetch_add(&op->fs->storing, 1);
+		cop_origin_run(op->fs->conf.origin, store_now, s);
+	}
+}

@@ -1,0 +1,797 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Makes the index of a file in one pass. Which names are rare is known only at the end, so the
+ * events of all names that may be are kept, in order, within a budget; when that is full, the names
+ * that take most of it are common from then on. */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "base/base/safedir.h"
+#include "trace/read/index_priv.h"
+
+#define SMALL_BYTES (256 * COP_KIB)
+#define KEPT_MAX (64 * COP_MIB)
+/* The index may be so much of its file; of that: windows; digests; kept events before they are
+ * deflated. */
+#define SHARE 0.05
+#define WINDOWS 0.4
+#define DIGESTS 0.4
+#define KEPT 3.0
+
+/* A word as it is being counted. */
+struct entry {
+	struct cop_hlink link;
+	struct index_word word;
+	uint32_t id;
+	size_t chunk;  /* the last one that has it, and one more */
+	uint64_t kept; /* bytes */
+	bool common;
+	char bytes[];
+};
+/* A kept event: this, then its text. */
+struct kept {
+	size_t chunk, len;
+	uint32_t name; /* UINT32_MAX: metadata */
+	uint8_t kind;
+};
+struct build {
+	struct sink sink; /* first */
+	struct block block;
+	struct source *s;
+	int fd; /* the index */
+	double share;
+	uint64_t at, windows, file_size, chunk_bytes;
+	int rc;
+	struct index x;
+	size_t point_cap, chunk_cap, id_cap, group_cap;
+	struct cop_htab table[COP_TRACE_WORDS];
+	struct entry **entry[COP_TRACE_WORDS], *last[COP_TRACE_WORDS];
+	size_t entry_cap[COP_TRACE_WORDS];
+	struct cop_buf kept;
+	uint64_t kept_most;
+	uint64_t events;
+	struct {
+		uint32_t *at;
+		size_t n, cap;
+	} now[COP_TRACE_WORDS]; /* of the chunk */
+};
+
+static void *grown(void *at, size_t n, size_t *cap, size_t size)
+{
+	size_t more = *cap ? 2 * *cap : 64;
+	void *out = at;
+
+	if (n < *cap)
+		return at;
+	out = reallocarray(at, more, size);
+	if (out)
+		*cap = more;
+	return out;
+}
+#define GROW(b, array, n, cap)                                                                     \
+	({                                                                                         \
+		void *more = grown(array, n, &(cap), sizeof(*(array)));                            \
+		if (more)                                                                          \
+			array = more;                                                              \
+		else                                                                               \
+			(b)->rc = -ENOMEM;                                                         \
+		more;                                                                              \
+	})
+
+static struct index_chunk *chunk_now(struct build *b)
+{
+	return &b->x.chunk[b->x.chunks - 1];
+}
+
+/* ---- words ---- */
+
+static struct entry *find_entry(
+	const struct build *b, unsigned f, const struct index_word *w, uint64_t hash)
+{
+	struct cop_hlink *l = cop_htab_first(&b->table[f], hash);
+
+	for (; l; l = cop_htab_next(l)) {
+		struct entry *e = COP_CONTAINER_OF(l, struct entry, link);
+
+		if (e->word.form == w->form && e->word.text.len == w->text.len &&
+			!memcmp(e->bytes, w->text.at, w->text.len))
+			return e;
+	}
+	return NULL;
+}
+
+static struct entry *add_entry(
+	struct build *b, unsigned f, const struct index_word *w, uint64_t hash)
+{
+	struct index_words *words = &b->x.words[f];
+	struct entry *e;
+
+	if (words->n == INDEX_WORDS_MAX) {
+		words->lost = true;
+		return NULL;
+	}
+	if (!GROW(b, b->entry[f], words->n, b->entry_cap[f]))
+		return NULL;
+	e = calloc(1, sizeof(*e) + w->text.len);
+	if (!e) {
+		b->rc = -ENOMEM;
+		return NULL;
+	}
+	memcpy(e->bytes, w->text.at, w->text.len);
+	e->word = (struct index_word){{e->bytes, w->text.len}, w->form, false};
+	e->id = (uint32_t)words->n;
+	b->entry[f][words->n++] = e;
+	cop_htab_add(&b->table[f], &e->link, hash);
+	return e;
+}
+
+/* The entry of a word of an event of this chunk; NULL if there are too many. */
+static struct entry *take_word(struct build *b, unsigned f, const struct index_word *w)
+{
+	struct entry *e = b->last[f];
+	uint64_t hash;
+
+	if (b->x.words[f].lost)
+		return NULL;
+	if (!e || e->word.form != w->form || e->word.text.len != w->text.len ||
+		memcmp(e->bytes, w->text.at, w->text.len)) {
+		hash = cop_hash64(w->text.at, w->text.len, w->form);
+		e = find_entry(b, f, w, hash);
+		if (!e)
+			e = add_entry(b, f, w, hash);
+		if (!e)
+			return NULL;
+		b->last[f] = e;
+	}
+	if (e->chunk != b->x.chunks && GROW(b, b->now[f].at, b->now[f].n, b->now[f].cap))
+		b->now[f].at[b->now[f].n++] = e->id;
+	e->chunk = b->x.chunks;
+	return e;
+}
+
+static enum index_form form_of(const struct fields *f, bool is_hash, unsigned field)
+{
+	return !is_hash ? WORD_PLAIN : f->f[field].type == T_NUMBER ? WORD_HASH : WORD_HASH_TEXT;
+}
+
+/* ---- events that are kept ---- */
+
+static void keep(struct build *b, uint32_t name, const struct cop_trace_event *e)
+{
+	const struct kept head = {b->x.chunks - 1, e->raw.len, name, (uint8_t)e->kind};
+
+	cop_buf_add(&b->kept, &head, sizeof(head));
+	cop_buf_add(&b->kept, e->raw.at, e->raw.len);
+}
+
+/* Whether the event is still to be kept. */
+static bool is_kept(const struct build *b, const struct kept *k)
+{
+	return k->name == UINT32_MAX || !b->entry[COP_TRACE_WORD_NAME][k->name]->common;
+}
+
+static uint64_t kept_now(const struct build *b)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < b->x.words[COP_TRACE_WORD_NAME].n; i++)
+		if (!b->entry[COP_TRACE_WORD_NAME][i]->common)
+			sum += b->entry[COP_TRACE_WORD_NAME][i]->kept;
+	return sum;
+}
+
+/* Makes names common, those with most bytes first, until the others take at most so much. */
+static void make_common(struct build *b, uint64_t most)
+{
+	uint64_t sum = kept_now(b);
+
+	while (sum > most) {
+		struct entry *largest = NULL;
+
+		for (size_t i = 0; i < b->x.words[COP_TRACE_WORD_NAME].n; i++) {
+			struct entry *e = b->entry[COP_TRACE_WORD_NAME][i];
+
+			if (!e->common && (!largest || e->kept > largest->kept))
+				largest = e;
+		}
+		if (!largest)
+			return;
+		largest->common = true;
+		sum -= largest->kept;
+	}
+}
+
+/* Drops the events of common names. */
+static void squeeze(struct build *b)
+{
+	size_t to = 0, from = 0;
+
+	while (from < b->kept.len) {
+		struct kept k;
+		size_t len;
+
+		memcpy(&k, b->kept.data + from, sizeof(k));
+		len = sizeof(k) + k.len;
+		if (is_kept(b, &k)) {
+			memmove(b->kept.data + to, b->kept.data + from, len);
+			to += len;
+		}
+		from += len;
+	}
+	b->kept.len = to;
+}
+
+static void keep_rare(struct build *b, struct entry *name, const struct cop_trace_event *e)
+{
+	if (name->common)
+		return;
+	name->kept += e->raw.len;
+	if (name->kept > b->kept_most / 4) {
+		name->common = true;
+		return;
+	}
+	keep(b, name->id, e);
+	if (b->kept.len < 2 * b->kept_most)
+		return;
+	make_common(b, b->kept_most / 2);
+	squeeze(b);
+}
+
+/* ---- one event ---- */
+
+static void take_times(struct index_chunk *c, const struct cop_trace_event *e)
+{
+	c->first_ns = COP_MIN(c->first_ns, e->ts_ns);
+	c->begin_ns = COP_MAX(c->begin_ns, e->ts_ns);
+	c->end_ns = COP_MAX(c->end_ns, e->ts_ns + (int64_t)e->dur_ns);
+}
+
+static int on_record(struct sink *s, const struct fields *f, struct record *r)
+{
+	struct build *b = COP_CONTAINER_OF(s, struct build, sink);
+	const struct cop_trace_event *e = &r->e;
+	const struct index_word words[COP_TRACE_WORDS] = {{e->name, WORD_PLAIN, false},
+		{e->cat, WORD_PLAIN, false}, {e->pid, WORD_PLAIN, false},
+		{e->tid, WORD_PLAIN, false}, {e->host, form_of(f, e->host_is_hash, F_HHASH), false},
+		{e->file, form_of(f, e->file_is_hash, F_FHASH), false}};
+	struct index_chunk *c = chunk_now(b);
+	struct entry *name;
+
+	b->events++;
+	c->events[e->kind]++;
+	if (r->half || !cop_trace_has(f, F_PH))
+		c->always = true;
+	if (e->kind == COP_TRACE_META) {
+		keep(b, UINT32_MAX, e);
+		return b->rc;
+	}
+	take_times(c, e);
+	name = take_word(b, COP_TRACE_WORD_NAME, &words[COP_TRACE_WORD_NAME]);
+	for (unsigned i = COP_TRACE_WORD_CAT; i < COP_TRACE_WORDS; i++)
+		take_word(b, i, &words[i]);
+	if (name && !c->always)
+		keep_rare(b, name, e);
+	return b->kept.failed ? -ENOMEM : b->rc;
+}
+
+static void on_broken(struct sink *s, uint64_t line, const char *why)
+{
+	struct build *b = COP_CONTAINER_OF(s, struct build, sink);
+
+	(void)line;
+	(void)why;
+	chunk_now(b)->always = true;
+}
+
+/* ---- places and chunks ---- */
+
+/* A place whose window would make the index too large is left for the next one. */
+static void on_point(void *arg, const struct cop_inflate_point *at, const void *window, size_t len)
+{
+	struct build *b = arg;
+	struct index_point *p;
+
+	if (b->rc || (len && (double)b->windows > WINDOWS * b->share * (double)at->packed) ||
+		!GROW(b, b->x.point, b->x.points, b->point_cap))
+		return;
+	p = &b->x.point[b->x.points];
+	*p = (struct index_point){.at = *at};
+	if (len)
+		b->rc = cop_index_put_blob(b->fd, &b->at, window, len, &p->window);
+	b->windows += p->window.len;
+	b->x.points += !b->rc;
+}
+
+static void end_chunk(struct build *b)
+{
+	struct index_chunk *c = chunk_now(b);
+
+	for (unsigned f = 0; f < COP_TRACE_WORDS; f++) {
+		c->word[f] = (struct index_ids){b->x.id_count, b->now[f].n};
+		for (size_t i = 0; i < b->now[f].n && !b->rc; i++)
+			if (GROW(b, b->x.ids, b->x.id_count, b->id_cap))
+				b->x.ids[b->x.id_count++] = b->now[f].at[i];
+		b->now[f].n = 0;
+	}
+}
+
+/* The last place at or before byte raw, and one more; 0: there is none. */
+static size_t point_before(const struct build *b, uint64_t raw)
+{
+	size_t i = b->x.points;
+
+	while (i && b->x.point[i - 1].at.raw > raw)
+		i--;
+	return i;
+}
+
+/* A chunk begins at the block that was filled. */
+static void begin_chunk(struct build *b)
+{
+	struct index_chunk *c;
+
+	if (b->x.chunks)
+		end_chunk(b);
+	if (!GROW(b, b->x.chunk, b->x.chunks, b->chunk_cap))
+		return;
+	c = &b->x.chunk[b->x.chunks++];
+	*c = (struct index_chunk){.start = b->s->block_raw,
+		.line = b->block.line,
+		.point = point_before(b, b->s->block_raw),
+		.where = b->s->block_split.where,
+		.has_base = b->s->block_split.has_base,
+		.base_ns = b->s->block_split.base_ns,
+		.rank_len = b->s->block_split.rank_len,
+		.first_ns = INT64_MAX,
+		.begin_ns = INT64_MIN,
+		.end_ns = INT64_MIN};
+	memcpy(c->rank, b->s->block_split.rank, sizeof(c->rank));
+}
+
+/* A plain file is cut anywhere; another one where there is a place near enough before the block. */
+static bool is_chunk_due(const struct build *b)
+{
+	uint64_t raw = b->s->block_raw;
+	const struct index_chunk *c = b->x.chunks ? chunk_now((struct build *)b) : NULL;
+
+	if (!c || raw - c->start < b->chunk_bytes)
+		return !c;
+	return cop_inflate_is_plain(b->s->in) || point_before(b, raw) > c->point;
+}
+
+/* The file says behind its events from which time they count: reads it for that alone. */
+static int find_base(struct build *b)
+{
+	int rc;
+
+	while ((rc = cop_trace_source_fill(b->s, &b->block)) > 0)
+		;
+	cop_trace_source_end_names(b->s);
+	return rc ? rc : cop_trace_source_rewind(b->s);
+}
+
+static int read_all(struct build *b)
+{
+	int rc;
+
+	while (!b->rc && (rc = cop_trace_source_fill(b->s, &b->block)) > 0) {
+		if (is_chunk_due(b))
+			begin_chunk(b);
+		if (b->rc)
+			break;
+		if (b->s->broken)
+			chunk_now(b)->always = true;
+		b->s->broken = 0;
+		b->sink.scratch.used = 0;
+		rc = cop_trace_parse(&b->sink, &b->block);
+		if (rc)
+			return rc;
+	}
+	if (b->rc || rc < 0)
+		return b->rc ? b->rc : rc;
+	if (!b->x.chunks)
+		return 0;
+	/* What is wrong with the end of the file is found there again. */
+	if (b->s->broken || cop_inflate_fault(b->s->in))
+		chunk_now(b)->always = true;
+	end_chunk(b);
+	b->x.tail_base_ns = b->s->tail_base_ns;
+	return b->rc;
+}
+
+/* ---- writing ---- */
+
+static int end_group(struct build *b, struct cop_buf *text)
+{
+	int rc = text->failed || !GROW(b, b->x.group, b->x.groups, b->group_cap) ? -ENOMEM : 0;
+
+	if (!rc)
+		rc = cop_index_put_blob(
+			b->fd, &b->at, text->data, text->len, &b->x.group[b->x.groups]);
+	b->x.groups += !rc;
+	text->len = 0;
+	return rc;
+}
+
+/* Puts what was kept of chunk c behind text; returns where the next one's begins. */
+static size_t digest(struct build *b, size_t c, size_t from, struct cop_buf *text)
+{
+	struct index_chunk *chunk = &b->x.chunk[c];
+	struct kept k;
+
+	chunk->group = b->x.groups;
+	chunk->digest = text->len;
+	for (; from < b->kept.len; from += sizeof(k) + k.len) {
+		memcpy(&k, b->kept.data + from, sizeof(k));
+		if (k.chunk != c)
+			break;
+		if (k.name != UINT32_MAX && chunk->always)
+			continue;
+		chunk->digested[k.kind]++;
+		cop_buf_add(text, b->kept.data + from + sizeof(k), k.len);
+		cop_buf_str(text, "\n");
+	}
+	chunk->digest_len = text->len - chunk->digest;
+	return from;
+}
+
+static int put_digests(struct build *b)
+{
+	struct cop_buf text = {0};
+	size_t from = 0;
+	int rc = 0;
+
+	for (size_t c = 0; c < b->x.chunks && !rc; c++) {
+		from = digest(b, c, from, &text);
+		if (text.len >= INDEX_GROUP_BYTES)
+			rc = text.len > BLOCK_MAX ? -E2BIG : end_group(b, &text);
+	}
+	if (!rc && text.len)
+		rc = end_group(b, &text);
+	cop_buf_free(&text);
+	return rc;
+}
+
+/* Takes the names that are rare out of the lists of the chunks. */
+static void drop_rare(struct build *b)
+{
+	struct index_words *names = &b->x.words[COP_TRACE_WORD_NAME];
+
+	for (size_t i = 0; i < names->n; i++)
+		names->at[i].rare = !b->entry[COP_TRACE_WORD_NAME][i]->common;
+	for (size_t c = 0; c < b->x.chunks; c++) {
+		struct index_ids *ids = &b->x.chunk[c].word[COP_TRACE_WORD_NAME];
+		uint32_t *id = b->x.ids + ids->at;
+		size_t n = 0;
+
+		for (size_t i = 0; i < ids->n; i++)
+			if (!names->at[id[i]].rare || b->x.chunk[c].always)
+				id[n++] = id[i];
+		ids->n = n;
+	}
+}
+
+static int copy_words(struct build *b)
+{
+	for (unsigned f = 0; f < COP_TRACE_WORDS; f++) {
+		struct index_words *w = &b->x.words[f];
+
+		w->at = calloc(w->n + 1, sizeof(*w->at));
+		if (!w->at)
+			return -ENOMEM;
+		for (size_t i = 0; i < w->n; i++)
+			w->at[i] = b->entry[f][i]->word;
+	}
+	return 0;
+}
+
+static void forget_words(struct build *b, unsigned f)
+{
+	b->x.words[f].lost = true;
+	b->x.words[f].n = 0;
+	for (size_t c = 0; c < b->x.chunks; c++)
+		b->x.chunk[c].word[f].n = 0;
+}
+
+/* Writes what remains; again with less if that makes the file too large. */
+static int put_rest(struct build *b, const struct index_key *key)
+{
+	static const unsigned less[] = {
+		COP_TRACE_WORD_FILE, COP_TRACE_WORD_TID, COP_TRACE_WORD_HOST, COP_TRACE_WORDS};
+	uint64_t start = b->at, most = (uint64_t)(b->share * (double)b->file_size);
+	int rc = -E2BIG;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(less) && rc == -E2BIG; i++) {
+		b->at = start;
+		if (lseek(b->fd, (off_t)start, SEEK_SET) < 0 || ftruncate(b->fd, (off_t)start))
+			return -errno;
+		rc = cop_index_finish(b->fd, &b->at, &b->x, key);
+		if (!rc && b->at > most)
+			rc = -E2BIG;
+		if (rc == -E2BIG && less[i] < COP_TRACE_WORDS)
+			forget_words(b, less[i]);
+	}
+	return rc;
+}
+
+/* Keeps fewer events until their digests are small enough; metadata remain. */
+static int put_digests_within(struct build *b, uint64_t most)
+{
+	uint64_t start = b->at;
+	int rc;
+
+	for (;; b->kept_most = b->kept_most < 4096 ? 0 : b->kept_most / 2) {
+		make_common(b, b->kept_most);
+		squeeze(b);
+		rc = put_digests(b);
+		if (rc || b->at - start <= most || !b->kept_most)
+			return rc;
+		b->at = start;
+		b->x.groups = 0;
+		for (size_t c = 0; c < b->x.chunks; c++)
+			memset(b->x.chunk[c].digested, 0, sizeof(b->x.chunk[c].digested));
+		if (lseek(b->fd, (off_t)start, SEEK_SET) < 0)
+			return -errno;
+	}
+}
+
+static int put_all(struct build *b, const struct index_key *key)
+{
+	int rc;
+
+	for (unsigned f = 0; f < COP_TRACE_WORDS; f++)
+		if (b->x.words[f].lost && f != COP_TRACE_WORD_NAME)
+			forget_words(b, f);
+	if (b->x.words[COP_TRACE_WORD_NAME].lost)
+		b->kept_most = 0;
+	rc = put_digests_within(b, (uint64_t)(DIGESTS * b->share * (double)b->file_size));
+	if (!rc)
+		rc = copy_words(b);
+	if (rc)
+		return rc;
+	if (b->x.words[COP_TRACE_WORD_NAME].lost)
+		forget_words(b, COP_TRACE_WORD_NAME);
+	else
+		drop_rare(b);
+	return put_rest(b, key);
+}
+
+/* ---- one file ---- */
+
+static int build_init(struct build *b, struct source *s, const struct cop_trace_index_conf *conf)
+{
+	b->s = s;
+	b->sink.record = on_record;
+	b->sink.broken = on_broken;
+	b->sink.scratch.at = malloc(BLOCK_MAX);
+	b->sink.scratch.size = BLOCK_MAX;
+	b->block.memory = malloc(BLOCK_MAX + COP_JSON_PAD);
+	b->chunk_bytes = conf->chunk_bytes ? conf->chunk_bytes : INDEX_CHUNK_BYTES;
+	b->share = conf->share > 0 ? conf->share : SHARE;
+	b->kept_most = (uint64_t)(KEPT * b->share * (double)b->file_size);
+	b->kept_most = COP_MIN(b->kept_most, (uint64_t)KEPT_MAX);
+	b->at = sizeof(struct index_head);
+	if (lseek(b->fd, (off_t)b->at, SEEK_SET) < 0)
+		return -errno;
+	return b->sink.scratch.at && b->block.memory ? 0 : -ENOMEM;
+}
+
+static void build_fini(struct build *b)
+{
+	for (unsigned f = 0; f < COP_TRACE_WORDS; f++) {
+		for (size_t i = 0; i < b->table[f].count; i++)
+			free(b->entry[f][i]);
+		cop_htab_fini(&b->table[f]);
+		free(b->entry[f]);
+		free(b->x.words[f].at);
+		free(b->now[f].at);
+	}
+	cop_buf_free(&b->kept);
+	free(b->sink.scratch.at);
+	free(b->block.memory);
+	free(b->x.point);
+	free(b->x.group);
+	free(b->x.chunk);
+	free(b->x.ids);
+}
+
+/* Writes the index of the file that is open as s to fd. */
+static int build(struct source *s, int fd, const struct index_key *key,
+	const struct cop_trace_index_conf *conf, struct cop_trace_index_result *out)
+{
+	struct build b = {.fd = fd, .file_size = key->size};
+	int rc = build_init(&b, s, conf);
+
+	if (!rc && s->seeks_base)
+		rc = find_base(&b);
+	cop_inflate_mark(s->in, b.chunk_bytes, on_point, &b);
+	if (!rc)
+		rc = read_all(&b);
+	if (!rc && !b.events)
+		rc = -ENODATA;
+	if (!rc)
+		rc = put_all(&b, key);
+	out->bytes = b.at;
+	out->events = b.events;
+	out->chunks = b.x.chunks;
+	build_fini(&b);
+	return rc;
+}
+
+struct work {
+	struct cop_trace_files *files;
+	const struct cop_trace_index_conf *conf;
+	_Atomic size_t next;
+	pthread_mutex_t lock; /* protects rc, and calls of done */
+	int rc;
+};
+
+/* Nobody may read an index who may not read its file. */
+static mode_t mode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0600 : st.st_mode & 0666;
+}
+
+/* Makes an index at path, whole or not at all. */
+static int make_at(char *path, struct source *s, const struct index_key *key, const struct work *w,
+	struct cop_trace_index_result *out)
+{
+	struct index_key after;
+	struct cop_dir at;
+	char *tmp = NULL;
+	int rc = cop_dir_of(path, &at), fd = rc ? rc : cop_open_temp(&at, &tmp);
+
+	if (fd < 0) {
+		cop_dir_done(&at);
+		return -EACCES;
+	}
+	rc = fchmod(fd, mode_of(s->fd)) ? -errno : build(s, fd, key, w->conf, out);
+	if (!rc && (cop_index_key(s->fd, &after) || memcmp(&after, key, sizeof(after))))
+		rc = -EBUSY;
+	close(fd);
+	if (!rc && renameat(at.fd, tmp, at.fd, at.name))
+		rc = -errno;
+	if (rc)
+		unlinkat(at.fd, tmp, 0);
+	free(tmp);
+	cop_dir_done(&at);
+	return rc;
+}
+
+static char *make_parents(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash && slash != path) {
+		*slash = '\0';
+		cop_make_dirs(path, 0700);
+		*slash = '/';
+	}
+	return path;
+}
+
+static const char *sentence(int rc)
+{
+	switch (rc) {
+	case -EACCES:
+		return "neither its directory nor the cache directory can be written";
+	case -E2BIG:
+		return "its index would be more than 5 % of it";
+	case -EBUSY:
+		return "it changed while it was read";
+	case -ENODATA:
+		return "it has no events";
+	default:
+		return strerror(-rc);
+	}
+}
+
+static void refuse(struct cop_trace_index_result *out, const char *why)
+{
+	out->what = COP_TRACE_INDEX_REFUSED;
+	out->why = why;
+}
+
+/* The index that there is, if it is current. */
+static bool is_current(
+	const struct file *file, int fd, struct cop_trace_index_result *out, char **path)
+{
+	enum index_fault fault;
+	struct index *x = cop_index_open(file->name, fd, path, &fault);
+	struct stat st;
+
+	if (!x)
+		return false;
+	out->what = COP_TRACE_INDEX_CURRENT;
+	out->bytes = fstat(x->fd, &st) ? 0 : (uint64_t)st.st_size;
+	out->chunks = x->chunks;
+	for (size_t i = 0; i < x->chunks; i++)
+		for (unsigned k = 0; k < COP_TRACE_KINDS; k++)
+			out->events += x->chunk[i].events[k];
+	cop_index_free(x);
+	return true;
+}
+
+/* Makes it in the first place that can be written. *path is the caller's. */
+static int make(const struct file *file, struct source *s, const struct index_key *key,
+	const struct work *w, struct cop_trace_index_result *out, char **path)
+{
+	int rc = -EACCES;
+
+	for (unsigned i = 0; i < INDEX_PLACES && rc == -EACCES; i++) {
+		free(*path);
+		*path = cop_index_place(file->name, i);
+		if (*path)
+			rc = make_at(i ? make_parents(*path) : *path, s, key, w, out);
+	}
+	return rc;
+}
+
+static int one_file(struct work *w, size_t index)
+{
+	const struct file *file = &w->files->file[index];
+	struct cop_trace_index_result out = {.source = index};
+	uint64_t small = w->conf->small_bytes ? w->conf->small_bytes : SMALL_BYTES;
+	struct index_key key;
+	char *path = NULL;
+	const char *why = NULL;
+	int rc = 0;
+	struct source *s = cop_trace_source_open(file, index, &why, &rc);
+	bool told = s || file->meant || rc;
+
+	if (!s)
+		refuse(&out, why ? why : strerror(-rc));
+	else if (file->fd >= 0)
+		refuse(&out, "it is a pipe");
+	else if (!cop_inflate_is_plain(s->in) && !cop_inflate_is_gzip(s->in))
+		refuse(&out, "a zip file can have none");
+	else if ((rc = cop_index_key(s->fd, &key)))
+		refuse(&out, strerror(-rc));
+	else if (out.file_bytes = key.size, key.size < small)
+		out.what = COP_TRACE_INDEX_SMALL;
+	else if (!is_current(file, s->fd, &out, &path) &&
+		 (rc = make(file, s, &key, w, &out, &path)))
+		refuse(&out, sentence(rc));
+	out.path = path;
+	cop_trace_source_free(s);
+	pthread_mutex_lock(&w->lock);
+	if (told)
+		w->conf->done(w->conf->arg, &out);
+	pthread_mutex_unlock(&w->lock);
+	free(path);
+	return rc == -ENOMEM ? rc : 0;
+}
+
+static void *work(void *arg)
+{
+	struct work *w = arg;
+	size_t i;
+	int rc = 0;
+
+	while (!rc && (i = atomic_fetch_add(&w->next, 1)) < w->files->n)
+		rc = one_file(w, i);
+	pthread_mutex_lock(&w->lock);
+	w->rc = w->rc ? w->rc : rc;
+	pthread_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+int cop_trace_index(
+	struct cop_trace_files *f, const struct cop_trace_index_conf *conf, struct cop_err *err)
+{
+	struct work w = {.files = f, .conf = conf};
+	pthread_t thread[THREADS_MAX];
+	unsigned started = 0,
+		 threads = (unsigned)COP_MIN((size_t)cop_trace_threads(conf->threads), f->n);
+
+	pthread_mutex_init(&w.lock, NULL);
+	while (started + 1 < threads && !cop_thread_start(&thread[started], "index", work, &w))
+		started++;
+	work(&w);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	pthread_mutex_destroy(&w.lock);
+	return w.rc ? cop_err_set(err, -w.rc, "no memory to make the indexes") : 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "trace/timeline/timeline_priv.h"
+
+/* A file as it is, and a NUL byte. The path is relative to the top of the source tree. */
+#define TAKE(symbol, path)                                                                         \
+	__asm__(".pushsection .rodata\n"                                                           \
+		".global " #symbol "\n"                                                            \
+		".type " #symbol ", %object\n" #symbol ":\n"                                       \
+		".incbin \"internal/trace/timeline/" path "\"\n"                                   \
+		".byte 0\n"                                                                        \
+		".size " #symbol ", . - " #symbol "\n"                                             \
+		".popsection\n")
+TAKE(cop_timeline_css, "page.css");
+TAKE(cop_timeline_js, "page.js");
+TAKE(cop_timeline_html, "page.html");

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that are asked twice. When the ancestor that was asked is silent, rpc names the flight
+ * (rpc.h, late), and the next ancestor that is alive is asked as well. The first answer counts. All
+ * of this happens on the progress thread.
+ *
+ * Both requests of a chunk have a buffer of their own, because the slower answer may be written at
+ * any time. Whichever request is left without a flight keeps the buffer that it was made with,
+ * until rpc says that it has ended; the flight has the other one. At most two requests of a silent
+ * ancestor are asked twice before it is left (rpc/lag.c), so that not more than two chunks for each
+ * of them outlive their flights. */
+#include "tree/fetch/fetch_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct second {
+	struct flight *flight; /* NULL: nobody waits for it any more */
+	struct cop_fetch *coop;
+	uint32_t rank;
+	bool alone; /* the first request has ended without an answer */
+	void *buf;  /* of a chunk: where the answer lands */
+	size_t buf_len;
+	uint64_t asked_ns;
+};
+
+uint32_t cop_fetch_above(struct flight *f, uint32_t rank)
+{
+	if (f->lent) {
+		uint32_t next = cop_fetch_home_of(f, f->lent + 1u);
+
+		return next == rank || next == COP_TOPO_NONE || cop_fetch_rests(f->coop, next)
+			       ? COP_TOPO_NONE
+			       : next;
+	}
+	/* A large file's tree has lost its root, and only another one of the root's children can
+	 * answer. */
+	if (f->heir)
+		return COP_TOPO_NONE;
+	do
+		rank = cop_topo_parent(&f->coop->conf.topo, f->tree, rank);
+	while (rank != COP_TOPO_NONE && cop_fetch_rests(f->coop, rank));
+	return rank;
+}
+
+static void free_second(struct second *s)
+{
+	cop_cache_release(s->coop->conf.cache, s->buf, s->buf_len);
+	free(s);
+}
+
+/* The end of a request that lost its flight. */
+static void lost_ended(void *arg, const struct cop_rpc_result *r)
+{
+	(void)r;
+	free_second(arg);
+}
+
+/* The flight has the second answer; what is left of the first request keeps its buffer. */
+static void drop_first(struct flight *f, struct second *s)
+{
+	void *buf = f->buf;
+	uint32_t first = f->upstream;
+
+	f->second = NULL;
+	f->upstream = s->rank;
+	f->asked_ns = s->asked_ns;
+	f->buf = s->buf;
+	s->buf = buf;
+	s->flight = NULL;
+	if (s->alone)
+		free_second(s);
+	else
+		cop_rpc_abandon(s->coop->conf.rpc, first, f, lost_ended, s);
+}
+
+static void second_answered(void *arg, const struct cop_rpc_result *r)
+{
+	struct second *s = arg;
+	struct flight *f = s->flight;
+	bool is_answer = cop_fetch_is_answer(r);
+
+	if (!is_answer && !s->alone) {
+		f->second = NULL;
+		free_second(s);
+		return;
+	}
+	if (is_answer)
+		cop_stats_add(s->coop->conf.stats, COP_FABRIC_HEDGES_WON, 1);
+	f->by_second = !s->alone;
+	drop_first(f, s);
+	cop_fetch_take_answer(f, r);
+}
+
+bool cop_fetch_waits_for_second(struct flight *f, const struct cop_rpc_result *r)
+{
+	struct second *s = f->second;
+
+	if (!cop_fetch_is_answer(r)) {
+		s->alone = true;
+		return true;
+	}
+	f->second = NULL;
+	s->flight = NULL;
+	cop_rpc_abandon(s->coop->conf.rpc, s->rank, s, lost_ended, s);
+	return false;
+}
+
+/* The next ancestor that is alive; COP_TOPO_NONE: the topmost one is silent itself. */
+static uint32_t choose(struct flight *f)
+{
+	uint32_t rank = f->upstream;
+
+	do
+		rank = cop_fetch_above(f, rank);
+	while (rank != COP_TOPO_NONE && cop_rpc_lags(f->coop->conf.rpc, rank));
+	return rank;
+}
+
+static struct second *new_second(struct flight *f)
+{
+	struct cop_cache *cache = f->coop->conf.cache;
+	struct second *s;
+
+	if (f->ask.kind == COP_ASK_CHUNK &&
+		!cop_cache_reserve_more(cache, f->obj, f->reserved + f->buf_len))
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	*s = (struct second){.flight = f, .coop = f->coop, .asked_ns = cop_now_ns()};
+	if (f->ask.kind != COP_ASK_CHUNK)
+		return s;
+	s->buf_len = f->buf_len;
+	s->buf = cop_cache_alloc(cache, s->buf_len);
+	if (s->buf)
+		return s;
+	free(s);
+	return NULL;
+}
+
+bool cop_fetch_late(void *flight)
+{
+	struct flight *f = flight;
+	uint8_t payload[COP_FETCH_REQUEST_MAX];
+	uint32_t rank = choose(f);
+	struct cop_rpc_call call;
+	struct second *s;
+
+	if (rank == COP_TOPO_NONE || f->second || atomic_load(&f->coop->closing))
+		return false;
+	s = new_second(f);
+	if (!s)
+		return false;
+	s->rank = rank;
+	f->second = s;
+	call = cop_fetch_call(f, rank, payload);
+	call.done = second_answered;
+	call.arg = s;
+	call.landing = s->buf;
+	call.landing_len = s->buf_len;
+	cop_rpc_call(f->coop->conf.rpc, &call);
+	return true;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* copper/run.h: records a program's parameters, tags, metrics and status beside what Copper
+ * measured of its run. C99 and C++11, gcc and clang; nothing is linked but the C library, with
+ * -pthread before glibc 2.34. See copper-runs(1).
+ *
+ *     #include <copper/run.h>
+ *
+ *     copper_run_param("lr", "0.01");
+ *     for (int epoch = 0; epoch < epochs; epoch++)
+ *             copper_run_metric("train_loss", train(), epoch);
+ *     copper_run_status("FINISHED", "");
+ *
+ * Files. A process appends lines to a file of its own, one write a line: in $COPPER_JOB_DIR/runs if
+ * that is set, as in a command of copper run, else in $COPPER_STORE.d; rank 0 of the job, or the
+ * next copper runs, takes them into the run store. A child of fork has a file of its own.
+ *
+ * Errors are told once on standard error and never stop the program: without a directory nothing
+ * is recorded, and on a full disk what cannot be written is lost. All functions may be called from
+ * any thread, and none from a signal handler. COPPER_RUN_PRIVATE, defined before the #include,
+ * gives a source file a file of its own. */
+#ifndef COPPER_RUN_H
+#define COPPER_RUN_H
+
+#if defined __STRICT_ANSI__ && !defined _POSIX_C_SOURCE && !defined _GNU_SOURCE &&                 \
+	!defined _DEFAULT_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#if defined __STRICT_ANSI__ && !defined __USE_XOPEN2K8
+#error "copper/run.h needs POSIX: include it first, or compile with -std=gnu99 in place of -std=c99"
+#endif
+
+#define COPPER_RUN_I_COLD __attribute__((unused, noinline)) static
+#define COPPER_RUN_I_KEY 255    /* bytes of a key that are kept */
+#define COPPER_RUN_I_VALUE 4095 /* of a value */
+#define COPPER_RUN_I_LINE 12000 /* the longest line, escaped */
+
+/* ---- shared by all copies in a process; another layout is another number ---- */
+
+struct copper_run_i {
+	int state;  /* 0 not looked at, 1 off, 2 on */
+	int shared; /* the file is that of all commands of this user on this host */
+	int fd;     /* 0 none */
+	int told, torn;
+	long long checked_ns, size, most; /* most: of RLIMIT_FSIZE */
+	dev_t device;
+	ino_t inode;
+	char id[17]; /* of the run; "-": that of the job */
+	char host[65];
+	char dir[4096], path[4300];
+};
+
+#ifdef COPPER_RUN_PRIVATE
+#define COPPER_RUN_I_SHARED static
+#else
+#define COPPER_RUN_I_SHARED __attribute__((weak, visibility("default")))
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifndef COPPER_RUN_PRIVATE
+extern struct copper_run_i copper_run_i_1;
+extern pthread_mutex_t copper_run_i_lock_1;
+#endif
+COPPER_RUN_I_SHARED struct copper_run_i copper_run_i_1;
+COPPER_RUN_I_SHARED pthread_mutex_t copper_run_i_lock_1 = PTHREAD_MUTEX_INITIALIZER;
+#ifdef __cplusplus
+}
+#endif
+
+/* Installed, these stand here. */
+#include "run_i_file.h"
+
+#include "run_i_line.h"
+
+/* ---- for programs ---- */
+
+/* A parameter of the run: what was chosen before it. */
+static inline void copper_run_param(const char *key, const char *value)
+{
+	copper_run_i_pair("param", key, value);
+}
+
+/* A tag: what is known about it. "name" and "group" are those of the run. */
+static inline void copper_run_tag(const char *key, const char *value)
+{
+	copper_run_i_pair("tag", key, value);
+}
+
+/* A value at a step, which is not negative. Of two values of a step, the later one counts. */
+static inline void copper_run_metric(const char *key, double value, long long step)
+{
+	struct copper_run_i_text t;
+
+	copper_run_i_begin(&t);
+	copper_run_i_point(&t, key, value, step);
+	copper_run_i_put(&t);
+}
+
+/* n of them at one step, in one write. */
+COPPER_RUN_I_COLD void copper_run_metrics(
+	const char *const *keys, const double *values, size_t n, long long step)
+{
+	struct copper_run_i_text t;
+	size_t i;
+
+	copper_run_i_begin(&t);
+	for (i = 0; i < n; i++) {
+		copper_run_i_point(&t, keys[i], values[i], step);
+		if (i + 1 == n || t.len > COPPER_RUN_I_LINE - 1000) {
+			copper_run_i_put(&t);
+			t.len = 0;
+		}
+	}
+}
+
+/* How it ends: "FINISHED", or "FAILED" and why (or ""). */
+COPPER_RUN_I_COLD void copper_run_status(const char *word, const char *reason)
+{
+	struct copper_run_i_text t;
+
+	copper_run_i_begin(&t);
+	copper_run_i_word(&t, "status", word);
+	copper_run_i_time(&t);
+	copper_run_i_add(&t, reason, COPPER_RUN_I_VALUE);
+	t.text[t.len++] = '\n';
+	copper_run_i_put(&t);
+}
+
+/* The run's identifier; "-": that of the job, which has no store; "": nothing is recorded. */
+COPPER_RUN_I_COLD const char *copper_run_id(void)
+{
+	const char *id;
+
+	pthread_mutex_lock(&copper_run_i_lock_1);
+	id = copper_run_i_on() ? copper_run_i_1.id : "";
+	pthread_mutex_unlock(&copper_run_i_lock_1);
+	return id;
+}
+
+#endif

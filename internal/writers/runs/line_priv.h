@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lines of parts that are separated by tabs, in the records of runs and in what programs log. */
+#ifndef COP_WRITERS_RUNS_LINE_PRIV_H
+#define COP_WRITERS_RUNS_LINE_PRIV_H
+
+#include "writers/runs/runs.h"
+
+#define LINE_PARTS 5
+
+struct line {
+	char *part[LINE_PARTS];
+	unsigned n;
+};
+
+/* ---- text.c: all return 0 or -EBADMSG ---- */
+
+/* Splits a line in place, and undoes the escapes. */
+int cop_line_split(char *text, struct line *l);
+int cop_line_time(const char *text, double *out);
+/* Also "nan", "inf" and "-inf". */
+int cop_line_value(const char *text, double *out);
+int cop_line_whole(const char *text, uint64_t most, uint64_t *out);
+bool cop_line_is_id(const char *text);
+
+/* ---- logline.c ---- */
+
+/* The longest line that a writer makes has less. */
+#define LOG_LINE_MAX 16384
+#define LOG_FORM 1
+
+struct logline {
+	enum logline_kind {
+		LOGLINE_HEAD,
+		LOGLINE_NAME,
+		LOGLINE_PAIR,
+		LOGLINE_POINT,
+		LOGLINE_STATUS
+	} kind;
+	enum cop_runrec_list list; /* of a pair */
+	const char *key, *value;   /* HEAD: the run, or "-", and the host; STATUS: value is why */
+	enum cop_runrec_status status;
+	uint64_t form, step;
+	double time_s, number;
+};
+
+/* Parses a line in place; out points into it. text has no line feed, and ends with a zero byte
+ * after len bytes. 0 or -EBADMSG. */
+int cop_logline_parse(char *text, size_t len, struct logline *out);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Takes what programs log into the store: the files of one folder, in one transaction. Each file is
+ * read from where the last taking ended, so that a job's rank 0 reads every line once. */
+#include "writers/runs/store_priv.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sys/stat.h>
+
+#include "writers/runs/line_priv.h"
+#include "writers/runs/take_priv.h"
+
+#define SUFFIX ".log"
+#define CHUNK (256 * COP_KIB)
+/* More is read the next time. */
+#define FILE_PER_ROUND (256 * COP_MIB)
+#define NOTES_PER_FILE 3
+/* A program that says nothing for so long has ended, and its file need not be read again. */
+#define STALE_S (7 * 86400.0)
+
+struct log_file {
+	char *name;
+	uint64_t taken, lines; /* which the store has */
+	uint64_t next, next_lines;
+	unsigned damaged;
+	char id[COP_RUNREC_ID_LEN + 1]; /* its first line's; "": not known yet */
+	bool foreign, ended;
+};
+
+struct cop_take {
+	struct log_file *at; /* sorted by name */
+	size_t n;
+	char failed[COP_RUNREC_VALUE_MAX + 64]; /* why a program said that the job has failed */
+};
+
+/* One round. */
+struct round {
+	struct cop_take *take;
+	const char *dir, *job; /* job: the run that all of it is of; NULL: each file has its own */
+	struct rows rows;
+	uint64_t deadline_ms;
+	struct cop_buf *notes;
+};
+
+struct cop_take *cop_take_new(void)
+{
+	return calloc(1, sizeof(struct cop_take));
+}
+
+void cop_take_free(struct cop_take *t)
+{
+	for (size_t i = 0; t && i < t->n; i++)
+		free(t->at[i].name);
+	if (t)
+		free(t->at);
+	free(t);
+}
+
+/* ---- one line ---- */
+
+static void take_head(struct round *r, struct log_file *f, const struct logline *l)
+{
+	const char *id = r->job && strcmp(l->key, "-") == 0 ? r->job : l->key;
+
+	f->foreign = r->job ? strcmp(id, r->job) != 0 : *id == '-';
+	snprintf(f->id, sizeof(f->id), "%s", f->foreign ? "" : id);
+	if (!f->foreign && !r->job)
+		cop_rows_run(&r->rows, f->id, l->time_s);
+}
+
+static void take_status(struct round *r, struct log_file *f, const struct logline *l)
+{
+	f->ended = l->status != COP_RUNREC_RUNNING;
+	if (!r->job)
+		cop_rows_status(&r->rows, f->id, l->status, l->value, l->time_s);
+	else if (l->status == COP_RUNREC_FAILED && !*r->take->failed)
+		snprintf(r->take->failed, sizeof(r->take->failed), "the program failed%s%s",
+			*l->value ? ": " : "", l->value);
+}
+
+static void take_line(struct round *r, struct log_file *f, const struct logline *l)
+{
+	f->ended = false;
+	switch (l->kind) {
+	case LOGLINE_HEAD:
+		take_head(r, f, l);
+		break;
+	case LOGLINE_NAME:
+		cop_rows_name(&r->rows, f->id, l->value);
+		break;
+	case LOGLINE_PAIR:
+		cop_rows_pair(&r->rows, f->id, l->list, l->key, l->value);
+		break;
+	case LOGLINE_POINT:
+		cop_rows_point(&r->rows, f->id, l->key, l->step, l->time_s, l->number);
+		break;
+	case LOGLINE_STATUS:
+		take_status(r, f, l);
+		break;
+	}
+}
+
+static void note(struct round *r, const struct log_file *f, const char *what)
+{
+	if (r->notes)
+		cop_buf_printf(r->notes, "%s/%s: line %llu %s\n", r->dir, f->name,
+			(unsigned long long)f->next_lines, what);
+}
+
+/* text has len bytes, and one more that may be written. */
+static void read_line(struct round *r, struct log_file *f, char *text, size_t len)
+{
+	struct logline l;
+
+	f->next_lines++;
+	if (f->foreign)
+		return;
+	text[len] = '\0';
+	if (cop_logline_parse(text, len, &l) || (l.kind != LOGLINE_HEAD && !*f->id)) {
+		f->foreign = f->next_lines == 1;
+		if (f->foreign)
+			note(r, f,
+				"is not the first one of what a program logs: the file is skipped");
+		else if (f->damaged++ < NOTES_PER_FILE)
+			note(r, f,
+				f->damaged < NOTES_PER_FILE
+					? "is damaged, and skipped"
+					: "is damaged, and skipped like others after it");
+	} else if (l.kind == LOGLINE_HEAD && l.form != LOG_FORM) {
+		note(r, f, "is of another version of Copper: the file is skipped");
+		f->foreign = true;
+	} else {
+		take_line(r, f, &l);
+	}
+}
+
+/* ---- one file ---- */
+
+/* Reads the whole lines of text, and returns how many bytes they have. A line that is longer than
+ * any writer's counts as a damaged one for each piece. */
+static size_t read_lines(struct round *r, struct log_file *f, char *text, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		char *end = memchr(text + done, '\n', len - done);
+		size_t n = end ? (size_t)(end - text) - done : len - done;
+
+		if (!end && n < LOG_LINE_MAX)
+			break;
+		read_line(r, f, text + done, n);
+		done += n + (end != NULL);
+	}
+	return done;
+}
+
+static void read_file(struct round *r, struct log_file *f, int fd)
+{
+	char *text = malloc(CHUNK + 1);
+	uint64_t most = f->next + FILE_PER_ROUND;
+	size_t done = 1;
+
+	r->rows.code = text ? r->rows.code : SQLITE_NOMEM;
+	while (!r->rows.code && done && f->next < most) {
+		ssize_t n = pread(fd, text, CHUNK, (off_t)f->next);
+
+		done = n > 0 ? read_lines(r, f, text, (size_t)n) : 0;
+		f->next += done;
+	}
+	free(text);
+}
+
+static bool is_over(const struct log_file *f, const struct stat *st)
+{
+	return f->ended || (*f->id && (double)cop_wall_ns() / 1e9 - (double)st->st_mtime > STALE_S);
+}
+
+/* Opening brings a network file system's idea of a file's size up to date. */
+static int open_log(int dir, const struct log_file *f)
+{
+	return openat(dir, f->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+static void take_file(struct round *r, int dir, struct log_file *f)
+{
+	int fd = open_log(dir, f);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
+		read_file(r, f, fd);
+		if (!r->job && *f->id)
+			cop_rows_seen(&r->rows, f->id, (double)st.st_mtime);
+		f->ended = is_over(f, &st);
+	}
+	close(fd);
+}
+
+/* ---- the folder ---- */
+
+static struct log_file *file_of(struct cop_take *t, const char *name)
+{
+	size_t low = 0, high = t->n;
+	struct log_file *grown;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(name, t->at[middle].name);
+
+		if (order == 0)
+			return &t->at[middle];
+		if (order > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	grown = reallocarray(t->at, t->n + 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	t->at = grown;
+	memmove(grown + low + 1, grown + low, (t->n - low) * sizeof(*grown));
+	grown[low] = (struct log_file){.name = strdup(name)};
+	if (!grown[low].name) {
+		memmove(grown + low, grown + low + 1, (t->n - low) * sizeof(*grown));
+		return NULL;
+	}
+	t->n++;
+	return &grown[low];
+}
+
+static bool is_log(const char *name)
+{
+	size_t len = strlen(name), end = strlen(SUFFIX);
+
+	return *name != '.' && len > end && strcmp(name + len - end, SUFFIX) == 0;
+}
+
+static bool has_more(int dir, const struct log_file *f)
+{
+	int fd = open_log(dir, f);
+	struct stat st;
+	bool more;
+
+	if (fd < 0)
+		return false;
+	more = !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size > f->taken;
+	close(fd);
+	return more;
+}
+
+/* Finds the files, and returns whether one of them has something new. */
+static bool look(struct round *r, int dir)
+{
+	DIR *d = fdopendir(dup(dir));
+	struct dirent *e;
+	bool more = false;
+
+	if (d)
+		rewinddir(d);
+	while (d && (e = readdir(d)) && cop_now_ms() < r->deadline_ms) {
+		struct log_file *f = is_log(e->d_name) ? file_of(r->take, e->d_name) : NULL;
+
+		more |= f && !f->foreign && has_more(dir, f);
+	}
+	if (d)
+		closedir(d);
+	return more;
+}
+
+/* ---- the transactions ---- */
+
+static void take_files(struct round *r, int dir)
+{
+	for (size_t i = 0; i < r->take->n; i++) {
+		struct log_file *f = &r->take->at[i];
+
+		f->next = f->taken;
+		f->next_lines = f->lines;
+		if (!f->foreign && !r->rows.code && cop_now_ms() < r->deadline_ms)
+			take_file(r, dir, f);
+	}
+	if (r->job && *r->take->failed)
+		cop_rows_failed(&r->rows, r->job, r->take->failed);
+}
+
+/* Those of a job are the job's. What a program appends before its file is removed is read here;
+ * what it appends later it finds to be lost itself, and writes again. */
+static void remove_files(struct round *r, int dir)
+{
+	for (size_t i = 0; i < r->take->n && !r->rows.code; i++) {
+		struct log_file *f = &r->take->at[i];
+		int fd = !f->ended || f->foreign ? -1 : open_log(dir, f);
+
+		if (fd >= 0 && !unlinkat(dir, f->name, 0))
+			read_file(r, f, fd);
+		if (fd >= 0)
+			close(fd);
+		f->ended &= fd < 0;
+	}
+}
+
+static bool any_ended(const struct cop_take *t)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < t->n; i++)
+		any |= t->at[i].ended && !t->at[i].foreign;
+	return any;
+}
+
+static int in_transaction(struct round *r, int dir, sqlite3 *db, const char *store,
+	void (*work)(struct round *r, int dir), struct cop_err *err)
+{
+	int code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	int rc = code ? cop_store_fail(db, store, code, err) : cop_store_db_tables(db, store, err);
+
+	if (!rc) {
+		cop_rows_open(&r->rows, db);
+		work(r, dir);
+		code = cop_rows_close(&r->rows);
+		code = code ? code : sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+		rc = code ? cop_store_fail(db, store, code, err) : 0;
+	}
+	if (rc)
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	for (size_t i = 0; i < r->take->n && !rc; i++) {
+		r->take->at[i].taken = r->take->at[i].next;
+		r->take->at[i].lines = r->take->at[i].next_lines;
+	}
+	return rc;
+}
+
+static int take_all(struct round *r, int dir, const char *store, struct cop_err *err)
+{
+	sqlite3 *db = NULL;
+	int rc = cop_store_look(store, err);
+
+	rc = rc < 0 ? rc : cop_store_try_lock(store, true, err);
+	if (!rc)
+		rc = cop_store_db_open(
+			store, SQLITE_OPEN_READWRITE, NULL, r->deadline_ms, &db, err);
+	if (!rc)
+		rc = in_transaction(r, dir, db, store, take_files, err);
+	if (!rc && !r->job && any_ended(r->take))
+		rc = in_transaction(r, dir, db, store, remove_files, err);
+	sqlite3_close(db);
+	return rc;
+}
+
+int cop_take_logs(struct cop_take *t, const char *dir, const char *job, const char *store,
+	uint64_t deadline_ms, struct cop_buf *notes, struct cop_err *err)
+{
+	struct round r = {
+		.take = t, .dir = dir, .job = job, .deadline_ms = deadline_ms, .notes = notes};
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0
+				       : cop_err_set(err, errno, "%s: %s", dir, strerror(errno));
+	if (look(&r, fd))
+		rc = take_all(&r, fd, store, err);
+	close(fd);
+	return rc;
+}
+
+int cop_take_into(sqlite3 *db, const char *dir, struct cop_err *err)
+{
+	struct cop_take *t = cop_take_new();
+	struct round r = {.take = t, .dir = dir, .deadline_ms = UINT64_MAX};
+	int fd = t ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, rc = 0;
+
+	if (fd >= 0 && look(&r, fd))
+		rc = in_transaction(&r, fd, db, dir, take_files, err);
+	if (fd >= 0)
+		close(fd);
+	cop_take_free(t);
+	return rc;
+}

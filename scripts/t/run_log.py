@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program that logs its run, for t1606: run_log.py WHAT."""
+import os
+import sys
+import threading
+import time
+
+import copper_run
+
+what = sys.argv[1]
+run = copper_run.current()
+if what == "threads":
+    def log(key):
+        for i in range(500):
+            run.metrics({key: i, key + "b": i}, step=i)
+    threads = [threading.Thread(target=log, args=("t%d" % i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for i in range(4):
+        if os.fork() == 0:
+            run.metric("child", i, i)
+            os._exit(0)
+    for thread in threads:
+        thread.join()
+    for i in range(4):
+        os.wait()
+elif what == "cost":
+    best = [9e9, 9e9]
+    values = {"m%d" % i: i / 3 for i in range(10)}
+    for _ in range(10):
+        began = time.process_time()
+        for i in range(2000):
+            run.metrics({"train_loss": 1 / (1 + i)}, step=i)
+        best[0] = min(best[0], (time.process_time() - began) / 2000)
+        began = time.process_time()
+        for i in range(200):
+            run.metrics(values, step=i)
+        best[1] = min(best[1], (time.process_time() - began) / 2000)
+    print("%.2f %.2f" % (best[0] * 1e6, best[1] * 1e6))
+elif what == "ranks":  # as many processes as are asked for, one after the other
+    for rank in range(int(sys.argv[2])):
+        if os.fork() == 0:
+            run.metric("rank%d" % (rank % 10), 1, rank)
+            os._exit(0)
+        os.wait()
+elif what == "full":  # more than the disk holds, then after there is room again
+    for i in range(5000):
+        run.metric("x", i, i)
+    os.unlink(sys.argv[2])
+    run.metric("y", 1, 0)
+    print("done")
+elif what == "odd":
+    run.params({"nul": "a\0b", "long": "é" * 5000, "none": None, "bad": "\udcff", "": "no key"})
+    run.metrics({"text": "no number", "ok": "3.5", "inf": float("inf")})
+    run.metric("ok", 4)
+    print("done")
+elif what == "raise":
+    with run:
+        run.params({"lr": 0.1, "a\tb": "c\\\nd"})
+        raise ValueError("as asked")
+elif what == "exit":
+    with run:
+        run.param("lr", 1)
+        sys.exit(3)
+else:
+    run.params({"lr": 0.1})
+    run.tag("a\tb", "c\\\nd")
+    run.metric("loss", 0.1, 3)
+    run.status("FAILED", "as asked")
