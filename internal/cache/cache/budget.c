@@ -143,12 +143,23 @@ static uint64_t bytes_of_copies(struct cop_cache *c)
 	       atomic_load(&c->flying_copies[true]);
 }
 
-size_t cop_cache_room_for_copies(struct cop_cache *c)
+static uint64_t used_by_others(struct cop_cache *c)
 {
 	uint64_t used = atomic_load(&c->used), copies = bytes_of_copies(c);
-	uint64_t others = used - COP_MIN(copies, used);
+
+	return used - COP_MIN(copies, used);
+}
+
+size_t cop_cache_room_for_copies(struct cop_cache *c)
+{
+	uint64_t others = used_by_others(c);
 
 	return COP_MAX(c->limit - COP_MIN(others, c->limit), c->limit / 8);
+}
+
+bool cop_cache_is_full(struct cop_cache *c, size_t bytes)
+{
+	return used_by_others(c) + bytes > c->limit - c->limit / 8;
 }
 
 /* The sum, beside that of all flights, which a flight's reservation counts in. */
@@ -274,9 +285,7 @@ bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes)
 
 bool cop_cache_can_home(struct cop_cache *c, size_t bytes)
 {
-	uint64_t used = atomic_load(&c->used), copies = bytes_of_copies(c);
-
-	return used - COP_MIN(copies, used) + bytes <= c->limit && bytes < c->limit / 4 &&
+	return used_by_others(c) + bytes <= c->limit && bytes < c->limit / 4 &&
 	       home_share_left(c, bytes);
 }
 

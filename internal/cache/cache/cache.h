@@ -37,6 +37,7 @@ enum cop_facet {
 	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
 	COP_FACET_NEWER,    /* tree: a directory that no longer has this version */
 	COP_FACET_PAGE,     /* tree: attributes of some names of a large directory */
+	COP_FACET_HOME,     /* a chunk that this node keeps for the root, which has no room */
 };
 
 /* Everything that an object depends on: an answer to one question for a key answers all questions
@@ -55,9 +56,9 @@ struct cop_key {
 
 /* What this node has an object for. */
 enum cop_duty {
-	COP_DUTY_NONE, /* for whoever asks: all that is no part of a large file */
-	COP_DUTY_HOME, /* it is the node of the job that keeps this part of a large file */
-	COP_DUTY_COPY, /* another node keeps it */
+	COP_DUTY_NONE, /* for whoever asks */
+	COP_DUTY_HOME, /* it keeps this chunk for the job */
+	COP_DUTY_COPY, /* a chunk that another node keeps */
 	COP_DUTIES,
 };
 
@@ -170,6 +171,8 @@ bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
 bool cop_cache_can_copy(struct cop_cache *c, size_t bytes);
 /* The same for parts of large files that are at home here, and without evicting others. */
 bool cop_cache_can_home(struct cop_cache *c, size_t bytes);
+/* Whether this many bytes more would leave less than an eighth for copies. */
+bool cop_cache_is_full(struct cop_cache *c, size_t bytes);
 /* The bytes that copies may use now. */
 size_t cop_cache_room_for_copies(struct cop_cache *c);
 /* Whether this many bytes fit without an eviction, with nobody waiting to reserve, and with an
@@ -234,7 +237,7 @@ struct cop_cache_usage {
 	uint64_t limit_bytes,
 		used_bytes; /* used: by tables, flights and objects that are still referenced */
 	uint64_t flights, waiting_to_reserve;
-	uint64_t home_bytes; /* of parts of large files that this node keeps for the job */
+	uint64_t home_bytes; /* of chunks that this node keeps for the job, COP_DUTY_HOME */
 };
 /* Calls fn for every complete object of a table, without a lock. Objects that complete meanwhile
  * may be left out; if memory is short, so may those of whole shards. */

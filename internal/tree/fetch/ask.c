@@ -53,7 +53,7 @@ struct cop_key cop_fetch_key(const struct cop_ask *ask)
 
 	return (struct cop_key){
 		.table = k->table,
-		.facet = k->facet,
+		.facet = ask->home ? COP_FACET_HOME : k->facet,
 		.path = k->no_path ? "" : ask->path,
 		.path_len = k->no_path ? 0 : strlen(ask->path),
 		.version = k->version ? ask->version : 0,
@@ -115,7 +115,7 @@ size_t cop_fetch_request(const struct cop_ask *ask, uint8_t when, void *payload,
 	cop_wr_u64(&w, ask->version);
 	cop_wr_u64(&w, ask->size);
 	cop_wr_u64(&w, ask->index);
-	cop_wr_u8(&w, (uint8_t)(when | (ask->first ? ASK_FIRST : 0)));
+	cop_wr_u8(&w, (uint8_t)(when | (ask->first ? ASK_FIRST : 0) | (ask->home ? ASK_HOME : 0)));
 	cop_wr_str(&w, ask->path, strlen(ask->path));
 	return cop_wr_len(&w);
 }
@@ -141,7 +141,8 @@ bool cop_fetch_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, 
 	ask->index = cop_rd_u64(&r);
 	when = cop_rd_u8(&r);
 	ask->first = (when & ASK_FIRST) != 0;
-	when &= (uint8_t)~ASK_FIRST;
+	ask->home = (when & ASK_HOME) != 0;
+	when &= (uint8_t) ~(ASK_FIRST | ASK_HOME);
 	ask->background = when == ASK_BACKGROUND || when == ASK_GUESS ||
 			  (ask->first && ask->kind == COP_ASK_CHUNK);
 	ask->guess = when == ASK_GUESS;
@@ -155,5 +156,6 @@ bool cop_fetch_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, 
 	path[path_len] = '\0';
 	ask->path = path;
 	return cop_fetch_is_proper(ask) && (!ask->guess || ask->kind == COP_ASK_LISTING) &&
-	       (!ask->first || may_be_first(ask, when));
+	       (!ask->first || may_be_first(ask, when)) &&
+	       (!ask->home || ask->kind == COP_ASK_CHUNK);
 }

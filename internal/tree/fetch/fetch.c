@@ -209,7 +209,9 @@ void cop_fetch_fail(struct flight *f, int rc)
 
 bool cop_fetch_is_root(const struct flight *f)
 {
-	return cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank) == COP_TOPO_NONE;
+	const struct cop_fetch_conf *conf = &f->coop->conf;
+
+	return f->ask.home || cop_topo_parent(&conf->topo, f->tree, conf->rank) == COP_TOPO_NONE;
 }
 
 static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_ask *ask,
@@ -224,14 +226,13 @@ static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_
 		f->led_ns = cop_now_ns();
 	f->tree = cop_fetch_tree_of(c, ask);
 	f->spread = ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size);
-	if (f->spread)
-		cop_cache_set_duty(
-			c->conf.cache, obj, cop_fetch_is_root(f) ? COP_DUTY_HOME : COP_DUTY_COPY);
 	atomic_store(&obj->background, ask->background);
 	atomic_store(&obj->first, ask->along && cop_fetch_is_first_chunk(ask));
 	atomic_store(&obj->bundled, ask->along && (ask->kind == COP_ASK_CHUNK || ask->guess));
 	if (ask->kind == COP_ASK_CHUNK)
 		f->buf_len = cop_fetch_chunk_len(c, ask->size, ask->index);
+	if (ask->kind == COP_ASK_CHUNK)
+		cop_fetch_set_duty(f);
 	if (local && !ask->background && atomic_load_explicit(&c->prefetched, memory_order_relaxed))
 		cop_stats_add(c->conf.stats, COP_PREFETCH_LATER_BYTES, f->buf_len);
 }
@@ -263,7 +264,7 @@ static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct c
 	checked = found == COP_FOUND_LEAD && cop_fetch_was_checked(c, ask, local);
 	if (found == COP_FOUND_LEAD && !checked)
 		*f = cop_fetch_new_flight(c, ask, *obj, local);
-	if (grouped && *f && cop_fetch_is_root(*f))
+	if (grouped && *f && !(*f)->lent && cop_fetch_is_root(*f))
 		cop_fetch_lead_group(*f);
 	if (grouped)
 		cop_fetch_unlock_groups(c);
@@ -324,6 +325,8 @@ int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *ask, struct cop
 		return 1;
 	if (ask->kind == COP_ASK_PAGE && cop_fetch_doubts_pages(c, ask))
 		return -ESTALE;
+	if ((*obj = cop_fetch_kept_for_root(c, ask)))
+		return 1;
 	for (;;) {
 		found = find_or_lead(c, ask, waiter, local, obj, &f);
 		if (found != COP_FOUND_HIT || !expired(c, *obj))

@@ -89,6 +89,7 @@ struct cop_ask {
 	bool mentioned;   /* of a file: another one mentions it; on this node only */
 	bool first;    /* of an entry: the bytes of a small file come along (first.c); of a chunk:
 			  nobody reads it yet, but somebody waits for the entry with it */
+	bool home;     /* of a chunk: the root has no room, and this node keeps it (lend.c) */
 	uint32_t from; /* who asks, for the trace only: a thread of this node, or a rank */
 };
 

@@ -25,6 +25,8 @@ enum {
 };
 /* In the same byte: with the first bytes. */
 #define ASK_FIRST 0x80u
+/* In the same byte: the answering node is the chunk's home. */
+#define ASK_HOME 0x40u
 
 /* How long the answer to a child waits for this node's kernel to forget names. The kernel takes
  * less than a millisecond, unless a program here is looking up a name in the same directory and the
@@ -74,9 +76,10 @@ struct cop_fetch {
 	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
-	_Atomic bool heard;      /* a parent has answered */
-	_Atomic bool prefetched; /* the prefetch has ended */
-	_Atomic uint32_t parent; /* the last ancestor in the first tree that answered */
+	_Atomic bool heard;          /* a parent has answered */
+	_Atomic bool prefetched;     /* the prefetch has ended */
+	_Atomic uint32_t parent;     /* the last ancestor in the first tree that answered */
+	_Atomic bool keeps_for_root; /* there may be chunks with COP_FACET_HOME here */
 	/* By rank: ranks (plus 1) that were passed over in the other trees. */
 	_Atomic uint32_t passed[PASSED_SLOTS];
 };
@@ -99,6 +102,7 @@ struct flight {
 	uint32_t tree;
 	bool spread;       /* it is for a part of a large file, in any tree */
 	bool heir;         /* upstream is asked in place of the tree's root */
+	uint8_t lent;      /* at the root: 1 for the first home that is asked, 2 for the next */
 	uint32_t upstream; /* the rank that is asked, an ancestor */
 	unsigned tries;    /* at this upstream rank */
 	bool local;
@@ -239,6 +243,15 @@ void cop_fetch_raise_first(struct cop_fetch *c, const struct cop_ask *entry);
 /* Whether the directory of a check need not be checked any more: another check ended after the
  * requester had looked at the listing, and before it sent its request. */
 bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool local);
+
+/* ---- lend.c ---- */
+
+/* What the object of a flight for a chunk is for; decides whether the flight asks a home. */
+void cop_fetch_set_duty(struct flight *f);
+/* The home to ask first (1) or next; COP_TOPO_NONE: this node's turn. */
+uint32_t cop_fetch_home_of(const struct flight *f, unsigned which);
+/* The chunk, with a reference, if this node keeps it for the root; else NULL. */
+struct cop_obj *cop_fetch_kept_for_root(struct cop_fetch *c, const struct cop_ask *ask);
 
 /* ---- reserve.c ---- */
 

@@ -25,6 +25,13 @@ struct second {
 
 uint32_t cop_fetch_above(struct flight *f, uint32_t rank)
 {
+	if (f->lent) {
+		uint32_t next = cop_fetch_home_of(f, f->lent + 1u);
+
+		return next == rank || next == COP_TOPO_NONE || cop_fetch_rests(f->coop, next)
+			       ? COP_TOPO_NONE
+			       : next;
+	}
 	/* A large file's tree has lost its root, and only another one of the root's children can
 	 * answer. */
 	if (f->heir)

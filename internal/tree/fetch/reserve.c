@@ -75,7 +75,12 @@ static void start(void *arg)
 		fail_all(f, -ENOMEM);
 		return;
 	}
-	f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank);
+	if (f->lent)
+		f->upstream = cop_fetch_home_of(f, f->lent);
+	else if (cop_fetch_is_root(f))
+		f->upstream = COP_TOPO_NONE;
+	else
+		f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank);
 	cop_fetch_send(f);
 }
 

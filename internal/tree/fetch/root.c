@@ -193,7 +193,7 @@ void cop_fetch_read_origin(struct flight *f)
 	else if (background && !cop_fetch_is_first_chunk(&f->ask))
 		o = cop_origin_background(o);
 	/* In place of a home that is dead. */
-	if (f->spread && !cop_fetch_is_root(f))
+	if (f->spread || f->lent)
 		cop_cache_set_duty(f->coop->conf.cache, f->obj, COP_DUTY_HOME);
 	f->asked_ns = cop_now_ns();
 	cop_fetch_pass(f, FLIGHT_READING);

@@ -19,12 +19,22 @@ static void pass_over(struct flight *f)
 {
 	struct cop_fetch *c = f->coop;
 
-	if (f->spread)
+	if (f->lent) {
+		f->lent++;
+		f->upstream = cop_fetch_home_of(f, f->lent);
+	} else if (f->spread) {
 		f->upstream =
 			cop_topo_next(&c->conf.topo, f->tree, c->conf.rank, f->upstream, &f->heir);
-	else
+	} else {
 		f->upstream = cop_topo_parent(&c->conf.topo, f->tree, f->upstream);
+	}
 	f->tries = 0;
+}
+
+/* Whether it goes the way of names, up the first tree. */
+static bool goes_with_names(const struct flight *f)
+{
+	return !f->spread && !f->lent;
 }
 
 /* Whether requests have just begun to pass this rank over. */
@@ -32,7 +42,7 @@ static bool newly_passed(struct flight *f, uint32_t rank)
 {
 	struct cop_fetch *c = f->coop;
 
-	return f->tree == 0
+	return goes_with_names(f)
 		       ? atomic_exchange(&c->parent, f->upstream) != f->upstream
 		       : atomic_exchange(&c->passed[rank % PASSED_SLOTS], rank + 1) != rank + 1;
 }
@@ -43,7 +53,7 @@ static void note_answer(const struct flight *f)
 	struct cop_fetch *c = f->coop;
 	uint32_t passed = f->upstream + 1;
 
-	if (f->tree == 0)
+	if (goes_with_names(f))
 		atomic_store(&c->parent, f->upstream);
 	else
 		atomic_compare_exchange_strong(&c->passed[f->upstream % PASSED_SLOTS], &passed, 0);
@@ -323,11 +333,14 @@ static void answered(void *arg, const struct cop_rpc_result *r)
 
 struct cop_rpc_call cop_fetch_call(const struct flight *f, uint32_t rank, uint8_t *payload)
 {
+	struct cop_ask ask = f->ask;
+
+	ask.home = f->lent > 0;
 	return (struct cop_rpc_call){.rank = rank,
-		.op = (uint8_t)f->ask.kind,
+		.op = (uint8_t)ask.kind,
 		.payload = payload,
 		.payload_len =
-			cop_fetch_request(&f->ask, when_wanted(f), payload, COP_FETCH_REQUEST_MAX),
+			cop_fetch_request(&ask, when_wanted(f), payload, COP_FETCH_REQUEST_MAX),
 		.body_max = f->reserved,
 		/* An entry is part of a message. Only the bytes with it may not be. */
 		.checks_body = f->ask.kind == COP_ASK_CHUNK || cop_fetch_wants_first(&f->ask)};
@@ -392,7 +405,7 @@ static uint32_t parent_for(const struct cop_fetch *c, const struct cop_ask *ask)
 
 bool cop_fetch_reads_itself(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	return !c->conf.rpc || parent_for(c, ask) == COP_TOPO_NONE;
+	return !c->conf.rpc || ask->home || parent_for(c, ask) == COP_TOPO_NONE;
 }
 
 void cop_fetch_raise_priority(struct cop_fetch *c, const struct cop_ask *ask, bool tell)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small files of a root that has no room for them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tree/fetch/fetch_testing.h"
+
+#define FILES 60
+#define ROOM (32 * CHUNK) /* of each node, in bytes */
+
+static char path[FILES][8];
+static struct cop_attr attr[FILES];
+
+static struct tree *open_set(uint32_t nodes)
+{
+	struct tree *t = open_tree(nodes, 2, 1, ROOM);
+	uint8_t data[CHUNK] = {0};
+
+	for (unsigned i = 0; i < FILES; i++) {
+		snprintf(path[i], sizeof(path[i]), "f%u", i);
+		data[0] = (uint8_t)i;
+		put_file(t, path[i], data, CHUNK);
+		attr[i] = attr_of(t, 0, path[i]);
+	}
+	return t;
+}
+
+/* Each node begins elsewhere. */
+static void read_set(struct tree *t, uint32_t rank)
+{
+	struct asked a;
+
+	for (unsigned n = 0; n < FILES; n++) {
+		unsigned i = (n + 17 * rank) % FILES;
+
+		ask_coop(t, rank, chunk(&attr[i], path[i], 0), &a);
+		run_until_idle(t);
+		if (!a.calls)
+			pass_time(t, 8000);
+		assert_int_equal(a.calls, 1);
+		assert_int_equal(a.rc, 0);
+		assert_int_equal(((const uint8_t *)a.obj->data)[0], i);
+		forget(&a);
+	}
+}
+
+static size_t reads(struct tree *t)
+{
+	size_t sum = 0;
+
+	for (uint32_t r = 0; r < t->count; r++)
+		sum += cop_origin_fake_counts(t->node[r].origin).reads;
+	return sum;
+}
+
+static void files_that_all_nodes_can_hold_are_read_once(void **state)
+{
+	struct tree *t = open_set(5);
+
+	(void)state;
+	for (unsigned round = 0; round < 3; round++)
+		for (uint32_t r = 0; r < 5; r++)
+			read_set(t, r);
+	assert_int_equal(reads(t), FILES);
+	for (uint32_t r = 0; r < 5; r++)
+		cop_cache_check(t->node[r].cache);
+	close_tree(t);
+}
+
+static void as_long_as_the_root_has_room_it_reads_alone(void **state)
+{
+	struct tree *t = open_set(5);
+	struct asked a;
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		ask_coop(t, 4, chunk(&attr[i], path[i], 0), &a);
+		run_until_idle(t);
+		forget(&a);
+	}
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).reads, 10);
+	assert_int_equal(reads(t), 10);
+	close_tree(t);
+}
+
+static void a_dead_homes_share_is_read_once_more_by_another(void **state)
+{
+	struct tree *t = open_set(5);
+	size_t before, lost;
+
+	(void)state;
+	for (uint32_t r = 0; r < 5; r++)
+		read_set(t, r);
+	lost = cop_origin_fake_counts(t->node[4].origin).reads;
+	assert_true(lost > 0);
+	before = reads(t);
+	cop_endpoint_fake_cut(t->net, "n4", true);
+	for (unsigned round = 0; round < 2; round++)
+		for (uint32_t r = 0; r < 4; r++)
+			read_set(t, r);
+	assert_in_range(reads(t) - before, 1, lost);
+	close_tree(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_that_all_nodes_can_hold_are_read_once),
+		cmocka_unit_test(as_long_as_the_root_has_room_it_reads_alone),
+		cmocka_unit_test(a_dead_homes_share_is_read_once_more_by_another),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
