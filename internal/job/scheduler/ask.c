@@ -24,8 +24,8 @@ static int start(char *const argv[], int out_fd, pid_t *pid)
 	sigset_t blocked;
 	int rc;
 
-	/* Slurm ends a job by signals to all processes of its steps, some of them more than once: the
-	 * question why must outlive them. It has a deadline. */
+	/* Slurm ends a job by signals to all processes of its steps, some of them more than once:
+	 * the question why must outlive them. It has a deadline. */
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGTERM);
 	posix_spawn_file_actions_init(&files);

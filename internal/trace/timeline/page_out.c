@@ -39,7 +39,7 @@ static void put_process(struct cop_timeline *t, const struct cop_trace_files *fi
 		cop_json_object(j, NULL);
 		put_text(j, "name", thread->name);
 		put_text(j, "tid", thread->tid);
-		cop_json_u64(j, "track", (uint64_t)(thread - t->crew.thread));
+		cop_json_u64(j, "lane", (uint64_t)(thread - t->crew.thread));
 		put_track(j, &t->track[thread - t->crew.thread]);
 		cop_json_end(j);
 	}

@@ -29,7 +29,7 @@ void cop_start_way_begin(struct cop_start *j, uint64_t now_ms)
 	bool ready = cop_start_is_ready(j);
 	struct cop_ip ip, own;
 	uint16_t port;
-	/* The ranks below know this node by its fabric address, and refuse strangers. */
+	/* The ranks below know this node by its fabric address, and refuse other hosts. */
 	struct cop_rpc *rpc = cop_start_rpc(j);
 	bool has_own =
 		rpc && cop_probe_address(cop_endpoint_address(cop_rpc_fabric(rpc)), &own, &port);
