@@ -29,8 +29,8 @@ check() { # I OPTION…
 both() { # SECONDS OPTION…: starts two nodes; their exit statuses and output go to $T/said.I
 	local i ready=$1
 	shift
-	# Where a port is silent, all of this passes, so a moment of high load must not make it longer
-	# than the test may take.
+	# Where a port is silent, all of this passes: a moment of high load must not make it
+	# longer than the test may take.
 	[ "$ready" -le 40 ] || ready=40
 	rm -rf "$T/job"
 	for i in 1 2; do
