@@ -6,6 +6,7 @@
 
 #define LISTED 200
 #define KINDS 16
+#define LAGGING 8
 
 /* Events that every node has are not worth a row. */
 static bool is_usual(const char *event)
@@ -62,6 +63,50 @@ static void say_kinds(const struct cop_jobdata *j, struct cop_buf *out)
 	cop_buf_str(out, kinds ? ".</p>\n" : "</p>\n");
 }
 
+struct lagging {
+	const char *name; /* not terminated */
+	int len;
+	unsigned times;
+};
+
+/* The machines that lagged, which the details of such events have before " was silent". */
+static unsigned find_lagging(const struct cop_jobdata *j, struct lagging found[LAGGING])
+{
+	unsigned n = 0, at;
+
+	for (size_t i = 0; i < j->events; i++) {
+		const char *name = j->event[i].detail, *end = strstr(name, " was silent");
+
+		if (strcmp(j->event[i].event, "peer_lags") != 0 || !end)
+			continue;
+		for (at = 0; at < n; at++)
+			if (found[at].len == end - name &&
+				memcmp(found[at].name, name, (size_t)(end - name)) == 0)
+				break;
+		if (at == LAGGING)
+			continue;
+		if (at == n)
+			found[n++] = (struct lagging){name, (int)(end - name), 0};
+		found[at].times++;
+	}
+	return n;
+}
+
+static void say_lagging(const struct cop_jobdata *j, struct cop_buf *out)
+{
+	struct lagging found[LAGGING];
+	unsigned n = find_lagging(j, found);
+
+	if (!n)
+		return;
+	cop_buf_str(out, "<p class=\"warning\">");
+	for (unsigned i = 0; i < n; i++)
+		cop_html_printf(out, "%s%.*s (%u)",
+			i ? ", " : "Left because of silence: ", found[i].len, found[i].name,
+			found[i].times);
+	cop_buf_str(out, ".</p>\n");
+}
+
 /* Unusual events come first; usual ones fill the rows that are left. */
 static void rows(const struct cop_jobdata *j, bool usual, unsigned *left, struct cop_buf *out)
 {
@@ -98,6 +143,7 @@ void cop_page_events(const struct cop_page *p, struct cop_buf *out)
 		return;
 	}
 	say_kinds(j, out);
+	say_lagging(j, out);
 	cop_buf_str(out, "<details><summary>All of them</summary>\n");
 	cop_html_table(out, "Events, failures first", col, COP_ARRAY_SIZE(col));
 	rows(j, false, &left, out);

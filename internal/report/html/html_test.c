@@ -249,6 +249,24 @@ static void events_are_told_in_words(void **state)
 		"<p class=\"warning\">What nodes noticed: another node did not answer (2), another node above was asked (1), something_new (1).</p>"));
 }
 
+static void machines_that_lagged_are_named(void **state)
+{
+	char *first = (char *)"rank 7 (nid<7>) was silent for 551 ms; others are asked";
+	struct cop_jobdata_event event[] = {{1, 3, (char *)"a", (char *)"peer_lags", first},
+		{2, 4, (char *)"b", (char *)"peer_lags", first},
+		{2, 4, (char *)"b", (char *)"peer_lags",
+			(char *)"rank 9 (nid9) was silent for 600 ms"},
+		{2, 4, (char *)"b", (char *)"peer_back", first},
+		{3, 4, (char *)"b", (char *)"peer_lags", (char *)"?"}};
+
+	(void)state;
+	job.event = event;
+	job.events = 5;
+	write_page();
+	assert_true(has(
+		"<p class=\"warning\">Left because of silence: rank 7 (nid&lt;7&gt;) (2), rank 9 (nid9) (1).</p>"));
+}
+
 static void calls_that_were_not_measured_have_no_time(void **state)
 {
 	struct cop_jobdata_op op[] = {{(char *)"read", 5, 3, 2, 0, 0.4, true, 31, 60, 70, 157000},
@@ -415,6 +433,7 @@ int main(void)
 		T(of_very_many_nodes_the_outliers_are_listed),
 		T(the_tree_has_nodes_without_a_row),
 		T(events_are_told_in_words),
+		T(machines_that_lagged_are_named),
 		T(calls_that_were_not_measured_have_no_time),
 		T(the_title_says_who_waited_for_what),
 		T(what_few_nodes_said_is_not_taken_for_all),
