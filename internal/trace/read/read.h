@@ -117,6 +117,8 @@ struct cop_trace_result {
 	uint64_t broken;                  /* lines or objects that could not be read */
 	struct cop_trace_fault fault[COP_TRACE_NAMED]; /* the first of them, by file and line */
 	unsigned faults;
+	uint64_t omitted;               /* events with a phase that is not read */
+	uint64_t omitted_phase[2];      /* a bit for each letter; the first: others */
 	uint64_t unfinished, unmatched; /* begins without an end, ends without a begin */
 	uint64_t names_lost;            /* definitions beyond COP_TRACE_NAMES_MAX */
 	size_t traces;                  /* how many files are traces */
