@@ -6,7 +6,7 @@
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 16
+plan 17
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -49,9 +49,24 @@ kill_node 2
 missed() { [ "$(value nodes.missing)" = 1 ]; }
 ok 'telemetry says that a node is missing' wait_for 40 missed
 ok 'the nodes that are left stop' without_tree
-is 'the end is recorded' "$(last 'status, exit_reason')" \
-	'FINISHED|stopped; 1 of 3 nodes did not answer'
+is 'a run has not finished if nobody knows how the commands of a node ended' \
+	"$(last 'status, exit_reason')" \
+	'FAILED|stopped; 1 of 3 nodes did not answer, so how their commands ended is not known'
 unmount_killed
+
+# ---- a root that ends by itself
+
+with_tree 3 --store "$STORE" --peer-timeout 1
+"$COPPER" run --mount "$W/mnt/2" -- false
+root=$(node_stat 0 pid)
+is_ours "$root" || bail "pid $root is not of this test"
+kill -TERM "$root"
+root_ended() { [ "$(last status)" != RUNNING ]; }
+wait_for 20 root_ended
+is 'nor if the root did not ask the others' "$(last 'status, exit_reason')" \
+	'FAILED|signal; 2 of 3 nodes were not asked, so how their commands ended is not known'
+"$COPPER" stop "$W/mnt/1" >/dev/null 2>&1
+cop_tree=0
 
 # ---- a root that is killed
 

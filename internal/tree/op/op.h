@@ -251,7 +251,9 @@ enum cop_nodeline_value {
 	COP_NODELINE_ORIGIN_BYTES,
 	COP_NODELINE_FAILOVERS,
 	COP_NODELINE_REJECTED,
-	COP_NODELINE_LAGGED, /* the rank that was left last for being silent, and one; 0: none */
+	COP_NODELINE_LAGGED,    /* the rank that was left last for being silent, and one; 0: none */
+	COP_NODELINE_OLDEST_MS, /* how long the node has waited for what `reason` names; 0: for
+				   nothing that is worth a line */
 	COP_NODELINE_VALUES
 };
 
@@ -260,7 +262,8 @@ struct cop_nodeline {
 	enum cop_nodeline_state state;
 	const char *host;
 	uint64_t value[COP_NODELINE_VALUES]; /* 0 if the node did not answer */
-	const char *reason;                  /* for a node that refused or failed; else "" */
+	const char *reason; /* why a node refused or failed; of one that answered, what it has
+			       waited for the longest; else "" */
 	uint32_t below; /* for such a node: how many nodes below it are missing as a consequence */
 };
 
