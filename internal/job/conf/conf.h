@@ -96,6 +96,7 @@ struct cop_conf {
 	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
 	bool otel;                  /* rank 0 writes OpenTelemetry's files in the job directory */
 	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */
+	uint32_t telemetry_ms;      /* between two samples of the machine for the store; 5000 */
 	const char *secret_dir; /* without job_dir: the nodes keep their secret there until the tree
 				   is ready, and the message of a node that cannot start; NULL */
 	bool of_step;           /* without hosts: a launcher's tasks, on the hosts of their step */

@@ -262,6 +262,7 @@ struct cop_follow_numbers {
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
 	struct cop_op_machine machine;
+	struct cop_machine_sum hosts;
 };
 
 void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbers *out);
