@@ -15,9 +15,12 @@
 #define SHARE_NS (300 * COP_NS_PER_MS)
 #define SAMPLES_LEAST 3u
 #define SAMPLES_MOST 1000u
-#define READERS 8u
+#define READERS 16u
+/* Files are streamed that have at least this part of the largest one. */
+#define LARGE_PART 8
 #define SMALL 4096
 #define LARGE (512 * COP_KIB)
+#define PIECE (2 * COP_MIB)
 /* An operation that takes less is no operation of a storage: processors limit how many run. */
 #define STORAGE_OP_US 50.0
 /* Of larger directories Copper reads the names alone. */
@@ -25,13 +28,20 @@
 
 struct probe {
 	int fd[PREDICT_PATHS];
+	const char *path[PREDICT_PATHS];
 	uint64_t size[PREDICT_PATHS];
-	unsigned files;
+	unsigned files, large; /* large: those at the beginning that are worth streaming */
+	uint64_t pieces;       /* of these */
 	int root;
 	const struct cop_predict_needs *needs;
 	uint64_t end_ns;
 	_Atomic uint64_t turn, done, bytes; /* of threads */
 };
+
+static uint64_t pieces_of(uint64_t size)
+{
+	return (size + PIECE - 1) / PIECE;
+}
 
 /* ---- one client ---- */
 
@@ -91,25 +101,56 @@ static bool read_small(struct probe *p, uint64_t i)
 
 /* ---- several threads ---- */
 
-/* Reads files from the beginning as cp does, in turn, until the time is over. */
+/* Which piece of which file this is; the pieces of all large files are numbered in their order. */
+static unsigned file_of_piece(const struct probe *p, uint64_t piece, off_t *offset)
+{
+	unsigned at = 0;
+
+	for (; at + 1 < p->large && piece >= pieces_of(p->size[at]); at++)
+		piece -= pieces_of(p->size[at]);
+	*offset = (off_t)(piece * PIECE);
+	return at;
+}
+
+static ssize_t read_piece(struct probe *p, int fd, off_t offset, char *data)
+{
+	ssize_t n = 1;
+
+	posix_fadvise(fd, offset, PIECE, POSIX_FADV_DONTNEED);
+	for (off_t end = offset + (off_t)PIECE; n > 0 && offset < end; offset += n) {
+		n = cop_now_ns() < p->end_ns ? pread(fd, data, LARGE, offset) : 0;
+		if (n > 0)
+			atomic_fetch_add(&p->bytes, (uint64_t)n);
+	}
+	return n;
+}
+
+/* Reads as cp does, with twice the usual pages ahead, until the time is over. No other thread reads
+ * the same piece or has the same open file, whose reading ahead it would disturb. */
 static void *read_files(void *arg)
 {
 	struct probe *p = arg;
 	char *data = malloc(LARGE);
-	ssize_t n = data ? 1 : 0;
+	unsigned file = PREDICT_PATHS;
+	off_t offset;
+	int fd = -1;
 
-	while (n > 0 && cop_now_ns() < p->end_ns) {
-		unsigned at = (unsigned)(atomic_fetch_add(&p->turn, 1) % p->files);
-		off_t offset = 0;
+	while (data && cop_now_ns() < p->end_ns) {
+		uint64_t piece = atomic_fetch_add(&p->turn, 1) % p->pieces;
+		unsigned at = file_of_piece(p, piece, &offset);
 
-		posix_fadvise(p->fd[at], 0, 0, POSIX_FADV_DONTNEED);
-		while (cop_now_ns() < p->end_ns &&
-			(n = pread(p->fd[at], data, LARGE, offset)) > 0) {
-			offset += n;
-			atomic_fetch_add(&p->bytes, (uint64_t)n);
+		if (at != file) {
+			if (fd >= 0)
+				close(fd);
+			fd = openat(p->root, p->path[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+			posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+			file = at;
 		}
-		n = offset;
+		if (fd < 0 || read_piece(p, fd, offset, data) < 0)
+			break;
 	}
+	if (fd >= 0)
+		close(fd);
 	free(data);
 	return NULL;
 }
@@ -207,11 +248,14 @@ static int open_probe(const char *source, struct probe *p, struct cop_err *err)
 
 		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size) {
 			p->size[p->files] = (uint64_t)st.st_size;
+			p->path[p->files] = n->path[i];
 			p->fd[p->files++] = fd;
 		} else if (fd >= 0) {
 			close(fd);
 		}
 	}
+	while (p->large < p->files && p->size[p->large] >= p->size[0] / LARGE_PART)
+		p->pieces += pieces_of(p->size[p->large++]);
 	return p->files
 		       ? 0
 		       : cop_err_set(err, ENOENT,
