@@ -55,7 +55,7 @@ void cop_startnote_end(const struct cop_startnote_watch *w)
 		cop_job_failure_clear(w->job_dir, -1);
 }
 
-void cop_startnote_tidy(const char *dir)
+void cop_startnote_remove_empty(const char *dir)
 {
 	char path[4200];
 
@@ -77,7 +77,7 @@ void cop_startnote_remove(const char *dir, bool wait)
 		poll(NULL, 0, STAY_MS);
 	cop_job_failure_clear(dir, -1);
 	cop_startnote_uncome(dir, -1);
-	cop_startnote_tidy(dir);
+	cop_startnote_remove_empty(dir);
 }
 
 void cop_startnote_withdraw(const char *dir, uint32_t rank, bool wait)
@@ -88,7 +88,7 @@ void cop_startnote_withdraw(const char *dir, uint32_t rank, bool wait)
 		poll(NULL, 0, STAY_MS);
 	cop_startnote_uncome(dir, rank);
 	cop_job_failure_clear(dir, rank);
-	cop_startnote_tidy(dir);
+	cop_startnote_remove_empty(dir);
 }
 
 void cop_startnote_pass(struct cop_startnote_watch *w, uint64_t now_ms)

@@ -54,7 +54,7 @@ void cop_startnote_remove(const char *dir, bool wait);
  * above), and the directory if no other node has left anything. */
 void cop_startnote_withdraw(const char *dir, uint32_t rank, bool wait);
 /* Removes the directory of a step if no tree has anything there. */
-void cop_startnote_tidy(const char *dir);
+void cop_startnote_remove_empty(const char *dir);
 
 /* ---- which nodes have started, if rank 0 has not ---- */
 

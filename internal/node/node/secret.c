@@ -18,9 +18,10 @@ void cop_secret_init(
 #define COME_MS 3000u
 /* How long rank 0 may start another tree of the step before this node gives up. */
 #define OTHER_MS 20000u
-#define ELSEWHERE                                                                                                                                                        \
-	"the first host of this step waits for the nodes of another tree, and this host for the first: on all hosts, the calls of copper run --source must come in the " \
-	"same order, with the same source and options; or start the nodes with copper mount before the step"
+static const char elsewhere[] =
+	"the first host of this step waits for the nodes of another tree, and this host for the "
+	"first: on all hosts, the calls of copper run --source must come in the same order, with "
+	"the same source and options; or start the nodes with copper mount before the step";
 
 static int make_dir(const char *dir, struct cop_err *err)
 {
@@ -53,7 +54,7 @@ static bool is_in_vain(void *ctx, struct cop_err *err)
 	}
 	if (w->s->dir && w->s->come && cop_now_ms() >= w->other_at &&
 		cop_startnote_is_elsewhere(w->s->conf->step_dir, w->s->dir))
-		return cop_err_set(err, EDEADLK, ELSEWHERE) != 0;
+		return cop_err_set(err, EDEADLK, "%s", elsewhere) != 0;
 	return w->in_vain && w->in_vain(w->ctx, err);
 }
 
@@ -134,7 +135,7 @@ static void drop_dir(struct cop_secret *s, bool wait)
 	else if (s->dir && step && wait)
 		cop_startnote_withdraw(step, s->rank, !waits_here);
 	else if (s->dir && step && s->rank == 0)
-		cop_startnote_tidy(step);
+		cop_startnote_remove_empty(step);
 	s->dir = NULL;
 }
 
