@@ -45,7 +45,7 @@ static uint64_t arrives_at(
 	struct sim_node *from, struct sim_node *to, uint64_t leave, uint64_t bytes)
 {
 	struct sim *s = from->sim;
-	const struct sim_model *m = &s->conf.model;
+	const struct cop_model *m = &s->conf.model;
 	struct sim_link *link = cop_sim_link(s, from->rank, to->rank);
 	uint64_t through = transfer_ns(bytes, m->node_mb_per_s), out, over, in;
 
@@ -277,7 +277,7 @@ static void deliver_answer(void *arg, uint64_t unused)
 static void come_back(void *arg, uint64_t bytes)
 {
 	struct cop_rpc_req *q = arg;
-	const struct sim_model *m = &q->from->sim->conf.model;
+	const struct cop_model *m = &q->from->sim->conf.model;
 
 	cop_sim_at(processed_at(q->from, m->ask_us - m->ask_us / 2,
 			   transfer_ns(bytes, m->land_mb_per_s)),
@@ -299,7 +299,7 @@ static void drop_answer(struct cop_rpc_req *q, const struct cop_rpc_answer *a)
 
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 {
-	const struct sim_model *m = &q->to->sim->conf.model;
+	const struct cop_model *m = &q->to->sim->conf.model;
 	uint64_t leave;
 
 	if (q->lost || cop_sim_is_dead(q->to)) {

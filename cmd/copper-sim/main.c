@@ -349,12 +349,12 @@ int main(int argc, char **argv)
 
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
-	cop_sim_model_default(&conf.model);
+	cop_model_default(&conf.model);
 	for (unsigned i = 0; i < a.set.n; i++)
-		if (cop_sim_model_set(&conf.model, a.set.at[i], &err))
+		if (cop_model_set(&conf.model, a.set.at[i], &err))
 			return cop_opt_misuse(&table, &err);
 	if (a.parameters) {
-		cop_sim_model_print(&conf.model);
+		cop_model_print(&conf.model);
 		return fflush(stdout) ? 1 : 0;
 	}
 	conf.shuffle = a.shuffle;

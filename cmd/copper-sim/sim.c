@@ -99,8 +99,8 @@ static void add_loads(struct sim *s, struct sim_result *r)
 		r->node_bytes = COP_MAX(r->node_bytes, s->node[i].rpc.out_bytes);
 		r->bytes += s->node[i].rpc.out_bytes;
 	}
-	r->storage_ops = s->storage.ops;
-	r->storage_bytes = s->storage.bytes;
+	r->storage_ops = s->storage_ops;
+	r->storage_bytes = s->storage_bytes;
 	r->storage_clients = s->storage.clients;
 	r->requests = s->requests;
 	r->messages = s->messages;
@@ -160,22 +160,13 @@ void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 		      (double)(to.tv_nsec - from.tv_nsec) / COP_NS_PER_S;
 }
 
-/* Every client makes the same operations one after the other. All clients together take the
- * storage's service time; one client alone takes its waiting time; the program's own work is
- * added. */
 double cop_sim_direct_s(const struct sim_conf *conf)
 {
-	const struct sim_model *m = &conf->model;
 	const struct sim_trace *t = conf->trace;
-	double nodes = conf->topo.nodes, ops = (double)t->direct_ops;
-	double op_s = (double)m->storage_op_us / 1e6, alone, together = 0;
+	struct cop_model_client c = {
+		.ops_s = (double)t->direct_ops * (double)conf->model.storage_op_us / 1e6,
+		.bytes = (double)t->direct_bytes,
+		.own_s = (double)t->think_ns / 1e9};
 
-	if (m->storage_knee)
-		op_s *= 1 + nodes / (double)m->storage_knee;
-	alone = ops * op_s + (double)t->think_ns / 1e9;
-	if (m->storage_slots)
-		together = nodes * ops * op_s / (double)m->storage_slots;
-	together = COP_MAX(
-		together, nodes * (double)t->direct_bytes / ((double)m->storage_mb_per_s * 1e6));
-	return COP_MAX(alone, together);
+	return cop_model_direct_s(&conf->model, &c, conf->topo.nodes);
 }

@@ -20,19 +20,8 @@
 #define COP_SIM_H
 
 #include "base/base/base.h"
+#include "storage/model/model.h"
 #include "tree/fetch/fetch.h"
-
-/* ---- model.c: the parameters ---- */
-
-struct sim_model {
-#define COP_SIM_PARAM(name, value, least, unit, source) uint64_t name;
-#include "params.def"
-#undef COP_SIM_PARAM
-};
-void cop_sim_model_default(struct sim_model *m);
-/* Sets a value given as NAME=VALUE; -EINVAL with a sentence. */
-int cop_sim_model_set(struct sim_model *m, const char *text, struct cop_err *err);
-void cop_sim_model_print(const struct sim_model *m);
 
 /* ---- trace.c: what a program asks for ---- */
 
@@ -116,7 +105,7 @@ struct sim_conf {
 	uint64_t die_per_million; /* of a million nodes, how many die per second, */
 	uint64_t die_within_ns;   /* or in all, within this time; 0: per second */
 	uint64_t seed;
-	struct sim_model model;
+	struct cop_model model;
 	struct sim_trace *trace;
 };
 
@@ -182,10 +171,8 @@ struct sim {
 	} links;
 	uint64_t busiest_link_bytes;
 	uint64_t requests, messages;
-	struct {
-		uint64_t *slot_free; /* a heap's worth of service places, ns */
-		uint64_t bytes_free, clients, ops, bytes;
-	} storage;
+	struct cop_model_storage storage;
+	uint64_t storage_ops, storage_bytes;
 };
 
 static inline bool cop_sim_is_dead(const struct sim_node *n)
