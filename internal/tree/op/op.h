@@ -22,6 +22,7 @@
 #include "cache/cache/cache.h"
 #include "fabric/rpc/rpc.h"
 #include "job/topo/topo.h"
+#include "prof/machine/machine.h"
 #include "prof/profile/profile.h"
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
@@ -97,6 +98,7 @@ struct cop_op_sum {
 	struct cop_cache_usage usage;
 	struct cop_op_exits exits;     /* stop: of the commands on these nodes */
 	struct cop_op_machine machine; /* of those nodes, if the operation counts it */
+	struct cop_machine_sum hosts;  /* the same: how busy their hosts are */
 	struct cop_buf text; /* JSON objects, lines of nodes, or sentences with newlines between
 			      */
 	struct cop_prof_sum *prof;           /* stop: what these nodes counted; NULL: nothing */
