@@ -202,8 +202,8 @@ static void a_row_says_what_the_node_waits_for(void **state)
 	cop_status_line(s, &all.text);
 	cop_status_all_table(&all, &out);
 	assert_non_null(strstr(out.data, "  0         0         0        -\n"));
-	assert_non_null(strstr(out.data,
-		"s  /lib/late (metadata 0), 0 waiters, from the storage\n"));
+	assert_non_null(
+		strstr(out.data, "s  /lib/late (metadata 0), 0 waiters, from the storage\n"));
 	cop_cache_complete(s->cache, obj, &(struct cop_completion){.rc = -EIO});
 	cop_op_sum_free(&all);
 	cop_buf_free(&out);

@@ -4,6 +4,14 @@
 
 #define NAMED_MAX 20u
 
+void cop_trace_omit(struct cop_trace_result *r, char phase)
+{
+	unsigned bit = phase > ' ' && phase < 127 ? (unsigned)phase : 0;
+
+	r->omitted++;
+	r->omitted_phase[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
 static void tell_halves(struct cop_buf *out, uint64_t n, const char *one, const char *many)
 {
 	if (n)

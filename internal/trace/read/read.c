@@ -98,14 +98,6 @@ static void shift(struct cop_trace_event *e, int64_t ns)
 		e->ts_ns = ts;
 }
 
-static void note_omitted(struct cop_trace_result *r, char phase)
-{
-	unsigned bit = phase > ' ' && phase < 127 ? (unsigned)phase : 0;
-
-	r->omitted++;
-	r->omitted_phase[bit / 64] |= UINT64_C(1) << bit % 64;
-}
-
 static int on_record(struct sink *s, const struct fields *f, struct record *r)
 {
 	struct worker *w = COP_CONTAINER_OF(s, struct worker, sink);
@@ -115,7 +107,7 @@ static int on_record(struct sink *s, const struct fields *f, struct record *r)
 	cop_trace_clocks_correct(w->reader->files->clocks, &r->e);
 	shift(&r->e, w->reader->files->file[w->source->index].shift_ns);
 	if (cop_trace_is_omitted(&r->e))
-		note_omitted(&w->r, r->e.ph);
+		cop_trace_omit(&w->r, r->e.ph);
 	if (!w->reader->conf->args)
 		r->e.args = r->e.more = (struct cop_trace_str){"", 0};
 	if (!r->half)

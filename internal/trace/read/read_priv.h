@@ -394,6 +394,11 @@ struct cop_trace_files {
 	struct clocks *clocks; /* NULL: none */
 };
 
+/* ---- faults.c ---- */
+
+/* Counts an event with a phase that is not read. */
+void cop_trace_omit(struct cop_trace_result *r, char phase);
+
 /* ---- read.c, turn.c: threads ---- */
 
 #define THREADS_MAX 64u
