@@ -90,11 +90,9 @@ static void add_times(struct sim *s, struct sim_result *r)
 
 static void add_loads(struct sim *s, struct sim_result *r)
 {
-	size_t links = (size_t)s->conf.topo.nodes * s->conf.topo.trees;
 	struct cop_cache_usage u;
 
-	for (size_t i = 0; i < links; i++)
-		r->link_bytes = COP_MAX(r->link_bytes, s->link_bytes[i]);
+	r->link_bytes = s->busiest_link_bytes;
 	for (uint32_t i = 0; i < s->conf.topo.nodes; i++) {
 		cop_cache_usage(s->node[i].cache, &u);
 		r->cache_bytes = COP_MAX(r->cache_bytes, u.used_bytes);
@@ -133,7 +131,7 @@ uint64_t cop_sim_memory_needed(const struct sim_conf *conf)
 void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 {
 	struct sim s = {.conf = *conf};
-	size_t nodes = conf->topo.nodes, links = nodes * conf->topo.trees;
+	size_t nodes = conf->topo.nodes;
 	struct timespec from, to;
 	uint64_t before;
 
@@ -145,8 +143,6 @@ void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 	malloc_trim(0);
 	before = private_bytes();
 	s.node = cop_sim_alloc(nodes, sizeof(*s.node));
-	s.link_bytes = cop_sim_alloc(links, sizeof(*s.link_bytes));
-	s.link_free = cop_sim_alloc(links, sizeof(*s.link_free));
 	cop_sim_storage_open(&s);
 	for (uint32_t i = 0; i < nodes; i++)
 		open_node(&s, i);
@@ -157,8 +153,7 @@ void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 	for (uint32_t i = 0; i < nodes; i++)
 		close_node(&s.node[i]);
 	cop_sim_storage_close(&s);
-	free(s.link_free);
-	free(s.link_bytes);
+	cop_sim_links_free(&s);
 	free(s.node);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	out->wall_s = (double)(to.tv_sec - from.tv_sec) +

@@ -12,9 +12,11 @@ int cop_cmd_runs_show(int argc, char **argv);
 int cop_cmd_runs_compare(int argc, char **argv);
 int cop_cmd_runs_log(int argc, char **argv);
 int cop_cmd_runs_import(int argc, char **argv);
+int cop_cmd_runs_export(int argc, char **argv);
 
 extern const struct cop_opt_table cop_cmd_runs_list_options, cop_cmd_runs_show_options,
-	cop_cmd_runs_compare_options, cop_cmd_runs_log_options, cop_cmd_runs_import_options;
+	cop_cmd_runs_compare_options, cop_cmd_runs_log_options, cop_cmd_runs_import_options,
+	cop_cmd_runs_export_options;
 
 struct runs_common {
 	const char *store; /* "" only before cop_cmd_runs_store */
@@ -54,6 +56,8 @@ struct cop_json;
 /* Writes the members of a run, without lists and series, into the object that is open
  * (runs_show.c). */
 void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r);
+/* One run of MLflow as an object of the array that is open (runs_export.c). */
+void cop_cmd_runs_json_mlflow(struct cop_json *j, const struct cop_mlflow_run *r);
 
 /* These format for people. out has 32 bytes and is returned. */
 char *cop_cmd_runs_time(double time_s, char out[32]);

@@ -10,17 +10,33 @@
 
 struct args {
 	struct runs_common common; /* first */
+	const char *mlflow;
 	struct cop_opt_many dirs;
 };
 
-static const struct cop_opt rows[] = {RUNS_ROWS};
+static int check(void *into, struct cop_err *err)
+{
+	const struct args *a = into;
+
+	if (!a->dirs.n && !a->mlflow)
+		return cop_err_set(err, EINVAL,
+			"what to import is not said: give job directories, or --mlflow FILE.db");
+	return cop_cmd_runs_check(into, err);
+}
+
+static const struct cop_opt rows[] = {{.name = "mlflow",
+					      .kind = COP_OPT_STRING,
+					      .offset = offsetof(struct args, mlflow),
+					      .arg = "FILE.db",
+					      .help = "all runs of this MLflow database in SQLite"},
+	RUNS_ROWS};
 static const struct cop_opt_operand operands[] = {
-	{.name = "JOBDIR", .offset = offsetof(struct args, dirs), .required = true, .many = true}};
+	{.name = "JOBDIR", .offset = offsetof(struct args, dirs), .many = true}};
 const struct cop_opt_table cop_cmd_runs_import_options = {.command = "copper runs import",
-	.summary = "add the runs that could not be written to their store",
+	.summary = "add runs that could not be written to their store, or MLflow's",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands),
-	.check = cop_cmd_runs_check};
+	.check = check};
 static const struct cop_opt_table *const table = &cop_cmd_runs_import_options;
 
 struct import {
@@ -142,6 +158,30 @@ static void take_all(struct import *i, const char *job_dir)
 	i->refused++;
 }
 
+/* ---- MLflow ---- */
+
+static void say_run(void *arg, const struct cop_mlflow_run *r)
+{
+	struct import *i = arg;
+
+	i->taken++;
+	if (i->json)
+		cop_cmd_runs_json_mlflow(i->json, r);
+	else
+		printf("%.8s %s (run %s of experiment %s)\n", r->id, r->status, r->uuid,
+			r->experiment);
+}
+
+static void take_mlflow(struct import *i, const char *file)
+{
+	struct cop_err err = {0};
+
+	if (cop_store_import_mlflow(i->store, file, cop_now_ms() + WAIT_MS, say_run, i, &err)) {
+		cop_cmd_runs_fail(table, &err);
+		i->refused++;
+	}
+}
+
 int cop_cmd_runs_import(int argc, char **argv)
 {
 	struct cop_buf out = {0};
@@ -156,6 +196,8 @@ int cop_cmd_runs_import(int argc, char **argv)
 	i.json = a.common.json ? &json : NULL;
 	if (i.json)
 		cop_json_array(&json, NULL);
+	if (a.mlflow)
+		take_mlflow(&i, a.mlflow);
 	for (size_t k = 0; k < a.dirs.n; k++)
 		take_all(&i, a.dirs.at[k]);
 	if (i.json) {

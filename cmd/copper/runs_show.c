@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+
 #include "base/base/json.h"
 #include "cmd.h"
 #include "runs.h"
@@ -207,7 +209,7 @@ static void put_point(void *arg, const struct cop_runrec_point *p)
 		cop_json_u64(h->to, "step", p->step);
 		cop_json_double(h->to, "time", p->time_s, 6);
 		cop_json_value(h->to, "value");
-		cop_buf_printf(h->out, "%.17g", p->value);
+		cop_buf_printf(h->out, isfinite(p->value) ? "%.17g" : "null", p->value);
 		cop_json_end(h->to);
 	} else if (h->csv) {
 		cop_buf_printf(h->out, "%" PRIu64 ",%.6f,%.17g\n", p->step, p->time_s, p->value);

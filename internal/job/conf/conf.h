@@ -96,6 +96,7 @@ struct cop_conf {
 	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
 	bool otel;                  /* rank 0 writes OpenTelemetry's files in the job directory */
 	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */
+	uint32_t telemetry_ms;      /* between two samples of the machine for the store; 5000 */
 	/* Without job_dir, the tasks of a step have two directories until their trees are ready:
 	 * for the messages of nodes that cannot start, and, below it, for the secret of this tree.
 	 * Both NULL: none. */

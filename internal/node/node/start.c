@@ -233,6 +233,8 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 		.deferred = &n->deferred,
 		.waker = &n->waker};
 
+	if (n->conf->telemetry_ms && cop_runlog_is_wanted(n->conf))
+		conf.machine = n->machine = cop_machine_new("", n->conf->telemetry_ms);
 	fill_record(n);
 	conf.programs = n->programs = cop_programs_new(n->rank);
 	n->part = n->programs ? cop_part_new(&conf) : NULL;
@@ -590,6 +592,7 @@ static void free_all(struct cop_node *n)
 	cop_buf_free(&n->environment);
 	cop_cache_free(n->cache);
 	cop_tally_free(n->tally);
+	cop_machine_free(n->machine);
 	cop_telemetry_free(n->telemetry);
 	cop_secret_fini(&n->secret);
 	cop_prefetch_manifest_free(n->manifest);
