@@ -52,6 +52,13 @@ int cop_cmd_runs_load(
  * recorded no run left in its directory (runs_found.c). */
 int cop_cmd_runs_found(const char *job_dir, struct cop_runrec *r, struct cop_err *err);
 
+/* Asks Slurm's accounting about the job of a run, adds what it says to the tags of r and, once the
+ * job has ended, to those in the store (runs_sacct.c). 0, or -errno with a sentence. */
+int cop_cmd_runs_account(
+	const char *store, struct cop_runrec *r, uint32_t timeout_ms, struct cop_err *err);
+/* The same for a run of Slurm of which that is not known; a failure is only logged. */
+void cop_cmd_runs_try_account(const char *store, struct cop_runrec *r, uint32_t timeout_ms);
+
 struct cop_json;
 /* Writes the members of a run, without lists and series, into the object that is open
  * (runs_show.c). */

@@ -34,7 +34,8 @@ static const struct cop_opt rows[] = {
 		.arg = "NAME",
 		.help = "MLflow's experiment for these runs",
 		.shown = "the group of each, or copper"},
-	RUNS_ROWS};
+	RUNS_ROWS,
+};
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, ids), .many = true}};
 const struct cop_opt_table cop_cmd_runs_export_options = {.command = "copper runs export",

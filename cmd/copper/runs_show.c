@@ -5,6 +5,9 @@
 #include "cmd.h"
 #include "runs.h"
 
+/* How long Slurm may take to say what it knows of the job. */
+#define SACCT_MS 3000
+
 struct args {
 	struct runs_common common; /* first */
 	const char *id, *metric;
@@ -257,6 +260,8 @@ static int show_run(const void *args, struct cop_store *store)
 	code = cop_cmd_runs_load(store, a->id ? a->id : "last", &r, &err)
 		       ? cop_cmd_runs_fail(table, &err)
 		       : 0;
+	if (!code)
+		cop_cmd_runs_try_account(a->common.store, &r, SACCT_MS);
 	if (!code && a->common.json) {
 		put_json(&r, &out);
 	} else if (!code) {

@@ -139,6 +139,9 @@ int cop_runrec_parse(
  * One thread at a time. */
 int cop_store_put(const char *path, const struct cop_runrec *r, uint64_t from_step,
 	uint64_t deadline_ms, struct cop_err *err);
+/* Adds these tags to a run that the store has, or replaces their values. */
+int cop_store_put_tags(const char *path, const char *id, const struct cop_runrec_pairs *tags,
+	uint64_t deadline_ms, struct cop_err *err);
 /* Writes the record into STORE.d, whole or not at all; the next reader moves it into the store. */
 int cop_store_put_beside(const char *path, const struct cop_runrec *r, struct cop_err *err);
 /* Removes it again, unless a reader has already moved it. */
