@@ -123,6 +123,10 @@ static int find_manifest(const struct args *a, struct prediction *p, struct cop_
 			err, errno, "cannot read the source %s: %s", a->source, strerror(errno));
 	if (cop_prefetch_kept_at(p->source, p->manifest) && access(p->manifest, F_OK) == 0)
 		return 0;
+	if (cop_prefetch_is_system(p->source))
+		return cop_err_set(err, ENOENT,
+			"of %s, which is the system's own, nothing is recorded unless --prefetch auto or FILE asks for it: give the MANIFEST",
+			p->source);
 	return cop_err_set(err, ENOENT,
 		"there is no recording of %s in %s: a job that uses it through Copper leaves one when it stops, or give a MANIFEST",
 		p->source, p->manifest);

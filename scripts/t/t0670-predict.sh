@@ -7,7 +7,7 @@
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 27
+plan 28
 
 unset COPPER_PREFETCH
 numbered_files "$T/store/env/lib" 40 9000
@@ -103,6 +103,7 @@ ok 'a million nodes are no problem' "$COPPER" predict "$manifest" "${given[@]}" 
 for nodes in 0 1000001 1,,2 x ''; do
 	fails_with 2 'copper predict: .*--nodes' "$COPPER" predict "$manifest" --nodes "$nodes"
 done
+fails_with 1 "of /usr, which is the system's own, nothing is recorded" "$COPPER" predict --source /usr
 fails_with 2 'give a MANIFEST, or the --source' "$COPPER" predict
 fails_with 1 'cannot read the source /nonexistent: No such file' \
 	"$COPPER" predict "$manifest" --source /nonexistent

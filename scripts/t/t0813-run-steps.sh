@@ -107,7 +107,7 @@ EOS
 	wait_for 90 job_is_over "$id"
 	case $other in
 	0) says='no task of the first of these 4 hosts .* those of these hosts did: n2, n3, n4' ;;
-	*) says="n$((other + 1))" ;;
+	*) says="nodes not ready.*n$((other + 1)).*; if their tasks do not make this call .*copper mount" ;;
 	esac
 	matches "rank $other of four machines does not call: the others say which are missing" \
 		"$(said "hosts.$other" | grep '^copper run: ')" "$says" ||

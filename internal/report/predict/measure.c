@@ -321,10 +321,11 @@ int cop_predict_set(struct cop_predict_storage *s, const char *text, struct cop_
 {
 	const struct {
 		const char *name;
-		double *value, least;
-	} figures[] = {{"metadata_us", &s->metadata_us, 0}, {"read_us", &s->read_us, 0},
-		{"stream_mb_per_s", &s->stream_mb_per_s, 0.001}, {"mb_per_s", &s->mb_per_s, 0.001},
-		{"slots", &s->slots, 0}, {"children", &s->children, 0}};
+		double *value, least, most;
+	} figures[] = {{"metadata_us", &s->metadata_us, 0, 1e9}, {"read_us", &s->read_us, 0, 1e9},
+		{"stream_mb_per_s", &s->stream_mb_per_s, 0.001, 1e9},
+		{"mb_per_s", &s->mb_per_s, 0.001, 1e9}, {"slots", &s->slots, 0, 1e6},
+		{"children", &s->children, 0, LISTING_ATTRS}};
 	const char *equals = strchr(text, '=');
 	size_t len = equals ? (size_t)(equals - text) : 0;
 
@@ -335,10 +336,11 @@ int cop_predict_set(struct cop_predict_storage *s, const char *text, struct cop_
 		if (strlen(figures[i].name) != len || memcmp(figures[i].name, text, len) != 0)
 			continue;
 		value = strtod(equals + 1, &end);
-		if (end == equals + 1 || *end || !(value >= figures[i].least && value <= 1e9))
+		if (end == equals + 1 || *end ||
+			!(value >= figures[i].least && value <= figures[i].most))
 			return cop_err_set(err, EINVAL,
-				"--set %s: a number from %g to 1000000000 is needed", text,
-				figures[i].least);
+				"--set %s: a number from %g to %.0f is needed", text,
+				figures[i].least, figures[i].most);
 		*figures[i].value = value;
 		return 0;
 	}

@@ -87,6 +87,29 @@ static void a_storage_without_a_limit_serves_all_at_once(void **state)
 	assert_true(row.s[COP_PREDICT_COPPER] < limited.s[COP_PREDICT_COPPER]);
 }
 
+static void a_huge_recording_costs_in_proportion(void **state)
+{
+	struct cop_predict_needs huge = numpy;
+	struct cop_predict_job other = job;
+	struct cop_predict_row small, large;
+	uint64_t times = 1000000;
+
+	(void)state;
+	huge.directories *= times;
+	huge.names *= times;
+	huge.files *= times;
+	huge.bytes *= times;
+	huge.reads *= times;
+	other.needs = &huge;
+	assert_int_equal(cop_predict_row(&job, 1, &small), 0);
+	assert_int_equal(cop_predict_row(&other, 1, &large), 0);
+	assert_true(large.operations[COP_PREDICT_COPPER] >
+		    0.99e6 * small.operations[COP_PREDICT_COPPER]);
+	assert_true(large.operations[COP_PREDICT_COPPER] <
+		    1.01e6 * small.operations[COP_PREDICT_COPPER]);
+	assert_true(large.s[COP_PREDICT_COPPER] > 0.6e6 * small.s[COP_PREDICT_COPPER]);
+}
+
 /* ---- recordings ---- */
 
 static char path[64];
@@ -169,7 +192,8 @@ static void what_is_no_recording_is_refused(void **state)
 static void a_figure_outside_of_its_range_is_refused(void **state)
 {
 	static const char *const bad[] = {"slots", "slots=", "slots=-1", "slots=x", "slots=1x",
-		"mb_per_s=0", "read_us=nan", "read_us=1e10", "other=1", "=1", ""};
+		"mb_per_s=0", "slots=1e7", "children=65", "read_us=nan", "read_us=1e10", "other=1",
+		"=1", ""};
 	struct cop_predict_storage s = {0};
 
 	(void)state;
@@ -187,6 +211,7 @@ int main(void)
 		cmocka_unit_test(the_operations_are_those_that_were_counted),
 		cmocka_unit_test(only_copper_and_sbcast_ask_no_more_with_more_nodes),
 		cmocka_unit_test(a_storage_without_a_limit_serves_all_at_once),
+		cmocka_unit_test(a_huge_recording_costs_in_proportion),
 		cmocka_unit_test(a_recording_is_counted_without_what_jobs_no_longer_need),
 		cmocka_unit_test(the_largest_files_are_kept_for_measuring),
 		cmocka_unit_test(what_is_no_recording_is_refused),

@@ -18,6 +18,7 @@ const char *const cop_predict_name[COP_PREDICT_WAYS] = {"direct", "image", "sbca
 #define LISTING_OPS 3u
 /* The windows of the prefetch: listings, chunks. */
 #define WINDOW (32u + 16u)
+#define ROUNDS_MOST 20000u
 /* A fault of a mapped file brings 64 KiB, as the kernel reads around it. */
 #define FAULT_BYTES (64.0 * 1024)
 /* Measured on one processor (man/measurements.md): how long a mount takes to be ready, sbcast takes
@@ -40,7 +41,8 @@ static double shared_s(const struct cop_predict_job *j, uint32_t nodes, double s
 static void fill_model(const struct cop_predict_job *j, struct cop_model *m)
 {
 	cop_model_default(m);
-	m->storage_slots = (uint64_t)(j->storage->slots + 0.5);
+	m->storage_slots =
+		j->storage->slots > 0 ? (uint64_t)COP_MAX(j->storage->slots + 0.5, 1.0) : 0;
 	m->storage_mb_per_s = (uint64_t)COP_MAX(j->storage->mb_per_s, 1.0);
 }
 
@@ -112,32 +114,32 @@ static void do_item(struct root *r, unsigned ops, uint64_t op_ns, uint64_t bytes
 	r->operations += ops;
 }
 
-static uint64_t fetch_all(struct root *r, const struct cop_predict_job *j)
+/* Of a very large recording, a part is worked off, and the rest takes as long in proportion. */
+static double fetch_s(struct root *r, const struct cop_predict_job *j)
 {
 	const struct cop_predict_needs *n = j->needs;
 	uint64_t metadata_ns = (uint64_t)(j->storage->metadata_us * 1e3), end = 0;
 	uint64_t read_ns = (uint64_t)(j->storage->read_us * 1e3);
 	uint64_t most = COP_MAX(COP_MAX(n->directories, n->names), COP_MAX(n->files, n->reads));
-	/* In all directories; a mean is no whole number. */
-	uint64_t attrs = (uint64_t)(j->storage->children * (double)n->directories);
+	uint64_t rounds = COP_MIN(most, (uint64_t)ROUNDS_MOST);
+	/* How many of each in a round; a mean is no whole number. */
+	double item[] = {(double)n->directories,
+		j->storage->children * (double)n->directories + (double)n->names + (double)n->files,
+		(double)n->reads};
+	double done[COP_ARRAY_SIZE(item)] = {0}, part = (double)rounds / (double)most;
 
 	r->storage.clients = 1;
 	/* In turn, since programs need names and bytes in turn. */
-	for (uint64_t i = 0; i < most; i++) {
-		if (i < n->directories)
-			do_item(r, LISTING_OPS, metadata_ns, 0);
-		for (uint64_t k = i * attrs / most; k < (i + 1) * attrs / most; k++)
-			do_item(r, 1, metadata_ns, 0);
-		if (i < n->names)
-			do_item(r, 1, metadata_ns, 0);
-		if (i < n->files)
-			do_item(r, 1, metadata_ns, 0);
-		if (i < n->reads)
-			do_item(r, 1, read_ns, n->bytes / n->reads);
-	}
+	for (uint64_t i = 1; i <= rounds; i++)
+		for (unsigned k = 0; k < COP_ARRAY_SIZE(item); k++)
+			for (; done[k] + 1 <= item[k] * part * (double)i / (double)rounds;
+				done[k]++)
+				do_item(r, k ? 1 : LISTING_OPS, k == 2 ? read_ns : metadata_ns,
+					k == 2 ? n->bytes / n->reads : 0);
 	for (unsigned i = 0; i < WINDOW; i++)
 		end = COP_MAX(end, r->free_ns[i]);
-	return end;
+	r->operations /= part;
+	return (double)end / 1e9 / part;
 }
 
 static double levels_of(uint32_t nodes)
@@ -156,11 +158,14 @@ static int add_copper(const struct cop_predict_job *j, const struct cop_model *m
 	double receive = nodes > 1 ? bytes / ((double)m->land_mb_per_s * 1e6) : 0;
 	double send = children * bytes / ((double)m->send_mb_per_s * 1e6);
 	double hop = (double)(m->ask_us + m->serve_us + 2 * m->hop_us) / 1e6;
+	struct cop_model alone = *m;
 	struct root r = {0};
 
-	if (cop_model_storage_open(&r.storage, m))
+	/* More are never needed. */
+	alone.storage_slots = COP_MIN(m->storage_slots, (uint64_t)WINDOW);
+	if (cop_model_storage_open(&r.storage, &alone))
 		return -ENOMEM;
-	fetch = (double)fetch_all(&r, j) / 1e9;
+	fetch = fetch_s(&r, j);
 	cop_model_storage_close(&r.storage);
 	out->s[COP_PREDICT_COPPER] =
 		fetch +

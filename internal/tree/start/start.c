@@ -113,6 +113,9 @@ static void missing_text(struct cop_start *j, struct cop_buf *out)
 		j->conf.topo.nodes - j->arrivals, j->conf.topo.nodes,
 		j->conf.ready_timeout_ms / 1000);
 	missing_names(j, out);
+	if (j->conf.hosts && j->conf.hosts->of_tasks)
+		cop_buf_str(out,
+			"; if their tasks do not make this call of copper run --source, too, start the nodes with copper mount before the step");
 }
 
 /* Why no end of the barrier came from above. The lock is held. */
