@@ -73,6 +73,45 @@ static void trace_eviction(struct cop_cache *c, const struct node *n)
 	cop_tracer_event(c->tracer, &e);
 }
 
+/* What somebody may need from the second tier. Small files that came beside others and that nobody
+ * has used are not worth it. */
+static bool is_worth_keeping(const struct node *n)
+{
+	return n->obj.key.table == COP_TABLE_DATA && n->duty != COP_DUTY_COPY && n->obj.len &&
+	       (atomic_load(&n->obj.uses) || !atomic_load(&n->obj.bundled));
+}
+
+static void count_dropped(struct cop_cache *c, const struct node *n)
+{
+	cop_stats_add(c->stats, COP_CACHE_EVICTIONS, 1);
+	cop_stats_add(c->stats, COP_CACHE_EVICTED_BYTES, n->charged);
+	if (cop_cache_keeps_for_root(&n->obj.key))
+		cop_stats_add(c->stats, COP_CACHE_EVICTED_HOME_BYTES, n->charged);
+	else
+		cop_cache_gone(c, n);
+}
+
+/* n has left its shard: it goes to the second tier, or is dropped. */
+static void leave(struct cop_cache *c, struct node *n)
+{
+	enum cop_cache_left left = COP_CACHE_LEFT_DROPPED;
+	size_t charged = n->charged;
+
+	if (c->spill.leaves && is_worth_keeping(n)) {
+		/* Another thread may free it as soon as it is taken. */
+		n->charged = 0;
+		left = c->spill.leaves(c->spill.ctx, &n->obj);
+		if (left == COP_CACHE_LEFT_TAKEN)
+			atomic_fetch_sub(&c->used, charged);
+		else
+			n->charged = charged;
+	}
+	if (left == COP_CACHE_LEFT_DROPPED)
+		count_dropped(c, n);
+	if (left != COP_CACHE_LEFT_TAKEN)
+		cop_cache_unref(c, n);
+}
+
 static bool evict_from(struct cop_cache *c, unsigned first,
 	struct node *(*take)(struct cop_cache *c, struct shard *s))
 {
@@ -84,15 +123,9 @@ static bool evict_from(struct cop_cache *c, unsigned first,
 		n = take(c, s);
 		pthread_mutex_unlock(&s->lock);
 		if (n) {
-			cop_stats_add(c->stats, COP_CACHE_EVICTIONS, 1);
-			cop_stats_add(c->stats, COP_CACHE_EVICTED_BYTES, n->charged);
-			if (cop_cache_keeps_for_root(&n->obj.key))
-				cop_stats_add(c->stats, COP_CACHE_EVICTED_HOME_BYTES, n->charged);
-			else
-				cop_cache_gone(c, n);
 			if (c->tracer)
 				trace_eviction(c, n);
-			cop_cache_unref(c, n);
+			leave(c, n);
 			return true;
 		}
 	}
@@ -286,9 +319,19 @@ bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes)
 	       share_left(c, bytes, true);
 }
 
+/* Whether there is a second tier that takes what is evicted. */
+static bool spills(struct cop_cache *c)
+{
+	uint64_t used, limit = 0;
+
+	if (c->spill.usage)
+		c->spill.usage(c->spill.ctx, &used, &limit);
+	return limit > 0;
+}
+
 bool cop_cache_can_home(struct cop_cache *c, size_t bytes)
 {
-	return used_by_others(c) + bytes <= c->limit && bytes < c->limit / 4 &&
+	return (used_by_others(c) + bytes <= c->limit || spills(c)) && bytes < c->limit / 4 &&
 	       home_share_left(c, bytes);
 }
 

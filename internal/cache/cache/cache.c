@@ -72,6 +72,11 @@ void cop_cache_trace(struct cop_cache *c, struct cop_tracer *tracer)
 	c->tracer = tracer;
 }
 
+void cop_cache_spill(struct cop_cache *c, const struct cop_cache_spill *spill)
+{
+	c->spill = *spill;
+}
+
 static struct node *find_node(struct shard *s, uint64_t hash, const struct cop_key *key)
 {
 	struct cop_hlink *l = cop_htab_first(&s->table, hash);

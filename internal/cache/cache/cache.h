@@ -15,7 +15,8 @@
  *
  * Copies of what another node of the job keeps (enum cop_duty) are evicted before everything else,
  * the oldest first, so that the nodes' memory together holds as much as possible once. They get
- * what the rest of the cache leaves free, and always an eighth of the budget. */
+ * what the rest of the cache leaves free, and always an eighth of the budget. All other parts of
+ * files can go to a second tier when they are evicted (struct cop_cache_spill). */
 #ifndef COP_CACHE_H
 #define COP_CACHE_H
 
@@ -123,6 +124,24 @@ void cop_cache_trace(struct cop_cache *c, struct cop_tracer *tracer);
 /* Tells the cache to keep freed buffers of this size. Call it before any other thread uses the
  * cache. */
 void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);
+
+/* What became of an evicted object. */
+enum cop_cache_left {
+	COP_CACHE_LEFT_DROPPED,
+	COP_CACHE_LEFT_KNOWN, /* the second tier has it already */
+	COP_CACHE_LEFT_TAKEN, /* and this one: it has the only reference, and the budget no longer
+				 counts the object */
+};
+/* The second tier: it is offered each part of a file that is evicted and is no copy. Both functions
+ * are called with locks held; they do not block and do not call the cache. */
+struct cop_cache_spill {
+	enum cop_cache_left (*leaves)(void *ctx, struct cop_obj *obj);
+	/* The bytes that it has and may have; 0 and 0: it takes nothing more. */
+	void (*usage)(void *ctx, uint64_t *used, uint64_t *limit);
+	void *ctx;
+};
+/* Call it before any other thread uses the cache. */
+void cop_cache_spill(struct cop_cache *c, const struct cop_cache_spill *spill);
 /* No flight may be in progress, and nobody may hold a reference. */
 void cop_cache_free(struct cop_cache *c);
 
@@ -169,7 +188,7 @@ void cop_cache_share_reservation(
 bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
 /* The same for a copy of a part of a large file. */
 bool cop_cache_can_copy(struct cop_cache *c, size_t bytes);
-/* The same for parts of large files that are at home here, and without evicting others. */
+/* The same for parts of large files that are at home here, and without evicting others for good. */
 bool cop_cache_can_home(struct cop_cache *c, size_t bytes);
 /* Whether this many bytes more would leave less than an eighth for copies. */
 bool cop_cache_is_full(struct cop_cache *c, size_t bytes);
@@ -238,6 +257,7 @@ struct cop_cache_usage {
 		used_bytes; /* used: by tables, flights and objects that are still referenced */
 	uint64_t flights, waiting_to_reserve;
 	uint64_t home_bytes; /* of chunks that this node keeps for the job, COP_DUTY_HOME */
+	uint64_t spill_bytes, spill_limit_bytes; /* of the second tier */
 };
 /* Calls fn for every complete object of a table, without a lock. Objects that complete meanwhile
  * may be left out; if memory is short, so may those of whole shards. */

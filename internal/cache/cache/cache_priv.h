@@ -3,8 +3,8 @@
  * objects. The reserve lock guards the queues of flights that wait to reserve. The pool's lock is
  * taken last. A shard's lock may be taken under the reserve lock (to evict), never the other way
  * round, and never two shards' at once. None is held while a waiter or a start function is called.
- * Byte sums are atomics; reservations grow under the reserve lock only, so that they never pass the
- * limit. */
+ * The functions of struct cop_cache_spill are called under the reserve lock. Byte sums are atomics;
+ * reservations grow under the reserve lock only, so that they never pass the limit. */
 #ifndef COP_CACHE_PRIV_H
 #define COP_CACHE_PRIV_H
 
@@ -71,7 +71,8 @@ struct cop_cache {
 	struct pool pool;
 	struct shard shard[SHARDS];
 	struct cop_stats *stats;
-	struct cop_tracer *tracer; /* NULL: none */
+	struct cop_tracer *tracer;    /* NULL: none */
+	struct cop_cache_spill spill; /* zeroed: none */
 	uint64_t limit;
 	_Atomic uint64_t used;
 	_Atomic uint64_t flying; /* bytes that flights have reserved */

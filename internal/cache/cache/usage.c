@@ -16,6 +16,9 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 	out->flights = atomic_load(&c->flights);
 	out->waiting_to_reserve = atomic_load(&c->reserve_waiting);
 	out->home_bytes = atomic_load(&c->home_bytes);
+	out->spill_bytes = out->spill_limit_bytes = 0;
+	if (c->spill.usage)
+		c->spill.usage(c->spill.ctx, &out->spill_bytes, &out->spill_limit_bytes);
 }
 
 /* The shard's lock is held. Returns how many there are now in out, which has room for max. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "job/conf/conf.h"
+#include "job/conf/conf_priv.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,14 +11,6 @@
 enum { LEVEL_WARNING = 3, LEVEL_INFO = 4, LEVEL_OPEN = UINT_MAX };
 enum { ENOENT_TTL_MS = 2000, ENOENT_MOST_MS = 60000 };
 #define ENOENT_OPEN UINT32_MAX
-
-/* A chunk that fills the whole budget could never be replaced by the next one. */
-#define CHUNKS_MIN 4
-
-uint64_t cop_conf_cache_least(const struct cop_conf *conf)
-{
-	return COP_MAX(COP_CONF_CACHE_MIN, CHUNKS_MIN * conf->chunk);
-}
 
 static int check_tags(const struct cop_opt_list *tags, struct cop_err *err)
 {
@@ -87,11 +79,8 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 	if (conf->chunk & (conf->chunk - 1))
 		return cop_err_set(err, EINVAL, "--chunk: %llu bytes is not a power of two",
 			(unsigned long long)conf->chunk);
-	if (conf->cache_size && conf->cache_size < CHUNKS_MIN * conf->chunk)
-		return cop_err_set(err, EINVAL,
-			"--cache-size: %llu bytes hold fewer than %d chunks of %llu (--chunk)",
-			(unsigned long long)conf->cache_size, CHUNKS_MIN,
-			(unsigned long long)conf->chunk);
+	if (cop_conf_check_cache(conf, err))
+		return -EINVAL;
 	if (conf->insecure && conf->secret_file)
 		return cop_err_set(err, EINVAL,
 			"--insecure and --secret-file contradict each other: give one");
@@ -350,6 +339,13 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.max = UINT64_C(1) << 50,                                                  \
 			.help = "limit on cached bytes",                                           \
 			.shown = "a tenth of memory"},                                             \
+		{.name = "spill",                                                                  \
+			AT(spill),                                                                 \
+			.kind = COP_OPT_STRING,                                                    \
+			.arg = "DIR[,SIZE]",                                                       \
+			.help = "a disk of each node takes what its cache cannot hold",            \
+			.shown = "none",                                                           \
+			.rare = true},                                                             \
 		{.name = "max-cacheable-bytes",                                                    \
 			.letter = 'M',                                                             \
 			AT(max_cacheable),                                                         \

@@ -9,6 +9,7 @@
 #include "base/opt/opt.h"
 
 #define COP_CONF_CACHE_MIN (16 * COP_MIB)
+#define COP_CONF_SPILL_MIN (16 * COP_MIB)
 #define COP_CONF_TRACE_MIN (64 * COP_KIB)
 #define COP_CONF_CHUNK_MIN (64 * COP_KIB)
 #define COP_CONF_CHUNK_MAX (16 * COP_MIB)
@@ -76,6 +77,7 @@ struct cop_conf {
 	uint32_t profile_interval_s; /* seconds between snapshots; 0: only at the end */
 	unsigned rank_files;         /* enum cop_conf_rank_files: which nodes write reports */
 	uint64_t cache_size;         /* bytes; 0: a tenth of memory */
+	const char *spill;           /* DIR[,SIZE] or NULL; see cop_conf_spill */
 	uint64_t max_cacheable;      /* bytes: larger files bypass the tree; 0: none do */
 	uint64_t chunk;              /* bytes, a power of two; 1 MiB */
 	uint64_t trace_limit;        /* bytes of a node's trace; 512 MiB */
@@ -119,6 +121,16 @@ void cop_conf_init(struct cop_conf *conf, bool serve_only);
  * user's cache directory; NULL: off. */
 const char *cop_conf_prefetch(const struct cop_conf *conf);
 
+/* The directory and the size in --spill, which was given; size 0: none was. -EINVAL with a
+ * sentence.
+ */
+#define COP_CONF_DIR_SIZE 4096
+int cop_conf_spill(const struct cop_conf *conf, char dir[COP_CONF_DIR_SIZE], uint64_t *size,
+	struct cop_err *err);
+/* How much of a cache of this size is for the spill: its index, and what is on its way to the disk;
+ * 0 without --spill. */
+uint64_t cop_conf_spill_memory(const struct cop_conf *conf, uint64_t cache_bytes);
+
 /* Checks what depends on more than one option, and sets the defaults that depend on others
  * (log_level, discover). Returns -EINVAL with a sentence that names the option and says what to
  * do. */
@@ -128,7 +140,7 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err);
 void cop_conf_each_changed(const struct cop_conf *conf,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg);
 
-/* The smallest cache size that works with this chunk size. */
+/* The smallest cache size that works with this chunk size, and with the spill if there is one. */
 uint64_t cop_conf_cache_least(const struct cop_conf *conf);
 
 #endif

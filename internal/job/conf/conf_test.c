@@ -82,6 +82,45 @@ static void a_cache_needs_a_few_chunks_and_16_mib_to_work(void **state)
 	assert_true(cop_conf_cache_least(&conf) == 64 * COP_MIB);
 }
 
+static void a_spill_is_a_directory_and_perhaps_a_size(void **state)
+{
+	static const char *const bad[] = {
+		"", ",", ",1G", "/d,", "/d,x", "/d,15M", "/d,-1G", "/d,2000T", "/d,1G,", "/d,1G,x"};
+	char dir[COP_CONF_DIR_SIZE];
+	uint64_t size;
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++) {
+		assert_int_equal(MOUNT("--spill", bad[i], "/m"), -EINVAL);
+		assert_non_null(strstr(err.text, "--spill"));
+	}
+	assert_int_equal(MOUNT("--spill", "/local/scratch", "/m"), 0);
+	assert_int_equal(cop_conf_spill(&conf, dir, &size, &err), 0);
+	assert_string_equal(dir, "/local/scratch");
+	assert_true(size == 0);
+	assert_int_equal(MOUNT("--spill", "/a,b,200G", "/m"), 0);
+	assert_int_equal(cop_conf_spill(&conf, dir, &size, &err), 0);
+	assert_string_equal(dir, "/a,b");
+	assert_true(size == 200 * (uint64_t)COP_GIB);
+}
+
+static void a_spill_takes_a_part_of_the_cache(void **state)
+{
+	(void)state;
+	assert_int_equal(MOUNT("--cache-size", "16M", "--spill", "/d", "/m"), 0);
+	assert_true(cop_conf_spill_memory(&conf, 16 * COP_MIB) == 4 * COP_MIB);
+	assert_true(cop_conf_spill_memory(&conf, 16 * (uint64_t)COP_GIB) == COP_GIB);
+	assert_true(cop_conf_cache_least(&conf) == 16 * COP_MIB);
+	assert_int_equal(
+		MOUNT("--cache-size", "64M", "--chunk", "16M", "--spill", "/d", "/m"), -EINVAL);
+	assert_non_null(strstr(err.text,
+		"--cache-size: 64.0 MiB are too few: 4 chunks (--chunk) and what is on its way to the disk (--spill) need 96.0 MiB"));
+	assert_int_equal(MOUNT("--cache-size", "96M", "--chunk", "16M", "--spill", "/d", "/m"), 0);
+	assert_true(cop_conf_cache_least(&conf) == 96 * COP_MIB);
+	cop_conf_init(&conf, true);
+	assert_true(cop_conf_spill_memory(&conf, COP_GIB) == 0);
+}
+
 static void contradictions_are_refused(void **state)
 {
 	(void)state;
@@ -273,6 +312,8 @@ int main(void)
 		cmocka_unit_test(a_chunk_size_must_be_a_power_of_two),
 		cmocka_unit_test(a_budget_of_a_few_chunks_is_refused),
 		cmocka_unit_test(a_cache_needs_a_few_chunks_and_16_mib_to_work),
+		cmocka_unit_test(a_spill_is_a_directory_and_perhaps_a_size),
+		cmocka_unit_test(a_spill_takes_a_part_of_the_cache),
 		cmocka_unit_test(contradictions_are_refused),
 		cmocka_unit_test(a_fabric_port_is_a_port_or_a_range),
 		cmocka_unit_test(the_defaults_are_those_of_the_manual),

@@ -318,6 +318,7 @@ static void run_checks(struct check *c)
 		cop_check_peers,
 		check_cpus,
 		cop_check_memory,
+		cop_check_spill,
 		check_prefetch,
 		check_control,
 	};

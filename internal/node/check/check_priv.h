@@ -11,6 +11,7 @@
 #include "job/dir/dir.h"
 #include "job/hosts/hosts.h"
 #include "storage/origin/origin.h"
+#include "storage/spill/spill.h"
 #include "fabric/wire/wire.h"
 
 enum check_state { CHECK_OK, CHECK_WARNING, CHECK_FAILED };
@@ -38,6 +39,7 @@ void cop_check_say(struct check *c, const char *name, enum check_state state, co
 /* machine.c */
 void cop_check_network(struct check *c);
 void cop_check_memory(struct check *c);
+void cop_check_spill(struct check *c);
 
 /* peers.c: tries the ports of the other hosts. */
 void cop_check_peers(struct check *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --check: the network and the memory of this machine. */
+/* --check: the network, the memory and the disk of this machine. */
 #include "job/rendezvous/rendezvous.h"
 #include "node/check/check_priv.h"
 
@@ -166,4 +166,24 @@ void cop_check_memory(struct check *c)
 	else
 		cop_check_say(c, "memory", CHECK_OK, "the cache may grow to %s of %s available",
 			want, cop_format_size(available, have));
+}
+
+/* ---- disk ---- */
+
+void cop_check_spill(struct check *c)
+{
+	char dir[COP_CONF_DIR_SIZE], note[COP_SPILL_NOTE_SIZE], may[16];
+	struct cop_err err = {0};
+	uint64_t size;
+
+	if (!c->conf->spill)
+		return;
+	if (cop_conf_spill(c->conf, dir, &size, &err) || cop_spill_check(dir, &size, note, &err))
+		cop_check_say(c, "spill", CHECK_FAILED, "%s", err.text);
+	else if (note[0])
+		cop_check_say(c, "spill", CHECK_WARNING, "%s", note);
+	else
+		cop_check_say(c, "spill", CHECK_OK,
+			"%s takes up to %s of what the cache cannot hold", dir,
+			cop_format_size(size, may));
 }

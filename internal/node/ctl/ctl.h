@@ -227,6 +227,7 @@ struct cop_status {
 	uint64_t started_ns; /* by cop_now_ns */
 	const struct cop_stats *stats;
 	struct cop_cache *cache;
+	struct cop_spill *spill; /* NULL: there is none */
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;           /* NULL: the tree is this node alone */
 	struct cop_fetch *coop;        /* NULL: it does not exist yet; also for the next two */

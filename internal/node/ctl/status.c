@@ -26,6 +26,8 @@ static void tables_json(const struct cop_cache_usage *u, struct cop_json *j)
 	cop_json_u64(j, "used_bytes", used);
 	cop_json_u64(j, "remaining_bytes", limit > used ? limit - used : 0);
 	cop_json_u64(j, "home_bytes", u->home_bytes);
+	cop_json_u64(j, "spill_bytes", u->spill_bytes);
+	cop_json_u64(j, "spill_limit_bytes", u->spill_limit_bytes);
 	cop_json_end(j);
 }
 
@@ -237,6 +239,12 @@ void cop_status_table_head(const struct cop_status *s, struct cop_buf *out)
 		"budget     %s used of %s; %" PRIu64 " flights, %" PRIu64 " waiting for room\n",
 		cop_format_size(u.used_bytes, a), cop_format_size(u.limit_bytes, b), u.flights,
 		u.waiting_to_reserve);
+	if (u.home_bytes)
+		cop_buf_printf(out, "home       %s of it are kept for the whole job\n",
+			cop_format_size(u.home_bytes, a));
+	if (u.spill_limit_bytes)
+		cop_buf_printf(out, "spill      %s used of %s on the disk of this node\n",
+			cop_format_size(u.spill_bytes, a), cop_format_size(u.spill_limit_bytes, b));
 	put_waits(s, out);
 	if (s->prefetches) {
 		cop_prefetch_text(s->prefetch, out);

@@ -107,7 +107,7 @@ static void each_byte_of_the_object_of_a_node_is_known(void **state)
 		"\",\"uptime_ms\":3000,\"parent\":null,"
 		"\"tables\":{\"data\":{\"bytes\":0,\"entries\":0},\"tree\":{\"bytes\":0,\"entries\":0},"
 		"\"metadata\":{\"bytes\":0,\"entries\":0}},"
-		"\"budget\":{\"limit_bytes\":1048576,\"used_bytes\":0,\"remaining_bytes\":1048576,\"home_bytes\":0},");
+		"\"budget\":{\"limit_bytes\":1048576,\"used_bytes\":0,\"remaining_bytes\":1048576,\"home_bytes\":0,\"spill_bytes\":0,\"spill_limit_bytes\":0},");
 	add_counters(&stats, &want);
 	cop_buf_str(&want,
 		",\"prefetching\":{\"state\":\"off\",\"why\":null,\"items\":0,\"listings\":0,\"files\":0},"
@@ -283,7 +283,7 @@ static void the_sums_count_nodes_that_did_not_answer(void **state)
 		"{\"nodes\":[{\"rank\":0},{\"rank\":1}],\"total\":{\"nodes\":4,\"dead\":1,\"refused\":2,\"failed\":3,\"missing\":9,\"cut\":5,"
 		"\"tables\":{\"data\":{\"bytes\":70,\"entries\":7},\"tree\":{\"bytes\":0,\"entries\":0},"
 		"\"metadata\":{\"bytes\":0,\"entries\":0}},"
-		"\"budget\":{\"limit_bytes\":60,\"used_bytes\":70,\"remaining_bytes\":0,\"home_bytes\":0},");
+		"\"budget\":{\"limit_bytes\":60,\"used_bytes\":70,\"remaining_bytes\":0,\"home_bytes\":0,\"spill_bytes\":0,\"spill_limit_bytes\":0},");
 	add_counters(&all.stats, &want);
 	cop_buf_str(&want, "}}");
 	cop_status_all_json(&all, &out);

@@ -19,6 +19,7 @@
 #include "net.h"
 #include "node/node/node.h"
 #include "storage/origin/origin.h"
+#include "storage/spill/spill.h"
 #include "part.h"
 #include "programs.h"
 #include "node/bypass/bypass.h"
@@ -63,6 +64,8 @@ struct cop_node {
 	struct cop_machine *machine;     /* NULL: there is no store, or --telemetry 0 */
 	struct cop_cache *cache;
 	char cache_note[COP_CACHE_NOTE_SIZE]; /* for the user, or "" */
+	struct cop_spill *spill;              /* NULL: there is none */
+	char spill_note[COP_SPILL_NOTE_SIZE]; /* for the user, or "" */
 	struct cop_origin *origin;
 	struct cop_record record;
 	struct cop_part *part;

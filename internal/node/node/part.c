@@ -82,6 +82,7 @@ int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *
 	struct cop_fuse *fs = find_mount(p);
 	size_t dropped = cop_cache_drop_under(p->conf.status.cache, path);
 
+	cop_spill_forget(p->conf.status.spill);
 	if (coop)
 		cop_fetch_forget_name(coop, path);
 	cop_log_info("invalidated path=\"%s\" objects=%zu", path, dropped);

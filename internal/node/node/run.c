@@ -133,6 +133,7 @@ static void log_notes(const struct cop_node *n)
 			"a tree of one node, since there is no --hosts, and no job of Slurm or PBS in the environment (--hosts localhost: one node is meant)");
 	cop_joblog_note(n->secret.job.note);
 	cop_joblog_note(n->cache_note);
+	cop_joblog_note(n->spill_note);
 	cop_joblog_note(cop_prefetch_manifest_note(n->manifest));
 	/* A node without a log of its own has already said it. */
 	if (!cop_follow_is_good(n->follow, &unwritten) && n->log.path[0])

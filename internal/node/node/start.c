@@ -162,17 +162,31 @@ static int load_manifest(struct cop_node *n, struct cop_err *err)
 	return cop_prefetch_manifest_load(&conf, &n->manifest, err);
 }
 
+static int open_spill(struct cop_node *n, uint64_t memory, struct cop_err *err)
+{
+	char dir[COP_CONF_DIR_SIZE];
+	struct cop_spill_conf conf = {.dir = dir,
+		.memory = memory,
+		.sum_seed = cop_wire_seed(&n->secret.wire, "chunk sums"),
+		.cache = n->cache,
+		.stats = &n->stats};
+	int rc = cop_conf_spill(n->conf, dir, &conf.size, err);
+
+	return rc ? rc : cop_spill_open(&conf, n->spill_note, &n->spill, err);
+}
+
 static int open_cache(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *c = n->conf;
+	uint64_t bytes = cop_cache_size(c->cache_size, cop_conf_cache_least(c), n->cache_note),
+		 for_spill = cop_conf_spill_memory(c, bytes);
 
-	n->cache = cop_cache_new(
-		cop_cache_size(c->cache_size, cop_conf_cache_least(c), n->cache_note), &n->stats);
+	n->cache = cop_cache_new(bytes - for_spill, &n->stats);
 	if (!n->cache)
 		return cop_err_set(err, ENOMEM, "out of memory for the cache");
 	cop_cache_trace(n->cache, cop_sampler_tracer(n->sampler));
 	cop_tally_use_cache(n->tally, n->cache);
-	return 0;
+	return c->spill ? open_spill(n, for_spill, err) : 0;
 }
 
 /* The workers end together with the requests that they serve (answer_all). */
@@ -217,6 +231,7 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 					     .started_ns = n->started_ns,
 					     .stats = &n->stats,
 					     .cache = n->cache,
+					     .spill = n->spill,
 					     .origin = n->origin},
 		.record = &n->record,
 		.stats = &n->stats,
@@ -310,6 +325,7 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.sum_seed = cop_wire_seed(&n->secret.wire, "chunk sums"),
 		.cache = n->cache,
 		.origin = n->origin,
+		.spill = n->spill,
 		.rpc = n->rpc,
 		.manifest = cop_part_manifest_piece,
 		.forget_names = cop_part_forget_names,
@@ -554,7 +570,7 @@ static void answer_all(struct cop_node *n)
 
 /* Each thread ends after the threads that could still give it work. If this returns true, no
  * running thread can touch what is freed next; the thread that writes the trace uses only its
- * own memory. False: a worker hangs in the storage, and only the end of the process ends it. */
+ * own memory. False: a worker hangs in a file system, and only the end of the process ends it. */
 static bool end_threads(struct cop_node *n)
 {
 	bool ended;
@@ -567,10 +583,11 @@ static bool end_threads(struct cop_node *n)
 	cop_fuse_stop(n->fs, 0, NULL);
 	if (n->coop)
 		cop_fetch_close(n->coop);
+	ended = cop_spill_close(n->spill);
 	answer_all(n);
 	cop_command_stop_listening(n->commands);
 	cop_net_flush(n->net);
-	ended = cop_origin_close(n->origin);
+	ended = cop_origin_close(n->origin) && ended;
 	cop_net_close(n->net);
 	return ended;
 }
@@ -590,6 +607,7 @@ static void free_all(struct cop_node *n)
 	cop_programs_free(n->programs);
 	cop_otel_trace_free(n->trace);
 	cop_buf_free(&n->environment);
+	cop_spill_free(n->spill);
 	cop_cache_free(n->cache);
 	cop_tally_free(n->tally);
 	cop_machine_free(n->machine);
@@ -610,7 +628,7 @@ static void free_all(struct cop_node *n)
 static void leave_all(struct cop_node *n)
 {
 	cop_log_warn(
-		"the storage does not answer: this node ends without waiting for its requests");
+		"the storage or the node's disk does not answer: this node ends without waiting for its requests");
 	cop_follow_free(n->follow);
 	cop_sampler_stop(n->sampler);
 	cop_log_close();

@@ -132,7 +132,7 @@ static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 	say_advice(found, f->refetched_bytes / LEAST_BYTES, "--cache-size",
 		"the cache was too small: %" PRIu64
 		" objects (%s) were dropped from it and then fetched again; --cache-size %" PRIu64
-		"M would have held all that any node needed",
+		"M would have held all that any node needed, and --spill DIR keeps it on a disk of each node",
 		f->refetches, SIZE(f->refetched_bytes), round_up(f->cache_needed));
 }
 

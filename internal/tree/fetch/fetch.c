@@ -229,10 +229,11 @@ static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_
 	atomic_store(&obj->background, ask->background);
 	atomic_store(&obj->first, ask->along && cop_fetch_is_first_chunk(ask));
 	atomic_store(&obj->bundled, ask->along && (ask->kind == COP_ASK_CHUNK || ask->guess));
-	if (ask->kind == COP_ASK_CHUNK)
+	if (ask->kind == COP_ASK_CHUNK) {
 		f->buf_len = cop_fetch_chunk_len(c, ask->size, ask->index);
-	if (ask->kind == COP_ASK_CHUNK)
+		f->spilled = cop_spill_has(c->conf.spill, &obj->key);
 		cop_fetch_set_duty(f);
+	}
 	if (local && !ask->background && atomic_load_explicit(&c->prefetched, memory_order_relaxed))
 		cop_stats_add(c->conf.stats, COP_PREFETCH_LATER_BYTES, f->buf_len);
 }
@@ -264,7 +265,7 @@ static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct c
 	checked = found == COP_FOUND_LEAD && cop_fetch_was_checked(c, ask, local);
 	if (found == COP_FOUND_LEAD && !checked)
 		*f = cop_fetch_new_flight(c, ask, *obj, local);
-	if (grouped && *f && !(*f)->lent && cop_fetch_is_root(*f))
+	if (grouped && *f && !(*f)->lent && !(*f)->spilled && cop_fetch_is_root(*f))
 		cop_fetch_lead_group(*f);
 	if (grouped)
 		cop_fetch_unlock_groups(c);
@@ -360,7 +361,9 @@ int cop_fetch_get(struct cop_fetch *c, const struct cop_ask *ask, struct cop_wai
 	return cop_fetch_get_for(c, ask, waiter, true, obj);
 }
 
-/* The flight is allocated first, because under the lock no object may be released again. */
+/* What the disk has is read from there when somebody asks for it.
+ *
+ * The flight is allocated first, because under the lock no object may be released again. */
 struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *ask, bool local)
 {
 	struct cop_key key = cop_fetch_key(ask);
@@ -368,7 +371,7 @@ struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *
 	struct flight *f;
 
 	if (cop_fetch_chunk_len(c, ask->size, ask->index) == 0 ||
-		cop_cache_has(c->conf.cache, &key))
+		cop_cache_has(c->conf.cache, &key) || cop_spill_has(c->conf.spill, &key))
 		return NULL;
 	f = calloc(1, sizeof(*f));
 	/* Nobody else leads chunks here meanwhile, so this caller leads. */

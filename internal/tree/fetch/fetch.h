@@ -27,17 +27,20 @@
  *	READING   the job in origin           a worker of origin   what the storage says:
  *	                                                           cop_fetch_blob_read(),
  *	                                                           checked() or group_read()
+ *	          the read in spill           a worker of spill,   unspilled()
+ *	                                      or its clock
  *	COMPLETE  nobody: everyone who waits  as ACTIVE
  *	          has the object; it is freed
  *
  * On the way it is ACTIVE between any two of RESERVE, ASKING and READING. It is ASKING once for
  * each ancestor and try. The ancestors only come nearer to the root, so at the latest it ends in
- * READING. cop_fetch_pass asserts that no other change of state happens. */
+ * READING from the origin. cop_fetch_pass asserts that no other change of state happens. */
 #ifndef COP_TREE_FETCH_H
 #define COP_TREE_FETCH_H
 
 #include "cache/cache/cache.h"
 #include "storage/origin/origin.h"
+#include "storage/spill/spill.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
@@ -110,7 +113,8 @@ struct cop_fetch_conf {
 			      without it nobody can forge bytes that pass */
 	struct cop_cache *cache;
 	struct cop_origin *origin;
-	struct cop_rpc *rpc; /* NULL for a tree of one node */
+	struct cop_spill *spill; /* NULL: what leaves memory is fetched again */
+	struct cop_rpc *rpc;     /* NULL for a tree of one node */
 	/* Returns a malloc'ed copy of a piece of the manifest, on a node that has one. Must be
 	 * quick; may be NULL. 0 or -errno. */
 	int (*manifest)(void *ctx, uint64_t index, void **data, size_t *len);

@@ -101,6 +101,7 @@ struct flight {
 	struct cop_ask ask; /* path points into obj */
 	uint32_t tree;
 	bool spread;       /* it is for a part of a large file, in any tree */
+	bool spilled;      /* this node's disk has it */
 	bool heir;         /* upstream is asked in place of the tree's root */
 	uint8_t lent;      /* at the root: 1 for the first home that is asked, 2 for the next */
 	uint32_t upstream; /* the rank that is asked, an ancestor */
@@ -171,7 +172,7 @@ void cop_fetch_waited(const struct flight *f, enum cop_counter c);
 
 /* The request leaves for f's upstream rank; called by rpc. */
 void cop_fetch_trace_sent(void *flight, uint64_t id, uint64_t at_ns);
-/* The origin is asked. */
+/* The origin, or this node's disk, is asked. */
 void cop_fetch_trace_origin(struct flight *f);
 /* The answer has arrived, or there will be none. */
 void cop_fetch_trace_answered(struct flight *f, int rc, size_t len);

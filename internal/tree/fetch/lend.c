@@ -30,7 +30,7 @@ void cop_fetch_set_duty(struct flight *f)
 		atomic_store(&f->coop->keeps_for_root, true);
 		duty = COP_DUTY_HOME;
 	} else if (cop_fetch_is_root(f)) {
-		f->lent = !f->spread && may_lend(f);
+		f->lent = !f->spread && !f->spilled && may_lend(f);
 		duty = f->spread ? COP_DUTY_HOME : f->lent ? COP_DUTY_COPY : COP_DUTY_NONE;
 	}
 	cop_cache_set_duty(f->coop->conf.cache, f->obj, duty);

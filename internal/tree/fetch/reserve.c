@@ -66,11 +66,9 @@ static void fail_all(struct flight *f, int rc)
 	}
 }
 
-static void start(void *arg)
+/* Fetches it from another node or from the storage. */
+static void fetch_it(struct flight *f)
 {
-	struct flight *f = arg;
-
-	cop_fetch_pass(f, FLIGHT_ACTIVE);
 	if (f->ask.kind == COP_ASK_CHUNK && make_buffers(f)) {
 		fail_all(f, -ENOMEM);
 		return;
@@ -82,6 +80,39 @@ static void start(void *arg)
 	else
 		f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank);
 	cop_fetch_send(f);
+}
+
+/* The buffer is the spill's. */
+static void unspilled(void *arg, int rc, const struct cop_spill_part *part)
+{
+	struct flight *f = arg;
+
+	cop_fetch_pass(f, FLIGHT_ACTIVE);
+	cop_fetch_trace_answered(f, rc, rc ? 0 : part->len);
+	if (rc) {
+		f->spilled = false;
+		fetch_it(f);
+		return;
+	}
+	cop_fetch_complete(f, &(struct cop_completion){.data = part->data,
+				      .len = part->len,
+				      .sum = part->sum,
+				      .packed = part->packed});
+}
+
+static void start(void *arg)
+{
+	struct flight *f = arg;
+
+	cop_fetch_pass(f, FLIGHT_ACTIVE);
+	if (!f->spilled) {
+		fetch_it(f);
+		return;
+	}
+	f->upstream = COP_TOPO_NONE;
+	cop_fetch_pass(f, FLIGHT_READING);
+	cop_fetch_trace_origin(f);
+	cop_spill_read(f->coop->conf.spill, &f->obj->key, unspilled, f);
 }
 
 /* A copy for another node, which must not wait for memory. Without it, that node asks the next one.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reports flights as events of the node's trace: one event for the whole flight when it ends, and
  * one for each phase: "queue" until the first request leaves, "wire" from a request to its answer
- * (again for each ancestor that was asked), "landing" from the answer to the object in the cache. A
- * request that leaves and its arrival at the parent carry the same number, which joins both nodes'
- * traces. */
+ * (again for each ancestor that was asked), "origin" or "disk", "landing" from the answer to the
+ * object in the cache. A request that leaves and its arrival at the parent carry the same number,
+ * which joins both nodes' traces. */
 #include "tree/fetch/fetch_priv.h"
 
 /* Traces count in microseconds, so shorter phases show nothing. */
@@ -78,8 +78,11 @@ void cop_fetch_trace_answered(struct flight *f, int rc, size_t len)
 	f->answered_ns = cop_now_ns();
 	/* A call that failed at once never left. */
 	if (f->is_asked)
-		span(f, asked ? "wire" : "origin", f->sent_ns, f->answered_ns, args,
-			COP_ARRAY_SIZE(args));
+		span(f,
+			asked        ? "wire"
+			: f->spilled ? "disk"
+				     : "origin",
+			f->sent_ns, f->answered_ns, args, COP_ARRAY_SIZE(args));
 	f->is_asked = false;
 }
 

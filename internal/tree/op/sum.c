@@ -159,6 +159,8 @@ void cop_op_sum_add(struct cop_op_sum *into, const struct cop_op_sum *from, char
 	into->usage.limit_bytes += from->usage.limit_bytes;
 	into->usage.used_bytes += from->usage.used_bytes;
 	into->usage.home_bytes += from->usage.home_bytes;
+	into->usage.spill_bytes += from->usage.spill_bytes;
+	into->usage.spill_limit_bytes += from->usage.spill_limit_bytes;
 	cop_op_exits_add(&into->exits, &from->exits);
 	add_machine(&into->machine, &from->machine);
 	cop_machine_add(&into->hosts, &from->hosts);
@@ -209,7 +211,7 @@ void cop_op_sum_add_silent(struct cop_op_sum *g, uint32_t rank)
 
 #define NUMBERS                                                                                    \
 	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (20 + COP_OP_NAMED) +             \
-		8 * (COP_COUNTERS + 2 * COP_TABLES + 8))
+		8 * (COP_COUNTERS + 2 * COP_TABLES + 10))
 /* Texts that are shorter are not compressed. */
 #define PACK_MIN 4096
 
@@ -256,6 +258,8 @@ static void put_numbers(const struct cop_op_sum *g, const struct lengths *len, u
 	cop_wr_u64(&w, g->usage.limit_bytes);
 	cop_wr_u64(&w, g->usage.used_bytes);
 	cop_wr_u64(&w, g->usage.home_bytes);
+	cop_wr_u64(&w, g->usage.spill_bytes);
+	cop_wr_u64(&w, g->usage.spill_limit_bytes);
 	cop_wr_u32(&w, g->exits.commands);
 	cop_wr_u32(&w, g->exits.running);
 	cop_wr_u32(&w, g->exits.good);
@@ -341,6 +345,8 @@ static void get_numbers(struct cop_rd *r, struct cop_op_sum *g, struct lengths *
 	g->usage.limit_bytes = cop_rd_u64(r);
 	g->usage.used_bytes = cop_rd_u64(r);
 	g->usage.home_bytes = cop_rd_u64(r);
+	g->usage.spill_bytes = cop_rd_u64(r);
+	g->usage.spill_limit_bytes = cop_rd_u64(r);
 	g->exits.commands = cop_rd_u32(r);
 	g->exits.running = cop_rd_u32(r);
 	g->exits.good = cop_rd_u32(r);
