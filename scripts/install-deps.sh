@@ -35,9 +35,10 @@ sqlite3 file git rsync tmux"
 programs="python3-pandas python3-protobuf protobuf-compiler gdb zsh lmod rpm nodejs uidmap
 chromium-headless-shell"
 launchers="slurmctld slurmd slurm-client munge mpich openmpi-bin"
-# For make lint, the sanitizers and fuzzers of clang with json-c as a judge of our scanner, and
-# fi_pingpong, to which the benchmarks compare us.
-tools="clang clang-format libclang-rt-dev libjson-c-dev shellcheck cppcheck pkg-config libfabric-bin"
+# For make lint, a plugin of clang, the sanitizers and fuzzers of clang with json-c as a judge of
+# our scanner, and fi_pingpong, to which the benchmarks compare us.
+tools="clang clang-format llvm-dev libclang-rt-dev libjson-c-dev shellcheck cppcheck pkg-config
+libfabric-bin"
 
 # The demo installs no development package of a library, but unpacks it here, where make finds it:
 # the demo needs headers and archives, not the 26 packages that these packages depend on.

@@ -252,7 +252,7 @@ bool cop_run_node_begin(const struct cop_run_node *node)
 {
 	struct cop_ctl_reply reply = {.fd = -1};
 	struct cop_err ignored;
-	bool wanted = false, untold = false;
+	bool wanted = false, untold = false, known;
 	char line[64];
 
 	snprintf(line, sizeof(line), "program %d", (int)getpid());
@@ -260,8 +260,9 @@ bool cop_run_node_begin(const struct cop_run_node *node)
 		return false;
 	if (reply.status == 0 && reply.text) {
 		wanted = strstr(reply.text, COP_CTL_EXIT "=wanted\n");
-		untold = strstr(reply.text, COP_CTL_EXIT "=untold\n");
-		untold &= set_variables_of_job(reply.text) | set_variables(reply.text);
+		known = set_variables_of_job(reply.text);
+		known |= set_variables(reply.text);
+		untold = known && strstr(reply.text, COP_CTL_EXIT "=untold\n");
 	}
 	free(reply.text);
 	return wanted || untold;
