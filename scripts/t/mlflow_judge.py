@@ -174,7 +174,7 @@ def ask(path, name):
               tags.get("sha256"), params.get("lr"), run[:16] == run[16:])
         for key, value, step, is_nan in db.execute(
                 "SELECT key, value, step, is_nan FROM latest_metrics WHERE run_uuid = ?"
-                " AND key NOT LIKE '%.%' ORDER BY key", (run,)):
+                " AND key NOT LIKE '%.%' AND key NOT LIKE 'system/%' ORDER BY key", (run,)):
             history = [None if nan else v for v, nan in db.execute(
                 "SELECT value, is_nan FROM metrics WHERE run_uuid = ? AND key = ?"
                 " ORDER BY step, timestamp, value", (run, key))]

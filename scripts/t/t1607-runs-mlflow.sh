@@ -7,7 +7,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 42
+plan 43
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -40,6 +40,7 @@ runs log --status failed --reason 'as asked' >/dev/null
 unset COPPER_RUN_ID
 # One that nobody has seen for an hour.
 judge "INSERT INTO run SELECT '00000000000000a2', 'gone', '', 'RUNNING', start - 7200.0001234, NULL, 1, version, '', start - 7100, 5 FROM run WHERE name = 'job'"
+judge "INSERT INTO metric VALUES ('00000000000000a1', 'system/cpu_utilization_percentage', 50, 1, 1000)"
 
 ok 'all runs are exported' export_to "$T/ours.db"
 is 'and each is named' "$(cut -d ' ' -f 2- "$T/said" | cut -d '(' -f 1 | sort | paste -sd ,)" 'FAILED ,FINISHED ,LOST '
@@ -49,6 +50,10 @@ is 'and the history and the last value of each metric' "$(mlflow ask "$T/ours.db
 	"  odd -1.7976931348623157e+308 at 8 [1.7976931348623157e+308, -1.7976931348623157e+308]
   train_loss 0.25 at 3 [1.0, 0.5, 0.3333333333333333, 0.25]
   worse nan at 7 [0.5, None]"
+system_metrics="SELECT key, count(*), sum(value) FROM %s WHERE key GLOB 'system/*' GROUP BY key"
+# shellcheck disable=SC2059
+is "what was measured of the machine has MLflow's names" "$(mlflow sql "$T/ours.db" "$(printf "$system_metrics" metrics)")" \
+	"$(judge "$(printf "$system_metrics" metric)")"
 is 'a run without a group is in an experiment of ours, and a lost one was killed' \
 	"$(mlflow ask "$T/ours.db" copper | grep -v '^  ')" \
 	'FAILED program 1 program copper None auto True
