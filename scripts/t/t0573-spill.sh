@@ -81,7 +81,7 @@ matches 'cache-stats shows the disk' "$("$COPPER" cache-stats "$W/mnt/0")" \
 "$COPPER" cache-stats --invalidate "$W/mnt/0" >/dev/null
 is 'an invalidation empties it' "$(node_stat 0 budget.spill_bytes)" 0
 is 'and the file is read again' "$(reader 0 read)" ''
-is_at_most 'from the storage' $((size * 99 / 100)) "$(storage_gave)"
+is_at_most 'from the storage' $((size * 9 / 10)) "$(storage_gave)"
 pid=$(node_stat 0 pid)
 held=$(stat -Lc '%b %a %h' /proc/"$pid"/fd/* 2>/dev/null | sort -n | tail -1)
 matches 'its file has no name, and is for nobody else' "$held" '^[0-9]+ 600 0$'
