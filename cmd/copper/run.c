@@ -125,7 +125,7 @@ static void init_args(void *into)
 }
 
 /* Options of copper mount for nodes that end with their programs. */
-static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch",
+static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefetch", "pack-limit",
 	"kernel-ahead", "profile", "profile-top-n", "profile-paths-full",
 	"profile-snapshot-interval", "observe", "max-cacheable-bytes", "enoent-ttl-ms", "chunk",
 	"origin-ops", "listing-max", "keep-symlinks", "hidden", "cpus", "ready-timeout", "hosts",
