@@ -50,8 +50,8 @@
 #if XXH_VERSION_NUMBER < 800
 #error "xxHash is older than 0.8.0, which is the first with XXH3: make CPPFLAGS=-IDIR/include LDFLAGS=-LDIR/lib takes a newer one from DIR"
 #endif
-#if SQLITE_VERSION_NUMBER < 3024000
-#error "SQLite is older than 3.24: make CPPFLAGS=-IDIR/include LDFLAGS=-LDIR/lib takes a newer one from DIR"
+#if SQLITE_VERSION_NUMBER < 3025000
+#error "SQLite is older than 3.25: make CPPFLAGS=-IDIR/include LDFLAGS=-LDIR/lib takes a newer one from DIR"
 #endif
 #if !__GLIBC_PREREQ(2, 31)
 #error "glibc is older than 2.31: build on a newer system; the static binary runs on this one, too"

@@ -39,36 +39,23 @@ static uint64_t processed_at(struct sim_node *n, uint64_t us, uint64_t bytes_ns)
 	return reserve_time(&n->rpc.processor_free, cop_sim_now(), us * 1000 + bytes_ns);
 }
 
-/* The link between two nodes: that of the child in the tree in which the other is its parent, or
- * for any other pair the first one of the higher rank. */
-static size_t link_of(const struct sim *s, uint32_t a, uint32_t b)
-{
-	for (uint32_t tree = 0; tree < s->conf.topo.trees; tree++) {
-		if (cop_topo_parent(&s->conf.topo, tree, a) == b)
-			return (size_t)a * s->conf.topo.trees + tree;
-		if (cop_topo_parent(&s->conf.topo, tree, b) == a)
-			return (size_t)b * s->conf.topo.trees + tree;
-	}
-	return (size_t)COP_MAX(a, b) * s->conf.topo.trees;
-}
-
 /* When bytes that leave at this time have arrived. The first ones are under way while the last ones
  * still wait. */
 static uint64_t arrives_at(
 	struct sim_node *from, struct sim_node *to, uint64_t leave, uint64_t bytes)
 {
 	struct sim *s = from->sim;
-	const struct sim_model *m = &s->conf.model;
-	size_t link = link_of(s, from->rank, to->rank);
+	const struct cop_model *m = &s->conf.model;
+	struct sim_link *link = cop_sim_link(s, from->rank, to->rank);
 	uint64_t through = transfer_ns(bytes, m->node_mb_per_s), out, over, in;
 
 	out = reserve_time(&from->rpc.out_free, leave, through);
-	over = reserve_time(
-		&s->link_free[link], out - through, transfer_ns(bytes, m->link_mb_per_s));
+	over = reserve_time(&link->free_ns, out - through, transfer_ns(bytes, m->link_mb_per_s));
 	out = COP_MAX(out, over) + m->hop_us * 1000;
 	in = reserve_time(&to->rpc.in_free, out - through, through);
 	from->rpc.out_bytes += bytes;
-	s->link_bytes[link] += bytes;
+	link->bytes += bytes;
+	s->busiest_link_bytes = COP_MAX(s->busiest_link_bytes, link->bytes);
 	return COP_MAX(in, out);
 }
 
@@ -290,7 +277,7 @@ static void deliver_answer(void *arg, uint64_t unused)
 static void come_back(void *arg, uint64_t bytes)
 {
 	struct cop_rpc_req *q = arg;
-	const struct sim_model *m = &q->from->sim->conf.model;
+	const struct cop_model *m = &q->from->sim->conf.model;
 
 	cop_sim_at(processed_at(q->from, m->ask_us - m->ask_us / 2,
 			   transfer_ns(bytes, m->land_mb_per_s)),
@@ -312,7 +299,7 @@ static void drop_answer(struct cop_rpc_req *q, const struct cop_rpc_answer *a)
 
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 {
-	const struct sim_model *m = &q->to->sim->conf.model;
+	const struct cop_model *m = &q->to->sim->conf.model;
 	uint64_t leave;
 
 	if (q->lost || cop_sim_is_dead(q->to)) {

@@ -10,9 +10,9 @@
 struct args {
 	const char *trace, *nodes, *trees, *fanout;
 	unsigned manifest, bundle;
-	uint32_t skew_ms, die, seed;
+	uint32_t skew_ms, die, die_within_ms, seed;
 	struct cop_opt_list set;
-	bool json, parameters;
+	bool shuffle, json, parameters;
 };
 
 enum { WORD_OFF, WORD_ON, WORD_BOTH };
@@ -32,7 +32,7 @@ static const struct cop_opt rows[] = {
 		.kind = COP_OPT_STRING,
 		.offset = AT(trees),
 		.arg = "N,...",
-		.help = "numbers of trees",
+		.help = "numbers of trees, each at most that of nodes",
 		.initial = "1"},
 	{.name = "fanout",
 		.letter = 'k',
@@ -55,6 +55,10 @@ static const struct cop_opt rows[] = {
 		.help = "nodes guess what the program needs next",
 		.words = both_words,
 		.initial = "off"},
+	{.name = "shuffle",
+		.kind = COP_OPT_FLAG,
+		.offset = AT(shuffle),
+		.help = "each node reads chunks in an order of its own"},
 	{.name = "skew",
 		.kind = COP_OPT_DURATION,
 		.offset = AT(skew_ms),
@@ -68,6 +72,12 @@ static const struct cop_opt rows[] = {
 		.help = "of a million nodes, how many die each second",
 		.initial = "0",
 		.max = 1000000},
+	{.name = "die-within",
+		.kind = COP_OPT_DURATION,
+		.offset = AT(die_within_ms),
+		.arg = "TIME",
+		.help = "so many die within this time, and none later",
+		.initial = "0"},
 	{.name = "seed",
 		.kind = COP_OPT_U32,
 		.offset = AT(seed),
@@ -156,8 +166,10 @@ static void put_conf(struct cop_json *j, const struct sim_conf *c)
 	cop_json_u64(j, "fanout", c->topo.fanout);
 	cop_json_bool(j, "manifest", c->manifest);
 	cop_json_bool(j, "bundle", c->bundle);
+	cop_json_bool(j, "shuffle", c->shuffle);
 	cop_json_u64(j, "skew_ms", c->skew_ns / COP_NS_PER_MS);
 	cop_json_u64(j, "die", c->die_per_million);
+	cop_json_u64(j, "die_within_ms", c->die_within_ns / COP_NS_PER_MS);
 	cop_json_u64(j, "seed", c->seed);
 }
 
@@ -304,7 +316,7 @@ static int simulate(const struct args *a, struct sim_conf *conf, struct cop_err 
 	int status;
 
 	if (parse_list("nodes", a->nodes, 1000000, &nodes, err) ||
-		parse_list("trees", a->trees, 64, &trees, err) ||
+		parse_list("trees", a->trees, 1000000, &trees, err) ||
 		parse_list("fanout", a->fanout, COP_TOPO_MAX_FANOUT, &fanouts, err))
 		return cop_opt_misuse(&table, err);
 	if (!a->trace) {
@@ -337,16 +349,18 @@ int main(int argc, char **argv)
 
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
-	cop_sim_model_default(&conf.model);
+	cop_model_default(&conf.model);
 	for (unsigned i = 0; i < a.set.n; i++)
-		if (cop_sim_model_set(&conf.model, a.set.at[i], &err))
+		if (cop_model_set(&conf.model, a.set.at[i], &err))
 			return cop_opt_misuse(&table, &err);
 	if (a.parameters) {
-		cop_sim_model_print(&conf.model);
+		cop_model_print(&conf.model);
 		return fflush(stdout) ? 1 : 0;
 	}
+	conf.shuffle = a.shuffle;
 	conf.skew_ns = a.skew_ms * COP_NS_PER_MS;
 	conf.die_per_million = a.die;
+	conf.die_within_ns = a.die_within_ms * COP_NS_PER_MS;
 	conf.seed = a.seed;
 	return simulate(&a, &conf, &err);
 }

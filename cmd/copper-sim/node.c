@@ -37,7 +37,7 @@ static void read_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	line_answered(n, line, rc);
 }
 
-static struct cop_ask ask_of(const struct sim_line *l)
+static struct cop_ask ask_of(const struct sim_node *n, const struct sim_line *l)
 {
 	struct cop_ask ask = {.kind = l->kind,
 		.path = l->path,
@@ -45,6 +45,11 @@ static struct cop_ask ask_of(const struct sim_line *l)
 		.along = l->background,
 		.first = l->first};
 
+	if (n->sim->conf.shuffle) {
+		l = cop_sim_trace_shuffled(n->sim->conf.trace, l,
+			cop_sim_draw(n->sim->conf.seed, 'o', n->rank, UINT64_MAX));
+		ask.path = l->path;
+	}
 	if (l->kind == COP_ASK_CHUNK || l->kind == COP_ASK_HOLES || l->kind == COP_ASK_CHECK)
 		ask.version = SIM_VERSION;
 	if (l->kind == COP_ASK_CHUNK) {
@@ -67,7 +72,7 @@ static void ask_ahead(struct sim_node *n, const struct cop_ask *ask)
 static void ask_and_wait(struct sim_node *n, int32_t line)
 {
 	const struct sim_line *l = &n->sim->conf.trace->line[line];
-	struct cop_ask ask = ask_of(l);
+	struct cop_ask ask = ask_of(n, l);
 	struct cop_obj *obj;
 	struct asked *a;
 	int rc;
@@ -103,7 +108,7 @@ static void ask_lines(void *arg, uint64_t line)
 	}
 	cop_fetch_cork(n->coop);
 	do {
-		ask = ask_of(l);
+		ask = ask_of(n, l);
 		if (l->waited || l->follower >= 0)
 			ask_and_wait(n, (int32_t)(l - first));
 		else
@@ -140,15 +145,17 @@ static void kill_node(void *arg, uint64_t unused)
 	cop_sim_fabric_died(n);
 }
 
-/* Draws when the node dies: each second of its life is its last one with the given probability. */
+/* Draws when the node dies: each second of its life is its last one with the given probability, or
+ * the one span in which nodes die is. */
 static uint64_t death_of(const struct sim_node *n)
 {
 	const struct sim_conf *c = &n->sim->conf;
+	uint64_t span_ns = c->die_within_ns ? c->die_within_ns : COP_NS_PER_S;
+	uint64_t spans = c->die_within_ns ? 1 : 600;
 
-	for (uint64_t second = 0; c->die_per_million && second < 600; second++)
-		if (cop_sim_draw(c->seed + second, 'd', n->rank, 1000000) < c->die_per_million)
-			return second * COP_NS_PER_S +
-			       cop_sim_draw(c->seed, 'D', n->rank, COP_NS_PER_S);
+	for (uint64_t span = 0; c->die_per_million && span < spans; span++)
+		if (cop_sim_draw(c->seed + span, 'd', n->rank, 1000000) < c->die_per_million)
+			return span * span_ns + cop_sim_draw(c->seed, 'D', n->rank, span_ns);
 	return UINT64_MAX;
 }
 

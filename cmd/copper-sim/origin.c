@@ -50,36 +50,18 @@ struct origin_pool {
 
 void cop_sim_storage_open(struct sim *s)
 {
-	s->storage.slot_free =
-		cop_sim_alloc(s->conf.model.storage_slots, sizeof(*s->storage.slot_free));
+	if (cop_model_storage_open(&s->storage, &s->conf.model))
+		abort();
 }
 
 void cop_sim_storage_close(struct sim *s)
 {
-	free(s->storage.slot_free);
+	cop_model_storage_close(&s->storage);
 }
 
-static uint64_t service_ns(const struct sim *s)
+static uint64_t op_ns(const struct sim *s)
 {
-	uint64_t ns = s->conf.model.storage_op_us * 1000, knee = s->conf.model.storage_knee;
-
-	return knee ? ns + ns * s->storage.clients / knee : ns;
-}
-
-static uint64_t served_at(struct sim *s, uint64_t bytes)
-{
-	uint64_t now = cop_sim_now(), *place = &now, *slot = s->storage.slot_free, pipe;
-
-	if (s->conf.model.storage_slots)
-		place = slot;
-	for (uint64_t i = 1; i < s->conf.model.storage_slots; i++)
-		if (slot[i] < *place)
-			place = &slot[i];
-	*place = COP_MAX(*place, cop_sim_now()) + service_ns(s);
-	pipe = COP_MAX(s->storage.bytes_free, cop_sim_now()) +
-	       bytes * 1000 / s->conf.model.storage_mb_per_s;
-	s->storage.bytes_free = pipe;
-	return COP_MAX(*place, pipe);
+	return s->conf.model.storage_op_us * 1000;
 }
 
 /* ---- the pool of a root ---- */
@@ -118,7 +100,9 @@ static void next_operation(void *arg, uint64_t unused)
 		bytes = t->bytes / t->ops;
 		t->bytes -= bytes;
 		t->ops--;
-		cop_sim_at(served_at(n->sim, bytes), next_operation, t, 0);
+		cop_sim_at(
+			cop_model_served_at(&n->sim->storage, cop_sim_now(), op_ns(n->sim), bytes),
+			next_operation, t, 0);
 		return;
 	}
 	p->running--;
@@ -173,7 +157,9 @@ static void add_task(struct job *j, uint64_t ops, uint64_t bytes)
 
 static void add_children(struct job *j)
 {
-	uint64_t op_us = COP_MAX(service_ns(j->node->sim) / 1000, (uint64_t)1);
+	uint64_t op_us =
+		COP_MAX(cop_model_service_ns(&j->node->sim->storage, op_ns(j->node->sim)) / 1000,
+			(uint64_t)1);
 	unsigned batch = (unsigned)COP_MIN(COP_MAX(BATCH_US / op_us, (uint64_t)1), BATCH_MAX);
 
 	j->listing = false;
@@ -227,7 +213,7 @@ static struct job *new_job(struct cop_origin *o, cop_origin_done *done, void *ar
 
 static void begin_job(struct job *j, uint64_t calls, uint64_t ops)
 {
-	j->node->sim->storage.ops += calls;
+	j->node->sim->storage_ops += calls;
 	add_task(j, ops, j->bytes);
 	start_tasks(j->node);
 }
@@ -262,7 +248,7 @@ static void queue_ask(struct cop_origin *o, enum cop_ask_kind kind, const char *
 	begin_job(j, j->line->calls, ops);
 	if (kind == COP_ASK_LISTING && !o->node->origin.pool->knows_device) {
 		o->node->origin.pool->knows_device = true;
-		o->node->sim->storage.ops++;
+		o->node->sim->storage_ops++;
 	}
 }
 
@@ -334,7 +320,7 @@ void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, u
 	j->size = size;
 	slot = (unsigned)(j->file % KEPT);
 	kept = p->kept[slot].file == j->file && p->kept[slot].until > cop_sim_now();
-	s->storage.bytes += j->bytes;
+	s->storage_bytes += j->bytes;
 	begin_job(j, 2 + !kept, !kept + (j->bytes + unit - 1) / unit);
 }
 

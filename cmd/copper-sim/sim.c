@@ -90,19 +90,17 @@ static void add_times(struct sim *s, struct sim_result *r)
 
 static void add_loads(struct sim *s, struct sim_result *r)
 {
-	size_t links = (size_t)s->conf.topo.nodes * s->conf.topo.trees;
 	struct cop_cache_usage u;
 
-	for (size_t i = 0; i < links; i++)
-		r->link_bytes = COP_MAX(r->link_bytes, s->link_bytes[i]);
+	r->link_bytes = s->busiest_link_bytes;
 	for (uint32_t i = 0; i < s->conf.topo.nodes; i++) {
 		cop_cache_usage(s->node[i].cache, &u);
 		r->cache_bytes = COP_MAX(r->cache_bytes, u.used_bytes);
 		r->node_bytes = COP_MAX(r->node_bytes, s->node[i].rpc.out_bytes);
 		r->bytes += s->node[i].rpc.out_bytes;
 	}
-	r->storage_ops = s->storage.ops;
-	r->storage_bytes = s->storage.bytes;
+	r->storage_ops = s->storage_ops;
+	r->storage_bytes = s->storage_bytes;
 	r->storage_clients = s->storage.clients;
 	r->requests = s->requests;
 	r->messages = s->messages;
@@ -133,7 +131,7 @@ uint64_t cop_sim_memory_needed(const struct sim_conf *conf)
 void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 {
 	struct sim s = {.conf = *conf};
-	size_t nodes = conf->topo.nodes, links = nodes * conf->topo.trees;
+	size_t nodes = conf->topo.nodes;
 	struct timespec from, to;
 	uint64_t before;
 
@@ -145,8 +143,6 @@ void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 	malloc_trim(0);
 	before = private_bytes();
 	s.node = cop_sim_alloc(nodes, sizeof(*s.node));
-	s.link_bytes = cop_sim_alloc(links, sizeof(*s.link_bytes));
-	s.link_free = cop_sim_alloc(links, sizeof(*s.link_free));
 	cop_sim_storage_open(&s);
 	for (uint32_t i = 0; i < nodes; i++)
 		open_node(&s, i);
@@ -157,30 +153,20 @@ void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out)
 	for (uint32_t i = 0; i < nodes; i++)
 		close_node(&s.node[i]);
 	cop_sim_storage_close(&s);
-	free(s.link_free);
-	free(s.link_bytes);
+	cop_sim_links_free(&s);
 	free(s.node);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	out->wall_s = (double)(to.tv_sec - from.tv_sec) +
 		      (double)(to.tv_nsec - from.tv_nsec) / COP_NS_PER_S;
 }
 
-/* Every client makes the same operations one after the other. All clients together take the
- * storage's service time; one client alone takes its waiting time; the program's own work is
- * added. */
 double cop_sim_direct_s(const struct sim_conf *conf)
 {
-	const struct sim_model *m = &conf->model;
 	const struct sim_trace *t = conf->trace;
-	double nodes = conf->topo.nodes, ops = (double)t->direct_ops;
-	double op_s = (double)m->storage_op_us / 1e6, alone, together = 0;
+	struct cop_model_client c = {
+		.ops_s = (double)t->direct_ops * (double)conf->model.storage_op_us / 1e6,
+		.bytes = (double)t->direct_bytes,
+		.own_s = (double)t->think_ns / 1e9};
 
-	if (m->storage_knee)
-		op_s *= 1 + nodes / (double)m->storage_knee;
-	alone = ops * op_s + (double)t->think_ns / 1e9;
-	if (m->storage_slots)
-		together = nodes * ops * op_s / (double)m->storage_slots;
-	together = COP_MAX(
-		together, nodes * (double)t->direct_bytes / ((double)m->storage_mb_per_s * 1e6));
-	return COP_MAX(alone, together);
+	return cop_model_direct_s(&conf->model, &c, conf->topo.nodes);
 }

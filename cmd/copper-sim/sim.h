@@ -20,19 +20,8 @@
 #define COP_SIM_H
 
 #include "base/base/base.h"
+#include "storage/model/model.h"
 #include "tree/fetch/fetch.h"
-
-/* ---- model.c: the parameters ---- */
-
-struct sim_model {
-#define COP_SIM_PARAM(name, value, least, unit, source) uint64_t name;
-#include "params.def"
-#undef COP_SIM_PARAM
-};
-void cop_sim_model_default(struct sim_model *m);
-/* Sets a value given as NAME=VALUE; -EINVAL with a sentence. */
-int cop_sim_model_set(struct sim_model *m, const char *text, struct cop_err *err);
-void cop_sim_model_print(const struct sim_model *m);
 
 /* ---- trace.c: what a program asks for ---- */
 
@@ -50,6 +39,7 @@ struct sim_line {
 	uint32_t calls;
 	int ret;
 	const char *path;
+	int32_t nth_chunk;      /* among the lines that ask for a chunk */
 	int32_t dir;            /* the line with the listing of its directory, or -1 */
 	int32_t follower, next; /* follower: the first line that follows this one; next: the next
 				   one that follows the same line as this */
@@ -61,6 +51,7 @@ struct sim_trace {
 	struct sim_line **sorted;          /* those that are no uses, by kind and path */
 	int32_t lines, asked, first;       /* asked: in sorted; first: of those that follow the
 					      start */
+	int32_t *chunk, chunks;            /* the lines that ask for a chunk */
 	uint64_t direct_ops, direct_bytes; /* of a client without Copper; 0: unknown */
 	uint64_t think_ns; /* the time of the program if every answer came at once */
 	char *text;
@@ -71,6 +62,10 @@ int cop_sim_trace_read(const char *file, struct sim_trace trace[2], struct cop_e
 /* Makes the answers; call it after each cop_sim_memory_reset. */
 void cop_sim_trace_answers(struct sim_trace *t);
 void cop_sim_trace_free(struct sim_trace trace[2]);
+/* The line whose chunk a node asks for in the place of this one, in an order of its own; the same
+ * line unless it asks for a chunk. */
+const struct sim_line *cop_sim_trace_shuffled(
+	const struct sim_trace *t, const struct sim_line *l, uint64_t seed);
 /* The line that a request came from; NULL if there is none. */
 const struct sim_line *cop_sim_trace_find(
 	const struct sim_trace *t, enum cop_ask_kind kind, const char *path);
@@ -105,10 +100,12 @@ bool cop_sim_memory_shared(const void *data);
 struct sim_conf {
 	struct cop_topo topo;
 	bool manifest, bundle; /* bundle: trace is the recording with bundles */
+	bool shuffle;          /* each node asks for the chunks in an order of its own */
 	uint64_t skew_ns;
-	uint64_t die_per_million; /* of a million nodes, how many die per second */
+	uint64_t die_per_million; /* of a million nodes, how many die per second, */
+	uint64_t die_within_ns;   /* or in all, within this time; 0: per second */
 	uint64_t seed;
-	struct sim_model model;
+	struct cop_model model;
 	struct sim_trace *trace;
 };
 
@@ -158,16 +155,24 @@ struct sim_node {
 	struct sim_prefetch *prefetch;
 };
 
+/* Between two nodes, in either direction. */
+struct sim_link {
+	uint64_t pair; /* the higher rank and the lower one; 0: an empty slot */
+	uint64_t bytes, free_ns;
+};
+
 struct sim {
 	struct sim_conf conf;
 	struct sim_node *node;
-	struct cop_stats stats;           /* of all nodes together */
-	uint64_t *link_bytes, *link_free; /* by child and tree */
-	uint64_t requests, messages;
+	struct cop_stats stats; /* of all nodes together */
 	struct {
-		uint64_t *slot_free; /* a heap's worth of service places, ns */
-		uint64_t bytes_free, clients, ops, bytes;
-	} storage;
+		struct sim_link *slot; /* a hash table of those that have carried something */
+		size_t slots, used;
+	} links;
+	uint64_t busiest_link_bytes;
+	uint64_t requests, messages;
+	struct cop_model_storage storage;
+	uint64_t storage_ops, storage_bytes;
 };
 
 static inline bool cop_sim_is_dead(const struct sim_node *n)
@@ -180,6 +185,11 @@ uint64_t cop_sim_memory_needed(const struct sim_conf *conf);
 void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out);
 /* The same program without Copper on every node: how long the slowest one takes. */
 double cop_sim_direct_s(const struct sim_conf *conf);
+
+/* link.c */
+/* The link between two different ranks; valid until the next call. */
+struct sim_link *cop_sim_link(struct sim *s, uint32_t a, uint32_t b);
+void cop_sim_links_free(struct sim *s);
 
 /* fabric.c */
 void cop_sim_fabric_open(struct sim_node *n);

@@ -208,6 +208,43 @@ static void find_dirs(struct sim_trace *t)
 	}
 }
 
+static void find_chunks(struct sim_trace *t)
+{
+	t->chunk = cop_sim_alloc((size_t)t->lines, sizeof(*t->chunk));
+	for (int32_t i = 0; i < t->lines; i++)
+		if (t->line[i].kind == COP_ASK_CHUNK) {
+			t->line[i].nth_chunk = t->chunks;
+			t->chunk[t->chunks++] = i;
+		}
+}
+
+/* A Feistel network of four rounds permutes the numbers below a power of four; those that are not
+ * below n are permuted again, so that what is left permutes the numbers below n. */
+static uint64_t permute(uint64_t at, uint64_t n, uint64_t seed)
+{
+	unsigned half = 1;
+
+	while (n > 1ULL << 2 * half)
+		half++;
+	do
+		for (uint64_t round = 0; round < 4; round++) {
+			uint64_t left = at >> half, right = at & ((1ULL << half) - 1);
+
+			at = right << half |
+			     (left ^ cop_sim_draw(seed + round, 'p', right, 1ULL << half));
+		}
+	while (at >= n);
+	return at;
+}
+
+const struct sim_line *cop_sim_trace_shuffled(
+	const struct sim_trace *t, const struct sim_line *l, uint64_t seed)
+{
+	if (l->kind != COP_ASK_CHUNK)
+		return l;
+	return &t->line[t->chunk[permute((uint64_t)l->nth_chunk, (uint64_t)t->chunks, seed)]];
+}
+
 /* A chain of answers leads to the end; its pauses are the program's own work. */
 static void add_think(struct sim_trace *t)
 {
@@ -249,6 +286,7 @@ static int finish_trace(struct sim_trace *t, const char *file, struct cop_err *e
 		rc = check_line(t, i, file, err);
 	link_lines(t);
 	find_dirs(t);
+	find_chunks(t);
 	add_think(t);
 	return rc;
 }
@@ -356,6 +394,7 @@ void cop_sim_trace_free(struct sim_trace trace[2])
 {
 	free(trace->text);
 	for (int i = 0; i < 2; i++) {
+		free(trace[i].chunk);
 		free(trace[i].sorted);
 		free(trace[i].line);
 	}

@@ -25,6 +25,7 @@ int cop_cmd_cache_stats(int argc, char **argv);
 int cop_cmd_trace(int argc, char **argv);
 int cop_cmd_runs(int argc, char **argv);
 int cop_cmd_report(int argc, char **argv);
+int cop_cmd_predict(int argc, char **argv);
 
 /* Prints a command's result. Returns 0, or 1 with a message that printing failed and, unless NULL,
  * what exists nevertheless. */

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "cmd.h"
+#include "report_spans.h"
 #include "report/jobdata/jobdata.h"
 #include "base/opt/opt.h"
 #include "report/html/html.h"
@@ -193,7 +194,8 @@ static int write_page(const char *file, const struct cop_buf *text)
 
 static int make_page(const struct args *a, const struct cop_jobdata *job, struct cop_buf *out)
 {
-	struct cop_page page = {.job = job, .store = a->store};
+	struct cop_page_spans spans = {0};
+	struct cop_page page = {.job = job, .store = a->store, .spans = &spans};
 	struct cop_runrec run = {0}, before = {0}, compared[COMPARED_MAX] = {0};
 	int rc = 0;
 
@@ -203,8 +205,9 @@ static int make_page(const struct args *a, const struct cop_jobdata *job, struct
 		page.store = NULL;
 	if (page.store)
 		rc = look_into_store(a, &page, &run, &before, compared);
-	if (!rc && cop_page_write(&page, out))
+	if (!rc && (cop_cmd_report_spans(job, &spans) || cop_page_write(&page, out)))
 		rc = print_failure("out of memory");
+	cop_cmd_report_spans_free(&spans);
 	cop_runrec_free(&run);
 	cop_runrec_free(&before);
 	for (unsigned i = 0; i < COMPARED_MAX; i++)

@@ -131,7 +131,7 @@ static const char *const of_mount[] = {"source", "job-dir", "cache-size", "prefe
 	"origin-ops", "listing-max", "keep-symlinks", "hidden", "cpus", "ready-timeout", "hosts",
 	"port", "fabric-port", "net-type", "secret-file", "insecure", "trees", "fanout", "compress",
 	"bundle", "rank-files", "peer-timeout", "address-book", "address-source", "trace",
-	"trace-limit", "store", "tag", "store-interval", "otel"};
+	"trace-limit", "store", "tag", "store-interval", "telemetry", "otel"};
 
 static struct cop_opt all_rows[COP_ARRAY_SIZE(rows) + COP_ARRAY_SIZE(of_mount)];
 

@@ -44,6 +44,8 @@
 #define ABSENT_MS 5000
 /* Added to --ready-timeout, so that the node itself says why it is not ready. */
 #define LATE_MS 10000
+/* The trees of a step have ports apart, by a number below this one. */
+#define STEP_TREES 509
 
 static int report_failure(const struct cop_err *err)
 {
@@ -305,15 +307,29 @@ static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 	conf->rank = 0;
 }
 
-/* The nodes of one step find their common secret by the step's number. */
-static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char dir[PATH_MAX])
+/* The nodes of one step find their common secret by the step's number and by the tree's, since a
+ * step may have several trees at once. A tree that has its job directory from the user, or only its
+ * secret, has the first port of the step if no job directory tells it from others: so a task with
+ * another source is found out. */
+static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char step[PATH_MAX],
+	char dir[PATH_MAX + 32])
 {
 	const char *home = getenv("HOME"), *given = getenv("COPPER_SECRET");
+	char real[PATH_MAX];
+	const char *tree = conf->job_dir                  ? conf->job_dir
+			   : realpath(conf->source, real) ? real
+							  : conf->source;
+	uint64_t id = cop_hash64(tree, strlen(tree), 0);
 
+	if (conf->job_dir)
+		conf->step_tree = (uint32_t)(id % STEP_TREES);
 	if (!t->elsewhere || !t->start || conf->job_dir || conf->secret_file || conf->insecure ||
 		(given && *given) || !home || *home != '/')
 		return;
-	snprintf(dir, PATH_MAX, "%.4000s/.copper-run-%016" PRIx64, home, t->start);
+	conf->step_tree = (uint32_t)(id % STEP_TREES);
+	snprintf(step, PATH_MAX, "%.4000s/.copper-run-%016" PRIx64, home, t->start);
+	snprintf(dir, PATH_MAX + 32, "%s/%016" PRIx64, step, id);
+	conf->step_dir = step;
 	conf->secret_dir = dir;
 }
 
@@ -371,7 +387,7 @@ int cop_run_tree(
 	struct cop_conf *conf, int (*run)(void *arg, pid_t task, const char *mountpoint), void *arg)
 {
 	struct cop_err err = {0};
-	char mountpoint[4096], secret_dir[PATH_MAX];
+	char mountpoint[4096], step_dir[PATH_MAX], secret_dir[PATH_MAX + 32];
 	struct cop_tasks t;
 	struct cop_child_signals before;
 	sigset_t unblocked;
@@ -381,7 +397,7 @@ int cop_run_tree(
 	if (cop_tasks_find(&t, &err))
 		return report_failure(&err);
 	choose_hosts(&t, conf);
-	choose_secret(&t, conf, secret_dir);
+	choose_secret(&t, conf, step_dir, secret_dir);
 	/* From here on there are files, which the keeper removes. */
 	block_ends(&unblocked);
 	if (join_tasks(&t, conf, &err))

@@ -12,9 +12,11 @@ int cop_cmd_runs_show(int argc, char **argv);
 int cop_cmd_runs_compare(int argc, char **argv);
 int cop_cmd_runs_log(int argc, char **argv);
 int cop_cmd_runs_import(int argc, char **argv);
+int cop_cmd_runs_export(int argc, char **argv);
 
 extern const struct cop_opt_table cop_cmd_runs_list_options, cop_cmd_runs_show_options,
-	cop_cmd_runs_compare_options, cop_cmd_runs_log_options, cop_cmd_runs_import_options;
+	cop_cmd_runs_compare_options, cop_cmd_runs_log_options, cop_cmd_runs_import_options,
+	cop_cmd_runs_export_options;
 
 struct runs_common {
 	const char *store; /* "" only before cop_cmd_runs_store */
@@ -50,10 +52,19 @@ int cop_cmd_runs_load(
  * recorded no run left in its directory (runs_found.c). */
 int cop_cmd_runs_found(const char *job_dir, struct cop_runrec *r, struct cop_err *err);
 
+/* Asks Slurm's accounting about the job of a run, adds what it says to the tags of r and, once the
+ * job has ended, to those in the store (runs_sacct.c). 0, or -errno with a sentence. */
+int cop_cmd_runs_account(
+	const char *store, struct cop_runrec *r, uint32_t timeout_ms, struct cop_err *err);
+/* The same for a run of Slurm of which that is not known; a failure is only logged. */
+void cop_cmd_runs_try_account(const char *store, struct cop_runrec *r, uint32_t timeout_ms);
+
 struct cop_json;
 /* Writes the members of a run, without lists and series, into the object that is open
  * (runs_show.c). */
 void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r);
+/* One run of MLflow as an object of the array that is open (runs_export.c). */
+void cop_cmd_runs_json_mlflow(struct cop_json *j, const struct cop_mlflow_run *r);
 
 /* These format for people. out has 32 bytes and is returned. */
 char *cop_cmd_runs_time(double time_s, char out[32]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A record of a run from what a job that recorded none left in its directory. */
+#include <inttypes.h>
 #include <math.h>
 #include <time.h>
 
@@ -96,6 +97,25 @@ static void put_metrics(const struct cop_jobdata *j, struct cop_runrec *r)
 	}
 }
 
+/* A run has finished if it stopped and every command of it is known to have ended with 0. */
+static void put_end(const struct cop_jobdata *j, struct cop_runrec *r)
+{
+	bool stopped = j->state && strcmp(j->state, "stopped") == 0;
+	char why[96] = "stopped; how its commands ended is not known";
+
+	r->status = j->runs ? COP_RUNREC_RUNNING : COP_RUNREC_FAILED;
+	if (!stopped)
+		snprintf(why, sizeof(why), "ended; how is not known");
+	else if (j->has_ends && j->good == j->commands)
+		r->status = COP_RUNREC_FINISHED;
+	else if (j->has_ends)
+		snprintf(why, sizeof(why),
+			"stopped; known to have ended with 0: %" PRIu32 " of %" PRIu32 " commands",
+			j->good, j->commands);
+	cop_runrec_put(r, COP_RUNREC_REASON,
+		j->state && (!stopped || r->status == COP_RUNREC_FINISHED) ? j->state : why);
+}
+
 int cop_cmd_runs_found(const char *job_dir, struct cop_runrec *r, struct cop_err *err)
 {
 	struct cop_jobdata j = {0};
@@ -111,12 +131,9 @@ int cop_cmd_runs_found(const char *job_dir, struct cop_runrec *r, struct cop_err
 		r->seen_s = r->end_s;
 		r->beat_s = 5;
 		r->nodes = j.nodes ? j.nodes : (uint32_t)j.ranks;
-		r->status = j.runs                                       ? COP_RUNREC_RUNNING
-			    : j.state && strcmp(j.state, "stopped") == 0 ? COP_RUNREC_FINISHED
-									 : COP_RUNREC_FAILED;
 		cop_runrec_put(r, COP_RUNREC_NAME, slash && slash[1] ? slash + 1 : j.dir);
 		cop_runrec_put(r, COP_RUNREC_VERSION, j.version ? j.version : "");
-		cop_runrec_put(r, COP_RUNREC_REASON, j.state ? j.state : "ended; how is not known");
+		put_end(&j, r);
 		put_params(&j, r);
 		put_metrics(&j, r);
 		if (r->status == COP_RUNREC_RUNNING)

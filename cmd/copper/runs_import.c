@@ -10,17 +10,43 @@
 
 struct args {
 	struct runs_common common; /* first */
+	const char *mlflow, *sacct;
 	struct cop_opt_many dirs;
 };
 
-static const struct cop_opt rows[] = {RUNS_ROWS};
+static int check(void *into, struct cop_err *err)
+{
+	const struct args *a = into;
+
+	if (!a->dirs.n && !a->mlflow && !a->sacct)
+		return cop_err_set(err, EINVAL,
+			"what to import is not said: give job directories, --mlflow FILE.db or --sacct JOBID");
+	if (a->sacct && (!*a->sacct || a->sacct[strspn(a->sacct, "0123456789")]))
+		return cop_err_set(
+			err, EINVAL, "--sacct: '%s' is not the number of a job", a->sacct);
+	return cop_cmd_runs_check(into, err);
+}
+
+static const struct cop_opt rows[] = {
+	{.name = "mlflow",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, mlflow),
+		.arg = "FILE.db",
+		.help = "all runs of this MLflow database in SQLite"},
+	{.name = "sacct",
+		.kind = COP_OPT_STRING,
+		.offset = offsetof(struct args, sacct),
+		.arg = "JOBID",
+		.help = "what Slurm's accounting says of this job's runs"},
+	RUNS_ROWS,
+};
 static const struct cop_opt_operand operands[] = {
-	{.name = "JOBDIR", .offset = offsetof(struct args, dirs), .required = true, .many = true}};
+	{.name = "JOBDIR", .offset = offsetof(struct args, dirs), .many = true}};
 const struct cop_opt_table cop_cmd_runs_import_options = {.command = "copper runs import",
-	.summary = "add the runs that could not be written to their store",
+	.summary = "add runs that could not be written to their store, or MLflow's",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands),
-	.check = cop_cmd_runs_check};
+	.check = check};
 static const struct cop_opt_table *const table = &cop_cmd_runs_import_options;
 
 struct import {
@@ -142,6 +168,95 @@ static void take_all(struct import *i, const char *job_dir)
 	i->refused++;
 }
 
+/* ---- MLflow ---- */
+
+static void say_run(void *arg, const struct cop_mlflow_run *r)
+{
+	struct import *i = arg;
+
+	i->taken++;
+	if (i->json)
+		cop_cmd_runs_json_mlflow(i->json, r);
+	else
+		printf("%.8s %s (run %s of experiment %s)\n", r->id, r->status, r->uuid,
+			r->experiment);
+}
+
+static void take_mlflow(struct import *i, const char *file)
+{
+	struct cop_err err = {0};
+
+	if (cop_store_import_mlflow(i->store, file, cop_now_ms() + WAIT_MS, say_run, i, &err)) {
+		cop_cmd_runs_fail(table, &err);
+		i->refused++;
+	}
+}
+
+/* ---- Slurm ---- */
+
+static void say_account(const struct import *i, const struct cop_runrec *r, const char *job)
+{
+	const char *state = cop_runrec_value(r, COP_RUNREC_TAG, "sacct.state");
+
+	if (i->json) {
+		cop_json_object(i->json, NULL);
+		cop_json_str(i->json, "id", r->id);
+		cop_json_str(i->json, "job", job);
+		cop_json_str(i->json, "state", state);
+		cop_json_end(i->json);
+	} else {
+		printf("%.8s %s (job %s)\n", r->id, state, job);
+	}
+}
+
+static void ask_account(struct import *i, struct cop_store *store, const char *id, const char *job)
+{
+	struct cop_runrec r = {0};
+	struct cop_err err = {0};
+	int rc = cop_store_load(store, id, &r, &err);
+
+	rc = rc ? rc : cop_cmd_runs_account(i->store, &r, WAIT_MS / 2, &err);
+	if (rc) {
+		cop_cmd_runs_fail(table, &err);
+		i->refused++;
+	} else {
+		say_account(i, &r, job);
+		i->taken++;
+	}
+	cop_runrec_free(&r);
+}
+
+static int find_runs(struct import *i, const char *job, struct cop_store **store,
+	struct cop_store_runs *runs, struct cop_err *err)
+{
+	char term[64];
+	const char *where = term;
+	struct cop_store_filter filter = {.where = &where, .wheres = 1};
+	int rc = cop_store_open(i->store, store, NULL, err);
+
+	snprintf(term, sizeof(term), "resource.slurm.job_id = %.32s", job);
+	rc = rc ? rc : cop_store_runs(*store, &filter, runs, err);
+	if (!rc && !runs->n)
+		rc = cop_err_set(err, ENOENT, "no run in %s is of Slurm's job %s", i->store, job);
+	return rc;
+}
+
+static void take_account(struct import *i, const char *job)
+{
+	struct cop_store_runs runs = {0};
+	struct cop_store *store = NULL;
+	struct cop_err err = {0};
+
+	if (find_runs(i, job, &store, &runs, &err)) {
+		cop_cmd_runs_fail(table, &err);
+		i->refused++;
+	}
+	for (size_t k = 0; k < runs.n; k++)
+		ask_account(i, store, runs.at[k].id, job);
+	cop_store_runs_free(&runs);
+	cop_store_close(store);
+}
+
 int cop_cmd_runs_import(int argc, char **argv)
 {
 	struct cop_buf out = {0};
@@ -156,6 +271,10 @@ int cop_cmd_runs_import(int argc, char **argv)
 	i.json = a.common.json ? &json : NULL;
 	if (i.json)
 		cop_json_array(&json, NULL);
+	if (a.mlflow)
+		take_mlflow(&i, a.mlflow);
+	if (a.sacct)
+		take_account(&i, a.sacct);
 	for (size_t k = 0; k < a.dirs.n; k++)
 		take_all(&i, a.dirs.at[k]);
 	if (i.json) {

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+
 #include "base/base/json.h"
 #include "cmd.h"
 #include "runs.h"
+
+/* How long Slurm may take to say what it knows of the job. */
+#define SACCT_MS 3000
 
 struct args {
 	struct runs_common common; /* first */
@@ -207,7 +212,7 @@ static void put_point(void *arg, const struct cop_runrec_point *p)
 		cop_json_u64(h->to, "step", p->step);
 		cop_json_double(h->to, "time", p->time_s, 6);
 		cop_json_value(h->to, "value");
-		cop_buf_printf(h->out, "%.17g", p->value);
+		cop_buf_printf(h->out, isfinite(p->value) ? "%.17g" : "null", p->value);
 		cop_json_end(h->to);
 	} else if (h->csv) {
 		cop_buf_printf(h->out, "%" PRIu64 ",%.6f,%.17g\n", p->step, p->time_s, p->value);
@@ -255,6 +260,8 @@ static int show_run(const void *args, struct cop_store *store)
 	code = cop_cmd_runs_load(store, a->id ? a->id : "last", &r, &err)
 		       ? cop_cmd_runs_fail(table, &err)
 		       : 0;
+	if (!code)
+		cop_cmd_runs_try_account(a->common.store, &r, SACCT_MS);
 	if (!code && a->common.json) {
 		put_json(&r, &out);
 	} else if (!code) {

@@ -165,7 +165,7 @@ static const char *time_of(const struct job *job, const struct cop_trace_event *
 }
 
 /* The value of a counter that has only one. */
-static bool value_of(const struct cop_trace_event *e, double *out)
+static bool value_of(const struct cop_trace_event *e, long double *out)
 {
 	struct cop_trace_values values = cop_trace_values_of(e);
 	struct cop_trace_str series;
@@ -188,7 +188,7 @@ static void put_json(const struct job *job, const struct cop_trace_event *e, str
 {
 	struct cop_json j = cop_json_to(out);
 	char text[SECONDS_MAX];
-	double value;
+	long double value;
 
 	cop_buf_str(out, job->shown ? ",\n" : "[\n");
 	cop_json_object(&j, NULL);
@@ -222,7 +222,7 @@ static void put_csv(const struct job *job, const struct cop_trace_event *e, stru
 {
 	const struct cop_trace_str *text[] = {&e->name, &e->cat, &e->pid, &e->tid, &e->host};
 	char number[SECONDS_MAX];
-	double value;
+	long double value;
 
 	if (!job->shown)
 		cop_buf_str(out, "time,dur,kind,count,name,cat,pid,tid,host,size,file,value\n");

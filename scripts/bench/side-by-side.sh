@@ -18,6 +18,9 @@
 # all of it waiting, so one round of them is enough. BENCH_NODES, BENCH_METHODS, BENCH_US and
 # BENCH_SLOTS choose others. On a busy machine BENCH_NICE=-15 gives everything that is measured,
 # which mostly waits, precedence over what else runs.
+#
+# Finally `copper predict` says the same from the recording and from what it measures at this
+# storage; how far it is off is a row for each way.
 # limit: 7200
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -285,6 +288,40 @@ record() {
 		bail 'the first job left no manifest'
 }
 
+# ---- what would have been predicted
+
+# With as many processors as are here, since all nodes share them.
+predict() {
+	local image=$T/store/env.squashfs own method n
+	import_wall "$T/store/env" >/dev/null
+	own=$(import_wall "$T/store/env" | awk '{ printf "%d", $1 * 1000 }')
+	nodes_up direct 1
+	on 0 "$COPPER" predict "$(find "$T" -xdev -name '*.copper-manifest' | head -n 1)" \
+		--source "$STORAGE/env" --run "$own" --processors "$(env -u OMP_NUM_THREADS nproc)" \
+		--image "$([ -e "$image" ] && stat -c %s "$image" || echo 1M)" \
+		--nodes "$(echo "${at_once[*]}" | tr ' ' ,)" --json >"$T/predicted" ||
+		bail 'nothing is predicted'
+	note "$(sed 's/.*"storage":{\([^}]*\)}.*/predicted from \1/' "$T/predicted"), run $own ms"
+	nodes_down direct 1
+	for n in "${at_once[@]}"; do
+		for method in direct image sbcast manifest; do
+			[ ! -e "$T/side.first-$method-$n" ] || compare_predicted "$method" "$n"
+		done
+	done
+}
+compare_predicted() { # METHOD N
+	local way=${1/manifest/copper} said
+	said=$("$PYTHON" -c 'import json, sys
+print(*(r[sys.argv[2] + "_s"] for r in json.load(open(sys.argv[1]))["rows"] if r["nodes"] == int(sys.argv[3])))' \
+		"$T/predicted" "$way" "$2")
+	add "predicted-$1-$2" "$said"
+	add "off-$1-$2" "$(awk -v a="$said" -v b="$(statistic median "first-$1-$2")" \
+		'BEGIN { printf "%.3f", (a > b ? a / b - 1 : 1 - a / b) }')"
+	report "copper predict, $1, $2 nodes, beside what was measured" s none - \
+		"predicted-$1-$2" "first-$1-$2"
+	report "copper predict, $1, $2 nodes: off by" x at_most 0.20 "off-$1-$2" -
+}
+
 make_environment
 make_image
 case " ${methods[*]} " in
@@ -318,3 +355,6 @@ for n in "${at_once[@]}"; do
 			ops none - "later-$method-$n" "later-direct-$n"
 	done
 done
+case " ${methods[*]} " in
+*' manifest '*) predict ;;
+esac

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writedata BYTES CHUNK [one]: what the provider achieves for a program that does nothing else. One
- * process writes BYTES to another's memory in chunks by fi_writedata over libfabric's tcp provider,
- * 15 outstanding; the other counts the completions with remote data. Both sleep on the completion
- * queue's descriptor when there is nothing to do. Prints bytes per second. The memory is as large
- * as the bytes and was touched before; with `one` it is a single chunk on each side, which stays in
- * the processor's caches. See fi_endpoint(3), fi_rma(3), fi_cq(3), fi_poll(3). */
+/* writedata BYTES CHUNK [one|cpu]: what the provider achieves for a program that does nothing else.
+ * One process writes BYTES to another's memory in chunks by fi_writedata over libfabric's tcp
+ * provider, 15 outstanding; the other counts the completions with remote data. Both sleep on the
+ * completion queue's descriptor when there is nothing to do. Prints bytes per second, or with `cpu`
+ * a line for each side: the seconds of processor time that it took. The memory is as large as the
+ * bytes and was touched before; with `one` it is a single chunk on each side, which stays in the
+ * processor's caches. See fi_endpoint(3), fi_rma(3), fi_cq(3), fi_poll(3). */
 #include "bench.h"
 
 #include <poll.h>
+#include <stdbool.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -20,6 +22,7 @@
 
 struct job {
 	size_t bytes, chunk, memory;
+	bool cpu;
 };
 
 struct end {
@@ -153,24 +156,28 @@ static void side(struct bench_shared *s, void *arg, unsigned i)
 	size_t len = sizeof(s->address[i]);
 	fi_addr_t peer;
 	/* The first chunk opens the connection and is not counted. */
-	struct job first = {j->chunk, j->chunk, j->memory};
-	double start;
+	struct job first = {.bytes = j->chunk, .chunk = j->chunk, .memory = j->memory};
+	double start, cpu;
 
 	open_end(&e, i, j->memory);
 	check(fi_getname(&e.ep->fid, s->address[i], &len), "fi_getname");
 	bench_meet(s);
 	if (fi_av_insert(e.av, s->address[!i], 1, &peer, 0, NULL) != 1)
 		bench_die("fi_av_insert");
+	cpu = bench_cpu();
 	if (i == 0) {
 		send_all(&e, &first, peer);
 		start = bench_wall();
 		send_all(&e, j, peer);
-		printf("%.0f\n", (double)j->bytes / (bench_wall() - start));
-		fflush(stdout);
+		if (!j->cpu)
+			printf("%.0f\n", (double)j->bytes / (bench_wall() - start));
 	} else {
 		for (size_t got = 0; got < j->bytes + j->chunk;)
 			got += completion(&e, 100) ? j->chunk : 0;
 	}
+	if (j->cpu)
+		printf("%.6f\n", bench_cpu() - cpu);
+	fflush(stdout);
 	bench_meet(s);
 	close_end(&e);
 }
@@ -180,9 +187,10 @@ int main(int argc, char **argv)
 	struct job j;
 
 	if (argc < 3)
-		bench_die("usage: writedata BYTES CHUNK [one]");
-	j = (struct job){bench_size(argv[1]), bench_size(argv[2]), 0};
-	j.memory = argc > 3 ? j.chunk : j.bytes;
+		bench_die("usage: writedata BYTES CHUNK [one|cpu]");
+	j = (struct job){.bytes = bench_size(argv[1]), .chunk = bench_size(argv[2])};
+	j.cpu = argc > 3 && !strcmp(argv[3], "cpu");
+	j.memory = argc > 3 && !j.cpu ? j.chunk : j.bytes;
 	if (j.bytes % j.chunk)
 		bench_die("BYTES must be a multiple of CHUNK");
 	return bench_sides(2, side, &j);

@@ -106,6 +106,8 @@ done
 # (deb.sh puts them where Python looks).
 generate include/copper/mark.h "$here/header.sh" internal/trace/mark/include/copper/mark.h
 generate include/copper/run.h "$here/header.sh" internal/writers/runs/include/copper/run.h
+place internal/trace/mark/include/copper/perfflow.h include/copper/perfflow.h 644
+place internal/trace/mark/weave/copper_weave.cc share/copper/weave/copper_weave.cc 644
 place internal/trace/mark/python/copper_mark.py share/copper/python/copper_mark.py 644
 for file in __init__ aspect; do
 	place "internal/trace/mark/python/perfflowaspect/$file.py" \
@@ -120,7 +122,7 @@ generate "share/modulefiles/copper/$version.lua" modulefile
 if [ "$verb" = uninstall ]; then
 	for dir in share/doc/copper share/modulefiles/copper "$old/get_copper_stats_ioctl" "$old" \
 		share/copper/python/perfflowaspect \
-		share/copper/python share/copper include/copper build; do
+		share/copper/python share/copper/weave share/copper include/copper build; do
 		[ ! -d "$dest/$dir" ] || rmdir --ignore-fail-on-non-empty "$dest/$dir"
 	done
 fi

@@ -26,6 +26,7 @@ def basics():
     with copper_mark.region("loop", "m"):
         copper_mark.counter("residual", 0.25)
         copper_mark.counter("infinite", float("inf"))
+        copper_mark.counter("bytes", (1 << 53) + 1)
         step()
     try:
         broken()

@@ -56,6 +56,33 @@ plug_in() { # I SWITCH INTERFACE ADDRESS…
 	on "$1" ip link set "$3" up
 }
 
+# COUNT: hosts n1, n2 and so on at 10.78.1.I on one switch, whose ports can be blocked.
+wire_hosts() {
+	local i
+	small_tree "$T/src"
+	echo '127.0.0.1 localhost' >"$T/hosts"
+	for ((i = 1; i <= $1; i++)); do
+		echo "10.78.1.$i n$i" >>"$T/hosts"
+	done
+	set_up_hosts "$1"
+	add_switch wire
+	for ((i = 1; i <= $1; i++)); do
+		plug_in "$i" wire eth0 "10.78.1.$i/24"
+		on "$i" ip rule add pref 10 lookup local || bail 'no rules of routing here'
+		on "$i" ip rule del pref 0
+	done
+	for ((i = 2; i <= $1; i++)); do
+		wait_for 10 is_reached "$i" 10.78.1.1
+		wait_for 10 is_reached 1 "10.78.1.$i"
+	done
+}
+
+block() { # I PORT TYPE: what becomes of packets to that port; none: they arrive again
+	on "$1" ip rule del pref 5 2>/dev/null
+	[ "$3" = none ] || on "$1" ip rule add pref 5 iif eth0 ipproto tcp dport "$2" "$3" ||
+		bail 'no rules for ports here'
+}
+
 is_reached() { # I ADDRESS: nobody listens there, which that host says
 	on "$1" bash -c "exec 3<>'/dev/tcp/$2/9'" 2>&1 | grep -q refused
 }

@@ -32,6 +32,40 @@ static void threads(void)
 		continue;
 }
 
+/* The process of the first metric forks while another thread begins it. */
+static void begin(int i)
+{
+	const struct timespec pause = {0, i * 200 % 40000};
+	pthread_t thread;
+
+	alarm(30);
+	pthread_create(&thread, NULL, log_many, (void *)(uintptr_t) "begin");
+	nanosleep(&pause, NULL);
+	if (fork() == 0) {
+		alarm(10);
+		copper_run_metric("child", 1, i);
+		_exit(0);
+	}
+	int status = 1;
+
+	wait(&status);
+	_exit(status != 0);
+}
+
+/* Prints how many of 100 such children ended. */
+static void beginnings(void)
+{
+	int ended = 0, status;
+
+	for (int i = 0; i < 100; i++) {
+		if (fork() == 0)
+			begin(i);
+		if (wait(&status) > 0 && status == 0)
+			ended++;
+	}
+	printf("%d\n", ended);
+}
+
 static double used_us(void)
 {
 	struct timespec t;
@@ -65,6 +99,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "threads")) {
 		threads();
+	} else if (!strcmp(what, "beginnings")) {
+		beginnings();
 	} else if (!strcmp(what, "cost")) {
 		cost();
 	} else if (!strcmp(what, "closed")) { /* all descriptors, and another file in their place */

@@ -2,20 +2,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A file larger than the cache of each node, but not than those of all together, is read from the
 # storage once: in order, by mmap, at random offsets, by readers one after the other and at once. A
-# node that dies costs its share once more.
+# node that dies costs its share once more. A file that changes while it is read never gives a
+# reader bytes of both versions, and the new one is read once, too.
 # covers: cache fetch topo
 # modes: release asan
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 16
+plan 24
 
 size=$((64 * 1024 * 1024))
 once=$((size * 11 / 10))
 SRC=$T/src
 mkdir "$SRC"
 head -c $size /dev/urandom >"$SRC/weights"
-with_slowfs
+# Without a page cache of its own, whose read-ahead would go past what Copper reads.
+with_slowfs --direct-io
 
 reader() { # RANK HOW [SEED]: what went wrong, or nothing
 	"$PYTHON" "$cop_t/one_memory.py" "$2" "$W/mnt/$1/weights" "$ORIGIN/weights" "${3:-$1}" 2>&1
@@ -84,3 +86,42 @@ note "homes had $before bytes, now $(tree_sum budget.home_bytes)"
 is_at_most 'its share was read once more, not twice' "$(storage_gave)" $((size * 3 / 16))
 ok 'no node used more than its budget' all_within_budget
 ok 'the tree stops' without_tree
+
+# ---- eight of the least caches that there are, at random at first
+
+with_tree 8 --cache-size 16M --compress off
+slow_reset
+is 'eight nodes of 16 MiB read it at random' "$(at_once random 0 1 2 3 4 5 6 7)" ''
+is_at_most 'the storage was asked once by those' "$(storage_gave)" $once
+ok 'the tree stops' without_tree
+
+# ---- the file changes while all nodes read it, and no node has room for it
+
+letters() { # RANK: waits for $T/changed in the middle of the file
+	timeout "$(patient 120)" "$PYTHON" "$cop_t/one_memory.py" letters \
+		"$W/mnt/$1/letters" "$T/half.$1" "$T/changed"
+}
+half_way() {
+	[ -e "$T/half.0" ] && [ -e "$T/half.1" ] && [ -e "$T/half.2" ] && [ -e "$T/half.3" ]
+}
+head -c $size /dev/zero | tr '\0' a >"$ORIGIN/letters"
+head -c $size /dev/zero | tr '\0' b >"$T/new"
+with_tree 4 --cache-size 20M --compress off
+readers=()
+for rank in 0 1 2 3; do
+	letters "$rank" >"$T/letters.$rank" &
+	readers+=($!)
+done
+ok 'all nodes have read half of it' wait_for 60 half_way
+dd if="$T/new" of="$ORIGIN/letters" conv=notrunc bs=1M status=none
+: >"$T/changed"
+wait "${readers[@]}"
+is 'the other half is what it was, or an error' "$(sort -u "$T"/letters.[0-3])" 'ESTALE a'
+"$COPPER" cache-stats --invalidate "$W/mnt/0" >/dev/null
+slow_reset
+is 'then all read the new bytes' "$(for rank in 0 1 2 3; do
+	letters "$rank" &
+done | sort -u)" b
+is_at_most 'which the storage gave once' "$(storage_gave)" $once
+ok 'no node used more than its budget, old bytes included' all_within_budget
+without_tree

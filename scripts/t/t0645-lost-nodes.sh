@@ -7,7 +7,7 @@
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 24
+plan 27
 
 # RANK: asks in every form that does not end the nodes, at once, because what the forms show may
 # pass.
@@ -109,6 +109,16 @@ slow_fault hang=dir/numbers
 timeout "$(patient 60)" cat "$W/mnt/1/dir/numbers" >/dev/null 2>&1 &
 ok 'a read hangs at the storage' \
 	wait_for 20 eval '[ "$(node_stat 0 waiting.origin_running)" -ge 1 ]'
+waits='^ +[01] +127\.0\.0\.1[12] .* [0-9]+\.[0-9]s  /dir/numbers \([a-z]+ 0\), [0-9]+ waiters, from '
+both_wait() {
+	"$COPPER" cache-stats --all --table "$W/mnt/2" >"$T/all.table"
+	[ "$(grep -cE "$waits" "$T/all.table")" -eq 2 ]
+}
+ok 'each node that waits says for what, and since when' wait_for 20 both_wait
+matches 'and from whom it comes' "$(sed -nE "s|$waits||p" "$T/all.table" | paste -sd ' ')" \
+	'^the storage; storage: [1-9][0-9]* running, [0-9]+ queued rank 0$'
+matches 'one that waits for nothing says nothing' "$(cat "$T/all.table")" \
+	'^ +2 +127\.0\.0\.13 .* -$'
 timeout "$(patient 60)" "$COPPER" stop --local "$W/mnt/0" >"$T/local" 2>&1 &
 wait_for 20 eval 'stats_of_all 1 json; [ "$(row_of 0)" != counted ]'
 stats_of_all 1

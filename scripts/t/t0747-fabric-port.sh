@@ -12,14 +12,7 @@
 
 unshare --net --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 plan 17
-small_tree "$T/src"
-printf '127.0.0.1 localhost\n10.78.1.1 n1\n10.78.1.2 n2\n' >"$T/hosts"
-set_up_hosts 2
-add_switch wire
-for i in 1 2; do
-	plug_in "$i" wire eth0 "10.78.1.$i/24"
-done
-wait_for 10 is_reached 2 10.78.1.1
+wire_hosts 2
 
 check() { # I OPTION…
 	on "$1" timeout "$(patient 30)" "$COPPER" serve --check --hosts n1,n2 --insecure \
@@ -92,28 +85,18 @@ matches 'the message names the first port that users have' "$(cat "$T/check")" \
 
 # ---- blocked in both directions, for a connection that one node opens serves the other as well
 
-for i in 1 2; do
-	on "$i" ip rule add pref 10 lookup local || bail 'no rules of routing here'
-	on "$i" ip rule del pref 0
-done
-block() { # TYPE: what becomes of packets to the port
-	local i
-	for i in 1 2; do
-		on "$i" ip rule del pref 5 2>/dev/null
-		on "$i" ip rule add pref 5 iif eth0 ipproto tcp dport 21000 "$1" ||
-			bail 'no rules for ports here'
-	done
-}
 blocked='n1 \(rank 0, this node.s parent and the root\): its rendezvous answered, but its fabric address ofi\+tcp://10\.78\.1\.1:21000 did not; .*--fabric-port'
 
-block blackhole
+block 1 21000 blackhole
+block 2 21000 blackhole
 both "$(patient 6)" --fabric-port 21000
 matches 'nothing comes back: the node fails' "$(cat "$T/said.2")" '^1 '
 matches 'and names the address and the rank' "$(cat "$T/said.2")" "$blocked"
 matches 'the log named the address early' "$(cat "$T/job/logs/n2"-*)" \
 	'parent not ready yet: no answer yet from its fabric address ofi\+tcp://10\.78\.1\.1:21000'
 
-block prohibit
+block 1 21000 prohibit
+block 2 21000 prohibit
 both 20 --fabric-port 21000 --peer-timeout 1
 matches 'the connection is refused: the root names the node that is missing' \
 	"$(cat "$T/said.1")" '^1 .*1 of 2 nodes not ready after [0-9]+ s: n2'

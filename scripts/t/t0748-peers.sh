@@ -13,19 +13,7 @@
 
 unshare --net --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
 plan 18
-small_tree "$T/src"
-printf '127.0.0.1 localhost\n10.78.1.1 n1\n10.78.1.2 n2\n10.78.1.3 n3\n' >"$T/hosts"
-set_up_hosts 3
-add_switch wire
-for i in 1 2 3; do
-	plug_in "$i" wire eth0 "10.78.1.$i/24"
-done
-wait_for 10 is_reached 2 10.78.1.1
-wait_for 10 is_reached 1 10.78.1.3
-for i in 2 3; do
-	on "$i" ip rule add pref 10 lookup local || bail 'no rules of routing here'
-	on "$i" ip rule del pref 0
-done
+wire_hosts 3
 
 check() { # OPTION…
 	on 1 timeout "$(patient 60)" "$COPPER" serve --check --hosts n1,n2,n3 --rank 0 --insecure \
@@ -34,11 +22,6 @@ check() { # OPTION…
 peers() { # OPTION…: what it says of them
 	check "$@"
 	echo "$? $(sed -n 's/^\([a-z]*\) *peers *\(.*\)/\1: \2/p' "$T/check" | sort)"
-}
-block() { # I PORT TYPE: what becomes of packets to the port
-	on "$1" ip rule del pref 5 2>/dev/null
-	[ "$3" = none ] || on "$1" ip rule add pref 5 iif eth0 ipproto tcp dport "$2" "$3" ||
-		bail 'no rules for ports here'
 }
 
 # ---- before the start

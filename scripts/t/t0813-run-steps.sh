@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# copper run --source several times in the scripts of a Slurm step on four nodes, and in steps of
-# mixed programs, of which only some call it.
+# copper run --source several times in the scripts of a Slurm step on four nodes, for two trees at
+# once and in different orders, and in steps of mixed programs, of which only some call it.
 # covers: scheduler startnote op
 # modes: release
 # limit: 240
@@ -11,7 +11,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_step.sh
 . "$(dirname "$0")/run_step.sh"
-plan 13
+plan 16
 
 small_tree "$T/src"
 SRC=$T/src
@@ -43,6 +43,24 @@ is 'three calls in each of eight tasks, and of two on one node' \
 	"$(said calls | grep -cx hello)" 30 || note "$(said calls)"
 is 'both end well' "$(said calls | grep -c 'ends with 0')" 3
 gone 'nothing is left of them'
+
+# ---- two trees of one step
+
+id=$(submit two 4 <<'EOS'
+srun --ntasks=4 sh -c '$W/call & "$COPPER" run --source "$SRC/dir" -- tail -n 1 "$SRC/dir/numbers"; wait'
+echo "srun ends with $?"
+srun --ntasks=4 sh -c '
+	[ "$SLURM_PROCID" = 0 ] && at=$SRC/dir || at=$SRC
+	exec "$COPPER" run --ready-timeout 10 --source "$at" -- true'
+EOS
+)
+wait_for 90 job_is_over "$id"
+is 'two trees are there at the same time' \
+	"$(said two | grep -cx hello) $(said two | grep -cx 20000) $(said two |
+		grep -x 'srun ends with .*')" '4 4 srun ends with 0' || note "$(said two)"
+matches 'hosts that wait for different trees say so before the time is over' \
+	"$(said two)" '^copper run: .*waits for the nodes of another tree' || note "$(said two)"
+gone 'nothing is left of both'
 
 # ---- one task calls once more, while the others wait for it in their program
 

@@ -9,7 +9,7 @@
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=marks.sh
 . "$(dirname "$0")/marks.sh"
-plan 30
+plan 31
 export PYTHONPATH=$cop_root/internal/trace/mark/python
 
 marks() { # [OPTIONS] -- WHAT…
@@ -60,9 +60,12 @@ is 'off: it runs as without' "$? $(traced "$T/log") $(cat "$T/err")" '0 0 '
 
 marks -- basics
 is 'regions, counters, and what ends with an exception' \
-	"$? $(nest)$("$PYTHON" "$cop_t/marks.py" list "$T/log" | cut -d ' ' -f 1-3 | head -n 8 |
+	"$? $(nest)$("$PYTHON" "$cop_t/marks.py" list "$T/log" | cut -d ' ' -f 1-3 | head -n 9 |
 		paste -sd ,)" \
-	'0 loop m B,residual __main__ C,infinite __main__ C,step __main__ B,step __main__ E,loop m E,broken __main__ B,broken __main__ E'
+	'0 loop m B,residual __main__ C,infinite __main__ C,bytes __main__ C,step __main__ B,step __main__ E,loop m E,broken __main__ B,broken __main__ E'
+is 'copper trace reads the counters as they were' "$("$COPPER" trace table --csv --by name \
+		--show value --sort name "$T/log" | paste -sd ' ')" \
+	'name,value bytes,9007199254740993 residual,0.25'
 marks log-format=object:name=part:log-filename-include=name,instance-path,pid -- basics
 matches 'object, and a name like that of C' "$(basename "$T/log"/*)" \
 	"^perfflow\.object\.part\.\{$(printf 1 | sha1sum | cut -c -8)\}\.[0-9]+\.pfw\$"

@@ -127,7 +127,7 @@ duration,sum,read,1,0.75
 quantiles,count,,1,4
 quantiles,sum,,1,10
 requests,value,"wri""te",1,5
-requests,value,read,1,9007199254740992
+requests,value,read,1,9007199254740993
 sizes,count,,1,2
 sizes,sum,,1,8
 temperature,value,,2,2'

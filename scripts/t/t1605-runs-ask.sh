@@ -7,7 +7,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 26
+plan 29
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -90,7 +90,7 @@ ok 'in at most 0.5 s of processor' \
 
 STORE=$T/found.db
 with_tree 2 -P
-cat "$W/mnt/0/hello" >/dev/null
+"$COPPER" run --mount "$W/mnt/1" -- cat "$SRC/hello" >/dev/null
 without_tree >/dev/null
 ok 'a job that recorded nothing is imported from its directory' runs import "$JOB"
 is 'what it did is what its directory says' \
@@ -98,5 +98,19 @@ is 'what it did is what its directory says' \
 	"$(sed -n 's/^total_counted_fuse_operations,//p' "$JOB/profiling/cluster/cluster-profiling_aggregate.csv")"
 is 'and how it ended' "$(judge 'SELECT status, exit_reason, nodes, "end" >= start FROM run')" \
 	'FINISHED|stopped|2|1'
+imported() { # once more, as if it had never been
+	rm -f "$STORE"
+	runs import "$JOB" >/dev/null
+	judge 'SELECT status, exit_reason FROM run'
+}
+cp "$JOB/logs/copper_tree.txt" "$T/tree"
+is 'which has the ends of all commands' "$(grep '^commands ' "$T/tree")" 'commands 1 1'
+sed -i 's/^commands .*/commands 2 1/' "$JOB/logs/copper_tree.txt"
+is 'a run of which a command did not end well has not finished' "$(imported)" \
+	'FAILED|stopped; known to have ended with 0: 1 of 2 commands'
+sed -i '/^commands /d' "$JOB/logs/copper_tree.txt"
+is 'if that does not say how its commands ended, neither does the run' "$(imported)" \
+	'FAILED|stopped; how its commands ended is not known'
+cp "$T/tree" "$JOB/logs/copper_tree.txt"
 runs import "$JOB" >/dev/null
 is 'twice makes one run' "$(judge 'SELECT count(*) FROM run')" 1

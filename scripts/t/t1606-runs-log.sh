@@ -6,7 +6,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 46
+plan 47
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 export PYTHONPATH=$cop_root/internal/writers/runs/python
@@ -78,6 +78,9 @@ for program in python "$T/log"; do
 	is "four threads and four children (${program##*/})" "$(count t0) $(count t3) $(count child)" \
 		"$([ "$program" = python ] && echo 500 500 4 || echo 1000 1000 4)"
 done
+is 'a child that is forked in the middle of the first metric logs, and ends' \
+	"$(COPPER_STORE=$T/begin.db "$T/log" beginnings)" 100
+rm -r "$T/begin.db.d"
 # C logs no end: the run is open.
 runs log --run "$(judge "SELECT id FROM run WHERE status = 'RUNNING'")" --status FINISHED >/dev/null
 "$T/log" closed

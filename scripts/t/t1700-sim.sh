@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The simulator: it makes exactly the storage operations of a real tree, and the rows that were
 # measured on 1 to 16 nodes within 20 %; the same seed gives the same output; 1,000 nodes take
-# hardly longer than 32; nodes die and the others go on; bad input is refused.
+# hardly longer than 32; nodes die and the others go on; what the nodes' memory together holds twice
+# is read once and forwarded evenly; bad input is refused.
 # covers: topo fetch
 # modes: release
 # shellcheck source=harness.sh
@@ -11,7 +12,7 @@
 SIM=$BUILD/copper-sim
 DATA=$cop_root/testdata/sim
 REDUCE=$cop_root/scripts/sim/reduce.py
-plan 33
+plan 48
 
 # The value of a key in the n-th line of what the simulator said.
 value() { # KEY [LINE]
@@ -101,6 +102,46 @@ simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 5 "$DATA/perl.txt
 ok 'the same seed gives the same output' cmp "$T/out" "$T/out.1"
 simulate --nodes 300 --trees 3 --skew 500ms --die 30000 --seed 6 "$DATA/perl.txt"
 ok 'another seed gives another output' test "$(cat "$T/out")" != "$(cat "$T/out.1")"
+
+# ---- one memory
+
+# With as many trees as nodes, as Copper has by default.
+share_memory() { # OPTION…
+	simulate --trees 1000000 "$@"
+}
+# What the storage gave / the data, and what the busiest node sent / the mean.
+storage_of() { # BYTES
+	awk -v got="$(value storage_bytes)" -v bytes="$1" 'BEGIN { print got / bytes }'
+}
+busiest() {
+	awk -v n="$(value nodes)" -v most="$(value node_bytes)" -v all="$(value bytes)" \
+		'BEGIN { print most * n / all }'
+}
+is_shared() { # DESCRIPTION
+	is_at_most "$1: the storage gives it once" "$(storage_of "$bytes")" 1.05
+	is_at_most "$1: the nodes forward it evenly" "$(busiest)" 1.5
+}
+
+"$cop_root/scripts/sim/large.sh" 128 16 >"$T/large.txt"
+bytes=$((128 << 20))
+ok 'twice the memory of a node' share_memory --nodes 64 --set cache_mib=64 "$T/large.txt"
+is_shared 'in order'
+is 'with as many trees as nodes' "$(value trees)" 64
+is 'every group has a reader of its own' "$(value storage_clients)" 32
+ok 'one begins after the other' share_memory --nodes 64 --set cache_mib=64 --skew 30s "$T/large.txt"
+is_shared 'one after the other'
+ok 'each in an order of its own' share_memory --nodes 64 --set cache_mib=64 --shuffle \
+	"$T/large.txt"
+is_shared 'each in its own order'
+share_memory --nodes 64 --set cache_mib=64 --die 20000 --die-within 200ms "$T/large.txt"
+ok 'nodes die meanwhile' test "$(value died)" -gt 0
+is_shared 'nodes die'
+
+# Small files have one root, which forwards them all; when it is full, their homes read them.
+"$cop_root/scripts/sim/small.sh" 400 110000 >"$T/small.txt"
+share_memory --nodes 16 --set cache_mib=16 --shuffle "$T/small.txt"
+is_at_most 'small files, each in its own order: the storage gives them once' \
+	"$(storage_of $((400 * 110000)))" 1.05
 
 # ---- memory
 

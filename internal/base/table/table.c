@@ -18,32 +18,35 @@ static struct cop_grid_cell cell_of(const struct cop_grid *g, size_t row, unsign
 	return g->cell(g->arg, row, col);
 }
 
-static bool is_whole(double v)
+static bool is_whole(long double v)
 {
-	return v == floor(v) && fabs(v) < 9e15;
+	return v == floorl(v) && fabsl(v) < 0x1p64L;
 }
 
-void cop_grid_put_real(double v, struct cop_buf *out)
+void cop_grid_put_real(long double v, struct cop_buf *out)
 {
 	char text[40];
 	int digits = 15;
 
-	do
-		snprintf(text, sizeof(text), "%.*g", digits, v);
-	while (strtod(text, NULL) != v && digits++ < 17);
+	if (is_whole(v) && fabsl(v) >= 0x1p53L)
+		snprintf(text, sizeof(text), "%.0Lf", v);
+	else
+		do
+			snprintf(text, sizeof(text), "%.*g", digits, (double)v);
+		while (strtod(text, NULL) != (double)v && digits++ < 17);
 	cop_buf_str(out, text);
 }
 
-static void put_value(enum cop_grid_kind kind, double v, struct cop_buf *out)
+static void put_value(enum cop_grid_kind kind, long double v, struct cop_buf *out)
 {
 	if (kind == COP_GRID_REAL)
 		cop_grid_put_real(v, out);
 	else if (kind == COP_GRID_WHOLE && is_whole(v))
-		cop_buf_printf(out, "%.0f", v);
+		cop_buf_printf(out, "%.0Lf", v);
 	else if (kind == COP_GRID_WHOLE)
-		cop_buf_printf(out, "%.3f", v);
+		cop_buf_printf(out, "%.3Lf", v);
 	else
-		cop_buf_printf(out, kind == COP_GRID_SECONDS ? "%.9f" : "%.6f", v);
+		cop_buf_printf(out, kind == COP_GRID_SECONDS ? "%.9Lf" : "%.6Lf", v);
 }
 
 /* ---- JSON ---- */
@@ -150,10 +153,9 @@ static struct cop_grid_cell plain_cell(
 	if (isnan(c.value))
 		snprintf(text, 40, "-");
 	else if (g->col[col].kind == COP_GRID_REAL)
-		snprintf(text, 40, is_whole(c.value) && fabs(c.value) < 1e15 ? "%.0f" : "%.6g",
-			c.value);
+		snprintf(text, 40, is_whole(c.value) ? "%.0Lf" : "%.6Lg", c.value);
 	else
-		snprintf(text, 40, "%.*f", decimals[g->col[col].kind], c.value);
+		snprintf(text, 40, "%.*Lf", decimals[g->col[col].kind], c.value);
 	return (struct cop_grid_cell){.text = text, .len = strlen(text)};
 }
 

@@ -28,7 +28,7 @@ struct cop_grid_col {
 struct cop_grid_cell {
 	const char *text;
 	size_t len;
-	double value;
+	long double value;
 };
 struct cop_grid {
 	const struct cop_grid_col *col;
@@ -38,8 +38,8 @@ struct cop_grid {
 	const void *arg;
 };
 
-/* A number as COP_GRID_REAL has it. */
-void cop_grid_put_real(double v, struct cop_buf *out);
+/* A number as COP_GRID_REAL has it; whole ones below 2^64 have all their digits. */
+void cop_grid_put_real(long double v, struct cop_buf *out);
 /* Whole lines; JSON ends with a newline, too. out->failed says whether memory sufficed. */
 void cop_grid_show(const struct cop_grid *g, enum cop_grid_form form, struct cop_buf *out);
 

@@ -86,7 +86,10 @@ static bool evict_from(struct cop_cache *c, unsigned first,
 		if (n) {
 			cop_stats_add(c->stats, COP_CACHE_EVICTIONS, 1);
 			cop_stats_add(c->stats, COP_CACHE_EVICTED_BYTES, n->charged);
-			cop_cache_gone(c, n);
+			if (cop_cache_keeps_for_root(&n->obj.key))
+				cop_stats_add(c->stats, COP_CACHE_EVICTED_HOME_BYTES, n->charged);
+			else
+				cop_cache_gone(c, n);
 			if (c->tracer)
 				trace_eviction(c, n);
 			cop_cache_unref(c, n);

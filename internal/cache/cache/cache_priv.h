@@ -126,6 +126,12 @@ void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n);
 void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes);
 /* Drops a reference without starting flights that would fit now. */
 void cop_cache_unref(struct cop_cache *c, struct node *n);
+/* Whether a node has this chunk for a root without room. Programs here get a chunk of their own,
+ * and with a larger cache at the root none is kept for it. */
+static inline bool cop_cache_keeps_for_root(const struct cop_key *key)
+{
+	return key->table == COP_TABLE_DATA && key->facet == COP_FACET_HOME;
+}
 /* ghost.c: remembers an evicted object; counts a new flight for one that was. */
 void cop_cache_gone(struct cop_cache *c, const struct node *n);
 void cop_cache_back(struct cop_cache *c, uint64_t hash);

@@ -246,6 +246,33 @@ static void what_comes_again_after_its_eviction_is_counted(void **state)
 	cop_cache_free(c);
 }
 
+static void a_chunk_kept_for_a_root_is_not_counted_as_fetched_again(void **state)
+{
+	static struct cop_stats stats;
+	struct cop_cache *c = cop_cache_new(300000, &stats);
+
+	(void)state;
+	for (uint64_t i = 0; i < 8; i++) {
+		struct cop_key key = chunk_key("f", i % 4);
+		struct cop_obj *obj;
+
+		key.facet = COP_FACET_HOME;
+		if (cop_cache_find(c, &key, NULL, &obj) == COP_FOUND_LEAD) {
+			reserve(c, obj, 100000);
+			cop_cache_complete(c, obj,
+				&(struct cop_completion){
+					.data = calloc(1, 100000), .len = 100000, .keep = true});
+		} else {
+			cop_obj_put(c, obj);
+		}
+	}
+	assert_true(cop_stats_get(&stats, COP_CACHE_EVICTED_HOME_BYTES) >= 100000);
+	assert_int_equal(cop_stats_get(&stats, COP_CACHE_EVICTED_HOME_BYTES),
+		cop_stats_get(&stats, COP_CACHE_EVICTED_BYTES));
+	assert_int_equal(cop_stats_get(&stats, COP_CACHE_REFETCHES), 0);
+	cop_cache_free(c);
+}
+
 static void a_chunk_counts_once_for_each_who_takes_it(void **state)
 {
 	static struct cop_stats stats;
@@ -555,6 +582,7 @@ int main(void)
 		cmocka_unit_test(an_object_that_is_used_survives_one_that_is_not),
 		cmocka_unit_test(a_referenced_object_is_not_evicted),
 		cmocka_unit_test(what_comes_again_after_its_eviction_is_counted),
+		cmocka_unit_test(a_chunk_kept_for_a_root_is_not_counted_as_fetched_again),
 		cmocka_unit_test(a_chunk_counts_once_for_each_who_takes_it),
 		cmocka_unit_test(flights_wait_to_reserve_in_order_and_all_start),
 		cmocka_unit_test(local_flights_leave_bytes_for_those_of_other_nodes),

@@ -483,6 +483,14 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.help = "how often the run's telemetry is taken",                          \
 			.initial = "5s",                                                           \
 			.rare = true},                                                             \
+		{.name = "telemetry",                                                              \
+			AT(telemetry_ms),                                                          \
+			.kind = COP_OPT_DURATION,                                                  \
+			.arg = "TIME",                                                             \
+			.max = SECONDS(3600),                                                      \
+			.help = "how often a run's machines are sampled; 0: never",                \
+			.initial = "5s",                                                           \
+			.rare = true},                                                             \
 		{.name = "otel",                                                                   \
 			AT(otel),                                                                  \
 			.kind = COP_OPT_FLAG,                                                      \

@@ -97,9 +97,13 @@ struct cop_conf {
 	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
 	bool otel;                  /* rank 0 writes OpenTelemetry's files in the job directory */
 	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */
-	const char *secret_dir; /* without job_dir: the nodes keep their secret there until the tree
-				   is ready, and the message of a node that cannot start; NULL */
-	bool of_step;           /* without hosts: a launcher's tasks, on the hosts of their step */
+	uint32_t telemetry_ms;      /* between two samples of the machine for the store; 5000 */
+	/* Without job_dir, the tasks of a step have two directories until their trees are ready:
+	 * for the messages of nodes that cannot start, and, below it, for the secret of this tree.
+	 * Both NULL: none. */
+	const char *step_dir, *secret_dir;
+	bool of_step;       /* without hosts: a launcher's tasks, on the hosts of their step */
+	uint32_t step_tree; /* a number of this tree, since a step may have several at once */
 };
 
 /* The tables: cop_opt_start(&cop_conf_mount_table, argc, argv, &conf, &code) fills and checks

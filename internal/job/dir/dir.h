@@ -75,7 +75,9 @@ struct cop_job_tree {
 	struct cop_job_hosts hosts;       /* by rank */
 	uint32_t left[COP_JOB_TREE_LEFT]; /* ranks that did not answer a stop of the whole tree,
 					     while the others have stopped */
-	uint32_t left_count; /* 0: there was no such stop, or there are too many of them */
+	uint32_t left_count;     /* 0: there was no such stop, or there are too many of them */
+	bool has_ends;           /* all nodes have stopped, and said how their commands ended */
+	uint32_t commands, good; /* then: how many there were; of these ended with 0 */
 };
 
 /* JOBDIR/logs/copper_tree.txt, whole or not at all. */

@@ -35,6 +35,8 @@ static void print_tree(const struct cop_job_tree *t, struct cop_buf *out)
 	add_text(out, "secret_file", t->secret_file);
 	add_text(out, "source", t->source);
 	add_text(out, "socket", t->socket);
+	if (t->has_ends)
+		cop_buf_printf(out, "commands %" PRIu32 " %" PRIu32 "\n", t->commands, t->good);
 	for (uint32_t i = 0; i < t->left_count; i++)
 		cop_buf_printf(out, "left %" PRIu32 "\n", t->left[i]);
 	for (uint32_t i = 0; i < t->hosts.count; i++) {
@@ -139,6 +141,14 @@ static bool parse_left(struct value v, struct cop_job_tree *t)
 	return t->left_count < COP_JOB_TREE_LEFT && parse_u32(v, &t->left[t->left_count++]);
 }
 
+static bool parse_ends(struct value v, struct cop_job_tree *t)
+{
+	struct value all = next_word(&v);
+
+	t->has_ends = true;
+	return parse_u32(all, &t->commands) && parse_u32(v, &t->good) && t->good <= t->commands;
+}
+
 static bool key_is(struct value key, const char *name)
 {
 	return key.len == strlen(name) && memcmp(key.text, name, key.len) == 0;
@@ -171,6 +181,8 @@ static bool parse_field(
 		return parse_text(v, t->source, sizeof(t->source));
 	if (key_is(key, "socket"))
 		return parse_text(v, t->socket, sizeof(t->socket));
+	if (key_is(key, "commands"))
+		return parse_ends(v, t);
 	if (key_is(key, "left"))
 		return parse_left(v, t);
 	return !key_is(key, "host") || parse_host(v, b);

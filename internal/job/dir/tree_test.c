@@ -52,7 +52,10 @@ static void a_record_that_is_written_reads_the_same(void **state)
 		.socket = "/run/x.sock",
 		.hosts = {.host = host, .count = 2},
 		.left = {1, 0},
-		.left_count = 2};
+		.left_count = 2,
+		.has_ends = true,
+		.commands = 4,
+		.good = 3};
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
@@ -75,6 +78,9 @@ static void a_record_that_is_written_reads_the_same(void **state)
 	assert_string_equal(tree.hosts.host[1].name, "n2.site");
 	assert_int_equal(tree.hosts.host[1].port, 20481);
 	assert_int_equal(tree.hosts.host[1].second_port, 24577);
+	assert_true(tree.has_ends);
+	assert_int_equal(tree.commands, 4);
+	assert_int_equal(tree.good, 3);
 	assert_int_equal(tree.left_count, 2);
 	assert_int_equal(tree.left[0], 1);
 	assert_int_equal(tree.left[1], 0);
@@ -133,9 +139,9 @@ static void bad_values_are_refused_by_their_line(void **state)
 	static const char *const bad[] = {"state perhaps\n", "terms 12g4\n", "terms \n",
 		"terms 10000000000000000\n", "fanout -1\n", "fanout 4294967296\n", "trees 1 2\n",
 		"peer_timeout_ms 0\n", "insecure 2\n", "book yes\n", "left\n", "left 1 2\n",
-		"left -1\n", "host\n", "host n1\n", "host n1 0 0\n", "host n1 65536 0\n",
-		"host n1 7720\n", "host -n1 7720 0\n", "host n;1 7720 0\n", "host n1 7720 0 1\n",
-		"host n1 7720 0",
+		"left -1\n", "commands 1\n", "commands 1 2\n", "host\n", "host n1\n",
+		"host n1 0 0\n", "host n1 65536 0\n", "host n1 7720\n", "host -n1 7720 0\n",
+		"host n;1 7720 0\n", "host n1 7720 0 1\n", "host n1 7720 0",
 		("net_type 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
 		 "01234567890123456789012345678901234567890123456789\n")};
 

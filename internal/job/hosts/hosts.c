@@ -403,12 +403,13 @@ int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct c
 	return from_env("SLURM_JOB_NODELIST", job_number(), default_port, out, err);
 }
 
-int cop_job_hosts_step(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err)
+int cop_job_hosts_step(
+	uint16_t default_port, uint32_t tree, struct cop_job_hosts *out, struct cop_err *err)
 {
 	uint64_t number = job_number(), step = 0;
 	bool in_step = cop_job_slurm_step(&step) && getenv("SLURM_STEP_NODELIST");
 	int rc = from_env(in_step ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST",
-		in_step ? number + (step + 1) * STEPS_APART : number, default_port, out, err);
+		number + tree + (in_step ? (step + 1) * STEPS_APART : 0), default_port, out, err);
 
 	out->of_tasks = true;
 	return rc;

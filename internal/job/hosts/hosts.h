@@ -63,8 +63,9 @@ int cop_job_hosts_load(
  * collide. */
 int cop_job_hosts_env(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
 /* The same for the tasks of a launcher: in a job step of Slurm its hosts (SLURM_STEP_NODELIST), and
- * ports that are not those of another step of the job. */
-int cop_job_hosts_step(uint16_t default_port, struct cop_job_hosts *out, struct cop_err *err);
+ * ports that are not those of another step of the job, nor of another tree of the step. */
+int cop_job_hosts_step(
+	uint16_t default_port, uint32_t tree, struct cop_job_hosts *out, struct cop_err *err);
 /* Whether this process is in a job step of Slurm, and in which; a batch script is in none. */
 bool cop_job_slurm_step(uint64_t *step);
 /* How many components this job of Slurm has: 1, more in a heterogeneous job. */
@@ -85,6 +86,7 @@ struct cop_job_want {
 	uint16_t port;
 	int64_t rank;
 	bool of_step;
+	uint32_t step_tree; /* the number of this tree among those of its step */
 };
 int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uint32_t *rank,
 	struct cop_err *err);

@@ -470,13 +470,13 @@ static void parts_of_a_pbs_array_have_ports_of_their_own(void **state)
 		COP_JOB_PORTS_FROM + COP_JOB_PORTS - 1);
 }
 
-static uint16_t port_of_step(const char *step)
+static uint16_t port_of_step(const char *step, uint32_t tree)
 {
 	struct cop_job_hosts h;
 	uint16_t port;
 
 	setenv("SLURM_STEP_ID", step, 1);
-	assert_int_equal(cop_job_hosts_step(0, &h, NULL), 0);
+	assert_int_equal(cop_job_hosts_step(0, tree, &h, NULL), 0);
 	assert_true(h.of_tasks);
 	port = h.host[0].port;
 	cop_job_hosts_free(&h);
@@ -492,7 +492,7 @@ static void a_step_has_its_own_hosts_and_ports(void **state)
 	setenv("SLURM_JOB_NODELIST", "n[1-4]", 1);
 	setenv("SLURM_STEP_NODELIST", "n[2-3]", 1);
 	setenv("SLURM_STEP_ID", "0", 1);
-	assert_int_equal(cop_job_hosts_step(0, &hosts, &err), 0);
+	assert_int_equal(cop_job_hosts_step(0, 0, &hosts, &err), 0);
 	assert_int_equal(hosts.count, 2);
 	assert_string_equal(hosts.host[0].name, "n2");
 	assert_string_equal(hosts.origin, "SLURM_STEP_NODELIST");
@@ -501,10 +501,11 @@ static void a_step_has_its_own_hosts_and_ports(void **state)
 	assert_int_equal(hosts.count, 4);
 	assert_false(hosts.of_tasks);
 	of_job = hosts.host[0].port;
-	assert_int_not_equal(port_of_step("0"), of_job);
-	assert_int_not_equal(port_of_step("0"), port_of_step("1"));
+	assert_int_not_equal(port_of_step("0", 0), of_job);
+	assert_int_not_equal(port_of_step("0", 0), port_of_step("1", 0));
+	assert_int_not_equal(port_of_step("0", 0), port_of_step("0", 1));
 	/* A batch script is not a step. */
-	assert_int_equal(port_of_step("4294967291"), of_job);
+	assert_int_equal(port_of_step("4294967291", 0), of_job);
 	unsetenv("SLURM_STEP_ID");
 	unsetenv("SLURM_STEP_NODELIST");
 	unsetenv("SLURM_JOB_NODELIST");

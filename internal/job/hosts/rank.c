@@ -239,7 +239,7 @@ int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uin
 		rc = cop_job_hosts_load(
 			want->hosts, want->port ? want->port : COP_JOB_PORT, out, err);
 	else if (want->of_step)
-		rc = cop_job_hosts_step(want->port, out, err);
+		rc = cop_job_hosts_step(want->port, want->step_tree, out, err);
 	else
 		rc = cop_job_hosts_env(want->port, out, err);
 	if (rc)

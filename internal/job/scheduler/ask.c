@@ -42,9 +42,8 @@ static int start(char *const argv[], int out_fd, pid_t *pid)
 }
 
 /* Until the end of the output. 0 or -ETIMEDOUT. */
-static int read_output(int fd, uint32_t timeout_ms, struct cop_buf *out)
+static int read_output(int fd, uint64_t end_ms, struct cop_buf *out)
 {
-	uint64_t end_ms = cop_now_ms() + timeout_ms;
 	char data[4096];
 
 	for (;;) {
@@ -64,8 +63,22 @@ static int read_output(int fd, uint32_t timeout_ms, struct cop_buf *out)
 	}
 }
 
+/* It may go on after its output has ended. */
+static int wait_for_end(pid_t pid, uint64_t end_ms, int *status)
+{
+	pid_t got;
+
+	while ((got = waitpid(pid, status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
+		if (cop_now_ms() >= end_ms)
+			return -ETIMEDOUT;
+		usleep(1000);
+	}
+	return 0;
+}
+
 int cop_slurm_command(char *const argv[], uint32_t timeout_ms, struct cop_buf *out)
 {
+	uint64_t end_ms = cop_now_ms() + timeout_ms;
 	int ends[2], status = 0, rc;
 	pid_t pid;
 
@@ -74,11 +87,13 @@ int cop_slurm_command(char *const argv[], uint32_t timeout_ms, struct cop_buf *o
 	rc = start(argv, ends[1], &pid);
 	close(ends[1]);
 	if (!rc) {
-		rc = read_output(ends[0], timeout_ms, out);
-		if (rc)
-			kill(pid, SIGKILL);
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			continue;
+		rc = read_output(ends[0], end_ms, out);
+		rc = rc ? rc : wait_for_end(pid, end_ms, &status);
+		if (rc) {
+			kill(-pid, SIGKILL);
+			while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+				continue;
+		}
 	}
 	close(ends[0]);
 	return rc ? rc : status ? -EIO : out->failed ? -ENOMEM : 0;

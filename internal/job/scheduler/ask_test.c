@@ -95,6 +95,10 @@ static void a_slurm_that_does_not_answer_is_left_alone(void **state)
 	(void)state;
 	put_scontrol("exec sleep 60");
 	assert_int_equal(cop_slurm_command(argv, 50, &out), -ETIMEDOUT);
+	put_scontrol("sleep 60");
+	assert_int_equal(cop_slurm_command(argv, 50, &out), -ETIMEDOUT);
+	put_scontrol("exec >&-; exec sleep 60");
+	assert_int_equal(cop_slurm_command(argv, 50, &out), -ETIMEDOUT);
 	put_scontrol("exit 1");
 	assert_int_equal(cop_slurm_command(argv, 60000, &out), -EIO);
 	assert_int_equal(cop_slurm_command(none, 60000, &out), -ENOENT);

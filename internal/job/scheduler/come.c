@@ -18,9 +18,11 @@ int cop_tasks_read_come(const struct cop_tasks *t, int fd, struct cop_tasks_come
 	while (come->calls < CALLS_MAX &&
 		pread(fd, &record, sizeof(record), (off_t)(come->calls * sizeof(record))) ==
 			(ssize_t)sizeof(record)) {
-		uint32_t number = record & ~COP_TASKS_AGAIN;
+		uint32_t number = record & ~(COP_TASKS_AGAIN | COP_TASKS_WAITED);
 
 		come->calls++;
+		if (number < t->here && record & COP_TASKS_WAITED)
+			come->bit[number] = 2;
 		come->again |= (record & COP_TASKS_AGAIN) != 0;
 		if (number < t->here && !come->bit[number]) {
 			come->bit[number] = 1;

@@ -48,6 +48,24 @@ int cop_slurm_command(char *const argv[], uint32_t timeout_ms, struct cop_buf *o
  * such job, Slurm does not answer in time, or the job ends by itself. */
 const char *cop_slurm_why(uint32_t timeout_ms);
 
+/* What Slurm's accounting says of a job. */
+struct cop_slurm_account {
+	char state[64]; /* "COMPLETED", "CANCELLED by 1000" */
+	bool ended;
+	uint64_t elapsed_s;
+	uint64_t max_rss_bytes; /* of the task that had most; 0: not known */
+	char tres[1024];        /* TRESUsageInTot of that task's step; "": not known */
+};
+/* Parses the output of sacct for a job that ran at a time since 1970, which tells the attempts of a
+ * job that was requeued apart, and jobs of the same number. -ENOENT: there is none; -EBADMSG: this
+ * is no such output. */
+int cop_slurm_account_parse(
+	const char *text, const char *job, double at_s, struct cop_slurm_account *out);
+/* Asks sacct. cluster: "" or NULL for this one. Changes SLURM_TIME_FORMAT in the environment. Also
+ * the errors of cop_slurm_command. */
+int cop_slurm_account(const char *job, const char *cluster, double at_s, uint32_t timeout_ms,
+	struct cop_slurm_account *out);
+
 /* tasks: the tasks of one launch (srun, mpiexec) on one machine: which one this process belongs to,
  * how many there are, and how the commands that they call find each other. The calls that overlap
  * in time are a generation and share one keeper; a call that comes later joins it while it lives,

@@ -107,7 +107,7 @@ static int join_now(struct cop_tasks *t, struct cop_err *err)
 
 /* On several machines, the tasks of all of them must agree on how many generations there are: each
  * task calls once in each. A task whose next call is needed by others, because they run one program
- * together, calls in the same one after a while. */
+ * together, calls in the same one after a while, which its call before may have waited already. */
 static bool is_for_the_next(const struct cop_tasks *t)
 {
 	struct cop_tasks_come come = {0};
@@ -115,7 +115,7 @@ static bool is_for_the_next(const struct cop_tasks *t)
 			 ? cop_tasks_open_file(t->names[TASKS_LOCK], O_RDONLY)
 			 : -1;
 	bool has_come = fd >= 0 && cop_tasks_read_come(t, fd, &come) == 0 && t->local < t->here &&
-			come.bit[t->local];
+			come.bit[t->local] == 1;
 
 	free(come.bit);
 	cop_tasks_close_fd(&fd);
@@ -310,6 +310,18 @@ static bool is_followed(const struct cop_tasks *t, int tasks_fd)
 	return followed;
 }
 
+/* The next call of this task need not wait any longer for the others. */
+static void note_waited(const struct cop_tasks *t)
+{
+	uint32_t record = t->local | COP_TASKS_AGAIN | COP_TASKS_WAITED;
+	int fd = cop_tasks_open_file(t->names[TASKS_LOCK], O_WRONLY | O_APPEND);
+
+	/* Without the record, it waits once more. */
+	if (fd >= 0 && write(fd, &record, sizeof(record)) < 0)
+		errno = 0;
+	cop_tasks_close_fd(&fd);
+}
+
 /* Whether the keeper ends before another call comes or the time is over. */
 static bool await_keeper(const struct cop_tasks *t, int first, int tasks_fd)
 {
@@ -324,6 +336,8 @@ static bool await_keeper(const struct cop_tasks *t, int first, int tasks_fd)
 	while ((rc = flock(first, LOCK_SH | LOCK_NB)) && !cop_tasks_has_live(tasks_fd) &&
 		cop_now_ms() < end)
 		poll(NULL, 0, LOOK_MS);
+	if (rc && cop_now_ms() >= end)
+		note_waited(t);
 	return rc == 0;
 }
 

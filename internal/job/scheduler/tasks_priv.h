@@ -28,8 +28,10 @@
 enum { TASKS_LOCK, TASKS_FIRST, TASKS_WORD, TASKS_SAID };
 
 #define COP_TASKS_WORD_MAX 8192
-/* A record of a call: the number of its task, and whether that may call again. */
+/* A record of a call: the number of its task, and whether that may call again. Another record of
+ * the task follows if the call has ended without the others. */
 #define COP_TASKS_AGAIN 0x80000000u
+#define COP_TASKS_WAITED 0x40000000u
 
 /* ---- tasks.c ---- */
 void cop_tasks_set_names(struct cop_tasks *t, const char *dir);
@@ -51,7 +53,8 @@ void cop_tasks_close_fd(int *fd);
 struct cop_tasks_come {
 	uint32_t calls, tasks; /* tasks: how many different ones */
 	bool again;            /* one of them may call again */
-	uint8_t *bit;          /* by number, of t->here tasks */
+	uint8_t *bit;          /* by number, of t->here tasks: 1, 2 if a call of it has waited for
+				  the others as long as it may */
 };
 /* 0 or -errno; free(come->bit). */
 int cop_tasks_read_come(const struct cop_tasks *t, int fd, struct cop_tasks_come *come);

@@ -441,7 +441,7 @@ static void only_the_last_task_waits_for_the_keeper(void **state)
 /* A script may call again, which the other machines may be waiting for. */
 static void the_last_call_of_a_script_does_not_wait_for_long(void **state)
 {
-	struct cop_tasks keeper, first;
+	struct cop_tasks keeper, first, next = one_of(0, 1);
 	uint64_t began = cop_now_ms();
 	int fds[2];
 	char said;
@@ -457,6 +457,11 @@ static void the_last_call_of_a_script_does_not_wait_for_long(void **state)
 	assert_int_equal(cop_read_full(fds[0], &said, 1), 1);
 	assert_int_equal(said, 'o');
 	assert_true(cop_now_ms() - began >= 300);
+	/* Nor does the next call of the task wait for the other machines once more. */
+	next.elsewhere = next.again = true;
+	assert_int_equal(cop_tasks_join(&next, dir, &err), 0);
+	assert_true(next.fd >= 0);
+	cop_tasks_leave(&next);
 	cop_tasks_close(&keeper);
 	cop_tasks_end(&keeper);
 	while (wait(NULL) > 0)

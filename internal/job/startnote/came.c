@@ -74,6 +74,25 @@ void cop_startnote_came(const char *dir, struct cop_buf *out)
 		free(entry);
 }
 
+/* Rank 0 has left the secret of a tree that it starts. */
+bool cop_startnote_is_elsewhere(const char *step_dir, const char *dir)
+{
+	const char *own = strrchr(dir, '/') ? strrchr(dir, '/') + 1 : dir;
+	DIR *d = opendir(step_dir);
+	struct dirent *entry;
+	bool found = false;
+	char path[4400];
+
+	while (d && !found && (entry = readdir(d))) {
+		snprintf(path, sizeof(path), "%.4000s/%.260s/secret", step_dir, entry->d_name);
+		found = entry->d_name[0] != '.' && strcmp(entry->d_name, own) != 0 &&
+			access(path, F_OK) == 0;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
 void cop_startnote_uncome(const char *dir, int64_t rank)
 {
 	char path[4400];

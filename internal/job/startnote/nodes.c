@@ -44,18 +44,18 @@ void cop_startnote_begin(
 
 void cop_startnote_begin_in(struct cop_startnote_watch *w, const char *dir)
 {
-	*w = (struct cop_startnote_watch){.job_dir = dir, .began_ns = cop_wall_ns() - AGE_NS};
+	*w = (struct cop_startnote_watch){
+		.job_dir = dir, .began_ns = cop_wall_ns() - AGE_NS, .of_step = true};
 	cop_startnote_pass(w, cop_now_ms());
 }
 
 void cop_startnote_end(const struct cop_startnote_watch *w)
 {
-	if (w->began_ns)
+	if (w->began_ns && !w->of_step)
 		cop_job_failure_clear(w->job_dir, -1);
 }
 
-/* If they are empty. */
-static void remove_dirs(const char *dir)
+void cop_startnote_remove_empty(const char *dir)
 {
 	char path[4200];
 
@@ -70,23 +70,25 @@ void cop_startnote_remove(const char *dir, bool wait)
 
 	if (access(dir, F_OK))
 		return;
+	/* The next start may begin while this one waits, and needs another secret. */
+	snprintf(path, sizeof(path), "%.4000s/secret", dir);
+	unlink(path);
 	if (wait)
 		poll(NULL, 0, STAY_MS);
 	cop_job_failure_clear(dir, -1);
 	cop_startnote_uncome(dir, -1);
-	snprintf(path, sizeof(path), "%.4000s/secret", dir);
-	unlink(path);
-	remove_dirs(dir);
+	cop_startnote_remove_empty(dir);
 }
 
-void cop_startnote_withdraw(const char *dir, uint32_t rank)
+void cop_startnote_withdraw(const char *dir, uint32_t rank, bool wait)
 {
 	if (access(dir, F_OK))
 		return;
-	poll(NULL, 0, STAY_MS);
+	if (wait)
+		poll(NULL, 0, STAY_MS);
 	cop_startnote_uncome(dir, rank);
 	cop_job_failure_clear(dir, rank);
-	remove_dirs(dir);
+	cop_startnote_remove_empty(dir);
 }
 
 void cop_startnote_pass(struct cop_startnote_watch *w, uint64_t now_ms)

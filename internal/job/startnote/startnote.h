@@ -34,23 +34,27 @@ struct cop_startnote_watch {
 	const char *job_dir;
 	int64_t began_ns;   /* by the clock of the job directory; 0: no job directory */
 	uint64_t looked_ms; /* when it last looked for messages of others */
+	bool of_step;       /* other trees of a step have their messages there, too */
 };
 /* The node of this rank has begun and has a log. Removes its own message of an earlier start. The
  * caller keeps job_dir. */
 void cop_startnote_begin(
 	struct cop_startnote_watch *w, const char *job_dir, uint32_t rank, const char *log_path);
-/* The same where dir belongs to this start alone. Other messages there are believed if they are
- * less than a minute older, since a restarted job may use the same directory. Writes nothing. */
+/* The same where dir belongs to a step, which may start several trees. Other messages there are
+ * believed if they are less than a minute older, since a restarted job may use the same directory.
+ * Writes nothing. */
 void cop_startnote_begin_in(struct cop_startnote_watch *w, const char *dir);
-/* All have started: removes all messages. */
+/* All have started: removes all messages, unless they may be those of other trees. */
 void cop_startnote_end(const struct cop_startnote_watch *w);
 /* Removes a directory that belongs to this start alone, with everything in it. wait: first gives
  * the nodes that look for messages the time to find them. */
 void cop_startnote_remove(const char *dir, bool wait);
 
-/* For the node of another rank in such a directory: removes what this node left there, after the
- * others have had the time to read it, and the directory if no other node has left anything. */
-void cop_startnote_withdraw(const char *dir, uint32_t rank);
+/* For the node of another rank in such a directory: removes what this node left there (wait: as
+ * above), and the directory if no other node has left anything. */
+void cop_startnote_withdraw(const char *dir, uint32_t rank, bool wait);
+/* Removes the directory of a step if no tree has anything there. */
+void cop_startnote_remove_empty(const char *dir);
 
 /* ---- which nodes have started, if rank 0 has not ---- */
 
@@ -59,6 +63,8 @@ void cop_startnote_withdraw(const char *dir, uint32_t rank);
 void cop_startnote_come(const char *dir, uint32_t rank);
 /* Appends the hosts of the nodes that wait, in order of rank: "n2, n3". */
 void cop_startnote_came(const char *dir, struct cop_buf *out);
+/* Whether rank 0 is starting another tree of the step of this directory than that of dir. */
+bool cop_startnote_is_elsewhere(const char *step_dir, const char *dir);
 /* This node no longer waits; -1: none does. */
 void cop_startnote_uncome(const char *dir, int64_t rank);
 

@@ -181,7 +181,8 @@ static void check_job_dir(struct check *c)
 
 static void check_hosts(struct check *c)
 {
-	struct cop_job_want want = {c->conf->hosts, c->conf->port, c->conf->rank, c->conf->of_step};
+	struct cop_job_want want = {
+		c->conf->hosts, c->conf->port, c->conf->rank, c->conf->of_step, c->conf->step_tree};
 	struct cop_err err = {0};
 
 	if (cop_job_find(&want, &c->hosts, &c->rank, &err)) {

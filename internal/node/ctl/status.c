@@ -6,6 +6,8 @@
 
 /* How many of the things that a node waits for are shown. */
 #define WAITS 5
+/* A line of the table of all nodes names only what has taken longer than a busy node takes. */
+#define WAIT_SHOWN_MS 100
 
 static void tables_json(const struct cop_cache_usage *u, struct cop_json *j)
 {
@@ -171,9 +173,38 @@ void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *
 
 /* Names and small files come through the first tree, of which the parent is known; a part of a
  * large file comes through any (tree/fetch). */
-static void put_waits(const struct cop_status *s, struct cop_buf *out)
+static void put_wait(
+	const struct cop_status *s, const struct cop_cache_wait *w, struct cop_buf *out)
 {
 	uint32_t parent = s->coop ? cop_fetch_parent(s->coop) : COP_TOPO_NONE;
+
+	cop_buf_printf(out, "/%s (%s %" PRIu64 "), %u waiters, from ", w->path,
+		cop_table_name(w->table), w->index, w->waiters);
+	if (s->nodes > 1 && w->table == COP_TABLE_DATA && w->size >= COP_FETCH_STRIPED_BYTES)
+		cop_buf_str(out, "the parent or storage of its part");
+	else if (parent == COP_TOPO_NONE)
+		cop_buf_str(out, "the storage");
+	else
+		cop_buf_printf(out, "rank %" PRIu32, parent);
+}
+
+void cop_status_wait(const struct cop_status *s, uint64_t *ms, struct cop_buf *out)
+{
+	unsigned queued = 0, running = 0;
+	struct cop_cache_wait w;
+
+	*ms = 0;
+	if (!cop_cache_oldest(s->cache, &w, 1) || w.ms < WAIT_SHOWN_MS)
+		return;
+	*ms = w.ms;
+	put_wait(s, &w, out);
+	cop_origin_load(s->origin, &queued, &running);
+	if (running || queued)
+		cop_buf_printf(out, "; storage: %u running, %u queued", running, queued);
+}
+
+static void put_waits(const struct cop_status *s, struct cop_buf *out)
+{
 	struct cop_cache_wait wait[WAITS];
 	unsigned n = cop_cache_oldest(s->cache, wait, WAITS), queued = 0, running = 0;
 
@@ -181,18 +212,9 @@ static void put_waits(const struct cop_status *s, struct cop_buf *out)
 		return;
 	cop_origin_load(s->origin, &queued, &running);
 	for (unsigned i = 0; i < n; i++) {
-		const struct cop_cache_wait *w = &wait[i];
-
-		cop_buf_printf(out, "waits      %.1f s for /%s (%s %" PRIu64 "), %u waiters",
-			(double)w->ms / 1000, w->path, cop_table_name(w->table), w->index,
-			w->waiters);
-		if (s->nodes > 1 && w->table == COP_TABLE_DATA &&
-			w->size >= COP_FETCH_STRIPED_BYTES)
-			cop_buf_str(out, ", from the parent or storage of its part\n");
-		else if (parent == COP_TOPO_NONE)
-			cop_buf_str(out, ", from the storage\n");
-		else
-			cop_buf_printf(out, ", from rank %" PRIu32 "\n", parent);
+		cop_buf_printf(out, "waits      %.1f s for ", (double)wait[i].ms / 1000);
+		put_wait(s, &wait[i], out);
+		cop_buf_str(out, "\n");
 	}
 	cop_buf_printf(out, "storage    %u operations run, %u are queued\n", running, queued);
 }

@@ -5,6 +5,10 @@
 
 #include "node/ctl/ctl.h"
 
+/* Appends what the node has waited for the longest, and from whom it comes; *ms: how long. Nothing,
+ * and 0, if it has waited for less than a tenth of a second. */
+void cop_status_wait(const struct cop_status *s, uint64_t *ms, struct cop_buf *out);
+
 /* 0 after a reset. */
 static inline double cop_status_per_second(uint64_t now, uint64_t before, uint64_t elapsed_ms)
 {

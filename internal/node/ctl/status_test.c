@@ -178,11 +178,33 @@ static void the_rows_of_all_nodes_are_in_order_of_their_ranks(void **state)
 		&(struct cop_nodeline){.rank = 100, COP_NODELINE_DEAD, .host = "a", .reason = ""});
 	cop_status_all_table(&all, &out);
 	assert_non_null(strstr(out.data,
-		"  rejected\n"
+		"  rejected    waits\n"
 		"      2  c                        failed: its answer is too long, with the 2 nodes below it\n"
-		"     10  b                               0 B    0%            0            0            0          0         0         0\n"
+		"     10  b                               0 B    0%            0            0            0          0         0         0        -\n"
 		"    100  a                        dead\n"
 		"  total  0 nodes "));
+	cop_op_sum_free(&all);
+	cop_buf_free(&out);
+}
+
+static void a_row_says_what_the_node_waits_for(void **state)
+{
+	struct cop_status *s = *state;
+	struct cop_op_sum all = {0};
+	struct cop_buf out = {0};
+	struct cop_key key = {.table = COP_TABLE_METADATA, .path = "lib/late", .path_len = 8};
+	struct cop_obj *obj;
+
+	assert_int_equal(cop_cache_find(s->cache, &key, NULL, &obj), COP_FOUND_LEAD);
+	cop_status_line(s, &all.text);
+	cop_buf_str(&all.text, "\n");
+	usleep(150000);
+	cop_status_line(s, &all.text);
+	cop_status_all_table(&all, &out);
+	assert_non_null(strstr(out.data, "  0         0         0        -\n"));
+	assert_non_null(strstr(out.data,
+		"s  /lib/late (metadata 0), 0 waiters, from the storage\n"));
+	cop_cache_complete(s->cache, obj, &(struct cop_completion){.rc = -EIO});
 	cop_op_sum_free(&all);
 	cop_buf_free(&out);
 }
@@ -342,6 +364,7 @@ int main(void)
 		T(the_table_of_one_node_has_what_it_counted),
 		T(the_table_says_what_is_waited_for_the_oldest_first),
 		T(the_rows_of_all_nodes_are_in_order_of_their_ranks),
+		T(a_row_says_what_the_node_waits_for),
 		T(the_table_names_nodes_that_were_silent),
 		T(a_row_lines_up_with_the_head),
 		T(without_an_answer_the_list_of_nodes_is_empty),

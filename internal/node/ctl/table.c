@@ -46,11 +46,14 @@ static void fill_line(
 
 void cop_status_line(const struct cop_status *s, struct cop_buf *out)
 {
+	struct cop_buf wait = {0};
 	struct cop_cache_usage u;
 	struct cop_nodeline n;
 
 	cop_cache_usage(s->cache, &u);
 	fill_line(&u, s->stats, &n);
+	cop_status_wait(s, &n.value[COP_NODELINE_OLDEST_MS], &wait);
+	n.reason = wait.data && !wait.failed ? wait.data : "";
 	n.rank = s->rank;
 	n.host = s->host;
 	n.value[COP_NODELINE_UPTIME_MS] = (cop_now_ns() - s->started_ns) / COP_NS_PER_MS;
@@ -60,6 +63,7 @@ void cop_status_line(const struct cop_status *s, struct cop_buf *out)
 		cop_fuse_waits(
 			s->fs, &n.value[COP_NODELINE_WAITING], &n.value[COP_NODELINE_WAIT_US]);
 	cop_nodeline_write(&n, out);
+	cop_buf_free(&wait);
 }
 
 /* ---- the table ---- */
@@ -69,9 +73,9 @@ void cop_status_line(const struct cop_status *s, struct cop_buf *out)
 
 static void all_head(struct cop_buf *out)
 {
-	cop_buf_printf(out, "%7s  %-24s %10s %5s %12s %12s %12s %10s %9s %9s\n", "rank", "host",
+	cop_buf_printf(out, "%7s  %-24s %10s %5s %12s %12s %12s %10s %9s %9s %8s\n", "rank", "host",
 		"cached", "full", "requests", "to parent", "for children", "at origin", "failovers",
-		"rejected");
+		"rejected", "waits");
 }
 
 /* The columns that grow, and their width. */
@@ -92,7 +96,17 @@ static void put_numbers(const struct cop_nodeline *n, struct cop_buf *out)
 		limit ? used * 100 / limit : 0);
 	for (size_t i = 0; i < COP_ARRAY_SIZE(columns); i++)
 		cop_buf_printf(out, " %*" PRIu64, columns[i].width, n->value[columns[i].value]);
-	cop_buf_str(out, "\n");
+}
+
+/* Since when, and for what. */
+static void put_wait(const struct cop_nodeline *n, struct cop_buf *out)
+{
+	uint64_t ms = n->value[COP_NODELINE_OLDEST_MS];
+
+	if (ms)
+		cop_buf_printf(out, " %7.1fs  %s\n", (double)ms / 1000, n->reason);
+	else
+		cop_buf_printf(out, " %8s\n", "-");
 }
 
 static void append_row(const struct cop_nodeline *n, struct cop_buf *out)
@@ -100,6 +114,7 @@ static void append_row(const struct cop_nodeline *n, struct cop_buf *out)
 	cop_buf_printf(out, "%7" PRIu32 "  %-24s", n->rank, n->host);
 	if (n->state == COP_NODELINE_OK) {
 		put_numbers(n, out);
+		put_wait(n, out);
 		return;
 	}
 	cop_buf_printf(
@@ -201,6 +216,7 @@ static void all_total(const struct cop_op_sum *g, struct cop_buf *out)
 	cop_buf_printf(out, "%7s  %-24s", "total", nodes);
 	fill_line(&g->usage, &g->stats, &sums);
 	put_numbers(&sums, out);
+	cop_buf_str(out, "\n");
 }
 
 void cop_status_all_table(struct cop_op_sum *all, struct cop_buf *out)

@@ -30,8 +30,9 @@ static void report_failure(int fd, const struct cop_err *failure)
 
 void cop_launch_tell_others(const struct cop_conf *conf, const struct cop_err *failure)
 {
-	const char *dir = conf->job_dir ? conf->job_dir : conf->secret_dir;
-	struct cop_job_want want = {conf->hosts, conf->port, conf->rank, conf->of_step};
+	const char *dir = conf->job_dir ? conf->job_dir : conf->step_dir;
+	struct cop_job_want want = {
+		conf->hosts, conf->port, conf->rank, conf->of_step, conf->step_tree};
 	struct cop_job_hosts hosts = {0};
 	uint32_t rank = 0;
 

@@ -32,6 +32,7 @@
 #include "secret.h"
 #include "prof/stats/stats.h"
 #include "writers/rank/rank.h"
+#include "prof/machine/machine.h"
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
 
@@ -59,6 +60,7 @@ struct cop_node {
 	struct cop_prefetch_manifest *manifest; /* for rank 0 with prefetch; else NULL */
 	struct cop_tally *tally;
 	struct cop_telemetry *telemetry; /* NULL: there is no job directory */
+	struct cop_machine *machine;     /* NULL: there is no store, or --telemetry 0 */
 	struct cop_cache *cache;
 	char cache_note[COP_CACHE_NOTE_SIZE]; /* for the user, or "" */
 	struct cop_origin *origin;

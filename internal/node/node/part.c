@@ -42,12 +42,15 @@ static const char *host_of(void *ctx, uint32_t rank)
 
 static void own(void *ctx, struct cop_op_sum *out, uint8_t op)
 {
-	struct cop_status s = current_status(ctx);
+	struct cop_part *p = ctx;
+	struct cop_status s = current_status(p);
 
 	cop_cache_usage(s.cache, &out->usage);
 	out->nodes = 1;
 	cop_stats_sum(&out->stats, s.stats);
 	cop_op_sum_machine(out);
+	if (op == COP_OP_TELEMETRY)
+		cop_machine_add_own(&out->hosts, p->conf.machine);
 	if (op == COP_OP_TABLE)
 		cop_status_line(&s, &out->text);
 	else if (op == COP_OP_STATS)
@@ -180,6 +183,7 @@ int cop_part_tend(struct cop_part *p)
 		p->look_ms = now_ms + cop_telemetry_pause_ms(p->conf.telemetry);
 	}
 	next_ms = COP_MIN(p->snapshot_ms, p->look_ms);
+	next_ms = COP_MIN(next_ms, cop_machine_look(p->conf.machine, now_ms, false));
 	return next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms);
 }
 
@@ -230,6 +234,14 @@ static void drop_written(struct cop_op_sum *sum)
 	sum->telemetry = NULL;
 }
 
+/* The end of a short job is its only sample but the one at its start. */
+static void add_machine(struct cop_part *p, struct cop_op_sum *sum)
+{
+	(void)cop_machine_look(p->conf.machine, cop_now_ms(), true);
+	cop_machine_add_own(&sum->hosts, p->conf.machine);
+	cop_op_sum_machine(sum);
+}
+
 static void add_exits(struct cop_part *p, struct cop_op_sum *sum)
 {
 	struct cop_op_exits own;
@@ -248,7 +260,7 @@ static int complete_sum(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 
 	cop_tally_add(p->conf.tally, sum);
 	add_telemetry(p, sum);
-	cop_op_sum_machine(sum);
+	add_machine(p, sum);
 	add_exits(p, sum);
 	if (rank == cop_topo_root(&r->topo, 0)) {
 		cop_tally_warn(sum, &sum->text);
@@ -394,7 +406,7 @@ void cop_part_own_totals(struct cop_part *p)
 	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, p->conf.telemetry, 0) == 0)
 		cop_telemetry_finish(own.telemetry);
 	cop_tally_add(p->conf.tally, &own);
-	cop_op_sum_machine(&own);
+	add_machine(p, &own);
 	add_exits(p, &own);
 	cop_follow_totals(*p->conf.follow, &own);
 	cop_op_sum_free(&own);

@@ -13,6 +13,7 @@
 #include "record.h"
 #include "writers/runs/runs.h"
 #include "writers/rank/rank.h"
+#include "prof/machine/machine.h"
 #include "prof/telemetry/telemetry.h"
 #include "tree/op/op.h"
 
@@ -32,7 +33,8 @@ struct cop_part_conf {
 	const struct cop_prefetch_manifest *manifest; /* NULL: another node has it */
 	struct cop_tally *tally;
 	struct cop_telemetry
-		*telemetry; /* what this node does and when; NULL: it is not recorded */
+		*telemetry;          /* what this node does and when; NULL: it is not recorded */
+	struct cop_machine *machine; /* how busy this host is; NULL: it is not sampled */
 	struct cop_start *join;
 	struct cop_gate *gate;
 	struct cop_defer *deferred;
@@ -47,9 +49,9 @@ struct cop_part *cop_part_new(const struct cop_part_conf *conf);
 void cop_part_free(struct cop_part *p);
 
 struct cop_op *cop_part_treeop(struct cop_part *p);
-/* Main thread, while the node runs: writes the reports of --profile-interval and records the
- * counters in the telemetry, each when it is due. Returns for how many ms nothing will be due; -1:
- * nothing ever will. The first call starts the interval of the reports. */
+/* Main thread, while the node runs: writes the reports of --profile-interval, records the
+ * counters in the telemetry and samples the machine, each when it is due. Returns for how many ms
+ * nothing will be due; -1: nothing ever will. The first call starts the interval of the reports. */
 int cop_part_tend(struct cop_part *p);
 /* Main thread. Passes to follow the totals of a node that is alone, was unmounted, and so has had
  * no request to stop. */

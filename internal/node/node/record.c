@@ -18,6 +18,11 @@ static int write_tree(
 	char key[COP_CTL_KEY_MAX + 1], name[256] = "localhost", file[sizeof(t.secret_file)];
 	struct cop_job_host alone = {.name = name, .port = COP_JOB_PORT};
 
+	if (t.stopped) {
+		t.has_ends = true;
+		t.commands = stopped->exits.commands;
+		t.good = stopped->exits.good;
+	}
 	for (uint32_t i = 0; stopped && i < stopped->missing; i++)
 		t.left[t.left_count++] = stopped->lost[i];
 	snprintf(t.net_type, sizeof(t.net_type), "%s", c->net_type);

@@ -76,11 +76,15 @@ static void a_stop_leaves_who_is_missing_and_later_that_nobody_is(void **state)
 	assert_false(tree.stopped);
 	assert_int_equal(tree.left_count, 1);
 	assert_int_equal(tree.left[0], 2);
+	assert_false(tree.has_ends);
 	cop_job_tree_free(&tree);
-	sum = (struct cop_op_sum){.nodes = 3};
+	sum = (struct cop_op_sum){.nodes = 3, .exits = {.commands = 5, .good = 4}};
 	cop_record_stopped(&record, &sum);
 	assert_int_equal(cop_job_tree_read(dir, &tree, &err), 0);
 	assert_true(tree.stopped);
+	assert_true(tree.has_ends);
+	assert_int_equal(tree.commands, 5);
+	assert_int_equal(tree.good, 4);
 	cop_job_tree_free(&tree);
 }
 

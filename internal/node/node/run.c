@@ -153,7 +153,7 @@ static bool is_known(const struct cop_node *n)
 
 static int start_node(struct cop_node *n, struct cop_err *err)
 {
-	const char *dir = n->conf->job_dir ? n->conf->job_dir : n->conf->secret_dir;
+	const char *dir = n->conf->job_dir ? n->conf->job_dir : n->conf->step_dir;
 	int rc = cop_node_start(n, err);
 
 	/* A node without a log of its own has already said it. */

@@ -16,14 +16,21 @@ void cop_secret_init(
 
 /* How long rank 0 may take before the others leave word that they wait for it. */
 #define COME_MS 3000u
+/* How long rank 0 may start another tree of the step before this node gives up. */
+#define OTHER_MS 20000u
+static const char elsewhere[] =
+	"the first host of this step waits for the nodes of another tree, and this host for the "
+	"first: on all hosts, the calls of copper run --source must come in the same order, with "
+	"the same source and options; or start the nodes with copper mount before the step";
 
 static int make_dir(const char *dir, struct cop_err *err)
 {
-	if (!dir || mkdir(dir, 0700) == 0 || errno == EEXIST)
-		return 0;
-	return cop_err_set(err, errno,
-		"cannot create %s for the secret that several nodes need: %s; give a job directory that all of them see (-d DIR)",
-		dir, strerror(errno));
+	int rc = dir ? cop_make_dirs(dir, 0700) : 0;
+
+	return rc ? cop_err_set(err, -rc,
+			    "cannot create %s for the secret that several nodes need: %s; give a job directory that all of them see (-d DIR)",
+			    dir, strerror(-rc))
+		  : 0;
 }
 
 /* ---- waiting for rank 0 ---- */
@@ -31,7 +38,8 @@ static int make_dir(const char *dir, struct cop_err *err)
 struct waiting {
 	struct cop_secret *s;
 	const char *dir;
-	uint64_t come_at; /* when it leaves word that it waits */
+	uint64_t come_at;  /* when it leaves word that it waits */
+	uint64_t other_at; /* when it gives up if rank 0 waits for another tree */
 	bool (*in_vain)(void *ctx, struct cop_err *err);
 	void *ctx;
 };
@@ -44,6 +52,9 @@ static bool is_in_vain(void *ctx, struct cop_err *err)
 		cop_startnote_come(w->dir, w->s->rank);
 		w->s->come = true;
 	}
+	if (w->s->dir && w->s->come && cop_now_ms() >= w->other_at &&
+		cop_startnote_is_elsewhere(w->s->conf->step_dir, w->s->dir))
+		return cop_err_set(err, EDEADLK, "%s", elsewhere) != 0;
 	return w->in_vain && w->in_vain(w->ctx, err);
 }
 
@@ -80,6 +91,7 @@ int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_
 	struct waiting w = {.s = s,
 		.dir = s->rank ? c->job_dir ? c->job_dir : c->secret_dir : NULL,
 		.come_at = cop_now_ms() + COP_MIN(COME_MS, c->ready_timeout_ms / 2),
+		.other_at = cop_now_ms() + COP_MIN(OTHER_MS, c->ready_timeout_ms / 2),
 		.in_vain = in_vain,
 		.ctx = ctx};
 	struct cop_job_secret_from from = {c->secret_file, c->job_dir ? c->job_dir : c->secret_dir,
@@ -111,10 +123,19 @@ int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_
 
 static void drop_dir(struct cop_secret *s, bool wait)
 {
+	const char *step = s->conf ? s->conf->step_dir : NULL;
+	bool waits_here = s->dir && access(s->dir, F_OK) == 0;
+
 	if (s->dir && s->rank == 0)
 		cop_startnote_remove(s->dir, wait);
 	else if (s->dir && wait)
-		cop_startnote_withdraw(s->dir, s->rank);
+		cop_startnote_withdraw(s->dir, s->rank, true);
+	if (s->dir && step && wait && s->rank == 0)
+		cop_startnote_remove(step, !waits_here);
+	else if (s->dir && step && wait)
+		cop_startnote_withdraw(step, s->rank, !waits_here);
+	else if (s->dir && step && s->rank == 0)
+		cop_startnote_remove_empty(step);
 	s->dir = NULL;
 }
 

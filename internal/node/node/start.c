@@ -56,7 +56,7 @@ static int pin_near(struct cop_node *n, struct cop_err *err)
 static int find_hosts(struct cop_node *n, struct cop_err *err)
 {
 	const struct cop_conf *c = n->conf;
-	struct cop_job_want want = {c->hosts, c->port, c->rank, c->of_step};
+	struct cop_job_want want = {c->hosts, c->port, c->rank, c->of_step, c->step_tree};
 
 	return cop_job_find(&want, &n->hosts, &n->rank, err);
 }
@@ -103,8 +103,8 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 	const struct cop_conf *c = n->conf;
 	int rc;
 
-	if (!c->job_dir && c->secret_dir)
-		cop_start_hear_in(cop_barrier_join(n->barrier), c->secret_dir);
+	if (!c->job_dir && c->step_dir)
+		cop_start_hear_in(cop_barrier_join(n->barrier), c->step_dir);
 	rc = cop_joblog_open(c, n->hosts.count ? own_host(n) : NULL, &n->log, err);
 	if (rc)
 		return rc;
@@ -235,6 +235,8 @@ static int open_part(struct cop_node *n, struct cop_err *err)
 		.deferred = &n->deferred,
 		.waker = &n->waker};
 
+	if (n->conf->telemetry_ms && cop_runlog_is_wanted(n->conf))
+		conf.machine = n->machine = cop_machine_new("", n->conf->telemetry_ms);
 	fill_record(n);
 	conf.programs = n->programs = cop_programs_new(n->rank);
 	n->part = n->programs ? cop_part_new(&conf) : NULL;
@@ -612,6 +614,7 @@ static void free_all(struct cop_node *n)
 	cop_buf_free(&n->environment);
 	cop_cache_free(n->cache);
 	cop_tally_free(n->tally);
+	cop_machine_free(n->machine);
 	cop_telemetry_free(n->telemetry);
 	cop_secret_fini(&n->secret);
 	cop_prefetch_manifest_free(n->manifest);

@@ -316,9 +316,11 @@ void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats)
 
 uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_bytes)
 {
-	uint64_t evicted = cop_stats_get(stats, COP_CACHE_EVICTED_BYTES);
+	uint64_t evicted = subtract(cop_stats_get(stats, COP_CACHE_EVICTED_BYTES),
+		cop_stats_get(stats, COP_CACHE_EVICTED_HOME_BYTES));
 
-	/* An object that was fetched again was counted at each eviction. */
+	/* An object that was fetched again was counted at each eviction. Chunks that were kept for
+	 * a root need no room here once the root has room for them. */
 	return evicted ? limit_bytes +
 				 subtract(evicted, cop_stats_get(stats, COP_CACHE_REFETCHED_BYTES))
 		       : 0;

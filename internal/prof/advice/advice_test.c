@@ -374,6 +374,8 @@ static void the_counters_are_the_facts(void **state)
 	cop_stats_add(&stats, COP_CACHE_EVICTED_BYTES, 50 * M);
 	cop_stats_add(&stats, COP_CACHE_REFETCHED_BYTES, 20 * M);
 	assert_int_equal(cop_advice_cache_needed(&stats, 16 * M), 46 * M);
+	cop_stats_add(&stats, COP_CACHE_EVICTED_HOME_BYTES, 10 * M);
+	assert_int_equal(cop_advice_cache_needed(&stats, 16 * M), 36 * M);
 }
 
 static void texts(void **state)

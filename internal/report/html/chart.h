@@ -52,6 +52,28 @@ struct cop_chart_bars {
 };
 void cop_chart_bars(struct cop_buf *out, const struct cop_chart_bars *b);
 
+/* ---- spans over time ---- */
+
+#define COP_CHART_SPAN_KINDS 24
+struct cop_chart_span {
+	const char *text;
+	double from_s, for_s;
+	unsigned row, kind;
+};
+struct cop_chart_spans {
+	const char *title;
+	double seconds; /* of the axis, above 0; every span begins on it */
+	unsigned rows;
+	const char *const *name; /* of each row, perhaps "" */
+	const struct cop_chart_span *span;
+	size_t n;
+	const char *class[COP_CHART_SPAN_KINDS]; /* the colour of each kind */
+	const char *key[COP_CHART_SPAN_KINDS];   /* what the first kinds are called */
+	unsigned keys;
+};
+/* Leaves the figure open: the numbers and its end follow. */
+void cop_chart_spans(struct cop_buf *out, const struct cop_chart_spans *c);
+
 /* ---- ranges on a logarithmic scale, without a table ---- */
 
 struct cop_chart_range {

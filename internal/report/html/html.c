@@ -15,6 +15,7 @@ static const struct {
 	{"job", "The job", cop_page_job, NULL},
 	{"warnings", "What would help", cop_page_warnings, has_warnings},
 	{"when", "What happened when", cop_page_when, NULL},
+	{"spans", "What the program did when", cop_page_spans, cop_page_has_spans},
 	{"operations", "Requests of programs", cop_page_operations, NULL},
 	{"tree", "Who read from whom", cop_page_tree, NULL},
 	{"paths", "Most used paths", cop_page_paths, NULL},

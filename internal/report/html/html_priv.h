@@ -12,10 +12,12 @@
 typedef void cop_page_section(const struct cop_page *p, struct cop_buf *out);
 cop_page_section cop_page_job, cop_page_when, cop_page_operations, cop_page_tree, cop_page_paths,
 	cop_page_environment, cop_page_memory, cop_page_start, cop_page_events, cop_page_before,
-	cop_page_curves, cop_page_warnings;
+	cop_page_curves, cop_page_warnings, cop_page_spans;
 
 /* Whether a program has recorded metrics over time. */
 bool cop_page_has_curves(const struct cop_page *p);
+/* Whether a program has left spans. */
+bool cop_page_has_spans(const struct cop_page *p);
 
 /* page.css, which the assembler puts into the program. */
 extern const char cop_page_css[];

@@ -404,6 +404,77 @@ static void the_run_before_is_compared(void **state)
 	cop_runrec_free(&other[1]);
 }
 
+static struct cop_page_span span_of(const char *name, unsigned process, double from_s, double for_s)
+{
+	struct cop_page_span s = {.process = process, .from_s = from_s, .for_s = for_s};
+
+	snprintf(s.name, sizeof(s.name), "%s", name);
+	return s;
+}
+
+static void spans_of_programs_lie_below_copper_and_its_reads(void **state)
+{
+	static struct cop_jobdata_series series = {.rank = 0, .host = (char *)"n0"};
+	struct cop_jobdata_series *all[] = {&series};
+	char process[3][COP_PAGE_SPAN_NAME] = {"", EVIL, "rank 1"};
+	struct cop_page_span at[] = {span_of("copper.start", 0, 0, 0.5),
+		span_of("copper.start.mount", 0, 0, 0.5), span_of("training.fit", 1, 1, 8),
+		span_of("epoch", 1, 1, 4), span_of("epoch", 1, 5, 4), span_of(EVIL, 2, 2, 1)};
+	struct cop_page_spans spans = {at, 6, process, 3, 0, 0, 10, 0.25};
+
+	(void)state;
+	for (unsigned i = 0; i < COP_JOBDATA_COLUMNS; i++)
+		series.value[i][0] = 100;
+	job.series = all;
+	job.series_n = job.steps = 1;
+	job.interval_s = 1;
+	page.spans = &spans;
+	write_page();
+	assert_true(has("training.fit took most time: 8 s in 1 span<"));
+	assert_true(has("<title>copper.start: 500 ms from 0 s on</title>"));
+	assert_false(has("<title>copper.start.mount"));
+	assert_true(has("<title>read by all nodes: 100 B: 1 s from 250 ms on</title>"));
+	assert_true(has("<title>epoch: 4 s from 5 s on</title>"));
+	assert_true(has("<td>epoch</td><td class=\"n\">2</td><td class=\"n\">8 s</td>"));
+	assert_false(has(EVIL));
+	assert_int_equal(count("<title>" EVIL_TEXT), 1);
+	assert_false(has("more spans") || has("shorter spans") || has("another time"));
+	/* Statistics over nodes are no sum of what was read. */
+	series.rank = COP_JOBDATA_MAX;
+	spans.shorter = 12;
+	spans.elsewhen = 1234;
+	write_page();
+	assert_false(has("read by all nodes"));
+	assert_true(has("12 shorter spans") && has("1,234 spans are of another time"));
+	spans.n = 2;
+	write_page();
+	assert_false(has("id=\"spans\""));
+	page.spans = NULL;
+	write_page();
+	assert_false(has("id=\"spans\""));
+}
+
+static void spans_without_a_row_are_counted(void **state)
+{
+	static struct cop_page_span at[200];
+	static char process[101][COP_PAGE_SPAN_NAME];
+	struct cop_page_spans spans = {at, 0, process, 21, 0, 0, 0, 0};
+
+	(void)state;
+	/* A hundred that are inside of each other, then 20 processes. */
+	for (unsigned i = 0; i < 100; i++)
+		at[spans.n++] = span_of("deep", 1, i, 1000 - 2 * i);
+	for (unsigned i = 2; i <= 20; i++)
+		at[spans.n++] = span_of("wide", i, 5, 5);
+	spans.seconds = 1000;
+	page.spans = &spans;
+	write_page();
+	assert_int_equal(count("<title>deep: "), 6);
+	assert_int_equal(count("<title>wide: "), 7);
+	assert_true(has("106 more spans have no row"));
+	assert_true(has("<td>deep</td><td class=\"n\">100</td>"));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -418,6 +489,8 @@ int main(void)
 		T(calls_that_were_not_measured_have_no_time),
 		T(the_title_says_who_waited_for_what),
 		T(what_few_nodes_said_is_not_taken_for_all),
+		T(spans_of_programs_lie_below_copper_and_its_reads),
+		T(spans_without_a_row_are_counted),
 		T(the_run_before_is_compared),
 	};
 

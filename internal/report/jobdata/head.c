@@ -40,6 +40,9 @@ static int from_tree(struct cop_jobdata *j)
 	j->nodes = tree.hosts.count;
 	j->fanout = tree.fanout;
 	j->trees = tree.trees;
+	j->has_ends = tree.has_ends;
+	j->commands = tree.commands;
+	j->good = tree.good;
 	rc = find_state(j);
 	rc = rc ? rc : set_text(&j->source, tree.source, strlen(tree.source));
 	rc = rc ? rc : set_text(&j->net_type, tree.net_type, strlen(tree.net_type));

@@ -118,6 +118,9 @@ struct cop_jobdata {
 	char *source, *state, *net_type, *version, *build, *provider, *first_host, *began;
 	bool runs; /* no node has logged an end */
 	uint32_t nodes, fanout, trees;
+	bool has_ends; /* how the commands of copper run ended: how many there were, and how many of
+			  them ended with 0 */
+	uint32_t commands, good;
 	double began_unix_s;
 	bool has_profile_lines, profile, paths_full;
 	unsigned top_n;

@@ -210,7 +210,7 @@ static void sum_tiers(struct run *run, unsigned tiers)
 	double size = 0;
 
 	for (size_t i = 0; i < run->events.n; i++) {
-		const double *value = run->events.row[i].value;
+		const long double *value = run->events.row[i].value;
 
 		run->count += value[0];
 		run->dur = COP_MAX(run->dur, value[1]);

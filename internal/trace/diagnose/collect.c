@@ -180,8 +180,12 @@ static bool holds(struct cop_trace_str s, const char *word)
 static bool number(const struct cop_trace_event *e, const char *key, double *out)
 {
 	struct cop_trace_str value;
+	long double number;
 
-	return cop_trace_member(e->args, key, &value) && cop_trace_value_number(value, out);
+	if (!cop_trace_member(e->args, key, &value) || !cop_trace_value_number(value, &number))
+		return false;
+	*out = (double)number;
+	return true;
 }
 
 /* ---- one call ---- */

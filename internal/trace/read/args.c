@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The members of an object's text, such as args of an event, which the scanner has accepted. */
 #include <limits.h>
+#include <math.h>
 
 #include "trace/read/read_priv.h"
 
@@ -89,9 +90,10 @@ struct cop_trace_str cop_trace_value_text(struct cop_trace_str value, struct cop
 	return (struct cop_trace_str){room->data, cop_json_undo(text, len, room->data)};
 }
 
-bool cop_trace_value_number(struct cop_trace_str value, double *out)
+bool cop_trace_value_number(struct cop_trace_str value, long double *out)
 {
 	char copy[64], *end;
+	long double whole;
 
 	if (value.len > 2 && *value.at == '"')
 		value = (struct cop_trace_str){value.at + 1, value.len - 2};
@@ -100,6 +102,10 @@ bool cop_trace_value_number(struct cop_trace_str value, double *out)
 	memcpy(copy, value.at, value.len);
 	copy[value.len] = '\0';
 	*out = strtod(copy, &end);
+	if (fabsl(*out) >= 0x1p53L && fabsl(*out) <= 0x1p64L) {
+		whole = strtold(copy, NULL);
+		*out = whole == floorl(whole) && fabsl(whole) < 0x1p64L ? whole : *out;
+	}
 	return end == copy + value.len;
 }
 
@@ -109,7 +115,8 @@ struct cop_trace_values cop_trace_values_of(const struct cop_trace_event *e)
 		cop_trace_members_of(e->args), e->values ? e->values : UINT_MAX};
 }
 
-bool cop_trace_values_next(struct cop_trace_values *v, struct cop_trace_str *series, double *value)
+bool cop_trace_values_next(
+	struct cop_trace_values *v, struct cop_trace_str *series, long double *value)
 {
 	struct cop_trace_str text;
 

@@ -192,8 +192,8 @@ bool cop_trace_hash(const struct field *f, uint64_t *hash)
 
 /* ---- what kind ---- */
 
-/* The others (M, objects, memory dumps, those to come) only name things, or have no time that
- * counts. */
+/* Others than these (objects, memory dumps, those to come) are passed on as metadata, and counted
+ * as omitted. */
 static bool phase_letter(char c, struct record *r)
 {
 	static const struct {
@@ -243,7 +243,7 @@ static bool phase_number(char c, struct record *r)
 
 	r->half = HALF_NONE;
 	r->e.kind = COP_TRACE_META;
-	r->e.ph = 'M';
+	r->e.ph = c;
 	if (c < '1' || c > '4')
 		return false;
 	r->e.kind = kinds[c - '1'];

@@ -18,6 +18,27 @@ static bool is_named(const struct cop_trace_result *r, size_t source)
 	return false;
 }
 
+static void tell_omitted(const struct cop_trace_result *r, struct cop_buf *out)
+{
+	const uint64_t *phase = r->omitted_phase;
+	const char *before = "";
+
+	if (!r->omitted)
+		return;
+	cop_buf_printf(out, "%llu %s, since copper trace does not read %s (ph): ",
+		(unsigned long long)r->omitted,
+		r->omitted == 1 ? "event is omitted" : "events are omitted",
+		r->omitted == 1 ? "its phase" : "their phases");
+	for (unsigned bit = 1; bit < 128; bit++)
+		if (phase[bit / 64] >> bit % 64 & 1) {
+			cop_buf_printf(out, "%s%c", before, (int)bit);
+			before = ", ";
+		}
+	if (phase[0] & 1)
+		cop_buf_printf(out, "%slonger ones", *before ? " and " : "");
+	cop_buf_str(out, "\n");
+}
+
 /* Files in which something could not be read, but for those that are named already. */
 static void tell_files(
 	const struct cop_trace_files *f, const struct cop_trace_result *r, struct cop_buf *out)
@@ -44,6 +65,7 @@ void cop_trace_faults(
 		cop_buf_printf(out, "%llu lines or events could not be read; these are the first\n",
 			(unsigned long long)result->broken);
 	tell_files(f, result, out);
+	tell_omitted(result, out);
 	tell_halves(out, result->unfinished, "begin of a span has no end",
 		"begins of spans have no end");
 	cop_trace_clocks_tell(f->clocks, out);

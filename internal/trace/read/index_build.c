@@ -258,7 +258,7 @@ static int on_record(struct sink *s, const struct fields *f, struct record *r)
 
 	b->events++;
 	c->events[e->kind]++;
-	if (r->half || !cop_trace_has(f, F_PH))
+	if (r->half || !cop_trace_has(f, F_PH) || cop_trace_is_omitted(e))
 		c->always = true;
 	if (e->kind == COP_TRACE_META) {
 		keep(b, UINT32_MAX, e);

@@ -10,8 +10,9 @@
  * which every reading needs. So a rare event is found wherever it is, and no reading needs a pass
  * of its own for names.
  *
- * Chunks with begins and ends of spans, with events that cannot be read, or with OpenTelemetry's
- * forms are always read, so that pairs, faults and sums are the same as without an index.
+ * Chunks with begins and ends of spans, with events that cannot be read or are omitted, or with
+ * OpenTelemetry's forms are always read, so that pairs, faults and sums are the same as without an
+ * index.
  *
  * Format: a head; windows and digests, each deflated by zlib; the rest, deflated as
  * well. Everything is under a checksum, and the head names the size and time of the file that the

@@ -239,6 +239,7 @@ static void check_same(const struct answer *got, const struct answer *want)
 	assert_int_equal(got->result.first_ns, want->result.first_ns);
 	assert_int_equal(got->result.last_ns, want->result.last_ns);
 	assert_int_equal(got->result.broken, want->result.broken);
+	assert_int_equal(got->result.omitted, want->result.omitted);
 	for (unsigned k = 0; k < COP_TRACE_KINDS; k++)
 		assert_int_equal(got->result.events[k], want->result.events[k]);
 }
@@ -346,6 +347,9 @@ static void halves_and_broken_lines_are_found_by_every_question(void **state)
 	cop_buf_str(&text,
 		"{\"name\":\"f\",\"cat\":\"c\",\"pid\":1,\"tid\":1,\"ts\":1,\"ph\":\"B\"}\n"
 		"{\"name\":\"x\",\"ph\":\n");
+	for (unsigned i = 0; i < EVENTS; i++)
+		put_line(&text, i);
+	cop_buf_str(&text, "{\"name\":\"dump\",\"pid\":1,\"ts\":1,\"ph\":\"v\"}\n");
 	for (unsigned i = 0; i < EVENTS; i++)
 		put_line(&text, i);
 	cop_buf_str(&text,

@@ -41,7 +41,7 @@ static const char *const point_keys[P_KEYS] = {
  * none. */
 static struct cop_trace_str number_of(struct cop_trace_str v)
 {
-	double d;
+	long double d;
 
 	if (!cop_trace_value_number(v, &d))
 		return none;

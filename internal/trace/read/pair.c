@@ -167,7 +167,7 @@ static void take_tdur(struct cop_trace_event *begin, const struct cop_trace_even
 {
 	struct cop_trace_str object = {begin->more.at - 1, begin->more.len + 1}, value;
 	char *to = (char *)begin->more.at + begin->more.len;
-	double from, until;
+	long double from, until;
 
 	if (!begin->more.len || !end->more.len || !cop_trace_member(object, "tts", &value) ||
 		!cop_trace_value_number(value, &from))
@@ -176,7 +176,7 @@ static void take_tdur(struct cop_trace_event *begin, const struct cop_trace_even
 	if (!cop_trace_member(object, "tts", &value) || !cop_trace_value_number(value, &until) ||
 		!(until >= from) || until - from > 1e15)
 		return;
-	begin->more.len += (size_t)snprintf(to, TDUR_MAX, ",\"tdur\":%.15g", until - from);
+	begin->more.len += (size_t)snprintf(to, TDUR_MAX, ",\"tdur\":%.15Lg", until - from);
 }
 
 /* The end's size counts if the begin has none. */

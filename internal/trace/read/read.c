@@ -98,6 +98,14 @@ static void shift(struct cop_trace_event *e, int64_t ns)
 		e->ts_ns = ts;
 }
 
+static void note_omitted(struct cop_trace_result *r, char phase)
+{
+	unsigned bit = phase > ' ' && phase < 127 ? (unsigned)phase : 0;
+
+	r->omitted++;
+	r->omitted_phase[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
 static int on_record(struct sink *s, const struct fields *f, struct record *r)
 {
 	struct worker *w = COP_CONTAINER_OF(s, struct worker, sink);
@@ -106,6 +114,8 @@ static int on_record(struct sink *s, const struct fields *f, struct record *r)
 		return cop_trace_names_take(&w->source->names, f, &r->e);
 	cop_trace_clocks_correct(w->reader->files->clocks, &r->e);
 	shift(&r->e, w->reader->files->file[w->source->index].shift_ns);
+	if (cop_trace_is_omitted(&r->e))
+		note_omitted(&w->r, r->e.ph);
 	if (!w->reader->conf->args)
 		r->e.args = r->e.more = (struct cop_trace_str){"", 0};
 	if (!r->half)
@@ -554,6 +564,9 @@ static void add_result(struct cop_trace_result *to, const struct cop_trace_resul
 	for (size_t i = 0; i < COP_TRACE_KINDS; i++)
 		to->events[i] += r->events[i];
 	to->broken += r->broken;
+	to->omitted += r->omitted;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(to->omitted_phase); i++)
+		to->omitted_phase[i] |= r->omitted_phase[i];
 	for (unsigned i = 0; i < r->faults; i++)
 		keep_fault(to, r->fault[i]);
 	to->first_ns = COP_MIN(to->first_ns, r->first_ns);

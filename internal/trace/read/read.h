@@ -117,6 +117,8 @@ struct cop_trace_result {
 	uint64_t broken;                  /* lines or objects that could not be read */
 	struct cop_trace_fault fault[COP_TRACE_NAMED]; /* the first of them, by file and line */
 	unsigned faults;
+	uint64_t omitted;               /* events with a phase that is not read */
+	uint64_t omitted_phase[2];      /* a bit for each letter; the first: others */
 	uint64_t unfinished, unmatched; /* begins without an end, ends without a begin */
 	uint64_t names_lost;            /* definitions beyond COP_TRACE_NAMES_MAX */
 	size_t traces;                  /* how many files are traces */
@@ -164,8 +166,9 @@ bool cop_trace_member(struct cop_trace_str object, const char *key, struct cop_t
 /* The value as people read it: a string without quotes and with its escapes undone, for which room
  * is used (cleared first); anything else as in the text. */
 struct cop_trace_str cop_trace_value_text(struct cop_trace_str value, struct cop_buf *room);
-/* A number, in quotes or not. False if the value is none. */
-bool cop_trace_value_number(struct cop_trace_str value, double *out);
+/* A number, in quotes or not: as a double, but whole numbers below 2^64 are exact. False if the
+ * value is none. */
+bool cop_trace_value_number(struct cop_trace_str value, long double *out);
 
 /* Iterates over the values of a counter: false at the end. */
 struct cop_trace_values {
@@ -173,7 +176,8 @@ struct cop_trace_values {
 	unsigned left; /* members that may be values */
 };
 struct cop_trace_values cop_trace_values_of(const struct cop_trace_event *e);
-bool cop_trace_values_next(struct cop_trace_values *v, struct cop_trace_str *series, double *value);
+bool cop_trace_values_next(
+	struct cop_trace_values *v, struct cop_trace_str *series, long double *value);
 
 /* ---- reading ---- */
 

@@ -130,6 +130,11 @@ struct record {
 	struct cop_trace_event e;
 	unsigned half;
 };
+/* Whether its phase is one that is not read. */
+static inline bool cop_trace_is_omitted(const struct cop_trace_event *e)
+{
+	return e->kind == COP_TRACE_META && e->ph != 'M';
+}
 /* Whether the object is an event of one of the formats, though perhaps a wrong one. */
 bool cop_trace_is_event(const struct fields *f);
 /* NULL, or why it is not an event. Strings are unescaped into scratch. */

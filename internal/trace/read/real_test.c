@@ -130,7 +130,11 @@ static void paths_of_windows_and_unknown_phases_lose_nothing(void **state)
 	      "{\"name\":\"v\",\"ph\":\"v\",\"ts\":\"x\"}\n",
 		"000000000000 M n||||||0|1|-@3\n000000000000 M v||||||0|1|-@4\n"
 		"000000010000 S C:\\Users\\x||||||5000|1|-@2\n",
-		"");
+		"2 events are omitted, since copper trace does not read their phases (ph): v and longer ones\n");
+	CHECK("{\"name\":\"a\",\"cat\":\"c\",\"pid\":1,\"tid\":2,\"ts\":10,\"dur\":5,\"ph\":1}\n"
+	      "{\"name\":\"n\",\"ph\":7}\n",
+		"000000000000 M n||||||0|1|-@2\n" W1 "@1\n",
+		"1 event is omitted, since copper trace does not read its phase (ph): 7\n");
 }
 
 static void times_count_from_the_base_of_their_document(void **state)

@@ -127,7 +127,7 @@ int cop_agg_add(
 	return rc ? rc : add_size(a, e, wants.size);
 }
 
-int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, double v)
+int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, long double v)
 {
 	struct values *all = a->values;
 	struct value *grown;
@@ -144,7 +144,8 @@ int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, double v)
 		all->at = grown;
 		all->cap = COP_MAX(2 * all->cap, (size_t)8);
 	}
-	all->at[all->n++] = (struct value){e->ts_ns, e->source, e->line, v};
+	all->at[all->n++] =
+		(struct value){.v = v, .ts_ns = e->ts_ns, .source = e->source, .line = e->line};
 	all->sorted = false;
 	a->count++;
 	return 0;
@@ -225,29 +226,29 @@ void cop_agg_fini(struct agg *a)
 /* ---- values ---- */
 
 /* The standard deviation of a sample, as pandas computes it. */
-static double deviation(const struct measure *m)
+static long double deviation(const struct measure *m)
 {
 	long double n = (long double)m->n, sum = (long double)m->sum, v;
 
 	if (m->n < 2)
 		return NAN;
 	v = ((long double)m->squares - sum * sum / n) / (n - 1);
-	return v > 0 ? (double)sqrtl(v) : 0;
+	return v > 0 ? sqrtl(v) : 0;
 }
 
-static double measured(struct measure *m, const struct col *c)
+static long double measured(struct measure *m, const struct col *c)
 {
 	switch (c->what) {
 	case COL_SUM:
-		return (double)m->sum;
+		return (long double)m->sum;
 	case COL_MEAN:
-		return (double)((long double)m->sum / (long double)m->n);
+		return (long double)m->sum / (long double)m->n;
 	case COL_STD:
 		return deviation(m);
 	case COL_MIN:
-		return (double)m->min;
+		return (long double)m->min;
 	case COL_MAX:
-		return (double)m->max;
+		return (long double)m->max;
 	default:
 		return cop_quant_at(m->quant, c->p);
 	}
@@ -268,29 +269,30 @@ static int by_time(const void *p, const void *q)
 
 static int by_value(const void *p, const void *q)
 {
-	const double *a = p, *b = q;
+	const long double *a = p, *b = q;
 
 	return (*a > *b) - (*a < *b);
 }
 
 /* Sorted by time, so that sums are the same whatever thread saw which value. */
-static double mean_of(const struct values *all, double *squares)
+static long double mean_of(const struct values *all, long double *squares)
 {
 	long double sum = 0, mean, rest = 0;
 
 	for (size_t i = 0; i < all->n; i++)
-		sum += (long double)all->at[i].v;
+		sum += all->at[i].v;
 	mean = sum / (long double)all->n;
 	for (size_t i = 0; i < all->n; i++)
-		rest += ((long double)all->at[i].v - mean) * ((long double)all->at[i].v - mean);
-	*squares = (double)rest;
-	return (double)mean;
+		rest += (all->at[i].v - mean) * (all->at[i].v - mean);
+	*squares = rest;
+	return mean;
 }
 
 /* Interpolated between two values, as quant.c does it. Values that are no number have no rank. */
-static double quantile(const struct values *all, double p)
+static long double quantile(const struct values *all, double p)
 {
-	double *v = calloc(all->n, sizeof(*v)), at, low, high;
+	long double *v = calloc(all->n, sizeof(*v)), low, high;
+	double at;
 	size_t n = 0;
 
 	for (size_t i = 0; v && i < all->n; i++)
@@ -308,9 +310,9 @@ static double quantile(const struct values *all, double p)
 	return low + (high - low) * (at - floor(at));
 }
 
-static double value_of(struct values *all, const struct col *c)
+static long double value_of(struct values *all, const struct col *c)
 {
-	double mean, squares;
+	long double mean, squares;
 
 	if (!all)
 		return c->what == COL_COUNT_OF ? 0 : NAN;
@@ -319,7 +321,7 @@ static double value_of(struct values *all, const struct col *c)
 	all->sorted = true;
 	switch (c->what) {
 	case COL_COUNT_OF:
-		return (double)all->n;
+		return (long double)all->n;
 	case COL_FIRST:
 		return all->at[0].v;
 	case COL_LAST:
@@ -334,41 +336,42 @@ static double value_of(struct values *all, const struct col *c)
 		mean = mean_of(all, &squares);
 		if (c->what == COL_MEAN)
 			return mean;
-		return all->n > 1 ? sqrt(squares / (double)(all->n - 1)) : NAN;
+		return all->n > 1 ? sqrtl(squares / (long double)(all->n - 1)) : NAN;
 	}
 }
 
-static double busy_of(struct agg *a, struct doubt *doubt)
+static long double busy_of(struct agg *a, struct doubt *doubt)
 {
-	double v = a->busy ? (double)cop_union_length(a->busy) / 1e9 : 0;
+	long double v = a->busy ? (long double)cop_union_length(a->busy) / 1e9L : 0;
 
 	if (a->busy)
 		doubt->closed_ns = COP_MAX(doubt->closed_ns, a->busy->closed_ns);
 	return v;
 }
 
-static double of_group(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt)
+static long double of_group(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt)
 {
 	switch (col) {
 	case COL_COUNT:
-		return (double)a->count;
+		return (long double)a->count;
 	case COL_UNFINISHED:
-		return (double)a->unfinished;
+		return (long double)a->unfinished;
 	case COL_SELF:
-		return a->dur.n ? (double)a->self_ns / 1e9 : NAN;
+		return a->dur.n ? (long double)a->self_ns / 1e9L : NAN;
 	case COL_BUSY:
 		return a->dur.n ? busy_of(a, doubt) : NAN;
 	case COL_BEGIN:
-		return (double)(a->first - first_ns) / 1e9;
+		return (long double)(a->first - first_ns) / 1e9L;
 	case COL_END:
-		return (double)(a->last - first_ns) / 1e9;
+		return (long double)(a->last - first_ns) / 1e9L;
 	default:
-		return a->dur.sum && a->size.n ? (double)a->size.sum / ((double)a->dur.sum / 1e9)
-					       : NAN;
+		return a->dur.sum && a->size.n
+			       ? (long double)a->size.sum / ((long double)a->dur.sum / 1e9L)
+			       : NAN;
 	}
 }
 
-double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt)
+long double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt)
 {
 	const struct col *c = &cop_tab_col[col];
 	struct measure *m = c->of == OF_DUR ? &a->dur : &a->size;
@@ -378,11 +381,11 @@ double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct doubt
 	if (c->of == OF_VALUE)
 		return value_of(a->values, c);
 	if (c->what == COL_COUNT_OF)
-		return (double)m->n;
+		return (long double)m->n;
 	/* A group of begins alone has no duration; one without sizes has moved no bytes. */
 	if (!m->n)
 		return c->what == COL_SUM && (a->count || c->of == OF_SIZE) ? 0 : NAN;
 	if (c->what == COL_QUANTILE && !cop_quant_is_exact(m->quant))
 		doubt->about = true;
-	return measured(m, c) / (c->of == OF_DUR ? 1e9 : 1);
+	return measured(m, c) / (c->of == OF_DUR ? 1e9L : 1);
 }

@@ -56,7 +56,7 @@ static void join(struct cop_compare *c)
 	}
 }
 
-static double value_of(const struct joined *j, unsigned run, unsigned col)
+static long double value_of(const struct joined *j, unsigned run, unsigned col)
 {
 	return j->run[run] ? j->run[run]->value[col] : NAN;
 }
@@ -68,7 +68,7 @@ static int by_value(const void *p, const void *q, void *arg)
 	const struct joined *a = p, *b = q;
 
 	for (unsigned r = 0; r < c->runs; r++) {
-		double x = value_of(a, r, c->sort), y = value_of(b, r, c->sort);
+		long double x = value_of(a, r, c->sort), y = value_of(b, r, c->sort);
 
 		if (isnan(x) != isnan(y))
 			return isnan(x) ? 1 : -1;
@@ -140,7 +140,7 @@ static struct cop_grid_cell cell(const void *arg, size_t row, unsigned col)
 	const struct sheet *s = arg;
 	const struct column *at = &s->column[col];
 	const struct joined *j = &s->c->row[row];
-	double first;
+	long double first;
 
 	if (at->what == KEY)
 		return (struct cop_grid_cell){j->any->key[at->of].at, j->any->key[at->of].len, NAN};

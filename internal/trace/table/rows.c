@@ -7,16 +7,19 @@
 
 /* ---- one row for each group ---- */
 
-static void fill_row(struct cop_rows *r, struct group *g, struct cop_row *row)
+static void fill_row(struct cop_rows *r, struct group *g)
 {
+	struct cop_row *row = &r->row[r->n];
 	struct doubt doubt = {0};
 
+	row->value = r->values + r->n * r->conf.cols;
 	cop_tab_split(g, r->conf.keys, row->key);
 	for (unsigned i = 0; i < r->conf.cols; i++)
 		row->value[i] = cop_agg_value(&g->agg, r->conf.col[i], r->tab->first_ns, &doubt);
 	r->about |= doubt.about;
 	r->closed = COP_MAX(r->closed, (double)doubt.closed_ns / 1e9);
 	r->unfinished += g->agg.unfinished;
+	r->n++;
 }
 
 static int compare_text(struct cop_trace_str a, struct cop_trace_str b)
@@ -80,7 +83,7 @@ static int compare_rows(const void *p, const void *q, void *arg)
 	if (o->key >= 0)
 		c = compare_key(a->key[o->key], b->key[o->key]);
 	if (o->col >= 0) {
-		double x = a->value[o->col], y = b->value[o->col];
+		long double x = a->value[o->col], y = b->value[o->col];
 
 		if (isnan(x) || isnan(y))
 			c = isnan(x) - isnan(y);
@@ -93,7 +96,7 @@ static int compare_rows(const void *p, const void *q, void *arg)
 /* ---- rows of one key become one ---- */
 
 /* Leaves out NANs; *n counts the other values. */
-static void reduce(double *to, double v, enum cop_tab_then then, uint64_t *n)
+static void reduce(long double *to, long double v, enum cop_tab_then then, uint64_t *n)
 {
 	if (isnan(v))
 		return;
@@ -111,12 +114,12 @@ static void reduce(double *to, double v, enum cop_tab_then then, uint64_t *n)
 static void reduce_rows(const struct cop_rows *r, struct cop_row *from, struct cop_row *to)
 {
 	for (unsigned i = 0; i < r->conf.cols; i++) {
-		double v = NAN;
+		long double v = NAN;
 		uint64_t n = 0;
 
 		for (struct cop_row *at = from; at < to; at++)
 			reduce(&v, at->value[i], r->conf.then[i], &n);
-		from->value[i] = r->conf.then[i] == COP_THEN_MEAN && n ? v / (double)n : v;
+		from->value[i] = r->conf.then[i] == COP_THEN_MEAN && n ? v / (long double)n : v;
 	}
 }
 
@@ -150,10 +153,12 @@ int cop_tab_rows(struct cop_tab *t, struct cop_rows *out, struct cop_err *err)
 			"the table has more than %zu groups: select fewer events or name fewer keys",
 			COP_TAB_GROUPS_MAX);
 	out->row = rc ? NULL : calloc(table->count + 1, sizeof(*out->row));
-	if (!out->row)
+	if (out->row)
+		out->values = calloc(table->count * t->conf.cols + 1, sizeof(*out->values));
+	if (!out->values)
 		return cop_err_set(err, ENOMEM, "no memory for the table");
 	for (l = cop_htab_after(table, NULL); l; l = cop_htab_after(table, l))
-		fill_row(out, COP_CONTAINER_OF(l, struct group, link), &out->row[out->n++]);
+		fill_row(out, COP_CONTAINER_OF(l, struct group, link));
 	if (t->conf.pers)
 		then(out);
 	return 0;
@@ -162,6 +167,7 @@ int cop_tab_rows(struct cop_tab *t, struct cop_rows *out, struct cop_err *err)
 void cop_rows_free(struct cop_rows *r)
 {
 	free(r->row);
+	free(r->values);
 	cop_tab_free(r->tab);
 	*r = (struct cop_rows){0};
 }

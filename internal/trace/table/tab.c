@@ -57,7 +57,7 @@ static int add_values(struct cop_tab *t, struct part *p, const struct cop_trace_
 	struct cop_trace_values values = cop_trace_values_of(e);
 	struct cop_trace_str series;
 	struct group *g;
-	double v;
+	long double v;
 	int rc = 0;
 
 	while (!rc && cop_trace_values_next(&values, &series, &v)) {

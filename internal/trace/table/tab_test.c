@@ -193,6 +193,35 @@ static void counters_have_values_over_time(void **state)
 	check(&conf, e, 1, "time", "time,value\n0,0.5\n");
 }
 
+/* A double has 53 bits; counters such as bytes and device times have 64. */
+static void whole_values_of_64_bits_are_exact(void **state)
+{
+	struct cop_trace_event e[] = {
+		event("n", "1", "", 1000, 0, -1),
+		event("n", "2", "", 3000, 0, -1),
+		event("n", "1", "", 5000, 0, -1),
+	};
+	struct cop_tab_conf conf =
+		conf_of("series", "", "value,value:first,value:min,value:max,value:50%");
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		e[i].kind = COP_TRACE_COUNTER;
+	e[0].args = str("{\"a\":9007199254740993,\"b\":-9223372036854775807,\"c\":1e18}");
+	e[1].args = str("{\"a\":\"18446744073709551615\",\"b\":-9223372036854775808,\"c\":0.1}");
+	e[2].args = str("{\"a\":18446744073709551613,\"b\":9223372036854775807,\"c\":1e25}");
+	check(&conf, e, 3, "series",
+		"series,value,value:first,value:min,value:max,value:50%\n"
+		"a,18446744073709551613,9007199254740993,9007199254740993,18446744073709551615,"
+		"18446744073709551613\n"
+		"b,9223372036854775807,-9223372036854775807,-9223372036854775808,"
+		"9223372036854775807,-9223372036854775807\n"
+		"c,1e+25,1000000000000000000,0.1,1e+25,1000000000000000000\n");
+	conf = conf_of("name", "pid", "value");
+	set_then(&conf, "max");
+	check(&conf, e, 2, NULL, "name,value\nn,18446744073709551615\n");
+}
+
 static void begins_without_an_end_are_counted_if_asked_for(void **state)
 {
 	struct cop_trace_event e[] = {
@@ -433,6 +462,7 @@ int main(void)
 		cmocka_unit_test(then_may_differ_from_column_to_column),
 		cmocka_unit_test(processes_are_told_apart_by_their_files_or_hosts),
 		cmocka_unit_test(counters_have_values_over_time),
+		cmocka_unit_test(whole_values_of_64_bits_are_exact),
 		cmocka_unit_test(begins_without_an_end_are_counted_if_asked_for),
 		cmocka_unit_test(busy_time_is_covered_time),
 		cmocka_unit_test(arguments_are_keys),

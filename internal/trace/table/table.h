@@ -169,11 +169,12 @@ int cop_self_end(struct cop_self *s);
 
 struct cop_row {
 	struct cop_trace_str key[COP_TAB_KEYS_MAX];
-	double value[COP_TAB_COLS_MAX]; /* NAN: there is none */
+	long double *value; /* one for each column; NAN: there is none */
 };
 struct cop_rows {
 	struct cop_tab_conf conf; /* keys: without those of `per` */
 	struct cop_row *row;
+	long double *values; /* of all rows */
 	size_t n;
 	bool about;          /* some quantile is not exact but within 1 % */
 	double closed;       /* seconds by which a time `busy` may be too long */

@@ -15,12 +15,14 @@ struct measure {
 	uint64_t min, max;
 	struct cop_quant *quant; /* if quantiles are asked for */
 };
-/* The values of a counter, all of them: sums of fractions depend on their order. */
+/* The values of a counter, all of them: sums of fractions depend on their order. Here and in rows,
+ * a long double has whole numbers of 64 bits. */
 struct value {
+	long double v;
 	int64_t ts_ns;
-	uint64_t source, line;
-	double v;
+	uint64_t source : 24, line : 40;
 };
+_Static_assert(COP_TRACE_FILES_MAX <= 1 << 24, "source has all files");
 struct values {
 	struct value *at;
 	size_t n, cap;
@@ -74,7 +76,7 @@ struct wants {
 /* self_ns: of a span that is finished. */
 int cop_agg_add(
 	struct agg *a, const struct cop_trace_event *e, struct wants wants, uint64_t self_ns);
-int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, double v);
+int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, long double v);
 int cop_agg_merge(struct agg *to, struct agg *from);
 void cop_agg_fini(struct agg *a);
 /* What is not exact. */
@@ -83,7 +85,7 @@ struct doubt {
 	uint64_t closed_ns; /* times may be too long by so much */
 };
 /* The value of a column; NAN if there is none. */
-double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt);
+long double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt);
 
 /* ---- keys.c ---- */
 

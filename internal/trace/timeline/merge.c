@@ -211,7 +211,7 @@ static bool has_member(struct cop_trace_str object, struct cop_trace_str key)
 /* The value of a counter, which some writers put in quotes. */
 static struct cop_trace_str number_in(struct cop_trace_str value)
 {
-	double d;
+	long double d;
 
 	if (value.len > 2 && *value.at == '"' && cop_trace_value_number(value, &d) && isfinite(d))
 		return (struct cop_trace_str){value.at + 1, value.len - 2};

@@ -354,7 +354,7 @@ static int put_counter(
 {
 	struct cop_trace_values v = cop_trace_values_of(e);
 	struct cop_trace_str series;
-	double value;
+	long double value;
 
 	if (is_thinned(t, e))
 		return 0;
@@ -368,7 +368,7 @@ static int put_counter(
 		if (!c || !GROW(c->at, c->n, c->cap))
 			return -ENOMEM;
 		if (isfinite(value))
-			c->at[c->n++] = (struct value){e->ts_ns, value};
+			c->at[c->n++] = (struct value){e->ts_ns, (double)value};
 	}
 	look_at_time(t, e->ts_ns, e->ts_ns);
 	return 0;

@@ -70,7 +70,7 @@ static void a_line_stays_one_line_whatever_it_says(void **state)
 
 static void another_form_is_refused(void **state)
 {
-#define NUMBERS "\t1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\t14"
+#define NUMBERS "\t1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\t14\t15"
 	static const char *const bad[] = {"", "1", "1\tok\t0" NUMBERS "\ta", /* too few fields */
 		"1\tok\t0" NUMBERS "\ta\tb\tc", "-1\tok\t0" NUMBERS "\ta\t",
 		"4294967296\tok\t0" NUMBERS "\ta\t", "1\tfine\t0" NUMBERS "\ta\t",

@@ -22,6 +22,7 @@
 #include "cache/cache/cache.h"
 #include "fabric/rpc/rpc.h"
 #include "job/topo/topo.h"
+#include "prof/machine/machine.h"
 #include "prof/profile/profile.h"
 #include "prof/stats/stats.h"
 #include "prof/telemetry/telemetry.h"
@@ -97,6 +98,7 @@ struct cop_op_sum {
 	struct cop_cache_usage usage;
 	struct cop_op_exits exits;     /* stop: of the commands on these nodes */
 	struct cop_op_machine machine; /* of those nodes, if the operation counts it */
+	struct cop_machine_sum hosts;  /* the same: how busy their hosts are */
 	struct cop_buf text; /* JSON objects, lines of nodes, or sentences with newlines between
 			      */
 	struct cop_prof_sum *prof;           /* stop: what these nodes counted; NULL: nothing */
@@ -251,7 +253,9 @@ enum cop_nodeline_value {
 	COP_NODELINE_ORIGIN_BYTES,
 	COP_NODELINE_FAILOVERS,
 	COP_NODELINE_REJECTED,
-	COP_NODELINE_LAGGED, /* the rank that was left last for being silent, and one; 0: none */
+	COP_NODELINE_LAGGED,    /* the rank that was left last for being silent, and one; 0: none */
+	COP_NODELINE_OLDEST_MS, /* how long the node has waited for what `reason` names; 0: for
+				   nothing that is worth a line */
 	COP_NODELINE_VALUES
 };
 
@@ -260,7 +264,8 @@ struct cop_nodeline {
 	enum cop_nodeline_state state;
 	const char *host;
 	uint64_t value[COP_NODELINE_VALUES]; /* 0 if the node did not answer */
-	const char *reason;                  /* for a node that refused or failed; else "" */
+	const char *reason; /* why a node refused or failed; of one that answered, what it has
+			       waited for the longest; else "" */
 	uint32_t below; /* for such a node: how many nodes below it are missing as a consequence */
 };
 

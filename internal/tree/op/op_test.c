@@ -67,6 +67,10 @@ static void telemetry_has_numbers_and_no_text(void **state)
 	assert_int_equal(h.sum.machine.cpu_us_most, T_NODES);
 	assert_int_equal(h.sum.machine.resident_bytes, T_ALL - T_NODES);
 	assert_int_equal(h.sum.machine.resident_bytes_most, T_NODES - 1);
+	assert_int_equal(h.sum.hosts.of[COP_MACHINE_CPU_PERCENT].hosts, T_NODES);
+	assert_int_equal(h.sum.hosts.of[COP_MACHINE_CPU_PERCENT].sum, T_ALL);
+	assert_int_equal(h.sum.hosts.of[COP_MACHINE_CPU_PERCENT].most, T_NODES);
+	assert_int_equal(h.sum.hosts.of[COP_MACHINE_MEMORY_MB].hosts, 0);
 	t_forget_heard(&h);
 	assert_nobody_inside(t);
 }

@@ -88,6 +88,8 @@ static inline void t_own(void *ctx, struct cop_op_sum *own, uint8_t op)
 	cop_stats_add(&own->stats, T_COUNTER, n->rank + 1);
 	own->usage.used_bytes = n->rank;
 	own->machine = (struct cop_op_machine){n->rank + 1, n->rank + 1, n->rank, n->rank};
+	own->hosts.of[COP_MACHINE_CPU_PERCENT] =
+		(struct cop_machine_value){1, n->rank + 1, n->rank + 1};
 	if (op != COP_OP_TELEMETRY)
 		cop_buf_printf(
 			&own->text, op == COP_OP_TABLE ? "row %u" : "{\"rank\":%u}", n->rank);

@@ -161,6 +161,7 @@ void cop_op_sum_add(struct cop_op_sum *into, const struct cop_op_sum *from, char
 	into->usage.home_bytes += from->usage.home_bytes;
 	cop_op_exits_add(&into->exits, &from->exits);
 	add_machine(&into->machine, &from->machine);
+	cop_machine_add(&into->hosts, &from->hosts);
 	add_text(into, from, separator);
 	add_prof(into, from);
 	add_telemetry(into, from);
@@ -202,10 +203,12 @@ void cop_op_sum_add_silent(struct cop_op_sum *g, uint32_t rank)
 		cop_buf_add(&g->silent, &rank, sizeof(rank));
 }
 
-/* ---- the form in which it travels: fixed numbers, silent ranks, text, telemetry, profile ---- */
+/* ---- the form in which it travels ----
+ *
+ * Fixed numbers, silent ranks, text, hosts, telemetry, profile. */
 
 #define NUMBERS                                                                                    \
-	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (19 + COP_OP_NAMED) +             \
+	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (20 + COP_OP_NAMED) +             \
 		8 * (COP_COUNTERS + 2 * COP_TABLES + 8))
 /* Texts that are shorter are not compressed. */
 #define PACK_MIN 4096
@@ -214,8 +217,8 @@ void cop_op_sum_add_silent(struct cop_op_sum *g, uint32_t rank)
 struct lengths {
 	uint32_t silents; /* ranks */
 	uint32_t text;
-	uint32_t packed; /* 0: the text is sent as it is */
-	uint32_t telemetry;
+	uint32_t packed;           /* 0: the text is sent as it is */
+	uint32_t hosts, telemetry; /* bytes */
 };
 
 static void put_examples(struct cop_wr *w, const struct cop_stats *stats)
@@ -268,6 +271,7 @@ static void put_numbers(const struct cop_op_sum *g, const struct lengths *len, u
 	cop_wr_u32(&w, cop_op_sum_silents(g));
 	cop_wr_u32(&w, len->text);
 	cop_wr_u32(&w, len->packed);
+	cop_wr_u32(&w, len->hosts);
 	cop_wr_u32(&w, len->telemetry);
 }
 
@@ -352,24 +356,35 @@ static void get_numbers(struct cop_rd *r, struct cop_op_sum *g, struct lengths *
 	len->silents = cop_rd_u32(r);
 	len->text = cop_rd_u32(r);
 	len->packed = cop_rd_u32(r);
+	len->hosts = cop_rd_u32(r);
 	len->telemetry = cop_rd_u32(r);
+}
+
+static void move_bytes(struct cop_buf *out, struct cop_buf *from)
+{
+	if (from->len)
+		cop_buf_add(out, from->data, from->len);
+	out->failed |= from->failed;
+	cop_buf_free(from);
 }
 
 static int encode_sum(const struct cop_op_sum *g, bool with_text, struct cop_buf *out)
 {
 	size_t len = with_text ? g->text.len : 0, packed_len = 0;
-	struct cop_buf telemetry = {0};
+	struct cop_buf hosts = {0}, telemetry = {0};
 	uint8_t numbers[NUMBERS];
 	void *packed = NULL;
 	int rc = len >= PACK_MIN ? cop_pack(g->text.data, len, &packed, &packed_len) : -ENODATA;
 
 	if (rc && rc != -ENODATA)
 		return rc;
+	cop_machine_encode(&g->hosts, &hosts);
 	if (g->telemetry)
 		cop_telemetry_encode(g->telemetry, &telemetry);
 	put_numbers(g,
 		&(struct lengths){.text = (uint32_t)len,
 			.packed = (uint32_t)packed_len,
+			.hosts = (uint32_t)hosts.len,
 			.telemetry = (uint32_t)telemetry.len},
 		numbers);
 	cop_buf_add(out, numbers, NUMBERS);
@@ -379,10 +394,8 @@ static int encode_sum(const struct cop_op_sum *g, bool with_text, struct cop_buf
 	else if (len)
 		cop_buf_add(out, g->text.data, len);
 	free(packed);
-	if (telemetry.len)
-		cop_buf_add(out, telemetry.data, telemetry.len);
-	out->failed |= telemetry.failed;
-	cop_buf_free(&telemetry);
+	move_bytes(out, &hosts);
+	move_bytes(out, &telemetry);
 	if (g->prof)
 		cop_prof_encode(g->prof, out);
 	return out->failed || g->text.failed || g->silent.failed ? -ENOMEM : 0;
@@ -425,6 +438,15 @@ static void decode_prof(const void *data, size_t len, struct cop_op_sum *g)
 			len, strerror(-rc));
 }
 
+static void decode_hosts(const void *data, size_t len, struct cop_op_sum *g)
+{
+	int rc = cop_machine_decode(data, len, &g->hosts);
+
+	if (rc)
+		cop_log_error("how busy hosts are cannot be used bytes=%zu error=\"%s\"", len,
+			strerror(-rc));
+}
+
 static void decode_telemetry(const void *data, size_t len, struct cop_op_sum *g)
 {
 	int rc = len ? cop_telemetry_decode(data, len, &g->telemetry) : 0;
@@ -464,7 +486,7 @@ int cop_op_sum_decode(const void *body, size_t len, struct cop_op_sum *g)
 	get_silent(&r, l.silents, g);
 	rest = cop_rd_rest(&r, &len);
 	used = l.packed ? l.packed : l.text;
-	if (r.bad || used > len || l.telemetry > len - used)
+	if (r.bad || used > len || l.hosts > len - used || l.telemetry > len - used - l.hosts)
 		return -EBADMSG;
 	if (l.packed)
 		rc = unpack_text(rest, l.packed, l.text, &g->text);
@@ -472,6 +494,8 @@ int cop_op_sum_decode(const void *body, size_t len, struct cop_op_sum *g)
 		cop_buf_add(&g->text, rest, l.text);
 	if (rc || g->text.failed || g->silent.failed)
 		return rc ? rc : -ENOMEM;
+	decode_hosts(rest + used, l.hosts, g);
+	used += l.hosts;
 	decode_telemetry(rest + used, l.telemetry, g);
 	used += l.telemetry;
 	decode_prof(rest + used, len - used, g);

@@ -344,7 +344,7 @@ static void missing_nodes_are_counted_by_kind(void **state)
 	cop_buf_free(&out);
 	cop_op_lost_text(COP_OP_TABLE, &failed, &out);
 	assert_string_equal(out.data,
-		"4\tfailed\t2\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\tn4\tits answer is too long");
+		"4\tfailed\t2\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\tn4\tits answer is too long");
 	cop_buf_free(&out);
 }
 

@@ -9,7 +9,8 @@ void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbe
 		.nodes = sum->nodes,
 		.missing = sum->missing,
 		.usage = sum->usage,
-		.machine = sum->machine};
+		.machine = sum->machine,
+		.hosts = sum->hosts};
 	cop_stats_sum(&out->stats, &sum->stats);
 }
 

@@ -146,14 +146,47 @@ int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec 
 
 /* ---- the transaction ---- */
 
-static int put_in_transaction(sqlite3 *db, const char *path, const struct cop_runrec *r,
-	uint64_t from_step, struct cop_err *err)
+struct work {
+	const struct cop_runrec *record; /* NULL: only tags are put */
+	uint64_t from_step;
+	const char *id;
+	const struct cop_runrec_pairs *tags;
+};
+
+/* Of a run that the store has. */
+static int put_tags(sqlite3 *db, const struct work *w)
+{
+	struct step s =
+		cop_step_prepare(db, "INSERT INTO tag SELECT id, ?2, ?3 FROM run WHERE id = ?1"
+				     " ON CONFLICT (run, key) DO UPDATE SET value = ?3");
+
+	cop_step_text(&s, 1, w->id);
+	for (size_t i = 0; i < w->tags->n; i++) {
+		cop_step_text(&s, 2, w->tags->at[i].key);
+		cop_step_text(&s, 3, w->tags->at[i].value);
+		cop_step_row(&s);
+	}
+	return cop_step_finish(&s);
+}
+
+static int put_work(sqlite3 *db, const char *path, const struct work *w, struct cop_err *err)
+{
+	int code;
+
+	if (w->record)
+		return cop_store_put_record(db, path, w->record, w->from_step, err);
+	code = put_tags(db, w);
+	return code ? cop_store_fail(db, path, code, err) : 0;
+}
+
+static int put_in_transaction(
+	sqlite3 *db, const char *path, const struct work *w, struct cop_err *err)
 {
 	int code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	int rc = code ? cop_store_fail(db, path, code, err) : cop_store_db_tables(db, path, err);
 
 	if (!rc)
-		rc = cop_store_put_record(db, path, r, from_step, err);
+		rc = put_work(db, path, w, err);
 	if (!rc) {
 		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
 		rc = code ? cop_store_fail(db, path, code, err) : 0;
@@ -163,8 +196,7 @@ static int put_in_transaction(sqlite3 *db, const char *path, const struct cop_ru
 	return rc;
 }
 
-int cop_store_put(const char *path, const struct cop_runrec *r, uint64_t from_step,
-	uint64_t deadline_ms, struct cop_err *err)
+static int put(const char *path, const struct work *w, uint64_t deadline_ms, struct cop_err *err)
 {
 	sqlite3 *db = NULL;
 	int rc = cop_store_look(path, err);
@@ -175,7 +207,19 @@ int cop_store_put(const char *path, const struct cop_runrec *r, uint64_t from_st
 	if (!rc)
 		rc = cop_store_db_open(path, SQLITE_OPEN_READWRITE, NULL, deadline_ms, &db, err);
 	if (!rc)
-		rc = put_in_transaction(db, path, r, from_step, err);
+		rc = put_in_transaction(db, path, w, err);
 	sqlite3_close(db);
 	return rc;
+}
+
+int cop_store_put(const char *path, const struct cop_runrec *r, uint64_t from_step,
+	uint64_t deadline_ms, struct cop_err *err)
+{
+	return put(path, &(struct work){.record = r, .from_step = from_step}, deadline_ms, err);
+}
+
+int cop_store_put_tags(const char *path, const char *id, const struct cop_runrec_pairs *tags,
+	uint64_t deadline_ms, struct cop_err *err)
+{
+	return put(path, &(struct work){.id = id, .tags = tags}, deadline_ms, err);
 }

@@ -179,21 +179,32 @@ static void judge_commands(const struct cop_runlog *r, const char *how, struct c
 			out->len ? "; " : "", unknown, e->commands);
 }
 
-static void set_reason(struct cop_runlog *r, const char *reason)
+/* Appends how many nodes have not said how their commands ended; nothing if all have. */
+static void judge_nodes(const struct cop_runlog *r, struct cop_buf *out)
 {
 	const struct cop_runrec_series *missing = cop_runrec_find(&r->totals, "nodes.missing");
-	struct cop_buf text = {0};
+	double silent = missing ? missing->point[0].value : r->record.nodes - 1.;
+
+	if (silent > 0)
+		cop_buf_printf(out,
+			"; %.0f of %" PRIu32 " nodes %s, so how their commands ended is not known",
+			silent, r->record.nodes, missing ? "did not answer" : "were not asked");
+}
+
+static void set_reason(struct cop_runlog *r, const char *reason)
+{
+	struct cop_buf text = {0}, nodes = {0};
 
 	if (r->status != COP_RUNREC_FAILED) {
 		judge_commands(r, reason, &text);
-		if (text.len)
+		judge_nodes(r, &nodes);
+		if (text.len || nodes.len)
 			r->status = COP_RUNREC_FAILED;
 	}
 	if (!text.len)
 		cop_buf_str(&text, reason);
-	if (missing && missing->point[0].value > 0)
-		cop_buf_printf(&text, "; %.0f of %" PRIu32 " nodes did not answer",
-			missing->point[0].value, r->record.nodes);
+	cop_buf_add(&text, nodes.data, nodes.len);
+	cop_buf_free(&nodes);
 	cop_runrec_put(&r->totals, COP_RUNREC_REASON, text.failed ? reason : text.data);
 	cop_buf_free(&text);
 }

@@ -139,6 +139,9 @@ int cop_runrec_parse(
  * One thread at a time. */
 int cop_store_put(const char *path, const struct cop_runrec *r, uint64_t from_step,
 	uint64_t deadline_ms, struct cop_err *err);
+/* Adds these tags to a run that the store has, or replaces their values. */
+int cop_store_put_tags(const char *path, const char *id, const struct cop_runrec_pairs *tags,
+	uint64_t deadline_ms, struct cop_err *err);
 /* Writes the record into STORE.d, whole or not at all; the next reader moves it into the store. */
 int cop_store_put_beside(const char *path, const struct cop_runrec *r, struct cop_err *err);
 /* Removes it again, unless a reader has already moved it. */
@@ -171,7 +174,8 @@ void cop_take_free(struct cop_take *t);
  * this job, which the store must have: only what is logged for it is taken, and the files stay.
  * NULL: each file says of which run it is, which is added to the store if need be, and a file whose
  * program has ended is removed. Lines that are damaged are skipped, and named in notes, which may
- * be NULL. A folder that does not exist is empty. */
+ * be NULL. A folder that does not exist is empty. -ETIMEDOUT: what was taken until the deadline is in
+ * the store, the next call takes the rest. */
 int cop_take_logs(struct cop_take *t, const char *dir, const char *job, const char *store,
 	uint64_t deadline_ms, struct cop_buf *notes, struct cop_err *err);
 
@@ -223,6 +227,29 @@ int cop_store_history(struct cop_store *s, const char *id, const char *metric,
 /* The version of SQLite. */
 const char *cop_store_library(void);
 
+/* ---- MLflow ---- */
+
+struct cop_mlflow_run {
+	const char *id, *uuid, *experiment, *status;
+};
+typedef void cop_mlflow_each(void *arg, const struct cop_mlflow_run *r);
+struct cop_mlflow_export {
+	const char *file;
+	const char *experiment; /* NULL: that of the run's group, or "copper" */
+	const char (*id)[COP_RUNREC_ID_LEN + 1];
+	size_t n; /* 0: all runs */
+	uint64_t deadline_ms;
+};
+/* Writes runs into an MLflow database in SQLite, which is created if it does not exist, in one
+ * transaction, and calls each for every run. A run that is there is brought up to date. -EPROTO
+ * with both versions: the database has a schema that is not known. */
+int cop_store_export_mlflow(struct cop_store *s, const struct cop_mlflow_export *what,
+	cop_mlflow_each *each, void *arg, struct cop_err *err);
+/* Takes all runs of an MLflow database into the store, which is created if it does not exist, in
+ * one transaction. -EEXIST: two of its runs would be one. */
+int cop_store_import_mlflow(const char *store, const char *file, uint64_t deadline_ms,
+	cop_mlflow_each *each, void *arg, struct cop_err *err);
+
 /* follow: runs the followers, which record a job on rank 0 while it runs: the run store, the files
  * for OpenTelemetry. It asks all nodes at intervals, once for all followers, passes each of them
  * the answers and the end, and never disturbs the job: a follower works on a thread of its own with
@@ -238,6 +265,7 @@ struct cop_follow_numbers {
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
 	struct cop_op_machine machine;
+	struct cop_machine_sum hosts;
 };
 
 void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbers *out);

@@ -40,6 +40,7 @@ struct round {
 	const char *dir, *job; /* job: the run that all of it is of; NULL: each file has its own */
 	struct rows rows;
 	uint64_t deadline_ms;
+	bool late; /* the deadline has passed: what is left is for the next round */
 	struct cop_buf *notes;
 };
 
@@ -250,6 +251,12 @@ static bool has_more(int dir, const struct log_file *f)
 	return more;
 }
 
+static bool is_late(struct round *r)
+{
+	r->late |= cop_now_ms() >= r->deadline_ms;
+	return r->late;
+}
+
 /* Finds the files, and returns whether one of them has something new. */
 static bool look(struct round *r, int dir)
 {
@@ -259,7 +266,7 @@ static bool look(struct round *r, int dir)
 
 	if (d)
 		rewinddir(d);
-	while (d && (e = readdir(d)) && cop_now_ms() < r->deadline_ms) {
+	while (d && !is_late(r) && (e = readdir(d))) {
 		struct log_file *f = is_log(e->d_name) ? file_of(r->take, e->d_name) : NULL;
 
 		more |= f && !f->foreign && has_more(dir, f);
@@ -278,7 +285,7 @@ static void take_files(struct round *r, int dir)
 
 		f->next = f->taken;
 		f->next_lines = f->lines;
-		if (!f->foreign && !r->rows.code && cop_now_ms() < r->deadline_ms)
+		if (!f->foreign && !r->rows.code && !is_late(r))
 			take_file(r, dir, f);
 	}
 	if (r->job && *r->take->failed)
@@ -362,6 +369,10 @@ int cop_take_logs(struct cop_take *t, const char *dir, const char *job, const ch
 	if (look(&r, fd))
 		rc = take_all(&r, fd, store, err);
 	close(fd);
+	if (!rc && r.late)
+		rc = cop_err_set(err, ETIMEDOUT,
+			"%s: not all files were taken into the store in time; the next copper runs takes the rest",
+			dir);
 	return rc;
 }
 

@@ -104,6 +104,22 @@ static void put_job(void)
 	cop_runrec_free(&r);
 }
 
+static void what_is_not_taken_in_time_is_left_for_the_next_round(void **state)
+{
+	struct cop_err err = {0};
+	struct cop_runrec r;
+
+	(void)state;
+	append("a.log", HEAD "metric\tloss\t0\t101.0\t2.5\n");
+	assert_int_equal(
+		cop_take_logs(take, logs, NULL, store, cop_now_ms(), &notes, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "in time"));
+	take_in(NULL);
+	r = load();
+	assert_true(value_at(&r, "loss", 0) == 2.5);
+	cop_runrec_free(&r);
+}
+
 static void what_a_program_logs_is_a_run(void **state)
 {
 	struct cop_runrec r;
@@ -238,6 +254,7 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 	const struct CMUnitTest tests[] = {
+		EACH(what_is_not_taken_in_time_is_left_for_the_next_round),
 		EACH(what_a_program_logs_is_a_run),
 		EACH(a_damaged_line_is_named_and_skipped),
 		EACH(a_line_that_is_not_whole_waits_for_its_end),

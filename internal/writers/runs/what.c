@@ -94,6 +94,25 @@ static void add_machine(struct cop_runrec *into, const struct cop_op_machine *m,
 	cop_runrec_point(into, "memory.resident_bytes_max", time_s, (double)m->resident_bytes_most);
 }
 
+/* How busy the hosts are, under the names of MLflow: the mean of those that have the metric and, of
+ * several, the most of any one. */
+static void add_hosts(struct cop_runrec *into, const struct cop_machine_sum *s, double time_s)
+{
+	for (unsigned i = 0; i < COP_MACHINE_METRICS; i++) {
+		const struct cop_machine_value *v = &s->of[i];
+		char name[COP_MACHINE_NAME_SIZE], key[COP_MACHINE_NAME_SIZE + 16];
+
+		if (!v->hosts)
+			continue;
+		cop_machine_name(i, name);
+		snprintf(key, sizeof(key), "system/%s", name);
+		cop_runrec_point(into, key, time_s, (double)v->sum / v->hosts / 1e3);
+		snprintf(key, sizeof(key), "system/max/%s", name);
+		if (v->hosts > 1)
+			cop_runrec_point(into, key, time_s, (double)v->most / 1e3);
+	}
+}
+
 void cop_runlog_add_round(struct cop_runrec *into, const struct cop_follow_numbers *n)
 {
 	static const enum cop_counter of[] = {COP_FUSE_READ_BYTES, COP_ORIGIN_OPERATIONS,
@@ -108,6 +127,7 @@ void cop_runlog_add_round(struct cop_runrec *into, const struct cop_follow_numbe
 	cop_runrec_point(into, "nodes.answered", t, n->nodes);
 	cop_runrec_point(into, "nodes.missing", t, n->missing);
 	add_machine(into, &n->machine, t);
+	add_hosts(into, &n->hosts, t);
 }
 
 /* ---- the end ---- */
@@ -156,6 +176,7 @@ void cop_runlog_add_totals(struct cop_runrec *into, const struct cop_op_sum *sum
 	cop_runrec_point(into, "nodes.missing", time_s, sum->missing);
 	if (sum->machine.cpu_us)
 		add_machine(into, &sum->machine, time_s);
+	add_hosts(into, &sum->hosts, time_s);
 	if (!sum->prof)
 		return;
 	(void)cop_prof_each_metric(sum->prof, add_profile, &a);

@@ -35,7 +35,7 @@ class Copper(MakefilePackage):
     depends_on("xxhash@0.8:")
     depends_on("libsodium@1.0.18:")
     depends_on("zlib-api")
-    depends_on("sqlite@3.24:")
+    depends_on("sqlite@3.25:")
 
     # Over tcp and verbs, rxm makes datagrams of streams.
     depends_on("libfabric fabrics=tcp,rxm", when="fabrics=tcp")

@@ -525,9 +525,13 @@ def async_event(pointcut, name, category, scope=None, id=None):
 
 
 def counter(name, value, category="__main__"):
-    """A value that changes over time; one that is not finite becomes null."""
-    value = float(value)
-    text = repr(value) if value - value == 0 else "null"
+    """A value that changes over time; one that is not finite becomes null. Whole numbers of 64 bits
+    are exact."""
+    if isinstance(value, int) and -1 << 63 <= value < 1 << 64:
+        text = "%d" % value
+    else:
+        value = float(value)
+        text = repr(value) if value - value == 0 else "null"
     _mark(_head(name, category), _now(), ',"ph":"C","args":{"value":%s}}' % text)
 
 

@@ -51,7 +51,7 @@ struct copper_run_i {
 	int state;  /* 0 not looked at, 1 off, 2 on */
 	int shared; /* the file is that of all commands of this user on this host */
 	int fd;     /* 0 none */
-	int told, torn;
+	int told, torn, hooked;
 	long long checked_ns, size, most; /* most: of RLIMIT_FSIZE */
 	dev_t device;
 	ino_t inode;

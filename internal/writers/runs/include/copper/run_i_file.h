@@ -138,6 +138,15 @@ COPPER_RUN_I_COLD void copper_run_i_let_go(void)
 	pthread_mutex_unlock(&copper_run_i_lock_1);
 }
 
+/* Before any thread can hold the lock: the child of a fork that ran no handlers would find it held
+ * by a thread that it does not have. */
+__attribute__((constructor)) COPPER_RUN_I_COLD void copper_run_i_load(void)
+{
+	if (!copper_run_i_1.hooked)
+		pthread_atfork(copper_run_i_hold, copper_run_i_let_go, copper_run_i_forked);
+	copper_run_i_1.hooked = 1;
+}
+
 /* Decides where lines go, once. */
 COPPER_RUN_I_COLD int copper_run_i_start(void)
 {
@@ -172,8 +181,6 @@ COPPER_RUN_I_COLD int copper_run_i_start(void)
 	r->most = getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur == RLIM_INFINITY
 			  ? 0
 			  : (long long)most.rlim_cur;
-	if (!r->shared)
-		pthread_atfork(copper_run_i_hold, copper_run_i_let_go, copper_run_i_forked);
 	r->state = 2;
 	return 1;
 }

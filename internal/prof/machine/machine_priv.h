@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* machine.c holds the sample and decides when it is taken; host.c reads /proc, gpu.c reads /sys,
+ * and sum.c is about many hosts. A sample is a sum of one host. */
+#ifndef COP_PROF_MACHINE_PRIV_H
+#define COP_PROF_MACHINE_PRIV_H
+
+#include "prof/machine/machine.h"
+
+#define ROOT_SIZE 512
+#define TEXT_SIZE 16384 /* of a file that is read */
+
+/* A counter of the kernel, which may begin anew, and what was added to it since the start. */
+struct counter {
+	uint64_t last, total;
+	bool known;
+};
+
+struct gpu {
+	char dir[ROOT_SIZE + 64];   /* .../sys/class/drm/card0/device */
+	char hwmon[ROOT_SIZE + 96]; /* of its power; "": there is none */
+	unsigned card;
+};
+
+struct cop_machine {
+	/* One thread's. */
+	char root[ROOT_SIZE];
+	uint64_t every_ms, next_ms, looked_ms;
+	uint64_t busy, all; /* of the processors, at the last sample */
+	struct counter received, sent;
+	bool has_disk;
+	struct gpu gpu[COP_MACHINE_GPUS];
+	unsigned gpus;
+
+	pthread_mutex_t lock; /* of latest */
+	struct cop_machine_sum latest;
+};
+
+void cop_machine_set(struct cop_machine_sum *s, unsigned metric, uint64_t thousandths);
+/* used of all, in thousandths of a percent. */
+void cop_machine_set_share(struct cop_machine_sum *s, unsigned metric, uint64_t used, uint64_t all);
+/* Reads the beginning of a file below root. False: there is none, or it is empty. */
+bool cop_machine_text(const char *root, const char *name, char text[TEXT_SIZE]);
+
+/* ---- host.c ---- */
+void cop_machine_look_at_host(struct cop_machine *m, struct cop_machine_sum *s);
+
+/* ---- gpu.c ---- */
+void cop_machine_find_gpus(struct cop_machine *m);
+void cop_machine_look_at_gpus(const struct cop_machine *m, struct cop_machine_sum *s);
+
+#endif

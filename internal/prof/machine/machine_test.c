@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ftw.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "prof/machine/machine_priv.h"
+
+/* A directory with files like those of /proc and /sys. */
+static char root[64];
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static int make_root(void **state)
+{
+	(void)state;
+	strcpy(root, "/tmp/copper-machine-XXXXXX");
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+	(void)state;
+	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void put(const char *name, const char *text)
+{
+	char path[256], *slash;
+
+	snprintf(path, sizeof(path), "%s%s", root, name);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	assert_int_equal(cop_make_dirs(path, 0755), 0);
+	*slash = '/';
+	assert_int_equal(cop_write_file(path, text, strlen(text), 0644), 0);
+}
+
+static uint64_t clock_ms;
+
+static struct cop_machine_sum sample(struct cop_machine *m)
+{
+	struct cop_machine_sum s = {0};
+
+	clock_ms += 5000;
+	assert_int_equal(cop_machine_look(m, clock_ms, false), clock_ms + 5000);
+	cop_machine_add_own(&s, m);
+	return s;
+}
+
+static void is_value(const struct cop_machine_sum *s, unsigned metric, uint64_t thousandths)
+{
+	assert_int_equal(s->of[metric].hosts, 1);
+	assert_int_equal(s->of[metric].sum, thousandths);
+	assert_int_equal(s->of[metric].most, thousandths);
+}
+
+static const char headings[] = "Inter-|   Receive                            |  Transmit\n"
+			       " face |bytes    packets errs drop fifo frame compressed multicast|"
+			       "bytes    packets errs drop fifo colls carrier compressed\n";
+
+static void put_network(unsigned long long in, unsigned long long out)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		"%s    lo: 999000000 1 0 0 0 0 0 0 999000000 1 0 0 0 0 0 0\n"
+		"  eth0: %llu 1 0 0 0 0 0 0 %llu 1 0 0 0 0 0 0\n"
+		"hsn0:5000000 1 0 0 0 0 0 0 7000000 1 0 0 0 0 0 0\n",
+		headings, in, out);
+	put("/proc/net/dev", text);
+}
+
+static void a_host_has_the_values_of_its_kernel(void **state)
+{
+	struct cop_machine_sum s;
+	struct cop_machine *m;
+
+	(void)state;
+	put("/proc/stat", "cpu  100 0 100 700 100 0 0 0 50 0\ncpu0 1 1 1 1\n");
+	put("/proc/meminfo", "MemTotal:       2000 kB\nMemFree:  1 kB\nMemAvailable:    500 kB\n");
+	put_network(1000000, 2000000);
+	m = cop_machine_new(root, 5000);
+	put("/proc/stat", "cpu  120 5 110 750 110 3 1 1 50 0\ncpu0 1 1 1 1\n");
+	put_network(4500000, 2000000);
+	s = sample(m);
+	is_value(&s, COP_MACHINE_CPU_PERCENT, 40000);
+	is_value(&s, COP_MACHINE_MEMORY_MB, 1536);
+	is_value(&s, COP_MACHINE_MEMORY_PERCENT, 75000);
+	is_value(&s, COP_MACHINE_RECEIVED_MB, 3500);
+	is_value(&s, COP_MACHINE_SENT_MB, 0);
+	assert_int_equal(s.of[COP_MACHINE_GPU].hosts, 0);
+	/* An interface that is set up anew counts from zero, and what it had counted stays. */
+	put_network(0, 0);
+	s = sample(m);
+	put_network(1000000, 500000);
+	s = sample(m);
+	is_value(&s, COP_MACHINE_RECEIVED_MB, 4500);
+	is_value(&s, COP_MACHINE_SENT_MB, 500);
+	/* The processors' time has not advanced. */
+	assert_int_equal(s.of[COP_MACHINE_CPU_PERCENT].hosts, 0);
+	cop_machine_free(m);
+}
+
+static void what_the_kernel_does_not_report_has_no_value(void **state)
+{
+	struct cop_machine *m = cop_machine_new(root, 5000);
+	struct cop_machine_sum s = sample(m);
+
+	(void)state;
+	for (unsigned i = 0; i < COP_MACHINE_METRICS; i++)
+		if (i < COP_MACHINE_DISK_PERCENT || i > COP_MACHINE_DISK_FREE_MB)
+			assert_int_equal(s.of[i].hosts, 0);
+	put("/proc/stat", "cpu  4\n");
+	put("/proc/meminfo", "MemTotal: x kB\nMemAvailable: 4 kB\n");
+	put("/proc/net/dev", "eth0: 5");
+	s = sample(m);
+	assert_int_equal(s.of[COP_MACHINE_CPU_PERCENT].hosts, 0);
+	assert_int_equal(s.of[COP_MACHINE_MEMORY_MB].hosts, 0);
+	is_value(&s, COP_MACHINE_RECEIVED_MB, 0);
+	cop_machine_free(m);
+}
+
+static void gpus_are_sampled_in_the_order_of_their_cards(void **state)
+{
+	static const unsigned second = COP_MACHINE_GPU + COP_MACHINE_GPU_METRICS;
+	struct cop_machine *m;
+	struct cop_machine_sum s;
+
+	(void)state;
+	/* A display, one of its connectors, and two GPUs of which one has no hwmon. */
+	put("/sys/class/drm/card0/device/vendor", "0x1a03\n");
+	put("/sys/class/drm/card10/device/mem_info_vram_total", "4000000000\n");
+	put("/sys/class/drm/card10/device/mem_info_vram_used", "1000000000\n");
+	put("/sys/class/drm/card10/device/gpu_busy_percent", "7\n");
+	put("/sys/class/drm/card2-DP-1/device/mem_info_vram_total", "1\n");
+	put("/sys/class/drm/card2/device/mem_info_vram_total", "64000000000\n");
+	put("/sys/class/drm/card2/device/mem_info_vram_used", "32000000000\n");
+	put("/sys/class/drm/card2/device/gpu_busy_percent", "93\n");
+	put("/sys/class/drm/card2/device/hwmon/hwmon3/power1_average", "250500000\n");
+	put("/sys/class/drm/card2/device/hwmon/hwmon3/power1_cap", "501000000\n");
+	m = cop_machine_new(root, 5000);
+	assert_int_equal(m->gpus, 2);
+	s = sample(m);
+	is_value(&s, COP_MACHINE_GPU + COP_MACHINE_GPU_PERCENT, 93000);
+	is_value(&s, COP_MACHINE_GPU + COP_MACHINE_GPU_MEMORY_MB, 32000000);
+	is_value(&s, COP_MACHINE_GPU + COP_MACHINE_GPU_MEMORY_PERCENT, 50000);
+	is_value(&s, COP_MACHINE_GPU + COP_MACHINE_GPU_WATTS, 250500);
+	is_value(&s, COP_MACHINE_GPU + COP_MACHINE_GPU_WATTS_PERCENT, 50000);
+	is_value(&s, second + COP_MACHINE_GPU_PERCENT, 7000);
+	is_value(&s, second + COP_MACHINE_GPU_MEMORY_PERCENT, 25000);
+	assert_int_equal(s.of[second + COP_MACHINE_GPU_WATTS].hosts, 0);
+	cop_machine_free(m);
+}
+
+static void names_are_those_of_mlflow(void **state)
+{
+	char name[COP_MACHINE_NAME_SIZE];
+
+	(void)state;
+	cop_machine_name(COP_MACHINE_CPU_PERCENT, name);
+	assert_string_equal(name, "cpu_utilization_percentage");
+	cop_machine_name(COP_MACHINE_DISK_FREE_MB, name);
+	assert_string_equal(name, "disk_available_megabytes");
+	cop_machine_name(COP_MACHINE_GPU, name);
+	assert_string_equal(name, "gpu_0_utilization_percentage");
+	cop_machine_name(COP_MACHINE_METRICS - 1, name);
+	assert_string_equal(name, "gpu_15_power_usage_percentage");
+}
+
+static void the_end_is_a_sample_unless_the_last_one_is_as_good(void **state)
+{
+	struct cop_machine *m;
+
+	(void)state;
+	put("/proc/stat", "cpu  100 0 0 100\n");
+	m = cop_machine_new(root, 5000);
+	clock_ms = 100000;
+	(void)sample(m);
+	put("/proc/stat", "cpu  200 0 0 100\n");
+	assert_int_equal(cop_machine_look(m, clock_ms + 999, true), clock_ms + 5000);
+	assert_int_equal(m->all, 200);
+	assert_int_equal(cop_machine_look(m, clock_ms + 1000, false), clock_ms + 5000);
+	assert_int_equal(m->all, 200);
+	assert_int_equal(cop_machine_look(m, clock_ms + 1000, true), clock_ms + 6000);
+	assert_int_equal(m->all, 300);
+	assert_true(cop_machine_look(NULL, clock_ms, true) == UINT64_MAX);
+	cop_machine_free(m);
+}
+
+static void sums_travel_and_damage_is_noticed(void **state)
+{
+	struct cop_machine_sum a = {0}, b = {0}, back;
+	struct cop_buf text = {0};
+
+	(void)state;
+	cop_machine_set(&a, COP_MACHINE_CPU_PERCENT, 10000);
+	cop_machine_set(&b, COP_MACHINE_CPU_PERCENT, 90000);
+	cop_machine_set(&b, COP_MACHINE_METRICS - 1, UINT64_MAX);
+	cop_machine_add(&a, &b);
+	cop_machine_add(&a, &b);
+	assert_int_equal(a.of[COP_MACHINE_CPU_PERCENT].hosts, 3);
+	assert_int_equal(a.of[COP_MACHINE_CPU_PERCENT].sum, 190000);
+	assert_int_equal(a.of[COP_MACHINE_CPU_PERCENT].most, 90000);
+	assert_true(a.of[COP_MACHINE_METRICS - 1].sum == UINT64_MAX);
+	cop_machine_encode(&a, &text);
+	assert_int_equal(cop_machine_decode(text.data, text.len, &back), 0);
+	assert_memory_equal(&a, &back, sizeof(a));
+	for (size_t len = 1; len < text.len; len++)
+		(void)cop_machine_decode(text.data, len, &back);
+	assert_int_equal(cop_machine_decode(text.data, text.len - 1, &back), -EBADMSG);
+	assert_int_equal(back.of[COP_MACHINE_CPU_PERCENT].hosts, 0);
+	assert_int_equal(cop_machine_decode("\1\1\1\1\1\1\1\1", 8, &back), -EBADMSG);
+	assert_int_equal(cop_machine_decode("\x7f\1\1\1", 4, &back), -EBADMSG);
+	assert_int_equal(cop_machine_decode("\1\0\1\1", 4, &back), -EBADMSG);
+	assert_int_equal(cop_machine_decode("", 0, &back), 0);
+	cop_buf_free(&text);
+}
+
+static void this_host_has_values(void **state)
+{
+	struct cop_machine *m = cop_machine_new("", 5000);
+	struct cop_machine_sum s = sample(m);
+
+	(void)state;
+	assert_int_equal(s.of[COP_MACHINE_MEMORY_PERCENT].hosts, 1);
+	assert_in_range(s.of[COP_MACHINE_MEMORY_PERCENT].sum, 1, 100000);
+	assert_int_equal(s.of[COP_MACHINE_RECEIVED_MB].hosts, 1);
+	cop_machine_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_host_has_the_values_of_its_kernel, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(
+			what_the_kernel_does_not_report_has_no_value, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(
+			gpus_are_sampled_in_the_order_of_their_cards, make_root, remove_root),
+		cmocka_unit_test(names_are_those_of_mlflow),
+		cmocka_unit_test_setup_teardown(
+			the_end_is_a_sample_unless_the_last_one_is_as_good, make_root, remove_root),
+		cmocka_unit_test(sums_travel_and_damage_is_noticed),
+		cmocka_unit_test(this_host_has_values),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Measures a storage with files and directories of a recording. The kernel's own copies must not
+ * answer: attributes are asked with AT_STATX_FORCE_SYNC, which network file systems and FUSE pass
+ * on, small reads go past the page cache where the storage allows it, and pages that large reads
+ * will need are dropped before. Each figure has its share of two seconds, and three samples at
+ * least. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "report/predict/predict_priv.h"
+
+#define SHARE_NS (300 * COP_NS_PER_MS)
+#define SAMPLES_LEAST 3u
+#define SAMPLES_MOST 1000u
+#define READERS 16u
+/* Files are streamed that have at least this part of the largest one. */
+#define LARGE_PART 8
+#define SMALL 4096
+#define LARGE (512 * COP_KIB)
+#define PIECE (2 * COP_MIB)
+/* An operation that takes less is no operation of a storage: processors limit how many run. */
+#define STORAGE_OP_US 50.0
+/* Of larger directories Copper reads the names alone. */
+#define LISTING_ATTRS 64u
+
+struct probe {
+	int fd[PREDICT_PATHS];
+	const char *path[PREDICT_PATHS];
+	uint64_t size[PREDICT_PATHS];
+	unsigned files, large; /* large: those at the beginning that are worth streaming */
+	uint64_t pieces;       /* of these */
+	int root;
+	const struct cop_predict_needs *needs;
+	uint64_t end_ns;
+	_Atomic uint64_t turn, done, bytes; /* of threads */
+};
+
+static uint64_t pieces_of(uint64_t size)
+{
+	return (size + PIECE - 1) / PIECE;
+}
+
+/* ---- one client ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median time of what do_one does, in us; -1 if it fails. */
+static double median_us(struct probe *p, bool (*do_one)(struct probe *p, uint64_t i))
+{
+	double *us = calloc(SAMPLES_MOST, sizeof(*us)), median;
+	uint64_t end = cop_now_ns() + SHARE_NS, began;
+	unsigned n = 0;
+
+	for (; us && n < SAMPLES_MOST && (n < SAMPLES_LEAST || cop_now_ns() < end); n++) {
+		began = cop_now_ns();
+		if (!do_one(p, n))
+			break;
+		us[n] = (double)(cop_now_ns() - began) / 1e3;
+	}
+	if (n)
+		qsort(us, n, sizeof(*us), by_value);
+	median = n ? us[n / 2] : -1;
+	free(us);
+	return median;
+}
+
+static bool ask_attributes(struct probe *p, uint64_t i)
+{
+	struct statx st;
+
+	return statx(p->fd[i % p->files], "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC,
+		       STATX_BASIC_STATS, &st) == 0;
+}
+
+/* Past the page cache if the storage allows it; else after its pages are dropped. */
+static bool read_small(struct probe *p, uint64_t i)
+{
+	unsigned at = (unsigned)(i % p->files);
+	uint64_t blocks = p->size[at] / SMALL, block = cop_hash64(&i, sizeof(i), 0);
+	off_t offset = (off_t)(blocks ? block % blocks * SMALL : 0);
+	int flags = fcntl(p->fd[at], F_GETFL);
+	_Alignas(SMALL) char data[SMALL];
+	ssize_t n = -1;
+
+	if (fcntl(p->fd[at], F_SETFL, flags | O_DIRECT) == 0)
+		n = pread(p->fd[at], data, sizeof(data), offset);
+	fcntl(p->fd[at], F_SETFL, flags);
+	if (n >= 0)
+		return true;
+	posix_fadvise(p->fd[at], offset, SMALL, POSIX_FADV_DONTNEED);
+	return pread(p->fd[at], data, sizeof(data), offset) >= 0;
+}
+
+/* ---- several threads ---- */
+
+/* Which piece of which file this is; the pieces of all large files are numbered in their order. */
+static unsigned file_of_piece(const struct probe *p, uint64_t piece, off_t *offset)
+{
+	unsigned at = 0;
+
+	for (; at + 1 < p->large && piece >= pieces_of(p->size[at]); at++)
+		piece -= pieces_of(p->size[at]);
+	*offset = (off_t)(piece * PIECE);
+	return at;
+}
+
+static ssize_t read_piece(struct probe *p, int fd, off_t offset, char *data)
+{
+	ssize_t n = 1;
+
+	posix_fadvise(fd, offset, PIECE, POSIX_FADV_DONTNEED);
+	for (off_t end = offset + (off_t)PIECE; n > 0 && offset < end; offset += n) {
+		n = cop_now_ns() < p->end_ns ? pread(fd, data, LARGE, offset) : 0;
+		if (n > 0)
+			atomic_fetch_add(&p->bytes, (uint64_t)n);
+	}
+	return n;
+}
+
+/* Reads as cp does, with twice the usual pages ahead, until the time is over. No other thread reads
+ * the same piece or has the same open file, whose reading ahead it would disturb. */
+static void *read_files(void *arg)
+{
+	struct probe *p = arg;
+	char *data = malloc(LARGE);
+	unsigned file = PREDICT_PATHS;
+	off_t offset;
+	int fd = -1;
+
+	while (data && cop_now_ns() < p->end_ns) {
+		uint64_t piece = atomic_fetch_add(&p->turn, 1) % p->pieces;
+		unsigned at = file_of_piece(p, piece, &offset);
+
+		if (at != file) {
+			if (fd >= 0)
+				close(fd);
+			fd = openat(p->root, p->path[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+			posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+			file = at;
+		}
+		if (fd < 0 || read_piece(p, fd, offset, data) < 0)
+			break;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(data);
+	return NULL;
+}
+
+static void *ask_on(void *arg)
+{
+	struct probe *p = arg;
+
+	while (cop_now_ns() < p->end_ns && ask_attributes(p, atomic_fetch_add(&p->turn, 1)))
+		atomic_fetch_add(&p->done, 1);
+	return NULL;
+}
+
+/* Returns the seconds that all of them took; 0 if none started. */
+static double run_threads(struct probe *p, unsigned threads, void *(*run)(void *))
+{
+	pthread_t thread[COP_PREDICT_SLOTS_MAX];
+	uint64_t began = cop_now_ns();
+	unsigned started = 0;
+
+	p->turn = p->done = p->bytes = 0;
+	p->end_ns = began + SHARE_NS;
+	while (started < threads && pthread_create(&thread[started], NULL, run, p) == 0)
+		started++;
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	return started ? (double)(cop_now_ns() - began) / 1e9 : 0;
+}
+
+static double bandwidth(struct probe *p, unsigned threads)
+{
+	double took = run_threads(p, threads, read_files);
+
+	return took > 0 && p->bytes ? (double)p->bytes / 1e6 / took : -1;
+}
+
+/* Little's law: what is under way is the rate times the time of one. */
+static double measure_slots(struct probe *p, double metadata_us)
+{
+	double took, slots;
+
+	if (metadata_us < STORAGE_OP_US)
+		return 0;
+	took = run_threads(p, COP_PREDICT_SLOTS_MAX, ask_on);
+	slots = took > 0 ? (double)p->done / took * metadata_us / 1e6 : 0;
+	return slots > 0.8 * COP_PREDICT_SLOTS_MAX ? 0 : COP_MAX(slots, 1.0);
+}
+
+/* ---- directories ---- */
+
+static void *count_children(void *arg)
+{
+	struct probe *p = arg;
+	uint64_t i;
+
+	while ((i = atomic_fetch_add(&p->turn, 1)) < p->needs->folders) {
+		const char *path = p->needs->folder[i];
+		int fd = openat(p->root, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		DIR *d = fd < 0 ? NULL : fdopendir(fd);
+		uint64_t names = 0;
+
+		/* Two are . and .. */
+		while (d && readdir(d))
+			names++;
+		if (d)
+			closedir(d);
+		else if (fd >= 0)
+			close(fd);
+		atomic_fetch_add(
+			&p->bytes, names > 2 && names - 2 <= LISTING_ATTRS ? names - 2 : 0);
+		atomic_fetch_add(&p->done, d != NULL);
+	}
+	return NULL;
+}
+
+static double measure_children(struct probe *p)
+{
+	run_threads(p, READERS, count_children);
+	return p->done ? (double)p->bytes / (double)p->done : 0;
+}
+
+/* ---- all ---- */
+
+static int open_probe(const char *source, struct probe *p, struct cop_err *err)
+{
+	const struct cop_predict_needs *n = p->needs;
+	struct stat st;
+
+	p->root = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (p->root < 0)
+		return cop_err_set(
+			err, errno, "cannot read the source %s: %s", source, strerror(errno));
+	for (unsigned i = 0; i < n->paths; i++) {
+		int fd = openat(p->root, n->path[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size) {
+			p->size[p->files] = (uint64_t)st.st_size;
+			p->path[p->files] = n->path[i];
+			p->fd[p->files++] = fd;
+		} else if (fd >= 0) {
+			close(fd);
+		}
+	}
+	while (p->large < p->files && p->size[p->large] >= p->size[0] / LARGE_PART)
+		p->pieces += pieces_of(p->size[p->large++]);
+	return p->files
+		       ? 0
+		       : cop_err_set(err, ENOENT,
+				 "none of the files that the recording names can be read below %s: give the --source that it was made for",
+				 source);
+}
+
+static void close_probe(struct probe *p)
+{
+	for (unsigned i = 0; i < p->files; i++)
+		close(p->fd[i]);
+	if (p->root >= 0)
+		close(p->root);
+}
+
+static void measure(struct probe *p, struct cop_predict_storage *s)
+{
+	uint64_t began = cop_now_ns();
+
+	if (s->metadata_us < 0)
+		s->metadata_us = median_us(p, ask_attributes);
+	if (s->read_us < 0)
+		s->read_us = median_us(p, read_small);
+	if (s->stream_mb_per_s < 0)
+		s->stream_mb_per_s = bandwidth(p, 1);
+	if (s->mb_per_s < 0)
+		s->mb_per_s = COP_MAX(bandwidth(p, READERS), s->stream_mb_per_s);
+	if (s->slots < 0)
+		s->slots = measure_slots(p, s->metadata_us);
+	if (s->children < 0)
+		s->children = measure_children(p);
+	s->measured_s = (double)(cop_now_ns() - began) / 1e9;
+}
+
+static bool is_complete(const struct cop_predict_storage *s)
+{
+	return s->metadata_us >= 0 && s->read_us >= 0 && s->stream_mb_per_s > 0 &&
+	       s->mb_per_s > 0 && s->slots >= 0 && s->children >= 0;
+}
+
+int cop_predict_measure(const char *source, const struct cop_predict_needs *n,
+	struct cop_predict_storage *s, struct cop_err *err)
+{
+	struct probe p = {.needs = n, .root = -1};
+	int rc;
+
+	if (is_complete(s))
+		return 0;
+	rc = open_probe(source, &p, err);
+	if (!rc)
+		measure(&p, s);
+	if (!rc && !is_complete(s))
+		rc = cop_err_set(err, EIO,
+			"the storage of %s could not be measured: its files cannot be read",
+			source);
+	close_probe(&p);
+	return rc;
+}
+
+/* ---- figures that are given ---- */
+
+int cop_predict_set(struct cop_predict_storage *s, const char *text, struct cop_err *err)
+{
+	const struct {
+		const char *name;
+		double *value, least;
+	} figures[] = {{"metadata_us", &s->metadata_us, 0}, {"read_us", &s->read_us, 0},
+		{"stream_mb_per_s", &s->stream_mb_per_s, 0.001}, {"mb_per_s", &s->mb_per_s, 0.001},
+		{"slots", &s->slots, 0}, {"children", &s->children, 0}};
+	const char *equals = strchr(text, '=');
+	size_t len = equals ? (size_t)(equals - text) : 0;
+
+	for (size_t i = 0; i < COP_ARRAY_SIZE(figures) && len; i++) {
+		char *end;
+		double value;
+
+		if (strlen(figures[i].name) != len || memcmp(figures[i].name, text, len) != 0)
+			continue;
+		value = strtod(equals + 1, &end);
+		if (end == equals + 1 || *end || !(value >= figures[i].least && value <= 1e9))
+			return cop_err_set(err, EINVAL,
+				"--set %s: a number from %g to 1000000000 is needed", text,
+				figures[i].least);
+		*figures[i].value = value;
+		return 0;
+	}
+	return cop_err_set(err, EINVAL,
+		"--set %s: the figures are metadata_us, read_us, stream_mb_per_s, mb_per_s, slots and children",
+		text);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a manifest says that a program needs. */
+#include "report/predict/predict_priv.h"
+#include "storage/manifest/manifest.h"
+
+struct file {
+	char *path;
+	uint64_t size;
+};
+
+static void count_ranges(const struct cop_manifest_item *item, struct cop_predict_needs *n)
+{
+	for (unsigned i = 0; i < item->ranges; i++) {
+		uint64_t bytes = item->range[i].end - item->range[i].start;
+
+		n->bytes += bytes;
+		n->reads += (bytes + PREDICT_READ - 1) / PREDICT_READ;
+	}
+}
+
+static void keep_folder(struct cop_predict_needs *n, const char *path)
+{
+	if (n->folders < PREDICT_PATHS && (n->folder[n->folders] = strdup(path)))
+		n->folders++;
+}
+
+/* The largest ones in descending order. */
+static void keep_file(struct cop_predict_needs *n, uint64_t size[], const char *path, uint64_t own)
+{
+	unsigned at = n->paths;
+	char *copy;
+
+	if (n->paths == PREDICT_PATHS && size[PREDICT_PATHS - 1] >= own)
+		return;
+	copy = strdup(path);
+	if (!copy)
+		return;
+	if (n->paths == PREDICT_PATHS)
+		free(n->path[--at]);
+	else
+		n->paths++;
+	for (; at && size[at - 1] < own; at--) {
+		n->path[at] = n->path[at - 1];
+		size[at] = size[at - 1];
+	}
+	n->path[at] = copy;
+	size[at] = own;
+}
+
+static void count_items(const char *text, size_t len, struct cop_predict_needs *n)
+{
+	struct cop_manifest_reader *r = calloc(1, sizeof(*r));
+	uint64_t size[PREDICT_PATHS] = {0};
+	struct cop_manifest_item item;
+
+	if (!r)
+		return;
+	r->data = text;
+	r->len = len;
+	while (cop_manifest_next(r, &item)) {
+		/* Three jobs in a row would drop it, so a start does not need it. */
+		if (item.unused)
+			continue;
+		n->directories += item.kind == COP_MANIFEST_DIR;
+		n->names += item.kind == COP_MANIFEST_NAME;
+		n->files += item.kind == COP_MANIFEST_FILE;
+		if (item.kind == COP_MANIFEST_DIR)
+			keep_folder(n, item.path);
+		if (item.kind == COP_MANIFEST_FILE)
+			keep_file(n, size, item.path, item.size);
+		count_ranges(&item, n);
+	}
+	n->programs = COP_MAX(r->parts, 1u);
+	free(r);
+}
+
+int cop_predict_read(const char *file, struct cop_predict_needs *out, struct cop_err *err)
+{
+	char *text = NULL;
+	struct cop_err why = {0};
+	size_t len, body;
+	int rc;
+
+	*out = (struct cop_predict_needs){0};
+	out->path = calloc(PREDICT_PATHS, sizeof(*out->path));
+	out->folder = calloc(PREDICT_PATHS, sizeof(*out->folder));
+	if (!out->path || !out->folder)
+		return cop_err_set(err, ENOMEM, "out of memory");
+	rc = cop_read_file(file, COP_MANIFEST_BYTES_MAX, &text, &len);
+	if (rc)
+		return cop_err_set(err, -rc, "cannot read %s: %s", file, strerror(-rc));
+	rc = cop_manifest_head(text, len, out->source, &body, &why);
+	if (rc)
+		cop_err_set(err, -rc, "%s: %s", file, why.text);
+	else
+		count_items(text + body, len - body, out);
+	free(text);
+	if (!rc && !out->directories && !out->names && !out->files)
+		rc = cop_err_set(err, ENODATA, "%s: the recording names nothing", file);
+	return rc;
+}
+
+void cop_predict_free(struct cop_predict_needs *n)
+{
+	for (unsigned i = 0; i < n->paths; i++)
+		free(n->path[i]);
+	for (unsigned i = 0; i < n->folders; i++)
+		free(n->folder[i]);
+	free(n->path);
+	free(n->folder);
+	*n = (struct cop_predict_needs){0};
+}

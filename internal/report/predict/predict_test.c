@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "report/predict/predict_priv.h"
+#include "storage/manifest/manifest.h"
+
+static struct cop_err err;
+
+/* The environment and the storage of scripts/bench/side-by-side.sh, whose table is in
+ * man/measurements.md: 5 ms for each operation, 16 at once. */
+static struct cop_predict_needs numpy = {
+	.directories = 43, .names = 84, .files = 164, .bytes = 21942771, .reads = 306};
+static struct cop_predict_storage slow = {.metadata_us = 5060,
+	.read_us = 5060,
+	.stream_mb_per_s = 92,
+	.mb_per_s = 813,
+	.slots = 16,
+	.children = 11.7};
+static struct cop_predict_job job = {
+	.needs = &numpy, .storage = &slow, .image_bytes = 31191040, .own_s = 0.11, .processors = 2};
+
+static void the_times_are_those_that_were_measured(void **state)
+{
+	static const struct {
+		uint32_t nodes;
+		double s[COP_PREDICT_WAYS];
+	} measured[] = {{1, {5.2, 0.60, 2.8, 0.56}}, {2, {5.2, 0.56, 2.8, 0.57}},
+		{4, {5.2, 0.79, 3.2, 0.75}}, {8, {5.3, 1.3, 4.1, 1.1}}};
+	struct cop_predict_row row;
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(measured); i++) {
+		assert_int_equal(cop_predict_row(&job, measured[i].nodes, &row), 0);
+		for (unsigned w = 0; w < COP_PREDICT_WAYS; w++)
+			if (row.s[w] < 0.8 * measured[i].s[w] || row.s[w] > 1.2 * measured[i].s[w])
+				fail_msg("%s on %u nodes: %.2f s instead of %.2f s",
+					cop_predict_name[w], measured[i].nodes, row.s[w],
+					measured[i].s[w]);
+	}
+}
+
+static void the_operations_are_those_that_were_counted(void **state)
+{
+	static const double counted[] = {8168, 968, 448, 1203};
+	struct cop_predict_row row;
+
+	(void)state;
+	assert_int_equal(cop_predict_row(&job, 8, &row), 0);
+	for (unsigned w = 0; w < COP_PREDICT_WAYS; w++) {
+		assert_true(row.operations[w] > 0.85 * counted[w]);
+		assert_true(row.operations[w] < 1.15 * counted[w]);
+	}
+}
+
+static void only_copper_and_sbcast_ask_no_more_with_more_nodes(void **state)
+{
+	struct cop_predict_row few, many;
+
+	(void)state;
+	cop_predict_row(&job, 1, &few);
+	cop_predict_row(&job, 1000000, &many);
+	assert_true(
+		many.operations[COP_PREDICT_DIRECT] > 999999 * few.operations[COP_PREDICT_DIRECT]);
+	assert_true(
+		many.operations[COP_PREDICT_IMAGE] > 999999 * few.operations[COP_PREDICT_IMAGE]);
+	assert_true(many.operations[COP_PREDICT_COPPER] == few.operations[COP_PREDICT_COPPER]);
+	assert_true(many.operations[COP_PREDICT_SBCAST] == few.operations[COP_PREDICT_SBCAST]);
+}
+
+static void a_storage_without_a_limit_serves_all_at_once(void **state)
+{
+	struct cop_predict_storage wide = slow;
+	struct cop_predict_job other = job;
+	struct cop_predict_row row, limited;
+
+	(void)state;
+	wide.slots = 0;
+	other.storage = &wide;
+	cop_predict_row(&other, 64, &row);
+	cop_predict_row(&job, 64, &limited);
+	assert_true(row.s[COP_PREDICT_DIRECT] < limited.s[COP_PREDICT_DIRECT]);
+	assert_true(row.s[COP_PREDICT_COPPER] < limited.s[COP_PREDICT_COPPER]);
+}
+
+/* ---- recordings ---- */
+
+static char path[64];
+
+static int write_manifest(const char *items)
+{
+	struct cop_buf text = {0};
+	int fd, rc;
+
+	strcpy(path, "/tmp/copper-predict-test-XXXXXX");
+	fd = mkstemp(path);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	cop_manifest_begin(&text, "/soft/env");
+	cop_buf_str(&text, items);
+	rc = cop_write_file(path, text.data, text.len, 0600);
+	cop_buf_free(&text);
+	return rc;
+}
+
+static void a_recording_is_counted_without_what_jobs_no_longer_need(void **state)
+{
+	struct cop_predict_needs n;
+
+	(void)state;
+	assert_int_equal(
+		write_manifest("d .\nd lib\nn lib/none\nf 300000 1.000000000 0-300000 lib/a\n"
+			       "f 4096 1.000000000 0-4096 lib/b\nf 9 1.000000000 - lib/c\n"
+			       "unused 2\nf 70000 1.000000000 0-70000 lib/old\nend 7\n"),
+		0);
+	assert_int_equal(cop_predict_read(path, &n, &err), 0);
+	assert_string_equal(n.source, "/soft/env");
+	assert_int_equal(n.directories, 2);
+	assert_int_equal(n.names, 1);
+	assert_int_equal(n.files, 3);
+	assert_int_equal(n.bytes, 304096);
+	assert_int_equal(n.reads, 4);
+	assert_int_equal(n.programs, 1);
+	assert_int_equal(n.paths, 3);
+	assert_string_equal(n.path[0], "lib/a");
+	assert_string_equal(n.path[2], "lib/c");
+	cop_predict_free(&n);
+	unlink(path);
+}
+
+static void the_largest_files_are_kept_for_measuring(void **state)
+{
+	struct cop_predict_needs n;
+	struct cop_buf items = {0};
+
+	(void)state;
+	for (unsigned i = 1; i <= 200; i++)
+		cop_buf_printf(&items, "f %u 1.000000000 - f%u\n", i, i);
+	assert_int_equal(write_manifest(items.data), 0);
+	assert_int_equal(cop_predict_read(path, &n, &err), 0);
+	assert_int_equal(n.paths, PREDICT_PATHS);
+	assert_string_equal(n.path[0], "f200");
+	assert_string_equal(n.path[PREDICT_PATHS - 1], "f137");
+	cop_predict_free(&n);
+	cop_buf_free(&items);
+	unlink(path);
+}
+
+static void what_is_no_recording_is_refused(void **state)
+{
+	struct cop_predict_needs n;
+
+	(void)state;
+	assert_int_equal(cop_predict_read("/none", &n, &err), -ENOENT);
+	cop_predict_free(&n);
+	assert_int_equal(cop_predict_read("/proc/self/cmdline", &n, &err), -EBADMSG);
+	cop_predict_free(&n);
+	assert_int_equal(write_manifest("end 0\n"), 0);
+	assert_int_equal(cop_predict_read(path, &n, &err), -ENODATA);
+	cop_predict_free(&n);
+	unlink(path);
+}
+
+static void a_figure_outside_of_its_range_is_refused(void **state)
+{
+	static const char *const bad[] = {"slots", "slots=", "slots=-1", "slots=x", "slots=1x",
+		"mb_per_s=0", "read_us=nan", "read_us=1e10", "other=1", "=1", ""};
+	struct cop_predict_storage s = {0};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(bad); i++)
+		assert_int_equal(cop_predict_set(&s, bad[i], &err), -EINVAL);
+	assert_int_equal(cop_predict_set(&s, "slots=0", &err), 0);
+	assert_int_equal(cop_predict_set(&s, "read_us=12.5", &err), 0);
+	assert_true(s.read_us > 12 && s.read_us < 13);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_times_are_those_that_were_measured),
+		cmocka_unit_test(the_operations_are_those_that_were_counted),
+		cmocka_unit_test(only_copper_and_sbcast_ask_no_more_with_more_nodes),
+		cmocka_unit_test(a_storage_without_a_limit_serves_all_at_once),
+		cmocka_unit_test(a_recording_is_counted_without_what_jobs_no_longer_need),
+		cmocka_unit_test(the_largest_files_are_kept_for_measuring),
+		cmocka_unit_test(what_is_no_recording_is_refused),
+		cmocka_unit_test(a_figure_outside_of_its_range_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

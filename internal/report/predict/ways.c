@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How long each way takes.
+ *
+ * Direct: each node looks every name up, lists every directory, opens and reads every file, one
+ * operation after the other. Absent names are not in a recording, so their number is a guess.
+ * Image: each node copies it as one reader, then programs read it through FUSE. sbcast: one node
+ * reads the image by page faults and sends it. Copper: rank 0 works the recording off in the
+ * windows of its prefetch, and the bytes go down the tree. */
+#include "report/predict/predict_priv.h"
+
+const char *const cop_predict_name[COP_PREDICT_WAYS] = {"direct", "image", "sbcast", "copper"};
+
+/* For a directory that is listed: a lookup, an open, two reads, and one name that is absent. */
+#define DIRECTORY_OPS 5.0
+/* For a file: a lookup, an open. */
+#define FILE_OPS 2.0
+/* Of rank 0: the open and two reads of a listing, then the attributes of its names. */
+#define LISTING_OPS 3u
+/* The windows of the prefetch: listings, chunks. */
+#define WINDOW (32u + 16u)
+/* A fault of a mapped file brings 64 KiB, as the kernel reads around it. */
+#define FAULT_BYTES (64.0 * 1024)
+/* Measured on one processor (man/measurements.md): how long a mount takes to be ready, sbcast takes
+ * beside the bytes, and an image's bytes take to be unpacked and to come through FUSE. */
+#define COPPER_MOUNT_S 0.03
+#define IMAGE_MOUNT_S 0.04
+#define SBCAST_S 0.2
+#define UNPACK_MB_PER_S 200.0
+/* The part of receiving and sending that is not done while rank 0 still fetches, as measured. */
+#define BEHIND 0.5
+/* Children of a node, as --fanout has them by default. */
+#define FANOUT 4u
+
+/* Processor time, if the nodes share the processors. */
+static double shared_s(const struct cop_predict_job *j, uint32_t nodes, double s)
+{
+	return j->processors && nodes > j->processors ? s * nodes / j->processors : s;
+}
+
+static void fill_model(const struct cop_predict_job *j, struct cop_model *m)
+{
+	cop_model_default(m);
+	m->storage_slots = (uint64_t)(j->storage->slots + 0.5);
+	m->storage_mb_per_s = (uint64_t)COP_MAX(j->storage->mb_per_s, 1.0);
+}
+
+/* ---- clients of the storage ---- */
+
+static void add_direct(const struct cop_predict_job *j, const struct cop_model *m, uint32_t nodes,
+	struct cop_predict_row *out)
+{
+	const struct cop_predict_needs *n = j->needs;
+	double metadata = DIRECTORY_OPS * (double)n->directories + (double)n->names +
+			  FILE_OPS * (double)n->files;
+	struct cop_model_client c = {.ops_s = (metadata * j->storage->metadata_us +
+						      (double)n->reads * j->storage->read_us) /
+					      1e6,
+		.bytes = (double)n->bytes,
+		.own_s = shared_s(j, nodes, j->own_s)};
+
+	out->s[COP_PREDICT_DIRECT] = cop_model_direct_s(m, &c, nodes);
+	out->operations[COP_PREDICT_DIRECT] = nodes * (metadata + (double)n->reads);
+}
+
+/* What follows when a node has the image. */
+static double after_image_s(const struct cop_predict_job *j, uint32_t nodes)
+{
+	double unpack = (double)j->needs->bytes / (UNPACK_MB_PER_S * 1e6);
+
+	return shared_s(j, nodes, IMAGE_MOUNT_S + unpack + j->own_s);
+}
+
+static void add_image(const struct cop_predict_job *j, uint32_t nodes, struct cop_predict_row *out)
+{
+	const struct cop_predict_storage *s = j->storage;
+	double bytes = (double)j->image_bytes, copy = bytes / (s->stream_mb_per_s * 1e6);
+
+	copy = COP_MAX(copy, nodes * bytes / (s->mb_per_s * 1e6));
+	out->s[COP_PREDICT_IMAGE] = copy + after_image_s(j, nodes);
+	out->operations[COP_PREDICT_IMAGE] = nodes * bytes / (double)(2 * PREDICT_READ);
+}
+
+static void add_sbcast(const struct cop_predict_job *j, const struct cop_model *m, uint32_t nodes,
+	struct cop_predict_row *out)
+{
+	double bytes = (double)j->image_bytes, faults = bytes / FAULT_BYTES;
+	double send = bytes / ((double)m->link_mb_per_s * 1e6) * COP_MIN(nodes, 2u);
+
+	out->s[COP_PREDICT_SBCAST] =
+		SBCAST_S + faults * j->storage->read_us / 1e6 + send + after_image_s(j, nodes);
+	out->operations[COP_PREDICT_SBCAST] = faults;
+}
+
+/* ---- Copper ---- */
+
+/* Rank 0's operations, by workers of which each does one item after the other. */
+struct root {
+	struct cop_model_storage storage;
+	uint64_t free_ns[WINDOW];
+	double operations;
+};
+
+static void do_item(struct root *r, unsigned ops, uint64_t op_ns, uint64_t bytes)
+{
+	uint64_t *w = r->free_ns;
+
+	for (unsigned i = 1; i < WINDOW; i++)
+		if (r->free_ns[i] < *w)
+			w = &r->free_ns[i];
+	for (unsigned i = 0; i < ops; i++)
+		*w = cop_model_served_at(&r->storage, *w, op_ns, bytes);
+	r->operations += ops;
+}
+
+static uint64_t fetch_all(struct root *r, const struct cop_predict_job *j)
+{
+	const struct cop_predict_needs *n = j->needs;
+	uint64_t metadata_ns = (uint64_t)(j->storage->metadata_us * 1e3), end = 0;
+	uint64_t read_ns = (uint64_t)(j->storage->read_us * 1e3);
+	uint64_t most = COP_MAX(COP_MAX(n->directories, n->names), COP_MAX(n->files, n->reads));
+	/* In all directories; a mean is no whole number. */
+	uint64_t attrs = (uint64_t)(j->storage->children * (double)n->directories);
+
+	r->storage.clients = 1;
+	/* In turn, since programs need names and bytes in turn. */
+	for (uint64_t i = 0; i < most; i++) {
+		if (i < n->directories)
+			do_item(r, LISTING_OPS, metadata_ns, 0);
+		for (uint64_t k = i * attrs / most; k < (i + 1) * attrs / most; k++)
+			do_item(r, 1, metadata_ns, 0);
+		if (i < n->names)
+			do_item(r, 1, metadata_ns, 0);
+		if (i < n->files)
+			do_item(r, 1, metadata_ns, 0);
+		if (i < n->reads)
+			do_item(r, 1, read_ns, n->bytes / n->reads);
+	}
+	for (unsigned i = 0; i < WINDOW; i++)
+		end = COP_MAX(end, r->free_ns[i]);
+	return end;
+}
+
+static double levels_of(uint32_t nodes)
+{
+	double levels = 0;
+
+	for (uint64_t below = 1, all = 1; all < nodes; all += below, levels++)
+		below *= FANOUT;
+	return levels;
+}
+
+static int add_copper(const struct cop_predict_job *j, const struct cop_model *m, uint32_t nodes,
+	struct cop_predict_row *out)
+{
+	double bytes = (double)j->needs->bytes, children = COP_MIN(nodes - 1, FANOUT), fetch;
+	double receive = nodes > 1 ? bytes / ((double)m->land_mb_per_s * 1e6) : 0;
+	double send = children * bytes / ((double)m->send_mb_per_s * 1e6);
+	double hop = (double)(m->ask_us + m->serve_us + 2 * m->hop_us) / 1e6;
+	struct root r = {0};
+
+	if (cop_model_storage_open(&r.storage, m))
+		return -ENOMEM;
+	fetch = (double)fetch_all(&r, j) / 1e9;
+	cop_model_storage_close(&r.storage);
+	out->s[COP_PREDICT_COPPER] =
+		fetch +
+		levels_of(nodes) * (hop + (double)COP_MIB / ((double)m->link_mb_per_s * 1e6)) +
+		shared_s(j, nodes, COPPER_MOUNT_S + BEHIND * (receive + send) + j->own_s);
+	out->operations[COP_PREDICT_COPPER] = r.operations;
+	return 0;
+}
+
+int cop_predict_row(const struct cop_predict_job *job, uint32_t nodes, struct cop_predict_row *out)
+{
+	struct cop_model m;
+
+	*out = (struct cop_predict_row){0};
+	fill_model(job, &m);
+	add_direct(job, &m, nodes, out);
+	add_image(job, nodes, out);
+	add_sbcast(job, &m, nodes, out);
+	return add_copper(job, &m, nodes, out);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* copper/perfflow.h: what functions call that a plugin of clang has woven: those of C and C++ with
+ * PerfFlowAspect's annotation,
+ *
+ *     __attribute__((annotate("@critical_path(pointcut='around')"))) void solve(void);
+ *
+ * The plugin is Copper's (share/copper/weave) or PerfFlowAspect's own; this header takes the place
+ * of its runtime library. Sources stay as they are:
+ *
+ *     clang -include copper/perfflow.h -fpass-plugin=copper-weave.so solve.c -pthread
+ *
+ * The events are those of copper/mark.h, in its file. Each region is two events, also where
+ * log-event is compact, and cpu-mem-usage adds nothing to it: the calls do not say which of them
+ * belong together. */
+#ifndef COPPER_PERFFLOW_H
+#define COPPER_PERFFLOW_H
+
+#include <copper/mark.h>
+#ifdef __cplusplus
+#include <cxxabi.h>
+#endif
+
+#ifdef COPPER_MARK_PRIVATE
+#error "copper/perfflow.h: what is woven calls one runtime in the whole program; COPPER_MARK_PRIVATE makes several"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef __cplusplus
+/* A part of the program may be C++. */
+extern char *copper_perfflow_i_demangler(const char *name, char *buffer, size_t *size,
+	int *status) __asm__("__cxa_demangle") __attribute__((weak));
+#endif
+
+/* Later versions of the plugin pass the pointcut as well, in a register that nothing reads. */
+void perfflow_weave_before(int is_async, const char *module, const char *function,
+	const char *scope, const char *flow);
+void perfflow_weave_after(int is_async, const char *module, const char *function, const char *scope,
+	const char *flow);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* To be freed; NULL: the name is plain. */
+COPPER_MARK_I_COLD char *copper_perfflow_i_demangle(const char *name)
+{
+	int status;
+
+	if (name[0] != '_' || name[1] != 'Z')
+		return NULL;
+#ifdef __cplusplus
+	return abi::__cxa_demangle(name, NULL, NULL, &status);
+#else
+	return copper_perfflow_i_demangler ? copper_perfflow_i_demangler(name, NULL, NULL, &status)
+					   : NULL;
+#endif
+}
+
+COPPER_MARK_I_COLD void copper_perfflow_i_event(
+	char phase, const char *module, const char *function, const char *scope)
+{
+	char *plain = copper_perfflow_i_demangle(function);
+	struct copper_mark_i_event e;
+	const char *name;
+	size_t len;
+
+	name = copper_mark_i_function(plain ? plain : function, &len);
+	copper_mark_i_init(&e, phase, name, len, module);
+	if (phase == 'b' || phase == 'e') {
+		/* Without a scope all calls of a function are one, as in PerfFlowAspect. */
+		e.with_id = 1;
+		e.id = 123;
+		e.scope = strcmp(scope, "NA") != 0 ? scope : NULL;
+	}
+	copper_mark_i_put(&e);
+	free(plain);
+}
+
+/* "in", "out", and both one after the other. */
+COPPER_MARK_I_COLD void copper_perfflow_i_flow(const char *flow, int is_end)
+{
+	int in = !strcmp(flow, "in") || !strcmp(flow, is_end ? "outin" : "inout");
+	int out = !strcmp(flow, "out") || !strcmp(flow, is_end ? "inout" : "outin");
+
+	if (in || out)
+		copper_mark_event(in ? 'f' : 's', "flow", "flow", NULL, 100);
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+COPPER_MARK_I_SHARED void perfflow_weave_before(
+	int is_async, const char *module, const char *function, const char *scope, const char *flow)
+{
+	if (!copper_mark_enabled())
+		return;
+	copper_perfflow_i_event(is_async ? 'b' : 'B', module, function, scope);
+	if (!is_async)
+		copper_perfflow_i_flow(flow, 0);
+}
+
+COPPER_MARK_I_SHARED void perfflow_weave_after(
+	int is_async, const char *module, const char *function, const char *scope, const char *flow)
+{
+	if (!copper_mark_enabled())
+		return;
+	if (!is_async)
+		copper_perfflow_i_flow(flow, 1);
+	copper_perfflow_i_event(is_async ? 'e' : 'E', module, function, scope);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
