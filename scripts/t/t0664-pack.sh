@@ -4,7 +4,7 @@
 # storage for the attributes of each directory and file; whatever changed is read anew. A pack that
 # is damaged, foreign or cut off does no harm.
 # covers: prefetch packfile fetch origin conf
-# modes: release asan tsan
+# modes: release asan
 # limit: 150
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
