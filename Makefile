@@ -99,7 +99,7 @@ obj = $(patsubst $(OBJECTS)/internal/base/base/version.o,$(BUILD)/obj/internal/b
 OBJ := $(call obj,$(SRC))
 SLOWFS_OBJ := $(call obj,$(SLOWFS_SRC) $(filter-out $(STATIC_ONLY),$(filter internal/base/base/% internal/mount/dirops/%,$(SRC))))
 SIM_USES := base/base base/log base/opt base/table job/topo prof/tracer prof/stats prof/telemetry fabric/wire cache/cache \
-	storage/model storage/spill tree/guess tree/fetch
+	storage/manifest storage/model storage/packfile storage/spill tree/guess tree/fetch
 # The nodes' own code, but what is behind rpc.h and origin.h; some functions have another one before them (cmd/copper-sim/memory.c).
 SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,$(SIM_USES)),$(filter-out $(STATIC_ONLY),$(SRC))))
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))

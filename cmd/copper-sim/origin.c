@@ -257,6 +257,20 @@ void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *do
 	queue_ask(o, COP_ASK_LISTING, path, done, arg);
 }
 
+/* No simulated node has a pack. */
+void cop_origin_list_known(
+	struct cop_origin *o, const char *path, const void *known, cop_origin_done *done, void *arg)
+{
+	(void)known;
+	cop_origin_list(o, path, done, arg);
+}
+
+void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg)
+{
+	(void)o;
+	fn(arg, -EOPNOTSUPP);
+}
+
 void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
 {
 	queue_ask(o, COP_ASK_NAMES, path, done, arg);

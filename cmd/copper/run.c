@@ -126,7 +126,7 @@ static void init_args(void *into)
 
 /* Options of copper mount for nodes that end with their programs. */
 static const char *const of_mount[] = {"source", "job-dir", "cache-size", "spill", "prefetch",
-	"kernel-ahead", "profile", "profile-top-n", "profile-paths-full",
+	"pack-limit", "kernel-ahead", "profile", "profile-top-n", "profile-paths-full",
 	"profile-snapshot-interval", "observe", "max-cacheable-bytes", "enoent-ttl-ms", "chunk",
 	"origin-ops", "listing-max", "keep-symlinks", "hidden", "cpus", "ready-timeout", "hosts",
 	"port", "fabric-port", "net-type", "secret-file", "insecure", "trees", "fanout", "compress",

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A job records what it needs, and the next one has it before it asks; a manifest that is stale or
-# garbage does no harm.
+# garbage does no harm. Without a pack (t0664), which would take the place of most of it.
 # covers: prefetch manifest
 # modes: release asan tsan
 # limit: 120
@@ -56,7 +56,7 @@ want=$(rest)
 
 # ---- a first job, and what it leaves
 
-with_tree 1 --prefetch auto
+with_tree 1 --prefetch auto --pack-limit 0
 wait_for 10 prefetched 0
 is 'without a manifest there is nothing to do' \
 	"$(state 0): $(node_stat 0 prefetching.why)" 'done: there is no manifest'
@@ -78,7 +78,7 @@ is 'no temporary file is left' "$(find "$T" -maxdepth 1 -name '.slow*' | wc -l)"
 
 cp "$manifest" "$T/given"
 slow_reset
-with_tree 4 --prefetch auto
+with_tree 4 --prefetch auto --pack-limit 0
 ok 'four nodes prefetch' wait_for 20 prefetched 0 1 2 3
 is 'four nodes prefetch everything' \
 	"$(state 0) $(state 1) $(state 2) $(state 3)" 'done done done done'
@@ -98,7 +98,7 @@ ok 'the manifest is as good as before' cmp "$T/given" "$manifest"
 # ---- jobs that need less
 
 other_job() { # [NUMBER]: a job that needs all but the small file of this number, and is seen to
-	with_tree 1 --prefetch auto --kernel-ahead off
+	with_tree 1 --prefetch auto --pack-limit 0 --kernel-ahead off
 	wait_for 20 prefetched 0
 	(cd "$W/mnt/0" && cat small/file0000[!"${1:-x}"] large/* deep/er/link deep/er/a*c >"$T/read")
 	without_tree

@@ -7,7 +7,7 @@
 # limit: 90
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 24
+plan 25
 
 unset COPPER_PREFETCH
 SRC=$T/soft/env
@@ -39,7 +39,8 @@ ok 'the first job stops' without_tree
 is 'and leaves its recording in the cache directory' "$(kept)" 1
 is 'which is this user'\''s alone' "$(stat -c %a "$cache")" 700
 is 'and nothing beside the source' "$(find "$T/soft" -maxdepth 1 -name '.*' | wc -l)" 0
-matches '--check shows it' "$(check)" "in $cache/env-.* .*; remove it to forget[)]$"
+matches '--check shows it' "$(check)" "in $cache/env-.*, and kept in $cache/env-.*[.]copper-pack [(].* of at most 1.0 GiB; remove both to forget[)]$"
+matches 'or it alone' "$(check --pack-limit 0)" "in $cache/env-.* .*; remove it to forget[)]$"
 
 with_tree 2
 ok 'the second job fetches it' wait_for 20 prefetched

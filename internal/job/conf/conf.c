@@ -422,6 +422,14 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.help = "fetch what a manifest names ahead of its use",                    \
 			.shown = "auto",                                                           \
 			.rare = true},                                                             \
+		{.name = "pack-limit",                                                             \
+			AT(pack_limit),                                                            \
+			.kind = COP_OPT_SIZE,                                                      \
+			.arg = "SIZE",                                                             \
+			.max = UINT64_C(1) << 50,                                                  \
+			.help = "limit on what is kept for the next job; 0: keep nothing",         \
+			.initial = "1G",                                                           \
+			.rare = true},                                                             \
 		{.name = "bundle",                                                                 \
 			AT(bundle),                                                                \
 			.kind = COP_OPT_ENUM,                                                      \

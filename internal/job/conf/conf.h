@@ -52,6 +52,7 @@ struct cop_conf {
 	const char *secret_file;     /* may be NULL */
 	const char *prefetch;        /* as given: FILE, "auto", "off", or NULL; see
 					cop_conf_prefetch */
+	uint64_t pack_limit;         /* bytes of the pack that --prefetch keeps; 0: none; 1 GiB */
 	unsigned kernel_ahead;       /* enum cop_conf_kernel_ahead */
 	const char *runtime_dir;     /* directory of the control socket; NULL: ctl chooses */
 	const char *cpus;            /* list of processors, "near" or NULL */

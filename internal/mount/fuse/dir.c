@@ -59,6 +59,13 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 	return true;
 }
 
+/* Whether the kernel is to look up names that it has read, so that the record has those that are
+ * needed. Of a large directory it gets attributes only if a program goes through all of it. */
+static bool is_recorded(const struct fill *f, const struct cop_obj *source)
+{
+	return f->op->fs->conf.record && !f->op->own && source == f->obj;
+}
+
 /* With READDIRPLUS, a name with attributes gives the kernel an inode, as a successful lookup
  * would. source: where the attributes are from. */
 static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name,
@@ -77,7 +84,7 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 		cop_fuse_stat(&attr, &e.attr);
 		e.attr.st_mode = cop_fuse_shown_mode(op, attr.mode);
 	}
-	if (op->plus && le->has_attr && looked_up && !op->fs->n_places &&
+	if (op->plus && le->has_attr && looked_up && !is_recorded(f, source) && !op->fs->n_places &&
 		f->n_given < f->max_given) {
 		i = cop_fuse_inode_shown(op, name, le->name_len, le->target, le->target_len, &attr);
 		if (i) {

@@ -238,6 +238,8 @@ void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc));
 /* Adds to the record that this was needed. */
 void cop_fuse_record(struct op *op, const struct cop_ask *ask);
+/* The same for the name that is looked up. */
+void cop_fuse_record_name(struct op *op);
 /* Replies with an error and frees op. */
 void cop_fuse_fail(struct op *op, int rc);
 void cop_fuse_stat(const struct cop_attr *attr, struct stat *st);

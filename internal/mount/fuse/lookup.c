@@ -68,6 +68,9 @@ static void with_entry(struct op *op, struct cop_obj *obj, int rc)
 		cop_fuse_fail(op, rc);
 	} else {
 		cop_entry_get(obj->data, &attr, &target, &target_len);
+		/* As if the listing had answered; an entry that was asked for alone is recorded. */
+		if (op->first)
+			cop_fuse_record_name(op);
 		cop_fuse_reply_entry(op, &attr, target, target_len);
 	}
 }
@@ -193,8 +196,10 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 			cop_fuse_lookup_singly(op);
 	} else if (e.has_attr && (!S_ISLNK(e.attr.mode) || e.target) &&
 		   cop_fetch_believes(op->fs->conf.coop, obj, &e.attr)) {
+		cop_fuse_record_name(op);
 		cop_fuse_reply_entry(op, &e.attr, e.target, e.target_len);
 	} else if (is_listed_dir(op, &e, &attr)) {
+		cop_fuse_record_name(op);
 		cop_fuse_reply_entry(op, &attr, NULL, 0);
 	} else if (!cop_fuse_page_lookup(op, obj->data, &e)) {
 		cop_fuse_lookup_singly(op);

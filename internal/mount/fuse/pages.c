@@ -128,12 +128,9 @@ static bool goes_through(struct inode *dir, const void *names, uint32_t entry)
 static void record_op(struct op *op)
 {
 	const struct sweep *s = &op->inode->sweep;
-	char path[PATH_BYTES];
 
-	if (op->fs->conf.record && !op->own && atomic_load(&s->run) < RUN &&
-		atomic_load(&s->risen) < RISEN &&
-		cop_fuse_path(op->inode, op->name, op->name_len, path) >= 0)
-		cop_fuse_record(op, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = path});
+	if (atomic_load(&s->run) < RUN && atomic_load(&s->risen) < RISEN)
+		cop_fuse_record_name(op);
 }
 
 static bool answer_from(struct op *op, const struct cop_obj *page)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Records the order of first use, in which the kernel asks. It asks once, so recording costs next
- * to nothing and needs no other settings. After a READDIRPLUS the single names of a directory are
- * not seen; its listing holds them. */
+ * to nothing and needs no other settings. A node that records answers READDIRPLUS with names alone
+ * where it has their attributes from the listing, so that it sees which of them a program needs. */
 #include "mount/fuse/fuse_priv.h"
 
 void cop_fuse_record(struct op *op, const struct cop_ask *ask)
@@ -32,4 +32,13 @@ void cop_fuse_record(struct op *op, const struct cop_ask *ask)
 	}
 	item.len = strlen(ask->path);
 	cop_manifest_set_add(op->fs->conf.record, &item, 0);
+}
+
+void cop_fuse_record_name(struct op *op)
+{
+	char path[PATH_BYTES];
+
+	if (op->fs->conf.record && !op->own &&
+		cop_fuse_path(op->inode, op->name, op->name_len, path) >= 0)
+		cop_fuse_record(op, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = path});
 }

@@ -277,8 +277,8 @@ static void check_cpus(struct check *c)
 static void check_prefetch(struct check *c)
 {
 	const char *prefetch = cop_conf_prefetch(c->conf);
-	char path[COP_PREFETCH_PATH], size[16];
-	struct stat st;
+	char path[COP_PREFETCH_PATH], pack[COP_PREFETCH_PATH], size[16], more[16], limit[16];
+	struct stat st, kept;
 
 	if (!prefetch)
 		cop_check_say(c, "prefetch", CHECK_OK, "off: nothing is fetched ahead or recorded");
@@ -292,6 +292,13 @@ static void check_prefetch(struct check *c)
 	else if (!cop_prefetch_kept_at(c->source, path))
 		cop_check_say(c, "prefetch", CHECK_WARNING,
 			"nothing can be recorded for the next job: set HOME or XDG_CACHE_HOME");
+	else if (!stat(path, &st) && c->conf->pack_limit && cop_prefetch_pack_at(c->source, pack) &&
+		 !stat(pack, &kept))
+		cop_check_say(c, "prefetch", CHECK_OK,
+			"what programs need is recorded for the next job, in %s (%s), and kept in %s (%s of at most %s; remove both to forget)",
+			path, cop_format_size((uint64_t)st.st_size, size), pack,
+			cop_format_size((uint64_t)kept.st_size, more),
+			cop_format_size(c->conf->pack_limit, limit));
 	else if (stat(path, &st))
 		cop_check_say(c, "prefetch", CHECK_OK,
 			"what programs need is recorded for the next job, in %s", path);

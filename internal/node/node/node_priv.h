@@ -77,6 +77,7 @@ struct cop_node {
 	struct cop_fuse *fs;
 	struct cop_kernelahead *ahead; /* NULL: nothing is put into the kernel */
 	struct cop_prefetch *_Atomic prefetch;
+	struct cop_prefetch_pack *pack;     /* writes that of the next job; NULL: none is kept */
 	struct cop_bypass *past;            /* NULL: nobody looks for programs past the mount */
 	struct cop_follow *follow;          /* NULL: nobody records how the job goes */
 	const char *ended_by;               /* what ended it; NULL: a stop */

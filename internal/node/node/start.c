@@ -155,6 +155,8 @@ static int load_manifest(struct cop_node *n, struct cop_err *err)
 	struct cop_prefetch_manifest_conf conf = {.path = cop_conf_prefetch(n->conf),
 		.source = n->source,
 		.record = !n->conf->serve_only,
+		.chunk_bytes = n->conf->chunk,
+		.pack_limit = n->conf->pack_limit,
 		.to_stderr = n->log.path[0]};
 
 	if (!conf.path || n->rank != 0)
@@ -326,6 +328,7 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.cache = n->cache,
 		.origin = n->origin,
 		.spill = n->spill,
+		.pack = cop_prefetch_manifest_pack(n->manifest),
 		.rpc = n->rpc,
 		.manifest = cop_part_manifest_piece,
 		.forget_names = cop_part_forget_names,
@@ -488,6 +491,23 @@ static void start_prefetch(struct cop_node *n)
 	cop_part_use_prefetch(n->part, p);
 }
 
+static uint64_t begun_parts(void *arg)
+{
+	return cop_prefetch_begun(atomic_load(&((struct cop_node *)arg)->prefetch));
+}
+
+static void start_pack(struct cop_node *n)
+{
+	struct cop_prefetch_pack_conf conf = {.manifest = n->manifest,
+		.coop = n->coop,
+		.cache = n->cache,
+		.origin = n->origin,
+		.begun = begun_parts,
+		.arg = n};
+
+	n->pack = cop_prefetch_pack_start(&conf);
+}
+
 static int join_tree(struct cop_node *n, struct cop_err *err)
 {
 	uint64_t asked_ns = cop_now_ns();
@@ -509,6 +529,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
 		look_past(n);
 		start_prefetch(n);
+		start_pack(n);
 	}
 	/* An interrupted node is already ending. */
 	if (rc != -EINTR)
@@ -579,6 +600,7 @@ static bool end_threads(struct cop_node *n)
 	cop_net_close_door(n->net);
 	cop_bypass_stop(n->past);
 	cop_prefetch_stop(n->prefetch);
+	cop_prefetch_pack_free(n->pack);
 	cop_kernelahead_stop(n->ahead);
 	cop_fuse_stop(n->fs, 0, NULL);
 	if (n->coop)

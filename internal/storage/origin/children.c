@@ -327,17 +327,23 @@ static void mark_mounted(void *arg, const char *name)
 	}
 }
 
+/* all: the directory is no larger than listing_attrs, or what is wanted is known. */
+static bool is_wanted(const struct child *c, bool all)
+{
+	return c->type == DT_UNKNOWN || (all && !c->bare);
+}
+
 /* In a directory of more than listing_attrs children, only names are wanted whose type the
  * directory does not tell, or whose inode number is hidden by a mount. */
 static uint32_t count_wanted(struct pass *p, bool all)
 {
 	uint32_t wanted = 0;
 
-	if (all)
+	if (all && !p->l->known)
 		return p->count;
 	cop_origin_mounted(p->l->fd, mark_mounted, p);
 	for (uint32_t i = 0; i < p->count; i++)
-		wanted += cop_origin_children(p)[i].type == DT_UNKNOWN;
+		wanted += is_wanted(&cop_origin_children(p)[i], all);
 	return wanted;
 }
 
@@ -346,7 +352,7 @@ static uint32_t count_wanted(struct pass *p, bool all)
 static int64_t want_attrs(struct pass *p)
 {
 	struct cop_origin_real *o = p->l->request.o;
-	bool all = p->l->page.pages || p->count <= o->listing_attrs;
+	bool all = p->l->page.pages || p->l->known || p->count <= o->listing_attrs;
 	uint32_t most = p->l->names_only ? 0 : count_wanted(p, all), wanted = 0;
 
 	if (!most)
@@ -357,9 +363,8 @@ static int64_t want_attrs(struct pass *p)
 	for (uint32_t i = 0; i < p->count; i++) {
 		struct child *c = &cop_origin_children(p)[i];
 
-		if ((all || c->type == DT_UNKNOWN) &&
-			!(atomic_load(&o->unanswered.count) &&
-				is_unanswered(&o->unanswered, name_key(p, c))))
+		if (is_wanted(c, all) && !(atomic_load(&o->unanswered.count) &&
+						 is_unanswered(&o->unanswered, name_key(p, c))))
 			c->attr = &p->attrs[wanted++];
 	}
 	return wanted;

@@ -207,11 +207,22 @@ int cop_origin_check_end(struct pass *p)
 
 /* ---- passes ---- */
 
+/* The descriptor was for attributes alone. */
+static int reopen(struct listing *l)
+{
+	l->known = NULL;
+	close(l->fd);
+	l->fd = cop_origin_open_read(l->request.o, l->path, O_DIRECTORY);
+	return l->fd < 0 ? l->fd : cop_origin_statx(l->request.o, l->fd, "", &l->before, &l->dev);
+}
+
 static int begin_pass(struct listing *l)
 {
 	int rc = cop_origin_statx(l->request.o, l->fd, "", &l->before, &l->dev);
 
-	if (!rc && l->passes++ && lseek(l->fd, 0, SEEK_SET) < 0)
+	if (!rc && l->known && !cop_origin_known_holds(l))
+		rc = reopen(l);
+	if (!rc && !l->known && l->passes++ && lseek(l->fd, 0, SEEK_SET) < 0)
 		rc = -errno;
 	if (rc)
 		return rc;
@@ -221,6 +232,8 @@ static int begin_pass(struct listing *l)
 	if (!l->pass)
 		return -ENOMEM;
 	l->pass->at_end = true;
+	if (l->known)
+		return cop_origin_known_names(l->pass);
 	return l->names ? cop_origin_page_names(l->pass) : read_names(l->pass);
 }
 
@@ -332,7 +345,8 @@ static void list_job(struct cop_origin_job *job, int rc)
 	if (!rc) {
 		uint64_t begin = cop_now_ns();
 
-		l->fd = cop_origin_open_read(t->o, t->path, O_DIRECTORY);
+		l->fd = l->known ? cop_origin_open_at(t->o, t->path, O_PATH | O_DIRECTORY)
+				 : cop_origin_open_read(t->o, t->path, O_DIRECTORY);
 		cop_origin_took(t->o, begin);
 		rc = l->fd < 0 ? l->fd : 0;
 	}

@@ -10,6 +10,7 @@ struct child {
 	uint32_t name; /* offset in names */
 	uint8_t name_len, type;
 	bool has_attr, gone;
+	bool bare;             /* its attributes are not wanted */
 	struct cop_attr *attr; /* where to put them; NULL: not wanted */
 	char *target;
 	size_t target_len;
@@ -59,6 +60,8 @@ struct listing {
 	bool names_only;
 	struct cop_listing_page page; /* pages == 0: all names are wanted */
 	const void *names; /* the listing from which a page's names may be taken; NULL: read them */
+	const void
+		*known; /* a listing that may still be right; NULL: there is none, or it is not */
 	int fd;
 	unsigned passes;
 	struct cop_attr before; /* the directory's attributes before the pass */
@@ -82,6 +85,11 @@ bool cop_origin_page_wants(const struct listing *l, const char *name, size_t len
 int cop_origin_page_names(struct pass *p);
 /* Builds the page from all names that have attributes. */
 int cop_origin_page_build(struct listing *l, void **blob, size_t *len);
+
+/* known.c: whether the directory has the version of l->known, so that its names are those. */
+bool cop_origin_known_holds(const struct listing *l);
+/* Takes all names from l->known. */
+int cop_origin_known_names(struct pass *p);
 
 void cop_origin_pass_put(struct pass *p);
 /* All attributes that the pass will get are there. Called once, on a worker. */

@@ -262,6 +262,7 @@ static bool real_close(struct cop_origin *base)
 static const struct cop_origin_ops real_ops = {
 	.close = real_close,
 	.list = cop_origin_real_list,
+	.list_known = cop_origin_real_list_known,
 	.page = cop_origin_real_page,
 	.stat = real_stat,
 	.read = cop_origin_real_read,
@@ -350,6 +351,12 @@ bool cop_origin_close(struct cop_origin *o)
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)
 {
 	o->ops->list(o, path, false, done, arg);
+}
+
+void cop_origin_list_known(
+	struct cop_origin *o, const char *path, const void *known, cop_origin_done *done, void *arg)
+{
+	o->ops->list_known(o, path, known, done, arg);
 }
 
 void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg)

@@ -61,7 +61,14 @@ typedef void cop_origin_done(void *arg, int rc, void *data, size_t len);
  * names (autofs, those that find names by other spellings) that flag is never set. */
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
-/* The same for a directory of any size: all names and types, no attributes, no targets (-E2BIG if
+/* The same if the names may be known: known, a listing of the directory, has them, with attributes
+ * for those whose attributes are wanted, and is in use until done is called. If the directory still
+ * has the version of known, and that is not young, its names are not read again, and names without
+ * attributes in known have none in the listing either. Otherwise this is cop_origin_list. */
+void cop_origin_list_known(struct cop_origin *o, const char *path, const void *known,
+	cop_origin_done *done, void *arg);
+
+/* A listing of a directory of any size: all names and types, no attributes, no targets (-E2BIG if
  * the blob passes 64 MiB). */
 void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
@@ -133,7 +140,7 @@ void cop_origin_fake_young(struct cop_origin *o, bool young);
 size_t cop_origin_fake_run(struct cop_origin *o, size_t max);
 /* Counts since new, by kind. */
 struct cop_origin_fake_counts {
-	size_t lists, pages, stats, reads, read_bytes, raises;
+	size_t lists, known, pages, stats, reads, read_bytes, raises;
 };
 struct cop_origin_fake_counts cop_origin_fake_counts(const struct cop_origin *o);
 

@@ -27,6 +27,8 @@ struct cop_origin_ops {
 	bool (*close)(struct cop_origin *o);
 	void (*list)(struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done,
 		void *arg);
+	void (*list_known)(struct cop_origin *o, const char *path, const void *known,
+		cop_origin_done *done, void *arg);
 	void (*page)(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
 		const void *names, cop_origin_done *done, void *arg);
 	void (*stat)(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
@@ -294,6 +296,8 @@ bool cop_origin_type_lists_all(uint32_t type);
 /* list.c, read.c: entries of the real origin's ops. */
 void cop_origin_real_list(
 	struct cop_origin *o, const char *path, bool names_only, cop_origin_done *done, void *arg);
+void cop_origin_real_list_known(struct cop_origin *o, const char *path, const void *known,
+	cop_origin_done *done, void *arg);
 void cop_origin_real_page(struct cop_origin *o, const char *path,
 	const struct cop_listing_page *page, const void *names, cop_origin_done *done, void *arg);
 void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,

@@ -414,6 +414,13 @@ size_t cop_fetch_largest_small(const struct cop_fetch *c)
 	return (size_t)COP_MIN(most, COP_MIN((uint64_t)COP_GUESS_FILE_BYTES, c->conf.chunk_bytes));
 }
 
+void cop_fetch_use_pack(struct cop_fetch *c, bool use)
+{
+	atomic_store(&c->unpacked, !use);
+	if (!use)
+		cop_packfile_rest(c->conf.pack);
+}
+
 void cop_fetch_prefetched(struct cop_fetch *c)
 {
 	atomic_store(&c->prefetched, true);

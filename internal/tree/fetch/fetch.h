@@ -40,6 +40,7 @@
 
 #include "cache/cache/cache.h"
 #include "storage/origin/origin.h"
+#include "storage/packfile/packfile.h"
 #include "storage/spill/spill.h"
 #include "fabric/rpc/rpc.h"
 #include "prof/telemetry/telemetry.h"
@@ -113,8 +114,10 @@ struct cop_fetch_conf {
 			      without it nobody can forge bytes that pass */
 	struct cop_cache *cache;
 	struct cop_origin *origin;
-	struct cop_spill *spill; /* NULL: what leaves memory is fetched again */
-	struct cop_rpc *rpc;     /* NULL for a tree of one node */
+	struct cop_spill *spill;   /* NULL: what leaves memory is fetched again */
+	struct cop_packfile *pack; /* what an earlier job read; NULL: there is none. Used as long as
+				      cop_fetch_use_pack says */
+	struct cop_rpc *rpc;       /* NULL for a tree of one node */
 	/* Returns a malloc'ed copy of a piece of the manifest, on a node that has one. Must be
 	 * quick; may be NULL. 0 or -errno. */
 	int (*manifest)(void *ctx, uint64_t index, void **data, size_t *len);
@@ -178,6 +181,10 @@ uint64_t cop_fetch_young_ms(const struct cop_fetch *c, const struct cop_attr *at
  * directory are always valid, because its contents have their own listing. */
 bool cop_fetch_believes(
 	const struct cop_fetch *c, const struct cop_obj *obj, const struct cop_attr *attr);
+
+/* Whether this node, as a root, takes names and chunks from the pack if the source still has their
+ * versions; at first it does. */
+void cop_fetch_use_pack(struct cop_fetch *c, bool use);
 
 /* The prefetch has ended: what programs need from now on counts as not prefetched. */
 void cop_fetch_prefetched(struct cop_fetch *c);

@@ -78,6 +78,7 @@ struct cop_fetch {
 	uint64_t started_ns;
 	_Atomic bool heard;          /* a parent has answered */
 	_Atomic bool prefetched;     /* the prefetch has ended */
+	_Atomic bool unpacked;       /* the pack is not used, or no longer */
 	_Atomic uint32_t parent;     /* the last ancestor in the first tree that answered */
 	_Atomic bool keeps_for_root; /* there may be chunks with COP_FACET_HOME here */
 	/* By rank: ranks (plus 1) that were passed over in the other trees. */
@@ -291,6 +292,15 @@ bool cop_fetch_doubts_pages(struct cop_fetch *c, const struct cop_ask *ask);
 /* Pages are used again, because a user has dropped those that were contradicted. */
 void cop_fetch_trust_pages(struct cop_fetch *c);
 
+/* ---- packed.c: what an earlier job read ---- */
+
+/* Whether the pack has this chunk. */
+bool cop_fetch_is_packed(const struct cop_fetch *c, const struct cop_ask *ask);
+/* Reads f's group, of which the pack has each chunk. */
+void cop_fetch_read_packed(struct flight *f, struct cop_origin *o);
+/* Reads a listing, with names from the pack. False: the pack has none. */
+bool cop_fetch_list_packed(struct flight *f, struct cop_origin *o);
+
 /* ---- upstream.c, root.c, coop.c ---- */
 
 /* The origin's answer to a request for a blob; arg is the flight. */
@@ -307,6 +317,8 @@ void cop_fetch_take_answer(struct flight *f, const struct cop_rpc_result *r);
 bool cop_fetch_is_answer(const struct cop_rpc_result *r);
 /* Reads from this node's own origin. */
 void cop_fetch_read_origin(struct flight *f);
+/* Reads the chunks of f's group from the origin. */
+void cop_fetch_read_chunks(struct flight *f, struct cop_origin *o);
 /* Ends the flight and frees it. The data is malloc'ed or f->buf, which is released otherwise.
  * Decides how long the answer is kept. */
 void cop_fetch_complete(struct flight *f, const struct cop_completion *completion);

@@ -44,6 +44,7 @@ struct asked {
 /* Applies to the trees opened from now on. */
 static bool packs __attribute__((unused));
 static bool bundle __attribute__((unused));
+static struct cop_packfile *pack __attribute__((unused)); /* of node 0 */
 static uint32_t ttl_ms = 1;
 static uint64_t striped_bytes = 64 * CHUNK;
 static uint32_t most_ms __attribute__((unused));
@@ -114,6 +115,7 @@ static inline void open_node(
 	conf.rpc = n->rpc;
 	conf.compress = packs;
 	conf.bundle = bundle;
+	conf.pack = rank ? NULL : pack;
 	conf.tracer = tracer;
 	n->coop = cop_fetch_new(&conf);
 	assert_non_null(n->coop);

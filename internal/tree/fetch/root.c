@@ -88,6 +88,9 @@ static struct flight *extend(struct flight *f, uint64_t index)
 	struct cop_ask ask = f->ask;
 
 	ask.index = index;
+	/* What the pack has is not read together with what it has not. */
+	if (cop_fetch_is_packed(f->coop, &f->ask) != cop_fetch_is_packed(f->coop, &ask))
+		return NULL;
 	if (!cop_fetch_chunk_len(f->coop, ask.size, index) ||
 		!(f->spread ? cop_cache_can_home(f->coop->conf.cache, COP_FETCH_GROUP_BYTES)
 			    : cop_cache_can_reserve(f->coop->conf.cache, COP_FETCH_GROUP_BYTES)))
@@ -156,7 +159,7 @@ void cop_fetch_lead_group(struct flight *f)
 			cop_fetch_pass(g, FLIGHT_MEMBER);
 }
 
-static void read_chunks(struct flight *f, struct cop_origin *o)
+void cop_fetch_read_chunks(struct flight *f, struct cop_origin *o)
 {
 	struct flight *first = cop_fetch_group(f);
 	struct iovec iov[GROUP_MAX];
@@ -202,6 +205,9 @@ void cop_fetch_read_origin(struct flight *f)
 		cop_fetch_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index);
 	switch (f->ask.kind) {
 	case COP_ASK_LISTING:
+		if (!cop_fetch_list_packed(f, o))
+			cop_origin_list(o, f->ask.path, cop_fetch_blob_read, f);
+		break;
 	case COP_ASK_NEWER:
 		cop_origin_list(o, f->ask.path, cop_fetch_blob_read, f);
 		break;
@@ -212,7 +218,10 @@ void cop_fetch_read_origin(struct flight *f)
 		cop_origin_stat(o, f->ask.path, cop_fetch_blob_read, f);
 		break;
 	case COP_ASK_CHUNK:
-		read_chunks(f, o);
+		if (cop_fetch_is_packed(f->coop, &f->ask))
+			cop_fetch_read_packed(f, o);
+		else
+			cop_fetch_read_chunks(f, o);
 		break;
 	case COP_ASK_HOLES:
 		cop_origin_holes(o, f->ask.path, f->ask.version, cop_fetch_blob_read, f);

@@ -23,8 +23,11 @@
 
 #define RECORD_BYTES (64 * COP_MIB)
 #define SUFFIX ".copper-manifest"
-/* A manifest in the cache directory that no job has renewed for so long is removed. */
+#define PACK_SUFFIX ".copper-pack"
+/* A manifest or pack in the cache directory that no job has renewed for so long is removed. */
 #define KEPT_DAYS 90
+/* So is a pack that a job began to write and did not complete. */
+#define UNFINISHED_DAYS 1
 
 struct cop_prefetch_manifest {
 	struct cop_prefetch_manifest_conf conf;
@@ -33,6 +36,8 @@ struct cop_prefetch_manifest {
 	size_t body;                     /* where its items begin */
 	bool hidden;                     /* cop_prefetch_manifest_hide */
 	char from[PATH_MAX];             /* the file that was read by auto */
+	char pack_from[PATH_MAX];        /* its pack */
+	struct cop_packfile *pack;
 	char note[PATH_MAX + 200];
 };
 
@@ -65,12 +70,12 @@ static const char *source_name(const char *source)
 	return strrchr(source, '/') + 1;
 }
 
-static bool is_beside_source(const char *source, char path[PATH_MAX])
+static bool beside_source(const char *source, const char *suffix, char path[PATH_MAX])
 {
 	const char *name = source_name(source);
 
-	return *name && snprintf(path, PATH_MAX, "%.*s.%s" SUFFIX, (int)(name - source), source,
-				name) < PATH_MAX;
+	return *name && snprintf(path, PATH_MAX, "%.*s.%s%s", (int)(name - source), source, name,
+				suffix) < PATH_MAX;
 }
 
 /* This user's cache directory; "" if there is none. */
@@ -87,21 +92,26 @@ static void cache_dir(char dir[PATH_MAX])
 		dir[0] = '\0';
 }
 
-static bool in_cache(const char *source, char path[PATH_MAX])
+static bool in_cache(const char *source, const char *suffix, char path[PATH_MAX])
 {
 	const char *name = source_name(source);
 	char dir[PATH_MAX];
 
 	cache_dir(dir);
 	return *dir &&
-	       snprintf(path, PATH_MAX, "%s/%.100s-%016" PRIx64 SUFFIX, dir, *name ? name : "root",
-		       cop_hash64(source, strlen(source), 0)) < PATH_MAX;
+	       snprintf(path, PATH_MAX, "%s/%.100s-%016" PRIx64 "%s", dir, *name ? name : "root",
+		       cop_hash64(source, strlen(source), 0), suffix) < PATH_MAX;
 }
 
 bool cop_prefetch_kept_at(const char *source, char path[COP_PREFETCH_PATH])
 {
 	_Static_assert(COP_PREFETCH_PATH == PATH_MAX, "one length of paths");
-	return in_cache(source, path);
+	return in_cache(source, SUFFIX, path);
+}
+
+bool cop_prefetch_pack_at(const char *source, char path[COP_PREFETCH_PATH])
+{
+	return in_cache(source, PACK_SUFFIX, path);
 }
 
 /* The modification time of a regular file that only this user, root or the source's owner can have
@@ -122,8 +132,8 @@ static int64_t usable_since(const char *source, const char *path)
 static bool find_auto(const char *source, char path[PATH_MAX])
 {
 	char cached[PATH_MAX];
-	int64_t a = is_beside_source(source, path) ? usable_since(source, path) : -1;
-	int64_t b = in_cache(source, cached) ? usable_since(source, cached) : -1;
+	int64_t a = beside_source(source, SUFFIX, path) ? usable_since(source, path) : -1;
+	int64_t b = in_cache(source, SUFFIX, cached) ? usable_since(source, cached) : -1;
 
 	if (b > a)
 		strcpy(path, cached);
@@ -206,6 +216,78 @@ const char *cop_prefetch_manifest_note(const struct cop_prefetch_manifest *m)
 	return m ? m->note : "";
 }
 
+/* ---- the pack ---- */
+
+const char *cop_prefetch_pack_error(int rc)
+{
+	switch (-rc) {
+	case EPERM:
+		return "it belongs to another user, or others may write to it";
+	case EBADMSG:
+		return "it is damaged";
+	case EPROTO:
+		return "a later version of Copper wrote it";
+	case ESTALE:
+		return "it was made with another --chunk, or for another source";
+	default:
+		return strerror(-rc);
+	}
+}
+
+/* Beside the manifest that was read. */
+static void open_pack(struct cop_prefetch_manifest *m)
+{
+	size_t len = strlen(m->from) - strlen(SUFFIX);
+	struct stat source;
+	int rc;
+
+	if (!m->conf.pack_limit || !m->text.data || stat(m->conf.source, &source))
+		return;
+	snprintf(m->pack_from, sizeof(m->pack_from), "%.*s" PACK_SUFFIX, (int)len, m->from);
+	rc = cop_packfile_open(
+		m->pack_from, m->conf.source, m->conf.chunk_bytes, source.st_uid, &m->pack);
+	if (rc && rc != -ENOENT)
+		cop_log_warn("the pack of the last job is not used path=\"%s\" error=\"%s\"",
+			m->pack_from, cop_prefetch_pack_error(rc));
+	if (rc)
+		m->pack_from[0] = '\0';
+	else
+		cop_log_info("the pack of the last job has %zu records, %" PRIu64
+			     " bytes path=\"%s\"",
+			cop_packfile_count(m->pack), cop_packfile_bytes(m->pack), m->pack_from);
+}
+
+struct cop_packfile *cop_prefetch_manifest_pack(const struct cop_prefetch_manifest *m)
+{
+	return m ? m->pack : NULL;
+}
+
+const char *cop_prefetch_pack_from(const struct cop_prefetch_manifest *m)
+{
+	return m->pack_from;
+}
+
+void cop_prefetch_pack_places(
+	const struct cop_prefetch_manifest *m, char path[2][COP_PREFETCH_PATH])
+{
+	char dir[PATH_MAX];
+
+	path[0][0] = path[1][0] = '\0';
+	cache_dir(dir);
+	if (*m->conf.path && !beside_source(m->conf.source, PACK_SUFFIX, path[0]))
+		path[0][0] = '\0';
+	if (!*dir || cop_make_dirs(dir, 0700) || !in_cache(m->conf.source, PACK_SUFFIX, path[1]))
+		path[1][0] = '\0';
+}
+
+const struct cop_prefetch_manifest_conf *cop_prefetch_manifest_conf(
+	const struct cop_prefetch_manifest *m)
+{
+	return &m->conf;
+}
+
+/* ---- loading ---- */
+
 static int load_auto(struct cop_prefetch_manifest *m)
 {
 	char path[PATH_MAX];
@@ -225,6 +307,7 @@ static int load_auto(struct cop_prefetch_manifest *m)
 		warn_of(m, path, strerror(-rc));
 	else
 		check_text(m, path);
+	open_pack(m);
 	return 0;
 }
 
@@ -267,6 +350,7 @@ void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m)
 	if (!m)
 		return;
 	cop_manifest_set_free(m->record);
+	cop_packfile_free(m->pack);
 	cop_buf_free(&m->text);
 	free(m);
 }
@@ -320,10 +404,25 @@ int cop_prefetch_manifest_piece(
 
 /* ---- writing ---- */
 
-/* Removes manifests that no job has renewed for long. */
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t len = strlen(name), end = strlen(suffix);
+
+	return len > end && !strcmp(name + len - end, suffix);
+}
+
+/* How many days a file of the cache directory is kept that no job renews; 0: it is not ours. */
+static int days_of(const char *name)
+{
+	if (ends_with(name, SUFFIX) || ends_with(name, PACK_SUFFIX))
+		return KEPT_DAYS;
+	return strstr(name, PACK_SUFFIX ".") ? UNFINISHED_DAYS : 0;
+}
+
+/* Removes what no job has renewed for long. */
 static void remove_old(void)
 {
-	int64_t before = cop_wall_ns() / (int64_t)COP_NS_PER_S - KEPT_DAYS * 86400;
+	int64_t now = cop_wall_ns() / (int64_t)COP_NS_PER_S;
 	char dir[PATH_MAX];
 	struct dirent *d;
 	struct stat st;
@@ -332,11 +431,10 @@ static void remove_old(void)
 	cache_dir(dir);
 	all = *dir ? opendir(dir) : NULL;
 	while (all && (d = readdir(all))) {
-		size_t len = strlen(d->d_name), end = sizeof(SUFFIX) - 1;
+		int days = days_of(d->d_name);
 
-		if (len > end && !strcmp(d->d_name + len - end, SUFFIX) &&
-			!fstatat(dirfd(all), d->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
-			S_ISREG(st.st_mode) && st.st_mtim.tv_sec < before)
+		if (days && !fstatat(dirfd(all), d->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+			S_ISREG(st.st_mode) && st.st_mtim.tv_sec < now - days * 86400)
 			unlinkat(dirfd(all), d->d_name, 0);
 	}
 	if (all)
@@ -349,7 +447,7 @@ static int write_in_cache(const char *source, const struct cop_buf *text, char p
 	int rc;
 
 	cache_dir(dir);
-	if (!*dir || !in_cache(source, path))
+	if (!*dir || !in_cache(source, SUFFIX, path))
 		return -ENOENT;
 	rc = cop_make_dirs(dir, 0700);
 	if (!rc)
@@ -365,13 +463,12 @@ static int write_auto(
 {
 	int rc = -ENOENT;
 
-	if (*m->conf.path && is_beside_source(m->conf.source, path))
+	if (*m->conf.path && beside_source(m->conf.source, SUFFIX, path))
 		rc = cop_write_file(path, text->data, text->len, 0644);
 	return rc ? write_in_cache(m->conf.source, text, path) : 0;
 }
 
-/* Writes what the next job gets. */
-static int make_next(
+int cop_prefetch_make_next(
 	struct cop_prefetch_manifest *m, uint64_t begun, struct cop_buf *text, uint64_t *items)
 {
 	int rc;
@@ -404,7 +501,7 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun)
 			"nothing was recorded for the next job: no program used the tree on this node");
 		return;
 	}
-	rc = make_next(m, begun, &text, &items);
+	rc = cop_prefetch_make_next(m, begun, &text, &items);
 	if (!rc)
 		rc = write_auto(m, &text, path);
 	if (rc)

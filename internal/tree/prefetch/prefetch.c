@@ -414,6 +414,8 @@ static void set_why(struct cop_prefetch *p, const char *why)
 /* All that has begun was requested, or nothing more may be. */
 static void report_end(struct cop_prefetch *p, uint64_t begin_ns)
 {
+	if (p->over || p->n_todo == p->n_items)
+		cop_fetch_use_pack(p->conf.coop, false);
 	if (!p->over && p->n_todo)
 		cop_fetch_prefetched(p->conf.coop);
 	if (!p->over && p->n_items)

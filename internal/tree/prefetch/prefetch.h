@@ -69,7 +69,9 @@ struct cop_prefetch_manifest_conf {
 			       the same in the user's cache directory, and nothing for a source
 			       that is the system's own */
 	const char *source; /* absolute; both outlive the object */
-	bool record;    /* auto: record what this node needs, for the manifest of the next job */
+	bool record; /* auto: record what this node needs, for the manifest of the next job */
+	size_t chunk_bytes;  /* of this job */
+	uint64_t pack_limit; /* bytes of a pack; 0: there is none */
 	bool to_stderr; /* report problems with it on standard error too, not only in the log */
 };
 /* 0, also if auto finds no usable manifest; -errno with a sentence if the file that the user named
@@ -95,10 +97,42 @@ uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m);
 /* Part of what programs will need is put into the kernel before they ask, so the recording does not
  * see it: what the manifest has then stays in it, in its order. */
 void cop_prefetch_manifest_hide(struct cop_prefetch_manifest *m);
+/* The pack that lies beside the manifest, valid while the object lives; NULL: there is none that
+ * may be used. */
+struct cop_packfile *cop_prefetch_manifest_pack(const struct cop_prefetch_manifest *m);
 /* Whether there is a manifest that will be rewritten. */
 bool cop_prefetch_manifest_renews(const struct cop_prefetch_manifest *m);
 /* Ends the recording, and writes the manifest of the next job from it. begun: the parts that
  * programs began. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun);
+
+/* ---- the pack, beside the manifest: what of it this node has in its cache. A thread writes it
+ * when programs have needed nothing new for a while and the storage has nothing to do; what is then
+ * not written has half a second at the end of the job. It is written only if the last one lacks
+ * much of it. ---- */
+
+struct cop_prefetch_pack;
+
+struct cop_prefetch_pack_conf {
+	struct cop_prefetch_manifest *manifest;
+	struct cop_fetch *coop;
+	struct cop_cache *cache;
+	struct cop_origin *origin;
+	uint64_t (*begun)(void *arg); /* the parts that programs began */
+	void *arg;
+};
+
+/* NULL if nothing is recorded or no pack is kept; or, with a line in the log, if it cannot start.
+ */
+struct cop_prefetch_pack *cop_prefetch_pack_start(const struct cop_prefetch_pack_conf *conf);
+/* Begins to write what is not written yet, and gives up after half a second. NULL is fine, here and
+ * below. */
+void cop_prefetch_pack_finish(struct cop_prefetch_pack *p);
+/* Waits for its end; after that, nothing of the conf is used. */
+void cop_prefetch_pack_join(struct cop_prefetch_pack *p);
+/* Frees it; it need not be finished. */
+void cop_prefetch_pack_free(struct cop_prefetch_pack *p);
+/* Where the pack of this source is kept by default; false: nowhere. */
+bool cop_prefetch_pack_at(const char *source, char path[COP_PREFETCH_PATH]);
 
 #endif

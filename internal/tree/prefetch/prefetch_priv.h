@@ -114,4 +114,20 @@ bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask, struct
 /* This chunk of the file is here: reports those of its bytes that the manifest names. */
 void cop_prefetch_have_chunk(struct cop_prefetch *p, const struct item *i, uint64_t index);
 
+/* ---- manifest.c, for pack.c ---- */
+
+/* The manifest of the next job, as it would be written now. 0 or -ENOMEM. */
+int cop_prefetch_make_next(
+	struct cop_prefetch_manifest *m, uint64_t begun, struct cop_buf *text, uint64_t *items);
+const struct cop_prefetch_manifest_conf *cop_prefetch_manifest_conf(
+	const struct cop_prefetch_manifest *m);
+/* Where packs may be written, the best place first; "" if there is no such place. Makes the user's
+ * cache directory. */
+void cop_prefetch_pack_places(
+	const struct cop_prefetch_manifest *m, char path[2][COP_PREFETCH_PATH]);
+/* Where the pack that is used lies; "": none is. */
+const char *cop_prefetch_pack_from(const struct cop_prefetch_manifest *m);
+/* -errno of a pack as a sentence for the log. */
+const char *cop_prefetch_pack_error(int rc);
+
 #endif
