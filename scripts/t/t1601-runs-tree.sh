@@ -61,7 +61,7 @@ ok 'telemetry says that a node is missing' wait_for 40 missed
 ok 'the nodes that are left stop' without_tree
 is 'a run has not finished if nobody knows how the commands of a node ended' \
 	"$(last 'status, exit_reason')" \
-	'FAILED|stopped; 1 of 3 nodes did not answer, so how their commands ended is not known'
+	'FAILED|stopped; 1 of 3 nodes did not answer: how commands ended there is not known'
 is 'with --telemetry 0 no machine is sampled' \
 	"$(judge "SELECT count(*) FROM metric WHERE key GLOB 'system/*' AND run = (SELECT id FROM run ORDER BY start DESC LIMIT 1)")" 0
 unmount_killed
@@ -76,7 +76,7 @@ kill -TERM "$root"
 root_ended() { [ "$(last status)" != RUNNING ]; }
 wait_for 20 root_ended
 is 'nor if the root did not ask the others' "$(last 'status, exit_reason')" \
-	'FAILED|signal; 2 of 3 nodes were not asked, so how their commands ended is not known'
+	'FAILED|signal; how commands ended on 2 of 3 nodes is not known'
 "$COPPER" stop "$W/mnt/1" >/dev/null 2>&1
 cop_tree=0
 

@@ -88,6 +88,8 @@ static void ask_slurm(struct cop_runlog *r)
 	if (!why)
 		return;
 	cop_buf_str(&text, why);
+	if (strncmp(known, "signal; ", 8) == 0)
+		known += 8;
 	if (strcmp(known, "signal") != 0 && strncmp(known, why, strlen(why)) != 0)
 		cop_buf_printf(&text, "; %s", known);
 	r->status = COP_RUNREC_FAILED;
@@ -185,10 +187,15 @@ static void judge_nodes(const struct cop_runlog *r, struct cop_buf *out)
 	const struct cop_runrec_series *missing = cop_runrec_find(&r->totals, "nodes.missing");
 	double silent = missing ? missing->point[0].value : r->record.nodes - 1.;
 
-	if (silent > 0)
+	if (silent > 0 && missing)
 		cop_buf_printf(out,
-			"; %.0f of %" PRIu32 " nodes %s, so how their commands ended is not known",
-			silent, r->record.nodes, missing ? "did not answer" : "were not asked");
+			"; %.0f of %" PRIu32
+			" nodes did not answer: how commands ended there is not known",
+			silent, r->record.nodes);
+	else if (silent > 0)
+		cop_buf_printf(out,
+			"; how commands ended on %.0f of %" PRIu32 " nodes is not known", silent,
+			r->record.nodes);
 }
 
 static void set_reason(struct cop_runlog *r, const char *reason)
