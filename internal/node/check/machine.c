@@ -123,7 +123,7 @@ void cop_check_network(struct check *c)
 	struct cop_endpoint_conf conf = {.net_type = c->conf->net_type,
 		.port_low = c->conf->fabric_port_low,
 		.port_high = c->conf->fabric_port_high,
-		.events = {NULL, ignore_message, ignore_tick}};
+		.events = {.recv = ignore_message, .tick = ignore_tick}};
 	struct cop_endpoint *f = NULL;
 	struct cop_err err = {0};
 

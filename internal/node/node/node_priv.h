@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run.c calls start.c and follow.c; they never call back.
+/* run.c calls start.c, end.c and follow.c; they never call back.
  *
  * Threads: the main thread starts and stops everything and sleeps in between. The node itself
  * belongs to that thread alone. What other threads use belongs to the modules that were started;
@@ -100,6 +100,8 @@ int cop_node_choose_run(struct cop_node *n, struct cop_err *err);
 
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
+
+/* ---- end.c ---- */
 /* Stops what was started and frees the node, unless a thread that hangs in the storage uses it. */
 void cop_node_stop(struct cop_node *n);
 

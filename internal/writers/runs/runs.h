@@ -174,8 +174,8 @@ void cop_take_free(struct cop_take *t);
  * this job, which the store must have: only what is logged for it is taken, and the files stay.
  * NULL: each file says of which run it is, which is added to the store if need be, and a file whose
  * program has ended is removed. Lines that are damaged are skipped, and named in notes, which may
- * be NULL. A folder that does not exist is empty. -ETIMEDOUT: what was taken until the deadline is in
- * the store, the next call takes the rest. */
+ * be NULL. A folder that does not exist is empty. -ETIMEDOUT: what was taken until the deadline is
+ * in the store, and the next call takes the rest. */
 int cop_take_logs(struct cop_take *t, const char *dir, const char *job, const char *store,
 	uint64_t deadline_ms, struct cop_buf *notes, struct cop_err *err);
 
