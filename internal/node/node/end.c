@@ -31,18 +31,18 @@ static void answer_all(struct cop_node *n)
  * own memory. False: a worker hangs in a file system, and only the end of the process ends it. */
 static bool end_threads(struct cop_node *n)
 {
-	bool ended;
+	bool ended, packed;
 
 	cop_gate_close(&n->gate);
 	cop_net_close_door(n->net);
 	cop_bypass_stop(n->past);
 	cop_prefetch_stop(n->prefetch);
-	cop_prefetch_pack_free(n->pack);
+	packed = cop_prefetch_pack_free(n->pack);
 	cop_kernelahead_stop(n->ahead);
 	cop_fuse_stop(n->fs, 0, NULL);
 	if (n->coop)
 		cop_fetch_close(n->coop);
-	ended = cop_spill_close(n->spill);
+	ended = cop_spill_close(n->spill) && packed;
 	answer_all(n);
 	cop_command_stop_listening(n->commands);
 	cop_net_flush(n->net);
@@ -87,7 +87,7 @@ static void free_all(struct cop_node *n)
 static void leave_all(struct cop_node *n)
 {
 	cop_log_warn(
-		"the storage or the node's disk does not answer: this node ends without waiting for its requests");
+		"a file system does not answer: this node ends without waiting for its requests");
 	cop_follow_free(n->follow);
 	cop_sampler_stop(n->sampler);
 	cop_log_close();

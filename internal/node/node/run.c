@@ -115,7 +115,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 		cop_fuse_unmount_dead(n->how->place->path);
 	cop_tally_write(n->tally, NULL, &unwritten);
 	cop_prefetch_manifest_save(n->manifest, cop_prefetch_begun(n->prefetch));
-	cop_prefetch_pack_join(n->pack);
+	(void)cop_prefetch_pack_join(n->pack);
 	answer_stop(n, stays, &holders, unwritten.code ? unwritten.text : NULL);
 	cop_buf_free(&holders);
 	wait_for_commands(n);

@@ -15,6 +15,8 @@
 #define QUIET_MS 2000
 #define QUIET_MOST_MS 32000
 #define FINISH_MS 500
+/* How long its thread may take to notice that. It may hang in the file system of the pack. */
+#define JOIN_MS 3000
 /* The last pack is as good if it lacks at most this part of what could be written. */
 #define LACKS_PART 50
 
@@ -28,8 +30,8 @@ struct cop_prefetch_pack {
 	pthread_cond_t wake;
 	enum { RUNS, FINISHES, STOPS } state; /* under lock, like the next one */
 	uint64_t end_ms;                      /* of FINISHES */
-	bool joined;
-	bool failed; /* it could not be written, and is not tried again */
+	bool joined, left;                    /* left: it has not ended in time */
+	bool failed;                          /* it could not be written, and is not tried again */
 };
 
 /* One look at everything that a pack may have. Without a writer, it only counts. */
@@ -547,23 +549,30 @@ void cop_prefetch_pack_finish(struct cop_prefetch_pack *p)
 		end(p, FINISHES);
 }
 
-void cop_prefetch_pack_join(struct cop_prefetch_pack *p)
+bool cop_prefetch_pack_join(struct cop_prefetch_pack *p)
 {
-	if (p && !p->joined)
-		pthread_join(p->thread, NULL);
-	if (p)
-		p->joined = true;
+	if (!p || p->joined || p->left)
+		return !p || p->joined;
+	p->joined = cop_thread_join_within(p->thread, JOIN_MS);
+	p->left = !p->joined;
+	if (p->left)
+		cop_log_warn(
+			"the pack for the next job was not written: its file system does not answer path=\"%s\"",
+			*p->path ? p->path : cop_prefetch_pack_from(p->conf.manifest));
+	return p->joined;
 }
 
-void cop_prefetch_pack_free(struct cop_prefetch_pack *p)
+bool cop_prefetch_pack_free(struct cop_prefetch_pack *p)
 {
 	if (!p)
-		return;
-	if (!p->joined)
+		return true;
+	if (!p->joined && !p->left)
 		end(p, STOPS);
-	cop_prefetch_pack_join(p);
+	if (!cop_prefetch_pack_join(p))
+		return false;
 	cop_packfile_free(p->latest);
 	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
+	return true;
 }

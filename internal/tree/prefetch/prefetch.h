@@ -128,10 +128,11 @@ struct cop_prefetch_pack *cop_prefetch_pack_start(const struct cop_prefetch_pack
 /* Begins to write what is not written yet, and gives up after half a second. NULL is fine, here and
  * below. */
 void cop_prefetch_pack_finish(struct cop_prefetch_pack *p);
-/* Waits for its end; after that, nothing of the conf is used. */
-void cop_prefetch_pack_join(struct cop_prefetch_pack *p);
-/* Frees it; it need not be finished. */
-void cop_prefetch_pack_free(struct cop_prefetch_pack *p);
+/* Waits for its end; after that, nothing of the conf is used. False: it hangs in a file system, and
+ * what it uses must outlive it. */
+bool cop_prefetch_pack_join(struct cop_prefetch_pack *p);
+/* Frees it; it need not be finished. False: as above. */
+bool cop_prefetch_pack_free(struct cop_prefetch_pack *p);
 /* Where the pack of this source is kept by default; false: nowhere. */
 bool cop_prefetch_pack_at(const char *source, char path[COP_PREFETCH_PATH]);
 
