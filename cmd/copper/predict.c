@@ -132,6 +132,14 @@ static int find_manifest(const struct args *a, struct prediction *p, struct cop_
 		p->source, p->manifest);
 }
 
+/* Whether the last job has kept a pack of what it read. */
+static bool has_pack(const struct prediction *p)
+{
+	char path[COP_PREFETCH_PATH];
+
+	return cop_prefetch_pack_at(p->needs.source, path) && access(path, R_OK) == 0;
+}
+
 static int predict(const struct args *a, struct prediction *p, struct cop_err *err)
 {
 	int rc = find_manifest(a, p, err);
@@ -145,6 +153,7 @@ static int predict(const struct args *a, struct prediction *p, struct cop_err *e
 		rc = cop_predict_measure(p->source, &p->needs, &p->storage, err);
 	p->job = (struct cop_predict_job){.needs = &p->needs,
 		.storage = &p->storage,
+		.packed = !rc && !a->manifest && has_pack(p),
 		.image_bytes =
 			a->image ? a->image : (uint64_t)(IMAGE_USED * (double)p->needs.bytes),
 		.own_s = a->run_ms / 1e3,
@@ -181,6 +190,7 @@ static void print_json(const struct prediction *p, struct cop_buf *text)
 	cop_json_u64(&j, "names", p->needs.names);
 	cop_json_u64(&j, "files", p->needs.files);
 	cop_json_u64(&j, "bytes", p->needs.bytes);
+	cop_json_bool(&j, "packed", p->job.packed);
 	cop_json_u64(&j, "image_bytes", p->job.image_bytes);
 	cop_json_double(&j, "run_s", p->job.own_s, 3);
 	cop_json_end(&j);
@@ -227,9 +237,10 @@ static void print_needs(const struct prediction *p, struct cop_buf *text)
 	cop_buf_printf(text,
 		"recording   %s\n            %" PRIu64 " program%s: %" PRIu64
 		" directories, %" PRIu64 " names, %" PRIu64
-		" files of which %s are read; an image of %s\n",
+		" files of which %s are read%s; an image of %s\n",
 		p->manifest, n->programs, n->programs == 1 ? "" : "s, all of them", n->directories,
 		n->names, n->files, cop_format_size(n->bytes, bytes),
+		p->job.packed ? ", and a pack of them" : "",
 		cop_format_size(p->job.image_bytes, image));
 	if (p->job.own_s > 0)
 		cop_buf_printf(text, "program     %.3f s of its own\n", p->job.own_s);

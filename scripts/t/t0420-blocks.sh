@@ -205,6 +205,9 @@ start_view -A -N 10 -I 1
 "$mnt/envs/torch/bin/python" "$SOFT/train.py" >"$T/out.block" 2>&1 || bail "$(cat "$T/out.block")"
 wait_for 10 eval '[ "$(find "$job/profiling/runtime-snapshot" -name "*-profiling_operations.csv" | wc -l)" -eq 3 ]' || bail 'no snapshots'
 stop_view
+# What copper predict reads.
+env -u COPPER_PREFETCH "$COPPER" run --source "$SOFT/envs/torch" -- \
+	"$SOFT/envs/torch/bin/python" -c 'import json' >"$T/out.block" 2>&1 || bail "$(cat "$T/out.block")"
 while IFS=$'\t' read -r number file line _; do
 	texts "$number" >"$T/block"
 	run_block

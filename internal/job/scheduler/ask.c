@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define OUTPUT_MAX COP_MIB
+#define ASK_AGAIN_US 200000
 
 extern char **environ;
 
@@ -152,17 +153,35 @@ static const char *word_for_ending(const char *line)
 	return NULL;
 }
 
-const char *cop_slurm_why(uint32_t timeout_ms)
+/* Asks once. *again: the job completes, but Slurm does not know yet how. */
+static const char *ask_why(char *job, uint32_t timeout_ms, bool *again)
 {
-	char *argv[] = {"scontrol", "-o", "show", "job", getenv("SLURM_JOB_ID"), NULL};
+	char *argv[] = {"scontrol", "-o", "show", "job", job, NULL};
 	struct cop_buf out = {0};
 	const char *word = NULL, *state;
 
-	if (argv[4] && *argv[4] && cop_slurm_command(argv, timeout_ms, &out) == 0 && out.data) {
+	*again = false;
+	if (cop_slurm_command(argv, timeout_ms, &out) == 0 && out.data) {
 		state = field(out.data, "JobState=");
-		word = strncmp(state, "COMPLETING", 10) == 0 ? word_for_ending(out.data)
-							     : word_for(state);
+		*again = strncmp(state, "COMPLETING", 10) == 0;
+		word = *again ? word_for_ending(out.data) : word_for(state);
 	}
 	cop_buf_free(&out);
+	return word;
+}
+
+const char *cop_slurm_why(uint32_t timeout_ms)
+{
+	uint64_t now_ms = cop_now_ms(), end_ms = now_ms + timeout_ms;
+	char *job = getenv("SLURM_JOB_ID");
+	const char *word = NULL;
+	bool again = job && *job;
+
+	while (again && !word && now_ms < end_ms) {
+		word = ask_why(job, (uint32_t)(end_ms - now_ms), &again);
+		if (again && !word)
+			usleep(ASK_AGAIN_US);
+		now_ms = cop_now_ms();
+	}
 	return word;
 }

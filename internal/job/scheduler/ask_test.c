@@ -67,6 +67,19 @@ static void expect_why(const char *line, const char *word)
 		assert_null(got);
 }
 
+/* The script has not ended yet when it is asked for the first time. */
+static void a_job_that_completes_is_asked_for_again(void **state)
+{
+	(void)state;
+	put_scontrol("[ -e \"${0%/*}/asked\" ] && code=15\n"
+		     ": >\"${0%/*}/asked\"\n"
+		     "echo \"JobState=COMPLETING Restarts=0 ExitCode=0:${code:-0}\"");
+	assert_string_equal(cop_slurm_why(60000), "cancelled");
+	put_scontrol(
+		"echo 'JobState=COMPLETING Restarts=0 ExitCode=0:0 RunTime=00:10:00 TimeLimit=UNLIMITED'");
+	assert_null(cop_slurm_why(300));
+}
+
 static void slurm_says_why_it_ends_a_job(void **state)
 {
 	(void)state;
@@ -80,9 +93,7 @@ static void slurm_says_why_it_ends_a_job(void **state)
 		"JobState=COMPLETING Restarts=0 ExitCode=0:15 RunTime=1-00:00:00 TimeLimit=23:00:00",
 		"time limit");
 	setenv("SLURM_RESTART_COUNT", "1", 1);
-	expect_why(
-		"JobState=COMPLETING Restarts=1 ExitCode=0:0 RunTime=00:10:00 TimeLimit=UNLIMITED",
-		NULL);
+	expect_why("JobState=COMPLETING Restarts=1 ExitCode=0:15 TimeLimit=UNLIMITED", "cancelled");
 	expect_why("JobState=RUNNING", NULL);
 	expect_why("", NULL);
 }
@@ -110,6 +121,8 @@ static void a_slurm_that_does_not_answer_is_left_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_job_that_completes_is_asked_for_again, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(slurm_says_why_it_ends_a_job, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(
 			a_slurm_that_does_not_answer_is_left_alone, make_dir, remove_dir),

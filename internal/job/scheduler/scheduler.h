@@ -45,7 +45,8 @@ bool cop_slurm_ends_with_step(void);
  * it was ended; -EIO: it failed; -ENOENT: there is no such command. */
 int cop_slurm_command(char *const argv[], uint32_t timeout_ms, struct cop_buf *out);
 /* Why Slurm ends this process's job, in a few words ("cancelled", "time limit"); NULL: there is no
- * such job, Slurm does not answer in time, or the job ends by itself. */
+ * such job, Slurm does not answer in time, or the job ends by itself. A job that completes is asked
+ * for until Slurm knows how its script has ended, or until the time is over. */
 const char *cop_slurm_why(uint32_t timeout_ms);
 
 /* What Slurm's accounting says of a job. */

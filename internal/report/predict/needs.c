@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a manifest says that a program needs. */
 #include "report/predict/predict_priv.h"
+#include "base/base/hash.h"
 #include "storage/manifest/manifest.h"
 
 struct file {
@@ -47,22 +48,40 @@ static void keep_file(struct cop_predict_needs *n, uint64_t size[], const char *
 	size[at] = own;
 }
 
+static uint64_t hash_of(const struct cop_manifest_item *item)
+{
+	return cop_hash64(item->path, item->len, 0);
+}
+
+/* A file or directory may also stand there as a name. */
+static void see_things(struct cop_manifest_reader *r, struct cop_seen *things)
+{
+	struct cop_manifest_item item;
+
+	while (cop_manifest_next(r, &item))
+		if (item.kind != COP_MANIFEST_NAME && !item.unused)
+			cop_seen_add(things, hash_of(&item), SIZE_MAX);
+}
+
 static void count_items(const char *text, size_t len, struct cop_predict_needs *n)
 {
-	struct cop_manifest_reader *r = calloc(1, sizeof(*r));
+	struct cop_manifest_reader *r = calloc(2, sizeof(*r));
 	uint64_t size[PREDICT_PATHS] = {0};
 	struct cop_manifest_item item;
+	struct cop_seen things = {0};
 
 	if (!r)
 		return;
-	r->data = text;
-	r->len = len;
+	r[0].data = r[1].data = text;
+	r[0].len = r[1].len = len;
+	see_things(&r[1], &things);
 	while (cop_manifest_next(r, &item)) {
 		/* Three jobs in a row would drop it, so a start does not need it. */
 		if (item.unused)
 			continue;
 		n->directories += item.kind == COP_MANIFEST_DIR;
-		n->names += item.kind == COP_MANIFEST_NAME;
+		n->names +=
+			item.kind == COP_MANIFEST_NAME && !cop_seen_has(&things, hash_of(&item));
 		n->files += item.kind == COP_MANIFEST_FILE;
 		if (item.kind == COP_MANIFEST_DIR)
 			keep_folder(n, item.path);
@@ -71,6 +90,7 @@ static void count_items(const char *text, size_t len, struct cop_predict_needs *
 		count_ranges(&item, n);
 	}
 	n->programs = COP_MAX(r->parts, 1u);
+	cop_seen_forget(&things);
 	free(r);
 }
 

@@ -45,7 +45,8 @@ struct cop_predict_job {
 	const struct cop_predict_needs *needs;
 	const struct cop_predict_storage *storage;
 	uint64_t image_bytes;
-	double own_s;        /* the program's own work, if everything is in memory */
+	bool packed;  /* the recording has a pack, from which Copper takes what is the same */
+	double own_s; /* the program's own work, if everything is in memory */
 	uint32_t processors; /* of all nodes together; 0: each node has its own */
 };
 

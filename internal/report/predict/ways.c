@@ -5,7 +5,8 @@
  * operation after the other. Absent names are not in a recording, so their number is a guess.
  * Image: each node copies it as one reader, then programs read it through FUSE. sbcast: one node
  * reads the image by page faults and sends it. Copper: rank 0 works the recording off in the
- * windows of its prefetch, and the bytes go down the tree. */
+ * windows of its prefetch, and the bytes go down the tree. The pack of the last job is taken to lie
+ * on a storage as fast as the source's. */
 #include "report/predict/predict_priv.h"
 
 const char *const cop_predict_name[COP_PREDICT_WAYS] = {"direct", "image", "sbcast", "copper"};
@@ -16,6 +17,10 @@ const char *const cop_predict_name[COP_PREDICT_WAYS] = {"direct", "image", "sbca
 #define FILE_OPS 2.0
 /* Of rank 0: the open and two reads of a listing, then the attributes of its names. */
 #define LISTING_OPS 3u
+/* With a pack, it asks for the attributes of the directory and of each name in it that is needed,
+ * and reads the pack in pieces. */
+#define PACK_LISTING_OPS 1u
+#define PACK_READ (2.0 * COP_MIB)
 /* The windows of the prefetch: listings, chunks. */
 #define WINDOW (32u + 16u)
 #define ROUNDS_MOST 20000u
@@ -122,10 +127,12 @@ static double fetch_s(struct root *r, const struct cop_predict_job *j)
 	uint64_t read_ns = (uint64_t)(j->storage->read_us * 1e3);
 	uint64_t most = COP_MAX(COP_MAX(n->directories, n->names), COP_MAX(n->files, n->reads));
 	uint64_t rounds = COP_MIN(most, (uint64_t)ROUNDS_MOST);
+	double reads = j->packed ? (double)n->bytes / PACK_READ : (double)n->reads;
+	double children = j->packed ? 0 : j->storage->children * (double)n->directories;
+	unsigned listing_ops = j->packed ? PACK_LISTING_OPS : LISTING_OPS;
 	/* How many of each in a round; a mean is no whole number. */
-	double item[] = {(double)n->directories,
-		j->storage->children * (double)n->directories + (double)n->names + (double)n->files,
-		(double)n->reads};
+	double item[] = {
+		(double)n->directories, children + (double)n->names + (double)n->files, reads};
 	double done[COP_ARRAY_SIZE(item)] = {0}, part = (double)rounds / (double)most;
 
 	r->storage.clients = 1;
@@ -134,8 +141,8 @@ static double fetch_s(struct root *r, const struct cop_predict_job *j)
 		for (unsigned k = 0; k < COP_ARRAY_SIZE(item); k++)
 			for (; done[k] + 1 <= item[k] * part * (double)i / (double)rounds;
 				done[k]++)
-				do_item(r, k ? 1 : LISTING_OPS, k == 2 ? read_ns : metadata_ns,
-					k == 2 ? n->bytes / n->reads : 0);
+				do_item(r, k ? 1 : listing_ops, k == 2 ? read_ns : metadata_ns,
+					k == 2 ? (uint64_t)((double)n->bytes / reads) : 0);
 	for (unsigned i = 0; i < WINDOW; i++)
 		end = COP_MAX(end, r->free_ns[i]);
 	r->operations /= part;

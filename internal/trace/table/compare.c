@@ -140,15 +140,16 @@ static struct cop_grid_cell cell(const void *arg, size_t row, unsigned col)
 	const struct sheet *s = arg;
 	const struct column *at = &s->column[col];
 	const struct joined *j = &s->c->row[row];
-	long double first;
+	double first;
 
 	if (at->what == KEY)
 		return (struct cop_grid_cell){j->any->key[at->of].at, j->any->key[at->of].len, NAN};
 	if (at->what == VALUE)
 		return (struct cop_grid_cell){NULL, 0, value_of(j, at->run, at->of)};
-	first = value_of(j, 0, at->of);
+	/* In double, as everybody else divides: 67 / 40 is 1.68 then. */
+	first = (double)value_of(j, 0, at->of);
 	return (struct cop_grid_cell){
-		NULL, 0, first != 0 ? value_of(j, at->run, at->of) / first : NAN};
+		NULL, 0, first != 0 ? (double)value_of(j, at->run, at->of) / first : NAN};
 }
 
 static int add_column(struct sheet *s, struct column column)
