@@ -132,12 +132,17 @@ static int find_manifest(const struct args *a, struct prediction *p, struct cop_
 		p->source, p->manifest);
 }
 
-/* Whether the last job has kept a pack of what it read. */
+/* Whether the last job has kept a pack of what it read, which lies beside its manifest. */
 static bool has_pack(const struct prediction *p)
 {
+	static const char manifest[] = "manifest";
+	size_t len = strlen(p->manifest), end = sizeof(manifest) - 1;
 	char path[COP_PREFETCH_PATH];
 
-	return cop_prefetch_pack_at(p->needs.source, path) && access(path, R_OK) == 0;
+	if (len < end || strcmp(p->manifest + len - end, manifest) != 0)
+		return false;
+	snprintf(path, sizeof(path), "%.*spack", (int)(len - end), p->manifest);
+	return access(path, R_OK) == 0;
 }
 
 static int predict(const struct args *a, struct prediction *p, struct cop_err *err)
@@ -153,7 +158,7 @@ static int predict(const struct args *a, struct prediction *p, struct cop_err *e
 		rc = cop_predict_measure(p->source, &p->needs, &p->storage, err);
 	p->job = (struct cop_predict_job){.needs = &p->needs,
 		.storage = &p->storage,
-		.packed = !rc && !a->manifest && has_pack(p),
+		.packed = has_pack(p),
 		.image_bytes =
 			a->image ? a->image : (uint64_t)(IMAGE_USED * (double)p->needs.bytes),
 		.own_s = a->run_ms / 1e3,
