@@ -57,6 +57,22 @@ static void the_operations_are_those_that_were_counted(void **state)
 	}
 }
 
+/* With a pack, Copper asks for attributes alone, and reads the pack in pieces of 2 MiB. */
+static void a_pack_saves_operations_and_time(void **state)
+{
+	struct cop_predict_job packed = job;
+	struct cop_predict_row row, without;
+
+	(void)state;
+	packed.packed = true;
+	assert_int_equal(cop_predict_row(&packed, 1, &row), 0);
+	assert_int_equal(cop_predict_row(&job, 1, &without), 0);
+	assert_true(row.operations[COP_PREDICT_COPPER] >= 43 + 84 + 164 + 10);
+	assert_true(row.operations[COP_PREDICT_COPPER] <= 43 + 84 + 164 + 11);
+	assert_true(row.s[COP_PREDICT_COPPER] < without.s[COP_PREDICT_COPPER]);
+	assert_true(row.s[COP_PREDICT_DIRECT] == without.s[COP_PREDICT_DIRECT]);
+}
+
 static void only_copper_and_sbcast_ask_no_more_with_more_nodes(void **state)
 {
 	struct cop_predict_row few, many;
@@ -209,6 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_times_are_those_that_were_measured),
 		cmocka_unit_test(the_operations_are_those_that_were_counted),
+		cmocka_unit_test(a_pack_saves_operations_and_time),
 		cmocka_unit_test(only_copper_and_sbcast_ask_no_more_with_more_nodes),
 		cmocka_unit_test(a_storage_without_a_limit_serves_all_at_once),
 		cmocka_unit_test(a_huge_recording_costs_in_proportion),
