@@ -53,6 +53,7 @@ struct copper_run_i {
 	int fd;     /* 0 none */
 	int told, torn, hooked;
 	long long checked_ns, size, most; /* most: of RLIMIT_FSIZE */
+	unsigned long long random;        /* of this process and the children that it forks */
 	dev_t device;
 	ino_t inode;
 	char id[17]; /* of the run; "-": that of the job */

@@ -73,7 +73,7 @@ COPPER_RUN_I_COLD void copper_run_i_name(int in_job)
 		strcpy(r->id, "-");
 	} else {
 		n = copper_run_i_launch();
-		snprintf(r->id, sizeof(r->id), "%016llx", n ? n : copper_run_i_random());
+		snprintf(r->id, sizeof(r->id), "%016llx", n ? n : r->random);
 	}
 }
 
@@ -139,11 +139,13 @@ COPPER_RUN_I_COLD void copper_run_i_let_go(void)
 }
 
 /* Before any thread can hold the lock: the child of a fork that ran no handlers would find it held
- * by a thread that it does not have. */
+ * by a thread that it does not have. And before a child is forked that is of the same run. */
 __attribute__((constructor)) COPPER_RUN_I_COLD void copper_run_i_load(void)
 {
-	if (!copper_run_i_1.hooked)
-		pthread_atfork(copper_run_i_hold, copper_run_i_let_go, copper_run_i_forked);
+	if (copper_run_i_1.hooked)
+		return;
+	pthread_atfork(copper_run_i_hold, copper_run_i_let_go, copper_run_i_forked);
+	copper_run_i_1.random = copper_run_i_random();
 	copper_run_i_1.hooked = 1;
 }
 
