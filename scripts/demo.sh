@@ -274,6 +274,8 @@ prepare() {
 	done
 	export XDG_RUNTIME_DIR=$dir/run XDG_CACHE_HOME=$dir/cache COPPER_DEMO=$dir
 	export PYTHONDONTWRITEBYTECODE=1
+	# No job leaves anything for the next: each first start is one.
+	export COPPER_PREFETCH=off
 }
 
 slow_mounts() {

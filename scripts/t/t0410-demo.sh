@@ -17,7 +17,7 @@ bin=$T/demo/bin
 mkdir -p "$bin" "$T/demo/scripts"
 cp "$COPPER" "$SLOWFS" "$bin"
 cp "$cop_root/scripts/demo.sh" "$T/demo/scripts"
-demo=(env -u XDG_RUNTIME_DIR TMPDIR="$T/tmp" BUILD="$bin" DEMO_IMPORT=numpy)
+demo=(env -u XDG_RUNTIME_DIR -u COPPER_PREFETCH TMPDIR="$T/tmp" BUILD="$bin" DEMO_IMPORT=numpy)
 
 running() { # how many processes of the demo's binaries
 	find /proc/[0-9]*/exe -prune -lname "$bin/*" 2>/dev/null | wc -l
