@@ -266,6 +266,15 @@ static inline size_t origin_jobs(struct tree *t)
 	return jobs;
 }
 
+static inline size_t origin_reads(struct tree *t)
+{
+	size_t reads = 0;
+
+	for (uint32_t r = 0; r < t->count; r++)
+		reads += cop_origin_fake_counts(t->node[r].origin).reads;
+	return reads;
+}
+
 static inline void fill_bytes(uint8_t *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++)

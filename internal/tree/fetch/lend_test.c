@@ -48,15 +48,6 @@ static void read_set(struct tree *t, uint32_t rank)
 	}
 }
 
-static size_t reads(struct tree *t)
-{
-	size_t sum = 0;
-
-	for (uint32_t r = 0; r < t->count; r++)
-		sum += cop_origin_fake_counts(t->node[r].origin).reads;
-	return sum;
-}
-
 static void files_that_all_nodes_can_hold_are_read_once(void **state)
 {
 	struct tree *t = open_set(5);
@@ -65,7 +56,7 @@ static void files_that_all_nodes_can_hold_are_read_once(void **state)
 	for (unsigned round = 0; round < 3; round++)
 		for (uint32_t r = 0; r < 5; r++)
 			read_set(t, r);
-	assert_int_equal(reads(t), FILES);
+	assert_int_equal(origin_reads(t), FILES);
 	for (uint32_t r = 0; r < 5; r++)
 		cop_cache_check(t->node[r].cache);
 	close_tree(t);
@@ -83,7 +74,7 @@ static void as_long_as_the_root_has_room_it_reads_alone(void **state)
 		forget(&a);
 	}
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).reads, 10);
-	assert_int_equal(reads(t), 10);
+	assert_int_equal(origin_reads(t), 10);
 	close_tree(t);
 }
 
@@ -97,12 +88,12 @@ static void a_dead_homes_share_is_read_once_more_by_another(void **state)
 		read_set(t, r);
 	lost = cop_origin_fake_counts(t->node[4].origin).reads;
 	assert_true(lost > 0);
-	before = reads(t);
+	before = origin_reads(t);
 	cop_endpoint_fake_cut(t->net, "n4", true);
 	for (unsigned round = 0; round < 2; round++)
 		for (uint32_t r = 0; r < 4; r++)
 			read_set(t, r);
-	assert_in_range(reads(t) - before, 1, lost);
+	assert_in_range(origin_reads(t) - before, 1, lost);
 	close_tree(t);
 }
 

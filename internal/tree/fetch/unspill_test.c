@@ -104,15 +104,6 @@ static void read_set(struct tree *t, uint32_t rank)
 	}
 }
 
-static size_t reads(struct tree *t)
-{
-	size_t sum = 0;
-
-	for (uint32_t r = 0; r < t->count; r++)
-		sum += cop_origin_fake_counts(t->node[r].origin).reads;
-	return sum;
-}
-
 static void a_node_reads_once_what_its_memory_and_disk_can_hold(void **state)
 {
 	struct tree *t = open_with_disks(1);
@@ -120,7 +111,7 @@ static void a_node_reads_once_what_its_memory_and_disk_can_hold(void **state)
 	(void)state;
 	for (unsigned round = 0; round < 3; round++)
 		read_set(t, 0);
-	assert_int_equal(reads(t), FILES);
+	assert_int_equal(origin_reads(t), FILES);
 	assert_true(cop_stats_get(&t->node[0].stats, COP_SPILL_READS) >= FILES);
 	assert_int_equal(cop_stats_get(&t->node[0].stats, COP_CACHE_REFETCHES), 0);
 	close_with_disks(t);
@@ -135,7 +126,7 @@ static void nodes_together_read_once_what_their_memory_and_disks_can_hold(void *
 	for (unsigned round = 0; round < 2; round++)
 		for (uint32_t r = 0; r < 4; r++)
 			read_set(t, r);
-	assert_int_equal(reads(t), FILES);
+	assert_int_equal(origin_reads(t), FILES);
 	for (uint32_t r = 0; r < 4; r++)
 		with += cop_stats_get(&t->node[r].stats, COP_SPILL_READS) > 0;
 	assert_true(with >= 2);
@@ -166,7 +157,7 @@ static void all_who_ask_at_once_share_one_read_of_the_disk(void **state)
 		}
 		assert_int_equal(cop_stats_get(&t->node[0].stats, COP_SPILL_READS), before + 1);
 	}
-	assert_int_equal(reads(t), FILES);
+	assert_int_equal(origin_reads(t), FILES);
 	close_with_disks(t);
 }
 
@@ -185,7 +176,7 @@ static void a_disk_that_gives_other_bytes_costs_one_more_read_and_no_error(void 
 	read_set(t, 0);
 	read_set(t, 0);
 	assert_int_equal(cop_stats_get(&t->node[0].stats, COP_SPILL_FAILED), 1);
-	assert_in_range(reads(t), 2 * FILES - 32, 3 * FILES);
+	assert_in_range(origin_reads(t), 2 * FILES - 32, 3 * FILES);
 	close_with_disks(t);
 }
 
