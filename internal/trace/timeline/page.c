@@ -9,6 +9,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/base/grow.h"
 #include "base/base/json.h"
 #include "trace/timeline/page_priv.h"
 
@@ -127,26 +128,6 @@ static void choose(struct cop_timeline *t)
 		t->stride[k] = 1 + t->stride[k] / OTHERS_MAX;
 }
 
-static void *grown(void *at, size_t n, size_t *cap, size_t size)
-{
-	size_t more = *cap ? 2 * *cap : 16;
-	void *out = at;
-
-	if (n < *cap)
-		return at;
-	out = reallocarray(at, more, size);
-	if (out)
-		*cap = more;
-	return out;
-}
-#define GROW(array, n, cap)                                                                        \
-	({                                                                                         \
-		void *more = grown(array, n, &(cap), sizeof(*(array)));                            \
-		if (more)                                                                          \
-			array = more;                                                              \
-		more;                                                                              \
-	})
-
 /* ---- tables ---- */
 
 /* The number of a name and its category; UINT32_MAX: no memory. */
@@ -164,7 +145,7 @@ static uint32_t name_of(struct cop_timeline *t, const struct cop_trace_event *e)
 			return n->id;
 	}
 	n = calloc(1, sizeof(*n) + e->name.len + e->cat.len);
-	if (!n || !GROW(t->name, t->name_n, t->name_cap)) {
+	if (!n || !COP_GROW(t->name, t->name_n, t->name_cap)) {
 		free(n);
 		return UINT32_MAX;
 	}
@@ -198,7 +179,7 @@ static struct counter *counter_of(
 			return c;
 	}
 	c = calloc(1, sizeof(*c) + series.len);
-	if (!c || !GROW(t->counter, t->counter_n, t->counter_cap)) {
+	if (!c || !COP_GROW(t->counter, t->counter_n, t->counter_cap)) {
 		free(c);
 		return NULL;
 	}
@@ -223,7 +204,7 @@ static struct extra *extra_of(struct cop_timeline *t, uint32_t process, struct c
 			return x;
 	}
 	x = calloc(1, sizeof(*x) + cat.len);
-	if (!x || !GROW(t->extra, t->extra_n, t->extra_cap)) {
+	if (!x || !COP_GROW(t->extra, t->extra_n, t->extra_cap)) {
 		free(x);
 		return NULL;
 	}
@@ -241,7 +222,7 @@ static struct row *row_at(struct track *l, size_t i)
 {
 	i = COP_MIN(i, (size_t)ROWS_MAX - 1);
 	while (l->rows <= i) {
-		if (!GROW(l->row, l->rows, l->row_cap))
+		if (!COP_GROW(l->row, l->rows, l->row_cap))
 			return NULL;
 		l->row[l->rows++] = (struct row){.end = INT64_MIN};
 	}
@@ -314,7 +295,7 @@ static int put_span(struct cop_timeline *t, const struct cop_trace_event *e,
 	}
 	row = is_async(e) ? free_row(l, e->ts_ns) : nested_row(l, e->ts_ns);
 	s.name = name_of(t, e);
-	if (!row || s.name == UINT32_MAX || !GROW(row->at, row->n, row->cap))
+	if (!row || s.name == UINT32_MAX || !COP_GROW(row->at, row->n, row->cap))
 		return -ENOMEM;
 	/* In the last row, spans may overlap; there they are cut. */
 	if (row->n && row->end > s.start)
@@ -342,7 +323,7 @@ static int put_instant(struct cop_timeline *t, const struct cop_trace_event *e, 
 	if (is_thinned(t, e))
 		return 0;
 	i.name = name_of(t, e);
-	if (i.name == UINT32_MAX || !GROW(l->instant, l->instants, l->instant_cap))
+	if (i.name == UINT32_MAX || !COP_GROW(l->instant, l->instants, l->instant_cap))
 		return -ENOMEM;
 	l->instant[l->instants++] = i;
 	look_at_time(t, i.at, i.at);
@@ -365,7 +346,7 @@ static int put_counter(
 		if (name == UINT32_MAX)
 			return -ENOMEM;
 		c = counter_of(t, process_index(t, thread), name, series);
-		if (!c || !GROW(c->at, c->n, c->cap))
+		if (!c || !COP_GROW(c->at, c->n, c->cap))
 			return -ENOMEM;
 		if (isfinite(value))
 			c->at[c->n++] = (struct value){e->ts_ns, (double)value};
@@ -394,7 +375,7 @@ static int put_flow(
 			t->left[COP_TRACE_FLOW]++;
 			return 0;
 		}
-		if (!GROW(t->arrow, t->arrows, t->arrow_cap))
+		if (!COP_GROW(t->arrow, t->arrows, t->arrow_cap))
 			return -ENOMEM;
 		t->arrow[t->arrows++] =
 			(struct arrow){.from = end->track, .to = track, .at = {end->at, at}};
