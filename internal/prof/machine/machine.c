@@ -36,6 +36,7 @@ struct cop_machine *cop_machine_new(const char *root, uint64_t every_ms)
 	/* A server that does not answer must not hold up the node. */
 	m->has_disk = !cop_mount_type("/", type) && !cop_mount_is_shared(type);
 	cop_machine_find_gpus(m);
+	m->nvidia = cop_nvidia_new(every_ms);
 	/* Processors and network count from here. */
 	cop_machine_look_at_host(m, &(struct cop_machine_sum){0});
 	return m;
@@ -43,8 +44,10 @@ struct cop_machine *cop_machine_new(const char *root, uint64_t every_ms)
 
 void cop_machine_free(struct cop_machine *m)
 {
-	if (m)
-		pthread_mutex_destroy(&m->lock);
+	if (!m)
+		return;
+	cop_nvidia_free(m->nvidia);
+	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
 
@@ -54,6 +57,7 @@ static void take_sample(struct cop_machine *m)
 
 	cop_machine_look_at_host(m, &s);
 	cop_machine_look_at_gpus(m, &s);
+	cop_nvidia_look(m->nvidia, m->gpus, &s);
 	pthread_mutex_lock(&m->lock);
 	m->latest = s;
 	pthread_mutex_unlock(&m->lock);

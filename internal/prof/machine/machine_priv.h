@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* machine.c holds the sample and decides when it is taken; host.c reads /proc, gpu.c reads /sys,
- * and sum.c is about many hosts. A sample is a sum of one host. */
+ * nvidia.c reads nvidia-smi, and sum.c is about many hosts. A sample is a sum of one host. */
 #ifndef COP_PROF_MACHINE_PRIV_H
 #define COP_PROF_MACHINE_PRIV_H
 
@@ -30,6 +30,7 @@ struct cop_machine {
 	bool has_disk;
 	struct gpu gpu[COP_MACHINE_GPUS];
 	unsigned gpus;
+	struct cop_nvidia *nvidia; /* NULL: out of memory */
 
 	pthread_mutex_t lock; /* of latest */
 	struct cop_machine_sum latest;
@@ -47,5 +48,29 @@ void cop_machine_look_at_host(struct cop_machine *m, struct cop_machine_sum *s);
 /* ---- gpu.c ---- */
 void cop_machine_find_gpus(struct cop_machine *m);
 void cop_machine_look_at_gpus(const struct cop_machine *m, struct cop_machine_sum *s);
+
+/* ---- nvidia.c ---- */
+enum cop_nvidia_field {
+	COP_NVIDIA_INDEX,
+	COP_NVIDIA_PERCENT,
+	COP_NVIDIA_USED, /* MiB, as the next */
+	COP_NVIDIA_TOTAL,
+	COP_NVIDIA_WATTS,
+	COP_NVIDIA_LIMIT,
+	COP_NVIDIA_FIELDS
+};
+/* A line of nvidia-smi. */
+struct cop_nvidia_row {
+	unsigned index, known; /* known: a bit for each field */
+	double value[COP_NVIDIA_FIELDS];
+};
+/* Takes the line apart in place. False: it is about no GPU. */
+bool cop_nvidia_parse(char *line, struct cop_nvidia_row *out);
+/* NULL: there is no memory, or no thread. */
+struct cop_nvidia *cop_nvidia_new(uint64_t every_ms);
+/* Ends nvidia-smi. */
+void cop_nvidia_free(struct cop_nvidia *n);
+/* Sets the values of its GPUs, which come after `gpus` others. NULL is fine in both. */
+void cop_nvidia_look(struct cop_nvidia *n, unsigned gpus, struct cop_machine_sum *s);
 
 #endif

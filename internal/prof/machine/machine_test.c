@@ -6,6 +6,8 @@
 #include <cmocka.h>
 
 #include <ftw.h>
+#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -54,7 +56,7 @@ static struct cop_machine_sum sample(struct cop_machine *m)
 	struct cop_machine_sum s = {0};
 
 	clock_ms += 5000;
-	assert_int_equal(cop_machine_look(m, clock_ms, false), clock_ms + 5000);
+	assert_true(cop_machine_look(m, clock_ms, false) > clock_ms);
 	cop_machine_add_own(&s, m);
 	return s;
 }
@@ -199,6 +201,171 @@ static void the_end_is_a_sample_unless_the_last_one_is_as_good(void **state)
 	cop_machine_free(m);
 }
 
+/* ---- NVIDIA ---- */
+
+static void a_line_of_nvidia_smi_is_read_or_left_out(void **state)
+{
+	static const struct {
+		const char *line;
+		unsigned known; /* 0: no GPU */
+		double percent, watts;
+	} rows[] = {{"0, 45, 1234, 81559, 65.31, 400.00", 63, 45, 65.31},
+		{"3, 0, 0, 15360, 9.05, 70.00", 63, 0, 9.05},
+		{"1, 45 %, 1234 MiB, 81559 MiB, 65.31 W, 400.00 W", 63, 45, 65.31},
+		/* Multi-instance, and a GPU without a sensor of power. */
+		{"0, [N/A], 1234, 40960, 65.00, 400.00", 61, 0, 65},
+		{"0, 12, 1234, 4096, [N/A], [N/A]", 15, 12, 0},
+		{"0, [Not Supported], [Not Supported], [Not Supported], [Not Supported], [Not Supported]",
+			1, 0, 0},
+		{"0, [Unknown Error], 1, 2, [GPU requires reset], [Insufficient Permissions]", 13,
+			0, 0},
+		{"0,45,1,2,3,4", 63, 45, 3}, {"15, 1, 2, 3, 4, 5", 63, 1, 4},
+		{"16, 1, 2, 3, 4, 5", 0, 0, 0}, {"[N/A], 1, 2, 3, 4, 5", 0, 0, 0},
+		{"-1, 1, 2, 3, 4, 5", 0, 0, 0}, {"0, 1, 2, 3, 4", 0, 0, 0},
+		{"0, 1, 2, 3, 4, 5, 6", 0, 0, 0}, {"", 0, 0, 0},
+		{"999999999999999999999999, 1, 2, 3, 4, 5", 0, 0, 0},
+		{"index, utilization.gpu [%], memory.used [MiB], memory.total [MiB], power.draw [W], power.limit [W]",
+			0, 0, 0},
+		{"No devices were found", 0, 0, 0},
+		{"Failed to initialize NVML: Driver/library version mismatch", 0, 0, 0},
+		{"Field \"power.limit\" is not a valid field to query.", 0, 0, 0},
+		{"Unable to determine the device handle for GPU 0000:01:00.0: Unknown Error", 0, 0,
+			0},
+		{"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
+			0, 0, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(rows); i++) {
+		struct cop_nvidia_row r;
+		char line[256];
+
+		snprintf(line, sizeof(line), "%s", rows[i].line);
+		assert_int_equal(cop_nvidia_parse(line, &r), rows[i].known != 0);
+		if (!rows[i].known)
+			continue;
+		assert_int_equal(r.known, rows[i].known);
+		assert_true(fabs(r.value[COP_NVIDIA_PERCENT] - rows[i].percent) < 1e-9);
+		assert_true(fabs(r.value[COP_NVIDIA_WATTS] - rows[i].watts) < 1e-9);
+	}
+}
+
+/* A program of this name in front of all others. */
+static void put_program(const char *script)
+{
+	char path[256];
+
+	put("/bin/nvidia-smi", script);
+	snprintf(path, sizeof(path), "%s/bin/nvidia-smi", root);
+	assert_int_equal(chmod(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/bin:/usr/bin:/bin", root);
+	assert_int_equal(setenv("PATH", path, 1), 0);
+}
+
+/* Samples until the metric has a value, or for a minute. */
+static struct cop_machine_sum sample_until(struct cop_machine *m, unsigned metric, bool has)
+{
+	struct cop_machine_sum s = sample(m);
+
+	for (int i = 0; i < 6000 && (s.of[metric].hosts == 1) != has; i++) {
+		usleep(10000);
+		s = sample(m);
+	}
+	return s;
+}
+
+static bool file_has(const char *name, char text[64])
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s%s", root, name);
+	f = fopen(path, "r");
+	*text = '\0';
+	if (f && fgets(text, 64, f))
+		text[strcspn(text, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	return *text;
+}
+
+/* Within a minute. */
+static void has_ended(const char *pid)
+{
+	for (int i = 0; i < 6000 && kill(atoi(pid), 0) == 0; i++)
+		usleep(10000);
+	assert_int_equal(kill(atoi(pid), 0), -1);
+	assert_int_equal(errno, ESRCH);
+}
+
+static void nvidia_gpus_come_after_the_others_and_end_with_the_node(void **state)
+{
+	static const unsigned first = COP_MACHINE_GPU + COP_MACHINE_GPU_METRICS,
+			      second = first + COP_MACHINE_GPU_METRICS;
+	char script[512], text[64];
+	struct cop_machine *m;
+	struct cop_machine_sum s;
+
+	(void)state;
+	put("/sys/class/drm/card0/device/mem_info_vram_total", "4000000000\n");
+	snprintf(script, sizeof(script),
+		"#!/bin/sh\necho $$ >%s/pid\necho \"$*\" >%s/words\n"
+		"while :; do\n"
+		"printf '0, 45, 1000, 4000, 65.25, 100.00\\n1, [N/A], 500'; sleep 0.1\n"
+		"printf ', 2000, [N/A], [N/A]\\n'; sleep 0.1\ndone\n",
+		root, root);
+	put_program(script);
+	m = cop_machine_new(root, 5000);
+	s = sample_until(m, second + COP_MACHINE_GPU_MEMORY_MB, true);
+	is_value(&s, first + COP_MACHINE_GPU_PERCENT, 45000);
+	is_value(&s, first + COP_MACHINE_GPU_MEMORY_MB, 1048576);
+	is_value(&s, first + COP_MACHINE_GPU_MEMORY_PERCENT, 25000);
+	is_value(&s, first + COP_MACHINE_GPU_WATTS, 65250);
+	is_value(&s, first + COP_MACHINE_GPU_WATTS_PERCENT, 65250);
+	is_value(&s, second + COP_MACHINE_GPU_MEMORY_MB, 524288);
+	assert_int_equal(s.of[second + COP_MACHINE_GPU_PERCENT].hosts, 0);
+	assert_int_equal(s.of[second + COP_MACHINE_GPU_WATTS].hosts, 0);
+	assert_true(file_has("/words", text));
+	assert_non_null(strstr(text, "--query-gpu=index,"));
+	assert_true(file_has("/pid", text));
+	assert_int_equal(kill(atoi(text), 0), 0);
+	cop_machine_free(m);
+	has_ended(text);
+}
+
+static void an_nvidia_smi_that_hangs_or_fails_holds_nothing_up(void **state)
+{
+	static const unsigned busy = COP_MACHINE_GPU + COP_MACHINE_GPU_PERCENT;
+	char script[256], text[64];
+	struct cop_machine *m;
+	struct cop_machine_sum s;
+
+	(void)state;
+	snprintf(script, sizeof(script),
+		"#!/bin/sh\necho $$ >%s/pid\necho '0, 45, 1, 2, 3, 4'\nexec sleep 1000\n", root);
+	put_program(script);
+	m = cop_machine_new(root, 2000);
+	s = sample_until(m, busy, true);
+	is_value(&s, busy, 45000);
+	s = sample_until(m, busy, false); /* old by now */
+	assert_int_equal(s.of[busy].hosts, 0);
+	cop_machine_free(m);
+	assert_true(file_has("/pid", text));
+	has_ended(text);
+
+	put_program("#!/bin/sh\nyes | tr -d '\\n' | head -c 100000\n"
+		    "echo NVIDIA-SMI has failed\necho '0, 7, 1, 2, 3, 4'\nexit 9\n");
+	m = cop_machine_new(root, 5000);
+	s = sample_until(m, busy, true);
+	is_value(&s, busy, 7000);
+	cop_machine_free(m);
+
+	assert_int_equal(setenv("PATH", root, 1), 0);
+	m = cop_machine_new(root, 5000);
+	s = sample(m);
+	assert_int_equal(s.of[busy].hosts, 0);
+	cop_machine_free(m);
+}
+
 static void sums_travel_and_damage_is_noticed(void **state)
 {
 	struct cop_machine_sum a = {0}, b = {0}, back;
@@ -249,6 +416,12 @@ int main(void)
 			what_the_kernel_does_not_report_has_no_value, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(
 			gpus_are_sampled_in_the_order_of_their_cards, make_root, remove_root),
+		cmocka_unit_test(a_line_of_nvidia_smi_is_read_or_left_out),
+		cmocka_unit_test_setup_teardown(
+			nvidia_gpus_come_after_the_others_and_end_with_the_node, make_root,
+			remove_root),
+		cmocka_unit_test_setup_teardown(
+			an_nvidia_smi_that_hangs_or_fails_holds_nothing_up, make_root, remove_root),
 		cmocka_unit_test(names_are_those_of_mlflow),
 		cmocka_unit_test_setup_teardown(
 			the_end_is_a_sample_unless_the_last_one_is_as_good, make_root, remove_root),
