@@ -7,7 +7,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 39
+plan 41
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -86,6 +86,9 @@ is 'JSON has numbers that read back as the same ones' "$(json_of 'j["metric"]["t
 is 'an infinite one is none that JSON has' "$(json_of 'j["metric"]["burst"]["last"], j["metric"]["gone"]["most"]' <"$T/show") $(
 	json_of 'j["metrics"]["burst"]["values"], j["metrics"]["burst"]["differs"]' <"$T/compare")" \
 	"Infinity -Infinity [1, 'Infinity'] True"
+is 'it is larger than all others' "$(names --where 'metric.burst > 1e308') $(names --where 'metric.burst = inf') $(
+	names --where 'metric.burst < inf')" 'run1 run1 run0'
+is 'also in an order' "$(names --sort -metric.burst | cut -d ' ' -f 1-2)" 'run1 run0'
 is 'people see it, too' "$(runs show 0000000000000001 | awk '$1 == "burst" || $1 == "gone"' | tr -s ' ' | paste -sd ' ')" \
 	'burst inf inf 1 gone -inf -inf 1'
 is 'and where a value was no number' "$(runs show 0000000000000000 | tail -n 1)" 'burst was NaN first at step 4'

@@ -171,7 +171,7 @@ static void what_a_run_may_record_is_bounded(void **state)
 static void a_long_series_is_thinned_evenly_and_keeps_its_end(void **state)
 {
 	struct cop_runrec r = {.points_max = 8};
-	const struct cop_runrec_series *s;
+	const struct cop_runrec_series *s = NULL;
 
 	(void)state;
 	for (r.step = 0; r.step < 1000; r.step++) {

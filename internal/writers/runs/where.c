@@ -146,14 +146,16 @@ static void put_key(struct cop_buf *sql, const struct store_key *key, unsigned p
 		cop_buf_printf(sql, "?%u%s", parameter, mark + 2);
 }
 
-/* Text that is a number compares as one. */
+/* Text that is a number compares as one; an infinite number is none as text. */
 static void put_is_number(struct cop_buf *sql, const struct store_key *key, unsigned parameter)
 {
 	cop_buf_str(sql, "(");
 	put_key(sql, key, parameter);
 	cop_buf_str(sql, " GLOB '*[0-9]*' AND ");
 	put_key(sql, key, parameter);
-	cop_buf_str(sql, " NOT GLOB '*[^-+.0-9eE]*')");
+	cop_buf_str(sql, " NOT GLOB '*[^-+.0-9eE]*' OR typeof(");
+	put_key(sql, key, parameter);
+	cop_buf_str(sql, ") = 'real')");
 }
 
 void cop_store_put_where(struct cop_buf *sql, const struct store_where *w, unsigned parameter)

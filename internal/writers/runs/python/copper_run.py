@@ -111,13 +111,18 @@ class Run:
         except OSError:
             pass
 
+    @staticmethod
+    def _program():
+        name = os.path.basename(sys.argv[0] if sys.argv else "")
+        return name if name and not name.startswith("-") else "python"
+
     # ---- the file
 
     def _head(self):
         host = os.uname()[1][:64]
         lines = ["copper-log\t1\t%s\t%.6f\t%s\n" % (self.id, _now(), host)]
         if not self._in_job:
-            name = os.environ.get("SLURM_JOB_NAME") or os.path.basename(sys.argv[0] or "python")
+            name = os.environ.get("SLURM_JOB_NAME") or self._program()
             pairs = [("host.name", host)]
             pairs += [(key, os.environ[name]) for key, name in _RESOURCE if os.environ.get(name)]
             lines.append("name\t%s\n" % _part(name, 200).decode())
