@@ -99,9 +99,10 @@ runs list --json >"$T/json"
 is 'runs as CSV are those of JSON' "$("$PYTHON" - "$T/list" "$T/json" <<'PY'
 import csv, json, sys
 rows, runs = list(csv.DictReader(open(sys.argv[1]))), json.load(open(sys.argv[2]))
-print(len(rows), all(list(a) == list(b) and all(
-    a[k] == ("" if b[k] is None else b[k] if isinstance(b[k], str) else a[k]) and
-    (isinstance(b[k], str) or b[k] is None or float(a[k]) == b[k]) for k in a) for a, b in zip(rows, runs)))
+def same(text, value):
+    return float(text) == value if isinstance(value, (int, float)) else text == (value or "")
+print(len(rows), all(list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+                     for a, b in zip(rows, runs)))
 PY
 )" '8 True'
 is 'none is a heading' "$(runs list --csv --where 'param.lr = nowhere' | wc -l)" 1

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/harness.sh"
 comma=0
 localedef -i de_DE -f UTF-8 "$T/de_DE.UTF-8" 2>/dev/null && comma=2
-plan $((54 + comma))
+plan $((58 + comma))
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 export PYTHONPATH=$cop_root/internal/writers/runs/python
@@ -207,3 +207,25 @@ printf 'metric\tloss\t9\t1' >>"$(find "$JOB/runs" -name 'job-*.log')"
 without_tree >/dev/null
 ok 'without a store copper runs import takes it later' runs import "$JOB"
 is 'into the run of the job' "$(runs show --json | json_of 'j["metric"]["loss"]["last"], j["param"]["lr"], j["status"]')" '0.1 0.1 FAILED'
+
+# ---- one directory for several jobs
+
+STORE=$T/again.db
+again=$T/again
+logged() { # RUN: what its programs have logged
+	judge "SELECT group_concat(key || value, ' ') FROM (SELECT * FROM metric WHERE run = '$1' AND key GLOB '[ab]_*' ORDER BY key)"
+}
+job_in() { # NAME [OPTION…]: logs from two programs
+	with_tree 1 --job-dir "$again" "${@:2}"
+	in_job 0 "$PYTHON" -c "import copper_run; copper_run.current().metric('a_$1', 1)"
+	in_job 0 "$COPPER" runs log --metric "b_$1=1" >/dev/null
+	without_tree >/dev/null
+}
+job_in first
+job_in stored --store "$STORE"
+is 'a job does not take what an earlier one has logged' "$(logged "$(judge 'SELECT id FROM run')")" 'a_stored1.0 b_stored1.0'
+job_in third
+ok 'nor does the import of one without a store' runs import "$again"
+third=$(sed -n 's/^COPPER_RUN_ID=//p' "$again/logs/copper_run.txt")
+is 'its programs had a name, which is that of the run' "$(logged "$third")" 'a_third1.0 b_third1.0'
+is 'there are two runs' "$(judge 'SELECT count(*) FROM run')" 2

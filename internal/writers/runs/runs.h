@@ -172,8 +172,14 @@ struct cop_take;
 /* NULL: out of memory. */
 struct cop_take *cop_take_new(void);
 void cop_take_free(struct cop_take *t);
+/* Whether only files are opened that have grown by what stat(2) says: a network file system may say
+ * so some seconds late, and is up to date where a file is opened. */
+void cop_take_quickly(struct cop_take *t, bool quick);
+/* Whether programs have logged into this folder. */
+bool cop_take_has_logs(const char *dir);
 /* Takes what is new in the files "*.log" of dir into the store, in one transaction. job: the run of
  * this job, which the store must have: only what is logged for it is taken, and the files stay.
+ * (A file that names no run is of this job if it has been written since COP_JOB_ENVIRONMENT.)
  * NULL: each file says of which run it is, which is added to the store if need be, and a file whose
  * program has ended is removed. Lines that are damaged are skipped, and named in notes, which may
  * be NULL. A folder that does not exist is empty. -ETIMEDOUT: what was taken until the deadline is
@@ -280,6 +286,20 @@ struct cop_follow_end {
 	struct cop_op_exits
 		exits; /* of the commands on this node; those of all are in the totals */
 };
+
+/* What is known of the end of a job. */
+struct cop_judge {
+	bool failed;
+	const char *reason; /* of struct cop_follow_end, as failed */
+	struct cop_op_exits exits;
+	uint32_t nodes, missing; /* missing: did not answer the stop */
+	bool all_asked; /* exits are of all nodes that answered; else of this one, and missing is
+			   not known */
+	uint64_t kills; /* cop_memory_kills at the start of the job */
+};
+/* Whether the job has failed: it has not, if every command is known to have ended with 0. Appends a
+ * reason to an empty buffer, which the caller frees. */
+bool cop_judge_end(const struct cop_judge *j, struct cop_buf *reason);
 
 struct cop_follower_ops {
 	const char *thread; /* its name */
