@@ -58,6 +58,10 @@ void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r);
 /* One run of MLflow as an object of the array that is open (runs_export.c). */
 void cop_cmd_runs_json_mlflow(struct cop_json *j, const struct cop_mlflow_run *r);
 
+/* Writes a number that reads back as the same one; infinite ones as "Infinity" and "-Infinity", as
+ * ProtoJSON has them, and NaN, which stands for no value, as null. */
+void cop_cmd_runs_json_number(struct cop_json *j, const char *key, double value);
+
 /* These format for people. out has 32 bytes and is returned. */
 char *cop_cmd_runs_time(double time_s, char out[32]);
 char *cop_cmd_runs_span(const struct cop_runrec *r, char out[32]);

@@ -53,6 +53,19 @@ static int parse_fabric_port(struct cop_conf *conf, struct cop_err *err)
 	return 0;
 }
 
+static bool is_hidden(const struct cop_conf *conf, const char *name)
+{
+	for (unsigned i = 0; i < conf->hidden.n; i++)
+		if (strcmp(conf->hidden.at[i], name) == 0)
+			return true;
+	return false;
+}
+
+bool cop_conf_trusts_listings(const struct cop_conf *conf)
+{
+	return is_hidden(conf, "none");
+}
+
 /* A TTL that the user gave does not grow. */
 static void set_absence(struct cop_conf *conf)
 {
@@ -101,6 +114,9 @@ int cop_conf_check(struct cop_conf *conf, struct cop_err *err)
 	if (conf->otel && !conf->job_dir)
 		return cop_err_set(
 			err, EINVAL, "--otel writes to the job directory: give --job-dir DIR");
+	if (cop_conf_trusts_listings(conf) && is_hidden(conf, "*"))
+		return cop_err_set(err, EINVAL,
+			"--hidden none and --hidden '*' contradict each other: leave one of them out");
 	if (parse_fabric_port(conf, err) || check_tags(&conf->tags, err))
 		return -EINVAL;
 	conf->discover = !conf->address_book;
@@ -311,8 +327,9 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 		COP_OPT(FLAG, "otel", struct cop_conf, otel,                                       \
 			"rank 0 writes traces, metrics and logs of OpenTelemetry", .rare = true),  \
 		COP_OPT(LIST, "hidden", struct cop_conf, hidden,                                   \
-			"a name that directories may have and not list; *: any", .arg = "NAME",    \
-			.rare = true),                                                             \
+			"a name that directories may have and not list; *: any; none: "            \
+			"there are no others",                                                     \
+			.arg = "NAME", .rare = true),                                              \
 		COP_OPT(FLAG, "check", struct cop_conf, check,                                     \
 			"do not start: check whether it would work"),                              \
 		COP_OPT(FLAG, "json", struct cop_conf, json, "the result of --check, for scripts", \

@@ -21,7 +21,7 @@ static void answer_all(struct cop_node *n)
 	if (!n->part)
 		return;
 	cop_start_leave(cop_barrier_join(n->barrier));
-	cop_op_ended(cop_part_treeop(n->part), NULL, NULL);
+	cop_op_ended(cop_part_treeop(n->part), NULL, NULL, false);
 	cop_defer_run(&n->deferred, true);
 	cop_gate_drain(&n->gate);
 }

@@ -88,7 +88,7 @@ static void answer_stop(
 	/* In a stop of the whole tree, the root says it for all nodes. */
 	if (!cop_op_is_stopping(cop_part_treeop(n->part)))
 		cop_tally_warn_own(n->tally, &remark);
-	cop_op_ended(cop_part_treeop(n->part), remark.data, unwritten);
+	cop_op_ended(cop_part_treeop(n->part), remark.data, unwritten, stays);
 	cop_buf_free(&remark);
 }
 

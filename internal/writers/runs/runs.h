@@ -59,6 +59,9 @@ struct cop_runrec_series {
 	char *key;
 	struct cop_runrec_point *point; /* in ascending order of step */
 	size_t n, cap;
+	uint64_t points; /* that were added; one of `every` is kept, and the last one */
+	uint64_t every;  /* 0 means 1 */
+	double most;     /* of all that were added */
 };
 
 /* Zeroed memory is an empty record. A record owns everything in it. */
@@ -76,8 +79,8 @@ struct cop_runrec {
 	size_t series_n;
 	uint64_t step;     /* the step of the points that are being added */
 	uint64_t stride;   /* only multiples of it are kept; 0 means 1 */
-	size_t points_max; /* of a series; after that many only the last one is kept up. 0:
-			      COP_RUNREC_POINTS_MAX, and no more are kept */
+	size_t points_max; /* of a series, which is even; when it has as many, every second one is
+			      dropped. 0: COP_RUNREC_POINTS_MAX, and no more are kept */
 	bool failed;       /* memory was short: something is missing */
 };
 
@@ -104,8 +107,7 @@ void cop_runrec_last(struct cop_runrec *r);
 /* Whether Copper itself records a metric of this key, or one that begins like it: "fuse.",
  * "system/". */
 bool cop_runrec_is_own_metric(const char *key);
-/* Adds a point of the current step. Leaves out values that are not finite, and series beyond the
- * limit. */
+/* Adds a point of the current step. Leaves out NaN, and series beyond the limit. */
 void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, double value);
 const struct cop_runrec_series *cop_runrec_find(const struct cop_runrec *r, const char *key);
 
@@ -214,8 +216,8 @@ void cop_store_runs_free(struct cop_store_runs *runs);
  * the Nth before it. -ENOENT and -EINVAL (several match) with sentences. */
 int cop_store_find(
 	struct cop_store *s, const char *ref, char id[COP_RUNREC_ID_LEN + 1], struct cop_err *err);
-/* Reads everything about one run, of a series at most COP_RUNREC_LOADED_MAX points and the last
- * one, into r, which must be empty and which the caller frees in any case. */
+/* Reads everything about one run into r, which must be empty and which the caller frees in any
+ * case. Of a longer series it keeps COP_RUNREC_LOADED_MAX points at most, evenly. */
 int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, struct cop_err *err);
 
 /* Calls fn for every point of a metric of a run, in order of step. -ENOENT with a sentence if there
