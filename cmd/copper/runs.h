@@ -24,17 +24,9 @@ struct runs_common {
 };
 /* Rows for an argument struct that begins with a struct runs_common. */
 #define RUNS_ROWS                                                                                  \
-	{.name = "store",                                                                          \
-		.kind = COP_OPT_STRING,                                                            \
-		.offset = offsetof(struct runs_common, store),                                     \
-		.arg = "FILE",                                                                     \
-		.help = "the run store",                                                           \
-		.shown = "$COPPER_STORE"},                                                         \
-	{                                                                                          \
-		.name = "json", .kind = COP_OPT_FLAG,                                              \
-		.offset = offsetof(struct runs_common, json),                                      \
-		.help = "for programs: keys are stable"                                            \
-	}
+	COP_OPT(STRING, "store", struct runs_common, store, "the run store", .arg = "FILE",        \
+		.shown = "$COPPER_STORE"),                                                         \
+		COP_OPT(FLAG, "json", struct runs_common, json, "for programs: keys are stable")
 
 /* For the checks of option tables: whether there is a store to use. */
 int cop_cmd_runs_check(void *common, struct cop_err *err);

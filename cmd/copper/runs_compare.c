@@ -34,19 +34,11 @@ static int check(void *into, struct cop_err *err)
 }
 
 static const struct cop_opt rows[] = {RUNS_ROWS,
-	{.name = "all",
-		.kind = COP_OPT_FLAG,
-		.offset = offsetof(struct args, all),
-		.help = "also metrics that differ by no more than their spread"},
-	{.name = "metric",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, metric),
-		.arg = "KEY",
-		.help = "this metric of all runs, step by step"},
-	{.name = "csv",
-		.kind = COP_OPT_FLAG,
-		.offset = offsetof(struct args, csv),
-		.help = "with --metric: step,ID,..."}};
+	COP_OPT(FLAG, "all", struct args, all,
+		"also metrics that differ by no more than their spread"),
+	COP_OPT(STRING, "metric", struct args, metric, "this metric of all runs, step by step",
+		.arg = "KEY"),
+	COP_OPT(FLAG, "csv", struct args, csv, "with --metric: step,ID,...")};
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, ids), .required = true, .many = true}};
 const struct cop_opt_table cop_cmd_runs_compare_options = {.command = "copper runs compare",

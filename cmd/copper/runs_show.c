@@ -26,15 +26,9 @@ static int check(void *into, struct cop_err *err)
 }
 
 static const struct cop_opt rows[] = {RUNS_ROWS,
-	{.name = "metric",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, metric),
-		.arg = "KEY",
-		.help = "the whole history of this metric"},
-	{.name = "csv",
-		.kind = COP_OPT_FLAG,
-		.offset = offsetof(struct args, csv),
-		.help = "with --metric: step,time,value"}};
+	COP_OPT(STRING, "metric", struct args, metric, "the whole history of this metric",
+		.arg = "KEY"),
+	COP_OPT(FLAG, "csv", struct args, csv, "with --metric: step,time,value")};
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, id)}};
 const struct cop_opt_table cop_cmd_runs_show_options = {.command = "copper runs show",
