@@ -104,6 +104,7 @@ struct cop_fuse {
 	uint64_t cache_bytes;     /* limit of the cache */
 	_Atomic unsigned storing; /* chunks on their way to the kernel */
 	_Atomic bool viewed;      /* somebody has reached the side of views */
+	_Atomic bool used[2];     /* cop_fuse_used: the bare mount, views */
 	int gone_fd;              /* eventfd */
 	unsigned conn_caps;       /* FUSE_CAP_* and ours in use */
 	unsigned caps_off;        /* those that are switched off by the user */
@@ -153,7 +154,7 @@ struct op {
 	uint8_t kind, outcome; /* enum cop_prof_op, enum cop_prof_outcome */
 	bool asked, missed;
 	int whence;
-	bool plus, checked;
+	bool plus, checked, may_be_hidden;
 	bool own;   /* of the node's own thread, or of the making of a view: no program's */
 	bool first; /* asked for by itself, together with the listing */
 	bool view;  /* on the side of views */

@@ -147,15 +147,18 @@ static bool is_old_entry(const struct cop_fetch *c, const struct cop_obj *obj)
 }
 
 /* Whether a cached answer must be requested again. Absence, refusals and statfs stay valid for as
- * long as the user set. What exists, and that a directory is too large for a listing, stays valid
- * until it is invalidated; a young version only until it is certain that it was the last one. */
-static bool expired(const struct cop_fetch *c, const struct cop_obj *obj)
+ * long as the user set, and absence as long as the directory is known to be unchanged. What exists,
+ * and that a directory is too large for a listing, stays valid until it is invalidated; a young
+ * version only until it is certain that it was the last one. */
+static bool expired(struct cop_fetch *c, const struct cop_ask *ask, const struct cop_obj *obj)
 {
 	if (!obj->error && obj->key.facet != COP_FACET_STATFS)
 		return is_old_entry(c, obj);
 	if (obj->error == -E2BIG)
 		return false;
-	return cop_now_ms() - atomic_load(&obj->stamp_ms) > c->conf.enoent_ttl_ms;
+	return cop_now_ms() - atomic_load(&obj->stamp_ms) > c->conf.enoent_ttl_ms &&
+	       !(ask->kind == COP_ASK_ENTRY && obj->error == -ENOENT &&
+		       cop_fetch_is_absent_still(c, obj));
 }
 
 /* Whether an error is an answer that stays true for a while rather than a failure that may pass. */
@@ -330,7 +333,7 @@ int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *ask, struct cop
 		return 1;
 	for (;;) {
 		found = find_or_lead(c, ask, waiter, local, obj, &f);
-		if (found != COP_FOUND_HIT || !expired(c, *obj))
+		if (found != COP_FOUND_HIT || !expired(c, ask, *obj))
 			break;
 		was_absent = ask->kind == COP_ASK_ENTRY && (*obj)->error == -ENOENT;
 		cop_stats_add(c->conf.stats, COP_ENOENT_EXPIRES, was_absent);

@@ -242,6 +242,10 @@ void cop_fetch_raise_first(struct cop_fetch *c, const struct cop_ask *entry);
 
 /* ---- absence.c ---- */
 
+/* Whether an absent entry is still one: the directory is known to be as it was when the storage was
+ * asked for the name. */
+bool cop_fetch_is_absent_still(struct cop_fetch *c, const struct cop_obj *absent);
+
 /* Whether the directory of a check need not be checked any more: another check ended after the
  * requester had looked at the listing, and before it sent its request. */
 bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool local);

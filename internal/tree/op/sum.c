@@ -63,6 +63,7 @@ static void add_missing(struct cop_op_sum *into, const struct cop_op_sum *from)
 	for (uint32_t i = 0; i < cop_op_sum_silents(from); i++)
 		cop_op_sum_add_silent(into, cop_op_sum_silent(from, i));
 	into->cut += from->cut;
+	into->mounted += from->mounted;
 	if (from->unwritten && !into->unwritten)
 		memcpy(into->why_unwritten, from->why_unwritten, sizeof(into->why_unwritten));
 	into->unwritten += from->unwritten;
@@ -212,7 +213,7 @@ void cop_op_sum_add_silent(struct cop_op_sum *g, uint32_t rank)
  * Fixed numbers, silent ranks, text, hosts, telemetry, profile. */
 
 #define NUMBERS                                                                                    \
-	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (20 + COP_OP_NAMED) +             \
+	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (21 + COP_OP_NAMED) +             \
 		8 * (COP_COUNTERS + 2 * COP_TABLES + 12))
 /* Texts that are shorter are not compressed. */
 #define PACK_MIN 4096
@@ -247,6 +248,7 @@ static void put_numbers(const struct cop_op_sum *g, const struct lengths *len, u
 	cop_wr_u32(&w, g->fell_back);
 	cop_wr_u32(&w, g->cut);
 	cop_wr_u32(&w, g->missing);
+	cop_wr_u32(&w, g->mounted);
 	cop_wr_u32(&w, g->unwritten);
 	cop_wr_bytes(&w, g->why_unwritten, sizeof(g->why_unwritten));
 	for (unsigned i = 0; i < COP_OP_NAMED; i++)
@@ -336,6 +338,7 @@ static void get_numbers(struct cop_rd *r, struct cop_op_sum *g, struct lengths *
 	g->fell_back = cop_rd_u32(r);
 	g->cut = cop_rd_u32(r);
 	g->missing = cop_rd_u32(r);
+	g->mounted = cop_rd_u32(r);
 	g->unwritten = cop_rd_u32(r);
 	get_sentence(r, g->why_unwritten);
 	for (unsigned i = 0; i < COP_OP_NAMED; i++)
