@@ -14,6 +14,9 @@ SRC=$T/src
 numbered_files "$SRC" 40 20000
 head -c 6000000 /dev/urandom >"$SRC/large"
 head -c 6000000 /dev/urandom >"$SRC/larger"
+# As model weights are read: a header, then slices through a mapping in any order.
+"$PYTHON" "$cop_t/largefile.py" make "$SRC/weights" 214 12 500000
+weights=$(stat -c %s "$SRC/weights")
 with_slowfs --direct-io
 
 same() { # RANK NAME…
@@ -22,6 +25,10 @@ same() { # RANK NAME…
 	for name in "$@"; do
 		timeout "$(patient 60)" cmp "$W/mnt/$rank/$name" "$ORIGIN/$name" || return 1
 	done
+}
+
+slices() { # RANK: whether all slices of the weights are right
+	timeout "$(patient 60)" "$PYTHON" "$cop_t/largefile.py" slices "$W/mnt/$1/weights" "$1" >/dev/null
 }
 
 below_roots() { # what nodes but the first have asked of the storage
@@ -114,6 +121,11 @@ for ((stopped = 1; stopped < 7; stopped++)); do
 		readers+=($!)
 	done
 	[ "$stopped" -ne 2 ] || { same 5 large & readers+=($!); }
+	# Below node 1, beside it, and the root itself.
+	[ "$stopped" -ne 1 ] || for rank in 0 2 3 4 5 6; do
+		slices "$rank" &
+		readers+=($!)
+	done
 	for reader in "${readers[@]}"; do
 		wait "$reader" || wrong=$((wrong + 1))
 	done
@@ -121,7 +133,7 @@ for ((stopped = 1; stopped < 7; stopped++)); do
 done
 is 'while each node is stopped in turn, all others read everything' "$wrong" 0
 is 'only the root reads the storage' "$(below_roots)" 0
-is 'each file is read once' "$(node_stat 0 origin.bytes)" $((6 * 20000 + 6000000))
+is 'each file is read once' "$(node_stat 0 origin.bytes)" $((6 * 20000 + 6000000 + weights))
 is 'some requests were asked twice' "$(($(tree_sum fabric.hedges) > 0))" 1
 
 # ---- the job ends while a node is stopped

@@ -322,10 +322,10 @@ static bool fill_object(struct cop_cache *c, struct node *n, const struct cop_co
 }
 
 /* Counts a part of a file that was fetched. */
-static void count_part(struct cop_cache *c, const struct node *n)
+static void count_part(struct cop_cache *c, const struct node *n, bool is_data)
 {
 	cop_stats_add(c->stats, COP_CACHE_FETCHED_BYTES, n->obj.len);
-	if (n->duty != COP_DUTY_COPY)
+	if (is_data)
 		cop_cache_distinct_add(&c->data, n->link.hash, n->charged);
 	if (!cop_cache_keeps_for_root(&n->obj.key))
 		cop_cache_distinct_add(&c->needed, n->link.hash, n->charged);
@@ -342,7 +342,7 @@ void cop_cache_complete(
 	assert(!locks_held);
 	fits = fill_object(c, n, completion);
 	if (!completion->rc && flight->key.table == COP_TABLE_DATA)
-		count_part(c, n);
+		count_part(c, n, completion->is_data);
 	cop_list_init(&waiters);
 	pthread_mutex_lock(&s->lock);
 	complete_flight(c, s, n, completion->keep && fits, &waiters);

@@ -217,6 +217,7 @@ struct cop_completion {
 	uint64_t sum;
 	bool packed;
 	enum cop_from from; /* of a chunk */
+	bool is_data;       /* of a chunk: it belongs to data_bytes below; on one node of the job */
 	bool keep;          /* keep it for later requests; else it is forgotten at once */
 };
 /* Ends a flight, exactly once: hands obj to everyone who joined. Drops the leader's reference. */
@@ -279,7 +280,7 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
 /* Estimates for all the time since the cache began, evicted objects included. */
 struct cop_cache_seen {
 	uint64_t needed_bytes; /* what would have held all that was needed here */
-	uint64_t data_bytes;   /* all different parts of files but copies */
+	uint64_t data_bytes;   /* all different parts of files with is_data */
 };
 void cop_cache_seen(struct cop_cache *c, struct cop_cache_seen *out);
 /* What this node waits for, and since when. */

@@ -75,7 +75,7 @@ struct distinct {
 
 struct cop_cache {
 	_Atomic uint64_t ghost[GHOSTS];
-	struct distinct data, needed; /* of parts of files: of all but copies; that are not kept for
+	struct distinct data, needed; /* of parts of files: with is_data; that are not kept for
 					 a root */
 	struct pool pool;
 	struct shard shard[SHARDS];

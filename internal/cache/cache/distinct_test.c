@@ -28,8 +28,10 @@ static void fetch(struct cop_cache *c, unsigned n, size_t len, enum cop_duty dut
 	}
 	cop_cache_set_duty(c, obj, duty);
 	cop_cache_complete(c, obj,
-		&(struct cop_completion){
-			.data = cop_cache_alloc(c, len), .len = len, .keep = true});
+		&(struct cop_completion){.data = cop_cache_alloc(c, len),
+			.len = len,
+			.is_data = duty != COP_DUTY_COPY,
+			.keep = true});
 }
 
 static void is_about(uint64_t is, uint64_t wanted, unsigned percent)

@@ -195,6 +195,8 @@ void cop_fetch_complete(struct flight *f, const struct cop_completion *completio
 	else if (f->was_absent)
 		cop_stats_add(c->conf.stats, COP_ENOENT_CLEARS, 1);
 	l.keep = keeps(f, l.rc);
+	/* The root of its tree has it under the same key, wherever it is kept. */
+	l.is_data = !f->ask.home && cop_fetch_is_root(f);
 	cop_fetch_trace_complete(f, &l);
 	cop_fetch_pass(f, FLIGHT_COMPLETE);
 	cop_cache_complete(c->conf.cache, f->obj, &l);
