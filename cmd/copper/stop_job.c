@@ -63,7 +63,7 @@ static int show_stopped(const struct cop_remotestop_stopped *s)
 			s->unknown, s->of);
 	else if (!s->stopped)
 		fprintf(stderr, "copper stop: no node of this job runs any more\n");
-	return rc || s->unknown || s->unwritten ? 1 : 0;
+	return rc || s->unknown || s->unwritten || s->mounted ? 1 : 0;
 }
 
 int cop_cmd_stop_job(const struct cop_cmd_stop_job *what, char socket[108])

@@ -135,9 +135,10 @@ stage() { # METHOD RANK
 	manifest) copper_node "$2" --prefetch auto ;;
 	esac
 }
+# The storage stands for Lustre, which lists all its names.
 copper_node() { # RANK OPTION…
 	"$COPPER" mount --hosts "$HOSTS" --rank "$@" --secret-file "$SECRET" --job-dir "$JOB" \
-		--cache-size 1G --source "$STORAGE/env" "$DISK/mnt"
+		--cache-size 1G --hidden none --source "$STORAGE/env" "$DISK/mnt"
 }
 environment_of() { # METHOD
 	case $1 in

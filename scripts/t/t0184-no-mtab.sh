@@ -10,7 +10,7 @@
 
 [ "$(id -u)" -eq 0 ] || skip_all 'it takes root to hide /etc/mtab'
 unshare --mount true 2>/dev/null || skip_all 'no namespaces here'
-plan 6
+plan 8
 become_user
 small_tree "$T/src"
 as_user mkdir "$W/mnt"
@@ -30,7 +30,9 @@ stop_without_mtab() { # PATH: what is said goes to $T/stop, the mounts left to $
 	hide_mtab || return 77
 	as_user env PATH="$1" "$COPPER" mount --hosts localhost --source "$T/src" "$W/mnt" || return
 	as_user cmp "$T/src/hello" "$W/mnt/hello" || return
-	as_user env PATH="$1" "$COPPER" stop "$W/mnt" 2>&1 | tr '\n' ' ' >"$T/stop"
+	as_user env PATH="$1" "$COPPER" stop "$W/mnt" >"$T/said" 2>&1
+	echo $? >"$T/status"
+	tr '\n' ' ' <"$T/said" >"$T/stop"
 	awk -v dir="$W/mnt" '$5 == dir' /proc/self/mountinfo >"$T/left"
 	! grep -q . "$T/left" || umount -l "$W/mnt"
 }
@@ -49,10 +51,12 @@ apart stop_without_mtab "$PATH"
 status=$?
 [ "$status" -ne 77 ] || skip_all 'no overlay can be mounted on /etc here'
 is 'a user stops a tree without /etc/mtab' "$status" 0
+is 'with exit status 0' "$(cat "$T/status")" 0
 is 'which says no more' "$(cat "$T/stop")" 'stopped 1/1 nodes '
 is 'and no mount is left' "$(cat "$T/left")" ''
 apart stop_without_mtab "$T/few"
 is 'without umount, the tree stops' $? 0
+is 'with exit status 1' "$(cat "$T/status")" 1
 matches 'the stop says that the mount remains' "$(cat "$T/stop")" \
 	"stopped 1/1 nodes.*$W/mnt could not be unmounted .*'umount -l $W/mnt'"
 matches 'as it does' "$(cat "$T/left")" 'fuse\.copper'

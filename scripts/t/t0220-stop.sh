@@ -6,7 +6,7 @@
 # modes: release asan tsan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 26
+plan 28
 
 with_tree 4
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
@@ -16,6 +16,10 @@ is 'no mount remains after a stop' "$(mounts_left)" 0
 is 'no process listens after a stop' "$(ss -Hltn "sport = :$cop_port" | wc -l)" 0
 wait_for 5 eval '[ "$(nodes_running)" -eq 0 ]'
 is 'no node runs after a stop' "$(nodes_running)" 0
+ends() { # of the logs: how often each
+	sed -n 's/.*) \(end.*\)/\1/p' "$JOB"/logs/*-output.log | sort | uniq -c | xargs
+}
+is 'the log of each says how it ended' "$(ends)" '4 ended 4 ending reason=stopped'
 "$COPPER" stop "$W/mnt/0" >"$T/.out" 2>&1
 is 'a second stop is not a failure' $? 0
 matches 'a second stop says that there was nothing' "$(cat "$T/.out")" 'stopped 0/0 nodes'
@@ -28,6 +32,15 @@ with_tree 4
 "$COPPER" stop "$W/mnt/3" >"$T/.out" 2>&1
 matches 'any node stops all' "$(cat "$T/.out")" '^stopped 4/4 nodes$'
 is 'all nodes are gone after a stop at any of them' "$(mounts_left)" 0
+cop_tree=0
+
+with_tree 2
+for rank in 1 0; do
+	kill "$(node_stat "$rank" pid)"
+	wait_for 20 eval '! is_mounted "$W/mnt/$rank"'
+done
+wait_for 20 eval '[ "$(nodes_running)" -eq 0 ]'
+is 'so do those of nodes that a signal ended' "$(ends)" '2 ended 2 ending reason=signal'
 cop_tree=0
 
 with_tree 4

@@ -8,7 +8,7 @@
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 27
+plan 35
 
 SRC=$T/src
 small_tree "$SRC"
@@ -63,6 +63,8 @@ schedulers PBS 'PBS_JOBID=7[1].server' 'PBS_JOBID=7[2].server'
 schedulers LSF 'LSB_JOBID=5 LSB_JOBINDEX=1' 'LSB_JOBID=5 LSB_JOBINDEX=2'
 schedulers Flux FLUX_JOB_ID=11 FLUX_JOB_ID=12
 schedulers SGE 'JOB_ID=3 SGE_TASK_ID=1' 'JOB_ID=3 SGE_TASK_ID=2'
+schedulers OAR OAR_JOB_ID=8 OAR_JOB_ID=9
+schedulers TCS 'PJM_JOBID=4 PJM_BULKNUM=0' 'PJM_JOBID=4 PJM_BULKNUM=1'
 
 # ---- what flux run starts in an allocation has numbers of its own
 

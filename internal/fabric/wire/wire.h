@@ -96,7 +96,8 @@ void cop_entry_get(
  * and a lookup is a binary search. "." and ".." are not in it. */
 
 enum {
-	COP_LISTING_COMPLETE = 1, /* a name that is not in it does not exist */
+	COP_LISTING_COMPLETE = 1, /* it has all names that the storage listed */
+	COP_LISTING_HIDES = 2,    /* a name that is not in it may exist: ask for it */
 };
 
 struct cop_listing_entry {

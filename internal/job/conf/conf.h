@@ -95,7 +95,8 @@ struct cop_conf {
 	bool discover;              /* each node is asked for its address; set by the check */
 	bool serve_only;            /* no mount */
 	const char *store;          /* FILE of the run store; NULL: $COPPER_STORE, or none */
-	struct cop_opt_list hidden; /* names that directories may have and not list */
+	struct cop_opt_list hidden; /* names that directories may have and not list; "none": no
+				       other names, whatever the file system */
 	struct cop_opt_list tags;   /* KEY=VALUE, for the run store */
 	bool otel;                  /* rank 0 writes OpenTelemetry's files in the job directory */
 	uint32_t store_interval_ms; /* between two points of telemetry; 5000 */
@@ -117,6 +118,9 @@ extern const struct cop_opt_old cop_conf_old[];
 
 /* Every default, unchecked: for tests and callers without a command line. */
 void cop_conf_init(struct cop_conf *conf, bool serve_only);
+
+/* Whether --hidden none was given: listings are believed on any file system. */
+bool cop_conf_trusts_listings(const struct cop_conf *conf);
 
 /* FILE or "auto", as --prefetch or else $COPPER_PREFETCH says; "" if neither does: as auto, in the
  * user's cache directory; NULL: off. */

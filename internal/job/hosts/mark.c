@@ -17,14 +17,15 @@ bool cop_job_mark(char mark[COP_JOB_MARK_SIZE])
 	return mark[0];
 }
 
-/* Slurm and PBS number each part of an array as a job of its own; LSF and Grid Engine do not. What
- * `flux run` starts in an allocation has numbers of its own there, and belongs to the
- * allocation. */
+/* Slurm, PBS and OAR number each part of an array as a job of its own; LSF, Grid Engine and
+ * Fujitsu's TCS do not. What `flux run` starts in an allocation has numbers of its own there, and
+ * belongs to the allocation. */
 static const struct {
 	const char *name, *part;
 } jobs[] = {{"SLURM_HET_JOB_ID", NULL}, {"SLURM_JOB_ID", NULL}, {"PBS_JOBID", NULL},
 	{"LSB_JOBID", "LSB_JOBINDEX"}, {"FLUX_ENCLOSING_ID", NULL}, {"FLUX_JOB_ID", NULL},
-	{"JOB_ID", "SGE_TASK_ID"}};
+	{"JOB_ID", "SGE_TASK_ID"}, {"OAR_JOB_ID", NULL}, {"PJM_JOBID", "PJM_BULKNUM"},
+	{"COBALT_JOBID", NULL}};
 
 static const char *text_of(const char *name)
 {

@@ -152,7 +152,7 @@ struct op {
 	uint8_t kind, outcome; /* enum cop_prof_op, enum cop_prof_outcome */
 	bool asked, missed;
 	int whence;
-	bool plus, checked;
+	bool plus, checked, may_be_hidden;
 	bool own;   /* of the node's own thread, or of the making of a view: no program's */
 	bool first; /* asked for by itself, together with the listing */
 	bool view;  /* on the side of views */

@@ -93,15 +93,27 @@ void cop_fuse_lookup_singly(struct op *op)
 	ask_coop(op, COP_ASK_ENTRY, 0, true, with_entry);
 }
 
+/* The directory does not list the name. If it may exist nevertheless, the storage is asked, and
+ * what it answered is believed as long as the directory is the same. */
+static void unlisted(struct op *op)
+{
+	if (op->may_be_hidden)
+		cop_fuse_lookup_singly(op);
+	else
+		reply_absent(op, true);
+}
+
 static void with_listing(struct op *op, struct cop_obj *obj, int rc);
 
 static void with_check(struct op *op, struct cop_obj *obj, int rc)
 {
 	(void)obj;
 	op->checked = true;
-	/* The listing is still right, or the path is no longer a directory: absent. Otherwise names
-	 * may have been added; known names stay as they are. */
-	if (rc == 0 || rc == -ENOENT || rc == -ENOTDIR) {
+	/* The listing is still right, or the path is no longer a directory. Otherwise names may
+	 * have been added; known names stay as they are. */
+	if (rc == 0) {
+		unlisted(op);
+	} else if (rc == -ENOENT || rc == -ENOTDIR) {
 		reply_absent(op, true);
 	} else {
 		cop_fuse_count(op->req, COP_ENOENT_CLEARS);
@@ -111,32 +123,17 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-/* The listing does not have the name. That is believed for a while; then the root is asked whether
- * the directory is unchanged. */
-static void listed_absent(struct op *op, struct cop_obj *obj)
-{
-	struct cop_attr dir;
-
-	if (op->checked || cop_fetch_missed_ms(op->fs->conf.coop, obj)) {
-		cop_fuse_count(op->req, COP_ENOENT_SERVES);
-		reply_absent(op, true);
-		return;
-	}
-	cop_fuse_count(op->req, COP_ENOENT_EXPIRES);
-	cop_fuse_profile_ttl(op, COP_PROF_EXPIRE);
-	cop_listing_dir(obj->data, &dir);
-	op->version = dir.version;
-	ask_coop(op, COP_ASK_CHECK, dir.version, false, with_check);
-}
-
-/* Names under which storages show snapshots and the like in directories that do not list them: NFS
- * servers, ZFS, GPFS, WekaFS, CephFS, GlusterFS, Lustre. A listing proves nothing about them. */
-static bool may_be_hidden(const struct op *op)
+/* A listing proves nothing about the names under which storages show snapshots and the like (NFS
+ * servers, ZFS, GPFS, WekaFS, CephFS, GlusterFS, Lustre), nor about any name on a storage that is
+ * not known to list all of them. */
+static bool may_be_hidden(const struct op *op, uint32_t flags)
 {
 	static const char *const known[] = {".snapshot", ".snapshots", "~snapshot", ".ckpt", ".zfs",
 		".snap", ".snaps", ".lustre"};
 	const struct cop_opt_list *given = op->fs->conf.hidden;
 
+	if (flags & COP_LISTING_HIDES)
+		return true;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(known); i++)
 		if (strcmp(op->name, known[i]) == 0)
 			return true;
@@ -144,6 +141,26 @@ static bool may_be_hidden(const struct op *op)
 		if (strcmp(given->at[i], "*") == 0 || strcmp(op->name, given->at[i]) == 0)
 			return true;
 	return false;
+}
+
+/* The listing does not have the name. That is believed for a while; then the root is asked whether
+ * the directory is unchanged. */
+static void listed_absent(struct op *op, struct cop_obj *obj)
+{
+	struct cop_attr dir;
+
+	op->may_be_hidden = may_be_hidden(op, cop_listing_flags(obj->data));
+	if (op->checked || cop_fetch_missed_ms(op->fs->conf.coop, obj)) {
+		if (!op->may_be_hidden)
+			cop_fuse_count(op->req, COP_ENOENT_SERVES);
+		unlisted(op);
+		return;
+	}
+	cop_fuse_count(op->req, COP_ENOENT_EXPIRES);
+	cop_fuse_profile_ttl(op, COP_PROF_EXPIRE);
+	cop_listing_dir(obj->data, &dir);
+	op->version = dir.version;
+	ask_coop(op, COP_ASK_CHECK, dir.version, false, with_check);
 }
 
 /* The directory is too large for a listing. If its names are known here, a page may have the
@@ -189,8 +206,7 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 	if (!rc)
 		cop_fuse_meet_names(op->fs, op->inode, obj->data);
 	if (rc || !cop_listing_find(obj->data, op->name, op->name_len, &e)) {
-		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE) &&
-			!may_be_hidden(op))
+		if (!rc && (cop_listing_flags(obj->data) & COP_LISTING_COMPLETE))
 			listed_absent(op, obj);
 		else
 			cop_fuse_lookup_singly(op);

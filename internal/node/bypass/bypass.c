@@ -136,17 +136,20 @@ int cop_bypass_new(const struct cop_bypass_conf *conf, struct cop_bypass **out)
 		p->proc = open(conf->proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!rc)
 		rc = p->proc < 0 ? -errno : read_own_identity(p);
-	if (!rc)
-		*out = p;
-	else
+	if (rc) {
 		cop_bypass_free(p);
-	return rc;
+		return rc;
+	}
+	cop_bypass_note_elders(p);
+	*out = p;
+	return 0;
 }
 
 void cop_bypass_free(struct cop_bypass *p)
 {
 	if (p->proc >= 0)
 		close(p->proc);
+	cop_buf_free(&p->elders);
 	cop_seen_forget(&p->files);
 	cop_seen_forget(&p->counted);
 	cop_seen_forget(&p->processes);

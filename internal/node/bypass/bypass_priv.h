@@ -25,7 +25,9 @@ struct cop_bypass {
 	unsigned long long began;            /* when this process started, as in its stat */
 	unsigned source_major, source_minor; /* the device of the source */
 	uint64_t exe[2], mnt_ns[2];          /* device and inode, of this process */
-	pid_t after; /* the last process that was looked at; 0: all of them were */
+	pid_t after;           /* the last process that was looked at; 0: all of them were */
+	struct cop_buf elders; /* pid_t, ascending: processes that are older than this one */
+	unsigned looks;        /* at all processes */
 	struct cop_seen files, counted, processes, looked;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -56,6 +58,9 @@ void cop_bypass_count(struct cop_bypass *p, enum cop_counter counter, uint64_t n
 
 /* ---- look.c ---- */
 void cop_bypass_look_now(struct cop_bypass *p);
+/* Notes the processes that were there before this one; a look need not ask each of them when it
+ * began. */
+void cop_bypass_note_elders(struct cop_bypass *p);
 
 /* ---- process.c ---- */
 /* Whether path is dir or below it; neither is "/" or ends with a slash. */

@@ -168,12 +168,17 @@ static int drop(const char *path, const struct stat *st, int type, struct FTW *a
 	return remove(path);
 }
 
+static int remove_tree(const char *path)
+{
+	return nftw(path, drop, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
 	cop_bypass_free(f->p);
-	nftw(f->dir, drop, 16, FTW_DEPTH | FTW_PHYS);
+	remove_tree(f->dir);
 	free(f);
 	return 0;
 }
@@ -252,10 +257,11 @@ static void only_programs_of_this_user_and_this_job_count(void **state)
 	struct fixture *f = *state;
 	char path[128];
 
+	process(f, "9");
+	maps(f, "9", "r-xp", "libx.so");
+	started(f, "9", 0, STARTED - 1);
 	process(f, "10");
 	maps(f, "10", "r-xp", "libx.so");
-	started(f, "10", 0, STARTED - 1);
-	cop_bypass_look_now(f->p);
 	started(f, "10", 0x200000, STARTED);
 	cop_bypass_look_now(f->p);
 	started(f, "10", 0, STARTED);
@@ -270,6 +276,58 @@ static void only_programs_of_this_user_and_this_job_count(void **state)
 	make_link(f, "10", "exe", path);
 	cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 1000, 1);
+}
+
+static void a_number_that_an_older_process_had_is_noticed(void **state)
+{
+	struct fixture *f = *state;
+	char was[128], now[128];
+
+	process(f, "9");
+	maps(f, "9", "r-xp", "libx.so");
+	started(f, "9", 0, STARTED - 1);
+	cop_bypass_look_now(f->p);
+	started(f, "9", 0, STARTED);
+	for (int i = 0; i < 8; i++)
+		cop_bypass_look_now(f->p);
+	assert_counts(f, 1, 1000, 1);
+	/* At once if a look saw that the number was free. */
+	process(f, "8");
+	maps(f, "8", "r-xp", "data");
+	started(f, "8", 0, STARTED - 1);
+	cop_bypass_look_now(f->p);
+	snprintf(was, sizeof(was), "%s/8", f->proc);
+	snprintf(now, sizeof(now), "%s/gone", f->proc);
+	assert_int_equal(rename(was, now), 0);
+	cop_bypass_look_now(f->p);
+	assert_int_equal(rename(now, was), 0);
+	started(f, "8", 0, STARTED);
+	cop_bypass_look_now(f->p);
+	assert_counts(f, 2, 1030, 2);
+}
+
+static void processes_from_before_are_not_asked_when_they_began(void **state)
+{
+	struct fixture *f = *state;
+	struct cop_bypass_conf conf = conf_of(f);
+	char self[128], another[128];
+
+	process(f, "8");
+	process(f, "12");
+	maps(f, "8", "r-xp", "libx.so");
+	maps(f, "12", "r-xp", "data");
+	/* As in /proc, where it is a link to this process's number. */
+	snprintf(self, sizeof(self), "%s/self", f->proc);
+	assert_int_equal(remove_tree(self), 0);
+	process(f, "9");
+	snprintf(another, sizeof(another), "%s/another", f->dir);
+	make_link(f, "9", "exe", another);
+	make_link(f, ".", "self", "9");
+	cop_bypass_free(f->p);
+	assert_int_equal(cop_bypass_new(&conf, &f->p), 0);
+	cop_bypass_look_now(f->p);
+	/* A larger number may be a program's. */
+	assert_counts(f, 1, 30, 1);
 }
 
 static void a_process_that_ends_meanwhile_is_passed_over(void **state)
@@ -517,6 +575,8 @@ int main(void)
 		CASE(what_a_job_writes_does_not_count),
 		CASE(only_regular_files_that_are_there_count),
 		CASE(only_programs_of_this_user_and_this_job_count),
+		CASE(a_number_that_an_older_process_had_is_noticed),
+		CASE(processes_from_before_are_not_asked_when_they_began),
 		CASE(a_process_that_ends_meanwhile_is_passed_over),
 		CASE(in_a_view_nothing_counts),
 		CASE(in_another_namespace_the_device_decides),

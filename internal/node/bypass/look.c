@@ -7,6 +7,108 @@
 #include <sys/stat.h>
 
 #define PIDS_MAX ((size_t)1 << 16)
+/* In each of so many looks, every process is asked when it began: a number may have been given to
+ * another one. */
+#define ELDERS_LOOKS 8
+
+static int compare_processes(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* In ascending order, beginning after the last process of the previous look. */
+static size_t list_processes(struct cop_bypass *p, struct cop_buf *out)
+{
+	int fd = openat(p->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	uint64_t number;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while ((e = readdir(d)) && out->len < PIDS_MAX * sizeof(pid_t)) {
+		pid_t pid;
+
+		if (cop_parse_u64(e->d_name, &number) || number > INT32_MAX)
+			continue;
+		pid = (pid_t)number;
+		if (pid > p->after)
+			cop_buf_add(out, &pid, sizeof(pid));
+	}
+	closedir(d);
+	if (out->failed || !out->len)
+		return 0;
+	qsort(out->data, out->len / sizeof(pid_t), sizeof(pid_t), compare_processes);
+	return out->len / sizeof(pid_t);
+}
+
+/* ---- processes that are older than this one ---- */
+
+static size_t elders(const struct cop_bypass *p)
+{
+	return p->elders.len / sizeof(pid_t);
+}
+
+static bool is_elder(const struct cop_bypass *p, pid_t pid)
+{
+	return elders(p) &&
+	       bsearch(&pid, p->elders.data, elders(p), sizeof(pid), compare_processes);
+}
+
+static void add_elder(struct cop_bypass *p, pid_t pid)
+{
+	pid_t last = 0;
+
+	if (p->elders.len >= PIDS_MAX * sizeof(pid))
+		return;
+	if (elders(p))
+		memcpy(&last, p->elders.data + p->elders.len - sizeof(last), sizeof(last));
+	cop_buf_add(&p->elders, &pid, sizeof(pid));
+	if (pid < last)
+		qsort(p->elders.data, elders(p), sizeof(pid), compare_processes);
+}
+
+/* One that has ended is forgotten, since its number may be given again. */
+static void keep_elders(struct cop_bypass *p, const struct cop_buf *pids, size_t n)
+{
+	struct cop_buf kept = {0};
+	pid_t pid;
+
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&pid, pids->data + i * sizeof(pid), sizeof(pid));
+		if (is_elder(p, pid))
+			cop_buf_add(&kept, &pid, sizeof(pid));
+	}
+	cop_buf_free(&p->elders);
+	p->elders = kept;
+}
+
+/* Numbers are given in ascending order; once they begin again, what is taken for an elder here is
+ * asked in a later look. */
+void cop_bypass_note_elders(struct cop_bypass *p)
+{
+	struct cop_buf pids = {0};
+	size_t n = list_processes(p, &pids);
+	char self[32];
+	ssize_t len = readlinkat(p->proc, "self", self, sizeof(self) - 1);
+	uint64_t own;
+	pid_t pid;
+
+	self[COP_MAX(len, 0)] = '\0';
+	for (size_t i = 0; i < n && !cop_parse_u64(self, &own); i++) {
+		memcpy(&pid, pids.data + i * sizeof(pid), sizeof(pid));
+		if ((uint64_t)pid < own)
+			cop_buf_add(&p->elders, &pid, sizeof(pid));
+	}
+	cop_buf_free(&pids);
+}
+
+/* ---- one process ---- */
 
 /* A process that changed its effective user cannot be read, and does not count as this user's. */
 static bool is_mine(int dir)
@@ -22,13 +124,18 @@ static bool is_mine(int dir)
 }
 
 /* Whether the process is a program, as past.h defines it; if so, fills in the rest of q. */
-static bool is_program(const struct cop_bypass *p, struct cop_bypass_process *q)
+static bool is_program(struct cop_bypass *p, struct cop_bypass_process *q)
 {
 	uint64_t id[2];
 
-	if (cop_bypass_began(q->dir, &q->began) || q->began < p->began || !is_mine(q->dir) ||
-		cop_bypass_identity(q->dir, "exe", id) || memcmp(id, p->exe, sizeof(id)) == 0 ||
-		cop_bypass_identity(q->dir, "ns/mnt", id))
+	if (cop_bypass_began(q->dir, &q->began))
+		return false;
+	if (q->began < p->began) {
+		add_elder(p, q->pid);
+		return false;
+	}
+	if (!is_mine(q->dir) || cop_bypass_identity(q->dir, "exe", id) ||
+		memcmp(id, p->exe, sizeof(id)) == 0 || cop_bypass_identity(q->dir, "ns/mnt", id))
 		return false;
 	q->apart = memcmp(id, p->mnt_ns, sizeof(id)) != 0;
 	return true;
@@ -73,42 +180,6 @@ static bool look_at(struct cop_bypass *p, pid_t pid, unsigned *left)
 	return is;
 }
 
-static int compare_processes(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* In ascending order, beginning after the last process of the previous look. */
-static size_t list_processes(struct cop_bypass *p, struct cop_buf *out)
-{
-	int fd = openat(p->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-	uint64_t number;
-
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return 0;
-	}
-	while ((e = readdir(d)) && out->len < PIDS_MAX * sizeof(pid_t)) {
-		pid_t pid;
-
-		if (cop_parse_u64(e->d_name, &number) || number > INT32_MAX)
-			continue;
-		pid = (pid_t)number;
-		if (pid > p->after)
-			cop_buf_add(out, &pid, sizeof(pid));
-	}
-	closedir(d);
-	if (out->failed || !out->len)
-		return 0;
-	qsort(out->data, out->len / sizeof(pid_t), sizeof(pid_t), compare_processes);
-	return out->len / sizeof(pid_t);
-}
-
 void cop_bypass_look_now(struct cop_bypass *p)
 {
 	struct cop_buf pids = {0};
@@ -116,8 +187,14 @@ void cop_bypass_look_now(struct cop_bypass *p)
 	unsigned processes = 0, left = COP_BYPASS_ENTRIES;
 	pid_t pid = 0;
 
+	if (!p->after && ++p->looks % ELDERS_LOOKS == 0)
+		cop_buf_free(&p->elders);
+	if (!p->after)
+		keep_elders(p, &pids, n);
 	for (i = 0; i < n && processes < COP_BYPASS_PROCESSES && left; i++) {
 		memcpy(&pid, pids.data + i * sizeof(pid), sizeof(pid));
+		if (is_elder(p, pid))
+			continue;
 		processes += look_at(p, pid, &left);
 	}
 	p->after = i < n ? pid : 0;

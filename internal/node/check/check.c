@@ -116,9 +116,32 @@ static void check_mountpoint(struct check *c)
 	cop_buf_free(&place);
 }
 
+/* Whether a name is absent that a directory does not list. */
+static void tell_listings(struct check *c, struct cop_origin *o)
+{
+	bool all = cop_origin_lists_all(o);
+	char type[COP_MOUNT_TYPE_SIZE];
+
+	if (cop_mount_type(c->source, type) || !*type)
+		snprintf(type, sizeof(type), "of an unknown type");
+	if (all && cop_conf_trusts_listings(c->conf))
+		cop_check_say(c, "listings", CHECK_OK,
+			"the file system is %s; its listings are believed to have all names (--hidden none)",
+			type);
+	else if (all)
+		cop_check_say(c, "listings", CHECK_OK,
+			"the file system is %s, which lists all its names", type);
+	else
+		cop_check_say(c, "listings", CHECK_OK,
+			"the file system is %s, which may have names that it does not list: it is asked once for each absent name (--hidden none: believe its listings)",
+			type);
+}
+
 static void check_source(struct check *c)
 {
-	struct cop_origin_conf conf = {.source = c->source, .max_ops = 1};
+	struct cop_origin_conf conf = {.source = c->source,
+		.max_ops = 1,
+		.trusts_listings = cop_conf_trusts_listings(c->conf)};
 	struct cop_origin *o = NULL;
 	struct cop_err err = {0};
 
@@ -132,6 +155,8 @@ static void check_source(struct check *c)
 			strcmp(c->source, "/")
 				? ""
 				: "; a --source without /proc and /tmp below it saves requests");
+	if (o)
+		tell_listings(c, o);
 	cop_origin_close(o);
 }
 

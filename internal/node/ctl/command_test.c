@@ -186,7 +186,7 @@ static void *main_thread(void *arg)
 	while (!n->over) {
 		cop_defer_run(&n->deferred, false);
 		if (n->ending)
-			cop_op_ended(n->op, NULL, n->unwritten);
+			cop_op_ended(n->op, NULL, n->unwritten, false);
 		poll(NULL, 0, 1);
 	}
 	return NULL;
@@ -237,7 +237,7 @@ static void close_node(struct node *n)
 	n->over = true;
 	pthread_join(n->thread, NULL);
 	cop_gate_close(&n->gate);
-	cop_op_ended(n->op, NULL, NULL);
+	cop_op_ended(n->op, NULL, NULL, false);
 	cop_defer_run(&n->deferred, true);
 	cop_gate_drain(&n->gate);
 	cop_ctl_stop(n->ctl);

@@ -5,7 +5,7 @@
 #include "node/ctl/command_priv.h"
 
 /* "stopped 4/4 nodes", then a line for each problem. A failure is a node that may still run, or
- * whose counts are lost. */
+ * whose counts are lost, or whose mount is left. */
 static void answer_command(struct asked *q, const struct cop_op_sum *sum, uint32_t of)
 {
 	struct cop_command *c = q->command;
@@ -19,6 +19,7 @@ static void answer_command(struct asked *q, const struct cop_op_sum *sum, uint32
 	cop_command_answer(q,
 		sum->missing || sum->nodes < of ? -EHOSTDOWN
 		: sum->unwritten                ? -EIO
+		: sum->mounted                  ? -EBUSY
 						: 0,
 		&out);
 	atomic_fetch_sub(&c->stops, 1);

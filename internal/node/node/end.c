@@ -21,7 +21,7 @@ static void answer_all(struct cop_node *n)
 	if (!n->part)
 		return;
 	cop_start_leave(cop_barrier_join(n->barrier));
-	cop_op_ended(cop_part_treeop(n->part), NULL, NULL);
+	cop_op_ended(cop_part_treeop(n->part), NULL, NULL, false);
 	cop_defer_run(&n->deferred, true);
 	cop_gate_drain(&n->gate);
 }
@@ -75,6 +75,7 @@ static void free_all(struct cop_node *n)
 	cop_prefetch_manifest_free(n->manifest);
 	if (n->view_ns >= 0)
 		close(n->view_ns);
+	cop_log_info("ended");
 	cop_log_close();
 	cop_barrier_free(n->barrier);
 	cop_job_hosts_free(&n->hosts);
@@ -90,6 +91,7 @@ static void leave_all(struct cop_node *n)
 		"a file system does not answer: this node ends without waiting for its requests");
 	cop_follow_free(n->follow);
 	cop_sampler_stop(n->sampler);
+	cop_log_info("ended");
 	cop_log_close();
 	cop_thread_left();
 }

@@ -224,7 +224,7 @@ static void a_node_that_ends_only_repeats_its_answer_to_a_stop(void **state)
 	assert_int_equal(ask(t, 1, COP_OP_STOP), 1);
 	assert_int_equal(t->ends, 1);
 	cop_gate_close(&t->gate);
-	cop_op_ended(t->treeop, NULL, NULL);
+	cop_op_ended(t->treeop, NULL, NULL, false);
 	while (cop_endpoint_fake_run(t->fake, 1000000))
 		;
 	assert_int_equal(t->status, 0);
@@ -251,7 +251,7 @@ static void a_guest_may_stop_and_look_and_nothing_else(void **state)
 	assert_int_equal(t->ends, 0);
 	ask(t, GUEST, COP_OP_STOP);
 	assert_int_equal(t->ends, 1);
-	cop_op_ended(t->treeop, NULL, NULL);
+	cop_op_ended(t->treeop, NULL, NULL, false);
 	while (cop_endpoint_fake_run(t->fake, 1000000))
 		;
 	assert_int_equal(t->status, 0);

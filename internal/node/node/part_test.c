@@ -184,7 +184,7 @@ static void a_stop_makes_the_main_thread_end(void **state)
 	assert_int_equal(cop_waker_wait(&n->waker, COP_WAKER_WOKEN, -1), COP_WAKER_WOKEN);
 	/* The stop is answered once the node has unmounted. */
 	assert_int_equal(stopped, 0);
-	cop_op_ended(cop_part_treeop(n->part), NULL, NULL);
+	cop_op_ended(cop_part_treeop(n->part), NULL, NULL, false);
 	assert_int_equal(stopped, 1);
 }
 
@@ -198,7 +198,7 @@ static void the_tree_is_asked_for_telemetry_until_this_node_leaves_it(void **sta
 	assert_int_equal(answers, 1);
 	assert_false(cop_part_is_ending(n->part));
 	cop_op_here(cop_part_treeop(n->part), &stop, false, count_nodes, &stopped);
-	cop_op_ended(cop_part_treeop(n->part), NULL, NULL);
+	cop_op_ended(cop_part_treeop(n->part), NULL, NULL, false);
 	assert_true(cop_part_is_ending(n->part));
 	cop_gate_close(&n->gate);
 	assert_false(cop_part_ask_telemetry(n->part, count_nodes, &answers));

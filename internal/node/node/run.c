@@ -25,7 +25,6 @@ static bool end_because(struct cop_node *n, unsigned why)
 	n->ended_by = why & COP_WAKER_SIGNAL ? "signal"
 		      : left_dead            ? "the FUSE connection was aborted"
 					     : "unmounted";
-	cop_log_info("ending reason=\"%s\"", n->ended_by);
 	cop_waker_end(&n->waker);
 	return left_dead;
 }
@@ -88,7 +87,7 @@ static void answer_stop(
 	/* In a stop of the whole tree, the root says it for all nodes. */
 	if (!cop_op_is_stopping(cop_part_treeop(n->part)))
 		cop_tally_warn_own(n->tally, &remark);
-	cop_op_ended(cop_part_treeop(n->part), remark.data, unwritten);
+	cop_op_ended(cop_part_treeop(n->part), remark.data, unwritten, stays);
 	cop_buf_free(&remark);
 }
 
@@ -100,6 +99,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	bool cut = cop_waker_wait(&n->waker, COP_WAKER_UNMOUNTED, 0) != 0, stays;
 
 	n->stop_ns = cop_wall_ns();
+	cop_log_info("ending reason=\"%s\"", n->ended_by ? n->ended_by : "stopped");
 	cop_telemetry_event(
 		n->telemetry, COP_TELEMETRY_STOP, "%s", n->ended_by ? n->ended_by : "stopped");
 	cop_defer_run(&n->deferred, false);

@@ -194,6 +194,7 @@ static int open_origin(struct cop_node *n, struct cop_err *err)
 		.max_ops = n->conf->origin_ops,
 		.listing_max = n->conf->listing_max,
 		.listing_attrs = COP_ORIGIN_LISTING_ATTRS,
+		.trusts_listings = cop_conf_trusts_listings(n->conf),
 		.stats = &n->stats,
 		.tracer = cop_sampler_tracer(n->sampler),
 		.telemetry = n->telemetry};

@@ -241,6 +241,7 @@ static int ask_tree(struct guest *g, struct cop_remotestop_stopped *out, struct 
 	write_sums(g, &out->remarks);
 	cop_op_sum_say_unwritten(&g->got, &out->remarks);
 	out->unwritten = g->got.unwritten;
+	out->mounted = g->got.mounted;
 	return 0;
 }
 

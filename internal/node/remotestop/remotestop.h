@@ -21,6 +21,7 @@ struct cop_remotestop_stop {
 struct cop_remotestop_stopped {
 	uint32_t stopped, of;   /* nodes */
 	uint32_t unwritten;     /* of those: nodes whose final files could not be written */
+	uint32_t mounted;       /* of those: nodes that left a dead mount */
 	uint32_t unknown;       /* nodes that were not reached and may still run */
 	struct cop_buf remarks; /* one per line; the caller frees it */
 	char socket[108];       /* not "": the tree is one node on this machine, which must be asked

@@ -272,8 +272,7 @@ static int add_child(struct listing *l, struct cop_listing_builder *b, const str
 static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *len)
 {
 	struct cop_listing_builder b = {0};
-	bool complete =
-		!moved && !l->pass->left_out && cop_origin_lists_all(l->request.o, l->fd, l->dev);
+	bool complete = !moved && !l->pass->left_out;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < l->pass->count && !rc; i++) {
@@ -291,7 +290,8 @@ static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *
 		cop_listing_builder_free(&b);
 		return rc;
 	}
-	return cop_listing_build(&b, &l->before, complete ? COP_LISTING_COMPLETE : 0, blob, len);
+	return cop_listing_build(&b, &l->before,
+		complete ? cop_origin_listing_flags(l->request.o, l->fd, l->dev) : 0, blob, len);
 }
 
 /* If one of the children was not answered, the requester has waited long enough: there is no second

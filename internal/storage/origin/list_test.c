@@ -507,22 +507,6 @@ static void an_autofs_directory_is_never_called_complete(void **state)
 	in_child(*state, list_autofs);
 }
 
-static void where_names_have_other_spellings_no_directory_is_called_complete(void **state)
-{
-	(void)state;
-	/* smb2, cifs, vfat, ntfs3 */
-	assert_false(cop_origin_type_lists_all(0xFE534D42));
-	assert_false(cop_origin_type_lists_all(0xFF534D42));
-	assert_false(cop_origin_type_lists_all(0x4D44));
-	assert_false(cop_origin_type_lists_all(0x7366746E));
-	/* nfs, lustre, gpfs, ext4, tmpfs */
-	assert_true(cop_origin_type_lists_all(0x6969));
-	assert_true(cop_origin_type_lists_all(0x0BD00BD0));
-	assert_true(cop_origin_type_lists_all(0x47504653));
-	assert_true(cop_origin_type_lists_all(0xEF53));
-	assert_true(cop_origin_type_lists_all(0x01021994));
-}
-
 static void closing_ends_waiting_listings_with_a_cancellation(void **state)
 {
 	struct fixture *f = *state;
@@ -563,7 +547,6 @@ int main(void)
 		T(an_ordinary_user_gets_what_the_modes_allow),
 		T(inode_numbers_of_mounts_below_the_source_do_not_collide),
 		T(an_autofs_directory_is_never_called_complete),
-		T(where_names_have_other_spellings_no_directory_is_called_complete),
 		T(closing_ends_waiting_listings_with_a_cancellation),
 	};
 

@@ -321,6 +321,7 @@ int cop_origin_open(
 	pthread_mutex_init(&o->unanswered.lock, NULL);
 	o->listing_max = conf->listing_max ? conf->listing_max : 65536;
 	o->listing_attrs = conf->listing_attrs;
+	o->trusts_listings = conf->trusts_listings;
 	o->pool.expire_idle = expire_idle;
 	o->pool.expire_idle_ctx = o;
 	rc = cop_origin_pool_init(&o->pool, conf->max_ops ? conf->max_ops : 64);

@@ -30,10 +30,11 @@ struct cop_origin_conf {
 	unsigned max_ops;     /* operations in flight, by as many worker threads; 64. Up to the same
 				 number again if some are not answered */
 	uint32_t listing_max; /* names; a larger directory has no listing (-E2BIG) */
-	uint32_t listing_attrs;    /* children up to which attributes are read with the listing:
-				      COP_ORIGIN_LISTING_ATTRS, or less in tests */
-	struct cop_stats *stats;   /* origin.operations, origin.bytes; may be NULL */
-	struct cop_tracer *tracer; /* gets each request; may be NULL */
+	uint32_t listing_attrs; /* children up to which attributes are read with the listing:
+				   COP_ORIGIN_LISTING_ATTRS, or less in tests */
+	bool trusts_listings; /* also on file systems that are not known to list all their names */
+	struct cop_stats *stats;         /* origin.operations, origin.bytes; may be NULL */
+	struct cop_tracer *tracer;       /* gets each request; may be NULL */
 	struct cop_telemetry *telemetry; /* gets the errors of the storage; may be NULL */
 };
 
@@ -41,6 +42,9 @@ struct cop_origin_conf {
  * without work). -ENOENT, -ENOTDIR, -EACCES with a sentence. */
 int cop_origin_open(
 	const struct cop_origin_conf *conf, struct cop_origin **out, struct cop_err *err);
+/* Whether a name is absent that the source's listing does not have: its file system is known to
+ * list all its names, or is believed to (trusts_listings). Asks the storage. */
+bool cop_origin_lists_all(struct cop_origin *o);
 /* Ends queued jobs with -ECANCELED, waits 2 s for running ones, and joins the workers. NULL is
  * fine. False: a worker hangs in the storage. Nothing was freed; the worker's requests never end,
  * and what they point to must stay until the process ends. */

@@ -2,8 +2,8 @@
 /* Inside origin: the seam between the real origin and the fake one, the pool, and the way from a
  * path to a descriptor.
  *
- * Locks: pool.lock (queue, workers and alarms), fds.lock (kept descriptors), types.lock (which
- * devices list all their names), unanswered.lock, and the lock of one pass over a directory
+ * Locks: pool.lock (queue, workers and alarms), fds.lock (kept descriptors), types.lock (what
+ * the listings of each device say), unanswered.lock, and the lock of one pass over a directory
  * (list_priv.h), under which unanswered.lock may be taken. No other two are held together, and none
  * is held during a system call on the source or a callback. */
 #ifndef COP_STORAGE_ORIGIN_PRIV_H
@@ -189,12 +189,21 @@ bool cop_origin_fds_drop(struct cop_origin_fds *f);
 
 #define COP_ORIGIN_TYPES 64
 
+/* What the listings of a file system say about a name that they do not have (types.c). */
+enum cop_origin_lists {
+	COP_ORIGIN_LISTS_NOTHING,   /* it may appear when it is asked for */
+	COP_ORIGIN_LISTS_SPELLINGS, /* it may exist as another spelling of one that they have */
+	COP_ORIGIN_LISTS_HIDES,     /* it may exist, for all that is known */
+	COP_ORIGIN_LISTS_BY_FLAG,   /* it does not exist, unless the directory ignores case */
+	COP_ORIGIN_LISTS_ALL,       /* it does not exist */
+};
+
 struct cop_origin_types {
 	pthread_mutex_t lock;
 	unsigned count;
 	struct {
 		uint64_t dev;
-		bool lists_all;
+		enum cop_origin_lists lists;
 	} dev[COP_ORIGIN_TYPES];
 };
 
@@ -215,6 +224,7 @@ struct cop_origin_real {
 	struct cop_origin_types types;
 	struct cop_origin_unanswered unanswered;
 	uint32_t listing_max, listing_attrs;
+	bool trusts_listings;
 	struct cop_stats *stats;
 	struct cop_tracer *tracer;
 	struct cop_telemetry *telemetry;
@@ -288,10 +298,13 @@ void cop_origin_mounted(int fd, void (*fn)(void *arg, const char *name), void *a
 /* The target of the symlink name in fd (malloc'ed); "" as above. */
 int cop_origin_readlink(
 	struct cop_origin_real *o, int fd, const char *name, char **target, size_t *len);
-/* Whether a listing of the directory fd on this device has every name that can be looked up. */
-bool cop_origin_lists_all(struct cop_origin_real *o, int fd, uint64_t dev);
-/* The same for a type of file system, as in statfs(2). */
-bool cop_origin_type_lists_all(uint32_t type);
+/* The flags of a listing that has all names of the directory fd on this device. */
+uint32_t cop_origin_listing_flags(struct cop_origin_real *o, int fd, uint64_t dev);
+/* What listings say on a type of file system, as in statfs(2), if nothing else is known of it. */
+enum cop_origin_lists cop_origin_type_lists(uint32_t type);
+/* Calls fn for each layer in the options of an overlay, as in mountinfo. False: one of them cannot
+ * be told, or fn returned false. Changes the text. */
+bool cop_origin_layers(char *options, bool (*fn)(void *arg, const char *dir), void *arg);
 
 /* list.c, read.c: entries of the real origin's ops. */
 void cop_origin_real_list(

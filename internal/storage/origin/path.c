@@ -5,9 +5,7 @@
 #include "storage/origin/origin_priv.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
@@ -140,48 +138,4 @@ int cop_origin_readlink(
 	(*target)[n] = '\0';
 	*len = (size_t)n;
 	return 0;
-}
-
-/* File systems in which a name can be found that no listing has: autofs mounts what is looked for,
- * and the others find names by other spellings. Their numbers are those of linux/magic.h and of the
- * drivers' sources. */
-bool cop_origin_type_lists_all(uint32_t type)
-{
-	static const uint32_t not_all[] = {AUTOFS_SUPER_MAGIC, MSDOS_SUPER_MAGIC,
-		0x2011BAB0 /* exfat */, 0x5346544E /* ntfs */, 0x7366746E /* ntfs3 */,
-		SMB_SUPER_MAGIC, 0xFF534D42 /* cifs */, 0xFE534D42 /* smb2 */, 0x4244 /* hfs */,
-		0x482B /* hfsplus */, ISOFS_SUPER_MAGIC, 0x786F4256 /* vboxsf */};
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(not_all); i++)
-		if (type == not_all[i])
-			return false;
-	return true;
-}
-
-/* Each of these is a separate file system, so one statfs per device is enough. */
-bool cop_origin_lists_all(struct cop_origin_real *o, int fd, uint64_t dev)
-{
-	struct cop_origin_types *t = &o->types;
-	bool known = false, all = false;
-	struct statfs fs;
-
-	pthread_mutex_lock(&t->lock);
-	for (unsigned i = 0; i < t->count && !known; i++) {
-		known = t->dev[i].dev == dev;
-		all = known && t->dev[i].lists_all;
-	}
-	pthread_mutex_unlock(&t->lock);
-	if (known)
-		return all;
-	cop_origin_count(o);
-	if (fstatfs(fd, &fs))
-		return false;
-	all = cop_origin_type_lists_all((uint32_t)fs.f_type);
-	pthread_mutex_lock(&t->lock);
-	if (t->count < COP_ORIGIN_TYPES) {
-		t->dev[t->count].dev = dev;
-		t->dev[t->count++].lists_all = all;
-	}
-	pthread_mutex_unlock(&t->lock);
-	return all;
 }

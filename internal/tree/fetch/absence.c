@@ -26,6 +26,25 @@ uint32_t cop_fetch_missed_ms(struct cop_fetch *c, struct cop_obj *listing)
 	return cop_fetch_absent_ms(c, listing);
 }
 
+/* The storage was asked for this name when the directory had the names that it has now. */
+bool cop_fetch_is_absent_still(struct cop_fetch *c, const struct cop_obj *absent)
+{
+	struct cop_fetch_name at = cop_fetch_split(absent->key.path);
+	struct cop_key key = {.table = COP_TABLE_TREE, .path = at.path, .path_len = at.dir_len};
+	struct cop_obj *listing = cop_cache_peek(c->conf.cache, &key);
+	struct cop_listing_entry e;
+	bool still;
+
+	if (!listing)
+		return false;
+	still = !listing->error && !atomic_load(&listing->disproved) &&
+		(cop_listing_flags(listing->data) & COP_LISTING_COMPLETE) &&
+		listing->came_ms <= absent->completed_ms && cop_fetch_absent_ms(c, listing) &&
+		!cop_listing_find(listing->data, at.name, at.name_len, &e);
+	cop_obj_put(c->conf.cache, listing);
+	return still;
+}
+
 bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool local)
 {
 	struct cop_obj *listing;

@@ -147,15 +147,18 @@ static bool is_old_entry(const struct cop_fetch *c, const struct cop_obj *obj)
 }
 
 /* Whether a cached answer must be requested again. Absence, refusals and statfs stay valid for as
- * long as the user set. What exists, and that a directory is too large for a listing, stays valid
- * until it is invalidated; a young version only until it is certain that it was the last one. */
-static bool expired(const struct cop_fetch *c, const struct cop_obj *obj)
+ * long as the user set, and absence as long as the directory is known to be unchanged. What exists,
+ * and that a directory is too large for a listing, stays valid until it is invalidated; a young
+ * version only until it is certain that it was the last one. */
+static bool expired(struct cop_fetch *c, const struct cop_ask *ask, const struct cop_obj *obj)
 {
 	if (!obj->error && obj->key.facet != COP_FACET_STATFS)
 		return is_old_entry(c, obj);
 	if (obj->error == -E2BIG)
 		return false;
-	return cop_now_ms() - atomic_load(&obj->stamp_ms) > c->conf.enoent_ttl_ms;
+	return cop_now_ms() - atomic_load(&obj->stamp_ms) > c->conf.enoent_ttl_ms &&
+	       !(ask->kind == COP_ASK_ENTRY && obj->error == -ENOENT &&
+		       cop_fetch_is_absent_still(c, obj));
 }
 
 /* Whether an error is an answer that stays true for a while rather than a failure that may pass. */
@@ -330,7 +333,7 @@ int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *ask, struct cop
 		return 1;
 	for (;;) {
 		found = find_or_lead(c, ask, waiter, local, obj, &f);
-		if (found != COP_FOUND_HIT || !expired(c, *obj))
+		if (found != COP_FOUND_HIT || !expired(c, ask, *obj))
 			break;
 		was_absent = ask->kind == COP_ASK_ENTRY && (*obj)->error == -ENOENT;
 		cop_stats_add(c->conf.stats, COP_ENOENT_EXPIRES, was_absent);
@@ -398,6 +401,25 @@ void cop_fetch_uncork(struct cop_fetch *c)
 void cop_fetch_used(struct cop_fetch *c, struct cop_obj *obj)
 {
 	cop_guess_used(c->guess, obj, cop_cache_used(c->conf.cache, obj, COP_USE_HERE));
+}
+
+/* The first bytes that the kernel gets of a chunk, as many as it has, are counted where the chunk
+ * came from; those that it gets again come from memory. */
+void cop_fetch_given(struct cop_fetch *c, struct cop_obj *obj, size_t len)
+{
+	static const enum cop_counter from[] = {[COP_FROM_STORAGE] = COP_FROM_STORAGE_BYTES,
+		[COP_FROM_NODES] = COP_FROM_NODES_BYTES,
+		[COP_FROM_PASSED] = COP_FROM_PASSED_BYTES,
+		[COP_FROM_DISK] = COP_FROM_DISK_BYTES,
+		[COP_FROM_PACK] = COP_FROM_PACK_BYTES};
+	size_t all = cop_fetch_chunk_len(c, obj->key.size, obj->key.index), fresh;
+	uint32_t given = atomic_load_explicit(&obj->given, memory_order_relaxed);
+
+	do {
+		fresh = given < all ? COP_MIN(len, all - given) : 0;
+	} while (fresh && !atomic_compare_exchange_weak(&obj->given, &given, given + fresh));
+	cop_stats_add(c->conf.stats, from[obj->from], fresh);
+	cop_stats_add(c->conf.stats, COP_FROM_OWN_BYTES, len - fresh);
 }
 
 void cop_fetch_looked_for(struct cop_fetch *c, const char *name, size_t len)

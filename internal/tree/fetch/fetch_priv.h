@@ -242,6 +242,10 @@ void cop_fetch_raise_first(struct cop_fetch *c, const struct cop_ask *entry);
 
 /* ---- absence.c ---- */
 
+/* Whether an absent entry is still one: the directory is known to be as it was when the storage was
+ * asked for the name. */
+bool cop_fetch_is_absent_still(struct cop_fetch *c, const struct cop_obj *absent);
+
 /* Whether the directory of a check need not be checked any more: another check ended after the
  * requester had looked at the listing, and before it sent its request. */
 bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool local);
@@ -330,6 +334,8 @@ struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *
 bool cop_fetch_is_striped(const struct cop_fetch *c, uint64_t size);
 /* How many chunks a root reads in one job at most. */
 uint64_t cop_fetch_group_chunks(const struct cop_fetch *c);
+/* How many groups a file of this size has; it is not empty. */
+uint64_t cop_fetch_groups(const struct cop_fetch *c, uint64_t size);
 static inline void cop_fetch_lock_groups(struct cop_fetch *c)
 {
 	pthread_mutex_lock(&c->group_lock);

@@ -87,13 +87,15 @@ struct cop_op_sum {
 	uint32_t missing; /* those, and the nodes below failed ones, of which nothing is known */
 	uint32_t lost[COP_OP_NAMED]; /* the first of the missing ranks */
 	struct cop_buf silent;       /* the dead ranks, each a uint32_t; cop_op_sum_silent */
-	uint32_t unwritten;          /* how many of the nodes could not write their final files */
+	uint32_t mounted;   /* how many of the nodes could not unmount and left a dead mount */
+	uint32_t unwritten; /* how many of the nodes could not write their final files */
 	char why_unwritten[COP_OP_SENTENCE]; /* "HOST: sentence" of one of them */
 	uint32_t released;                   /* how many of the nodes were released */
 	uint32_t fell_back;    /* how many of the nodes read the storage in place of a node above */
 	uint64_t cache_needed; /* bytes that would have held everything, on the node that needs
-				  most; 0: nothing was evicted */
-	uint32_t cut;          /* nodes whose part of the text did not fit and was left out */
+				  most; the next two as in struct cop_advice_facts */
+	uint64_t data_bytes, memory_bytes;
+	uint32_t cut; /* nodes whose part of the text did not fit and was left out */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
 	struct cop_op_exits exits;     /* stop: of the commands on these nodes */
@@ -218,8 +220,9 @@ bool cop_op_is_stopping(struct cop_op *t);
 bool cop_op_is_ending(struct cop_op *t);
 /* Main thread; only the first call counts. The node has unmounted: adds its part to the sums from
  * below and answers everyone who asked it to stop, now and later. remark: a line for the user who
- * gave the command, or NULL; unwritten: why its final files are missing, or NULL. */
-void cop_op_ended(struct cop_op *t, const char *remark, const char *unwritten);
+ * gave the command, or NULL; unwritten: why its final files are missing, or NULL; mounted: its
+ * mount is left. */
+void cop_op_ended(struct cop_op *t, const char *remark, const char *unwritten, bool mounted);
 /* Main thread, after cop_op_ended. Returns when every requester of the stop has the answer or
  * is gone, after two minutes at most. */
 void cop_op_await_confirmed(struct cop_op *t);

@@ -40,6 +40,7 @@ struct t_node {
 	const void *body; /* it answers the next `bodies` operations with this and does nothing */
 	size_t body_len;
 	unsigned bodies;
+	bool mounted; /* it cannot unmount */
 	const char *cannot_write, *cannot_complete, *unwritten, *remark;
 	/* what it did */
 	unsigned asked, looked, reports, resets, ends, completed; /* looked: whether it lives */
@@ -280,7 +281,7 @@ static inline bool t_main_threads(struct t_tree *t)
 		cop_defer_run(&n->deferred, false);
 		if (n->ending && !n->ended && !n->slow) {
 			n->ended = did = true;
-			cop_op_ended(n->op, n->remark, n->unwritten);
+			cop_op_ended(n->op, n->remark, n->unwritten, n->mounted);
 		}
 	}
 	return did;
@@ -315,7 +316,7 @@ static inline void t_cut(struct t_tree *t, uint32_t rank)
 static inline void t_free(struct t_tree *t)
 {
 	for (uint32_t r = 0; r <= T_NODES; r++)
-		cop_op_ended(t->node[r].op, NULL, NULL);
+		cop_op_ended(t->node[r].op, NULL, NULL, false);
 	for (uint32_t r = 0; r <= T_NODES; r++)
 		cop_rpc_close(t->node[r].rpc);
 	for (uint32_t r = 0; r <= T_NODES; r++) {

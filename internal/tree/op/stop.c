@@ -94,7 +94,8 @@ static void complete_sum(struct cop_op *t, struct cop_op_sum *all, bool counted)
 }
 
 /* Moves the sum from below out of t and adds this node's own part. */
-static void complete_stop(struct cop_op *t, const char *unwritten, struct cop_op_sum *all)
+static void complete_stop(
+	struct cop_op *t, const char *unwritten, bool mounted, struct cop_op_sum *all)
 {
 	bool answered;
 
@@ -104,6 +105,7 @@ static void complete_stop(struct cop_op *t, const char *unwritten, struct cop_op
 	answered = t->stop_answered;
 	pthread_mutex_unlock(&t->lock);
 	all->nodes++;
+	all->mounted += mounted;
 	if (unwritten)
 		cop_op_sum_unwritten(all, host_of(t, t->conf.rank), unwritten);
 	/* If a signal has ended this node meanwhile, the answer lacks what the nodes below
@@ -118,14 +120,14 @@ static void add_remark(struct cop_op_sum *s, const char *remark)
 		cop_buf_printf(&s->text, "%s%s", s->text.len ? "\n" : "", remark);
 }
 
-void cop_op_ended(struct cop_op *t, const char *remark, const char *unwritten)
+void cop_op_ended(struct cop_op *t, const char *remark, const char *unwritten, bool mounted)
 {
-	struct cop_op_sum all, own = {.nodes = 1};
+	struct cop_op_sum all, own = {.nodes = 1, .mounted = mounted};
 	struct cop_list list, *l;
 
 	if (t->ending)
 		return;
-	complete_stop(t, unwritten, &all);
+	complete_stop(t, unwritten, mounted, &all);
 	if (unwritten)
 		cop_op_sum_unwritten(&own, host_of(t, t->conf.rank), unwritten);
 	add_remark(&all, remark);

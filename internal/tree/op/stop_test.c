@@ -170,7 +170,7 @@ static void a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below(vo
 	ask_stop(t, 0, &h);
 	t_run(t);
 	t->node[1].ended = true;
-	cop_op_ended(t->node[1].op, NULL, NULL);
+	cop_op_ended(t->node[1].op, NULL, NULL, false);
 	t_run(t);
 	assert_int_equal(h.times, 1);
 	/* The sum lacks what 4 counted, and the answer of 3 comes too late. */
@@ -193,8 +193,8 @@ static void the_end_of_a_node_is_said_once(void **state)
 	struct t_tree *t = *state;
 	struct t_heard h;
 
-	cop_op_ended(t->node[3].op, "first", NULL);
-	cop_op_ended(t->node[3].op, "second", NULL);
+	cop_op_ended(t->node[3].op, "first", NULL, false);
+	cop_op_ended(t->node[3].op, "second", NULL, false);
 	t_ask_here(t, 3, COP_OP_STOP, "", true, &h);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, 1);
@@ -204,7 +204,7 @@ static void the_end_of_a_node_is_said_once(void **state)
 
 /* ---- what is said with the sums ---- */
 
-static void failures_to_write_are_counted_by_node(void **state)
+static void failures_are_counted_by_node(void **state)
 {
 	struct t_tree *t = *state;
 	struct t_heard h;
@@ -212,11 +212,13 @@ static void failures_to_write_are_counted_by_node(void **state)
 	t->node[5].unwritten = "the disk is full";
 	t->node[0].cannot_complete = "the cluster files, too";
 	t->node[6].remark = "host6: held by a shell";
+	t->node[6].mounted = true;
 	t->node[3].remark = "host3: held by a daemon";
 	ask_stop(t, 1, &h);
 	t_run(t);
 	assert_int_equal(h.sum.nodes, T_NODES);
 	assert_int_equal(h.sum.unwritten, 2);
+	assert_int_equal(h.sum.mounted, 1);
 	assert_int_equal(h.sum.missing, 0);
 	assert_non_null(strstr(t_text(&h), "host6: held by a shell"));
 	assert_non_null(strstr(t_text(&h), "host3: held by a daemon"));
@@ -366,7 +368,7 @@ int main(void)
 		T(a_stop_alone_meanwhile_waits_for_the_other),
 		T(a_node_that_a_signal_ends_meanwhile_does_not_wait_for_those_below),
 		T(the_end_of_a_node_is_said_once),
-		T(failures_to_write_are_counted_by_node),
+		T(failures_are_counted_by_node),
 		T(a_node_without_two_kinds_of_files_is_one_node),
 		T(a_node_whose_answer_came_does_not_stay),
 		T(a_parent_that_dies_before_it_has_the_answer_is_passed_over),

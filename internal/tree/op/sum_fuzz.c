@@ -19,7 +19,8 @@ static void goes_on(const struct cop_op_sum *g)
 	cop_op_sum_say_unwritten(&sum, &lines);
 	if (cop_op_sum_encode(&sum, &out) == 0)
 		if (cop_op_sum_decode(out.data, out.len, &again) || again.nodes != sum.nodes ||
-			again.unwritten != sum.unwritten || again.silent.len != sum.silent.len ||
+			again.unwritten != sum.unwritten || again.mounted != sum.mounted ||
+			again.silent.len != sum.silent.len ||
 			(sum.silent.len &&
 				memcmp(again.silent.data, sum.silent.data, sum.silent.len)))
 			abort();

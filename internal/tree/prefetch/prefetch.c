@@ -151,8 +151,10 @@ static void with_listing(struct cop_prefetch *p, struct slot *s)
 		count_changed(p);
 		done_with(p, s);
 	} else if (s->rc || !cop_listing_find(s->obj->data, name, strlen(name), &e)) {
-		if (!s->rc && (cop_listing_flags(s->obj->data) & COP_LISTING_COMPLETE)) {
-			/* The name may be absent, since a job may have asked for one. */
+		if (!s->rc && cop_listing_flags(s->obj->data) == COP_LISTING_COMPLETE) {
+			/* The name may be absent, since a job may have asked for one. Where a
+			 * directory may have names that it does not list, it is asked for again: no
+			 * program has to wait for that. */
 			if (s->item->kind == COP_MANIFEST_FILE)
 				count_changed(p);
 			done_with(p, s);
