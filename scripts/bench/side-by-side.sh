@@ -9,7 +9,8 @@
 # service slots: 16 operations at once of 5 ms each, and reads of at most 128 KiB. The client keeps
 # names, attributes and pages, as a parallel file system's does. Every sample begins with new nodes
 # that have nothing. The environment is Debian's Python with its standard library, numpy, the
-# libraries that they need, and nothing else.
+# libraries that they need, and nothing else. BENCH_MODULE=large takes, in place of numpy, a package
+# of 3,500 files and 1.1 GB (large-tree.py); torch is Debian's, if it is installed.
 #
 # Not counted: making the squashfs image, which a site does once and again after each change; the
 # job in which Copper recorded its manifest; starting a Slurm job (for sbcast the command itself
@@ -28,7 +29,7 @@
 . "$cop_t/slurm.sh"
 
 [ "$(id -u)" -eq 0 ] || bail 'only root can make nodes with mounts of their own'
-module=numpy
+module=${BENCH_MODULE:-numpy}
 read -ra at_once <<<"${BENCH_NODES:-1 2 4 8}"
 read -ra methods <<<"${BENCH_METHODS:-direct cp tar rsync image image-there sbcast bindfs passthrough copper manifest}"
 costs=(--meta-us "${BENCH_US:-5000}" --read-us "${BENCH_US:-5000}" --slots "${BENCH_SLOTS:-16}"
@@ -90,7 +91,16 @@ make_environment() {
 	cp -L /usr/bin/python3 "$env/bin/python3"
 	cp -a "$(python_library)" "$env/lib/"
 	rm -rf "$env"/lib/python3.*/{config-*,dist-packages,test}
-	cp -a "$packages/numpy" "$env/lib/python3/dist-packages/"
+	case $module in
+	numpy) cp -a "$packages/numpy" "$env/lib/python3/dist-packages/" ;;
+	large) "$PYTHON" "$(dirname "${BASH_SOURCE[0]}")/large-tree.py" "$env/lib/python3/dist-packages" ;;
+	torch)
+		[ -d "$packages/torch" ] || bail 'torch is not installed (package python3-torch)'
+		cp -a "$packages"/{torch,functorch,torchgen,numpy,typing_extensions.py} \
+			"$env/lib/python3/dist-packages/"
+		;;
+	*) bail "there is no environment for BENCH_MODULE=$module" ;;
+	esac
 	shared_libraries "$env" | xargs cp -L -t "$env/lib/x86_64-linux-gnu"
 	note "the environment has $(find "$env" |
 			wc -l) files and directories, $(du -sm --apparent-size "$env" |
