@@ -18,21 +18,10 @@ struct args {
 };
 
 static const struct cop_opt rows[] = {
-	{.name = "category",
-		.letter = 'c',
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, category),
-		.arg = "WORD",
-		.initial = "shell",
-		.help = "the category of the events"},
-	{.name = "pid",
-		.letter = 'p',
-		.kind = COP_OPT_I64,
-		.offset = offsetof(struct args, shell),
-		.arg = "PID",
-		.shown = "the caller",
-		.max = INT32_MAX,
-		.help = "the shell of begin and end"},
+	COP_OPT(STRING, "category", struct args, category, "the category of the events",
+		.letter = 'c', .arg = "WORD", .initial = "shell"),
+	COP_OPT(I64, "pid", struct args, shell, "the shell of begin and end", .letter = 'p',
+		.arg = "PID", .shown = "the caller", .max = INT32_MAX),
 };
 
 static bool is_region(char **words)

@@ -18,28 +18,13 @@ struct args {
 };
 
 static const struct cop_opt rows[] = {
-	{.name = "output",
-		.letter = 'o',
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, output),
-		.arg = "FILE",
-		.help = "the page; - is stdout",
-		.shown = "JOBDIR/report.html"},
-	{.name = "force",
-		.kind = COP_OPT_FLAG,
-		.offset = offsetof(struct args, force),
-		.help = "replace FILE if it exists"},
-	{.name = "store",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, store),
-		.arg = "FILE",
-		.help = "compare with the run before it",
-		.shown = "$COPPER_STORE"},
-	{.name = "compare",
-		.kind = COP_OPT_LIST,
-		.offset = offsetof(struct args, compare),
-		.arg = "ID",
-		.help = "draw this run's metrics beside; repeatable"},
+	COP_OPT(STRING, "output", struct args, output, "the page; - is stdout", .letter = 'o',
+		.arg = "FILE", .shown = "JOBDIR/report.html"),
+	COP_OPT(FLAG, "force", struct args, force, "replace FILE if it exists"),
+	COP_OPT(STRING, "store", struct args, store, "compare with the run before it",
+		.arg = "FILE", .shown = "$COPPER_STORE"),
+	COP_OPT(LIST, "compare", struct args, compare, "draw this run's metrics beside; repeatable",
+		.arg = "ID"),
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true}};

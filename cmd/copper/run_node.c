@@ -3,6 +3,7 @@
 
 #include <libgen.h>
 
+#include "job/dir/dir.h"
 #include "node/ctl/ctl.h"
 #include "socket.h"
 #include "mount/view/view.h"
@@ -207,7 +208,7 @@ static bool is_of_job(const char *line)
 	return false;
 }
 
-/* Cuts the lines of text, and sets what they say. Returns whether they name a run. */
+/* Cuts the lines of text, and sets what they say. Returns whether they name a run or a span. */
 static bool set_variables(char *text)
 {
 	bool run = false;
@@ -220,7 +221,8 @@ static bool set_variables(char *text)
 		if (is_of_job(text)) {
 			*value = '\0';
 			setenv(text, value + 1, 1);
-			run |= strcmp(text, "COPPER_RUN_ID") == 0;
+			run |= strcmp(text, "COPPER_RUN_ID") == 0 ||
+			       strcmp(text, "TRACEPARENT") == 0;
 		}
 		text = next;
 	}
@@ -228,7 +230,7 @@ static bool set_variables(char *text)
 }
 
 /* Rank 0 knows what the job is called, and has left it in the job directory. Returns whether that
- * names a run. */
+ * names a run or a span. */
 static bool set_variables_of_job(const char *answer)
 {
 	static const char key[] = "COPPER_JOB_DIR=";
@@ -240,7 +242,7 @@ static bool set_variables_of_job(const char *answer)
 		strstr(answer, "\nTRACEPARENT="))
 		return false;
 	answer += strlen(key);
-	snprintf(path, sizeof(path), "%.*s/" COP_CTL_ENVIRONMENT, (int)strcspn(answer, "\n"),
+	snprintf(path, sizeof(path), "%.*s/" COP_JOB_ENVIRONMENT, (int)strcspn(answer, "\n"),
 		answer);
 	if (cop_read_file(path, COP_CTL_LINE_MAX * 4, &text, &len) == 0)
 		run = set_variables(text);

@@ -24,17 +24,9 @@ struct runs_common {
 };
 /* Rows for an argument struct that begins with a struct runs_common. */
 #define RUNS_ROWS                                                                                  \
-	{.name = "store",                                                                          \
-		.kind = COP_OPT_STRING,                                                            \
-		.offset = offsetof(struct runs_common, store),                                     \
-		.arg = "FILE",                                                                     \
-		.help = "the run store",                                                           \
-		.shown = "$COPPER_STORE"},                                                         \
-	{                                                                                          \
-		.name = "json", .kind = COP_OPT_FLAG,                                              \
-		.offset = offsetof(struct runs_common, json),                                      \
-		.help = "for programs: keys are stable"                                            \
-	}
+	COP_OPT(STRING, "store", struct runs_common, store, "the run store", .arg = "FILE",        \
+		.shown = "$COPPER_STORE"),                                                         \
+		COP_OPT(FLAG, "json", struct runs_common, json, "for programs: keys are stable")
 
 /* For the checks of option tables: whether there is a store to use. */
 int cop_cmd_runs_check(void *common, struct cop_err *err);
@@ -65,6 +57,10 @@ struct cop_json;
 void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r);
 /* One run of MLflow as an object of the array that is open (runs_export.c). */
 void cop_cmd_runs_json_mlflow(struct cop_json *j, const struct cop_mlflow_run *r);
+
+/* Writes a number that reads back as the same one; infinite ones as "Infinity" and "-Infinity", as
+ * ProtoJSON has them, and NaN, which stands for no value, as null. */
+void cop_cmd_runs_json_number(struct cop_json *j, const char *key, double value);
 
 /* These format for people. out has 32 bytes and is returned. */
 char *cop_cmd_runs_time(double time_s, char out[32]);

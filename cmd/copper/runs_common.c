@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the subcommands of copper runs share: the store, a run by its ID, and values as text. */
+#include "base/base/json.h"
 #include "runs.h"
 
 #include <math.h>
@@ -58,6 +59,18 @@ int cop_cmd_runs_load(
 	int rc = cop_store_find(s, ref, id, err);
 
 	return rc ? rc : cop_store_load(s, id, r, err);
+}
+
+void cop_cmd_runs_json_number(struct cop_json *j, const char *key, double value)
+{
+	if (isnan(value)) {
+		cop_json_null(j, key);
+	} else if (isinf(value)) {
+		cop_json_str(j, key, value < 0 ? "-Infinity" : "Infinity");
+	} else {
+		cop_json_value(j, key);
+		cop_grid_put_real(value, j->out);
+	}
 }
 
 char *cop_cmd_runs_time(double time_s, char out[32])

@@ -34,19 +34,11 @@ static int check(void *into, struct cop_err *err)
 }
 
 static const struct cop_opt rows[] = {RUNS_ROWS,
-	{.name = "all",
-		.kind = COP_OPT_FLAG,
-		.offset = offsetof(struct args, all),
-		.help = "also metrics that differ by no more than their spread"},
-	{.name = "metric",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, metric),
-		.arg = "KEY",
-		.help = "this metric of all runs, step by step"},
-	{.name = "csv",
-		.kind = COP_OPT_FLAG,
-		.offset = offsetof(struct args, csv),
-		.help = "with --metric: step,ID,..."}};
+	COP_OPT(FLAG, "all", struct args, all,
+		"also metrics that differ by no more than their spread"),
+	COP_OPT(STRING, "metric", struct args, metric, "this metric of all runs, step by step",
+		.arg = "KEY"),
+	COP_OPT(FLAG, "csv", struct args, csv, "with --metric: step,ID,...")};
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, ids), .required = true, .many = true}};
 const struct cop_opt_table cop_cmd_runs_compare_options = {.command = "copper runs compare",
@@ -206,6 +198,7 @@ static double spread_of(const struct compared *c, unsigned run, const char *key)
 static bool metric_differs(const struct compared *c, const char *key)
 {
 	double least = INFINITY, most = -INFINITY, spread = 0;
+	bool infinite = false;
 
 	for (unsigned i = 0; i < c->runs; i++) {
 		double v = metric_of(c, i, key);
@@ -215,8 +208,9 @@ static bool metric_differs(const struct compared *c, const char *key)
 		least = fmin(least, v);
 		most = fmax(most, v);
 		spread = fmax(spread, spread_of(c, i, key));
+		infinite |= isinf(v);
 	}
-	return most - least > spread;
+	return infinite ? least < most : most - least > spread;
 }
 
 static int find_metrics(struct compared *c)
@@ -385,9 +379,9 @@ static void put_json_metrics(const struct compared *c, struct cop_json *j)
 		cop_json_object(j, c->key[k]);
 		cop_json_array(j, "values");
 		for (unsigned i = 0; i < c->runs; i++)
-			cop_json_double(j, NULL, metric_of(c, i, c->key[k]), 6);
+			cop_cmd_runs_json_number(j, NULL, metric_of(c, i, c->key[k]));
 		cop_json_end(j);
-		cop_json_double(j, "ratio", metric_ratio(c, c->key[k]), 6);
+		cop_cmd_runs_json_number(j, "ratio", metric_ratio(c, c->key[k]));
 		cop_json_bool(j, "differs", metric_differs(c, c->key[k]));
 		cop_json_end(j);
 	}
@@ -424,34 +418,56 @@ static int put_json(struct compared *c, struct cop_buf *out)
 
 /* ---- one metric, step by step ---- */
 
+/* All points of the metric in one run; none: the run does not have it. */
+struct points {
+	struct cop_runrec_point *point;
+	size_t n, cap, at; /* at: the next one */
+	bool failed;       /* memory was short */
+};
 struct steps {
-	const struct cop_runrec_series *series[RUNS_MAX]; /* NULL: the run does not have it */
-	size_t at[RUNS_MAX];
+	char id[RUNS_MAX][COP_RUNREC_ID_LEN + 1];
+	struct points of[RUNS_MAX];
 	unsigned runs;
 };
+
+static void add_point(void *arg, const struct cop_runrec_point *point)
+{
+	struct points *p = arg;
+	struct cop_runrec_point *grown = p->point;
+
+	if (p->n == p->cap) {
+		p->cap = p->cap ? 2 * p->cap : 64;
+		grown = p->failed ? NULL : reallocarray(p->point, p->cap, sizeof(*grown));
+	}
+	p->failed |= !grown;
+	if (p->failed)
+		return;
+	p->point = grown;
+	p->point[p->n++] = *point;
+}
 
 /* Finds the next step of any run. */
 static bool next_step(const struct steps *s, uint64_t *step)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < s->runs; i++)
-		if (s->series[i] && s->at[i] < s->series[i]->n &&
-			(!any || s->series[i]->point[s->at[i]].step < *step)) {
-			*step = s->series[i]->point[s->at[i]].step;
+	for (unsigned i = 0; i < s->runs; i++) {
+		const struct points *p = &s->of[i];
+
+		if (p->at < p->n && (!any || p->point[p->at].step < *step)) {
+			*step = p->point[p->at].step;
 			any = true;
 		}
+	}
 	return any;
 }
 
 /* The run's value at this step, after which it is done; NAN: it has none. */
 static double take_value(struct steps *s, unsigned run, uint64_t step)
 {
-	const struct cop_runrec_series *of = s->series[run];
+	struct points *p = &s->of[run];
 
-	if (!of || s->at[run] == of->n || of->point[s->at[run]].step != step)
-		return NAN;
-	return of->point[s->at[run]++].value;
+	return p->at < p->n && p->point[p->at].step == step ? p->point[p->at++].value : NAN;
 }
 
 static void put_steps_json(struct steps *s, struct cop_buf *out)
@@ -464,12 +480,8 @@ static void put_steps_json(struct steps *s, struct cop_buf *out)
 		cop_json_object(&j, NULL);
 		cop_json_u64(&j, "step", step);
 		cop_json_array(&j, "values");
-		for (unsigned i = 0; i < s->runs; i++) {
-			double v = take_value(s, i, step);
-
-			cop_json_value(&j, NULL);
-			cop_buf_printf(out, isfinite(v) ? "%.17g" : "null", v);
-		}
+		for (unsigned i = 0; i < s->runs; i++)
+			cop_cmd_runs_json_number(&j, NULL, take_value(s, i, step));
 		cop_json_end(&j);
 		cop_json_end(&j);
 	}
@@ -477,13 +489,13 @@ static void put_steps_json(struct steps *s, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-static void put_steps_text(const struct compared *c, struct steps *s, bool csv, struct cop_buf *out)
+static void put_steps_text(struct steps *s, bool csv, struct cop_buf *out)
 {
 	uint64_t step;
 
 	cop_buf_str(out, csv ? "step" : "      STEP");
-	for (unsigned i = 0; i < c->runs; i++)
-		cop_buf_printf(out, csv ? ",%.8s" : "  %14.8s", c->run[i].id);
+	for (unsigned i = 0; i < s->runs; i++)
+		cop_buf_printf(out, csv ? ",%.8s" : "  %14.8s", s->id[i]);
 	cop_buf_str(out, "\n");
 	while (next_step(s, &step)) {
 		cop_buf_printf(out, csv ? "%" PRIu64 : "%10" PRIu64, step);
@@ -491,33 +503,58 @@ static void put_steps_text(const struct compared *c, struct steps *s, bool csv, 
 			double v = take_value(s, i, step);
 
 			if (csv)
-				cop_buf_printf(out, isnan(v) ? "," : ",%.17g", v);
-			else
+				cop_buf_str(out, ",");
+			if (csv && !isnan(v))
+				cop_grid_put_real(v, out);
+			else if (!csv)
 				cop_buf_printf(out, isnan(v) ? "               -" : "  %14.7g", v);
 		}
 		cop_buf_str(out, "\n");
 	}
 }
 
-static int put_steps(
-	const struct args *a, const struct compared *c, struct cop_buf *out, struct cop_err *err)
+/* A metric that only some of the runs have is not an error. */
+static int load_steps(
+	const struct args *a, struct cop_store *store, struct steps *s, struct cop_err *err)
 {
-	struct steps s = {.runs = c->runs};
-	unsigned have = 0;
+	size_t have = 0;
 
-	for (unsigned i = 0; i < c->runs; i++) {
-		s.series[i] = cop_runrec_find(&c->run[i], a->metric);
-		have += s.series[i] != NULL;
+	for (size_t i = 0; i < a->ids.n; i++) {
+		int rc = cop_store_find(store, a->ids.at[i], s->id[i], err);
+
+		s->runs++;
+		if (rc)
+			return rc;
+		rc = cop_store_history(store, s->id[i], a->metric, add_point, &s->of[i], err);
+		if (rc && rc != -ENOENT)
+			return rc;
+		if (s->of[i].failed)
+			return cop_err_set(err, ENOMEM, "no memory to compare these runs");
+		have += s->of[i].n;
 	}
-	if (!have)
-		return cop_err_set(err, ENOENT,
-			"none of these runs has a metric '%s': copper runs show ID lists those of a run",
-			a->metric);
-	if (a->common.json)
-		put_steps_json(&s, out);
-	else
-		put_steps_text(c, &s, a->csv, out);
-	return 0;
+	return have ? 0
+		    : cop_err_set(err, ENOENT,
+			      "none of these runs has a metric '%s': copper runs show ID lists those of a run",
+			      a->metric);
+}
+
+static int compare_steps(const struct args *a, struct cop_store *store)
+{
+	struct steps s = {.runs = 0};
+	struct cop_buf out = {0};
+	struct cop_err err = {0};
+	int code = load_steps(a, store, &s, &err) ? cop_cmd_runs_fail(table, &err) : 0;
+
+	if (!code && a->common.json)
+		put_steps_json(&s, &out);
+	else if (!code)
+		put_steps_text(&s, a->csv, &out);
+	if (!code)
+		code = cop_cmd_print(table->command, &out, NULL);
+	for (unsigned i = 0; i < s.runs; i++)
+		free(s.of[i].point);
+	cop_buf_free(&out);
+	return code;
 }
 
 static int compare_runs(const void *args, struct cop_store *store)
@@ -528,14 +565,14 @@ static int compare_runs(const void *args, struct cop_store *store)
 	struct cop_err err = {0};
 	int code = 0;
 
+	if (a->metric)
+		return compare_steps(a, store);
 	for (size_t i = 0; i < a->ids.n && !code; i++) {
 		c.runs++;
 		if (cop_cmd_runs_load(store, a->ids.at[i], &c.run[i], &err))
 			code = cop_cmd_runs_fail(table, &err);
 	}
-	if (!code && a->metric)
-		code = put_steps(a, &c, &out, &err) ? cop_cmd_runs_fail(table, &err) : 0;
-	else if (!code)
+	if (!code)
 		out.failed |=
 			(a->common.json ? put_json(&c, &out) : put_plain(&c, a->all, &out)) != 0;
 	if (!code)

@@ -23,17 +23,10 @@ static int check(void *into, struct cop_err *err)
 }
 
 static const struct cop_opt rows[] = {
-	{.name = "mlflow",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, mlflow),
-		.arg = "FILE.db",
-		.help = "MLflow's database in SQLite; made if it does not exist"},
-	{.name = "experiment",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, experiment),
-		.arg = "NAME",
-		.help = "MLflow's experiment for these runs",
-		.shown = "the group of each, or copper"},
+	COP_OPT(STRING, "mlflow", struct args, mlflow,
+		"MLflow's database in SQLite; made if it does not exist", .arg = "FILE.db"),
+	COP_OPT(STRING, "experiment", struct args, experiment, "MLflow's experiment for these runs",
+		.arg = "NAME", .shown = "the group of each, or copper"),
 	RUNS_ROWS,
 };
 static const struct cop_opt_operand operands[] = {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "node/ctl/ctl.h"
+#include "job/dir/dir.h"
 #include "report/jobdata/jobdata.h"
 #include "runs.h"
 
@@ -24,7 +24,7 @@ static void find_id(const struct cop_jobdata *j, char id[COP_RUNREC_ID_LEN + 1])
 	char *path = NULL, *text = NULL, *at = NULL;
 	size_t len;
 
-	if (asprintf(&path, "%s/" COP_CTL_ENVIRONMENT, j->dir) >= 0 &&
+	if (asprintf(&path, "%s/" COP_JOB_ENVIRONMENT, j->dir) >= 0 &&
 		cop_read_file(path, COP_MIB, &text, &len) == 0)
 		at = strstr(text, key);
 	if (at && strspn(at + strlen(key), "0123456789abcdef") == COP_RUNREC_ID_LEN)

@@ -28,16 +28,10 @@ static int check(void *into, struct cop_err *err)
 }
 
 static const struct cop_opt rows[] = {
-	{.name = "mlflow",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, mlflow),
-		.arg = "FILE.db",
-		.help = "all runs of this MLflow database in SQLite"},
-	{.name = "sacct",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, sacct),
-		.arg = "JOBID",
-		.help = "what Slurm's accounting says of this job's runs"},
+	COP_OPT(STRING, "mlflow", struct args, mlflow, "all runs of this MLflow database in SQLite",
+		.arg = "FILE.db"),
+	COP_OPT(STRING, "sacct", struct args, sacct,
+		"what Slurm's accounting says of this job's runs", .arg = "JOBID"),
 	RUNS_ROWS,
 };
 static const struct cop_opt_operand operands[] = {

@@ -11,36 +11,26 @@ struct args {
 	const char *status, *since;
 	struct cop_store_filter filter;
 	struct cop_opt_list where;
+	bool csv;
 };
 
 static const struct cop_opt rows[] = {
-	{.name = "status",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, status),
-		.arg = "STATUS",
-		.help = "only RUNNING, FINISHED, FAILED or LOST ones"},
-	{.name = "since",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, since),
-		.arg = "TIME",
-		.help = "started since: 90m, 12h, 7d, or 2026-11-20"},
-	{.name = "tag",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, filter.tag),
-		.arg = "KEY=VALUE",
-		.help = "only runs with this tag, or name, or group"},
-	{.name = "where",
-		.kind = COP_OPT_LIST,
-		.offset = offsetof(struct args, where),
-		.arg = "TERM",
-		.help = "only runs with 'param.lr < 0.01'; may be repeated"},
-	{.name = "sort",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, filter.sort),
-		.arg = "KEY",
-		.help = "in this order: metric.val_loss.min; -KEY: largest first",
-		.shown = "-start"},
+	COP_OPT(STRING, "status", struct args, status,
+		"only RUNNING, FINISHED, FAILED or LOST ones", .arg = "STATUS"),
+	COP_OPT(STRING, "since", struct args, since, "started since: 90m, 12h, 7d, or 2026-11-20",
+		.arg = "TIME"),
+	COP_OPT(STRING, "tag", struct args, filter.tag,
+		"only runs with this tag, or name, or group", .arg = "KEY=VALUE"),
+	COP_OPT(LIST, "where", struct args, where,
+		"only runs with 'param.lr < 0.01'; may be repeated", .arg = "TERM"),
+	COP_OPT(STRING, "sort", struct args, filter.sort,
+		"in this order: metric.val_loss.min; -KEY: largest first", .arg = "KEY",
+		.shown = "-start"),
 	RUNS_ROWS,
+	{.name = "csv",
+		.kind = COP_OPT_FLAG,
+		.offset = offsetof(struct args, csv),
+		.help = "the columns of --json"},
 };
 
 /* Parses "7d" as 7 days ago. */
@@ -89,6 +79,8 @@ static int check(void *into, struct cop_err *err)
 {
 	struct args *a = into;
 
+	if (a->csv && a->common.json)
+		return cop_err_set(err, EINVAL, "--csv and --json contradict each other: give one");
 	a->filter.by_status = a->status != NULL;
 	if (a->status && cop_runrec_status_of(a->status, &a->filter.status))
 		return cop_err_set(err, EINVAL,
@@ -148,6 +140,38 @@ static struct cop_grid_cell run_cell(const void *arg, size_t row, unsigned col)
 
 /* ---- for programs ---- */
 
+static void put_text(struct cop_buf *out, const char *text)
+{
+	cop_buf_str(out, ",");
+	cop_csv_field(out, text, strlen(text));
+}
+
+static void put_number(struct cop_buf *out, double value, bool known)
+{
+	cop_buf_printf(out, known ? ",%.6f" : ",", value);
+}
+
+static void put_csv(const struct cop_store_runs *runs, struct cop_buf *out)
+{
+	cop_buf_str(out, "id,name,group,status,start,end,seen,seconds,nodes,version,exit_reason\n");
+	for (size_t i = 0; i < runs->n; i++) {
+		const struct cop_runrec *r = &runs->at[i];
+
+		cop_buf_str(out, r->id);
+		put_text(out, cop_runrec_get(r, COP_RUNREC_NAME));
+		put_text(out, cop_runrec_get(r, COP_RUNREC_GROUP));
+		put_text(out, cop_runrec_status_name(r->status));
+		put_number(out, r->start_s, true);
+		put_number(out, r->end_s, r->end_s > 0);
+		put_number(out, r->seen_s, true);
+		put_number(out, cop_cmd_runs_seconds(r), true);
+		cop_buf_printf(out, ",%" PRIu32, r->nodes);
+		put_text(out, cop_runrec_get(r, COP_RUNREC_VERSION));
+		put_text(out, cop_runrec_get(r, COP_RUNREC_REASON));
+		cop_buf_str(out, "\n");
+	}
+}
+
 static void put_json(const struct cop_store_runs *runs, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
@@ -176,6 +200,8 @@ static int list(const void *args, struct cop_store *store)
 	grid.rows = runs.n;
 	if (a->common.json)
 		put_json(&runs, &out);
+	else if (a->csv && !code)
+		put_csv(&runs, &out);
 	else if (runs.n)
 		cop_grid_show(&grid, COP_GRID_PLAIN, &out);
 	else if (!code)

@@ -26,15 +26,9 @@ static int check(void *into, struct cop_err *err)
 }
 
 static const struct cop_opt rows[] = {RUNS_ROWS,
-	{.name = "metric",
-		.kind = COP_OPT_STRING,
-		.offset = offsetof(struct args, metric),
-		.arg = "KEY",
-		.help = "the whole history of this metric"},
-	{.name = "csv",
-		.kind = COP_OPT_FLAG,
-		.offset = offsetof(struct args, csv),
-		.help = "with --metric: step,time,value"}};
+	COP_OPT(STRING, "metric", struct args, metric, "the whole history of this metric",
+		.arg = "KEY"),
+	COP_OPT(FLAG, "csv", struct args, csv, "with --metric: step,time,value")};
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, id)}};
 const struct cop_opt_table cop_cmd_runs_show_options = {.command = "copper runs show",
@@ -46,13 +40,18 @@ static const struct cop_opt_table *const table = &cop_cmd_runs_show_options;
 
 /* ---- for people ---- */
 
+/* Control characters would move the cursor. */
+static void put_plain(struct cop_buf *out, const char *text)
+{
+	for (const char *c = text; *c; c++)
+		cop_buf_add(out, (unsigned char)*c < 32 || *c == 127 ? "?" : c, 1);
+}
+
 static void put_line(struct cop_buf *out, const char *name, const char *value)
 {
 	if (*value)
 		cop_buf_printf(out, "%-10s", name);
-	/* Control characters would move the cursor. */
-	for (const char *c = value; *c; c++)
-		cop_buf_add(out, (unsigned char)*c < 32 || *c == 127 ? "?" : c, 1);
+	put_plain(out, value);
 	if (*value)
 		cop_buf_str(out, "\n");
 }
@@ -93,15 +92,6 @@ static void put_pairs(const char *heading, const struct cop_runrec_pairs *p, str
 	cop_grid_show(&grid, COP_GRID_PLAIN, out);
 }
 
-static double most_of(const struct cop_runrec_series *s)
-{
-	double most = s->point[0].value;
-
-	for (size_t i = 1; i < s->n; i++)
-		most = COP_MAX(most, s->point[i].value);
-	return most;
-}
-
 /* The metrics to show: no counter that stayed zero. */
 struct metrics {
 	const struct cop_runrec_series **at;
@@ -120,11 +110,25 @@ static struct cop_grid_cell metric_cell(const void *arg, size_t row, unsigned co
 	case 1:
 		return runs_text(cop_cmd_runs_value(s->key, s->point[s->n - 1].value, text));
 	case 2:
-		return runs_text(cop_cmd_runs_value(s->key, most_of(s), text));
+		return runs_text(cop_cmd_runs_value(s->key, s->most, text));
 	default:
-		snprintf(text, sizeof(text), "%zu", s->n);
+		snprintf(text, sizeof(text), "%" PRIu64, s->points);
 		return runs_text(text);
 	}
+}
+
+/* A value that is no number has no point. */
+static void put_nans(const struct cop_runrec_pairs *tags, struct cop_buf *out)
+{
+	for (size_t i = 0; i < tags->n; i++)
+		if (strncmp(tags->at[i].key, "nan.", 4) == 0 &&
+			strncmp(tags->at[i].value, "step ", 5) == 0) {
+			cop_buf_str(out, "\n");
+			put_plain(out, tags->at[i].key + 4);
+			cop_buf_str(out, " was NaN first at ");
+			put_plain(out, tags->at[i].value);
+			cop_buf_str(out, "\n");
+		}
 }
 
 static void put_metrics(const struct cop_runrec *r, struct cop_buf *out)
@@ -135,7 +139,7 @@ static void put_metrics(const struct cop_runrec *r, struct cop_buf *out)
 	struct cop_grid grid = {.col = cols, .cols = 4, .cell = metric_cell, .arg = &m};
 
 	for (size_t i = 0; m.at && i < r->series_n; i++)
-		if (r->series[i].n && most_of(&r->series[i]) != 0)
+		if (r->series[i].n && r->series[i].most != 0)
 			m.at[m.n++] = &r->series[i];
 	grid.rows = m.n;
 	out->failed |= !m.at;
@@ -144,6 +148,7 @@ static void put_metrics(const struct cop_runrec *r, struct cop_buf *out)
 		cop_grid_show(&grid, COP_GRID_PLAIN, out);
 	}
 	free(m.at);
+	put_nans(&r->list[COP_RUNREC_TAG], out);
 }
 
 /* ---- for programs ---- */
@@ -183,9 +188,9 @@ static void put_json(const struct cop_runrec *r, struct cop_buf *out)
 		const struct cop_runrec_series *s = &r->series[i];
 
 		cop_json_object(&j, s->key);
-		cop_json_double(&j, "last", s->point[s->n - 1].value, 6);
-		cop_json_double(&j, "most", most_of(s), 6);
-		cop_json_u64(&j, "points", s->n);
+		cop_cmd_runs_json_number(&j, "last", s->point[s->n - 1].value);
+		cop_cmd_runs_json_number(&j, "most", s->most);
+		cop_json_u64(&j, "points", s->points);
 		cop_json_end(&j);
 	}
 	cop_json_end(&j);
@@ -211,11 +216,12 @@ static void put_point(void *arg, const struct cop_runrec_point *p)
 		cop_json_object(h->to, NULL);
 		cop_json_u64(h->to, "step", p->step);
 		cop_json_double(h->to, "time", p->time_s, 6);
-		cop_json_value(h->to, "value");
-		cop_buf_printf(h->out, isfinite(p->value) ? "%.17g" : "null", p->value);
+		cop_cmd_runs_json_number(h->to, "value", p->value);
 		cop_json_end(h->to);
 	} else if (h->csv) {
-		cop_buf_printf(h->out, "%" PRIu64 ",%.6f,%.17g\n", p->step, p->time_s, p->value);
+		cop_buf_printf(h->out, "%" PRIu64 ",%.6f,", p->step, p->time_s);
+		cop_grid_put_real(p->value, h->out);
+		cop_buf_str(h->out, "\n");
 	} else {
 		cop_buf_printf(h->out, "%10" PRIu64 "  %-19s  %.9g\n", p->step,
 			cop_cmd_runs_time(p->time_s, time), p->value);

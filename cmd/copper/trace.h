@@ -16,53 +16,31 @@ struct trace_select {
 };
 
 #define TRACE_TEXT(word, index)                                                                    \
-	{.name = word,                                                                             \
-		.kind = COP_OPT_LIST,                                                              \
-		.offset = offsetof(struct trace_select, text[index]),                              \
-		.arg = "RE",                                                                       \
-		.help = "events whose " word " matches; may be repeated"},                         \
-	{                                                                                          \
-		.name = "not-" word, .kind = COP_OPT_LIST,                                         \
-		.offset = offsetof(struct trace_select, not_text[index]), .arg = "RE",             \
-		.help = "no events whose " word " matches", .rare = true                           \
-	}
+	COP_OPT(LIST, word, struct trace_select, text[index],                                      \
+		"events whose " word " matches; may be repeated", .arg = "RE"),                    \
+		COP_OPT(LIST, "not-" word, struct trace_select, not_text[index],                   \
+			"no events whose " word " matches", .arg = "RE", .rare = true)
 #define TRACE_NUMBER(word, index)                                                                  \
-	{.name = word,                                                                             \
-		.kind = COP_OPT_LIST,                                                              \
-		.offset = offsetof(struct trace_select, number[index]),                            \
-		.arg = "N",                                                                        \
-		.help = "events of this " word "; may be repeated"},                               \
-	{                                                                                          \
-		.name = "not-" word, .kind = COP_OPT_LIST,                                         \
-		.offset = offsetof(struct trace_select, not_number[index]), .arg = "N",            \
-		.help = "no events of this " word, .rare = true                                    \
-	}
-#define TRACE_TIME(word, text)                                                                     \
-	{                                                                                          \
-		.name = #word, .kind = COP_OPT_STRING,                                             \
-		.offset = offsetof(struct trace_select, word), .arg = "SECONDS", .help = text      \
-	}
-#define TRACE_FLAG(word, text)                                                                     \
-	{                                                                                          \
-		.name = #word, .kind = COP_OPT_FLAG,                                               \
-		.offset = offsetof(struct trace_select, word), .help = text                        \
-	}
+	COP_OPT(LIST, word, struct trace_select, number[index],                                    \
+		"events of this " word "; may be repeated", .arg = "N"),                           \
+		COP_OPT(LIST, "not-" word, struct trace_select, not_number[index],                 \
+			"no events of this " word, .arg = "N", .rare = true)
 /* The rows of SELECT, the same in each table. */
 #define TRACE_SELECT_EVENT_ROWS                                                                    \
 	TRACE_TEXT("name", COP_SELECT_NAME), TRACE_TEXT("cat", COP_SELECT_CAT),                    \
 		TRACE_TEXT("file", COP_SELECT_FILE), TRACE_TEXT("host", COP_SELECT_HOST),          \
 		TRACE_NUMBER("pid", COP_SELECT_PID), TRACE_NUMBER("tid", COP_SELECT_TID),          \
-		TRACE_TIME(from, "events from so long after the first one on"),                    \
-		TRACE_TIME(to, "events before that"),                                              \
-	{                                                                                          \
-		.name = "offset", .kind = COP_OPT_LIST,                                            \
-		.offset = offsetof(struct trace_select, offset), .arg = "FILE=SECONDS",            \
-		.help = "add so much to the times of a file; may be repeated", .rare = true        \
-	}
+		COP_OPT(STRING, "from", struct trace_select, from,                                 \
+			"events from so long after the first one on", .arg = "SECONDS"),           \
+		COP_OPT(STRING, "to", struct trace_select, to, "events before that",               \
+			.arg = "SECONDS"),                                                         \
+		COP_OPT(LIST, "offset", struct trace_select, offset,                               \
+			"add so much to the times of a file; may be repeated",                     \
+			.arg = "FILE=SECONDS", .rare = true)
 /* The same with those of the output. */
 #define TRACE_SELECT_ROWS                                                                          \
-	TRACE_SELECT_EVENT_ROWS, TRACE_FLAG(csv, "as CSV"),                                        \
-		TRACE_FLAG(json, "as JSON; keys are stable")
+	TRACE_SELECT_EVENT_ROWS, COP_OPT(FLAG, "csv", struct trace_select, csv, "as CSV"),         \
+		COP_OPT(FLAG, "json", struct trace_select, json, "as JSON; keys are stable")
 
 /* The first member of the arguments of each subcommand that groups events. */
 struct trace_group {
@@ -71,26 +49,19 @@ struct trace_group {
 	uint64_t limit;
 };
 
-#define TRACE_GROUP(word, text)                                                                    \
-	.name = #word, .kind = COP_OPT_STRING, .offset = offsetof(struct trace_group, word),       \
-	.help = text
+#define TRACE_GROUP(word, text, ...)                                                               \
+	COP_OPT(STRING, #word, struct trace_group, word, text, __VA_ARGS__)
 #define TRACE_GROUP_ROWS                                                                           \
-	{TRACE_GROUP(by, "name, cat, file, pid, rank, trace, arg:NAME ..."), .arg = "KEYS"},       \
-		{TRACE_GROUP(per, "first add up for each of these as well ..."), .arg = "KEYS"},   \
-		{TRACE_GROUP(then, "... then take max, min, sum, mean; or COL=WORD,..."),          \
-			.arg = "WORD"},                                                            \
-		{TRACE_GROUP(show, "columns, in seconds and bytes"), .arg = "COLS",                \
-			.shown = "see the manual"},                                                \
-		{.name = "limit",                                                                  \
-			.kind = COP_OPT_U64,                                                       \
-			.offset = offsetof(struct trace_group, limit),                             \
-			.arg = "N",                                                                \
-			.min = 1,                                                                  \
-			.help = "only the first N rows"},                                          \
-	{                                                                                          \
-		TRACE_GROUP(interval, "width of the key interval"), .arg = "SECONDS",              \
-								    .initial = "30"                \
-	}
+	TRACE_GROUP(by, "name, cat, file, pid, rank, trace, arg:NAME ...", .arg = "KEYS"),         \
+		TRACE_GROUP(per, "first add up for each of these as well ...", .arg = "KEYS"),     \
+		TRACE_GROUP(then, "... then take max, min, sum, mean; or COL=WORD,...",            \
+			.arg = "WORD"),                                                            \
+		TRACE_GROUP(show, "columns, in seconds and bytes", .arg = "COLS",                  \
+			.shown = "see the manual"),                                                \
+		COP_OPT(U64, "limit", struct trace_group, limit, "only the first N rows",          \
+			.arg = "N", .min = 1),                                                     \
+		TRACE_GROUP(                                                                       \
+			interval, "width of the key interval", .arg = "SECONDS", .initial = "30")
 
 /* One reading of traces by a subcommand. */
 struct trace_run {

@@ -16,32 +16,18 @@ struct args {
 	struct cop_opt_many paths;
 };
 
-#define AT(field) .offset = offsetof(struct args, field)
 static const struct cop_opt_word sorts[] = {
 	{"time", BY_TIME}, {"dur", BY_DUR}, {"size", BY_SIZE}, {NULL, 0}};
 static const struct cop_opt rows[] = {
-	{.name = "sort",
-		.kind = COP_OPT_ENUM,
-		AT(sort),
-		.arg = "WORD",
-		.words = sorts,
-		.initial = "time",
-		.help = "the earliest, longest or largest first"},
-	{.name = "limit",
-		.kind = COP_OPT_U64,
-		AT(limit),
-		.arg = "N",
-		.min = 1,
-		.help = "only the first N events"},
-	{.name = "min-dur",
-		.kind = COP_OPT_STRING,
-		AT(min_dur),
-		.arg = "SECONDS",
-		.help = "only spans that take at least so long"},
+	COP_OPT(ENUM, "sort", struct args, sort, "the earliest, longest or largest first",
+		.arg = "WORD", .words = sorts, .initial = "time"),
+	COP_OPT(U64, "limit", struct args, limit, "only the first N events", .arg = "N", .min = 1),
+	COP_OPT(STRING, "min-dur", struct args, min_dur, "only spans that take at least so long",
+		.arg = "SECONDS"),
 	TRACE_SELECT_ROWS,
 };
 static const struct cop_opt_operand operands[] = {
-	{.name = "PATH", AT(paths), .required = true, .many = true},
+	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_events_options = {.command = "copper trace events",
 	.summary = "the events themselves, in order of time or the longest first",

@@ -8,12 +8,11 @@ struct args {
 	struct cop_opt_many paths;
 };
 
-#define AT(field) .offset = offsetof(struct args, field)
 static const struct cop_opt rows[] = {
-	{.name = "json", .kind = COP_OPT_FLAG, AT(json), .help = "as JSON; keys are stable"},
+	COP_OPT(FLAG, "json", struct args, json, "as JSON; keys are stable"),
 };
 static const struct cop_opt_operand operands[] = {
-	{.name = "PATH", AT(paths), .required = true, .many = true},
+	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_index_options = {.command = "copper trace index",
 	.summary = "make the next questions about large files faster",

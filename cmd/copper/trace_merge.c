@@ -12,35 +12,19 @@ struct args {
 	struct cop_opt_many paths;
 };
 
-#define AT(field) .offset = offsetof(struct args, field)
 static const struct cop_opt rows[] = {
-	{.name = "output",
-		.letter = 'o',
-		.kind = COP_OPT_STRING,
-		AT(output),
-		.arg = "FILE",
-		.help = "the timeline; compressed if FILE ends in .gz"},
+	COP_OPT(STRING, "output", struct args, output,
+		"the timeline; compressed if FILE ends in .gz", .letter = 'o', .arg = "FILE"),
 	TRACE_SELECT_EVENT_ROWS,
 };
 static const struct cop_opt page_rows[] = {
-	{.name = "output",
-		.letter = 'o',
-		.kind = COP_OPT_STRING,
-		AT(output),
-		.arg = "FILE",
-		.help = "the page"},
-	{.name = "limit",
-		.kind = COP_OPT_U64,
-		AT(limit),
-		.arg = "N",
-		.min = 1000,
-		.max = 4000000,
-		.initial = "1000000",
-		.help = "at most so many spans, the longest"},
+	COP_OPT(STRING, "output", struct args, output, "the page", .letter = 'o', .arg = "FILE"),
+	COP_OPT(U64, "limit", struct args, limit, "at most so many spans, the longest", .arg = "N",
+		.min = 1000, .max = 4000000, .initial = "1000000"),
 	TRACE_SELECT_EVENT_ROWS,
 };
 static const struct cop_opt_operand operands[] = {
-	{.name = "PATH", AT(paths), .required = true, .many = true},
+	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_merge_options = {.command = "copper trace merge",
 	.summary = "one timeline of all of them, for Perfetto and Chromium's viewer",

@@ -10,23 +10,15 @@ struct args {
 	struct cop_opt_many paths;
 };
 
-#define AT(field) .offset = offsetof(struct args, field)
 static const struct cop_opt rows[] = {
-	{.name = "interval",
-		.kind = COP_OPT_STRING,
-		AT(interval),
-		.arg = "SECONDS",
-		.initial = "30",
-		.help = "how far apart the rows over the run are"},
-	{.name = "class",
-		.kind = COP_OPT_LIST,
-		AT(class),
-		.arg = "NAME=RE",
-		.help = "what is compute, app_io, posix, or one of yours"},
+	COP_OPT(STRING, "interval", struct args, interval,
+		"how far apart the rows over the run are", .arg = "SECONDS", .initial = "30"),
+	COP_OPT(LIST, "class", struct args, class,
+		"what is compute, app_io, posix, or one of yours", .arg = "NAME=RE"),
 	TRACE_SELECT_ROWS,
 };
 static const struct cop_opt_operand operands[] = {
-	{.name = "PATH", AT(paths), .required = true, .many = true},
+	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_summary_options = {.command = "copper trace summary",
 	.summary = "how much there is, where the time went, what each function did",

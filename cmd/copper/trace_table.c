@@ -8,19 +8,14 @@ struct args {
 	struct cop_opt_many paths;
 };
 
-#define AT(field) .offset = offsetof(struct args, field)
 static const struct cop_opt rows[] = {
 	TRACE_GROUP_ROWS,
-	{.name = "sort",
-		.kind = COP_OPT_STRING,
-		AT(sort),
-		.arg = "COL",
-		.shown = "dur",
-		.help = "by this column or key"},
+	COP_OPT(STRING, "sort", struct args, sort, "by this column or key", .arg = "COL",
+		.shown = "dur"),
 	TRACE_SELECT_ROWS,
 };
 static const struct cop_opt_operand operands[] = {
-	{.name = "PATH", AT(paths), .required = true, .many = true},
+	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_table_options = {.command = "copper trace table",
 	.summary = "groups of events with their sums, largest first",

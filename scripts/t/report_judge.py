@@ -135,6 +135,16 @@ def main():
                                  r["path"].encode("utf-8", "surrogateescape")))
         print(same(got, [(shown(r["path"]), number(r["total_events"]), number(r["cache_misses"]))
                          for r in data[:20]]))
+    elif what == "from":
+        places = ("own", "nodes", "passed", "disk", "pack", "storage")
+        rows = rows_of(sys.argv[3])
+        for r in rows:
+            if sum(int(r["from_%s_bytes" % p]) for p in places) != \
+                    int(r["read_bytes"]) + int(r["ahead_bytes"]):
+                print("rank %s: the places do not add up" % r["rank"])
+        got = table(page, "from", ["place", "bytes"])
+        want = [any(int(r["from_%s_bytes" % p]) for r in rows) for p in places]
+        print("same" if [b != "0 B" for _, b in got] == want else (got, want))
     elif what == "nodes":
         got = table(page, "tree", ["node", "parent", "requests", "storage operations"])
         print(same(got,

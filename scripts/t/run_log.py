@@ -24,6 +24,22 @@ if what == "threads":
         thread.join()
     for i in range(4):
         os.wait()
+elif what == "beginnings":  # eight threads begin the file of a process, 50 times
+    def begin(barrier, i):
+        barrier.wait()
+        run.metric("begin", 1, i)
+    sys.setswitchinterval(1e-6)
+    for i in range(50):
+        if os.fork() == 0:
+            barrier = threading.Barrier(8)
+            threads = [threading.Thread(target=begin, args=(barrier, 8 * i + k)) for k in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            os._exit(0)
+        os.wait()
+    run.metric("end", 1)
 elif what == "cost":
     best = [9e9, 9e9]
     values = {"m%d" % i: i / 3 for i in range(10)}
@@ -43,6 +59,15 @@ elif what == "ranks":  # as many processes as are asked for, one after the other
             run.metric("rank%d" % (rank % 10), 1, rank)
             os._exit(0)
         os.wait()
+elif what == "denied":  # prints how often a file was opened
+    if os.geteuid() == 0:
+        os.setresuid(65534, 65534, 65534)
+    opened = []
+    os_open = os.open
+    os.open = lambda *args: opened.append(args) or os_open(*args)
+    for i in range(1000):
+        run.metric("x", i, i)
+    print(len(opened))
 elif what == "full":  # more than the disk holds, then after there is room again
     for i in range(5000):
         run.metric("x", i, i)

@@ -6,7 +6,7 @@
 # modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 11
+plan 12
 
 mandoc -T utf8 "$cop_root/man/copper-formats.5" | sed 's/.\x08//g' | tr -s ' \n' ' ' >"$T/page"
 
@@ -19,6 +19,7 @@ ls "$W/mnt/1/dir" "$W/mnt/1/link" >/dev/null
 ok 'a snapshot is written' "$COPPER" cache-stats --snapshot "$W/mnt/0"
 ok 'the contents of the cache are listed' "$COPPER" cache-stats --output-dir "$JOB/held" "$W/mnt/0"
 "$COPPER" cache-stats --all --json "$W/mnt/0" >"$T/all.json"
+"$COPPER" cache-stats --json "$W/mnt/1" >"$T/own.json"
 wait_for 10 test -d "$JOB/profiling/runtime-snapshot" || :
 without_tree
 ok 'aggregate works' "$COPPER" aggregate "$JOB" again --usage-root "$SRC"
@@ -68,3 +69,25 @@ def walk(value):
 walk(json.load(open(sys.argv[1])))' "$T/all.json"
 }
 is 'every key of the JSON is described' "$(keys | undescribed)" ''
+
+"$COPPER" aggregate "$JOB" --json >"$T/aggregate.json"
+"$COPPER" paths "$JOB" --json >"$T/paths.json"
+twice() { # FILE…: keys that one object has more than once; JSON, or a document on each line
+	"$PYTHON" -c '
+import json, sys
+def once(pairs):
+    keys = [key for key, _ in pairs]
+    for key in sorted({key for key in keys if keys.count(key) > 1}):
+        print(name, key)
+    return dict(pairs)
+for name in sys.argv[1:]:
+    text = open(name).read()
+    try:
+        json.loads(text, object_pairs_hook=once)
+    except ValueError:
+        for line in text.splitlines():
+            json.loads(line, object_pairs_hook=once)
+' "$@" 2>&1
+}
+mapfile -t documents < <(find "$T"/*.json "$JOB" -type f \( -name '*.json' -o -name '*.jsonl' \))
+is 'no object of the JSON has a key twice' "$(twice "${documents[@]}")" ''

@@ -9,7 +9,7 @@
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 24
+plan 30
 
 size=$((64 * 1024 * 1024))
 once=$((size * 11 / 10))
@@ -49,6 +49,13 @@ fd = os.open(sys.argv[1], os.O_RDONLY)
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)' "$W/mnt/$1/weights"
 }
 
+comes_from_somewhere() { # RANK: what the kernel got is what the places together gave
+	is "node $1 counts where each byte came from" \
+		"$(for place in own nodes passed disk pack storage; do
+			node_stat "$1" from.${place}_bytes
+		done | awk '{ n += $1 } END { printf "%d", n }')" "$(node_stat "$1" fuse.read_bytes)"
+}
+
 # ---- four nodes of 20 MiB
 
 with_tree 4 --cache-size 20M --compress off
@@ -62,6 +69,9 @@ done
 is 'all read it again at random' "$(at_once random 0 1 2 3)" ''
 is_at_most 'the storage was asked for hardly anything' "$(storage_gave)" $((size / 10))
 ok 'no node used more than its budget' all_within_budget
+comes_from_somewhere 0
+comes_from_somewhere 3
+ok 'some came from the memory of other nodes' [ "$(tree_sum from.nodes_bytes)" -ge $((size / 2)) ]
 ok 'the tree stops' without_tree
 
 with_tree 4 --cache-size 20M --compress off --trees 4
@@ -125,3 +135,22 @@ done | sort -u)" b
 is_at_most 'which the storage gave once' "$(storage_gave)" $once
 ok 'no node used more than its budget, old bytes included' all_within_budget
 without_tree
+
+# ---- the data are more than all nodes hold, and a small disk changes little
+
+# One node alone would hold 12 MiB of each 16, as a quarter is for the disk.
+mkdir "$T/disk"
+with_tree 2 --cache-size 16M --compress off --spill "$T/disk,16M"
+reread() { # RANK…: each in turn, twice; what went wrong, or nothing
+	local rank
+	for rank in "$@" "$@"; do
+		forget_pages "$rank"
+		reader "$rank" read
+	done
+}
+is 'two nodes read it again and again' "$(reread 0 1)" ''
+"$COPPER" cache-stats --reset "$W/mnt/0" >/dev/null
+is 'and once more when the counters are zero' "$(reread 0 1)" ''
+without_tree
+matches 'stop says how much more than their memory it was' "$(cat "$W/out.stop")" \
+	'the data was 2\.[4-9] times the memory of all nodes \(6[0-9]\.[0-9] MiB, and their caches hold 24\.0 MiB\)'

@@ -8,7 +8,7 @@
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 22
+plan 24
 
 SRC=$T/src
 numbered_files "$SRC/many" 40 9000
@@ -66,6 +66,18 @@ is 'it can be switched off' "$(use) $(node_stat 0 fuse.ahead)" "$want 0"
 ok 'the program then reads through the node' test "$(node_stat 0 fuse.read)" -gt 40
 ok 'the third job stops' without_tree
 ok 'and its manifest has what it needed' cmp "$T/first" "$manifest"
+
+# The directories of a view are others to the kernel; its files are the same.
+with_tree 1 --prefetch "$T/first" --kernel-ahead on
+wait_for 20 is_ahead
+before=$(($(node_stat 0 fuse.lookup) + $(node_stat 0 fuse.read)))
+files=("$SRC"/many/* "$SRC"/large/*)
+is 'a program in a view gets what it asks for' "$(as_user "$COPPER" run --mount "$W/mnt/0" -- \
+	cat "${files[@]}" 2>/dev/null | b2sum)" "$(cat "$ORIGIN"/{many,large}/* | b2sum)"
+# It reads no directory, so otherwise each of the 41 files would be looked up.
+is_at_most 'of which the node is asked for little' \
+	"$(($(node_stat 0 fuse.lookup) + $(node_stat 0 fuse.read) - before))" 20
+without_tree
 
 for option in -A --observe; do
 	with_tree 1 --prefetch "$T/first" --kernel-ahead on "$option"

@@ -7,7 +7,7 @@
 # limit: 90
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 25
+plan 27
 
 unset COPPER_PREFETCH
 SRC=$T/soft/env
@@ -100,7 +100,13 @@ ok 'nothing is recorded of it' test ! -e "$cache"
 # ---- nowhere to keep it
 
 SRC=$T/soft/env
+unset XDG_CACHE_HOME
+HOME=$T/nobody with_tree 1
+use >/dev/null
+matches 'nothing is recorded for a home that does not exist' "$(HOME=$T/nobody check)" '^warning .*set HOME or XDG_CACHE_HOME'
+without_tree
+ok 'nor is it made' test ! -e "$T/nobody"
 with_tree 1 >"$T/out" 2>&1
-unset XDG_CACHE_HOME HOME
+unset HOME
 matches 'without a home nothing is recorded' "$(check)" '^warning .*set HOME or XDG_CACHE_HOME'
 without_tree

@@ -7,7 +7,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 29
+plan 39
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 
@@ -64,6 +64,63 @@ is 'the history of a metric as CSV' "$(tr '\n' ' ' <"$T/csv")" \
 is 'and as JSON' "$(runs show 0000000000000002 --metric val_loss --json |
 	json_of 'len(j), j[2]["step"], j[2]["value"]')" '5 2 0.02'
 fails_with 1 "has no metric 'loss'" "$COPPER" runs show --store "$STORE" last --metric loss
+
+# ---- numbers, and all of them
+
+"$PYTHON" - "$STORE" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=30)
+for i, run in enumerate(("0000000000000000", "0000000000000001")):
+    db.executemany("INSERT INTO metric VALUES (?, 'long', ?, ?, 5)",
+                   ((run, 7 if k == 3 else 1 / (k + 3), k) for k in range(250000 + i)))
+    db.execute("INSERT INTO metric VALUES (?, 'tiny', 1.2345678901234567e-9, 0, 5)", (run,))
+    db.execute("INSERT INTO metric VALUES (?, 'burst', ?, 0, 5)", (run, float("inf") if i else 1.0))
+    db.execute("INSERT INTO metric VALUES (?, 'gone', -9e999, 0, 5)", (run,))
+db.execute("INSERT INTO tag VALUES ('0000000000000000', 'nan.burst', 'step 4')")
+db.commit()
+PY
+runs show 0000000000000001 --json >"$T/show"
+runs compare 0000000000000000 0000000000000001 --json >"$T/compare"
+is 'JSON has numbers that read back as the same ones' "$(json_of 'j["metric"]["tiny"]["last"] == 1.2345678901234567e-9' <"$T/show") $(
+	json_of 'j["metrics"]["tiny"]["values"] == [1.2345678901234567e-9] * 2' <"$T/compare")" 'True True'
+is 'an infinite one is none that JSON has' "$(json_of 'j["metric"]["burst"]["last"], j["metric"]["gone"]["most"]' <"$T/show") $(
+	json_of 'j["metrics"]["burst"]["values"], j["metrics"]["burst"]["differs"]' <"$T/compare")" \
+	"Infinity -Infinity [1, 'Infinity'] True"
+is 'people see it, too' "$(runs show 0000000000000001 | awk '$1 == "burst" || $1 == "gone"' | tr -s ' ' | paste -sd ' ')" \
+	'burst inf inf 1 gone -inf -inf 1'
+is 'and where a value was no number' "$(runs show 0000000000000000 | tail -n 1)" 'burst was NaN first at step 4'
+is 'every point of a metric counts' "$(json_of '*j["metric"]["long"].values()' <"$T/show") $(
+	runs show 0000000000000001 | awk '$1 == "long" { print $3, $4 }')" \
+	"$("$PYTHON" -c 'print(1 / 250003)') 7 250001 7 250001"
+is 'and is compared' "$(runs compare --metric long --csv 0000000000000000 0000000000000001 | sed -n '2p;5p;250001,$p' | paste -sd ' ')" \
+	"$("$PYTHON" -c 'print("0,%r,%r 3,7,7 249999,%r,%r 250000,,%r" % (1 / 3, 1 / 3, 1 / 250002, 1 / 250002, 1 / 250003))')"
+runs list --csv >"$T/list"
+runs list --json >"$T/json"
+is 'runs as CSV are those of JSON' "$("$PYTHON" - "$T/list" "$T/json" <<'PY'
+import csv, json, sys
+rows, runs = list(csv.DictReader(open(sys.argv[1]))), json.load(open(sys.argv[2]))
+def same(text, value):
+    return float(text) == value if isinstance(value, (int, float)) else text == (value or "")
+print(len(rows), all(list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+                     for a, b in zip(rows, runs)))
+PY
+)" '8 True'
+is 'none is a heading' "$(runs list --csv --where 'param.lr = nowhere' | wc -l)" 1
+fails_with 2 '--csv and --json contradict each other' "$COPPER" runs list --store "$STORE" --csv --json
+is 'no object has a key twice' "$(cat "$T/show" "$T/compare" "$T/json" | "$PYTHON" -c '
+import json, sys
+def once(pairs):
+    assert len(dict(pairs)) == len(pairs), pairs
+    return dict(pairs)
+for line in sys.stdin:
+    json.loads(line, object_pairs_hook=once)
+print("once")')" once
+"$PYTHON" - "$STORE" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=30)
+db.execute("DELETE FROM metric WHERE key IN ('long', 'tiny', 'burst', 'gone')")
+db.commit()
+PY
 
 # ---- ten thousand runs
 

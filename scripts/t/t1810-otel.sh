@@ -12,7 +12,7 @@
 "$PYTHON" -c 'import google.protobuf' 2>/dev/null && command -v protoc >/dev/null ||
 	skip_all 'no protobuf for Python, or no protoc'
 
-plan 70
+plan 74
 otlp() { # WHAT [EXPRESSION]
 	timeout "$(patient 60)" "$PYTHON" "$cop_t/otlp_judge.py" "$1" "$JOB/otel" "${@:2}"
 }
@@ -142,6 +142,25 @@ matches 'the dead node is a record' \
 	"$(otlp ask '{(r.event_name, attributes(r).get("copper.detail")) for r in records}')" \
 	"'copper.peer_dead', 'rank 1 "
 is 'a node is missing' "$(otlp_total copper.node.count/missing) $(otlp ask 'attributes(span("copper.job"))["copper.nodes.missing"]')" '1 1'
+
+# ---- how its commands ended is how the job ended
+
+how_ended() { # status, message and end of the job's span; the last record
+	otlp ask '"%d|%s|%s|%s" % (span("copper.job").status.code, span("copper.job").status.message, attributes(span("copper.job"))["copper.end.reason"], records[-1].event_name)'
+}
+is 'a job of which a node did not answer has not ended well' "$(how_ended)" \
+	"2|$(reason='stopped; 1 of 3 nodes did not answer: how commands ended there is not known' && echo "$reason|$reason")|copper.job.failed"
+with_tree 2 --otel
+"$COPPER" run --mount "$W/mnt/0" -- true
+"$COPPER" run --mount "$W/mnt/1" -- sh -c 'exit 3'
+is 'a command fails' $? 3
+without_tree >/dev/null
+is 'and with it the span of the job' "$(how_ended)" \
+	'2|exit 3 on rank 1; 1 of 2 commands failed|exit 3 on rank 1; 1 of 2 commands failed|copper.job.failed'
+with_tree 1 --otel
+"$COPPER" run --mount "$W/mnt/0" -- true
+without_tree >/dev/null
+is 'a job whose commands ended with 0 is OK' "$(how_ended)" '1||stopped|copper.job.stopped'
 
 # ---- a trace that was begun elsewhere
 

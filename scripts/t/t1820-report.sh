@@ -9,7 +9,7 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 48
+plan 49
 
 judge() { # FILE WHAT [ARGUMENT…]
 	"$PYTHON" "$cop_t/report_judge.py" "$@"
@@ -50,7 +50,7 @@ is 'the command prints nothing else' "$(cat "$T/.err")" ''
 PAGE=$JOB/report.html
 is_page 'a job' "$PAGE"
 matches 'the page has its sections' "$(judge "$PAGE" sections)" \
-	'^job (warnings )?when operations tree paths environment memory start events before$'
+	'^job (warnings )?when operations from tree paths environment memory start events before$'
 is 'operations are those of the job' \
 	"$(judge "$PAGE" operations "$CLUSTER/cluster-profiling_operations.csv")" same
 is 'the most used paths are those of the job' \
@@ -60,6 +60,7 @@ is 'bytes that are no characters are shown by their numbers' \
 	"$(judge "$PAGE" says 'bad\xff\x0aname')" yes
 is 'the source is there' "$(judge "$PAGE" says "3 nodes served $SRC")" yes
 is 'what the nodes did is theirs' "$(judge "$PAGE" nodes "$CLUSTER/cluster_nodes.csv")" same
+is 'where the bytes came from is theirs' "$(judge "$PAGE" from "$CLUSTER/cluster_nodes.csv")" same
 is 'the intervals are all there' \
 	"$(judge "$PAGE" table when from \
 		"0 $(sed -n 2p "$CLUSTER/cluster_telemetry.csv" | cut -d, -f2)" | wc -l)" \

@@ -182,7 +182,7 @@ read_again_and_again
 ok 'a job with too small a cache stops' without_tree
 is 'the warning is about the cache' "$(codes)" cache
 matches 'with the size that is enough' "$(notes)" \
-	'the cache was too small: [0-9]+ objects \([0-9.]+ MiB\) were dropped from it and then fetched again; --cache-size (80|96|112)M would have'
+	'the data was 1\.[5-8] times the memory of all nodes \([0-9.]+ MiB, and their caches hold 48\.0 MiB\): [0-9]+ objects \([0-9.]+ MiB\) were dropped and then fetched again; --cache-size (80|96|112)M would have held all that any node needed, 32M all data once'
 
 with_tree 3 --cache-size "$(notes | sed 's/.*--cache-size \([0-9]*M\) .*/\1/')" -P -T 1
 read_again_and_again

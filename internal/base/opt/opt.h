@@ -7,8 +7,8 @@
  * A subcommand in five lines:
  *
  *     static const struct cop_opt rows[] = {
- *             {.name = "local", .kind = COP_OPT_FLAG, .offset = offsetof(struct args, local),
- *                     .help = "this node only"}};
+ *             COP_OPT(FLAG, "local", struct args, local, "this node only"),
+ *     };
  *     static const struct cop_opt_table table = {.command = "copper stop",
  *             .summary = "stop the job's nodes", COP_OPT_ROWS(rows)};
  *     ...
@@ -105,6 +105,13 @@ struct cop_opt_table {
 				     caller's as it is */
 	int (*check)(void *into, struct cop_err *err); /* after parsing; may be NULL */
 };
+/* A row: COP_OPT(U32, "fanout", struct args, fanout, "children of a node", .arg = "N", .max = 64)
+ */
+#define COP_OPT(kind_, name_, struct_, field_, help_, ...)                                         \
+	{                                                                                          \
+		.kind = COP_OPT_##kind_, .name = name_, .offset = offsetof(struct_, field_),       \
+		.help = help_, __VA_ARGS__                                                         \
+	}
 #define COP_OPT_ROWS(array) .row = (array), .rows = COP_ARRAY_SIZE(array)
 #define COP_OPT_OPERANDS(array) .operand = (array), .operands = COP_ARRAY_SIZE(array)
 

@@ -314,10 +314,21 @@ static bool fill_object(struct cop_cache *c, struct node *n, const struct cop_co
 	n->obj.len = len;
 	n->obj.sum = l->sum;
 	n->obj.packed = l->packed;
+	n->obj.from = (uint8_t)l->from;
 	n->obj.completed_ms = cop_now_ms();
 	n->obj.came_ms = n->obj.completed_ms;
 	atomic_store(&n->obj.stamp_ms, n->obj.completed_ms);
 	return fits;
+}
+
+/* Counts a part of a file that was fetched. */
+static void count_part(struct cop_cache *c, const struct node *n)
+{
+	cop_stats_add(c->stats, COP_CACHE_FETCHED_BYTES, n->obj.len);
+	if (n->duty != COP_DUTY_COPY)
+		cop_cache_distinct_add(&c->data, n->link.hash, n->charged);
+	if (!cop_cache_keeps_for_root(&n->obj.key))
+		cop_cache_distinct_add(&c->needed, n->link.hash, n->charged);
 }
 
 void cop_cache_complete(
@@ -331,7 +342,7 @@ void cop_cache_complete(
 	assert(!locks_held);
 	fits = fill_object(c, n, completion);
 	if (!completion->rc && flight->key.table == COP_TABLE_DATA)
-		cop_stats_add(c->stats, COP_CACHE_FETCHED_BYTES, flight->len);
+		count_part(c, n);
 	cop_list_init(&waiters);
 	pthread_mutex_lock(&s->lock);
 	complete_flight(c, s, n, completion->keep && fits, &waiters);

@@ -65,13 +65,24 @@ enum cop_duty {
 
 struct cop_cache;
 
+/* Where this node got a chunk. */
+enum cop_from {
+	COP_FROM_STORAGE, /* it read the storage */
+	COP_FROM_NODES,   /* another node had it in memory */
+	COP_FROM_PASSED,  /* another node had to fetch it first */
+	COP_FROM_DISK,    /* its own disk: the second tier */
+	COP_FROM_PACK,    /* what the last job left beside its manifest */
+};
+
 /* Read-only for everyone except the leader of its flight. */
 struct cop_obj {
-	int error;  /* 0 or -errno, the object being the error */
-	void *data; /* malloc'ed; owned by the object */
+	int error;              /* 0 or -errno, the object being the error */
+	_Atomic uint32_t given; /* a chunk: how many of its bytes, unpacked, the kernel has got */
+	void *data;             /* malloc'ed; owned by the object */
 	size_t len;
 	uint64_t sum;            /* keyed XXH3-64 of data, for chunks */
 	bool packed;             /* data is a packed chunk (wire.h) */
+	uint8_t from;            /* enum cop_from, of a chunk */
 	_Atomic bool background; /* of a flight: only background requests wait for it so far; set by
 				    its leader at once */
 	uint64_t completed_ms;   /* when it completed (cop_now_ms), or what it has of another did */
@@ -205,7 +216,8 @@ struct cop_completion {
 	size_t len; /* the bytes that were allocated, also if rc is an error */
 	uint64_t sum;
 	bool packed;
-	bool keep; /* keep it for later requests; else it is forgotten at once */
+	enum cop_from from; /* of a chunk */
+	bool keep;          /* keep it for later requests; else it is forgotten at once */
 };
 /* Ends a flight, exactly once: hands obj to everyone who joined. Drops the leader's reference. */
 void cop_cache_complete(
@@ -264,6 +276,12 @@ struct cop_cache_usage {
 void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg);
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
+/* Estimates for all the time since the cache began, evicted objects included. */
+struct cop_cache_seen {
+	uint64_t needed_bytes; /* what would have held all that was needed here */
+	uint64_t data_bytes;   /* all different parts of files but copies */
+};
+void cop_cache_seen(struct cop_cache *c, struct cop_cache_seen *out);
 /* What this node waits for, and since when. */
 struct cop_cache_wait {
 	enum cop_table table;

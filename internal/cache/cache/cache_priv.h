@@ -66,8 +66,17 @@ struct pool {
  * smaller the budget is, the rarer this is. */
 #define GHOSTS 16384u
 
+/* How many bytes different objects have, however often each was fetched (distinct.c). */
+#define DISTINCT_CLASSES 1024u
+struct distinct {
+	_Atomic uint8_t rank[DISTINCT_CLASSES];
+	_Atomic uint64_t added, bytes; /* of all that were fetched, the same ones included */
+};
+
 struct cop_cache {
 	_Atomic uint64_t ghost[GHOSTS];
+	struct distinct data, needed; /* of parts of files: of all but copies; that are not kept for
+					 a root */
 	struct pool pool;
 	struct shard shard[SHARDS];
 	struct cop_stats *stats;
@@ -136,6 +145,8 @@ static inline bool cop_cache_keeps_for_root(const struct cop_key *key)
 /* ghost.c: remembers an evicted object; counts a new flight for one that was. */
 void cop_cache_gone(struct cop_cache *c, const struct node *n);
 void cop_cache_back(struct cop_cache *c, uint64_t hash);
+/* distinct.c: counts a part of a file that was fetched. */
+void cop_cache_distinct_add(struct distinct *d, uint64_t hash, size_t bytes);
 void cop_cache_pool_free(struct pool *p);
 /* Ends the reservation of a completed flight. */
 void cop_cache_unreserve(struct cop_cache *c, struct node *n);

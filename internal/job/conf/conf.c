@@ -208,387 +208,157 @@ static const struct cop_opt_word cpu_words[] = {{"near", 0}, {NULL, 0}};
 static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL},
 	{"root", COP_CONF_RANK_FILES_ROOT}, {"none", COP_CONF_RANK_FILES_NONE}, {NULL, 0}};
 
-#define AT(field) .offset = offsetof(struct cop_conf, field)
 #define SECONDS(n) ((uint64_t)(n)*1000)
 
 /* Both tables share these rows; those of mount alone follow at the end. */
 #define COMMON_ROWS                                                                                \
-	{.name = "hosts",                                                                          \
-		AT(hosts),                                                                         \
-		.kind = COP_OPT_STRING,                                                            \
-		.arg = "FILE|LIST",                                                                \
-		.help = "in rank order: n[1-4],login:7721",                                        \
-		.shown = "scheduler's"},                                                           \
-		{.name = "rank",                                                                   \
-			AT(rank),                                                                  \
-			.kind = COP_OPT_I64,                                                       \
-			.arg = "I",                                                                \
-			.max = UINT32_MAX - 1,                                                     \
-			.help = "this node's place among them, from 0",                            \
-			.shown = "found"},                                                         \
-		{.name = "port",                                                                   \
-			AT(port),                                                                  \
-			.kind = COP_OPT_U16,                                                       \
-			.arg = "N",                                                                \
-			.min = 1,                                                                  \
-			.max = 65535,                                                              \
-			.help = "TCP port to exchange fabric addresses",                           \
-			.shown = "7720; from the job's id in a batch job",                         \
-			.rare = true},                                                             \
-		{.name = "fabric-port",                                                            \
-			AT(fabric_port),                                                           \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "PORT|LOW-HIGH",                                                    \
-			.help = "TCP port on which the fabric listens",                            \
-			.shown = "the kernel's choice",                                            \
-			.rare = true},                                                             \
-		{.name = "source",                                                                 \
-			AT(source),                                                                \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "DIR",                                                              \
-			.help = "the tree on the storage",                                         \
-			.initial = "/"},                                                           \
-		{.name = "job-dir",                                                                \
-			.letter = 'd',                                                             \
-			AT(job_dir),                                                               \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "DIR",                                                              \
-			.help = "write logs and the job's secret here"},                           \
-		{.name = "log-level",                                                              \
-			.letter = 'l',                                                             \
-			AT(log_level),                                                             \
-			.kind = COP_OPT_U32,                                                       \
-			.arg = "0-5",                                                              \
-			.max = 5,                                                                  \
-			.help = "none fatal error warning info debug",                             \
-			.shown = "3; 4 with -d"},                                                  \
-		{.name = "log-type",                                                               \
-			.letter = 't',                                                             \
-			AT(log_type),                                                              \
-			.kind = COP_OPT_ENUM,                                                      \
-			.arg = "TYPE",                                                             \
-			.words = log_types,                                                        \
-			.help = "file, stdout or both",                                            \
-			.initial = "file",                                                         \
-			.rare = true},                                                             \
-		{.name = "trees",                                                                  \
-			.letter = 'T',                                                             \
-			AT(trees),                                                                 \
-			.kind = COP_OPT_U32,                                                       \
-			.arg = "N",                                                                \
-			.help = "nodes that share large files; 0: all",                            \
-			.initial = "0"},                                                           \
-		{.name = "fanout",                                                                 \
-			.letter = 'k',                                                             \
-			AT(fanout),                                                                \
-			.kind = COP_OPT_U32,                                                       \
-			.arg = "N",                                                                \
-			.min = 1,                                                                  \
-			.max = 64,                                                                 \
-			.help = "children of a node",                                              \
-			.initial = "4",                                                            \
-			.rare = true},                                                             \
-		{.name = "enoent-ttl-ms",                                                          \
-			.letter = 'E',                                                             \
-			AT(enoent_ttl_ms),                                                         \
-			.kind = COP_OPT_MS,                                                        \
-			.arg = "MS",                                                               \
-			.max = ENOENT_OPEN - 1,                                                    \
-			.help = "check an absent name again after",                                \
-			.shown = "2000, growing to 60000",                                         \
-			.rare = true},                                                             \
-		{.name = "net-type",                                                               \
-			.letter = 'n',                                                             \
-			AT(net_type),                                                              \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "NET",                                                              \
-			.help = "tcp, tcp://lo, cxi://cxi1, verbs, shm",                           \
-			.initial = "tcp"},                                                         \
-		{.name = "address-book",                                                           \
-			.letter = 'F',                                                             \
-			AT(address_book),                                                          \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "FILE",                                                             \
-			.help = "the site's 'hostname address' lines"},                            \
-		{.name = "address-source",                                                         \
-			.letter = 'a',                                                             \
-			AT(address_source),                                                        \
-			.kind = COP_OPT_ENUM,                                                      \
-			.arg = "WORD",                                                             \
-			.words = address_sources,                                                  \
-			.help = "facility or discover",                                            \
-			.shown = "discover without -F",                                            \
-			.rare = true},                                                             \
-		{.name = "compress",                                                               \
-			AT(compress),                                                              \
-			.kind = COP_OPT_ENUM,                                                      \
-			.arg = "WORD",                                                             \
-			.words = compressions,                                                     \
-			.help = "compress chunks (LZ4): auto, on or off",                          \
-			.initial = "auto",                                                         \
-			.rare = true},                                                             \
-		{.name = "runtime-dir",                                                            \
-			AT(runtime_dir),                                                           \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "DIR",                                                              \
-			.help = "directory of the control socket",                                 \
-			.shown = "$XDG_RUNTIME_DIR/copper or /tmp/copper-UID",                     \
-			.rare = true},                                                             \
-		{.name = "cpus",                                                                   \
-			.letter = 'b',                                                             \
-			AT(cpus),                                                                  \
-			.kind = COP_OPT_CPUS,                                                      \
-			.arg = "LIST",                                                             \
-			.words = cpu_words,                                                        \
-			.help = "bind threads to these: 0-3,8; near: the network card's",          \
-			.shown = "any",                                                            \
-			.rare = true},                                                             \
+	COP_OPT(STRING, "hosts", struct cop_conf, hosts, "in rank order: n[1-4],login:7721",       \
+		.arg = "FILE|LIST", .shown = "scheduler's"),                                       \
+		COP_OPT(I64, "rank", struct cop_conf, rank,                                        \
+			"this node's place among them, from 0", .arg = "I", .max = UINT32_MAX - 1, \
+			.shown = "found"),                                                         \
+		COP_OPT(U16, "port", struct cop_conf, port,                                        \
+			"TCP port to exchange fabric addresses", .arg = "N", .min = 1,             \
+			.max = 65535, .shown = "7720; from the job's id in a batch job",           \
+			.rare = true),                                                             \
+		COP_OPT(STRING, "fabric-port", struct cop_conf, fabric_port,                       \
+			"TCP port on which the fabric listens", .arg = "PORT|LOW-HIGH",            \
+			.shown = "the kernel's choice", .rare = true),                             \
+		COP_OPT(STRING, "source", struct cop_conf, source, "the tree on the storage",      \
+			.arg = "DIR", .initial = "/"),                                             \
+		COP_OPT(STRING, "job-dir", struct cop_conf, job_dir,                               \
+			"write logs and the job's secret here", .letter = 'd', .arg = "DIR"),      \
+		COP_OPT(U32, "log-level", struct cop_conf, log_level,                              \
+			"none fatal error warning info debug", .letter = 'l', .arg = "0-5",        \
+			.max = 5, .shown = "3; 4 with -d"),                                        \
+		COP_OPT(ENUM, "log-type", struct cop_conf, log_type, "file, stdout or both",       \
+			.letter = 't', .arg = "TYPE", .words = log_types, .initial = "file",       \
+			.rare = true),                                                             \
+		COP_OPT(U32, "trees", struct cop_conf, trees,                                      \
+			"nodes that share large files; 0: all", .letter = 'T', .arg = "N",         \
+			.initial = "0"),                                                           \
+		COP_OPT(U32, "fanout", struct cop_conf, fanout, "children of a node",              \
+			.letter = 'k', .arg = "N", .min = 1, .max = 64, .initial = "4",            \
+			.rare = true),                                                             \
+		COP_OPT(MS, "enoent-ttl-ms", struct cop_conf, enoent_ttl_ms,                       \
+			"check an absent name again after", .letter = 'E', .arg = "MS",            \
+			.max = ENOENT_OPEN - 1, .shown = "2000, growing to 60000", .rare = true),  \
+		COP_OPT(STRING, "net-type", struct cop_conf, net_type,                             \
+			"tcp, tcp://lo, cxi://cxi1, verbs, shm", .letter = 'n', .arg = "NET",      \
+			.initial = "tcp"),                                                         \
+		COP_OPT(STRING, "address-book", struct cop_conf, address_book,                     \
+			"the site's 'hostname address' lines", .letter = 'F', .arg = "FILE"),      \
+		COP_OPT(ENUM, "address-source", struct cop_conf, address_source,                   \
+			"facility or discover", .letter = 'a', .arg = "WORD",                      \
+			.words = address_sources, .shown = "discover without -F", .rare = true),   \
+		COP_OPT(ENUM, "compress", struct cop_conf, compress,                               \
+			"compress chunks (LZ4): auto, on or off", .arg = "WORD",                   \
+			.words = compressions, .initial = "auto", .rare = true),                   \
+		COP_OPT(STRING, "runtime-dir", struct cop_conf, runtime_dir,                       \
+			"directory of the control socket", .arg = "DIR",                           \
+			.shown = "$XDG_RUNTIME_DIR/copper or /tmp/copper-UID", .rare = true),      \
+		COP_OPT(CPUS, "cpus", struct cop_conf, cpus,                                       \
+			"bind threads to these: 0-3,8; near: the network card's", .letter = 'b',   \
+			.arg = "LIST", .words = cpu_words, .shown = "any", .rare = true),          \
 		{.letter = 's',                                                                    \
 			.kind = COP_OPT_IGNORED,                                                   \
 			.hidden = true,                                                            \
 			.help = "only old scripts give it"},                                       \
-		{.name = "cache-size",                                                             \
-			AT(cache_size),                                                            \
-			.kind = COP_OPT_SIZE,                                                      \
-			.arg = "SIZE",                                                             \
-			.min = COP_CONF_CACHE_MIN,                                                 \
-			.max = UINT64_C(1) << 50,                                                  \
-			.help = "limit on cached bytes",                                           \
-			.shown = "a tenth of memory"},                                             \
-		{.name = "spill",                                                                  \
-			AT(spill),                                                                 \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "DIR[,SIZE]",                                                       \
-			.help = "a disk of each node takes what its cache cannot hold",            \
-			.shown = "none",                                                           \
-			.rare = true},                                                             \
-		{.name = "max-cacheable-bytes",                                                    \
-			.letter = 'M',                                                             \
-			AT(max_cacheable),                                                         \
-			.kind = COP_OPT_SIZE,                                                      \
-			.arg = "SIZE",                                                             \
-			.min = 1,                                                                  \
-			.max = UINT64_C(1) << 62,                                                  \
-			.help = "larger files bypass the tree",                                    \
-			.shown = "none",                                                           \
-			.rare = true},                                                             \
-		{.name = "chunk",                                                                  \
-			AT(chunk),                                                                 \
-			.kind = COP_OPT_SIZE,                                                      \
-			.arg = "SIZE",                                                             \
-			.min = COP_CONF_CHUNK_MIN,                                                 \
-			.max = COP_CONF_CHUNK_MAX,                                                 \
-			.help = "size of file pieces, a power of two",                             \
-			.initial = "1M",                                                           \
-			.rare = true},                                                             \
-		{.name = "secret-file",                                                            \
-			AT(secret_file),                                                           \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "FILE",                                                             \
-			.help = "the secret that all nodes share; mode 0600"},                     \
-		{.name = "insecure",                                                               \
-			AT(insecure),                                                              \
-			.kind = COP_OPT_FLAG,                                                      \
-			.help = "start several nodes without a secret"},                           \
-		{.name = "foreground",                                                             \
-			.letter = 'f',                                                             \
-			AT(foreground),                                                            \
-			.kind = COP_OPT_FLAG,                                                      \
-			.help = "do not go to the background"},                                    \
-		{.name = "ready-timeout",                                                          \
-			AT(ready_timeout_ms),                                                      \
-			.kind = COP_OPT_DURATION,                                                  \
-			.arg = "TIME",                                                             \
-			.min = 100,                                                                \
-			.max = SECONDS(86400),                                                     \
-			.help = "give up if a host is missing",                                    \
-			.initial = "120s",                                                         \
-			.rare = true},                                                             \
-		{.name = "peer-timeout",                                                           \
-			AT(peer_timeout_ms),                                                       \
-			.kind = COP_OPT_DURATION,                                                  \
-			.arg = "TIME",                                                             \
-			.min = 100,                                                                \
-			.max = SECONDS(3600),                                                      \
-			.help = "a node silent for this long is dead",                             \
-			.initial = "3s",                                                           \
-			.rare = true},                                                             \
-		{.name = "origin-ops",                                                             \
-			AT(origin_ops),                                                            \
-			.kind = COP_OPT_U32,                                                       \
-			.arg = "N",                                                                \
-			.min = 1,                                                                  \
-			.max = 4096,                                                               \
-			.help = "a root's storage operations in flight",                           \
-			.initial = "64",                                                           \
-			.rare = true},                                                             \
-		{.name = "listing-max",                                                            \
-			AT(listing_max),                                                           \
-			.kind = COP_OPT_U32,                                                       \
-			.arg = "N",                                                                \
-			.min = 1,                                                                  \
-			.max = 262144,                                                             \
-			.help = "look up names singly in larger directories",                      \
-			.initial = "65536",                                                        \
-			.rare = true},                                                             \
-		{.name = "prefetch",                                                               \
-			AT(prefetch),                                                              \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "FILE|auto|off",                                                    \
-			.help = "fetch what a manifest names ahead of its use",                    \
-			.shown = "auto",                                                           \
-			.rare = true},                                                             \
-		{.name = "pack-limit",                                                             \
-			AT(pack_limit),                                                            \
-			.kind = COP_OPT_SIZE,                                                      \
-			.arg = "SIZE",                                                             \
-			.max = UINT64_C(1) << 50,                                                  \
-			.help = "limit on what is kept for the next job; 0: keep nothing",         \
-			.initial = "1G",                                                           \
-			.rare = true},                                                             \
-		{.name = "bundle",                                                                 \
-			AT(bundle),                                                                \
-			.kind = COP_OPT_ENUM,                                                      \
-			.arg = "WORD",                                                             \
-			.words = bundles,                                                          \
-			.help = "bring small files beside those that are read: auto or off",       \
-			.initial = "auto",                                                         \
-			.rare = true},                                                             \
-		{.name = "keep-symlinks",                                                          \
-			AT(keep_symlinks),                                                         \
-			.kind = COP_OPT_FLAG,                                                      \
-			.help = "leave absolute links as they are",                                \
-			.rare = true},                                                             \
-		{.name = "trace",                                                                  \
-			AT(trace),                                                                 \
-			.kind = COP_OPT_FLAG,                                                      \
-			.help = "each node writes what it does to the job directory",              \
-			.rare = true},                                                             \
-		{.name = "trace-limit",                                                            \
-			AT(trace_limit),                                                           \
-			.kind = COP_OPT_SIZE,                                                      \
-			.arg = "SIZE",                                                             \
-			.min = COP_CONF_TRACE_MIN,                                                 \
-			.max = UINT64_C(1) << 50,                                                  \
-			.help = "limit on the bytes of a node's trace",                            \
-			.initial = "512M",                                                         \
-			.rare = true},                                                             \
-		{.name = "store",                                                                  \
-			AT(store),                                                                 \
-			.kind = COP_OPT_STRING,                                                    \
-			.arg = "FILE",                                                             \
-			.help = "record this run in FILE, for copper runs",                        \
-			.shown = "$COPPER_STORE",                                                  \
-			.rare = true},                                                             \
-		{.name = "tag",                                                                    \
-			AT(tags),                                                                  \
-			.kind = COP_OPT_LIST,                                                      \
-			.arg = "KEY=VALUE",                                                        \
-			.help = "a tag of this run; name= and group= name it",                     \
-			.rare = true},                                                             \
-		{.name = "store-interval",                                                         \
-			AT(store_interval_ms),                                                     \
-			.kind = COP_OPT_DURATION,                                                  \
-			.arg = "TIME",                                                             \
-			.min = 100,                                                                \
-			.max = SECONDS(3600),                                                      \
-			.help = "how often the run's telemetry is taken",                          \
-			.initial = "5s",                                                           \
-			.rare = true},                                                             \
-		{.name = "telemetry",                                                              \
-			AT(telemetry_ms),                                                          \
-			.kind = COP_OPT_DURATION,                                                  \
-			.arg = "TIME",                                                             \
-			.max = SECONDS(3600),                                                      \
-			.help = "how often a run's machines are sampled; 0: never",                \
-			.initial = "5s",                                                           \
-			.rare = true},                                                             \
-		{.name = "otel",                                                                   \
-			AT(otel),                                                                  \
-			.kind = COP_OPT_FLAG,                                                      \
-			.help = "rank 0 writes traces, metrics and logs of OpenTelemetry",         \
-			.rare = true},                                                             \
-		{.name = "hidden",                                                                 \
-			AT(hidden),                                                                \
-			.kind = COP_OPT_LIST,                                                      \
-			.arg = "NAME",                                                             \
-			.help = "a name that directories may have and not list; *: any; none: "    \
-				"there are no others",                                             \
-			.rare = true},                                                             \
-		{.name = "check",                                                                  \
-			AT(check),                                                                 \
-			.kind = COP_OPT_FLAG,                                                      \
-			.help = "do not start: check whether it would work"},                      \
-	{                                                                                          \
-		.name = "json", AT(json), .kind = COP_OPT_FLAG,                                    \
-		.help = "the result of --check, for scripts", .rare = true                         \
-	}
+		COP_OPT(SIZE, "cache-size", struct cop_conf, cache_size, "limit on cached bytes",  \
+			.arg = "SIZE", .min = COP_CONF_CACHE_MIN, .max = UINT64_C(1) << 50,        \
+			.shown = "a tenth of memory"),                                             \
+		COP_OPT(STRING, "spill", struct cop_conf, spill,                                   \
+			"a disk of each node takes what its cache cannot hold",                    \
+			.arg = "DIR[,SIZE]", .shown = "none", .rare = true),                       \
+		COP_OPT(SIZE, "max-cacheable-bytes", struct cop_conf, max_cacheable,               \
+			"larger files bypass the tree", .letter = 'M', .arg = "SIZE", .min = 1,    \
+			.max = UINT64_C(1) << 62, .shown = "none", .rare = true),                  \
+		COP_OPT(SIZE, "chunk", struct cop_conf, chunk,                                     \
+			"size of file pieces, a power of two", .arg = "SIZE",                      \
+			.min = COP_CONF_CHUNK_MIN, .max = COP_CONF_CHUNK_MAX, .initial = "1M",     \
+			.rare = true),                                                             \
+		COP_OPT(STRING, "secret-file", struct cop_conf, secret_file,                       \
+			"the secret that all nodes share; mode 0600", .arg = "FILE"),              \
+		COP_OPT(FLAG, "insecure", struct cop_conf, insecure,                               \
+			"start several nodes without a secret"),                                   \
+		COP_OPT(FLAG, "foreground", struct cop_conf, foreground,                           \
+			"do not go to the background", .letter = 'f'),                             \
+		COP_OPT(DURATION, "ready-timeout", struct cop_conf, ready_timeout_ms,              \
+			"give up if a host is missing", .arg = "TIME", .min = 100,                 \
+			.max = SECONDS(86400), .initial = "120s", .rare = true),                   \
+		COP_OPT(DURATION, "peer-timeout", struct cop_conf, peer_timeout_ms,                \
+			"a node silent for this long is dead", .arg = "TIME", .min = 100,          \
+			.max = SECONDS(3600), .initial = "3s", .rare = true),                      \
+		COP_OPT(U32, "origin-ops", struct cop_conf, origin_ops,                            \
+			"a root's storage operations in flight", .arg = "N", .min = 1,             \
+			.max = 4096, .initial = "64", .rare = true),                               \
+		COP_OPT(U32, "listing-max", struct cop_conf, listing_max,                          \
+			"look up names singly in larger directories", .arg = "N", .min = 1,        \
+			.max = 262144, .initial = "65536", .rare = true),                          \
+		COP_OPT(STRING, "prefetch", struct cop_conf, prefetch,                             \
+			"fetch what a manifest names ahead of its use", .arg = "FILE|auto|off",    \
+			.shown = "auto", .rare = true),                                            \
+		COP_OPT(SIZE, "pack-limit", struct cop_conf, pack_limit,                           \
+			"limit on what is kept for the next job; 0: keep nothing", .arg = "SIZE",  \
+			.max = UINT64_C(1) << 50, .initial = "1G", .rare = true),                  \
+		COP_OPT(ENUM, "bundle", struct cop_conf, bundle,                                   \
+			"bring small files beside those that are read: auto or off",               \
+			.arg = "WORD", .words = bundles, .initial = "auto", .rare = true),         \
+		COP_OPT(FLAG, "keep-symlinks", struct cop_conf, keep_symlinks,                     \
+			"leave absolute links as they are", .rare = true),                         \
+		COP_OPT(FLAG, "trace", struct cop_conf, trace,                                     \
+			"each node writes what it does to the job directory", .rare = true),       \
+		COP_OPT(SIZE, "trace-limit", struct cop_conf, trace_limit,                         \
+			"limit on the bytes of a node's trace", .arg = "SIZE",                     \
+			.min = COP_CONF_TRACE_MIN, .max = UINT64_C(1) << 50, .initial = "512M",    \
+			.rare = true),                                                             \
+		COP_OPT(STRING, "store", struct cop_conf, store,                                   \
+			"record this run in FILE, for copper runs", .arg = "FILE",                 \
+			.shown = "$COPPER_STORE", .rare = true),                                   \
+		COP_OPT(LIST, "tag", struct cop_conf, tags,                                        \
+			"a tag of this run; name= and group= name it", .arg = "KEY=VALUE",         \
+			.rare = true),                                                             \
+		COP_OPT(DURATION, "store-interval", struct cop_conf, store_interval_ms,            \
+			"how often the run's telemetry is taken", .arg = "TIME", .min = 100,       \
+			.max = SECONDS(3600), .initial = "5s", .rare = true),                      \
+		COP_OPT(DURATION, "telemetry", struct cop_conf, telemetry_ms,                      \
+			"how often a run's machines are sampled; 0: never", .arg = "TIME",         \
+			.max = SECONDS(3600), .initial = "5s", .rare = true),                      \
+		COP_OPT(FLAG, "otel", struct cop_conf, otel,                                       \
+			"rank 0 writes traces, metrics and logs of OpenTelemetry", .rare = true),  \
+		COP_OPT(LIST, "hidden", struct cop_conf, hidden,                                   \
+			"a name that directories may have and not list; *: any; none: "            \
+			"there are no others",                                                     \
+			.arg = "NAME", .rare = true),                                              \
+		COP_OPT(FLAG, "check", struct cop_conf, check,                                     \
+			"do not start: check whether it would work"),                              \
+		COP_OPT(FLAG, "json", struct cop_conf, json, "the result of --check, for scripts", \
+			.rare = true)
 
 static const struct cop_opt mount_rows[] = {
 	COMMON_ROWS,
-	{.name = "view",
-		.letter = 'v',
-		AT(mountpoint),
-		.kind = COP_OPT_STRING,
-		.arg = "MOUNTPOINT",
-		.help = "another way to give the mount point",
-		.hidden = true},
-	{.name = "kernel-ahead",
-		AT(kernel_ahead),
-		.kind = COP_OPT_ENUM,
-		.arg = "WORD",
-		.words = kernel_ahead,
-		.help = "give the kernel what a manifest brought: auto, on or off",
-		.initial = "auto",
-		.rare = true},
-	{.name = "profile",
-		.letter = 'P',
-		AT(profile),
-		.kind = COP_OPT_FLAG,
-		.help = "report operations in the job directory",
-		.rare = true},
-	{.name = "profile-top-n",
-		.letter = 'N',
-		AT(profile_top_n),
-		.kind = COP_OPT_U32,
-		.arg = "N",
-		.min = 1,
-		.max = 65536,
-		.help = "also the N most used paths of each kind",
-		.rare = true},
-	{.name = "profile-paths-full",
-		.letter = 'A',
-		AT(profile_paths_full),
-		.kind = COP_OPT_FLAG,
-		.help = "and every path",
-		.rare = true},
-	{.name = "profile-snapshot-interval",
-		.letter = 'I',
-		AT(profile_interval_s),
-		.kind = COP_OPT_U32,
-		.arg = "SECONDS",
-		.min = 1,
-		.max = 86400,
-		.help = "also write reports while it runs",
-		.rare = true},
-	{.name = "rank-files",
-		AT(rank_files),
-		.kind = COP_OPT_ENUM,
-		.arg = "WORD",
-		.words = rank_files,
-		.help = "who writes reports: all, root or none",
-		.initial = "all",
-		.rare = true},
-	{.name = "observe",
-		AT(observe),
-		.kind = COP_OPT_FLAG,
-		.help = "no kernel caching: every request is seen and counted; slow",
-		.rare = true},
-	{.name = "allow-other",
-		AT(allow_other),
-		.kind = COP_OPT_FLAG,
-		.help = "other users may use the mount",
-		.rare = true},
+	COP_OPT(STRING, "view", struct cop_conf, mountpoint, "another way to give the mount point",
+		.letter = 'v', .arg = "MOUNTPOINT", .hidden = true),
+	COP_OPT(ENUM, "kernel-ahead", struct cop_conf, kernel_ahead,
+		"give the kernel what a manifest brought: auto, on or off", .arg = "WORD",
+		.words = kernel_ahead, .initial = "auto", .rare = true),
+	COP_OPT(FLAG, "profile", struct cop_conf, profile, "report operations in the job directory",
+		.letter = 'P', .rare = true),
+	COP_OPT(U32, "profile-top-n", struct cop_conf, profile_top_n,
+		"also the N most used paths of each kind", .letter = 'N', .arg = "N", .min = 1,
+		.max = 65536, .rare = true),
+	COP_OPT(FLAG, "profile-paths-full", struct cop_conf, profile_paths_full, "and every path",
+		.letter = 'A', .rare = true),
+	COP_OPT(U32, "profile-snapshot-interval", struct cop_conf, profile_interval_s,
+		"also write reports while it runs", .letter = 'I', .arg = "SECONDS", .min = 1,
+		.max = 86400, .rare = true),
+	COP_OPT(ENUM, "rank-files", struct cop_conf, rank_files,
+		"who writes reports: all, root or none", .arg = "WORD", .words = rank_files,
+		.initial = "all", .rare = true),
+	COP_OPT(FLAG, "observe", struct cop_conf, observe,
+		"no kernel caching: every request is seen and counted; slow", .rare = true),
+	COP_OPT(FLAG, "allow-other", struct cop_conf, allow_other, "other users may use the mount",
+		.rare = true),
 };
 
 static const struct cop_opt serve_rows[] = {COMMON_ROWS};
@@ -611,7 +381,8 @@ static const struct cop_opt serve_rows[] = {COMMON_ROWS};
 const struct cop_opt_old cop_conf_old[] = {OLD_ROWS};
 static const struct cop_opt_old mount_old[] = {{"vpath", "view", false}, OLD_ROWS};
 
-static const struct cop_opt_operand mount_operands[] = {{.name = "MOUNTPOINT", AT(mountpoint)}};
+static const struct cop_opt_operand mount_operands[] = {
+	{.name = "MOUNTPOINT", .offset = offsetof(struct cop_conf, mountpoint)}};
 
 const struct cop_opt_table cop_conf_mount_table = {
 	.command = "copper mount",

@@ -7,6 +7,10 @@
 
 #include "job/hosts/hosts.h"
 
+/* In a job directory: what rank 0's answer to "program" has beside the directory, for commands that
+ * run beside other ranks. If programs of an earlier job have logged there, it is newer. */
+#define COP_JOB_ENVIRONMENT "logs/copper_run.txt"
+
 /* Checks that JOBDIR, and any folders of nodes and reports in it, belong to this user alone
  * (cop_safedir); else -errno with a sentence. From then on this process opens nothing through a
  * link there. */

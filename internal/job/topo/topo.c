@@ -26,15 +26,27 @@ static uint32_t greatest_common_divisor(uint32_t a, uint32_t b)
 	return a;
 }
 
-/* Near the golden ratio of the number of trees, multiples are spread evenly however many there are
- * (three-distance theorem); without a common divisor they reach every tree. */
-uint32_t cop_topo_tree_of(const struct cop_topo *t, uint64_t hash, uint64_t n)
+/* The n-th of these places, all of which come in turn. Near the golden ratio of their number,
+ * multiples are spread evenly however many there are (three-distance theorem); without a common
+ * divisor they reach every place. */
+static uint64_t nth_place(uint64_t places, uint64_t n)
 {
-	uint32_t step = COP_MAX((uint32_t)(t->trees * 0.6180339887), 1u);
+	uint64_t step = COP_MAX((uint64_t)((double)places * 0.6180339887), 1u);
 
-	while (greatest_common_divisor(t->trees, step) != 1)
+	while (greatest_common_divisor((uint32_t)places, (uint32_t)step) != 1)
 		step--;
-	return (uint32_t)((hash % t->trees + n % t->trees * step) % t->trees);
+	return n % places * step % places;
+}
+
+uint32_t cop_topo_tree_of(const struct cop_topo *t, uint64_t hash, uint64_t n, uint64_t groups)
+{
+	uint64_t rest = groups % t->trees, place;
+
+	if (n < groups - rest || !rest)
+		place = nth_place(t->trees, n);
+	else
+		place = nth_place(rest, n - (groups - rest)) * t->trees / rest;
+	return (uint32_t)((hash % t->trees + place) % t->trees);
 }
 
 /* The rank at position 0 of a tree. */

@@ -22,10 +22,11 @@ struct cop_topo {
 
 /* 0, or -EINVAL with a sentence that names the value and its range. */
 int cop_topo_check(const struct cop_topo *t, struct cop_err *err);
-/* The tree of the n-th group of a file whose path has this hash. Consecutive groups have roots that
- * are far apart, so that a file of few groups keeps as few nodes busy in two trees as possible; T
- * groups in a row have T different roots. */
-uint32_t cop_topo_tree_of(const struct cop_topo *t, uint64_t hash, uint64_t n);
+/* The tree of the n-th group of a file of so many groups whose path has this hash. Each T groups in
+ * a row have T different roots. The roots of those that are left, or of all groups of a file that
+ * has fewer, are equally far apart: the nodes near a root forward more than others, and so each of
+ * them is near as many roots as any other. Consecutive groups have roots that are far apart. */
+uint32_t cop_topo_tree_of(const struct cop_topo *t, uint64_t hash, uint64_t n, uint64_t groups);
 uint32_t cop_topo_root(const struct cop_topo *t, uint32_t tree);
 /* COP_TOPO_NONE: rank is the root. */
 uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t tree, uint32_t rank);

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
 #include "job/topo/topo.h"
 
 #define MAX_NODES 600
@@ -169,7 +171,7 @@ static double busiest(const struct cop_topo *t, uint64_t hash, uint64_t groups)
 		uint32_t sent = 0;
 
 		for (uint64_t g = 0; g < groups; g++)
-			sent += cop_topo_children(t, cop_topo_tree_of(t, hash, g), r, out);
+			sent += cop_topo_children(t, cop_topo_tree_of(t, hash, g, groups), r, out);
 		most = COP_MAX(most, sent);
 		all += sent;
 	}
@@ -203,11 +205,46 @@ static void as_many_groups_as_trees_have_a_root_each(void **state)
 		uint8_t seen[MAX_NODES] = {0};
 
 		for (uint32_t g = 0; g < trees; g++) {
-			uint32_t s = cop_topo_tree_of(&t, UINT64_MAX - 5, UINT64_MAX / 2 + g);
+			uint32_t s = cop_topo_tree_of(
+				&t, UINT64_MAX - 5, UINT64_MAX / 2 + g, UINT64_MAX);
 
 			assert_true(s < trees && !seen[s]);
 			seen[s] = 1;
 		}
+	}
+}
+
+/* Of a file that has fewer groups than there are trees, or of those that are left. */
+static void the_roots_of_few_groups_are_equally_far_apart(void **state)
+{
+	static const struct {
+		uint32_t trees, groups;
+	} files[] = {
+		{1000, 160}, {1000, 1160}, {1000, 16}, {10000, 32}, {100, 99}, {64, 27}, {7, 1}};
+
+	(void)state;
+	for (unsigned i = 0; i < COP_ARRAY_SIZE(files); i++) {
+		uint32_t trees = files[i].trees, groups = files[i].groups, few = groups % trees;
+		struct cop_topo t = {.nodes = trees, .fanout = 4, .trees = trees};
+		uint8_t *seen = calloc(trees, 1);
+		uint32_t gap = 0, least = trees, most = 0;
+
+		for (uint32_t g = groups - few; g < groups; g++)
+			seen[cop_topo_tree_of(&t, 77, g, groups)] = 1;
+		for (uint32_t at = 0; at < 2 * trees; at++) {
+			gap++;
+			if (!seen[at % trees])
+				continue;
+			/* The first one may be in the middle of a gap. */
+			if (at >= trees) {
+				least = COP_MIN(least, gap);
+				most = COP_MAX(most, gap);
+			}
+			gap = 0;
+		}
+		assert_int_equal(least, trees / few);
+		assert_int_equal(most, trees / few + (trees % few != 0));
+		free(seen);
 	}
 }
 
@@ -278,6 +315,7 @@ int main(void)
 		cmocka_unit_test(every_size_fanout_and_tree_count_makes_valid_trees),
 		cmocka_unit_test(nobody_forwards_much_more_of_a_large_file_than_others),
 		cmocka_unit_test(as_many_groups_as_trees_have_a_root_each),
+		cmocka_unit_test(the_roots_of_few_groups_are_equally_far_apart),
 		cmocka_unit_test(one_node_takes_a_dead_roots_place),
 		cmocka_unit_test(below_agrees_with_walking_up),
 	};

@@ -48,6 +48,7 @@ static void have_bytes(void *arg, int rc, void *data, size_t len)
 	} else {
 		cop_stats_add(stats, COP_FUSE_READ_BYTES, len);
 		cop_stats_add(stats, COP_FUSE_BYPASS_BYTES, len);
+		cop_stats_add(stats, COP_FROM_STORAGE_BYTES, len);
 		fuse_reply_buf(op->req, b->data, len);
 		cop_fuse_op_free(op);
 	}

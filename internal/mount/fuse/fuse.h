@@ -107,6 +107,8 @@ void cop_fuse_waits(struct cop_fuse *fs, uint64_t *waiting, uint64_t *wait_us);
 /* Requests of this thread, by its number in the node's pid namespace, are the node's own: they are
  * counted apart, not recorded, not reported as those of a program, and lead to no guesses. */
 void cop_fuse_own_thread(struct cop_fuse *fs, uint32_t tid);
+/* Any thread. Whether programs have asked for names of the bare mount, and of views. */
+void cop_fuse_used(struct cop_fuse *fs, bool *bare, bool *view);
 
 /* Removes a dead mount, which a killed node leaves behind, even if it is in use. 0 or -errno. */
 int cop_fuse_unmount_dead(const char *mountpoint);

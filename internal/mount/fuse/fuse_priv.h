@@ -102,6 +102,7 @@ struct cop_fuse {
 	uint64_t cache_bytes;     /* limit of the cache */
 	_Atomic unsigned storing; /* chunks on their way to the kernel */
 	_Atomic bool viewed;      /* somebody has reached the side of views */
+	_Atomic bool used[2];     /* cop_fuse_used: the bare mount, views */
 	int gone_fd;              /* eventfd */
 	unsigned conn_caps;       /* FUSE_CAP_* and ours in use */
 	unsigned caps_off;        /* those that are switched off by the user */

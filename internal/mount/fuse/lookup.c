@@ -333,6 +333,14 @@ static void lookup_view_root(struct op *op)
 	cop_fuse_ask(op, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = ""}, with_root);
 }
 
+static void note_side(struct op *op)
+{
+	_Atomic bool *used = &op->fs->used[op->view];
+
+	if (!op->own && !atomic_load_explicit(used, memory_order_relaxed))
+		atomic_store(used, true);
+}
+
 void cop_fuse_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct op *op = cop_fuse_op(req, parent, COP_PROF_OP_LOOKUP);
@@ -355,6 +363,8 @@ void cop_fuse_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		cop_fuse_lookup_storage(op);
 	else if (is_local(op))
 		cop_fuse_local_lookup(op);
-	else
+	else {
+		note_side(op);
 		lookup_in_tree(op);
+	}
 }

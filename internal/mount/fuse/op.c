@@ -14,6 +14,12 @@ void cop_fuse_own_thread(struct cop_fuse *fs, uint32_t tid)
 	atomic_store(&fs->own_thread, tid);
 }
 
+void cop_fuse_used(struct cop_fuse *fs, bool *bare, bool *view)
+{
+	*bare = atomic_load(&fs->used[false]);
+	*view = atomic_load(&fs->used[true]);
+}
+
 static bool is_own(fuse_req_t req)
 {
 	uint32_t tid = atomic_load_explicit(&cop_fuse_of(req)->own_thread, memory_order_relaxed);

@@ -32,6 +32,15 @@ static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 	return rc;
 }
 
+/* Counts the bytes of a reply, and where each chunk's came from. */
+static void count_bytes(struct op *op, const struct iovec *iov)
+{
+	cop_stats_add(
+		op->fs->conf.stats, op->own ? COP_FUSE_AHEAD_BYTES : COP_FUSE_READ_BYTES, op->size);
+	for (unsigned i = 0; i < op->n_chunks; i++)
+		cop_fetch_given(op->fs->conf.coop, op->chunk[i], iov[i].iov_len);
+}
+
 static void reply_data(struct op *op)
 {
 	struct iovec iov[READ_CHUNKS_MAX];
@@ -41,8 +50,7 @@ static void reply_data(struct op *op)
 	if (rc) {
 		cop_fuse_fail(op, rc);
 	} else {
-		cop_stats_add(op->fs->conf.stats,
-			op->own ? COP_FUSE_AHEAD_BYTES : COP_FUSE_READ_BYTES, op->size);
+		count_bytes(op, iov);
 		fuse_reply_iov(op->req, iov, (int)op->n_chunks);
 		cop_fuse_store(op);
 		cop_fuse_op_free(op);

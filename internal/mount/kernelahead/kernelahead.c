@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,16 +19,20 @@
 #include "base/base/thread.h"
 #include "base/log/log.h"
 
-/* One request of the kernel: its read-ahead of a mount of an ordinary user. */
+/* The kernel reads at most this much at once: its read-ahead of a mount of an ordinary user. */
 #define PIECE (128 * COP_KIB)
 /* Memory is looked at after so many bytes. */
 #define LOOK_BYTES (8 * COP_MIB)
 /* How long the end of the node waits for the thread. */
 #define STOP_MS 300
 
+enum side { VIEW, BARE, SIDES };
+
 struct wanted {
 	struct cop_list link;
-	uint64_t start, end; /* end 0: a directory */
+	enum { DIRECTORY, NAME, PAGES } kind;
+	bool read;           /* the kernel has them from the other side */
+	uint64_t start, end; /* of PAGES */
 	char path[];
 };
 
@@ -35,15 +40,14 @@ struct cop_kernelahead {
 	struct cop_kernelahead_conf conf;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct cop_list queue;
+	struct cop_list queue[SIDES]; /* what is wanted goes from the first to the second */
 	unsigned refs;
 	bool stopping, ended;
 	bool over;       /* nothing more is read; the thread's */
 	uint64_t bytes;  /* of files, read so far; the thread's, like what follows */
 	uint64_t looked; /* memory is looked at next when so many bytes have been read */
-	int mount;
+	int root[SIDES];
 	bool has_openat2;
-	char piece[PIECE];
 };
 
 static void put_ref(struct cop_kernelahead *k)
@@ -56,8 +60,9 @@ static void put_ref(struct cop_kernelahead *k)
 	pthread_mutex_unlock(&k->lock);
 	if (left)
 		return;
-	while ((l = cop_list_pop_front(&k->queue)))
-		free(COP_CONTAINER_OF(l, struct wanted, link));
+	for (enum side side = VIEW; side < SIDES; side++)
+		while ((l = cop_list_pop_front(&k->queue[side])))
+			free(COP_CONTAINER_OF(l, struct wanted, link));
 	pthread_cond_destroy(&k->wake);
 	pthread_mutex_destroy(&k->lock);
 	free(k);
@@ -105,17 +110,17 @@ static bool may_read(struct cop_kernelahead *k)
 /* ---- the walk ---- */
 
 /* A manifest may come from anybody, and what it names may be a link or a pipe by now. */
-static int open_below(struct cop_kernelahead *k, const char *path, int flags)
+static int open_below(struct cop_kernelahead *k, enum side side, const char *path, int flags)
 {
 	unsigned calls;
 
-	return cop_open_beneath(
-		k->mount, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags, k->has_openat2, &calls);
+	return cop_open_beneath(k->root[side], path, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags,
+		k->has_openat2, &calls);
 }
 
-static void read_dir(struct cop_kernelahead *k, const char *path)
+static void read_dir(struct cop_kernelahead *k, enum side side, const char *path)
 {
-	int fd = open_below(k, path, O_DIRECTORY);
+	int fd = open_below(k, side, path, O_DIRECTORY);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
 	while (dir && readdir(dir))
@@ -126,47 +131,82 @@ static void read_dir(struct cop_kernelahead *k, const char *path)
 		close(fd);
 }
 
-/* Without POSIX_FADV_RANDOM the kernel would read on behind the range, which the node may not
- * have. */
-static void read_file(struct cop_kernelahead *k, const struct wanted *w)
+/* The kernel looks the name up, and keeps also that it is absent. */
+static void look_up(struct cop_kernelahead *k, enum side side, const char *path)
 {
-	int fd = open_below(k, w->path, 0);
-	ssize_t got = fd >= 0 ? -posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) : -1;
+	int fd = open_below(k, side, path, O_PATH | O_NOFOLLOW);
 
-	for (uint64_t at = w->start; at < w->end && got >= 0 && may_read(k); at += (uint64_t)got) {
-		got = pread(fd, k->piece, (size_t)COP_MIN(w->end - at, PIECE), (off_t)at);
-		if (got <= 0)
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The kernel begins to read, and this thread waits only if it has begun much. */
+static void read_pages(struct cop_kernelahead *k, enum side side, const struct wanted *w)
+{
+	int fd = open_below(k, side, w->path, 0);
+	struct stat st;
+	uint64_t end = 0;
+
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode))
+		end = COP_MIN(w->end, (uint64_t)st.st_size);
+	for (uint64_t at = w->start, len; at < end && may_read(k); at += len) {
+		len = COP_MIN(end - at, PIECE - at % PIECE);
+		if (posix_fadvise(fd, (off_t)at, (off_t)len, POSIX_FADV_WILLNEED))
 			break;
-		k->bytes += (uint64_t)got;
+		k->bytes += len;
 	}
 	if (fd >= 0)
 		close(fd);
 }
 
-/* The next thing to read; NULL: the node stops. */
-static struct wanted *next_wanted(struct cop_kernelahead *k)
+static void put_into_kernel(struct cop_kernelahead *k, enum side side, struct wanted *w)
+{
+	if (w->kind == DIRECTORY)
+		read_dir(k, side, w->path);
+	else if (w->kind == NAME || w->read)
+		look_up(k, side, w->path);
+	else
+		read_pages(k, side, w);
+	w->read = true;
+}
+
+/* What to do next on which side, and whether that side is walked; NULL: the node stops. */
+static struct wanted *next_wanted(struct cop_kernelahead *k, enum side *side, bool walked[SIDES])
 {
 	struct cop_list *l = NULL;
 
 	pthread_mutex_lock(&k->lock);
-	while (!k->stopping && !(l = cop_list_pop_front(&k->queue)))
+	while (!k->stopping && cop_list_empty(&k->queue[VIEW]) && cop_list_empty(&k->queue[BARE]))
 		pthread_cond_wait(&k->wake, &k->lock);
+	if (!k->stopping) {
+		*side = cop_list_empty(&k->queue[VIEW]) ? BARE : VIEW;
+		l = cop_list_pop_front(&k->queue[*side]);
+		k->conf.used(k->conf.arg, &walked[BARE], &walked[VIEW]);
+	}
 	pthread_mutex_unlock(&k->lock);
+	if (!walked[BARE] && !walked[VIEW])
+		walked[BARE] = walked[VIEW] = true;
+	walked[VIEW] &= k->root[VIEW] >= 0;
 	return l ? COP_CONTAINER_OF(l, struct wanted, link) : NULL;
 }
 
 static void walk(struct cop_kernelahead *k)
 {
+	bool walked[SIDES] = {false};
 	struct wanted *w;
+	enum side side;
 
-	while ((w = next_wanted(k))) {
-		if (!may_read(k))
-			; /* the queue is emptied */
-		else if (w->end)
-			read_file(k, w);
-		else
-			read_dir(k, w->path);
-		free(w);
+	while ((w = next_wanted(k, &side, walked))) {
+		/* Once nothing may be read, the queue is emptied. */
+		if (walked[side] && may_read(k))
+			put_into_kernel(k, side, w);
+		if (side == VIEW && walked[BARE]) {
+			pthread_mutex_lock(&k->lock);
+			cop_list_push_back(&k->queue[BARE], &w->link);
+			pthread_mutex_unlock(&k->lock);
+		} else {
+			free(w);
+		}
 	}
 }
 
@@ -178,13 +218,17 @@ static void *run_thread(void *arg)
 	if (!k->stopping)
 		k->conf.begin(k->conf.arg, (uint32_t)syscall(SYS_gettid));
 	pthread_mutex_unlock(&k->lock);
-	k->mount = open(k->conf.mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (k->mount < 0) {
+	k->root[BARE] = open(k->conf.mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (k->root[BARE] < 0) {
 		end_for_good(k, strerror(errno));
 	} else {
-		k->has_openat2 = cop_has_openat2(k->mount);
+		k->root[VIEW] =
+			openat(k->root[BARE], k->conf.view, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		k->has_openat2 = cop_has_openat2(k->root[BARE]);
 		walk(k);
-		close(k->mount);
+		close(k->root[BARE]);
+		if (k->root[VIEW] >= 0)
+			close(k->root[VIEW]);
 	}
 	pthread_mutex_lock(&k->lock);
 	k->ended = true;
@@ -206,7 +250,8 @@ int cop_kernelahead_start(const struct cop_kernelahead_conf *conf, struct cop_ke
 	k->refs = 2;
 	pthread_mutex_init(&k->lock, NULL);
 	cop_cond_init(&k->wake);
-	cop_list_init(&k->queue);
+	for (enum side side = VIEW; side < SIDES; side++)
+		cop_list_init(&k->queue[side]);
 	rc = cop_thread_start(&thread, "kernel-ahead", run_thread, k);
 	if (rc) {
 		k->refs = 1;
@@ -218,18 +263,18 @@ int cop_kernelahead_start(const struct cop_kernelahead_conf *conf, struct cop_ke
 	return 0;
 }
 
-static void add(struct cop_kernelahead *k, const char *path, uint64_t start, uint64_t end)
+static void add(struct cop_kernelahead *k, const struct wanted *what, const char *path)
 {
 	size_t len = strlen(path) + 1;
 	struct wanted *w = malloc(sizeof(*w) + len);
 
 	if (!w)
 		return;
-	*w = (struct wanted){.start = start, .end = end};
+	*w = *what;
 	memcpy(w->path, path, len);
 	cop_list_init(&w->link);
 	pthread_mutex_lock(&k->lock);
-	cop_list_push_back(&k->queue, &w->link);
+	cop_list_push_back(&k->queue[VIEW], &w->link);
 	pthread_cond_broadcast(&k->wake);
 	pthread_mutex_unlock(&k->lock);
 }
@@ -237,12 +282,17 @@ static void add(struct cop_kernelahead *k, const char *path, uint64_t start, uin
 void cop_kernelahead_file(struct cop_kernelahead *k, const char *path, uint64_t start, uint64_t end)
 {
 	if (end > start)
-		add(k, path, start, end);
+		add(k, &(struct wanted){.kind = PAGES, .start = start, .end = end}, path);
 }
 
 void cop_kernelahead_dir(struct cop_kernelahead *k, const char *path)
 {
-	add(k, path, 0, 0);
+	add(k, &(struct wanted){.kind = DIRECTORY}, path);
+}
+
+void cop_kernelahead_name(struct cop_kernelahead *k, const char *path)
+{
+	add(k, &(struct wanted){.kind = NAME}, path);
 }
 
 void cop_kernelahead_stop(struct cop_kernelahead *k)

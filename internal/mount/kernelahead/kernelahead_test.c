@@ -21,6 +21,7 @@
 
 static char dir[] = "/tmp/kernelahead-XXXXXX";
 static _Atomic uint64_t programs, asked, tid;
+static _Atomic bool in_bare, in_view;
 
 static void begin(void *arg, uint32_t thread)
 {
@@ -35,10 +36,21 @@ static uint64_t waiting(void *arg)
 	return atomic_load(&programs);
 }
 
+static void used(void *arg, bool *bare, bool *view)
+{
+	(void)arg;
+	*bare = atomic_load(&in_bare);
+	*view = atomic_load(&in_view);
+}
+
 static struct cop_kernelahead *start(uint64_t most)
 {
-	struct cop_kernelahead_conf conf = {
-		.mountpoint = dir, .most_bytes = most, .begin = begin, .waiting = waiting};
+	struct cop_kernelahead_conf conf = {.mountpoint = dir,
+		.view = "view",
+		.most_bytes = most,
+		.begin = begin,
+		.waiting = waiting,
+		.used = used};
 	struct cop_kernelahead *k;
 
 	atomic_store(&programs, 0);
@@ -121,6 +133,36 @@ static void it_stops_at_any_time(void **state)
 	cop_kernelahead_stop(NULL);
 }
 
+/* As many requests as the thread makes for a file of eight pieces and a name. */
+static uint64_t requests(bool bare, bool view)
+{
+	struct cop_kernelahead *k = start(UINT64_MAX);
+	uint64_t n = (bare || !view) * 2 + (view || !bare) * 2 + FILE_BYTES / (128 * COP_KIB);
+
+	atomic_store(&in_bare, bare);
+	atomic_store(&in_view, view);
+	cop_kernelahead_file(k, "d/file", 0, FILE_BYTES);
+	cop_kernelahead_name(k, "gone");
+	await(n);
+	usleep(20000);
+	n = atomic_load(&asked);
+	cop_kernelahead_stop(k);
+	return n;
+}
+
+/* Pages are read once for both sides; names are looked up on each. */
+static void the_side_that_programs_use_is_walked(void **state)
+{
+	(void)state;
+	assert_int_equal(symlink(".", "view"), 0);
+	assert_int_equal(requests(false, false), 12);
+	assert_int_equal(requests(true, true), 12);
+	assert_int_equal(requests(true, false), 10);
+	assert_int_equal(requests(false, true), 10);
+	atomic_store(&in_view, false);
+	assert_int_equal(unlink("view"), 0);
+}
+
 static int make_dir(void **state)
 {
 	char *bytes = calloc(1, FILE_BYTES);
@@ -150,6 +192,7 @@ int main(void)
 		T(each_piece_gives_way),
 		T(the_bound_ends_it),
 		T(what_is_no_file_any_more_is_skipped),
+		T(the_side_that_programs_use_is_walked),
 		T(it_stops_at_any_time),
 	};
 

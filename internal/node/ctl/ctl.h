@@ -31,11 +31,8 @@
 #define COP_CTL_PATH_SIZE 108 /* the size of a socket address, NUL included */
 #define COP_CTL_NOTE_SIZE 128 /* bytes of a note, NUL included */
 #define COP_CTL_REPLY_MAX (256 * COP_MIB)
-/* In a job directory: what rank 0's answer to "program" has beside the directory, for commands that
- * run beside other ranks. */
-#define COP_CTL_ENVIRONMENT "logs/copper_run.txt"
 /* In the answer to "program", if only the command's parent can report its end, so that copper run
- * must stay: "wanted", this node knows that the job's run is recorded; "untold", others may. */
+ * must stay: "wanted", this node knows that the job is recorded; "untold", others may. */
 #define COP_CTL_EXIT "COPPER_EXIT"
 
 /* ---- where sockets are ---- */

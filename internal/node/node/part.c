@@ -313,9 +313,11 @@ static void program(void *ctx, pid_t pid, struct cop_buf *out)
 {
 	struct cop_part *p = ctx;
 
+	const struct cop_conf *conf = p->conf.record->conf;
+
 	if (cop_programs_add(p->conf.programs, pid))
 		cop_buf_printf(out, COP_CTL_EXIT "=%s\n",
-			cop_runlog_is_wanted(p->conf.record->conf) ? "wanted" : "untold");
+			conf->otel || cop_runlog_is_wanted(conf) ? "wanted" : "untold");
 	if (*p->conf.job_dir)
 		cop_buf_printf(out, "COPPER_JOB_DIR=%s\n", p->conf.job_dir);
 	if (p->conf.environment->len)

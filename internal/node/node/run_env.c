@@ -3,6 +3,8 @@
  * before the tree is ready, and leaves it in the job directory for the commands of other ranks. */
 #include "node/node/node_priv.h"
 
+#include "job/dir/dir.h"
+
 static void add_line(struct cop_buf *out, const char *name, const char *value)
 {
 	if (*value && !strchr(value, '\n'))
@@ -15,7 +17,7 @@ static void leave_file(const struct cop_node *n)
 	char path[4096 + 32];
 	int rc;
 
-	snprintf(path, sizeof(path), "%s/" COP_CTL_ENVIRONMENT, n->log.job_dir);
+	snprintf(path, sizeof(path), "%s/" COP_JOB_ENVIRONMENT, n->log.job_dir);
 	if (!n->environment.len) {
 		unlink(path);
 		return;
@@ -27,9 +29,19 @@ static void leave_file(const struct cop_node *n)
 			path, strerror(-rc));
 }
 
+/* Whether programs of an earlier job have logged here: without a name of their own, this job's
+ * could not be told from them. */
+static bool has_earlier_logs(const struct cop_node *n)
+{
+	char path[4096 + 32];
+
+	snprintf(path, sizeof(path), "%s/runs", n->log.job_dir);
+	return *n->log.job_dir && cop_take_has_logs(path);
+}
+
 int cop_node_choose_run(struct cop_node *n, struct cop_err *err)
 {
-	char store[COP_RUNLOG_STORE], parent[COP_OTEL_PARENT_SIZE];
+	char store[COP_RUNLOG_STORE], parent[COP_OTEL_PARENT_SIZE], id[COP_RUNREC_ID_LEN + 1];
 
 	(void)err;
 	if (n->rank != 0)
@@ -37,6 +49,8 @@ int cop_node_choose_run(struct cop_node *n, struct cop_err *err)
 	if (cop_runlog_new(n->conf, n->run_id, store)) {
 		add_line(&n->environment, "COPPER_RUN_ID", n->run_id);
 		add_line(&n->environment, "COPPER_STORE", store);
+	} else if (has_earlier_logs(n) && !cop_runrec_new_id(id)) {
+		add_line(&n->environment, "COPPER_RUN_ID", id);
 	}
 	if (n->conf->otel && *n->log.job_dir)
 		n->trace = cop_otel_trace_new();

@@ -437,11 +437,18 @@ static uint64_t waiting_programs(void *arg)
 	return waiting;
 }
 
+static void used_sides(void *arg, bool *bare, bool *view)
+{
+	cop_fuse_used(((struct cop_node *)arg)->fs, bare, view);
+}
+
 static void start_kernel_ahead(struct cop_node *n)
 {
 	struct cop_kernelahead_conf conf = {.mountpoint = mountpoint(n),
+		.view = COP_FUSE_VIEW_ROOT,
 		.begin = begin_ahead,
 		.waiting = waiting_programs,
+		.used = used_sides,
 		.arg = n,
 		.most_bytes = COP_MIN(cop_memory_available(""), cop_memory_limit("")) / AHEAD_PART};
 	int rc = puts_into_kernel(n) ? cop_kernelahead_start(&conf, &n->ahead) : 0;
@@ -452,14 +459,17 @@ static void start_kernel_ahead(struct cop_node *n)
 		cop_prefetch_manifest_hide(n->manifest);
 }
 
-static void have(void *arg, const char *path, uint64_t start, uint64_t end)
+static void have(
+	void *arg, enum cop_manifest_kind kind, const char *path, uint64_t start, uint64_t end)
 {
 	struct cop_node *n = arg;
 
-	if (end)
+	if (kind == COP_MANIFEST_FILE)
 		cop_kernelahead_file(n->ahead, path, start, end);
-	else
+	else if (kind == COP_MANIFEST_DIR)
 		cop_kernelahead_dir(n->ahead, path);
+	else
+		cop_kernelahead_name(n->ahead, path);
 }
 
 static void start_prefetch(struct cop_node *n)
@@ -471,6 +481,7 @@ static void start_prefetch(struct cop_node *n)
 		.whole_file_max = COP_MAX(COP_FETCH_GROUP_BYTES, n->conf->chunk),
 		.max_cacheable = n->conf->max_cacheable,
 		.tracer = cop_sampler_tracer(n->sampler),
+		.forming = n->rank == cop_topo_root(&n->topo, 0),
 		.by_part = c && (!*c || strcmp(c, "auto") == 0),
 		.telemetry = n->telemetry};
 	struct cop_prefetch *p = NULL;
@@ -508,12 +519,15 @@ static void start_pack(struct cop_node *n)
 static int join_tree(struct cop_node *n, struct cop_err *err)
 {
 	uint64_t asked_ns = cop_now_ns();
+	bool is_root = n->rank == cop_topo_root(&n->topo, 0);
 	int rc;
 
 	cop_log_info("provider registration completed after %llu us",
 		(unsigned long long)(cop_now_ns() - n->started_ns) / 1000);
-	if (n->rank == cop_topo_root(&n->topo, 0))
+	if (is_root) {
 		cop_record_write(&n->record);
+		start_prefetch(n);
+	}
 	rc = cop_barrier_wait(n->barrier, cop_part_treeop(n->part), err);
 	cop_telemetry_phase(n->telemetry, COP_TELEMETRY_BARRIER);
 	if (!rc) {
@@ -525,7 +539,9 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 		cop_log_info("parent readiness confirmed after %llu us",
 			(unsigned long long)(cop_now_ns() - asked_ns) / 1000);
 		look_past(n);
-		start_prefetch(n);
+		if (!is_root)
+			start_prefetch(n);
+		cop_prefetch_formed(n->prefetch);
 		start_pack(n);
 	}
 	/* An interrupted node is already ending. */

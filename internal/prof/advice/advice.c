@@ -119,21 +119,35 @@ static void judge_bypass(const struct cop_advice_facts *f, struct finding *found
 		*f->bypassed ? ", the first from " : "", f->bypassed);
 }
 
-/* A budget that is easy to type: the next multiple of 16 MiB. */
-static uint64_t round_up(uint64_t bytes)
+/* A budget that holds this, as the cache keeps an eighth for copies and what is in flight; in MiB,
+ * easy to type: the next multiple of 16. */
+static uint64_t size_for(uint64_t bytes)
 {
-	return (bytes / LEAST_BYTES + 1) * LEAST_BYTES / COP_MIB;
+	return (bytes / 7 * 8 / LEAST_BYTES + 1) * LEAST_BYTES / COP_MIB;
 }
 
+/* As long as the nodes' memory together holds the data, one node's is what is too small. */
 static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 {
+	uint64_t times = f->refetched_bytes / LEAST_BYTES, nodes = COP_MAX(f->nodes, 1u);
+
 	if (!is_much(f->refetched_bytes, f->fetched_bytes, REFETCHED_SHARE))
 		return;
-	say_advice(found, f->refetched_bytes / LEAST_BYTES, "--cache-size",
-		"the cache was too small: %" PRIu64
-		" objects (%s) were dropped from it and then fetched again; --cache-size %" PRIu64
-		"M would have held all that any node needed, and --spill DIR keeps it on a disk of each node",
-		f->refetches, SIZE(f->refetched_bytes), round_up(f->cache_needed));
+	if (nodes > 1 && f->data > f->memory)
+		say_advice(found, times, "--cache-size",
+			"the data was %.1f times the memory of all nodes (%s, and their caches hold %s): %" PRIu64
+			" objects (%s) were dropped and then fetched again; --cache-size %" PRIu64
+			"M would have held all that any node needed, %" PRIu64
+			"M all data once for the job, and --spill DIR keeps on a disk of each node what memory does not hold",
+			(double)f->data / (double)COP_MAX(f->memory, 1u), SIZE(f->data),
+			SIZE(f->memory), f->refetches, SIZE(f->refetched_bytes),
+			size_for(f->cache_needed), size_for(f->data / nodes));
+	else
+		say_advice(found, times, "--cache-size",
+			"the cache was too small: %" PRIu64
+			" objects (%s) were dropped from it and then fetched again; --cache-size %" PRIu64
+			"M would have held all that any node needed, and --spill DIR keeps it on a disk of each node",
+			f->refetches, SIZE(f->refetched_bytes), size_for(f->cache_needed));
 }
 
 /* Whether the storage is much slower than another node, or this cannot be told, as on a node alone;
@@ -312,18 +326,6 @@ void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats)
 	f->past = cop_stats_first(stats, COP_EXAMPLE_PAST);
 	f->bypassed = cop_stats_first(stats, COP_EXAMPLE_BYPASSED);
 	f->changed_file = cop_stats_first(stats, COP_EXAMPLE_CHANGED);
-}
-
-uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_bytes)
-{
-	uint64_t evicted = subtract(cop_stats_get(stats, COP_CACHE_EVICTED_BYTES),
-		cop_stats_get(stats, COP_CACHE_EVICTED_HOME_BYTES));
-
-	/* An object that was fetched again was counted at each eviction. Chunks that were kept for
-	 * a root need no room here once the root has room for them. */
-	return evicted ? limit_bytes +
-				 subtract(evicted, cop_stats_get(stats, COP_CACHE_REFETCHED_BYTES))
-		       : 0;
 }
 
 /* ---- as text ---- */

@@ -32,6 +32,9 @@ struct cop_advice_facts {
 	uint64_t refetches, refetched_bytes;
 	uint64_t cache_needed; /* bytes that would have held everything on the node that needs the
 				  most */
+	uint64_t data, memory; /* the different bytes of files that passed through the caches, each
+				  node's copies of what others keep not included; and what all
+				  caches hold */
 	uint64_t fetched_bytes, used_bytes, wanted_bytes;
 	uint64_t prefetched_bytes, later_bytes;
 	uint64_t origin_operations, origin_bytes, origin_us, held, held_us;
@@ -42,11 +45,9 @@ struct cop_advice_facts {
 	const char *no_view;                        /* the first reason of a fallback, or "" */
 };
 
-/* Fills in everything that these nodes' counters say. nodes, fell_back and cache_needed are left to
- * the caller. The paths are those of stats. */
+/* Fills in everything that these nodes' counters say. nodes, fell_back, cache_needed, data and
+ * memory are left to the caller. The paths are those of stats. */
 void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats);
-/* cache_needed for one node with this budget; 0 if nothing was evicted. */
-uint64_t cop_advice_cache_needed(const struct cop_stats *stats, uint64_t limit_bytes);
 
 #define COP_ADVICE_SENTENCE 640
 

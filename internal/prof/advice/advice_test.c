@@ -320,7 +320,31 @@ static void the_sentences_say_how_much_and_where(void **state)
 	assert_says(&a.at[2],
 		"650.0 MiB (50 % of all) past the tree, each node from the storage by itself, the first from data/big.bin;");
 	assert_says(&a.at[3],
-		"70 objects (200.0 MiB) were dropped from it and then fetched again; --cache-size 304M");
+		"70 objects (200.0 MiB) were dropped from it and then fetched again; --cache-size 352M");
+}
+
+static void data_beyond_all_memory_is_told_by_its_factor(void **state)
+{
+	struct cop_advice_facts f = healthy;
+	struct cop_advice a;
+
+	(void)state;
+	f.refetches = 70;
+	f.refetched_bytes = 200 * M;
+	f.cache_needed = 300 * M;
+	f.memory = 100 * M;
+	f.data = 100 * M;
+	a = only(&f, "cache");
+	assert_says(&a, "the cache was too small:");
+	f.data = 310 * M;
+	a = only(&f, "cache");
+	assert_string_equal(a.option, "--cache-size");
+	assert_says(&a,
+		"the data was 3.1 times the memory of all nodes (310.0 MiB, and their caches hold 100.0 MiB): 70 objects (200.0 MiB) were dropped and then fetched again; --cache-size 352M would have held all that any node needed, 96M all data once for the job, and --spill DIR");
+	/* A node alone has no others. */
+	f.nodes = 1;
+	a = only(&f, "cache");
+	assert_says(&a, "the cache was too small:");
 }
 
 static void the_most_important_one_is_first_and_amounts_weigh(void **state)
@@ -370,12 +394,6 @@ static void the_counters_are_the_facts(void **state)
 	a = only(&f, "past");
 	assert_says(&a, "1 program used 64 files (1.0 MiB) of the source");
 	assert_says(&a, "the first /s/c;");
-	assert_int_equal(cop_advice_cache_needed(&stats, 16 * M), 0);
-	cop_stats_add(&stats, COP_CACHE_EVICTED_BYTES, 50 * M);
-	cop_stats_add(&stats, COP_CACHE_REFETCHED_BYTES, 20 * M);
-	assert_int_equal(cop_advice_cache_needed(&stats, 16 * M), 46 * M);
-	cop_stats_add(&stats, COP_CACHE_EVICTED_HOME_BYTES, 10 * M);
-	assert_int_equal(cop_advice_cache_needed(&stats, 16 * M), 36 * M);
 }
 
 static void texts(void **state)
@@ -425,6 +443,7 @@ int main(void)
 		cmocka_unit_test(what_was_dropped_and_came_again_is_no_fault_of_the_manifest),
 		cmocka_unit_test(checks_with_news_are_needed),
 		cmocka_unit_test(the_sentences_say_how_much_and_where),
+		cmocka_unit_test(data_beyond_all_memory_is_told_by_its_factor),
 		cmocka_unit_test(the_most_important_one_is_first_and_amounts_weigh),
 		cmocka_unit_test(the_counters_are_the_facts),
 		cmocka_unit_test(texts),

@@ -154,17 +154,38 @@ static const struct {
 	{"cache_limit_bytes", COP_TELEMETRY_CACHE_LIMIT_BYTES, false},
 	{"evictions", COP_TELEMETRY_ALL_EVICTIONS, false},
 	{"cpu_ms", COP_TELEMETRY_ALL_CPU_US, true},
-	{"resident_peak_bytes", COP_TELEMETRY_RESIDENT_PEAK_BYTES, false}};
+	{"resident_peak_bytes", COP_TELEMETRY_RESIDENT_PEAK_BYTES, false},
+	{"ahead_bytes", COP_TELEMETRY_ALL_AHEAD_BYTES, false},
+	{"from_own_bytes", COP_TELEMETRY_ALL_FROM_OWN_BYTES, false},
+	{"from_nodes_bytes", COP_TELEMETRY_ALL_FROM_NODES_BYTES, false},
+	{"from_passed_bytes", COP_TELEMETRY_ALL_FROM_PASSED_BYTES, false},
+	{"from_disk_bytes", COP_TELEMETRY_ALL_FROM_DISK_BYTES, false},
+	{"from_pack_bytes", COP_TELEMETRY_ALL_FROM_PACK_BYTES, false},
+	{"from_storage_bytes", COP_TELEMETRY_ALL_FROM_STORAGE_BYTES, false}};
 _Static_assert(COP_ARRAY_SIZE(totals) == COP_TELEMETRY_TOTALS, "each total has a column");
+/* Columns that came later are behind those of the times. */
+#define TOTALS_FIRST 14u
 
 static void put_head(struct cop_buf *out)
 {
 	cop_buf_str(out, "rank,host,parent,job_start_unix_s,ready_s");
 	for (unsigned p = 0; p < COP_TELEMETRY_PHASES; p++)
 		cop_buf_printf(out, ",phase_%s_s", cop_telemetry_phase_name(p));
-	for (size_t i = 0; i < COP_ARRAY_SIZE(totals); i++)
+	for (size_t i = 0; i < TOTALS_FIRST; i++)
 		cop_buf_printf(out, ",%s", totals[i].name);
-	cop_buf_str(out, ",stopped_s,start_s\n");
+	cop_buf_str(out, ",stopped_s,start_s");
+	for (size_t i = TOTALS_FIRST; i < COP_ARRAY_SIZE(totals); i++)
+		cop_buf_printf(out, ",%s", totals[i].name);
+	cop_buf_str(out, "\n");
+}
+
+static void put_totals(struct cop_buf *out, const uint64_t *total, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		uint64_t value = total[totals[i].total];
+
+		cop_buf_printf(out, ",%" PRIu64, totals[i].us ? value / 1000 : value);
+	}
 }
 
 /* The numbers of a node or a statistic, from ready_s on; start_us is signed. */
@@ -176,13 +197,10 @@ static void put_numbers(
 	put_seconds_after(out, ready_us);
 	for (unsigned p = 0; p < COP_TELEMETRY_PHASES; p++)
 		put_seconds_after(out, (int64_t)phase[p]);
-	for (size_t i = 0; i < COP_ARRAY_SIZE(totals); i++) {
-		uint64_t value = total[totals[i].total];
-
-		cop_buf_printf(out, ",%" PRIu64, totals[i].us ? value / 1000 : value);
-	}
+	put_totals(out, total, 0, TOTALS_FIRST);
 	put_seconds_after(out, (int64_t)number[2]);
 	put_seconds_after(out, start_us);
+	put_totals(out, total, TOTALS_FIRST, COP_ARRAY_SIZE(totals));
 	cop_buf_str(out, "\n");
 }
 

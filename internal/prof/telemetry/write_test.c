@@ -97,11 +97,11 @@ static void two_nodes_have_a_row_each(void **state)
 	text = contents(p, 1);
 	assert_int_equal(
 		lines_with(text,
-			"rank,host,parent,job_start_unix_s,ready_s,phase_prepare_s,phase_secret_s,phase_cache_s,phase_storage_s,phase_fabric_s,phase_mount_s,phase_barrier_s,phase_tell_s,requests,read_bytes,wait_parent_ms,wait_origin_ms,parent_bytes,origin_operations,origin_bytes,sent_bytes,failovers,cache_peak_bytes,cache_limit_bytes,evictions,cpu_ms,resident_peak_bytes,stopped_s,start_s\n"),
+			"rank,host,parent,job_start_unix_s,ready_s,phase_prepare_s,phase_secret_s,phase_cache_s,phase_storage_s,phase_fabric_s,phase_mount_s,phase_barrier_s,phase_tell_s,requests,read_bytes,wait_parent_ms,wait_origin_ms,parent_bytes,origin_operations,origin_bytes,sent_bytes,failovers,cache_peak_bytes,cache_limit_bytes,evictions,cpu_ms,resident_peak_bytes,stopped_s,start_s,ahead_bytes,from_own_bytes,from_nodes_bytes,from_passed_bytes,from_disk_bytes,from_pack_bytes,from_storage_bytes\n"),
 		1);
 	assert_int_equal(
 		lines_with(text,
-			"0,a,-1,1700000000.000000,0.050000,0.000000,0.000000,0.000000,0.000000,1.500000,0.000000,0.000000,0.000000,1000,2000,3,4,5000,6000,7000,8000,9000,12000,13000,10000,11,14000,1.000000,-1.250000\n"),
+			"0,a,-1,1700000000.000000,0.050000,0.000000,0.000000,0.000000,0.000000,1.500000,0.000000,0.000000,0.000000,1000,2000,3,4,5000,6000,7000,8000,9000,19000,20000,10000,18,21000,1.000000,-1.250000,11000,12000,13000,14000,15000,16000,17000\n"),
 		1);
 	assert_int_equal(lines_with(text, "1,\"b,1\",0,1700000000.000000,0.050001,"), 1);
 	free(text);

@@ -17,6 +17,7 @@ static const struct {
 	{"when", "What happened when", cop_page_when, NULL},
 	{"spans", "What the program did when", cop_page_spans, cop_page_has_spans},
 	{"operations", "Requests of programs", cop_page_operations, NULL},
+	{"from", "Where the bytes came from", cop_page_from, cop_page_has_from},
 	{"tree", "Who read from whom", cop_page_tree, NULL},
 	{"paths", "Most used paths", cop_page_paths, NULL},
 	{"environment", "What was used, and what can go", cop_page_environment, NULL},

@@ -93,6 +93,9 @@ struct cop_jobdata_node {
 	double requests, read_bytes, wait_parent_ms, wait_origin_ms, parent_bytes;
 	double origin_operations, origin_bytes, sent_bytes, failovers, evictions, cpu_ms;
 	double cache_peak_bytes, cache_limit_bytes, resident_peak_bytes;
+	/* What the kernel got ahead of programs; where that and read_bytes came from. */
+	double ahead_bytes, from_own_bytes, from_nodes_bytes, from_passed_bytes;
+	double from_disk_bytes, from_pack_bytes, from_storage_bytes;
 };
 
 struct cop_jobdata_event {

@@ -10,12 +10,16 @@
 static const char *const columns[] = {"rank", "host", "parent", "job_start_unix_s", "start_s",
 	"ready_s", "stopped_s", "requests", "read_bytes", "wait_parent_ms", "wait_origin_ms",
 	"parent_bytes", "origin_operations", "origin_bytes", "sent_bytes", "failovers", "evictions",
-	"cpu_ms", "cache_peak_bytes", "cache_limit_bytes", "resident_peak_bytes", NULL};
+	"cpu_ms", "cache_peak_bytes", "cache_limit_bytes", "resident_peak_bytes", "ahead_bytes",
+	"from_own_bytes", "from_nodes_bytes", "from_passed_bytes", "from_disk_bytes",
+	"from_pack_bytes", "from_storage_bytes", NULL};
 #define AT(field) offsetof(struct cop_jobdata_node, field)
 static const size_t offsets[] = {AT(start_s), AT(ready_s), AT(stopped_s), AT(requests),
 	AT(read_bytes), AT(wait_parent_ms), AT(wait_origin_ms), AT(parent_bytes),
 	AT(origin_operations), AT(origin_bytes), AT(sent_bytes), AT(failovers), AT(evictions),
-	AT(cpu_ms), AT(cache_peak_bytes), AT(cache_limit_bytes), AT(resident_peak_bytes)};
+	AT(cpu_ms), AT(cache_peak_bytes), AT(cache_limit_bytes), AT(resident_peak_bytes),
+	AT(ahead_bytes), AT(from_own_bytes), AT(from_nodes_bytes), AT(from_passed_bytes),
+	AT(from_disk_bytes), AT(from_pack_bytes), AT(from_storage_bytes)};
 #undef AT
 
 struct nodes {

@@ -10,9 +10,9 @@
 
 #define COP_MANIFEST_VERSION                                                                       \
 	2 /* what is written; 1 differs from it in the form of times, and is read */
-#define COP_MANIFEST_RANGES_MAX 16
+#define COP_MANIFEST_RANGES_MAX 64
 #define COP_MANIFEST_PATH_MAX 4095            /* bytes of a path */
-#define COP_MANIFEST_LINE_MAX (12 * COP_KIB)  /* longer lines are skipped */
+#define COP_MANIFEST_LINE_MAX (16 * COP_KIB)  /* longer lines are skipped */
 #define COP_MANIFEST_BYTES_MAX (32 * COP_MIB) /* of a whole manifest */
 #define COP_MANIFEST_PIECE (256 * COP_KIB)    /* as it is sent */
 /* An item that so many jobs in a row did not need leaves the manifest. */

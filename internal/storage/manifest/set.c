@@ -11,10 +11,9 @@ struct record {
 	struct cop_hlink link;
 	uint64_t order, size;
 	int64_t mtime_s;
-	struct cop_range one,
-		*more; /* more: COP_MANIFEST_RANGES_MAX of them, if one is not enough */
+	struct cop_range one, *more; /* more: room of them, if one is not enough */
 	uint32_t mtime_nsec;
-	uint8_t kind, ranges, unused;
+	uint8_t kind, ranges, room, unused;
 	uint16_t len;
 	char path[];
 };
@@ -103,20 +102,38 @@ static void load_item(const struct record *r, struct cop_manifest_item *item)
 		memcpy(item->range, r->more ? r->more : &r->one, r->ranges * sizeof(r->one));
 }
 
+/* Room for so many ranges, if memory allows. */
+static void make_room(struct cop_manifest_set *s, struct record *r, unsigned ranges)
+{
+	unsigned room = COP_MAX(r->room, 4);
+	struct cop_range *more;
+	uint64_t bytes;
+
+	while (room < ranges)
+		room *= 2;
+	bytes = (room - r->room) * sizeof(*more);
+	more = s->bytes + bytes <= s->max_bytes ? realloc(r->more, room * sizeof(*more)) : NULL;
+	if (!more)
+		return;
+	s->bytes += bytes;
+	r->more = more;
+	r->room = (uint8_t)room;
+}
+
 /* Without memory for all ranges, they become one that contains them. */
 static void store_item(
 	struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item)
 {
-	size_t bytes = COP_MANIFEST_RANGES_MAX * sizeof(*r->more);
-
-	if (item->ranges > 1 && !r->more && s->bytes + bytes <= s->max_bytes) {
-		r->more = malloc(bytes);
-		s->bytes += r->more ? bytes : 0;
-	}
+	if (item->ranges > 1 && item->ranges > r->room)
+		make_room(s, r, item->ranges);
 	r->ranges = (uint8_t)item->ranges;
-	if (r->more) {
+	if (item->ranges <= r->room) {
 		memcpy(r->more, item->range, item->ranges * sizeof(*r->more));
 	} else if (item->ranges) {
+		free(r->more);
+		s->bytes -= r->room * sizeof(*r->more);
+		r->more = NULL;
+		r->room = 0;
 		r->one =
 			(struct cop_range){item->range[0].start, item->range[item->ranges - 1].end};
 		r->ranges = 1;

@@ -53,7 +53,7 @@ static char *in_cache(const char *file)
 	char *real = realpath(file, NULL), *out = NULL;
 	bool given = dir && *dir == '/';
 
-	if (real && (given || (home && *home == '/')) &&
+	if (real && (given || (home && *home == '/' && !access(home, X_OK))) &&
 		asprintf(&out, "%s%s/copper/trace-index/%016llx" COP_TRACE_INDEX_END,
 			given ? dir : home, given ? "" : "/.cache",
 			(unsigned long long)cop_hash64(real, strlen(real), 0)) < 0)

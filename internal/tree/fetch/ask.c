@@ -103,7 +103,7 @@ uint32_t cop_fetch_tree_of(const struct cop_fetch *c, const struct cop_ask *ask)
 	if (ask->kind != COP_ASK_CHUNK || !cop_fetch_is_striped(c, ask->size))
 		return 0;
 	return cop_topo_tree_of(&c->conf.topo, cop_hash64(ask->path, strlen(ask->path), 0),
-		ask->index / cop_fetch_group_chunks(c));
+		ask->index / cop_fetch_group_chunks(c), cop_fetch_groups(c, ask->size));
 }
 
 /* ---- as bytes ---- */

@@ -403,6 +403,25 @@ void cop_fetch_used(struct cop_fetch *c, struct cop_obj *obj)
 	cop_guess_used(c->guess, obj, cop_cache_used(c->conf.cache, obj, COP_USE_HERE));
 }
 
+/* The first bytes that the kernel gets of a chunk, as many as it has, are counted where the chunk
+ * came from; those that it gets again come from memory. */
+void cop_fetch_given(struct cop_fetch *c, struct cop_obj *obj, size_t len)
+{
+	static const enum cop_counter from[] = {[COP_FROM_STORAGE] = COP_FROM_STORAGE_BYTES,
+		[COP_FROM_NODES] = COP_FROM_NODES_BYTES,
+		[COP_FROM_PASSED] = COP_FROM_PASSED_BYTES,
+		[COP_FROM_DISK] = COP_FROM_DISK_BYTES,
+		[COP_FROM_PACK] = COP_FROM_PACK_BYTES};
+	size_t all = cop_fetch_chunk_len(c, obj->key.size, obj->key.index), fresh;
+	uint32_t given = atomic_load_explicit(&obj->given, memory_order_relaxed);
+
+	do {
+		fresh = given < all ? COP_MIN(len, all - given) : 0;
+	} while (fresh && !atomic_compare_exchange_weak(&obj->given, &given, given + fresh));
+	cop_stats_add(c->conf.stats, from[obj->from], fresh);
+	cop_stats_add(c->conf.stats, COP_FROM_OWN_BYTES, len - fresh);
+}
+
 void cop_fetch_looked_for(struct cop_fetch *c, const char *name, size_t len)
 {
 	cop_guess_looked_for(c->guess, name, len);

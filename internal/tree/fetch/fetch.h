@@ -191,6 +191,8 @@ void cop_fetch_prefetched(struct cop_fetch *c);
 
 /* A program of this node reads from this chunk. */
 void cop_fetch_used(struct cop_fetch *c, struct cop_obj *obj);
+/* The kernel gets len bytes of this chunk: counts where they came from. */
+void cop_fetch_given(struct cop_fetch *c, struct cop_obj *obj, size_t len);
 
 /* Requests that this thread makes between the two calls leave together (rpc.h). */
 void cop_fetch_cork(struct cop_fetch *c);

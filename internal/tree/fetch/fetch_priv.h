@@ -334,6 +334,8 @@ struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *
 bool cop_fetch_is_striped(const struct cop_fetch *c, uint64_t size);
 /* How many chunks a root reads in one job at most. */
 uint64_t cop_fetch_group_chunks(const struct cop_fetch *c);
+/* How many groups a file of this size has; it is not empty. */
+uint64_t cop_fetch_groups(const struct cop_fetch *c, uint64_t size);
 static inline void cop_fetch_lock_groups(struct cop_fetch *c)
 {
 	pthread_mutex_lock(&c->group_lock);

@@ -79,6 +79,7 @@ static void complete(struct flight *f, struct cop_completion *l)
 	cop_stats_add(c->conf.stats, COP_PREFETCH_PACKED, 1);
 	cop_stats_add(c->conf.stats, COP_PREFETCH_PACKED_BYTES, l->len);
 	l->sum = cop_hash64(l->data, l->len, c->conf.sum_seed);
+	l->from = COP_FROM_PACK;
 	cop_fetch_complete(f, l);
 }
 

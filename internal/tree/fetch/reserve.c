@@ -97,7 +97,8 @@ static void unspilled(void *arg, int rc, const struct cop_spill_part *part)
 	cop_fetch_complete(f, &(struct cop_completion){.data = part->data,
 				      .len = part->len,
 				      .sum = part->sum,
-				      .packed = part->packed});
+				      .packed = part->packed,
+				      .from = COP_FROM_DISK});
 }
 
 static void start(void *arg)

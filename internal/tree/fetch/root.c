@@ -98,19 +98,36 @@ static struct flight *extend(struct flight *f, uint64_t index)
 	return cop_fetch_lead_member(f->coop, &ask, f->local);
 }
 
+uint64_t cop_fetch_groups(const struct cop_fetch *c, uint64_t size)
+{
+	return (size - 1) / (cop_fetch_group_chunks(c) * c->conf.chunk_bytes) + 1;
+}
+
 uint64_t cop_fetch_group_chunks(const struct cop_fetch *c)
 {
 	return COP_MIN(COP_MAX(COP_FETCH_GROUP_BYTES / c->conf.chunk_bytes, 1u), GROUP_MAX);
 }
 
-/* The index of the chunk n before this one among those that this root reads; UINT64_MAX: none. */
+/* Whether the roots of this chunk's group and of the one T groups before it differ: the last groups
+ * of a file, fewer than T, have roots of their own (topo.h). */
+static bool is_among_last(const struct flight *f)
+{
+	uint64_t trees = f->coop->conf.topo.trees, groups = cop_fetch_groups(f->coop, f->ask.size);
+
+	return f->ask.index / cop_fetch_group_chunks(f->coop) >= groups - groups % trees;
+}
+
+/* The index of the chunk n before this one among those that this root reads; UINT64_MAX: none, or
+ * it is not known. */
 static uint64_t index_before(const struct flight *f, uint64_t n)
 {
 	uint64_t per_group = cop_fetch_group_chunks(f->coop), at = f->ask.index;
-	uint64_t others = f->spread ? (f->coop->conf.topo.trees - 1) * per_group : 0;
 
-	if (at % per_group < n)
-		n += others;
+	if (f->spread && at % per_group < n) {
+		if (is_among_last(f))
+			return UINT64_MAX;
+		n += (f->coop->conf.topo.trees - 1) * per_group;
+	}
 	return at < n ? UINT64_MAX : at - n;
 }
 

@@ -100,6 +100,7 @@ static void read_set(struct tree *t, uint32_t rank)
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
 		assert_int_equal(((const uint8_t *)a.obj->data)[0], (uint8_t)i);
+		cop_fetch_given(a.node->coop, a.obj, CHUNK);
 		forget(&a);
 	}
 }
@@ -113,6 +114,9 @@ static void a_node_reads_once_what_its_memory_and_disk_can_hold(void **state)
 		read_set(t, 0);
 	assert_int_equal(origin_reads(t), FILES);
 	assert_true(cop_stats_get(&t->node[0].stats, COP_SPILL_READS) >= FILES);
+	assert_int_equal(cop_stats_get(&t->node[0].stats, COP_FROM_STORAGE_BYTES), FILES * CHUNK);
+	assert_int_equal(cop_stats_get(&t->node[0].stats, COP_FROM_DISK_BYTES),
+		cop_stats_get(&t->node[0].stats, COP_SPILL_READS) * CHUNK);
 	assert_int_equal(cop_stats_get(&t->node[0].stats, COP_CACHE_REFETCHES), 0);
 	close_with_disks(t);
 }

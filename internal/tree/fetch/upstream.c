@@ -201,6 +201,7 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 	flags = cop_rd_u8(&head);
 	l.packed =
 		(flags & ANSWER_PACKED) && (f->ask.kind == COP_ASK_CHUNK || (flags & ANSWER_FIRST));
+	l.from = flags & ANSWER_AT_HAND ? COP_FROM_NODES : COP_FROM_PASSED;
 	if (flags & ANSWER_AT_HAND)
 		count_at_hand(f);
 	if (cop_fetch_wants_first(&f->ask))

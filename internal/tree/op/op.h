@@ -93,8 +93,9 @@ struct cop_op_sum {
 	uint32_t released;                   /* how many of the nodes were released */
 	uint32_t fell_back;    /* how many of the nodes read the storage in place of a node above */
 	uint64_t cache_needed; /* bytes that would have held everything, on the node that needs
-				  most; 0: nothing was evicted */
-	uint32_t cut;          /* nodes whose part of the text did not fit and was left out */
+				  most; the next two as in struct cop_advice_facts */
+	uint64_t data_bytes, memory_bytes;
+	uint32_t cut; /* nodes whose part of the text did not fit and was left out */
 	struct cop_stats stats;
 	struct cop_cache_usage usage;
 	struct cop_op_exits exits;     /* stop: of the commands on these nodes */

@@ -151,6 +151,8 @@ void cop_op_sum_add(struct cop_op_sum *into, const struct cop_op_sum *from, char
 	into->released += from->released;
 	into->fell_back += from->fell_back;
 	into->cache_needed = COP_MAX(into->cache_needed, from->cache_needed);
+	into->data_bytes += from->data_bytes;
+	into->memory_bytes += from->memory_bytes;
 	add_missing(into, from);
 	cop_stats_sum(&into->stats, &from->stats);
 	for (unsigned t = 0; t < COP_TABLES; t++) {
@@ -212,7 +214,7 @@ void cop_op_sum_add_silent(struct cop_op_sum *g, uint32_t rank)
 
 #define NUMBERS                                                                                    \
 	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (21 + COP_OP_NAMED) +             \
-		8 * (COP_COUNTERS + 2 * COP_TABLES + 10))
+		8 * (COP_COUNTERS + 2 * COP_TABLES + 12))
 /* Texts that are shorter are not compressed. */
 #define PACK_MIN 4096
 
@@ -273,6 +275,8 @@ static void put_numbers(const struct cop_op_sum *g, const struct lengths *len, u
 	cop_wr_u64(&w, g->machine.resident_bytes);
 	cop_wr_u64(&w, g->machine.resident_bytes_most);
 	cop_wr_u64(&w, g->cache_needed);
+	cop_wr_u64(&w, g->data_bytes);
+	cop_wr_u64(&w, g->memory_bytes);
 	put_examples(&w, &g->stats);
 	cop_wr_u32(&w, cop_op_sum_silents(g));
 	cop_wr_u32(&w, len->text);
@@ -361,6 +365,8 @@ static void get_numbers(struct cop_rd *r, struct cop_op_sum *g, struct lengths *
 	g->machine.resident_bytes = cop_rd_u64(r);
 	g->machine.resident_bytes_most = cop_rd_u64(r);
 	g->cache_needed = cop_rd_u64(r);
+	g->data_bytes = cop_rd_u64(r);
+	g->memory_bytes = cop_rd_u64(r);
 	get_examples(r, &g->stats);
 	len->silents = cop_rd_u32(r);
 	len->text = cop_rd_u32(r);

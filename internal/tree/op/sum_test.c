@@ -234,8 +234,13 @@ static void there_is_an_end_to_the_silent_ranks(void **state)
 
 static void what_warnings_are_made_of_comes_up(void **state)
 {
-	struct cop_op_sum into = {.nodes = 1, .fell_back = 1, .cache_needed = 7};
-	struct cop_op_sum part = {.nodes = 2, .fell_back = 2, .cache_needed = 9}, back = {0};
+	struct cop_op_sum into = {.nodes = 1, .fell_back = 1, .cache_needed = 7, .data_bytes = 10};
+	struct cop_op_sum part = {.nodes = 2,
+				  .fell_back = 2,
+				  .cache_needed = 9,
+				  .data_bytes = 20,
+				  .memory_bytes = 5},
+			  back = {0};
 
 	(void)state;
 	cop_stats_example(&part.stats, COP_EXAMPLE_BYPASSED, "data/big");
@@ -243,6 +248,8 @@ static void what_warnings_are_made_of_comes_up(void **state)
 	pass_up(&back, &into);
 	assert_int_equal(back.fell_back, 3);
 	assert_int_equal(back.cache_needed, 9);
+	assert_int_equal(back.data_bytes, 30);
+	assert_int_equal(back.memory_bytes, 5);
 	assert_string_equal(cop_stats_first(&back.stats, COP_EXAMPLE_BYPASSED), "data/big");
 	assert_string_equal(cop_stats_first(&back.stats, COP_EXAMPLE_CHANGED), "");
 	cop_op_sum_free(&back);

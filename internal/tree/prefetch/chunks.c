@@ -79,7 +79,8 @@ void cop_prefetch_have_chunk(struct cop_prefetch *p, const struct item *i, uint6
 		uint64_t end = COP_MIN(end_of(i, r), (index + 1) * chunk);
 
 		if (start < end)
-			p->conf.have(p->conf.arg, cop_prefetch_path(p, i), start, end);
+			p->conf.have(p->conf.arg, COP_MANIFEST_FILE, cop_prefetch_path(p, i), start,
+				end);
 	}
 }
 

@@ -78,7 +78,8 @@ static bool beside_source(const char *source, const char *suffix, char path[PATH
 				suffix) < PATH_MAX;
 }
 
-/* This user's cache directory; "" if there is none. */
+/* This user's cache directory; "" if there is none. A home that does not exist is not made: root
+ * would make it for a user who has none on this machine. */
 static void cache_dir(char dir[PATH_MAX])
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -86,7 +87,7 @@ static void cache_dir(char dir[PATH_MAX])
 
 	if (cache && cache[0] == '/')
 		len = snprintf(dir, PATH_MAX, "%s/copper", cache);
-	else if (home && home[0] == '/')
+	else if (home && home[0] == '/' && !access(home, X_OK))
 		len = snprintf(dir, PATH_MAX, "%s/.cache/copper", home);
 	if (len <= 0 || len >= PATH_MAX)
 		dir[0] = '\0';

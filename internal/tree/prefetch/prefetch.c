@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include "base/base/json.h"
 #include "base/log/log.h"
 
 /* The size that is assumed for a listing or an entry when deciding whether it fits. */
@@ -71,15 +70,19 @@ static void let_go(struct cop_prefetch *p, struct slot *s)
 	s->obj = NULL;
 }
 
-/* Large listings have no attributes, so reading such a directory would ask for more. */
+/* Large listings have no attributes, so reading such a directory would ask for more. A name may be
+ * absent. */
 static void report(struct cop_prefetch *p, const struct slot *s)
 {
-	if (!p->conf.have || !s->obj || s->rc)
+	if (!p->conf.have || !s->obj || (s->rc && s->stage != STAGE_NAMES))
 		return;
-	if (s->stage == STAGE_CHUNKS && !p->rest)
-		cop_prefetch_have_chunk(p, s->item, s->index);
-	else if (s->stage == STAGE_LISTINGS && s->obj->len <= LISTING_BYTES)
-		p->conf.have(p->conf.arg, cop_prefetch_path(p, s->item), 0, 0);
+	if (s->stage == STAGE_CHUNKS) {
+		if (!p->rest)
+			cop_prefetch_have_chunk(p, s->item, s->index);
+	} else if (s->stage == STAGE_LISTINGS ? s->obj->len <= LISTING_BYTES
+					      : s->item->kind == COP_MANIFEST_NAME) {
+		p->conf.have(p->conf.arg, s->item->kind, cop_prefetch_path(p, s->item), 0, 0);
+	}
 }
 
 static void done_with(struct cop_prefetch *p, struct slot *s)
@@ -245,7 +248,7 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
  * rest comes next. */
 static bool begin_rest(struct cop_prefetch *p)
 {
-	if (p->rest || p->flying || p->next_name < p->n_todo)
+	if (p->rest || !p->chunks || p->flying || p->next_name < p->n_todo)
 		return false;
 	p->rest = true;
 	p->named = p->n_ready;
@@ -259,6 +262,8 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 {
 	struct cop_ask chunk;
 
+	if (!p->chunks)
+		return false;
 	if (!cop_prefetch_next_chunk(p, &chunk, &s->item) &&
 		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk, &s->item)))
 		return false;
@@ -310,17 +315,19 @@ static void fill_windows(struct cop_prefetch *p)
 
 /* ---- the thread ---- */
 
-/* Waits for slots to complete and takes all of them, or for a part to begin; false if the node is
- * stopping. */
+/* Waits for slots to complete and takes all of them, for a part to begin or for the tree to form;
+ * false if the node is stopping. */
 static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 {
 	bool stopping;
 
 	cop_list_init(slots);
 	pthread_mutex_lock(&p->lock);
-	while (!p->stopping && cop_list_empty(&p->completed) && !cop_prefetch_has_begun(p))
+	while (!p->stopping && cop_list_empty(&p->completed) && p->chunks == p->formed &&
+		!cop_prefetch_has_begun(p))
 		pthread_cond_wait(&p->wake, &p->lock);
 	stopping = p->stopping;
+	p->chunks = p->formed;
 	if (!stopping)
 		cop_list_splice(slots, &p->completed);
 	pthread_mutex_unlock(&p->lock);
@@ -338,8 +345,10 @@ static int load_manifest(struct cop_prefetch *p)
 	cop_list_remove(&s->link);
 	for (s->rc = 0; !s->rc && fits && !p->over; piece.index++) {
 		if (!ask_coop(p, s, &piece, SMALL_BYTES) && !p->over) {
-			if (!wait_completed(p, &slots))
-				return -ESHUTDOWN;
+			do
+				if (!wait_completed(p, &slots))
+					return -ESHUTDOWN;
+			while (cop_list_empty(&slots));
 			p->flying--;
 		}
 		if (p->over)
@@ -380,7 +389,8 @@ static bool run_stages(struct cop_prefetch *p)
 {
 	struct cop_list slots, *l;
 
-	for (cop_prefetch_take_begun(p), fill_windows(p); p->flying; fill_windows(p)) {
+	for (cop_prefetch_take_begun(p), fill_windows(p); p->flying || (!p->chunks && !p->over);
+		fill_windows(p)) {
 		if (!wait_completed(p, &slots))
 			return false;
 		while ((l = cop_list_pop_front(&slots)))
@@ -483,6 +493,7 @@ int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch
 	if (!p)
 		return -ENOMEM;
 	p->conf = *conf;
+	p->formed = p->chunks = !conf->forming;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
 	cop_list_init(&p->completed);
@@ -502,6 +513,16 @@ int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch
 	}
 	*out = p;
 	return 0;
+}
+
+void cop_prefetch_formed(struct cop_prefetch *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->formed = true;
+	pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
 }
 
 void cop_prefetch_stop(struct cop_prefetch *p)
@@ -532,53 +553,4 @@ void cop_prefetch_free(struct cop_prefetch *p)
 	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
-}
-
-/* ---- reports ---- */
-
-static const char *state_of(struct cop_prefetch *p, const char **why)
-{
-	static const char *const names[] = {"loading", "running", "done", "stopped"};
-	const char *name;
-
-	*why = NULL;
-	if (!p)
-		return "off";
-	pthread_mutex_lock(&p->lock);
-	name = names[p->state];
-	if (p->state == DONE || p->state == STOPPED)
-		*why = p->why;
-	pthread_mutex_unlock(&p->lock);
-	return name;
-}
-
-void cop_prefetch_json(struct cop_prefetch *p, struct cop_buf *out)
-{
-	const char *why, *state = state_of(p, &why);
-	struct cop_json j = cop_json_to(out);
-
-	cop_json_object(&j, NULL);
-	cop_json_str(&j, "state", state);
-	if (why)
-		cop_json_str(&j, "why", why);
-	else
-		cop_json_null(&j, "why");
-	cop_json_u64(&j, "items", p ? atomic_load(&p->count) : 0);
-	cop_json_u64(&j, "listings", p ? atomic_load(&p->listings) : 0);
-	cop_json_u64(&j, "files", p ? atomic_load(&p->files) : 0);
-	cop_json_end(&j);
-}
-
-void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out)
-{
-	const char *why, *state = state_of(p, &why);
-
-	cop_buf_printf(out, "prefetch   %s", state);
-	if (p)
-		cop_buf_printf(out,
-			", %" PRIu64 " lines of the manifest, %" PRIu64 " directories and %" PRIu64
-			" files asked for",
-			atomic_load(&p->count), atomic_load(&p->listings), atomic_load(&p->files));
-	if (why)
-		cop_buf_printf(out, ": %s", why);
 }

@@ -29,10 +29,14 @@ struct cop_prefetch_conf {
 	uint64_t max_cacheable;          /* larger files bypass the tree; 0: none do */
 	struct cop_tracer *tracer;       /* gets the prefetch as a whole; may be NULL */
 	struct cop_telemetry *telemetry; /* gets its begin and end; may be NULL */
-	/* Called on the prefetch thread when the node has what the manifest names: bytes of a file,
-	 * or with end 0 the listing of a directory. May be NULL. */
-	void (*have)(void *arg, const char *path, uint64_t start, uint64_t end);
+	/* Called on the prefetch thread when the node has what the manifest names: the listing of a
+	 * directory, a name, or the bytes [start, end) of a file. May be NULL. */
+	void (*have)(void *arg, enum cop_manifest_kind kind, const char *path, uint64_t start,
+		uint64_t end);
 	void *arg;
+	bool forming; /* the tree is not ready, and this node is its root: until
+			 cop_prefetch_formed, only listings and names are requested, which come from
+			 the storage */
 	bool by_part; /* of a manifest with several parts, each is fetched when a program begins it;
 			 else all at once */
 };
@@ -40,6 +44,8 @@ struct cop_prefetch_conf {
 /* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
  * of starting a thread. */
 int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out);
+/* The tree is ready. Any thread. NULL is fine. */
+void cop_prefetch_formed(struct cop_prefetch *p);
 /* Requests nothing more and joins the thread. Outstanding requests still complete. NULL is fine. */
 void cop_prefetch_stop(struct cop_prefetch *p);
 /* No flight may be outstanding any more. NULL is fine. */

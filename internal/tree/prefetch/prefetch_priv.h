@@ -51,14 +51,16 @@ struct cop_prefetch {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct cop_list completed; /* slots; under lock, like the next two */
+	struct cop_list completed; /* slots; under lock, like the next three */
 	bool stopping;
+	bool formed;                                    /* the tree is ready */
 	enum { LOADING, RUNNING, DONE, STOPPED } state; /* written by the thread, under lock */
 	const char *why;
 	struct cop_list free[STAGES];
 	struct slot slot[SLOTS];
 	unsigned flying;
-	bool over; /* nothing more may be requested */
+	bool over;   /* nothing more may be requested */
+	bool chunks; /* formed, as the thread knows it: chunks may be requested */
 
 	struct cop_manifest_reader reader;  /* continues from one piece to the next */
 	struct cop_buf text, items, ranges; /* of the manifest */

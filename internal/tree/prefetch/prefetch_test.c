@@ -27,8 +27,9 @@ struct world {
 	struct cop_prefetch *p;
 	struct cop_buf body;
 	int error; /* the error that every piece gets */
-	bool by_part;
-	void (*have)(void *arg, const char *path, uint64_t start, uint64_t end);
+	bool by_part, forming;
+	void (*have)(void *arg, enum cop_manifest_kind kind, const char *path, uint64_t start,
+		uint64_t end);
 	char had[512];
 	char report[512];
 };
@@ -86,6 +87,7 @@ static void start(struct world *w, const char *body)
 		.whole_file_max = WHOLE,
 		.have = w->have,
 		.arg = w,
+		.forming = w->forming,
 		.by_part = w->by_part};
 
 	if (body)
@@ -433,13 +435,14 @@ static void a_file_that_was_opened_early_begins_its_part(void **state)
 	close_world(w);
 }
 
-static void note(void *arg, const char *path, uint64_t start, uint64_t end)
+static void note(
+	void *arg, enum cop_manifest_kind kind, const char *path, uint64_t start, uint64_t end)
 {
 	struct world *w = arg;
 	size_t n = strlen(w->had);
 
-	snprintf(w->had + n, sizeof(w->had) - n, "%s %llu-%llu;", path, (unsigned long long)start,
-		(unsigned long long)end);
+	snprintf(w->had + n, sizeof(w->had) - n, "%c %s %llu-%llu;", "dnf"[kind], path,
+		(unsigned long long)start, (unsigned long long)end);
 }
 
 /* The rest of a file is fetched after what the manifest names, and is not reported. */
@@ -450,9 +453,36 @@ static void what_the_manifest_names_is_reported_when_it_is_here(void **state)
 	(void)state;
 	put_file(w, "d/a", 2 * CHUNK);
 	w->have = note;
-	run_manifest(w, "d d\nf 8388608 0 10-20,4194300-4194400 d/a\nf 1 0 0-1 d/gone\n");
+	run_manifest(w, "d d\nn d/gone\nf 8388608 0 10-20,4194300-4194400 d/a\nf 1 0 0-1 d/gone\n");
 	assert_string_equal(chunks(w, "d", "a"), "11");
-	assert_string_equal(w->had, "d 0-0;d/a 10-20;d/a 4194300-4194304;d/a 4194304-4194400;");
+	assert_string_equal(w->had,
+		"d d 0-0;n d/gone 0-0;f d/a 10-20;f d/a 4194300-4194304;f d/a 4194304-4194400;");
+	close_world(w);
+}
+
+/* The parents that chunks come from may not be there yet. */
+static void until_the_tree_is_formed_only_names_are_requested(void **state)
+{
+	struct world *w = open_world(COP_GIB);
+
+	(void)state;
+	put_file(w, "d/a", 5);
+	w->forming = true;
+	start(w, "d d\nf 5 0 0-5 d/a\n");
+	for (int i = 0; i < 20000 && !has(w, COP_ASK_LISTING, "d"); i++) {
+		usleep(1000);
+		cop_origin_fake_run(w->origin, 3);
+	}
+	assert_true(has(w, COP_ASK_LISTING, "d"));
+	for (int i = 0; i < 20; i++) {
+		usleep(1000);
+		cop_origin_fake_run(w->origin, 3);
+	}
+	assert_int_equal(cop_origin_fake_counts(w->origin).reads, 0);
+	assert_false(ended(w));
+	cop_prefetch_formed(w->p);
+	finish_all(w);
+	assert_string_equal(chunks(w, "d", "a"), "1");
 	close_world(w);
 }
 
@@ -494,6 +524,7 @@ static void a_null_prefetch_is_ignored(void **state)
 	assert_string_equal(
 		b.data, "{\"state\":\"off\",\"why\":null,\"items\":0,\"listings\":0,\"files\":0}");
 	cop_buf_free(&b);
+	cop_prefetch_formed(NULL);
 	cop_prefetch_stop(NULL);
 	cop_prefetch_free(NULL);
 }
@@ -513,6 +544,7 @@ int main(void)
 		cmocka_unit_test(a_part_is_fetched_when_its_first_file_is_opened),
 		cmocka_unit_test(a_file_that_was_opened_early_begins_its_part),
 		cmocka_unit_test(what_the_manifest_names_is_reported_when_it_is_here),
+		cmocka_unit_test(until_the_tree_is_formed_only_names_are_requested),
 		cmocka_unit_test(a_node_that_stops_in_the_middle_requests_nothing_more),
 		cmocka_unit_test(a_null_prefetch_is_ignored),
 	};

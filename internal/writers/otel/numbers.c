@@ -40,6 +40,7 @@ static void take_latency(struct latency *l, const struct cop_prof_sum *prof, enu
 void cop_otel_take_totals(struct totals *t, const struct cop_op_sum *sum)
 {
 	t->has = true;
+	t->exits = sum->exits;
 	cop_follow_numbers_of(sum, &t->numbers);
 	for (unsigned op = 0; sum->prof && op < COP_PROF_OPS; op++)
 		take_latency(&t->latency[op], sum->prof, op);

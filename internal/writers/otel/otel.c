@@ -125,9 +125,20 @@ static void ending(void *ctx, const struct cop_follow_end *how)
 {
 	struct cop_otel *o = ctx;
 
-	o->failed = how->failed;
+	struct cop_buf reason = {0};
+
 	o->stop_ns = how->stop_ns;
-	o->reason = strdup(how->reason);
+	o->start_failed = how->failed && !how->stop_ns;
+	o->failed = cop_judge_end(&(struct cop_judge){.failed = how->failed,
+					  .reason = how->reason,
+					  .exits = o->totals.has ? o->totals.exits : how->exits,
+					  .nodes = o->nodes,
+					  .missing = o->totals.numbers.missing,
+					  .all_asked = o->totals.has,
+					  .kills = o->kills},
+		&reason);
+	o->reason = reason.failed ? strdup(how->reason) : strdup(reason.data);
+	cop_buf_free(&reason);
 }
 
 static const struct cop_follower_ops ops = {.thread = "otel",
@@ -176,6 +187,7 @@ static int fill_otel(struct cop_otel *o, const struct cop_otel_conf *conf)
 	o->started_ns = conf->started_ns;
 	o->ready_ns = conf->ready_ns;
 	o->series.start_ns = (uint64_t)conf->started_ns;
+	o->kills = cop_memory_kills("");
 	cop_resource_all(0, add_resource, &o->resource);
 	o->place = conf->trace->place;
 	return o->resource.failed ? -ENOMEM : 0;

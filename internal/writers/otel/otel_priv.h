@@ -38,6 +38,7 @@ struct latency {
 struct totals {
 	bool has;
 	struct cop_follow_numbers numbers;
+	struct cop_op_exits exits;
 	struct latency latency[COP_PROF_OPS];
 };
 
@@ -137,8 +138,9 @@ struct cop_otel {
 	int64_t started_ns, ready_ns;
 
 	/* Owned by the main thread until the end. */
-	bool failed;
-	char *reason; /* NULL: there was no memory for it */
+	bool failed, start_failed; /* failed: or a command did */
+	uint64_t kills;            /* for want of memory, before the job */
+	char *reason;              /* NULL: there was no memory for it */
 	int64_t stop_ns;
 	struct totals totals;
 	struct facts facts;

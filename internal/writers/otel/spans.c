@@ -22,7 +22,7 @@ void cop_otel_start_span(
 {
 	struct cop_otlp_span s =
 		child_span(o, o->place.job.span, "copper.start", o->started_ns, o->ready_ns);
-	bool failed = o->failed && !o->stop_ns;
+	bool failed = o->start_failed;
 
 	memcpy(s.at.span, o->place.start, sizeof(s.at.span));
 	s.status = failed ? COP_OTLP_ERROR : COP_OTLP_UNSET;

@@ -12,11 +12,23 @@ static uint64_t limit_of(struct cop_tally *t)
 	return usage.limit_bytes;
 }
 
+static struct cop_cache_seen seen_by(struct cop_tally *t)
+{
+	struct cop_cache_seen seen = {0};
+
+	if (t->cache)
+		cop_cache_seen(t->cache, &seen);
+	return seen;
+}
+
 void cop_tally_judge_own(
 	struct cop_tally *t, const struct cop_stats *stats, struct cop_advices *out)
 {
-	struct cop_advice_facts f = {
-		.nodes = 1, .cache_needed = cop_advice_cache_needed(stats, limit_of(t))};
+	struct cop_cache_seen seen = seen_by(t);
+	struct cop_advice_facts f = {.nodes = 1,
+		.cache_needed = seen.needed_bytes,
+		.data = seen.data_bytes,
+		.memory = limit_of(t)};
 
 	cop_advice_count(&f, stats);
 	f.fell_back = f.fallbacks > 0;
@@ -27,7 +39,9 @@ void cop_tally_judge(const struct cop_op_sum *sum, struct cop_advices *out)
 {
 	struct cop_advice_facts f = {.nodes = (uint64_t)sum->nodes + sum->missing,
 		.fell_back = sum->fell_back,
-		.cache_needed = sum->cache_needed};
+		.cache_needed = sum->cache_needed,
+		.data = sum->data_bytes,
+		.memory = sum->memory_bytes};
 
 	cop_advice_count(&f, &sum->stats);
 	cop_advice_give(&f, out);
@@ -35,11 +49,12 @@ void cop_tally_judge(const struct cop_op_sum *sum, struct cop_advices *out)
 
 void cop_tally_add_facts(struct cop_tally *t, struct cop_op_sum *sum)
 {
-	const struct cop_stats *stats = t->conf.stats;
-	uint64_t needed = cop_advice_cache_needed(stats, limit_of(t));
+	struct cop_cache_seen seen = seen_by(t);
 
-	sum->fell_back += cop_stats_get(stats, COP_ORIGIN_FALLBACKS) > 0;
-	sum->cache_needed = COP_MAX(sum->cache_needed, needed);
+	sum->fell_back += cop_stats_get(t->conf.stats, COP_ORIGIN_FALLBACKS) > 0;
+	sum->cache_needed = COP_MAX(sum->cache_needed, seen.needed_bytes);
+	sum->data_bytes += seen.data_bytes;
+	sum->memory_bytes += limit_of(t);
 }
 
 static void tell_advices(const struct cop_advices *a, struct cop_buf *out)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/runlog_priv.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,32 +11,10 @@
 #include "base/log/log.h"
 #include "job/scheduler/scheduler.h"
 
-/* A node has a moment between the signal of a scheduler and its own end. */
-#define TIME_LIMIT_S 5
 /* How long Slurm may take to say why. */
 #define ASK_MS 2000
 
 _Static_assert(COP_RUNLOG_STORE == PATH_MAX, "a store has an absolute name");
-
-static const char *signal_word(int number)
-{
-	switch (number) {
-	case SIGKILL:
-		return "killed";
-	case SIGTERM:
-		return "terminated";
-	case SIGINT:
-		return "interrupted";
-	case SIGSEGV:
-		return "segmentation fault";
-	case SIGABRT:
-		return "aborted";
-	case SIGBUS:
-		return "bus error";
-	default:
-		return strsignal(number);
-	}
-}
 
 static void destroy(void *ctx)
 {
@@ -115,8 +91,12 @@ static void take_end(struct cop_runlog *r)
 
 static void end(void *ctx, uint64_t deadline_ms)
 {
-	ask_slurm(ctx);
-	take_end(ctx);
+	struct cop_runlog *r = ctx;
+
+	ask_slurm(r);
+	take_end(r);
+	if (r->take)
+		cop_take_quickly(r->take, false);
 	beat(ctx, deadline_ms);
 }
 
@@ -128,103 +108,32 @@ static void take_totals(void *ctx, const struct cop_op_sum *sum)
 
 	r->totals.step = 1;
 	r->exits = sum->exits;
+	r->missing = sum->missing;
 	r->has_exits = true;
 	cop_runlog_add_totals(&r->totals, sum, (double)cop_wall_ns() / 1e9);
-}
-
-/* Whether the scheduler ended the job because its time was over. */
-static bool is_time_over(void)
-{
-	const char *end = getenv("SLURM_JOB_END_TIME");
-	uint64_t end_s;
-
-	return end && !cop_parse_u64(end, &end_s) &&
-	       (uint64_t)cop_wall_ns() / COP_NS_PER_S + TIME_LIMIT_S >= end_s;
-}
-
-static void put_worst(const struct cop_runlog *r, struct cop_buf *out)
-{
-	const struct cop_op_exits *e = &r->exits;
-
-	if (WIFSIGNALED(e->worst) && WTERMSIG(e->worst) == SIGKILL &&
-		cop_memory_kills("") > r->kills)
-		cop_buf_printf(out, "signal %d (out of memory)", SIGKILL);
-	else if (WIFSIGNALED(e->worst))
-		cop_buf_printf(
-			out, "signal %d (%s)", WTERMSIG(e->worst), signal_word(WTERMSIG(e->worst)));
-	else
-		cop_buf_printf(out, "exit %d", WEXITSTATUS(e->worst));
-	cop_buf_printf(out, " on rank %" PRIu32, e->rank);
-	if (e->commands > 1)
-		cop_buf_printf(out, "; %" PRIu32 " of %" PRIu32 " commands failed", e->failed,
-			e->commands);
-}
-
-/* Appends why a run has not finished although the node did: not every command of it is known to
- * have ended with 0. Appends nothing if all are. */
-static void judge_commands(const struct cop_runlog *r, const char *how, struct cop_buf *out)
-{
-	const struct cop_op_exits *e = &r->exits;
-	uint32_t unknown = e->commands - COP_MIN(e->commands, e->good + e->failed + e->running);
-
-	if ((e->failed || e->running) && is_time_over()) {
-		cop_buf_str(out, "time limit");
-	} else if (e->failed) {
-		put_worst(r, out);
-	} else if (e->running) {
-		cop_buf_printf(out, "%s while %" PRIu32 " command%s ran",
-			r->by_signal ? "the node was ended by a signal" : how, e->running,
-			e->running > 1 ? "s" : "");
-	}
-	if (unknown)
-		cop_buf_printf(out, "%show %" PRIu32 " of %" PRIu32 " commands ended is not known",
-			out->len ? "; " : "", unknown, e->commands);
-}
-
-/* Appends how many nodes have not said how their commands ended; nothing if all have. */
-static void judge_nodes(const struct cop_runlog *r, struct cop_buf *out)
-{
-	const struct cop_runrec_series *missing = cop_runrec_find(&r->totals, "nodes.missing");
-	double silent = missing ? missing->point[0].value : r->record.nodes - 1.;
-
-	if (silent > 0 && missing)
-		cop_buf_printf(out,
-			"; %.0f of %" PRIu32
-			" nodes did not answer: how commands ended there is not known",
-			silent, r->record.nodes);
-	else if (silent > 0)
-		cop_buf_printf(out,
-			"; how commands ended on %.0f of %" PRIu32 " nodes is not known", silent,
-			r->record.nodes);
-}
-
-static void set_reason(struct cop_runlog *r, const char *reason)
-{
-	struct cop_buf text = {0}, nodes = {0};
-
-	if (r->status != COP_RUNREC_FAILED) {
-		judge_commands(r, reason, &text);
-		judge_nodes(r, &nodes);
-		if (text.len || nodes.len)
-			r->status = COP_RUNREC_FAILED;
-	}
-	if (!text.len)
-		cop_buf_str(&text, reason);
-	cop_buf_add(&text, nodes.data, nodes.len);
-	cop_buf_free(&nodes);
-	cop_runrec_put(&r->totals, COP_RUNREC_REASON, text.failed ? reason : text.data);
-	cop_buf_free(&text);
 }
 
 static void ending(void *ctx, const struct cop_follow_end *how)
 {
 	struct cop_runlog *r = ctx;
 
+	struct cop_buf reason = {0};
+
 	r->by_signal = strcmp(how->reason, "signal") == 0;
-	r->status = how->failed ? COP_RUNREC_FAILED : COP_RUNREC_FINISHED;
 	if (!r->has_exits)
 		r->exits = how->exits;
-	set_reason(r, how->reason);
+	r->status = cop_judge_end(&(struct cop_judge){.failed = how->failed,
+					  .reason = how->reason,
+					  .exits = r->exits,
+					  .nodes = r->record.nodes,
+					  .missing = r->missing,
+					  .all_asked = r->has_exits,
+					  .kills = r->kills},
+			    &reason)
+			    ? COP_RUNREC_FAILED
+			    : COP_RUNREC_FINISHED;
+	cop_runrec_put(&r->totals, COP_RUNREC_REASON, reason.failed ? how->reason : reason.data);
+	cop_buf_free(&reason);
 }
 
 static const struct cop_follower_ops ops = {.thread = "runlog",
@@ -269,6 +178,8 @@ static int fill_runlog(struct cop_runlog *r, const struct cop_runlog_conf *conf)
 	snprintf(r->record.id, sizeof(r->record.id), "%s", conf->id);
 
 	r->take = cop_take_new();
+	if (r->take)
+		cop_take_quickly(r->take, true);
 	r->kills = cop_memory_kills("");
 	r->interval_ms = conf->conf->store_interval_ms;
 	snprintf(r->job_dir, sizeof(r->job_dir), "%s", conf->job_dir);

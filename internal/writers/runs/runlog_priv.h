@@ -21,6 +21,7 @@ struct cop_runlog {
 	/* Owned by the main thread until the end. */
 	enum cop_runrec_status status; /* how the run ended */
 	struct cop_op_exits exits;     /* of the commands */
+	uint32_t missing;              /* nodes that did not answer the stop */
 	bool has_exits, by_signal;     /* by_signal: the node was ended by one */
 	uint64_t kills;                /* for want of memory, before the run */
 	struct cop_runrec totals;      /* what the job did, as one step; and why it ended */

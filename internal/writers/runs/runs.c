@@ -254,19 +254,35 @@ void cop_runrec_last(struct cop_runrec *r)
 	r->step++;
 }
 
+/* Of the points that are kept, which all are but perhaps the last one, every second stays. */
+static void halve_series(struct cop_runrec_series *s)
+{
+	for (size_t k = 0; 2 * k < s->n; k++)
+		s->point[k] = s->point[2 * k];
+	s->n -= s->n / 2;
+	s->every *= 2;
+}
+
+/* Whether the last point is there only because it is the last. */
+static bool is_last_extra(const struct cop_runrec_series *s)
+{
+	return s->points && (s->points - 1) % s->every != 0;
+}
+
 void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, double value)
 {
-	struct cop_runrec_series *s =
-		isfinite(value) && isfinite(time_s) ? series_of(r, key) : NULL;
-	size_t most = r->points_max ? r->points_max : COP_RUNREC_POINTS_MAX;
+	struct cop_runrec_series *s = !isnan(value) && isfinite(time_s) ? series_of(r, key) : NULL;
 
 	if (!s || (s->n && s->point[s->n - 1].step >= r->step))
 		return;
-	if (s->n == most) {
-		if (r->points_max)
-			s->point[s->n - 1] = (struct cop_runrec_point){r->step, time_s, value};
+	s->every = s->every ? s->every : 1;
+	s->n -= is_last_extra(s);
+	if (s->n == r->points_max && r->points_max)
+		halve_series(s);
+	else if (s->n == COP_RUNREC_POINTS_MAX && !r->points_max)
 		return;
-	}
+	s->most = s->points ? fmax(s->most, value) : value;
+	s->points++;
 	if (s->n == s->cap) {
 		size_t cap = s->cap ? 2 * s->cap : 1;
 		struct cop_runrec_point *grown = reallocarray(s->point, cap, sizeof(*grown));

@@ -59,6 +59,9 @@ struct cop_runrec_series {
 	char *key;
 	struct cop_runrec_point *point; /* in ascending order of step */
 	size_t n, cap;
+	uint64_t points; /* that were added; one of `every` is kept, and the last one */
+	uint64_t every;  /* 0 means 1 */
+	double most;     /* of all that were added */
 };
 
 /* Zeroed memory is an empty record. A record owns everything in it. */
@@ -76,8 +79,8 @@ struct cop_runrec {
 	size_t series_n;
 	uint64_t step;     /* the step of the points that are being added */
 	uint64_t stride;   /* only multiples of it are kept; 0 means 1 */
-	size_t points_max; /* of a series; after that many only the last one is kept up. 0:
-			      COP_RUNREC_POINTS_MAX, and no more are kept */
+	size_t points_max; /* of a series, which is even; when it has as many, every second one is
+			      dropped. 0: COP_RUNREC_POINTS_MAX, and no more are kept */
 	bool failed;       /* memory was short: something is missing */
 };
 
@@ -104,8 +107,7 @@ void cop_runrec_last(struct cop_runrec *r);
 /* Whether Copper itself records a metric of this key, or one that begins like it: "fuse.",
  * "system/". */
 bool cop_runrec_is_own_metric(const char *key);
-/* Adds a point of the current step. Leaves out values that are not finite, and series beyond the
- * limit. */
+/* Adds a point of the current step. Leaves out NaN, and series beyond the limit. */
 void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, double value);
 const struct cop_runrec_series *cop_runrec_find(const struct cop_runrec *r, const char *key);
 
@@ -170,8 +172,14 @@ struct cop_take;
 /* NULL: out of memory. */
 struct cop_take *cop_take_new(void);
 void cop_take_free(struct cop_take *t);
+/* Whether only files are opened that have grown by what stat(2) says: a network file system may say
+ * so some seconds late, and is up to date where a file is opened. */
+void cop_take_quickly(struct cop_take *t, bool quick);
+/* Whether programs have logged into this folder. */
+bool cop_take_has_logs(const char *dir);
 /* Takes what is new in the files "*.log" of dir into the store, in one transaction. job: the run of
  * this job, which the store must have: only what is logged for it is taken, and the files stay.
+ * (A file that names no run is of this job if it has been written since COP_JOB_ENVIRONMENT.)
  * NULL: each file says of which run it is, which is added to the store if need be, and a file whose
  * program has ended is removed. Lines that are damaged are skipped, and named in notes, which may
  * be NULL. A folder that does not exist is empty. -ETIMEDOUT: what was taken until the deadline is
@@ -214,8 +222,8 @@ void cop_store_runs_free(struct cop_store_runs *runs);
  * the Nth before it. -ENOENT and -EINVAL (several match) with sentences. */
 int cop_store_find(
 	struct cop_store *s, const char *ref, char id[COP_RUNREC_ID_LEN + 1], struct cop_err *err);
-/* Reads everything about one run, of a series at most COP_RUNREC_LOADED_MAX points and the last
- * one, into r, which must be empty and which the caller frees in any case. */
+/* Reads everything about one run into r, which must be empty and which the caller frees in any
+ * case. Of a longer series it keeps COP_RUNREC_LOADED_MAX points at most, evenly. */
 int cop_store_load(struct cop_store *s, const char *id, struct cop_runrec *r, struct cop_err *err);
 
 /* Calls fn for every point of a metric of a run, in order of step. -ENOENT with a sentence if there
@@ -278,6 +286,20 @@ struct cop_follow_end {
 	struct cop_op_exits
 		exits; /* of the commands on this node; those of all are in the totals */
 };
+
+/* What is known of the end of a job. */
+struct cop_judge {
+	bool failed;
+	const char *reason; /* of struct cop_follow_end, as failed */
+	struct cop_op_exits exits;
+	uint32_t nodes, missing; /* missing: did not answer the stop */
+	bool all_asked; /* exits are of all nodes that answered; else of this one, and missing is
+			   not known */
+	uint64_t kills; /* cop_memory_kills at the start of the job */
+};
+/* Whether the job has failed: it has not, if every command is known to have ended with 0. Appends a
+ * reason to an empty buffer, which the caller frees. */
+bool cop_judge_end(const struct cop_judge *j, struct cop_buf *reason);
 
 struct cop_follower_ops {
 	const char *thread; /* its name */

@@ -168,6 +168,46 @@ static void what_a_run_may_record_is_bounded(void **state)
 	cop_runrec_free(&r);
 }
 
+static void a_long_series_is_thinned_evenly_and_keeps_its_end(void **state)
+{
+	struct cop_runrec r = {.points_max = 8};
+	const struct cop_runrec_series *s;
+
+	(void)state;
+	for (r.step = 0; r.step < 1000; r.step++) {
+		cop_runrec_point(&r, "k", 1, r.step == 499 ? 5000. : (double)r.step);
+		s = cop_runrec_find(&r, "k");
+		assert_in_range(s->n, r.step < 8 ? r.step + 1 : 5, 8);
+		assert_int_equal(s->points, r.step + 1);
+		assert_int_equal(s->point[s->n - 1].step, r.step);
+		for (size_t i = 0; i + 1 < s->n; i++)
+			assert_int_equal(s->point[i].step, i * s->every);
+	}
+	assert_true(s->most == 5000);
+	cop_runrec_free(&r);
+}
+
+static void an_infinite_value_is_one_and_nan_is_none(void **state)
+{
+	struct cop_runrec r = {.id = "00000000000000ab"}, back = {0};
+	struct cop_buf text = {0};
+	struct cop_err err = {0};
+
+	(void)state;
+	cop_runrec_next(&r);
+	cop_runrec_point(&r, "up", 1, INFINITY);
+	cop_runrec_point(&r, "down", 1, -INFINITY);
+	cop_runrec_point(&r, "none", 1, NAN);
+	cop_runrec_write(&r, &text);
+	assert_int_equal(cop_runrec_parse(text.data, text.len, "it", &back, &err), 0);
+	assert_true(cop_runrec_find(&back, "up")->point[0].value == INFINITY);
+	assert_true(cop_runrec_find(&back, "down")->point[0].value == -INFINITY);
+	assert_null(cop_runrec_find(&back, "none"));
+	cop_buf_free(&text);
+	cop_runrec_free(&back);
+	cop_runrec_free(&r);
+}
+
 static void the_last_value_of_a_key_counts(void **state)
 {
 	struct cop_runrec r = {0};
@@ -189,6 +229,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_record_is_refused),
 		cmocka_unit_test(long_series_are_thinned),
 		cmocka_unit_test(what_a_run_may_record_is_bounded),
+		cmocka_unit_test(a_long_series_is_thinned_evenly_and_keeps_its_end),
+		cmocka_unit_test(an_infinite_value_is_one_and_nan_is_none),
 		cmocka_unit_test(the_last_value_of_a_key_counts),
 	};
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "job/dir/dir.h"
 #include "writers/runs/line_priv.h"
 #include "writers/runs/take_priv.h"
 
@@ -22,13 +23,16 @@
 struct log_file {
 	char *name;
 	uint64_t taken, lines; /* which the store has */
+	bool grown;            /* at the last look */
 	uint64_t next, next_lines;
 	unsigned damaged;
 	char id[COP_RUNREC_ID_LEN + 1]; /* its first line's; "": not known yet */
+	double written_s;               /* last */
 	bool foreign, ended;
 };
 
 struct cop_take {
+	bool quick;          /* see cop_take_quickly */
 	struct log_file *at; /* sorted by name */
 	size_t n;
 	char failed[COP_RUNREC_VALUE_MAX + 64]; /* why a program said that the job has failed */
@@ -40,13 +44,19 @@ struct round {
 	const char *dir, *job; /* job: the run that all of it is of; NULL: each file has its own */
 	struct rows rows;
 	uint64_t deadline_ms;
-	bool late; /* the deadline has passed: what is left is for the next round */
+	bool late;      /* the deadline has passed: what is left is for the next round */
+	double began_s; /* of the job, by the clock of its directory; 0: not known */
 	struct cop_buf *notes;
 };
 
 struct cop_take *cop_take_new(void)
 {
 	return calloc(1, sizeof(struct cop_take));
+}
+
+void cop_take_quickly(struct cop_take *t, bool quick)
+{
+	t->quick = quick;
 }
 
 void cop_take_free(struct cop_take *t)
@@ -60,11 +70,17 @@ void cop_take_free(struct cop_take *t)
 
 /* ---- one line ---- */
 
+/* What names no run is the job's, unless it was there before the job was. */
+static bool is_of_job(const struct round *r, const struct log_file *f, const char *id)
+{
+	return *id == '-' ? f->written_s > r->began_s : strcmp(id, r->job) == 0;
+}
+
 static void take_head(struct round *r, struct log_file *f, const struct logline *l)
 {
-	const char *id = r->job && strcmp(l->key, "-") == 0 ? r->job : l->key;
+	const char *id = r->job && *l->key == '-' ? r->job : l->key;
 
-	f->foreign = r->job ? strcmp(id, r->job) != 0 : *id == '-';
+	f->foreign = r->job ? !is_of_job(r, f, l->key) : *id == '-';
 	snprintf(f->id, sizeof(f->id), "%s", f->foreign ? "" : id);
 	if (!f->foreign && !r->job)
 		cop_rows_run(&r->rows, f->id, l->time_s);
@@ -191,6 +207,7 @@ static void take_file(struct round *r, int dir, struct log_file *f)
 	if (fd < 0)
 		return;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
+		f->written_s = (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
 		read_file(r, f, fd);
 		if (!r->job && *f->id)
 			cop_rows_seen(&r->rows, f->id, (double)st.st_mtime);
@@ -238,16 +255,17 @@ static bool is_log(const char *name)
 	return *name != '.' && len > end && strcmp(name + len - end, SUFFIX) == 0;
 }
 
-static bool has_more(int dir, const struct log_file *f)
+static bool has_more(int dir, const struct log_file *f, bool quick)
 {
-	int fd = open_log(dir, f);
+	int fd = quick ? -1 : open_log(dir, f);
 	struct stat st;
 	bool more;
 
-	if (fd < 0)
+	if (fd < 0 && (!quick || fstatat(dir, f->name, &st, AT_SYMLINK_NOFOLLOW)))
 		return false;
-	more = !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size > f->taken;
-	close(fd);
+	more = (quick || !fstat(fd, &st)) && S_ISREG(st.st_mode) && (uint64_t)st.st_size > f->taken;
+	if (fd >= 0)
+		close(fd);
 	return more;
 }
 
@@ -257,7 +275,7 @@ static bool is_late(struct round *r)
 	return r->late;
 }
 
-/* Finds the files, and returns whether one of them has something new. */
+/* Finds the files and which of them have grown; returns whether any has. */
 static bool look(struct round *r, int dir)
 {
 	DIR *d = fdopendir(dup(dir));
@@ -269,7 +287,9 @@ static bool look(struct round *r, int dir)
 	while (d && !is_late(r) && (e = readdir(d))) {
 		struct log_file *f = is_log(e->d_name) ? file_of(r->take, e->d_name) : NULL;
 
-		more |= f && !f->foreign && has_more(dir, f);
+		if (f)
+			f->grown = !f->foreign && has_more(dir, f, r->take->quick);
+		more |= f && f->grown;
 	}
 	if (d)
 		closedir(d);
@@ -285,7 +305,8 @@ static void take_files(struct round *r, int dir)
 
 		f->next = f->taken;
 		f->next_lines = f->lines;
-		if (!f->foreign && !r->rows.code && !is_late(r))
+		/* Without a job, also how long a program has said nothing is taken. */
+		if (!f->foreign && (f->grown || !r->job) && !r->rows.code && !is_late(r))
 			take_file(r, dir, f);
 	}
 	if (r->job && *r->take->failed)
@@ -306,6 +327,30 @@ static void remove_files(struct round *r, int dir)
 			close(fd);
 		f->ended &= fd < 0;
 	}
+}
+
+/* A job that comes into a directory where programs have logged before leaves a file there, and
+ * gives its own programs the name of its run. */
+static double began_at(int dir)
+{
+	struct stat st;
+
+	return fstatat(dir, "../" COP_JOB_ENVIRONMENT, &st, 0)
+		       ? 0
+		       : (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
+}
+
+bool cop_take_has_logs(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	bool any = false;
+
+	while (d && !any && (e = readdir(d)))
+		any = is_log(e->d_name);
+	if (d)
+		closedir(d);
+	return any;
 }
 
 static bool any_ended(const struct cop_take *t)
@@ -366,6 +411,7 @@ int cop_take_logs(struct cop_take *t, const char *dir, const char *job, const ch
 	if (fd < 0)
 		return errno == ENOENT ? 0
 				       : cop_err_set(err, errno, "%s: %s", dir, strerror(errno));
+	r.began_s = job ? began_at(fd) : 0;
 	if (look(&r, fd))
 		rc = take_all(&r, fd, store, err);
 	close(fd);

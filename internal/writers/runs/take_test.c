@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -197,6 +199,83 @@ static void a_line_without_end_is_passed_over(void **state)
 	cop_runrec_free(&r);
 }
 
+/* How often files of the folder were opened since the last call. */
+static unsigned count_opened(int watch)
+{
+	char text[16384];
+	ssize_t len = read(watch, text, sizeof(text));
+	unsigned n = 0;
+
+	for (ssize_t at = 0; at < len;) {
+		struct inotify_event e;
+
+		memcpy(&e, text + at, sizeof(e));
+		n += e.len && (e.mask & IN_OPEN);
+		at += (ssize_t)(sizeof(e) + e.len);
+	}
+	return n;
+}
+
+static void only_a_file_that_has_grown_is_opened(void **state)
+{
+	int watch = inotify_init1(IN_NONBLOCK);
+	struct cop_runrec r;
+
+	(void)state;
+	put_job();
+	append("a.log", HEAD);
+	append("b.log", HEAD);
+	append("c.log", "copper-log\t1\t00000000000000cd\t100.5\thost\n");
+	assert_true(inotify_add_watch(watch, logs, IN_OPEN) >= 0);
+	cop_take_quickly(take, true);
+	take_in(ID);
+	assert_int_equal(count_opened(watch), 3);
+	take_in(ID);
+	assert_int_equal(count_opened(watch), 0);
+	append("b.log", "metric\tx\t0\t101.0\t1\n");
+	append("c.log", "metric\tx\t0\t101.0\t2\n");
+	assert_int_equal(count_opened(watch), 2);
+	take_in(ID);
+	assert_int_equal(count_opened(watch), 1);
+	cop_take_quickly(take, false);
+	take_in(ID);
+	assert_int_equal(count_opened(watch), 2);
+	r = load();
+	assert_true(value_at(&r, "x", 0) == 1);
+	cop_runrec_free(&r);
+	close(watch);
+}
+
+static void set_time(const char *name, long s)
+{
+	const struct timespec at[2] = {{s, 0}, {s, 0}};
+	char path[192];
+
+	snprintf(path, sizeof(path), "%s/%s", logs, name);
+	assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
+}
+
+static void what_an_earlier_job_left_is_not_of_this_one(void **state)
+{
+	struct cop_runrec r;
+
+	(void)state;
+	put_job();
+	append("copper_run.txt", "COPPER_RUN_ID=" ID "\n");
+	append("job-old.log", "copper-log\t1\t-\t100.5\thost\nmetric\told\t0\t101.0\t1\n");
+	append("job-new.log", "copper-log\t1\t-\t100.5\thost\nmetric\tnew\t0\t101.0\t1\n");
+	set_time("copper_run.txt", 1000);
+	set_time("job-old.log", 1000);
+	set_time("job-new.log", 1001);
+	take_in(ID);
+	r = load();
+	assert_null(cop_runrec_find(&r, "old"));
+	assert_true(value_at(&r, "new", 0) == 1);
+	assert_true(cop_take_has_logs(logs));
+	assert_false(cop_take_has_logs(dir));
+	cop_runrec_free(&r);
+}
+
 static void of_two_values_of_a_step_the_later_counts(void **state)
 {
 	struct cop_runrec r;
@@ -259,6 +338,8 @@ int main(void)
 		EACH(a_damaged_line_is_named_and_skipped),
 		EACH(a_line_that_is_not_whole_waits_for_its_end),
 		EACH(a_line_without_end_is_passed_over),
+		EACH(only_a_file_that_has_grown_is_opened),
+		EACH(what_an_earlier_job_left_is_not_of_this_one),
 		EACH(of_two_values_of_a_step_the_later_counts),
 		EACH(a_job_takes_what_is_logged_for_it),
 		EACH(other_files_and_versions_are_left_alone),

@@ -227,8 +227,8 @@ static int read_point(struct cop_runrec *r, const struct line *l)
 
 	if (strcmp(l->part[0], "metric") != 0 ||
 		cop_line_whole(l->part[2], UINT64_MAX / 2, &step) ||
-		cop_line_time(l->part[3], &time_s) ||
-		parse_number(l->part[4], -HUGE_VAL, HUGE_VAL, &value))
+		cop_line_time(l->part[3], &time_s) || cop_line_value(l->part[4], &value) ||
+		isnan(value))
 		return -EBADMSG;
 	r->step = step;
 	cop_runrec_point(r, l->part[1], time_s, value);

@@ -20,6 +20,7 @@ import atexit
 import errno
 import os
 import sys
+import threading
 import time
 
 __all__ = ["current", "Run"]
@@ -35,6 +36,9 @@ _RESOURCE = (("slurm.job_id", "SLURM_JOB_ID"), ("slurm.partition", "SLURM_JOB_PA
              ("slurm.num_nodes", "SLURM_JOB_NUM_NODES"), ("pbs.job_id", "PBS_JOBID"),
              ("pbs.job_name", "PBS_JOBNAME"), ("pbs.queue", "PBS_QUEUE"),
              ("flux.job_id", "FLUX_JOB_ID"), ("flux.uri", "FLUX_URI"))
+# Of these errors of opening a file none is over in a moment.
+_FINAL = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST,
+          errno.ELOOP)
 _now = time.time
 _getpid = os.getpid
 _write = os.write
@@ -73,6 +77,7 @@ class Run:
         self._dir = self._path = None
         self._pid = 0
         self._checked = 0
+        self._locks = {}  # by process: in a child of fork another thread's lock is held for ever
         self._keys = {}  # encoded
         self._steps = {}  # the next step of metrics that are logged without one
         job, store = os.environ.get("COPPER_JOB_DIR"), os.environ.get("COPPER_STORE")
@@ -154,7 +159,12 @@ class Run:
             os.close(self._fd)
         self._pid = _getpid()
         self._fd = None
-        fd = self._create()
+        try:
+            fd = self._create()
+        except OSError as e:
+            if e.errno in _FINAL:
+                self._dir = None
+            raise
         if fd < 200:
             import fcntl
             try:
@@ -176,29 +186,36 @@ class Run:
                 pass
             raise
 
+    def _cut(self):
+        self._torn = True
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     def _append(self, data):
-        n = _write(self._fd, data)
-        if n < len(data):
-            self._torn = True
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if _write(self._fd, data) < len(data):
+            self._cut()
 
     def _put(self, data, now):
-        if self._dir is None:
-            return
-        try:
-            # Looking costs as much as writing, so it is done once a millisecond.
-            if not 0 <= now - self._checked < 0.001 or self._pid != _getpid() or self._fd is None:
-                self._checked = now
-                self._open()
-            if self._torn:
-                # More parts than a line can have: nobody takes what was cut for a whole line.
-                self._append(b"\t\t\t\t\t\n")
-                self._torn = False
-            self._append(data)
-        except OSError as e:
-            self._say("cannot write %s: %s" % (self._path or self._dir, e.strerror or e))
-        except Exception as e:  # whatever it is, it is not the program's
-            self._say("cannot record: %r" % e)
+        pid = _getpid()
+        lock = self._locks.get(pid) or self._locks.setdefault(pid, threading.RLock())
+        with lock:  # again, if the handler of a signal logs
+            if self._dir is None:
+                return
+            try:
+                # Looking costs as much as writing, so it is done once a millisecond.
+                if not 0 <= now - self._checked < 0.001 or self._pid != pid or self._fd is None:
+                    self._checked = now
+                    self._open()
+                if self._torn:
+                    # More parts than a line can have: nobody takes what was cut for a whole line.
+                    self._append(b"\t\t\t\t\t\n")
+                    self._torn = False
+                n = _write(self._fd, data)
+                if n < len(data):
+                    self._cut()
+            except OSError as e:
+                self._say("cannot write %s: %s" % (self._path or self._dir, e.strerror or e))
+            except Exception as e:  # whatever it is, it is not the program's
+                self._say("cannot record: %r" % e)
 
     # ---- for programs
 

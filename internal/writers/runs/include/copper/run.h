@@ -14,10 +14,10 @@
  * that is set, as in a command of copper run, else in $COPPER_STORE.d; rank 0 of the job, or the
  * next copper runs, takes them into the run store. A child of fork has a file of its own.
  *
- * Errors are told once on standard error and never stop the program: without a directory nothing
- * is recorded, and on a full disk what cannot be written is lost. All functions may be called from
- * any thread, and none from a signal handler. COPPER_RUN_PRIVATE, defined before the #include,
- * gives a source file a file of its own. */
+ * Errors are told once on standard error and never stop the program: without a directory that can
+ * be written nothing is recorded, and on a full disk what cannot be written is lost. All functions
+ * may be called from any thread, and none from a signal handler. COPPER_RUN_PRIVATE, defined before
+ * the #include, gives a source file a file of its own. */
 #ifndef COPPER_RUN_H
 #define COPPER_RUN_H
 
@@ -50,7 +50,7 @@
 struct copper_run_i {
 	int state;  /* 0 not looked at, 1 off, 2 on */
 	int shared; /* the file is that of all commands of this user on this host */
-	int fd;     /* 0 none */
+	int fd;     /* 0 none; below that, the error of opening */
 	int told, torn, hooked;
 	long long checked_ns, size, most; /* most: of RLIMIT_FSIZE */
 	unsigned long long random;        /* of this process and the children that it forks */
@@ -81,6 +81,8 @@ COPPER_RUN_I_SHARED pthread_mutex_t copper_run_i_lock_1 = PTHREAD_MUTEX_INITIALI
 
 /* Installed, these stand here. */
 #include "run_i_file.h"
+
+#include "run_i_number.h"
 
 #include "run_i_line.h"
 

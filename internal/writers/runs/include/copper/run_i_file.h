@@ -123,7 +123,7 @@ COPPER_RUN_I_COLD size_t copper_run_i_head(char *out, size_t size)
 /* The parent's file is the parent's. */
 COPPER_RUN_I_COLD void copper_run_i_forked(void)
 {
-	if (copper_run_i_1.fd)
+	if (copper_run_i_1.fd > 0)
 		close(copper_run_i_1.fd);
 	copper_run_i_1.fd = 0;
 	copper_run_i_1.path[0] = '\0';
@@ -221,7 +221,7 @@ COPPER_RUN_I_COLD int copper_run_i_above(int fd)
 	return other;
 }
 
-/* 0, or an error. */
+/* 0, or an error, which fd then has. */
 COPPER_RUN_I_COLD int copper_run_i_open(void)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -238,12 +238,13 @@ COPPER_RUN_I_COLD int copper_run_i_open(void)
 			if (!mkdir(r->dir, 0777) || errno == EEXIST)
 				fd = copper_run_i_create(n);
 		}
-		if (fd < 0 && errno != EEXIST && errno != EACCES)
+		/* The file may be another user's. */
+		if (fd < 0 && errno != EEXIST && (errno != EACCES || access(r->dir, W_OK | X_OK)))
 			break;
 	}
 	fd = copper_run_i_above(fd);
 	if (fd < 0 || fstat(fd, &st)) {
-		r->fd = 0;
+		r->fd = -errno;
 		return errno;
 	}
 	r->fd = fd;
@@ -259,20 +260,26 @@ COPPER_RUN_I_COLD int copper_run_i_open(void)
 /* ---- writing ---- */
 
 /* The program may have closed the descriptor, and much later opened another file under its number;
- * looking costs as much as writing, so it is done once a millisecond. */
+ * looking costs as much as writing, so it is done once a millisecond, as is opening after it has
+ * failed. */
 COPPER_RUN_I_COLD int copper_run_i_check(long long now_ns)
 {
 	struct copper_run_i *r = &copper_run_i_1;
 	struct stat st;
+	int error;
 
 	if (r->fd && now_ns >= r->checked_ns && now_ns < r->checked_ns + 1000000)
-		return 0;
+		return r->fd < 0 ? -r->fd : 0;
 	r->checked_ns = now_ns;
-	if (r->fd && !fstat(r->fd, &st) && st.st_dev == r->device && st.st_ino == r->inode &&
+	if (r->fd > 0 && !fstat(r->fd, &st) && st.st_dev == r->device && st.st_ino == r->inode &&
 		st.st_nlink)
 		return 0;
-	r->fd = 0;
-	return copper_run_i_open();
+	error = copper_run_i_open();
+	/* Of these none is over in a moment, and trying costs much. */
+	if (error == EACCES || error == EPERM || error == EROFS || error == ENOENT ||
+		error == ENOTDIR || error == EEXIST || error == ELOOP)
+		r->state = 1;
+	return error;
 }
 
 COPPER_RUN_I_COLD int copper_run_i_append(const char *text, size_t len)

@@ -41,33 +41,32 @@ static inline void copper_run_i_begin(struct copper_run_i_text *t)
 	t->now_ns = copper_run_i_now();
 }
 
-/* Adds a number of at least so many digits. */
-COPPER_RUN_I_COLD void copper_run_i_whole(
-	struct copper_run_i_text *t, char before, unsigned long long n, int digits)
-{
-	char text[24];
-	int at = sizeof(text);
-
-	for (; n || digits > 0; n /= 10, digits--)
-		text[--at] = (char)('0' + n % 10);
-	t->text[t->len++] = before;
-	memcpy(t->text + t->len, text + at, sizeof(text) - (size_t)at);
-	t->len += sizeof(text) - (size_t)at;
-}
-
 COPPER_RUN_I_COLD void copper_run_i_time(struct copper_run_i_text *t)
 {
-	copper_run_i_whole(t, '\t', (unsigned long long)t->now_ns / 1000000000, 1);
-	copper_run_i_whole(t, '.', (unsigned long long)t->now_ns / 1000 % 1000000, 6);
+	char *end = t->text + t->len;
+
+	*end++ = '\t';
+	end = copper_run_i_whole(end, (unsigned long long)t->now_ns / 1000000000, 1);
+	*end++ = '.';
+	end = copper_run_i_whole(end, (unsigned long long)t->now_ns / 1000 % 1000000, 6);
+	t->len = (size_t)(end - t->text);
 }
 
 COPPER_RUN_I_COLD void copper_run_i_point(
 	struct copper_run_i_text *t, const char *key, double value, long long step)
 {
+	char *end;
+
 	copper_run_i_word(t, "metric", *key ? key : "metric");
-	copper_run_i_whole(t, '\t', step > 0 ? (unsigned long long)step : 0, 1);
+	t->text[t->len++] = '\t';
+	end = copper_run_i_whole(t->text + t->len, step > 0 ? (unsigned long long)step : 0, 1);
+	t->len = (size_t)(end - t->text);
 	copper_run_i_time(t);
-	t->len += (size_t)snprintf(t->text + t->len, 40, "\t%.17g\n", value);
+	end = t->text + t->len;
+	*end++ = '\t';
+	end = copper_run_i_real(end, value);
+	*end++ = '\n';
+	t->len = (size_t)(end - t->text);
 }
 
 /* Writes the lines. */
