@@ -53,7 +53,7 @@ find_all() { # RANK…
 		is "order $*, node $rank: what is below them" "$(ls -A "$mnt/later/.snapshot")" file
 	done
 }
-with_tree 3 --enoent-ttl-ms 600000
+with_tree 3 --enoent-ttl-ms 600000 --bundle off
 find_all 2 1 0
 ls "$W/mnt/2/none" "$W/mnt/1/none" "$W/mnt/0/none" >/dev/null
 before=$(asked)
@@ -61,7 +61,7 @@ look_for none absent 2 1 0
 is 'an absent name is one question at the storage, whoever asks and however often' "$(($(asked) - before))" 1
 ok 'the tree stops' without_tree
 
-with_tree 3 --enoent-ttl-ms 600000
+with_tree 3 --enoent-ttl-ms 600000 --bundle off
 find_all 0 1 2
 ls "$W/mnt/2/none" "$W/mnt/1/none" "$W/mnt/0/none" >/dev/null
 before=$(asked)
@@ -100,7 +100,7 @@ is 'the next one finds it in the same directory' "$(job)" $'file\nsecond\nhidden
 
 # ---- --hidden
 
-with_tree 2 --hidden none --hidden Secret --enoent-ttl-ms 600000
+with_tree 2 --hidden none --hidden Secret --enoent-ttl-ms 600000 --bundle off
 is 'none and a name: that one is found' "$(ls -A "$W/mnt/0/later"; cat "$W/mnt/0/later/Secret")" $'file\ntold'
 fails_with 1 'No such file' cat "$W/mnt/0/later/other"
 ls "$W/mnt/1/none" "$W/mnt/0/none" >/dev/null

@@ -153,6 +153,7 @@ struct op {
 	int rc;                /* what it got instead of an answer */
 	uint8_t kind, outcome; /* enum cop_prof_op, enum cop_prof_outcome */
 	bool asked, missed;
+	bool missed_before; /* a request before the last one was a miss */
 	int whence;
 	bool plus, checked, may_be_hidden;
 	bool own;   /* of the node's own thread, or of the making of a view: no program's */

@@ -97,10 +97,13 @@ void cop_fuse_lookup_singly(struct op *op)
  * what it answered is believed as long as the directory is the same. */
 static void unlisted(struct op *op)
 {
-	if (op->may_be_hidden)
-		cop_fuse_lookup_singly(op);
-	else
+	if (!op->may_be_hidden) {
 		reply_absent(op, true);
+		return;
+	}
+	op->missed_before |= op->missed;
+	op->missed = false;
+	cop_fuse_lookup_singly(op);
 }
 
 static void with_listing(struct op *op, struct cop_obj *obj, int rc);

@@ -84,7 +84,8 @@ static void profile_path(struct op *op, enum cop_prof_outcome outcome)
 			path, (size_t)len, outcome);
 	if (outcome == COP_PROF_NEGATIVE)
 		cop_prof_ttl(prof, path, (size_t)len,
-			op->missed && !op->checked ? COP_PROF_STORE : COP_PROF_SERVE);
+			op->missed && (!op->checked || op->may_be_hidden) ? COP_PROF_STORE
+									  : COP_PROF_SERVE);
 }
 
 void cop_fuse_profile_ttl(struct op *op, enum cop_prof_ttl event)
@@ -107,7 +108,7 @@ static void observe_op(struct op *op)
 	uint64_t end_ns = cop_now_ns();
 
 	if (outcome == COP_PROF_DONE && op->asked)
-		outcome = op->missed ? COP_PROF_MISS : COP_PROF_HIT;
+		outcome = op->missed || op->missed_before ? COP_PROF_MISS : COP_PROF_HIT;
 	cop_prof_op(prof, (enum cop_prof_op)op->kind, outcome, end_ns - op->start_ns);
 	if (op->fs->conf.tracer)
 		cop_fuse_trace_op(op, outcome, end_ns);

@@ -26,7 +26,9 @@ uint32_t cop_fetch_missed_ms(struct cop_fetch *c, struct cop_obj *listing)
 	return cop_fetch_absent_ms(c, listing);
 }
 
-/* The storage was asked for this name when the directory had the names that it has now. */
+/* The storage was asked for this name when the directory had the names that it has now, as far as
+ * this node knows. Who looks for a name has checked that the listing is right, or got it together
+ * with this answer. */
 bool cop_fetch_is_absent_still(struct cop_fetch *c, const struct cop_obj *absent)
 {
 	struct cop_fetch_name at = cop_fetch_split(absent->key.path);
@@ -39,7 +41,7 @@ bool cop_fetch_is_absent_still(struct cop_fetch *c, const struct cop_obj *absent
 		return false;
 	still = !listing->error && !atomic_load(&listing->disproved) &&
 		(cop_listing_flags(listing->data) & COP_LISTING_COMPLETE) &&
-		listing->came_ms <= absent->completed_ms && cop_fetch_absent_ms(c, listing) &&
+		listing->came_ms <= absent->completed_ms &&
 		!cop_listing_find(listing->data, at.name, at.name_len, &e);
 	cop_obj_put(c->conf.cache, listing);
 	return still;

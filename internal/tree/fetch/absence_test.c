@@ -89,12 +89,27 @@ static void the_storage_is_asked_once_while_the_directory_is_the_same(void **sta
 	}
 }
 
-static void it_is_asked_again_when_nobody_knows_whether_the_directory_is_the_same(void **state)
+static void nodes_that_come_later_do_not_ask_the_storage(void **state)
 {
 	struct tree *t = *state;
 	size_t jobs;
 
-	list_d(t, 2);
+	list_d(t, 0);
+	assert_int_equal(ask_name(t, 0, "d/none"), -ENOENT);
+	jobs = origin_jobs(t);
+	for (uint32_t rank = 1; rank < 3; rank++) {
+		pass(10 * TTL_MS);
+		list_d(t, rank);
+		assert_int_equal(ask_name(t, rank, "d/none"), -ENOENT);
+	}
+	assert_int_equal(origin_jobs(t), jobs);
+}
+
+static void without_a_listing_it_is_asked_again_after_the_ttl(void **state)
+{
+	struct tree *t = *state;
+	size_t jobs;
+
 	assert_int_equal(ask_name(t, 2, "d/none"), -ENOENT);
 	pass(TTL_MS + 1);
 	jobs = origin_jobs(t);
@@ -159,7 +174,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		T(the_storage_is_asked_once_while_the_directory_is_the_same),
-		T(it_is_asked_again_when_nobody_knows_whether_the_directory_is_the_same),
+		T(nodes_that_come_later_do_not_ask_the_storage),
+		T(without_a_listing_it_is_asked_again_after_the_ttl),
 		T(it_is_asked_again_when_the_directory_has_changed),
 		T(an_absence_from_before_the_listing_ends_with_its_ttl),
 		T(a_name_that_is_made_and_listed_is_found),

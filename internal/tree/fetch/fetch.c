@@ -147,9 +147,9 @@ static bool is_old_entry(const struct cop_fetch *c, const struct cop_obj *obj)
 }
 
 /* Whether a cached answer must be requested again. Absence, refusals and statfs stay valid for as
- * long as the user set, and absence as long as the directory is known to be unchanged. What exists,
- * and that a directory is too large for a listing, stays valid until it is invalidated; a young
- * version only until it is certain that it was the last one. */
+ * long as the user set; the absence of a name that a listing lacks, as long as that listing. What
+ * exists, and that a directory is too large for a listing, stays valid until it is invalidated; a
+ * young version only until it is certain that it was the last one. */
 static bool expired(struct cop_fetch *c, const struct cop_ask *ask, const struct cop_obj *obj)
 {
 	if (!obj->error && obj->key.facet != COP_FACET_STATFS)

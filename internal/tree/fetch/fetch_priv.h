@@ -242,8 +242,8 @@ void cop_fetch_raise_first(struct cop_fetch *c, const struct cop_ask *entry);
 
 /* ---- absence.c ---- */
 
-/* Whether an absent entry is still one: the directory is known to be as it was when the storage was
- * asked for the name. */
+/* Whether an absent entry is one as long as the listing of its directory is right, which it does
+ * not have: the storage was asked after that came. */
 bool cop_fetch_is_absent_still(struct cop_fetch *c, const struct cop_obj *absent);
 
 /* Whether the directory of a check need not be checked any more: another check ended after the
