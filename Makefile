@@ -77,7 +77,9 @@ LIBS := $(LIBS_SHARED)
 endif
 
 INTERNAL := $(wildcard internal/*/*/*.c)
-SRC := $(filter-out %_test.c %_fuzz.c,$(INTERNAL))
+# What stands for the network and the storage in tests.
+FAKES := $(filter %_fake.c %_fake_ops.c,$(INTERNAL))
+SRC := $(filter-out %_test.c %_fuzz.c $(FAKES),$(INTERNAL))
 ifneq ($(MODE)$(FABRIC),releasestatic)
 SRC := $(filter-out $(STATIC_ONLY),$(SRC))
 else ifneq ($(wildcard build/deps),)
@@ -104,7 +106,7 @@ SIM_USES := base/base base/log base/opt base/table job/topo prof/tracer prof/sta
 SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,$(SIM_USES)),$(filter-out $(STATIC_ONLY),$(SRC))))
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))
 # Unit tests always link the shared libraries, so the objects that are made for the static link stay out.
-TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ))
+TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ)) $(call obj,$(FAKES))
 # Each takes from an archive only what it needs. What a fuzz target can need is in the modules that its own may include, and so on downwards.
 TEST_LIB := $(BUILD)/test.a
 FUZZ_LIB := $(BUILD)/fuzz.a
@@ -114,7 +116,7 @@ ifeq ($(MODE),fuzz)
 BELOW := $(shell scripts/reachable.sh $(FUZZ_SRC))
 FUZZ_OBJ := $(foreach m,$(BELOW),$(filter $(BUILD)/obj/internal/$(m)/%,$(TEST_OBJ)))
 endif
-ALL_OBJ := $(OBJ) $(call obj,$(CMD_SRC) $(SLOWFS_SRC) $(SIM_SRC) $(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
+ALL_OBJ := $(OBJ) $(call obj,$(FAKES) $(CMD_SRC) $(SLOWFS_SRC) $(SIM_SRC) $(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
 
 ifndef V
 say = @echo "  $(1) $(2)";

@@ -3,9 +3,6 @@
  * out and the link at their rates, the latency, the receiver's way in, and the receiver's
  * processor. Each of these serves one after the other. A request to a dead node, or one that it has
  * not answered, fails after the peer timeout; from then on the node that asked knows. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim.h"
 

@@ -4,8 +4,6 @@
 #ifndef COP_CMD_H
 #define COP_CMD_H
 
-#include <stdbool.h>
-
 #include "base/base/base.h"
 
 struct cop_cmd {

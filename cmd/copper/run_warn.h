@@ -5,7 +5,6 @@
 #define COP_CMD_RUN_WARN_H
 
 #include <limits.h>
-#include <sys/types.h>
 
 #include "mount/view/view.h"
 

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cmd.h"
 #include "trace.h"
 #include "trace/diagnose/diagnose.h"

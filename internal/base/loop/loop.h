@@ -10,8 +10,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 /* The most pieces of work in one queue. Clients of the control socket and requests of other nodes
  * are bounded already; this bounds their sum. */

@@ -2,11 +2,6 @@
 /* The fake network and the code that runs it; fake_priv.h explains it. */
 #include "fabric/endpoint/fake_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct fake *find_fake(struct cop_endpoint_net *net, const char *name)
 {
 	for (struct cop_list *i = net->endpoints.next; i != &net->endpoints; i = i->next) {

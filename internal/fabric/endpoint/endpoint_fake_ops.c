@@ -2,11 +2,6 @@
 /* The operations of an endpoint of the fake network; nothing is delivered here (fake_priv.h). */
 #include "fabric/endpoint/fake_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct fake_peer *peer_get(struct fake *f, cop_endpoint_peer_t id)
 {
 	for (struct cop_list *i = f->peers.next; i != &f->peers; i = i->next) {

@@ -2,12 +2,6 @@
 /* Opens this end of the network, and leaves it. */
 #include "fabric/reach/reach_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define FLUSH_MS 1000
 
 uint64_t cop_reach_config_hash(const struct cop_topo *topo, uint64_t chunk_bytes,

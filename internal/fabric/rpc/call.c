@@ -3,9 +3,6 @@
 #include "fabric/rpc/rpc_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 bool cop_rpc_calls_any(const struct peer *p)
 {

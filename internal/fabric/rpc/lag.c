@@ -18,8 +18,6 @@
  * long a silence. */
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-
 #define PING_MS 150
 #define PING_AGAIN_MS 300 /* a ping may be lost */
 #define PING_LEFT_MS 1000

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 
 void cop_rpc_ref(struct cop_rpc *r)
@@ -19,7 +17,7 @@ void cop_rpc_unref(struct cop_rpc *r)
 	free(r);
 }
 
-static struct cop_rpc *rpc_new(const struct cop_rpc_conf *conf, unsigned tick_ms)
+struct cop_rpc *cop_rpc_new(const struct cop_rpc_conf *conf, unsigned tick_ms)
 {
 	struct cop_rpc *r = calloc(1, sizeof(*r));
 
@@ -52,7 +50,7 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_endpoint_conf
 {
 	struct cop_endpoint_conf fc = *fabric_conf;
 	struct cop_endpoint *fabric;
-	struct cop_rpc *r = rpc_new(conf, fc.tick_ms);
+	struct cop_rpc *r = cop_rpc_new(conf, fc.tick_ms);
 	int rc;
 
 	if (!r)
@@ -70,28 +68,6 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_endpoint_conf
 		return rc;
 	}
 	atomic_store_explicit(&r->fabric, fabric, memory_order_release);
-	return 0;
-}
-
-int cop_rpc_open_fake(const struct cop_rpc_conf *conf, struct cop_endpoint_net *net,
-	const char *name, struct cop_rpc **out)
-{
-	struct cop_endpoint_conf fc = {0};
-	struct cop_endpoint *fabric;
-	struct cop_rpc *r = rpc_new(conf, 0);
-	int rc;
-
-	if (!r)
-		return -ENOMEM;
-	r->fake = true;
-	fc.events = cop_rpc_events(r);
-	rc = cop_endpoint_fake_open(net, name, &fc, &fabric);
-	if (rc) {
-		cop_rpc_unref(r);
-		return rc;
-	}
-	atomic_store_explicit(&r->fabric, fabric, memory_order_release);
-	*out = r;
 	return 0;
 }
 

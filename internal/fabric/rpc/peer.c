@@ -2,10 +2,6 @@
 /* The sessions that this node opens: resolve, greet, ping, declare dead. */
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct peer *cop_rpc_peer(struct cop_rpc *r, uint32_t rank)
 {
 	struct peer *p = r->peers[rank];

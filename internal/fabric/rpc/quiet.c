@@ -3,8 +3,6 @@
  * other nodes may still get answers from this one. */
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-
 bool cop_rpc_may_be_written(const struct peer *p)
 {
 	for (const struct cop_list *at = p->inflight.next; at != &p->inflight; at = at->next)

@@ -3,9 +3,6 @@
 #include "fabric/rpc/rpc_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #define DRAIN_ROUNDS 4
 

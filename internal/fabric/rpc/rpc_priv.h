@@ -286,6 +286,8 @@ bool cop_rpc_drain(struct cop_rpc *r);
 struct cop_endpoint_events cop_rpc_events(struct cop_rpc *r);
 /* Inside: runs the item in leave, even while closing. */
 void cop_rpc_queue(struct cop_rpc *r, struct item *item);
+/* One reference, and no endpoint yet; tick_ms 0: 100. NULL: no memory. */
+struct cop_rpc *cop_rpc_new(const struct cop_rpc_conf *conf, unsigned tick_ms);
 void cop_rpc_ref(struct cop_rpc *r);
 void cop_rpc_unref(struct cop_rpc *r);
 /* Runs the function on the progress thread and returns when it has finished. The caller must not be

@@ -2,8 +2,6 @@
 #include "base/base/json.h"
 #include "fabric/rpc/rpc_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define WAIT_MS 1000

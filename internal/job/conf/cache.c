@@ -2,9 +2,6 @@
 /* The sizes of the cache and of the disk behind it. */
 #include "job/conf/conf_priv.h"
 
-#include <errno.h>
-#include <string.h>
-
 /* A chunk that fills the whole budget could never be replaced by the next one. */
 #define CHUNKS_MIN 4
 

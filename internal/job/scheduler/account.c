@@ -2,10 +2,6 @@
 /* What sacct prints, one line for each job and for each of its steps, which follow it. */
 #include "job/scheduler/scheduler.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define FIELDS "JobIDRaw,State,ElapsedRaw,MaxRSS,TRESUsageInTot,Start,End"
 enum { ID, STATE, ELAPSED, MAX_RSS, TRES, START, END, PARTS };
 /* Between the clocks of two machines, and between a job's start and its first process. */

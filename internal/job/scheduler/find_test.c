@@ -5,29 +5,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "job/scheduler/scheduler.h"
-
-static struct cop_err err;
+#include "job/scheduler/tasks_testing.h"
 
 static int set_up(void **state)
 {
-	static const char *const names[] = {"SLURM_STEP_ID", "OMPI_COMM_WORLD_LOCAL_RANK",
-		"MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE", "PALS_LOCAL_RANKID",
-		"PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE",
-		"FLUX_JOB_NNODES"};
-
 	(void)state;
-	for (size_t i = 0; i < COP_ARRAY_SIZE(names); i++)
-		unsetenv(names[i]);
+	forget_launcher();
 	err = (struct cop_err){0};
 	return 0;
 }

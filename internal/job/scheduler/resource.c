@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/scheduler/scheduler.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 /* If several variables stand for one attribute, the first that is set counts. */
 static const struct {
 	const char *key, *variable[2];

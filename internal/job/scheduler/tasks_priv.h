@@ -22,8 +22,6 @@
 
 #include "job/scheduler/scheduler.h"
 
-#include <sys/types.h>
-
 /* cop_tasks.names */
 enum { TASKS_LOCK, TASKS_FIRST, TASKS_WORD, TASKS_SAID };
 

@@ -2,10 +2,6 @@
 /* Bytes of files: the chunks that a read touches, referenced until the reply has been sent. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 /* Collects the reply's pieces, in the chunks themselves or unpacked into *unpacked, which the
  * caller frees. */
 static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)

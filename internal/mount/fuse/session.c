@@ -9,15 +9,9 @@
 #include "mount/dirops/dirops.h"
 #include "mount/fuse/fuse_priv.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define WAKE_SIGNAL SIGUSR2
 

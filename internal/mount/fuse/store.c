@@ -8,8 +8,6 @@
  * sent first. */
 #include "mount/fuse/fuse_priv.h"
 
-#include <stdlib.h>
-
 /* Chunks on their way to the kernel. Beyond it they are only cached here. */
 #define STORING_MAX 16u
 

@@ -12,8 +12,6 @@
 
 #include "base/base/base.h"
 
-#include <sys/types.h>
-
 struct cop_mountguard_conf {
 	const char *mountpoint; /* its real path; "": no mount, and nothing to guard */
 	/* This process becomes the guard, and the node is its child; else the guard is the child.

@@ -10,14 +10,9 @@
 #include "node/mountdir/mountdir.h"
 #include "tree/prefetch/prefetch.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 void cop_check_say(struct check *c, const char *name, enum check_state state, const char *fmt, ...)
 {

@@ -3,12 +3,6 @@
 #include "job/rendezvous/rendezvous.h"
 #include "node/check/check_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- network ---- */
 
 static void ignore_message(void *ctx, const void *msg, size_t len)

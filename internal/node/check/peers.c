@@ -4,11 +4,7 @@
 #include "base/base/probe.h"
 #include "node/check/check_priv.h"
 
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define AT_A_TIME 256u  /* connections under way */
 #define PROBE_MS 3000   /* for one: a lost packet is sent again after one second */

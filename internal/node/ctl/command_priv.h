@@ -5,7 +5,6 @@
 #ifndef COP_NODE_CTL_COMMAND_PRIV_H
 #define COP_NODE_CTL_COMMAND_PRIV_H
 
-#include <inttypes.h>
 #include <stdatomic.h>
 
 #include "node/ctl/ctl.h"

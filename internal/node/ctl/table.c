@@ -2,11 +2,6 @@
 /* A node's line, and the table of all nodes that is made of such lines. */
 #include "node/ctl/status_priv.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tree/op/op.h"
 
 /* ---- a node's line ---- */

@@ -4,8 +4,6 @@
 
 #include "node/mountdir/mountdir.h"
 
-#include <sys/types.h>
-
 /* How the name of the folder around a private place begins. */
 #define COP_MOUNTDIR_FOLDER "mnt-"
 

@@ -2,9 +2,6 @@
 #include "barrier.h"
 #include "joblog.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 struct cop_barrier {
 	struct cop_barrier_conf conf;
 	struct cop_start *join;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/node/net_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/log/log.h"
 
 #define FLUSH_MS 1000

@@ -10,8 +10,6 @@
 #include "base/base/base.h"
 #include "tree/op/op.h"
 
-#include <sys/types.h>
-
 struct cop_programs;
 
 /* Tries what the kernel can, for which it forks once: call it before the network's memory is

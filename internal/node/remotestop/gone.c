@@ -6,10 +6,6 @@
 #include "base/base/probe.h"
 #include "node/remotestop/remotestop_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #define PROBE_MS 1000
 
 /* 0: somebody listens there; -errno. */

@@ -3,10 +3,7 @@
  * the sentence. */
 #include "prof/advice/advice.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "prof/advice/limits.h"
 #include "base/table/table.h"

@@ -3,9 +3,6 @@
 #include "prof/telemetry/telemetry_priv.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 /* How many events of other kinds are kept: they leave room for the two that every node has. */

@@ -7,9 +7,6 @@
 
 #include <assert.h>
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 struct node {

@@ -4,12 +4,9 @@
 #include "storage/packfile/packfile_priv.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "fabric/wire/wire.h"
 #include "storage/manifest/manifest.h"

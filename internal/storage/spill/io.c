@@ -3,9 +3,6 @@
  * answer. */
 #include "storage/spill/spill_priv.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 #include "base/log/log.h"
 
 static int write_all(int fd, const char *data, size_t len, uint64_t offset)

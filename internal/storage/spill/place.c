@@ -3,11 +3,9 @@
 #include "job/conf/conf.h"
 #include "storage/spill/spill_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 /* Nobody can find the file: it never has a name, or loses it at once where the file system knows no
  * files without (overlayfs before Linux 6.3). */

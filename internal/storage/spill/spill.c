@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "storage/spill/spill_priv.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 /* Called by the cache with its locks held. */
 static enum cop_cache_left leaves(void *ctx, struct cop_obj *obj)
 {

@@ -3,8 +3,6 @@
  * costs nothing is not one. The sizes follow what I/O advisers of the field warn of: transfers far
  * below a megabyte, offsets off the page, more metadata than data. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/diagnose/diagnose_priv.h"
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counts what the causes are judged by. A process that reads or writes a file without an offset
  * goes on where it was, which lseek and open change. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/diagnose/diagnose_priv.h"
 

@@ -2,8 +2,6 @@
 /* Causes that are a difference: a process, or a place of files, that is slower than its like. */
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/diagnose/diagnose_priv.h"
 

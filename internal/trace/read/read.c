@@ -4,8 +4,6 @@
 
 #include "trace/read/index_priv.h"
 
-#define NOTES_MAX 20u
-
 /* ---- what is told ---- */
 
 static bool is_before(const struct cop_trace_fault *f, size_t source, uint64_t line)
@@ -33,15 +31,6 @@ static void note_broken(struct worker *w, size_t source, uint64_t line, const ch
 	w->r.broken += n;
 	atomic_fetch_add(&w->reader->files->file[source].broken, n);
 	keep_fault(&w->r, (struct cop_trace_fault){source, line, why});
-}
-
-/* The lock is held. whole: nothing of the file is read. */
-static void note_file(struct reader *r, size_t index, const char *why, bool whole)
-{
-	r->files->file[index].why = why;
-	r->files->file[index].whole = whole;
-	if (r->notes && r->noted++ < NOTES_MAX)
-		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
 /* ---- events of a worker ---- */
@@ -172,165 +161,6 @@ static int fill_block(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* Reads the file for the names alone; threads without work inflate ahead meanwhile. */
-static int read_names(struct worker *w, struct source *s)
-{
-	int rc;
-
-	w->sink.names_only = true;
-	w->sink.names = NULL;
-	w->sink.numbers = s->first.number;
-	while ((rc = cop_trace_source_fill(s, &w->block)) > 0) {
-		w->sink.scratch.used = 0;
-		rc = cop_trace_parse(&w->sink, &w->block);
-		if (rc)
-			break;
-	}
-	w->sink.names_only = false;
-	cop_trace_source_end_names(s);
-	return rc;
-}
-
-/* The lock is held. */
-static void forget_source(struct reader *r, const struct source *s)
-{
-	unsigned i = 0;
-
-	while (r->active[i] != s)
-		i++;
-	r->active[i] = r->active[--r->actives];
-}
-
-/* Reads the names from the index, and decides what is read of the file. Without names, and if all
- * is read, the index is of no use any more. */
-static int follow_index(struct worker *w, struct source *s)
-{
-	const struct cop_trace_pick *pick = w->reader->conf->pick;
-	int rc = 0;
-
-	w->source = s;
-	w->sink.names_only = true;
-	w->sink.names = NULL;
-	w->sink.numbers = s->first.number;
-	if (w->reader->names && !w->reader->conf->peek)
-		rc = cop_plan_names(s->plan, &w->sink, &w->block);
-	w->sink.names_only = false;
-	if (rc)
-		return rc;
-	s->tail_base_ns = s->tail_base_ns ? s->tail_base_ns : cop_plan_tail_base(s->plan);
-	s->seeks_base = false;
-	if (w->reader->conf->peek)
-		cop_plan_count_only(s->plan);
-	else if (pick)
-		cop_plan_choose(
-			s->plan, &s->names, pick, w->reader->files->file[s->index].shift_ns);
-	if (cop_plan_skips(s->plan))
-		return 0;
-	cop_plan_free(s->plan);
-	s->plan = NULL;
-	return 0;
-}
-
-/* Uses the index of the file, if there is one; if it is damaged, the file is read as if there were
- * none. The offsets of clocks are not in it. */
-static int try_index(struct worker *w, struct source *s, const char **note, bool *names)
-{
-	struct reader *r = w->reader;
-	int rc;
-
-	*names = r->names;
-	*note = NULL;
-	if (r->files->clocks)
-		return 0;
-	s->plan = cop_plan_new(&r->files->file[s->index], s, note);
-	if (!s->plan)
-		return 0;
-	rc = follow_index(w, s);
-	*names = rc == -EIO && r->names;
-	if (rc != -EIO)
-		return rc;
-	cop_trace_names_free(&s->names);
-	s->names = (struct names){0};
-	cop_plan_free(s->plan);
-	s->plan = NULL;
-	return 0;
-}
-
-/* The lock is held. */
-static void note_index(struct reader *r, size_t index, const char *why)
-{
-	if (why && r->notes && r->noted++ < NOTES_MAX)
-		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
-}
-
-/* The lock is held, and released meanwhile: reads the names, and goes back to the beginning. The
- * file is in the list, so that it finds helpers, but no other thread fills from it. */
-static int take_names(struct worker *w, struct source *s)
-{
-	struct reader *r = w->reader;
-	int rc;
-
-	s->filling = true;
-	s->users = 1;
-	w->source = s;
-	pthread_cond_broadcast(&r->changed);
-	pthread_mutex_unlock(&r->lock);
-	rc = read_names(w, s);
-	pthread_mutex_lock(&r->lock);
-	s->alone = true;
-	while (s->users > 1)
-		pthread_cond_wait(&r->changed, &r->lock);
-	pthread_mutex_unlock(&r->lock);
-	if (!rc)
-		rc = cop_trace_source_rewind(s);
-	pthread_mutex_lock(&r->lock);
-	s->alone = s->filling = false;
-	s->users = 0;
-	return rc;
-}
-
-/* Whether the user must know that a file is no trace: not if it is something else below a directory
- * that was named. */
-static bool is_told(const struct file *file, const char *why)
-{
-	return file->meant || (file->likely && !cop_trace_is_other(why));
-}
-
-/* The lock is held, and released meanwhile. */
-static void open_next(struct worker *w)
-{
-	struct reader *r = w->reader;
-	size_t index = r->next++;
-	struct source *s;
-	const char *why, *note = NULL;
-	bool names = false;
-	int rc;
-
-	r->opening++;
-	pthread_mutex_unlock(&r->lock);
-	s = cop_trace_source_open(&r->files->file[index], index, &why, &rc);
-	if (s)
-		rc = try_index(w, s, &note, &names);
-	pthread_mutex_lock(&r->lock);
-	r->opening--;
-	note_index(r, index, note);
-	if (s) {
-		r->active[r->actives++] = s;
-		if (!rc)
-			rc = names || s->seeks_base ? take_names(w, s) : 0;
-	}
-	if (s && rc) {
-		forget_source(r, s);
-		cop_trace_source_free(s);
-		w->source = NULL;
-	}
-	if (rc == -ENOMEM)
-		r->rc = rc;
-	else if (rc || (!s && is_told(&r->files->file[index], why)))
-		note_file(r, index, rc ? strerror(-rc) : why, true);
-	pthread_cond_broadcast(&r->changed);
-}
-
 /* The lock is held. Returns a file that no thread fills from, preferably the one that this thread
  * had before. */
 static struct source *idle_source(const struct worker *w)
@@ -354,7 +184,7 @@ static void note_clashes(struct reader *r, const struct source *s)
 {
 	const struct names *n = &s->names;
 
-	if (!n->clashes || !r->notes || r->noted++ >= NOTES_MAX)
+	if (!n->clashes || !r->notes || r->noted++ >= TRACE_NOTES_MAX)
 		return;
 	cop_buf_printf(r->notes, "%s: the hash %llu (0x%llx) stands for %s and for %s",
 		r->files->file[s->index].name, (unsigned long long)n->clash,
@@ -370,15 +200,15 @@ static void close_source(struct reader *r, struct source *s)
 {
 	const char *fault = cop_inflate_fault(s->in);
 
-	forget_source(r, s);
+	cop_trace_forget_source(r, s);
 	if (s->pending && !s->split.found) {
 		if (r->files->file[s->index].meant)
-			note_file(r, s->index, "it has no traceEvents", true);
+			cop_trace_note_file(r, s->index, "it has no traceEvents", true);
 	} else {
 		r->traces++;
 	}
 	if (fault)
-		note_file(r, s->index, fault, false);
+		cop_trace_note_file(r, s->index, fault, false);
 	note_clashes(r, s);
 	cop_trace_pairs_end(&s->pairs);
 	r->unfinished += s->pairs.unfinished;
@@ -465,7 +295,7 @@ static struct source *take_source(struct worker *w)
 		if (s && s == w->source)
 			return s;
 		if (r->next < r->files->n && r->actives + r->opening < r->threads)
-			open_next(w);
+			cop_trace_open_next(w);
 		else if (s)
 			return s;
 		else if (!r->actives && !r->opening)
@@ -492,7 +322,7 @@ static void one_block(struct worker *w, struct source *s)
 	s->filling = false;
 	s->over = filled <= 0 || r->conf->peek;
 	if (filled < 0)
-		note_file(r, s->index, strerror(-filled), false);
+		cop_trace_note_file(r, s->index, strerror(-filled), false);
 	pthread_cond_broadcast(&r->changed);
 	if (filled > 0) {
 		pthread_mutex_unlock(&r->lock);
@@ -590,8 +420,8 @@ static int finish(struct reader *r, struct cop_trace_result *result, struct cop_
 {
 	while (r->actives)
 		close_source(r, r->active[0]);
-	if (r->notes && r->noted > NOTES_MAX)
-		cop_buf_printf(r->notes, "and %u more files\n", r->noted - NOTES_MAX);
+	if (r->notes && r->noted > TRACE_NOTES_MAX)
+		cop_buf_printf(r->notes, "and %u more files\n", r->noted - TRACE_NOTES_MAX);
 	result->traces = r->traces;
 	result->unfinished = r->unfinished;
 	result->unmatched = r->unmatched;

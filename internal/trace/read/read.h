@@ -25,8 +25,6 @@
 #include "base/base/base.h"
 #include "base/base/json.h"
 
-#include <string.h>
-
 #define COP_TRACE_RECORD_MAX (16 * COP_MIB)
 #define COP_TRACE_OPEN_MAX ((size_t)1 << 18)
 #define COP_TRACE_NAMES_MAX ((size_t)1 << 22)

@@ -440,4 +440,14 @@ int cop_trace_deliver(struct worker *w, const struct cop_trace_event *e);
 /* Called when the block is parsed: pairs its halves when it is its turn. */
 int cop_trace_turn(struct worker *w);
 
+/* ---- open.c ---- */
+
+#define TRACE_NOTES_MAX 20u
+/* The lock is held. whole: nothing of the file is read. */
+void cop_trace_note_file(struct reader *r, size_t index, const char *why, bool whole);
+/* The lock is held. */
+void cop_trace_forget_source(struct reader *r, const struct source *s);
+/* Opens the next file. The lock is held, and released meanwhile. */
+void cop_trace_open_next(struct worker *w);
+
 #endif

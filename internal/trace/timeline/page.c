@@ -2,11 +2,8 @@
 /* Sorts events into rows: each thread has one for each depth of spans, each category of
  * asynchronous spans of a process has as many as overlap. Within a row spans follow each other, so
  * that the page finds what is visible by bisection, and draws one span for a pixel. */
-#include <errno.h>
 #include <math.h>
 #include <sodium.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "base/base/grow.h"

@@ -6,43 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "tree/fetch/fetch_testing.h"
-
-#define TTL_MS 2000
-
-static uint64_t now_ns;
-
-static uint64_t test_now(void)
-{
-	return now_ns;
-}
-
-static int64_t test_wall(void)
-{
-	return 1700000000 * (int64_t)COP_NS_PER_S;
-}
-
-static void pass(uint64_t ms)
-{
-	now_ns += ms * COP_NS_PER_MS;
-}
-
-static int set_up(void **state)
-{
-	now_ns = 1000 * COP_NS_PER_S;
-	cop_clocks_for_test(test_now, test_wall);
-	ttl_ms = TTL_MS;
-	*state = open_tree(3, 1, 1, 1 << 20);
-	put_file(*state, "d/f", "hello", 5);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	close_tree(*state);
-	cop_clocks_for_test(NULL, NULL);
-	return 0;
-}
+#include "tree/fetch/clock_testing.h"
 
 static uint64_t list_d(struct tree *t, uint32_t rank)
 {
@@ -171,7 +135,7 @@ static void a_name_that_is_made_and_listed_is_found(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define T(f) cmocka_unit_test_setup_teardown(f, open_small_tree, close_clocked_tree)
 	const struct CMUnitTest tests[] = {
 		T(the_storage_is_asked_once_while_the_directory_is_the_same),
 		T(nodes_that_come_later_do_not_ask_the_storage),

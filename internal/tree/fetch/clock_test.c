@@ -6,47 +6,10 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "tree/fetch/fetch_testing.h"
+#include "tree/fetch/clock_testing.h"
 
-#define TTL_MS 2000
 #define HOUR_MS 3600000ull
 #define DAY_NS (86400 * (int64_t)COP_NS_PER_S)
-
-static uint64_t now_ns;
-static int64_t wall_ns;
-
-static uint64_t test_now(void)
-{
-	return now_ns;
-}
-
-static int64_t test_wall(void)
-{
-	return wall_ns;
-}
-
-static void pass(uint64_t ms)
-{
-	now_ns += ms * COP_NS_PER_MS;
-}
-
-static int set_up(void **state)
-{
-	now_ns = 1000 * COP_NS_PER_S;
-	wall_ns = 1700000000 * (int64_t)COP_NS_PER_S;
-	cop_clocks_for_test(test_now, test_wall);
-	ttl_ms = TTL_MS;
-	*state = open_tree(3, 1, 1, 1 << 20);
-	put_file(*state, "d/f", "hello", 5);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	close_tree(*state);
-	cop_clocks_for_test(NULL, NULL);
-	return 0;
-}
 
 static struct cop_ask entry(const char *path)
 {
@@ -243,7 +206,7 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 	close_tree(t);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_small_tree, close_clocked_tree)
 
 int main(void)
 {

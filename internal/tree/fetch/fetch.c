@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tree/fetch/fetch_priv.h"
 
-#include <errno.h>
 #include <semaphore.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/log/log.h"

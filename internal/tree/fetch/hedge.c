@@ -10,9 +10,6 @@
  * of them outlive their flights. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 struct second {
 	struct flight *flight; /* NULL: nobody waits for it any more */
 	struct cop_fetch *coop;

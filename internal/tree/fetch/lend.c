@@ -9,8 +9,6 @@
  * whom it must not give that flight to wait for. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <string.h>
-
 /* How many nodes are asked before the root reads the storage itself. */
 #define HOMES 2
 

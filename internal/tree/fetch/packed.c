@@ -4,9 +4,6 @@
  * are compared by origin; so the pack answers no question about the present. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/log/log.h"
 
 static const struct cop_packfile_record *record_of(

@@ -2,8 +2,6 @@
 /* Reserves the bytes of a flight in the budget, and allocates its buffers. */
 #include "tree/fetch/fetch_priv.h"
 
-#include <errno.h>
-
 #include "base/log/log.h"
 
 static size_t first_reservation(struct flight *f)

@@ -5,9 +5,6 @@
 #include "tree/fetch/fetch_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/log/log.h"
 

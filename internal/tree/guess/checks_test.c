@@ -5,30 +5,18 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "tree/fetch/fetch_testing.h"
+#include "tree/fetch/clock_testing.h"
 #include "tree/guess/guess_priv.h"
 
-#define TTL_MS 2000
 #define MOST_MS 60000
 #define LEAF 2
 #define DIRS 200
 #define AHEAD_FEW 2 /* while it is unknown where the program goes on */
 
-static uint64_t now_ns;
-
-static uint64_t test_now(void)
+static void pass_both(uint64_t ms)
 {
-	return now_ns;
-}
-
-static int64_t test_wall(void)
-{
-	return 1700000000 * (int64_t)COP_NS_PER_S + (int64_t)now_ns;
-}
-
-static void pass(uint64_t ms)
-{
-	now_ns += ms * COP_NS_PER_MS;
+	pass(ms);
+	wall_ns += (int64_t)(ms * COP_NS_PER_MS);
 }
 
 static void put_dir(struct tree *t, unsigned i)
@@ -43,23 +31,13 @@ static int set_up(void **state)
 {
 	struct tree *t;
 
-	now_ns = 1000 * COP_NS_PER_S;
-	cop_clocks_for_test(test_now, test_wall);
-	ttl_ms = TTL_MS;
 	most_ms = MOST_MS;
 	bundle = true;
-	*state = t = open_tree(3, 1, 1, 64 << 20);
+	*state = t = open_clocked_tree(64 << 20);
 	for (unsigned i = 0; i < DIRS; i++)
 		put_dir(t, i);
 	/* The directory is not young any more. */
-	pass(10 * TTL_MS);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	close_tree(*state);
-	cop_clocks_for_test(NULL, NULL);
+	pass_both(10 * TTL_MS);
 	return 0;
 }
 
@@ -115,7 +93,7 @@ static void a_directory_is_believed_as_long_again_as_it_was_the_same(void **stat
 
 	assert_false(look(t, 0));
 	for (unsigned checks = 0; checks < 8;) {
-		pass(100);
+		pass_both(100);
 		waited_ms += 100;
 		if (!look(t, 0))
 			continue;
@@ -137,9 +115,9 @@ static void a_time_that_was_given_does_not_grow(void **state)
 	t->node[LEAF].coop->conf.enoent_most_ms = TTL_MS;
 	assert_false(look(t, 0));
 	for (unsigned i = 0; i < 20; i++) {
-		pass(TTL_MS - 1);
+		pass_both(TTL_MS - 1);
 		assert_false(look(t, 0));
-		pass(1);
+		pass_both(1);
 		assert_true(look(t, 0));
 	}
 }
@@ -155,13 +133,13 @@ static void a_node_on_the_way_does_not_answer_for_as_long_as_it_believes(void **
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
 	check.version = dir.version;
-	pass(10 * TTL_MS);
+	pass_both(10 * TTL_MS);
 	assert_int_equal(ask_and_forget(t, 1, check), 0);
 	ask_coop(t, 1, listing("d000"), &a);
 	assert_int_equal(cop_fetch_absent_ms(t->node[1].coop, a.obj), 10 * TTL_MS);
 	forget(&a);
 	put_file(t, "d000/new", "y", 1);
-	pass(TTL_MS + 1);
+	pass_both(TTL_MS + 1);
 	assert_int_equal(ask_and_forget(t, LEAF, check), -ESTALE);
 }
 
@@ -173,14 +151,14 @@ static void a_directory_that_changed_is_checked_as_often_as_at_first(void **stat
 	struct cop_attr dir;
 
 	look(t, 0);
-	pass(100 * TTL_MS);
+	pass_both(100 * TTL_MS);
 	assert_true(look(t, 0));
 	list(t, "d000", &a);
 	assert_true(cop_fetch_absent_ms(c, a.obj) > 10 * TTL_MS);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
 	put_file(t, "d000/new", "y", 1);
-	pass(10 * TTL_MS);
+	pass_both(10 * TTL_MS);
 	assert_int_equal(
 		ask_and_forget(t, LEAF,
 			(struct cop_ask){
@@ -200,7 +178,7 @@ static void who_asks_in_the_same_order_again_has_few_checks_to_wait_for(void **s
 
 	assert_int_equal(look_in_all(t, 0, DIRS), 0);
 	for (unsigned time = 1; time <= 3; time++) {
-		pass(20 * time * TTL_MS);
+		pass_both(20 * time * TTL_MS);
 		messages = stat_of(t, LEAF, COP_FABRIC_REQUEST_MESSAGES);
 		ahead = stat_of(t, LEAF, COP_ENOENT_AHEAD);
 		checks = look_in_all(t, 0, DIRS);
@@ -225,7 +203,7 @@ static void who_catches_up_with_a_check_joins_it(void **state)
 	uint64_t sent;
 
 	look_in_all(t, 0, 3);
-	pass(10 * TTL_MS);
+	pass_both(10 * TTL_MS);
 	for (unsigned i = 0; i < 2; i++) {
 		list(t, check[i].path, &a[i]);
 		cop_listing_dir(a[i].obj->data, &dir);
@@ -258,16 +236,16 @@ static void who_comes_after_another_check_sends_no_other(void **state)
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
 	check.version = dir.version;
-	pass(10 * TTL_MS);
+	pass_both(10 * TTL_MS);
 	sent = stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(ask_and_forget(t, LEAF, check), 0);
 	assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT), sent + 1);
 	/* No answer without a check makes the listing look younger. */
-	pass(10 * TTL_MS - 1);
+	pass_both(10 * TTL_MS - 1);
 	assert_int_equal(ask_and_forget(t, LEAF, check), 0);
 	assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT), sent + 1);
-	pass(1);
+	pass_both(1);
 	assert_int_equal(ask_and_forget(t, LEAF, check), 0);
 	assert_int_equal(stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT), sent + 2);
 }
@@ -277,7 +255,7 @@ static void who_goes_elsewhere_causes_few_checks_for_nothing(void **state)
 	struct tree *t = *state;
 
 	look_in_all(t, 0, DIRS);
-	pass(100 * TTL_MS);
+	pass_both(100 * TTL_MS);
 	for (unsigned i = 0; i < 10; i++)
 		look(t, 2 + i * 77 % 190);
 	assert_in_range(stat_of(t, LEAF, COP_ENOENT_AHEAD), 10, 20);
@@ -289,7 +267,7 @@ static unsigned look_slowly(struct tree *t, uint64_t pause_ms)
 
 	for (unsigned i = 0; i < DIRS; i++) {
 		checks += look(t, i);
-		pass(pause_ms);
+		pass_both(pause_ms);
 	}
 	return checks;
 }
@@ -302,13 +280,13 @@ static void a_slow_program_causes_no_check_that_is_over_when_it_comes(void **sta
 
 	t->node[LEAF].coop->conf.enoent_most_ms = TTL_MS;
 	look_in_all(t, 0, DIRS);
-	pass(100 * TTL_MS);
+	pass_both(100 * TTL_MS);
 	checks = look_slowly(t, TTL_MS / 20);
 	ahead = stat_of(t, LEAF, COP_ENOENT_AHEAD);
 	assert_in_range(checks, DIRS / 20, DIRS / 5);
 	/* At the end the checks may begin again, so that the first directories are checked. */
 	assert_in_range(checks + ahead, DIRS, DIRS + 10);
-	pass(100 * TTL_MS);
+	pass_both(100 * TTL_MS);
 	assert_int_equal(look_slowly(t, 2 * TTL_MS), DIRS);
 	assert_in_range(stat_of(t, LEAF, COP_ENOENT_AHEAD) - ahead, 0, AHEAD_FEW);
 }
@@ -321,7 +299,7 @@ static void a_directory_that_changed_is_not_believed_for_being_checked_ahead(voi
 
 	look_in_all(t, 0, 4);
 	put_file(t, "d001/new", "y", 1);
-	pass(10 * TTL_MS);
+	pass_both(10 * TTL_MS);
 	assert_true(look(t, 0));
 	assert_int_equal(stat_of(t, LEAF, COP_ENOENT_AHEAD), 2);
 	list(t, "d001", &a);
@@ -338,7 +316,7 @@ static void listings_that_are_gone_are_forgotten(void **state)
 
 	look_in_all(t, 0, 10);
 	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 10);
-	pass(10 * TTL_MS);
+	pass_both(10 * TTL_MS);
 	for (unsigned i = 1; i < 10; i++) {
 		char path[16];
 
@@ -357,7 +335,7 @@ static void without_bundles_each_is_checked_alone(void **state)
 	t->node[LEAF].coop->conf.bundle = false;
 	look_in_all(t, 0, DIRS);
 	for (unsigned i = 0; i < 3; i++) {
-		pass(20 * TTL_MS * (i + 1));
+		pass_both(20 * TTL_MS * (i + 1));
 		assert_int_equal(look_in_all(t, 0, DIRS), DIRS);
 	}
 	assert_int_equal(stat_of(t, LEAF, COP_ENOENT_AHEAD), 0);
@@ -372,14 +350,14 @@ static void only_so_many_directories_are_remembered(void **state)
 	for (unsigned i = DIRS; i < many; i++)
 		put_dir(t, i);
 	look_in_all(t, 0, many);
-	pass(100 * TTL_MS);
+	pass_both(100 * TTL_MS);
 	look_in_all(t, 0, many);
 	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 4096);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, close_clocked_tree)
 	const struct CMUnitTest tests[] = {
 		TEST(a_directory_is_believed_as_long_again_as_it_was_the_same),
 		TEST(a_time_that_was_given_does_not_grow),

@@ -11,7 +11,6 @@
 #ifndef COP_TREE_OP_PRIV_H
 #define COP_TREE_OP_PRIV_H
 
-#include <inttypes.h>
 #include <stdatomic.h>
 
 #include "tree/op/op.h"

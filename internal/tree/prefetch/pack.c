@@ -5,7 +5,6 @@
  * from the last pack. */
 #include "tree/prefetch/prefetch_priv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 

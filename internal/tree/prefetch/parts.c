@@ -8,10 +8,6 @@
  * part of its own. So parts are refined until each is needed as a whole. */
 #include "tree/prefetch/prefetch_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Less than so many items, or this share of the bytes, is no part of its own. */
 #define PART_ITEMS 8
 #define PART_SHARE 10

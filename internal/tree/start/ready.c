@@ -3,10 +3,6 @@
  * which the root writes the job's address book. */
 #include "tree/start/start_priv.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Bytes that a rank reports about its address and its networks. */
 #define ADDRESS_MAX 512
 #define NETWORKS_MAX 4096

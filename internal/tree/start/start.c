@@ -4,12 +4,6 @@
  * children again now and then. */
 #include "tree/start/start_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 /* A tree that forms is ready earlier, and then only the root has asked its children. */

@@ -6,11 +6,6 @@
  * it knows. A rank that contacted it and then died or hangs is waited for up to a limit. */
 #include "tree/start/start_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log/log.h"
 
 #define READY_MS 10000

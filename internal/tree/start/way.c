@@ -5,10 +5,6 @@
  * rank tries the fabric ports of those directly below it. Main thread, but for the first. */
 #include "tree/start/start_priv.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 /* A packet that was lost is sent again after a second. Only a port that does not answer costs it.
  */
 #define WAY_MS 1500

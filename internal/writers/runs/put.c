@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/store_priv.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-
 /* ---- one record ---- */
 
 static int put_run(sqlite3 *db, const struct cop_runrec *r)
