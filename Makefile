@@ -29,6 +29,8 @@ MODE ?= release
 FABRIC ?= static
 PREFIX ?= /usr/local
 NUMBER := 0.2.0
+# What the system and the user do not have, install-deps.sh demo put there.
+UNPACKED := build/deps
 VERSION := $(shell scripts/packaging/version.sh $(NUMBER))
 
 ifeq ($(MODE),release)
@@ -82,10 +84,9 @@ FAKES := $(filter %_fake.c %_fake_ops.c,$(INTERNAL))
 SRC := $(filter-out %_test.c %_fuzz.c $(FAKES),$(INTERNAL))
 ifneq ($(MODE)$(FABRIC),releasestatic)
 SRC := $(filter-out $(STATIC_ONLY),$(SRC))
-else ifneq ($(wildcard build/deps),)
-# What the system and the user do not have, install-deps.sh demo put there.
-CPPFLAGS_ALL += -idirafter build/deps/include -idirafter build/deps/include/fuse3
-DEPS := -Lbuild/deps/lib
+else ifneq ($(wildcard $(UNPACKED)),)
+CPPFLAGS_ALL += -idirafter $(UNPACKED)/include -idirafter $(UNPACKED)/include/fuse3
+DEPS := -L$(UNPACKED)/lib
 endif
 CMD_SRC := $(wildcard cmd/copper/*.c)
 SLOWFS_SRC := $(wildcard cmd/slowfs/*.c)

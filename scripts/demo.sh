@@ -8,10 +8,10 @@
 #                             python3-numpy
 #
 # DEMO_REPORT=FILE keeps the job's page (copper report).
-# BUILD (build) has copper and slowfs, DEMO_IMPORT is what is imported (numpy, and torch if it is
-# installed), DEMO_NODES how many nodes there are in each step (1 2 4), the largest last,
-# DEMO_META_US what a metadata operation takes (300). Exit 0 only if everything went as the text
-# says.
+# BUILD (build) has copper and slowfs, DEMO_IMPORT is what is imported besides numpy, as the words
+# of an import statement (numpy), DEMO_NODES how many nodes there are in each step (1 2 4), the
+# largest last, DEMO_META_US what a metadata operation takes (300). Exit 0 only if everything went
+# as the text says.
 set -u
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -260,13 +260,7 @@ prepare() {
 		die "$python cannot import numpy: scripts/install-deps.sh demo installs both (python3, python3-numpy)"
 	[ "$(id -u)" -eq 0 ] || command -v fusermount3 >/dev/null ||
 		die 'an ordinary user needs fusermount3: scripts/install-deps.sh demo installs it (fuse3)'
-	modules=${DEMO_IMPORT:-}
-	if [ -z "$modules" ]; then
-		modules=numpy
-		"$python" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("torch"))' \
-			2>/dev/null &&
-			modules='numpy, torch'
-	fi
+	modules=${DEMO_IMPORT:-numpy}
 	mkdir "$dir/run"
 	chmod 700 "$dir/run"
 	for ((i = 0; i < most; i++)); do
