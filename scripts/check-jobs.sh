@@ -89,6 +89,22 @@ show_output() { # MODE NAME STATUS OUTPUT
 	echo "----"
 }
 
+# The end of a log is what is looked at first, so it says once more what failed, and how: of a
+# system test the points that failed with what belongs to them, of others the last lines.
+remember_failure() { # MODE NAME STATUS OUTPUT
+	{
+		printf 'FAIL %-7s %s, exit %s\n' "$1" "$2" "$3"
+		awk '/^not ok/ { shown = 8 } shown-- > 0 { print; n++ } END { exit !n }' "$4" >"$4.short" ||
+			tail -n 15 "$4" >"$4.short"
+		head -n 40 "$4.short" | cut -c -300 | sed 's/^/     /'
+		rm -f "$4.short"
+	} >>"$out/failures"
+}
+
+show_failures() {
+	[ ! -s "$out/failures" ] || cat "$out/failures"
+}
+
 result() { # STATUS MODE NAME MS NUMBER
 	local word=ok reason='' seconds
 	seconds=$(processor_s "$5")
@@ -109,7 +125,10 @@ result() { # STATUS MODE NAME MS NUMBER
 	clear_progress
 	printf '%-4s %-7s %-40s %5d.%d s %6s s of processor%s\n' "$word" "$2" "$3" \
 		$(($4 / 1000)) $(($4 / 100 % 10)) "$seconds" "${reason:+ ($reason)}"
-	[ "$word" != FAIL ] || show_output "$2" "$3" "$1" "$out/$5"
+	[ "$word" != FAIL ] || {
+		show_output "$2" "$3" "$1" "$out/$5"
+		remember_failure "$2" "$3" "$1" "$out/$5"
+	}
 	progress
 }
 
@@ -256,7 +275,12 @@ read_json() { # FILE TIER VERSION
 		[ "$word" != skip ] || continue
 		earlier[$mode $name]=$word
 		results+=("$mode|$name|$word|$((10#${wall/./}))|$seconds|")
-		[ "$word" = ok ] && passed=$((passed + 1)) || failed=$((failed + 1))
+		if [ "$word" = ok ]; then
+			passed=$((passed + 1))
+		else
+			failed=$((failed + 1))
+			printf 'FAIL %-7s %s, in the run before\n' "$mode" "$name" >>"$out/failures"
+		fi
 	done < <(sed -nE 's/^\{"mode":"(.*)","test":"(.*)","result":"(.*)","wall_s":0*(.*),"processor_s":(.*),"reason":.*/\1|\2|\3|\4|\5/p' "$1")
 	echo "check: $passed passed and $failed failed before, by $1" >&2
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs tests and counts them. The last line is always `N passed, N failed, N skipped`.
+# Runs tests and counts them. The last line is always `N passed, N failed, N skipped`; before it,
+# each test that failed is named once more, with the points that did.
 #
 #   scripts/check.sh                              what `make check` promises
 #   scripts/check.sh --quick [MODULE|DISTRICT]    an answer in three minutes, or of one module
@@ -366,5 +367,6 @@ clear_progress
 case $tier in
 check | quick | all) write_json "$json" "$tier" "$version" $(($(now_ms) - begin)) ;;
 esac
+show_failures
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
