@@ -3,7 +3,7 @@
 # Stopping on a busy machine: the sums of every node arrive, however long they are and however late
 # their nodes get a processor.
 # covers: op rank
-# modes: release asan
+# modes: release
 # limit: 300
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

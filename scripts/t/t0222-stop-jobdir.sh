@@ -3,7 +3,7 @@
 # Stopping by the job directory: with a dead node here, with none, with a dead root; and the
 # messages when it cannot.
 # covers: remotestop ctl node
-# modes: release asan tsan
+# modes: release asan
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# 128 processes import a package at once, cold and warm: no error, and the source gets as many
-# requests as from one.
+# 128 processes (48 in the release build) import a package at once, cold and warm: no error, and the
+# source gets as many requests as from one.
 # covers: fuse fetch
-# modes: release
+# modes: release shared
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 20
 
-# 128 processes import little, since each takes its time from two processors. What goes through a
+# They import little, since each takes its time from two processors. What goes through a
 # parent is numpy's import, of which it is known how few messages it takes.
 processes=128
+[ "$cop_mode" != release ] || processes=48
 module=json,email.mime.text
 numpy=
 if "$PYTHON" -c 'import numpy' 2>/dev/null &&
@@ -89,7 +90,7 @@ is 'no request failed' "$(asked fuse.errors)" 'fuse.errors=0 '
 # absent names cannot be pinned. For lists and links there are few requests, however many processes
 # there are. Names may be looked up again, each by a lookup and perhaps a request for its
 # attributes, if another program made the kernel forget: by each process that comes while it
-# forgets, which it does in up to five passes, but not by all 128.
+# forgets, which it does in up to five passes, but not by all processes.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	hold_what_was_read 0
 	node_json 0 >"$T/before"

@@ -4,7 +4,7 @@
 # gets the attributes in pages, with few requests, and one that asks for a few names costs no more
 # than those. The answers are right when the directory changes meanwhile and when a name hangs.
 # covers: fetch fuse
-# modes: release asan tsan
+# modes: release asan
 # limit: 480
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

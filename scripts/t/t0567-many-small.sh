@@ -4,7 +4,7 @@
 # reads in an order of its own, again and again: the storage is asked once for each. A node that
 # dies costs its share once more; files that are replaced meanwhile are seen.
 # covers: cache fetch
-# modes: release asan
+# modes: release
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

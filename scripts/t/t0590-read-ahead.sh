@@ -4,7 +4,7 @@
 # another medium file from the second chunk on, of a large one what is touched, and a window ahead
 # of a sequential reader.
 # covers: fuse
-# modes: release asan
+# modes: release
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 20

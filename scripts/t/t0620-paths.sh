@@ -5,7 +5,7 @@
 # rsync from keep.txt in which the same program runs.
 # covers: paths cluster usage
 # quick: yes
-# modes: release asan tsan
+# modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 75

@@ -258,9 +258,9 @@ is '500 programs in one directory' \
 	"$(count | grep -o -e '^[0-9]* files' -e ' step:. [0-9]*' | paste -sd ' ')" \
 	'500 files  step:B 1500  step:E 1500'
 rm -rf "$T/log"
-traces -- "$mark" many 10000
-is '10,000 processes in one directory' \
-	"$? $(count | tr -s ' ')" '0 10000 files step:B 10000 step:E 10000'
+traces -- "$mark" many 2000
+is '2,000 processes in one directory' \
+	"$? $(count | tr -s ' ')" '0 2000 files step:B 2000 step:E 2000'
 mkdir "$T/job"
 (cd "$T" && COPPER_JOB_DIR=$T/job "$mark" basics)
 is "in a job's directory there is a folder for traces" \

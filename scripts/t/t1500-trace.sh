@@ -3,7 +3,7 @@
 # copper trace: summary, table and events give what pandas gives, number by number, on generated
 # traces of every format; what is cut off, broken, no trace or wrongly asked for.
 # covers: read trace/table
-# modes: release asan tsan
+# modes: release asan
 # limit: 240
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

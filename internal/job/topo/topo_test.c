@@ -148,7 +148,7 @@ static void check_tree(const struct cop_topo *t, uint32_t tree)
 static void every_size_fanout_and_tree_count_makes_valid_trees(void **state)
 {
 	(void)state;
-	for (uint32_t n = 1; n <= MAX_NODES; n++) {
+	for (uint32_t n = 1; n <= MAX_NODES; n += n < 100 ? 1 : 31) {
 		for (uint32_t k = 1; k <= 9; k++) {
 			for (uint32_t trees = 1; trees <= COP_MIN(n, 8u); trees++) {
 				struct cop_topo t = {n, k, trees};
