@@ -35,7 +35,7 @@ struct cop_bypass {
 	uint64_t asked, done; /* looks that were asked for, and those that are done */
 	uint64_t since_ns;    /* when the look under way began; 0: there is none */
 	bool stop, over;      /* the thread is to end, and is about to */
-	bool left;            /* nobody waits for it any more, so it frees the object */
+	bool left;            /* its owner has stopped waiting, so it frees the object */
 };
 
 /* One process during a look. */

@@ -48,7 +48,7 @@ static void check_book(struct check *c)
 	}
 }
 
-/* The port is closed at once, because nobody connects to it meanwhile. */
+/* The port is closed at once, because this check accepts no connections. */
 static void check_port(struct check *c, const char *address)
 {
 	struct cop_rendezvous_conf conf = {.fabric_address = address, .mac = fake_mac};

@@ -114,7 +114,7 @@ struct cop_ctl_reply {
 };
 
 /* Sends line to the server at path and waits for its reply; gives up when nothing arrives for
- * timeout_ms. -ENOENT: nobody listens there; -ECONNREFUSED: the socket was left over; -ETIMEDOUT,
+ * timeout_ms. -ENOENT: there is no socket; -ECONNREFUSED: the socket was left over; -ETIMEDOUT,
  * -ECONNRESET, -EACCES, -E2BIG, -EBADMSG: each with a sentence. */
 int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	struct cop_ctl_reply *reply, struct cop_err *err);

@@ -77,7 +77,7 @@ static struct sockaddr_un address_of(const char *path)
 	return sa;
 }
 
-/* 0 if nobody listens at path and the file is gone. A full backlog is a sign of life. */
+/* 0 if no process listens at path and the file is gone. A full backlog is a sign of life. */
 static int clear_stale(const char *path, struct cop_err *err)
 {
 	struct sockaddr_un sa = address_of(path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command that stops the tree, or this node alone, and the command that asks whether the
  * programs on all machines have ended, so that the tree can be stopped. If the root is dead, the
- * node that got the command writes what all nodes have counted. */
+ * node that received the command writes the sums of all nodes. */
 #include "node/ctl/command_priv.h"
 
 /* "stopped 4/4 nodes", then a line for each problem. A failure is a node that may still run, or

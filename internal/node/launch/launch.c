@@ -164,7 +164,7 @@ static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 	return rc;
 }
 
-/* If the starter is killed, nobody is left to stop the node. */
+/* Without this, a node whose starter is killed would never stop. */
 static void end_with(pid_t starter)
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);

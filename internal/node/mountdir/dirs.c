@@ -83,7 +83,7 @@ void cop_mountdir_remember(struct cop_mountdir *p)
 	}
 }
 
-/* Removes from the innermost outwards as many as were created; one that is not empty stays. */
+/* Removes the directories that were created, innermost first, up to one that is not empty. */
 void cop_mountdir_remove_made(const struct cop_mountdir *p)
 {
 	char path[PATH_MAX], parent[PATH_MAX];

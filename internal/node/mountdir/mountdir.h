@@ -8,7 +8,8 @@
  * this machine finds it locked and takes mnt-JOB.1, and so on. The lock ends with the process.
  *
  * A named directory that does not exist is created, with any missing parents. A node removes what
- * it created when it ends; if it is killed, its guard does, or whoever removes its dead mount. */
+ * it created when it ends; if it is killed, its guard or the command that removes the dead mount
+ * does. */
 #ifndef COP_NODE_MOUNTDIR_H
 #define COP_NODE_MOUNTDIR_H
 

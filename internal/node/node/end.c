@@ -51,8 +51,8 @@ static bool end_threads(struct cop_node *n)
 	return ended;
 }
 
-/* Frees the parts in the reverse order of their start, except for the sampler: it stops when nobody
- * reports events any more, and before the counters that it reads are freed. */
+/* Frees the parts in the reverse order of their start, except for the sampler: it stops after the
+ * last part that reports events, and before the counters that it reads are freed. */
 static void free_all(struct cop_node *n)
 {
 	cop_follow_free(n->follow);

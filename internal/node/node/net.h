@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net: a node's end of the network: opens it (reach), and hands what comes from other nodes, past
- * the gate, to the module that answers it: join, treeop, sampler or coop. It also decides which
+/* net: a node's end of the network: opens it (reach), and passes requests of other nodes through
+ * the gate to the module that answers them: join, treeop, sampler or coop. It also decides which
  * requests are served when. A node that is alone has none. */
 #ifndef COP_NODE_NET_H
 #define COP_NODE_NET_H
@@ -43,7 +43,7 @@ struct cop_net;
 /* Copies conf. NULL: out of memory. */
 struct cop_net *cop_net_new(const struct cop_net_conf *conf);
 /* Call these two in this order, on the main thread. The first opens rpc and passes it to join; the
- * second tells the other ranks this node's address. 0, or -errno with a sentence. */
+ * second sends this node's address to the other ranks. 0, or -errno with a sentence. */
 int cop_net_open(struct cop_net *n, struct cop_err *err);
 int cop_net_listen(struct cop_net *n, struct cop_err *err);
 /* Before the gate opens. The caller keeps coop until the gate has been drained. */

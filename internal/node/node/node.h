@@ -14,8 +14,8 @@ struct cop_node_run {
 	const struct cop_conf *conf;
 	struct cop_mountdir *place; /* where it mounts; for a node without a mount, nowhere */
 	pid_t last_pid;             /* the last process of this node to end */
-	/* The start is abandoned once nobody reads from it any more, because then nobody waits for
-	 * the start; -1: nobody is expected to wait. */
+	/* The start is abandoned when the reader of this pipe has gone, because then no process
+	 * waits for it; -1: no process is expected to wait. */
 	int report_fd;
 	const char *note; /* printed by rank 0 of several nodes when it is ready; may be NULL */
 	/* Called once: when the node is ready, or, with failure set, when it never will be. */
@@ -23,7 +23,7 @@ struct cop_node_run {
 	void *arg;
 };
 /* Returns when the node has stopped: 0, or -errno with a sentence if it did not start. left_dead:
- * the mount still exists and nobody serves it. */
+ * the mount still exists, and no process serves it. */
 int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err *err);
 
 #endif

@@ -78,8 +78,8 @@ struct cop_node {
 	struct cop_kernelahead *ahead; /* NULL: nothing is put into the kernel */
 	struct cop_prefetch *_Atomic prefetch;
 	struct cop_prefetch_pack *pack;     /* writes that of the next job; NULL: none is kept */
-	struct cop_bypass *past;            /* NULL: nobody looks for programs past the mount */
-	struct cop_follow *follow;          /* NULL: nobody records how the job goes */
+	struct cop_bypass *past;            /* NULL: programs beside the mount are not detected */
+	struct cop_follow *follow;          /* NULL: no run is recorded */
 	const char *ended_by;               /* what ended it; NULL: a stop */
 	int64_t stop_ns;                    /* wall clock: when the stop began */
 	char run_id[COP_RUNREC_ID_LEN + 1]; /* "": it is not recorded, or by another rank */

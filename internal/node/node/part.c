@@ -210,7 +210,7 @@ static int report(void *ctx, struct cop_err *err)
 	return write_snapshot(ctx, COP_TALLY_ASKED_TAG, err);
 }
 
-/* The telemetry goes on, because it covers the whole job. */
+/* The telemetry is not reset, because it covers the whole job. */
 static int reset(void *ctx, struct cop_err *err)
 {
 	struct cop_part *p = ctx;

@@ -16,8 +16,8 @@
  * unmounted. */
 #define COMMANDS_MS 120000
 
-/* This node ends, because the mount has ended or a signal has come. Returns whether the mount still
- * exists and nobody serves it. */
+/* Ends this node after an unmount or a signal. Returns whether the mount still exists without a
+ * process that serves it. */
 static bool end_because(struct cop_node *n, unsigned why)
 {
 	bool left_dead = !(why & COP_WAKER_SIGNAL) && cop_fuse_is_dead(n->how->place->path);

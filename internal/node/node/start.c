@@ -106,7 +106,7 @@ static int open_log(struct cop_node *n, struct cop_err *err)
 		return rc;
 	if (n->log.path[0])
 		cop_start_use_dir(cop_barrier_join(n->barrier), n->log.job_dir, n->log.path);
-	/* Without a job directory nobody would write the file. */
+	/* Without a job directory there is no place for the file. */
 	if (!n->log.job_dir[0]) {
 		cop_telemetry_free(n->telemetry);
 		n->telemetry = NULL;
@@ -389,7 +389,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
-/* If this fails, the job goes on without one kind of warning. */
+/* If this fails, the job continues without one kind of warning. */
 static void look_past(struct cop_node *n)
 {
 	struct cop_bypass_conf conf = {.proc = "/proc",

@@ -73,7 +73,7 @@ static void looked(void *ctx, uint32_t rank, const char *address, const char *wh
 	atomic_store(&g->looked[rank], true);
 }
 
-/* Nobody asks a guest for anything. */
+/* A guest serves no requests. */
 static void serve(void *ctx, struct cop_rpc_req *req)
 {
 	(void)ctx;

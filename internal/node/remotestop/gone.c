@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a node that does not answer is dead or out of reach. It is taken for dead if its machine
- * reports that nobody listens at the node's port. Many firewalls report the same, so this counts
- * only for this machine, or if other nodes of the tree were reached. */
+/* Whether a node that does not answer is dead or out of reach. It is considered dead if its
+ * machine refuses connections to the node's port. Many firewalls refuse them as well, so this
+ * counts only for this machine, or if other nodes of the tree were reached. */
 #include "base/base/ip.h"
 #include "base/base/probe.h"
 #include "node/remotestop/remotestop_priv.h"

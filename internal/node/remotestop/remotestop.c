@@ -122,7 +122,7 @@ static void ask_once_more(struct guest *g)
 	await_all(g);
 }
 
-/* ---- those that nobody reached ---- */
+/* ---- ranks that were not reached ---- */
 
 /* Whether the rank is to be stopped: an earlier stop may have left only a few. */
 static bool is_wanted(const struct guest *g, uint32_t rank)
@@ -176,7 +176,7 @@ static void judge_stop(struct guest *g, struct cop_remotestop_stopped *out)
 
 /* ---- the whole ---- */
 
-/* Removes it from the list of those whose sums are missing. */
+/* Removes the rank from the list of ranks whose sums are missing. */
 static void drop_from_missing(struct cop_op_sum *got, uint32_t rank)
 {
 	uint32_t named = COP_MIN(got->missing, (uint32_t)COP_OP_NAMED);
@@ -190,8 +190,8 @@ static void drop_from_missing(struct cop_op_sum *got, uint32_t rank)
 		}
 }
 
-/* Adds the counts of nodes that answered late. One that passed on counts of others, which may also
- * have answered themselves, is left out with all of them; they are named as missing. */
+/* Adds the counts of nodes that answered late. If one of them forwarded counts of other nodes,
+ * which may have answered themselves as well, all of these are omitted and named as missing. */
 static void add_late(struct guest *g)
 {
 	if (!g->late || g->more.nodes != g->late || !(g->more.prof || g->more.telemetry))
@@ -312,7 +312,7 @@ static void adopt_tree(struct guest *g)
 	cop_gate_init(&g->gate);
 }
 
-/* If nobody is left to ask, no secret is needed. */
+/* Without ranks to ask, no secret is needed. */
 static int stop_those_left(struct guest *g, const struct cop_remotestop_stop *what,
 	struct cop_remotestop_stopped *out, struct cop_err *err)
 {

@@ -41,7 +41,7 @@ struct guest {
 	struct cop_stats stats;
 	struct cop_reach *reach;
 	struct cop_rpc *rpc;
-	struct cop_gate gate; /* requests of treeop are inside; nobody comes from outside */
+	struct cop_gate gate; /* only requests of treeop enter it */
 	struct cop_op *treeop;
 	_Atomic bool *looked; /* by rank: it was asked from here */
 	uint8_t *state;

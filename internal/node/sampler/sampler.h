@@ -2,7 +2,7 @@
 /* sampler: writes into a node's trace what concerns the node as a whole: its counters once a second
  * and at the end, how far its clock is ahead of rank 0's, and the deaths of other nodes. It opens
  * and closes the trace; the other modules report single events to the tracer themselves. Without
- * --trace it only tells other nodes the time. */
+ * --trace it only answers other nodes that ask for the time. */
 #ifndef COP_NODE_SAMPLER_H
 #define COP_NODE_SAMPLER_H
 
@@ -36,7 +36,7 @@ struct cop_sampler;
 /* 0, or -errno with a sentence. *out may be set even after an error. */
 int cop_sampler_start(
 	const struct cop_sampler_conf *conf, struct cop_sampler **out, struct cop_err *err);
-/* Call it when rpc is closed and nobody reports an event any more: writes what is left. NULL is
+/* Call it when rpc is closed and no more events are reported: writes the rest. NULL is
  * fine. */
 void cop_sampler_stop(struct cop_sampler *s);
 /* For events of other modules; NULL: nothing is traced. */

@@ -124,7 +124,7 @@ struct cop_prof_sizes {
  * add up every *_cache_size.output that they find below a directory; so sizes that no user asked
  * for go to *_cache_size.txt. Each file is written whole or not at all; a file that cannot be
  * written does not prevent the others; the first failure is returned, with its sentence. Counting
- * may continue meanwhile; several snapshots may run at once. */
+ * may continue during a snapshot; several snapshots may run at once. */
 int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof_sizes *sizes,
 	struct cop_err *err);
 /* The contents of a *_cache_size.output file. 0 or -ENOMEM. */
@@ -134,9 +134,9 @@ int cop_prof_sizes_text(enum cop_prof_table table, const char *source,
 /* ---- counting from zero ---- */
 
 /* Moves everything that was counted into *out, a profile only for cop_prof_snapshot and
- * cop_prof_free; p continues from zero. Others may count meanwhile: each event is in exactly one of
- * the two. stats: those of p up to now, already taken; they outlive *out. *out is NULL if nothing
- * is counted. -ENOMEM: nothing has moved. One thread at a time. */
+ * cop_prof_free; p continues from zero. Other threads may count at the same time: each event is in
+ * exactly one of the two. stats: those of p up to now, already taken; they outlive *out. *out is
+ * NULL if nothing is counted. -ENOMEM: nothing has moved. One thread at a time. */
 int cop_prof_drain(struct cop_prof *p, const struct cop_stats *stats, struct cop_prof **out);
 /* Adds counts that could not be written back to p. The caller still owns taken, which is empty
  * afterwards; NULL is fine. */

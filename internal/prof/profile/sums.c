@@ -92,7 +92,7 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 	s->latency_us = to_microseconds(all_ns);
 }
 
-/* How many paths of a category the classes cover: every one that is known. */
+/* How many paths of a category the classes cover: all known paths. */
 static size_t class_limit(const struct cop_prof *p)
 {
 	return p->paths ? SIZE_MAX : p->top_n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* telemetry: what a node did and when, in bounded memory: a series of its counters, the phases of
  * its start, and its notable events; and what all nodes of a subtree did, merged on the way up the
- * tree, until the root writes three files. copper-formats(5) says what they mean and what is left
- * out for large jobs.
+ * tree, until the root writes three files. copper-formats(5) says what they mean and what large
+ * jobs omit.
  *
  * It has no thread, and reads no host clock except for the start of the job: the caller says when
  * to look at the counters. A look costs some microseconds; an event costs one atomic addition once
@@ -130,7 +130,7 @@ void cop_telemetry_event(struct cop_telemetry *t, enum cop_telemetry_kind kind, 
  * been set to zero since the last look go on from there. */
 void cop_telemetry_look(struct cop_telemetry *t, const struct cop_stats *stats, uint64_t used_bytes,
 	uint64_t limit_bytes);
-/* The ms from one look to the next: a second at first, more as the job goes on. */
+/* The ms from one look to the next: a second at first, longer in longer jobs. */
 unsigned cop_telemetry_pause_ms(struct cop_telemetry *t);
 
 /* ---- a subtree ---- */

@@ -4,7 +4,7 @@
  *
  * A node that loses its row or its series in a large job is folded: its numbers are added to
  * spreads, one for each number. A node with a row is in no spread until the files are written, so
- * small jobs have no spreads at all. */
+ * small jobs have no spreads. */
 #ifndef COP_PROF_TELEMETRY_PRIV_H
 #define COP_PROF_TELEMETRY_PRIV_H
 

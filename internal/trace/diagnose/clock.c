@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writers append, so the begins of a thread, or the ends, rise from line to line. A clock that was
- * set back makes one of them fall once, or a few times; a file that is in no order at all makes
- * them fall again and again, and says nothing. Lines of a file reach a thread of ours in order, but
- * not all of them: a step between two blocks may be missed. */
+ * set back makes one of them fall once, or a few times; in an unordered file
+ * they fall again and again, which proves nothing. Lines of a file reach a thread of ours in order,
+ * but not all of them: a step between two blocks may be missed. */
 #include "trace/diagnose/diagnose_priv.h"
 
 /* Less may be rounding, or a writer that takes times and locks in another order. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts what the causes are judged by. A process that reads or writes a file without an offset
- * goes on where it was, which lseek and open change. */
+/* Counts what the causes are judged by. A read or write without an offset continues at the
+ * process's position in the file, which lseek and open change. */
 #include <math.h>
 
 #include "trace/diagnose/diagnose_priv.h"

@@ -109,8 +109,8 @@ static bool scan_for_member(int fd, uint64_t *from)
 	return false;
 }
 
-/* Called under the lock, which it releases meanwhile. Returns a free member with the place of the
- * next guess. */
+/* Called under the lock, which it releases while it searches. Returns a free member with the place
+ * of the next guess. */
 static struct member *guess_member(struct ahead *a, int fd, unsigned most)
 {
 	const uint64_t first = a->scanned;

@@ -19,7 +19,7 @@ struct work {
 	int rc;
 };
 
-/* Nobody may read an index who may not read its file. */
+/* The index is readable only for users who may read its file. */
 static mode_t mode_of(int fd)
 {
 	struct stat st;

@@ -243,7 +243,8 @@ static int inflate_some(struct cop_inflate *in)
 	return 0;
 }
 
-/* Bytes of a member that is inflated already. Behind it the file goes on, in the buffer or not. */
+/* Copies bytes of a member that is already inflated. The file continues after it, in the buffer or
+ * beyond. */
 static int copy_some(struct cop_inflate *in)
 {
 	struct member *m = in->member;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inflate: gives the bytes of a file that is plain, gzip (RFC 1952) or zip, which its first bytes
- * tell; of a zip file, those of all members one after the other. A gzip file may have one member or
- * many, and may be cut off or damaged anywhere: every byte before the fault is given out. It reads
- * ahead by a fixed buffer, and by as many members as other threads may inflate meanwhile. It does
- * not interpret the bytes. zlib inflates; vendor/README.md has the reasons. */
+/* inflate: gives the bytes of a file that is plain, gzip (RFC 1952) or zip, as its first bytes
+ * say; of a zip file, the bytes of all members one after the other. A gzip file may have one member
+ * or many, and may be cut off or damaged anywhere: every byte before the fault is given out. It
+ * reads ahead by a fixed buffer, and by as many members as other threads may inflate at the same
+ * time. It does not interpret the bytes. zlib inflates; vendor/README.md has the reasons. */
 #ifndef COP_TRACE_READ_INFLATE_H
 #define COP_TRACE_READ_INFLATE_H
 

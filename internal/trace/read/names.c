@@ -35,7 +35,7 @@ static bool is_same(struct cop_trace_str a, struct cop_trace_str b)
 	return a.len == b.len && !memcmp(a.at, b.at, a.len);
 }
 
-/* A hash that stands for two names: the first counts, and the first case is told. */
+/* A hash of two names: the first name is used, and the first such clash is reported. */
 static void note_clash(struct names *n, const struct name *first, struct cop_trace_str second)
 {
 	size_t most = sizeof(n->clash_names[0]) - 1;

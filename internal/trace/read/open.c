@@ -10,7 +10,7 @@ void cop_trace_note_file(struct reader *r, size_t index, const char *why, bool w
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
-/* Reads the file for the names alone; threads without work inflate ahead meanwhile. */
+/* Reads the file for the names alone; idle threads inflate ahead during this pass. */
 static int read_names(struct worker *w, struct source *s)
 {
 	int rc;

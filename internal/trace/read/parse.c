@@ -166,8 +166,8 @@ static bool may_define(const struct sink *s, const char *p, size_t len)
 	return false;
 }
 
-/* Lines that are whole events and define nothing are passed over. If there is a line that belongs
- * to the one before, all are read from there on. */
+/* Skips lines that are whole events and define no name. From a line on that continues the one
+ * before it, all lines are read. */
 static int names(struct sink *s, const struct block *b)
 {
 	const char *p = b->data, *end = p + b->len, *before = p;

@@ -128,7 +128,7 @@ struct cop_trace_result {
 struct cop_trace_files;
 
 /* Takes files as they are; walks directories, and takes what is below them if it is a trace. A file
- * that is reached twice is read once. Paths that do not exist or cannot be read are left out and
+ * that is reached twice is read once. Paths that do not exist or cannot be read are skipped and
  * named in `notes`, one line each. -ENOENT with a sentence if nothing is left; -E2BIG for more than
  * COP_TRACE_FILES_MAX; -ENOMEM. */
 int cop_trace_files_new(char *const *path, size_t n, struct cop_trace_files **out,

@@ -130,7 +130,7 @@ struct record {
 	struct cop_trace_event e;
 	unsigned half;
 };
-/* Whether its phase is one that is not read. */
+/* Whether the event has a phase that is not read. */
 static inline bool cop_trace_is_omitted(const struct cop_trace_event *e)
 {
 	return e->kind == COP_TRACE_META && e->ph != 'M';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The members of an event. Keys are compared as one word; values stay where they are, and a value
- * that nests is passed over as one. */
+/* The members of an event. Keys are compared as one word; values are not copied, and a nested
+ * value is skipped as a whole. */
 #include "trace/read/read_priv.h"
 
 /* ---- keys ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where events are in a file, and after which byte a block may end. JSON decides, not the lines: an
- * event may be one of several on a line or take several lines, and what stands in an object outside
- * of its traceEvents is no event. Only strings and brackets matter here; the parser looks at the
+ * event may be one of several on a line or take several lines, and an object outside of
+ * traceEvents is no event. Only strings and brackets matter here; the parser looks at the
  * rest.
  *
  * A file is a sequence of events and documents, with brackets and commas in between that may be
@@ -120,8 +120,8 @@ static int walk_object(struct walk *w, const char *end)
 
 /* ---- many ---- */
 
-/* Whether there is an event on each of these lines, as far as can be told from the last ones;
- * returns how many bytes they are, or 0. */
+/* Whether each of these lines seems to hold one event, judged by the last ones; returns how many
+ * bytes they have, or 0. */
 static size_t cut_lines(const char *data, size_t len)
 {
 	const char *end = data + len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the devices of a torch trace do: kernels, kernels that communicate, copies. torch.profiler
- * writes one file for each rank, in which a device is a process whose pid is its number, and tells
- * the three apart by category (kernel, gpu_memcpy, gpu_memset); kernels of collective libraries
+ * writes one file for each rank, in which a device is a process whose pid is its number, and
+ * marks the three by category (kernel, gpu_memcpy, gpu_memset); kernels of collective libraries
  * have nccl, rccl or the like in their names. */
 #include <math.h>
 

@@ -173,7 +173,7 @@ static bool is_shared(const struct crew *c)
 	return shared;
 }
 
-/* Whether rows name pids, and nothing that tells their processes apart. */
+/* Whether rows name pids, and no other key distinguishes their processes. */
 static bool needs_telling(const struct cop_tab_conf *c)
 {
 	bool pid = false, apart = false;

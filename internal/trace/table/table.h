@@ -236,7 +236,7 @@ void cop_union_free(struct cop_union *u);
 
 /* Time in which at least one span of a kind runs, whatever process it belongs to: the program's own
  * input and output (cat contains "reader" or "checkpoint"), its computing (name contains
- * "compute"), and cat POSIX. Aggregated records do not say when their spans were, and are left out
+ * "compute"), and cat POSIX. Aggregated records do not say when their spans were, and are omitted
  * here. */
 enum { COP_SUM_APP, COP_SUM_COMPUTE, COP_SUM_POSIX, COP_SUM_PARTS };
 

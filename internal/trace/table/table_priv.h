@@ -135,9 +135,9 @@ int cop_tab_put_group(struct cop_htab *to, struct group *g);
 /* Frees the groups and the table. */
 void cop_tab_drop(struct cop_htab *table);
 
-/* ---- late.c: keys that are known when all metadata is ---- */
+/* ---- late.c: keys that are known only after all metadata was read ---- */
 
-/* Writes what a late key stands for until then. */
+/* Writes the placeholder of a late key. */
 size_t cop_late_put(const struct cop_trace_event *e, char *to);
 size_t cop_late_room(const struct cop_trace_event *e);
 /* Replaces late keys in the table of the first thread, where groups may become one. -ENOMEM. */

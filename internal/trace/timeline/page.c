@@ -361,7 +361,7 @@ static struct end *end_of(struct cop_timeline *t, uint64_t id)
 	return l ? COP_CONTAINER_OF(l, struct end, link) : NULL;
 }
 
-/* An arrow begins, or goes on, or both. */
+/* Begins an arrow, continues one, or both. */
 static int put_flow(
 	struct cop_timeline *t, uint64_t id, size_t track, int64_t at, bool in, bool out)
 {

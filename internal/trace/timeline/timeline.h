@@ -33,8 +33,8 @@ int cop_merge_write(struct cop_merge *m, const struct cop_trace_files *files,
 
 /* ---- page.c: the same as one HTML page ---- */
 
-/* A page that loads nothing and draws the timeline itself, for those who may not send a trace to a
- * viewer. Its size is bounded: it has at most `limit` spans, the longest ones, and thins out
+/* A page that loads nothing and draws the timeline itself, for users who may not send a trace
+ * to a viewer. Its size is bounded: it has at most `limit` spans, the longest ones, and thins out
  * instants, counters and flows; it says what it omits. Nothing of a trace is ever markup: names are
  * in compressed data, and the page's policy allows its one script alone. */
 struct cop_timeline;
@@ -65,7 +65,7 @@ struct cop_order *cop_order_new(const struct cop_order_conf *conf);
 void cop_order_free(struct cop_order *o);
 /* -ENOMEM; -errno of writing, such as -ENOSPC. raw and of are not kept. */
 int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_event *e);
-/* Visits all events by time, longer before shorter, so that an event comes before those inside of
+/* Visits all events by time, longer before shorter, so that an event precedes the events inside of
  * it; then by file and line. What they point to is valid during the call. A result other than 0
  * ends it. */
 typedef int cop_order_visit(void *arg, const struct cop_trace_event *e);

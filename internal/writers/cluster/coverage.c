@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Computes how much of some directories the job used, as far as this was observed. The roots are
+/* Computes how much of some directories the job was observed to use. The roots are
  * walked once, nested roots together with those above them. Each observed path is then looked up in
  * the result and counted for every root above it. */
 #include <dirent.h>

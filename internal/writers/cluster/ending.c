@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a job ended, concluded from its directory: a job that a scheduler ends at its time limit is
- * not stopped by a command, and nobody is left to say so. */
+/* How a job ended, concluded from its directory: a job that a scheduler ends at its time limit
+ * gets no stop command, and none of its processes can report that. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

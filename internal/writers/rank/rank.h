@@ -62,7 +62,7 @@ int cop_tally_reset(struct cop_tally *t, struct cop_err *err);
 /* Appends what the cache holds: "budget LIMIT USED", then for each table "table NAME LENGTH" and
  * the bytes of its file. */
 void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out);
-/* Adds what this node has counted to the sums; if memory is short, the profile is left out, which
+/* Adds what this node has counted to the sums; if memory is short, the profile is omitted, and this
  * is logged. */
 void cop_tally_add(struct cop_tally *t, struct cop_op_sum *sum);
 

@@ -14,7 +14,7 @@ void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbe
 	cop_stats_sum(&out->stats, &sum->stats);
 }
 
-/* Ends the request: nobody waits for its answer any more. */
+/* Ends the request and takes the callers that wait for its answer. */
 static unsigned take_waiting(struct cop_follow *f, struct follower *out[COP_FOLLOW_MAX])
 {
 	unsigned n = f->waiting_n;

@@ -11,7 +11,7 @@ static const char *text_at(sqlite3_stmt *q, int col)
 	return t ? t : "";
 }
 
-/* People may have changed rows; values that do not fit are shown as far as possible. */
+/* People may have changed rows; values of another type are converted where possible. */
 static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 {
 	static const enum cop_runrec_field fields[] = {

@@ -23,7 +23,7 @@ struct cop_runlog {
 	struct cop_op_exits exits;     /* of the commands */
 	uint32_t missing;              /* nodes that did not answer the stop */
 	bool has_exits, by_signal;     /* by_signal: the node was ended by one */
-	uint64_t kills;                /* for want of memory, before the run */
+	uint64_t kills;                /* by the out-of-memory killer, before the run */
 	struct cop_runrec totals;      /* what the job did, as one step; and why it ended */
 
 	/* Owned by the thread. */

@@ -163,7 +163,7 @@ void cop_program_point(const char *key, uint64_t step, double value);
 void cop_program_status(const char *word, const char *reason);
 /* The identifier of the run; "-": that of the job; "": something could not be written. */
 const char *cop_program_id(void);
-/* Whether a reader has removed the file meanwhile, and all of it must be logged again. */
+/* Whether a reader has removed the file since, so that everything must be logged again. */
 bool cop_program_again(void);
 
 /* What has been taken of the files of one folder: each line once. */
