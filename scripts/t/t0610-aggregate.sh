@@ -151,7 +151,7 @@ else
 	for what in 1 2 3 4; do pass "a full disk, $what # SKIP no tmpfs here"; done
 fi
 
-# ---- 10,000 ranks (1,000 but in the shared build): as much memory as ten take, but for a few bytes of each
+# ---- 10,000 ranks (1,000 but in the shared build): memory of ten, and a few bytes of each
 
 peak_kb() { # JOBDIR
 	"$PYTHON" -c 'import resource, subprocess, sys

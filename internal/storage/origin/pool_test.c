@@ -147,7 +147,8 @@ static void closing_cancels_what_waits_and_finishes_what_runs(void **state)
 	struct counted c[10];
 
 	(void)state;
-	prepare_jobs(&p, 1, c, 10, 50000);
+	prepare_jobs(&p, 1, c, 10, 0);
+	c[0].gate = &cancelled;
 	for (int i = 0; i < 10; i++)
 		cop_origin_pool_submit(&p, &c[i].job, false);
 	wait_until(&now, 1);
@@ -159,16 +160,19 @@ static void closing_cancels_what_waits_and_finishes_what_runs(void **state)
 static void a_job_submitted_by_a_running_job_during_the_close_is_cancelled(void **state)
 {
 	struct cop_origin_pool p;
-	struct counted c[2];
+	struct counted c[3];
 
 	(void)state;
-	prepare_jobs(&p, 2, c, 2, 50000);
+	/* The first one submits the second when the close has cancelled the third. */
+	prepare_jobs(&p, 1, c, 3, 0);
 	c[0].next = &c[1];
+	c[0].gate = &cancelled;
 	cop_origin_pool_submit(&p, &c[0].job, false);
 	wait_until(&now, 1);
+	cop_origin_pool_submit(&p, &c[2].job, false);
 	cop_origin_pool_fini(&p);
 	assert_int_equal(done, 1);
-	assert_int_equal(cancelled, 1);
+	assert_int_equal(cancelled, 2);
 }
 
 static void background_work_leaves_a_worker_free_for_other_jobs(void **state)
@@ -199,33 +203,39 @@ static void background_work_leaves_a_worker_free_for_other_jobs(void **state)
 
 static void one_worker_does_the_background_work_last(void **state)
 {
-	_Atomic int urgent = 0, most_urgent = 0, urgent_done = 0;
+	_Atomic int urgent = 0, most_urgent = 0, urgent_done = 0, submitted = 0, looked = 0;
 	struct cop_origin_pool p;
 	struct counted c[4];
 
 	(void)state;
-	prepare_jobs(&p, 1, c, 4, 20000);
-	for (int i = 0; i < 3; i++)
+	prepare_jobs(&p, 1, c, 4, 0);
+	for (int i = 0; i < 3; i++) {
 		c[i].job.background = true;
+		c[i].gate = i ? &looked : &submitted;
+	}
 	c[3].now = &urgent;
 	c[3].most = &most_urgent;
 	c[3].done = &urgent_done;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++) {
 		cop_origin_pool_submit(&p, &c[i].job, false);
+		wait_until(&now, 1);
+	}
+	submitted = 1;
 	wait_until(&urgent_done, 1);
-	assert_true(done <= 1);
+	assert_int_equal(done, 1);
+	looked = 1;
 	wait_until(&done, 3);
 	cop_origin_pool_fini(&p);
 }
 
 static void background_work_that_somebody_waits_for_now_comes_first(void **state)
 {
-	_Atomic int wanted = 0, most_wanted = 0, wanted_done = 0;
+	_Atomic int wanted = 0, most_wanted = 0, wanted_done = 0, raised = 0, looked = 0;
 	struct cop_origin_pool p;
 	struct counted c[9];
 
 	(void)state;
-	prepare_jobs(&p, 1, c, 9, 20000);
+	prepare_jobs(&p, 1, c, 9, 0);
 	c[8].now = &wanted;
 	c[8].most = &most_wanted;
 	c[8].done = &wanted_done;
@@ -234,13 +244,17 @@ static void background_work_that_somebody_waits_for_now_comes_first(void **state
 		c[i].job.path = i < 7 ? "other" : "file";
 		c[i].job.from = i < 8 ? 0 : 4096;
 		c[i].job.to = i < 8 ? 4096 : 8192;
+		if (i < 8)
+			c[i].gate = i ? &looked : &raised;
 		cop_origin_pool_submit(&p, &c[i].job, false);
+		wait_until(&now, 1);
 	}
-	wait_until(&now, 1);
 	cop_origin_pool_raise_priority(&p, "file", 8192);
 	cop_origin_pool_raise_priority(&p, "file", 8191);
+	raised = 1;
 	wait_until(&wanted_done, 1);
-	assert_true(done < 8);
+	assert_int_equal(done, 1);
+	looked = 1;
 	/* Further jobs that it submits later, as a directory submits its parts. */
 	cop_origin_pool_submit(&p, &c[8].job, false);
 	assert_false(c[8].job.background);
