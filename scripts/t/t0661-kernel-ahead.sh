@@ -23,8 +23,13 @@ use() { # what a program does
 }
 want=$(cd "$SRC" && { ls many && cat many/* large/*; } | b2sum)
 bytes=$((40 * 9000 + 3000000))
+# All bytes are there, and then the names of the other side of the mount.
 is_ahead() {
-	[ "$(node_stat 0 fuse.ahead_bytes)" -ge "$bytes" ]
+	local asked
+	[ "$(node_stat 0 fuse.ahead_bytes)" -ge "$bytes" ] || return
+	asked=$(node_stat 0 fuse.ahead)
+	sleep 1
+	[ "$(node_stat 0 fuse.ahead)" = "$asked" ]
 }
 prefetched() {
 	[ "$(node_stat 0 prefetching.state)" = "done" ]

@@ -6,7 +6,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 14
+plan 15
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 mkdir "$T/bin"
@@ -15,7 +15,7 @@ PATH=$T/bin:$PATH
 smi() { # becomes nvidia-smi; standard input is its script
 	{
 		echo '#!/bin/sh'
-		echo "echo \"\$\$\" >>'$T/pids'; echo \"\$*\" >'$T/words'"
+		echo "echo \"\$\$\" >>'$T/pids'; echo \"\$*\" >'$T/words'; readlink /proc/\$\$/fd/* >'$T/open'"
 		cat
 	} >"$T/bin/nvidia-smi"
 	chmod 755 "$T/bin/nvidia-smi"
@@ -60,6 +60,7 @@ is 'two GPUs have the names and units of MLflow' \
 is 'each' "$(gpu 1_utilization_percentage) $(gpu 1_memory_usage_megabytes) $(gpu 1_power_usage_percentage)" '7.0 524.288 25.0'
 is 'what is asked for' "$(cat "$T/words")" \
 	'--query-gpu=index,utilization.gpu,memory.used,memory.total,power.draw,power.limit --format=csv,noheader,nounits -l 1'
+is 'it has no descriptor of the node' "$(grep -e '^socket:' -e '^anon_inode:' -e '^/dev/fuse' "$T/open")" ''
 ok 'it ends with its node' wait_for 30 none_alive
 is 'there was one' "$(wc -l <"$T/pids")" 1
 runs export --mlflow "$T/mlflow.db" >/dev/null

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Closes descriptors that the starter of this process left open, all at once. It runs between fork
+/* Closes descriptors that the starter of this process left open, all at once, or keeps them from the
+ * programs that it starts. It runs between fork
  * and exec and in processes with threads, so nothing here allocates memory or takes a lock. */
 #include "base/base/base_priv.h"
 #include "base/base/compat.h"
@@ -17,7 +18,7 @@ static int fd_number(const char *name)
 	return n;
 }
 
-int cop_base_close_each(unsigned first, unsigned last)
+static int for_each_open(unsigned first, unsigned last, void (*fn)(int fd))
 {
 	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
 	_Alignas(struct dirent64) char buffer[4096];
@@ -32,12 +33,27 @@ int cop_base_close_each(unsigned first, unsigned last)
 
 			at += d->d_reclen;
 			if (fd >= 0 && fd != dir && (unsigned)fd >= first && (unsigned)fd <= last)
-				close(fd);
+				fn(fd);
 		}
 	}
 	rc = got < 0 ? -errno : 0;
 	close(dir);
 	return rc;
+}
+
+static void close_one(int fd)
+{
+	close(fd);
+}
+
+static void close_one_on_exec(int fd)
+{
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+int cop_base_close_each(unsigned first, unsigned last)
+{
+	return for_each_open(first, last, close_one);
 }
 
 int cop_close_range(unsigned first, unsigned last)
@@ -47,4 +63,13 @@ int cop_close_range(unsigned first, unsigned last)
 		return 0;
 #endif
 	return cop_base_close_each(first, last);
+}
+
+int cop_close_on_exec(unsigned first)
+{
+#if COP_NEW_LIBRARIES
+	if (!syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC))
+		return 0;
+#endif
+	return for_each_open(first, ~0U, close_one_on_exec);
 }

@@ -77,6 +77,9 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+#ifndef CLOSE_RANGE_CLOEXEC /* since Linux 5.11 */
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
 
 /* struct open_how and what its resolve may hold: in linux/openat2.h since Linux 5.6. */
 struct cop_open_how {

@@ -60,6 +60,19 @@ static void the_same_where_the_kernel_cannot(void **state)
 	assert_int_equal(close_some(cop_base_close_each), 0);
 }
 
+static void programs_get_no_descriptor_from_a_number_on(void **state)
+{
+	int fd[2] = {open("/dev/null", O_RDONLY), open("/dev/null", O_RDONLY)};
+
+	(void)state;
+	assert_true(fd[0] > 2 && fd[1] > fd[0]);
+	assert_int_equal(cop_close_on_exec((unsigned)fd[1]), 0);
+	assert_int_equal(fcntl(fd[0], F_GETFD), 0);
+	assert_int_equal(fcntl(fd[1], F_GETFD), FD_CLOEXEC);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 /* ---- paths that stay below a directory ---- */
 
 static char top[64];
@@ -136,6 +149,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_range_of_descriptors_is_closed_and_no_other),
 		cmocka_unit_test(the_same_where_the_kernel_cannot),
+		cmocka_unit_test(programs_get_no_descriptor_from_a_number_on),
 		cmocka_unit_test_setup_teardown(nothing_leads_out_of_a_directory, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			nothing_leads_out_of_it_component_by_component, setup, teardown),

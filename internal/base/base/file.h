@@ -45,5 +45,8 @@ int cop_exec(char **command, struct cop_err *err);
 /* Closes every descriptor from first to last, both included. Returns 0, or -errno if neither the
  * kernel nor /proc can list them. */
 int cop_close_range(unsigned first, unsigned last);
+/* Programs that this process executes get none of the descriptors from first on that are open now;
+ * those of libraries lack O_CLOEXEC. Returns as cop_close_range does. */
+int cop_close_on_exec(unsigned first);
 
 #endif

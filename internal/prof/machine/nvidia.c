@@ -95,14 +95,13 @@ static int start_program(struct cop_nvidia *n, int out)
 	snprintf(seconds, sizeof(seconds), "%" PRIu64, COP_MAX(n->every_ms / 1000, 1));
 	sigemptyset(&none);
 	sigfillset(&all);
+	/* The node's connections end with the node. */
+	cop_close_on_exec(3);
 	posix_spawn_file_actions_init(&files);
 	posix_spawnattr_init(&attr);
 	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&files, out, 1);
 	posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-#if __GLIBC_PREREQ(2, 34)
-	posix_spawn_file_actions_addclosefrom_np(&files, 3);
-#endif
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
 	posix_spawnattr_setflags(
