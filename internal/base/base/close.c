@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Closes descriptors that the starter of this process left open, all at once, or keeps them from the
- * programs that it starts. It runs between fork
- * and exec and in processes with threads, so nothing here allocates memory or takes a lock. */
+/* Closes descriptors that the starter of this process left open, all at once, or keeps them from
+ * the programs that it starts. It runs between fork and exec and in processes with threads, so
+ * nothing here allocates memory or takes a lock. */
 #include "base/base/base_priv.h"
 #include "base/base/compat.h"
 
