@@ -76,6 +76,7 @@ ls "$W/mnt/1/none" "$W/mnt/0/none" >/dev/null
 look_for none gone 1 0
 echo late >"$T/src/none/gone"
 wait_for 20 test -e "$W/mnt/1/none/gone"
+wait_for 20 test -e "$W/mnt/0/none/gone"
 is 'when it is made it is seen' "$(cat "$W/mnt/1/none/gone" "$W/mnt/0/none/gone")" $'late\nlate'
 echo hidden >"$T/src/second/Secret"
 wait_for 20 test -e "$W/mnt/1/second/Secret"

@@ -81,10 +81,14 @@ static void done_elsewhere(struct cop_waiter *w, struct cop_obj *obj, int rc)
 static void ask_file(struct tree *t, uint32_t rank, unsigned i, struct asked *a)
 {
 	struct cop_ask what = chunk(&attr[i], path[i], 0);
+	struct cop_obj *obj;
 	int rc;
 
 	*a = (struct asked){.w.completed = done_elsewhere, .node = &t->node[rank]};
-	rc = cop_fetch_get(a->node->coop, &what, &a->w, &a->obj);
+	/* The waiter may be called, and write its object, before this returns. */
+	rc = cop_fetch_get(a->node->coop, &what, &a->w, &obj);
+	if (rc == 1)
+		a->obj = obj;
 	if (rc)
 		a->calls = rc;
 }
