@@ -91,25 +91,23 @@ static void count_dropped(struct cop_cache *c, const struct node *n)
 		cop_cache_gone(c, n);
 }
 
-/* n has left its shard: it goes to the second tier, or is dropped. */
-static void leave(struct cop_cache *c, struct node *n)
+/* n has left its shard, whose lock is held: whoever drops objects of all shards, and then what the
+ * second tier has, misses none in between. */
+static enum cop_cache_left pass_on(struct cop_cache *c, struct node *n)
 {
-	enum cop_cache_left left = COP_CACHE_LEFT_DROPPED;
+	enum cop_cache_left left;
 	size_t charged = n->charged;
 
-	if (c->spill.leaves && is_worth_keeping(n)) {
-		/* Another thread may free it as soon as it is taken. */
-		n->charged = 0;
-		left = c->spill.leaves(c->spill.ctx, &n->obj);
-		if (left == COP_CACHE_LEFT_TAKEN)
-			atomic_fetch_sub(&c->used, charged);
-		else
-			n->charged = charged;
-	}
-	if (left == COP_CACHE_LEFT_DROPPED)
-		count_dropped(c, n);
-	if (left != COP_CACHE_LEFT_TAKEN)
-		cop_cache_unref(c, n);
+	if (!c->spill.leaves || !is_worth_keeping(n))
+		return COP_CACHE_LEFT_DROPPED;
+	/* Another thread may free it as soon as it is taken. */
+	n->charged = 0;
+	left = c->spill.leaves(c->spill.ctx, &n->obj);
+	if (left == COP_CACHE_LEFT_TAKEN)
+		atomic_fetch_sub(&c->used, charged);
+	else
+		n->charged = charged;
+	return left;
 }
 
 static bool evict_from(struct cop_cache *c, unsigned first,
@@ -117,17 +115,23 @@ static bool evict_from(struct cop_cache *c, unsigned first,
 {
 	for (unsigned i = 0; i < SHARDS; i++) {
 		struct shard *s = &c->shard[(first + i) % SHARDS];
+		enum cop_cache_left left = COP_CACHE_LEFT_TAKEN;
 		struct node *n;
 
 		pthread_mutex_lock(&s->lock);
 		n = take(c, s);
+		if (n && c->tracer)
+			trace_eviction(c, n);
+		if (n)
+			left = pass_on(c, n);
 		pthread_mutex_unlock(&s->lock);
-		if (n) {
-			if (c->tracer)
-				trace_eviction(c, n);
-			leave(c, n);
-			return true;
-		}
+		if (!n)
+			continue;
+		if (left == COP_CACHE_LEFT_DROPPED)
+			count_dropped(c, n);
+		if (left != COP_CACHE_LEFT_TAKEN)
+			cop_cache_unref(c, n);
+		return true;
 	}
 	return false;
 }

@@ -3,7 +3,7 @@
  * objects. The reserve lock guards the queues of flights that wait to reserve. The pool's lock is
  * taken last. A shard's lock may be taken under the reserve lock (to evict), never the other way
  * round, and never two shards' at once. None is held while a waiter or a start function is called.
- * The functions of struct cop_cache_spill are called under the reserve lock. Byte sums are atomics;
+ * leaves() of struct cop_cache_spill is called under a shard's lock. Byte sums are atomics;
  * reservations grow under the reserve lock only, so that they never pass the limit. */
 #ifndef COP_CACHE_PRIV_H
 #define COP_CACHE_PRIV_H
