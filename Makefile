@@ -179,6 +179,9 @@ $(BUILD)/old/copper: $(call older,$(call obj,$(CMD_SRC)) $(OBJ))
 $(BUILD)/old/slowfs: $(call older,$(SLOWFS_OBJ))
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SLOWFS)
 
+# A test's own code runs for less time than it would take to optimize it.
+$(BUILD)/obj/%_test.o: CFLAGS_ALL += -O0
+
 # Objects of tests are kept: another object in the archive means another link, not another compilation.
 .SECONDARY: $(call obj,$(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
 

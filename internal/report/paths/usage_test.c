@@ -307,8 +307,10 @@ static void used_and_unused_are_all_there_is(void **state)
 		assert_int_equal(mkdir(root, 0755), 0);
 		snprintf(names[0], sizeof(names[0]), "%s", root);
 		for (unsigned i = 1; i < 60; i++) {
-			snprintf(names[i], sizeof(names[i]), "%.40s/%u", names[rand_r(&seed) % i],
-				i);
+			char above[41];
+
+			snprintf(above, sizeof(above), "%.40s", names[rand_r(&seed) % i]);
+			snprintf(names[i], sizeof(names[i]), "%s/%u", above, i);
 			switch (rand_r(&seed) % 4) {
 			case 0:
 				close(open(names[i], O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
