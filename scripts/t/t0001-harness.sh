@@ -5,7 +5,7 @@
 # limit: 100
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 24
+plan 25
 
 # Runs a test made of the given lines under a harness of its own; keeps status and output.
 inner() { # NAME HEADER…, lines on standard input
@@ -27,6 +27,12 @@ ok 'true is true' true
 is 'equal values are equal' 1 1
 EOT
 is 'a good test passes' $status 0
+
+is 'a value of JSON is found by its path, in whichever form' "$(
+	for path in n.0 n.1 n.2.text n.2.path t z; do
+		json_value $path <<<'{"n": [7, 1.50, {"text": "p,q:{r}", "path": "a\\b"}], "t": true, "z": null}'
+	done | tr '\n' ' '
+)" '7 1.5 p,q:{r} a\b true None '
 
 inner bad <<'EOT'
 plan 1

@@ -181,14 +181,18 @@ node_json() { # RANK
 	as_user timeout "$(patient 30)" "$COPPER" cache-stats --json "$W/mnt/$1"
 }
 
-# One value of a JSON object on standard input, by its path: budget.used_bytes
+# One value of a JSON object on standard input, by its path: budget.used_bytes. Python takes ten
+# times as long to start as awk, which finds whole numbers, words and texts without a backslash.
 json_value() { # PATH
+	local text
+	text=$(cat)
+	[[ $text != *\\* ]] && awk -v path="$1" -f "$cop_t/json_value.awk" <<<"$text" && return
 	"$PYTHON" -c '
 import json, sys
 value = json.load(sys.stdin)
 for key in sys.argv[1].split("."):
     value = value[int(key)] if isinstance(value, list) else value[key]
-print(json.dumps(value) if isinstance(value, (bool, dict, list)) else value)' "$1"
+print(json.dumps(value) if isinstance(value, (bool, dict, list)) else value)' "$1" <<<"$text"
 }
 
 node_stat() { # RANK PATH
