@@ -108,6 +108,8 @@ SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,$(SIM_USES))
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))
 # Unit tests always link the shared libraries, so the objects that are made for the static link stay out.
 TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ)) $(call obj,$(FAKES))
+# How fast the code of the tests is does not matter. Without the ranges that -O2 finds, -Wrestrict warns of what cannot be.
+$(call obj,$(TEST_SRC)): CFLAGS_ALL += $(if $(filter release,$(MODE)),-O0 -Wno-restrict)
 # Each takes from an archive only what it needs. What a fuzz target can need is in the modules that its own may include, and so on downwards.
 TEST_LIB := $(BUILD)/test.a
 FUZZ_LIB := $(BUILD)/fuzz.a
