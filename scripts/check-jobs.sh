@@ -13,13 +13,16 @@ planned=0 # how many results will come, as far as known
 started=0
 results=()
 processors=$(nproc)
-lanes=${COP_LANES:-$((processors < 4 ? 3 * processors : 12))}
-declare -A running=() # PID -> MODE NAME BEGIN OUTPUT TURN
-declare -A turns=()   # the `# turn:` lines of those that run
+declare -A running=() # PID -> MODE NAME BEGIN OUTPUT
 declare -A made=()    # build -> exit status of make
 declare -A earlier=() # MODE NAME -> result, of those that `make check` has run
 to_make=()            # builds that wait for the one before them
 building=0
+# Less than a test with many nodes needs and more than most do.
+lane_kib=400000
+lanes=$(awk -v most=$((5 * processors)) -v each=$lane_kib '/^MemAvailable:/ { n = int($2 / each) }
+	END { most = most < 20 ? most : 20; n = n < most ? n : most; print n < 1 ? 1 : n }' /proc/meminfo)
+lanes=${COP_LANES:-$lanes}
 out=$(mktemp -d "${TMPDIR:-/tmp}/copper-check.XXXXXX") || exit 1
 trap 'rm -rf "$out"; forget_accounts' EXIT
 trap 'interrupted' INT TERM HUP
@@ -134,9 +137,9 @@ result() { # STATUS MODE NAME MS NUMBER
 
 # ---- jobs
 
-start() { # MODE NAME TURN COMMAND…
-	local mode=$1 name=$2 turn=$3 status
-	shift 3
+start() { # MODE NAME COMMAND…
+	local mode=$1 name=$2 status
+	shift 2
 	started=$((started + 1))
 	{
 		open_account "$started" 2>/dev/null
@@ -145,8 +148,7 @@ start() { # MODE NAME TURN COMMAND…
 		times >"$out/$started.cpu"
 		exit "$status"
 	} >"$out/$started" 2>&1 </dev/null &
-	running[$!]="$mode|$name|$(now_ms)|$started|$turn"
-	[ -z "$turn" ] || turns[$turn]=taken
+	running[$!]="$mode|$name|$(now_ms)|$started"
 	progress
 }
 
@@ -162,7 +164,7 @@ launch() { # MODE NAME COMMAND…
 	shift 2
 	! has_run "$mode" "$name" || return 0
 	free_lane
-	start "$mode" "$name" '' "$@"
+	start "$mode" "$name" "$@"
 }
 
 free_lane() {
@@ -173,12 +175,11 @@ free_lane() {
 
 # Waits for one test or build to end.
 collect() {
-	local pid status mode name begin number turn
+	local pid status mode name begin number
 	wait -n -p pid "${!running[@]}"
 	status=$?
-	IFS='|' read -r mode name begin number turn <<<"${running[$pid]}"
+	IFS='|' read -r mode name begin number <<<"${running[$pid]}"
 	unset "running[$pid]"
-	[ -z "$turn" ] || unset "turns[$turn]"
 	result "$status" "$mode" "$name" $(($(now_ms) - begin)) "$number"
 	rm -f "$out/$number" "$out/$number.cpu"
 	[ "$mode" != build ] || {
@@ -219,13 +220,20 @@ make_next() {
 	building=1
 	# The arguments are words.
 	# shellcheck disable=SC2086
-	start build "$name" '' make "-j$processors" --no-print-directory WERROR=-Werror $arguments
+	start build "$name" make "-j$processors" --no-print-directory WERROR=-Werror $arguments
 }
 
+# What `make check` has built has its verdict.
 make_all() { # NAME ARGUMENT…
-	to_make+=("$*")
-	planned=$((planned + 1))
-	make_next
+	case ${earlier[build $1]:-} in
+	'')
+		to_make+=("$*")
+		planned=$((planned + 1))
+		make_next
+		;;
+	ok) made[$1]=0 ;;
+	*) made[$1]=1 ;;
+	esac
 }
 
 # Waits for a build; returns its exit status.

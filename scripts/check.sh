@@ -10,8 +10,9 @@
 #   scripts/check.sh --build DIR --unit-only      unit tests of one build
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
-# COP_LANES tests run at a time, the longest first (default: three per processor, at most 12, since
-# most of a test is waiting). Those with an `# alone:` line come last, one after another.
+# COP_LANES tests run at a time (default: five per processor, at most 20 and one for each 400 MB of
+# available memory, since most of a test is waiting). Those with a `# takes:` line start first, the
+# longest before all others; those with an `# alone:` line come last, one after another.
 #
 # By default: the release build, its unit tests, and the system tests whose `# modes:` line has
 # release. --quick runs the unit tests and the system tests with a `# quick:` line; of a module or
@@ -142,8 +143,8 @@ wanted_name() { # FILE
 	return 1
 }
 
-# LIMIT TURN FILE of the system tests that the tier runs with a build of this mode, those with the
-# longest limits first. Tests that were asked for by name run whatever their modes are.
+# SECONDS FILE of the system tests that the tier runs with a build of this mode, those that take
+# longest first. Tests that were asked for by name run whatever their modes are.
 system_list() { # MODE
 	local line
 	awk -v mode="$1" -v tier="$tier" -v part="$part" -v modules="$(modules_of "$part")" '
@@ -155,19 +156,18 @@ system_list() { # MODE
 					return 1
 			return 0
 		}
-		FNR == 1 { turn[FILENAME] = "-"; limit[FILENAME] = 120; modes[FILENAME] = "release" }
+		FNR == 1 { takes[FILENAME] = 0; modes[FILENAME] = "release" }
 		/^# [a-z]+: / { key = substr($2, 1, length($2) - 1); value = $0; sub(/^# [a-z]+: */, "", value) }
-		/^# limit: / { limit[FILENAME] = value }
-		/^# turn: / { turn[FILENAME] = value }
+		/^# takes: / { takes[FILENAME] = value }
 		/^# modes: / { modes[FILENAME] = value }
 		/^# quick: / { quick[FILENAME] }
 		/^# covers: / { covers[FILENAME] = covers[FILENAME] " " value }
 		END {
-			for (file in limit)
+			for (file in takes)
 				if (tier == "system" || has(modes[file], mode) && (tier != "quick" ||
 					(part ? covered(covers[file]) : file in quick)))
-					print limit[file], turn[file], file
-		}' scripts/t/t[0-9]*.sh | LC_ALL=C sort -k 1,1nr -k 3 |
+					print takes[file], file
+		}' scripts/t/t[0-9]*.sh | LC_ALL=C sort -k 1,1nr -k 2 |
 		while read -r line; do
 			! wanted_name "${line##* }" || echo "$line"
 		done
@@ -184,47 +184,33 @@ modules_of() { # MODULE | DISTRICT | DISTRICT/MODULE
 	echo "$words"
 }
 
-start_system() { # BUILD TURN FILE
-	start "$(mode_of "$1")" "$(basename "$3" .sh)" "${2#-}" \
-		env BUILD="$root/${1#"$root"/}" bash "$3"
+start_system() { # BUILD FILE
+	start "$(mode_of "$1")" "$(basename "$2" .sh)" env BUILD="$root/${1#"$root"/}" bash "$2"
 }
 
-# Finds the first test whose turn is free, so that none takes a lane while it waits for its turn.
-next_system() { # BUILD; takes it out of `waiting`
-	local i turn file
-	for i in "${!waiting[@]}"; do
-		read -r _ turn file <<<"${waiting[i]}"
-		[ "$turn" = - ] || [ -z "${turns[$turn]:-}" ] || continue
-		unset "waiting[i]"
-		start_system "$1" "$turn" "$file"
-		return 0
-	done
-	collect
-}
-
-system_tests() { # BUILD
-	local mode file line waiting=()
+system_tests() { # BUILD [long | short]: those that have a `# takes:` line, or the others
+	local mode seconds file
 	mode=$(mode_of "$1")
-	while read -r line; do
-		file=${line##* }
+	while read -r seconds file; do
+		case ${2:-} in
+		long) [ "$seconds" -gt 0 ] || continue ;;
+		short) [ "$seconds" -eq 0 ] || continue ;;
+		esac
 		! has_run "$mode" "$(basename "$file" .sh)" || continue
 		if grep -q '^# alone:' "$file"; then
 			alone+=("$1" "$file")
 		else
-			waiting+=("$line")
+			free_lane
+			start_system "$1" "$file"
 		fi
 	done < <(system_list "$mode")
-	while [ "${#waiting[@]}" -gt 0 ]; do
-		free_lane
-		next_system "$1"
-	done
 }
 
 alone_tests() {
 	local i
 	for ((i = 0; i < ${#alone[@]}; i += 2)); do
 		collect_all
-		start_system "${alone[i]}" - "${alone[i + 1]}"
+		start_system "${alone[i]}" "${alone[i + 1]}"
 	done
 	collect_all
 }
@@ -279,24 +265,24 @@ plan_system() { # MODE…
 	done
 }
 
-# With --rest, what is built has its verdict, and make finds nothing to do.
-build_release() { # TARGET…
-	local name=release
-	case ${earlier[build release]:-} in
-	'') ;;
-	ok) name=unchanged ;;
-	*) return 1 ;;
-	esac
-	make_all "$name" "$@"
-	is_made "$name"
+# The unit tests are built while the first system tests run, which wait most of the time.
+make_release() {
+	make_all release all old bench-tools
+	make_all tests tests
+}
+
+test_release() {
+	is_made release || return
+	system_tests build long
+	! is_made tests || unit_tests build
+	system_tests build short
 }
 
 run_check() {
 	plan_unit 1
 	plan_system release
-	build_release all old tests bench-tools || return
-	unit_tests build
-	system_tests build
+	make_release
+	test_release
 }
 
 run_quick() {
@@ -304,7 +290,8 @@ run_quick() {
 	[ -z "$part" ] || mapfile -t targets < <(unit_names | sed 's|^|build/test/|')
 	plan_unit 1
 	plan_system release
-	build_release all "${targets[@]}" || return
+	make_all release all "${targets[@]}"
+	is_made release || return
 	unit_tests build
 	system_tests build
 }
@@ -314,7 +301,7 @@ run_all() {
 	plan_unit 3
 	plan_system release shared asan tsan
 	planned=$((planned + 1 + $(find internal -name '*_fuzz.c' | wc -l)))
-	build_release all old tests bench-tools || return
+	make_release
 	# Only the linking differs, so it shares the objects of the release build.
 	make_all shared FABRIC=shared OBJECTS=build/obj all
 	for mode in asan tsan; do
@@ -322,8 +309,7 @@ run_all() {
 	done
 	! can_fuzz || make_all fuzz MODE=fuzz fuzz
 	launch lint lint scripts/lint.sh --all
-	unit_tests build
-	system_tests build
+	test_release
 	! is_made shared || system_tests build/shared
 	for mode in asan tsan; do
 		is_made "$mode" || continue

@@ -8,12 +8,11 @@
 #	# quick: yes                   make quick runs it
 #	# modes: release asan          which builds check.sh runs it with (default: release)
 #	# limit: 60                    seconds (default 120; three times that under a sanitizer)
+#	# takes: 40                    seconds that it takes beside others: check.sh starts it early
 #	# alone: why                   nothing else runs beside it in check.sh
 #	# user: yes                    it uses become_user
 #	# apart: yes                   with user: nobody else mounts in its mount namespace
 #	# network: own                 it uses ports that anybody may have (7720): a network namespace
-#	# turn: NAME                   one test with this NAME at a time on the machine, also of
-#	                               other checkouts
 #	# shellcheck source=harness.sh
 #	. "$(dirname "$0")/harness.sh"
 #	plan 2

@@ -69,13 +69,3 @@ take_lane() {
 alone_with_users() { # COMMAND…
 	flock -w 120 /tmp/copper-lanes/users "$@"
 }
-
-# Waits for its turn to use what this machine has only once, by NAME. Like a lane, the turn is kept
-# by what the test starts. Call it before the test's time begins to run.
-take_turn() { # NAME
-	local dir=/tmp/copper-lanes lock
-	[ -d "$dir" ] || mkdir -m 1777 "$dir" 2>/dev/null
-	[ -e "$dir/$1" ] || (umask 022 && : >"$dir/$1") 2>/dev/null
-	{ exec {lock}<"$dir/$1"; } 2>/dev/null || return 0
-	flock "$lock"
-}

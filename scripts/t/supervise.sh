@@ -179,7 +179,6 @@ supervise() {
 	script=$0
 	network_of_its_own "$@"
 	namespace_for_user "$@"
-	[ -z "$(header_value turn '')" ] || take_turn "$(header_value turn '')"
 	limit=$(($(header_value limit 120)))
 	test_dir=$(mktemp -d "${TMPDIR:-/tmp}/copper-test.XXXXXX") || exit 1
 	chmod 755 "$test_dir"

@@ -3,6 +3,7 @@
 # The harness must notice what it exists to notice: a test that cannot fail is a defect.
 # covers: base
 # limit: 100
+# takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 25

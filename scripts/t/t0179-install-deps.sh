@@ -6,6 +6,7 @@
 # covers: base
 # modes: release
 # limit: 240
+# takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 53

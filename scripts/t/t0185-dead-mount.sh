@@ -5,6 +5,7 @@
 # covers: mountguard mountdir
 # modes: release asan
 # limit: 180
+# takes: 50
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -5,6 +5,7 @@
 # covers: rpc fetch
 # modes: release asan
 # limit: 300
+# takes: 30
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 17

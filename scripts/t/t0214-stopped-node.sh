@@ -6,6 +6,7 @@
 # covers: rpc fetch
 # modes: release asan tsan
 # limit: 300
+# takes: 30
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 27

@@ -3,8 +3,9 @@
 # Stopping on a busy machine: the sums of every node arrive, however long they are and however late
 # their nodes get a processor.
 # covers: op rank
-# modes: release
+# modes: shared
 # limit: 300
+# takes: 30
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 13

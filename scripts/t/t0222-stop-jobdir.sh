@@ -5,6 +5,7 @@
 # covers: remotestop ctl node
 # modes: release asan
 # limit: 180
+# takes: 50
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 78

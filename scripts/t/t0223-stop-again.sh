@@ -5,6 +5,7 @@
 # covers: remotestop op rank
 # modes: release asan tsan
 # limit: 150
+# takes: 60
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 41

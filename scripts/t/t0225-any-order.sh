@@ -5,6 +5,7 @@
 # covers: start op startnote
 # modes: release asan tsan
 # limit: 180
+# takes: 30
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 19

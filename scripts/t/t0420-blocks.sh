@@ -21,6 +21,7 @@
 # covers: launch opt
 # modes: release
 # limit: 180
+# takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=soft.sh

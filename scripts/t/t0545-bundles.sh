@@ -7,6 +7,7 @@
 # covers: guess fetch
 # modes: release asan tsan
 # limit: 300
+# takes: 50
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 86

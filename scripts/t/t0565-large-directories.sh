@@ -6,6 +6,7 @@
 # covers: fetch fuse
 # modes: release asan
 # limit: 480
+# takes: 70
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 68

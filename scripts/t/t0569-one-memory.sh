@@ -7,6 +7,7 @@
 # covers: cache fetch topo
 # modes: release asan
 # limit: 240
+# takes: 50
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 30

@@ -18,7 +18,9 @@ disk=$T/disk
 mkdir "$SRC" "$disk"
 head -c $size /dev/urandom >"$SRC/weights"
 numbered_files "$SRC/set" $files 110000
-with_slowfs
+# Every read reaches slowfs and is counted: as long as a node keeps a file open, the kernel would
+# answer from its pages.
+with_slowfs --direct-io
 
 reader() { # RANK HOW [SEED]: what went wrong, or nothing; its kernel forgets the pages
 	"$PYTHON" "$cop_t/one_memory.py" "$2" "$W/mnt/$1/weights" "$ORIGIN/weights" "${3:-$1}" 2>&1

@@ -5,6 +5,7 @@
 # of a sequential reader.
 # covers: fuse
 # modes: release
+# takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 20

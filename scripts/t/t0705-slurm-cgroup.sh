@@ -5,8 +5,8 @@
 # covers: scheduler launch
 # modes: release
 # limit: 400
+# takes: 40
 # user: yes
-# turn: slurm-groups
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=slurm.sh

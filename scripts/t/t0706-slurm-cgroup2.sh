@@ -4,8 +4,8 @@
 # covers: scheduler launch
 # modes: release
 # limit: 400
+# takes: 30
 # user: yes
-# turn: slurm-groups
 export COP_CGROUPS=v2
 # shellcheck source=t0705-slurm-cgroup.sh
 . "$(dirname "$0")/t0705-slurm-cgroup.sh"

@@ -4,6 +4,7 @@
 # as ssh starts them; and the messages for wrong starts.
 # covers: conf scheduler
 # modes: release
+# takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 command -v mpiexec.hydra >/dev/null ||

@@ -6,7 +6,6 @@
 # covers: launch
 # modes: release
 # limit: 100
-# turn: slurm-groups
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=slurm.sh

@@ -16,6 +16,7 @@
 # network: own
 # modes: release
 # limit: 240
+# takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=soft.sh

@@ -5,6 +5,7 @@
 # covers: node endpoint reach start conf
 # modes: release asan
 # limit: 180
+# takes: 50
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=networks.sh

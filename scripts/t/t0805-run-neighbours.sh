@@ -6,6 +6,7 @@
 # modes: release
 # user: yes
 # limit: 240
+# takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 16

@@ -5,8 +5,8 @@
 # covers: scheduler startnote op
 # modes: release
 # limit: 240
+# takes: 50
 # user: yes
-# turn: slurm-groups
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_step.sh

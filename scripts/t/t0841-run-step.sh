@@ -6,7 +6,6 @@
 # modes: release
 # limit: 150
 # user: yes
-# turn: slurm-groups
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_step.sh

@@ -6,8 +6,8 @@
 # covers: launch scheduler
 # modes: release
 # limit: 200
+# takes: 90
 # user: yes
-# turn: slurm-groups
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=run_step.sh

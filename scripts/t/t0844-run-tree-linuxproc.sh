@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The same steps on several nodes if Slurm tracks processes by their parents.
 # covers: launch scheduler
-# modes: release
+# modes: shared
 # limit: 200
+# takes: 90
 # user: yes
 export COP_TRACKS=linuxproc
 # shellcheck source=t0843-run-tree.sh

@@ -134,11 +134,11 @@ is "in a job's directory there is a folder for traces" \
 	"$(traced "$T/job/trace") $(stat -c %a "$T/job/trace")" '1 700'
 rm -rf "$T/log"
 export PERFFLOW_OPTIONS=log-dir=$T/log
-seq 100 | xargs -P 4 -n 1 sh -c '"$0" "$1" basics' "$PYTHON" "$cop_t/mark_new.py"
+seq 20 | xargs -P 4 -n 1 sh -c '"$0" "$1" basics' "$PYTHON" "$cop_t/mark_new.py"
 unset PERFFLOW_OPTIONS
-is 'a hundred processes in one directory' \
+is 'twenty processes in one directory' \
 	"$(count | grep -o -e '^[0-9]* files' -e ' step:. [0-9]*' | paste -sd ' ')" \
-	'100 files  step:B 100  step:E 100'
+	'20 files  step:B 20  step:E 20'
 
 if command -v mpiexec.hydra >/dev/null &&
 	"$PYTHON" -c 'import ctypes; ctypes.CDLL("libmpich.so.12")' 2>/dev/null; then

@@ -5,6 +5,7 @@
 # covers: read trace/table
 # modes: release asan
 # limit: 240
+# takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=traces.sh

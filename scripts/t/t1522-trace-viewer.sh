@@ -4,7 +4,7 @@
 # programs by their names, every span, arrows from children to parents, and no warning. A timeline
 # with a fault is detected.
 # covers: timeline tracer
-# modes: release
+# modes: shared
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -6,6 +6,7 @@
 # covers: otel telemetry read
 # modes: release asan
 # limit: 180
+# takes: 30
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 [ "$(id -u)" -eq 0 ] || skip_all 'needs root, for a file system of its own'

@@ -4,7 +4,7 @@
 # decoded by OpenTelemetry's own published definitions and compared value by value; and lines that
 # are wrong are found out.
 # covers: otel
-# modes: release
+# modes: shared
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -3,8 +3,9 @@
 # The page of copper report in a browser: widths, light and dark, contrast, keyboard, paper, nothing
 # loaded, nothing on the console; and the same checks find the faults of a page that has them.
 # covers: html
-# modes: release
+# modes: shared
 # limit: 180
+# takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 browser=$(command -v chromium-headless-shell || command -v chromium ||

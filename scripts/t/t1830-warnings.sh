@@ -5,6 +5,7 @@
 # covers: advice rank
 # modes: release asan
 # limit: 240
+# takes: 30
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 58
