@@ -29,9 +29,6 @@ sleep 2.2
 on_both() { # TEXT NAME: both nodes read it so
 	[ "$(cat "$W/mnt/1/$2" "$W/mnt/0/$2" 2>&1)" = "$1"$'\n'"$1" ]
 }
-stamps() { # NAME
-	stat -c '%Y %Z %s %i' "$SRC/$1"
-}
 
 # ---- what has not changed lately
 
@@ -51,35 +48,50 @@ is 'a directory that has not changed lately is not asked for again' \
 
 # ---- a change in the tick in which it was read
 
-# Everything here happens in the tick that has just begun; otherwise it proves nothing, and other
-# directories are used.
-# DIR: leaves in BEFORE and AFTER what the storage shows of the directory and a file before and
-# after they changed again.
-change() {
-	local late rank
-	echo AAAA >"$ORIGIN/$1/over"
-	echo AAAA >"$ORIGIN/$1/instead"
-	for rank in 1 0; do
-		for late in late later; do
-			[ ! -e "$W/mnt/$rank/$1/$late" ] || note "$late is on node $rank already"
-		done
-	done
-	if ! on_both AAAA "$1/over" || ! on_both AAAA "$1/instead"; then
-		note "$1 was not read"
-	fi
-	BEFORE="$(stamps "$1") $(stamps "$1/over")"
-	echo BBBB >"$ORIGIN/$1/new"
-	mv "$ORIGIN/$1/new" "$ORIGIN/$1/instead"
-	echo BBBB 1<>"$ORIGIN/$1/over"
-	echo late | tee "$ORIGIN/$1/late" >"$ORIGIN/$1/later"
-	AFTER="$(stamps "$1") $(stamps "$1/over")"
-}
-changed=()
-for ((i = 1; i <= 60 && ${#changed[@]} < 3; i++)); do
-	[ $((i % 3)) -ne 1 ] || "$PYTHON" -c 'import time; time.sleep(1.02 - time.time() % 1)'
-	change "d$i"
-	[ "$BEFORE" != "$AFTER" ] || changed+=("d$i")
-done
+# Reads directories through both nodes and changes them again, until three changes were not to be seen
+# in what the storage shows of them: all of it happened in the tick that had just begun. One process,
+# so that it does.
+read -ra changed < <("$PYTHON" - "$ORIGIN" "$SRC" "$W/mnt/1" "$W/mnt/0" <<'PY'
+import os, sys, time
+origin, source, *mounts = sys.argv[1:]
+
+def write(name, text, flags=os.O_TRUNC):
+    fd = os.open(f"{origin}/{name}", os.O_WRONLY | os.O_CREAT | flags, 0o644)
+    os.write(fd, text)
+    os.close(fd)
+
+def stamps(name):
+    s = os.stat(f"{source}/{name}")
+    return int(s.st_mtime), int(s.st_ctime), s.st_size, s.st_ino
+
+def change(d):
+    write(f"{d}/over", b"AAAA\n")
+    write(f"{d}/instead", b"AAAA\n")
+    for mount in mounts:
+        for late in "late", "later":
+            assert not os.path.exists(f"{mount}/{d}/{late}")
+        for name in "over", "instead":
+            with open(f"{mount}/{d}/{name}") as f:
+                assert f.read() == "AAAA\n"
+    before = stamps(d), stamps(f"{d}/over")
+    write(f"{d}/new", b"BBBB\n")
+    os.rename(f"{origin}/{d}/new", f"{origin}/{d}/instead")
+    write(f"{d}/over", b"BBBB\n", 0)
+    write(f"{d}/late", b"late\n")
+    write(f"{d}/later", b"late\n")
+    return before == (stamps(d), stamps(f"{d}/over"))
+
+changed = []
+for i in range(1, 61):
+    if i % 3 == 1:
+        time.sleep(1.02 - time.time() % 1)
+    if change(f"d{i}"):
+        changed.append(f"d{i}")
+    if len(changed) == 3:
+        break
+print(*changed)
+PY
+)
 is 'three directories and files changed, and the storage does not show it' "${#changed[@]}" 3
 for dir in "${changed[@]}"; do
 	ok "$dir: a name that came in the tick is found" wait_for 20 on_both late "$dir/late"
