@@ -48,9 +48,9 @@ is 'a directory that has not changed lately is not asked for again' \
 
 # ---- a change in the tick in which it was read
 
-# Reads directories through both nodes and changes them again, until three changes were not to be seen
-# in what the storage shows of them: all of it happened in the tick that had just begun. One process,
-# so that it does.
+# Reads directories through both nodes and changes them again, until three changes were not to be
+# seen in what the storage shows of them: all of it happened in the tick that had just begun. One
+# process, so that it does.
 read -ra changed < <("$PYTHON" - "$ORIGIN" "$SRC" "$W/mnt/1" "$W/mnt/0" <<'PY'
 import os, sys, time
 origin, source, *mounts = sys.argv[1:]

@@ -145,13 +145,20 @@ static void if_every_node_is_short_the_reader_gets_its_own_nodes_error(void **st
 	close_tree(t);
 }
 
+static void end_pause(struct cop_fetch *c, uint32_t rank)
+{
+	pthread_mutex_lock(&c->resting.lock);
+	c->resting.slot[rank].until_ms = cop_now_ms();
+	pthread_mutex_unlock(&c->resting.lock);
+}
+
 static void an_ancestor_that_recovers_is_asked_again_after_a_pause(void **state)
 {
 	struct tree *t = open_chain();
 	uint64_t sent;
 
 	(void)state;
-	t->node[2].coop->resting.min_ms = 100;
+	t->node[2].coop->resting.min_ms = REST_MAX_MS;
 	cop_cache_starve(t->node[1].cache, 0);
 	assert_int_equal(ask_and_forget(t, 2, listing("d")), 0);
 	assert_int_equal(cop_fetch_parent(t->node[2].coop), 0);
@@ -159,11 +166,8 @@ static void an_ancestor_that_recovers_is_asked_again_after_a_pause(void **state)
 	cop_cache_starve(t->node[1].cache, -1);
 	sent = cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED);
 	(void)attr_of(t, 2, "d/f");
-	/* On a slow machine the pause may have passed. */
-	if (cop_fetch_rests(t->node[2].coop, 1))
-		assert_int_equal(
-			cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent);
-	usleep(150000);
+	assert_int_equal(cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent);
+	end_pause(t->node[2].coop, 1);
 	assert_int_equal(ask_and_forget(t, 2, listing("e")), 0);
 	assert_int_equal(cop_fetch_parent(t->node[2].coop), 1);
 	assert_int_equal(cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent + 1);
@@ -177,16 +181,16 @@ static void failures_at_the_same_time_count_as_one_for_the_pause(void **state)
 	struct cop_fetch *c = t->node[3].coop;
 
 	(void)state;
-	c->resting.min_ms = 20;
+	c->resting.min_ms = 4000;
 	for (int i = 0; i < 10; i++)
 		cop_fetch_rest(c, 2);
-	assert_int_equal(c->resting.slot[2].pause_ms, 20);
-	usleep(30000);
+	assert_int_equal(c->resting.slot[2].pause_ms, 4000);
+	end_pause(c, 2);
 	assert_false(cop_fetch_rests(c, 2));
 	cop_fetch_rest(c, 2);
-	assert_int_equal(c->resting.slot[2].pause_ms, 40);
+	assert_int_equal(c->resting.slot[2].pause_ms, 8000);
 	c->resting.slot[2].pause_ms = 9000;
-	usleep(50000);
+	end_pause(c, 2);
 	cop_fetch_rest(c, 2);
 	assert_int_equal(c->resting.slot[2].pause_ms, REST_MAX_MS);
 	cop_fetch_rested(c, 2);
