@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node/node/programs.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -63,7 +64,7 @@ static bool try_kernel(void)
 	pid_t pid;
 	char c;
 
-	if (pipe(hold))
+	if (pipe2(hold, O_CLOEXEC))
 		return false;
 	pid = fork();
 	if (!pid) {
