@@ -6,7 +6,7 @@
 # covers: topo fetch
 # modes: release
 # limit: 240
-# takes: 30
+# takes: 20
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 19

@@ -5,7 +5,7 @@
 # covers: runs scheduler
 # modes: release
 # limit: 300
-# takes: 110
+# takes: 130
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 # shellcheck source=slurm.sh

@@ -5,7 +5,7 @@
 # covers: scheduler startnote op
 # modes: release
 # limit: 240
-# takes: 50
+# takes: 70
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -6,7 +6,7 @@
 # covers: launch scheduler
 # modes: release
 # limit: 200
-# takes: 90
+# takes: 150
 # user: yes
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"

@@ -4,7 +4,7 @@
 # covers: launch scheduler
 # modes: shared
 # limit: 200
-# takes: 90
+# takes: 150
 # user: yes
 export COP_TRACKS=linuxproc
 # shellcheck source=t0843-run-tree.sh
