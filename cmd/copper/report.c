@@ -21,10 +21,10 @@ static const struct cop_opt rows[] = {
 	COP_OPT(STRING, "output", struct args, output, "the page; - is stdout", .letter = 'o',
 		.arg = "FILE", .shown = "JOBDIR/report.html"),
 	COP_OPT(FLAG, "force", struct args, force, "replace FILE if it exists"),
-	COP_OPT(STRING, "store", struct args, store, "compare with the run before it",
-		.arg = "FILE", .shown = "$COPPER_STORE"),
-	COP_OPT(LIST, "compare", struct args, compare, "draw this run's metrics beside; repeatable",
-		.arg = "ID"),
+	COP_OPT(STRING, "store", struct args, store, "compare with the previous run", .arg = "FILE",
+		.shown = "$COPPER_STORE"),
+	COP_OPT(LIST, "compare", struct args, compare,
+		"plot the metrics of this run as well; repeatable", .arg = "ID"),
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true}};
