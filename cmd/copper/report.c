@@ -63,7 +63,7 @@ static bool is_param(const struct cop_runrec *r, const char *key, const char *va
 	return has && value && strcmp(has, value) == 0;
 }
 
-/* Whether the run's job directory is this one, however each of them is written. */
+/* Whether the run's job directory is this one, even if the paths are spelled differently. */
 static bool is_of(const struct cop_runrec *r, const char *dir)
 {
 	const char *has = cop_runrec_value(r, COP_RUNREC_PARAM, "job-dir");
@@ -98,7 +98,7 @@ static void find_runs(struct cop_store *s, const char *dir, struct cop_runrec *r
 	cop_store_runs_free(&runs);
 }
 
-/* Loads the runs that were asked for. */
+/* Loads the runs to compare with. */
 static int load_compared(
 	struct cop_store *s, const struct args *a, struct cop_runrec *out, struct cop_err *err)
 {
@@ -112,7 +112,7 @@ static int load_compared(
 	return rc;
 }
 
-/* A store that cannot be read is a remark, not a failure: the page has a section for it. */
+/* An unreadable store is reported in a section of the page and is not an error. */
 static int look_into_store(const struct args *a, struct cop_page *page, struct cop_runrec *run,
 	struct cop_runrec *before, struct cop_runrec *compared)
 {

@@ -29,7 +29,7 @@ static const struct family family = {.command = "copper runs",
 	.tables = tables,
 	.n = COP_ARRAY_SIZE(commands)};
 
-/* If the word is a run and not a subcommand, that run is shown. */
+/* Shows the run if the word is a run and not a subcommand. */
 static bool is_run(const char *word)
 {
 	size_t len = strlen(word);

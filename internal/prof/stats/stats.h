@@ -60,9 +60,9 @@ void cop_stats_json(const struct cop_stats *s, struct cop_json *j);
 /* Writes machine-readable text: a line "GROUP.NAME NUMBER" for each counter that is not zero, then
  * an empty line. */
 void cop_stats_lines(const struct cop_stats *s, struct cop_buf *out);
-/* Reads them back, and ends the words in text with NULs. Counters without a line are zero, names
- * that this version does not know are skipped, and of two lines with the same name the last one
- * counts. Returns what follows the empty line; NULL if text is in another form. */
+/* Parses that text, and terminates its words with NULs in place. Counters without a line are zero,
+ * names that this version does not know are skipped, and of two lines with the same name the last
+ * one counts. Returns what follows the empty line; NULL if text is in another form. */
 char *cop_stats_read_lines(char *text, struct cop_stats *s);
 /* The requests that programs made through the kernel; leaves out those by which the kernel drops
  * inodes. */
