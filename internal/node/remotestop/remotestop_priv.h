@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guest.c sends requests and evaluates the answers; enter.c joins the tree; gone.c examines the
- * nodes that do not answer. Each file calls only those named after it.
+/* remotestop.c sends requests and evaluates the answers; enter.c joins the tree; gone.c examines
+ * the nodes that do not answer. Each file calls only those named after it.
  *
  * Threads: the command's own, which waits, and rpc's progress thread, on which answers come. `lock`
  * guards `come`; the other fields that an answer sets are read only after it has arrived. */
@@ -41,7 +41,7 @@ struct guest {
 	struct cop_stats stats;
 	struct cop_reach *reach;
 	struct cop_rpc *rpc;
-	struct cop_gate gate; /* only requests of treeop enter it */
+	struct cop_gate gate; /* only requests of tree/op enter it */
 	struct cop_op *treeop;
 	_Atomic bool *looked; /* by rank: this process has asked it */
 	uint8_t *state;
@@ -65,7 +65,7 @@ int cop_remotestop_secret(
 	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
 /* Finds where the nodes are, from the tree in the job directory. */
 int cop_remotestop_reach(struct guest *g, struct cop_err *err);
-/* Opens this end of the network and treeop: 0 or -errno with a sentence. */
+/* Opens this end of the network and tree/op: 0 or -errno with a sentence. */
 int cop_remotestop_enter(
 	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
 /* Cancels outstanding requests, and frees what the two functions above have allocated. */
