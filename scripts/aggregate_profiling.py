@@ -14,7 +14,7 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("log_dir")
 parser.add_argument("output_prefix", nargs="?", default="cluster")
 parser.add_argument("--usage-root", action="append", default=[], metavar="DIR",
-                    help="say how much of DIR was used; may be repeated")
+                    help="report how much of DIR was used; may be repeated")
 a = parser.parse_args()
 sys.exit(copper1.run(["aggregate"] + ["--usage-root=" + root for root in a.usage_root] +
                      ["--", a.log_dir, a.output_prefix]))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rpc.h as the coop of a simulated node sees it. A message takes the sender's processor, its way
- * out and the link at their rates, the latency, the receiver's way in, and the receiver's
- * processor. Each of these serves one after the other. A request to a dead node, or one that it has
- * not answered, fails after the peer timeout; from then on the node that asked knows. */
+/* Simulates rpc.h for tree/fetch of a node. A message occupies, one after the other, the sender's
+ * processor, its outgoing link, the network, the receiver's incoming link, and the receiver's
+ * processor; each of them serves one message at a time. A request to a node that is dead or dies
+ * before it answers fails after the peer timeout; from then on the requester treats that node as
+ * dead. */
 
 #include "sim.h"
 
@@ -10,7 +11,7 @@ struct cop_rpc_req {
 	struct sim_node *from, *to;
 	struct cop_rpc_call call;
 	struct cop_list served; /* in the list of `to` until that node has answered */
-	bool joined;            /* it travels in another one's message */
+	bool joined;            /* sent in the message of another request */
 	bool lost;              /* it gets no answer, and `from` learns that */
 	bool answered, heard;
 	struct cop_rpc_answer answer;
@@ -18,7 +19,7 @@ struct cop_rpc_req {
 	uint8_t payload[];
 };
 
-/* ---- what a message takes ---- */
+/* ---- the cost of a message ---- */
 
 static uint64_t transfer_ns(uint64_t bytes, uint64_t mb_per_s)
 {
@@ -36,7 +37,7 @@ static uint64_t processed_at(struct sim_node *n, uint64_t us, uint64_t bytes_ns)
 	return reserve_time(&n->rpc.processor_free, cop_sim_now(), us * 1000 + bytes_ns);
 }
 
-/* When bytes that leave at this time have arrived. The first ones are under way while the last ones
+/* Returns when bytes sent at this time have arrived. The first ones travel while the last ones
  * still wait. */
 static uint64_t arrives_at(
 	struct sim_node *from, struct sim_node *to, uint64_t leave, uint64_t bytes)
@@ -82,7 +83,7 @@ static void finish_call(struct cop_rpc_req *q, struct cop_rpc_result *r)
 		*r = (struct cop_rpc_result){.status = -ECANCELED};
 	q->heard = true;
 	q->call.done(q->call.arg, r);
-	/* The request is freed by its answer, unless the node that was to answer has died. */
+	/* The answer frees the request, unless the responding node has died. */
 	if (q->answered || cop_list_empty(&q->served))
 		free(q);
 }
@@ -132,7 +133,7 @@ static void request_arrives(void *arg, uint64_t unused)
 		serve_request, q, 0);
 }
 
-/* Whether the request joins a message: it is for the same rank, and the node is corked. */
+/* Whether the request joins a message: it has the same destination, and the node is corked. */
 static bool joins(struct cop_rpc *r, uint32_t rank)
 {
 	bool joined = r->corked && r->batch_rank == rank;
@@ -185,7 +186,7 @@ void cop_rpc_uncork(struct cop_rpc *r)
 	r->corked--;
 }
 
-/* A simulated node dies or answers; none is only silent, so no request is asked twice. */
+/* A simulated node either dies or answers; it is never just silent, so no request is hedged. */
 bool cop_rpc_lags(const struct cop_rpc *r, uint32_t rank)
 {
 	(void)r, (void)rank;
@@ -222,8 +223,8 @@ const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len)
 
 /* ---- answers ---- */
 
-/* Gives the asking node memory that it may keep: its own landing buffer, what all nodes share, or a
- * copy. */
+/* Gives the requester memory that it may keep: its own landing buffer, memory shared by all nodes,
+ * or a copy. */
 static void place_body(struct cop_rpc_req *q, struct cop_rpc_result *r, bool *kept)
 {
 	const struct cop_rpc_answer *a = &q->answer;
@@ -281,7 +282,7 @@ static void come_back(void *arg, uint64_t bytes)
 		deliver_answer, q, 0);
 }
 
-/* Drops the answer of a node that has died meanwhile. */
+/* Drops the answer of a node that has died since. */
 static void drop_answer(struct cop_rpc_req *q, const struct cop_rpc_answer *a)
 {
 	cop_list_remove(&q->served);
@@ -325,7 +326,7 @@ void cop_sim_fabric_open(struct sim_node *n)
 	cop_list_init(&n->rpc.served);
 }
 
-/* Nodes that wait for its answers will receive an error. */
+/* Nodes that wait for answers of this one will receive an error. */
 void cop_sim_fabric_died(struct sim_node *n)
 {
 	for (struct cop_list *l = n->rpc.served.next; l != &n->rpc.served; l = l->next) {
@@ -341,7 +342,7 @@ void cop_sim_fabric_close(struct sim_node *n)
 	free(n->rpc.dead);
 }
 
-/* coop asks for these when it is closed, and then nothing is under way here. */
+/* fetch calls these when it is closed, and then no request is in flight here. */
 struct cop_endpoint *cop_rpc_fabric(struct cop_rpc *r)
 {
 	(void)r;

@@ -24,7 +24,7 @@ static const struct cop_opt rows[] = {
 		.initial = "1,2,4,8,16,32"),
 	COP_OPT(STRING, "trees", struct args, trees, "numbers of trees, each at most that of nodes",
 		.letter = 'T', .arg = "N,...", .initial = "1"),
-	COP_OPT(STRING, "fanout", struct args, fanout, "children of a node", .letter = 'k',
+	COP_OPT(STRING, "fanout", struct args, fanout, "children per node", .letter = 'k',
 		.arg = "N,...", .initial = "4"),
 	COP_OPT(ENUM, "manifest", struct args, manifest, "prefetch what the trace asks for",
 		.arg = "WORD", .words = both_words, .initial = "off"),
@@ -177,7 +177,7 @@ static uint64_t available_bytes(void)
 	return kib ? kib * 1024 : UINT64_MAX;
 }
 
-/* Without this check the kernel would end some process here once no memory is left. */
+/* Without this check the OOM killer would kill some process on this machine. */
 static bool has_memory(const struct sim_conf *conf)
 {
 	uint64_t needs = cop_sim_memory_needed(conf), has = available_bytes();
@@ -274,7 +274,7 @@ static int simulate(const struct args *a, struct sim_conf *conf, struct cop_err 
 	}
 	if (read_trace(a, trace, err))
 		return 1;
-	/* coop would write a line for each request to a dead node. */
+	/* fetch would log each request to a dead node. */
 	if (cop_log_open(COP_LOG_NONE, COP_LOG_STDOUT, NULL, err)) {
 		fprintf(stderr, "copper-sim: %s\n", err->text);
 		cop_sim_trace_free(trace);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* origin.h as the coop of a simulated node sees it, over one storage for all nodes. A root does
- * what internal/storage/origin does: as many operations in flight; a directory as an open, a read
- * of names, and then its children's attributes in batches beside the read that finds no more names
- * (as on a storage that takes a quarter of a millisecond or more); a descriptor that is kept
+/* origin.h as the tree/fetch of a simulated node sees it, over one storage for all nodes. A root
+ * does what internal/storage/origin does: as many operations in flight; a directory as an open, a
+ * read of names, and then its children's attributes in batches beside the read that finds no more
+ * names (as on a storage that takes a quarter of a millisecond or more); a descriptor that is kept
  * between the reads of a file. What the storage's client on the root knows already (attributes
  * before and after) is counted as a system call and takes no time. */
 #include "sim.h"
@@ -276,7 +276,7 @@ void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *d
 	queue_ask(o, COP_ASK_NAMES, path, done, arg);
 }
 
-/* A recorded program asks coop only for listings and single names; no page was recorded. */
+/* A recorded program asks tree/fetch only for listings and single names; no page was recorded. */
 void cop_origin_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
 	const void *names, cop_origin_done *done, void *arg)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* copper-sim: simulates the cost of a cold start of a program on N nodes, on a virtual clock.
  *
- * Real, on every one of the N nodes: topo, coop and cache, linked from the same objects as copper,
- * with the wire formats of their requests, the byte budget, the flights, the groups of a root, the
- * way to the next ancestor, and their calls of rpc.h and origin.h.
+ * Real, on every one of the N nodes: topo, tree/fetch and cache, linked from the same objects as
+ * copper, with the wire formats of their requests, the byte budget, the flights, the groups of a
+ * root, the way to the next ancestor, and their calls of rpc.h and origin.h.
  *
  * Modelled, in this directory: what is behind rpc.h (fabric.c: processors, latency, bandwidth, dead
  * nodes; no sessions, no loss); what is behind origin.h (origin.c: the operations that a root

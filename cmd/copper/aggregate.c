@@ -13,14 +13,14 @@ struct args {
 
 static const struct cop_opt rows[] = {
 	COP_OPT(LIST, "usage-root", struct args, roots,
-		"say how much of DIR was used; may be repeated", .arg = "DIR"),
+		"report how much of DIR was used; repeatable", .arg = "DIR"),
 	COP_OPT(FLAG, "skip-home-inference", struct args, skip_home,
 		"do not report the use of $HOME"),
 	COP_OPT(FLAG, "no-coverage", struct args, no_coverage,
-		"no path coverage: walk no directory"),
+		"skip path coverage, which walks directories"),
 	COP_OPT(STRING, "output-dir", struct args, output_dir, "write the files here", .arg = "DIR",
 		.shown = "JOBDIR/profiling/cluster"),
-	COP_OPT(FLAG, "json", struct args, json, "the sums for scripts; keys are stable"),
+	COP_OPT(FLAG, "json", struct args, json, "print the sums as JSON; keys are stable"),
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true},

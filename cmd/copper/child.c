@@ -9,7 +9,7 @@
 
 #define FAILED 125
 
-/* These mean a fault of this process, or concern only its use of the terminal. */
+/* Faults of this process itself, and signals about its use of the terminal. */
 static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGTTIN, SIGTTOU};
 
 static void waited_for(sigset_t *set)
@@ -55,7 +55,7 @@ void cop_child_leave_streams(int last)
 		close(null);
 }
 
-/* Signals of a terminal reach the command as well as this process, so those are not passed on. */
+/* The terminal sends its signals to the command as well, so they are not forwarded. */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
 	if (info->si_code == SI_QUEUE)
@@ -64,8 +64,8 @@ static void pass_on(pid_t pid, const siginfo_t *info)
 		kill(pid, info->si_signo);
 }
 
-/* Not for SIGSTOP: who stops the command alone may continue it alone, and this process would stay
- * stopped. */
+/* Not for SIGSTOP: a user who stops only the command may also continue only the command, and this
+ * process would remain stopped. */
 static bool is_of_terminal(int status)
 {
 	int sig = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;

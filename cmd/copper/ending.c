@@ -11,8 +11,8 @@
 #define ASK_MS 1000
 #define WAIT_MS 5000
 
-/* Reads "TREE PID". -ECONNREFUSED: the process was killed; other errors: there is no answer to
- * this. */
+/* Reads "TREE PID". -ECONNREFUSED: the process was killed; other errors: the node did not answer.
+ */
 static int ask_process(const char *path, char tree[40], int *pid)
 {
 	struct cop_ctl_reply reply = {0};
@@ -32,7 +32,7 @@ static void watch_process(struct cop_cmd_ending *e, int pid)
 		e->fd[e->count++] = fd;
 }
 
-/* Nobody uses the dead mount of a tree that is about to end. Nodes that are alone share no tree. */
+/* The dead mount of a tree that is about to end is unused. Single nodes share no tree. */
 static void remove_dead_mount(const struct cop_cmd_ending *e, const char *key, const char *path)
 {
 	char tree[COP_CTL_NOTE_SIZE];
@@ -71,7 +71,7 @@ void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local
 		return;
 	watch_process(e, pid);
 	snprintf(dir, sizeof(dir), "%s", path);
-	/* A node that is alone has no tree. */
+	/* A single node has no tree. */
 	if (!local && strcmp(e->tree, "-"))
 		cop_ctl_list(dirname(dir), check_node, e);
 }

@@ -28,12 +28,13 @@ static const struct cop_cmd commands[] = {
 	{"stop", "stop every node of the job, or this one", cop_cmd_stop},
 	{"cache-stats", "show what the nodes hold, serve and wait for", cop_cmd_cache_stats},
 	{"aggregate", "add up the profiles of a job's ranks", cop_cmd_aggregate},
-	{"paths", "list the paths that a job used, and those it did not", cop_cmd_paths},
+	{"paths", "list the paths that a job used and did not use", cop_cmd_paths},
 	{"report", "write an HTML report of a finished job", cop_cmd_report},
-	{"predict", "say how long a recorded program takes to start on N nodes", cop_cmd_predict},
+	{"predict", "predict how long a recorded program takes to start on N nodes",
+		cop_cmd_predict},
 	{"runs", "list, show and compare the runs of a store", cop_cmd_runs},
 	{"mark", "mark a command or a region of a script in a trace", cop_cmd_mark},
-	{"trace", "answer questions from the traces of nodes and programs", cop_cmd_trace},
+	{"trace", "analyse the traces of nodes and programs", cop_cmd_trace},
 };
 static const struct {
 	const char *heading,

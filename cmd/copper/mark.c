@@ -8,7 +8,7 @@
 #include "trace/mark/mark.h"
 #include "base/opt/opt.h"
 
-/* The status with which env(1), timeout(1) and others report a failure of their own. */
+/* The exit status with which env(1), timeout(1) and others report their own failure. */
 #define FAILED 125
 
 struct args {

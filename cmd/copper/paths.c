@@ -19,16 +19,16 @@ static const struct cop_opt rows[] = {
 	COP_OPT(FLAG, "skip-home-inference", struct args, skip_home,
 		"do not take $HOME as a usage root"),
 	COP_OPT(FLAG, "no-sizes", struct args, no_sizes,
-		"leave out bytes: half the load on the storage"),
+		"skip file sizes: half the load on the storage"),
 	COP_OPT(STRING, "manifest", struct args, manifest,
 		"write only FILE, for 'copper mount --prefetch'", .arg = "FILE"),
-	COP_OPT(FLAG, "json", struct args, json, "the totals for scripts; keys are stable"),
+	COP_OPT(FLAG, "json", struct args, json, "print the totals as JSON; keys are stable"),
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true},
 };
 static const struct cop_opt_table table = {.command = "copper paths",
-	.summary = "list the paths that a job used, and those it did not",
+	.summary = "list the paths that a job used and did not use",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 

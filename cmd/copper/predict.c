@@ -26,20 +26,20 @@ static const struct cop_opt rows[] = {
 		.initial = "1,8,64,512,4096"),
 	COP_OPT(STRING, "source", struct args, source, "the tree on the storage", .arg = "DIR",
 		.shown = "the recording's"),
-	COP_OPT(SIZE, "image", struct args, image, "of an image of the environment", .arg = "SIZE",
-		.shown = "a guess"),
-	COP_OPT(MS, "run", struct args, run_ms, "the program's own time, if all is in memory",
+	COP_OPT(SIZE, "image", struct args, image, "size of an image of this environment",
+		.arg = "SIZE", .shown = "a guess"),
+	COP_OPT(MS, "run", struct args, run_ms, "start time in ms with everything in memory",
 		.arg = "MS", .initial = "0"),
 	COP_OPT(U32, "processors", struct args, processors,
-		"that all nodes share; 0: each has its own", .arg = "N", .initial = "0"),
-	COP_OPT(LIST, "set", struct args, set, "a figure of the storage instead of measuring it",
+		"processors shared by all nodes; 0: not shared", .arg = "N", .initial = "0"),
+	COP_OPT(LIST, "set", struct args, set, "set a storage parameter instead of measuring it",
 		.arg = "NAME=VALUE"),
 	COP_OPT(FLAG, "json", struct args, json, "one JSON object instead of the table"),
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "MANIFEST", .offset = offsetof(struct args, manifest)}};
 static const struct cop_opt_table table = {.command = "copper predict",
-	.summary = "say how long a recorded program takes to start on N nodes",
+	.summary = "predict how long a recorded program takes to start on N nodes",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 

@@ -21,10 +21,10 @@ static const struct cop_opt rows[] = {
 	COP_OPT(STRING, "output", struct args, output, "the page; - is stdout", .letter = 'o',
 		.arg = "FILE", .shown = "JOBDIR/report.html"),
 	COP_OPT(FLAG, "force", struct args, force, "replace FILE if it exists"),
-	COP_OPT(STRING, "store", struct args, store, "compare with the run before it",
-		.arg = "FILE", .shown = "$COPPER_STORE"),
-	COP_OPT(LIST, "compare", struct args, compare, "draw this run's metrics beside; repeatable",
-		.arg = "ID"),
+	COP_OPT(STRING, "store", struct args, store, "compare with the previous run", .arg = "FILE",
+		.shown = "$COPPER_STORE"),
+	COP_OPT(LIST, "compare", struct args, compare,
+		"plot the metrics of this run as well; repeatable", .arg = "ID"),
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, job_dir), .required = true}};
@@ -63,7 +63,7 @@ static bool is_param(const struct cop_runrec *r, const char *key, const char *va
 	return has && value && strcmp(has, value) == 0;
 }
 
-/* Whether the run's job directory is this one, however each of them is written. */
+/* Whether the run's job directory is this one, even if the paths are spelled differently. */
 static bool is_of(const struct cop_runrec *r, const char *dir)
 {
 	const char *has = cop_runrec_value(r, COP_RUNREC_PARAM, "job-dir");
@@ -98,7 +98,7 @@ static void find_runs(struct cop_store *s, const char *dir, struct cop_runrec *r
 	cop_store_runs_free(&runs);
 }
 
-/* Loads the runs that were asked for. */
+/* Loads the runs to compare with. */
 static int load_compared(
 	struct cop_store *s, const struct args *a, struct cop_runrec *out, struct cop_err *err)
 {
@@ -112,7 +112,7 @@ static int load_compared(
 	return rc;
 }
 
-/* A store that cannot be read is a remark, not a failure: the page has a section for it. */
+/* An unreadable store is reported in a section of the page and is not an error. */
 static int look_into_store(const struct args *a, struct cop_page *page, struct cop_runrec *run,
 	struct cop_runrec *before, struct cop_runrec *compared)
 {

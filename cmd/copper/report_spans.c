@@ -26,7 +26,7 @@ struct reading {
 	struct span *span;
 	size_t n;
 	uint64_t shorter, elsewhen;
-	int64_t job_from_ns, job_to_ns; /* of Copper's span of the job; 0: not known */
+	int64_t job_from_ns, job_to_ns; /* of Copper's span of the job; 0: unknown */
 };
 
 /* ---- which files ---- */
@@ -44,7 +44,7 @@ static void add_path(char **path, size_t *n, const char *dir, const char *name)
 
 	if (*n == FILES_MAX || asprintf(&path[*n], "%s/%s", dir, name) < 0)
 		return;
-	/* A pipe would be waited for. */
+	/* Opening a pipe would block. */
 	if (stat(path[*n], &st) || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
 		free(path[*n]);
 	else
@@ -66,7 +66,7 @@ static size_t find_paths(const char *dir, char **path)
 	return n;
 }
 
-/* ---- what they hold ---- */
+/* ---- their contents ---- */
 
 static void copy(char to[COP_PAGE_SPAN_NAME], struct cop_trace_str from)
 {
@@ -100,7 +100,7 @@ static int longest_first(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
 
-	/* Copper's own are few, and stay. */
+	/* Keeps Copper's own spans, which are few. */
 	if (!x->process != !y->process)
 		return x->process ? 1 : -1;
 	return (x->for_ns < y->for_ns) - (x->for_ns > y->for_ns);
@@ -156,7 +156,7 @@ static void read_files(struct reading *r, char **path, size_t n)
 	cop_buf_free(&notes);
 }
 
-/* ---- putting them in order ---- */
+/* ---- sorting ---- */
 
 /* A program may have appended to a file of an earlier job. */
 static void drop_elsewhen(struct reading *r, int64_t from_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run: finds the node and asks it, makes the view, and becomes the command, or stays as its parent
- * where only a parent can report to the node how it ended. */
+/* run: queries the node, makes the view, and becomes the command, or remains as its parent if only
+ * a parent can report the exit status to the node. */
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -14,12 +14,12 @@
 #include "run_warn.h"
 #include "mount/view/view.h"
 
-/* The status with which env(1), timeout(1) and others report a failure of their own. */
+/* The exit status with which env(1), timeout(1) and others report their own failure. */
 #define FAILED 125
 
 struct args {
 	struct cop_conf mount; /* mount.source: if it is set, there is no node yet */
-	pid_t parent;          /* the copper run that stays; 0: this process is the only one */
+	pid_t parent;          /* the copper run that remains as parent; 0: there is none */
 	struct cop_run_where where;
 	unsigned view;
 	struct cop_opt_list direct, below;
@@ -37,8 +37,8 @@ static const struct cop_opt rows[] = {
 		"use the tree of this mount, if there are several", .arg = "MOUNTPOINT"),
 	COP_OPT(ENUM, "view", struct args, view, "overlay, bind or env", .arg = "WORD",
 		.words = views, .shown = "the first that works here"),
-	COP_OPT(LIST, "direct", struct args, direct, "leave the storage's own DIR there, writable",
-		.arg = "DIR"),
+	COP_OPT(LIST, "direct", struct args, direct,
+		"keep the storage's own DIR visible and writable", .arg = "DIR"),
 	COP_OPT(OPTIONAL, "writable", struct args, writable,
 		"allow private changes, kept in memory or DIR", .arg = "DIR"),
 	COP_OPT(LIST, "below", struct args, below, "replace only this part of the source",
@@ -133,7 +133,7 @@ static void make_table(void)
 		row.offset += offsetof(struct args, mount);
 		if (strcmp(row.name, "source") == 0) {
 			row.initial = NULL;
-			row.help = "bring this tree up, and stop it at the end";
+			row.help = "start this tree, and stop it at the end";
 		} else {
 			row.rare = strcmp(row.name, "job-dir") != 0;
 		}
@@ -206,8 +206,8 @@ static int print_view(const struct cop_view *v, struct cop_err *err)
 	return fflush(stdout) ? 1 : 0;
 }
 
-/* Returns in the child, and without one if there can be none: then the command still runs, and its
- * end is unknown. */
+/* Returns in the child, or in this process if fork fails: then the command still runs, and its exit
+ * status is unknown. */
 static void stay_as_parent(struct args *a, const struct cop_run_node *node)
 {
 	struct cop_child_signals before;

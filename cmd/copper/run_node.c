@@ -9,7 +9,8 @@
 #include "mount/view/view.h"
 
 #define TIMEOUT_MS 30000
-/* Telling the node is worth no more than this. Without the end of a command, its run has failed. */
+/* The deadline for reports to the node. If a command's end is not reported, its run counts as
+ * failed. */
 #define TELL_MS 2000
 #define TELL_END_MS 10000
 
@@ -196,7 +197,8 @@ int cop_run_find_node(
 
 /* ---- the command ---- */
 
-/* The file may be anybody's who can write to the job directory: only these are taken from it. */
+/* Anyone who can write to the job directory may have written the file: only these variables are
+ * taken from it. */
 static bool is_of_job(const char *line)
 {
 	static const char *const names[] = {
@@ -208,7 +210,7 @@ static bool is_of_job(const char *line)
 	return false;
 }
 
-/* Cuts the lines of text, and sets what they say. Returns whether they name a run or a span. */
+/* Splits text into lines, and sets these variables. Returns whether they name a run or a span. */
 static bool set_variables(char *text)
 {
 	bool run = false;
@@ -229,8 +231,8 @@ static bool set_variables(char *text)
 	return run;
 }
 
-/* Rank 0 knows what the job is called, and has left it in the job directory. Returns whether that
- * names a run or a span. */
+/* Reads the identifiers that rank 0 has left in the job directory. Returns whether they name a run
+ * or a span. */
 static bool set_variables_of_job(const char *answer)
 {
 	static const char key[] = "COPPER_JOB_DIR=";

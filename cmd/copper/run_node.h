@@ -18,19 +18,19 @@ struct cop_run_node {
 	int user_ns; /* -1: it has none */
 };
 
-/* The node at the mount point; else, of those that this command can be for (socket.h), the only
- * one; else the one whose source contains the working directory or the command. -ENOENT;
- * -ECONNREFUSED for a node that died; -EINVAL if several fit: each with a sentence. On success the
- * caller closes it. */
+/* Finds the node at the mount point or, among those to which this command can refer (socket.h), the
+ * only one or the one whose source contains the working directory or the command. -ENOENT;
+ * -ECONNREFUSED for a node that died; -EINVAL if several match; each with a sentence. On success
+ * the caller closes it. */
 int cop_run_find_node(
 	const struct cop_run_where *where, struct cop_run_node *out, struct cop_err *err);
 /* Tells the node that this process becomes a command, and sets the variables of the job in its
- * environment. A node of an older version knows neither: then nothing happens. True: only the
- * command's parent can report its end, and a run is recorded that needs it. */
+ * environment. Does nothing with a node of an older version. Returns true if only the command's
+ * parent can report its exit status, and a run is recorded that needs it. */
 bool cop_run_node_begin(const struct cop_run_node *node);
-/* Tells the node that this command got only variables, and why. */
+/* Reports to the node that this command got only variables, and why. */
 void cop_run_node_fell_back(const struct cop_run_node *node, const char *why);
-/* Tells the node at that socket how a command ended; status is that of wait(2). */
+/* Reports a command's exit status, as from wait(2), to the node at this socket. */
 void cop_run_node_ended(const char *socket, pid_t pid, int status);
 /* Closes its descriptor. */
 void cop_run_node_close(struct cop_run_node *node);

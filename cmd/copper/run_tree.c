@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processes: each call waits as the parent of its command, so that nothing outlives what a launcher
  * started. The first call that comes on a machine has another child, the keeper, in a session of
- * its own. The keeper starts the node, waits until no call of this machine is left, and then until
- * the calls of the other machines have ended, because their nodes read through this one. A call
- * that starts in the meantime gets the same node. The root's keeper stops the tree. The last task
- * of a machine ends after the keeper, because Slurm kills what the last one leaves on its machine;
- * if the call that started it has ended before, the keeper continues for the others. */
+ * its own. The keeper starts the node and waits until no call of this machine is left, and then
+ * until the calls of the other machines have ended, because their nodes read through this one. A
+ * call that starts in the meantime uses the same node. The root's keeper stops the tree. The last
+ * task of a machine ends after the keeper, because Slurm kills the processes that the last one
+ * leaves on its machine; if the call that started it has ended before, the keeper continues for the
+ * others. */
 #include "run_tree.h"
 
 #include <fcntl.h>
@@ -28,23 +29,23 @@
 
 #define FAILED 125
 #define STOP_MS 60000
-/* How often the node is asked whether others need it, at first and at most, and how long it may
- * take to find out which of them are dead. */
+/* The interval at which the node is asked whether others need it, at first and at most, and how
+ * long it may take to find out which of them are dead. */
 #define ASK_MS_FIRST 20
 #define ASK_MS_MOST 1000
 #define ANSWER_MS 60000
-/* How long a last task that failed waits, because often all tasks fail at the same time. */
+/* How long the last task waits if it failed, because often all tasks fail at the same time. */
 #define FAILED_MS 2000
-/* How long a node that was stopped from another machine may stay, until the requester has its
- * answer (treeop). */
+/* How long a node that was stopped from another machine may remain, until the requester has its
+ * answer (tree/op). */
 #define ENDING_MS 130000
-/* How often the keeper looks for calls that come while it waits for other machines. */
+/* How often the keeper checks for new calls while it waits for other machines. */
 #define CALLS_MS 100
 /* How long the node is kept for tasks that have not called yet, after the others have ended. */
 #define ABSENT_MS 5000
 /* Added to --ready-timeout, so that the node itself says why it is not ready. */
 #define LATE_MS 10000
-/* The trees of a step have ports apart, by a number below this one. */
+/* The ports of a step's trees differ by a number below this one. */
 #define STEP_TREES 509
 
 static int report_failure(const struct cop_err *err)
@@ -55,7 +56,8 @@ static int report_failure(const struct cop_err *err)
 
 /* ---- the keeper ---- */
 
-/* A launcher may wait for any process that has a descriptor that it left open (mpiexec: PMI_FD). */
+/* A launcher may wait for every process that holds a descriptor inherited from it (mpiexec:
+ * PMI_FD). */
 static void close_inherited(int keep_fd)
 {
 	cop_child_leave_streams(1);
@@ -134,7 +136,7 @@ static int release_node(const char *socket)
 
 enum after { STOP_NODE, STOP_TREE, CALLED_AGAIN };
 
-/* Waits until the node ends, is to be stopped, or another call comes for it. */
+/* Waits until the node ends, is to be stopped, or a new call needs it. */
 static int await_end(const struct cop_tasks *t, const char *socket, struct cop_cmd_ending *node,
 	enum after *after)
 {
@@ -192,7 +194,7 @@ static void block_ends(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-/* A signal that is meant to end everything ends the tasks, and thereby the keeper. */
+/* A signal that is meant for the whole job ends the tasks, and thereby the keeper. */
 static void outlive_tasks(void)
 {
 	setsid();
@@ -308,9 +310,9 @@ static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 }
 
 /* The nodes of one step find their common secret by the step's number and by the tree's, since a
- * step may have several trees at once. A tree that has its job directory from the user, or only its
- * secret, has the first port of the step if no job directory tells it from others: so a task with
- * another source is found out. */
+ * step may have several trees at once. A tree whose job directory or secret comes from the user
+ * uses the first port of the step unless a job directory distinguishes it from others, so that a
+ * task with another source is detected. */
 static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char step[PATH_MAX],
 	char dir[PATH_MAX + 32])
 {
@@ -360,8 +362,8 @@ static int join_tasks(struct cop_tasks *t, const struct cop_conf *conf, struct c
 	return rc;
 }
 
-/* Waits for the node, and starts the keeper if this call is the one to do so; signals are blocked
- * except while it waits. Returns the keeper's pid; 0: it is another call's, or there is none. */
+/* Waits for the node, and starts the keeper if this call has to do so; signals are blocked except
+ * while it waits. Returns the keeper's pid; 0 if another call started it, or if there is none. */
 static pid_t await_node(struct cop_tasks *t, const struct cop_conf *conf, const sigset_t *unblocked,
 	char mountpoint[4096], struct cop_err *err)
 {
@@ -369,7 +371,7 @@ static pid_t await_node(struct cop_tasks *t, const struct cop_conf *conf, const 
 	pid_t keeper = 0;
 
 	while (cop_tasks_await(t, ms, unblocked, mountpoint, 4096, err) == 1) {
-		/* What earlier launches have left, and an earlier keeper of this one. */
+		/* Left by earlier launches, and by an earlier keeper of this one. */
 		cop_cmd_sweep(conf->runtime_dir);
 		if (*mountpoint)
 			cop_cmd_clear_mount(conf->runtime_dir, mountpoint);

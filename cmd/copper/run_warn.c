@@ -58,8 +58,8 @@ void cop_run_warn_group(const char *dir, gid_t group)
 			dir, (unsigned)group);
 }
 
-/* Without this, a program that finds its files by absolute paths reads all of them from the
- * storage, and nothing says so. */
+/* Otherwise a program that finds its files by absolute paths would silently read all of them from
+ * the storage. */
 void cop_run_warn_variables(const struct cop_view *v, const struct cop_view_made *made)
 {
 	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
@@ -85,8 +85,8 @@ static bool is_one_of(const char *name, const char *const *names)
 	return *names != NULL;
 }
 
-/* Daemons on the machines start the programs of the first ones, even on this machine. The others
- * start programs on this machine themselves. */
+/* The first ones start programs through daemons, even on this machine. The others start local
+ * programs themselves. */
 static bool starts_outside(const char *name)
 {
 	static const char *const by_daemons[] = {"srun", "sbatch", "aprun", "jsrun", "prun", NULL};
@@ -116,7 +116,7 @@ void cop_run_warn_order(char *const *command)
 			name, name);
 }
 
-/* Whether the launcher says that there are other tasks of this program. */
+/* Whether the launcher's environment shows other tasks of this program. */
 static bool is_one_of_several(void)
 {
 	static const char *const sizes[] = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_LOCAL_SIZE",

@@ -7,12 +7,11 @@
 
 static const struct cop_cmd commands[] = {
 	{"list", "the runs, newest first", cop_cmd_runs_list},
-	{"show", "one run: how it went, its parameters, tags and metrics", cop_cmd_runs_show},
+	{"show", "one run: its outcome, parameters, tags and metrics", cop_cmd_runs_show},
 	{"compare", "parameters that differ, metrics side by side", cop_cmd_runs_compare},
 	{"log", "record parameters, tags, metrics and the status of a run", cop_cmd_runs_log},
-	{"import", "add runs that could not be written to their store, or MLflow's",
-		cop_cmd_runs_import},
-	{"export", "write runs into a database of MLflow", cop_cmd_runs_export},
+	{"import", "add runs from job directories, MLflow or Slurm", cop_cmd_runs_import},
+	{"export", "write runs to an MLflow database", cop_cmd_runs_export},
 };
 static const struct cop_opt_table *const tables[] = {&cop_cmd_runs_list_options,
 	&cop_cmd_runs_show_options, &cop_cmd_runs_compare_options, &cop_cmd_runs_log_options,
@@ -30,7 +29,7 @@ static const struct family family = {.command = "copper runs",
 	.tables = tables,
 	.n = COP_ARRAY_SIZE(commands)};
 
-/* If the word is a run and not a subcommand, that run is shown. */
+/* Shows the run if the word is a run and not a subcommand. */
 static bool is_run(const char *word)
 {
 	size_t len = strlen(word);

@@ -26,7 +26,7 @@ struct runs_common {
 #define RUNS_ROWS                                                                                  \
 	COP_OPT(STRING, "store", struct runs_common, store, "the run store", .arg = "FILE",        \
 		.shown = "$COPPER_STORE"),                                                         \
-		COP_OPT(FLAG, "json", struct runs_common, json, "for programs: keys are stable")
+		COP_OPT(FLAG, "json", struct runs_common, json, "print JSON; keys are stable")
 
 /* For the checks of option tables: whether there is a store to use. */
 int cop_cmd_runs_check(void *common, struct cop_err *err);

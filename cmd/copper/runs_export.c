@@ -32,7 +32,7 @@ static const struct cop_opt rows[] = {
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, ids), .many = true}};
 const struct cop_opt_table cop_cmd_runs_export_options = {.command = "copper runs export",
-	.summary = "write runs into a database of MLflow",
+	.summary = "write runs to an MLflow database",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands),
 	.check = check};

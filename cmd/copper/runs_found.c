@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A record of a run from what a job that recorded none left in its directory. */
+/* Creates the record of a run from the directory of a job that did not record one. */
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
@@ -8,7 +8,7 @@
 #include "report/jobdata/jobdata.h"
 #include "runs.h"
 
-/* The time of the first line of a log, "2026-11-26 16-02-47" in local time; 0: not known. */
+/* The time of the first line of a log, "2026-11-26 16-02-47" in local time; 0: unknown. */
 static double began(const struct cop_jobdata *j)
 {
 	struct tm tm = {.tm_isdst = -1};
@@ -16,8 +16,7 @@ static double began(const struct cop_jobdata *j)
 	return j->began && strptime(j->began, "%Y-%m-%d %H-%M-%S", &tm) ? (double)mktime(&tm) : 0;
 }
 
-/* The identifier that the job had, if it was recorded elsewhere; else one that the same directory
- * gets each time. */
+/* The job's identifier if it was recorded elsewhere; otherwise one derived from the directory. */
 static void find_id(const struct cop_jobdata *j, char id[COP_RUNREC_ID_LEN + 1])
 {
 	static const char key[] = "COPPER_RUN_ID=";

@@ -31,13 +31,13 @@ static const struct cop_opt rows[] = {
 	COP_OPT(STRING, "mlflow", struct args, mlflow, "all runs of this MLflow database in SQLite",
 		.arg = "FILE.db"),
 	COP_OPT(STRING, "sacct", struct args, sacct,
-		"what Slurm's accounting says of this job's runs", .arg = "JOBID"),
+		"add Slurm's accounting data to the runs of this job", .arg = "JOBID"),
 	RUNS_ROWS,
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "JOBDIR", .offset = offsetof(struct args, dirs), .many = true}};
 const struct cop_opt_table cop_cmd_runs_import_options = {.command = "copper runs import",
-	.summary = "add runs that could not be written to their store, or MLflow's",
+	.summary = "add runs from job directories, MLflow or Slurm",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands),
 	.check = check};

@@ -16,7 +16,7 @@ struct args {
 
 static const struct cop_opt rows[] = {
 	COP_OPT(STRING, "status", struct args, status,
-		"only RUNNING, FINISHED, FAILED or LOST ones", .arg = "STATUS"),
+		"only runs with this status: RUNNING, FINISHED, FAILED or LOST", .arg = "STATUS"),
 	COP_OPT(STRING, "since", struct args, since, "started since: 90m, 12h, 7d, or 2026-11-20",
 		.arg = "TIME"),
 	COP_OPT(STRING, "tag", struct args, filter.tag,

@@ -5,7 +5,7 @@
 #include "cmd.h"
 #include "runs.h"
 
-/* How long Slurm may take to say what it knows of the job. */
+/* How long Slurm may take to answer a query about the job. */
 #define SACCT_MS 3000
 
 struct args {
@@ -26,13 +26,12 @@ static int check(void *into, struct cop_err *err)
 }
 
 static const struct cop_opt rows[] = {RUNS_ROWS,
-	COP_OPT(STRING, "metric", struct args, metric, "the whole history of this metric",
-		.arg = "KEY"),
+	COP_OPT(STRING, "metric", struct args, metric, "all values of this metric", .arg = "KEY"),
 	COP_OPT(FLAG, "csv", struct args, csv, "with --metric: step,time,value")};
 static const struct cop_opt_operand operands[] = {
 	{.name = "ID", .offset = offsetof(struct args, id)}};
 const struct cop_opt_table cop_cmd_runs_show_options = {.command = "copper runs show",
-	.summary = "one run: how it went, its parameters, tags and metrics",
+	.summary = "one run: its outcome, parameters, tags and metrics",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands),
 	.check = check};
@@ -92,7 +91,7 @@ static void put_pairs(const char *heading, const struct cop_runrec_pairs *p, str
 	cop_grid_show(&grid, COP_GRID_PLAIN, out);
 }
 
-/* The metrics to show: no counter that stayed zero. */
+/* The metrics to show: all but counters that are zero. */
 struct metrics {
 	const struct cop_runrec_series **at;
 	size_t n;
@@ -117,7 +116,7 @@ static struct cop_grid_cell metric_cell(const void *arg, size_t row, unsigned co
 	}
 }
 
-/* A value that is no number has no point. */
+/* A value that is not a number is not plotted. */
 static void put_nans(const struct cop_runrec_pairs *tags, struct cop_buf *out)
 {
 	for (size_t i = 0; i < tags->n; i++)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* socket: finds the node that a command is meant for. */
+/* socket: finds the node that a command refers to. */
 #ifndef COP_CMD_SOCKET_H
 #define COP_CMD_SOCKET_H
 
 #include "base/base/base.h"
 
-/* Which nodes of this user on this machine a command without a mount point is for. Inside of a
- * scheduler's job these are the nodes of this job; if it has none here, those that were started
- * outside of any job. Outside of a job they are all nodes. */
+/* The nodes of this user on this machine to which a command without a mount point refers. Inside a
+ * scheduler's job these are the nodes of the job or, if it has none here, those that were started
+ * outside any job. Outside a job they are all nodes. */
 struct cop_cmd_nodes {
-	unsigned count;       /* how many found was called for */
+	unsigned count;       /* calls of found */
 	struct cop_buf other; /* the names of the nodes of other jobs, if count is 0 */
 };
 /* Calls found for each of them, as cop_ctl_list does. 0 or -errno; the caller frees out->other. */
 int cop_cmd_nodes_find(const char *dir, struct cop_cmd_nodes *out,
 	void (*found)(void *ctx, const char *key, const char *path), void *ctx);
-/* Sets a sentence that says that there is none; start: how to start one, option: how to name one.
+/* Sets the sentence for a missing node; start: how to start one, option: how to name one. Returns
  * -ENOENT. */
 int cop_cmd_nodes_none(
 	const struct cop_cmd_nodes *n, const char *start, const char *option, struct cop_err *err);

@@ -18,7 +18,7 @@ struct args {
 };
 
 static const struct cop_opt rows[] = {
-	COP_OPT(FLAG, "local", struct args, local, "stop only the node here, not the whole job"),
+	COP_OPT(FLAG, "local", struct args, local, "stop only the local node, not the whole job"),
 	COP_OPT(STRING, "job-dir", struct args, job_dir,
 		"stop all nodes of this job directory, anywhere", .letter = 'd', .arg = "DIR"),
 	COP_OPT(STRING, "secret-file", struct args, secret_file,

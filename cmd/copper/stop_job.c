@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper stop --job-dir: stops the nodes of a job directory, whether or not one of them runs on
- * this machine. */
+/* copper stop --job-dir: stops the nodes of a job directory, even if none runs on this machine. */
 #include "stop_job.h"
 
 #include <limits.h>

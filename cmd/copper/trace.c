@@ -5,18 +5,17 @@
 #include "trace.h"
 
 static const struct cop_cmd commands[] = {
-	{"summary", "how much there is, where the time went, what each function did",
+	{"summary", "event counts, where the time went, what each function did",
 		cop_cmd_trace_summary},
 	{"table", "groups of events with their sums, largest first", cop_cmd_trace_table},
-	{"events", "the events themselves, in order of time", cop_cmd_trace_events},
+	{"events", "individual events, in order of time", cop_cmd_trace_events},
 	{"compare", "the same table for several runs, side by side", cop_cmd_trace_compare},
-	{"checkpoint", "what checkpoints cost on which storage, with advice",
+	{"checkpoint", "cost of checkpoints on each storage, with advice",
 		cop_cmd_trace_checkpoint},
-	{"diagnose", "why it was slow: causes, what shows them, and what would help",
-		cop_cmd_trace_diagnose},
-	{"index", "make the next questions about large files faster", cop_cmd_trace_index},
-	{"merge", "one timeline of all of them, for Perfetto", cop_cmd_trace_merge},
-	{"timeline", "the same as one page that draws it by itself", cop_cmd_trace_timeline},
+	{"diagnose", "why it was slow: causes, evidence and remedies", cop_cmd_trace_diagnose},
+	{"index", "index large files, so that later queries are faster", cop_cmd_trace_index},
+	{"merge", "merge all traces into one timeline, for Perfetto", cop_cmd_trace_merge},
+	{"timeline", "write the same timeline as one HTML page", cop_cmd_trace_timeline},
 };
 static const struct cop_opt_table *const tables[] = {&cop_cmd_trace_summary_options,
 	&cop_cmd_trace_table_options, &cop_cmd_trace_events_options, &cop_cmd_trace_compare_options,
@@ -27,7 +26,7 @@ static const struct cop_opt_table *const tables[] = {&cop_cmd_trace_summary_opti
 static const struct family family = {.command = "copper trace",
 	.summary = "answer questions from the traces of programs",
 	.head = "copper trace SUBCOMMAND [options] PATH...\n"
-		"answer questions from the traces of nodes and programs: DFTracer, dlio_profiler,\n"
+		"analyse the traces of nodes and programs: DFTracer, dlio_profiler,\n"
 		"PerfFlowAspect, torch.profiler and others, plain or gzip\n\n",
 	.tail = "\nPATH is a file, or a directory: everything below it that is a trace.\n",
 	.operands = "operand\tPATH...\trequired\n",

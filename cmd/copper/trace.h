@@ -31,12 +31,12 @@ struct trace_select {
 		TRACE_TEXT("file", COP_SELECT_FILE), TRACE_TEXT("host", COP_SELECT_HOST),          \
 		TRACE_NUMBER("pid", COP_SELECT_PID), TRACE_NUMBER("tid", COP_SELECT_TID),          \
 		COP_OPT(STRING, "from", struct trace_select, from,                                 \
-			"events from so long after the first one on", .arg = "SECONDS"),           \
-		COP_OPT(STRING, "to", struct trace_select, to, "events before that",               \
-			.arg = "SECONDS"),                                                         \
+			"events this long after the first one or later", .arg = "SECONDS"),        \
+		COP_OPT(STRING, "to", struct trace_select, to,                                     \
+			"events less than this long after the first one", .arg = "SECONDS"),       \
 		COP_OPT(LIST, "offset", struct trace_select, offset,                               \
-			"add so much to the times of a file; may be repeated",                     \
-			.arg = "FILE=SECONDS", .rare = true)
+			"add this to all times in a file; may be repeated", .arg = "FILE=SECONDS", \
+			.rare = true)
 /* The same with those of the output. */
 #define TRACE_SELECT_ROWS                                                                          \
 	TRACE_SELECT_EVENT_ROWS, COP_OPT(FLAG, "csv", struct trace_select, csv, "as CSV"),         \

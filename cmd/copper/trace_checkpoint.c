@@ -12,19 +12,19 @@ struct args {
 };
 
 static const struct cop_opt rows[] = {
-	COP_OPT(LIST, "tier", struct args, tier, "files of a storage, the fastest first; repeated",
+	COP_OPT(LIST, "tier", struct args, tier, "files of a storage tier; repeat, fastest first",
 		.arg = "NAME=PREFIX"),
 	COP_OPT(STRING, "event", struct args, event, "names of checkpoint events", .arg = "RE",
 		.initial = "[Cc]heckpoint"),
 	COP_OPT(LIST, "model", struct args, model,
 		"predict with this bandwidth: 2.5GB/s, 2GB/s/node", .arg = "NAME=BYTES/S"),
-	COP_OPT(STRING, "nodes", struct args, nodes, "predict for so many nodes", .arg = "N,...",
-		.shown = "those of the run"),
+	COP_OPT(STRING, "nodes", struct args, nodes, "predict for these numbers of nodes",
+		.arg = "N,...", .shown = "those of the run"),
 	COP_OPT(LIST, "scheme", struct args, scheme, "predict for single, partner, xor:N, rs:N:K",
 		.arg = "WORD"),
-	COP_OPT(STRING, "mtbf", struct args, mtbf,
-		"between failures, as 24h: for the best interval", .arg = "TIME"),
-	COP_OPT(U64, "limit", struct args, limit, "rows of a list, for each run and tier",
+	COP_OPT(STRING, "mtbf", struct args, mtbf, "mean time between failures, as 24h",
+		.arg = "TIME"),
+	COP_OPT(U64, "limit", struct args, limit, "rows per list, for each run and tier",
 		.arg = "N", .initial = "10", .min = 1),
 	TRACE_SELECT_ROWS,
 };
@@ -35,7 +35,7 @@ static const struct cop_opt_operand operands[] = {
 		.many = true},
 };
 const struct cop_opt_table cop_cmd_trace_checkpoint_options = {.command = "copper trace checkpoint",
-	.summary = "what checkpoints cost on which storage, with advice",
+	.summary = "cost of checkpoints on each storage, with advice",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 static const struct cop_opt_table *const table = &cop_cmd_trace_checkpoint_options;

@@ -17,7 +17,7 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_diagnose_options = {.command = "copper trace diagnose",
-	.summary = "why it was slow: causes, what shows them, and what would help",
+	.summary = "why it was slow: causes, evidence and remedies",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 static const struct cop_opt_table *const table = &cop_cmd_trace_diagnose_options;

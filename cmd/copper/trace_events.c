@@ -22,7 +22,7 @@ static const struct cop_opt rows[] = {
 	COP_OPT(ENUM, "sort", struct args, sort, "the earliest, longest or largest first",
 		.arg = "WORD", .words = sorts, .initial = "time"),
 	COP_OPT(U64, "limit", struct args, limit, "only the first N events", .arg = "N", .min = 1),
-	COP_OPT(STRING, "min-dur", struct args, min_dur, "only spans that take at least so long",
+	COP_OPT(STRING, "min-dur", struct args, min_dur, "only spans of at least this duration",
 		.arg = "SECONDS"),
 	TRACE_SELECT_ROWS,
 };
@@ -30,7 +30,7 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_events_options = {.command = "copper trace events",
-	.summary = "the events themselves, in order of time or the longest first",
+	.summary = "individual events, by time or longest first",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 static const struct cop_opt_table *const table = &cop_cmd_trace_events_options;

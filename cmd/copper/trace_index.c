@@ -15,7 +15,7 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_index_options = {.command = "copper trace index",
-	.summary = "make the next questions about large files faster",
+	.summary = "index large files, so that later queries are faster",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 static const struct cop_opt_table *const table = &cop_cmd_trace_index_options;

@@ -19,7 +19,7 @@ static const struct cop_opt rows[] = {
 };
 static const struct cop_opt page_rows[] = {
 	COP_OPT(STRING, "output", struct args, output, "the page", .letter = 'o', .arg = "FILE"),
-	COP_OPT(U64, "limit", struct args, limit, "at most so many spans, the longest", .arg = "N",
+	COP_OPT(U64, "limit", struct args, limit, "draw at most the N longest spans", .arg = "N",
 		.min = 1000, .max = 4000000, .initial = "1000000"),
 	TRACE_SELECT_EVENT_ROWS,
 };
@@ -27,11 +27,11 @@ static const struct cop_opt_operand operands[] = {
 	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_merge_options = {.command = "copper trace merge",
-	.summary = "one timeline of all of them, for Perfetto and Chromium's viewer",
+	.summary = "merge all traces into one timeline, for Perfetto and Chromium's viewer",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 const struct cop_opt_table cop_cmd_trace_timeline_options = {.command = "copper trace timeline",
-	.summary = "one page that draws the timeline by itself, in any browser",
+	.summary = "write the timeline as one HTML page, for any browser",
 	COP_OPT_ROWS(page_rows),
 	COP_OPT_OPERANDS(operands)};
 

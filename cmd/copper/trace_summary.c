@@ -12,16 +12,17 @@ struct args {
 
 static const struct cop_opt rows[] = {
 	COP_OPT(STRING, "interval", struct args, interval,
-		"how far apart the rows over the run are", .arg = "SECONDS", .initial = "30"),
+		"length of the intervals into which the run is divided", .arg = "SECONDS",
+		.initial = "30"),
 	COP_OPT(LIST, "class", struct args, class,
-		"what is compute, app_io, posix, or one of yours", .arg = "NAME=RE"),
+		"redefine compute, app_io or posix, or add a class", .arg = "NAME=RE"),
 	TRACE_SELECT_ROWS,
 };
 static const struct cop_opt_operand operands[] = {
 	{.name = "PATH", .offset = offsetof(struct args, paths), .required = true, .many = true},
 };
 const struct cop_opt_table cop_cmd_trace_summary_options = {.command = "copper trace summary",
-	.summary = "how much there is, where the time went, what each function did",
+	.summary = "event counts, where the time went, what each function did",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 static const struct cop_opt_table *const table = &cop_cmd_trace_summary_options;

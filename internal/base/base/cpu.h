@@ -22,12 +22,12 @@ bool cop_cpus_bound(struct cop_buf *mine, struct cop_buf *cpuset);
 /* The memory limit in bytes that the control groups set for this process, UINT64_MAX if there is
  * none. root is "", or a test's folder with its own /proc and /sys. */
 uint64_t cop_memory_limit(const char *root);
-/* The bytes that this machine has available without swapping; 0 if it does not say. */
+/* The bytes that this machine has available without swapping; 0 if unknown. */
 uint64_t cop_memory_available(const char *root);
 /* Whether less than a sixteenth of this machine's memory is available, or its programs have waited
  * for memory for more than a twentieth of the last ten seconds (/proc/pressure). */
 bool cop_memory_is_short(const char *root);
-/* How many processes the kernel has killed for want of memory in this process's control groups. */
+/* The number of processes in this process's control groups that the OOM killer has killed. */
 uint64_t cop_memory_kills(const char *root);
 /* The resources of this process: the processor time that all its threads have used so far, and its
  * resident memory now. */

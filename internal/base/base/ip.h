@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv4 and IPv6 addresses as one type, so that no other code has to distinguish the two. It knows
- * no names (cop_host_address) and no scopes: a link-local address (fe80::/10) means another machine
- * on each interface, so a list of hosts cannot use it. */
+/* IPv4 and IPv6 addresses as one type, so that no other code has to distinguish the two. It handles
+ * neither names (cop_host_address) nor scopes: a link-local address (fe80::/10) means another
+ * machine on each interface, so a list of hosts cannot use it. */
 #ifndef COP_BASE_IP_H
 #define COP_BASE_IP_H
 

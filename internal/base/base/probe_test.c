@@ -12,7 +12,7 @@
 
 #include "base/base/probe.h"
 
-/* Binds to a port of this machine, with a queue of that many connections; -1: does not listen. */
+/* Binds to a local port, with a queue of this many connections; -1: does not listen. */
 static int bind_port(int backlog, uint16_t *port)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -17,7 +17,7 @@ int cop_waker_init(struct cop_waker *w, int report_fd, struct cop_err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGUSR1); /* the polite request to end, which srun passes on */
+	sigaddset(&set, SIGUSR1); /* the usual request to end, which srun forwards */
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a log that has reached ulimit -f must not end the node */

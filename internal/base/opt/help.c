@@ -80,7 +80,8 @@ static void name_rare(const struct cop_opt_table *t, struct cop_buf *out)
 
 void cop_opt_help(const struct cop_opt_table *t, bool all, struct cop_buf *out)
 {
-	static const struct cop_opt help = {.name = "help", .letter = 'h', .help = "this text"};
+	static const struct cop_opt help = {
+		.name = "help", .letter = 'h', .help = "show this help"};
 
 	put_usage(t, out);
 	for (size_t i = 0; i < t->rows; i++)

@@ -105,7 +105,7 @@ struct cop_opt_table {
 				     caller's as it is */
 	int (*check)(void *into, struct cop_err *err); /* after parsing; may be NULL */
 };
-/* A row: COP_OPT(U32, "fanout", struct args, fanout, "children of a node", .arg = "N", .max = 64)
+/* A row: COP_OPT(U32, "fanout", struct args, fanout, "children per node", .arg = "N", .max = 64)
  */
 #define COP_OPT(kind_, name_, struct_, field_, help_, ...)                                         \
 	{                                                                                          \

@@ -31,7 +31,7 @@ static int close_three(void **state)
 	return 0;
 }
 
-/* ---- peers that go away ---- */
+/* ---- peers that disappear ---- */
 
 static void operations_to_a_peer_that_vanishes_end_and_others_go_on(void **state)
 {

@@ -56,7 +56,7 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_endpoint_conf
 	if (!r)
 		return cop_err_set(err, ENOMEM, "out of memory for %u peers", conf->nodes);
 	fc.events = cop_rpc_events(r);
-	/* rpc counts the bytes, because only rpc knows whether they were wanted. */
+	/* rpc counts the bytes, because only rpc knows whether they were requested. */
 	fc.stats = NULL;
 	fc.rejected = conf->stats;
 	/* *out must be set before the thread starts whose callbacks read it. */
@@ -122,7 +122,8 @@ static void run_errand(struct cop_endpoint_work *w)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* The progress thread runs every post, and close's own join would wait for it just as long. */
+/* The progress thread runs all posts; close has to join it anyway, so waiting here costs nothing.
+ */
 void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
 {
 	struct errand e = {.work.run = run_errand,
@@ -152,7 +153,7 @@ void cop_rpc_close(struct cop_rpc *r)
 	if (!r)
 		return;
 	cop_rpc_run_on_thread(r, teardown);
-	/* Posting takes some instructions. */
+	/* Threads are only briefly inside a post. */
 	while (atomic_load(&r->posting))
 		nanosleep(&pause, NULL);
 	cop_endpoint_close(r->fabric);

@@ -61,8 +61,8 @@ static void put_peers(const struct cop_rpc *r, struct cop_buf *out)
 	cop_json_end(&j);
 }
 
-/* Shared by the asking thread and the progress thread. Whichever drops the last reference frees it,
- * so that a thread that has waited long enough can leave. */
+/* Shared by the requesting thread and the progress thread. The last reference frees it, so that the
+ * requesting thread can return after its timeout. */
 struct question {
 	struct cop_endpoint_work work;
 	struct cop_rpc *r;

@@ -138,7 +138,7 @@ static void a_hello_cut_anywhere_is_refused(void **state)
 	(void)state;
 	for (size_t cut = 0; cut < len; cut++) {
 		assert_int_equal(cop_hello_read(&secret, msg, cut, &got), -EBADMSG);
-		/* Also cut with a length field that agrees. */
+		/* Also truncated, with a matching length field. */
 		if (cut >= COP_FRAME_HEAD) {
 			uint8_t copy[COP_HELLO_MAX];
 

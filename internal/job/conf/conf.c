@@ -206,13 +206,13 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 
 #define SECONDS(n) ((uint64_t)(n)*1000)
 
-/* Both tables share these rows; those of mount alone follow at the end. */
+/* Both tables share these rows; the rows only for mount follow at the end. */
 #define COMMON_ROWS                                                                                \
 	COP_OPT(STRING, "hosts", struct cop_conf, hosts, "in rank order: n[1-4],login:7721",       \
 		.arg = "FILE|LIST", .shown = "scheduler's"),                                       \
 		COP_OPT(I64, "rank", struct cop_conf, rank,                                        \
-			"this node's place among them, from 0", .arg = "I", .max = UINT32_MAX - 1, \
-			.shown = "found"),                                                         \
+			"this node's index in that list, from 0", .arg = "I",                      \
+			.max = UINT32_MAX - 1, .shown = "found"),                                  \
 		COP_OPT(U16, "port", struct cop_conf, port,                                        \
 			"TCP port to exchange fabric addresses", .arg = "N", .min = 1,             \
 			.max = 65535, .shown = "7720; from the job's id in a batch job",           \
@@ -233,17 +233,18 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 		COP_OPT(U32, "trees", struct cop_conf, trees,                                      \
 			"nodes that share large files; 0: all", .letter = 'T', .arg = "N",         \
 			.initial = "0"),                                                           \
-		COP_OPT(U32, "fanout", struct cop_conf, fanout, "children of a node",              \
+		COP_OPT(U32, "fanout", struct cop_conf, fanout, "children per node",               \
 			.letter = 'k', .arg = "N", .min = 1, .max = 64, .initial = "4",            \
 			.rare = true),                                                             \
 		COP_OPT(MS, "enoent-ttl-ms", struct cop_conf, enoent_ttl_ms,                       \
-			"check an absent name again after", .letter = 'E', .arg = "MS",            \
+			"recheck an absent name after", .letter = 'E', .arg = "MS",                \
 			.max = ENOENT_OPEN - 1, .shown = "2000, growing to 60000", .rare = true),  \
 		COP_OPT(STRING, "net-type", struct cop_conf, net_type,                             \
 			"tcp, tcp://lo, cxi://cxi1, verbs, shm", .letter = 'n', .arg = "NET",      \
 			.initial = "tcp"),                                                         \
 		COP_OPT(STRING, "address-book", struct cop_conf, address_book,                     \
-			"the site's 'hostname address' lines", .letter = 'F', .arg = "FILE"),      \
+			"the site's file of 'hostname address' lines", .letter = 'F',              \
+			.arg = "FILE"),                                                            \
 		COP_OPT(ENUM, "address-source", struct cop_conf, address_source,                   \
 			"facility or discover", .letter = 'a', .arg = "WORD",                      \
 			.words = address_sources, .shown = "discover without -F", .rare = true),   \
@@ -251,11 +252,12 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			"compress chunks (LZ4): auto, on or off", .arg = "WORD",                   \
 			.words = compressions, .initial = "auto", .rare = true),                   \
 		COP_OPT(STRING, "runtime-dir", struct cop_conf, runtime_dir,                       \
-			"directory of the control socket", .arg = "DIR",                           \
+			"directory for the control socket", .arg = "DIR",                          \
 			.shown = "$XDG_RUNTIME_DIR/copper or /tmp/copper-UID", .rare = true),      \
 		COP_OPT(CPUS, "cpus", struct cop_conf, cpus,                                       \
-			"bind threads to these: 0-3,8; near: the network card's", .letter = 'b',   \
-			.arg = "LIST", .words = cpu_words, .shown = "any", .rare = true),          \
+			"bind threads to these processors: 0-3,8; near: the network card's",       \
+			.letter = 'b', .arg = "LIST", .words = cpu_words, .shown = "any",          \
+			.rare = true),                                                             \
 		{.letter = 's',                                                                    \
 			.kind = COP_OPT_IGNORED,                                                   \
 			.hidden = true,                                                            \
@@ -264,8 +266,8 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			.arg = "SIZE", .min = COP_CONF_CACHE_MIN, .max = UINT64_C(1) << 50,        \
 			.shown = "a tenth of memory"),                                             \
 		COP_OPT(STRING, "spill", struct cop_conf, spill,                                   \
-			"a disk of each node takes what its cache cannot hold",                    \
-			.arg = "DIR[,SIZE]", .shown = "none", .rare = true),                       \
+			"local directory for what the cache cannot hold", .arg = "DIR[,SIZE]",     \
+			.shown = "none", .rare = true),                                            \
 		COP_OPT(SIZE, "max-cacheable-bytes", struct cop_conf, max_cacheable,               \
 			"larger files bypass the tree", .letter = 'M', .arg = "SIZE", .min = 1,    \
 			.max = UINT64_C(1) << 62, .shown = "none", .rare = true),                  \
@@ -289,19 +291,19 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			"a root's storage operations in flight", .arg = "N", .min = 1,             \
 			.max = 4096, .initial = "64", .rare = true),                               \
 		COP_OPT(U32, "listing-max", struct cop_conf, listing_max,                          \
-			"look up names singly in larger directories", .arg = "N", .min = 1,        \
+			"look up names one by one in larger directories", .arg = "N", .min = 1,    \
 			.max = 262144, .initial = "65536", .rare = true),                          \
 		COP_OPT(STRING, "prefetch", struct cop_conf, prefetch,                             \
-			"fetch what a manifest names ahead of its use", .arg = "FILE|auto|off",    \
-			.shown = "auto", .rare = true),                                            \
+			"prefetch what a manifest names", .arg = "FILE|auto|off", .shown = "auto", \
+			.rare = true),                                                             \
 		COP_OPT(SIZE, "pack-limit", struct cop_conf, pack_limit,                           \
-			"limit on what is kept for the next job; 0: keep nothing", .arg = "SIZE",  \
+			"limit on data kept for the next job; 0: keep none", .arg = "SIZE",        \
 			.max = UINT64_C(1) << 50, .initial = "1G", .rare = true),                  \
 		COP_OPT(ENUM, "bundle", struct cop_conf, bundle,                                   \
-			"bring small files beside those that are read: auto or off",               \
-			.arg = "WORD", .words = bundles, .initial = "auto", .rare = true),         \
+			"fetch small files along with their siblings: auto or off", .arg = "WORD", \
+			.words = bundles, .initial = "auto", .rare = true),                        \
 		COP_OPT(FLAG, "keep-symlinks", struct cop_conf, keep_symlinks,                     \
-			"leave absolute links as they are", .rare = true),                         \
+			"do not rewrite absolute symbolic links", .rare = true),                   \
 		COP_OPT(FLAG, "trace", struct cop_conf, trace,                                     \
 			"each node writes what it does to the job directory", .rare = true),       \
 		COP_OPT(SIZE, "trace-limit", struct cop_conf, trace_limit,                         \
@@ -315,52 +317,51 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 			"a tag of this run; name= and group= name it", .arg = "KEY=VALUE",         \
 			.rare = true),                                                             \
 		COP_OPT(DURATION, "store-interval", struct cop_conf, store_interval_ms,            \
-			"how often the run's telemetry is taken", .arg = "TIME", .min = 100,       \
+			"interval of the run's telemetry", .arg = "TIME", .min = 100,              \
 			.max = SECONDS(3600), .initial = "5s", .rare = true),                      \
 		COP_OPT(DURATION, "telemetry", struct cop_conf, telemetry_ms,                      \
-			"how often a run's machines are sampled; 0: never", .arg = "TIME",         \
+			"sampling interval of the machines of a run; 0: off", .arg = "TIME",       \
 			.max = SECONDS(3600), .initial = "5s", .rare = true),                      \
 		COP_OPT(FLAG, "otel", struct cop_conf, otel,                                       \
-			"rank 0 writes traces, metrics and logs of OpenTelemetry", .rare = true),  \
+			"rank 0 writes OpenTelemetry traces, metrics and logs", .rare = true),     \
 		COP_OPT(LIST, "hidden", struct cop_conf, hidden,                                   \
-			"a name that directories may have and not list; *: any; none: "            \
-			"there are no others",                                                     \
+			"a name that exists unlisted; *: any name; none: only listed ones",        \
 			.arg = "NAME", .rare = true),                                              \
 		COP_OPT(FLAG, "check", struct cop_conf, check,                                     \
-			"do not start: check whether it would work"),                              \
-		COP_OPT(FLAG, "json", struct cop_conf, json, "the result of --check, for scripts", \
-			.rare = true)
+			"check this machine and exit, without starting"),                          \
+		COP_OPT(FLAG, "json", struct cop_conf, json,                                       \
+			"print the result of --check as JSON", .rare = true)
 
 static const struct cop_opt mount_rows[] = {
 	COMMON_ROWS,
 	COP_OPT(STRING, "view", struct cop_conf, mountpoint, "another way to give the mount point",
 		.letter = 'v', .arg = "MOUNTPOINT", .hidden = true),
 	COP_OPT(ENUM, "kernel-ahead", struct cop_conf, kernel_ahead,
-		"give the kernel what a manifest brought: auto, on or off", .arg = "WORD",
+		"push prefetched objects into the kernel: auto, on or off", .arg = "WORD",
 		.words = kernel_ahead, .initial = "auto", .rare = true),
 	COP_OPT(FLAG, "profile", struct cop_conf, profile, "report operations in the job directory",
 		.letter = 'P', .rare = true),
 	COP_OPT(U32, "profile-top-n", struct cop_conf, profile_top_n,
-		"also the N most used paths of each kind", .letter = 'N', .arg = "N", .min = 1,
-		.max = 65536, .rare = true),
-	COP_OPT(FLAG, "profile-paths-full", struct cop_conf, profile_paths_full, "and every path",
-		.letter = 'A', .rare = true),
+		"also report the N most used paths of each kind", .letter = 'N', .arg = "N",
+		.min = 1, .max = 65536, .rare = true),
+	COP_OPT(FLAG, "profile-paths-full", struct cop_conf, profile_paths_full,
+		"also report every path", .letter = 'A', .rare = true),
 	COP_OPT(U32, "profile-snapshot-interval", struct cop_conf, profile_interval_s,
-		"also write reports while it runs", .letter = 'I', .arg = "SECONDS", .min = 1,
+		"also write reports at this interval", .letter = 'I', .arg = "SECONDS", .min = 1,
 		.max = 86400, .rare = true),
 	COP_OPT(ENUM, "rank-files", struct cop_conf, rank_files,
-		"who writes reports: all, root or none", .arg = "WORD", .words = rank_files,
+		"which ranks write reports: all, root or none", .arg = "WORD", .words = rank_files,
 		.initial = "all", .rare = true),
 	COP_OPT(FLAG, "observe", struct cop_conf, observe,
-		"no kernel caching: every request is seen and counted; slow", .rare = true),
+		"disable kernel caching, so that every request is counted; slow", .rare = true),
 	COP_OPT(FLAG, "allow-other", struct cop_conf, allow_other, "other users may use the mount",
 		.rare = true),
 };
 
 static const struct cop_opt serve_rows[] = {COMMON_ROWS};
 
-/* The long options of Copper 1.0's cu_fuse that have a letter here; a table without the option
- * does not take the word. */
+/* The long options of Copper 1.0's cu_fuse that have a short form here; a table without the option
+ * rejects the name. */
 #define OLD_ROWS                                                                                   \
 	{"tpath", "source", false}, {"log_output_dir", "job-dir", false},                          \
 		{"log_level", "log-level", false}, {"log_type", "log-type", false},                \

@@ -54,7 +54,7 @@ struct cop_conf {
 					cop_conf_prefetch */
 	uint64_t pack_limit;         /* bytes of the pack that --prefetch keeps; 0: none; 1 GiB */
 	unsigned kernel_ahead;       /* enum cop_conf_kernel_ahead */
-	const char *runtime_dir;     /* directory of the control socket; NULL: ctl chooses */
+	const char *runtime_dir;     /* directory for the control socket; NULL: ctl chooses */
 	const char *cpus;            /* list of processors, "near" or NULL */
 	int64_t rank;                /* -1: Copper finds it out */
 	uint16_t port;               /* of the rendezvous; 0: as the source of the hosts says */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A name service that does not answer. */
+/* Tests with a name service that does not answer. */
 #include "job/rendezvous/rdv_testing.h"
 
 #include <dirent.h>
@@ -8,7 +8,7 @@
 
 static sem_t asked, answered;
 
-/* The C library's, of which this program needs no other answer. */
+/* Replaces the C library's function, which this program does not otherwise need. */
 int getaddrinfo(
 	const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **list)
 {
@@ -50,7 +50,7 @@ static void a_name_service_that_does_not_answer_delays_the_end_by_a_second(void 
 	result_init(&x);
 	assert_int_equal(cop_rendezvous_ask(a, &nowhere, 60000, found, &x), 0);
 	sem_wait(&asked);
-	alarm(60); /* a stop that waits for the answer ends with the test */
+	alarm(60); /* ends the test if stop waits for the answer */
 	cop_rendezvous_stop(a);
 	alarm(0);
 	assert_int_equal(x.calls, 1);

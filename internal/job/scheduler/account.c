@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What sacct prints, one line for each job and for each of its steps, which follow it. */
+/* Parses the output of sacct: one line for each job, followed by one for each of its steps. */
 #include "job/scheduler/scheduler.h"
 
 #define FIELDS "JobIDRaw,State,ElapsedRaw,MaxRSS,TRESUsageInTot,Start,End"
@@ -20,7 +20,7 @@ static bool split_line(char *line, char *part[PARTS])
 	return n == PARTS;
 }
 
-/* "1234", "5364K", "1.5G" in bytes; 0: it says nothing. */
+/* "1234", "5364K", "1.5G" in bytes; 0: no value. */
 static uint64_t bytes_of(const char *text)
 {
 	static const char units[] = "KMGTP";
@@ -46,8 +46,8 @@ static bool has_ended(const char *state)
 	return true;
 }
 
-/* How far the time is from the attempt, in seconds; more than SLACK_S: it is another. Slurm before
- * 20.11 prints its times in its own form, which says nothing. */
+/* The distance of the time from the attempt, in seconds; more than SLACK_S: another attempt. Slurm
+ * before 20.11 prints times in its own format, which is ignored. */
 static double distance(char *const part[PARTS], double at_s)
 {
 	uint64_t start_s, end_s;
@@ -90,7 +90,7 @@ static void take_step(char *const part[PARTS], struct cop_slurm_account *out)
 	snprintf(out->tres, sizeof(out->tres), "%s", is_word(part[TRES]) ? part[TRES] : "");
 }
 
-/* The nearest attempt counts, and of two the later one. */
+/* Takes the nearest attempt, and of two equally near ones the later. */
 static int parse_lines(char *text, const char *job, double at_s, struct cop_slurm_account *out)
 {
 	size_t len = strlen(job);

@@ -47,7 +47,7 @@ void cop_tasks_close_fd(int *fd);
 
 /* ---- come.c ---- */
 
-/* What the records say. */
+/* The contents of the records. */
 struct cop_tasks_come {
 	uint32_t calls, tasks; /* tasks: how many different ones */
 	bool again;            /* one of them may call again */
@@ -56,7 +56,7 @@ struct cop_tasks_come {
 };
 /* 0 or -errno; free(come->bit). */
 int cop_tasks_read_come(const struct cop_tasks *t, int fd, struct cop_tasks_come *come);
-/* Whether a task of this machine that has not come is alive. */
+/* Whether a task of this machine that has not called is alive. */
 bool cop_tasks_has_absent(const struct cop_tasks *t, const struct cop_tasks_come *come);
 
 /* ---- find.c ---- */

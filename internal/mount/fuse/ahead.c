@@ -6,8 +6,8 @@
  * read behind the first chunk does so, since many programs look at a file's head only. Of a larger
  * file only what is touched is fetched, because most large files are shared libraries, mapped and
  * used in places: an import of torch touches 330 MiB of chunks in files of 503 MiB. A sequential
- * reader gets a window ahead of it, which doubles with each chunk up to what coop wants for that
- * file. */
+ * reader gets a window ahead of it, which doubles with each chunk up to what tree/fetch wants for
+ * that file. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fs: the FUSE low-level front end. It turns kernel requests into questions to coop and answers
- * each exactly once. A request that has to wait lives in a flight and holds no thread. Everything
- * is read-only: the kernel (mounted ro) and this module refuse every change with EROFS.
+/* fs: the FUSE low-level front end. It turns kernel requests into questions to tree/fetch and
+ * answers each exactly once. A request that has to wait lives in a flight and holds no thread.
+ * Everything is read-only: the kernel (mounted ro) and this module refuse every change with EROFS.
  *
  * The settings that let the kernel answer by itself come from Documentation/filesystems/fuse.rst
  * and of the kernel's fs/fuse: entry and attribute timeouts of a day, absence as an entry with
@@ -43,8 +43,8 @@ struct cop_fuse_conf {
 	struct cop_origin *origin; /* for files that are read on the node itself: pseudo file
 				      systems, files beyond max_cacheable */
 	struct cop_stats *stats;
-	struct cop_manifest_set *record; /* records requests to coop in the order of first need; may
-					    be NULL. Has no other effect */
+	struct cop_manifest_set *record; /* records requests to tree/fetch in the order of first
+					    need; may be NULL. Has no other effect */
 	/* Called when a program's request needs bytes of a file that the kernel does not have, with
 	 * its path; cheap. May be NULL. */
 	void (*opened)(void *arg, const char *path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: each shard of the inode table has one. It protects the shard, the last reference of an
- * inode, and the attributes in it. No lock is held across a reply or a call to coop. */
+ * inode, and the attributes in it. No lock is held across a reply or a call to tree/fetch. */
 #ifndef COP_MOUNT_FUSE_PRIV_H
 #define COP_MOUNT_FUSE_PRIV_H
 
@@ -74,9 +74,9 @@ struct inode_table {
 	struct inode_shard shard[INODE_SHARDS];
 };
 
-/* Requests that wait, and how long: for n of them that began to wait at b1, ..., bn the sum of
- * (now - bi) is n * now - (b1 + ... + bn). The end of a wait may be noted before its begin. Zeroed
- * memory is nobody. */
+/* Requests that wait, and how long: for n of them that began to wait at b1, ..., bn the sum of (now
+ * - bi) is n * now - (b1 + ... + bn). The end of a wait may be noted before its begin. Zeroed
+ * memory means no waits. */
 struct waits {
 	pthread_mutex_t lock;
 	int64_t waiting;  /* those that have begun, less those that have ended */
@@ -103,7 +103,7 @@ struct cop_fuse {
 	_Atomic bool gone, stopping;
 	uint64_t cache_bytes;     /* limit of the cache */
 	_Atomic unsigned storing; /* chunks on their way to the kernel */
-	_Atomic bool viewed;      /* somebody has reached the side of views */
+	_Atomic bool viewed;      /* the side of views has been used */
 	_Atomic bool used[2];     /* cop_fuse_used: the bare mount, views */
 	int gone_fd;              /* eventfd */
 	unsigned conn_caps;       /* FUSE_CAP_* and ours in use */
@@ -150,7 +150,7 @@ struct op {
 	uint64_t epoch;        /* when it began */
 	uint64_t start_ns;     /* profiled or traced only */
 	uint32_t from;         /* the thread that asks, as its pid namespace numbers it for us */
-	int rc;                /* what it got instead of an answer */
+	int rc;                /* the error, if there is no answer */
 	uint8_t kind, outcome; /* enum cop_prof_op, enum cop_prof_outcome */
 	bool asked, missed;
 	bool missed_before; /* a request before the last one was a miss */
@@ -237,7 +237,7 @@ void cop_fuse_op_free(struct op *op);
 void cop_fuse_profile_ttl(struct op *op, enum cop_prof_ttl event);
 /* Counts and traces an operation on this inode that is answered immediately, with rc. */
 void cop_fuse_profile(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind, int rc);
-/* Asks coop; next is called once, now or later. */
+/* Requests it from tree/fetch; next is called once, now or later. */
 void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc));
 /* Adds to the record that this was needed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of the kernel's requests share: the table of operations without a kernel, over a
- * real coop and cache and a fake origin. The test itself has libfuse's reply functions, which
+ * real tree/fetch and cache and a fake origin. The test itself has libfuse's reply functions, which
  * record what they get. Each test has a fresh mount. */
 #ifndef COP_MOUNT_FUSE_TESTING_H
 #define COP_MOUNT_FUSE_TESTING_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all operations share: the struct of a waiting request, asking coop, failing, attributes. */
+/* What all operations share: the struct of a waiting request, asking tree/fetch, failing,
+ * attributes. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/sysmacros.h>

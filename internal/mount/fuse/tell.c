@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the kernel forget a part of the tree, inode by inode. It takes no memory: the inodes are
- * linked through themselves, by the only thread that notifies (notify.c). */
+/* Makes the kernel drop a part of the tree, inode by inode. It allocates no memory: the only thread
+ * that notifies (notify.c) links the inodes into an intrusive list. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ static void collect_inode(void *arg, struct inode *i)
 	struct inode_list *h = arg;
 	struct inode **first;
 
-	/* Views may have something mounted there, which would be lost. */
+	/* Views may have mounts there, which would be lost. */
 	if (i->place == PLACE_SELF)
 		return;
 	if (h->names ? i->parent != h->top : !is_below(i, h->top))

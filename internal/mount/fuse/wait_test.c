@@ -64,7 +64,7 @@ static void *wait_often(void *arg)
 	return NULL;
 }
 
-/* None is lost or counted twice, whoever looks meanwhile. */
+/* No wait is lost or counted twice, even when it is read concurrently. */
 static void threads_that_wait_add_up(void **state)
 {
 	struct waits w = {0};
@@ -85,7 +85,7 @@ static void threads_that_wait_add_up(void **state)
 	expect(&w, 9010, THREADS, THREADS * WAITS * 3 + THREADS * 10);
 }
 
-/* Years of uptime and all requests that a kernel has at once. */
+/* Years of uptime, and the maximum number of requests of a kernel. */
 static void large_numbers_do_not_overflow(void **state)
 {
 	struct waits w = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls go one way: bypass.c is the thread; look.c is one look at all processes; process.c reads
- * one of them; found.c keeps what has been seen, and counts.
+/* bypass.c runs the thread, look.c scans all processes, process.c reads one of them, found.c
+ * remembers and counts what was found; each file calls only those named after it.
  *
  * The lock protects the last fields, and what is counted. Everything else belongs to the thread
  * once it has been started. */
@@ -32,8 +32,8 @@ struct cop_bypass {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	pthread_t thread;
-	uint64_t asked, done; /* looks that were asked for, and those that are done */
-	uint64_t since_ns;    /* when the look under way began; 0: there is none */
+	uint64_t asked, done; /* scans requested, and scans done */
+	uint64_t since_ns;    /* when the running scan began; 0: none is running */
 	bool stop, over;      /* the thread is to end, and is about to */
 	bool left;            /* its owner has stopped waiting, so it frees the object */
 };
@@ -58,8 +58,8 @@ void cop_bypass_count(struct cop_bypass *p, enum cop_counter counter, uint64_t n
 
 /* ---- look.c ---- */
 void cop_bypass_look_now(struct cop_bypass *p);
-/* Notes the processes that were there before this one; a look need not ask each of them when it
- * began. */
+/* Notes the processes that are older than this one, so that scans need not read their start times.
+ * */
 void cop_bypass_note_elders(struct cop_bypass *p);
 
 /* ---- process.c ---- */

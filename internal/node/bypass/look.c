@@ -123,7 +123,7 @@ static bool is_mine(int dir)
 	return line && sscanf(line, "\nUid: %u", &uid) == 1 && uid == getuid();
 }
 
-/* Whether the process is a program, as past.h defines it; if so, fills in the rest of q. */
+/* Whether the process is a program, as bypass.h defines it; if so, fills in the rest of q. */
 static bool is_program(struct cop_bypass *p, struct cop_bypass_process *q)
 {
 	uint64_t id[2];

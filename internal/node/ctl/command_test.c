@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands as a client of the control socket sees them: the text and the status of each reply. */
+/* Tests commands through the control socket: the text and the status of each reply. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +19,8 @@
 
 #include "node/ctl/ctl.h"
 
-/* A node, and the thread that plays its main thread. A tree of several nodes has no network here,
- * so the others cannot be asked. */
+/* A node, and a thread that acts as its main thread. A tree of several nodes has no network here,
+ * so the other nodes cannot be reached. */
 struct node {
 	_Atomic pid_t ended_pid;
 	_Atomic int ended_status;
@@ -473,7 +473,7 @@ static void without_the_root_the_sums_are_written_here(void **state)
 	expect(n, "stop", -EHOSTDOWN,
 		"stopped 0/3 nodes\na (rank 0) failed: out of memory; the 2 nodes below it are not counted either\nb: no cluster files\n");
 	assert_int_equal(n->late_nodes, 1);
-	/* The node is woken after the answer was sent off. */
+	/* The node is woken after the answer was sent. */
 	for (unsigned ms = 0; !n->woken && ms < 10000; ms++)
 		usleep(1000);
 	assert_true(n->woken > 0);

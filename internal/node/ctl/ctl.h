@@ -142,7 +142,7 @@ void cop_ctl_question_free(struct cop_ctl_question *q);
  *
  * "view" is answered with the source and, if views need one, a descriptor of the user namespace.
  *
- * Most of them are operations on the tree (treeop); the status of this node comes from struct
+ * Most of them are operations on the tree (tree/op); the status of this node comes from struct
  * cop_command_ops. It refuses lines that it does not know, and all lines while the node ends. It
  * has no thread of its own. */
 

@@ -7,7 +7,7 @@
 /* How the name of the folder around a private place begins. */
 #define COP_MOUNTDIR_FOLDER "mnt-"
 
-/* ---- place_dirs.c ---- */
+/* ---- dirs.c ---- */
 #define COP_MOUNTDIR_MADE_MAX 64 /* directories on the way to a mount point */
 void cop_mountdir_above(const char *path, char out[4096]);
 /* The real path of a name whose last parts may not exist or be a dead mount. depth is 0. 0 or

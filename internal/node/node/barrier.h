@@ -39,8 +39,8 @@ struct cop_start *cop_barrier_join(struct cop_barrier *b);
 void cop_barrier_use_net(struct cop_barrier *b, struct cop_net *net);
 
 /* Main thread. This node is ready. Returns when the barrier has ended: 0 if the tree is ready, else
- * -EINTR or -ETIMEDOUT with a sentence. A stop that treeop has received does not count as a failure
- * of other ranks. */
+ * -EINTR or -ETIMEDOUT with a sentence. A stop that tree/op has received does not count as a
+ * failure of other ranks. */
 int cop_barrier_wait(struct cop_barrier *b, struct cop_op *treeop, struct cop_err *err);
 /* Main thread, afterwards. Returns when each rank below that took part knows the end, has died, or
  * has not confirmed in time. */

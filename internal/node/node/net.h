@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* net: a node's end of the network: opens it (reach), and passes requests of other nodes through
- * the gate to the module that answers them: join, treeop, sampler or coop. It also decides which
+ * the gate to the module that answers them: join, tree/op, sampler or coop. It also decides which
  * requests are served when. A node that is alone has none. */
 #ifndef COP_NODE_NET_H
 #define COP_NODE_NET_H
@@ -46,7 +46,7 @@ struct cop_net *cop_net_new(const struct cop_net_conf *conf);
  * second sends this node's address to the other ranks. 0, or -errno with a sentence. */
 int cop_net_open(struct cop_net *n, struct cop_err *err);
 int cop_net_listen(struct cop_net *n, struct cop_err *err);
-/* Before the gate opens. The caller keeps coop until the gate has been drained. */
+/* Before the gate opens. The caller keeps tree/fetch until the gate has been drained. */
 void cop_net_use_coop(struct cop_net *n, struct cop_fetch *coop);
 
 /* Whether chunks are compressed: as --compress says; with auto, only if the network is slower than

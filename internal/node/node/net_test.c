@@ -17,7 +17,7 @@
 #define NODES 2
 #define GUEST NODES
 #define RANKS (NODES + 1)
-#define COOP_OP 1 /* of coop */
+#define COOP_OP 1 /* of tree/fetch */
 
 struct tree {
 	struct cop_endpoint_net *fake;

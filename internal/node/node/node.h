@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* node: one Copper process. It starts all parts in order, waits, and stops them in reverse order.
- * join handles what the ranks do together while the tree starts; treeop handles operations on all
+ * join handles what the ranks do together while the tree starts; tree/op handles operations on all
  * of them. */
 #ifndef COP_NODE_H
 #define COP_NODE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* part: what this node itself does when it is asked through the tree (treeop) or on its control
+/* part: what this node itself does when it is asked through the tree (tree/op) or on its control
  * socket (command): it reports its state, forgets a path, writes its reports, and adds its counts
  * to the sums of a stop. It creates the treeop. It does not know who asks. */
 #ifndef COP_NODE_PART_H

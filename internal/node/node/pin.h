@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pin: puts the threads of a node on the processors that --cpus names: a list, or those near the
- * network card. Without --cpus they stay where whatever started the node put them; this module
+ * network card. Without --cpus they keep the affinity that the node was started with; this module
  * never chooses processors by itself. */
 #ifndef COP_NODE_PIN_H
 #define COP_NODE_PIN_H
@@ -11,9 +11,9 @@
 /* Pins this process to a list such as "0-3,8"; does nothing for "near" and NULL. 0 or -errno with a
  * sentence. */
 int cop_pin_listed(const char *cpus, struct cop_err *err);
-/* "near": pins the process near the card of the endpoint (f NULL: there is none). If the machine
- * does not tell where its card is, nothing changes, which is logged. If cpus is NULL and the
- * launcher has given this process only a core or two, that is logged, too. */
+/* "near": pins the process near the card of the endpoint (f NULL: there is none). If the card's
+ * location is unknown, logs that and changes nothing. If cpus is NULL and the launcher has given
+ * this process only a core or two, that is logged, too. */
 void cop_pin_near(const char *cpus, const struct cop_endpoint *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node from start to stop: what its main thread waits for in between, and how it ends. */
+/* The life of a node from start to stop: the events its main thread waits for, and how it ends. */
 #include "node/node/node_priv.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include "job/startnote/startnote.h"
 
 #define STOP_GRACE_MS 2000
-/* How long the last look for programs may take at the stop, since a job script often stops the tree
- * while programs still run. It takes a few milliseconds if the storage answers, and is worth no
- * more than this. */
+/* The deadline of the last scan for programs at the stop; a job script often stops the tree while
+ * programs still run. It takes a few milliseconds if the storage answers, and must not delay the
+ * stop further. */
 #define LAST_LOOK_MS 2000
 /* How long the answers to a stop command that arrived at this node may still take after it has
  * unmounted. */
@@ -29,8 +29,8 @@ static bool end_because(struct cop_node *n, unsigned why)
 	return left_dead;
 }
 
-/* What the main thread does from time to time. Returns in how many milliseconds it is due again;
- * -1: never. */
+/* The periodic work of the main thread. Returns the milliseconds until it is due again; -1: never.
+ * */
 static int tend(struct cop_node *n)
 {
 	int part_ms = cop_part_tend(n->part), files_ms = cop_command_tend(n->commands);
@@ -84,7 +84,7 @@ static void answer_stop(
 		cop_buf_printf(&remark, "%s: %s was unmounted lazily, still held by %s",
 			cop_job_host_name(&n->hosts, n->rank), n->how->place->path, holders->data);
 	}
-	/* In a stop of the whole tree, the root says it for all nodes. */
+	/* In a stop of the whole tree, the root reports it for all nodes. */
 	if (!cop_op_is_stopping(cop_part_treeop(n->part)))
 		cop_tally_warn_own(n->tally, &remark);
 	cop_op_ended(cop_part_treeop(n->part), remark.data, unwritten, stays);
@@ -122,8 +122,8 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	cop_op_await_confirmed(cop_part_treeop(n->part));
 }
 
-/* The node has started, but perhaps not as the user intended: a user who forgot to ask the
- * scheduler for nodes gets a node alone, and must not take it for the tree of a job. */
+/* The node has started, but perhaps not as the user intended: a user who forgot to request nodes
+ * from the scheduler gets a single node, and must not mistake it for the tree of a job. */
 static void log_notes(const struct cop_node *n)
 {
 	struct cop_err unwritten;
@@ -144,7 +144,7 @@ static void log_notes(const struct cop_node *n)
 
 /* ---- one node ---- */
 
-/* Whether the other ranks need not be told why it does not start: they reported the failure
+/* Whether the other ranks already know why this node does not start: they reported the failure
  * themselves, or they have the node that they wait for. */
 static bool is_known(const struct cop_node *n)
 {

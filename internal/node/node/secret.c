@@ -14,7 +14,7 @@ void cop_secret_init(
 	s->dir = nodes > 1 && !conf->job_dir ? conf->secret_dir : NULL;
 }
 
-/* How long rank 0 may take before the others leave word that they wait for it. */
+/* How long the other ranks wait for rank 0 before they leave a message that they are waiting. */
 #define COME_MS 3000u
 /* How long rank 0 may start another tree of the step before this node gives up. */
 #define OTHER_MS 20000u
@@ -38,7 +38,7 @@ static int make_dir(const char *dir, struct cop_err *err)
 struct waiting {
 	struct cop_secret *s;
 	const char *dir;
-	uint64_t come_at;  /* when it leaves word that it waits */
+	uint64_t come_at;  /* when it leaves that message */
 	uint64_t other_at; /* when it gives up if rank 0 waits for another tree */
 	bool (*in_vain)(void *ctx, struct cop_err *err);
 	void *ctx;
@@ -104,7 +104,7 @@ int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_
 	if (rc)
 		return rc;
 	rc = explain_absence(&w, cop_job_secret(&from, &s->job, err), err);
-	/* The others may be about to list who has come. */
+	/* The others may be about to list the hosts that have arrived. */
 	if (!rc || !s->dir)
 		stop_waiting(&w);
 	if (rc)

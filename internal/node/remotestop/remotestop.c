@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the root and, in place of each dead node, the nodes below it, as every node does (treeop).
+/* Asks the root and, in place of each dead node, the nodes below it, as every node does (tree/op).
  * Nodes that did not answer are asked once more from here. For those that still do not answer,
  * gone.c finds out whether they run. */
 #include "node/remotestop/remotestop_priv.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guest.c asks and evaluates the answers; enter.c joins the tree; gone.c examines the nodes that do
- * not answer. Calls go from the first of these to the last.
+/* remotestop.c sends requests and evaluates the answers; enter.c joins the tree; gone.c examines
+ * the nodes that do not answer. Each file calls only those named after it.
  *
  * Threads: the command's own, which waits, and rpc's progress thread, on which answers come. `lock`
- * guards `come`; the other fields that an answer writes are read once it has come. */
+ * guards `come`; the other fields that an answer sets are read only after it has arrived. */
 #ifndef COP_NODE_REMOTESTOP_PRIV_H
 #define COP_NODE_REMOTESTOP_PRIV_H
 
@@ -21,12 +21,12 @@
 #include "tree/op/op.h"
 #include "fabric/wire/wire.h"
 
-/* What the guest knows of a rank. */
+/* What the requester knows about a rank. */
 enum {
-	NODE_FINE,   /* it answered, or was not missed */
+	NODE_FINE,   /* it answered, or was not reported missing */
 	NODE_SILENT, /* it did not answer the node that asked it */
-	NODE_LATE,   /* but it answered this guest */
-	NODE_GONE,   /* and it does not run */
+	NODE_LATE,   /* it answered only this process */
+	NODE_GONE,   /* it does not run */
 };
 
 struct guest {
@@ -41,13 +41,13 @@ struct guest {
 	struct cop_stats stats;
 	struct cop_reach *reach;
 	struct cop_rpc *rpc;
-	struct cop_gate gate; /* only requests of treeop enter it */
+	struct cop_gate gate; /* only requests of tree/op enter it */
 	struct cop_op *treeop;
-	_Atomic bool *looked; /* by rank: it was asked from here */
+	_Atomic bool *looked; /* by rank: this process has asked it */
 	uint8_t *state;
 	pthread_mutex_t lock; /* over come */
 	pthread_cond_t wake;
-	bool come; /* the answer to the outstanding request has come */
+	bool come; /* the outstanding request has been answered */
 	struct cop_op_sum got;
 	_Atomic uint32_t pending;
 	uint32_t late;          /* nodes that answered when they were asked again, */
@@ -65,16 +65,16 @@ int cop_remotestop_secret(
 	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
 /* Finds where the nodes are, from the tree in the job directory. */
 int cop_remotestop_reach(struct guest *g, struct cop_err *err);
-/* Opens this end of the network and treeop: 0 or -errno with a sentence. */
+/* Opens this end of the network and tree/op: 0 or -errno with a sentence. */
 int cop_remotestop_enter(
 	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
-/* Cancels outstanding requests, and frees what the two functions above have made. */
+/* Cancels outstanding requests, and frees what the two functions above have allocated. */
 void cop_remotestop_leave(struct guest *g);
 
 /* ---- gone.c ---- */
 #define COP_REMOTESTOP_GONE_WHY 200
-/* Whether the rank is known not to run; why says so, or why not. Waits for a second at most.
- * others: nodes of the tree were reached, by this stop or the last one. */
+/* Whether the rank is known not to run; why is set to the reason either way. Waits for a second at
+ * most. others: nodes of the tree were reached, by this stop or the last one. */
 bool cop_remotestop_is_gone(
 	const struct guest *g, uint32_t rank, bool others, char why[COP_REMOTESTOP_GONE_WHY]);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* advice: says what went badly in a job, each time with the option that helps. It judges numbers
- * that others counted, of one node or of all: it does not count, read or write, and does not know a
- * running node. A healthy job gets no advice; limits.h defines what is healthy, each limit with its
- * reason. */
+/* advice: reports problems of a job, each with the option that helps. It only evaluates counters of
+ * one node or of all: it does not count, read or write, and does not contact running nodes. A
+ * healthy job gets no advice; limits.h defines what is healthy, with a reason for each limit. */
 #ifndef COP_PROF_ADVICE_H
 #define COP_PROF_ADVICE_H
 
@@ -19,7 +18,7 @@ enum cop_advice_kind {
 	COP_ADVICE_CACHE,    /* evicted objects were fetched again */
 	COP_ADVICE_STORAGE,  /* a slow storage beside a fast tree */
 	COP_ADVICE_MANIFEST, /* a manifest of another job */
-	COP_ADVICE_UNUSED,   /* read ahead for nobody */
+	COP_ADVICE_UNUSED,   /* read ahead needlessly */
 	COP_ADVICE_ABSENCES, /* absent names were checked again and again */
 	COP_ADVICE_KINDS
 };
@@ -45,8 +44,8 @@ struct cop_advice_facts {
 	const char *no_view;                        /* the first reason of a fallback, or "" */
 };
 
-/* Fills in everything that these nodes' counters say. nodes, fell_back, cache_needed, data and
- * memory are left to the caller. The paths are those of stats. */
+/* Fills in the fields that follow from these nodes' counters. The caller sets nodes, fell_back,
+ * cache_needed, data and memory. The paths point into stats. */
 void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats);
 
 #define COP_ADVICE_SENTENCE 640

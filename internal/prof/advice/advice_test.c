@@ -72,7 +72,7 @@ static void a_healthy_job_gets_none(void **state)
 	assert_none(&nothing);
 }
 
-/* Each kind begins at its limit, by one number; the row before a limit is one less. */
+/* Each kind of advice begins exactly at its limit: one less gives no advice. */
 static void each_kind_begins_at_its_limit(void **state)
 {
 	static const struct {
@@ -110,7 +110,7 @@ static void each_kind_begins_at_its_limit(void **state)
 	}
 }
 
-/* Shares mean nothing if little was read. */
+/* Shares are meaningless if little was read. */
 static void small_amounts_are_never_much(void **state)
 {
 	struct cop_advice_facts f = {.nodes = 1,
@@ -218,7 +218,7 @@ static void commands_without_a_view_are_the_first_thing_to_say(void **state)
 	assert_int_equal(a.at[0].weight, 110);
 	assert_says(&a.at[0],
 		"programs read 1.3 GiB of the source through Copper: 1 command of copper run had only variables such as PATH that lead to the tree (user.max_user_namespaces is 0), and absolute paths read the storage past it;");
-	/* They were started with copper run, so that is no way out. */
+	/* They were started with copper run, so that is no remedy. */
 	assert_string_equal(a.at[1].code, "past");
 	assert_null(strstr(a.at[1].sentence, "copper run --"));
 	f.read_bytes = 0;
@@ -243,7 +243,7 @@ static void programs_past_the_mount_are_told_beside_what_went_through_it(void **
 	assert_string_equal(a.option, "copper run");
 	assert_says(&a,
 		"2 programs used 256 files (130.0 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first /soft/lib/libx.so; start them with copper run -- COMMAND, or");
-	/* A tenth, and no more. */
+	/* Exactly a tenth. */
 	f.past_bytes--;
 	assert_none(&f);
 	/* If nothing went through the tree, few bytes are enough, but not few files on each
@@ -259,7 +259,7 @@ static void programs_past_the_mount_are_told_beside_what_went_through_it(void **
 	assert_none(&f);
 }
 
-/* A node that only passes bytes on uses none of them, and wastes none. */
+/* A node that only passes bytes on neither uses nor wastes them. */
 static void what_is_passed_on_is_not_unused(void **state)
 {
 	struct cop_advice_facts f = healthy;
@@ -341,7 +341,7 @@ static void data_beyond_all_memory_is_told_by_its_factor(void **state)
 	assert_string_equal(a.option, "--cache-size");
 	assert_says(&a,
 		"the data was 3.1 times the memory of all nodes (310.0 MiB, and their caches hold 100.0 MiB): 70 objects (200.0 MiB) were dropped and then fetched again; --cache-size 352M would have held all that any node needed, 96M all data once for the job, and --spill DIR");
-	/* A node alone has no others. */
+	/* A single node has no others. */
 	f.nodes = 1;
 	a = only(&f, "cache");
 	assert_says(&a, "the cache was too small:");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counting from zero: the counts move, number by number, into a profile of their own, from which
- * they are written. Every number moves in one atomic step, so each event is in exactly one of the
- * two profiles, and the counting threads never wait longer than usual. An operation that ends
- * during the move may have its outcome in one profile and its latency in the other. */
+/* Reset: moves the counts, one by one, into a separate profile, from which they are written. Every
+ * number moves in one atomic step, so each event is in exactly one of the two profiles, and the
+ * counting threads never wait longer than usual. An operation that ends during the move may have
+ * its outcome in one profile and its latency in the other. */
 #include "prof/profile/profile_priv.h"
 
 #define RELAXED memory_order_relaxed
@@ -11,7 +11,7 @@ static void move_counter(_Atomic uint64_t *from, _Atomic uint64_t *to)
 {
 	uint64_t value = atomic_load_explicit(from, RELAXED);
 
-	/* Most numbers are zero, and stay untouched. */
+	/* Skips zeros, which most numbers are. */
 	if (value)
 		value = atomic_exchange_explicit(from, 0, RELAXED);
 	if (value)

@@ -220,7 +220,7 @@ fill_fn cop_prof_fill_operations, cop_prof_fill_aggregate, cop_prof_fill_latency
 	cop_prof_fill_fabric, cop_prof_fill_top_paths, cop_prof_fill_first_touch,
 	cop_prof_fill_summary, cop_prof_fill_events, cop_prof_fill_sizes;
 
-/* ---- prof.c ---- */
+/* ---- profile.c ---- */
 
 struct cop_prof {
 	enum cop_prof_level level;

@@ -156,7 +156,7 @@ static int choose_tag(const char *tag, char **out, struct cop_err *err)
 		tag);
 }
 
-/* If all paths are known, the classes cover all of them. */
+/* If all paths are recorded, the classes cover all of them. */
 static int collect_top(struct report *r)
 {
 	size_t limit = r->p->paths ? SIZE_MAX : r->p->top_n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* profiling_summary.md: what one node did, written for people. */
+/* Writes profiling_summary.md: a readable summary of one node. */
 #include "prof/profile/profile.h"
 #include "prof/profile/profile_priv.h"
 
@@ -10,8 +10,8 @@ static const char *mode_name(const struct cop_prof *p)
 					  : "aggregate-only";
 }
 
-/* Headings, list and tables begin like those of Copper 1.0, which scripts look for; what is new
- * follows. */
+/* Headings, list and tables begin like those of Copper 1.0, because scripts search for them; new
+ * items follow. */
 static void put_settings(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, "# Copper Profiling Summary\n\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stats: the counters of a node, and an example of some of what they count. counters.def is the
- * only list: each row defines the enum, the JSON key and the text of the manual. Counters are
- * relaxed atomics; reading them does not give a snapshot of one moment. */
+/* stats: the counters of a node, with examples of some counted events. counters.def is the only
+ * list: each row defines the enum, the JSON key and the text of the manual. Counters are relaxed
+ * atomics; reading them does not give a consistent snapshot. */
 #ifndef COP_PROF_STATS_H
 #define COP_PROF_STATS_H
 
@@ -17,7 +17,7 @@ enum cop_counter {
 	COP_COUNTERS
 };
 
-/* Events of which the first path is kept, to tell the user where they happen; or the reason. */
+/* Events of which the first path, or the reason, is kept as an example for the user. */
 enum cop_example {
 	COP_EXAMPLE_BYPASSED, /* a file beyond --max-cacheable-bytes */
 	COP_EXAMPLE_CHANGED,  /* a file that changed while it was in use */
@@ -57,12 +57,12 @@ const char *cop_stats_first(const struct cop_stats *s, enum cop_example kind);
 /* "fuse":{"lookup":0,...},"origin":{...},... : writes the groups as members of the object that is
  * open. */
 void cop_stats_json(const struct cop_stats *s, struct cop_json *j);
-/* For a program that calculates with them: a line "GROUP.NAME NUMBER" for each counter that is not
- * zero, then an empty line. */
+/* Writes machine-readable text: a line "GROUP.NAME NUMBER" for each counter that is not zero, then
+ * an empty line. */
 void cop_stats_lines(const struct cop_stats *s, struct cop_buf *out);
-/* Reads them back, and ends the words in text with NULs. Counters without a line are zero, names
- * that this version does not know are skipped, and of two lines with the same name the last one
- * counts. Returns what follows the empty line; NULL if text is in another form. */
+/* Parses that text, and terminates its words with NULs in place. Counters without a line are zero,
+ * names that this version does not know are skipped, and of two lines with the same name the last
+ * one counts. Returns what follows the empty line; NULL if text is in another form. */
 char *cop_stats_read_lines(char *text, struct cop_stats *s);
 /* The requests that programs made through the kernel; leaves out those by which the kernel drops
  * inodes. */

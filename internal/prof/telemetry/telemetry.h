@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* telemetry: what a node did and when, in bounded memory: a series of its counters, the phases of
- * its start, and its notable events; and what all nodes of a subtree did, merged on the way up the
- * tree, until the root writes three files. copper-formats(5) says what they mean and what large
- * jobs omit.
+/* telemetry: the activity of a node over time, in bounded memory: a series of its counters, the
+ * phases of its start, and its notable events. The records of a subtree are merged on the way up
+ * the tree, and the root writes three files; copper-formats(5) describes them and what large jobs
+ * omit.
  *
- * It has no thread, and reads no host clock except for the start of the job: the caller says when
- * to look at the counters. A look costs some microseconds; an event costs one atomic addition once
- * enough of its kind are kept. It does not know how sums are sent.
+ * It has no thread, and reads no host clock except for the start of the job: the caller decides
+ * when to sample the counters. A sample costs some microseconds; an event costs one atomic addition
+ * once enough of its kind are kept. Sending the sums is the caller's task.
  *
  * A struct cop_telemetry has its own lock, under which nothing is called; NULL stands for a node
- * that keeps nothing, and is fine everywhere. A struct cop_telemetry_sum belongs to one thread. */
+ * without telemetry, and is accepted everywhere. A struct cop_telemetry_sum belongs to one thread.
+ * */
 #ifndef COP_PROF_TELEMETRY_H
 #define COP_PROF_TELEMETRY_H
 
@@ -61,7 +62,7 @@ enum cop_telemetry_kind {
 	COP_TELEMETRY_KINDS
 };
 
-/* For a node in an interval. All but the last two are sums; those are maxima. */
+/* For a node in an interval: sums, except for the last two, which are maxima. */
 enum cop_telemetry_metric {
 	COP_TELEMETRY_REQUESTS,
 	COP_TELEMETRY_READ_BYTES,
@@ -120,17 +121,18 @@ void cop_telemetry_free(struct cop_telemetry *t);
 /* This phase has just ended: it took the time since the last call, or since the start. */
 void cop_telemetry_phase(struct cop_telemetry *t, enum cop_telemetry_phase phase);
 /* Sets when the job began: by this node's monotonic clock (negative if that is before it was
- * started), and in ns since 1970. Until this is called, the job began with this node. */
+ * started), and in ns since 1970. Until this is called, the start of this node counts as the start
+ * of the job. */
 void cop_telemetry_began(struct cop_telemetry *t, int64_t mono_ns, int64_t unix_ns);
-/* Records what has just happened. An event that repeats the last one of its kind word for word is
- * dropped. */
+/* Records an event at the present time. An event identical to the last one of its kind is dropped.
+ * */
 void cop_telemetry_event(struct cop_telemetry *t, enum cop_telemetry_kind kind, const char *fmt,
 	...) COP_PRINTF(3, 4);
-/* Looks at the counters. used_bytes is what the cache holds; its limit follows. Counters that have
- * been set to zero since the last look go on from there. */
+/* Samples the counters. used_bytes and its limit are the cache's. Counters that were reset since
+ * the last sample count from zero. */
 void cop_telemetry_look(struct cop_telemetry *t, const struct cop_stats *stats, uint64_t used_bytes,
 	uint64_t limit_bytes);
-/* The ms from one look to the next: a second at first, longer in longer jobs. */
+/* The ms between samples: a second at first, longer in longer jobs. */
 unsigned cop_telemetry_pause_ms(struct cop_telemetry *t);
 
 /* ---- a subtree ---- */
@@ -163,7 +165,7 @@ void cop_telemetry_sum_free(struct cop_telemetry_sum *s); /* NULL is fine */
 /* Adds what this node has recorded so far, at its end. t NULL: adds nothing. 0, or -ENOMEM with s
  * unchanged. */
 int cop_telemetry_sum_add(struct cop_telemetry_sum *s, struct cop_telemetry *t, uint32_t rank);
-/* Adds from, which stays as it is. 0; -ENOMEM; -EEXIST: both contain the same rank; -EINVAL: they
+/* Adds from, which is not changed. 0; -ENOMEM; -EEXIST: both contain the same rank; -EINVAL: they
  * belong to different jobs, or have more nodes together than the job. After an error into is
  * unchanged. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from);
@@ -186,7 +188,7 @@ const struct cop_telemetry_event *cop_telemetry_sum_event(
 /* The number of events that were left out. */
 uint64_t cop_telemetry_sum_dropped(const struct cop_telemetry_sum *s);
 
-/* ---- on the way ---- */
+/* ---- encoding ---- */
 
 /* Appends at most COP_TELEMETRY_ENCODED_MAX bytes. */
 void cop_telemetry_encode(const struct cop_telemetry_sum *s, struct cop_buf *out);

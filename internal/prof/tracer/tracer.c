@@ -16,7 +16,7 @@ struct cop_tracer {
 	_Atomic bool stopping;
 	pthread_t writer;
 	pthread_mutex_t lock;
-	struct cop_tracer_hooks hooks; /* under the lock, which is held during a call */
+	struct cop_tracer_hooks hooks; /* under the lock, which is held while they are called */
 	bool ended, left;              /* under the lock; left: the writer frees all when it ends */
 	/* the writer's */
 	struct format format;
@@ -177,8 +177,7 @@ static void end_writer(struct cop_tracer *t)
 		free_all(t);
 }
 
-/* All that touches the file happens on this thread: a file system that does not answer holds up
- * nobody else. */
+/* Only this thread uses the file, so a hanging file system blocks no other thread. */
 static void *run_writer(void *arg)
 {
 	struct cop_tracer *t = arg;
@@ -201,7 +200,7 @@ static void *run_writer(void *arg)
 /* ---- from start to stop ---- */
 
 /* Creates a new file, with the read permissions of a report. An existing file of this name belongs
- * to a process that had the same pid, and stays. */
+ * to a process that had the same pid, and is kept. */
 static int create_file(
 	struct cop_tracer *t, const struct cop_tracer_conf *conf, struct cop_err *err)
 {
@@ -273,8 +272,8 @@ int cop_tracer_start(
 	return 0;
 }
 
-/* The writer hangs in the job directory's file system: it keeps its memory and calls no hook again.
- * Returns whether it has just ended nevertheless. */
+/* The writer hangs in the job directory's file system: it keeps its memory and calls no more hooks.
+ * Returns whether it has ended after all. */
 static bool leave(struct cop_tracer *t)
 {
 	bool ended;

@@ -2,7 +2,7 @@
 /* tracer: records what this node does, event by event, in a file of the job directory that the
  * readers of traces know (copper-trace(1), copper-formats(5)): JOBDIR/trace/<host>-<pid>.pfw.gz.
  *
- * A thread that reports an event copies it into a ring of its own and goes on: it takes no lock,
+ * A thread that reports an event copies it into its own ring and continues: it takes no lock,
  * allocates nothing and makes no system call, except for one when its ring becomes half full. One
  * thread writes. An event that finds its ring full is lost, and the file says how many were. Memory
  * is bounded: a ring of COP_TRACER_RING_BYTES for each of at most COP_TRACER_RINGS threads, two
@@ -26,7 +26,7 @@ struct cop_tracer;
 /* Both may be NULL. */
 struct cop_tracer_hooks {
 	/* About once a second, on the tracer's own thread: reports counters by cop_tracer_event,
-	 * and does whatever else is due. */
+	 * and does other periodic work. */
 	void (*second)(void *ctx);
 	/* Called on the same thread during cop_tracer_stop: reports the counters once more, so that
 	 * a trace shorter than a second has some, and every trace ends with the final sums. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* jobdata: reads what a job left in its job directory into plain numbers and texts, for a page that
- * a person reads. It trusts nothing there: a file that is missing, cut or malformed counts as no
- * data or gives what came before the fault, and everything is bounded. It writes nothing, walks no
- * tree but the job directory, and knows no running node. Texts are bytes of unknown origin. */
+/* jobdata: parses the files in a job directory into plain numbers and texts, for the HTML report.
+ * The files are untrusted: a missing file counts as no data, a truncated or malformed one yields
+ * what precedes the fault, and everything is bounded. jobdata writes nothing, walks only the job
+ * directory, and does not contact running nodes. Texts are bytes of unknown origin. */
 #ifndef COP_REPORT_JOBDATA_H
 #define COP_REPORT_JOBDATA_H
 
@@ -11,7 +11,7 @@
 
 #define COP_JOBDATA_OPS_MAX 1024
 #define COP_JOBDATA_VALUES_MAX 1024
-#define COP_JOBDATA_PATHS_MAX 65536 /* different ones that are added up */
+#define COP_JOBDATA_PATHS_MAX 65536 /* distinct paths that are summed */
 #define COP_JOBDATA_NODES_MAX 8192
 #define COP_JOBDATA_SERIES_MAX 512
 #define COP_JOBDATA_STEPS_MAX 128 /* intervals */
@@ -19,13 +19,13 @@
 #define COP_JOBDATA_EVENTS_MAX 2048
 #define COP_JOBDATA_WARNINGS_MAX 64
 
-/* In place of a rank: a statistic over all nodes, computed for each value separately. */
+/* Instead of a rank: a statistic over all nodes, computed for each value separately. */
 enum { COP_JOBDATA_MIN = -1, COP_JOBDATA_MEDIAN = -2, COP_JOBDATA_MAX = -3 };
 
 enum cop_jobdata_from {
 	COP_JOBDATA_NOTHING,
 	COP_JOBDATA_CLUSTER,  /* the sums of a job that was stopped */
-	COP_JOBDATA_RANKS,    /* added up here, from the files of the ranks */
+	COP_JOBDATA_RANKS,    /* computed here from the files of the ranks */
 	COP_JOBDATA_SNAPSHOT, /* the same, from a tagged snapshot */
 };
 
@@ -93,7 +93,8 @@ struct cop_jobdata_node {
 	double requests, read_bytes, wait_parent_ms, wait_origin_ms, parent_bytes;
 	double origin_operations, origin_bytes, sent_bytes, failovers, evictions, cpu_ms;
 	double cache_peak_bytes, cache_limit_bytes, resident_peak_bytes;
-	/* What the kernel got ahead of programs; where that and read_bytes came from. */
+	/* Bytes pushed into the kernel before programs asked, and the sources of these and of
+	 * read_bytes. */
 	double ahead_bytes, from_own_bytes, from_nodes_bytes, from_passed_bytes;
 	double from_disk_bytes, from_pack_bytes, from_storage_bytes;
 };
@@ -109,7 +110,7 @@ struct cop_jobdata_warning {
 	char *sentence, *option;
 };
 
-/* What copper paths wrote into paths_dir. */
+/* The output of copper paths in paths_dir. */
 struct cop_jobdata_unused {
 	char *directory;
 	double bytes, files;
@@ -129,9 +130,9 @@ struct cop_jobdata {
 	unsigned top_n;
 
 	enum cop_jobdata_from from;
-	char *folder;              /* that the sums are of, absolute */
+	char *folder;              /* of the sums, absolute */
 	double folder_unix_s;      /* when it was written */
-	uint64_t ranks, faults;    /* in the sums; files that could not be used */
+	uint64_t ranks, faults;    /* ranks in the sums; unusable files */
 	struct cop_jobdata_op *op; /* most summed latency first */
 	size_t ops;
 	struct cop_jobdata_values metrics, fabric;
@@ -152,22 +153,22 @@ struct cop_jobdata {
 	struct cop_jobdata_event *event;
 	size_t events;
 	uint64_t events_dropped;
-	bool has_warnings;                   /* the file is there, be it empty */
+	bool has_warnings;                   /* the file exists, possibly empty */
 	struct cop_jobdata_warning *warning; /* the most important first */
 	size_t warnings;
 
-	bool has_tables; /* a profile of every path is there, which copper paths can read */
-	bool has_use;    /* copper paths wrote there */
+	bool has_tables;               /* a profile of every path exists, for copper paths */
+	bool has_use;                  /* copper paths has run */
 	struct cop_jobdata_values use; /* "Kept bytes", ... */
 	struct cop_jobdata_unused *unused;
 	size_t unused_n;
 };
 
-/* Reads JOBDIR. -ENOENT if there is nothing of a job, with a sentence that says what was looked
- * for; -ENOTDIR and the like. The caller frees out in any case. */
+/* Reads JOBDIR. -ENOENT if it holds no files of a job, with a sentence that names the expected
+ * files; -ENOTDIR and the like. The caller always frees out. */
 int cop_jobdata_read(const char *job_dir, struct cop_jobdata *out, struct cop_err *err);
 void cop_jobdata_free(struct cop_jobdata *j);
-/* NAN if there is none of that name. */
+/* NAN if no value has that name. */
 double cop_jobdata_value(const struct cop_jobdata_values *v, const char *name);
 
 #endif

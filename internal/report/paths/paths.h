@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paths: compares the part of its environment that a job used with what is on disk: the lists of
- * copper-formats.5, and what could be omitted. It trusts nothing that it reads in a job's
- * directory, and changes only its own output. */
+ * copper-formats.5, and what could be omitted. The files in a job's directory are untrusted; it
+ * changes only its own output. */
 #ifndef COP_REPORT_PATHS_H
 #define COP_REPORT_PATHS_H
 

@@ -130,7 +130,7 @@ struct cop_paths_usage {
 	struct prune prune;
 };
 
-/* ---- paths_write.c: roots_and_counts.txt and paths_summary.md ---- */
+/* ---- write.c: roots_and_counts.txt and paths_summary.md ---- */
 
 int cop_paths_write(const struct cop_paths_result *p, struct cop_err *err);
 /* Appends the rsync command that makes a reduced copy; nothing if there is no root on disk. */

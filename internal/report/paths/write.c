@@ -30,7 +30,7 @@ static void add_percent(struct cop_buf *out, uint64_t part, uint64_t whole)
 	cop_buf_printf(out, "%.2f%%", whole ? 100.0 * (double)part / (double)whole : 0.0);
 }
 
-/* Appends bytes, or "-" if they are not known. */
+/* Appends bytes, or "-" if they are unknown. */
 static void add_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes)
 {
 	if (l->sizes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model: what a machine with many nodes is assumed to be, for copper-sim and copper predict: the
- * parameters, with the reason for each, and a storage that serves so many operations at once. Pure
- * arithmetic: it measures nothing and knows no clock. */
+/* model: the assumed machine with many nodes, for copper-sim and copper predict: its parameters,
+ * with the reason for each, and a storage that serves a limited number of operations at once. Pure
+ * arithmetic, without measurements or clocks. */
 #ifndef COP_STORAGE_MODEL_H
 #define COP_STORAGE_MODEL_H
 
@@ -28,21 +28,21 @@ struct cop_model_storage {
 /* 0 or -ENOMEM; the caller keeps m. */
 int cop_model_storage_open(struct cop_model_storage *s, const struct cop_model *m);
 void cop_model_storage_close(struct cop_model_storage *s);
-/* How long an operation takes that takes op_ns for a client alone. */
+/* The duration of an operation that takes op_ns for a single client. */
 uint64_t cop_model_service_ns(const struct cop_model_storage *s, uint64_t op_ns);
-/* When an operation ends that begins now and brings so many bytes; it takes the place that is free
- * first. Calls come in the order of now_ns. */
+/* Returns when an operation that begins now and reads this many bytes ends; it takes the first
+ * place to become free. Calls must be in the order of now_ns. */
 uint64_t cop_model_served_at(
 	struct cop_model_storage *s, uint64_t now_ns, uint64_t op_ns, uint64_t bytes);
 
-/* Clients that make the same operations, each one after the other. */
+/* Clients that issue the same operations, each client sequentially. */
 struct cop_model_client {
-	double ops_s; /* what the operations of one take if it is alone */
+	double ops_s; /* the time of one client's operations if it is alone */
 	double bytes; /* of one */
-	double own_s; /* the work of one beside the storage */
+	double own_s; /* one client's work besides the storage */
 };
-/* How long the slowest of so many takes: all together need the storage's service time, and one
- * alone its own waiting and work. */
+/* The time of the slowest of these clients: bounded by the storage's total service time, and by one
+ * client's own waiting and work. */
 double cop_model_direct_s(
 	const struct cop_model *m, const struct cop_model_client *c, double nodes);
 

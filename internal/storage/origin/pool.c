@@ -2,15 +2,15 @@
 /* The worker pool. It has as many threads as jobs, up to the limit. The limit thereby bounds the
  * operations in flight, except those that the storage does not answer. A thread without work ends
  * after idle_ms. A job made of parts submits them and returns, and the part that ends last
- * continues it, so that one thread is enough for any job. What ends a wait (an alarm) has a thread
+ * continues it, so that one thread is enough for any job. Alarms, which end waits, get a thread
  * even if all others hang. */
 #include "storage/origin/origin_priv.h"
 
 #include <time.h>
 
-/* So many jobs that somebody waits for go ahead of one that somebody will wait for soon. */
+/* This many jobs with waiters run before one that will have waiters soon. */
 #define PASSED_MAX 16
-/* How long the end of the operations in flight may take when the pool closes. */
+/* How long closing the pool waits for operations in flight. */
 #define END_MS 2000
 
 /* The current thread's worker. */
@@ -91,7 +91,7 @@ static bool is_surplus(const struct cop_origin_pool *p)
 	return p->threads - p->lost > p->max;
 }
 
-/* The lock is held. The jobs in soon have their turn even if the queue never gets empty. */
+/* The lock is held. Jobs in `soon` get their turn even if the queue is never empty. */
 static struct cop_list *next_item(struct cop_origin_pool *p)
 {
 	bool background = may_run_background(p), soon = background && !cop_list_empty(&p->soon);
@@ -264,8 +264,8 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 		cop_list_push_back(queue, &job->link);
 	p->queued++;
 	rc = cop_origin_pool_call_worker(p);
-	/* With too few threads the work still gets done; without any it never would.
-	 * pthread_create's EAGAIN is a shortage. */
+	/* Fewer threads only slow the work down, but there must be one. pthread_create's EAGAIN is
+	 * a shortage. */
 	if (rc && p->threads == 0) {
 		rc = -ENOMEM;
 		cop_list_splice(&failed, &p->due);

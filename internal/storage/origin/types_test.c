@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the listings of file systems say about names that they do not have. */
+/* Tests which file systems list all of their names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -123,7 +123,7 @@ static void listings_are_believed_if_the_user_says_so(void **state)
 	assert_int_equal(flags_in(f, "d"), COP_LISTING_COMPLETE | COP_LISTING_HIDES);
 	o->trusts_listings = true;
 	assert_int_equal(flags_in(f, "d"), COP_LISTING_COMPLETE);
-	/* Other spellings are no names that a user knows of. */
+	/* Other spellings are not names that a user has given. */
 	o->types.dev[0].lists = COP_ORIGIN_LISTS_SPELLINGS;
 	assert_int_equal(flags_in(f, "d"), COP_LISTING_COMPLETE | COP_LISTING_HIDES);
 	o->types.dev[0].lists = COP_ORIGIN_LISTS_NOTHING;

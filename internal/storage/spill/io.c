@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads and writes of the file: the workers, and the clock that notices a disk that does not
+/* Reads and writes of the file: the workers, and the timer that detects a disk that does not
  * answer. */
 #include "storage/spill/spill_priv.h"
 
@@ -37,14 +37,14 @@ static int read_all(const struct cop_spill *s, char *data, size_t len, uint64_t 
 	return 0;
 }
 
-/* ---- leaving the disk alone ---- */
+/* ---- giving up on the disk ---- */
 
 struct answer {
 	cop_spill_done *done;
 	void *arg;
 };
 
-/* The lock is held. The requesters of reads that run are answered before those end. */
+/* The lock is held. Answers the requesters of running reads before these reads end. */
 static unsigned abandon_running(struct cop_spill *s, struct answer out[SPILL_WORKERS])
 {
 	struct cop_list *item;
@@ -115,7 +115,7 @@ void cop_spill_give_up(struct cop_spill *s, const char *why)
 	cop_spill_cancel(s, -EIO);
 }
 
-/* The machine gets the bytes of the disk back, which programs may lack. */
+/* Frees the space on the disk, which programs may need. */
 static void fail(struct cop_spill *s, const char *what, int rc)
 {
 	char why[128];
@@ -130,7 +130,7 @@ static void fail(struct cop_spill *s, const char *what, int rc)
 
 /* ---- one write, one read ---- */
 
-/* The lock is held, and released meanwhile. */
+/* Called with the lock held; releases it during the I/O. */
 static void run_write(struct cop_spill *s, struct spill_write *w)
 {
 	size_t len = w->obj->len;
@@ -184,7 +184,7 @@ static void answer_read(struct cop_spill *s, struct spill_read *r, int rc)
 	end_read(s, r, rc);
 }
 
-/* The lock is held, and released meanwhile. */
+/* Called with the lock held; releases it during the I/O. */
 static void run_read(struct cop_spill *s, struct spill_read *r)
 {
 	bool is_same;
@@ -199,7 +199,7 @@ static void run_read(struct cop_spill *s, struct spill_read *r)
 	cop_list_remove(&r->link);
 	is_same = s->age == r->age;
 	pthread_mutex_unlock(&s->lock);
-	/* Unless the bytes were overwritten meanwhile, the disk is to blame. */
+	/* The disk is at fault, unless the bytes were overwritten during the read. */
 	if (rc && rc != -ENOMEM && is_same)
 		fail(s, "cannot read", rc);
 	answer_read(s, r, rc);
@@ -208,7 +208,7 @@ static void run_read(struct cop_spill *s, struct spill_read *r)
 
 /* ---- the threads ---- */
 
-/* Somebody waits for a read, and for no write. */
+/* Reads have requesters that wait; writes have none. */
 void *cop_spill_work(void *spill)
 {
 	struct cop_spill *s = spill;
@@ -229,7 +229,8 @@ void *cop_spill_work(void *spill)
 	return NULL;
 }
 
-/* The lock is held. In how many ms the oldest read is too slow; UINT64_MAX: none runs. */
+/* The lock is held. Returns the ms until the oldest read is too slow; UINT64_MAX: none is running.
+ * */
 static uint64_t patience_ms(const struct cop_spill *s)
 {
 	const struct spill_read *r;

@@ -82,7 +82,7 @@ int cop_diagnose_finish(struct cop_diagnose *d)
 	return d->room.failed ? -ENOMEM : 0;
 }
 
-/* ---- the answer ---- */
+/* ---- output ---- */
 
 static struct cop_grid_cell text(const struct cop_buf *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the files that the user means. */
+/* Finds the trace files that the user names. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ struct find {
 	const char *given, *walked; /* a directory, as the user gave it and as it is walked */
 };
 
-/* 1: it is seen for the first time. -ENOMEM. */
+/* 1: the file has not been seen before. -ENOMEM. */
 static int is_new(struct find *f, const struct stat *st)
 {
 	const uint64_t key[] = {st->st_dev, st->st_ino};
@@ -65,7 +65,7 @@ static bool ends_in(const char *name, size_t len, const char *end)
 	return len > n && !memcmp(name + len - n, end, n);
 }
 
-/* The length of the name without what a compressor puts at its end. */
+/* The length of the name without the suffix of a compressor. */
 static size_t plain_length(const char *name)
 {
 	static const char *const ends[] = {".gz", ".zst", ".zip"};
@@ -77,14 +77,13 @@ static size_t plain_length(const char *name)
 	return len;
 }
 
-/* Whether it has a name that writers of DFTracer's and PerfFlowAspect's formats give, as nodes
- * do. */
+/* Whether the name is one that DFTracer, PerfFlowAspect or nodes give to traces. */
 static bool is_called_a_trace(const char *name)
 {
 	return ends_in(name, plain_length(name), ".pfw");
 }
 
-/* Whether it has a name that traces have, and other files as well. */
+/* Whether the name is one that traces and other files share. */
 static bool may_be_a_trace(const char *name)
 {
 	static const char *const ends[] = {".json", ".jsonl", ".trace"};
@@ -122,7 +121,7 @@ static int add_trace_file(struct find *f, char *name, bool given)
 	return rc;
 }
 
-/* The name is reported below the directory as the user gave it. */
+/* Reports the name below the directory as the user gave it. */
 static int visit(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
 {
 	struct find *f = arg;
@@ -202,8 +201,8 @@ static int copy_all(int from, int to)
 	return 0;
 }
 
-/* Traces are read more than once and by several threads, so what comes out of a pipe is kept in a
- * file without a name. */
+/* Traces are read more than once and by several threads, so data from a pipe is copied to an
+ * unnamed file. */
 static int add_pipe(struct find *f, const char *path, struct cop_err *err)
 {
 	bool input = !strcmp(path, "-");
@@ -253,7 +252,7 @@ static int one(struct find *f, const char *path, struct cop_buf *notes, struct c
 	if (S_ISDIR(st.st_mode) && !input)
 		return walk(f, path, err);
 	if (ends_in(path, strlen(path), COP_TRACE_INDEX_END))
-		return 0; /* a shell's pattern named it */
+		return 0; /* matched by a glob of the shell */
 	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
 		return add_pipe(f, path, err);
 	if (!S_ISREG(st.st_mode))

@@ -46,8 +46,8 @@ static void place_fini(struct place *p)
 	assert_int_equal(rmdir(p->dir), 0);
 }
 
-/* A program that opens a file in each hundred of events, which a line defines after its use; every
- * 1500th event is a checkpoint. */
+/* A program that opens one file per hundred events, with the file's name defined after its use;
+ * every 1500th event is a checkpoint. */
 static void put_line(struct cop_buf *b, unsigned i)
 {
 	if (i % 100 == 50)
@@ -260,7 +260,7 @@ static const struct question questions[] = {
 	{.from_ns = 10000000, .to_ns = 11000000, .name = "save"},
 };
 
-/* Answers by the index, and by the file alone; *passed: how many events the first of them took. */
+/* Queries with the index and without it; *passed: the number of events read with it. */
 static void compare(const struct place *p, const struct question *q, uint64_t *passed)
 {
 	char aside[128];
@@ -475,7 +475,7 @@ static void an_index_of_another_state_of_the_file_is_not_used(void **state)
 	place_fini(&p);
 }
 
-/* Every byte of the index matters, so that one that is wrong is found, or was never used. */
+/* Any corrupt byte of the index is detected, or is never used. */
 static void a_damaged_index_changes_no_answer(void **state)
 {
 	struct cop_buf text = lines_of(EVENTS);
@@ -539,7 +539,7 @@ static void four_builders_at_once_leave_one_whole_index(void **state)
 	place_fini(&p);
 }
 
-/* What stands in the way of a temporary file beside the trace: here, a directory that is gone. */
+/* A temporary file beside the trace cannot be created: the directory has been removed. */
 static void without_a_place_beside_the_file_the_cache_directory_has_it(void **state)
 {
 	struct cop_buf text = lines_of(EVENTS);

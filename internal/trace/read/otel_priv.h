@@ -48,7 +48,7 @@ struct cop_trace_str cop_trace_otel_labels(struct sink *s, struct cop_trace_str 
 
 /* Passes on an event. */
 void cop_trace_otel_deliver(struct otel_reader *r, const struct cop_trace_event *e);
-/* Takes the args, and what they say of the thread, host and rank. */
+/* Takes the args, and from them the thread, host and rank. */
 void cop_trace_otel_take_args(struct otel_reader *r, struct cop_trace_str args);
 
 /* ---- otel_data.c ---- */

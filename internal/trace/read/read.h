@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* read: turns trace files into events. It reads the traces of programs: dlio_profiler,
- * DFTracer 1.x and 2.x, PerfFlowAspect, the Chrome trace of torch.profiler and others, and
- * OpenTelemetry's files; plain or gzip; recognized by content, never by name. It does not select,
- * add up or print.
+/* read: turns trace files into events. It reads the traces of programs: dlio_profiler, DFTracer 1.x
+ * and 2.x, PerfFlowAspect, the Chrome trace of torch.profiler and others, and OpenTelemetry's
+ * files; plain or gzip; recognized by content, never by name. It does not select, add up or print.
  *
- * Nothing in a file is trusted to be complete or right. What cannot be read is counted and the
- * first three places are named; it never ends a reading. Memory is bounded whatever the input: a
- * block and some members inflated ahead for each thread, COP_TRACE_RECORD_MAX for one event,
- * COP_TRACE_OPEN_MAX open spans per file and, with `names`, the names that one file defines.
+ * Files may be incomplete or corrupt: unreadable parts are counted, the first three places are
+ * named, and reading continues. Memory is bounded whatever the input: a block and some members
+ * inflated ahead for each thread, COP_TRACE_RECORD_MAX for one event, COP_TRACE_OPEN_MAX open spans
+ * per file and, with `names`, the names that one file defines.
  *
  * A thread without work takes a file that no other thread is inflating, inflates one block, cut
  * after the last whole event, and parses it while another thread inflates the next. So one large
@@ -15,8 +14,8 @@
  * thread that would have to wait inflates a later member of the file (inflate.h), so a file of many
  * members keeps all threads busy.
  *
- * If traces that Copper wrote say how far the clock of a host is ahead of rank 0's, every event of
- * that host, whoever wrote it, is put on rank 0's clock: clock.c has the format.
+ * If traces of Copper contain the clock offset of a host to rank 0, all events of that host, from
+ * any writer, are converted to rank 0's clock: clock.c has the format.
  *
  * One scanner reads all forms (base/json_read.h); the fuzz target compares it with json-c. */
 #ifndef COP_TRACE_READ_H
@@ -103,7 +102,7 @@ static inline size_t cop_trace_owner(const struct cop_trace_event *e)
 	return e->host.len ? 0 : 1 + e->source;
 }
 
-/* Where something could not be read. */
+/* The place of an unreadable part. */
 struct cop_trace_fault {
 	size_t source;
 	uint64_t line;
@@ -127,9 +126,9 @@ struct cop_trace_result {
 
 struct cop_trace_files;
 
-/* Takes files as they are; walks directories, and takes what is below them if it is a trace. A file
- * that is reached twice is read once. Paths that do not exist or cannot be read are skipped and
- * named in `notes`, one line each. -ENOENT with a sentence if nothing is left; -E2BIG for more than
+/* Takes files as given; walks directories, and takes the traces below them. A file that is found
+ * twice is read once. Paths that do not exist or cannot be read are skipped and named in `notes`,
+ * one line each. -ENOENT with a sentence if nothing is left; -E2BIG for more than
  * COP_TRACE_FILES_MAX; -ENOMEM. */
 int cop_trace_files_new(char *const *path, size_t n, struct cop_trace_files **out,
 	struct cop_buf *notes, struct cop_err *err);
@@ -139,10 +138,10 @@ const char *cop_trace_files_name(const struct cop_trace_files *f, size_t source)
 /* Removes the file at path, if it is in the list; returns whether it was. Call it before anything
  * is read. */
 bool cop_trace_files_leave_out(struct cop_trace_files *f, const char *path);
-/* Adds so much to all times of a file, or of the files below a directory; how many that are. Call
- * it before anything is read. */
+/* Adds this to all times of a file, or of the files below a directory; returns the number of files.
+ * Call it before anything is read. */
 size_t cop_trace_files_shift(struct cop_trace_files *f, const char *path, int64_t ns);
-/* How many files are in the list. */
+/* The number of files in the list. */
 size_t cop_trace_files_count(const struct cop_trace_files *f);
 /* After a reading: adds a member `key`, an array of one object for each file that was not read, or
  * not wholly, in order of their names:
@@ -186,8 +185,8 @@ bool cop_trace_values_next(
 typedef int cop_trace_batch(
 	void *arg, unsigned worker, const struct cop_trace_event *event, size_t n);
 
-/* What is wanted of a file that has an index: anything else may be missing from what is passed on.
- * Without an index, all is passed on. */
+/* The selection of events from a file with an index: other events may be omitted. Without an index,
+ * all events are passed on. */
 enum {
 	COP_TRACE_WORD_NAME,
 	COP_TRACE_WORD_CAT,
@@ -220,8 +219,8 @@ struct cop_trace_conf {
 
 /* The number of threads that a reading will have. */
 unsigned cop_trace_threads(unsigned threads);
-/* Reads all files. What is wrong with files goes to notes, one line each. 0; -ENODATA with a
- * sentence if no file is a trace; what batch returned; -ENOMEM. */
+/* Reads all files. Appends the faults of files to notes, one line each. 0; -ENODATA with a sentence
+ * if no file is a trace; what batch returned; -ENOMEM. */
 int cop_trace_read(struct cop_trace_files *f, const struct cop_trace_conf *conf,
 	struct cop_trace_result *result, struct cop_buf *notes, struct cop_err *err);
 /* Appends "FILE:LINE: WHY" for each named fault, how many there are, and how clocks were
@@ -231,7 +230,7 @@ void cop_trace_faults(const struct cop_trace_files *f, const struct cop_trace_re
 
 /* ---- indexes ---- */
 
-/* Behind the name of a file: its index. In directories, files that end so are not traces. */
+/* The suffix of an index's file name. In directories, files with this suffix are not traces. */
 #define COP_TRACE_INDEX_END ".copper-index"
 
 enum cop_trace_indexed {
@@ -250,13 +249,15 @@ struct cop_trace_index_result {
 struct cop_trace_index_conf {
 	unsigned threads;
 	uint64_t small_bytes, chunk_bytes;
-	double share; /* of the size of its file that an index may have; 0 in all three: as usual */
+	double share; /* the size of an index, at most, as a share of its file's; 0 in all three:
+			 the default */
 	/* Called for each file, by one thread at a time. */
 	void (*done)(void *arg, const struct cop_trace_index_result *r);
 	void *arg;
 };
 /* Makes the indexes of all files: beside each, or in the cache directory. A reading uses an index
- * if it is of the file's present state. -ENOMEM; files that cannot have one are no failure. */
+ * if it matches the file's present state. -ENOMEM; files that cannot have an index are not an
+ * error. */
 int cop_trace_index(
 	struct cop_trace_files *f, const struct cop_trace_index_conf *conf, struct cop_err *err);
 

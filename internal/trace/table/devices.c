@@ -149,7 +149,7 @@ int cop_devices_merge(struct devices *to, struct devices *from)
 	return rc;
 }
 
-/* ---- the answer ---- */
+/* ---- output ---- */
 
 static double seconds(uint64_t ns)
 {

@@ -193,7 +193,7 @@ int cop_sum_add(struct cop_sum *s, unsigned worker, const struct cop_trace_event
 	return add_places(s, worker, e);
 }
 
-/* ---- the answer ---- */
+/* ---- output ---- */
 
 static int take_rows(struct cop_sum *s, unsigned tab, const char *sort, struct cop_rows *out,
 	struct cop_err *err)

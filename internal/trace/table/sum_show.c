@@ -26,7 +26,7 @@ struct showing {
 	bool classes;
 };
 
-/* ---- tables that are no groups ---- */
+/* ---- tables other than groups ---- */
 
 static struct cop_grid_cell text_cell(struct cop_trace_str s)
 {
@@ -73,7 +73,7 @@ static struct cop_grid_cell class_cell(const void *arg, size_t row, unsigned col
 		NULL, 0, col == 1 ? s->r->class_s[row] : s->r->both_s[row][col - 2]};
 }
 
-/* Each class with the time that it shares with each of them. */
+/* The time that each class shares with each of the others. */
 static void show_classes(const struct showing *s, enum cop_grid_form form, struct cop_buf *out)
 {
 	unsigned n = cop_classes_count(s->r->classes);
@@ -107,24 +107,23 @@ static void show_text(const struct showing *s, struct cop_buf *out)
 		cop_buf_printf(out, "%14.6f s  %s\n", s->seconds[i].value, s->seconds[i].text);
 	if (s->classes) {
 		cop_buf_str(out,
-			"\nclasses: seconds in which one runs, and one of another at the same time\n");
+			"\nclasses: seconds in which one is active, alone or together with another\n");
 		show_classes(s, COP_GRID_PLAIN, out);
 	}
 	if (r->open.n) {
-		cop_buf_str(
-			out, "\nwhat began and never ended, and when the first of each began\n");
+		cop_buf_str(out, "\nevents that never ended, and when the first of each began\n");
 		cop_rows_show(&r->open, COP_GRID_PLAIN, OPEN, out);
 	}
 	if (r->devices) {
 		cop_buf_str(out,
 			"\ndevices: seconds from the first to the last work, in kernels that compute, in communication, in copies, idle; communication beside kernels; how many kernels\n");
 		show_devices(s, COP_GRID_PLAIN, out);
-		cop_buf_str(out, "\nthe ten kernels that take most time\n");
+		cop_buf_str(out, "\nthe ten kernels that take the most time\n");
 		cop_rows_show(&r->kernels, COP_GRID_PLAIN, KERNELS, out);
 	}
 	cop_buf_str(out, "\nfunctions, by time in seconds; sizes in bytes\n");
 	cop_rows_show(&r->functions, COP_GRID_PLAIN, 0, out);
-	cop_buf_str(out, "\nPOSIX over the run, from so many seconds on\n");
+	cop_buf_str(out, "\nPOSIX over the run, from this many seconds on\n");
 	cop_rows_show(&r->intervals, COP_GRID_PLAIN, 0, out);
 }
 

@@ -305,7 +305,7 @@ void cop_fetch_read_packed(struct flight *f, struct cop_origin *o);
 /* Reads a listing, with names from the pack. False: the pack has none. */
 bool cop_fetch_list_packed(struct flight *f, struct cop_origin *o);
 
-/* ---- upstream.c, root.c, coop.c ---- */
+/* ---- upstream.c, root.c, fetch.c ---- */
 
 /* The origin's answer to a request for a blob; arg is the flight. */
 void cop_fetch_blob_read(void *arg, int rc, void *data, size_t len);

@@ -68,7 +68,7 @@ size_t cop_fetch_first_reservation(struct flight *f)
 	return f->ask.first ? most_bytes(c) : 0;
 }
 
-/* ---- the answer ---- */
+/* ---- output ---- */
 
 static bool are_valid(
 	const struct flight *f, const struct cop_attr *attr, const struct cop_completion *l)

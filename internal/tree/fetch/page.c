@@ -3,9 +3,9 @@
  * page consists of the directory, its version, the number of pages and the index among them; these
  * determine which names are in it.
  *
- * When the storage contradicts what a page says about a file, the whole directory must become the
- * newer one (names.c). Other pages of it may be cached under other keys, here or at the ancestors,
- * with the same error. So no page of the directory in this version is used any more. */
+ * When the storage contradicts a page's attributes of a file, the whole directory must be replaced
+ * by its newer version (names.c). Other pages of it may be cached under other keys, here or at the
+ * ancestors, with the same error. So no page of this version of the directory is used any more. */
 #include "tree/fetch/fetch_priv.h"
 
 struct cop_ask cop_fetch_page_ask(
@@ -94,7 +94,7 @@ static void page_read(void *arg, int rc, void *data, size_t len)
 	cop_fetch_blob_read(f, rc, data, len);
 }
 
-/* The listing that the request is about; NULL if this node has another one by now, or none. */
+/* The listing that the request refers to; NULL if this node now has another one, or none. */
 static struct cop_obj *same_names(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	struct cop_obj *names = cop_fetch_names_of(c, ask->path, strlen(ask->path));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node whose kernel is slow to forget names. */
+/* Tests a node whose kernel is slow to drop names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -156,7 +156,7 @@ static void each_of_many_children_is_answered_in_its_time(void **state)
 	close_tree(t);
 }
 
-/* This node does not forget them alone, and the answer does not wait. */
+/* Other nodes drop the names as well, and the answer does not wait. */
 static void names_stay_if_the_kernel_cannot_be_told(void **state)
 {
 	struct cop_attr old;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small files that are fetched beside one that a program asks for (policy_priv.h decides which).
+/* Small files that are fetched along with one that a program requests (policy_priv.h decides
+ * which).
  *
- * Each sibling is a flight of its own, led here under the key that this node's own listing gives:
- * path, version, size. So later requests for it join the flight, its answer is checked like any
- * other, a dead node is passed over as for any other, and nobody can plant bytes here that were not
- * requested. They are a bundle because their requests leave this node, and each node above it, in
- * one message with the request that a program waits for.
+ * Each sibling is a separate request in flight, under the key from this node's own listing: path,
+ * version, size. So later requests join it, its answer is checked and dead nodes are skipped as for
+ * any other request, and no peer can insert data here that was not requested. They form a bundle
+ * because this node, and each ancestor, sends their requests in one message with the request that a
+ * program waits for.
  *
- * Nobody waits for siblings yet, so they are background flights: at the storage they come last, and
+ * Siblings have no waiters yet, so they are background requests: the storage serves them last, and
  * an answer that contradicts a name changes nothing here (names.c). They are only fetched while
- * memory is free: nothing is evicted for them, and no flight waits behind them. */
+ * memory is free: no object is evicted for them, and no request waits behind them. */
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
@@ -21,8 +22,8 @@ bool cop_guess_is_small(const struct cop_guess *g, const struct cop_ask *ask)
 	       ask->index == 0 && ask->size <= cop_fetch_largest_small(g->fetch);
 }
 
-/* One of the same kind, as its owner made it: who may read the one may read the other. A file
- * without blocks is on a tape or has no bytes of its own; a young version may not last. */
+/* A file of the same kind, owner and mode, so that a user who may read the one may read the other.
+ * st_blocks == 0 means archived (HSM) or sparse; a recently modified file may still change. */
 static bool is_sibling(const struct bundle *b, const struct cop_listing_entry *e)
 {
 	const struct cop_attr *a = &e->attr;
@@ -77,7 +78,8 @@ static void ask_siblings(const struct bundle *b, size_t allowed, unsigned most)
 
 	for (uint32_t i = 0; i < count && files < most; i++) {
 		cop_listing_at(b->list, i, &e);
-		/* As long as the one that was read, unless it is known; counted when it comes. */
+		/* The size of the file that was read, unless this one's is known; counted on
+		 * arrival. */
 		size = e.has_attr ? e.attr.size : b->attr.size;
 		if (!is_sibling(b, &e) || size > allowed - bytes - later ||
 			!cop_cache_has_headroom(b->guess->conf->cache, size) ||
@@ -162,8 +164,8 @@ void cop_guess_siblings(struct cop_guess *g, const struct cop_ask *ask)
 	look_at_siblings(g, ask, true);
 }
 
-/* A program reads a file for the first time. If that came with the entry that it asked for, it
- * would have missed it otherwise, so it counts as missed. */
+/* Called when a program first reads a file. If the file came along with a requested entry, the
+ * program would otherwise have missed it, so it counts as missed. */
 static void used_small(struct cop_guess *g, const struct cop_obj *obj, bool missed)
 {
 	struct cop_ask ask = {.kind = COP_ASK_CHUNK,

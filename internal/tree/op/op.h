@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* treeop: sends an operation down the tree to every node, and adds up the answers on the way up:
+/* tree/op: sends an operation down the tree to every node, and adds up the answers on the way up:
  * stop, statistics, the table of all nodes, invalidate, snapshot, reset, and whether the tree is
  * still needed.
  *
@@ -8,9 +8,9 @@
  * did not answer are counted by reason, and named. Every request to stop a node gets the same sum,
  * however many there are, and a node that has answered a stop stays until its answer has arrived.
  *
- * The node's own part (its statistics, its mount, its files) comes from struct cop_op_ops,
- * given at the start. The module does not know commands and sockets: the caller knows who asks and
- * what to tell the user.
+ * The node's own part (its statistics, its mount, its files) comes from struct cop_op_ops, given at
+ * the start. The module does not know commands and sockets: the caller knows who asks and what to
+ * tell the user.
  *
  * Threads: requests and answers come on rpc's progress thread, commands on any other; the functions
  * that belong to the main thread say so. No callback is called under the lock. */

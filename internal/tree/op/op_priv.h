@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* treeop.c decides what each operation does; stop.c and report.c run those that need the main
- * thread, and release.c the one that asks whether the tree is needed. request.c is one operation on
- * this node, fanout.c one in a subtree, confirm.c the end of a node that has answered a stop. Calls
- * go from the first of these to the last; results come back through functions that were passed
- * down.
+/* op.c decides what each operation does; stop.c and report.c run those that need the main thread,
+ * and release.c the one that asks whether the tree is needed. request.c is one operation on this
+ * node, fanout.c one in a subtree, confirm.c the end of a node that has answered a stop. Calls go
+ * from the first of these to the last; results come back through functions that were passed down.
  *
  * `lock` guards the state of the stop (the list of requests, the sum, and the flags) and of the
  * release. Nothing is called under it. Once the node has ended, the sum may be read without it. The

@@ -130,7 +130,7 @@ static void a_path_is_forgotten_above_before_below(void **state)
 	t_run(t);
 	assert_int_equal(h.times, 0);
 	assert_string_equal(t->node[6].forgot, "some/path");
-	/* Its kernel still has the path, so a node below would get it again from there. */
+	/* Its kernel still has the path, so a child would get the old version again from there. */
 	assert_string_equal(t->node[1].forgot, "some/path");
 	assert_int_equal(t->node[3].asked + t->node[4].asked, 0);
 	t->node[1].then(t->node[1].then_arg);
@@ -313,7 +313,7 @@ static void a_node_that_ends_or_is_full_has_asked_nobody_below(void **state)
 	assert_int_equal(h.sum.missing, 2);
 	assert_non_null(strstr(t_text(&h), "host1 (rank 1) failed: it is ending"));
 	assert_non_null(strstr(t_text(&h), "host2 (rank 2) failed: Too many open files"));
-	/* It does nothing, so that those below are asked in its place, each once. */
+	/* It does nothing, so its children are asked instead, each once. */
 	assert_int_equal(t->node[1].resets + t->node[2].resets, 0);
 	for (uint32_t r = 3; r < T_NODES; r++) {
 		assert_int_equal(t->node[r].asked, 1);
@@ -323,7 +323,7 @@ static void a_node_that_ends_or_is_full_has_asked_nobody_below(void **state)
 	assert_nobody_inside(t);
 }
 
-/* ---- answers that are none ---- */
+/* ---- invalid answers ---- */
 
 static void a_damaged_answer_is_asked_for_again(void **state)
 {

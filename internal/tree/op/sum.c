@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The answers of a subtree: sums, and their encoding on the way up the tree.
+/* The combined answers of a subtree: sums, and their encoding for the way up the tree.
  *
  * The text has a part from every node, so it grows with the job. It is sent compressed, in at most
  * COP_OP_TEXT_MAX bytes. Parts that do not fit are left out and counted; the sums include their
@@ -208,14 +208,14 @@ void cop_op_sum_add_silent(struct cop_op_sum *g, uint32_t rank)
 		cop_buf_add(&g->silent, &rank, sizeof(rank));
 }
 
-/* ---- the form in which it travels ----
+/* ---- the encoded form ----
  *
  * Fixed numbers, silent ranks, text, hosts, telemetry, profile. */
 
 #define NUMBERS                                                                                    \
 	(COP_OP_SENTENCE + COP_EXAMPLES * COP_EXAMPLE_SIZE + 4 * (21 + COP_OP_NAMED) +             \
 		8 * (COP_COUNTERS + 2 * COP_TABLES + 12))
-/* Texts that are shorter are not compressed. */
+/* Shorter texts are not compressed. */
 #define PACK_MIN 4096
 
 /* The lengths of what follows the numbers, before the profile. */
@@ -443,7 +443,7 @@ static void get_silent(struct cop_rd *r, uint32_t count, struct cop_op_sum *g)
 	}
 }
 
-/* An invalid profile is left out, because the rest of the answer is still good. */
+/* Ignores an invalid profile, because the rest of the answer is still valid. */
 static void decode_prof(const void *data, size_t len, struct cop_op_sum *g)
 {
 	int rc = len ? cop_prof_decode(data, len, &g->prof) : 0;

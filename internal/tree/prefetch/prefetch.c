@@ -400,7 +400,8 @@ static bool run_stages(struct cop_prefetch *p)
 	return true;
 }
 
-/* coop reports each object that is fetched, as a flight; this reports the prefetch as a whole. */
+/* tree/fetch reports each object that is fetched, as a flight; this reports the prefetch as a
+ * whole. */
 static void trace(struct cop_prefetch *p, uint64_t begin_ns)
 {
 	const struct cop_tracer_arg args[] = {{.key = "items", .value = (int64_t)p->n_items},

@@ -41,8 +41,8 @@ struct cop_prefetch_conf {
 			 else all at once */
 };
 
-/* Starts a thread that requests the manifest from coop and works through it. -ENOMEM, or the error
- * of starting a thread. */
+/* Starts a thread that requests the manifest from tree/fetch and works through it. -ENOMEM, or the
+ * error of starting a thread. */
 int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out);
 /* The tree is ready. Any thread. NULL is fine. */
 void cop_prefetch_formed(struct cop_prefetch *p);

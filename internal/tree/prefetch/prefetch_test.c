@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One node over a fake origin, with the real cache and coop, and a manifest given as a string. */
+/* One node over a fake origin, with the real cache and tree/fetch, and a manifest given as a
+ * string. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

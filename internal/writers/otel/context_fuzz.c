@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* What is read of version 00 is what is written again, except for flags of later levels. */
+/* A parsed version 00 is written back unchanged, except for flags of later levels. */
 static void check(const char *text, const struct cop_otlp_context *c)
 {
 	char again[56] = "00-";

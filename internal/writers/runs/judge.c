@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a job has failed, and why, by its nodes and its commands. */
+/* Decides whether a job has failed, and why, from its nodes and commands. */
 #include "writers/runs/runs.h"
 
 #include <signal.h>
@@ -7,7 +7,7 @@
 
 #include "base/base/cpu.h"
 
-/* A node has a moment between the signal of a scheduler and its own end. */
+/* Time between the scheduler's signal and the end of a node. */
 #define TIME_LIMIT_S 5
 
 static const char *signal_word(int number)
@@ -30,7 +30,7 @@ static const char *signal_word(int number)
 	}
 }
 
-/* Whether the scheduler ended the job because its time was over. */
+/* Whether the scheduler ended the job at its time limit. */
 static bool is_time_over(void)
 {
 	const char *end = getenv("SLURM_JOB_END_TIME");
@@ -58,8 +58,8 @@ static void put_worst(const struct cop_judge *j, struct cop_buf *out)
 			e->commands);
 }
 
-/* Appends why a run has not finished although the node did: not every command of it is known to
- * have ended with 0. Appends nothing if all are. */
+/* If not every command of the run is known to have exited with 0, appends why the run has not
+ * finished although the node has. */
 static void judge_commands(const struct cop_judge *j, struct cop_buf *out)
 {
 	const struct cop_op_exits *e = &j->exits;
@@ -80,7 +80,7 @@ static void judge_commands(const struct cop_judge *j, struct cop_buf *out)
 			out->len ? "; " : "", unknown, e->commands);
 }
 
-/* Appends how many nodes have not said how their commands ended; nothing if all have. */
+/* Appends the number of nodes that have not reported how their commands ended, unless it is 0. */
 static void judge_nodes(const struct cop_judge *j, struct cop_buf *out)
 {
 	uint32_t silent = j->all_asked ? j->missing : j->nodes - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as lines of what a program logs: what is accepted is within its bounds. */
+/* Feeds arbitrary bytes as log lines of a program: accepted values must be within their bounds. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of a store become runs of MLflow. A run that came from MLflow gets its own rows again; one
- * of Copper's gets tags for what MLflow has no column for, by which an import restores it. */
+/* Exports runs of a store to MLflow. A run that came from MLflow gets its original rows; one of
+ * Copper's gets tags for fields that MLflow has no column for, from which an import restores it. */
 #include "writers/runs/mlflow_priv.h"
 
 #define DEFAULT_EXPERIMENT "copper"
@@ -9,21 +9,21 @@
 /* MLflow's times are whole milliseconds. */
 #define MS(column) "CAST(round(" column " * 1000) AS INTEGER)"
 
-/* The runs are in a temporary table of either connection, so that each query is about all of them
- * and gives its rows in the order of the index that they are inserted into. */
+/* Both connections have the runs in a temporary table, so that each query covers all of them and
+ * returns its rows in the order of the index that they are inserted into. */
 static const char chosen[] =
 	"CREATE TEMP TABLE chosen (run TEXT PRIMARY KEY, uuid TEXT NOT NULL, own INTEGER NOT NULL)"
 	" WITHOUT ROWID";
 static const char choose[] = "INSERT OR IGNORE INTO chosen VALUES (?1, ?2, ?3)";
 #define FROM(table, t) " FROM chosen AS c CROSS JOIN " table " AS " t " ON " t ".run = c.run"
 
-/* Tags that say that a value was not a number; MLflow has points for those. */
+/* Tags for values that were not numbers; MLflow has points for those. */
 #define IS_NAN_TAG                                                                                 \
 	"(t.key GLOB 'nan.?*' AND t.value GLOB 'step [0-9]*' AND (c.own OR EXISTS (SELECT 1"       \
 	" FROM mlflow_metric WHERE run = c.run AND key = substr(t.key, 5) AND is_nan)))"
 #define NAN_STEP "CAST(substr(t.value, 6) AS INTEGER)"
 
-/* What MLflow's page shows of a run; a program may have set it. */
+/* The fields that MLflow's page shows; a program may have set them. */
 #define DERIVED                                                                                    \
 	"(SELECT c.run, c.uuid, k.key, CASE k.key WHEN 'mlflow.runName' THEN r.name"               \
 	" WHEN 'mlflow.source.name' THEN coalesce((SELECT value FROM param WHERE run = c.run"      \
@@ -86,7 +86,7 @@ static const char own_query[] =
 						" coalesce(m.source_version, ''), coalesce(m.lifecycle_stage, 'active'),"
 						" coalesce(m.artifact_uri, ?5 || '/' || ?2 || '/artifacts'), ?4, m.deleted_time"
 						" FROM run_now AS r LEFT JOIN mlflow_run AS m ON m.run = r.id WHERE r.id = ?1";
-/* MLflow's status is kept while that of the store is what it became at the import. */
+/* Keeps MLflow's status while the store's is still the one set by the import. */
 #define IS_SAME_STATUS                                                                             \
 	"(r.status = CASE m.status WHEN 'FINISHED' THEN 'FINISHED' WHEN 'FAILED' THEN 'FAILED'"    \
 	" WHEN 'KILLED' THEN 'FAILED' ELSE 'RUNNING' END)"
@@ -100,7 +100,7 @@ static const char foreign_query[] =
 		"r.\"end\"") " END,"
 			     " m.source_version, m.lifecycle_stage, m.artifact_uri, ?4, m.deleted_time"
 			     " FROM run AS r JOIN mlflow_run AS m ON m.run = r.id WHERE r.id = ?1";
-/* What people have done to it in MLflow stays. */
+/* Keeps what users have changed in MLflow. */
 static const char run_to[] =
 	"INSERT INTO runs (run_uuid, name, source_type, source_name, entry_point_name, user_id,"
 	" status, start_time, end_time, source_version, lifecycle_stage, artifact_uri, experiment_id,"
@@ -120,8 +120,8 @@ struct writing {
 	void *arg;
 	struct transfer own, foreign; /* the row of one run */
 	struct step choose[2];
-	sqlite3_stmt *look; /* at a run of the store */
-	int64_t experiment; /* the number of the last one, and where its runs have their artifacts
+	sqlite3_stmt *look; /* finds a run in the store */
+	int64_t experiment; /* the number of the last one, and the directory of its runs' artifacts
 			     */
 	char experiment_name[512], artifacts[1024];
 };
@@ -145,7 +145,7 @@ static int64_t now_ms(void)
 	return (int64_t)(cop_wall_ns() / 1000000);
 }
 
-/* Fills in what is known of the experiment; code is SQLITE_ROW if it exists. */
+/* Looks up the experiment; code is SQLITE_ROW if it exists. */
 static int look_for_experiment(struct writing *e, const char *name)
 {
 	struct step s = cop_step_prepare(e->m.db,
@@ -167,7 +167,7 @@ static int look_for_experiment(struct writing *e, const char *name)
 	return cop_step_finish(&s);
 }
 
-/* Its artifacts are beside those of MLflow's first experiment. */
+/* Places its artifacts beside those of MLflow's first experiment. */
 static int make_experiment(struct writing *e, const char *name)
 {
 	struct step s = cop_step_prepare(e->m.db,
@@ -184,7 +184,7 @@ static int make_experiment(struct writing *e, const char *name)
 	return cop_step_finish(&s);
 }
 
-/* One that came from MLflow keeps its number, if no other has it. name: "" for all. */
+/* An experiment from MLflow keeps its number if it is free. name: "" for all. */
 static int restore_experiments(struct writing *e, const char *name)
 {
 	struct transfer t = cop_transfer_prepare(e->store->db,
@@ -211,7 +211,7 @@ static int restore_experiments(struct writing *e, const char *name)
 	return cop_transfer_finish(&t);
 }
 
-/* MLflow wants an experiment of this number. */
+/* MLflow requires an experiment with this number. */
 static int make_default(struct writing *e)
 {
 	struct step s = cop_step_prepare(e->m.db,
@@ -256,7 +256,7 @@ static const char *text_at(sqlite3_stmt *q, int col)
 	return t ? t : "";
 }
 
-/* A run of Copper's gets its ID twice, since MLflow's have twice the length. */
+/* Repeats the ID of a run of Copper's, since MLflow's IDs are twice as long. */
 static int look_at_run(struct writing *e, struct run *r)
 {
 	int code = sqlite3_bind_text(e->look, 1, r->id, -1, SQLITE_STATIC);
@@ -319,7 +319,7 @@ static int put_run(struct writing *e, const char *id, struct cop_err *err)
 	return fail_of(e, t, err);
 }
 
-/* Of the runs that are chosen. */
+/* For the selected runs. */
 static int put_rows(struct writing *e, struct cop_err *err)
 {
 	int rc = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MLflow's databases: mlflow_db.c opens one and creates its tables; mlflow_export.c and
- * mlflow_import.c move rows between one and a store. Both have their own connection, since a store
- * may be in memory (open.c). What a store's own tables have no place for is in its tables mlflow_*,
- * which only an import creates. */
+ * mlflow_import.c copy rows between such a database and a store. Each has its own connection, since
+ * a store may be in memory (open.c). Data without a column in the store's own tables goes into its
+ * tables mlflow_*, which only an import creates. */
 #ifndef COP_WRITERS_RUNS_MLFLOW_PRIV_H
 #define COP_WRITERS_RUNS_MLFLOW_PRIV_H
 
@@ -11,7 +11,7 @@
 /* MLflow stores an infinite value as the largest number. */
 #define MLFLOW_INFINITY "1.7976931348623157e308"
 
-/* What a run has that MLflow has no column for becomes a tag of this prefix. */
+/* Fields of a run that MLflow has no column for become tags with this prefix. */
 #define MLFLOW_OWN "copper."
 #define MLFLOW_RESOURCE MLFLOW_OWN "resource."
 
@@ -23,36 +23,37 @@ struct mlflow {
 	bool workspaces;  /* experiments have a column workspace */
 };
 
-/* Opens the database in a transaction; write: creates it if it does not exist. -EPROTO with both
- * versions: its schema is not known; -EMEDIUMTYPE: it is of another program. The caller closes it
- * in any case. */
+/* Opens the database in a transaction; write: creates it if it does not exist. -EPROTO, with both
+ * versions: unknown schema; -EMEDIUMTYPE: a database of another program. The caller always closes
+ * it. */
 int cop_mlflow_open(
 	struct mlflow *m, const char *file, bool write, uint64_t deadline_ms, struct cop_err *err);
-/* Makes the indices of a database that was made. */
+/* Creates the indices of a new database. */
 int cop_mlflow_index(struct mlflow *m);
-/* rc: how it went; 0 commits. Removes a file that was created in vain. Returns rc, or -errno with a
- * sentence. */
+/* Commits if rc is 0, otherwise removes a file that was created for this. Returns rc, or -errno
+ * with a sentence. */
 int cop_mlflow_close(struct mlflow *m, int rc, struct cop_err *err);
 
-/* Creates the tables mlflow_* of a store; for_reading: those that it lacks, for this connection. */
+/* Creates the tables mlflow_* of a store; for_reading: only the missing ones, as temporary tables
+ * of this connection. */
 int cop_mlflow_side_tables(sqlite3 *store, bool for_reading);
 
 /* Adds the SQL functions copper_id(run_uuid), copper_text(real) and copper_real(text); the last two
  * lose no bit. */
 int cop_mlflow_functions(sqlite3 *db);
 
-/* Rows of a query on one connection become rows of a statement on another. */
+/* Copies the rows of a query on one connection with a statement on another. */
 struct transfer {
 	sqlite3 *from_db, *to_db;
 	sqlite3_stmt *from, *to;
 	int code;
-	bool from_failed; /* the code is of the query */
+	bool from_failed; /* the error is the query's */
 };
 struct transfer cop_transfer_prepare(
 	sqlite3 *from_db, const char *query, sqlite3 *to_db, const char *to);
 void cop_transfer_text(struct transfer *t, int at, const char *value);
 void cop_transfer_integer(struct transfer *t, int at, int64_t value);
-/* Runs the query for what is bound, and the statement for each of its rows. */
+/* Runs the query with its bound values, and the statement for each row. */
 void cop_transfer_rows(struct transfer *t);
 int cop_transfer_finish(struct transfer *t);
 

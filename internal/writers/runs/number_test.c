@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The numbers of copper/run.h. The C library's functions are those of a locale whose decimal point
- * is a comma, or an Arabic one of two bytes. */
+/* Tests the number formatting of copper/run.h in locales whose decimal separator is a comma, or the
+ * Arabic one of two bytes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 static const char *comma = ",";
 
-/* As snprintf with "%.*g". */
+/* Equivalent to snprintf with "%.*g". */
 static int local_print(char *out, size_t size, const char *form, int digits, double value)
 {
 	char text[64], *at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The header for programs does the work; all commands of a user on a host append to one file for
+/* Wraps the header for programs; all commands of a user on one host append to the same file for
  * each run. */
 #define COPPER_RUN_PRIVATE
 #include "include/copper/run.h"

@@ -11,7 +11,7 @@ static const char *text_at(sqlite3_stmt *q, int col)
 	return t ? t : "";
 }
 
-/* People may have changed rows; values of another type are converted where possible. */
+/* Users may have edited rows; values of another type are converted where possible. */
 static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 {
 	static const enum cop_runrec_field fields[] = {
@@ -29,7 +29,7 @@ static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 	r->nodes = (uint32_t)sqlite3_column_int64(q, 10);
 }
 
-/* Ends a query: returns whether there were rows, and how it ended. */
+/* Ends a query. Returns 0, or -errno with a sentence. */
 static int finish_query(
 	struct cop_store *s, sqlite3_stmt *q, int code, bool failed, struct cop_err *err)
 {
@@ -55,7 +55,7 @@ static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
 {
 	struct cop_runrec *grown = out->at;
 
-	/* The array grows at powers of two. */
+	/* The array is enlarged whenever its length is a power of two. */
 	if ((out->n & (out->n - 1)) == 0)
 		grown = reallocarray(out->at, out->n ? 2 * out->n : 1, sizeof(*grown));
 	if (!grown)
@@ -66,14 +66,15 @@ static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
 	return !out->at[out->n++].failed;
 }
 
-/* Parameters 1 to 3 are of the filter's fixed parts; each term has three, the order one. */
+/* Parameters 1 to 3 belong to the filter's fixed parts; each term has three, the sort order has
+ * one. */
 static int bind_terms(
 	sqlite3_stmt *q, const struct store_where *where, size_t n, const struct store_key *sort)
 {
 	int at = 4, code = 0;
 
 	for (size_t i = 0; i < n && !code; i++, at += 3) {
-		/* A column has no key, so its parameter does not exist. */
+		/* A plain column has no key, and thus no parameter. */
 		if (*where[i].key.key)
 			code = sqlite3_bind_text(q, at, where[i].key.key, -1, SQLITE_STATIC);
 		if (!code &&
