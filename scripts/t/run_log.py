@@ -59,6 +59,13 @@ elif what == "ranks":  # as many processes as are asked for, one after the other
             run.metric("rank%d" % (rank % 10), 1, rank)
             os._exit(0)
         os.wait()
+elif what == "forks":  # a child in the millisecond after a metric of its parent
+    for i in range(100):
+        run.metric("parent", i, i)
+        if os.fork() == 0:
+            run.metric("forked", i, i)
+            os._exit(0)
+        os.wait()
 elif what == "denied":  # prints how often a file was opened
     if os.geteuid() == 0:
         os.setresuid(65534, 65534, 65534)
@@ -76,7 +83,7 @@ elif what == "full":  # more than the disk holds, then after there is room again
     print("done")
 elif what == "odd":
     run.params({"nul": "a\0b", "long": "é" * 5000, "none": None, "bad": "\udcff", "": "no key"})
-    run.metrics({"text": "no number", "ok": "3.5", "inf": float("inf")})
+    run.metrics({"text": "no number", "ok": "3.5", "inf": float("inf"), "top 5 %d%": 99})
     run.metric("ok", 4)
     print("done")
 elif what == "raise":

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/harness.sh"
 comma=0
 localedef -i de_DE -f UTF-8 "$T/de_DE.UTF-8" 2>/dev/null && comma=2
-plan $((58 + comma))
+plan $((59 + comma))
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 export PYTHONPATH=$cop_root/internal/writers/runs/python
@@ -72,8 +72,8 @@ is 'a status that is not 0 is kept' "$?" 3
 is 'and is in the store' "$(runs list >/dev/null; row)" 'run_log.py|FAILED|exit 3'
 is 'odd values harm nothing' "$(python odd 2>"$T/err")" 'done'
 is 'and what is left out is told once' "$(cat "$T/err")" 'copper-run: param  is left out: it has no name'
-is 'and the others are there' "$(runs show --json | json_of 'len(j["param"]), len(j["param"]["long"]), j["metric"]["ok"]["points"]')" \
-	'4 2047 2'
+is 'and the others are there' "$(runs show --json | json_of 'len(j["param"]), len(j["param"]["long"]), j["metric"]["ok"]["points"], j["metric"]["top 5 %d%"]["last"]')" \
+	'4 2047 2 99'
 for program in python "$T/log"; do
 	"$program" threads
 	runs list >/dev/null
@@ -100,6 +100,10 @@ is 'ranks of one launch are one run' "$(
 )" '1|train|7'
 python ranks 200
 is 'children of a Python program are one run' "$(runs list >/dev/null; judge "SELECT count(*) FROM metric WHERE key GLOB 'rank[0-9]'")" 200
+COPPER_STORE=$T/forks.db python forks
+is 'a child of fork has a file of its own from its first metric on' \
+	"$(find "$T/forks.db.d" -name '*.log' | wc -l) $("$COPPER" runs show --store "$T/forks.db" --json |
+		json_of 'j["metric"]["parent"]["points"], j["metric"]["forked"]["points"]')" '101 100 100'
 [ "$cop_mode" = release ] && many=10000 || many=500
 "$T/log" ranks "$many"
 began=$(date +%s%N)

@@ -6,7 +6,8 @@
  * kernel of a changed name waits there for the directory's lock, which a lookup holds until it is
  * answered. If the process is killed meanwhile, nobody answers the lookup. The thread then never
  * leaves the kernel, the descriptor stays open, and every program that looks at the mount waits for
- * ever and cannot be killed. */
+ * ever and cannot be killed. So it is with a thread that reads the mount of its own process: a
+ * signal ends no request that the process has taken, not even SIGKILL. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <fcntl.h>

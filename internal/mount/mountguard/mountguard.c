@@ -6,8 +6,9 @@
  *     knows its programs), and none has anything of it open, so that it can be unmounted without
  *     force.
  *
- * A node that was killed while it notified the kernel of a change may be unable to end: the kernel
- * waits for an answer of this very node (fs/abort.c). Then the guard ends the connection.
+ * A node that was killed, or crashed, while it notified the kernel of a change or read its own
+ * mount may be unable to end: the kernel waits for an answer of this very node (fuse/abort.c). Then
+ * the guard ends the connection.
  *
  * It also ends when the mount has gone: `copper stop` and the next `copper mount` remove it without
  * asking.
@@ -31,7 +32,7 @@
 /* How often it checks while such a program exists, and while none does. */
 #define SEEN_MS 30000
 #define UNSEEN_MS 1000
-/* How often it checks whether the node was killed and cannot end, and how many times in a row that
+/* How often it checks whether the node has died and cannot end, and how many times in a row that
  * must be so. */
 #define LOOK_MS 5000
 #define LOOKS 2
@@ -101,18 +102,19 @@ static void forward_signals(struct guard *g)
 	}
 }
 
-/* Whether the process has ended, even if some of its threads have not. */
+/* Whether the process has ended or dumps its core, even if some of its threads have not ended. The
+ * kernel begins a dump, also one that is not written, when all other threads have left it. */
 static bool has_ended(pid_t pid)
 {
-	char path[64], *text, *state;
+	char path[64], *text;
 	bool ended;
 	size_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	if (cop_read_file(path, 64 * COP_KIB, &text, &len))
 		return false;
-	state = strrchr(text, ')');
-	ended = state && (strncmp(state, ") Z", 3) == 0 || strncmp(state, ") X", 3) == 0);
+	ended = strstr(text, "\nState:\tZ") || strstr(text, "\nState:\tX") ||
+		strstr(text, "\nCoreDumping:\t1");
 	free(text);
 	return ended;
 }

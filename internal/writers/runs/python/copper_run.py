@@ -39,6 +39,9 @@ _RESOURCE = (("slurm.job_id", "SLURM_JOB_ID"), ("slurm.partition", "SLURM_JOB_PA
 # Of these errors of opening a file none is over in a moment.
 _FINAL = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST,
           errno.ELOOP)
+# In this span of time metrics need no look at the file and no lock: descriptor, begin, end, and the
+# second it is in, also as text.
+_NEVER = (-1, 1, 0, 0, "")
 _now = time.time
 _getpid = os.getpid
 _write = os.write
@@ -76,9 +79,9 @@ class Run:
         self._fd = None
         self._dir = self._path = None
         self._pid = 0
-        self._checked = 0
+        self._ready = _NEVER
         self._locks = {}  # by process: in a child of fork another thread's lock is held for ever
-        self._keys = {}  # encoded
+        self._keys = {}  # the beginnings of their lines
         self._steps = {}  # the next step of metrics that are logged without one
         job, store = os.environ.get("COPPER_JOB_DIR"), os.environ.get("COPPER_STORE")
         self._in_job = bool(job)
@@ -91,6 +94,8 @@ class Run:
             return
         self.id = self._name()
         atexit.register(self._at_end)
+        if hasattr(os, "register_at_fork"):  # before Python 3.7 a child needs a millisecond
+            os.register_at_fork(after_in_child=self._begin_again)
 
     def _name(self):
         given = os.environ.get("COPPER_RUN_ID", "")
@@ -199,24 +204,31 @@ class Run:
         if _write(self._fd, data) < len(data):
             self._cut()
 
-    def _put(self, data, now):
+    def _begin_again(self):
+        self._ready = _NEVER
+
+    def _lock(self):
         pid = _getpid()
-        lock = self._locks.get(pid) or self._locks.setdefault(pid, threading.RLock())
-        with lock:  # again, if the handler of a signal logs
+        return self._locks.get(pid) or self._locks.setdefault(pid, threading.RLock())
+
+    def _put(self, data, now, cut=False):
+        """cut: only a part of it could be written."""
+        with self._lock():  # again, if the handler of a signal logs
+            self._ready = _NEVER
             if self._dir is None:
                 return
             try:
-                # Looking costs as much as writing, so it is done once a millisecond.
-                if not 0 <= now - self._checked < 0.001 or self._pid != pid or self._fd is None:
-                    self._checked = now
-                    self._open()
+                if cut:
+                    self._cut()
+                self._open()
                 if self._torn:
                     # More parts than a line can have: nobody takes what was cut for a whole line.
                     self._append(b"\t\t\t\t\t\n")
                     self._torn = False
-                n = _write(self._fd, data)
-                if n < len(data):
-                    self._cut()
+                self._append(data)
+                # Looking costs as much as writing, so it is done once a millisecond.
+                second = int(now)
+                self._ready = (self._fd, now, min(now + 0.001, second + 1), second, "%d." % second)
             except OSError as e:
                 self._say("cannot write %s: %s" % (self._path or self._dir, e.strerror or e))
             except Exception as e:  # whatever it is, it is not the program's
@@ -227,8 +239,8 @@ class Run:
     def _key(self, key):
         if not str(key):
             raise ValueError("it has no name")
-        data = self._keys[key] = b"metric\t" + _part(key, _KEY) + b"\t%d\t%.6f\t%s\n"
-        return data
+        text = self._keys[key] = "metric\t%s\t" % _part(key, _KEY).decode()
+        return text
 
     def metric(self, key, value, step=None):
         """A value of a metric at a step; without a step, at the one after its last."""
@@ -237,7 +249,12 @@ class Run:
     def metrics(self, values, step=None):
         """Values of several metrics at a step. Of two values of a step, the later one counts."""
         now = _now()
-        lines = []
+        fd, begin, end, second, text = self._ready
+        if not begin <= now < end:
+            fd, second = None, int(now)
+            text = "%d." % second
+        text += "%06d\t" % ((now - second) * 1e6)
+        lines = ""
         keys = self._keys
         for key, value in values.items():
             at = step
@@ -245,12 +262,23 @@ class Run:
                 if at is None:
                     at = self._steps.get(key, 0)
                     self._steps[key] = at + 1
-                form = keys.get(key) or self._key(key)
-                lines.append(form % (at if at > 0 else 0, now, repr(float(value)).encode()))
+                lines += "%s%d\t%s%r\n" % (
+                    keys.get(key) or self._key(key), at if at > 0 else 0, text, float(value))
             except Exception as e:  # not a number, perhaps
                 self._say("metric %s is left out: %s" % (key, e))
-        if lines:
-            self._put(b"".join(lines), now)
+        if not lines:
+            return
+        data = lines.encode()
+        cut = False
+        if fd is not None:
+            try:
+                # The kernel appends what several threads write at once one after the other.
+                cut = _write(fd, data) != len(data)
+                if not cut:
+                    return
+            except OSError:
+                pass
+        self._put(data, now, cut)
 
     def _pairs(self, word, pairs):
         lines = []
