@@ -94,6 +94,14 @@ elif what == "exit":
     with run:
         run.param("lr", 1)
         sys.exit(3)
+elif what == "leave":
+    run.param("lr", 1)
+    sys.exit(3)
+elif what == "stay":
+    try:
+        sys.exit(3)
+    except SystemExit:
+        run.param("lr", 1)
 else:
     run.params({"lr": 0.1})
     run.tag("a\tb", "c\\\nd")

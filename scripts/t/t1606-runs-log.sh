@@ -8,7 +8,7 @@
 . "$(dirname "$0")/harness.sh"
 comma=0
 localedef -i de_DE -f UTF-8 "$T/de_DE.UTF-8" 2>/dev/null && comma=2
-plan $((59 + comma))
+plan $((61 + comma))
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 export PYTHONPATH=$cop_root/internal/writers/runs/python
@@ -70,6 +70,10 @@ d$'
 python exit
 is 'a status that is not 0 is kept' "$?" 3
 is 'and is in the store' "$(runs list >/dev/null; row)" 'run_log.py|FAILED|exit 3'
+python leave
+is 'also without a with statement' "$? $(runs list >/dev/null; row)" '3 run_log.py|FAILED|exit 3'
+python stay
+is 'unless the program goes on' "$? $(runs list >/dev/null; row)" '0 run_log.py|FINISHED|'
 is 'odd values harm nothing' "$(python odd 2>"$T/err")" 'done'
 is 'and what is left out is told once' "$(cat "$T/err")" 'copper-run: param  is left out: it has no name'
 is 'and the others are there' "$(runs show --json | json_of 'len(j["param"]), len(j["param"]["long"]), j["metric"]["ok"]["points"], j["metric"]["top 5 %d%"]["last"]')" \

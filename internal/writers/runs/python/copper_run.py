@@ -94,6 +94,7 @@ class Run:
             return
         self.id = self._name()
         atexit.register(self._at_end)
+        self._watch_exit()
         if hasattr(os, "register_at_fork"):  # before Python 3.7 a child needs a millisecond
             os.register_at_fork(after_in_child=self._begin_again)
 
@@ -324,14 +325,34 @@ class Run:
             self.status("FAILED", "%s: %s" % (kind.__name__, value) if str(value) else kind.__name__)
         return False
 
+    def _watch_exit(self):
+        """Python tells nobody the status that a program gave sys.exit()."""
+        leave = sys.exit
+
+        def leaving(*status):
+            self._leaving = (status[0] if status else None, self._size())
+            leave(*status)
+        self._leaving = (None, 0)
+        sys.exit = leaving
+
+    def _size(self):
+        try:
+            return os.fstat(self._fd).st_size
+        except (OSError, TypeError):
+            return -1
+
     def _at_end(self):
         if self._ended or not self._pid or self._pid != _getpid() or self._in_job:
             return
         kind = getattr(sys, "last_type", None)
-        if kind is None:
-            self.status("FINISHED")
-        else:
+        code, size = self._leaving
+        if kind is not None:
             self.status("FAILED", "%s: %s" % (kind.__name__, getattr(sys, "last_value", "")))
+        elif code not in (None, 0) and size == self._size():
+            self.status("FAILED", "exit %s" % code)
+        else:
+            # A program that has recorded more since has caught the exception of sys.exit().
+            self.status("FINISHED")
 
 
 _current = None
