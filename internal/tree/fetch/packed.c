@@ -6,10 +6,11 @@
 
 #include "base/log/log.h"
 
+/* A pack has no young version. */
 static const struct cop_packfile_record *record_of(
 	const struct cop_fetch *c, const struct cop_ask *ask)
 {
-	if (!c->conf.pack || atomic_load(&c->unpacked) || cop_version_is_young(ask->version))
+	if (!c->conf.pack || atomic_load(&c->unpacked))
 		return NULL;
 	return cop_packfile_chunk(c->conf.pack, ask->path, ask->version, ask->size, ask->index);
 }

@@ -522,6 +522,41 @@ static void a_change_after_the_check_mixes_nothing(void **state)
 	size = SIZE;
 }
 
+static bool is_packed(const char *path)
+{
+	struct job *j = begin_job();
+	const struct cop_packfile *pack = cop_prefetch_manifest_pack(j->manifest);
+	bool is = pack && cop_packfile_any(pack, path, 0);
+
+	end_job(j, false);
+	return is;
+}
+
+/* A file that was changed a moment ago may change again without another stamp. */
+static void a_young_file_is_not_packed(void **state)
+{
+	struct stat st;
+	char path[128];
+
+	(void)state;
+	new_source();
+	make_dir("d");
+	write_bytes("d/f", O_EXCL, size, 'f');
+	write_bytes("d/g", O_EXCL, size, 'g');
+	in_source("d/f", path);
+	assert_int_equal(stat(path, &st), 0);
+	st.st_mtim.tv_sec = time(NULL) + 50; /* young for so long */
+	set_times("d/f", &st);
+	do {
+		struct job *j = begin_job();
+
+		assert_int_equal(read_file(j, "d/f", 3), 'f');
+		assert_int_equal(read_file(j, "d/g", 3), 'g');
+		end_job(j, true);
+	} while (!is_packed("d/g"));
+	assert_false(is_packed("d/f"));
+}
+
 static int make_top(void **state)
 {
 	(void)state;
@@ -543,6 +578,7 @@ int main(void)
 		cmocka_unit_test(a_change_between_two_jobs_is_seen),
 		cmocka_unit_test(so_is_one_after_the_pack_was_opened),
 		cmocka_unit_test(a_change_after_the_check_mixes_nothing),
+		cmocka_unit_test(a_young_file_is_not_packed),
 	};
 
 	return cmocka_run_group_tests(tests, make_top, remove_top);
