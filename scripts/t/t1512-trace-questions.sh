@@ -51,7 +51,7 @@ is 'events have no duration for them' "$(grep wait "$T/out")" \
 	'0.000199000,,unfinished,1,wait,,1,1,,,,'
 trace summary "$T/hang.json"
 matches 'the summary names them' "$(paste -sd ' ' "$T/out")" \
-	'unfinished  1 .*processes   2 .*began and never ended.* wait +hang.json \(pid 1\) +1 +1'
+	'unfinished  1 .*processes   2 .*events that never ended.* wait +hang.json \(pid 1\) +1 +1'
 
 # ---- counters
 
