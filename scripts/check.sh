@@ -10,8 +10,8 @@
 #   scripts/check.sh --build DIR --unit-only      unit tests of one build
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
-# COP_LANES tests run at a time (default: five per processor, at most 20 and one for each 400 MB of
-# available memory, since most of a test is waiting). Those with a `# takes:` line start first, the
+# COP_LANES tests run at a time (default: five per processor, with a sanitizer three, at most 20 and
+# one for each 400 MB of available memory, since most of a test is waiting). Those with a `# takes:` line start first, the
 # longest before all others; those with an `# alone:` line come last, one after another.
 #
 # By default: the release build, its unit tests, and the system tests whose `# modes:` line has
@@ -311,6 +311,8 @@ run_all() {
 	launch lint lint scripts/lint.sh --all
 	test_release
 	! is_made shared || system_tests build/shared
+	# With a sanitizer a test waits less than it computes.
+	lanes=$((lanes < 3 * processors ? lanes : 3 * processors))
 	for mode in asan tsan; do
 		is_made "$mode" || continue
 		unit_tests "build/$mode"
