@@ -23,8 +23,13 @@ int cop_cmd_realpath(const char *mountpoint, char *out)
 	for (len = strlen(copy); len > 1 && copy[len - 1] == '/'; len--)
 		copy[len - 1] = '\0';
 	snprintf(dir, sizeof(dir), "%s", copy);
-	if (!realpath(dirname(dir), out))
-		return -errno;
+	if (!realpath(dirname(dir), out)) {
+		if (errno != ENOENT || *copy != '/')
+			return -errno;
+		/* Nor can one whose directory was removed. */
+		memcpy(out, copy, strlen(copy) + 1);
+		return 0;
+	}
 	len = strlen(out);
 	snprintf(out + len, PATH_MAX - len, "%s%s", len > 1 ? "/" : "", basename(copy));
 	return 0;
@@ -53,11 +58,24 @@ static void choose_one(void *ctx, const char *key, const char *path)
 	c->found(c->ctx, key, path);
 }
 
-static void add_name(void *ctx, const char *key, const char *path)
+#define ASK_MS 1000
+
+static bool is_living(const char *path)
+{
+	struct cop_ctl_reply reply = {0};
+	int rc = cop_ctl_call(path, "process", ASK_MS, &reply, NULL);
+
+	free(reply.text);
+	return rc != -ECONNREFUSED && rc != -ENOENT;
+}
+
+/* A killed node leaves its socket. */
+static void add_if_living(void *ctx, const char *key, const char *path)
 {
 	struct cop_buf *names = ctx;
 
-	(void)path;
+	if (!is_living(path))
+		return;
 	cop_buf_printf(names, "%s%s", names->len ? ", " : "", key);
 }
 
@@ -75,7 +93,7 @@ int cop_cmd_nodes_find(const char *dir, struct cop_cmd_nodes *out,
 	c.whose = OF_NO_JOB;
 	rc = cop_ctl_list(dir, choose_one, &c);
 	if (rc >= 0 && !out->count)
-		rc = cop_ctl_list(dir, add_name, &out->other);
+		rc = cop_ctl_list(dir, add_if_living, &out->other);
 	return COP_MIN(rc, 0);
 }
 
@@ -101,17 +119,6 @@ struct search {
 	struct cop_cmd_nodes nodes;
 };
 
-#define ASK_MS 1000
-
-static bool is_living(const char *path)
-{
-	struct cop_ctl_reply reply = {0};
-	int rc = cop_ctl_call(path, "process", ASK_MS, &reply, NULL);
-
-	free(reply.text);
-	return rc != -ECONNREFUSED && rc != -ENOENT;
-}
-
 static void keep_if_wanted(void *ctx, const char *key, const char *path)
 {
 	struct search *s = ctx;
@@ -129,7 +136,7 @@ static void free_search(struct search *s)
 	cop_buf_free(&s->nodes.other);
 }
 
-/* A killed node leaves its socket, so of several the living one is meant. */
+/* Of several, those that live are meant. */
 static void search_nodes(struct search *s, const char *dir)
 {
 	struct search living = {.living = true};
@@ -139,7 +146,7 @@ static void search_nodes(struct search *s, const char *dir)
 	if (s->count <= 1)
 		return;
 	cop_cmd_nodes_find(dir, &living.nodes, keep_if_wanted, &living);
-	if (living.count == 1) {
+	if (living.count) {
 		free_search(s);
 		*s = living;
 	} else {
@@ -156,8 +163,8 @@ static int the_only_one(const char *dir, char *path, struct cop_err *err)
 	if (s.count == 0)
 		rc = cop_cmd_nodes_none(&s.nodes, "", "MOUNTPOINT", err);
 	else if (s.count > 1)
-		rc = cop_err_set(
-			err, EINVAL, "several copper nodes run here; name one of: %s", s.keys.data);
+		rc = cop_err_set(err, EINVAL, "several copper nodes %s here; name one of: %s",
+			s.living ? "run" : "were killed", s.keys.data);
 	else
 		snprintf(path, COP_CTL_PATH_SIZE, "%s", s.path);
 	free_search(&s);
@@ -197,7 +204,7 @@ static int no_node_there(const char *dir, char *key, struct cop_err *err)
 			"a copper node is mounted at %s, but does not listen in %s: it was started by another user, in another "
 			"container, or with another --runtime-dir",
 			key, dir);
-	cop_ctl_list(dir, add_name, &names);
+	cop_ctl_list(dir, add_if_living, &names);
 	cop_err_set(err, ENOENT,
 		"no copper node of this user runs at %s on this machine: it was not started here, or was stopped%s%s",
 		key, names.len ? "; there are: " : "", names.len ? names.data : "");

@@ -5,7 +5,7 @@
 # modes: release asan
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 47
+plan 52
 
 SRC=$T/src
 small_tree "$SRC"
@@ -40,6 +40,22 @@ fails_with any 'already' sh -c 'cd "${1%/*}" && shift && "$@"' - "$mnt" \
 fails_with 1 "no copper node .*there are: $mnt" "$COPPER" cache-stats "$mnt/dir"
 is 'the mount there continues' "$(cat "$mnt/hello")" hello
 "$COPPER" stop "$mnt" >/dev/null
+
+# Two nodes that were killed with their guards, and whose directories were removed.
+mkdir "$T/gone"
+for name in a b; do
+	"${mount_here[@]}" "$T/gone/$name"
+	pid=$("$COPPER" cache-stats --json "$T/gone/$name" | json_value pid)
+	kill -KILL "$(pgrep --parent "$pid" --exact cop-guard)" "$pid"
+	wait_for 20 is_gone "$pid"
+	umount "$T/gone/$name"
+done
+rm -r "$T/gone"
+fails_with 2 "several copper nodes were killed here.*$T/gone/[ab], $T/gone/[ab]" "$COPPER" cache-stats
+fails_with 1 'or was stopped$' "$COPPER" cache-stats "$mnt"
+ok 'what one left is removed' "$COPPER" stop "$T/gone/a"
+ok 'so is what the other left' "$COPPER" stop "$T/gone/b"
+fails_with 1 'no copper node of this user runs here$' "$COPPER" cache-stats
 
 prepare_tree 2
 several=("$COPPER" mount --source "$SRC" --secret-file "$SECRET" --ready-timeout 2)
