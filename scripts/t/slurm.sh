@@ -188,14 +188,19 @@ start_slurmd() { # NAME
 		"$COP_CGROUPS" "$T/slurm/unified.so"
 }
 
-start_slurm() { # N
-	local i name
+need_slurm() {
+	local name
 	for name in munged slurmctld slurmd sbatch srun unshare nsenter; do
 		command -v "$name" >/dev/null ||
 			skip_all "no $name; scripts/install-deps.sh all installs it"
 	done
 	[ "$(id -u)" -eq 0 ] || skip_all 'slurmd wants to be root'
 	unshare --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
+}
+
+start_slurm() { # N
+	local i
+	need_slurm
 	mkdir -p "$T/slurm/state" "$NODE_LOCAL"
 	[ ! -w "${slurm_groups%/*}" ] || make_slurm_groups
 	slurm_conf "$1" >"$SLURM_CONF"

@@ -9,6 +9,7 @@
 plan 6
 
 unshare --net --mount --uts true 2>/dev/null || skip_all 'no namespaces here'
+[ -e /etc/hosts ] || skip_all 'no /etc/hosts to mount over'
 small_tree "$T/src"
 (umask 077 && head -c 32 /dev/urandom | base64 >"$T/secret")
 

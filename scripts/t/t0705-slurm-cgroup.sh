@@ -33,6 +33,7 @@ leave_frozen() {
 	*) echo 1 >"$group/cgroup.freeze" ;;
 	esac
 }
+need_slurm
 leave_frozen
 start_slurm 4
 is 'a frozen process of an earlier run is gone' "$(cat "/proc/$left/comm" 2>&1 | grep -c sleep)" 0

@@ -91,9 +91,13 @@ in_view 'mount -t tmpfs none /dev' --source "$T/src"
 matches "fuse: $(line fuse)" "$status $(line fuse)" \
 	'^1 failed +/dev/fuse is not there; .*modprobe fuse'
 printf '127.0.0.5 n1\n127.0.0.6 n2\n' >"$T/etc-hosts"
-in_view "mount --bind $T/etc-hosts /etc/hosts" --hosts n1,n2 --rank 0 --insecure --source "$T/src"
-matches "network: $(line network)" "$status $(line network)" \
-	'^0 warning .*127\.0\.0\.5:.*other machines cannot reach'
+if [ -e /etc/hosts ]; then
+	in_view "mount --bind $T/etc-hosts /etc/hosts" --hosts n1,n2 --rank 0 --insecure --source "$T/src"
+	matches "network: $(line network)" "$status $(line network)" \
+		'^0 warning .*127\.0\.0\.5:.*other machines cannot reach'
+else
+	pass 'network # SKIP no /etc/hosts to mount over'
+fi
 set=/sys/fs/cgroup/memory/copper-test-$$
 if mkdir "$set" 2>/dev/null && echo 512M >"$set/memory.limit_in_bytes"; then
 	in_view "echo \$\$ >$set/tasks" --cache-size 1G --source "$T/src"

@@ -10,6 +10,8 @@
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 16
+# Children of Python's pools begin where it does, which may be a directory of another user.
+cd "$T" || exit 1
 
 SRC=$T/src
 small_tree "$SRC"

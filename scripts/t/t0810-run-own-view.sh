@@ -144,7 +144,8 @@ cop_tree=0
 is 'no mount remains of a node that was killed' "$(mounts_left)" 0
 with_tree 1
 run true
-as_user fusermount3 -u "$W/mnt/0"
+# It wants an /etc/mtab.
+as_user fusermount3 -u "$W/mnt/0" 2>/dev/null || umount "$W/mnt/0"
 is_over() {
 	[ "$(nodes_running)" = 0 ]
 }
