@@ -146,15 +146,16 @@ measured() { # WHERE STATUS VIEW
 # The command's user namespace has the same users, and no other can be made in it. Its bash has all
 # rights in it once its user is known there, hence the second one.
 without_namespaces() { # COMMAND…
-	local pid
+	local pid known
 	mkfifo "$T/known"
+	# Open all the while: what nobody has open loses what was written to it.
+	exec {known}<>"$T/known"
 	unshare --user --mount bash -c 'read -r _ <"$0" && exec bash -c "echo 0 >/proc/sys/user/max_user_namespaces && exec \"\$@\"" - "$@"' \
 		"$T/known" "${cop_as[@]}" "$@" &
 	pid=$!
 	wait_for 10 eval '[ "$(readlink "/proc/$pid/ns/user")" != "$(readlink /proc/self/ns/user)" ]'
 	echo '0 0 65536' | tee "/proc/$pid/uid_map" >"/proc/$pid/gid_map"
-	# Open for reading too, so that it does not wait for a command that has ended.
-	echo 1<>"$T/known"
+	echo >&"$known"
 	wait "$pid"
 }
 run_demo 1 without_namespaces
