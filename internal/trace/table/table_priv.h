@@ -137,7 +137,7 @@ void cop_tab_drop(struct cop_htab *table);
 
 /* ---- late.c: keys that are known only after all metadata was read ---- */
 
-/* Writes the placeholder of a late key. */
+/* Writes what stands for a late key until it is known. */
 size_t cop_late_put(const struct cop_trace_event *e, char *to);
 size_t cop_late_room(const struct cop_trace_event *e);
 /* Replaces late keys in the table of the first thread, where groups may become one. -ENOMEM. */
