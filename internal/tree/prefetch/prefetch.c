@@ -48,10 +48,11 @@ static bool ask_coop(
 		s->bytes = 0;
 		return true;
 	}
-	if (!cop_cache_has_headroom(p->conf.cache, bytes)) {
+	if (!p->over && !cop_cache_has_headroom(p->conf.cache, bytes))
 		give_up(p, "the cache is nearly full; the rest is fetched when it is asked for");
+	/* An answer may need one more request after another slot gave up: s is not in flight then. */
+	if (p->over)
 		return false;
-	}
 	s->waiter.completed = fetch_completed;
 	rc = cop_fetch_get(p->conf.coop, ask, &s->waiter, &obj);
 	/* The request may have completed already, so from here on s belongs to the waiter. */

@@ -287,6 +287,30 @@ static void a_prefetch_stops_before_anything_is_evicted(void **state)
 	close_world(w);
 }
 
+static void nothing_is_requested_after_it_gave_up(void **state)
+{
+	struct world *w = open_world(COP_MIB);
+	unsigned queued = 0, running;
+
+	(void)state;
+	put_file(w, "large", CHUNK);
+	put_dir(w, "closed");
+	put_file(w, "closed/f", 100);
+	cop_origin_fake_fail(w->origin, "closed", EACCES);
+	start(w, "f 4194304 0 0-4194304 large\nf 100 0 0-100 closed/f\n");
+	for (int i = 0; i < 20000 && queued < 2; i++) {
+		usleep(500);
+		cop_origin_load(w->origin, &queued, &running);
+	}
+	/* The listing that knows the large file, which does not fit; then the one that fails. */
+	assert_int_equal(cop_origin_fake_run(w->origin, 1), 1);
+	usleep(50000);
+	finish_all(w);
+	assert_non_null(strstr(w->report, "\"state\":\"stopped\""));
+	assert_false(has(w, COP_ASK_ENTRY, "closed/f"));
+	close_world(w);
+}
+
 static void no_more_is_under_way_than_the_windows_allow(void **state)
 {
 	struct world *w = open_world(COP_GIB);
@@ -538,6 +562,7 @@ int main(void)
 		cmocka_unit_test(a_stale_manifest_brings_what_is_there_now),
 		cmocka_unit_test(without_a_listing_names_are_requested_one_by_one),
 		cmocka_unit_test(a_prefetch_stops_before_anything_is_evicted),
+		cmocka_unit_test(nothing_is_requested_after_it_gave_up),
 		cmocka_unit_test(no_more_is_under_way_than_the_windows_allow),
 		cmocka_unit_test(without_a_manifest_there_is_nothing_to_do),
 		cmocka_unit_test(garbage_does_nothing),
