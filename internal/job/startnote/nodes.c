@@ -11,6 +11,8 @@
 
 #define LOOK_MS 1000
 #define STAY_MS (5 * LOOK_MS / 2)
+/* Less than a node may take to end. */
+#define STAY_LATE_MS 7000
 /* The least age of a message that counts as one of an earlier start in the same directory. */
 #define AGE_NS (60 * COP_NS_PER_S)
 
@@ -64,7 +66,28 @@ void cop_startnote_remove_empty(const char *dir)
 	rmdir(dir);
 }
 
-void cop_startnote_remove(const char *dir, bool wait)
+bool cop_startnote_is_left(const char *dir, uint32_t rank)
+{
+	char text[COP_STARTNOTE_WHY_SIZE];
+	uint32_t whose;
+
+	return cop_job_failure_read(dir, cop_wall_ns() - AGE_NS, &whose, text, sizeof(text)) &&
+	       whose != rank;
+}
+
+static void stay_for(const char *dir, enum cop_startnote_stay how)
+{
+	unsigned ms = how == COP_STARTNOTE_STAY_NOT ? 0 : STAY_MS;
+
+	poll(NULL, 0, (int)ms);
+	while (how == COP_STARTNOTE_STAY_LATE && ms < STAY_LATE_MS &&
+		!cop_startnote_is_left(dir, 0)) {
+		poll(NULL, 0, LOOK_MS / 2);
+		ms += LOOK_MS / 2;
+	}
+}
+
+void cop_startnote_remove(const char *dir, enum cop_startnote_stay stay)
 {
 	char path[4200];
 
@@ -73,8 +96,7 @@ void cop_startnote_remove(const char *dir, bool wait)
 	/* The next start may begin while this one waits, and needs another secret. */
 	snprintf(path, sizeof(path), "%.4000s/secret", dir);
 	unlink(path);
-	if (wait)
-		poll(NULL, 0, STAY_MS);
+	stay_for(dir, stay);
 	cop_job_failure_clear(dir, -1);
 	cop_startnote_uncome(dir, -1);
 	cop_startnote_remove_empty(dir);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -204,11 +205,53 @@ static void such_a_directory_goes_when_those_who_look_have_looked(void **state)
 	unlink(log_file);
 	leave_outcome(3, ENOENT, "no fuse here");
 	cop_startnote_begin_in(&w, job);
-	cop_startnote_remove(job, true);
+	cop_startnote_remove(job, COP_STARTNOTE_STAY);
 	assert_true(cop_now_ms() - began >= 2000);
 	assert_int_not_equal(access(job, F_OK), 0);
 	assert_false(look_now());
-	cop_startnote_remove(job, true);
+	cop_startnote_remove(job, COP_STARTNOTE_STAY);
+}
+
+static void *look_late(void *heard)
+{
+	poll(NULL, 0, 4000);
+	cop_startnote_begin_in(&w, job);
+	*(bool *)heard = look_now();
+	return NULL;
+}
+
+static void it_stays_for_nodes_that_begin_late_if_only_rank_0_failed(void **state)
+{
+	uint64_t began = cop_now_ms();
+	bool heard = false;
+	pthread_t late;
+
+	(void)state;
+	unlink(log_file);
+	leave_outcome(0, ENOENT, "no fuse here");
+	assert_false(cop_startnote_is_left(job, 0));
+	assert_int_equal(pthread_create(&late, NULL, look_late, &heard), 0);
+	cop_startnote_remove(job, COP_STARTNOTE_STAY_LATE);
+	assert_true(cop_now_ms() - began >= 6000);
+	pthread_join(late, NULL);
+	assert_true(heard);
+	assert_int_equal(word.rank, 0);
+	assert_int_not_equal(access(job, F_OK), 0);
+}
+
+static void it_does_not_if_others_fail_as_well(void **state)
+{
+	uint64_t began;
+
+	(void)state;
+	unlink(log_file);
+	leave_outcome(3, ENOENT, "no fuse here");
+	assert_true(cop_startnote_is_left(job, 0));
+	assert_false(cop_startnote_is_left(job, 3));
+	began = cop_now_ms();
+	cop_startnote_remove(job, COP_STARTNOTE_STAY_LATE);
+	assert_in_range(cop_now_ms() - began, 2000, 6000);
+	assert_int_not_equal(access(job, F_OK), 0);
 }
 
 int main(void)
@@ -224,6 +267,8 @@ int main(void)
 		TEST(a_log_that_is_not_there_gives_the_time_of_the_file_system),
 		TEST(a_directory_of_this_start_alone_needs_no_log),
 		TEST(such_a_directory_goes_when_those_who_look_have_looked),
+		TEST(it_stays_for_nodes_that_begin_late_if_only_rank_0_failed),
+		TEST(it_does_not_if_others_fail_as_well),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,12 +47,21 @@ void cop_startnote_begin_in(struct cop_startnote_watch *w, const char *dir);
 /* Called when all nodes have started: removes all messages, unless they may be those of other
  * trees. */
 void cop_startnote_end(const struct cop_startnote_watch *w);
-/* Removes a directory that belongs to this start alone, with everything in it. wait: first gives
- * the nodes that look for messages the time to find them. */
-void cop_startnote_remove(const char *dir, bool wait);
+/* How long rank 0 keeps messages. */
+enum cop_startnote_stay {
+	COP_STARTNOTE_STAY_NOT,
+	COP_STARTNOTE_STAY,      /* 2.5 s: all nodes have begun, and look every second */
+	COP_STARTNOTE_STAY_LATE, /* up to 7 s: the launcher may start some of them seconds after
+				    the others; less if another rank fails as well */
+};
+/* Removes a directory that belongs to this start alone, with everything in it, after the nodes that
+ * look for messages have had the time to find them. */
+void cop_startnote_remove(const char *dir, enum cop_startnote_stay stay);
+/* Whether a message of another rank is in such a directory. */
+bool cop_startnote_is_left(const char *dir, uint32_t rank);
 
-/* For the node of another rank in such a directory: removes what this node left there (wait: as
- * above), and the directory if no other node has left anything. */
+/* For the node of another rank in such a directory: removes what this node left there (wait:
+ * after 2.5 s), and the directory if no other node has left anything. */
 void cop_startnote_withdraw(const char *dir, uint32_t rank, bool wait);
 /* Removes the directory of a step if no tree has anything there. */
 void cop_startnote_remove_empty(const char *dir);

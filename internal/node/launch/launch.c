@@ -35,12 +35,14 @@ void cop_launch_tell_others(const struct cop_conf *conf, const struct cop_err *f
 		conf->hosts, conf->port, conf->rank, conf->of_step, conf->step_tree};
 	struct cop_job_hosts hosts = {0};
 	uint32_t rank = 0;
+	bool others_fail = dir && cop_startnote_is_left(dir, 0);
 
 	if (cop_job_find(&want, &hosts, &rank, NULL) == 0 && hosts.count > 1 && dir)
 		cop_startnote_leave(dir, cop_job_host_name(&hosts, rank), rank, failure);
 	/* What rank 0 would do when it ends. */
 	if (hosts.count > 1 && dir && !conf->job_dir && rank == 0)
-		cop_startnote_remove(dir, true);
+		cop_startnote_remove(
+			dir, others_fail ? COP_STARTNOTE_STAY : COP_STARTNOTE_STAY_LATE);
 	cop_job_hosts_free(&hosts);
 }
 

@@ -152,6 +152,13 @@ static bool is_known(const struct cop_node *n)
 	       cop_start_is_secondhand(cop_barrier_join(n->barrier));
 }
 
+/* Whether another node may begin so late that it would wait for this one, which failed, in vain. */
+static bool others_may_begin(struct cop_node *n, int rc)
+{
+	return rc && rc != -EINTR && n->barrier &&
+	       cop_start_is_awaited(cop_barrier_join(n->barrier));
+}
+
 static int start_node(struct cop_node *n, struct cop_err *err)
 {
 	const char *dir = n->conf->job_dir ? n->conf->job_dir : n->conf->step_dir;
@@ -163,6 +170,7 @@ static int start_node(struct cop_node *n, struct cop_err *err)
 	/* Before it has a barrier, the node does not know its rank. */
 	if (rc && n->barrier && n->hosts.count > 1 && dir && !is_known(n))
 		cop_startnote_leave(dir, cop_job_host_name(&n->hosts, n->rank), n->rank, err);
+	n->secret.others_may_begin = others_may_begin(n, rc);
 	cop_node_follow(n);
 	if (!rc)
 		log_notes(n);

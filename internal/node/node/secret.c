@@ -125,13 +125,16 @@ static void drop_dir(struct cop_secret *s, bool wait)
 {
 	const char *step = s->conf ? s->conf->step_dir : NULL;
 	bool waits_here = s->dir && access(s->dir, F_OK) == 0;
+	enum cop_startnote_stay stay = !wait                 ? COP_STARTNOTE_STAY_NOT
+				       : s->others_may_begin ? COP_STARTNOTE_STAY_LATE
+							     : COP_STARTNOTE_STAY;
 
 	if (s->dir && s->rank == 0)
-		cop_startnote_remove(s->dir, wait);
+		cop_startnote_remove(s->dir, stay);
 	else if (s->dir && wait)
 		cop_startnote_withdraw(s->dir, s->rank, true);
 	if (s->dir && step && wait && s->rank == 0)
-		cop_startnote_remove(step, !waits_here);
+		cop_startnote_remove(step, waits_here ? COP_STARTNOTE_STAY_NOT : stay);
 	else if (s->dir && step && wait)
 		cop_startnote_withdraw(step, s->rank, !waits_here);
 	else if (s->dir && step && s->rank == 0)

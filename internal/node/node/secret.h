@@ -21,6 +21,8 @@ struct cop_secret {
 	const char *dir; /* the directory of this start that still has to be removed: by rank 0, or
 			    what this rank leaves there; else NULL */
 	bool come;       /* this rank has left word that it waits */
+	bool others_may_begin; /* set by the caller if the start failed: some rank may not have
+				  begun, and would wait for this one */
 };
 
 /* Call it as soon as rank and nodes are known: from then on others may leave messages in the

@@ -202,6 +202,16 @@ const char *cop_start_why(struct cop_start *j)
 	return cop_start_has_ended(j) ? j->why : "";
 }
 
+bool cop_start_is_awaited(struct cop_start *j)
+{
+	bool yes;
+
+	pthread_mutex_lock(&j->lock);
+	yes = j->root && !j->out_of_time && j->arrivals + 1 < j->conf.topo.nodes;
+	pthread_mutex_unlock(&j->lock);
+	return yes;
+}
+
 bool cop_start_is_secondhand(struct cop_start *j)
 {
 	bool yes;

@@ -136,6 +136,7 @@ static void time_is_up(struct cop_start *j)
 	struct cop_buf text = {0};
 
 	pthread_mutex_lock(&j->lock);
+	j->out_of_time = true;
 	if (j->root) {
 		missing_text(j, &text);
 	} else {

@@ -107,6 +107,9 @@ bool cop_start_is_ready(struct cop_start *j);
 /* Why the barrier ended without a ready tree; "" before its end. Does not change after the end;
  * valid while the object lives. */
 const char *cop_start_why(struct cop_start *j);
+/* Whether this is a root that failed before its time was up, and more ranks than the one that may
+ * have failed have not reported: they may begin late, and would wait for it in vain. */
+bool cop_start_is_awaited(struct cop_start *j);
 /* Whether this rank need not tell the others, because they know it already or said it. */
 bool cop_start_is_secondhand(struct cop_start *j);
 

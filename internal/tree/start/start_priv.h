@@ -50,6 +50,7 @@ struct cop_start {
 	enum end end;
 	int64_t began_ns, unix_ns; /* cop_start_job_began; they do not change after the end */
 	bool secondhand;           /* cop_start_is_secondhand */
+	bool out_of_time;          /* not all were ready in time */
 	char why[COP_STARTNOTE_WHY_SIZE]; /* why the tree is not ready; does not change after the
 					   * end
 					   */
