@@ -115,7 +115,7 @@ is 'four programs read, and four later' "$(said shell | grep -c '^hello$')" 8
 is 'the mount is on each node' "$(slurm_mounts)" 4
 # The kernel admits a process that has the mount's user and group, and the group depends on Slurm's
 # version.
-group=$(on_node 3 sed -n 's/.* fuse\.copper .*[ ,]group_id=\([0-9]*\).*/\1/p' /proc/self/mountinfo)
+group=$(on_node 3 sed -n "s#.* $MNT .* fuse\\.copper .*[ ,]group_id=\([0-9]*\).*#\1#p" /proc/self/mountinfo)
 as_the_job=(setpriv --reuid "$cop_user" --regid "${group:-none}" --clear-groups)
 pid=$(on_node 3 "${as_the_job[@]}" "$COPPER" cache-stats --json \
 		--runtime-dir "$NODE_LOCAL/run/copper" "$MNT" | json_value pid)
