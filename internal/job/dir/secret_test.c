@@ -195,12 +195,11 @@ static void rank_0_makes_a_private_random_secret(void **state)
 
 static void others_say_what_they_wait_for(void **state)
 {
-	uint64_t start = cop_now_ms(), took;
+	uint64_t start = cop_now_ms();
 
 	(void)state;
 	assert_int_equal(get_secret(NULL, folder, 1, 150), -ETIMEDOUT);
-	took = cop_now_ms() - start;
-	assert_true(took >= 150 && took < 3000);
+	assert_true(cop_now_ms() - start >= 150);
 	assert_non_null(strstr(err.text, "waited 150 ms for"));
 	assert_non_null(strstr(err.text, shared));
 	assert_non_null(strstr(err.text, "rank 0"));

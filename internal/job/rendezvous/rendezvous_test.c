@@ -288,7 +288,7 @@ static void unverified_peers_get_no_byte_and_are_counted(void **state)
 static void a_silent_connection_is_closed_after_two_seconds(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
-	uint64_t begin = cop_now_ms(), took;
+	uint64_t begin = cop_now_ms();
 	int fd = plain_socket("127.0.0.41", cop_rendezvous_port(a), false);
 	unsigned before = refusals;
 	char answer[16];
@@ -296,8 +296,7 @@ static void a_silent_connection_is_closed_after_two_seconds(void **state)
 	(void)state;
 	assert_int_equal(send(fd, "COPR", 4, MSG_NOSIGNAL), 4);
 	assert_int_equal(recv(fd, answer, sizeof(answer), 0), 0);
-	took = cop_now_ms() - begin;
-	assert_true(took >= 1900 && took < 6000);
+	assert_true(cop_now_ms() - begin >= 1900);
 	assert_int_equal(refusals, before + 1);
 	close(fd);
 	cop_rendezvous_stop(a);

@@ -150,7 +150,7 @@ static void a_timeout_names_what_the_silent_server_was_asked_for(void **state)
 	uint64_t begin = cop_now_ms();
 
 	assert_int_equal(call(*state, "", true, &reply, &err), -ETIMEDOUT);
-	assert_in_range(cop_now_ms() - begin, 250, 5000);
+	assert_true(cop_now_ms() - begin >= 250);
 	assert_non_null(strstr(err.text, "300 ms"));
 	assert_non_null(strstr(err.text, "do it"));
 	assert_int_equal(call(*state, "status 0 100\nhalf", true, &reply, &err), -ETIMEDOUT);

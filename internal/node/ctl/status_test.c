@@ -193,15 +193,18 @@ static void a_row_says_what_the_node_waits_for(void **state)
 	struct cop_op_sum all = {0};
 	struct cop_buf out = {0};
 	struct cop_key key = {.table = COP_TABLE_METADATA, .path = "lib/late", .path_len = 8};
+	uint64_t began = cop_now_ms();
 	struct cop_obj *obj;
+	bool at_once;
 
 	assert_int_equal(cop_cache_find(s->cache, &key, NULL, &obj), COP_FOUND_LEAD);
 	cop_status_line(s, &all.text);
+	at_once = cop_now_ms() - began < 100; /* a shorter wait is not shown */
 	cop_buf_str(&all.text, "\n");
 	usleep(150000);
 	cop_status_line(s, &all.text);
 	cop_status_all_table(&all, &out);
-	assert_non_null(strstr(out.data, "  0         0         0        -\n"));
+	assert_true(!at_once || strstr(out.data, "  0         0         0        -\n"));
 	assert_non_null(
 		strstr(out.data, "s  /lib/late (metadata 0), 0 waiters, from the storage\n"));
 	cop_cache_complete(s->cache, obj, &(struct cop_completion){.rc = -EIO});
