@@ -8,7 +8,7 @@
 # takes: 40
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 20
+plan 19
 
 SRC=$T/src
 mkdir "$SRC"
@@ -24,14 +24,6 @@ head -c $((9 << 20)) "$SRC/large" >"$SRC/liblarge.so"
 # With more trees, the node would read groups of its own.
 with_tree 2 --trees 1
 mnt=$W/mnt/1
-
-# The kernel asks for 512 KiB at once where the node may tell it to.
-kib=/sys/class/bdi/$(awk -v dir="$mnt" '$5 == dir { print $3 }' /proc/self/mountinfo)/read_ahead_kb
-if [ -w "$kib" ]; then
-	is 'the kernel reads ahead by 512 KiB on a mount of root' "$(cat "$kib")" 512
-else
-	pass 'the kernel reads ahead by 512 KiB # SKIP only root may change that'
-fi
 
 # Single pages, so that the kernel itself reads nothing ahead; with a pause, because a read is
 # answered before its read-ahead is decided, which the next read may overtake.

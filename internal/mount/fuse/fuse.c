@@ -18,8 +18,6 @@ static void init(void *userdata, struct fuse_conn_info *conn)
 	conn->want = fs->conn_caps & conn->capable;
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = MAX_BACKGROUND / 4 * 3;
-	/* A limit only: the kernel reads ahead as far as session.c has told it to, if it could. */
-	conn->max_readahead = COP_MAX(conn->max_readahead, READ_AHEAD_KIB * 1024u);
 	conn->time_gran = 1;
 	fs->proto_major = conn->proto_major;
 	fs->proto_minor = conn->proto_minor;

@@ -17,8 +17,6 @@
 /* A day: what exists stays valid until it is invalidated. */
 #define CACHE_SECONDS 86400.0
 #define READ_CHUNKS_MAX 20
-/* How far the kernel reads ahead of a program, if the node may say so. */
-#define READ_AHEAD_KIB 512u
 #define WORKERS_MAX 16u
 
 enum place {

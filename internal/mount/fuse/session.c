@@ -161,28 +161,6 @@ static int mount_session(struct cop_fuse *fs, struct cop_err *err)
 	return 0;
 }
 
-/* The kernel asks for 128 KiB at once, and each request costs as much as the bytes of half of that.
- * Only root may change it; without, nothing is lost but that. The kernel answers with what it knows
- * of the mount, without asking the node. */
-static void enlarge_read_ahead(const char *mountpoint)
-{
-	struct statx st;
-	char path[64], kib[16];
-	int fd;
-
-	if (statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &st))
-		return;
-	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", st.stx_dev_major,
-		st.stx_dev_minor);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	snprintf(kib, sizeof(kib), "%u", READ_AHEAD_KIB);
-	if (cop_write_full(fd, kib, strlen(kib)) < 0)
-		cop_log_debug("the kernel's read-ahead stays as it is");
-	close(fd);
-}
-
 /* Below such a source, what local.c keeps to the user of the node would go through the tree. */
 static int check_source(const struct cop_fuse_conf *conf, struct cop_err *err)
 {
@@ -235,7 +213,6 @@ int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, stru
 		cop_fuse_free(fs);
 		return rc;
 	}
-	enlarge_read_ahead(fs->conf.mountpoint);
 	*out = fs;
 	return 0;
 }

@@ -19,7 +19,7 @@
 #include "base/base/thread.h"
 #include "base/log/log.h"
 
-/* The kernel reads at most this much at once: its read-ahead of a mount of an ordinary user. */
+/* The kernel reads at most this much at once: its read-ahead. */
 #define PIECE (128 * COP_KIB)
 /* Memory is looked at after so many bytes. */
 #define LOOK_BYTES (8 * COP_MIB)
