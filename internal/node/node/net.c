@@ -74,7 +74,7 @@ static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 		refuse_request(req, -EOPNOTSUPP);
 }
 
-/* A command that is not a node of the tree (remotestop) may stop it, and ask how the nodes are. */
+/* A command that is not a node of the tree (a client) may stop it, and ask how the nodes are. */
 static bool may_ask(const struct cop_net *n, uint32_t rank, uint8_t op)
 {
 	return rank < n->conf.topo.nodes || op == COP_OP_STOP || op == COP_OP_STATS ||
