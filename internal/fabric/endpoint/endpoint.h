@@ -9,8 +9,8 @@
  * peer: a send that the provider cannot take yet waits in that peer's own queue, so a slow or dead
  * peer never delays another.
  *
- * The functions have two implementations (struct cop_endpoint_ops in fabric_priv.h): libfabric, and
- * an in-process fake for tests. */
+ * The functions have two implementations (struct cop_endpoint_ops in endpoint_priv.h): libfabric,
+ * and an in-process fake for tests. */
 #ifndef COP_FABRIC_ENDPOINT_H
 #define COP_FABRIC_ENDPOINT_H
 

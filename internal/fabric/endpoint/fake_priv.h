@@ -7,7 +7,8 @@
  * An endpoint that is cut is a dead node: a message to or from it is done and lost, as bytes in a
  * socket are; a write never ends until its peer is dropped or the writer closes.
  *
- * fabric_fake.c is the network and runs it; fabric_fake_ops.c has the operations of an endpoint.
+ * endpoint_fake.c is the network and runs it; endpoint_fake_ops.c has the operations of an
+ * endpoint.
  */
 #ifndef COP_FABRIC_ENDPOINT_FAKE_PRIV_H
 #define COP_FABRIC_ENDPOINT_FAKE_PRIV_H

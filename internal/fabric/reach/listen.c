@@ -47,7 +47,7 @@ static int open_port(struct cop_reach *r, const struct cop_job_host *at, bool se
 	return cop_rendezvous_start(&conf, out, err);
 }
 
-int cop_reach_listen_as_guest(struct cop_reach *r, const char *address, struct cop_err *err)
+int cop_reach_listen_as_client(struct cop_reach *r, const char *address, struct cop_err *err)
 {
 	char name[64];
 	struct cop_job_host at = {.name = name};

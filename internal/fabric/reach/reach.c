@@ -90,13 +90,14 @@ static void peer_changed(void *ctx, uint32_t rank, bool lives)
 		r->conf.peer_changed(r->conf.ctx, rank, lives);
 }
 
-/* A guest that knows an older tree must not keep this one from starting, so guests are ignored. */
+/* A client that knows an older tree must not keep this one from starting, so clients are ignored.
+ */
 static void mismatch(void *ctx, uint32_t rank)
 {
 	struct cop_reach *r = ctx;
-	bool guest = rank >= r->conf.nodes && rank < r->conf.nodes + COP_REACH_GUESTS;
+	bool client = rank >= r->conf.nodes && rank < r->conf.nodes + COP_REACH_CLIENTS;
 
-	if (r->conf.mismatch && !guest)
+	if (r->conf.mismatch && !client)
 		r->conf.mismatch(r->conf.ctx, rank);
 }
 
@@ -104,7 +105,7 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 {
 	const struct cop_reach_conf *c = &r->conf;
 	struct cop_rpc_conf conf = {.rank = c->rank,
-		.nodes = c->nodes + COP_REACH_GUESTS,
+		.nodes = c->nodes + COP_REACH_CLIENTS,
 		.config_hash = c->config_hash,
 		.secret = *c->secret,
 		.peer_timeout_ms = c->peer_timeout_ms,

@@ -5,7 +5,7 @@
  * that this rank already runs.
  *
  * It does not know the relations between ranks or the meaning of requests, which it passes to the
- * caller. Commands that are not nodes of the tree use it as guests, with ranks after those of the
+ * caller. Commands that are not nodes of the tree use it as clients, with ranks after those of the
  * nodes. */
 #ifndef COP_FABRIC_REACH_H
 #define COP_FABRIC_REACH_H
@@ -18,14 +18,14 @@
 #include "prof/stats/stats.h"
 
 /* Ranks after those of the nodes, for commands that talk to a tree without being nodes of it. */
-#define COP_REACH_GUESTS 64
+#define COP_REACH_CLIENTS 64
 /* A node that was stopped a moment ago has unmounted, and may not have closed its sockets yet. */
 #define COP_REACH_FREE_MS 3000
 
 struct cop_reach;
 
 struct cop_reach_conf {
-	uint32_t rank, nodes;              /* rank >= nodes: a guest */
+	uint32_t rank, nodes;              /* rank >= nodes: a client */
 	const struct cop_job_hosts *hosts; /* the caller's, while the object lives */
 	const char *net_type;              /* its value when cop_reach_open is called */
 	uint16_t port_low, port_high;      /* where the fabric listens, as cop_endpoint_conf has it;
@@ -41,7 +41,7 @@ struct cop_reach_conf {
 	void *ctx;            /* first argument of the callbacks */
 	/* As rpc has it: progress thread, answer exactly once. */
 	void (*serve)(void *ctx, struct cop_rpc_req *req);
-	/* Progress thread; may be NULL, as with a guest. Another node (any number, but no guest)
+	/* Progress thread; may be NULL, as with a client. Another node (any number, but no client)
 	 * has another config hash. */
 	void (*mismatch)(void *ctx, uint32_t rank);
 	/* Any thread; may be NULL. This node and that one can never meet; why: a sentence. */
@@ -88,8 +88,8 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err);
  * a port that another process is just leaving, COP_REACH_FREE_MS at most. 0, or -EADDRINUSE and so
  * on with a sentence. */
 int cop_reach_listen(struct cop_reach *r, struct cop_err *err);
-/* For a guest: sends requests from this address of the machine. */
-int cop_reach_listen_as_guest(struct cop_reach *r, const char *address, struct cop_err *err);
+/* For a client: sends requests from this address of the machine. */
+int cop_reach_listen_as_client(struct cop_reach *r, const char *address, struct cop_err *err);
 /* Whether cop_reach_listen failed because this rank already runs. The process that has the port
  * proved it: only this rank of this tree answers to this name with the job's secret. In that
  * case the other nodes have the node that they wait for and must not hear of a failure, and the

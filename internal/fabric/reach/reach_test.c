@@ -18,9 +18,9 @@
 #include "fabric/reach/reach_priv.h"
 
 #define NODES 3
-#define RANKS (NODES + 1) /* the last is a guest */
+#define RANKS (NODES + 1) /* the last is a client */
 #define PEER_TIMEOUT_MS 600
-#define GUEST NODES
+#define CLIENT NODES
 
 struct node {
 	uint32_t rank;
@@ -188,7 +188,7 @@ static struct node *up(struct world *w, uint32_t rank)
 	struct node *n = open_rank(w, rank, NULL);
 	struct cop_err err = {0};
 	int rc = rank < NODES ? cop_reach_listen(n->reach, &err)
-			      : cop_reach_listen_as_guest(n->reach, "127.0.7.100", &err);
+			      : cop_reach_listen_as_client(n->reach, "127.0.7.100", &err);
 
 	if (rc)
 		fail_msg("%s", err.text);
@@ -341,29 +341,29 @@ static void another_config_hash_is_reported_with_the_rank(void **state)
 	assert_int_equal(atomic_load(&w->node[0].served), 0);
 }
 
-/* ---- guests ---- */
+/* ---- clients ---- */
 
-static void a_guest_is_served_and_has_no_place(void **state)
+static void a_client_is_served_and_has_no_place(void **state)
 {
 	struct world *w = *state;
 
 	up(w, 0);
-	up(w, GUEST);
-	assert_int_equal(ask_for(&w->node[GUEST], 0), 0);
+	up(w, CLIENT);
+	assert_int_equal(ask_for(&w->node[CLIENT], 0), 0);
 	assert_int_equal(atomic_load(&w->node[0].served), 1);
-	assert_true(atomic_load(&w->node[GUEST].found) > 0);
-	assert_int_equal(ask_for(&w->node[0], GUEST + 1), -EHOSTDOWN);
+	assert_true(atomic_load(&w->node[CLIENT].found) > 0);
+	assert_int_equal(ask_for(&w->node[0], CLIENT + 1), -EHOSTDOWN);
 }
 
-static void a_guest_that_knows_an_older_tree_is_not_a_mismatch(void **state)
+static void a_client_that_knows_an_older_tree_is_not_a_mismatch(void **state)
 {
 	struct world *w = *state;
 
 	up(w, 0);
-	w->node[GUEST].conf.config_hash = 78;
-	w->node[GUEST].conf.mismatch = NULL;
-	up(w, GUEST);
-	assert_int_equal(ask_for(&w->node[GUEST], 0), -EPROTO);
+	w->node[CLIENT].conf.config_hash = 78;
+	w->node[CLIENT].conf.mismatch = NULL;
+	up(w, CLIENT);
+	assert_int_equal(ask_for(&w->node[CLIENT], 0), -EPROTO);
 	assert_int_equal(atomic_load(&w->node[0].mismatches), 0);
 }
 
@@ -561,8 +561,8 @@ int main(void)
 		IN_A_WORLD(after_the_barrier_questions_end_in_half_the_time),
 		IN_A_WORLD(another_secret_is_refused),
 		IN_A_WORLD(another_config_hash_is_reported_with_the_rank),
-		IN_A_WORLD(a_guest_is_served_and_has_no_place),
-		IN_A_WORLD(a_guest_that_knows_an_older_tree_is_not_a_mismatch),
+		IN_A_WORLD(a_client_is_served_and_has_no_place),
+		IN_A_WORLD(a_client_that_knows_an_older_tree_is_not_a_mismatch),
 		IN_A_WORLD(the_same_rank_twice_is_a_duplicate),
 		IN_A_WORLD(a_port_of_another_program_is_named),
 		IN_A_WORLD(if_the_user_chose_no_port_the_second_one_serves),

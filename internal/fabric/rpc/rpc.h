@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rpc: requests and replies between ranks over fabric: request ids, mutual authentication, replay
  * protection, dead-peer detection, bulk bytes by RMA. It does not know what the operations mean or
- * which node is whose parent (coop does).
+ * which node is whose parent (fetch does).
  *
  * A call ends exactly once: with the peer's reply, or with
  * -EHOSTDOWN: the peer is dead, or has another secret: then it does not answer at all, which is

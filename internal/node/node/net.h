@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* net: a node's end of the network: opens it (reach), and passes requests of other nodes through
- * the gate to the module that answers them: join, tree/op, sampler or coop. It also decides which
+ * the gate to the module that answers them: join, tree/op, sampler or fetch. It also decides which
  * requests are served when. A node that is alone has none. */
 #ifndef COP_NODE_NET_H
 #define COP_NODE_NET_H

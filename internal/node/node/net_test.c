@@ -15,7 +15,7 @@
 #include "node/node/net_priv.h"
 
 #define NODES 2
-#define GUEST NODES
+#define CLIENT NODES
 #define RANKS (NODES + 1)
 #define COOP_OP 1 /* of tree/fetch */
 
@@ -235,21 +235,21 @@ static void a_node_that_ends_only_repeats_its_answer_to_a_stop(void **state)
 	assert_int_equal(t->gate.inside, 0);
 }
 
-static void a_guest_may_stop_and_look_and_nothing_else(void **state)
+static void a_client_may_stop_and_look_and_nothing_else(void **state)
 {
 	struct tree *t = *state;
 
-	assert_int_equal(ask(t, GUEST, COP_START_OP_STATE), -EPERM);
-	assert_int_equal(ask(t, GUEST, COP_OP_STATS), 0);
-	assert_int_equal(ask(t, GUEST, COP_OP_TABLE), 0);
-	assert_int_equal(ask(t, GUEST, COP_OP_TELEMETRY), -EPERM);
-	assert_int_equal(ask(t, GUEST, COP_OP_INVALIDATE), -EPERM);
-	assert_int_equal(ask(t, GUEST, COP_OP_SNAPSHOT), -EPERM);
-	assert_int_equal(ask(t, GUEST, COP_OP_RESET), -EPERM);
-	assert_int_equal(ask(t, GUEST, COP_OP_RELEASED), -EPERM);
-	assert_int_equal(ask(t, GUEST, COOP_OP), -EPERM);
+	assert_int_equal(ask(t, CLIENT, COP_START_OP_STATE), -EPERM);
+	assert_int_equal(ask(t, CLIENT, COP_OP_STATS), 0);
+	assert_int_equal(ask(t, CLIENT, COP_OP_TABLE), 0);
+	assert_int_equal(ask(t, CLIENT, COP_OP_TELEMETRY), -EPERM);
+	assert_int_equal(ask(t, CLIENT, COP_OP_INVALIDATE), -EPERM);
+	assert_int_equal(ask(t, CLIENT, COP_OP_SNAPSHOT), -EPERM);
+	assert_int_equal(ask(t, CLIENT, COP_OP_RESET), -EPERM);
+	assert_int_equal(ask(t, CLIENT, COP_OP_RELEASED), -EPERM);
+	assert_int_equal(ask(t, CLIENT, COOP_OP), -EPERM);
 	assert_int_equal(t->ends, 0);
-	ask(t, GUEST, COP_OP_STOP);
+	ask(t, CLIENT, COP_OP_STOP);
 	assert_int_equal(t->ends, 1);
 	cop_op_ended(t->treeop, NULL, NULL, false);
 	while (cop_endpoint_fake_run(t->fake, 1000000))
@@ -280,7 +280,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_node_that_ends_only_repeats_its_answer_to_a_stop, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			a_guest_may_stop_and_look_and_nothing_else, setup, teardown),
+			a_client_may_stop_and_look_and_nothing_else, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			chunks_are_packed_as_asked_and_else_by_the_network, setup, teardown),
 	};

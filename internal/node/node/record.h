@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* record: what a tree leaves in its job directory for commands that are not nodes of it (guest):
- * how the tree is reached and, after a stop, which nodes are left. The format is defined by job. */
+/* record: what a tree leaves in its job directory for commands that are not nodes of it
+ * (remotestop): how the tree is reached and, after a stop, which nodes are left. The format is
+ * defined by job. */
 #ifndef COP_NODE_RECORD_H
 #define COP_NODE_RECORD_H
 

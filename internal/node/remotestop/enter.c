@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a guest joins and leaves: the address of this machine at which it is reached, its secret, and
- * its rank. */
+/* How a client joins and leaves: the address of this machine at which it is reached, its secret,
+ * and its rank. */
 #include "base/base/ip.h"
 #include "node/remotestop/remotestop_priv.h"
 
@@ -15,7 +15,7 @@
 
 /* The nodes answer to this address. A machine's own name often resolves to a loopback address
  * there, which the others do not reach. */
-static int find_way(struct guest *g, char self[COP_IP_TEXT_SIZE], struct cop_err *err)
+static int find_way(struct client *g, char self[COP_IP_TEXT_SIZE], struct cop_err *err)
 {
 	const struct cop_job_hosts *h = &g->hosts;
 	struct cop_ip host, way;
@@ -39,7 +39,7 @@ static int find_way(struct guest *g, char self[COP_IP_TEXT_SIZE], struct cop_err
 /* Takes the secret from where the nodes took it; the scheduler's name of this job is ignored.
  */
 int cop_remotestop_secret(
-	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err)
+	struct client *g, const struct cop_remotestop_stop *what, struct cop_err *err)
 {
 	const char *text = getenv("COPPER_SECRET");
 	char path[sizeof(g->job_dir) + 16];
@@ -66,21 +66,21 @@ int cop_remotestop_secret(
 
 static void looked(void *ctx, uint32_t rank, const char *address, const char *why)
 {
-	struct guest *g = ctx;
+	struct client *g = ctx;
 
 	(void)address;
 	(void)why;
 	atomic_store(&g->looked[rank], true);
 }
 
-/* A guest serves no requests. */
+/* A client serves no requests. */
 static void serve(void *ctx, struct cop_rpc_req *req)
 {
 	(void)ctx;
 	cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EPERM});
 }
 
-int cop_remotestop_reach(struct guest *g, struct cop_err *err)
+int cop_remotestop_reach(struct client *g, struct cop_err *err)
 {
 	char path[sizeof(g->job_dir) + 64];
 	struct cop_reach_conf conf = {.rank = g->rank,
@@ -107,7 +107,7 @@ int cop_remotestop_reach(struct guest *g, struct cop_err *err)
 
 static struct cop_rpc *treeop_rpc(void *ctx)
 {
-	struct guest *g = ctx;
+	struct client *g = ctx;
 
 	return g->rpc;
 }
@@ -117,7 +117,7 @@ static const char *treeop_host(void *ctx, uint32_t rank)
 	return host_of(ctx, rank);
 }
 
-static int make_treeop(struct guest *g, struct cop_err *err)
+static int make_treeop(struct client *g, struct cop_err *err)
 {
 	static const struct cop_op_ops ops = {.rpc = treeop_rpc, .host = treeop_host};
 	struct cop_op_conf conf = {.topo = g->topo,
@@ -132,7 +132,7 @@ static int make_treeop(struct guest *g, struct cop_err *err)
 }
 
 /* The network's card may have another name here, or not exist. */
-static int open_network(struct guest *g, const char *self, struct cop_err *err)
+static int open_network(struct client *g, const char *self, struct cop_err *err)
 {
 	char *device = strstr(g->tree.net_type, "://");
 	int rc = cop_reach_open(g->reach, self, err);
@@ -142,12 +142,12 @@ static int open_network(struct guest *g, const char *self, struct cop_err *err)
 		rc = cop_reach_open(g->reach, self, err);
 	}
 	if (!rc && !g->tree.book)
-		rc = cop_reach_listen_as_guest(g->reach, self, err);
+		rc = cop_reach_listen_as_client(g->reach, self, err);
 	return rc;
 }
 
 int cop_remotestop_enter(
-	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err)
+	struct client *g, const struct cop_remotestop_stop *what, struct cop_err *err)
 {
 	char self[COP_IP_TEXT_SIZE], tree[COP_REACH_TREE_SIZE];
 	int rc = find_way(g, self, err);
@@ -162,7 +162,7 @@ int cop_remotestop_enter(
 	return rc;
 }
 
-void cop_remotestop_leave(struct guest *g)
+void cop_remotestop_leave(struct client *g)
 {
 	alarm(END_SECONDS);
 	cop_gate_close(&g->gate);

@@ -20,7 +20,7 @@ static int try_port(uint64_t deadline_ms, const struct cop_ip *ip, uint16_t port
 }
 
 /* Where a rank listens: its rendezvous, or the book's address for it. */
-static bool places_of(const struct guest *g, uint32_t rank, char name[256], uint16_t port[2])
+static bool places_of(const struct client *g, uint32_t rank, char name[256], uint16_t port[2])
 {
 	const struct cop_job_host *h = &g->hosts.host[rank];
 	const char *book = cop_reach_in_book(g->reach, rank);
@@ -36,7 +36,7 @@ static bool places_of(const struct guest *g, uint32_t rank, char name[256], uint
 }
 
 bool cop_remotestop_is_gone(
-	const struct guest *g, uint32_t rank, bool others, char why[COP_REMOTESTOP_GONE_WHY])
+	const struct client *g, uint32_t rank, bool others, char why[COP_REMOTESTOP_GONE_WHY])
 {
 	struct cop_ip at;
 	uint16_t port[2];

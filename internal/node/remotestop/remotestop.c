@@ -13,13 +13,13 @@
 
 /* ---- asking ---- */
 
-static void init_answer(struct guest *g)
+static void init_answer(struct client *g)
 {
 	pthread_mutex_init(&g->lock, NULL);
 	cop_cond_init(&g->wake);
 }
 
-static void answer_came(struct guest *g)
+static void answer_came(struct client *g)
 {
 	pthread_mutex_lock(&g->lock);
 	g->come = true;
@@ -28,7 +28,7 @@ static void answer_came(struct guest *g)
 }
 
 /* until NULL: without limit. False: the time is over. */
-static bool await_answers(struct guest *g, const struct timespec *until)
+static bool await_answers(struct client *g, const struct timespec *until)
 {
 	bool came;
 	int rc = 0;
@@ -44,7 +44,7 @@ static bool await_answers(struct guest *g, const struct timespec *until)
 }
 
 /* When the time is over, outstanding calls are cancelled and end at once. */
-static void await_all(struct guest *g)
+static void await_all(struct client *g)
 {
 	struct timespec until = cop_moment(g->deadline_ms * COP_NS_PER_MS);
 
@@ -56,7 +56,7 @@ static void await_all(struct guest *g)
 
 static void note_answer(void *arg, struct cop_op_sum *got)
 {
-	struct guest *g = arg;
+	struct client *g = arg;
 
 	cop_op_sum_move(&g->got, got);
 	answer_came(g);
@@ -64,7 +64,7 @@ static void note_answer(void *arg, struct cop_op_sum *got)
 
 _Static_assert(COP_OP_SILENT_MAX >= COP_JOB_MAX_HOSTS, "a sum holds every silent rank of a tree");
 
-static void note_silent(struct guest *g)
+static void note_silent(struct client *g)
 {
 	for (uint32_t i = 0; i < cop_op_sum_silents(&g->got); i++) {
 		uint32_t rank = cop_op_sum_silent(&g->got, i);
@@ -75,11 +75,11 @@ static void note_silent(struct guest *g)
 }
 
 struct once_more {
-	struct guest *guest;
+	struct client *client;
 	uint32_t rank;
 };
 
-static void one_done(struct guest *g)
+static void one_done(struct client *g)
 {
 	if (atomic_fetch_sub(&g->pending, 1) == 1)
 		answer_came(g);
@@ -93,16 +93,16 @@ static void on_answer(void *arg, const struct cop_rpc_result *r)
 	if (r->answered && !r->status) {
 		struct cop_op_sum part = {0};
 
-		o.guest->state[o.rank] = NODE_LATE;
-		o.guest->late++;
+		o.client->state[o.rank] = NODE_LATE;
+		o.client->late++;
 		if (cop_op_sum_decode(r->body, r->body_len, &part) == 0)
-			cop_op_sum_add(&o.guest->more, &part, '\n');
+			cop_op_sum_add(&o.client->more, &part, '\n');
 		cop_op_sum_free(&part);
 	}
-	one_done(o.guest);
+	one_done(o.client);
 }
 
-static void ask_once_more(struct guest *g)
+static void ask_once_more(struct client *g)
 {
 	atomic_init(&g->pending, 1);
 	for (uint32_t r = 0; r < g->topo.nodes; r++) {
@@ -125,7 +125,7 @@ static void ask_once_more(struct guest *g)
 /* ---- ranks that were not reached ---- */
 
 /* Whether the rank is to be stopped: an earlier stop may have left only a few. */
-static bool is_wanted(const struct guest *g, uint32_t rank)
+static bool is_wanted(const struct client *g, uint32_t rank)
 {
 	for (uint32_t i = 0; i < g->tree.left_count; i++)
 		if (g->tree.left[i] == rank)
@@ -134,7 +134,7 @@ static bool is_wanted(const struct guest *g, uint32_t rank)
 }
 
 /* Decides this without a message to a node. */
-static bool is_nobody_left(struct guest *g)
+static bool is_nobody_left(struct client *g)
 {
 	char why[COP_REMOTESTOP_GONE_WHY];
 
@@ -144,14 +144,14 @@ static bool is_nobody_left(struct guest *g)
 	return true;
 }
 
-static void mark_wanted(struct guest *g)
+static void mark_wanted(struct client *g)
 {
 	for (uint32_t r = 0; r < g->topo.nodes; r++)
 		g->state[r] = is_wanted(g, r) ? NODE_SILENT : NODE_FINE;
 }
 
 /* Nodes that are known not to run need no further stop. */
-static void judge_stop(struct guest *g, struct cop_remotestop_stopped *out)
+static void judge_stop(struct client *g, struct cop_remotestop_stopped *out)
 {
 	/* By this stop or by the one before. */
 	bool others = out->stopped > 0 || g->tree.left_count > 0;
@@ -192,7 +192,7 @@ static void drop_from_missing(struct cop_op_sum *got, uint32_t rank)
 
 /* Adds the counts of nodes that answered late. If one of them forwarded counts of other nodes,
  * which may have answered themselves as well, all of these are omitted and named as missing. */
-static void add_late(struct guest *g)
+static void add_late(struct client *g)
 {
 	if (!g->late || g->more.nodes != g->late || !(g->more.prof || g->more.telemetry))
 		return;
@@ -207,7 +207,7 @@ static void add_late(struct guest *g)
 }
 
 /* The root has written them, with the names of those that did not answer, unless it is dead. */
-static void write_sums(struct guest *g, struct cop_buf *remarks)
+static void write_sums(struct client *g, struct cop_buf *remarks)
 {
 	struct cop_buf notes = {0};
 	struct cop_tally_job job = {.job_dir = g->job_dir,
@@ -227,7 +227,7 @@ static void write_sums(struct guest *g, struct cop_buf *remarks)
 		cop_op_sum_unwritten(&g->got, "this host", err.text);
 }
 
-static int ask_tree(struct guest *g, struct cop_remotestop_stopped *out, struct cop_err *err)
+static int ask_tree(struct client *g, struct cop_remotestop_stopped *out, struct cop_err *err)
 {
 	cop_op_all(g->treeop, &(struct cop_op_request){COP_OP_STOP, ""}, note_answer, g);
 	await_all(g);
@@ -245,7 +245,7 @@ static int ask_tree(struct guest *g, struct cop_remotestop_stopped *out, struct 
 	return 0;
 }
 
-static int ask_all(struct guest *g, struct cop_remotestop_stopped *out, struct cop_err *err)
+static int ask_all(struct client *g, struct cop_remotestop_stopped *out, struct cop_err *err)
 {
 	int rc = 0;
 
@@ -262,7 +262,7 @@ static int ask_all(struct guest *g, struct cop_remotestop_stopped *out, struct c
 }
 
 /* No node is left that could do it, and the next start must not take this for a running tree. */
-static void mark_stopped(struct guest *g)
+static void mark_stopped(struct client *g)
 {
 	g->tree.stopped = true;
 	g->tree.left_count = 0;
@@ -271,7 +271,7 @@ static void mark_stopped(struct guest *g)
 
 /* Some may still run. The next stop does not look for the others, and does not wonder where they
  * are. */
-static void mark_left(struct guest *g, const struct cop_remotestop_stopped *out)
+static void mark_left(struct client *g, const struct cop_remotestop_stopped *out)
 {
 	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
 
@@ -289,7 +289,7 @@ static void mark_left(struct guest *g, const struct cop_remotestop_stopped *out)
 }
 
 /* Records the result for the next stop. */
-static void keep_word(struct guest *g, const struct cop_remotestop_stopped *out)
+static void keep_word(struct client *g, const struct cop_remotestop_stopped *out)
 {
 	struct cop_err ignored;
 
@@ -302,18 +302,18 @@ static void keep_word(struct guest *g, const struct cop_remotestop_stopped *out)
 	g->tree.hosts = (struct cop_job_hosts){0};
 }
 
-static void adopt_tree(struct guest *g)
+static void adopt_tree(struct client *g)
 {
 	g->hosts = g->tree.hosts;
 	g->tree.hosts = (struct cop_job_hosts){0};
 	g->topo = (struct cop_topo){
 		.nodes = g->hosts.count, .fanout = g->tree.fanout, .trees = g->tree.trees};
-	g->rank = g->topo.nodes + (uint32_t)(cop_wire_random64() % COP_REACH_GUESTS);
+	g->rank = g->topo.nodes + (uint32_t)(cop_wire_random64() % COP_REACH_CLIENTS);
 	cop_gate_init(&g->gate);
 }
 
 /* Without ranks to ask, no secret is needed. */
-static int stop_those_left(struct guest *g, const struct cop_remotestop_stop *what,
+static int stop_those_left(struct client *g, const struct cop_remotestop_stop *what,
 	struct cop_remotestop_stopped *out, struct cop_err *err)
 {
 	int rc = cop_remotestop_secret(g, what, err);
@@ -328,8 +328,8 @@ static int stop_those_left(struct guest *g, const struct cop_remotestop_stop *wh
 	return rc ? rc : ask_all(g, out, err);
 }
 
-/* Prepares a guest of the tree that was read; end_guest follows in any case. */
-static int begin_guest(struct guest *g, struct cop_err *err)
+/* Prepares a client of the tree that was read; end_client follows in any case. */
+static int begin_client(struct client *g, struct cop_err *err)
 {
 	int rc;
 
@@ -344,7 +344,7 @@ static int begin_guest(struct guest *g, struct cop_err *err)
 	return rc ? rc : cop_remotestop_reach(g, err);
 }
 
-static void end_guest(struct guest *g)
+static void end_client(struct client *g)
 {
 	cop_op_sum_free(&g->got);
 	cop_op_sum_free(&g->more);
@@ -356,24 +356,24 @@ static void end_guest(struct guest *g)
 	free(g->state);
 }
 
-static int stop_from_outside(struct guest *g, const struct cop_remotestop_stop *what,
+static int stop_from_outside(struct client *g, const struct cop_remotestop_stop *what,
 	struct cop_remotestop_stopped *out, struct cop_err *err)
 {
-	int rc = begin_guest(g, err);
+	int rc = begin_client(g, err);
 
 	out->of = g->topo.nodes;
 	if (!rc)
 		rc = stop_those_left(g, what, out, err);
 	if (!rc)
 		keep_word(g, out);
-	end_guest(g);
+	end_client(g);
 	return rc;
 }
 
-static int ask_from_outside(struct guest *g, const struct cop_remotestop_stop *what, uint8_t op,
+static int ask_from_outside(struct client *g, const struct cop_remotestop_stop *what, uint8_t op,
 	struct cop_op_sum *sum, struct cop_err *err)
 {
-	int rc = begin_guest(g, err);
+	int rc = begin_client(g, err);
 
 	if (!rc)
 		rc = cop_remotestop_secret(g, what, err);
@@ -391,7 +391,7 @@ static int ask_from_outside(struct guest *g, const struct cop_remotestop_stop *w
 				g->topo.nodes, what->job_dir, sum->dead,
 				sum->refused + sum->failed);
 	}
-	end_guest(g);
+	end_client(g);
 	return rc;
 }
 
@@ -426,7 +426,7 @@ static int no_tree(const char *job_dir, int rc, struct cop_err *err)
 }
 
 /* Reads the tree of the job directory. socket not "": it is one node here. */
-static int find_tree(struct guest *g, const struct cop_remotestop_stop *what, char socket[108],
+static int find_tree(struct client *g, const struct cop_remotestop_stop *what, char socket[108],
 	struct cop_err *err)
 {
 	int rc;
@@ -449,7 +449,7 @@ static int find_tree(struct guest *g, const struct cop_remotestop_stop *what, ch
 int cop_remotestop_stop(const struct cop_remotestop_stop *what, struct cop_remotestop_stopped *out,
 	struct cop_err *err)
 {
-	struct guest *g = calloc(1, sizeof(*g));
+	struct client *g = calloc(1, sizeof(*g));
 	int rc;
 
 	*out = (struct cop_remotestop_stopped){0};
@@ -466,7 +466,7 @@ int cop_remotestop_stop(const struct cop_remotestop_stop *what, struct cop_remot
 int cop_remotestop_ask(const struct cop_remotestop_stop *what, uint8_t op, struct cop_op_sum *sum,
 	char socket[108], struct cop_err *err)
 {
-	struct guest *g = calloc(1, sizeof(*g));
+	struct client *g = calloc(1, sizeof(*g));
 	int rc;
 
 	*sum = (struct cop_op_sum){0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guest: a command that stops a tree from outside, or asks it for its statistics. It is not a node
- * and needs none on its machine: it finds the nodes in the record that the root left in the job
- * directory, joins with the job's secret under a rank after theirs, and asks. After a stop it finds
- * out which of the nodes that did not answer still run. It asks a tree for nothing else, and does
- * not print. */
+/* remotestop: a command that stops a tree from outside, or asks it for its statistics. It is not a
+ * node and needs none on its machine: it finds the nodes in the record that the root left in the
+ * job directory, joins with the job's secret under a rank after theirs, and asks. After a stop it
+ * finds out which of the nodes that did not answer still run. It asks a tree for nothing else, and
+ * does not print. */
 #ifndef COP_NODE_REMOTESTOP_H
 #define COP_NODE_REMOTESTOP_H
 

@@ -29,7 +29,7 @@ enum {
 	NODE_GONE,   /* it does not run */
 };
 
-struct guest {
+struct client {
 	char job_dir[4096]; /* absolute */
 	struct cop_job_tree tree;
 	uint64_t deadline_ms;
@@ -54,7 +54,7 @@ struct guest {
 	struct cop_op_sum more; /* and what they counted */
 };
 
-static inline const char *host_of(const struct guest *g, uint32_t rank)
+static inline const char *host_of(const struct client *g, uint32_t rank)
 {
 	return cop_job_host_name(&g->hosts, rank);
 }
@@ -62,20 +62,20 @@ static inline const char *host_of(const struct guest *g, uint32_t rank)
 /* ---- enter.c ---- */
 /* The job's secret, as its nodes used it. -EACCES with a sentence. */
 int cop_remotestop_secret(
-	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
+	struct client *g, const struct cop_remotestop_stop *what, struct cop_err *err);
 /* Finds where the nodes are, from the tree in the job directory. */
-int cop_remotestop_reach(struct guest *g, struct cop_err *err);
+int cop_remotestop_reach(struct client *g, struct cop_err *err);
 /* Opens this end of the network and tree/op: 0 or -errno with a sentence. */
 int cop_remotestop_enter(
-	struct guest *g, const struct cop_remotestop_stop *what, struct cop_err *err);
+	struct client *g, const struct cop_remotestop_stop *what, struct cop_err *err);
 /* Cancels outstanding requests, and frees what the two functions above have allocated. */
-void cop_remotestop_leave(struct guest *g);
+void cop_remotestop_leave(struct client *g);
 
 /* ---- gone.c ---- */
 #define COP_REMOTESTOP_GONE_WHY 200
 /* Whether the rank is known not to run; why is set to the reason either way. Waits for a second at
  * most. others: nodes of the tree were reached, by this stop or the last one. */
 bool cop_remotestop_is_gone(
-	const struct guest *g, uint32_t rank, bool others, char why[COP_REMOTESTOP_GONE_WHY]);
+	const struct client *g, uint32_t rank, bool others, char why[COP_REMOTESTOP_GONE_WHY]);
 
 #endif

@@ -41,8 +41,6 @@ struct record {
 	uint64_t begin_ns, end_ns;
 	struct packed_arg arg[];
 };
-#define RECORD_MAX                                                                                 \
-	(sizeof(struct record) + COP_TRACER_ARGS_MAX * sizeof(struct packed_arg) + PATH_KEPT)
 
 /* One producer at a time, the thread that owns the ring, and one consumer, the writer. */
 struct ring {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* board.c takes answers and keys, order.c sorts, draw.c makes the frame. */
+/* watch.c takes answers and keys, order.c sorts, draw.c makes the frame. */
 #ifndef COP_REPORT_WATCH_PRIV_H
 #define COP_REPORT_WATCH_PRIV_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tracecheckpoint: computes the cost of checkpoints in several runs of a program that writes them
+/* checkpoint: computes the cost of checkpoints in several runs of a program that writes them
  * to storage of several tiers: how long they take, where the time and the bytes go, what a flush in
  * the background does meanwhile, and what follows from that. It takes the events of one run from
  * any number of threads; a report covers all runs.

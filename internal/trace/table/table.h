@@ -202,7 +202,7 @@ struct cop_grid_col cop_tab_value_col(const struct cop_tab_conf *conf, unsigned 
 void cop_rows_show(
 	const struct cop_rows *r, enum cop_grid_form form, size_t limit, struct cop_buf *out);
 
-/* tracesum: a first overview of traces: how much there is, where the time went, what each function
+/* A first overview of traces: how much there is, where the time went, what each function
  * did, and how that changed over the run. It takes events from any number of threads. */
 
 /* ---- union.c: time that some span covers ---- */
@@ -303,7 +303,7 @@ void cop_sum_result_free(struct cop_sum_result *r);
 void cop_sum_show(const struct cop_sum_result *r, const struct cop_trace_files *files, bool classes,
 	enum cop_grid_form form, struct cop_buf *out);
 
-/* tracecompare: the tables of several runs side by side. It joins them by their keys: the keys come
+/* The tables of several runs side by side. It joins them by their keys: the keys come
  * first, then, for each column, one column per run. It reads and adds up nothing. */
 
 #define COP_COMPARE_RUNS_MAX 64u

@@ -10,7 +10,7 @@
  * whatever was cut off. A begin without an end lasts to the last time seen on its thread, and is
  * marked: args.unfinished.
  *
- * Memory: the processes and threads, and what traceorder takes. */
+ * Memory: the processes and threads, and what the sorting takes (order.c). */
 #ifndef COP_TRACE_TIMELINE_H
 #define COP_TRACE_TIMELINE_H
 
@@ -45,7 +45,7 @@ int cop_timeline_add(struct cop_timeline *t, unsigned worker, const struct cop_t
 int cop_timeline_write(struct cop_timeline *t, const struct cop_trace_files *files,
 	cop_merge_write_fn *write, void *arg);
 
-/* traceorder: sorts events by time, however many there are. Each thread fills a buffer, sorts it
+/* order.c: sorts events by time, however many there are. Each thread fills a buffer, sorts it
  * and writes it out as a run; at the end the runs are merged: external merge sort, as in Knuth, The
  * Art of Computer Programming, volume 3, section 5.4. The files of the runs have no name, so they
  * are gone however the process ends. With a limit, a full buffer keeps only the first events; a

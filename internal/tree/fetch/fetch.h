@@ -3,7 +3,7 @@
  * this node's cache; a root reads it from the origin. Further requests for it join the same
  * flight. When the flight completes, all of them get the object, local readers and children alike.
  *
- * If a parent is dead, or lacks memory, descriptors or buffers for an answer, coop asks the next
+ * If a parent is dead, or lacks memory, descriptors or buffers for an answer, fetch asks the next
  * living ancestor; if there is none, this node reads the origin itself. A shortage on a node is an
  * error for its own readers only. Requests are idempotent, so they can be sent again. If a peer
  * dies, an application sees a pause, never an error.
@@ -19,7 +19,7 @@
  *	          group, at a root                                 group_read()
  *	RESERVE   the cache's queue for       none                 enough free bytes: start()
  *	          bytes of the budget
- *	ACTIVE    coop, in one of the calls   the asker's, one     a call, a job, the queue again
+ *	ACTIVE    fetch, in one of the calls  the asker's, one     a call, a job, the queue again
  *	          in the last column          that frees bytes,    (for a longer answer), or the end
  *	                                      progress, origin's
  *	ASKING    the call in rpc, to an      progress             the answer, or none: answered()

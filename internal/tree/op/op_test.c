@@ -33,7 +33,7 @@ static void all_ranks_are_counted_once_whoever_asks(void **state)
 	struct t_tree *t = *state;
 	char row[16];
 
-	for (uint32_t from = 0; from <= T_GUEST; from++) {
+	for (uint32_t from = 0; from <= T_CLIENT; from++) {
 		struct t_heard h;
 
 		t_ask_all(t, from, COP_OP_STATS, "", &h);

@@ -13,7 +13,7 @@
 #include "fabric/wire/wire.h"
 
 #define T_NODES 7 /* with a fan-out of 2: 0 above 1 and 2, 1 above 3 and 4, 2 above 5 and 6 */
-#define T_GUEST T_NODES
+#define T_CLIENT T_NODES
 #define T_ALIVE 34
 #define T_TIMEOUT_MS 3000
 /* What a node counts: its rank plus one, so that all of them count 28. */
@@ -55,7 +55,7 @@ struct t_node {
 
 struct t_tree {
 	struct cop_endpoint_net *net;
-	struct t_node node[T_NODES + 1]; /* the last is a guest */
+	struct t_node node[T_NODES + 1]; /* the last is a client */
 	unsigned clock;
 	uint8_t flip_type; /* a message of this type from this node is changed on the way */
 	const char *flip_from;

@@ -297,15 +297,15 @@ static void a_parent_that_dies_before_it_has_the_answer_is_passed_over(void **st
 	t_forget_heard(&h);
 }
 
-static void a_guest_that_leaves_is_not_waited_for_long(void **state)
+static void a_client_that_leaves_is_not_waited_for_long(void **state)
 {
 	struct t_tree *t = *state;
 	struct t_heard h;
 
 	t->node[0].slow = true;
-	ask_stop(t, T_GUEST, &h);
+	ask_stop(t, T_CLIENT, &h);
 	t_run(t);
-	t_cut(t, T_GUEST);
+	t_cut(t, T_CLIENT);
 	t->node[0].slow = false;
 	t_run(t);
 	assert_int_equal(unconfirmed(t, 0), 1);
@@ -317,13 +317,13 @@ static void a_guest_that_leaves_is_not_waited_for_long(void **state)
 	t_forget_heard(&h);
 }
 
-static void a_guest_stops_the_tree(void **state)
+static void a_client_stops_the_tree(void **state)
 {
 	struct t_tree *t = *state;
 	struct t_heard h;
 
 	t_cut(t, 0);
-	ask_stop(t, T_GUEST, &h);
+	ask_stop(t, T_CLIENT, &h);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.times, 1);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
@@ -335,7 +335,7 @@ static void a_guest_stops_the_tree(void **state)
 }
 
 /* What a node says about itself may contain the words in which the user reads of a silent one. */
-static void a_guest_takes_no_sentence_for_a_silent_node(void **state)
+static void a_client_takes_no_sentence_for_a_silent_node(void **state)
 {
 	struct t_tree *t = *state;
 	struct cop_buf said = {0};
@@ -344,13 +344,13 @@ static void a_guest_takes_no_sentence_for_a_silent_node(void **state)
 	t->node[2].remark = "host1 (rank 1) did not answer";
 	snprintf(t->node[3].host, sizeof(t->node[3].host), "x (rank 2)");
 	t_cut(t, 3);
-	ask_stop(t, T_GUEST, &h);
+	ask_stop(t, T_CLIENT, &h);
 	t_advance(t, 2 * T_TIMEOUT_MS);
 	assert_int_equal(h.sum.nodes, T_NODES - 1);
 	assert_string_equal(t_text(&h), "host1 (rank 1) did not answer");
 	assert_int_equal(cop_op_sum_silents(&h.sum), 1);
 	assert_int_equal(cop_op_sum_silent(&h.sum, 0), 3);
-	cop_op_say_silent(t->node[T_GUEST].op, &h.sum, &said);
+	cop_op_say_silent(t->node[T_CLIENT].op, &h.sum, &said);
 	assert_string_equal(said.data, "x (rank 2) (rank 3) did not answer\n");
 	cop_buf_free(&said);
 	t_forget_heard(&h);
@@ -372,9 +372,9 @@ int main(void)
 		T(a_node_without_two_kinds_of_files_is_one_node),
 		T(a_node_whose_answer_came_does_not_stay),
 		T(a_parent_that_dies_before_it_has_the_answer_is_passed_over),
-		T(a_guest_that_leaves_is_not_waited_for_long),
-		T(a_guest_stops_the_tree),
-		T(a_guest_takes_no_sentence_for_a_silent_node),
+		T(a_client_that_leaves_is_not_waited_for_long),
+		T(a_client_stops_the_tree),
+		T(a_client_takes_no_sentence_for_a_silent_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

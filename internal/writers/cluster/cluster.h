@@ -52,7 +52,7 @@ int cop_report_cluster_op(
 int cop_report_cluster_top(struct cop_report_cluster *c, const char *category, const char *path,
 	size_t len, const uint64_t counts[COP_REPORT_TOP_COUNTS]);
 /* Adds the rows of many ranks at once, by class, where the ranks added them up themselves
- * (pathclass.h). */
+ * (profile.h). */
 int cop_report_cluster_classes(struct cop_report_cluster *c,
 	const struct cop_pathclass_totals *rows, bool absences_served);
 /* Adds a path that was used over all ranks, for the list of the most used ones; -ENOMEM. */
@@ -274,8 +274,8 @@ struct cop_table_result {
 	uint64_t cut_line;   /* the first line whose count is above 2^64-1 and counts as 2^64-1; 0:
 				none */
 };
-/* Reads a table through read (csv.h) to its end, in bounded memory. 0, -ENOMEM, or what read or
- * take returned. */
+/* Reads a table through read (base/table) to its end, in bounded memory. 0, -ENOMEM, or what read
+ * or take returned. */
 int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observed_kind kind,
 	cop_observed_visit *take, void *arg, struct cop_table_result *out);
 
