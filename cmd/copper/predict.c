@@ -76,7 +76,7 @@ static int parse_figures(const struct args *a, struct prediction *p, struct cop_
 {
 	int rc = parse_nodes(a->nodes, p, err);
 
-	p->storage = (struct cop_predict_storage){-1, -1, -1, -1, -1, -1, 0};
+	p->storage = (struct cop_predict_storage){-1, -1, -1, -1, -1, -1, -1, 0};
 	for (unsigned i = 0; i < a->set.n && !rc; i++)
 		rc = cop_predict_set(&p->storage, a->set.at[i], err);
 	if (!rc && !a->manifest && !a->source)
@@ -107,21 +107,22 @@ static int find_manifest(const struct args *a, struct prediction *p, struct cop_
 }
 
 /* Whether the last job has kept a pack of what it read, which lies beside its manifest. */
-static bool has_pack(const struct prediction *p)
+static bool find_pack(const struct prediction *p, char path[static COP_PREFETCH_PATH])
 {
 	static const char manifest[] = "manifest";
 	size_t len = strlen(p->manifest), end = sizeof(manifest) - 1;
-	char path[COP_PREFETCH_PATH];
 
 	if (len < end || strcmp(p->manifest + len - end, manifest) != 0)
 		return false;
-	snprintf(path, sizeof(path), "%.*spack", (int)(len - end), p->manifest);
+	snprintf(path, COP_PREFETCH_PATH, "%.*spack", (int)(len - end), p->manifest);
 	return access(path, R_OK) == 0;
 }
 
 static int predict(const struct args *a, struct prediction *p, struct cop_err *err)
 {
 	int rc = find_manifest(a, p, err);
+	char pack[COP_PREFETCH_PATH];
+	bool packed;
 
 	if (!rc)
 		rc = cop_predict_read(p->manifest, &p->needs, err);
@@ -130,9 +131,16 @@ static int predict(const struct args *a, struct prediction *p, struct cop_err *e
 			a->source ? a->source : p->needs.source);
 	if (!rc)
 		rc = cop_predict_measure(p->source, &p->needs, &p->storage, err);
+	if (!rc && p->needs.cut)
+		fprintf(stderr,
+			"copper predict: note: the end of %s is missing, so the program may need more\n",
+			p->manifest);
+	packed = !rc && find_pack(p, pack);
+	if (p->storage.pack_mb_per_s < 0)
+		p->storage.pack_mb_per_s = packed ? cop_predict_measure_pack(p->source, pack) : 0;
 	p->job = (struct cop_predict_job){.needs = &p->needs,
 		.storage = &p->storage,
-		.packed = has_pack(p),
+		.packed = packed,
 		.image_bytes =
 			a->image ? a->image : (uint64_t)(IMAGE_USED * (double)p->needs.bytes),
 		.own_s = a->run_ms / 1e3,
@@ -161,6 +169,7 @@ static void print_json(const struct prediction *p, struct cop_buf *text)
 	cop_json_double(&j, "mb_per_s", s->mb_per_s, 3);
 	cop_json_double(&j, "slots", s->slots, 1);
 	cop_json_double(&j, "children", s->children, 1);
+	cop_json_double(&j, "pack_mb_per_s", s->pack_mb_per_s, 3);
 	cop_json_double(&j, "measured_s", s->measured_s, 3);
 	cop_json_end(&j);
 	cop_json_object(&j, "needs");
@@ -199,7 +208,7 @@ static void print_storage(const struct prediction *p, struct cop_buf *text)
 		"            %.3f ms a metadata operation, %.3f ms a small read, %.0f MB/s one reader, %.0f several, ",
 		s->metadata_us / 1e3, s->read_us / 1e3, s->stream_mb_per_s, s->mb_per_s);
 	if (s->slots > 0)
-		cop_buf_printf(text, "%.0f operations at once", s->slots);
+		cop_buf_printf(text, "%.0f operations at once", COP_MAX(s->slots, 1.0));
 	else
 		cop_buf_str(text, "no limit of operations at once");
 	if (s->measured_s > 0)
@@ -255,6 +264,17 @@ static void print_fastest(const struct prediction *p, struct cop_buf *text)
 	cop_buf_str(text, "\n");
 }
 
+/* A number that is too wide for its column is rounded. */
+static void print_cell(struct cop_buf *text, int width, double value, int decimals)
+{
+	if (value < 1e5)
+		cop_buf_printf(text, "%*.*f", width, decimals, value);
+	else if (value < 1e9)
+		cop_buf_printf(text, "%*.0f", width, value);
+	else
+		cop_buf_printf(text, "%*.1e", width, value);
+}
+
 static void print_table(const struct prediction *p, struct cop_buf *text)
 {
 	print_storage(p, text);
@@ -267,9 +287,9 @@ static void print_table(const struct prediction *p, struct cop_buf *text)
 	for (unsigned i = 0; i < p->rows; i++) {
 		cop_buf_printf(text, "\n%8u", p->nodes[i]);
 		for (unsigned w = 0; w < COP_PREDICT_WAYS; w++)
-			cop_buf_printf(text, "%*.2f", w ? 10 : 11, p->row[i].s[w]);
+			print_cell(text, w ? 10 : 11, p->row[i].s[w], 2);
 		for (unsigned w = 0; w < COP_PREDICT_WAYS; w++)
-			cop_buf_printf(text, "%*.0f", w ? 10 : 11, p->row[i].operations[w]);
+			print_cell(text, w ? 10 : 11, p->row[i].operations[w], 0);
 	}
 	print_fastest(p, text);
 }

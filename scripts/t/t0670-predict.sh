@@ -7,7 +7,7 @@
 # limit: 120
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 28
+plan 34
 
 unset COPPER_PREFETCH
 numbered_files "$T/store/env/lib" 40 9000
@@ -96,9 +96,23 @@ is_at_most 'of a hundred columns, but for the first lines' \
 matches 'the fastest way is named' "$(cat "$W/table")" '^fastest +[a-z]+ with [12]'
 is 'it is the same each time' "$(predict "$manifest" "${given[@]}" --source /nonexistent | cksum)" \
 	"$(cksum <"$W/table")"
+predict "$manifest" "${given[@]}" --source /nonexistent --set pack_mb_per_s=1 --json >"$W/json"
+is 'a pack elsewhere takes no operation of the storage' "$(value rows 0 copper_operations)" \
+	"$(($(value needs directories) + $(value needs names) + $(value needs files)))"
+ok 'and as long as it takes to be read' test "$(value rows 0 copper_s)" -ge 6
+predict --source "$SRC" "${given[@]}" --json >"$W/json"
+ok 'whether it is elsewhere is found out' test "$("$PYTHON" -c 'import json, sys
+print(json.load(open(sys.argv[1]))["storage"]["pack_mb_per_s"] > 0)' "$W/json")" = True
 ok 'a million nodes are no problem' "$COPPER" predict "$manifest" "${given[@]}" --nodes 1000000
 
 # ---- what is wrong
+
+head -n 20 "$manifest" >"$W/cut"
+matches 'a recording that is cut off is computed with a note' \
+	"$(predict "$W/cut" "${given[@]}" --source /nonexistent 2>&1)" 'note: the end of .*/cut is missing'
+{ head -n 2 "$manifest" && printf 'n none\nend 1\n'; } >"$W/absent"
+fails_with 1 'names no file by which the storage could be measured' "$COPPER" predict "$W/absent"
+ok 'with figures it is computed' "$COPPER" predict "$W/absent" "${given[@]}"
 
 for nodes in 0 1000001 1,,2 x ''; do
 	fails_with 2 'copper predict: .*--nodes' "$COPPER" predict "$manifest" --nodes "$nodes"

@@ -116,12 +116,15 @@ static ssize_t read_piece(struct probe *p, int fd, off_t offset, char *data)
 {
 	ssize_t n = 1;
 
-	posix_fadvise(fd, offset, PIECE, POSIX_FADV_DONTNEED);
+	off_t began = offset;
+
 	for (off_t end = offset + (off_t)PIECE; n > 0 && offset < end; offset += n) {
 		n = cop_now_ns() < p->end_ns ? pread(fd, data, LARGE, offset) : 0;
 		if (n > 0)
 			atomic_fetch_add(&p->bytes, (uint64_t)n);
 	}
+	/* For when all have been read; what was read ahead for the next piece stays. */
+	posix_fadvise(fd, began, PIECE, POSIX_FADV_DONTNEED);
 	return n;
 }
 
@@ -182,8 +185,11 @@ static double run_threads(struct probe *p, unsigned threads, void *(*run)(void *
 
 static double bandwidth(struct probe *p, unsigned threads)
 {
-	double took = run_threads(p, threads, read_files);
+	double took;
 
+	for (unsigned i = 0; i < p->large; i++)
+		posix_fadvise(p->fd[i], 0, 0, POSIX_FADV_DONTNEED);
+	took = run_threads(p, threads, read_files);
 	return took > 0 && p->bytes ? (double)p->bytes / 1e6 / took : -1;
 }
 
@@ -230,6 +236,31 @@ static double measure_children(struct probe *p)
 {
 	run_threads(p, READERS, count_children);
 	return p->done ? (double)p->bytes / (double)p->done : 0;
+}
+
+/* ---- a pack ---- */
+
+double cop_predict_measure_pack(const char *source, const char *pack)
+{
+	int fd = open(pack, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	uint64_t began = cop_now_ns(), bytes = 0;
+	char *data = malloc(PIECE);
+	struct stat at, of;
+	ssize_t n = 1;
+
+	if (fd < 0 || !data || fstat(fd, &of) || !S_ISREG(of.st_mode) || stat(source, &at) ||
+		at.st_dev == of.st_dev)
+		n = 0;
+	if (n)
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	while (n > 0 && cop_now_ns() < began + SHARE_NS) {
+		n = pread(fd, data, PIECE, (off_t)bytes);
+		bytes += n > 0 ? (uint64_t)n : 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(data);
+	return (double)bytes * 1e3 / (double)(cop_now_ns() - began);
 }
 
 /* ---- all ---- */
@@ -304,6 +335,9 @@ int cop_predict_measure(const char *source, const struct cop_predict_needs *n,
 
 	if (is_complete(s))
 		return 0;
+	if (!n->files)
+		return cop_err_set(err, ENODATA,
+			"the recording names no file by which the storage could be measured: give its figures with --set");
 	rc = open_probe(source, &p, err);
 	if (!rc)
 		measure(&p, s);
@@ -325,7 +359,8 @@ int cop_predict_set(struct cop_predict_storage *s, const char *text, struct cop_
 	} figures[] = {{"metadata_us", &s->metadata_us, 0, 1e9}, {"read_us", &s->read_us, 0, 1e9},
 		{"stream_mb_per_s", &s->stream_mb_per_s, 0.001, 1e9},
 		{"mb_per_s", &s->mb_per_s, 0.001, 1e9}, {"slots", &s->slots, 0, 1e6},
-		{"children", &s->children, 0, LISTING_ATTRS}};
+		{"children", &s->children, 0, LISTING_ATTRS},
+		{"pack_mb_per_s", &s->pack_mb_per_s, 0, 1e9}};
 	const char *equals = strchr(text, '=');
 	size_t len = equals ? (size_t)(equals - text) : 0;
 
@@ -345,6 +380,6 @@ int cop_predict_set(struct cop_predict_storage *s, const char *text, struct cop_
 		return 0;
 	}
 	return cop_err_set(err, EINVAL,
-		"--set %s: the figures are metadata_us, read_us, stream_mb_per_s, mb_per_s, slots and children",
+		"--set %s: the figures are metadata_us, read_us, stream_mb_per_s, mb_per_s, slots, children and pack_mb_per_s",
 		text);
 }

@@ -9,11 +9,18 @@ struct file {
 	uint64_t size;
 };
 
+/* 1 PiB: no start reads as much. */
+#define BYTES_MOST (UINT64_C(1) << 50)
+
 static void count_ranges(const struct cop_manifest_item *item, struct cop_predict_needs *n)
 {
 	for (unsigned i = 0; i < item->ranges; i++) {
 		uint64_t bytes = item->range[i].end - item->range[i].start;
 
+		if (bytes > BYTES_MOST - n->bytes) {
+			n->bytes = BYTES_MOST;
+			return;
+		}
 		n->bytes += bytes;
 		n->reads += (bytes + PREDICT_READ - 1) / PREDICT_READ;
 	}
@@ -90,6 +97,7 @@ static void count_items(const char *text, size_t len, struct cop_predict_needs *
 		count_ranges(&item, n);
 	}
 	n->programs = COP_MAX(r->parts, 1u);
+	n->cut = !r->ended;
 	cop_seen_forget(&things);
 	free(r);
 }
@@ -117,6 +125,8 @@ int cop_predict_read(const char *file, struct cop_predict_needs *out, struct cop
 	free(text);
 	if (!rc && !out->directories && !out->names && !out->files)
 		rc = cop_err_set(err, ENODATA, "%s: the recording names nothing", file);
+	if (!rc && out->bytes == BYTES_MOST)
+		rc = cop_err_set(err, EFBIG, "%s: the recording names more than 1 PiB", file);
 	return rc;
 }
 

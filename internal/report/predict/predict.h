@@ -16,6 +16,7 @@ struct cop_predict_needs {
 	uint64_t directories, names, files, bytes;
 	uint64_t reads; /* as a client reads files: 128 KiB at most */
 	uint64_t programs;
+	bool cut; /* its last line is missing */
 	char source[4096];
 	char **path;   /* of files, largest first, at most 64; malloc'ed, as each one */
 	char **folder; /* of directories, at most 64 */
@@ -30,9 +31,10 @@ struct cop_predict_storage {
 	double metadata_us, read_us;      /* one operation of a client alone */
 	double stream_mb_per_s, mb_per_s; /* 10^6 bytes a second: one reader; several */
 	double slots;                     /* operations at once; 0: no limit was found */
-	double children;   /* names of a directory whose attributes Copper reads with it: the mean
-			      over those of the recording */
-	double measured_s; /* 0: all was given */
+	double children; /* names of a directory whose attributes Copper reads with it: the mean
+			    over those of the recording */
+	double pack_mb_per_s; /* of a pack on another file system; 0: it is on this storage */
+	double measured_s;    /* 0: all was given */
 };
 /* Sets a figure given as NAME=VALUE; -EINVAL with a sentence. */
 int cop_predict_set(struct cop_predict_storage *s, const char *text, struct cop_err *err);
@@ -40,6 +42,10 @@ int cop_predict_set(struct cop_predict_storage *s, const char *text, struct cop_
  * and so on with a sentence. */
 int cop_predict_measure(const char *source, const struct cop_predict_needs *n,
 	struct cop_predict_storage *s, struct cop_err *err);
+
+/* The bandwidth of one reader of a pack that is not on the source's file system; 0 if it is, or if
+ * that is not known because one of them cannot be read. */
+double cop_predict_measure_pack(const char *source, const char *pack);
 
 struct cop_predict_job {
 	const struct cop_predict_needs *needs;

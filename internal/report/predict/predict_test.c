@@ -24,24 +24,63 @@ static struct cop_predict_storage slow = {.metadata_us = 5060,
 static struct cop_predict_job job = {
 	.needs = &numpy, .storage = &slow, .image_bytes = 31191040, .own_s = 0.11, .processors = 2};
 
-static void the_times_are_those_that_were_measured(void **state)
-{
-	static const struct {
+/* Seconds until the last node had imported numpy, on a quiet machine; 0: not measured. Storages
+ * differ in their slots, and each has the figures that copper predict found just after. */
+struct measured {
+	const char *when;
+	struct cop_predict_needs needs;
+	struct cop_predict_storage storage;
+	double own_s;
+	bool packed;
+	struct {
 		uint32_t nodes;
 		double s[COP_PREDICT_WAYS];
-	} measured[] = {{1, {5.2, 0.60, 2.8, 0.56}}, {2, {5.2, 0.56, 2.8, 0.57}},
-		{4, {5.2, 0.79, 3.2, 0.75}}, {8, {5.3, 1.3, 4.1, 1.1}}};
+	} row[4];
+};
+static const struct measured measured[] = {
+	{"16 slots, no pack, 26 November 2026",
+		{.directories = 43, .names = 84, .files = 164, .bytes = 21942771, .reads = 306},
+		{5060, 5060, 92, 813, 16, 11.7, 0, 0}, 0.11, false,
+		{{1, {5.2, 0.60, 2.8, 0.56}}, {2, {5.2, 0.56, 2.8, 0.57}},
+			{4, {5.2, 0.79, 3.2, 0.75}}, {8, {5.3, 1.3, 4.1, 1.1}}}},
+	{"16 slots, a pack on a local disk, 28 November 2026",
+		{.directories = 43, .names = 137, .files = 164, .bytes = 27161075, .reads = 336},
+		{5152.2, 5176.9, 71.472, 750.505, 16.4, 11.7, 1000, 0}, 0.130, true,
+		{{1, {5.419, 0.704, 0, 0.331}}, {2, {5.456, 0.690, 0, 0.409}},
+			{4, {5.509, 1.069, 0, 0.672}}, {8, {5.588, 1.840, 0, 1.133}}}},
+	{"4 slots, a pack on a local disk, 28 November 2026",
+		{.directories = 43, .names = 137, .files = 164, .bytes = 27161075, .reads = 336},
+		{5149.0, 5162.1, 67.648, 176.315, 4.1, 11.7, 1000, 0}, 0.143, true,
+		{{1, {5.380, 0.694, 0, 0.598}}, {2, {5.412, 0.670, 0, 0.641}},
+			{4, {5.589, 1.267, 0, 0.875}}, {8, {10.348, 2.564, 0, 1.390}}}},
+};
+
+static void is_near(const struct measured *m, size_t i)
+{
+	struct cop_predict_job j = {.needs = &m->needs,
+		.storage = &m->storage,
+		.image_bytes = 31191040,
+		.packed = m->packed,
+		.own_s = m->own_s,
+		.processors = 2};
 	struct cop_predict_row row;
 
-	(void)state;
-	for (size_t i = 0; i < COP_ARRAY_SIZE(measured); i++) {
-		assert_int_equal(cop_predict_row(&job, measured[i].nodes, &row), 0);
-		for (unsigned w = 0; w < COP_PREDICT_WAYS; w++)
-			if (row.s[w] < 0.8 * measured[i].s[w] || row.s[w] > 1.2 * measured[i].s[w])
-				fail_msg("%s on %u nodes: %.2f s instead of %.2f s",
-					cop_predict_name[w], measured[i].nodes, row.s[w],
-					measured[i].s[w]);
+	assert_int_equal(cop_predict_row(&j, m->row[i].nodes, &row), 0);
+	for (unsigned w = 0; w < COP_PREDICT_WAYS; w++) {
+		double was = m->row[i].s[w];
+
+		if (was > 0 && (row.s[w] < was / 1.2 || row.s[w] > was * 1.2))
+			fail_msg("%s: %s on %u nodes: %.3f s instead of %.3f s", m->when,
+				cop_predict_name[w], m->row[i].nodes, row.s[w], was);
 	}
+}
+
+static void the_times_are_those_that_were_measured(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COP_ARRAY_SIZE(measured); i++)
+		for (size_t k = 0; k < COP_ARRAY_SIZE(measured[i].row); k++)
+			is_near(&measured[i], k);
 }
 
 static void the_operations_are_those_that_were_counted(void **state)
@@ -73,6 +112,26 @@ static void a_pack_saves_operations_and_time(void **state)
 	assert_true(row.s[COP_PREDICT_DIRECT] == without.s[COP_PREDICT_DIRECT]);
 }
 
+/* It takes no operation of the storage then, but may be slow itself. */
+static void a_pack_on_another_file_system_is_not_read_from_the_storage(void **state)
+{
+	struct cop_predict_storage with = slow;
+	struct cop_predict_job packed = job;
+	struct cop_predict_row there, fast, crawling;
+
+	(void)state;
+	packed.packed = true;
+	assert_int_equal(cop_predict_row(&packed, 1, &there), 0);
+	packed.storage = &with;
+	with.pack_mb_per_s = 1000;
+	assert_int_equal(cop_predict_row(&packed, 1, &fast), 0);
+	with.pack_mb_per_s = 1;
+	assert_int_equal(cop_predict_row(&packed, 1, &crawling), 0);
+	assert_true(fast.operations[COP_PREDICT_COPPER] == 43 + 84 + 164);
+	assert_true(fast.s[COP_PREDICT_COPPER] <= there.s[COP_PREDICT_COPPER]);
+	assert_true(crawling.s[COP_PREDICT_COPPER] > 21.9);
+}
+
 static void only_copper_and_sbcast_ask_no_more_with_more_nodes(void **state)
 {
 	struct cop_predict_row few, many;
@@ -96,9 +155,11 @@ static void a_storage_without_a_limit_serves_all_at_once(void **state)
 
 	(void)state;
 	wide.slots = 0;
+	/* 64 nodes on two processors would wait for those. */
+	other.processors = 0;
+	cop_predict_row(&other, 64, &limited);
 	other.storage = &wide;
 	cop_predict_row(&other, 64, &row);
-	cop_predict_row(&job, 64, &limited);
 	assert_true(row.s[COP_PREDICT_DIRECT] < limited.s[COP_PREDICT_DIRECT]);
 	assert_true(row.s[COP_PREDICT_COPPER] < limited.s[COP_PREDICT_COPPER]);
 }
@@ -203,6 +264,13 @@ static void what_is_no_recording_is_refused(void **state)
 	assert_int_equal(cop_predict_read(path, &n, &err), -ENODATA);
 	cop_predict_free(&n);
 	unlink(path);
+	assert_int_equal(
+		write_manifest("f 18446744073709551615 1.000000000 0-18446744073709551615 a\n"
+			       "f 9 1.000000000 0-9 b\nend 2\n"),
+		0);
+	assert_int_equal(cop_predict_read(path, &n, &err), -EFBIG);
+	cop_predict_free(&n);
+	unlink(path);
 }
 
 static void a_figure_outside_of_its_range_is_refused(void **state)
@@ -226,6 +294,7 @@ int main(void)
 		cmocka_unit_test(the_times_are_those_that_were_measured),
 		cmocka_unit_test(the_operations_are_those_that_were_counted),
 		cmocka_unit_test(a_pack_saves_operations_and_time),
+		cmocka_unit_test(a_pack_on_another_file_system_is_not_read_from_the_storage),
 		cmocka_unit_test(only_copper_and_sbcast_ask_no_more_with_more_nodes),
 		cmocka_unit_test(a_storage_without_a_limit_serves_all_at_once),
 		cmocka_unit_test(a_huge_recording_costs_in_proportion),
