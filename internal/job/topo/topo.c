@@ -87,16 +87,27 @@ static uint32_t top_of(const struct cop_topo *t, uint32_t p)
 	return p;
 }
 
+/* The position that p asks in place of its parent `up`, which is not the root: the first child asks
+ * the parent of `up`, each other child one of its siblings. All k of them exist, because `up` has a
+ * child, and they come before that child. */
+static uint32_t stand_in(const struct cop_topo *t, uint32_t p, uint32_t up)
+{
+	uint32_t k = t->fanout, above = (up - 1) / k, nth = (p - 1) % k;
+
+	return nth ? above * k + 1 + ((up - 1) % k + nth) % k : above;
+}
+
 uint32_t cop_topo_next(
 	const struct cop_topo *t, uint32_t tree, uint32_t rank, uint32_t silent, bool *heir)
 {
-	uint32_t p = position_of(t, tree, silent);
+	uint32_t own = position_of(t, tree, rank), p = position_of(t, tree, silent);
 
 	if (!*heir && p)
-		return rank_at(t, tree, (p - 1) / t->fanout);
+		return rank_at(t, tree,
+			p == (own - 1) / t->fanout ? stand_in(t, own, p) : (p - 1) / t->fanout);
 	*heir = true;
 	p++;
-	return p < top_of(t, position_of(t, tree, rank)) ? rank_at(t, tree, p) : COP_TOPO_NONE;
+	return p < top_of(t, own) ? rank_at(t, tree, p) : COP_TOPO_NONE;
 }
 
 uint32_t cop_topo_children(

@@ -30,11 +30,13 @@ uint32_t cop_topo_tree_of(const struct cop_topo *t, uint64_t hash, uint64_t n, u
 uint32_t cop_topo_root(const struct cop_topo *t, uint32_t tree);
 /* COP_TOPO_NONE: rank is the root. */
 uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t tree, uint32_t rank);
-/* Whom rank asks next in place of one that does not answer: its parent in turn; after the root the
- * root's other children, the first one first, before rank's own ancestor among them. So a single
- * node takes a dead root's place, and no node asks one with a position after its own, which
- * makes circles impossible. *heir is false at first, and true from the root's children on.
- * COP_TOPO_NONE: it is rank's turn itself. */
+/* Whom rank asks next in place of one that does not answer. For its own parent, one of the parent's
+ * siblings or, for the first child, the parent's parent: the children of a dead node are divided
+ * among these, so that each of them serves one node more. For any other node, that node's parent;
+ * after the root the root's other children, the first one first, before rank's own ancestor among
+ * them. So a single node takes a dead root's place, and no node asks one with a position after its
+ * own, which makes circles impossible. *heir is false at first, and true from the root's children
+ * on. COP_TOPO_NONE: it is rank's turn itself. */
 uint32_t cop_topo_next(
 	const struct cop_topo *t, uint32_t tree, uint32_t rank, uint32_t silent, bool *heir);
 /* At most k ranks into out (room for COP_TOPO_MAX_FANOUT); returns how many. */

@@ -293,7 +293,8 @@ static void one_node_takes_a_dead_roots_place(void **state)
 	assert_int_equal(cop_topo_next(&t, 1, 4, 2, &heir), 3);
 	assert_int_equal(cop_topo_next(&t, 1, 4, 3, &heir), COP_TOPO_NONE);
 	heir = false;
-	assert_int_equal(cop_topo_next(&t, 1, 1, 4, &heir), 2);
+	assert_int_equal(cop_topo_next(&t, 1, 1, 4, &heir), 3);
+	assert_int_equal(cop_topo_next(&t, 1, 1, 3, &heir), 2);
 	assert_false(heir);
 	assert_int_equal(cop_topo_next(&t, 1, 1, 2, &heir), 3);
 	assert_true(heir);
@@ -302,6 +303,33 @@ static void one_node_takes_a_dead_roots_place(void **state)
 		t = (struct cop_topo){.nodes = 100, .fanout = k, .trees = 100};
 		for (uint32_t r = 0; r < t.nodes; r++)
 			assert_true(asked_before_own_turn(&t, 17, r) <= 100);
+	}
+}
+
+/* As all children of a node do once it is dead. */
+static void the_children_of_a_dead_node_are_divided_among_its_parent_and_siblings(void **state)
+{
+	(void)state;
+	for (uint32_t k = 1; k <= 9; k++) {
+		struct cop_topo t = {.nodes = 500, .fanout = k, .trees = 500};
+
+		for (uint32_t dead = 0; dead < t.nodes; dead++) {
+			uint32_t child[COP_TOPO_MAX_FANOUT], asked[COP_TOPO_MAX_FANOUT];
+			uint32_t parent = cop_topo_parent(&t, 17, dead);
+			uint32_t n = cop_topo_children(&t, 17, dead, child);
+
+			for (uint32_t i = 0; i < n && parent != COP_TOPO_NONE; i++) {
+				bool heir = false;
+
+				asked[i] = cop_topo_next(&t, 17, child[i], dead, &heir);
+				assert_false(heir);
+				assert_int_not_equal(asked[i], dead);
+				assert_int_equal(
+					i ? cop_topo_parent(&t, 17, asked[i]) : asked[i], parent);
+				for (uint32_t j = 0; j < i; j++)
+					assert_int_not_equal(asked[i], asked[j]);
+			}
+		}
 	}
 }
 
@@ -337,6 +365,8 @@ int main(void)
 		cmocka_unit_test(as_many_groups_as_trees_have_a_root_each),
 		cmocka_unit_test(the_roots_of_few_groups_are_equally_far_apart),
 		cmocka_unit_test(one_node_takes_a_dead_roots_place),
+		cmocka_unit_test(
+			the_children_of_a_dead_node_are_divided_among_its_parent_and_siblings),
 		cmocka_unit_test(below_agrees_with_walking_up),
 	};
 

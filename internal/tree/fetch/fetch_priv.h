@@ -199,7 +199,8 @@ void cop_fetch_rested(struct cop_fetch *c, uint32_t rank);
 
 /* ---- hedge.c: requests that are asked twice ---- */
 
-/* The next ancestor above this rank that may be asked; COP_TOPO_NONE: there is none. */
+/* The next node that may be asked after this rank: an ancestor, or, for a group of a large file, a
+ * sibling of the parent after the parent. COP_TOPO_NONE: there is none. */
 uint32_t cop_fetch_above(struct flight *f, uint32_t rank);
 /* Called by rpc: the flight's upstream rank is silent. */
 bool cop_fetch_late(void *flight);

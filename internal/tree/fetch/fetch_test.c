@@ -194,6 +194,39 @@ static void a_dead_nodes_share_is_read_by_one_other(void **state)
 	close_tree(t);
 }
 
+/* Of tree 0: 1, 2 and 3 are below the root, and 4, 5 and 6 below 1. */
+static void the_children_of_a_dead_node_ask_different_nodes(void **state)
+{
+	struct tree *t = open_tree(13, 3, 13, 64 << 20);
+	size_t len = 13 * GROUP_MAX * CHUNK;
+	uint8_t *data = calloc(1, len);
+	struct cop_ask ask = {.kind = COP_ASK_CHUNK, .path = "big", .size = len};
+	struct cop_attr attr;
+
+	(void)state;
+	put_file(t, "big", data, len);
+	attr = attr_of(t, 0, "big");
+	ask.version = attr.version;
+	while (cop_fetch_tree_of(t->node[4].coop, &ask))
+		ask.index++;
+	cop_endpoint_fake_cut(t->net, "n1", true);
+	for (uint32_t r = 4; r <= 6; r++) {
+		struct asked a;
+
+		ask_coop(t, r, chunk(&attr, "big", ask.index), &a);
+		pass_time(t, 8000);
+		assert_int_equal(a.calls, 1);
+		assert_int_equal(a.rc, 0);
+		forget(&a);
+	}
+	for (uint32_t r = 0; r <= 6; r++) {
+		assert_int_equal(cop_fetch_has(t->node[r].coop, &ask), r != 1);
+		assert_int_equal(cop_origin_fake_counts(t->node[r].origin).reads, r == 0);
+	}
+	free(data);
+	close_tree(t);
+}
+
 /* Node 1 is between node 2 and the root of tree 0; all its memory for copies is in use. */
 static void a_node_without_memory_for_a_copy_sends_its_child_on(void **state)
 {
@@ -510,6 +543,7 @@ int main(void)
 		cmocka_unit_test(groups_of_a_large_file_go_round_the_trees),
 		cmocka_unit_test(a_file_larger_than_each_cache_is_read_once),
 		cmocka_unit_test(a_dead_nodes_share_is_read_by_one_other),
+		cmocka_unit_test(the_children_of_a_dead_node_ask_different_nodes),
 		cmocka_unit_test(a_node_without_memory_for_a_copy_sends_its_child_on),
 		cmocka_unit_test(names_and_small_files_have_one_way),
 		cmocka_unit_test(what_is_read_in_place_of_a_dead_root_is_counted),

@@ -20,6 +20,20 @@ struct second {
 	uint64_t asked_ns;
 };
 
+/* COP_TOPO_NONE after the root: a large file's tree has lost it, and only another one of the root's
+ * children can answer. */
+static uint32_t next_of(const struct flight *f, uint32_t rank)
+{
+	const struct cop_fetch *c = f->coop;
+	bool heir = false;
+	uint32_t next;
+
+	if (!f->spread)
+		return cop_topo_parent(&c->conf.topo, f->tree, rank);
+	next = cop_topo_next(&c->conf.topo, f->tree, c->conf.rank, rank, &heir);
+	return heir ? COP_TOPO_NONE : next;
+}
+
 uint32_t cop_fetch_above(struct flight *f, uint32_t rank)
 {
 	if (f->lent) {
@@ -29,12 +43,10 @@ uint32_t cop_fetch_above(struct flight *f, uint32_t rank)
 			       ? COP_TOPO_NONE
 			       : next;
 	}
-	/* A large file's tree has lost its root, and only another one of the root's children can
-	 * answer. */
 	if (f->heir)
 		return COP_TOPO_NONE;
 	do
-		rank = cop_topo_parent(&f->coop->conf.topo, f->tree, rank);
+		rank = next_of(f, rank);
 	while (rank != COP_TOPO_NONE && cop_fetch_rests(f->coop, rank));
 	return rank;
 }

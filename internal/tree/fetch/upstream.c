@@ -28,6 +28,20 @@ static void pass_over(struct flight *f)
 	f->tries = 0;
 }
 
+/* The upstream rank has no memory to pass on what it does not keep. Its siblings are no better off,
+ * so the next one is its own parent. */
+static void pass_over_busy(struct flight *f)
+{
+	uint32_t above = cop_topo_parent(&f->coop->conf.topo, f->tree, f->upstream);
+
+	if (f->heir || above == COP_TOPO_NONE) {
+		pass_over(f);
+		return;
+	}
+	f->upstream = above;
+	f->tries = 0;
+}
+
 /* Whether it goes the way of names, up the first tree. */
 static bool goes_with_names(const struct flight *f)
 {
@@ -300,8 +314,7 @@ void cop_fetch_take_answer(struct flight *f, const struct cop_rpc_result *r)
 			cop_fetch_rest(f->coop, f->upstream);
 		next_ancestor(f, r->status);
 	} else if (r->status == -EBUSY && f->spread) {
-		/* It has no memory to pass on what it does not keep. */
-		pass_over(f);
+		pass_over_busy(f);
 		cop_fetch_send(f);
 	} else {
 		cop_fetch_rested(f->coop, f->upstream);
