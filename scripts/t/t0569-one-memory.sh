@@ -10,7 +10,10 @@
 # takes: 50
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 30
+# With a sanitizer, not what only costs the storage something else: it goes the same ways.
+planned=30
+[ "$cop_mode" = release ] || planned=24
+plan $planned
 
 size=$((64 * 1024 * 1024))
 once=$((size * 11 / 10))
@@ -75,11 +78,13 @@ comes_from_somewhere 3
 ok 'some came from the memory of other nodes' [ "$(tree_sum from.nodes_bytes)" -ge $((size / 2)) ]
 ok 'the tree stops' without_tree
 
-with_tree 4 --cache-size 20M --compress off --trees 4
-slow_reset
-is 'all read it at random at first' "$(at_once random 0 1 2 3)" ''
-is_at_most 'the storage was asked once then too' "$(storage_gave)" $once
-ok 'the tree stops' without_tree
+if [ "$cop_mode" = release ]; then
+	with_tree 4 --cache-size 20M --compress off --trees 4
+	slow_reset
+	is 'all read it at random at first' "$(at_once random 0 1 2 3)" ''
+	is_at_most 'the storage was asked once then too' "$(storage_gave)" $once
+	ok 'the tree stops' without_tree
+fi
 
 # ---- eight nodes, three levels
 
@@ -100,11 +105,13 @@ ok 'the tree stops' without_tree
 
 # ---- eight of the least caches that there are, at random at first
 
-with_tree 8 --cache-size 16M --compress off
-slow_reset
-is 'eight nodes of 16 MiB read it at random' "$(at_once random 0 1 2 3 4 5 6 7)" ''
-is_at_most 'the storage was asked once by those' "$(storage_gave)" $once
-ok 'the tree stops' without_tree
+if [ "$cop_mode" = release ]; then
+	with_tree 8 --cache-size 16M --compress off
+	slow_reset
+	is 'eight nodes of 16 MiB read it at random' "$(at_once random 0 1 2 3 4 5 6 7)" ''
+	is_at_most 'the storage was asked once by those' "$(storage_gave)" $once
+	ok 'the tree stops' without_tree
+fi
 
 # ---- the file changes while all nodes read it, and no node has room for it
 
