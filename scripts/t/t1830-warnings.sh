@@ -3,7 +3,6 @@
 # After a job, stop says in words what went badly: each kind of warning where it applies, and none
 # for a job that went well.
 # covers: advice rank
-# modes: release asan
 # limit: 240
 # takes: 30
 # shellcheck source=harness.sh
