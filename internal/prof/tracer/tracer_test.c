@@ -347,7 +347,7 @@ static void the_limit_holds_and_what_is_left_out_is_said(void **state)
 
 /* Two threads report and end, and others take over their rings: no loss goes unreported, and no
  * member is too long. */
-#define EVENTS 20000
+#define EVENTS 5000
 
 static void *report(void *arg)
 {
@@ -430,7 +430,7 @@ static void a_disk_that_is_full_ends_the_trace_and_nothing_else(void **state)
 	low.rlim_max = old.rlim_max;
 	t = start(&conf);
 	setrlimit(RLIMIT_FSIZE, &low);
-	for (int i = 0; i < 100000; i++) {
+	for (int i = 0; i < 20000; i++) {
 		snprintf(path, sizeof(path), "lib/%lx", (unsigned long)random());
 		read_event(t, path, i);
 	}

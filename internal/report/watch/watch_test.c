@@ -475,9 +475,9 @@ static void memory_is_bounded_by_the_nodes_and_does_not_grow_with_time(void **st
 
 	take_many(b, 1);
 	first = in_use();
-	for (uint64_t i = 2; i < 300; i += 12)
+	/* A sanitizer's allocator does not report it, so that a few times show as much. */
+	for (uint64_t i = 2; i < 300; i += before ? 12 : 149)
 		take_many(b, i);
-	/* A sanitizer's allocator does not report it either. */
 	if (before)
 		assert_in_range(first - before, 1, 450 * MANY);
 	assert_in_range(in_use(), 0, first + 65536);
