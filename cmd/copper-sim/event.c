@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The virtual clock: a binary heap of events, ordered by time and then by when they were made. */
+#include "base/base/grow.h"
 #include "sim.h"
 
 struct event {
@@ -39,12 +40,8 @@ void cop_sim_at(uint64_t time_ns, sim_fn *fn, void *arg, uint64_t value)
 	struct event e = {COP_MAX(time_ns, now), made++, fn, arg, value};
 	size_t at = count++;
 
-	if (count > room) {
-		room = room ? 2 * room : 1024;
-		heap = realloc(heap, room * sizeof(*heap));
-		if (!heap)
-			abort();
-	}
+	if (!COP_GROW(heap, at, room))
+		abort();
 	for (; at && is_before(&e, &heap[(at - 1) / 2]); at = (at - 1) / 2)
 		heap[at] = heap[(at - 1) / 2];
 	heap[at] = e;

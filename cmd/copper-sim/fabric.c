@@ -114,7 +114,7 @@ static void serve_request(void *arg, uint64_t unused)
 		return;
 	}
 	cop_list_push_back(&q->to->rpc.served, &q->served);
-	if (!cop_fetch_serve(q->to->coop, q))
+	if (!cop_fetch_serve(q->to->fetch, q))
 		abort();
 }
 

@@ -32,7 +32,7 @@ static void read_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	int32_t line = a->line;
 
 	if (!rc && n->sim->conf.trace->line[line].waited)
-		cop_fetch_used(n->coop, obj);
+		cop_fetch_used(n->fetch, obj);
 	free(a);
 	line_answered(n, line, rc);
 }
@@ -64,8 +64,8 @@ static void ask_ahead(struct sim_node *n, const struct cop_ask *ask)
 	struct cop_obj *obj;
 
 	if (ask->kind == COP_ASK_CHUNK)
-		cop_fetch_ahead(n->coop, ask);
-	else if (cop_fetch_get(n->coop, ask, NULL, &obj) == 1)
+		cop_fetch_ahead(n->fetch, ask);
+	else if (cop_fetch_get(n->fetch, ask, NULL, &obj) == 1)
 		cop_obj_put(n->cache, obj);
 }
 
@@ -79,14 +79,14 @@ static void ask_and_wait(struct sim_node *n, int32_t line)
 
 	a = cop_sim_alloc(1, sizeof(*a));
 	*a = (struct asked){.waiter.completed = read_completed, .node = n, .line = line};
-	rc = cop_fetch_get(n->coop, &ask, &a->waiter, &obj);
+	rc = cop_fetch_get(n->fetch, &ask, &a->waiter, &obj);
 	if (rc == 0)
 		return;
 	free(a);
 	if (rc > 0) {
 		rc = obj->error;
 		if (!rc && l->waited)
-			cop_fetch_used(n->coop, obj);
+			cop_fetch_used(n->fetch, obj);
 		cop_obj_put(n->cache, obj);
 	}
 	line_answered(n, line, rc);
@@ -106,7 +106,7 @@ static void ask_lines(void *arg, uint64_t line)
 		n->end_ns = cop_sim_now();
 		return;
 	}
-	cop_fetch_cork(n->coop);
+	cop_fetch_cork(n->fetch);
 	do {
 		ask = ask_of(n, l);
 		if (l->waited || l->follower >= 0)
@@ -114,7 +114,7 @@ static void ask_lines(void *arg, uint64_t line)
 		else
 			ask_ahead(n, &ask);
 	} while ((++l)->joined);
-	cop_fetch_uncork(n->coop);
+	cop_fetch_uncork(n->fetch);
 }
 
 static void follow_trace(struct sim_node *n, int32_t first)

@@ -71,7 +71,7 @@ static void ask_for(struct sim_node *n, const struct cop_ask *ask, int32_t line)
 	int rc;
 
 	*s = (struct slot){.waiter.completed = fetch_completed, .node = n, .line = line};
-	rc = cop_fetch_get(n->coop, ask, &s->waiter, &obj);
+	rc = cop_fetch_get(n->fetch, ask, &s->waiter, &obj);
 	if (rc == 0)
 		return;
 	free(s);

@@ -41,8 +41,8 @@ static void open_node(struct sim *s, uint32_t rank)
 	n->behind = (struct cop_origin){.node = n, .background = true};
 	cop_sim_fabric_open(n);
 	n->cache = conf.cache = cop_cache_new(s->conf.model.cache_mib * COP_MIB, &s->stats);
-	n->coop = n->cache ? cop_fetch_new(&conf) : NULL;
-	if (!n->coop)
+	n->fetch = n->cache ? cop_fetch_new(&conf) : NULL;
+	if (!n->fetch)
 		abort();
 	cop_sim_node_start(n);
 }
@@ -50,8 +50,8 @@ static void open_node(struct sim *s, uint32_t rank)
 static void close_node(struct sim_node *n)
 {
 	cop_sim_prefetch_free(n);
-	cop_fetch_close(n->coop);
-	cop_fetch_free(n->coop);
+	cop_fetch_close(n->fetch);
+	cop_fetch_free(n->fetch);
 	cop_cache_free(n->cache);
 	cop_sim_origin_close(n);
 	cop_sim_fabric_close(n);

@@ -147,7 +147,7 @@ struct sim_node {
 	struct sim *sim;
 	uint32_t rank;
 	struct cop_cache *cache;
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	struct cop_rpc rpc;
 	struct cop_origin origin,
 		behind; /* behind: a handle of the same origin, for background work */

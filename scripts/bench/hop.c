@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nodes without FUSE: the product's rpc, cache, coop and origin over its tcp fabric, one process
+/* Nodes without FUSE: the product's rpc, cache, fetch and origin over its tcp fabric, one process
  * per node on 127.0.0.11, .12 and .13, in a chain.
  *
  *     hop small COUNT PAUSE_US   two nodes: median and 99th percentile in seconds of a small
@@ -43,7 +43,7 @@ struct node {
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 };
 
 static void resolve(void *ctx, uint32_t rank, bool silent)
@@ -62,7 +62,7 @@ static void serve(void *ctx, struct cop_rpc_req *req)
 	if (cop_rpc_req_op(req) == OP_SMALL)
 		cop_rpc_reply(
 			req, &(struct cop_rpc_answer){.body = body, .body_len = sizeof(body)});
-	else if (!cop_fetch_serve(n->coop, req))
+	else if (!cop_fetch_serve(n->fetch, req))
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EOPNOTSUPP});
 }
 
@@ -81,7 +81,7 @@ static void open_node(struct node *n, const struct job *j)
 		.listing_max = 65536,
 		.listing_attrs = COP_ORIGIN_LISTING_ATTRS,
 		.stats = &n->stats};
-	struct cop_fetch_conf coop = {.topo = {j->nodes, 1, 1},
+	struct cop_fetch_conf fetch = {.topo = {j->nodes, 1, 1},
 		.rank = n->rank,
 		.chunk_bytes = j->chunk,
 		.enoent_ttl_ms = 60000,
@@ -97,11 +97,11 @@ static void open_node(struct node *n, const struct job *j)
 	if (!n->cache || cop_origin_open(&origin, &n->origin, &err) ||
 		cop_rpc_open(&rpc, &fabric, &n->rpc, &err))
 		bench_die("node %u: %s", n->rank, err.text);
-	coop.cache = n->cache;
-	coop.origin = n->origin;
-	coop.rpc = n->rpc;
-	n->coop = cop_fetch_new(&coop);
-	if (!n->coop)
+	fetch.cache = n->cache;
+	fetch.origin = n->origin;
+	fetch.rpc = n->rpc;
+	n->fetch = cop_fetch_new(&fetch);
+	if (!n->fetch)
 		bench_die("no memory");
 	snprintf(n->shared->address[n->rank], sizeof(n->shared->address[0]), "%s",
 		cop_endpoint_address(cop_rpc_fabric(n->rpc)));
@@ -109,14 +109,14 @@ static void open_node(struct node *n, const struct job *j)
 
 static void close_node(struct node *n)
 {
-	cop_fetch_close(n->coop);
+	cop_fetch_close(n->fetch);
 	cop_origin_close(n->origin);
 	cop_rpc_close(n->rpc);
-	cop_fetch_free(n->coop);
+	cop_fetch_free(n->fetch);
 	cop_cache_free(n->cache);
 }
 
-/* ---- a file, through coop ---- */
+/* ---- a file, through fetch ---- */
 
 struct wanted {
 	struct cop_waiter waiter;
@@ -135,10 +135,10 @@ static void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	sem_post(x->done);
 }
 
-static void ask_coop(struct node *n, const struct cop_ask *what, struct wanted *x)
+static void ask_fetch(struct node *n, const struct cop_ask *what, struct wanted *x)
 {
 	struct cop_obj *obj;
-	int rc = cop_fetch_get(n->coop, what, &x->waiter, &obj);
+	int rc = cop_fetch_get(n->fetch, what, &x->waiter, &obj);
 
 	bench_check(rc, "cop_fetch_get");
 	if (rc == 1) {
@@ -160,7 +160,7 @@ static struct cop_attr attributes(struct node *n)
 	struct wanted x = {.waiter.completed = completed, .keep = true, .done = &done};
 
 	sem_init(&done, 0, 0);
-	ask_coop(n, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = "file"}, &x);
+	ask_fetch(n, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = "file"}, &x);
 	wait_done(&done);
 	bench_check(x.rc, "attributes");
 	cop_entry_get(x.obj->data, &attr, NULL, NULL);
@@ -169,7 +169,7 @@ static struct cop_attr attributes(struct node *n)
 }
 
 /* Fetches every chunk in order, a window at a time; they stay in the cache. */
-static void fetch(struct node *n, const struct job *j, const struct cop_attr *attr)
+static void fetch_file(struct node *n, const struct job *j, const struct cop_attr *attr)
 {
 	uint64_t chunks = j->bytes / j->chunk;
 	struct wanted *x = calloc(chunks, sizeof(*x));
@@ -183,7 +183,7 @@ static void fetch(struct node *n, const struct job *j, const struct cop_attr *at
 		x[i].waiter.completed = completed;
 		x[i].done = &room;
 		wait_done(&room);
-		ask_coop(n,
+		ask_fetch(n,
 			&(struct cop_ask){.kind = COP_ASK_CHUNK,
 				.path = "file",
 				.version = attr->version,
@@ -213,7 +213,7 @@ static void pass(struct node *n, const struct job *j)
 	wall = bench_wall();
 	cpu = bench_cpu();
 	if (n->rank == j->nodes - 1)
-		fetch(n, j, &attr);
+		fetch_file(n, j, &attr);
 	wall = bench_wall() - wall;
 	bench_meet(n->shared);
 	if (n->rank == 1)
@@ -231,7 +231,7 @@ static void bulk_side(struct bench_shared *s, void *arg, unsigned i)
 	bench_meet(s);
 	if (i == 0) {
 		attr = attributes(&n);
-		fetch(&n, j, &attr);
+		fetch_file(&n, j, &attr);
 	}
 	for (int times = 0; times < PASSES; times++)
 		pass(&n, j);

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <sys/stat.h>
 
+#include "base/base/grow.h"
 #include "job/hosts/hosts_priv.h"
 
 #define SHARED_MAX 16 /* most nodes of a job on one machine that get ports of their own */
@@ -24,18 +25,6 @@ void cop_job_hosts_free(struct cop_job_hosts *h)
 	*h = (struct cop_job_hosts){0};
 }
 
-static int grow_hosts(struct cop_job_builder *b)
-{
-	uint32_t capacity = b->capacity ? b->capacity * 2 : 16;
-	struct cop_job_host *host = realloc(b->hosts.host, capacity * sizeof(*host));
-
-	if (!host)
-		return -ENOMEM;
-	b->hosts.host = host;
-	b->capacity = capacity;
-	return 0;
-}
-
 int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len, uint16_t port)
 {
 	char *copy, text[COP_IP_TEXT_SIZE];
@@ -43,7 +32,7 @@ int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len,
 
 	if (b->hosts.count >= COP_JOB_MAX_HOSTS)
 		return -E2BIG;
-	if (b->hosts.count == b->capacity && grow_hosts(b))
+	if (!COP_GROW(b->hosts.host, b->hosts.count, b->capacity))
 		return -ENOMEM;
 	copy = cop_job_name_is_six(name, len, &ip) ? strdup(cop_ip_print(&ip, text))
 						   : strndup(name, len);

@@ -96,7 +96,7 @@ int cop_job_find(const struct cop_job_want *want, struct cop_job_hosts *out, uin
 /* A host list that grows; capacity is for the builder alone. */
 struct cop_job_builder {
 	struct cop_job_hosts hosts;
-	uint32_t capacity;
+	size_t capacity;
 };
 
 /* Letters, digits, dot, dash and underscore, not first a dash; or an address of IPv6 that is not

@@ -16,14 +16,14 @@ static void ask_ahead(struct cop_fuse *fs, const struct inode *i, uint64_t from,
 {
 	struct cop_ask ask = {
 		.kind = COP_ASK_CHUNK, .version = i->attr.version, .size = i->attr.size};
-	uint64_t chunk = cop_fetch_chunk_bytes(fs->conf.coop);
+	uint64_t chunk = cop_fetch_chunk_bytes(fs->conf.fetch);
 	char path[PATH_BYTES];
 
 	if (cop_fuse_path(i, "", 0, path) < 0)
 		return;
 	ask.path = path;
 	for (ask.index = from; ask.index < end && ask.index * chunk < ask.size; ask.index++)
-		cop_fetch_ahead(fs->conf.coop, &ask);
+		cop_fetch_ahead(fs->conf.fetch, &ask);
 }
 
 /* How many chunks to keep ahead of a reader that is at index now; 0: change nothing. Readers race
@@ -41,7 +41,7 @@ static unsigned window_at(struct cop_fuse *fs, struct inode *i, uint64_t index)
 		atomic_store(&i->ahead, index + 1);
 		return 0;
 	}
-	window = window ? COP_MIN(2 * window, cop_fetch_window(fs->conf.coop, i->attr.size)) : 1;
+	window = window ? COP_MIN(2 * window, cop_fetch_window(fs->conf.fetch, i->attr.size)) : 1;
 	atomic_store(&i->window, (uint8_t)window);
 	return window;
 }
@@ -72,7 +72,7 @@ static bool is_program(const struct inode *i)
 
 void cop_fuse_read_ahead(struct cop_fuse *fs, struct inode *i, uint64_t index)
 {
-	uint64_t chunk = cop_fetch_chunk_bytes(fs->conf.coop), size = i->attr.size;
+	uint64_t chunk = cop_fetch_chunk_bytes(fs->conf.fetch), size = i->attr.size;
 
 	if (size <= chunk)
 		return;

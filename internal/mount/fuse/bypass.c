@@ -22,7 +22,7 @@ static void doubt_op(struct op *op)
 	char path[PATH_BYTES];
 
 	if (cop_fuse_path(op->inode, "", 0, path) >= 0)
-		cop_fetch_doubt(op->fs->conf.coop, path, op->inode->attr.version);
+		cop_fetch_doubt(op->fs->conf.fetch, path, op->inode->attr.version);
 }
 
 static void have_bytes(void *arg, int rc, void *data, size_t len)

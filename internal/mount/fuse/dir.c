@@ -78,7 +78,7 @@ static bool add_name(struct fill *f, const struct cop_listing_entry *le, const c
 	struct inode *i = NULL;
 	bool looked_up = (!S_ISLNK(attr.mode) || le->target) &&
 			 !cop_fuse_is_old_ioctl(name, le->name_len) &&
-			 cop_fetch_believes(op->fs->conf.coop, source, &attr);
+			 cop_fetch_believes(op->fs->conf.fetch, source, &attr);
 
 	if (le->has_attr) {
 		cop_fuse_stat(&attr, &e.attr);

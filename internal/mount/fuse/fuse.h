@@ -38,7 +38,7 @@ struct cop_fuse_conf {
 	uint64_t max_cacheable; /* bytes: this node itself reads larger files from the source; 0:
 				   none */
 	unsigned workers;       /* 0: chosen by the number of processors */
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	struct cop_cache *cache;
 	struct cop_origin *origin; /* for files that are read on the node itself: pseudo file
 				      systems, files beyond max_cacheable */

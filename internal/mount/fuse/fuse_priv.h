@@ -181,7 +181,7 @@ static inline double cop_fuse_name_seconds(const struct op *op, const struct cop
 
 	if (!cop_version_is_young(attr->version) || S_ISDIR(attr->mode))
 		return most;
-	young_ms = cop_fetch_young_ms(op->fs->conf.coop, attr);
+	young_ms = cop_fetch_young_ms(op->fs->conf.fetch, attr);
 	return COP_MIN(most, (double)young_ms / 1000);
 }
 

@@ -129,7 +129,7 @@ int fuse_reply_readlink(fuse_req_t req, const char *link)
 static struct cop_stats stats;
 static struct cop_cache *cache;
 static struct cop_origin *origin;
-static struct cop_fetch *coop;
+static struct cop_fetch *fetch;
 static struct cop_fuse *fs;
 static struct fuse_req req;
 static bool origin_is_real;
@@ -142,12 +142,12 @@ static inline int setup_with(struct cop_origin *o)
 	memset(&stats, 0, sizeof(stats));
 	cache = conf.cache = cop_cache_new(64 * COP_MIB, &stats);
 	origin = conf.origin = o;
-	coop = cop_fetch_new(&conf);
+	fetch = cop_fetch_new(&conf);
 	fs = calloc(1, sizeof(*fs));
 	fs->conf = (struct cop_fuse_conf){.mountpoint = "/mnt",
 		.source = "/source",
 		.enoent_ttl_ms = 60000,
-		.coop = coop,
+		.fetch = fetch,
 		.cache = cache,
 		.origin = origin,
 		.stats = &stats};
@@ -173,7 +173,7 @@ static inline void close_origin(void)
 		return;
 	while (!origin_is_real && cop_origin_fake_run(origin, 1000))
 		;
-	cop_fetch_close(coop);
+	cop_fetch_close(fetch);
 	cop_origin_close(origin);
 	origin = NULL;
 }
@@ -187,7 +187,7 @@ static inline int teardown(void **state)
 	cop_fuse_inodes_fini(fs);
 	free(fs);
 	cop_cache_check(cache);
-	cop_fetch_free(coop);
+	cop_fetch_free(fetch);
 	cop_cache_free(cache);
 	free(req.data);
 	req = (struct fuse_req){0};

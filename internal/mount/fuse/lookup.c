@@ -75,7 +75,7 @@ static void with_entry(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-static void ask_coop(struct op *op, enum cop_ask_kind kind, uint64_t version, bool with_name,
+static void ask_fetch(struct op *op, enum cop_ask_kind kind, uint64_t version, bool with_name,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc))
 {
 	char path[PATH_BYTES];
@@ -90,7 +90,7 @@ static void ask_coop(struct op *op, enum cop_ask_kind kind, uint64_t version, bo
 
 void cop_fuse_lookup_singly(struct op *op)
 {
-	ask_coop(op, COP_ASK_ENTRY, 0, true, with_entry);
+	ask_fetch(op, COP_ASK_ENTRY, 0, true, with_entry);
 }
 
 /* The directory does not list the name. If it may exist nevertheless, the storage is asked, and
@@ -122,7 +122,7 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 		cop_fuse_count(op->req, COP_ENOENT_CLEARS);
 		cop_fuse_profile_ttl(op, COP_PROF_CLEAR);
 		cop_fuse_forget_names(op->fs, op->inode);
-		ask_coop(op, COP_ASK_NEWER, op->version, false, with_listing);
+		ask_fetch(op, COP_ASK_NEWER, op->version, false, with_listing);
 	}
 }
 
@@ -153,7 +153,7 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 	struct cop_attr dir;
 
 	op->may_be_hidden = may_be_hidden(op, cop_listing_flags(obj->data));
-	if (op->checked || cop_fetch_missed_ms(op->fs->conf.coop, obj)) {
+	if (op->checked || cop_fetch_missed_ms(op->fs->conf.fetch, obj)) {
 		if (!op->may_be_hidden)
 			cop_fuse_count(op->req, COP_ENOENT_SERVES);
 		unlisted(op);
@@ -163,7 +163,7 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 	cop_fuse_profile_ttl(op, COP_PROF_EXPIRE);
 	cop_listing_dir(obj->data, &dir);
 	op->version = dir.version;
-	ask_coop(op, COP_ASK_CHECK, dir.version, false, with_check);
+	ask_fetch(op, COP_ASK_CHECK, dir.version, false, with_check);
 }
 
 /* The directory is too large for a listing. If its names are known here, a page may have the
@@ -178,7 +178,7 @@ static void without_listing(struct op *op)
 
 	if (cop_fuse_path(op->inode, "", 0, path) >= 0)
 		obj = cop_fetch_peek(
-			fs->conf.coop, &(struct cop_ask){.kind = COP_ASK_NAMES, .path = path});
+			fs->conf.fetch, &(struct cop_ask){.kind = COP_ASK_NAMES, .path = path});
 	answered = obj && !obj->error && cop_listing_find(obj->data, op->name, op->name_len, &e) &&
 		   cop_fuse_page_lookup(op, obj->data, &e);
 	if (obj)
@@ -194,7 +194,7 @@ static bool is_listed_dir(struct op *op, const struct cop_listing_entry *e, stru
 
 	return !e->has_attr && e->type == DT_DIR &&
 	       cop_fuse_path(op->inode, op->name, op->name_len, path) >= 0 &&
-	       cop_fetch_dir_attr(op->fs->conf.coop, path, attr);
+	       cop_fetch_dir_attr(op->fs->conf.fetch, path, attr);
 }
 
 static void with_listing(struct op *op, struct cop_obj *obj, int rc)
@@ -214,7 +214,7 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 		else
 			cop_fuse_lookup_singly(op);
 	} else if (e.has_attr && (!S_ISLNK(e.attr.mode) || e.target) &&
-		   cop_fetch_believes(op->fs->conf.coop, obj, &e.attr)) {
+		   cop_fetch_believes(op->fs->conf.fetch, obj, &e.attr)) {
 		cop_fuse_record_name(op);
 		cop_fuse_reply_entry(op, &e.attr, e.target, e.target_len);
 	} else if (is_listed_dir(op, &e, &attr)) {
@@ -237,17 +237,17 @@ static void lookup_first(struct op *op, const char *path)
 		cop_fuse_record(op, &listing);
 	op->first = true;
 	atomic_store(&op->inode->looked_in, true);
-	cop_fetch_cork(fs->conf.coop);
+	cop_fetch_cork(fs->conf.fetch);
 	cop_fuse_lookup_singly(op);
-	if (cop_fetch_get(fs->conf.coop, &listing, NULL, &obj) == 1)
+	if (cop_fetch_get(fs->conf.fetch, &listing, NULL, &obj) == 1)
 		cop_obj_put(fs->conf.cache, obj);
-	cop_fetch_uncork(fs->conf.coop);
+	cop_fetch_uncork(fs->conf.fetch);
 }
 
 /* Whether the name is looked for before the kernel or this node has any from the listing. */
 static bool is_first(struct op *op, const struct cop_ask *listing)
 {
-	struct cop_fetch *c = op->fs->conf.coop;
+	struct cop_fetch *c = op->fs->conf.fetch;
 
 	enum cop_held held;
 
@@ -266,7 +266,7 @@ static void lookup_in_tree(struct op *op)
 	struct cop_ask listing = {.kind = COP_ASK_LISTING, .path = path};
 	int rc = cop_fuse_path(op->inode, "", 0, path);
 
-	cop_fetch_looked_for(op->fs->conf.coop, op->name, op->name_len);
+	cop_fetch_looked_for(op->fs->conf.fetch, op->name, op->name_len);
 	if (rc < 0)
 		cop_fuse_fail(op, rc);
 	else if (is_first(op, &listing))

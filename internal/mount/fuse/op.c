@@ -155,7 +155,7 @@ void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 	op->next = next;
 	op->waiter.completed = op_completed;
 	op->asked = true;
-	rc = cop_fetch_get(fs->conf.coop, &whose, &op->waiter, &obj);
+	rc = cop_fetch_get(fs->conf.fetch, &whose, &op->waiter, &obj);
 	if (rc == 0) {
 		/* op may have been answered and freed meanwhile. */
 		if (!own)

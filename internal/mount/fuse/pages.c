@@ -54,7 +54,8 @@ static uint64_t version_of(const void *names)
 static bool is_usable(
 	struct op *op, const struct cop_obj *obj, const struct cop_attr *attr, const char *target)
 {
-	return (!S_ISLNK(attr->mode) || target) && cop_fetch_believes(op->fs->conf.coop, obj, attr);
+	return (!S_ISLNK(attr->mode) || target) &&
+	       cop_fetch_believes(op->fs->conf.fetch, obj, attr);
 }
 
 /* ---- lookups ---- */
@@ -155,7 +156,7 @@ static void with_page(struct op *op, struct cop_obj *page, int rc)
 
 static bool is_here(struct op *op, const struct cop_ask *ask)
 {
-	struct cop_obj *obj = cop_fetch_peek(op->fs->conf.coop, ask);
+	struct cop_obj *obj = cop_fetch_peek(op->fs->conf.fetch, ask);
 
 	if (obj)
 		cop_obj_put(op->fs->conf.cache, obj);
@@ -183,7 +184,7 @@ bool cop_fuse_page_lookup(struct op *op, const void *names, const struct cop_lis
 		return false;
 	through = goes_through(op->inode, names, cop_listing_seek(names, listed->cookie) - 1);
 	ask = cop_fetch_page_ask(dir, names, op->name, op->name_len);
-	page = cop_fetch_peek(fs->conf.coop, &ask);
+	page = cop_fetch_peek(fs->conf.fetch, &ask);
 	if (page) {
 		answered = answer_from(op, page);
 		cop_obj_put(fs->conf.cache, page);
@@ -241,7 +242,7 @@ static const struct cop_obj *find_entry(struct attrs *a, struct cop_listing_entr
 	memcpy(a->path + a->dir_len, e->name, e->name_len);
 	a->path[a->dir_len + e->name_len] = '\0';
 	a->entry = cop_fetch_peek(
-		a->op->fs->conf.coop, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = a->path});
+		a->op->fs->conf.fetch, &(struct cop_ask){.kind = COP_ASK_ENTRY, .path = a->path});
 	if (!a->entry)
 		return NULL;
 	if (!a->entry->error) {
@@ -264,7 +265,7 @@ const struct cop_obj *cop_fuse_attrs_find(struct attrs *a, struct cop_listing_en
 	if (a->index != ask.index) {
 		drop_object(a, &a->page);
 		a->index = ask.index;
-		a->page = cop_fetch_peek(a->op->fs->conf.coop, &ask);
+		a->page = cop_fetch_peek(a->op->fs->conf.fetch, &ask);
 	}
 	if (!a->page || !cop_listing_find(a->page->data, e->name, e->name_len, &got))
 		return NULL;
@@ -281,7 +282,7 @@ static void request_ahead(struct op *op, struct cop_ask ask)
 
 	for (unsigned i = 0; i < AHEAD && ++ask.index < ask.size; i++)
 		if (cop_cache_can_reserve(op->fs->conf.cache, COP_PAGE_NAMES * 128) &&
-			cop_fetch_get(op->fs->conf.coop, &ask, NULL, &obj) == 1)
+			cop_fetch_get(op->fs->conf.fetch, &ask, NULL, &obj) == 1)
 			cop_obj_put(op->fs->conf.cache, obj);
 }
 

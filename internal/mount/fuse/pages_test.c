@@ -231,7 +231,7 @@ static void names_that_are_here_tell_nothing(void **state)
 	for (unsigned i = 0; i < 150; i++) {
 		snprintf(path, sizeof(path), "d/name%u", i);
 		assert_int_equal(
-			cop_fetch_get(coop,
+			cop_fetch_get(fetch,
 				&(struct cop_ask){
 					.kind = COP_ASK_ENTRY, .path = path, .background = true},
 				NULL, &obj),

@@ -6,7 +6,7 @@
  * caller frees. */
 static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 {
-	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.coop);
+	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.fetch);
 	size_t skip = (size_t)((uint64_t)op->off % chunk), left = op->size;
 	int rc = 0;
 
@@ -34,7 +34,7 @@ static void count_bytes(struct op *op, const struct iovec *iov)
 	cop_stats_add(
 		op->fs->conf.stats, op->own ? COP_FUSE_AHEAD_BYTES : COP_FUSE_READ_BYTES, op->size);
 	for (unsigned i = 0; i < op->n_chunks; i++)
-		cop_fetch_given(op->fs->conf.coop, op->chunk[i], iov[i].iov_len);
+		cop_fetch_given(op->fs->conf.fetch, op->chunk[i], iov[i].iov_len);
 }
 
 static void reply_data(struct op *op)
@@ -65,14 +65,14 @@ static void with_chunk(struct op *op, struct cop_obj *obj, int rc)
 		return;
 	}
 	if (!op->own)
-		cop_fetch_used(op->fs->conf.coop, obj);
+		cop_fetch_used(op->fs->conf.fetch, obj);
 	op->chunk[op->n_chunks++] = cop_obj_get(obj);
 	ask_next(op);
 }
 
 static void ask_next(struct op *op)
 {
-	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.coop);
+	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.fetch);
 	uint64_t first = (uint64_t)op->off / chunk;
 	uint64_t last = ((uint64_t)op->off + op->size - 1) / chunk;
 	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
@@ -125,15 +125,15 @@ void cop_fuse_read(
 		cop_fuse_bypass_read(op);
 		return;
 	}
-	op->size = COP_MIN(op->size, (READ_CHUNKS_MAX - 1) * cop_fetch_chunk_bytes(fs->conf.coop));
-	first = (uint64_t)off / cop_fetch_chunk_bytes(fs->conf.coop);
+	op->size = COP_MIN(op->size, (READ_CHUNKS_MAX - 1) * cop_fetch_chunk_bytes(fs->conf.fetch));
+	first = (uint64_t)off / cop_fetch_chunk_bytes(fs->conf.fetch);
 	own = op->own;
 	cop_fuse_inode_ref(i);
-	cop_fetch_cork(fs->conf.coop);
+	cop_fetch_cork(fs->conf.fetch);
 	ask_next(op);
 	if (!own)
 		cop_fuse_read_ahead(fs, i, first);
-	cop_fetch_uncork(fs->conf.coop);
+	cop_fetch_uncork(fs->conf.fetch);
 	cop_fuse_inode_put(fs, i, 1);
 }
 

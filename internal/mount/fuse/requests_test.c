@@ -186,7 +186,7 @@ static void the_first_name_does_not_wait_for_a_listing_that_comes_at_a_root(void
 	fuse_ino_t d = put_two_names();
 
 	(void)state;
-	assert_int_equal(cop_fetch_get(coop, &listing, NULL, &obj), 0);
+	assert_int_equal(cop_fetch_get(fetch, &listing, NULL, &obj), 0);
 	cop_fuse_ops.lookup(begin_request(), d, "a");
 	assert_int_equal(req.replies, 0);
 	cop_origin_fake_run(origin, SIZE_MAX);
@@ -194,7 +194,7 @@ static void the_first_name_does_not_wait_for_a_listing_that_comes_at_a_root(void
 	assert_asked(2, 2);
 	/* Later ones wait. */
 	cop_cache_drop_under(cache, "d");
-	assert_int_equal(cop_fetch_get(coop, &listing, NULL, &obj), 0);
+	assert_int_equal(cop_fetch_get(fetch, &listing, NULL, &obj), 0);
 	lookup(d, "b");
 	assert_int_equal(req.entry.attr.st_size, 2);
 	assert_asked(2, 3);

@@ -58,7 +58,7 @@ static bool is_worth_it(const struct op *op)
 
 void cop_fuse_store(struct op *op)
 {
-	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.coop);
+	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.fetch);
 	uint64_t first = (uint64_t)op->off / chunk;
 
 	for (unsigned n = 0; n < op->n_chunks && is_worth_it(op); n++) {
@@ -71,7 +71,7 @@ void cop_fuse_store(struct op *op)
 			.obj = cop_obj_get(op->chunk[n]),
 			.off = (off_t)((first + n) * chunk),
 			.len = cop_fetch_chunk_len(
-				op->fs->conf.coop, op->inode->attr.size, first + n)};
+				op->fs->conf.fetch, op->inode->attr.size, first + n)};
 		cop_fuse_inode_ref(op->inode);
 		atomic_fetch_add(&op->fs->storing, 1);
 		cop_origin_run(op->fs->conf.origin, store_now, s);

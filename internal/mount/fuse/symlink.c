@@ -190,7 +190,7 @@ void cop_fuse_readlink(fuse_req_t req, fuse_ino_t ino)
 	rc = cop_fuse_path(op->inode->parent, "", 0, path);
 	if (rc < 0)
 		cop_fuse_fail(op, rc);
-	else if (cop_fetch_held(op->fs->conf.coop, &listing) == COP_HELD_COMPLETE)
+	else if (cop_fetch_held(op->fs->conf.fetch, &listing) == COP_HELD_COMPLETE)
 		cop_fuse_ask(op, &listing, with_listing);
 	else
 		ask_entry(op);

@@ -227,7 +227,7 @@ struct cop_status {
 	struct cop_spill *spill; /* NULL: there is none */
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;           /* NULL: the tree is this node alone */
-	struct cop_fetch *coop;        /* NULL: it does not exist yet; also for the next two */
+	struct cop_fetch *fetch;       /* NULL: it does not exist yet; also for the next two */
 	struct cop_fuse *fs;           /* also NULL for a node without a mount */
 	struct cop_prefetch *prefetch; /* also NULL for a node that does not prefetch */
 };

@@ -43,7 +43,7 @@ static void cpus_json(struct cop_json *j)
 static void self_json(const struct cop_status *s, struct cop_json *j)
 {
 	struct cop_endpoint *fabric = s->rpc ? cop_rpc_fabric(s->rpc) : NULL;
-	uint32_t parent = s->coop ? cop_fetch_parent(s->coop) : COP_TOPO_NONE;
+	uint32_t parent = s->fetch ? cop_fetch_parent(s->fetch) : COP_TOPO_NONE;
 
 	cop_json_u64(j, "rank", s->rank);
 	cop_json_u64(j, "nodes", s->nodes);
@@ -178,7 +178,7 @@ void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *
 static void put_wait(
 	const struct cop_status *s, const struct cop_cache_wait *w, struct cop_buf *out)
 {
-	uint32_t parent = s->coop ? cop_fetch_parent(s->coop) : COP_TOPO_NONE;
+	uint32_t parent = s->fetch ? cop_fetch_parent(s->fetch) : COP_TOPO_NONE;
 
 	cop_buf_printf(out, "/%s (%s %" PRIu64 "), %u waiters, from ", w->path,
 		cop_table_name(w->table), w->index, w->waiters);

@@ -40,8 +40,8 @@ static bool end_threads(struct cop_node *n)
 	packed = cop_prefetch_pack_free(n->pack);
 	cop_kernelahead_stop(n->ahead);
 	cop_fuse_stop(n->fs, 0, NULL);
-	if (n->coop)
-		cop_fetch_close(n->coop);
+	if (n->fetch)
+		cop_fetch_close(n->fetch);
 	ended = cop_spill_close(n->spill) && packed;
 	answer_all(n);
 	cop_command_stop_listening(n->commands);
@@ -60,7 +60,7 @@ static void free_all(struct cop_node *n)
 	cop_fuse_free(n->fs);
 	cop_command_free(n->commands);
 	cop_sampler_stop(n->sampler);
-	cop_fetch_free(n->coop);
+	cop_fetch_free(n->fetch);
 	cop_net_free(n->net);
 	cop_part_free(n->part);
 	cop_programs_free(n->programs);

@@ -70,7 +70,7 @@ static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 
 	if (is_own(op))
 		served[op].serve(n, req);
-	else if (!cop_fetch_serve(n->coop, req))
+	else if (!cop_fetch_serve(n->fetch, req))
 		refuse_request(req, -EOPNOTSUPP);
 }
 
@@ -122,7 +122,7 @@ static void tick(void *ctx, uint64_t now_ms)
 
 	if (!cop_gate_enter(n->conf.gate, COP_GATE_OPEN))
 		return;
-	cop_fetch_tick(n->coop, now_ms);
+	cop_fetch_tick(n->fetch, now_ms);
 	cop_gate_leave(n->conf.gate);
 }
 
@@ -231,9 +231,9 @@ int cop_net_listen(struct cop_net *n, struct cop_err *err)
 	return cop_reach_listen(n->reach, err);
 }
 
-void cop_net_use_coop(struct cop_net *n, struct cop_fetch *coop)
+void cop_net_use_fetch(struct cop_net *n, struct cop_fetch *fetch)
 {
-	n->coop = coop;
+	n->fetch = fetch;
 }
 
 bool cop_net_is_duplicate(const struct cop_net *n)

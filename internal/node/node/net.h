@@ -47,7 +47,7 @@ struct cop_net *cop_net_new(const struct cop_net_conf *conf);
 int cop_net_open(struct cop_net *n, struct cop_err *err);
 int cop_net_listen(struct cop_net *n, struct cop_err *err);
 /* Before the gate opens. The caller keeps tree/fetch until the gate has been drained. */
-void cop_net_use_coop(struct cop_net *n, struct cop_fetch *coop);
+void cop_net_use_fetch(struct cop_net *n, struct cop_fetch *fetch);
 
 /* Whether chunks are compressed: as --compress says; with auto, only if the network is slower than
  * compressing. rpc NULL: the node is alone. */

@@ -71,7 +71,7 @@ struct cop_node {
 	struct cop_part *part;
 	struct cop_net *net; /* NULL: this node is alone */
 	struct cop_rpc *rpc;
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	char tree[COP_REACH_TREE_SIZE]; /* the tree's name for commands; "-": the node is alone */
 	struct cop_command *commands;
 	struct cop_fuse *fs;

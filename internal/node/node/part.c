@@ -20,7 +20,7 @@ static struct cop_status current_status(struct cop_part *p)
 
 	s.ready = cop_start_is_ready(p->conf.join);
 	s.rpc = *p->conf.rpc;
-	s.coop = atomic_load(&p->coop);
+	s.fetch = atomic_load(&p->fetch);
 	s.fs = atomic_load(&p->fs);
 	s.prefetch = atomic_load(&p->prefetch);
 	return s;
@@ -78,13 +78,13 @@ static struct cop_fuse *find_mount(struct cop_part *p)
 int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
 {
 	struct cop_part *p = ctx;
-	struct cop_fetch *coop = atomic_load(&p->coop);
+	struct cop_fetch *fetch = atomic_load(&p->fetch);
 	struct cop_fuse *fs = find_mount(p);
 	size_t dropped = cop_cache_drop_under(p->conf.status.cache, path);
 
 	cop_spill_forget(p->conf.status.spill);
-	if (coop)
-		cop_fetch_forget_name(coop, path);
+	if (fetch)
+		cop_fetch_forget_name(fetch, path);
 	cop_log_info("invalidated path=\"%s\" objects=%zu", path, dropped);
 	if (fs)
 		return cop_fuse_invalidate(fs, path, then, arg);
@@ -110,9 +110,9 @@ int cop_part_manifest_piece(void *ctx, uint64_t index, void **data, size_t *len)
 	return cop_prefetch_manifest_piece(p->conf.manifest, index, data, len);
 }
 
-void cop_part_use_coop(struct cop_part *p, struct cop_fetch *coop)
+void cop_part_use_fetch(struct cop_part *p, struct cop_fetch *fetch)
 {
-	atomic_store(&p->coop, coop);
+	atomic_store(&p->fetch, fetch);
 }
 
 /* Programs may have used the mount already. */

@@ -63,7 +63,7 @@ bool cop_part_is_ending(void *ctx);
 extern const struct cop_command_ops cop_part_commands;
 
 /* Main thread, once each, as soon as the object exists: requests may have come before. */
-void cop_part_use_coop(struct cop_part *p, struct cop_fetch *coop);
+void cop_part_use_fetch(struct cop_part *p, struct cop_fetch *fetch);
 void cop_part_use_mount(struct cop_part *p, struct cop_fuse *fs);
 void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch);
 

@@ -310,7 +310,7 @@ static int listen_to_commands(struct cop_node *n, struct cop_err *err)
 
 /* ---- the idea and its mount ---- */
 
-static int open_coop(struct cop_node *n, struct cop_err *err)
+static int open_fetch(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_fetch_conf conf = {.topo = n->topo,
 		.rank = n->rank,
@@ -334,13 +334,13 @@ static int open_coop(struct cop_node *n, struct cop_err *err)
 		.tracer = cop_sampler_tracer(n->sampler),
 		.telemetry = n->telemetry};
 
-	n->coop = cop_fetch_new(&conf);
-	if (!n->coop)
+	n->fetch = cop_fetch_new(&conf);
+	if (!n->fetch)
 		return no_memory(err);
-	cop_part_use_coop(n->part, n->coop);
+	cop_part_use_fetch(n->part, n->fetch);
 	cop_sampler_use(n->sampler, n->cache, n->rpc);
 	if (n->net)
-		cop_net_use_coop(n->net, n->coop);
+		cop_net_use_fetch(n->net, n->fetch);
 	cop_gate_open(&n->gate);
 	return 0;
 }
@@ -370,7 +370,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 		.observe = c->observe,
 		.enoent_ttl_ms = c->enoent_ttl_ms,
 		.max_cacheable = c->max_cacheable,
-		.coop = n->coop,
+		.fetch = n->fetch,
 		.cache = n->cache,
 		.origin = n->origin,
 		.stats = &n->stats,
@@ -475,7 +475,7 @@ static void have(
 static void start_prefetch(struct cop_node *n)
 {
 	const char *c = cop_conf_prefetch(n->conf);
-	struct cop_prefetch_conf conf = {.coop = n->coop,
+	struct cop_prefetch_conf conf = {.coop = n->fetch,
 		.cache = n->cache,
 		.stats = &n->stats,
 		.whole_file_max = COP_MAX(COP_FETCH_GROUP_BYTES, n->conf->chunk),
@@ -507,7 +507,7 @@ static uint64_t begun_parts(void *arg)
 static void start_pack(struct cop_node *n)
 {
 	struct cop_prefetch_pack_conf conf = {.manifest = n->manifest,
-		.coop = n->coop,
+		.coop = n->fetch,
 		.cache = n->cache,
 		.origin = n->origin,
 		.begun = begun_parts,
@@ -568,7 +568,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		{open_tally, COP_TELEMETRY_CACHE}, {open_cache, COP_TELEMETRY_CACHE},
 		{open_origin, COP_TELEMETRY_STORAGE}, {open_part, COP_TELEMETRY_FABRIC},
 		{open_net, COP_TELEMETRY_FABRIC}, {pin_near, COP_TELEMETRY_FABRIC},
-		{listen_to_others, COP_TELEMETRY_FABRIC}, {open_coop, COP_TELEMETRY_MOUNT},
+		{listen_to_others, COP_TELEMETRY_FABRIC}, {open_fetch, COP_TELEMETRY_MOUNT},
 		{listen_to_commands, COP_TELEMETRY_MOUNT}, {open_fs, COP_TELEMETRY_MOUNT},
 		{join_tree, COP_TELEMETRY_TELL}, /* and, before, the barrier */
 	};

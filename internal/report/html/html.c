@@ -7,13 +7,31 @@ static bool has_warnings(const struct cop_page *p)
 	return p->job->has_warnings;
 }
 
+static void write_warnings(const struct cop_page *p, struct cop_buf *out)
+{
+	const struct cop_jobdata *j = p->job;
+
+	if (!j->warnings)
+		cop_buf_str(out, "<p class=\"good\">Nothing: the job went well.</p>\n");
+	for (size_t i = 0; i < j->warnings; i++) {
+		cop_buf_str(out, "<p class=\"warning\">");
+		if (*j->warning[i].option) {
+			cop_buf_str(out, "<strong><code>");
+			cop_html_text(out, j->warning[i].option);
+			cop_buf_str(out, "</code></strong> ");
+		}
+		cop_html_text(out, j->warning[i].sentence);
+		cop_buf_str(out, "</p>\n");
+	}
+}
+
 static const struct {
 	const char *id, *title;
 	cop_page_section *write;
 	bool (*applies)(const struct cop_page *p); /* NULL: always */
 } sections[] = {
 	{"job", "The job", cop_page_job, NULL},
-	{"warnings", "What would help", cop_page_warnings, has_warnings},
+	{"warnings", "What would help", write_warnings, has_warnings},
 	{"when", "What happened when", cop_page_when, NULL},
 	{"spans", "What the program did when", cop_page_spans, cop_page_has_spans},
 	{"operations", "Requests of programs", cop_page_operations, NULL},

@@ -12,7 +12,7 @@
 typedef void cop_page_section(const struct cop_page *p, struct cop_buf *out);
 cop_page_section cop_page_job, cop_page_when, cop_page_operations, cop_page_tree, cop_page_paths,
 	cop_page_environment, cop_page_memory, cop_page_start, cop_page_events, cop_page_before,
-	cop_page_curves, cop_page_warnings, cop_page_spans, cop_page_from;
+	cop_page_curves, cop_page_spans, cop_page_from;
 
 /* Whether a program has recorded metrics over time. */
 bool cop_page_has_curves(const struct cop_page *p);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base/grow.h"
 #include "tree/guess/policy_priv.h"
 
 /* Magic numbers of Python 3.8, and of 3.11, whose code objects have other fields. */
@@ -70,16 +71,8 @@ static bool take_text(struct reader *r, bool is_short, struct text *t)
 /* The next object that can be referred to; false without memory. */
 static bool new_ref(struct reader *r)
 {
-	size_t room = r->room ? 2 * r->room : 256;
-	struct text *more;
-
-	if (r->refs == r->room) {
-		more = realloc(r->ref, room * sizeof(*more));
-		if (!more)
-			return false;
-		r->ref = more;
-		r->room = room;
-	}
+	if (!COP_GROW(r->ref, r->refs, r->room))
+		return false;
 	r->ref[r->refs++] = (struct text){NULL, 0};
 	return true;
 }
