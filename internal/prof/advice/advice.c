@@ -77,7 +77,7 @@ static void judge_past(const struct cop_advice_facts *f, struct finding *found)
 		return;
 	say_advice(found, times / nodes, "copper run",
 		"%" PRIu64 " program%s used %" PRIu64
-		" files (%s) of the source at its own path, past the mount, where Copper does nothing for them%s%s; %sgive them paths below the mount point",
+		" files (%s) of the source at its own path, past the mount, where Copper cannot help%s%s; %sgive them paths below the mount point",
 		f->past_programs, f->past_programs == 1 ? "" : "s", f->past_files,
 		SIZE(f->past_bytes), *f->past ? ", the first " : "", f->past,
 		f->view_fallbacks ? "" : "start them with copper run -- COMMAND, or ");
@@ -208,7 +208,7 @@ static void judge_manifest(const struct cop_advice_facts *f, struct finding *fou
 	/* Prefetched bytes cannot be the reason if they are less than half of the unused ones. */
 	if (is_unused(f, &unused, &whole) && is_for_nobody(f))
 		say_advice(found, unused / LEAST_BYTES, "copper run",
-			"%s were fetched ahead for nobody: no program read anything through the mount, so nothing was recorded for the next job, and the manifest stays as it was; start programs with copper run -- COMMAND",
+			"%s were prefetched but never used: no program read anything through the mount, so nothing was recorded for the next job, and the manifest is unchanged; start programs with copper run -- COMMAND",
 			SIZE(unused));
 	else if (is_unused(f, &unused, &whole) && f->prefetched_bytes >= unused / 2)
 		say_advice(found, unused / LEAST_BYTES, "--prefetch",
@@ -241,7 +241,7 @@ static void judge_absences(const struct cop_advice_facts *f, struct finding *fou
 	say_advice(found, f->expires / limit, "--enoent-ttl-ms",
 		"programs asked for absent names so often that %" PRIu64
 		" were checked again, %" PRIu64
-		" of them with news; a longer --enoent-ttl-ms (-E 60000) saves that, and new names then take up to that long to appear",
+		" of them with a change; a longer --enoent-ttl-ms (-E 60000) saves that, and new names then take up to that long to appear",
 		f->expires, f->clears);
 }
 
