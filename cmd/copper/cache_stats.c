@@ -134,7 +134,7 @@ static int invalidate_path(const struct args *a, const char *path)
 	return ask_and_print(path, line, TIMEOUT_MS);
 }
 
-/* Scripts read --all as JSON; a person at a terminal wants a table. */
+/* Scripts read --all as JSON; a terminal gets a table. */
 static bool wants_table(const struct args *a)
 {
 	return a->table || (!a->json && (!a->all || isatty(STDOUT_FILENO)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* child: a command in a process of its own, which its parent represents: signals to the parent
- * reach it, and the parent ends as the command has ended. */
+/* child: a command in a child process: the parent forwards signals to it, and exits with the
+ * command's status. */
 #ifndef COP_CMD_CHILD_H
 #define COP_CMD_CHILD_H
 
@@ -23,8 +23,8 @@ void cop_child_restore(const struct cop_child_signals *before);
 /* Call it in the child, after all that enters a user namespace, which would undo it: the command is
  * killed when its parent is. */
 void cop_child_tie(pid_t parent);
-/* Gives this process /dev/null in place of its standard streams up to the last of these: whoever
- * reads them waits for the command alone. */
+/* Gives this process /dev/null in place of its standard streams up to the last of these: a reader
+ * of them then waits only for the command. */
 void cop_child_leave_streams(int last);
 /* Waits for the child and passes signals on to it. When a terminal has stopped the child, this
  * process stops, too, so that the shell sees it. Returns its status as in wait(2); usage may be

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processes of this machine that a stop ends. A user who starts a node right after the stop, or
- * checks what is left, must not find them. */
+/* Waits for the processes on this machine that a stop ends, so that they do not disturb a node that
+ * is started right after it. */
 #ifndef COP_CMD_ENDING_H
 #define COP_CMD_ENDING_H
 
@@ -20,8 +20,8 @@ struct cop_cmd_ending {
 void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local);
 /* The same for all nodes of a tree that have a socket there; e->path stays NULL. */
 void cop_cmd_ending_tree(struct cop_cmd_ending *e, const char *runtime_dir, const char *tree);
-/* Call it after the stop: waits a few seconds at most until they have ended. Closes what begin
- * opened; returns how many are left. */
+/* Call it after the stop: waits a few seconds at most until they have ended. Closes the descriptors
+ * that begin opened; returns how many processes are left. */
 unsigned cop_cmd_ending_wait(struct cop_cmd_ending *e);
 /* Call it instead of cop_cmd_ending_wait: closes them at once. */
 void cop_cmd_ending_close(struct cop_cmd_ending *e);

@@ -11,7 +11,7 @@ struct family {
 	const char *summary; /* one line */
 	const char *head,
 		*tail; /* of the help, before and after the list of subcommands; whole lines */
-	const char *operands; /* what --dump-options says about operands after the subcommand */
+	const char *operands; /* the text of --dump-options for operands after the subcommand */
 	bool optional;        /* the subcommand may be omitted */
 	const struct cop_cmd *commands;            /* the subcommands; at most FAMILY_MAX */
 	const struct cop_opt_table *const *tables; /* their option tables, in the same order */
@@ -22,8 +22,7 @@ struct family {
 /* True if the word is --help or the like, or a subcommand, which has then been run; *status is the
  * exit status. */
 bool cop_cmd_family_run(const struct family *f, int argc, char **argv, int *status);
-/* Says that the word is not a subcommand, or not an option, and which one may be meant. Returns
- * 2. */
+/* Reports that the word is not a subcommand or option, and suggests a similar one. Returns 2. */
 int cop_cmd_family_unknown(const struct family *f, const char *word);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper predict: which way to start a program on many nodes pays. */
+/* copper predict: estimates the start of a program on many nodes. */
 #include <limits.h>
 
 #include "base/base/json.h"
@@ -85,7 +85,7 @@ static int parse_figures(const struct args *a, struct prediction *p, struct cop_
 	return rc;
 }
 
-/* The recording that was named, or the one that copper mount keeps of this source. */
+/* The named recording, or the one that copper mount keeps for this source. */
 static int find_manifest(const struct args *a, struct prediction *p, struct cop_err *err)
 {
 	if (a->manifest) {
@@ -106,7 +106,7 @@ static int find_manifest(const struct args *a, struct prediction *p, struct cop_
 		p->source, p->manifest);
 }
 
-/* Whether the last job has kept a pack of what it read, which lies beside its manifest. */
+/* Whether the last job has left a pack next to its manifest. */
 static bool find_pack(const struct prediction *p, char path[static COP_PREFETCH_PATH])
 {
 	static const char manifest[] = "manifest";

@@ -107,7 +107,7 @@ static void command_path(const char *command, char out[PATH_MAX])
 	}
 }
 
-/* The node whose source is the nearest one above path, or NULL. */
+/* The node whose source is the nearest ancestor of path, or NULL. */
 static struct cop_run_node *node_of_path(const struct all *all, const char *path)
 {
 	struct cop_run_node *best = NULL;
@@ -231,8 +231,8 @@ static bool set_variables(char *text)
 	return run;
 }
 
-/* Reads the identifiers that rank 0 has left in the job directory. Returns whether they name a run
- * or a span. */
+/* Reads the identifiers that rank 0 wrote to the job directory. Returns whether they name a run or
+ * a span. */
 static bool set_variables_of_job(const char *answer)
 {
 	static const char key[] = "COPPER_JOB_DIR=";

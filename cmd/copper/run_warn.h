@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run_warn: what copper run says about a command that will start but not work as its user expects.
- * Each warning appears once in a launch, in the task of rank 0. */
+/* run_warn: warnings of copper run about a command that will start but not work as its user
+ * expects. Each warning appears once in a launch, in the task of rank 0. */
 #ifndef COP_CMD_RUN_WARN_H
 #define COP_CMD_RUN_WARN_H
 

@@ -40,12 +40,12 @@ int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *e
 int cop_cmd_runs_load(
 	struct cop_store *s, const char *ref, struct cop_runrec *r, struct cop_err *err);
 
-/* Fills r, which must be empty and which the caller frees in any case, from what a job that
- * recorded no run left in its directory (runs_found.c). */
+/* Fills r, which must be empty and which the caller frees in any case, from the directory of a job
+ * that recorded no run (runs_found.c). */
 int cop_cmd_runs_found(const char *job_dir, struct cop_runrec *r, struct cop_err *err);
 
-/* Asks Slurm's accounting about the job of a run, adds what it says to the tags of r and, once the
- * job has ended, to those in the store (runs_sacct.c). 0, or -errno with a sentence. */
+/* Queries Slurm's accounting for the job of a run, and adds the result to the tags of r and, once
+ * the job has ended, to those in the store (runs_sacct.c). 0, or -errno with a sentence. */
 int cop_cmd_runs_account(
 	const char *store, struct cop_runrec *r, uint32_t timeout_ms, struct cop_err *err);
 /* The same for a run of Slurm of which that is not known; a failure is only logged. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the subcommands of copper runs share: the store, a run by its ID, and values as text. */
+/* Shared by the subcommands of copper runs: the store, a run by its ID, and values as text. */
 #include "base/base/json.h"
 #include "runs.h"
 

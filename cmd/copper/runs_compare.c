@@ -7,7 +7,7 @@
 
 #define RUNS_MAX 10
 
-/* What counts as no difference where a metric has no spread of its own: counts, and times. */
+/* The tolerance for a metric without a spread of its own: counts, and times. */
 #define COUNT_SHARE 0.01
 #define TIME_SHARE 0.1
 
@@ -84,7 +84,7 @@ static bool param_differs(const struct compared *c, const char *key)
 {
 	const char *first = param_of(c, 0, key);
 
-	/* It is another one in every run. */
+	/* It differs in every run. */
 	if (c->list == COP_RUNREC_RESOURCE && strcmp(key, "process.pid") == 0)
 		return false;
 
@@ -152,8 +152,8 @@ static bool says_something(const struct compared *c, const char *key)
 	return false;
 }
 
-/* Whether the values only rise or only fall, as those of counters and of a loss do: then they have
- * a course, and no spread. */
+/* Whether the values are monotonic, as those of counters and of a loss: they then have a trend, not
+ * a spread. */
 static bool has_course(const struct cop_runrec_series *s)
 {
 	bool rises = false, falls = false;

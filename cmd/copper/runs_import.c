@@ -62,7 +62,7 @@ static void say_what_was_done(const struct import *i, const struct cop_runrec *r
 	cop_json_end(i->json);
 }
 
-/* What programs have logged of this run. */
+/* The records of programs for this run. */
 static int take_logs(const struct import *i, const char *id, struct cop_err *err)
 {
 	struct cop_take *t = cop_take_new();
@@ -104,7 +104,7 @@ static void import_file(struct import *i, const char *file)
 	import_record(i, &r, file, rc, &err);
 }
 
-/* A job without a record has left its files, which say less. */
+/* A job without a record still has its files, which contain less. */
 static void import_files(struct import *i, const char *job_dir)
 {
 	struct cop_runrec r = {0};

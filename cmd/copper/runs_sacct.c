@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What Slurm's accounting says of a run's job becomes tags of the run. */
+/* Stores Slurm's accounting data of a run's job as tags of the run. */
 #include "base/log/log.h"
 #include "cmd.h"
 #include "job/scheduler/scheduler.h"
@@ -53,7 +53,7 @@ static bool has_command(void)
 	return rc != -ENOENT;
 }
 
-/* A job that has ended says the same for ever. */
+/* The data of an ended job is final. */
 int cop_cmd_runs_account(
 	const char *store, struct cop_runrec *r, uint32_t timeout_ms, struct cop_err *err)
 {

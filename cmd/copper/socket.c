@@ -136,7 +136,7 @@ static void free_search(struct search *s)
 	cop_buf_free(&s->nodes.other);
 }
 
-/* Of several, those that live are meant. */
+/* If there are several, the live ones are meant. */
 static void search_nodes(struct search *s, const char *dir)
 {
 	struct search living = {.living = true};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sweep: removes what stays on this machine if all processes of copper run --source were killed at
- * once, because no other process is left to do it. */
+/* sweep: removes mounts and files that remain on this machine if all processes of copper run
+ * --source were killed at once. */
 #ifndef COP_CMD_SWEEP_H
 #define COP_CMD_SWEEP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace: what its subcommands share: the selection, the files, and messages about a reading. */
+/* trace: shared by its subcommands: the selection, the files, and messages about reading. */
 #ifndef COP_CMD_TRACE_H
 #define COP_CMD_TRACE_H
 
@@ -66,7 +66,7 @@ struct trace_group {
 /* One reading of traces by a subcommand. */
 struct trace_run {
 	const struct cop_opt_table *table;
-	const char *name; /* what the run is called in messages; may be NULL */
+	const char *name; /* name of the run in messages; may be NULL */
 	struct cop_trace_files *files;
 	struct cop_select *select;
 	unsigned threads;
@@ -123,7 +123,7 @@ int cop_cmd_trace_group(const struct cop_opt_table *table, const struct trace_gr
  * 0, or the exit status. */
 int cop_cmd_trace_group_read(
 	struct trace_run *run, const struct cop_tab_conf *conf, struct cop_rows *rows);
-/* Says on standard error what the rows are not exact in. */
+/* Reports on standard error which columns are inexact. */
 void cop_cmd_trace_about(const struct trace_run *run, const struct cop_rows *rows);
 /* Drops the column `unfinished` of n tables if it was not asked for and every begin has its end. */
 void cop_cmd_trace_group_trim(const struct trace_group *g, struct cop_rows *rows, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the subcommands that group events share. */
+/* Shared by the subcommands that group events. */
 #include "trace.h"
 #include "trace/timeline/timeline.h"
 
@@ -20,7 +20,7 @@ int cop_cmd_trace_group(const struct cop_opt_table *table, const struct trace_gr
 		(g->per && cop_tab_keys(g->per, true, conf, &err)) ||
 		(g->show && cop_tab_cols(g->show, conf, &err)))
 		return cop_cmd_trace_fail(&(struct trace_run){.table = table}, &err);
-	/* COL=WORD says what is shown, too. */
+	/* COL=WORD also selects the column to show. */
 	if (!g->show && !(g->then && strchr(g->then, '='))) {
 		cop_tab_cols(cols, conf, NULL);
 		cop_tab_cols("unfinished", conf, NULL);
@@ -79,7 +79,7 @@ static int add_event(void *arg, unsigned worker, const struct cop_trace_event *e
 	return cop_order_add(job->order, worker, e);
 }
 
-/* A span takes time from those around it even if it is not selected itself. */
+/* A span reduces the self time of its ancestors even if it is not selected. */
 static int add_self(void *arg, const struct cop_trace_event *e, uint64_t self_ns)
 {
 	struct job *job = arg;

@@ -35,7 +35,7 @@ const struct cop_opt_table cop_cmd_trace_timeline_options = {.command = "copper 
 	COP_OPT_ROWS(page_rows),
 	COP_OPT_OPERANDS(operands)};
 
-/* What takes the events and writes the timeline. */
+/* Takes the events and writes the timeline. */
 struct form {
 	const struct cop_opt_table *table;
 	void *(*make)(unsigned threads, const char *dir, size_t limit);

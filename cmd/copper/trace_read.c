@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the subcommands of trace share. */
+/* Shared by the subcommands of trace. */
 #include <math.h>
 #include <stdatomic.h>
 

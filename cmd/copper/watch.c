@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One request is under way at a time, however long it takes, so that requests do not pile up in a
- * slow tree. The page says how late an answer is. */
+/* Only one request is outstanding, however long it takes, so that requests do not pile up in a slow
+ * tree. The page shows how late an answer is. */
 #include "watch.h"
 
 #include <signal.h>
@@ -9,12 +9,12 @@
 #include "node/ctl/ctl.h"
 
 #define CONNECT_MS 1000
-/* How long after a dropped request the next one is sent: what became of the node is known soon. */
+/* The delay after a dropped request: the state of the node is known soon. */
 #define AGAIN_MS 300
 #define DROPPED_MOST 3
 /* The pause between an answer that was late and the next request. */
 #define BREATH_MS 100
-/* How many keys that come together are drawn together. */
+/* The number of keys that are processed before a redraw. */
 #define EVENTS_MOST 256
 
 struct watch {
@@ -84,7 +84,7 @@ static void show_reply(struct watch *w, struct cop_ctl_reply *reply)
 	w->changed = w->heard = true;
 }
 
-/* A node that is ending may drop a request; the next one shows what has become of the node. */
+/* A node that is ending may drop a request; the next one shows the state of the node. */
 static void note_lost_connection(struct watch *w, uint64_t now)
 {
 	w->due_ms = now + AGAIN_MS;
@@ -116,7 +116,7 @@ static void have_some(struct watch *w)
 	free(reply.text);
 }
 
-/* How long this has waited for an answer that should have come before the next request was due. */
+/* How long an answer is overdue, from the time the next request was due. */
 static uint64_t late_ms(const struct watch *w, uint64_t now)
 {
 	return w->question && now > w->due_ms ? now - w->asked_ms : 0;

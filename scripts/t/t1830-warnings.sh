@@ -225,7 +225,7 @@ wait_for 60 prefetched 0
 ok 'a job in which no program runs stops' without_tree
 is 'the warning is about the prefetch' "$(codes)" manifest
 matches 'it says that no program read anything, and not to use --prefetch auto' "$(notes)" \
-	'^copper: note: [0-9.]+ MiB were fetched ahead for nobody: no program read anything .* nothing was recorded [^-]*copper run -- COMMAND$'
+	'^copper: note: [0-9.]+ MiB were prefetched but never used: no program read anything .* nothing was recorded [^-]*copper run -- COMMAND$'
 find "$T" -maxdepth 1 -name '.*manifest*' -exec mv {} "$T/large" \;
 with_tree 2 --prefetch "$T/large" -P -T 1 --cache-size 512M "${unseen[@]}"
 wait_for 60 prefetched 0

@@ -94,7 +94,7 @@ matches 'the sums of the job have it while it runs' "$(tr -d '\n' <"$T/all")" \
 end_all
 ok 'the tree stops' without_tree
 is 'stop prints the warning about programs past the mount' "$(notes)" \
-	"copper: note: 2 programs used 6 files (68.7 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first $SRC/lib/file00000; start them with copper run -- COMMAND, or give them paths below the mount point"
+	"copper: note: 2 programs used 6 files (68.7 MiB) of the source at its own path, past the mount, where Copper cannot help, the first $SRC/lib/file00000; start them with copper run -- COMMAND, or give them paths below the mount point"
 matches 'the file of warnings has it' \
 	"$(tail -n +2 "$(warnings)")" '^past,10[0-9],"2 programs used 6 files .*",copper run$'
 matches 'the summary has the warning' \

@@ -77,7 +77,7 @@ static void judge_past(const struct cop_advice_facts *f, struct finding *found)
 		return;
 	say_advice(found, times / nodes, "copper run",
 		"%" PRIu64 " program%s used %" PRIu64
-		" files (%s) of the source at its own path, past the mount, where Copper does nothing for them%s%s; %sgive them paths below the mount point",
+		" files (%s) of the source at its own path, past the mount, where Copper cannot help%s%s; %sgive them paths below the mount point",
 		f->past_programs, f->past_programs == 1 ? "" : "s", f->past_files,
 		SIZE(f->past_bytes), *f->past ? ", the first " : "", f->past,
 		f->view_fallbacks ? "" : "start them with copper run -- COMMAND, or ");
@@ -116,14 +116,14 @@ static void judge_bypass(const struct cop_advice_facts *f, struct finding *found
 		*f->bypassed ? ", the first from " : "", f->bypassed);
 }
 
-/* A budget that holds this, as the cache keeps an eighth for copies and what is in flight; in MiB,
- * easy to type: the next multiple of 16. */
+/* A budget that holds this, with an eighth for copies and objects in flight; in MiB, rounded up to
+ * a multiple of 16. */
 static uint64_t size_for(uint64_t bytes)
 {
 	return (bytes / 7 * 8 / LEAST_BYTES + 1) * LEAST_BYTES / COP_MIB;
 }
 
-/* As long as the nodes' memory together holds the data, one node's is what is too small. */
+/* If the nodes' combined memory holds the data, the memory of one node is too small. */
 static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t times = f->refetched_bytes / LEAST_BYTES, nodes = COP_MAX(f->nodes, 1u);
@@ -147,8 +147,8 @@ static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 			f->refetches, SIZE(f->refetched_bytes), size_for(f->cache_needed));
 }
 
-/* Whether the storage is much slower than another node, or this cannot be told, as on a node alone;
- * beside gets how long that one takes. */
+/* Whether the storage is much slower than another node, or this is unknown, as in a tree of one
+ * node; beside gets the time of the other node. */
 static bool is_slower(const struct cop_advice_facts *f, uint64_t mean, char beside[64])
 {
 	uint64_t hop = f->held ? f->held_us / f->held : 0;
@@ -180,7 +180,7 @@ static void judge_storage(const struct cop_advice_facts *f, struct finding *foun
 			: "with --prefetch auto in this job and the next, the next one asks for many things at once, before programs need them");
 }
 
-/* Whether many bytes were fetched for nobody. Objects that were only passed on to other nodes do
+/* Whether many fetched bytes were never used. Objects that were only forwarded to other nodes do
  * not count. */
 static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64_t *whole)
 {
@@ -208,7 +208,7 @@ static void judge_manifest(const struct cop_advice_facts *f, struct finding *fou
 	/* Prefetched bytes cannot be the reason if they are less than half of the unused ones. */
 	if (is_unused(f, &unused, &whole) && is_for_nobody(f))
 		say_advice(found, unused / LEAST_BYTES, "copper run",
-			"%s were fetched ahead for nobody: no program read anything through the mount, so nothing was recorded for the next job, and the manifest stays as it was; start programs with copper run -- COMMAND",
+			"%s were prefetched but never used: no program read anything through the mount, so nothing was recorded for the next job, and the manifest is unchanged; start programs with copper run -- COMMAND",
 			SIZE(unused));
 	else if (is_unused(f, &unused, &whole) && f->prefetched_bytes >= unused / 2)
 		say_advice(found, unused / LEAST_BYTES, "--prefetch",
@@ -241,7 +241,7 @@ static void judge_absences(const struct cop_advice_facts *f, struct finding *fou
 	say_advice(found, f->expires / limit, "--enoent-ttl-ms",
 		"programs asked for absent names so often that %" PRIu64
 		" were checked again, %" PRIu64
-		" of them with news; a longer --enoent-ttl-ms (-E 60000) saves that, and new names then take up to that long to appear",
+		" of them with a change; a longer --enoent-ttl-ms (-E 60000) saves that, and new names then take up to that long to appear",
 		f->expires, f->clears);
 }
 
@@ -297,7 +297,7 @@ void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats)
 
 	f->changed = cop_stats_get(stats, COP_ORIGIN_CHANGED);
 	f->fallbacks = cop_stats_get(stats, COP_ORIGIN_FALLBACKS);
-	/* What the kernel got ahead, programs may have read without this node seeing it. */
+	/* Programs may have read preloaded bytes from the kernel without a request to this node. */
 	f->read_bytes = ahead + cop_stats_get(stats, COP_FUSE_READ_BYTES);
 	f->bypass_bytes = cop_stats_get(stats, COP_FUSE_BYPASS_BYTES);
 	f->refetches = cop_stats_get(stats, COP_CACHE_REFETCHES);

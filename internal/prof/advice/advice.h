@@ -29,11 +29,11 @@ struct cop_advice_facts {
 	uint64_t changed, fallbacks, fell_back; /* fell_back: nodes with at least one fallback */
 	uint64_t read_bytes, bypass_bytes;
 	uint64_t refetches, refetched_bytes;
-	uint64_t cache_needed; /* bytes that would have held everything on the node that needs the
-				  most */
-	uint64_t data, memory; /* the different bytes of files that passed through the caches, each
-				  node's copies of what others keep not included; and what all
-				  caches hold */
+	uint64_t cache_needed; /* the cache size that would have held everything on the node that
+				  needs the most */
+	uint64_t data,
+		memory; /* the distinct bytes of files that passed through the caches, without each
+			   node's copies of data that others keep; and the contents of all caches */
 	uint64_t fetched_bytes, used_bytes, wanted_bytes;
 	uint64_t prefetched_bytes, later_bytes;
 	uint64_t origin_operations, origin_bytes, origin_us, held, held_us;

@@ -190,7 +190,7 @@ static void a_prefetch_without_a_program_says_that_nothing_was_recorded(void **s
 	struct cop_advice a = only(&f, "manifest");
 
 	(void)state;
-	assert_says(&a, "64.0 MiB were fetched ahead for nobody: no program read anything");
+	assert_says(&a, "64.0 MiB were prefetched but never used: no program read anything");
 	assert_says(&a, "nothing was recorded for the next job");
 	assert_null(strstr(a.sentence, "--prefetch auto"));
 	f.prefetched_bytes = M;
@@ -242,7 +242,7 @@ static void programs_past_the_mount_are_told_beside_what_went_through_it(void **
 	assert_int_equal(a.weight, 100);
 	assert_string_equal(a.option, "copper run");
 	assert_says(&a,
-		"2 programs used 256 files (130.0 MiB) of the source at its own path, past the mount, where Copper does nothing for them, the first /soft/lib/libx.so; start them with copper run -- COMMAND, or");
+		"2 programs used 256 files (130.0 MiB) of the source at its own path, past the mount, where Copper cannot help, the first /soft/lib/libx.so; start them with copper run -- COMMAND, or");
 	/* Exactly a tenth. */
 	f.past_bytes--;
 	assert_none(&f);
@@ -294,7 +294,7 @@ static void checks_with_news_are_needed(void **state)
 	assert_none(&f);
 	f.clears = 1000;
 	a = only(&f, "absences");
-	assert_says(&a, "20000 were checked again, 1000 of them with news");
+	assert_says(&a, "20000 were checked again, 1000 of them with a change");
 	assert_says(&a, "-E 60000");
 }
 

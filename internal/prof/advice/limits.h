@@ -19,11 +19,11 @@
 #define PAST_BYTES_MIN (32 * COP_MIB)
 #define PAST_SHARE 10u
 
-/* A file that changed was an error for somebody, or nearly: each one is worth a word. */
+/* A changed file may have caused an error in a program: each one is worth a warning. */
 #define CHANGED_MIN 1u
 
-/* For each node that fell back. A parent that was late for a moment costs a few requests; a dead
- * one costs all that follow. */
+/* For each node that fell back. A parent that is late once costs a few requests; a dead one costs
+ * all that follow. */
 #define FALLBACKS_MIN 100u
 
 /* A tenth of what programs read: below it, the tree still does its work. */
@@ -36,7 +36,7 @@
  * busy one; six busy processes on two processors make it half a millisecond. Only some operations
  * ask the server: with 20 ms for each that does, the mean over small files is 11. The time that the
  * bytes take at 100 MB/s is not counted. The storage must also be ten times slower than a hop, if
- * there were enough to tell: on a machine that is itself overloaded both are slow, and no option of
+ * there are enough samples: on a machine that is itself overloaded both are slow, and no option of
  * Copper helps. Both means need this many samples; a storage that served fewer operations cost less
  * than two seconds. */
 #define STORAGE_US 8000u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* AMD GPUs, by the files of the kernel's amdgpu driver (its documentation: "GPU power, thermal and
- * usage monitoring", "Memory usage"). The drivers of Intel have no such file for how busy a GPU is:
- * those GPUs have no values. */
+ * usage monitoring", "Memory usage"). Intel's drivers have no such file for the utilization of a
+ * GPU: those GPUs have no values. */
 #include "prof/machine/machine_priv.h"
 
 #include <dirent.h>

@@ -70,7 +70,7 @@ static void count(struct counter *c, uint64_t now)
 }
 
 /* "  eth0: bytes packets errs drop fifo frame compressed multicast bytes ...", after two lines of
- * headings. What a host sends to itself is no traffic. */
+ * headings. Loopback traffic does not count. */
 static void look_at_network(struct cop_machine *m, struct cop_machine_sum *s)
 {
 	char text[TEXT_SIZE], *rest = text, *line;

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-/* Shorter than this, a share of the processors' time says nothing. */
+/* Over a shorter time, the processor utilization is meaningless. */
 #define LAST_MS 1000
 
 bool cop_machine_text(const char *root, const char *name, char text[TEXT_SIZE])

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* machine: how busy the host of a node is, from /proc and /sys: processors, memory, network, the
- * root file system, GPUs of AMD and, where there is an nvidia-smi, of NVIDIA; and what many hosts
- * report together. Names and units are those of MLflow's system metrics.
+/* machine: the load of a node's host, from /proc and /sys: processors, memory, network, the root
+ * file system, AMD GPUs and, if nvidia-smi is installed, NVIDIA GPUs; and the sums over many hosts.
+ * Names and units are those of MLflow's system metrics.
  *
- * It has no library of a vendor, and one thread, which reads nvidia-smi. What the kernel of this
- * host does not report has no value. A sample costs some 100 us of processor time, most of it in
- * the kernel for /proc/stat. */
+ * It has no library of a vendor, and one thread, which reads nvidia-smi. A metric that the kernel
+ * of this host does not report has no value. A sample costs some 100 us of processor time, most of
+ * it in the kernel for /proc/stat. */
 #ifndef COP_PROF_MACHINE_H
 #define COP_PROF_MACHINE_H
 

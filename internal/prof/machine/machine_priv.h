@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* machine.c holds the sample and decides when it is taken; host.c reads /proc, gpu.c reads /sys,
- * nvidia.c reads nvidia-smi, and sum.c is about many hosts. A sample is a sum of one host. */
+ * nvidia.c reads nvidia-smi, and sum.c adds up many hosts. A sample is a sum of one host. */
 #ifndef COP_PROF_MACHINE_PRIV_H
 #define COP_PROF_MACHINE_PRIV_H
 
@@ -64,7 +64,7 @@ struct cop_nvidia_row {
 	unsigned index, known; /* known: a bit for each field */
 	double value[COP_NVIDIA_FIELDS];
 };
-/* Takes the line apart in place. False: it is about no GPU. */
+/* Parses the line in place. False: it does not describe a GPU. */
 bool cop_nvidia_parse(char *line, struct cop_nvidia_row *out);
 /* NULL: there is no memory, or no thread. */
 struct cop_nvidia *cop_nvidia_new(uint64_t every_ms);

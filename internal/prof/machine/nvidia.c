@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVIDIA's GPUs, whose driver has no files, by one nvidia-smi that prints all of them again and
- * again until the node ends. A thread starts it and reads what it prints: looking for it, starting
- * it and the driver may each hang, and a sample waits for none of them.
+/* NVIDIA GPUs, whose driver has no such files, through one nvidia-smi process that prints all of
+ * them periodically until the node ends. A thread starts it and reads what it prints: looking for
+ * it, starting it and the driver may each hang, and a sample waits for none of them.
  *
  * One that ends, as it does without a driver, is started again after a minute, then after two,
  * four and so on up to an hour. One that hangs has no values, and ends with the node. If the node
@@ -21,7 +21,7 @@
 /* How long an nvidia-smi that was killed, and at the end the thread, may take to end. */
 #define KILL_MS 2000u
 #define END_MS 3000u
-#define TEXT_MAX 8192u /* a longer line is none of nvidia-smi */
+#define TEXT_MAX 8192u /* a longer line is not from nvidia-smi */
 
 extern char **environ;
 
@@ -43,7 +43,7 @@ struct cop_nvidia {
 
 /* ---- a line ---- */
 
-/* A number, perhaps with its unit. Words such as "[N/A]" and "[Not Supported]" are none. */
+/* A number, perhaps with its unit. Words such as "[N/A]" and "[Not Supported]" are not numbers. */
 static bool read_value(const char *text, double *out)
 {
 	double of = 1;
@@ -79,8 +79,8 @@ bool cop_nvidia_parse(char *line, struct cop_nvidia_row *out)
 
 /* ---- the program ---- */
 
-/* It begins without signals that this process ignores or blocks, in a group of its own: a script in
- * its place has children. */
+/* It starts with default signal handling, in a process group of its own: a wrapper script may have
+ * children. */
 static int start_program(struct cop_nvidia *n, int out)
 {
 	char seconds[24];
@@ -95,7 +95,7 @@ static int start_program(struct cop_nvidia *n, int out)
 	snprintf(seconds, sizeof(seconds), "%" PRIu64, COP_MAX(n->every_ms / 1000, 1));
 	sigemptyset(&none);
 	sigfillset(&all);
-	/* The node's connections end with the node. */
+	/* The node's connections must end with the node. */
 	cop_close_on_exec(3);
 	posix_spawn_file_actions_init(&files);
 	posix_spawnattr_init(&attr);
@@ -241,7 +241,7 @@ void cop_nvidia_free(struct cop_nvidia *n)
 	if (!n)
 		return;
 	eventfd_write(n->wake, 1);
-	/* It may hang where the program is looked for. */
+	/* The search for the program may hang. */
 	if (!cop_thread_join_within(n->thread, END_MS))
 		return;
 	close(n->wake);
@@ -280,7 +280,7 @@ void cop_nvidia_look(struct cop_nvidia *n, unsigned gpus, struct cop_machine_sum
 	if (!n)
 		return;
 	pthread_mutex_lock(&n->lock);
-	/* A row that was not printed three times is old: its program hangs, or has ended. */
+	/* A row that is three intervals old is stale: its program hangs, or has ended. */
 	for (unsigned i = 0; i + gpus < COP_MACHINE_GPUS; i++)
 		if (n->read_ms[i] && now_ms - n->read_ms[i] <= 3 * COP_MAX(n->every_ms, 1000))
 			set_row(&n->row[i], COP_MACHINE_GPU + (i + gpus) * COP_MACHINE_GPU_METRICS,

@@ -248,8 +248,8 @@ void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out);
  * version. */
 int cop_prof_decode(const void *data, size_t len, struct cop_prof_sum **out);
 
-/* pathclass: classifies paths by name, and derives advice for a smaller environment. Pure: it looks
- * at no file, and proves nothing about what may be deleted. */
+/* pathclass: classifies paths by name, and derives advice for a smaller environment. Pure: it
+ * accesses no file, and does not show what may be deleted. */
 
 enum cop_pathclass {
 	COP_PATHCLASS_PYTHON_ZIP,

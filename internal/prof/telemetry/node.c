@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One node: the phases of its start, its looks at the counters, and its events. */
+/* One node: the phases of its start, its counter samples, and its events. */
 #include "prof/telemetry/telemetry_priv.h"
 
 #include <stdarg.h>
@@ -23,9 +23,9 @@ struct cop_telemetry {
 	uint64_t started_ns, marked_ns, ready_ns;
 	int64_t began_ns, unix_ns;
 	uint64_t phase_us[COP_TELEMETRY_PHASES];
-	uint64_t last[SUMS], total[COP_TELEMETRY_TOTALS]; /* at the last look; since the start */
+	uint64_t last[SUMS], total[COP_TELEMETRY_TOTALS]; /* at the last sample; since the start */
 	uint64_t cache_waits;
-	bool waited; /* whether fetches waited at the last look */
+	bool waited; /* whether fetches waited at the last sample */
 	struct series series;
 	struct event event[COP_TELEMETRY_EVENTS];
 	unsigned events;
@@ -230,8 +230,8 @@ static void add_point(struct cop_telemetry *t, uint64_t now_ns, uint64_t used, u
 	cop_telemetry_series_add(&t->series, &p);
 }
 
-/* Whether fetches have begun to wait for the budget; *waits is how many waited since the last look.
- * The lock is held. */
+/* Whether fetches have begun to wait for the budget; *waits is how many waited since the last
+ * sample. The lock is held. */
 static bool is_full_now(struct cop_telemetry *t, uint64_t waited, uint64_t *waits)
 {
 	bool before = t->waited;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A series holds sums since the start, not what was counted in between. Points can therefore be
- * left out without losing anything: what was counted between any two moments is a difference. When
- * there are POINTS points, every second one is left out, and from then on they are taken half as
- * often. */
+/* A series holds sums since the start, not differences. Points can therefore be dropped without
+ * losing counts: the count between any two times is a difference of sums. When there are POINTS
+ * points, every second one is dropped, and from then on they are taken half as often. */
 #include "prof/telemetry/telemetry_priv.h"
 
 #define SECOND_US 1000000u
@@ -31,8 +30,8 @@ static void thin_series(struct series *s)
 	s->step_us *= 2;
 }
 
-/* Whether the last point moves to this look. It moves until it is a step away from the one before
- * it, because looks are never quite on time. */
+/* Whether the last point moves to this sample. It moves until it is a step away from the previous
+ * one, because samples are never exactly on time. */
 static bool moves_on(const struct series *s, uint64_t at_us)
 {
 	return s->n > 1 && at_us - s->point[s->n - 2].at_us < s->step_us - s->step_us / 8;
@@ -75,8 +74,8 @@ static uint64_t counted_in(
 	return from + COP_MIN(between, to - from);
 }
 
-/* Adds what was counted between two points to the intervals between them. The first interval also
- * gets what was counted before the job began, the last one what may come after it. */
+/* Spreads the counts between two points over the intervals between them. The first interval also
+ * gets the counts from before the job began, the last one those after it. */
 static void spread_over(const struct point *a, const struct point *b, int64_t began_us,
 	int64_t length_us, uint64_t (*rows)[METRICS], unsigned n)
 {

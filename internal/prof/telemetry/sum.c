@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The telemetry of a subtree. What is kept of a large job does not depend on the shape of the tree:
+/* The telemetry of a subtree. The rows kept for a large job do not depend on the shape of the tree:
  * the nodes with the highest values in the whole job are also among those with the highest values
  * in every part of it, and the same holds for the events that the job keeps. */
 #include "prof/telemetry/telemetry_priv.h"
@@ -145,7 +145,7 @@ static int add_numbers(struct folded *f, const uint64_t *number, unsigned n)
 	return rc;
 }
 
-/* If memory is short, the node counts as one that did nothing. */
+/* If memory is short, the node counts as idle. */
 static void fold_series(struct cop_telemetry_sum *s, struct cop_telemetry_node *n)
 {
 	if (cop_telemetry_folded_open(&s->series, INTERVALS * METRICS) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests of telemetry: a clock that stands still, and nodes that are only numbers. */
+/* For tests of telemetry: a clock that does not advance, and synthetic nodes. */
 #ifndef COP_PROF_TELEMETRY_TESTING_H
 #define COP_PROF_TELEMETRY_TESTING_H
 

@@ -163,7 +163,7 @@ static const struct {
 	{"from_pack_bytes", COP_TELEMETRY_ALL_FROM_PACK_BYTES, false},
 	{"from_storage_bytes", COP_TELEMETRY_ALL_FROM_STORAGE_BYTES, false}};
 _Static_assert(COP_ARRAY_SIZE(totals) == COP_TELEMETRY_TOTALS, "each total has a column");
-/* Columns that came later are behind those of the times. */
+/* Columns that were added later follow the times. */
 #define TOTALS_FIRST 14u
 
 static void put_head(struct cop_buf *out)

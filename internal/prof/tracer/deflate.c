@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A single call compresses a member, because only then is zlib's bound on its size exact and the
- * limit of the file holds without a guess. Near the limit members get small: each may be as long as
- * the remaining space would hold uncompressed. */
+/* A single call compresses a member, because only then is zlib's bound on its size valid, which
+ * guarantees the limit of the file. Near the limit members get small: each may be as long as the
+ * remaining space would hold uncompressed. */
 #include <zlib.h>
 
 #include "deflate.h"

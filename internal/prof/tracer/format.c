@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines of the format that DFTracer 1.x writes (copper-formats(5)): files and hosts by 64-bit
- * hashes, each named once by a line of its own. Lines are put together by hand, because that is
- * most of what tracing costs. */
+ * hashes, each named once by a line of its own. Lines are formatted by hand, because formatting is
+ * most of the cost of tracing. */
 #include "base/base/json.h"
 #include "prof/tracer/tracer_priv.h"
 

@@ -171,8 +171,8 @@ static void put_in(
 	to->size = (uint32_t)size;
 	fill_record(to, kind, e, path);
 	atomic_store_explicit(&ring->head, at + size, memory_order_release);
-	/* The writer may know already. Only its own view of head could tell, so it is woken in any
-	 * case. */
+	/* The writer may have seen this record already, but this thread cannot know, so it is
+	 * always woken. */
 	if ((head % HALF) + (at + size - head) >= HALF)
 		(void)!write(r->wake_fd, &one, sizeof(one));
 }
@@ -200,7 +200,7 @@ static void drain_one(struct ring *ring, void (*fn)(void *arg, const struct reco
 		if (r->kind != KIND_SKIP)
 			fn(arg, r);
 		tail += r->size;
-		/* Space is freed record by record, so that a busy thread finds some. */
+		/* Space is freed record by record, to make room for a busy thread early. */
 		atomic_store_explicit(&ring->tail, tail, memory_order_release);
 	}
 }

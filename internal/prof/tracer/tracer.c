@@ -8,7 +8,7 @@
 #include "prof/tracer/tracer_priv.h"
 
 #define STOP_MS 3000
-#define END_RESERVE (4 * COP_KIB) /* of the limit, for the lines that say what was left out */
+#define END_RESERVE (4 * COP_KIB) /* of the limit, for the lines about dropped events */
 
 struct cop_tracer {
 	struct rings rings;

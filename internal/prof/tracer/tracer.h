@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tracer: records what this node does, event by event, in a file of the job directory that the
- * readers of traces know (copper-trace(1), copper-formats(5)): JOBDIR/trace/<host>-<pid>.pfw.gz.
+/* tracer: records what this node does, event by event, in a file of the job directory in the trace
+ * format of copper-trace(1) and copper-formats(5): JOBDIR/trace/<host>-<pid>.pfw.gz.
  *
  * A thread that reports an event copies it into its own ring and continues: it takes no lock,
  * allocates nothing and makes no system call, except for one when its ring becomes half full. One

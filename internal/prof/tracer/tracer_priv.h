@@ -46,7 +46,7 @@ struct record {
 struct ring {
 	_Atomic bool taken;                         /* by a live thread */
 	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* bytes put in; stored by the producer */
-	uint64_t seen_tail;                         /* the producer's last look at tail */
+	uint64_t seen_tail;                         /* the producer's last copy of tail */
 	_Atomic uint64_t lost;
 	_Alignas(CACHE_LINE) _Atomic uint64_t tail; /* bytes taken out; stored by the writer */
 	_Alignas(8) unsigned char data[COP_TRACER_RING_BYTES];

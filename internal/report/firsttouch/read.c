@@ -106,7 +106,7 @@ static int add_row(
 		return 0; /* an item of a later version */
 	if (!parse_ranges(r->field[3].text, &item))
 		return set_why(why, "a byte range is malformed");
-	/* Nobody looks up the source itself. */
+	/* The source itself is never looked up. */
 	if (!item.len && item.kind != COP_MANIFEST_DIR)
 		return 0;
 	if (item.kind != COP_MANIFEST_DIR)

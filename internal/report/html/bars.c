@@ -4,7 +4,7 @@
 #include "report/html/chart_priv.h"
 
 #define ROW 22.0
-#define AFTER 90.0 /* room for the sum behind a bar */
+#define AFTER 90.0 /* space for the sum after a bar */
 
 static double sum_of(const struct cop_chart_bars *b, unsigned r)
 {
@@ -34,7 +34,7 @@ static double highest_bar(const struct cop_chart_bars *b)
 	return most > 0 ? most : 1;
 }
 
-/* Only the bars that matter are coloured. */
+/* Only the important bars are coloured. */
 static const char *part_class(const struct cop_chart_bars *b, unsigned part, char out[8])
 {
 	unsigned n = 0;

@@ -28,7 +28,7 @@ struct cop_chart_lines {
 	const char *title;
 	unsigned lines, cols;
 	double interval_s;
-	bool steps; /* the axis counts, and interval_s is so many */
+	bool steps; /* unit of the axis, and how many of them interval_s is */
 	cop_html_show *show;
 	const char *name[COP_CHART_LINES];
 	const double *value[COP_CHART_LINES]; /* cols each; NAN: none */
@@ -68,7 +68,7 @@ struct cop_chart_spans {
 	const struct cop_chart_span *span;
 	size_t n;
 	const char *class[COP_CHART_SPAN_KINDS]; /* the colour of each kind */
-	const char *key[COP_CHART_SPAN_KINDS];   /* what the first kinds are called */
+	const char *key[COP_CHART_SPAN_KINDS];   /* names of the first kinds */
 	unsigned keys;
 };
 /* Leaves the figure open: the numbers and its end follow. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws subtrees side by side. Nodes without room, below a drawn one, become a number. Levels that
+/* Draws subtrees side by side. Nodes without space, below a drawn one, become a number. Levels that
  * fit as a whole are drawn first, then the important nodes with all nodes above them, then whatever
  * fits. Parents come from a file, so nodes in a cycle are never reached. */
 #include <math.h>

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* html: one HTML page about a job, for a person: complete in one file, with no script and
- * nothing to load. Each section shows its data, or says in one sentence what is missing and
- * which option would provide it. Its size is bounded, however many nodes the job had. Pure: no
- * input or output. */
+/* html: the HTML report of a job: one self-contained file without scripts. Each section shows its
+ * data, or says which data is missing and which option would provide it. Its size is bounded,
+ * however many nodes the job had. Pure: no input or output. */
 #ifndef COP_REPORT_HTML_H
 #define COP_REPORT_HTML_H
 
 #include "report/jobdata/jobdata.h"
 #include "writers/runs/runs.h"
 
-/* Spans of programs and of Copper, as they were left for OpenTelemetry. Times are seconds on one
- * axis. Names are of unknown origin. */
+/* Spans of programs and of Copper, as written for OpenTelemetry. Times are seconds on one axis.
+ * Names are of unknown origin. */
 #define COP_PAGE_SPAN_NAME 96
 struct cop_page_span {
 	char name[COP_PAGE_SPAN_NAME];
@@ -22,8 +21,8 @@ struct cop_page_spans {
 	size_t n;
 	char (*process)[COP_PAGE_SPAN_NAME]; /* what each is called */
 	unsigned processes;
-	uint64_t shorter;  /* spans that are not in the list, being shorter than all that are */
-	uint64_t elsewhen; /* spans that are not of the time of this job */
+	uint64_t shorter;  /* spans that are too short for the list */
+	uint64_t elsewhen; /* spans from before or after this job */
 	double seconds;    /* the end of the axis */
 	double job_s;      /* when the job began, whose telemetry counts from there */
 };

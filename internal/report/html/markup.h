@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* html: writes HTML in which a text of unknown origin stays a text: every byte that means something
- * to a browser is escaped, bytes that are not UTF-8 and characters that are invisible or that turn
- * the direction of writing are shown by their numbers. Also tables, and numbers as people read
- * them. Pure. */
+/* html: writes HTML that is safe for text of unknown origin: every character special to HTML is
+ * escaped, and bytes that are not UTF-8 and characters that are invisible or change the text
+ * direction are shown by their numbers. Also tables, and human-readable numbers. Pure. */
 #ifndef COP_REPORT_HTML_MARKUP_H
 #define COP_REPORT_HTML_MARKUP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the sections share: paragraphs, and how nodes are named and numbered. */
+/* Shared by the sections: paragraphs, and the names and numbers of nodes. */
 #include "report/html/html_priv.h"
 
 #include <math.h>
@@ -96,7 +96,7 @@ void cop_page_no_telemetry(struct cop_buf *out, const struct cop_page *p, const 
 				     : "cluster_telemetry.csv and cluster_nodes.csv");
 }
 
-/* While a job runs, only its first node writes what it knows about itself. */
+/* While a job runs, only its first node writes its own telemetry. */
 void cop_page_partial(struct cop_buf *out, const struct cop_page *p)
 {
 	const struct cop_jobdata *j = p->job;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs did when, by their own spans, below Copper's start and stop and what programs read
- * through it. A span lies below the one that it is inside of. */
+/* The spans that programs recorded, below Copper's start and stop and the reads through it. A span
+ * is drawn below the span that contains it. */
 #include <math.h>
 
 #include "report/html/html_priv.h"
@@ -96,8 +96,7 @@ static void add_span(struct drawing *d, const char *text, double from_s, double 
 	d->span[d->n++] = (struct cop_chart_span){text, from_s, for_s, row, kind};
 }
 
-/* Those that say when Copper was ready and when it stopped; the others have sections of their
- * own. */
+/* The events of Copper's start and stop; the others have sections of their own. */
 static void add_copper(struct drawing *d)
 {
 	static const char *const shown[] = {"copper.start", "copper.prefetch", "copper.stop"};

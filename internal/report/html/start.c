@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The phases of the start. A phase in which a node waits for the others says nothing about that
- * node, so nodes are ordered by the other phases, for which the others had to wait. */
+/* The phases of the start. Phases in which a node waits for the others do not show that the node
+ * was slow, so nodes are ordered by the remaining phases, which delayed the others. */
 #include <math.h>
 
 #include "report/html/html_priv.h"

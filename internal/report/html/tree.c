@@ -4,7 +4,7 @@
 #include "report/html/html_priv.h"
 #include "job/topo/topo.h"
 
-#define TREE_MOST (1u << 20) /* this many nodes are laid out, and a few of them drawn */
+#define TREE_MOST (1u << 20) /* so many nodes are laid out, and a few of them drawn */
 
 /* Indices are ranks where the shape of the tree is known and some nodes have no row; elsewhere they
  * are the indices of the rows. */
@@ -111,8 +111,7 @@ static void free_tree(struct tree *t)
 	free(t->first);
 }
 
-/* The numbers that decide whether a node gets a row: bytes that it moved, and seconds that it
- * waited. */
+/* The numbers that decide whether a node gets a row: bytes transferred, and seconds waited. */
 static double weight_of(const struct cop_jobdata_node *n)
 {
 	return fmax(0, n->sent_bytes) + fmax(0, n->origin_bytes) +
@@ -132,7 +131,7 @@ static int most_first(const void *a, const void *b)
 			   : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* All rows, in order of rank, or those that stand out first; NULL: no memory. */
+/* All rows, in order of rank, or with the outliers first; NULL: no memory. */
 static const struct cop_jobdata_node **order(const struct cop_jobdata *j, bool sort)
 {
 	const struct cop_jobdata_node **at = calloc(j->node_n, sizeof(*at));

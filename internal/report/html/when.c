@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Maps of nodes over time. For many nodes, the map shows the lowest, the middle and the highest
- * value of each interval, and the nodes that stand out. */
+ * value of each interval, and the outliers. */
 #include <math.h>
 
 #include "report/html/html_priv.h"
@@ -138,7 +138,7 @@ static unsigned peak(const struct map *m, const struct cop_jobdata_series *s)
 	return at;
 }
 
-/* What the node waited for. */
+/* The cause of the waiting. */
 static const char *waited_for(const struct map *m, int32_t rank)
 {
 	const struct cop_jobdata_node *n = cop_page_find(m->j, rank);

@@ -19,7 +19,7 @@ static bool is_there(const char *folder, const char *name)
 	return there;
 }
 
-/* Whether one of them is in that folder, of which j then has the name. */
+/* Whether one of them is in that folder; if so, j gets the folder's name. */
 static int look_in(struct cop_jobdata *j, const char *folder)
 {
 	static const char *const files[] = {"cluster_nodes.csv", "cluster_telemetry.csv",
@@ -33,7 +33,7 @@ static int look_in(struct cop_jobdata *j, const char *folder)
 	return 0;
 }
 
-/* Beside the sums if they are there, else where the end or a snapshot leaves them. */
+/* Next to the sums if they exist, else in the folder of the end or of a snapshot. */
 static int find_telemetry(struct cop_jobdata *j)
 {
 	static const char *const places[] = {"cluster", "runtime-snapshot", "ioctl-snapshot"};

@@ -6,7 +6,7 @@
 
 #define PHASE_PREFIX "phase_"
 
-/* The columns behind the first four are numbers that go straight into the node. */
+/* The columns after the first four are numbers that are stored directly in the node. */
 static const char *const columns[] = {"rank", "host", "parent", "job_start_unix_s", "start_s",
 	"ready_s", "stopped_s", "requests", "read_bytes", "wait_parent_ms", "wait_origin_ms",
 	"parent_bytes", "origin_operations", "origin_bytes", "sent_bytes", "failovers", "evictions",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_events.csv and cluster_warnings.csv: what happened, and what helps. */
+/* Reads cluster_events.csv and cluster_warnings.csv. */
 #include <math.h>
 
 #include "report/jobdata/jobdata_priv.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums over all nodes: those that the job wrote when it was stopped, else the files of the
- * ranks, of the end or of the newest snapshot, are added up here. While a job runs, its snapshots
- * are newer than what an earlier job left in the same directory. */
+/* The sums over all nodes: those that the job wrote when it was stopped, or else the sums over the
+ * ranks' files from the end or the newest snapshot, computed here. While a job runs, its snapshots
+ * are newer than the files of an earlier job in the same directory. */
 #include <sys/stat.h>
 
 #include "report/jobdata/jobdata_priv.h"

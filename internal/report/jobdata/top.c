@@ -103,7 +103,8 @@ static int read_folder(struct sheet *s, const char *folder)
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* Sums without paths, as an older copper aggregate wrote them: the ranks may have left theirs. */
+/* Sums without paths, as an older copper aggregate wrote them: the ranks' own files may have them.
+ */
 static int read_ranks(struct sheet *s, const struct cop_jobdata *j)
 {
 	char *folder;

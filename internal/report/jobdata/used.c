@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What copper paths left in paths_dir: "label: number" lines of roots_and_counts.txt, and the first
- * rows of a table of paths_summary.md. */
+/* Reads the output of copper paths in paths_dir: "label: number" lines of roots_and_counts.txt, and
+ * the first rows of a table of paths_summary.md. */
 #include "report/jobdata/jobdata_priv.h"
 
 #define FILE_MAX (16 * COP_MIB)

@@ -32,8 +32,8 @@ struct usage {
 	struct path_refs missing; /* observed below a root, not on disk */
 	struct path_refs beyond;  /* observed below a root and on disk, but not walked: through a
 				     link, or in a directory that cannot be read */
-	struct path_refs keep_beyond; /* the same by their real names, except those in a directory
-					 that was read */
+	struct path_refs keep_beyond; /* the same under their real names, except those in a
+					 directory that was read */
 	uint64_t elsewhere;           /* observed below no root */
 	uint64_t unknown;             /* could not be examined, hence in none of the lists */
 	struct path_refs

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* roots_and_counts.txt and paths_summary.md: the same numbers, one for a terminal, the other for a
- * browser. */
+/* Writes roots_and_counts.txt and paths_summary.md: the same numbers as text and as Markdown. */
 #include <limits.h>
 
 #include "report/paths/paths_priv.h"

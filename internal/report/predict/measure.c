@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Measures a storage with files and directories of a recording. The kernel's own copies must not
- * answer: attributes are asked with AT_STATX_FORCE_SYNC, which network file systems and FUSE pass
- * on, small reads go past the page cache where the storage allows it, and pages that large reads
- * will need are dropped before. Each figure has its share of two seconds, and three samples at
- * least. */
+/* Measures a storage with files and directories of a recording. The kernel's caches must be
+ * bypassed: attributes are read with AT_STATX_FORCE_SYNC, which network file systems and FUSE
+ * honour, small reads bypass the page cache where the storage allows it, and the pages of large
+ * reads are dropped first. Each measurement gets its share of two seconds, and at least three
+ * samples. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,14 +16,14 @@
 #define SAMPLES_LEAST 3u
 #define SAMPLES_MOST 1000u
 #define READERS 16u
-/* Files are streamed that have at least this part of the largest one. */
+/* Files of at least this part of the largest one are streamed. */
 #define LARGE_PART 8
 #define SMALL 4096
 #define LARGE (512 * COP_KIB)
 #define PIECE (2 * COP_MIB)
-/* An operation that takes less is no operation of a storage: processors limit how many run. */
+/* A faster operation is not limited by the storage but by the processors. */
 #define STORAGE_OP_US 50.0
-/* Of larger directories Copper reads the names alone. */
+/* For larger directories Copper reads only the names. */
 #define LISTING_ATTRS 64u
 
 struct probe {
@@ -52,7 +52,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median time of what do_one does, in us; -1 if it fails. */
+/* The median time of do_one in us; -1 if it fails. */
 static double median_us(struct probe *p, bool (*do_one)(struct probe *p, uint64_t i))
 {
 	double *us = calloc(SAMPLES_MOST, sizeof(*us)), median;
@@ -80,7 +80,7 @@ static bool ask_attributes(struct probe *p, uint64_t i)
 		       STATX_BASIC_STATS, &st) == 0;
 }
 
-/* Past the page cache if the storage allows it; else after its pages are dropped. */
+/* Bypasses the page cache if the storage allows it; else drops its pages first. */
 static bool read_small(struct probe *p, uint64_t i)
 {
 	unsigned at = (unsigned)(i % p->files);
@@ -167,7 +167,7 @@ static void *ask_on(void *arg)
 	return NULL;
 }
 
-/* Returns the seconds that all of them took; 0 if none started. */
+/* Returns the total time in seconds; 0 if no thread started. */
 static double run_threads(struct probe *p, unsigned threads, void *(*run)(void *))
 {
 	pthread_t thread[COP_PREDICT_SLOTS_MAX];
@@ -193,7 +193,7 @@ static double bandwidth(struct probe *p, unsigned threads)
 	return took > 0 && p->bytes ? (double)p->bytes / 1e6 / took : -1;
 }
 
-/* Little's law: what is under way is the rate times the time of one. */
+/* Little's law: concurrency is the rate times the latency. */
 static double measure_slots(struct probe *p, double metadata_us)
 {
 	double took, slots;

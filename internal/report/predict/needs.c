@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a manifest says that a program needs. */
+/* The objects of a manifest. */
 #include "report/predict/predict_priv.h"
 #include "base/base/hash.h"
 #include "storage/manifest/manifest.h"
@@ -60,7 +60,7 @@ static uint64_t hash_of(const struct cop_manifest_item *item)
 	return cop_hash64(item->path, item->len, 0);
 }
 
-/* A file or directory may also stand there as a name. */
+/* A file or directory may also be listed as a name. */
 static void see_things(struct cop_manifest_reader *r, struct cop_seen *things)
 {
 	struct cop_manifest_item item;
@@ -83,7 +83,7 @@ static void count_items(const char *text, size_t len, struct cop_predict_needs *
 	r[0].len = r[1].len = len;
 	see_things(&r[1], &things);
 	while (cop_manifest_next(r, &item)) {
-		/* Three jobs in a row would drop it, so a start does not need it. */
+		/* It will be dropped after three jobs without use, so a start does not need it. */
 		if (item.unused)
 			continue;
 		n->directories += item.kind == COP_MANIFEST_DIR;

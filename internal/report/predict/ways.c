@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long each way takes.
+/* Estimates each method.
  *
  * Direct: each node looks every name up, lists every directory, opens and reads every file, one
  * operation after the other. Absent names are not in a recording, so their number is a guess.
  * Image: each node copies it as one reader, then programs read it through FUSE. sbcast: one node
- * reads the image by page faults and sends it. Copper: rank 0 works the recording off in the
- * windows of its prefetch, and the bytes go down the tree. The pack of the last job lies either on
+ * reads the image by page faults and sends it. Copper: rank 0 processes the recording in the
+ * windows of its prefetch, and the bytes are sent down the tree. The pack of the last job lies either on
  * the source's storage, or on another file system, whose bandwidth is then known; reading it there
  * takes none of the storage's operations. */
 #include "report/predict/predict_priv.h"
@@ -31,7 +31,7 @@ const char *const cop_predict_name[COP_PREDICT_WAYS] = {"direct", "image", "sbca
 /* The windows of the prefetch: listings, chunks. */
 #define WINDOW (32u + 16u)
 #define ROUNDS_MOST 20000u
-/* A fault of a mapped file brings 64 KiB, as the kernel reads around it. */
+/* A fault in a mapped file reads 64 KiB, because of the kernel's read-around. */
 #define FAULT_BYTES (64.0 * 1024)
 /* Measured on one processor (man/measurements.md): how long a mount takes to be ready, sbcast takes
  * beside the bytes, and an image's bytes take to be unpacked and to come through FUSE. */
@@ -82,7 +82,7 @@ static void add_direct(const struct cop_predict_job *j, const struct cop_model *
 	out->operations[COP_PREDICT_DIRECT] = nodes * (metadata + (double)n->reads);
 }
 
-/* What follows when a node has the image. */
+/* The steps after a node has the image. */
 static double after_image_s(const struct cop_predict_job *j, uint32_t nodes)
 {
 	double unpack = (double)j->needs->bytes / (UNPACK_MB_PER_S * 1e6);
@@ -116,7 +116,7 @@ static void add_sbcast(const struct cop_predict_job *j, const struct cop_model *
 
 /* ---- Copper ---- */
 
-/* Rank 0's operations, by workers of which each does one item after the other. */
+/* Rank 0's operations, by workers that each process one item at a time. */
 struct root {
 	struct cop_model_storage storage;
 	uint64_t free_ns[WINDOW];
@@ -135,7 +135,7 @@ static void do_item(struct root *r, unsigned ops, uint64_t op_ns, uint64_t bytes
 	r->operations += ops;
 }
 
-/* Of a very large recording, a part is worked off, and the rest takes as long in proportion. */
+/* For a very large recording only a part is simulated, and the result is scaled. */
 static double fetch_s(struct root *r, const struct cop_predict_job *j)
 {
 	const struct cop_predict_needs *n = j->needs;
@@ -148,13 +148,13 @@ static double fetch_s(struct root *r, const struct cop_predict_job *j)
 						       : (double)n->bytes / PACK_READ;
 	double children = j->packed ? 0 : j->storage->children * (double)n->directories;
 	unsigned listing_ops = j->packed ? PACK_LISTING_OPS : LISTING_OPS;
-	/* How many of each in a round; a mean is no whole number. */
+	/* The number of each in a round; a mean may be fractional. */
 	double item[] = {
 		(double)n->directories, children + (double)n->names + (double)n->files, reads};
 	double done[COP_ARRAY_SIZE(item)] = {0}, part = (double)rounds / (double)most;
 
 	r->storage.clients = 1;
-	/* In turn, since programs need names and bytes in turn. */
+	/* Alternating, as programs need names and bytes. */
 	for (uint64_t i = 1; i <= rounds; i++)
 		for (unsigned k = 0; k < COP_ARRAY_SIZE(item); k++)
 			for (; done[k] + 1 <= item[k] * part * (double)i / (double)rounds;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* usage: adds up what the caches of a job held, from the *_cache_size.output files of
+/* usage: adds up the cache contents of a job from the *_cache_size.output files of
  * copper-formats.5, including those of Copper 1.0. It contacts no node. */
 #ifndef COP_REPORT_USAGE_H
 #define COP_REPORT_USAGE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What caches held, in a few lines: for people, for spreadsheets, for scripts. */
+/* Writes the cache sums as text, CSV and JSON. */
 #include "base/base/json.h"
 #include "report/usage/usage.h"
 #include "writers/cluster/cluster.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From top to bottom: a title, the sums, a line for each node, the keys. A low terminal has no
- * sums; a narrow one has fewer columns. */
+/* From top to bottom: a title, the totals, a line for each node, the keys. A short terminal shows
+ * no totals; a narrow one shows fewer columns. */
 #include "report/watch/watch_priv.h"
 
 #define HOST_MOST 24
@@ -37,7 +37,7 @@ static const char *size_of(double bytes, char out[CELL])
 
 /* ---- charts ---- */
 
-/* One character for a number in relation to the most; the smallest number above zero is visible. */
+/* One character for a number relative to the maximum; the smallest number above zero is visible. */
 static const char *bar_text(double value, double most, bool utf8)
 {
 	static const char *const blocks[] = {" ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585",
@@ -50,7 +50,7 @@ static const char *bar_text(double value, double most, bool utf8)
 	return utf8 ? blocks[level] : ascii[level];
 }
 
-/* The last `width` answers; those before the second one are blank. */
+/* The last `width` samples; those before the second one are blank. */
 static void sum_chart(
 	const struct cop_board *b, enum rate rate, unsigned width, bool utf8, struct cop_buf *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* watch: the page of cache-stats --watch, without a terminal. It shows what each node of a tree
- * does now (rates, from two of its lines) and did lately, which nodes are shown and in which order,
- * and how all that looks in a frame of some size. Keys go in, frames come out. It sends no requests
- * and reads no clock.
+/* watch: the page of cache-stats --watch, without a terminal. It computes the current rates of each
+ * node (from two of its lines) and their history, selects and sorts the nodes, and draws them into
+ * a frame of a given size. It takes keys and produces frames. It sends no requests and reads no
+ * clock.
  *
  * Its memory is bounded by the number of nodes, about 400 bytes for each, and does not grow with
  * time. */
@@ -60,17 +60,17 @@ enum cop_screen_key {
 	COP_SCREEN_KEY_END,
 };
 
-/* What has come of a sequence so far; zeroed memory is nothing. */
+/* The part of a sequence received so far; zeroed memory: none. */
 struct cop_screen_keys {
 	char text[8];
 	unsigned len;
 	bool in_sequence, skips; /* skips: it is too long for text and ends without a key */
 };
 
-/* Takes one byte from the terminal. COP_SCREEN_KEY_NONE: more is to come, or the key is none of
- * these. */
+/* Takes one byte from the terminal. COP_SCREEN_KEY_NONE: the sequence is incomplete, or the key is
+ * none of these. */
 int cop_screen_keys_take(struct cop_screen_keys *k, unsigned char byte);
-/* Nothing more has come for a while: ends a sequence, which may have been the key Escape. */
+/* Called after a pause: ends a sequence, which may have been the Escape key. */
 int cop_screen_keys_idle(struct cop_screen_keys *k);
 
 /* ---- a terminal ---- */
