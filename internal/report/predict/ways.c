@@ -5,9 +5,9 @@
  * operation after the other. Absent names are not in a recording, so their number is a guess.
  * Image: each node copies it as one reader, then programs read it through FUSE. sbcast: one node
  * reads the image by page faults and sends it. Copper: rank 0 processes the recording in the
- * windows of its prefetch, and the bytes are sent down the tree. The pack of the last job lies either on
- * the source's storage, or on another file system, whose bandwidth is then known; reading it there
- * takes none of the storage's operations. */
+ * windows of its prefetch, and the bytes are sent down the tree. The pack of the last job lies
+ * either on the source's storage, or on another file system, whose bandwidth is then known; reading
+ * it there takes none of the storage's operations. */
 #include "report/predict/predict_priv.h"
 
 const char *const cop_predict_name[COP_PREDICT_WAYS] = {"direct", "image", "sbcast", "copper"};
