@@ -25,7 +25,8 @@ WAYS = (  # as side-by-side.sh calls it, the name shown, and what it costs besid
     ("bindfs", "`bindfs`", "only the price of FUSE"),
     ("passthrough", "`passthrough_ll`", "only the price of FUSE"),
     ("copper", "**Copper**", "a node's memory; more operations than one direct start"),
-    ("manifest", "**Copper**, `--prefetch auto`", "the same; an earlier job"),
+    ("manifest", "**Copper**, after an earlier job",
+     "the same; a pack of what that job read, on a local disk here"),
 )
 LEFT, TOP, RIGHT, STEP, GAP = 250, 78, 30, 9, 10
 WIDTH = 860

@@ -33,6 +33,7 @@ struct probe {
 	unsigned files, large; /* large: those at the beginning that are worth streaming */
 	uint64_t pieces;       /* of these */
 	int root;
+	bool alone; /* one thread streams */
 	const struct cop_predict_needs *needs;
 	uint64_t end_ns;
 	_Atomic uint64_t turn, done, bytes; /* of threads */
@@ -118,13 +119,18 @@ static ssize_t read_piece(struct probe *p, int fd, off_t offset, char *data)
 
 	off_t began = offset;
 
+	/* Of several, each reads its own piece from the storage; what one alone has read ahead of
+	 * the next piece stays. */
+	if (!p->alone)
+		posix_fadvise(fd, began, PIECE, POSIX_FADV_DONTNEED);
 	for (off_t end = offset + (off_t)PIECE; n > 0 && offset < end; offset += n) {
 		n = cop_now_ns() < p->end_ns ? pread(fd, data, LARGE, offset) : 0;
 		if (n > 0)
 			atomic_fetch_add(&p->bytes, (uint64_t)n);
 	}
-	/* For when all have been read; what was read ahead for the next piece stays. */
-	posix_fadvise(fd, began, PIECE, POSIX_FADV_DONTNEED);
+	/* For when all have been read. */
+	if (p->alone)
+		posix_fadvise(fd, began, PIECE, POSIX_FADV_DONTNEED);
 	return n;
 }
 
@@ -189,6 +195,7 @@ static double bandwidth(struct probe *p, unsigned threads)
 
 	for (unsigned i = 0; i < p->large; i++)
 		posix_fadvise(p->fd[i], 0, 0, POSIX_FADV_DONTNEED);
+	p->alone = threads == 1;
 	took = run_threads(p, threads, read_files);
 	return took > 0 && p->bytes ? (double)p->bytes / 1e6 / took : -1;
 }
