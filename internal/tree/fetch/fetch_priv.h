@@ -80,6 +80,7 @@ struct cop_fetch {
 	_Atomic bool prefetched;     /* the prefetch has ended */
 	_Atomic bool unpacked;       /* the pack is not used, or no longer */
 	_Atomic uint32_t parent;     /* the last ancestor in the first tree that answered */
+	_Atomic bool has_lent;       /* as a root whose memory was full */
 	_Atomic bool keeps_for_root; /* there may be chunks with COP_FACET_HOME here */
 	/* By rank: ranks (plus 1) that were passed over in the other trees. */
 	_Atomic uint32_t passed[PASSED_SLOTS];

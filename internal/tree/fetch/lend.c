@@ -12,12 +12,16 @@
 /* How many nodes are asked before the root reads the storage itself. */
 #define HOMES 2
 
+/* Once a chunk is at a home, its root must not read it again when there is room for a moment. */
 static bool may_lend(const struct flight *f)
 {
-	const struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->coop;
 
-	return c->conf.rpc && c->conf.topo.nodes > 1 &&
-	       cop_cache_is_full(c->conf.cache, f->buf_len);
+	if (!c->conf.rpc || c->conf.topo.nodes == 1)
+		return false;
+	if (cop_cache_is_full(c->conf.cache, f->buf_len))
+		atomic_store(&c->has_lent, true);
+	return atomic_load(&c->has_lent);
 }
 
 void cop_fetch_set_duty(struct flight *f)
