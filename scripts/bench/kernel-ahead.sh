@@ -3,40 +3,48 @@
 # What a first import still asks of the node, and what it costs in processor time, beside a second
 # one: with a manifest of which names and pages are put into the kernel ahead (--kernel-ahead), with
 # a manifest alone, and with neither. On the bare mount and in a view, with one process and with 64
-# at once. The import begins when the prefetch has ended and the node is idle. Requests are counts;
-# processor time is that of the programs and of the node. Run it as an ordinary user, whose mounts
-# the kernel reads ahead less.
+# at once. The import begins when the prefetch has ended and the node is idle. Requests, READs and
+# operations at the storage are counts; processor time is that of the programs and of the node. It
+# runs as an ordinary user, whose mounts the kernel reads ahead less.
+# user: yes
 # limit: 900
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+be_ordinary_user
 SRC=/usr
 with_slowfs --cache-s 3600
-manifest=$T/.slow.copper-manifest
+manifest=$W/.slow.copper-manifest
 read -ra copies <<<"${BENCH_COPIES:-1 64}"
 
 import_all() { # bare|view N: seconds of processor time of the programs
 	local import
 	if [ "$1" = view ]; then
 		import_from "$SRC"
-		"$COPPER" run --mount "$W/mnt/0" -- "$BENCH/together" "$2" "${import[@]}" | cut -d ' ' -f 2
+		as_user "$COPPER" run --mount "$W/mnt/0" -- "$BENCH/together" "$2" "${import[@]}" | cut -d ' ' -f 2
 	else
 		import_from "$W/mnt/0"
-		"$BENCH/together" "$2" "${import[@]}" | cut -d ' ' -f 2
+		as_user "$BENCH/together" "$2" "${import[@]}" | cut -d ' ' -f 2
 	fi
 }
-requests() {
+# Requests of the kernel, of those READ, and operations at the storage.
+counts() {
 	node_json 0 | "$PYTHON" -c 'import json, sys
-fuse = json.load(sys.stdin)["fuse"]
-print(sum(fuse[k] for k in ("lookup", "getattr", "readlink", "open", "read", "opendir", "readdir")))'
+node = json.load(sys.stdin)
+fuse = node["fuse"]
+print(sum(fuse[k] for k in ("lookup", "getattr", "readlink", "open", "read", "opendir", "readdir")),
+	fuse["read"], node["origin"]["operations"])'
 }
 sample() { # SIDE bare|view N
-	local asked node
-	asked=$(requests)
+	local asked reads operations node now
+	read -r asked reads operations <<<"$(counts)"
 	node=$("$BENCH/cputime" "$(pid_of 0)")
 	add "$1-seconds" "$(awk -v a="$(import_all "$2" "$3")" -v b="$node" -v c="$("$BENCH/cputime" "$(pid_of 0)")" \
 		'BEGIN { print a + c - b }')"
-	add "$1-requests" "$(($(requests) - asked))"
+	read -r -a now <<<"$(counts)"
+	add "$1-requests" "$((now[0] - asked))"
+	add "$1-reads" "$((now[1] - reads))"
+	add "$1-operations" "$((now[2] - operations))"
 }
 is_idle() { # what is put into the kernel has not grown for a moment
 	local before=$ahead
@@ -73,7 +81,7 @@ done
 for way in bare view; do
 	for n in "${copies[@]}"; do
 		for how in ahead manifest nothing; do
-			for what in seconds requests; do
+			for what in seconds requests reads operations; do
 				report "$how, $way, $n processes: $what of the first import / of the second" \
 					"${what/seconds/s}" none - "$how-$way-$n-first-$what" \
 					"$how-$way-$n-second-$what"

@@ -249,6 +249,36 @@ import_wall() { # ROOT [COPIES]
 
 # ---- miscellaneous
 
+# From here on trees belong to an ordinary user, if this is root; W is a directory of that user.
+be_ordinary_user() {
+	local program
+	[ "$(id -u)" -eq 0 ] || return 0
+	cop_user=nobody
+	W=$T/u
+	install -d -m 755 -o nobody -g nogroup "$W"
+	install -d -m 700 -o nobody -g nogroup "$W/run"
+	for program in "$COPPER" "$SLOWFS" "$BENCH/together"; do
+		install -D -m 755 "$program" "$T/bin/${program##*/}"
+	done
+	COPPER=$T/bin/copper
+	SLOWFS=$T/bin/slowfs
+	install -m 755 "$BENCH/cputime" "$T/bin"
+	BENCH=$T/bin
+	as_nobody=(setpriv --reuid nobody --regid nogroup --clear-groups env HOME="$W"
+		XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
+	# shellcheck disable=SC2317 # called by its name from scripts that source this
+	as_user() {
+		"${as_nobody[@]}" "$@"
+	}
+	# For functions that run these programs by their names.
+	for program in "$COPPER" "$PYTHON"; do
+		printf '#!/bin/sh\nexec %s %s "$@"\n' "${as_nobody[*]}" "$program" \
+			>"$T/bin/user-${program##*/}"
+		chmod 755 "$T/bin/user-${program##*/}"
+	done
+	install -d -o nobody "$T/lists"
+}
+
 pid_of() { # RANK
 	node_stat "$1" pid
 }

@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 all=(warm-import import-requests absent-again four-at-once many memory origin-scale cold-slowfs
 	cold-manifest cold-nodes cold-cpu one-request profile-cost hop-small hop-bulk relay stripes
 	ready idle view warm-find read-cold large-reads read-ahead stopped one-memory short-memory
-	book aggregate paths mark trace trace-cost)
+	book aggregate paths mark trace trace-cost programs-in-turn)
 # These take half an hour or more each, so they run only by name.
 long=(side-by-side)
 names=()

@@ -12,29 +12,7 @@
 processes=${BENCH_PROCESSES:-128}
 module=numpy
 SRC=/usr
-if [ "$(id -u)" -eq 0 ]; then
-	cop_user=nobody
-	W=$T/u
-	install -d -m 755 -o nobody -g nogroup "$W"
-	install -d -m 700 -o nobody -g nogroup "$W/run"
-	for program in "$COPPER" "$BENCH/together"; do
-		install -D -m 755 "$program" "$T/bin/${program##*/}"
-	done
-	COPPER=$T/bin/copper
-	BENCH=$T/bin
-	as_nobody=(setpriv --reuid nobody --regid nogroup --clear-groups env HOME="$W"
-		XDG_RUNTIME_DIR="$W/run" TMPDIR="$W")
-	as_user() {
-		"${as_nobody[@]}" "$@"
-	}
-	# For functions that run these programs by their names.
-	for program in "$COPPER" "$PYTHON"; do
-		printf '#!/bin/sh\nexec %s %s "$@"\n' "${as_nobody[*]}" "$program" \
-			>"$T/bin/user-${program##*/}"
-		chmod 755 "$T/bin/user-${program##*/}"
-	done
-	install -d -o nobody "$T/lists"
-fi
+be_ordinary_user
 hold() {
 	local COPPER=$COPPER PYTHON=$PYTHON
 	if [ -n "$cop_user" ]; then

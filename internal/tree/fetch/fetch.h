@@ -87,6 +87,9 @@ struct cop_ask {
 	uint64_t version; /* of the file (chunk, holes) or of the directory (check, newer, page) */
 	uint64_t size;    /* of the file (chunk); how many pages there are (page) */
 	uint64_t index;   /* of the chunk, of the piece, of the page */
+	uint64_t run_end; /* of a chunk: a root reads none from this index on together with it, and
+			     none before it; 0: it reads what is missing of the group; on this node
+			     only */
 	bool background;  /* nobody waits for it yet, so it comes last at the origin */
 	bool along;       /* it goes along with another request; on this node only */
 	bool guess;       /* of a listing: nobody knows yet whether there is such a directory */

@@ -138,6 +138,45 @@ static void groups_of_a_large_file_go_round_the_trees(void **state)
 	close_tree(t);
 }
 
+static void only_the_run_that_is_named_is_read(void **state)
+{
+	struct tree *t = open_tree(1, 1, 1, 64 << 20);
+	size_t len = 2 * GROUP_MAX * CHUNK;
+	uint8_t *data = malloc(len);
+	struct cop_attr attr;
+	struct cop_ask ask;
+	struct asked a;
+
+	(void)state;
+	fill_bytes(data, len);
+	put_file(t, "big", data, len);
+	attr = attr_of(t, 0, "big");
+	ask = chunk(&attr, "big", 3);
+	ask.background = true;
+	ask.run_end = 6;
+	ask_coop(t, 0, ask, &a);
+	run_until_idle(t);
+	forget(&a);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).reads, 1);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).read_bytes, 3 * CHUNK);
+	/* A run does not end with its group. */
+	ask.index = GROUP_MAX - 1;
+	ask.run_end = GROUP_MAX + 2;
+	ask_coop(t, 0, ask, &a);
+	run_until_idle(t);
+	forget(&a);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).read_bytes, 4 * CHUNK);
+	/* A program reads on from where it is. */
+	ask_coop(t, 0, chunk(&attr, "big", 6), &a);
+	run_until_idle(t);
+	forget(&a);
+	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).reads, 3);
+	assert_int_equal(
+		cop_origin_fake_counts(t->node[0].origin).read_bytes, (GROUP_MAX - 3) * CHUNK);
+	free(data);
+	close_tree(t);
+}
+
 /* Each node keeps its own share, and whoever reads the file leaves that alone. */
 static void a_file_larger_than_each_cache_is_read_once(void **state)
 {
@@ -541,6 +580,7 @@ int main(void)
 		cmocka_unit_test(a_file_larger_than_the_budget_is_read_right_by_every_node),
 		cmocka_unit_test(chunks_packed_by_the_root_are_sent_and_kept_packed),
 		cmocka_unit_test(groups_of_a_large_file_go_round_the_trees),
+		cmocka_unit_test(only_the_run_that_is_named_is_read),
 		cmocka_unit_test(a_file_larger_than_each_cache_is_read_once),
 		cmocka_unit_test(a_dead_nodes_share_is_read_by_one_other),
 		cmocka_unit_test(the_children_of_a_dead_node_ask_different_nodes),

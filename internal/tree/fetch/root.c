@@ -157,16 +157,20 @@ static bool goes_through(const struct flight *f)
 void cop_fetch_lead_group(struct flight *f)
 {
 	uint64_t per_group = cop_fetch_group_chunks(f->coop);
-	uint64_t base = f->ask.index - f->ask.index % per_group;
+	uint64_t base = f->ask.index - f->ask.index % per_group, end = base + per_group;
 	struct flight *first = f, *last = f, *g;
 
 	if (per_group == 1 || f->ask.size <= f->coop->conf.chunk_bytes || !goes_through(f))
 		return;
+	if (f->ask.run_end) {
+		base = f->ask.index;
+		end = COP_MIN(end, f->ask.run_end);
+	}
 	while (first->ask.index > base && (g = extend(f, first->ask.index - 1))) {
 		g->group_next = first;
 		first = g;
 	}
-	while (last->ask.index + 1 < base + per_group && (g = extend(f, last->ask.index + 1)))
+	while (last->ask.index + 1 < end && (g = extend(f, last->ask.index + 1)))
 		last = last->group_next = g;
 	if (first == last)
 		return;

@@ -50,6 +50,24 @@ static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *
 	return false;
 }
 
+/* Where the chunks end that the manifest names from the cursor on, without a gap. */
+static uint64_t run_end(const struct cop_prefetch *p, const struct item *i)
+{
+	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.coop), run = 0;
+
+	for (unsigned n = p->at_range; n < i->ranges; n++) {
+		const struct cop_range *r = range_of(p, i, n);
+		uint64_t end = end_of(i, r);
+
+		if (r->start >= end)
+			continue;
+		if (run && r->start / chunk > run)
+			break;
+		run = COP_MAX(run, (end - 1) / chunk + 1);
+	}
+	return run;
+}
+
 static bool is_streamed(const struct cop_prefetch *p, const struct item *i)
 {
 	struct cop_cache_usage u;
@@ -108,6 +126,9 @@ bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask, struct
 				.size = i->size_now,
 				.index = index,
 				.background = true};
+			/* Smaller files come whole. */
+			if (!p->rest && i->size_now > p->conf.whole_file_max)
+				ask->run_end = run_end(p, i);
 			*of = i;
 			return true;
 		}

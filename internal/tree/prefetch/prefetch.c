@@ -50,8 +50,7 @@ static bool ask_coop(
 	}
 	if (!p->over && !cop_cache_has_headroom(p->conf.cache, bytes))
 		give_up(p, "the cache is nearly full; the rest is fetched when it is asked for");
-	/* An answer may need one more request after another slot gave up: s is not in flight then.
-	 */
+	/* An answer may need one more request after another slot gave up: s is not in flight. */
 	if (p->over)
 		return false;
 	s->waiter.completed = fetch_completed;
