@@ -475,7 +475,7 @@ static void have(
 static void start_prefetch(struct cop_node *n)
 {
 	const char *c = cop_conf_prefetch(n->conf);
-	struct cop_prefetch_conf conf = {.coop = n->fetch,
+	struct cop_prefetch_conf conf = {.fetch = n->fetch,
 		.cache = n->cache,
 		.stats = &n->stats,
 		.whole_file_max = COP_MAX(COP_FETCH_GROUP_BYTES, n->conf->chunk),
@@ -507,7 +507,7 @@ static uint64_t begun_parts(void *arg)
 static void start_pack(struct cop_node *n)
 {
 	struct cop_prefetch_pack_conf conf = {.manifest = n->manifest,
-		.coop = n->fetch,
+		.fetch = n->fetch,
 		.cache = n->cache,
 		.origin = n->origin,
 		.begun = begun_parts,

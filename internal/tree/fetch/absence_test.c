@@ -15,7 +15,7 @@ static uint64_t list_d(struct tree *t, uint32_t rank)
 
 	assert_int_equal(ask_and_forget(t, rank, listing("d")), 0);
 	obj = cop_fetch_peek(
-		t->node[rank].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
+		t->node[rank].fetch, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
 	assert_non_null(obj);
 	cop_listing_dir(obj->data, &dir);
 	cop_obj_put(t->node[rank].cache, obj);

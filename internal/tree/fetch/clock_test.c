@@ -116,28 +116,28 @@ static void a_check_stays_valid_by_the_monotonic_clock(void **state)
 	struct cop_attr dir;
 	struct asked a;
 
-	ask_coop(t, 2, listing("d"), &a);
+	ask_fetch(t, 2, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
 	check.version = dir.version;
-	assert_true(cop_fetch_fresh(t->node[2].coop, &check));
+	assert_true(cop_fetch_fresh(t->node[2].fetch, &check));
 	wall_ns -= DAY_NS;
 	pass(TTL_MS);
-	assert_true(cop_fetch_fresh(t->node[2].coop, &check));
+	assert_true(cop_fetch_fresh(t->node[2].fetch, &check));
 	wall_ns += 2 * DAY_NS;
 	pass(1);
-	assert_false(cop_fetch_fresh(t->node[2].coop, &check));
+	assert_false(cop_fetch_fresh(t->node[2].fetch, &check));
 	assert_int_equal(ask_and_forget(t, 2, check), 0);
-	assert_true(cop_fetch_fresh(t->node[2].coop, &check));
+	assert_true(cop_fetch_fresh(t->node[2].fetch, &check));
 	pass(HOUR_MS);
-	assert_false(cop_fetch_fresh(t->node[2].coop, &check));
+	assert_false(cop_fetch_fresh(t->node[2].fetch, &check));
 }
 
 static void a_resting_ancestor_rests_until_its_pause_is_over(void **state)
 {
 	struct tree *t = *state;
-	struct cop_fetch *c = t->node[2].coop;
+	struct cop_fetch *c = t->node[2].fetch;
 
 	cop_fetch_rest(c, 1);
 	for (int i = 0; i < 1000; i++)
@@ -191,7 +191,7 @@ static void a_child_is_not_answered_early_by_a_jump(void **state)
 	put_file(t, "d/f", "hello", 5);
 	old = attr_of(t, 2, "d/f");
 	put_file(t, "d/f", "other one", 9);
-	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	pass_time(t, 200);
 	cop_endpoint_fake_jump(t->net, HOUR_MS);

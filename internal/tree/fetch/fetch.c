@@ -36,7 +36,7 @@ struct cop_fetch *cop_fetch_new(const struct cop_fetch_conf *conf)
 void cop_fetch_waited(const struct flight *f, enum cop_counter c)
 {
 	if (f->local && !f->ask.along && !atomic_load(&f->obj->background))
-		cop_stats_add(f->coop->conf.stats, c, (cop_now_ns() - f->asked_ns) / 1000);
+		cop_stats_add(f->fetch->conf.stats, c, (cop_now_ns() - f->asked_ns) / 1000);
 }
 
 struct barrier {
@@ -177,7 +177,7 @@ static bool keeps(const struct flight *f, int rc)
 
 void cop_fetch_complete(struct flight *f, const struct cop_completion *completion)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 	struct cop_completion l = *completion;
 	struct cop_obj *entry = f->follows && !l.rc ? cop_obj_get(f->obj) : NULL;
 	bool read_soon = !f->ask.along, mentioned = f->ask.mentioned;
@@ -211,7 +211,7 @@ void cop_fetch_fail(struct flight *f, int rc)
 
 bool cop_fetch_is_root(const struct flight *f)
 {
-	const struct cop_fetch_conf *conf = &f->coop->conf;
+	const struct cop_fetch_conf *conf = &f->fetch->conf;
 
 	return f->ask.home || cop_topo_parent(&conf->topo, f->tree, conf->rank) == COP_TOPO_NONE;
 }
@@ -219,7 +219,7 @@ bool cop_fetch_is_root(const struct flight *f)
 static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_ask *ask,
 	struct cop_obj *obj, bool local)
 {
-	f->coop = c;
+	f->fetch = c;
 	f->obj = obj;
 	f->ask = *ask;
 	f->ask.path = obj->key.path;
@@ -281,7 +281,7 @@ static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct c
  * in one message. The flight may be over when this returns. */
 static void reserve_for_program(struct flight *f)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 	struct cop_obj *obj = cop_obj_get(f->obj);
 	struct cop_ask ask;
 

@@ -60,7 +60,7 @@ static void listings_are_charged_before_they_are_kept(void **state)
 	}
 	for (uint32_t r = 0; r < 3; r++)
 		for (unsigned d = 0; d < DIRS; d++)
-			ask_coop(t, r, listing(dir[d]), &a[r][d]);
+			ask_fetch(t, r, listing(dir[d]), &a[r][d]);
 	for (unsigned left = 3 * DIRS; left;) {
 		unsigned before = left;
 
@@ -79,10 +79,10 @@ static void listings_are_charged_before_they_are_kept(void **state)
 	}
 	/* The latest object is kept. */
 	check_budgets(t);
-	ask_coop(t, 2, listing(dir[0]), &a[0][0]);
+	ask_fetch(t, 2, listing(dir[0]), &a[0][0]);
 	run_slowly(t);
 	forget(&a[0][0]);
-	ask_coop(t, 2, listing(dir[0]), &a[0][0]);
+	ask_fetch(t, 2, listing(dir[0]), &a[0][0]);
 	assert_int_equal(a[0][0].calls, 1);
 	forget(&a[0][0]);
 	close_tree(t);
@@ -95,7 +95,7 @@ static void a_long_listing_that_fits_is_read_only_once(void **state)
 
 	(void)state;
 	put_directory(t, "d", 8000);
-	ask_coop(t, 2, listing("d"), &a);
+	ask_fetch(t, 2, listing("d"), &a);
 	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
@@ -112,19 +112,19 @@ static void an_object_beyond_the_budget_is_a_shortage_of_that_node(void **state)
 	struct asked a;
 
 	(void)state;
-	cop_fetch_free(t->node[0].coop);
+	cop_fetch_free(t->node[0].fetch);
 	cop_cache_free(t->node[0].cache);
 	cop_origin_close(t->node[0].origin);
 	cop_rpc_close(t->node[0].rpc);
 	open_node(t, 0, 1, 1, 200000);
 	put_directory(t, "d", 8000);
-	ask_coop(t, 1, listing("d"), &a);
+	ask_fetch(t, 1, listing("d"), &a);
 	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(cop_listing_count(a.obj->data), 8000);
 	forget(&a);
-	ask_coop(t, 0, listing("d"), &a);
+	ask_fetch(t, 0, listing("d"), &a);
 	run_slowly(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ENOMEM);
@@ -160,7 +160,7 @@ static void begin_chunk(struct tree *t, uint32_t rank, const struct cop_attr *at
 	struct cop_obj *obj;
 
 	c->w.completed = count_call;
-	assert_int_equal(cop_fetch_get(t->node[rank].coop, &what, &c->w, &obj), 0);
+	assert_int_equal(cop_fetch_get(t->node[rank].fetch, &what, &c->w, &obj), 0);
 }
 
 static void step(struct tree *t)

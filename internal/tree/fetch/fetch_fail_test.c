@@ -70,7 +70,7 @@ static void a_node_without_memory_is_passed_over(void **state)
 			struct asked a;
 
 			cop_cache_starve(t->node[poor].cache, after);
-			ask_coop(t, 3, chunk(&attr, "d/f", 0), &a);
+			ask_fetch(t, 3, chunk(&attr, "d/f", 0), &a);
 			run_until_idle(t);
 			assert_int_equal(a.calls, 1);
 			assert_int_equal(a.rc, 0);
@@ -92,8 +92,8 @@ static void only_a_nodes_own_programs_see_its_shortage(void **state)
 	(void)state;
 	(void)ask_and_forget(t, 2, listing("e"));
 	cop_cache_starve(t->node[1].cache, 0);
-	ask_coop(t, 1, listing("d"), &above);
-	ask_coop(t, 2, listing("d"), &below);
+	ask_fetch(t, 1, listing("d"), &above);
+	ask_fetch(t, 2, listing("d"), &below);
 	run_until_idle(t);
 	assert_int_equal(above.rc, -ENOMEM);
 	assert_int_equal(below.rc, 0);
@@ -111,8 +111,8 @@ static void when_a_shared_flight_fails_the_child_asks_elsewhere(void **state)
 	(void)state;
 	cop_origin_fake_fail(t->node[0].origin, "d", ENFILE);
 	cop_origin_fake_fail(t->node[1].origin, "d", EMFILE);
-	ask_coop(t, 1, listing("d"), &above);
-	ask_coop(t, 2, listing("d"), &below);
+	ask_fetch(t, 1, listing("d"), &above);
+	ask_fetch(t, 2, listing("d"), &below);
 	run_until_idle(t);
 	assert_int_equal(above.rc, -EMFILE);
 	assert_int_equal(below.rc, 0);
@@ -131,7 +131,7 @@ static void if_every_node_is_short_the_reader_gets_its_own_nodes_error(void **st
 	(void)state;
 	for (uint32_t r = 0; r < 4; r++) {
 		cop_origin_fake_fail(t->node[r].origin, "d", r == 3 ? EMFILE : ENOMEM);
-		t->node[r].coop->resting.min_ms = 60000;
+		t->node[r].fetch->resting.min_ms = 60000;
 	}
 	assert_int_equal(ask_and_forget(t, 3, listing("d")), -EMFILE);
 	/* Each node below asks it once, and does not ask it again when others fail too. */
@@ -158,18 +158,18 @@ static void an_ancestor_that_recovers_is_asked_again_after_a_pause(void **state)
 	uint64_t sent;
 
 	(void)state;
-	t->node[2].coop->resting.min_ms = REST_MAX_MS;
+	t->node[2].fetch->resting.min_ms = REST_MAX_MS;
 	cop_cache_starve(t->node[1].cache, 0);
 	assert_int_equal(ask_and_forget(t, 2, listing("d")), 0);
-	assert_int_equal(cop_fetch_parent(t->node[2].coop), 0);
+	assert_int_equal(cop_fetch_parent(t->node[2].fetch), 0);
 	assert_int_equal(cop_stats_get(&t->node[2].stats, COP_FABRIC_FAILOVERS), 1);
 	cop_cache_starve(t->node[1].cache, -1);
 	sent = cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED);
 	(void)attr_of(t, 2, "d/f");
 	assert_int_equal(cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent);
-	end_pause(t->node[2].coop, 1);
+	end_pause(t->node[2].fetch, 1);
 	assert_int_equal(ask_and_forget(t, 2, listing("e")), 0);
-	assert_int_equal(cop_fetch_parent(t->node[2].coop), 1);
+	assert_int_equal(cop_fetch_parent(t->node[2].fetch), 1);
 	assert_int_equal(cop_stats_get(&t->node[1].stats, COP_FABRIC_REQUESTS_SERVED), sent + 1);
 	assert_int_equal(lists_of(t, 2), 0);
 	close_tree(t);
@@ -178,7 +178,7 @@ static void an_ancestor_that_recovers_is_asked_again_after_a_pause(void **state)
 static void failures_at_the_same_time_count_as_one_for_the_pause(void **state)
 {
 	struct tree *t = open_chain();
-	struct cop_fetch *c = t->node[3].coop;
+	struct cop_fetch *c = t->node[3].fetch;
 
 	(void)state;
 	c->resting.min_ms = 4000;
@@ -209,7 +209,7 @@ static void a_check_that_failed_everywhere_proves_nothing(void **state)
 	struct cop_ask check = {.kind = COP_ASK_CHECK, .path = "d"};
 
 	(void)state;
-	ask_coop(t, 1, listing("d"), &a);
+	ask_fetch(t, 1, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
@@ -219,7 +219,7 @@ static void a_check_that_failed_everywhere_proves_nothing(void **state)
 		cop_origin_fake_fail(t->node[r].origin, "d", EMFILE);
 	assert_int_equal(ask_and_forget(t, 1, check), -EMFILE);
 	obj = cop_fetch_peek(
-		t->node[1].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
+		t->node[1].fetch, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
 	assert_non_null(obj);
 	cop_obj_put(t->node[1].cache, obj);
 	close_tree(t);

@@ -26,7 +26,7 @@ static uint64_t dir_version(const struct asked *a)
 /* Asks and expects this result. */
 static void asked_for(struct tree *t, uint32_t rank, struct cop_ask what, int rc, struct asked *a)
 {
-	ask_coop(t, rank, what, a);
+	ask_fetch(t, rank, what, a);
 	run_until_idle(t);
 	assert_int_equal(a->calls, 1);
 	assert_int_equal(a->rc, rc);
@@ -192,23 +192,23 @@ static void a_young_listing_is_read_again_once_it_is_old_enough(void **state)
 	(void)state;
 	put_file(t, "d/f", "x", 1);
 	cop_origin_fake_young(t->node[0].origin, true);
-	ask_coop(t, 2, listing("d"), &a);
+	ask_fetch(t, 2, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);
 	ask_check.version = dir.version;
 	usleep(5000);
-	ask_coop(t, 2, ask_check, &a);
+	ask_fetch(t, 2, ask_check, &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	cop_origin_fake_young(t->node[0].origin, false);
 	usleep(5000);
-	ask_coop(t, 2, ask_check, &a);
+	ask_fetch(t, 2, ask_check, &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
-	ask_coop(t, 2, newer(ask_check.version), &a);
+	ask_fetch(t, 2, newer(ask_check.version), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	assert_int_not_equal(dir.version, ask_check.version);
@@ -229,7 +229,7 @@ static void after_two_ticks_a_young_entry_and_its_bytes_are_fetched_again(void *
 	put_file(t, "f", "one", 3);
 	cop_origin_fake_young(t->node[0].origin, true);
 	young = attr_of(t, 1, "f");
-	ask_coop(t, 1, chunk(&young, "f", 0), &a);
+	ask_fetch(t, 1, chunk(&young, "f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
@@ -239,7 +239,7 @@ static void after_two_ticks_a_young_entry_and_its_bytes_are_fetched_again(void *
 	old = attr_of(t, 1, "f");
 	assert_int_not_equal(old.version, young.version);
 	assert_true(cop_version_same(old.version, young.version));
-	ask_coop(t, 1, chunk(&old, "f", 0), &a);
+	ask_fetch(t, 1, chunk(&old, "f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
@@ -250,7 +250,7 @@ static void after_two_ticks_a_young_entry_and_its_bytes_are_fetched_again(void *
 	/* A program that has the file open can still read it. */
 	cop_cache_drop_under(t->node[0].cache, "");
 	cop_cache_drop_under(t->node[1].cache, "");
-	ask_coop(t, 1, chunk(&young, "f", 0), &a);
+	ask_fetch(t, 1, chunk(&young, "f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);

@@ -98,7 +98,7 @@ enum flight_state {
 
 struct flight {
 	enum flight_state state;
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	struct cop_obj *obj;
 	struct cop_ask ask; /* path points into obj */
 	uint32_t tree;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trees of nodes in one process: fake fabric, fake origins, the real rpc, cache and coop. */
+/* Trees of nodes in one process: fake fabric, fake origins, the real rpc, cache and fetch. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ static void seven_nodes_cost_the_origin_one_listing(void **state)
 	(void)state;
 	put_file(t, "d/f", "hello", 5);
 	for (uint32_t r = 0; r < 7; r++)
-		ask_coop(t, r, listing("d"), &a[r]);
+		ask_fetch(t, r, listing("d"), &a[r]);
 	run_until_idle(t);
 	for (uint32_t r = 0; r < 7; r++) {
 		assert_int_equal(a[r].calls, 1);
@@ -40,7 +40,7 @@ static void sixty_four_readers_of_a_cold_chunk_are_one_read(void **state)
 	put_file(t, "f", "0123456789", 10);
 	attr = attr_of(t, 2, "f");
 	for (int i = 0; i < 64; i++)
-		ask_coop(t, 2, chunk(&attr, "f", 0), &a[i]);
+		ask_fetch(t, 2, chunk(&attr, "f", 0), &a[i]);
 	run_until_idle(t);
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(a[i].calls, 1);
@@ -58,7 +58,7 @@ static void read_whole(struct tree *t, uint32_t rank, const struct cop_attr *att
 	struct asked a;
 
 	for (size_t i = 0; i * CHUNK < len; i++) {
-		ask_coop(t, rank, chunk(attr, path, i), &a);
+		ask_fetch(t, rank, chunk(attr, path, i), &a);
 		run_until_idle(t);
 		pass_time(t, a.calls ? 0 : 8000);
 		assert_int_equal(a.calls, 1);
@@ -133,7 +133,7 @@ static void groups_of_a_large_file_go_round_the_trees(void **state)
 	for (uint32_t r = 0; r < 9; r++)
 		assert_int_equal(
 			cop_origin_fake_counts(t->node[r].origin).reads, r % 3 == 0 ? 2 : 0);
-	assert_int_equal(cop_fetch_window(t->node[5].coop, len), COP_FETCH_WINDOW_MAX);
+	assert_int_equal(cop_fetch_window(t->node[5].fetch, len), COP_FETCH_WINDOW_MAX);
 	free(data);
 	close_tree(t);
 }
@@ -154,7 +154,7 @@ static void only_the_run_that_is_named_is_read(void **state)
 	ask = chunk(&attr, "big", 3);
 	ask.background = true;
 	ask.run_end = 6;
-	ask_coop(t, 0, ask, &a);
+	ask_fetch(t, 0, ask, &a);
 	run_until_idle(t);
 	forget(&a);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).reads, 1);
@@ -162,12 +162,12 @@ static void only_the_run_that_is_named_is_read(void **state)
 	/* A run does not end with its group. */
 	ask.index = GROUP_MAX - 1;
 	ask.run_end = GROUP_MAX + 2;
-	ask_coop(t, 0, ask, &a);
+	ask_fetch(t, 0, ask, &a);
 	run_until_idle(t);
 	forget(&a);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).read_bytes, 4 * CHUNK);
 	/* A program reads on from where it is. */
-	ask_coop(t, 0, chunk(&attr, "big", 6), &a);
+	ask_fetch(t, 0, chunk(&attr, "big", 6), &a);
 	run_until_idle(t);
 	forget(&a);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).reads, 3);
@@ -218,7 +218,7 @@ static void a_dead_nodes_share_is_read_by_one_other(void **state)
 		struct asked a;
 
 		for (uint64_t i = 0; r != 3 && i < len / CHUNK; i++) {
-			ask_coop(t, r, chunk(&attr, "big", i), &a);
+			ask_fetch(t, r, chunk(&attr, "big", i), &a);
 			run_until_idle(t);
 			if (!a.calls)
 				pass_time(t, 8000);
@@ -246,20 +246,20 @@ static void the_children_of_a_dead_node_ask_different_nodes(void **state)
 	put_file(t, "big", data, len);
 	attr = attr_of(t, 0, "big");
 	ask.version = attr.version;
-	while (cop_fetch_tree_of(t->node[4].coop, &ask))
+	while (cop_fetch_tree_of(t->node[4].fetch, &ask))
 		ask.index++;
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	for (uint32_t r = 4; r <= 6; r++) {
 		struct asked a;
 
-		ask_coop(t, r, chunk(&attr, "big", ask.index), &a);
+		ask_fetch(t, r, chunk(&attr, "big", ask.index), &a);
 		pass_time(t, 8000);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
 		forget(&a);
 	}
 	for (uint32_t r = 0; r <= 6; r++) {
-		assert_int_equal(cop_fetch_has(t->node[r].coop, &ask), r != 1);
+		assert_int_equal(cop_fetch_has(t->node[r].fetch, &ask), r != 1);
 		assert_int_equal(cop_origin_fake_counts(t->node[r].origin).reads, r == 0);
 	}
 	free(data);
@@ -281,7 +281,7 @@ static void a_node_without_memory_for_a_copy_sends_its_child_on(void **state)
 	(void)state;
 	put_file(t, "big", data, len);
 	attr = attr_of(t, 2, "big");
-	while (cop_fetch_tree_of(t->node[2].coop,
+	while (cop_fetch_tree_of(t->node[2].fetch,
 		&(struct cop_ask){
 			.kind = COP_ASK_CHUNK, .path = "big", .size = len, .index = index}))
 		index++;
@@ -291,16 +291,16 @@ static void a_node_without_memory_for_a_copy_sends_its_child_on(void **state)
 		COP_FOUND_LEAD);
 	cop_cache_set_duty(cache, taken, COP_DUTY_COPY);
 	assert_true(cop_cache_try_reserve(cache, taken, 20 * CHUNK));
-	ask_coop(t, 2, chunk(&attr, "big", index), &a);
+	ask_fetch(t, 2, chunk(&attr, "big", index), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
-	assert_int_equal(cop_fetch_held(t->node[1].coop, &(struct cop_ask){.kind = COP_ASK_CHUNK,
-								 .path = "big",
-								 .version = attr.version,
-								 .size = len,
-								 .index = index}),
+	assert_int_equal(cop_fetch_held(t->node[1].fetch, &(struct cop_ask){.kind = COP_ASK_CHUNK,
+								  .path = "big",
+								  .version = attr.version,
+								  .size = len,
+								  .index = index}),
 		COP_HELD_NOT);
 	assert_int_equal(cop_stats_get(&t->node[2].stats, COP_FABRIC_FAILOVERS), 0);
 	cop_cache_complete(cache, taken, &(struct cop_completion){.rc = -EIO});
@@ -330,7 +330,7 @@ static void names_and_small_files_have_one_way(void **state)
 		assert_int_equal(cop_origin_fake_counts(t->node[r].origin).reads, 0);
 		assert_int_equal(cop_origin_fake_counts(t->node[r].origin).lists, 0);
 	}
-	assert_int_equal(cop_fetch_window(t->node[5].coop, len), 8);
+	assert_int_equal(cop_fetch_window(t->node[5].fetch, len), 8);
 	free(data);
 	close_tree(t);
 }
@@ -345,7 +345,7 @@ static void what_is_read_in_place_of_a_dead_root_is_counted(void **state)
 	(void)attr_of(t, 0, "d/f");
 	assert_int_equal(cop_stats_get(&t->node[0].stats, COP_ORIGIN_FALLBACKS), 0);
 	cop_endpoint_fake_cut(t->net, "n0", true);
-	ask_coop(t, 1, listing("d"), &a);
+	ask_fetch(t, 1, listing("d"), &a);
 	run_until_idle(t);
 	pass_time(t, 8000);
 	assert_int_equal(a.rc, 0);
@@ -377,7 +377,7 @@ static void children_of_a_dead_parent_get_their_answer_from_its_parent(void **st
 	put_file(t, "d/f", "hello", 5);
 	(void)attr_of(t, 3, "d/f");
 	cop_endpoint_fake_cut(t->net, "n1", true);
-	ask_coop(t, 3, listing("d"), &a);
+	ask_fetch(t, 3, listing("d"), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	pass_time(t, 8000);
@@ -401,7 +401,7 @@ static void with_every_ancestor_dead_a_node_reads_the_origin_itself(void **state
 	put_file(t, "d/f", "hello", 5);
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	cop_endpoint_fake_cut(t->net, "n0", true);
-	ask_coop(t, 4, listing("d"), &a);
+	ask_fetch(t, 4, listing("d"), &a);
 	pass_time(t, 16000);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
@@ -419,16 +419,16 @@ static void a_parent_that_comes_back_is_used_again(void **state)
 	put_file(t, "d/f", "hello", 5);
 	put_file(t, "e/f", "hello", 5);
 	cop_endpoint_fake_cut(t->net, "n1", true);
-	ask_coop(t, 2, listing("d"), &a);
+	ask_fetch(t, 2, listing("d"), &a);
 	pass_time(t, 8000);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
 	cop_endpoint_fake_cut(t->net, "n1", false);
 	pass_time(t, 12000);
-	ask_coop(t, 2, listing("e"), &a);
+	ask_fetch(t, 2, listing("e"), &a);
 	pass_time(t, 8000);
 	assert_int_equal(a.rc, 0);
-	assert_int_equal(cop_fetch_parent(t->node[2].coop), 1);
+	assert_int_equal(cop_fetch_parent(t->node[2].fetch), 1);
 	forget(&a);
 	close_tree(t);
 }
@@ -444,7 +444,7 @@ static void an_io_error_reaches_everyone_and_is_asked_again_next_time(void **sta
 	for (unsigned i = 0; i < 2; i++) {
 		cop_origin_fake_fail(t->node[0].origin, "d", errors[i]);
 		for (uint32_t r = 0; r < 3; r++)
-			ask_coop(t, r, listing("d"), &a[r]);
+			ask_fetch(t, r, listing("d"), &a[r]);
 		run_until_idle(t);
 		for (uint32_t r = 0; r < 3; r++) {
 			assert_int_equal(a[r].calls, 1);
@@ -494,18 +494,18 @@ static void a_file_that_changed_gives_estale_and_its_name_is_asked_again(void **
 	(void)state;
 	put_file(t, "d/f", "old content", 11);
 	old = attr_of(t, 2, "d/f");
-	ask_coop(t, 2, listing("d"), &a);
+	ask_fetch(t, 2, listing("d"), &a);
 	run_until_idle(t);
 	forget(&a);
 	put_file(t, "d/f", "new and longer content", 22);
-	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
 	new = attr_of(t, 2, "d/f");
 	assert_int_equal(new.size, 22);
 	assert_true(new.version != old.version);
-	ask_coop(t, 2, chunk(&new, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&new, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_memory_equal(a.obj->data, "new and longer content", 22);
 	forget(&a);
@@ -523,13 +523,13 @@ static void a_reader_of_a_prefetched_chunk_raises_its_priority_at_the_origin(voi
 
 	(void)state;
 	put_file(t, "f", "x", 1);
-	ask_coop(t, 2, background, &prefetch);
+	ask_fetch(t, 2, background, &prefetch);
 	cop_endpoint_fake_run(t->net, 100000);
-	ask_coop(t, 1, background, &between);
+	ask_fetch(t, 1, background, &between);
 	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 0);
 	for (int i = 0; i < 2; i++)
-		ask_coop(t, 2, now, &program[i]);
+		ask_fetch(t, 2, now, &program[i]);
 	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 1);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).stats, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Trees of nodes in one process, for the tests of this folder: fake fabric, fake origins, the real
- * rpc, cache and coop. */
+ * rpc, cache and fetch. */
 #ifndef COP_TREE_FETCH_TESTING_H
 #define COP_TREE_FETCH_TESTING_H
 
@@ -24,7 +24,7 @@ struct node {
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 };
 
 struct tree {
@@ -71,15 +71,15 @@ static inline void serve(void *ctx, struct cop_rpc_req *req)
 
 	if (serve_instead && serve_instead(n, req))
 		return;
-	if (!cop_fetch_serve(n->coop, req))
+	if (!cop_fetch_serve(n->fetch, req))
 		cop_rpc_reply(req, &(struct cop_rpc_answer){.status = -EOPNOTSUPP});
 }
 
-static inline void tick_coop(void *ctx, uint64_t now_ms)
+static inline void tick_fetch(void *ctx, uint64_t now_ms)
 {
 	struct node *n = ctx;
 
-	cop_fetch_tick(n->coop, now_ms);
+	cop_fetch_tick(n->fetch, now_ms);
 }
 
 static inline void open_node(
@@ -93,7 +93,7 @@ static inline void open_node(
 		.ctx = n,
 		.resolve = resolve,
 		.serve = serve,
-		.tick = tick_coop};
+		.tick = tick_fetch};
 	struct cop_fetch_conf conf = {.topo = {t->count, fanout, trees},
 		.rank = rank,
 		.chunk_bytes = CHUNK,
@@ -117,8 +117,8 @@ static inline void open_node(
 	conf.bundle = bundle;
 	conf.pack = rank ? NULL : pack;
 	conf.tracer = tracer;
-	n->coop = cop_fetch_new(&conf);
-	assert_non_null(n->coop);
+	n->fetch = cop_fetch_new(&conf);
+	assert_non_null(n->fetch);
 }
 
 static inline struct tree *open_tree(
@@ -163,7 +163,7 @@ static inline void close_tree(struct tree *t)
 	}
 	for (uint32_t r = 0; r < t->count; r++) {
 		cop_cache_check(t->node[r].cache);
-		cop_fetch_free(t->node[r].coop);
+		cop_fetch_free(t->node[r].fetch);
 		cop_cache_free(t->node[r].cache);
 	}
 	cop_endpoint_net_free(t->net);
@@ -185,12 +185,12 @@ static inline void completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	a->obj = cop_obj_get(obj);
 }
 
-static inline void ask_coop(struct tree *t, uint32_t rank, struct cop_ask what, struct asked *a)
+static inline void ask_fetch(struct tree *t, uint32_t rank, struct cop_ask what, struct asked *a)
 {
 	int rc;
 
 	*a = (struct asked){.w.completed = completed, .tree = t, .node = &t->node[rank]};
-	rc = cop_fetch_get(a->node->coop, &what, &a->w, &a->obj);
+	rc = cop_fetch_get(a->node->fetch, &what, &a->w, &a->obj);
 	if (rc == 0)
 		return;
 	a->calls = 1;
@@ -209,7 +209,7 @@ static inline int ask_and_forget(struct tree *t, uint32_t rank, struct cop_ask w
 {
 	struct asked a;
 
-	ask_coop(t, rank, what, &a);
+	ask_fetch(t, rank, what, &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	forget(&a);
@@ -226,7 +226,7 @@ static inline struct cop_attr attr_of(struct tree *t, uint32_t rank, const char 
 	struct asked a;
 	struct cop_attr attr;
 
-	ask_coop(t, rank, (struct cop_ask){.kind = COP_ASK_ENTRY, .path = path}, &a);
+	ask_fetch(t, rank, (struct cop_ask){.kind = COP_ASK_ENTRY, .path = path}, &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);

@@ -39,7 +39,7 @@ bool cop_fetch_first_of(const struct cop_fetch *c, const struct cop_obj *entry, 
 
 static bool asks_nobody(const struct flight *f)
 {
-	return !f->coop->conf.rpc || cop_fetch_is_root(f);
+	return !f->fetch->conf.rpc || cop_fetch_is_root(f);
 }
 
 bool cop_fetch_follows(const struct flight *f)
@@ -60,7 +60,7 @@ static bool has_headroom(const struct cop_fetch *c)
 
 size_t cop_fetch_first_reservation(struct flight *f)
 {
-	const struct cop_fetch *c = f->coop;
+	const struct cop_fetch *c = f->fetch;
 
 	if (!f->ask.first)
 		return 0;
@@ -73,8 +73,8 @@ size_t cop_fetch_first_reservation(struct flight *f)
 static bool are_valid(
 	const struct flight *f, const struct cop_attr *attr, const struct cop_completion *l)
 {
-	if (!S_ISREG(attr->mode) || !attr->size || attr->size > most_bytes(f->coop) ||
-		cop_hash64(l->data, l->len, f->coop->conf.sum_seed) != l->sum)
+	if (!S_ISREG(attr->mode) || !attr->size || attr->size > most_bytes(f->fetch) ||
+		cop_hash64(l->data, l->len, f->fetch->conf.sum_seed) != l->sum)
 		return false;
 	return l->packed ? cop_pack_check(l->data, l->len, (size_t)attr->size) == 0
 			 : l->len == attr->size;
@@ -84,7 +84,7 @@ static bool are_valid(
  * is fetching them, or without memory. */
 static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, size_t len)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 	struct cop_key key = cop_fetch_key(ask);
 	struct flight *g = NULL;
 	struct cop_obj *obj = NULL;
@@ -109,7 +109,7 @@ static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, si
 static void keep_bytes(
 	struct flight *f, const struct cop_attr *attr, const struct cop_completion *bytes)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 	struct cop_ask ask = {.kind = COP_ASK_CHUNK,
 		.path = f->ask.path,
 		.version = attr->version,

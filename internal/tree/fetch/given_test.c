@@ -14,11 +14,11 @@ static void give(struct tree *t, uint32_t rank, const char *path, size_t len, un
 	struct cop_attr attr = attr_of(t, 0, path);
 	struct asked a;
 
-	ask_coop(t, rank, chunk(&attr, path, 0), &a);
+	ask_fetch(t, rank, chunk(&attr, path, 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	while (times--)
-		cop_fetch_given(t->node[rank].coop, a.obj, len);
+		cop_fetch_given(t->node[rank].fetch, a.obj, len);
 	forget(&a);
 }
 

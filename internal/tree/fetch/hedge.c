@@ -12,7 +12,7 @@
 
 struct second {
 	struct flight *flight; /* NULL: nobody waits for it any more */
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	uint32_t rank;
 	bool alone; /* the first request has ended without an answer */
 	void *buf;  /* of a chunk: where the answer lands */
@@ -24,7 +24,7 @@ struct second {
  * children can answer. */
 static uint32_t next_of(const struct flight *f, uint32_t rank)
 {
-	const struct cop_fetch *c = f->coop;
+	const struct cop_fetch *c = f->fetch;
 	bool heir = false;
 	uint32_t next;
 
@@ -39,7 +39,7 @@ uint32_t cop_fetch_above(struct flight *f, uint32_t rank)
 	if (f->lent) {
 		uint32_t next = cop_fetch_home_of(f, f->lent + 1u);
 
-		return next == rank || next == COP_TOPO_NONE || cop_fetch_rests(f->coop, next)
+		return next == rank || next == COP_TOPO_NONE || cop_fetch_rests(f->fetch, next)
 			       ? COP_TOPO_NONE
 			       : next;
 	}
@@ -47,13 +47,13 @@ uint32_t cop_fetch_above(struct flight *f, uint32_t rank)
 		return COP_TOPO_NONE;
 	do
 		rank = next_of(f, rank);
-	while (rank != COP_TOPO_NONE && cop_fetch_rests(f->coop, rank));
+	while (rank != COP_TOPO_NONE && cop_fetch_rests(f->fetch, rank));
 	return rank;
 }
 
 static void free_second(struct second *s)
 {
-	cop_cache_release(s->coop->conf.cache, s->buf, s->buf_len);
+	cop_cache_release(s->fetch->conf.cache, s->buf, s->buf_len);
 	free(s);
 }
 
@@ -79,7 +79,7 @@ static void drop_first(struct flight *f, struct second *s)
 	if (s->alone)
 		free_second(s);
 	else
-		cop_rpc_abandon(s->coop->conf.rpc, first, f, lost_ended, s);
+		cop_rpc_abandon(s->fetch->conf.rpc, first, f, lost_ended, s);
 }
 
 static void second_answered(void *arg, const struct cop_rpc_result *r)
@@ -94,7 +94,7 @@ static void second_answered(void *arg, const struct cop_rpc_result *r)
 		return;
 	}
 	if (is_answer)
-		cop_stats_add(s->coop->conf.stats, COP_FABRIC_HEDGES_WON, 1);
+		cop_stats_add(s->fetch->conf.stats, COP_FABRIC_HEDGES_WON, 1);
 	f->by_second = !s->alone;
 	drop_first(f, s);
 	cop_fetch_take_answer(f, r);
@@ -110,7 +110,7 @@ bool cop_fetch_waits_for_second(struct flight *f, const struct cop_rpc_result *r
 	}
 	f->second = NULL;
 	s->flight = NULL;
-	cop_rpc_abandon(s->coop->conf.rpc, s->rank, s, lost_ended, s);
+	cop_rpc_abandon(s->fetch->conf.rpc, s->rank, s, lost_ended, s);
 	return false;
 }
 
@@ -121,13 +121,13 @@ static uint32_t choose(struct flight *f)
 
 	do
 		rank = cop_fetch_above(f, rank);
-	while (rank != COP_TOPO_NONE && cop_rpc_lags(f->coop->conf.rpc, rank));
+	while (rank != COP_TOPO_NONE && cop_rpc_lags(f->fetch->conf.rpc, rank));
 	return rank;
 }
 
 static struct second *new_second(struct flight *f)
 {
-	struct cop_cache *cache = f->coop->conf.cache;
+	struct cop_cache *cache = f->fetch->conf.cache;
 	struct second *s;
 
 	if (f->ask.kind == COP_ASK_CHUNK &&
@@ -136,7 +136,7 @@ static struct second *new_second(struct flight *f)
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	*s = (struct second){.flight = f, .coop = f->coop, .asked_ns = cop_now_ns()};
+	*s = (struct second){.flight = f, .fetch = f->fetch, .asked_ns = cop_now_ns()};
 	if (f->ask.kind != COP_ASK_CHUNK)
 		return s;
 	s->buf_len = f->buf_len;
@@ -155,7 +155,7 @@ bool cop_fetch_late(void *flight)
 	struct cop_rpc_call call;
 	struct second *s;
 
-	if (rank == COP_TOPO_NONE || f->second || atomic_load(&f->coop->closing))
+	if (rank == COP_TOPO_NONE || f->second || atomic_load(&f->fetch->closing))
 		return false;
 	s = new_second(f);
 	if (!s)
@@ -167,6 +167,6 @@ bool cop_fetch_late(void *flight)
 	call.arg = s;
 	call.landing = s->buf;
 	call.landing_len = s->buf_len;
-	cop_rpc_call(f->coop->conf.rpc, &call);
+	cop_rpc_call(f->fetch->conf.rpc, &call);
 	return true;
 }

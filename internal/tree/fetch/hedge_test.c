@@ -37,7 +37,7 @@ static void let_go(struct tree *t, uint32_t rank)
 	for (unsigned i = 0; i < kept_count; i++) {
 		if (!kept[i].req || kept[i].node->rank != rank)
 			continue;
-		assert_true(cop_fetch_serve(kept[i].node->coop, kept[i].req));
+		assert_true(cop_fetch_serve(kept[i].node->fetch, kept[i].req));
 		kept[i].req = NULL;
 	}
 	run_until_idle(t);
@@ -85,7 +85,7 @@ static void the_ancestor_above_a_silent_parent_is_asked_within_a_second(void **s
 
 	(void)state;
 	cop_endpoint_fake_cut(t->net, "n1", true);
-	ask_coop(t, 2, chunk(&attr, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&attr, "d/f", 0), &a);
 	pass_time(t, 200);
 	assert_int_equal(a.calls, 0);
 	pass_time(t, 400);
@@ -106,7 +106,7 @@ static void all_requests_in_flight_move_within_a_second(void **state)
 	(void)state;
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	for (unsigned i = 0; i < CHUNKS; i++)
-		ask_coop(t, 2, chunk(&attr, "d/f", i), &a[i]);
+		ask_fetch(t, 2, chunk(&attr, "d/f", i), &a[i]);
 	pass_time(t, 900);
 	for (unsigned i = 0; i < CHUNKS; i++)
 		is_answered(&a[i], i);
@@ -115,7 +115,7 @@ static void all_requests_in_flight_move_within_a_second(void **state)
 	assert_int_equal(count(t, 2, COP_FABRIC_FAILOVERS), 1);
 	/* The parent is not asked while it is left: nothing waits any more. */
 	assert_int_equal(ask_and_forget(t, 2, listing("d")), 0);
-	assert_int_equal(cop_fetch_parent(t->node[2].coop), 0);
+	assert_int_equal(cop_fetch_parent(t->node[2].fetch), 0);
 	end(t);
 }
 
@@ -125,7 +125,7 @@ static void leave_parent(struct tree *t, const struct cop_attr *attr)
 
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	for (unsigned i = 0; i < CHUNKS; i++)
-		ask_coop(t, 2, chunk(attr, "d/f", i), &a[i]);
+		ask_fetch(t, 2, chunk(attr, "d/f", i), &a[i]);
 	pass_time(t, 1000);
 	for (unsigned i = 0; i < CHUNKS; i++)
 		is_answered(&a[i], i);
@@ -153,7 +153,7 @@ static void a_left_parent_is_asked_again_once_it_has_answered_for_ten_seconds(vo
 		pass_time(t, 30000);
 		assert_int_equal(ask_and_forget(t, 2, listing("")), 0);
 		assert_int_equal(count(t, 1, COP_FABRIC_REQUESTS_SERVED), served + 1);
-		assert_int_equal(cop_fetch_parent(t->node[2].coop), 1);
+		assert_int_equal(cop_fetch_parent(t->node[2].fetch), 1);
 		end(t);
 	}
 }
@@ -166,7 +166,7 @@ static void a_parent_that_waits_for_the_storage_is_never_silent(void **state)
 
 	(void)state;
 	keeping = 1u << 1;
-	ask_coop(t, 2, chunk(&attr, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&attr, "d/f", 0), &a);
 	pass_time(t, 20000);
 	assert_int_equal(a.calls, 0);
 	assert_int_equal(count(t, 2, COP_FABRIC_HEDGES), 0);
@@ -183,7 +183,7 @@ static void a_silent_root_is_waited_for(void **state)
 
 	(void)state;
 	keeping = 1;
-	ask_coop(t, 1, chunk(&attr, "d/f", 0), &a);
+	ask_fetch(t, 1, chunk(&attr, "d/f", 0), &a);
 	run_until_idle(t);
 	cop_endpoint_fake_cut(t->net, "n0", true);
 	pass_time(t, 2000);
@@ -205,7 +205,7 @@ static void a_late_answer_is_dropped(void **state)
 
 	(void)state;
 	keeping = 1u << 1;
-	ask_coop(t, 2, chunk(&attr, "d/f", 3), &a);
+	ask_fetch(t, 2, chunk(&attr, "d/f", 3), &a);
 	run_until_idle(t);
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	pass_time(t, 800);
@@ -220,7 +220,7 @@ static void a_late_answer_is_dropped(void **state)
 	cop_endpoint_fake_cut(t->net, "n1", false);
 	let_go(t, 1);
 	pass_time(t, 5000);
-	ask_coop(t, 2, chunk(&attr, "d/f", 3), &b);
+	ask_fetch(t, 2, chunk(&attr, "d/f", 3), &b);
 	run_until_idle(t);
 	is_answered(&b, 3);
 	assert_int_equal(count(t, 2, COP_FABRIC_CORRUPT), 0);
@@ -236,7 +236,7 @@ static void the_first_answer_counts_whoever_gives_it(void **state)
 
 	(void)state;
 	keeping = 3;
-	ask_coop(t, 2, chunk(&attr, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&attr, "d/f", 0), &a);
 	run_until_idle(t);
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	pass_time(t, 600);
@@ -261,7 +261,7 @@ static void the_second_answer_counts_if_the_first_node_dies(void **state)
 	(void)state;
 	keeping = 1;
 	cop_endpoint_fake_cut(t->net, "n1", true);
-	ask_coop(t, 2, chunk(&attr, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&attr, "d/f", 0), &a);
 	pass_time(t, 10000);
 	assert_int_equal(a.calls, 0);
 	/* It was asked once: the flight that lost its first request waits for this one. */
@@ -279,7 +279,7 @@ static void the_first_answer_counts_if_the_second_node_dies(void **state)
 
 	(void)state;
 	keeping = 3;
-	ask_coop(t, 2, chunk(&attr, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&attr, "d/f", 0), &a);
 	run_until_idle(t);
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	cop_endpoint_fake_cut(t->net, "n0", true);
@@ -303,7 +303,7 @@ static void without_memory_the_parent_is_left_all_the_same(void **state)
 
 	(void)state;
 	keeping = 1u << 1;
-	ask_coop(t, 2, chunk(&attr, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&attr, "d/f", 0), &a);
 	run_until_idle(t);
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	cop_cache_starve(t->node[2].cache, 0);
@@ -323,7 +323,7 @@ static void a_tree_may_end_with_requests_asked_twice(void **state)
 
 	(void)state;
 	keeping = 3;
-	ask_coop(t, 2, chunk(&attr, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&attr, "d/f", 0), &a);
 	run_until_idle(t);
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	pass_time(t, 600);

@@ -27,7 +27,7 @@ static void ask_for_first_bytes(struct hostile *h, const struct right *right)
 				if (op != COP_ASK_CHUNK)
 					q.version = q.size = q.index = 0;
 				ask_wrongly(h, &q);
-				ask_coop(h->t, 1,
+				ask_fetch(h->t, 1,
 					(struct cop_ask){.kind = COP_ASK_ENTRY, .path = "d/other"},
 					&a);
 				run_until_idle(h->t);

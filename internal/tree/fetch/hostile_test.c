@@ -43,13 +43,13 @@ static void ask_and_be_joined(struct hostile *h, const struct right *right)
 			q.size = wrong_sizes[i];
 			ask_wrongly(h, &q);
 			for (uint32_t r = 0; r < 2; r++)
-				ask_coop(h->t, r, chunk(&right->file, "d/f", index), &a[r]);
+				ask_fetch(h->t, r, chunk(&right->file, "d/f", index), &a[r]);
 			run_until_idle(h->t);
 			for (uint32_t r = 0; r < 2; r++) {
 				assert_int_equal(a[r].calls, 1);
 				assert_int_equal(a[r].rc, 0);
 				assert_int_equal(a[r].obj->len,
-					cop_fetch_chunk_len(h->t->node[r].coop, SIZE, index));
+					cop_fetch_chunk_len(h->t->node[r].fetch, SIZE, index));
 				assert_memory_equal(
 					a[r].obj->data, right->data + index * CHUNK, a[r].obj->len);
 				forget(&a[r]);
@@ -150,7 +150,7 @@ static void ask_for_what_never_was(struct hostile *h, const struct right *right)
 	}
 	for (uint32_t r = 0; r < 2; r++) {
 		struct cop_obj *obj = cop_fetch_peek(
-			t->node[r].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
+			t->node[r].fetch, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
 
 		assert_non_null(obj);
 		cop_obj_put(t->node[r].cache, obj);
@@ -184,7 +184,7 @@ static void ask_for_wrong_pages(struct hostile *h, const struct right *right)
 				*(uint64_t *[]){&q.version, &q.size, &q.index, &q.land_len}[field] =
 					odd[i];
 				ask_wrongly(h, &q);
-				ask_coop(h->t, 1, page(right->dir.version, 3, 1), &a);
+				ask_fetch(h->t, 1, page(right->dir.version, 3, 1), &a);
 				run_until_idle(h->t);
 				assert_int_equal(a.calls, 1);
 				assert_int_equal(a.rc, 0);

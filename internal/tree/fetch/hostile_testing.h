@@ -158,7 +158,7 @@ static inline void check_chunks(struct tree *t, uint32_t rank, const struct righ
 	for (uint64_t i = 0; i < 3; i++) {
 		size_t len = i < 2 ? CHUNK : SIZE - 2 * CHUNK;
 
-		ask_coop(t, rank, chunk(&right->file, "d/f", i), &a);
+		ask_fetch(t, rank, chunk(&right->file, "d/f", i), &a);
 		run_until_idle(t);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
@@ -171,7 +171,7 @@ static inline void check_chunks(struct tree *t, uint32_t rank, const struct righ
 static inline void ask_until_done(struct tree *t, uint32_t rank, enum cop_ask_kind kind,
 	const char *path, uint64_t version, struct asked *a)
 {
-	ask_coop(t, rank, (struct cop_ask){.kind = kind, .path = path, .version = version}, a);
+	ask_fetch(t, rank, (struct cop_ask){.kind = kind, .path = path, .version = version}, a);
 	run_until_idle(t);
 	assert_int_equal(a->calls, 1);
 }
@@ -185,7 +185,7 @@ static inline void check_pages(
 	uint32_t names = 0;
 
 	for (uint64_t index = 0; index < pages; index++) {
-		ask_coop(t, rank, page(right->dir.version, pages, index), &a);
+		ask_fetch(t, rank, page(right->dir.version, pages, index), &a);
 		run_until_idle(t);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
@@ -260,7 +260,7 @@ static inline struct right what_is_right(struct tree *t, const uint8_t *data)
 
 	/* Read from the storage itself, so that no node has anything cached yet. */
 	right.file = attr_of(t, 0, "d/f");
-	ask_coop(t, 0, listing("d"), &a);
+	ask_fetch(t, 0, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &right.dir);
 	forget(&a);

@@ -15,7 +15,7 @@
 /* Once a chunk is at a home, its root must not read it again when there is room for a moment. */
 static bool may_lend(const struct flight *f)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 
 	if (!c->conf.rpc || c->conf.topo.nodes == 1)
 		return false;
@@ -29,25 +29,25 @@ void cop_fetch_set_duty(struct flight *f)
 	enum cop_duty duty = COP_DUTY_COPY;
 
 	if (f->ask.home) {
-		atomic_store(&f->coop->keeps_for_root, true);
+		atomic_store(&f->fetch->keeps_for_root, true);
 		duty = COP_DUTY_HOME;
 	} else if (cop_fetch_is_root(f)) {
 		f->lent = !f->spread && !f->spilled && may_lend(f);
 		duty = f->spread ? COP_DUTY_HOME : f->lent ? COP_DUTY_COPY : COP_DUTY_NONE;
 	}
-	cop_cache_set_duty(f->coop->conf.cache, f->obj, duty);
+	cop_cache_set_duty(f->fetch->conf.cache, f->obj, duty);
 }
 
 uint32_t cop_fetch_home_of(const struct flight *f, unsigned which)
 {
-	const struct cop_topo *t = &f->coop->conf.topo;
+	const struct cop_topo *t = &f->fetch->conf.topo;
 	uint64_t hash = cop_hash64(f->ask.path, strlen(f->ask.path), 0) +
-			f->ask.index / cop_fetch_group_chunks(f->coop);
+			f->ask.index / cop_fetch_group_chunks(f->fetch);
 	uint32_t others = t->nodes - 1;
 
 	if (which > COP_MIN(HOMES, others))
 		return COP_TOPO_NONE;
-	return (f->coop->conf.rank + 1 + (uint32_t)((hash + which - 1) % others)) % t->nodes;
+	return (f->fetch->conf.rank + 1 + (uint32_t)((hash + which - 1) % others)) % t->nodes;
 }
 
 struct cop_obj *cop_fetch_kept_for_root(struct cop_fetch *c, const struct cop_ask *ask)

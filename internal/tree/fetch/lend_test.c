@@ -37,7 +37,7 @@ static void read_set(struct tree *t, uint32_t rank)
 	for (unsigned n = 0; n < FILES; n++) {
 		unsigned i = (n + 17 * rank) % FILES;
 
-		ask_coop(t, rank, chunk(&attr[i], path[i], 0), &a);
+		ask_fetch(t, rank, chunk(&attr[i], path[i], 0), &a);
 		run_until_idle(t);
 		if (!a.calls)
 			pass_time(t, 8000);
@@ -69,7 +69,7 @@ static void as_long_as_the_root_has_room_it_reads_alone(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 10; i++) {
-		ask_coop(t, 4, chunk(&attr[i], path[i], 0), &a);
+		ask_fetch(t, 4, chunk(&attr[i], path[i], 0), &a);
 		run_until_idle(t);
 		forget(&a);
 	}

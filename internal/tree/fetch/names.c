@@ -69,7 +69,7 @@ struct cop_obj *cop_fetch_listing_but(struct cop_fetch *c, const struct cop_ask 
 
 /* A listing that this node drops once the kernel has forgotten its names. */
 struct leaving {
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	struct cop_obj *obj; /* a reference */
 };
 
@@ -77,8 +77,8 @@ static void left(void *arg)
 {
 	struct leaving *l = arg;
 
-	cop_cache_drop(l->coop->conf.cache, l->obj);
-	cop_obj_put(l->coop->conf.cache, l->obj);
+	cop_cache_drop(l->fetch->conf.cache, l->obj);
+	cop_obj_put(l->fetch->conf.cache, l->obj);
 	free(l);
 }
 
@@ -177,7 +177,7 @@ void cop_fetch_doubt(struct cop_fetch *c, const char *path, uint64_t version)
  * holes, which depends only on the version. */
 static void bytes_gone(struct flight *f)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 
 	if (f->local)
 		cop_telemetry_event(
@@ -205,7 +205,7 @@ static void note_check(struct cop_fetch *c, const struct cop_ask *ask)
  * one for this node. */
 static int add_known(struct flight *f, struct cop_obj *known, struct cop_completion *l)
 {
-	struct cop_cache *cache = f->coop->conf.cache;
+	struct cop_cache *cache = f->fetch->conf.cache;
 	void *both, *copy;
 	size_t len;
 	int rc = atomic_load(&known->disproved)
@@ -230,7 +230,7 @@ static int add_known(struct flight *f, struct cop_obj *known, struct cop_complet
 /* Another flight may have replaced the known listing meanwhile, so it is looked up now. */
 static void merge_newer(struct flight *f, struct cop_completion *l)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 	struct cop_obj *known = peek(c, COP_TABLE_TREE, f->ask.path, f->obj->key.path_len);
 
 	if (!known)
@@ -258,7 +258,7 @@ void cop_fetch_learn(struct flight *f, struct cop_completion *l)
 		break;
 	case COP_ASK_CHECK:
 		if (!l->rc)
-			note_check(f->coop, &f->ask);
+			note_check(f->fetch, &f->ask);
 		break;
 	case COP_ASK_NEWER:
 		merge_newer(f, l);

@@ -35,7 +35,7 @@ static int unpack(struct flight *f, struct cop_completion *l)
 /* The body of a flight's chunk, read and checked. */
 static int read_body(struct flight *f, struct cop_completion *l)
 {
-	const struct cop_packfile_record *r = record_of(f->coop, &f->ask);
+	const struct cop_packfile_record *r = record_of(f->fetch, &f->ask);
 	int rc;
 
 	if (!r || (r->packed ? r->len > f->buf_len : r->len != f->buf_len))
@@ -45,7 +45,7 @@ static int read_body(struct flight *f, struct cop_completion *l)
 		l->data = malloc(r->len);
 	if (!l->data)
 		return -ENOMEM;
-	rc = cop_packfile_read(f->coop->conf.pack, r, l->data);
+	rc = cop_packfile_read(f->fetch->conf.pack, r, l->data);
 	if (!rc && r->packed)
 		rc = cop_pack_check(l->data, l->len, f->buf_len);
 	if (rc) {
@@ -53,7 +53,7 @@ static int read_body(struct flight *f, struct cop_completion *l)
 			free(l->data);
 		return rc;
 	}
-	return l->packed && !f->coop->conf.compress ? unpack(f, l) : 0;
+	return l->packed && !f->fetch->conf.compress ? unpack(f, l) : 0;
 }
 
 /* One log line; from then on nothing is taken from the pack. */
@@ -72,7 +72,7 @@ struct packed_read {
 
 static void complete(struct flight *f, struct cop_completion *l)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 
 	cop_stats_add(c->conf.stats, COP_PREFETCH_PACKED, 1);
 	cop_stats_add(c->conf.stats, COP_PREFETCH_PACKED_BYTES, l->len);
@@ -109,7 +109,7 @@ static void read_group(void *arg, int rc)
 
 	free(p);
 	if (!rc && (rc = read_bodies(f, l))) {
-		give_up_pack(f->coop, rc);
+		give_up_pack(f->fetch, rc);
 		cop_fetch_read_chunks(f, o);
 		return;
 	}
@@ -139,8 +139,8 @@ void cop_fetch_read_packed(struct flight *f, struct cop_origin *o)
 
 bool cop_fetch_list_packed(struct flight *f, struct cop_origin *o)
 {
-	const struct cop_fetch_conf *conf = &f->coop->conf;
-	const void *known = conf->pack && !atomic_load(&f->coop->unpacked)
+	const struct cop_fetch_conf *conf = &f->fetch->conf;
+	const void *known = conf->pack && !atomic_load(&f->fetch->unpacked)
 				    ? cop_packfile_listing(conf->pack, f->ask.path)
 				    : NULL;
 

@@ -116,9 +116,9 @@ static unsigned read_file(struct tree *t, uint32_t rank)
 
 	for (uint64_t i = 0; i < 4; i++) {
 		const void *data;
-		size_t len = cop_fetch_chunk_len(t->node[0].coop, attr.size, i);
+		size_t len = cop_fetch_chunk_len(t->node[0].fetch, attr.size, i);
 
-		ask_coop(t, rank, chunk(&attr, "d/f", i), &a);
+		ask_fetch(t, rank, chunk(&attr, "d/f", i), &a);
 		run_until_idle(t);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
@@ -210,7 +210,7 @@ static void a_pack_that_is_no_longer_used_is_left_alone(void **state)
 	(void)state;
 	make_pack(0xf, false);
 	t = open_with_file(1);
-	cop_fetch_use_pack(t->node[0].coop, false);
+	cop_fetch_use_pack(t->node[0].fetch, false);
 	assert_int_equal(read_file(t, 0), 0);
 	close_tree(t);
 }
@@ -266,7 +266,7 @@ static void names_of_the_pack_are_given_to_the_origin(void **state)
 	uint64_t bytes;
 
 	(void)state;
-	ask_coop(t, 0, listing("d"), &a);
+	ask_fetch(t, 0, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	r.version = dir.version;

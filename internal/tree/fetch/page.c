@@ -89,7 +89,7 @@ static void page_read(void *arg, int rc, void *data, size_t len)
 	struct page_read *r = arg;
 	struct flight *f = r->flight;
 
-	cop_obj_put(f->coop->conf.cache, r->names);
+	cop_obj_put(f->fetch->conf.cache, r->names);
 	free(r);
 	cop_fetch_blob_read(f, rc, data, len);
 }
@@ -114,7 +114,7 @@ void cop_fetch_read_page(struct flight *f, struct cop_origin *o)
 	struct cop_listing_page page = {.version = f->ask.version,
 		.pages = (uint32_t)f->ask.size,
 		.index = (uint32_t)f->ask.index};
-	struct cop_obj *names = same_names(f->coop, &f->ask);
+	struct cop_obj *names = same_names(f->fetch, &f->ask);
 	struct page_read *r = names ? malloc(sizeof(*r)) : NULL;
 
 	if (r) {
@@ -123,7 +123,7 @@ void cop_fetch_read_page(struct flight *f, struct cop_origin *o)
 		return;
 	}
 	if (names)
-		cop_obj_put(f->coop->conf.cache, names);
+		cop_obj_put(f->fetch->conf.cache, names);
 	cop_origin_page(o, f->ask.path, &page, NULL, cop_fetch_blob_read, f);
 }
 

@@ -38,7 +38,7 @@ static uint64_t listed(struct tree *t, uint32_t rank)
 	struct cop_attr dir;
 	struct asked a;
 
-	ask_coop(t, rank, listing("d"), &a);
+	ask_fetch(t, rank, listing("d"), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	cop_listing_dir(a.obj->data, &dir);
@@ -53,7 +53,7 @@ static uint32_t count_names(struct tree *t, uint32_t rank, uint64_t version, uin
 	struct asked a;
 
 	for (uint32_t i = 0; i < pages; i++) {
-		ask_coop(t, rank, page(version, pages, i), &a);
+		ask_fetch(t, rank, page(version, pages, i), &a);
 		run_until_idle(t);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
@@ -88,7 +88,7 @@ static void who_asks_for_a_page_meanwhile_joins_its_flight(void **state)
 
 	(void)state;
 	for (int i = 0; i < 6; i++)
-		ask_coop(t, (uint32_t)i % 3, page(version, PAGES, 1), &a[i]);
+		ask_fetch(t, (uint32_t)i % 3, page(version, PAGES, 1), &a[i]);
 	run_until_idle(t);
 	for (int i = 0; i < 6; i++) {
 		assert_int_equal(a[i].calls, 1);
@@ -150,10 +150,10 @@ static void a_page_of_another_version_is_stale_and_not_kept(void **state)
 	}
 	assert_int_equal(ask_and_forget(t, 2, page(version + 2, PAGES, 0)), -ESTALE);
 	for (uint32_t r = 0; r < 3; r++)
-		assert_null(cop_fetch_peek(t->node[r].coop, &(struct cop_ask){.kind = COP_ASK_PAGE,
-								    .path = "d",
-								    .version = version,
-								    .size = PAGES}));
+		assert_null(cop_fetch_peek(t->node[r].fetch, &(struct cop_ask){.kind = COP_ASK_PAGE,
+								     .path = "d",
+								     .version = version,
+								     .size = PAGES}));
 	close_tree(t);
 }
 
@@ -179,7 +179,7 @@ static struct cop_obj *here(struct tree *t, uint32_t rank, uint64_t version, uin
 {
 	struct cop_ask ask = page(version, 1, index);
 
-	return cop_fetch_peek(t->node[rank].coop, &ask);
+	return cop_fetch_peek(t->node[rank].fetch, &ask);
 }
 
 static struct cop_attr attr_in_page(struct tree *t, uint64_t version, const char *name)
@@ -213,7 +213,7 @@ static void contradicted_pages_are_not_used_any_more_until_they_are_forgotten(vo
 	assert_int_equal(pages_read(t), 1);
 	assert_int_equal(attr_of(t, 2, "d/f7").size, 7);
 	for (uint32_t r = 0; r < 3; r++)
-		cop_fetch_forget_name(t->node[r].coop, "d/f7");
+		cop_fetch_forget_name(t->node[r].fetch, "d/f7");
 	assert_int_equal(count_names(t, 2, version, 1), NAMES);
 	assert_int_equal(attr_in_page(t, version, "f7").size, 7);
 	close_tree(t);
@@ -243,10 +243,10 @@ static void a_name_that_is_forgotten_takes_every_page_of_its_directory_along(voi
 	(void)state;
 	assert_int_equal(count_names(t, 0, version, PAGES), NAMES);
 	assert_int_equal(count_names(t, 0, version, 1), NAMES);
-	cop_fetch_forget_name(t->node[0].coop, "other/f7");
+	cop_fetch_forget_name(t->node[0].fetch, "other/f7");
 	assert_int_equal(count_names(t, 0, version, PAGES), NAMES);
 	assert_int_equal(pages_read(t), PAGES + 1);
-	cop_fetch_forget_name(t->node[0].coop, "d/f7");
+	cop_fetch_forget_name(t->node[0].fetch, "d/f7");
 	assert_int_equal(count_names(t, 0, version, PAGES), NAMES);
 	assert_int_equal(count_names(t, 0, version, 1), NAMES);
 	assert_int_equal(pages_read(t), 2 * (PAGES + 1));
@@ -326,7 +326,7 @@ static void wrong_pages_of_a_parent_are_not_taken(void **state)
 		struct asked a;
 
 		wrong_version = listed(t, 1);
-		ask_coop(t, 1, page(wrong_version, PAGES, 1), &a);
+		ask_fetch(t, 1, page(wrong_version, PAGES, 1), &a);
 		run_until_idle(t);
 		assert_int_equal(a.rc, 0);
 		corrupt = cop_stats_get(&t->node[1].stats, COP_FABRIC_CORRUPT);

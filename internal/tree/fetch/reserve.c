@@ -15,7 +15,7 @@ static size_t first_reservation(struct flight *f)
 	case COP_ASK_MANIFEST:
 		return COP_FETCH_LISTING_BYTES;
 	case COP_ASK_PAGE:
-		return COP_MIN(PAGE_RESERVE, cop_cache_largest(f->coop->conf.cache));
+		return COP_MIN(PAGE_RESERVE, cop_cache_largest(f->fetch->conf.cache));
 	case COP_ASK_ENTRY:
 		return COP_FETCH_ENTRY_BYTES + cop_fetch_first_reservation(f);
 	default:
@@ -39,7 +39,7 @@ static size_t bytes_to_reserve(struct flight *f)
  * reservation. */
 static int make_buffers(struct flight *f)
 {
-	struct cop_cache *cache = f->coop->conf.cache;
+	struct cop_cache *cache = f->fetch->conf.cache;
 
 	f->buf = cop_cache_alloc(cache, f->buf_len);
 	if (!f->buf)
@@ -76,7 +76,7 @@ static void fetch_it(struct flight *f)
 	else if (cop_fetch_is_root(f))
 		f->upstream = COP_TOPO_NONE;
 	else
-		f->upstream = cop_topo_parent(&f->coop->conf.topo, f->tree, f->coop->conf.rank);
+		f->upstream = cop_topo_parent(&f->fetch->conf.topo, f->tree, f->fetch->conf.rank);
 	cop_fetch_send(f);
 }
 
@@ -111,14 +111,14 @@ static void start(void *arg)
 	f->upstream = COP_TOPO_NONE;
 	cop_fetch_pass(f, FLIGHT_READING);
 	cop_fetch_trace_origin(f);
-	cop_spill_read(f->coop->conf.spill, &f->obj->key, unspilled, f);
+	cop_spill_read(f->fetch->conf.spill, &f->obj->key, unspilled, f);
 }
 
 /* A copy for another node, which must not wait for memory. Without it, that node asks the next one.
  * True: the flight has started or ended. */
 static bool started_at_once(struct flight *f, size_t bytes)
 {
-	struct cop_cache *cache = f->coop->conf.cache;
+	struct cop_cache *cache = f->fetch->conf.cache;
 
 	if (cop_cache_try_reserve(cache, f->obj, bytes)) {
 		cop_fetch_pass(f, FLIGHT_RESERVE);
@@ -141,7 +141,7 @@ void cop_fetch_reserve(struct flight *f)
 		f->local = true; /* a program of this node waits for it, too */
 	}
 	cop_fetch_pass(f, FLIGHT_RESERVE);
-	cop_cache_reserve(f->coop->conf.cache, f->obj, bytes, f->local, start, f);
+	cop_cache_reserve(f->fetch->conf.cache, f->obj, bytes, f->local, start, f);
 }
 
 /* ---- answers longer than expected: listings of up to 64 MiB, extents ---- */
@@ -157,7 +157,7 @@ bool cop_fetch_reserve_up_to(struct flight *f, size_t len)
 {
 	if (len <= f->reserved)
 		return true;
-	if (!cop_cache_reserve_more(f->coop->conf.cache, f->obj, len))
+	if (!cop_cache_reserve_more(f->fetch->conf.cache, f->obj, len))
 		return false;
 	f->reserved = len;
 	return true;
@@ -165,7 +165,7 @@ bool cop_fetch_reserve_up_to(struct flight *f, size_t len)
 
 void cop_fetch_reserve_again(struct flight *f, size_t len)
 {
-	struct cop_cache *cache = f->coop->conf.cache;
+	struct cop_cache *cache = f->fetch->conf.cache;
 	size_t largest = cop_cache_largest(cache);
 
 	if (len > largest) {

@@ -60,8 +60,8 @@ static void complete_chunk(struct flight *f, int rc, size_t got)
 		cop_fetch_fail(f, rc);
 		return;
 	}
-	l.packed = f->coop->conf.compress && cop_pack(f->buf, f->buf_len, &l.data, &l.len) == 0;
-	l.sum = cop_hash64(l.data, l.len, f->coop->conf.sum_seed);
+	l.packed = f->fetch->conf.compress && cop_pack(f->buf, f->buf_len, &l.data, &l.len) == 0;
+	l.sum = cop_hash64(l.data, l.len, f->fetch->conf.sum_seed);
 	cop_fetch_complete(f, &l);
 }
 
@@ -89,13 +89,13 @@ static struct flight *extend(struct flight *f, uint64_t index)
 
 	ask.index = index;
 	/* What the pack has is not read together with what it has not. */
-	if (cop_fetch_is_packed(f->coop, &f->ask) != cop_fetch_is_packed(f->coop, &ask))
+	if (cop_fetch_is_packed(f->fetch, &f->ask) != cop_fetch_is_packed(f->fetch, &ask))
 		return NULL;
-	if (!cop_fetch_chunk_len(f->coop, ask.size, index) ||
-		!(f->spread ? cop_cache_can_home(f->coop->conf.cache, COP_FETCH_GROUP_BYTES)
-			    : cop_cache_can_reserve(f->coop->conf.cache, COP_FETCH_GROUP_BYTES)))
+	if (!cop_fetch_chunk_len(f->fetch, ask.size, index) ||
+		!(f->spread ? cop_cache_can_home(f->fetch->conf.cache, COP_FETCH_GROUP_BYTES)
+			    : cop_cache_can_reserve(f->fetch->conf.cache, COP_FETCH_GROUP_BYTES)))
 		return NULL;
-	return cop_fetch_lead_member(f->coop, &ask, f->local);
+	return cop_fetch_lead_member(f->fetch, &ask, f->local);
 }
 
 uint64_t cop_fetch_groups(const struct cop_fetch *c, uint64_t size)
@@ -112,21 +112,22 @@ uint64_t cop_fetch_group_chunks(const struct cop_fetch *c)
  * of a file, fewer than T, have roots of their own (topo.h). */
 static bool is_among_last(const struct flight *f)
 {
-	uint64_t trees = f->coop->conf.topo.trees, groups = cop_fetch_groups(f->coop, f->ask.size);
+	uint64_t trees = f->fetch->conf.topo.trees,
+		 groups = cop_fetch_groups(f->fetch, f->ask.size);
 
-	return f->ask.index / cop_fetch_group_chunks(f->coop) >= groups - groups % trees;
+	return f->ask.index / cop_fetch_group_chunks(f->fetch) >= groups - groups % trees;
 }
 
 /* The index of the chunk n before this one among those that this root reads; UINT64_MAX: none, or
  * it is not known. */
 static uint64_t index_before(const struct flight *f, uint64_t n)
 {
-	uint64_t per_group = cop_fetch_group_chunks(f->coop), at = f->ask.index;
+	uint64_t per_group = cop_fetch_group_chunks(f->fetch), at = f->ask.index;
 
 	if (f->spread && at % per_group < n) {
 		if (is_among_last(f))
 			return UINT64_MAX;
-		n += (f->coop->conf.topo.trees - 1) * per_group;
+		n += (f->fetch->conf.topo.trees - 1) * per_group;
 	}
 	return at < n ? UINT64_MAX : at - n;
 }
@@ -135,7 +136,7 @@ static uint64_t index_before(const struct flight *f, uint64_t n)
  * the cache, what is read around each place is dropped before it is used. */
 static bool goes_through(const struct flight *f)
 {
-	struct cop_cache *cache = f->coop->conf.cache;
+	struct cop_cache *cache = f->fetch->conf.cache;
 	struct cop_ask before = f->ask;
 	struct cop_cache_usage usage;
 	struct cop_key key;
@@ -156,11 +157,11 @@ static bool goes_through(const struct flight *f)
 
 void cop_fetch_lead_group(struct flight *f)
 {
-	uint64_t per_group = cop_fetch_group_chunks(f->coop);
+	uint64_t per_group = cop_fetch_group_chunks(f->fetch);
 	uint64_t base = f->ask.index - f->ask.index % per_group, end = base + per_group;
 	struct flight *first = f, *last = f, *g;
 
-	if (per_group == 1 || f->ask.size <= f->coop->conf.chunk_bytes || !goes_through(f))
+	if (per_group == 1 || f->ask.size <= f->fetch->conf.chunk_bytes || !goes_through(f))
 		return;
 	if (f->ask.run_end) {
 		base = f->ask.index;
@@ -189,12 +190,12 @@ void cop_fetch_read_chunks(struct flight *f, struct cop_origin *o)
 	for (struct flight *g = first; g; g = g->group_next)
 		iov[count++] = (struct iovec){g->buf, g->buf_len};
 	cop_origin_read(o, f->ask.path, f->ask.version, f->ask.size,
-		first->ask.index * f->coop->conf.chunk_bytes, iov, count, group_read, f);
+		first->ask.index * f->fetch->conf.chunk_bytes, iov, count, group_read, f);
 }
 
 static void own_manifest(struct flight *f)
 {
-	const struct cop_fetch_conf *conf = &f->coop->conf;
+	const struct cop_fetch_conf *conf = &f->fetch->conf;
 	struct cop_completion l = {.rc = -ENODATA};
 
 	if (conf->manifest)
@@ -205,10 +206,10 @@ static void own_manifest(struct flight *f)
 void cop_fetch_read_origin(struct flight *f)
 {
 	bool background = atomic_load(&f->obj->background);
-	struct cop_origin *o = f->coop->conf.origin;
+	struct cop_origin *o = f->fetch->conf.origin;
 
-	if (f->ask.guess && !cop_guess_is_likely(f->coop->guess, f->ask.path) &&
-		cop_cache_withdraw(f->coop->conf.cache, f->obj)) {
+	if (f->ask.guess && !cop_guess_is_likely(f->fetch->guess, f->ask.path) &&
+		cop_cache_withdraw(f->fetch->conf.cache, f->obj)) {
 		cop_fetch_fail(f, -ENOENT);
 		return;
 	}
@@ -218,7 +219,7 @@ void cop_fetch_read_origin(struct flight *f)
 		o = cop_origin_background(o);
 	/* In place of a home that is dead. */
 	if (f->spread || f->lent)
-		cop_cache_set_duty(f->coop->conf.cache, f->obj, COP_DUTY_HOME);
+		cop_cache_set_duty(f->fetch->conf.cache, f->obj, COP_DUTY_HOME);
 	f->asked_ns = cop_now_ns();
 	cop_fetch_pass(f, FLIGHT_READING);
 	cop_fetch_trace_origin(f);
@@ -239,7 +240,7 @@ void cop_fetch_read_origin(struct flight *f)
 		cop_origin_stat(o, f->ask.path, cop_fetch_blob_read, f);
 		break;
 	case COP_ASK_CHUNK:
-		if (cop_fetch_is_packed(f->coop, &f->ask))
+		if (cop_fetch_is_packed(f->fetch, &f->ask))
 			cop_fetch_read_packed(f, o);
 		else
 			cop_fetch_read_chunks(f, o);

@@ -6,11 +6,11 @@
 
 struct served {
 	struct cop_waiter waiter;
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	struct cop_rpc_req *req; /* NULL once it is answered */
 	struct cop_obj *obj;     /* a reference, while the answer waits */
 	struct cop_obj *bytes;   /* another, to those that go with obj, an entry; or NULL */
-	struct cop_list at;      /* while it waits for the kernel; under coop->telling.lock, */
+	struct cop_list at;      /* while it waits for the kernel; under fetch->telling.lock, */
 	uint64_t since_ms;       /* like the tick that saw it first; 0: none */
 	bool at_hand;            /* the answer was in the cache */
 	bool first, background;  /* the request, and whose */
@@ -19,7 +19,7 @@ struct served {
 };
 
 struct obj_ref {
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	struct cop_obj *obj;
 };
 
@@ -27,7 +27,7 @@ static void release_ref(void *arg)
 {
 	struct obj_ref *h = arg;
 
-	cop_obj_put(h->coop->conf.cache, h->obj);
+	cop_obj_put(h->fetch->conf.cache, h->obj);
 	free(h);
 }
 
@@ -50,7 +50,7 @@ static void put_head(struct cop_wr *w, const struct served *s, const struct cop_
 /* Takes the references to s->obj and s->bytes. */
 static void answer(const struct served *s)
 {
-	struct cop_fetch *c = s->coop;
+	struct cop_fetch *c = s->fetch;
 	struct cop_rpc_req *req = s->req;
 	struct cop_obj *obj = s->bytes ? s->bytes : s->obj;
 	struct cop_ask ask = {.path = obj->key.path, .index = obj->key.index};
@@ -97,7 +97,7 @@ static bool detach(struct served *s, struct served *out)
 static void forgotten(void *arg)
 {
 	struct served *s = arg, now;
-	struct telling *t = &s->coop->telling;
+	struct telling *t = &s->fetch->telling;
 	bool waits;
 
 	pthread_mutex_lock(&t->lock);
@@ -153,7 +153,7 @@ static void bytes_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
  * just answered without them is not asked again. */
 static bool may_ask_bytes(const struct served *s, const struct cop_ask *bytes)
 {
-	struct cop_cache *cache = s->coop->conf.cache;
+	struct cop_cache *cache = s->fetch->conf.cache;
 	struct cop_key key = cop_fetch_key(bytes);
 
 	return cop_cache_has(cache, &key) || ((s->at_hand || !atomic_load(&s->obj->first)) &&
@@ -164,7 +164,7 @@ static bool may_ask_bytes(const struct served *s, const struct cop_ask *bytes)
  * it can be given now, with the bytes if they are here. */
 static bool wait_for_bytes(struct served *s)
 {
-	struct cop_fetch *c = s->coop;
+	struct cop_fetch *c = s->fetch;
 	bool at_hand = s->at_hand;
 	struct cop_obj *bytes;
 	struct cop_ask ask;
@@ -193,7 +193,7 @@ static bool wait_for_bytes(struct served *s)
 static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct served *s = COP_CONTAINER_OF(w, struct served, waiter);
-	struct cop_fetch *c = s->coop;
+	struct cop_fetch *c = s->fetch;
 
 	s->obj = cop_obj_get(obj);
 	if (wait_for_bytes(s))
@@ -236,7 +236,7 @@ static void get_for_child(struct cop_fetch *c, struct cop_rpc_req *req, const st
 	/* Who asks for a part of a large file can ask another node. */
 	s->waiter.guesses =
 		ask->guess || (ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size));
-	s->coop = c;
+	s->fetch = c;
 	s->req = req;
 	s->trace = *trace;
 	s->first = cop_fetch_wants_first(ask);

@@ -55,7 +55,7 @@ static struct tree *open_chain(struct cop_attr *old)
 	t = open_tree(3, 1, 1, 1 << 20);
 	put_file(t, "d/f", "old", 3);
 	put_file(t, "d/g", "old", 3);
-	ask_coop(t, 2, listing("d"), &a);
+	ask_fetch(t, 2, listing("d"), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	forget(&a);
@@ -68,7 +68,7 @@ static struct tree *open_chain(struct cop_attr *old)
 static bool knows_names(struct tree *t, uint32_t rank)
 {
 	struct cop_ask what = listing("d");
-	struct cop_obj *obj = cop_fetch_peek(t->node[rank].coop, &what);
+	struct cop_obj *obj = cop_fetch_peek(t->node[rank].fetch, &what);
 
 	if (obj)
 		cop_obj_put(t->node[rank].cache, obj);
@@ -82,7 +82,7 @@ static void a_child_is_answered_when_the_kernel_has_forgotten(void **state)
 	struct asked a;
 
 	(void)state;
-	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	assert_true(pending_count > 1 && pending[0].names && !pending[pending_count - 1].names);
@@ -105,7 +105,7 @@ static void a_slow_kernel_delays_the_answer_for_two_seconds(void **state)
 	struct asked a, again;
 
 	(void)state;
-	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	pass_time(t, FORGET_MS - 200);
 	assert_int_equal(a.calls, 0);
@@ -116,7 +116,7 @@ static void a_slow_kernel_delays_the_answer_for_two_seconds(void **state)
 	/* The names stay at one version until the kernel has forgotten, and then nothing is
 	 * answered twice. */
 	assert_true(knows_names(t, 1));
-	ask_coop(t, 2, chunk(&old, "d/f", 0), &again);
+	ask_fetch(t, 2, chunk(&old, "d/f", 0), &again);
 	run_until_idle(t);
 	assert_int_equal(again.calls, 0);
 	kernel_forgets();
@@ -137,12 +137,12 @@ static void each_of_many_children_is_answered_in_its_time(void **state)
 	struct cop_attr g = attr_of(t, 1, "d/g");
 
 	(void)state;
-	ask_coop(t, 2, chunk(&old, "d/f", 0), &first);
+	ask_fetch(t, 2, chunk(&old, "d/f", 0), &first);
 	run_until_idle(t);
 	pass_time(t, FORGET_MS / 2);
 	g.version = old.version;
 	g.size = old.size;
-	ask_coop(t, 2, chunk(&g, "d/g", 0), &second);
+	ask_fetch(t, 2, chunk(&g, "d/g", 0), &second);
 	run_until_idle(t);
 	pass_time(t, FORGET_MS / 2 + 200);
 	assert_int_equal(first.calls, 1);
@@ -165,14 +165,14 @@ static void names_stay_if_the_kernel_cannot_be_told(void **state)
 
 	(void)state;
 	kernel_rc = -ENOMEM;
-	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, -ESTALE);
 	forget(&a);
 	assert_true(knows_names(t, 1));
 	kernel_rc = 0;
-	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 0);
 	kernel_forgets();
@@ -191,7 +191,7 @@ static void a_kernel_may_finish_after_the_network_has_ended(void **state)
 	struct asked a;
 
 	(void)state;
-	ask_coop(t, 2, chunk(&old, "d/f", 0), &a);
+	ask_fetch(t, 2, chunk(&old, "d/f", 0), &a);
 	run_until_idle(t);
 	for (uint32_t r = 3; r-- > 0;) {
 		cop_origin_close(t->node[r].origin);
@@ -204,7 +204,7 @@ static void a_kernel_may_finish_after_the_network_has_ended(void **state)
 	assert_true(a.rc < 0);
 	forget(&a);
 	for (uint32_t r = 0; r < 3; r++) {
-		cop_fetch_free(t->node[r].coop);
+		cop_fetch_free(t->node[r].fetch);
 		cop_cache_free(t->node[r].cache);
 	}
 	cop_endpoint_net_free(t->net);

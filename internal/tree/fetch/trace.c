@@ -21,7 +21,7 @@ static void span(const struct flight *f, const char *name, uint64_t begin_ns, ui
 		.arg = arg,
 		.args = args};
 
-	cop_tracer_event(f->coop->conf.tracer, &e);
+	cop_tracer_event(f->fetch->conf.tracer, &e);
 }
 
 /* Viewers merge the arguments of both ends, so each end has its own name for the other. */
@@ -57,12 +57,12 @@ void cop_fetch_trace_sent(void *flight, uint64_t id, uint64_t at_ns)
 	leave_queue(f, at_ns);
 	/* Inside "wire": at its first moment, viewers would attach the flow to "queue", which ends
 	 * there. */
-	flow(f->coop, COP_TRACER_LEAVES, id, f->sent_ns + MICROSECOND_NS, f->upstream);
+	flow(f->fetch, COP_TRACER_LEAVES, id, f->sent_ns + MICROSECOND_NS, f->upstream);
 }
 
 void cop_fetch_trace_origin(struct flight *f)
 {
-	if (f->coop->conf.tracer)
+	if (f->fetch->conf.tracer)
 		leave_queue(f, cop_now_ns());
 }
 
@@ -73,7 +73,7 @@ void cop_fetch_trace_answered(struct flight *f, int rc, size_t len)
 		{.key = "image_size", .value = (int64_t)len},
 		{.key = "rank", .value = asked ? (int64_t)f->upstream : -1}};
 
-	if (!f->coop->conf.tracer)
+	if (!f->fetch->conf.tracer)
 		return;
 	f->answered_ns = cop_now_ns();
 	/* A call that failed at once never left. */
@@ -98,7 +98,7 @@ void cop_fetch_trace_complete(const struct flight *f, const struct cop_completio
 		{.key = "background", .value = f->ask.background}};
 	uint64_t now_ns;
 
-	if (!f->coop->conf.tracer)
+	if (!f->fetch->conf.tracer)
 		return;
 	now_ns = cop_now_ns();
 	if (f->answered_ns && now_ns - f->answered_ns >= MICROSECOND_NS)

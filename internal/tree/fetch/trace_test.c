@@ -32,7 +32,7 @@ static int set_up(void **state)
 		.job_dir = job, .host = "n", .source = "/soft", .pid = 1, .limit = COP_MIB};
 	struct cop_err err = {0};
 
-	strcpy(job, "/tmp/cop-coop-trace-XXXXXX");
+	strcpy(job, "/tmp/cop-fetch-trace-XXXXXX");
 	if (!mkdtemp(job))
 		return -1;
 	now_ns = 1000 * COP_NS_PER_S;
@@ -120,7 +120,7 @@ static void a_check_that_needs_no_look_has_a_span(void **state)
 	const char *text;
 	struct asked a;
 
-	ask_coop(t, 2, listing("d"), &a);
+	ask_fetch(t, 2, listing("d"), &a);
 	run_until_idle(t);
 	cop_listing_dir(a.obj->data, &dir);
 	forget(&a);

@@ -35,7 +35,7 @@ static struct tree *open_with_disks(uint32_t nodes)
 
 		disk[r] = dup(fd);
 		assert_int_equal(cop_spill_start(&conf, fd, &spill[r]), 0);
-		n->coop->conf.spill = spill[r];
+		n->fetch->conf.spill = spill[r];
 	}
 	for (unsigned i = 0; i < FILES; i++) {
 		snprintf(path[i], sizeof(path[i]), "f%u", i);
@@ -86,7 +86,7 @@ static void ask_file(struct tree *t, uint32_t rank, unsigned i, struct asked *a)
 
 	*a = (struct asked){.w.completed = done_elsewhere, .node = &t->node[rank]};
 	/* The waiter may be called, and write its object, before this returns. */
-	rc = cop_fetch_get(a->node->coop, &what, &a->w, &obj);
+	rc = cop_fetch_get(a->node->fetch, &what, &a->w, &obj);
 	if (rc == 1)
 		a->obj = obj;
 	if (rc)
@@ -104,7 +104,7 @@ static void read_set(struct tree *t, uint32_t rank)
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.rc, 0);
 		assert_int_equal(((const uint8_t *)a.obj->data)[0], (uint8_t)i);
-		cop_fetch_given(a.node->coop, a.obj, CHUNK);
+		cop_fetch_given(a.node->fetch, a.obj, CHUNK);
 		forget(&a);
 	}
 }

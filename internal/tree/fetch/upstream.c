@@ -14,7 +14,7 @@
  * takes the dead one's share, because the others' memory is for their own. */
 static void pass_over(struct flight *f)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 
 	if (f->lent) {
 		f->lent++;
@@ -32,7 +32,7 @@ static void pass_over(struct flight *f)
  * so the next one is its own parent. */
 static void pass_over_busy(struct flight *f)
 {
-	uint32_t above = cop_topo_parent(&f->coop->conf.topo, f->tree, f->upstream);
+	uint32_t above = cop_topo_parent(&f->fetch->conf.topo, f->tree, f->upstream);
 
 	if (f->heir || above == COP_TOPO_NONE) {
 		pass_over(f);
@@ -51,7 +51,7 @@ static bool goes_with_names(const struct flight *f)
 /* Whether requests have just begun to pass this rank over. */
 static bool newly_passed(struct flight *f, uint32_t rank)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 
 	return goes_with_names(f)
 		       ? atomic_exchange(&c->parent, f->upstream) != f->upstream
@@ -61,7 +61,7 @@ static bool newly_passed(struct flight *f, uint32_t rank)
 /* The flight's upstream rank has answered. */
 static void note_answer(const struct flight *f)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 	uint32_t passed = f->upstream + 1;
 
 	if (goes_with_names(f))
@@ -72,7 +72,7 @@ static void note_answer(const struct flight *f)
 
 static void next_ancestor(struct flight *f, int why)
 {
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 	uint32_t dead = f->upstream;
 
 	pass_over(f);
@@ -90,7 +90,7 @@ static void next_ancestor(struct flight *f, int why)
 
 static bool is_valid_chunk(const struct flight *f, const struct cop_completion *l)
 {
-	if (l->data != f->buf || cop_hash64(l->data, l->len, f->coop->conf.sum_seed) != l->sum)
+	if (l->data != f->buf || cop_hash64(l->data, l->len, f->fetch->conf.sum_seed) != l->sum)
 		return false;
 	return l->packed ? cop_pack_check(l->data, l->len, f->buf_len) == 0 : l->len == f->buf_len;
 }
@@ -156,7 +156,7 @@ static void drop_corrupt(struct flight *f, void *data)
 {
 	if (data != f->buf)
 		free(data);
-	cop_stats_add(f->coop->conf.stats, COP_FABRIC_CORRUPT, 1);
+	cop_stats_add(f->fetch->conf.stats, COP_FABRIC_CORRUPT, 1);
 	cop_log_warn(
 		"corrupt answer kind=%d rank=%u path=%s", f->ask.kind, f->upstream, f->ask.path);
 	if (++f->tries < TRIES_PER_UPSTREAM)
@@ -172,7 +172,7 @@ static void note_first(struct flight *f)
 	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "readdir",
 		[COP_ASK_ENTRY] = "lstat",
 		[COP_ASK_CHUNK] = "readfile"};
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 
 	if (!names[f->ask.kind] || atomic_load(&c->heard) || atomic_exchange(&c->heard, true))
 		return;
@@ -196,7 +196,7 @@ static void shrink(const struct flight *f, struct cop_completion *l)
 /* Counts what a hop costs. Other answers do not show it, because they waited for something. */
 static void count_at_hand(const struct flight *f)
 {
-	struct cop_stats *stats = f->coop->conf.stats;
+	struct cop_stats *stats = f->fetch->conf.stats;
 
 	cop_stats_add(stats, COP_FABRIC_HELD, 1);
 	cop_stats_add(stats, COP_FABRIC_HELD_US, (cop_now_ns() - f->asked_ns + 500) / 1000);
@@ -241,7 +241,7 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
  * help. */
 static void ask_nobody(struct flight *f)
 {
-	cop_stats_add(f->coop->conf.stats, COP_FABRIC_RETRIES, 1);
+	cop_stats_add(f->fetch->conf.stats, COP_FABRIC_RETRIES, 1);
 	f->upstream = COP_TOPO_NONE;
 	cop_fetch_send(f);
 }
@@ -284,7 +284,7 @@ static bool was_told_too_early(const struct flight *f, int rc)
 static bool was_refused(struct flight *f, int rc)
 {
 	if (!f->ask.guess || !f->sent_background || rc != -ENOENT ||
-		cop_cache_withdraw(f->coop->conf.cache, f->obj))
+		cop_cache_withdraw(f->fetch->conf.cache, f->obj))
 		return false;
 	f->ask.guess = false;
 	atomic_store(&f->obj->background, false);
@@ -311,13 +311,13 @@ void cop_fetch_take_answer(struct flight *f, const struct cop_rpc_result *r)
 	} else if (!cop_fetch_is_answer(r)) {
 		/* An ancestor that is still starting will answer the next request. */
 		if (r->unable)
-			cop_fetch_rest(f->coop, f->upstream);
+			cop_fetch_rest(f->fetch, f->upstream);
 		next_ancestor(f, r->status);
 	} else if (r->status == -EBUSY && f->spread) {
 		pass_over_busy(f);
 		cop_fetch_send(f);
 	} else {
-		cop_fetch_rested(f->coop, f->upstream);
+		cop_fetch_rested(f->fetch, f->upstream);
 		if (was_refused(f, r->status) || was_told_too_early(f, r->status))
 			cop_fetch_send(f);
 		else if (r->status)
@@ -360,7 +360,7 @@ struct cop_rpc_call cop_fetch_call(const struct flight *f, uint32_t rank, uint8_
 void cop_fetch_send(struct flight *f)
 {
 	uint8_t payload[COP_FETCH_REQUEST_MAX];
-	struct cop_fetch *c = f->coop;
+	struct cop_fetch *c = f->fetch;
 	struct cop_rpc_call call;
 
 	if (atomic_load(&c->closing)) {

@@ -48,7 +48,7 @@ static uint64_t stat_of(struct tree *t, uint32_t rank, enum cop_counter c)
 
 static void list(struct tree *t, const char *path, struct asked *a)
 {
-	ask_coop(t, LEAF, listing(path), a);
+	ask_fetch(t, LEAF, listing(path), a);
 	run_until_idle(t);
 	assert_int_equal(a->calls, 1);
 	assert_int_equal(a->rc, 0);
@@ -57,7 +57,7 @@ static void list(struct tree *t, const char *path, struct asked *a)
 /* Looks for an absent name in a directory, as fs does. Returns whether a check was necessary. */
 static bool look(struct tree *t, unsigned i)
 {
-	struct cop_fetch *c = t->node[LEAF].coop;
+	struct cop_fetch *c = t->node[LEAF].fetch;
 	char path[16];
 	struct asked a;
 	struct cop_attr dir;
@@ -112,7 +112,7 @@ static void a_time_that_was_given_does_not_grow(void **state)
 {
 	struct tree *t = *state;
 
-	t->node[LEAF].coop->conf.enoent_most_ms = TTL_MS;
+	t->node[LEAF].fetch->conf.enoent_most_ms = TTL_MS;
 	assert_false(look(t, 0));
 	for (unsigned i = 0; i < 20; i++) {
 		pass_both(TTL_MS - 1);
@@ -135,8 +135,8 @@ static void a_node_on_the_way_does_not_answer_for_as_long_as_it_believes(void **
 	check.version = dir.version;
 	pass_both(10 * TTL_MS);
 	assert_int_equal(ask_and_forget(t, 1, check), 0);
-	ask_coop(t, 1, listing("d000"), &a);
-	assert_int_equal(cop_fetch_absent_ms(t->node[1].coop, a.obj), 10 * TTL_MS);
+	ask_fetch(t, 1, listing("d000"), &a);
+	assert_int_equal(cop_fetch_absent_ms(t->node[1].fetch, a.obj), 10 * TTL_MS);
 	forget(&a);
 	put_file(t, "d000/new", "y", 1);
 	pass_both(TTL_MS + 1);
@@ -146,7 +146,7 @@ static void a_node_on_the_way_does_not_answer_for_as_long_as_it_believes(void **
 static void a_directory_that_changed_is_checked_as_often_as_at_first(void **state)
 {
 	struct tree *t = *state;
-	struct cop_fetch *c = t->node[LEAF].coop;
+	struct cop_fetch *c = t->node[LEAF].fetch;
 	struct asked a;
 	struct cop_attr dir;
 
@@ -212,7 +212,7 @@ static void who_catches_up_with_a_check_joins_it(void **state)
 	}
 	sent = stat_of(t, LEAF, COP_FABRIC_REQUESTS_SENT);
 	for (unsigned i = 0; i < 2; i++)
-		ask_coop(t, LEAF, check[i], &a[i]);
+		ask_fetch(t, LEAF, check[i], &a[i]);
 	run_until_idle(t);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(a[i].calls, 1);
@@ -278,7 +278,7 @@ static void a_slow_program_causes_no_check_that_is_over_when_it_comes(void **sta
 	uint64_t ahead;
 	unsigned checks;
 
-	t->node[LEAF].coop->conf.enoent_most_ms = TTL_MS;
+	t->node[LEAF].fetch->conf.enoent_most_ms = TTL_MS;
 	look_in_all(t, 0, DIRS);
 	pass_both(100 * TTL_MS);
 	checks = look_slowly(t, TTL_MS / 20);
@@ -294,7 +294,7 @@ static void a_slow_program_causes_no_check_that_is_over_when_it_comes(void **sta
 static void a_directory_that_changed_is_not_believed_for_being_checked_ahead(void **state)
 {
 	struct tree *t = *state;
-	struct cop_fetch *c = t->node[LEAF].coop;
+	struct cop_fetch *c = t->node[LEAF].fetch;
 	struct asked a;
 
 	look_in_all(t, 0, 4);
@@ -315,7 +315,7 @@ static void listings_that_are_gone_are_forgotten(void **state)
 	struct tree *t = *state;
 
 	look_in_all(t, 0, 10);
-	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 10);
+	assert_int_equal(t->node[LEAF].fetch->guess->absence.dirs.count, 10);
 	pass_both(10 * TTL_MS);
 	for (unsigned i = 1; i < 10; i++) {
 		char path[16];
@@ -325,21 +325,21 @@ static void listings_that_are_gone_are_forgotten(void **state)
 	}
 	assert_true(look(t, 0));
 	assert_int_equal(stat_of(t, LEAF, COP_ENOENT_AHEAD), 0);
-	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 1);
+	assert_int_equal(t->node[LEAF].fetch->guess->absence.dirs.count, 1);
 }
 
 static void without_bundles_each_is_checked_alone(void **state)
 {
 	struct tree *t = *state;
 
-	t->node[LEAF].coop->conf.bundle = false;
+	t->node[LEAF].fetch->conf.bundle = false;
 	look_in_all(t, 0, DIRS);
 	for (unsigned i = 0; i < 3; i++) {
 		pass_both(20 * TTL_MS * (i + 1));
 		assert_int_equal(look_in_all(t, 0, DIRS), DIRS);
 	}
 	assert_int_equal(stat_of(t, LEAF, COP_ENOENT_AHEAD), 0);
-	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 0);
+	assert_int_equal(t->node[LEAF].fetch->guess->absence.dirs.count, 0);
 }
 
 static void only_so_many_directories_are_remembered(void **state)
@@ -352,7 +352,7 @@ static void only_so_many_directories_are_remembered(void **state)
 	look_in_all(t, 0, many);
 	pass_both(100 * TTL_MS);
 	look_in_all(t, 0, many);
-	assert_int_equal(t->node[LEAF].coop->guess->absence.dirs.count, 4096);
+	assert_int_equal(t->node[LEAF].fetch->guess->absence.dirs.count, 4096);
 }
 
 int main(void)

@@ -111,8 +111,8 @@ static void who_comes_meanwhile_joins_and_raises_no_priority(void **state)
 
 	show_pairs(t);
 	messages = stat_of(t, LEAF, COP_FABRIC_REQUEST_MESSAGES);
-	ask_coop(t, LEAF, list_of(3, ""), &a);
-	ask_coop(t, LEAF, list_of(3, "/c"), &b);
+	ask_fetch(t, LEAF, list_of(3, ""), &a);
+	ask_fetch(t, LEAF, list_of(3, "/c"), &b);
 	run_until_idle(t);
 	assert_int_equal(a.calls + b.calls, 2);
 	assert_int_equal(a.rc, 0);
@@ -128,7 +128,7 @@ static void without_the_option_nothing_is_guessed(void **state)
 {
 	struct tree *t = *state;
 
-	t->node[LEAF].coop->conf.bundle = false;
+	t->node[LEAF].fetch->conf.bundle = false;
 	show_pairs(t);
 	lists(t, 3, "");
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_LISTINGS), 0);
@@ -167,14 +167,14 @@ static void a_wrong_guess_costs_the_storage_nothing_and_is_not_kept(void **state
 	assert_int_equal(ask_and_forget(t, LEAF, listing("p11/c")), 0);
 	put_file(t, "q/f", "x", 1);
 	for (uint32_t r = 0; r < 3; r++)
-		cop_fetch_forget_name(t->node[r].coop, "q");
+		cop_fetch_forget_name(t->node[r].fetch, "q");
 	assert_int_equal(ask_and_forget(t, LEAF, listing("")), 0);
 	assert_int_equal(lists_at_root(t), 10);
 	assert_int_equal(ask_and_forget(t, LEAF, listing("q")), 0);
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_LISTINGS), 2);
 	assert_int_equal(lists_at_root(t), 11);
 	for (uint32_t r = 0; r < 3; r++)
-		assert_null(cop_fetch_peek(t->node[r].coop,
+		assert_null(cop_fetch_peek(t->node[r].fetch,
 			&(struct cop_ask){.kind = COP_ASK_LISTING, .path = "q/c"}));
 	put_file(t, "q/c/f", "x", 1);
 	assert_int_equal(ask_and_forget(t, LEAF, listing("q/c")), 0);
@@ -187,9 +187,9 @@ static void a_reader_of_a_refused_guess_gets_the_storages_answer(void **state)
 	struct asked a, b;
 
 	show_pairs(t);
-	cop_fetch_forget_name(t->node[0].coop, "any");
-	ask_coop(t, LEAF, list_of(3, ""), &a);
-	ask_coop(t, LEAF, list_of(3, "/c"), &b);
+	cop_fetch_forget_name(t->node[0].fetch, "any");
+	ask_fetch(t, LEAF, list_of(3, ""), &a);
+	ask_fetch(t, LEAF, list_of(3, "/c"), &b);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(b.calls, 1);
@@ -207,8 +207,8 @@ static void so_does_a_reader_on_the_way(void **state)
 	struct cop_obj *obj;
 
 	show_pairs(t);
-	cop_fetch_forget_name(t->node[0].coop, "any");
-	ask_coop(t, LEAF, list_of(3, ""), &a);
+	cop_fetch_forget_name(t->node[0].fetch, "any");
+	ask_fetch(t, LEAF, list_of(3, ""), &a);
 	while (!cop_cache_has(b.node->cache, &key))
 		assert_int_equal(cop_endpoint_fake_run(t->net, 1), 1);
 	assert_int_equal(cop_cache_find(b.node->cache, &key, &b.w, &obj), COP_FOUND_JOINED);
@@ -225,7 +225,7 @@ static void a_guess_that_is_refused_is_asked_for_when_it_is_needed(void **state)
 	struct tree *t = *state;
 
 	show_pairs(t);
-	cop_fetch_forget_name(t->node[0].coop, "any");
+	cop_fetch_forget_name(t->node[0].fetch, "any");
 	lists(t, 3, "");
 	assert_int_equal(lists_at_root(t), 8);
 	lists(t, 3, "/c");
@@ -274,10 +274,10 @@ static void nothing_is_guessed_on_other_devices(void **state)
 		assert_int_equal(cop_cache_find(cache, &key, NULL, &obj), COP_FOUND_LEAD);
 		cop_cache_complete(cache, obj, &l);
 		assert_int_equal(
-			cop_guess_is_likely(t->node[0].coop->guess, "m/d/c"), cases[i].likely);
-		assert_false(cop_guess_is_likely(t->node[0].coop->guess, "m/e/c"));
-		assert_false(cop_guess_is_likely(t->node[0].coop->guess, "n/d/c"));
-		assert_false(cop_guess_is_likely(t->node[0].coop->guess, "m"));
+			cop_guess_is_likely(t->node[0].fetch->guess, "m/d/c"), cases[i].likely);
+		assert_false(cop_guess_is_likely(t->node[0].fetch->guess, "m/e/c"));
+		assert_false(cop_guess_is_likely(t->node[0].fetch->guess, "n/d/c"));
+		assert_false(cop_guess_is_likely(t->node[0].fetch->guess, "m"));
 		cop_cache_forget(cache, &key);
 	}
 }
@@ -325,7 +325,7 @@ static void in_a_large_directory_a_root_looks_unless_an_entry_tells(void **state
 			keep(cache, &name, blob, len);
 		}
 		assert_int_equal(
-			cop_guess_is_likely(t->node[0].coop->guess, "m/d/c"), cases[i].likely);
+			cop_guess_is_likely(t->node[0].fetch->guess, "m/d/c"), cases[i].likely);
 		cop_cache_forget(cache, &list);
 		cop_cache_forget(cache, &name);
 	}
@@ -337,9 +337,9 @@ static void a_parent_that_dies_is_passed_over(void **state)
 	struct asked a, b;
 
 	show_pairs(t);
-	ask_coop(t, LEAF, list_of(3, ""), &a);
+	ask_fetch(t, LEAF, list_of(3, ""), &a);
 	cop_endpoint_fake_cut(t->net, "n1", true);
-	ask_coop(t, LEAF, list_of(3, "/c"), &b);
+	ask_fetch(t, LEAF, list_of(3, "/c"), &b);
 	pass_time(t, 20000);
 	assert_int_equal(a.calls + b.calls, 2);
 	assert_int_equal(a.rc, 0);

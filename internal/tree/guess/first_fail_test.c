@@ -62,7 +62,7 @@ static void the_parent_dies_and_another_one_answers(void **state)
 	struct asked a;
 
 	(void)state;
-	ask_coop(t, LEAF, entry(path_of(0)), &a);
+	ask_fetch(t, LEAF, entry(path_of(0)), &a);
 	cop_endpoint_fake_cut(t->net, "n1", true);
 	pass_time(t, 20000);
 	assert_int_equal(a.calls, 1);
@@ -71,7 +71,7 @@ static void the_parent_dies_and_another_one_answers(void **state)
 	assert_true(has_bytes(t, LEAF, path_of(0)));
 	reads_as(t, LEAF, 0, 0);
 	cop_endpoint_fake_cut(t->net, "n0", true);
-	assert_true(cop_fetch_ask_first(t->node[LEAF].coop, path_of(1), false));
+	assert_true(cop_fetch_ask_first(t->node[LEAF].fetch, path_of(1), false));
 	pass_time(t, 20000);
 	assert_true(has_bytes(t, LEAF, path_of(1)));
 	assert_int_equal(reads_of(t, LEAF), 1);
@@ -85,9 +85,9 @@ static void a_node_that_ends_answers_with_the_entry(void **state)
 	struct asked a;
 
 	(void)state;
-	ask_coop(t, 1, entry(path_of(0)), &a);
+	ask_fetch(t, 1, entry(path_of(0)), &a);
 	cop_endpoint_fake_run(t->net, 100000);
-	atomic_store(&t->node[0].coop->closing, true);
+	atomic_store(&t->node[0].fetch->closing, true);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
@@ -106,7 +106,7 @@ static void a_file_that_has_changed_changes_nothing_before_it_is_read(void **sta
 	(void)state;
 	looks_up(t, 0, path_of(0));
 	cop_cache_drop_under(t->node[0].cache, path_of(0));
-	t->node[0].coop->conf.bundle = false;
+	t->node[0].fetch->conf.bundle = false;
 	looks_up(t, 0, path_of(0));
 	fill(t, 0, 'n');
 	looks_up(t, LEAF, path_of(0));
@@ -130,13 +130,13 @@ static void a_reader_who_joins_finds_out_that_a_file_has_changed(void **state)
 	struct asked name, bytes;
 
 	(void)state;
-	t->node[0].coop->conf.bundle = false;
+	t->node[0].fetch->conf.bundle = false;
 	looks_up(t, 0, path_of(0));
 	attr = known(t, 0, path_of(0));
 	fill(t, 0, 'n');
-	ask_coop(t, LEAF, entry(path_of(0)), &name);
+	ask_fetch(t, LEAF, entry(path_of(0)), &name);
 	cop_endpoint_fake_run(t->net, 100000);
-	ask_coop(t, 0, chunk(&attr, path_of(0), 0), &bytes);
+	ask_fetch(t, 0, chunk(&attr, path_of(0), 0), &bytes);
 	run_until_idle(t);
 	assert_int_equal(name.rc, 0);
 	assert_int_equal(bytes.calls, 1);
@@ -156,16 +156,16 @@ static void a_reader_who_joins_on_the_way_makes_all_nodes_forget(void **state)
 	struct asked name, bytes;
 
 	(void)state;
-	t->node[1].coop->conf.bundle = t->node[0].coop->conf.bundle = false;
+	t->node[1].fetch->conf.bundle = t->node[0].fetch->conf.bundle = false;
 	looks_up(t, 1, path_of(0));
 	attr = known(t, 1, path_of(0));
 	fill(t, 0, 'n');
-	ask_coop(t, LEAF, entry(path_of(0)), &name);
+	ask_fetch(t, LEAF, entry(path_of(0)), &name);
 	/* The request for the bytes is at the root, and the answer there. */
 	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(reads_of(t, 0), 1);
 	assert_int_equal(cop_origin_fake_run(t->node[0].origin, 1), 1);
-	ask_coop(t, 1, chunk(&attr, path_of(0), 0), &bytes);
+	ask_fetch(t, 1, chunk(&attr, path_of(0), 0), &bytes);
 	run_until_idle(t);
 	assert_int_equal(name.rc, 0);
 	assert_int_equal(bytes.calls, 1);
@@ -273,7 +273,7 @@ static void bytes_that_were_not_asked_for_are_corrupt(void **state)
 	lie = TRUTH;
 	lies = 0;
 	serve_instead = lie_about_entry;
-	t->node[1].coop->conf.bundle = false;
+	t->node[1].fetch->conf.bundle = false;
 	looks_up(t, 1, path_of(0));
 	serve_instead = NULL;
 	assert_int_equal(lies, 3);

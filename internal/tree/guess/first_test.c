@@ -85,7 +85,7 @@ static void other_names_are_plain_entries(void **state)
 	looks_up(t, LEAF, path_of(0));
 	cop_origin_fake_young(t->node[0].origin, false);
 	for (uint32_t r = 0; r < 3; r++)
-		t->node[r].coop->conf.max_cacheable = LEN - 1;
+		t->node[r].fetch->conf.max_cacheable = LEN - 1;
 	looks_up(t, LEAF, path_of(1));
 	assert_int_equal(reads_of(t, 0), 0);
 	assert_int_equal(stats_of(t, 0), COP_ARRAY_SIZE(paths) + 3);
@@ -99,13 +99,13 @@ static void without_the_option_nobody_asks_for_bytes(void **state)
 	struct tree *t = open_nodes(3, BUDGET);
 
 	(void)state;
-	t->node[LEAF].coop->conf.bundle = false;
+	t->node[LEAF].fetch->conf.bundle = false;
 	looks_up(t, LEAF, path_of(0));
-	assert_false(cop_fetch_ask_first(t->node[LEAF].coop, path_of(1), false));
+	assert_false(cop_fetch_ask_first(t->node[LEAF].fetch, path_of(1), false));
 	assert_int_equal(reads_of(t, 0), 0);
 	/* Who passes it on does not decide. */
-	t->node[LEAF].coop->conf.bundle = true;
-	t->node[1].coop->conf.bundle = t->node[0].coop->conf.bundle = false;
+	t->node[LEAF].fetch->conf.bundle = true;
+	t->node[1].fetch->conf.bundle = t->node[0].fetch->conf.bundle = false;
 	looks_up(t, LEAF, path_of(2));
 	assert_true(has_bytes(t, LEAF, path_of(2)));
 	close_tree(t);
@@ -133,12 +133,12 @@ static void a_file_that_came_and_is_read_counts_as_a_miss_of_its_directory(void 
 	struct tree *t = open_nodes(3, BUDGET);
 
 	(void)state;
-	assert_int_equal(atomic_load(&t->node[LEAF].coop->guess->collections), 0);
+	assert_int_equal(atomic_load(&t->node[LEAF].fetch->guess->collections), 0);
 	opens(t, LEAF, 0);
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 1);
 	/* It has too many files of the kind for siblings. */
 	assert_int_equal(cop_bundle_is_counted(
-				 &t->node[LEAF].coop->guess->policy, cop_bundle_id(path_of(0))),
+				 &t->node[LEAF].fetch->guess->policy, cop_bundle_id(path_of(0))),
 		true);
 	close_tree(t);
 }
@@ -167,10 +167,10 @@ static void siblings_come_where_the_listing_has_no_attributes(void **state)
 		looks_up(t, LEAF, path[i]);
 		assert_false(i && has_bytes(t, LEAF, path[0]) && knows(t, LEAF, entry(path[2])));
 		attr = known(t, LEAF, path[i]);
-		ask_coop(t, LEAF, chunk(&attr, path[i], 0), &a);
+		ask_fetch(t, LEAF, chunk(&attr, path[i], 0), &a);
 		assert_int_equal(a.calls, 1);
 		messages = stat_of(t, LEAF, COP_FABRIC_REQUEST_MESSAGES);
-		cop_fetch_used(a.node->coop, a.obj);
+		cop_fetch_used(a.node->fetch, a.obj);
 		forget(&a);
 		run_until_idle(t);
 	}
@@ -179,7 +179,7 @@ static void siblings_come_where_the_listing_has_no_attributes(void **state)
 	assert_true(has_bytes(t, LEAF, path[2]) && has_bytes(t, LEAF, path[3]));
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 4);
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_BYTES), 40);
-	assert_int_equal(t->node[LEAF].coop->guess->policy.brought_bytes, 40);
+	assert_int_equal(t->node[LEAF].fetch->guess->policy.brought_bytes, 40);
 	close_tree(t);
 }
 
@@ -200,15 +200,15 @@ static void siblings_come_without_their_entries_where_a_page_is_here(void **stat
 	}
 	for (uint32_t r = 0; r < 3; r++)
 		cop_cache_drop_under(t->node[r].cache, "");
-	ask_coop(t, LEAF, listing("d"), &a);
+	ask_fetch(t, LEAF, listing("d"), &a);
 	run_until_idle(t);
 	what = cop_fetch_page_ask("d", a.obj->data, "s0.so", 5);
 	forget(&a);
 	assert_int_equal(ask_and_forget(t, LEAF, what), 0);
-	list = cop_fetch_listed(t->node[LEAF].coop, "d", 1);
+	list = cop_fetch_listed(t->node[LEAF].fetch, "d", 1);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_true(cop_listing_find(list->data, path[i] + 2, 5, &e) && e.has_attr);
-		ask_coop(t, LEAF, chunk(&e.attr, path[i], 0), &a);
+		ask_fetch(t, LEAF, chunk(&e.attr, path[i], 0), &a);
 		run_until_idle(t);
 		assert_int_equal(a.rc, 0);
 		forget(&a);
@@ -253,9 +253,9 @@ static struct tree *open_modules(void)
 	assert_int_equal(ask_and_forget(t, LEAF, listing("lib/__pycache__")), 0);
 	looks_up(t, LEAF, compiled(0));
 	attr = known(t, LEAF, compiled(0));
-	ask_coop(t, LEAF, chunk(&attr, compiled(0), 0), &a);
+	ask_fetch(t, LEAF, chunk(&attr, compiled(0), 0), &a);
 	assert_int_equal(a.calls, 1);
-	cop_fetch_used(a.node->coop, a.obj);
+	cop_fetch_used(a.node->fetch, a.obj);
 	forget(&a);
 	return t;
 }
@@ -285,15 +285,15 @@ static void a_compiled_file_that_is_mentioned_brings_its_sources_entry(void **st
 	struct tree *t = open_modules();
 
 	(void)state;
-	cop_guess_bring_source(t->node[LEAF].coop->guess, "lib/__pycache__/", compiled(7) + 16);
+	cop_guess_bring_source(t->node[LEAF].fetch->guess, "lib/__pycache__/", compiled(7) + 16);
 	run_until_idle(t);
 	known(t, LEAF, module("", 7, ".py"));
 	assert_false(has_bytes(t, LEAF, module("", 7, ".py")));
 	/* What is not there, or not beside such a directory, is not asked for. */
 	cop_guess_bring_source(
-		t->node[LEAF].coop->guess, "lib/__pycache__/", "none.cpython-311.pyc");
-	cop_guess_bring_source(t->node[LEAF].coop->guess, "lib/", "m8.cpython-311.pyc");
-	cop_guess_bring_source(t->node[LEAF].coop->guess, "", "m9.cpython-311.pyc");
+		t->node[LEAF].fetch->guess, "lib/__pycache__/", "none.cpython-311.pyc");
+	cop_guess_bring_source(t->node[LEAF].fetch->guess, "lib/", "m8.cpython-311.pyc");
+	cop_guess_bring_source(t->node[LEAF].fetch->guess, "", "m9.cpython-311.pyc");
 	run_until_idle(t);
 	assert_int_equal(stats_of(t, 0), 2);
 	close_tree(t);
@@ -308,7 +308,7 @@ static void who_asks_for_the_entry_meanwhile_joins(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 6; i++)
-		ask_coop(t, i % 3, entry(path_of(0)), &a[i]);
+		ask_fetch(t, i % 3, entry(path_of(0)), &a[i]);
 	run_until_idle(t);
 	for (unsigned i = 0; i < 6; i++) {
 		assert_int_equal(a[i].calls, 1);
@@ -336,10 +336,10 @@ static void bytes_that_are_here_or_in_flight_are_not_replaced(void **state)
 		const char *path = path_of((unsigned)in_flight);
 
 		attr = attr_of(t, 0, path);
-		ask_coop(t, LEAF, chunk(&attr, path, 0), &bytes);
+		ask_fetch(t, LEAF, chunk(&attr, path, 0), &bytes);
 		if (!in_flight)
 			run_until_idle(t);
-		ask_coop(t, LEAF, entry(path), &name);
+		ask_fetch(t, LEAF, entry(path), &name);
 		run_until_idle(t);
 		assert_int_equal(bytes.calls + name.calls, 2);
 		assert_int_equal(bytes.rc | name.rc, 0);
@@ -362,20 +362,20 @@ static void what_is_asked_for_ahead_brings_its_bytes_on_any_node(void **state)
 		struct tree *t = open_nodes(3, BUDGET);
 		uint64_t requests = stat_of(t, rank, COP_FABRIC_REQUESTS_SENT);
 
-		assert_true(cop_fetch_ask_first(t->node[rank].coop, path_of(0), false));
+		assert_true(cop_fetch_ask_first(t->node[rank].fetch, path_of(0), false));
 		/* Twice is once. */
-		cop_fetch_ask_first(t->node[rank].coop, path_of(0), false);
+		cop_fetch_ask_first(t->node[rank].fetch, path_of(0), false);
 		run_until_idle(t);
 		assert_true(has_bytes(t, rank, path_of(0)));
-		assert_true(cop_fetch_has_first(t->node[rank].coop, path_of(0)));
-		assert_false(cop_fetch_has_first(t->node[rank].coop, path_of(1)));
+		assert_true(cop_fetch_has_first(t->node[rank].fetch, path_of(0)));
+		assert_false(cop_fetch_has_first(t->node[rank].fetch, path_of(1)));
 		assert_int_equal(
 			stat_of(t, rank, COP_FABRIC_REQUESTS_SENT), requests + (rank ? 1 : 0));
 		assert_int_equal(stats_of(t, 0) + reads_of(t, 0), 2);
 		assert_int_equal(stat_of(t, rank, COP_BUNDLE_FILES), 1);
 		reads_as(t, rank, 0, 0);
 		assert_int_equal(stat_of(t, rank, COP_BUNDLE_USED_FILES), 1);
-		assert_false(cop_fetch_ask_first(t->node[rank].coop, path_of(0), false));
+		assert_false(cop_fetch_ask_first(t->node[rank].fetch, path_of(0), false));
 		nothing_is_reserved(t);
 		close_tree(t);
 	}
@@ -387,11 +387,11 @@ static void the_bytes_of_an_entry_that_is_here_are_asked_for_alone(void **state)
 	struct tree *t = open_nodes(3, BUDGET);
 
 	(void)state;
-	t->node[LEAF].coop->conf.bundle = false;
+	t->node[LEAF].fetch->conf.bundle = false;
 	looks_up(t, LEAF, path_of(0));
-	t->node[LEAF].coop->conf.bundle = true;
-	assert_false(cop_fetch_has_first(t->node[LEAF].coop, path_of(0)));
-	assert_true(cop_fetch_ask_first(t->node[LEAF].coop, path_of(0), false));
+	t->node[LEAF].fetch->conf.bundle = true;
+	assert_false(cop_fetch_has_first(t->node[LEAF].fetch, path_of(0)));
+	assert_true(cop_fetch_ask_first(t->node[LEAF].fetch, path_of(0), false));
 	run_until_idle(t);
 	assert_true(has_bytes(t, LEAF, path_of(0)));
 	assert_int_equal(stats_of(t, 0), 1);
@@ -401,15 +401,15 @@ static void the_bytes_of_an_entry_that_is_here_are_asked_for_alone(void **state)
 static void unused_bytes_are_bounded_however_they_are_asked_for(void **state)
 {
 	struct tree *t = open_nodes(3, BUDGET);
-	struct cop_bundle *policy = &t->node[LEAF].coop->guess->policy;
+	struct cop_bundle *policy = &t->node[LEAF].fetch->guess->policy;
 
 	(void)state;
-	assert_true(cop_fetch_ask_first(t->node[LEAF].coop, path_of(0), false));
+	assert_true(cop_fetch_ask_first(t->node[LEAF].fetch, path_of(0), false));
 	run_until_idle(t);
 	assert_int_equal(policy->brought_bytes, LEN);
 	while (cop_bundle_may_come(policy))
 		cop_bundle_came_first(policy, 0, LEN);
-	assert_false(cop_fetch_ask_first(t->node[LEAF].coop, path_of(1), false));
+	assert_false(cop_fetch_ask_first(t->node[LEAF].fetch, path_of(1), false));
 	looks_up(t, LEAF, path_of(2));
 	assert_false(has_bytes(t, LEAF, path_of(2)));
 	close_tree(t);
@@ -438,13 +438,13 @@ static void a_program_that_joins_makes_the_entry_and_the_bytes_urgent(void **sta
 	struct asked a;
 
 	(void)state;
-	assert_true(cop_fetch_ask_first(t->node[LEAF].coop, path_of(0), false));
+	assert_true(cop_fetch_ask_first(t->node[LEAF].fetch, path_of(0), false));
 	cop_endpoint_fake_run(t->net, 100000);
 	/* The entry is here at the root; the bytes wait behind everything urgent. */
 	assert_int_equal(cop_origin_fake_run(t->node[0].origin, 1), 1);
 	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(reads_of(t, 0), 1);
-	ask_coop(t, LEAF, entry(path_of(0)), &a);
+	ask_fetch(t, LEAF, entry(path_of(0)), &a);
 	cop_endpoint_fake_run(t->net, 100000);
 	assert_int_equal(a.calls, 0);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).raises, 1);

@@ -63,7 +63,7 @@ static inline size_t stats_of(struct tree *t, uint32_t rank)
 static inline struct cop_attr known(struct tree *t, uint32_t rank, const char *path)
 {
 	struct cop_ask what = entry(path);
-	struct cop_obj *obj = cop_fetch_peek(t->node[rank].coop, &what);
+	struct cop_obj *obj = cop_fetch_peek(t->node[rank].fetch, &what);
 	struct cop_attr attr;
 
 	assert_non_null(obj);
@@ -78,7 +78,7 @@ static inline bool has_bytes(struct tree *t, uint32_t rank, const char *path)
 {
 	struct cop_attr attr = known(t, rank, path);
 	struct cop_ask what = chunk(&attr, path, 0);
-	struct cop_obj *obj = cop_fetch_peek(t->node[rank].coop, &what);
+	struct cop_obj *obj = cop_fetch_peek(t->node[rank].fetch, &what);
 
 	if (obj)
 		cop_obj_put(t->node[rank].cache, obj);
@@ -87,7 +87,7 @@ static inline bool has_bytes(struct tree *t, uint32_t rank, const char *path)
 
 static inline bool knows(struct tree *t, uint32_t rank, struct cop_ask what)
 {
-	struct cop_obj *obj = cop_fetch_peek(t->node[rank].coop, &what);
+	struct cop_obj *obj = cop_fetch_peek(t->node[rank].fetch, &what);
 
 	if (obj)
 		cop_obj_put(t->node[rank].cache, obj);
@@ -107,14 +107,14 @@ static inline void reads_as(struct tree *t, uint32_t rank, unsigned i, uint8_t w
 	const void *data;
 	struct asked a;
 
-	ask_coop(t, rank, chunk(&attr, path_of(i), 0), &a);
+	ask_fetch(t, rank, chunk(&attr, path_of(i), 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(cop_fetch_chunk_part(a.obj, 0, LEN, out, &data), 0);
 	for (unsigned at = 0; at < LEN; at++)
 		assert_int_equal(((const uint8_t *)data)[at], with);
-	cop_fetch_used(a.node->coop, a.obj);
+	cop_fetch_used(a.node->fetch, a.obj);
 	forget(&a);
 }
 

@@ -67,15 +67,15 @@ static void reads(struct tree *t, const char *path)
 	struct cop_attr attr;
 	struct asked a;
 
-	ask_coop(t, LEAF, (struct cop_ask){.kind = COP_ASK_ENTRY, .path = path}, &a);
+	ask_fetch(t, LEAF, (struct cop_ask){.kind = COP_ASK_ENTRY, .path = path}, &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
 	cop_entry_get(a.obj->data, &attr, NULL, NULL);
 	forget(&a);
-	ask_coop(t, LEAF, chunk(&attr, path, 0), &a);
+	ask_fetch(t, LEAF, chunk(&attr, path, 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.rc, 0);
-	cop_fetch_used(a.node->coop, a.obj);
+	cop_fetch_used(a.node->fetch, a.obj);
 	forget(&a);
 }
 
@@ -119,7 +119,7 @@ static void without_the_option_they_come_alone(void **state)
 {
 	struct tree *t = *state;
 
-	t->node[LEAF].coop->conf.bundle = false;
+	t->node[LEAF].fetch->conf.bundle = false;
 	reads(t, "bin/program");
 	assert_int_equal(look(t, "lib/liba.so.1"), 1);
 	assert_int_equal(look(t, "lib/libb.so.2"), 1);

@@ -65,7 +65,7 @@ static struct cop_attr known(struct tree *t, const char *path)
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - path), path);
 	list = cop_fetch_peek(
-		t->node[LEAF].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
+		t->node[LEAF].fetch, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir});
 	assert_non_null(list);
 	assert_true(cop_listing_find(list->data, name, strlen(name), &e) && e.has_attr);
 	cop_obj_put(t->node[LEAF].cache, list);
@@ -78,11 +78,11 @@ static void reads(struct tree *t, const char *path)
 	struct cop_attr attr = known(t, path);
 	struct asked a;
 
-	ask_coop(t, LEAF, chunk(&attr, path, 0), &a);
+	ask_fetch(t, LEAF, chunk(&attr, path, 0), &a);
 	run_until_idle(t);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.rc, 0);
-	cop_fetch_used(a.node->coop, a.obj);
+	cop_fetch_used(a.node->fetch, a.obj);
 	forget(&a);
 }
 
@@ -193,7 +193,7 @@ static void the_bytes_may_be_packed(void **state)
 	reads(t, path_of(30));
 	has(t, path_of(10));
 	attr = known(t, path_of(10));
-	ask_coop(t, LEAF, chunk(&attr, path_of(10), 0), &a);
+	ask_fetch(t, LEAF, chunk(&attr, path_of(10), 0), &a);
 	assert_true(a.obj->packed);
 	forget(&a);
 	packs = false;
@@ -256,7 +256,7 @@ static void a_check_brings_nothing(void **state)
 	lists(t, "lib/__pycache__");
 	reads(t, path_of(0));
 	list = cop_fetch_peek(
-		t->node[LEAF].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "lib"});
+		t->node[LEAF].fetch, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "lib"});
 	cop_listing_dir(list->data, &dir);
 	cop_obj_put(t->node[LEAF].cache, list);
 	check.version = dir.version;
@@ -290,12 +290,12 @@ static void what_was_read_last_is_followed_first(void **state)
 	lists(t, "p");
 	lists(t, "p/__pycache__");
 	/* Room for four files. */
-	t->node[LEAF].coop->guess->policy.brought_bytes = (uint64_t)(most - 4) * CHUNK;
+	t->node[LEAF].fetch->guess->policy.brought_bytes = (uint64_t)(most - 4) * CHUNK;
 	reads(t, "p/__pycache__/__init__.cpython-311.pyc");
 	reads(t, "p/__pycache__/first.cpython-311.pyc");
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 4);
 	/* All that there was room for came with first, which had not been read by then. */
-	t->node[LEAF].coop->guess->policy.brought_bytes = (uint64_t)(most - 2) * CHUNK;
+	t->node[LEAF].fetch->guess->policy.brought_bytes = (uint64_t)(most - 2) * CHUNK;
 	reads(t, "p/__pycache__/other.cpython-311.pyc");
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), 6);
 	has(t, "p/__pycache__/m59.cpython-311.pyc");
@@ -308,7 +308,7 @@ static void without_the_option_nothing_is_mentioned(void **state)
 	struct tree *t = open_collection_of_modules();
 
 	(void)state;
-	t->node[LEAF].coop->conf.bundle = false;
+	t->node[LEAF].fetch->conf.bundle = false;
 	put_module(t, path_of(0), "m10");
 	lists(t, "lib/__pycache__");
 	reads(t, path_of(0));
@@ -392,7 +392,7 @@ static void assert_imports(const char *names, unsigned files, const char *path)
 	struct tree *t = open_package(names);
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(looked_for) && extension_first; i++)
-		cop_fetch_looked_for(t->node[LEAF].coop, looked_for[i], strlen(looked_for[i]));
+		cop_fetch_looked_for(t->node[LEAF].fetch, looked_for[i], strlen(looked_for[i]));
 	reads(t, "site/p/" INIT);
 	reads(t, "site/p/_fast.txt");
 	assert_int_equal(stat_of(t, LEAF, COP_BUNDLE_FILES), files);

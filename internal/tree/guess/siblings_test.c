@@ -51,7 +51,7 @@ static struct tree *open_three(uint64_t budget)
 static struct cop_attr known(struct tree *t, uint32_t rank, unsigned i)
 {
 	struct cop_obj *list = cop_fetch_peek(
-		t->node[rank].coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
+		t->node[rank].fetch, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = "d"});
 	const char *name = path_of(i) + 2;
 	struct cop_listing_entry e;
 
@@ -66,7 +66,7 @@ static void start_reading(struct tree *t, uint32_t rank, unsigned i, struct aske
 {
 	struct cop_attr attr = known(t, rank, i);
 
-	ask_coop(t, rank, chunk(&attr, path_of(i), 0), a);
+	ask_fetch(t, rank, chunk(&attr, path_of(i), 0), a);
 }
 
 static void has_read(struct asked *a, unsigned i, uint8_t with)
@@ -76,7 +76,7 @@ static void has_read(struct asked *a, unsigned i, uint8_t with)
 	assert_int_equal(a->obj->len, LEN(i));
 	for (unsigned at = 0; at < LEN(i); at++)
 		assert_int_equal(((uint8_t *)a->obj->data)[at], with);
-	cop_fetch_used(a->node->coop, a->obj);
+	cop_fetch_used(a->node->fetch, a->obj);
 	forget(a);
 }
 
@@ -127,7 +127,7 @@ static void without_the_option_nothing_is_brought(void **state)
 
 	(void)state;
 	t = open_three(1 << 20);
-	t->node[2].coop->conf.bundle = false;
+	t->node[2].fetch->conf.bundle = false;
 	for (unsigned i = 0; i < 3; i++)
 		reads(t, 2, i);
 	assert_int_equal(cop_origin_fake_counts(t->node[0].origin).reads, 3);
@@ -140,7 +140,7 @@ static void what_bypasses_the_tree_is_not_brought(void **state)
 	struct tree *t = open_three(1 << 20);
 
 	(void)state;
-	t->node[2].coop->conf.max_cacheable = LEN(3);
+	t->node[2].fetch->conf.max_cacheable = LEN(3);
 	reads(t, 2, 0);
 	reads(t, 2, 1);
 	assert_int_equal(stat_of(t, 2, COP_BUNDLE_FILES), 2);

@@ -103,7 +103,7 @@ static void without_the_option_a_link_comes_alone(void **state)
 {
 	struct tree *t = *state;
 
-	t->node[LEAF].coop->conf.bundle = false;
+	t->node[LEAF].fetch->conf.bundle = false;
 	assert_int_equal(look(t, "d/libz.so.1"), 1);
 }
 

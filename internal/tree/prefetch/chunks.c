@@ -35,7 +35,7 @@ static uint64_t end_of(const struct item *i, const struct cop_range *r)
 /* The next chunk of this file from the cursor on. */
 static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *index)
 {
-	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.coop);
+	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.fetch);
 
 	for (; p->at_range < i->ranges; p->at_range++) {
 		const struct cop_range *r = range_of(p, i, p->at_range);
@@ -53,7 +53,7 @@ static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *
 /* Where the chunks end that the manifest names from the cursor on, without a gap. */
 static uint64_t run_end(const struct cop_prefetch *p, const struct item *i)
 {
-	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.coop), run = 0;
+	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.fetch), run = 0;
 
 	for (unsigned n = p->at_range; n < i->ranges; n++) {
 		const struct cop_range *r = range_of(p, i, n);
@@ -72,7 +72,7 @@ static bool is_streamed(const struct cop_prefetch *p, const struct item *i)
 {
 	struct cop_cache_usage u;
 
-	if (i->size_now <= cop_fetch_chunk_bytes(p->conf.coop) ||
+	if (i->size_now <= cop_fetch_chunk_bytes(p->conf.fetch) ||
 		i->size_now > p->conf.whole_file_max || !i->ranges)
 		return false;
 	cop_cache_usage(p->conf.cache, &u);
@@ -84,12 +84,12 @@ static bool rest_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *i
 	if (p->at_chunk == 0 && !is_streamed(p, i))
 		return false;
 	*index = p->at_chunk++;
-	return cop_fetch_chunk_len(p->conf.coop, i->size_now, *index) > 0;
+	return cop_fetch_chunk_len(p->conf.fetch, i->size_now, *index) > 0;
 }
 
 void cop_prefetch_have_chunk(struct cop_prefetch *p, const struct item *i, uint64_t index)
 {
-	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.coop);
+	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.fetch);
 
 	for (unsigned n = 0; n < i->ranges; n++) {
 		const struct cop_range *r = range_of(p, i, n);

@@ -96,7 +96,7 @@ static bool is_old_enough(uint64_t version)
 static struct cop_obj *cached(struct look *k, enum cop_ask_kind kind, const char *path)
 {
 	struct cop_obj *obj =
-		cop_fetch_peek(k->p->conf.coop, &(struct cop_ask){.kind = kind, .path = path});
+		cop_fetch_peek(k->p->conf.fetch, &(struct cop_ask){.kind = kind, .path = path});
 
 	if (!obj || !obj->error)
 		return obj;
@@ -116,7 +116,7 @@ static bool find_attr(struct look *k, const char *path, struct cop_attr *attr)
 	if (obj)
 		cop_entry_get(obj->data, attr, NULL, NULL);
 	else
-		obj = cop_fetch_listed(k->p->conf.coop, path, at.dir_len);
+		obj = cop_fetch_listed(k->p->conf.fetch, path, at.dir_len);
 	if (!found && obj && !obj->error && cop_listing_find(obj->data, at.name, at.name_len, &e) &&
 		e.has_attr) {
 		*attr = e.attr;
@@ -270,7 +270,7 @@ static void take_chunk(struct look *k, const struct chunk *c)
 		.version = c->attr.version,
 		.size = c->attr.size,
 		.index = c->index};
-	struct cop_obj *obj = c->known ? cop_fetch_peek(k->p->conf.coop, &ask) : NULL;
+	struct cop_obj *obj = c->known ? cop_fetch_peek(k->p->conf.fetch, &ask) : NULL;
 	const struct cop_packfile_record *last =
 		c->known ? cop_packfile_chunk(k->last, c->path, ask.version, ask.size, c->index)
 			 : cop_packfile_any(k->last, c->path, c->index);

@@ -101,7 +101,7 @@ struct job {
 	struct cop_prefetch_manifest *manifest;
 	struct cop_cache *cache;
 	struct cop_origin *origin;
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 };
 
 static struct job *begin_job(void)
@@ -128,7 +128,7 @@ static struct job *begin_job(void)
 	j->cache = conf.cache = cop_cache_new(64 * COP_MIB, &j->stats);
 	conf.origin = j->origin;
 	conf.pack = cop_prefetch_manifest_pack(j->manifest);
-	j->coop = cop_fetch_new(&conf);
+	j->fetch = cop_fetch_new(&conf);
 	return j;
 }
 
@@ -154,7 +154,7 @@ static struct cop_obj *get(struct job *j, const struct cop_ask *ask, int *rc)
 	struct answer a = {.waiter = {.completed = answered}};
 	struct cop_obj *here = NULL;
 
-	*rc = cop_fetch_get(j->coop, ask, &a.waiter, &here);
+	*rc = cop_fetch_get(j->fetch, ask, &a.waiter, &here);
 	if (*rc == 0) {
 		while (!atomic_load(&a.there))
 			usleep(200);
@@ -218,7 +218,7 @@ static int read_chunk(struct job *j, const char *path, const struct cop_attr *at
 		.version = attr->version,
 		.size = attr->size,
 		.index = index};
-	size_t len = cop_fetch_chunk_len(j->coop, attr->size, index);
+	size_t len = cop_fetch_chunk_len(j->fetch, attr->size, index);
 	struct cop_obj *obj;
 	const uint8_t *data;
 	const void *part;
@@ -271,7 +271,7 @@ static uint64_t no_parts(void *arg)
 static void end_job(struct job *j, bool leaves)
 {
 	struct cop_prefetch_pack_conf conf = {.manifest = j->manifest,
-		.coop = j->coop,
+		.fetch = j->fetch,
 		.cache = j->cache,
 		.origin = j->origin,
 		.begun = no_parts};
@@ -281,9 +281,9 @@ static void end_job(struct job *j, bool leaves)
 	if (leaves)
 		cop_prefetch_manifest_save(j->manifest, 0);
 	assert_true(cop_prefetch_pack_free(p));
-	cop_fetch_close(j->coop);
+	cop_fetch_close(j->fetch);
 	assert_true(cop_origin_close(j->origin));
-	cop_fetch_free(j->coop);
+	cop_fetch_free(j->fetch);
 	cop_cache_free(j->cache);
 	cop_prefetch_manifest_free(j->manifest);
 	free(j);

@@ -35,14 +35,14 @@ static void give_up(struct cop_prefetch *p, const char *why)
 }
 
 /* True: s has the answer already; false: the answer will come, or never will (p->over). */
-static bool ask_coop(
+static bool ask_fetch(
 	struct cop_prefetch *p, struct slot *s, const struct cop_ask *ask, size_t bytes)
 {
 	struct cop_obj *obj;
 	int rc;
 
 	s->bytes = bytes;
-	s->obj = cop_fetch_peek(p->conf.coop, ask);
+	s->obj = cop_fetch_peek(p->conf.fetch, ask);
 	if (s->obj) {
 		s->rc = s->obj->error;
 		s->bytes = 0;
@@ -54,7 +54,7 @@ static bool ask_coop(
 	if (p->over)
 		return false;
 	s->waiter.completed = fetch_completed;
-	rc = cop_fetch_get(p->conf.coop, ask, &s->waiter, &obj);
+	rc = cop_fetch_get(p->conf.fetch, ask, &s->waiter, &obj);
 	/* The request may have completed already, so from here on s belongs to the waiter. */
 	p->flying += rc == 0;
 	if (rc == 0)
@@ -176,7 +176,7 @@ static void ask_entry(struct cop_prefetch *p, struct slot *s)
 
 	let_go(p, s);
 	s->entry = true;
-	if (ask_coop(p, s, &entry, SMALL_BYTES))
+	if (ask_fetch(p, s, &entry, SMALL_BYTES))
 		with_entry(p, s);
 	else if (p->over)
 		done_with(p, s);
@@ -201,7 +201,7 @@ static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 	s->item = todo_item(p, p->next_listing++);
 	list.path = cop_prefetch_path(p, s->item);
 	atomic_fetch_add(&p->listings, 1);
-	if (ask_coop(p, s, &list, SMALL_BYTES)) {
+	if (ask_fetch(p, s, &list, SMALL_BYTES)) {
 		count_slot(p, s);
 		done_with(p, s);
 	} else if (p->over) {
@@ -238,7 +238,7 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
 	memcpy(dir, path, slash ? (size_t)(slash - path) : 0);
 	dir[slash ? slash - path : 0] = '\0';
 	list.path = dir;
-	if (ask_coop(p, s, &list, SMALL_BYTES))
+	if (ask_fetch(p, s, &list, SMALL_BYTES))
 		with_listing(p, s);
 	else if (p->over)
 		done_with(p, s);
@@ -269,7 +269,7 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 		!(begin_rest(p) && cop_prefetch_next_chunk(p, &chunk, &s->item)))
 		return false;
 	s->index = chunk.index;
-	if (ask_coop(p, s, &chunk, cop_fetch_chunk_len(p->conf.coop, chunk.size, chunk.index))) {
+	if (ask_fetch(p, s, &chunk, cop_fetch_chunk_len(p->conf.fetch, chunk.size, chunk.index))) {
 		/* The rest of a file begins after the chunks that were requested above. */
 		if (s->bytes || !p->rest)
 			count_slot(p, s);
@@ -345,7 +345,7 @@ static int load_manifest(struct cop_prefetch *p)
 
 	cop_list_remove(&s->link);
 	for (s->rc = 0; !s->rc && fits && !p->over; piece.index++) {
-		if (!ask_coop(p, s, &piece, SMALL_BYTES) && !p->over) {
+		if (!ask_fetch(p, s, &piece, SMALL_BYTES) && !p->over) {
 			do
 				if (!wait_completed(p, &slots))
 					return -ESHUTDOWN;
@@ -429,9 +429,9 @@ static void set_why(struct cop_prefetch *p, const char *why)
 static void report_end(struct cop_prefetch *p, uint64_t begin_ns)
 {
 	if (p->over || p->n_todo == p->n_items)
-		cop_fetch_use_pack(p->conf.coop, false);
+		cop_fetch_use_pack(p->conf.fetch, false);
 	if (!p->over && p->n_todo)
-		cop_fetch_prefetched(p->conf.coop);
+		cop_fetch_prefetched(p->conf.fetch);
 	if (!p->over && p->n_items)
 		set_why(p, p->n_todo ? NULL : "no program has begun a part of the manifest");
 	set_state(p, p->over ? STOPPED : DONE);

@@ -20,7 +20,7 @@
 struct cop_prefetch;
 
 struct cop_prefetch_conf {
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	struct cop_cache *cache;
 	struct cop_stats *stats;
 	/* The first reader of a file of at most this size fetches all of it, so the prefetch
@@ -121,7 +121,7 @@ struct cop_prefetch_pack;
 
 struct cop_prefetch_pack_conf {
 	struct cop_prefetch_manifest *manifest;
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	uint64_t (*begun)(void *arg); /* the parts that programs began */

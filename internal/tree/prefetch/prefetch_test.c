@@ -24,7 +24,7 @@ struct world {
 	struct cop_stats stats;
 	struct cop_cache *cache;
 	struct cop_origin *origin;
-	struct cop_fetch *coop;
+	struct cop_fetch *fetch;
 	struct cop_prefetch *p;
 	struct cop_buf body;
 	int error; /* the error that every piece gets */
@@ -63,7 +63,7 @@ static struct world *open_world(uint64_t budget)
 
 	w->cache = conf.cache = cop_cache_new(budget, &w->stats);
 	w->origin = conf.origin = cop_origin_fake_new();
-	w->coop = cop_fetch_new(&conf);
+	w->fetch = cop_fetch_new(&conf);
 	return w;
 }
 
@@ -82,7 +82,7 @@ static void put_dir(struct world *w, const char *path)
 
 static void start(struct world *w, const char *body)
 {
-	struct cop_prefetch_conf conf = {.coop = w->coop,
+	struct cop_prefetch_conf conf = {.fetch = w->fetch,
 		.cache = w->cache,
 		.stats = &w->stats,
 		.whole_file_max = WHOLE,
@@ -129,11 +129,11 @@ static void run_manifest(struct world *w, const char *body)
 static void close_world(struct world *w)
 {
 	cop_prefetch_stop(w->p);
-	cop_fetch_close(w->coop);
+	cop_fetch_close(w->fetch);
 	cop_origin_close(w->origin);
 	cop_prefetch_free(w->p);
 	cop_cache_check(w->cache);
-	cop_fetch_free(w->coop);
+	cop_fetch_free(w->fetch);
 	cop_cache_free(w->cache);
 	cop_buf_free(&w->body);
 	free(w);
@@ -147,7 +147,7 @@ static uint64_t counter(struct world *w, enum cop_counter c)
 static bool has(struct world *w, enum cop_ask_kind kind, const char *path)
 {
 	struct cop_obj *obj =
-		cop_fetch_peek(w->coop, &(struct cop_ask){.kind = kind, .path = path});
+		cop_fetch_peek(w->fetch, &(struct cop_ask){.kind = kind, .path = path});
 
 	if (obj)
 		cop_obj_put(w->cache, obj);
@@ -160,7 +160,7 @@ static const char *chunks(struct world *w, const char *dir, const char *name)
 {
 	static char text[64];
 	struct cop_obj *list = cop_fetch_peek(
-			       w->coop, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir}),
+			       w->fetch, &(struct cop_ask){.kind = COP_ASK_LISTING, .path = dir}),
 		       *obj;
 	struct cop_listing_entry e;
 	char path[256];
@@ -169,12 +169,12 @@ static const char *chunks(struct world *w, const char *dir, const char *name)
 	assert_non_null(list);
 	assert_true(cop_listing_find(list->data, name, strlen(name), &e));
 	snprintf(path, sizeof(path), "%s%s%s", dir, *dir ? "/" : "", name);
-	for (; cop_fetch_chunk_len(w->coop, e.attr.size, n); n++) {
-		obj = cop_fetch_peek(w->coop, &(struct cop_ask){.kind = COP_ASK_CHUNK,
-						      .path = path,
-						      .version = e.attr.version,
-						      .size = e.attr.size,
-						      .index = n});
+	for (; cop_fetch_chunk_len(w->fetch, e.attr.size, n); n++) {
+		obj = cop_fetch_peek(w->fetch, &(struct cop_ask){.kind = COP_ASK_CHUNK,
+						       .path = path,
+						       .version = e.attr.version,
+						       .size = e.attr.size,
+						       .index = n});
 		text[n] = obj ? '1' : '0';
 		if (obj)
 			cop_obj_put(w->cache, obj);
@@ -438,7 +438,7 @@ static void a_part_is_fetched_when_its_first_file_is_opened(void **state)
 static void a_file_that_was_opened_early_begins_its_part(void **state)
 {
 	struct world *w = open_world(COP_GIB);
-	struct cop_prefetch p = {.conf = {.coop = w->coop, .by_part = true}};
+	struct cop_prefetch p = {.conf = {.fetch = w->fetch, .by_part = true}};
 
 	(void)state;
 	pthread_mutex_init(&p.lock, NULL);
