@@ -68,7 +68,8 @@ is 'the commands work at any hour' \
 	"$(clock_of behind; node_stat 1 nodes)$(clock_of ahead; node_stat 1 nodes)" 33
 rm "$SRC/late"
 
-# A client waits for all nodes with a deadline; by the wall clock it would be over at once, or never.
+# A client waits for all nodes with a deadline; by the wall clock it would be over at once, or
+# never.
 clock_of behind
 timeout "$(patient 60)" "${cop_as[@]}" "$COPPER" stop -d "$JOB" --secret-file "$SECRET" \
 	>"$T/.out" 2>&1
