@@ -78,6 +78,38 @@ static void as_long_as_the_root_has_room_it_reads_alone(void **state)
 	close_tree(t);
 }
 
+/* As with --spill, whose disk makes room in memory. */
+static void a_root_that_has_room_again_leaves_chunks_to_their_homes(void **state)
+{
+	struct tree *t = open_set(5);
+	bool lent[FILES];
+	size_t before;
+	struct asked a;
+
+	(void)state;
+	for (unsigned i = 0; i < FILES; i++) {
+		before = cop_origin_fake_counts(t->node[0].origin).reads;
+		ask_fetch(t, 4, chunk(&attr[i], path[i], 0), &a);
+		run_until_idle(t);
+		forget(&a);
+		lent[i] = cop_origin_fake_counts(t->node[0].origin).reads == before;
+	}
+	assert_true(lent[FILES - 1]);
+	for (unsigned i = 0; i < FILES; i++)
+		cop_cache_drop_under(t->node[0].cache, path[i]);
+	before = origin_reads(t);
+	for (unsigned i = 0; i < FILES; i++) {
+		if (!lent[i])
+			continue;
+		ask_fetch(t, 3, chunk(&attr[i], path[i], 0), &a);
+		run_until_idle(t);
+		assert_int_equal(a.rc, 0);
+		forget(&a);
+	}
+	assert_int_equal(origin_reads(t), before);
+	close_tree(t);
+}
+
 static void a_dead_homes_share_is_read_once_more_by_another(void **state)
 {
 	struct tree *t = open_set(5);
@@ -102,6 +134,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_that_all_nodes_can_hold_are_read_once),
 		cmocka_unit_test(as_long_as_the_root_has_room_it_reads_alone),
+		cmocka_unit_test(a_root_that_has_room_again_leaves_chunks_to_their_homes),
 		cmocka_unit_test(a_dead_homes_share_is_read_once_more_by_another),
 	};
 
