@@ -57,21 +57,29 @@ ok 'README has blocks that are run' test "$(kinds run part slurm mpi | grep -c R
 
 # ---- pages show what is run: quotes and dashes that a formatter changes could not be pasted
 
-shown=
+mkdir "$T/pages"
 for page in man/*.[157]; do
 	for format in 'mandoc -T utf8' 'groff -mandoc -Tutf8 -P-cbou'; do
 		command -v "${format%% *}" >/dev/null || continue
-		$format "$page" 2>/dev/null | sed 's/.\x08//g' | expand >"$T/page"
-		while IFS=$'\t' read -r number _ line kind; do
-			shown=$shown$(sed 's/^[[:blank:]]*//; /^$/d' \
-					"$T/blocks/$number.${kind%% *}" | expand |
-					while IFS= read -r text; do
-				grep -qF -- "$text" "$T/page" ||
-					echo "${format%% *} $page:$line: $text"
-			done)
-		done < <(awk -F '\t' -v page="${page##*/}" '$2 == page' "$T/index")
+		$format "$page" 2>/dev/null | sed 's/.\x08//g' | expand >"$T/pages/${page##*/} ${format%% *}"
 	done
 done
+shown=$("$PYTHON" - "$T" <<'PY'
+import os, sys
+top = sys.argv[1]
+blocks = [line.rstrip("\n").split("\t") for line in open(f"{top}/index")]
+for shown in sorted(os.listdir(f"{top}/pages")):
+    page, formatter = shown.split()
+    text = open(f"{top}/pages/{shown}").read()
+    for number, name, line, kind in blocks:
+        if name != page:
+            continue
+        for command in open(f"{top}/blocks/{number}.{kind.split()[0]}"):
+            command = command.strip("\n").lstrip(" \t").expandtabs()
+            if command not in text:
+                print(f"{formatter} {page}:{line}: {command}")
+PY
+)
 is 'a block looks in the manual as it is run' "$shown" ''
 
 # ---- what each kind needs

@@ -50,10 +50,10 @@ leave() {
 }
 trap leave EXIT
 
-# Ten directories of 300 files, and some larger ones.
+# Ten directories of 150 files, and some larger ones.
 SRC=$T/src
 for d in 0 1 2 3 4 5 6 7 8 9; do
-	numbered_files "$SRC/dir$d" 300 2000
+	numbered_files "$SRC/dir$d" 150 2000
 done
 numbered_files "$SRC/large" 20 3000000
 checksums "$SRC" >"$T/want"
