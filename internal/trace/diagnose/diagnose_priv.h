@@ -28,9 +28,8 @@ struct things {
 
 struct actor {
 	struct thing thing;
-	struct cop_trace_event
-		any; /* identifies the item: source, host, pid, tid point into the key */
-	struct calls posix, moved; /* all calls; calls that move bytes */
+	struct cop_trace_event any; /* identity: source, host, pid, tid point into the key */
+	struct calls posix, moved;  /* all calls; calls that move bytes */
 };
 struct file {
 	struct thing thing;
