@@ -262,11 +262,10 @@ struct cop_sum_result {
 	uint64_t processes, threads, hosts, files;
 	double total_s; /* from the first begin to the last end of all spans */
 	double part_s[COP_SUM_PARTS];
-	double app_alone_s, compute_not_app_s; /* time of app without compute, and the reverse */
-	double posix_alone_s,
-		compute_not_posix_s;     /* time of POSIX without compute, and the reverse */
-	double about_s;                  /* maximum error of the times above */
-	double class_s[COP_CLASSES_MAX]; /* time with a span of each class */
+	double app_alone_s, compute_not_app_s;           /* app without compute; the reverse */
+	double posix_alone_s, compute_not_posix_s;       /* POSIX without compute; the reverse */
+	double about_s;                                  /* maximum error of the times above */
+	double class_s[COP_CLASSES_MAX];                 /* time with a span of each class */
 	double both_s[COP_CLASSES_MAX][COP_CLASSES_MAX]; /* time with spans of both classes */
 	const struct cop_classes *classes;
 	struct cop_rows functions, intervals;

@@ -18,7 +18,7 @@ void cop_otel_start_record(
 
 /* ---- what happened on the nodes ---- */
 
-/* As many records as fit into a line that receivers accept. */
+/* The number of records in one line, limited by what receivers accept. */
 #define BATCH 64u
 
 struct batch {
