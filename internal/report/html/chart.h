@@ -37,7 +37,7 @@ struct cop_chart_lines {
 };
 void cop_chart_lines(struct cop_buf *out, const struct cop_chart_lines *l);
 
-/* ---- bars of several parts ---- */
+/* ---- stacked bars ---- */
 
 #define COP_CHART_PARTS 16
 struct cop_chart_bars {
@@ -74,7 +74,7 @@ struct cop_chart_spans {
 /* Leaves the figure open: the caller adds the numbers and closes it. */
 void cop_chart_spans(struct cop_buf *out, const struct cop_chart_spans *c);
 
-/* ---- ranges on a logarithmic scale, without a table ---- */
+/* ---- logarithmic ranges, without a table ---- */
 
 struct cop_chart_range {
 	const char *name;
@@ -83,7 +83,7 @@ struct cop_chart_range {
 void cop_chart_ranges(struct cop_buf *out, const char *title, const struct cop_chart_range *range,
 	unsigned rows, cop_html_show *show);
 
-/* ---- a tree of nodes, without a table ---- */
+/* ---- tree of nodes, without a table ---- */
 
 struct cop_chart_tree {
 	const char *title;

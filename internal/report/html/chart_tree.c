@@ -79,7 +79,7 @@ static void count_below(struct layout *l)
 	}
 }
 
-/* ---- which are drawn ---- */
+/* ---- selection of drawn nodes ---- */
 
 static bool is_drawn(const struct layout *l, int32_t i)
 {
@@ -153,7 +153,7 @@ static void choose_drawn(struct layout *l)
 	l->leaves = 0;
 }
 
-/* ---- where ---- */
+/* ---- layout ---- */
 
 /* Recursion is at most DEEPEST levels. */
 static void place_node(struct layout *l, unsigned i)

@@ -5,7 +5,7 @@
 
 #include "report/html/html_priv.h"
 
-/* ---- what the job did, in a few figures ---- */
+/* ---- key figures of the job ---- */
 
 struct sums {
 	double requests, read_bytes, storage_operations, storage_bytes, between_bytes;

@@ -108,7 +108,7 @@ static double value(const void *arg, unsigned row, unsigned col)
 	return (double)m->row[row]->value[m->column][col] * m->scale;
 }
 
-/* ---- what is seen ---- */
+/* ---- visible characters ---- */
 
 /* The node with the highest sum; NULL if all are 0. */
 static const struct cop_jobdata_series *highest_series(const struct map *m, double *sum)

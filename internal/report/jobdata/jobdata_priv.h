@@ -5,7 +5,7 @@
 #include "base/table/table.h"
 #include "report/jobdata/jobdata.h"
 
-/* ---- sheet.c: CSV files by the names of their columns ---- */
+/* ---- sheet.c: CSV files, by column name ---- */
 
 #define SHEET_COLUMNS_MAX 40
 #define SHEET_ROWS_MAX 1000000u
@@ -41,7 +41,7 @@ char *cop_jobdata_copy(const char *text, size_t len);
 void *cop_jobdata_more(void *array, size_t *n, size_t size, size_t max);
 int cop_jobdata_add_value(struct cop_jobdata_values *v, const char *name, double value);
 
-/* ---- the parts; each returns 0 or -ENOMEM, and leaves empty what is not there ---- */
+/* ---- the parts; each returns 0 or -ENOMEM, and leaves missing data empty ---- */
 
 int cop_jobdata_head(struct cop_jobdata *j); /* head.c: logs/ */
 int cop_jobdata_sums(struct cop_jobdata *j); /* sums.c */

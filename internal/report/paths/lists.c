@@ -147,7 +147,7 @@ static int put_parts(void *arg, const struct cop_walk_entry *e, const char *path
 	return w->out[keep].rc;
 }
 
-/* ---- where keep and prune begin ---- */
+/* ---- base directory of keep and prune ---- */
 
 static size_t common_directory(const char *a, const char *b)
 {
@@ -190,7 +190,7 @@ static int find_base(struct writing *w)
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- top level ---- */
 
 static int open_all(struct writing *w, const char *dir)
 {

@@ -19,7 +19,7 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* ---- 1: where to read and to write ---- */
+/* ---- 1: input and output directories ---- */
 
 static int choose_directories(
 	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
@@ -49,7 +49,7 @@ static int choose_directories(
 	return what->output_dir ? 0 : cop_job_dir_check(out->job, err);
 }
 
-/* ---- 2: what was observed ---- */
+/* ---- 2: observed paths ---- */
 
 static int nothing_found(const struct cop_paths_result *p, int rc, struct cop_err *err)
 {
@@ -188,7 +188,7 @@ static int choose_roots(
 	return rc ? no_memory(err) : 0;
 }
 
-/* ---- 4: what is there, and what of it was used ---- */
+/* ---- 4: paths on disk and their use ---- */
 
 /* Roots inferred from a path component may not exist: /soft/conda_env of /soft/conda_env_torch. */
 static void note_absent_roots(struct cop_paths_result *out)
@@ -260,7 +260,7 @@ static int look_at_roots(
 	return rc ? no_memory(err) : 0;
 }
 
-/* ---- 5: the files ---- */
+/* ---- 5: output files ---- */
 
 static int write_lists(
 	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)

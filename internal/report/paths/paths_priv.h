@@ -47,7 +47,7 @@ void cop_paths_usage_free(struct usage *u);
  * targets. -ENOMEM. */
 int cop_paths_keep(struct usage *u, const char *path, size_t len);
 
-/* ---- prune.c: what is worth looking at ---- */
+/* ---- prune.c: prune candidates ---- */
 
 #define PRUNE_ROWS 20u
 
@@ -78,7 +78,7 @@ struct prune {
 int cop_paths_prune(const struct usage *u, struct prune *out);
 void cop_paths_prune_free(struct prune *p);
 
-/* ---- lists.c: the lists of paths ---- */
+/* ---- lists.c: lists of paths ---- */
 
 struct path_total {
 	uint64_t paths, files, dirs, missing, bytes;
@@ -101,7 +101,7 @@ int cop_paths_lists_write(
 	const struct usage *u, const char *dir, struct lists *out, struct cop_err *err);
 void cop_paths_lists_free(struct lists *l);
 
-/* ---- out.c: a file that is written bit by bit and appears whole ---- */
+/* ---- out.c: buffered files, renamed when complete ---- */
 
 struct out {
 	char *path, *tmp; /* tmp: temporary name until finished */

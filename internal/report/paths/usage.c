@@ -43,7 +43,7 @@ static void sort_refs(struct path_refs *r)
 	r->n = kept + 1;
 }
 
-/* ---- what the tree does not know is asked of the disk, by a few threads ---- */
+/* ---- lookups on disk, by a few threads ---- */
 
 enum { ASK_FAILED = 255 };
 

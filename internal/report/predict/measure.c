@@ -356,7 +356,7 @@ int cop_predict_measure(const char *source, const struct cop_predict_needs *n,
 	return rc;
 }
 
-/* ---- figures that are given ---- */
+/* ---- given figures ---- */
 
 int cop_predict_set(struct cop_predict_storage *s, const char *text, struct cop_err *err)
 {

@@ -94,7 +94,7 @@ int cop_screen_draw(struct cop_screen *s, const struct cop_screen_frame *f)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* ---- taking the terminal and giving it back ---- */
+/* ---- taking over and restoring the terminal ---- */
 
 /* Keys are delivered singly without echo, and Ctrl-S does not stop the output; Ctrl-C and Ctrl-Z
  * remain signals. */

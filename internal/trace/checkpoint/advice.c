@@ -35,7 +35,7 @@ struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run,
 	return &r->advice[r->advices++];
 }
 
-/* ---- which sizes carry the bytes ---- */
+/* ---- sizes with the most bytes ---- */
 
 struct carrier {
 	double size, count, share; /* share: of all bytes written to the tier */

@@ -5,7 +5,7 @@
 #include "trace/checkpoint/checkpoint.h"
 #include "trace/table/table.h"
 
-/* ---- spans.c: when threads make checkpoints, and when they write to slower tiers ---- */
+/* ---- spans.c: checkpoint and flush times of threads ---- */
 
 struct spans;
 struct spans *cop_ckpt_spans_new(void);

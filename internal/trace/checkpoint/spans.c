@@ -89,7 +89,7 @@ void cop_ckpt_spans_free(struct spans *s)
 	free(s);
 }
 
-/* ---- who ---- */
+/* ---- identity ---- */
 
 static uint64_t hash_of(const struct cop_trace_event *e)
 {
@@ -153,7 +153,7 @@ static struct name *name_of(struct cop_htab *names, struct cop_trace_str s)
 	return n;
 }
 
-/* ---- the outermost ---- */
+/* ---- outermost events ---- */
 
 static int by_begin(const void *p, const void *q)
 {

@@ -245,7 +245,7 @@ static void reread(struct cop_diagnose *d)
 		(unsigned long long)again);
 }
 
-/* ---- the time as a whole ---- */
+/* ---- total time ---- */
 
 /* Excludes time that other causes explain. */
 static void unoverlapped(struct cop_diagnose *d)

@@ -112,7 +112,7 @@ int cop_diagnose_see(struct cop_diagnose *d, unsigned worker, const struct cop_t
 	return rc ? rc : cop_diagnose_clock_take(d->clock, worker, e);
 }
 
-/* ---- who and what ---- */
+/* ---- processes and files ---- */
 
 static void count(struct calls *c, const struct cop_trace_event *e)
 {

@@ -94,7 +94,7 @@ struct cop_diagnose {
 struct thing *cop_diagnose_next(const struct things *t, const struct thing *before);
 double cop_diagnose_total(const struct cop_diagnose *d);
 
-/* ---- clock.c: whether the clock of a file went back ---- */
+/* ---- clock.c: clocks that went back ---- */
 
 struct step {
 	size_t source;

@@ -349,7 +349,7 @@ void cop_trace_clocks_correct(const struct clocks *c, struct cop_trace_event *e)
 	e->dur_min_ns = e->dur_max_ns = e->dur_ns;
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 /* Microseconds without trailing zeros. */
 static void put_us(struct cop_buf *out, const char *sign, uint64_t ns)

@@ -188,7 +188,7 @@ bool cop_trace_hash(const struct field *f, uint64_t *hash)
 	return true;
 }
 
-/* ---- what kind ---- */
+/* ---- kinds ---- */
 
 /* Other phases (objects, memory dumps, future ones) are delivered as metadata and counted as
  * omitted. */

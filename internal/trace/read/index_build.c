@@ -92,7 +92,7 @@ static enum index_form form_of(const struct fields *f, bool is_hash, unsigned fi
 	return !is_hash ? WORD_PLAIN : f->f[field].type == T_NUMBER ? WORD_HASH : WORD_HASH_TEXT;
 }
 
-/* ---- events that are kept ---- */
+/* ---- kept events ---- */
 
 static void keep(struct build *b, uint32_t name, const struct cop_trace_event *e)
 {
@@ -221,7 +221,7 @@ static void on_broken(struct sink *s, uint64_t line, const char *why)
 	chunk_now(b)->always = true;
 }
 
-/* ---- places and chunks ---- */
+/* ---- points and chunks ---- */
 
 /* Skips a point whose window would make the index too large; a later point takes its place. */
 static void on_point(void *arg, const struct cop_inflate_point *at, const void *window, size_t len)

@@ -434,7 +434,7 @@ static ssize_t read_zip(struct cop_inflate *in, void *data, size_t len)
 	return rc ? rc : (ssize_t)(len - in->z.avail_out);
 }
 
-/* ---- all forms ---- */
+/* ---- all formats ---- */
 
 /* The start of a plain file is in the buffer. */
 static ssize_t read_plain(struct cop_inflate *in, void *data, size_t len)
@@ -488,7 +488,7 @@ bool cop_inflate_ahead(struct cop_inflate *in, unsigned most)
 	return in->form == GZIP && !in->alone && cop_ahead_work(&in->ahead, in->fd, most);
 }
 
-/* ---- beginning elsewhere ---- */
+/* ---- seeking ---- */
 
 /* Starts zlib at the point, or at the start of the file. -errno. */
 static int go_to(

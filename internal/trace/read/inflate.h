@@ -31,7 +31,7 @@ const char *cop_inflate_fault(const struct cop_inflate *in);
  * False if there is no work now. All calls must return before the close. */
 bool cop_inflate_ahead(struct cop_inflate *in, unsigned most);
 
-/* ---- places to begin at ---- */
+/* ---- seek points ---- */
 
 #define COP_INFLATE_WINDOW 32768u
 

@@ -149,7 +149,7 @@ static int objects(struct sink *s, const char *p, const char *end)
 	return rc;
 }
 
-/* ---- names alone ---- */
+/* ---- names only ---- */
 
 /* Whether these bytes may contain metadata: phase "M", or 4 if phases are numbers. */
 static bool may_define(const struct sink *s, const char *p, size_t len)

@@ -4,7 +4,7 @@
 
 #include "trace/read/index_priv.h"
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 static bool is_before(const struct cop_trace_fault *f, size_t source, uint64_t line)
 {
@@ -348,7 +348,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* ---- all of it ---- */
+/* ---- top level ---- */
 
 unsigned cop_trace_threads(unsigned threads)
 {

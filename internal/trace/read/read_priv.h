@@ -122,7 +122,7 @@ char *cop_trace_scratch(struct scratch *s, size_t len);
 /* Unescapes a string into scratch. False if scratch is full. */
 bool cop_trace_undo(struct cop_trace_str text, struct scratch *s, struct cop_trace_str *out);
 
-/* ---- event.c: what the members mean ---- */
+/* ---- event.c: interpretation of members ---- */
 
 /* In addition to the public kinds, the halves of a span: within a thread, or with an id. */
 enum { HALF_NONE, HALF_BEGIN, HALF_END, HALF_ASYNC_BEGIN, HALF_ASYNC_END };
@@ -154,7 +154,7 @@ static inline bool cop_trace_is_in_range(int64_t ts_ns)
 	return ts_ns <= INT64_MAX - 4 * (int64_t)COP_TRACE_MOST && ts_ns >= -INT64_MAX / 2;
 }
 
-/* ---- names.c: what hashes stand for in one file ---- */
+/* ---- names.c: names of hashes in one file ---- */
 
 enum { NAME_FILE, NAME_HOST, NAME_RANK, NAME_PROCESS, NAME_THREAD };
 struct names {
@@ -173,7 +173,7 @@ const struct cop_trace_str *cop_trace_names_get(
 void cop_trace_names_who(const struct names *n, struct cop_trace_event *e);
 void cop_trace_names_free(struct names *n);
 
-/* ---- clock.c: what the clocks of hosts are ahead of rank 0's ---- */
+/* ---- clock.c: clock offsets of hosts ---- */
 
 struct clocks;
 /* Searches all of Copper's files for clock offsets; *out is NULL if there are none. -ENOMEM.
@@ -205,7 +205,7 @@ int cop_trace_pairs_open(
 /* Counts the open spans as unfinished. */
 void cop_trace_pairs_end(struct pairs *p);
 
-/* ---- split.c: where the events are ---- */
+/* ---- split.c: event boundaries ---- */
 
 enum { AT_TOP, AT_ARRAY, AT_OBJECT };
 enum key { KEY_OTHER, KEY_EVENTS, KEY_BASE, KEY_DISTRIBUTED, KEY_RANK };

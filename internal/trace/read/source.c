@@ -97,7 +97,7 @@ static int sniff(struct source *s, const char **why)
 	return 0;
 }
 
-/* ---- the real time from which a file counts ---- */
+/* ---- the base time of a file ---- */
 
 #define TAIL_BYTES (64 * COP_KIB)
 /* Real-time clocks are above this, in microseconds: March 1973. */

@@ -118,7 +118,7 @@ static int walk_object(struct walk *w, const char *end)
 	}
 }
 
-/* ---- many ---- */
+/* ---- many events ---- */
 
 /* Checks whether each line seems to hold one event, judging by the last ones; returns their length,
  * or 0. */
@@ -224,7 +224,7 @@ size_t cop_trace_cut(
 	return n ? n : cut_objects(s, data, len, next, event);
 }
 
-/* ---- an object outside of its traceEvents ---- */
+/* ---- a document outside of its traceEvents ---- */
 
 void cop_trace_split_enter(struct split *s, unsigned depth, bool lost)
 {
@@ -365,7 +365,7 @@ size_t cop_trace_split_seek(struct split *s, const char *data, size_t len)
 	return len;
 }
 
-/* ---- what a file is ---- */
+/* ---- format detection ---- */
 
 struct look {
 	struct split split;

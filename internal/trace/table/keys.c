@@ -216,7 +216,7 @@ int cop_tab_thens(const char *list, struct cop_tab_conf *conf, struct cop_err *e
 	return rc;
 }
 
-/* ---- what a table needs ---- */
+/* ---- requirements of a table ---- */
 
 static bool has_key(const struct cop_tab_conf *conf, enum cop_tab_key key)
 {

@@ -93,7 +93,7 @@ static int compare_rows(const void *p, const void *q, void *arg)
 	return c ? c : cop_row_compare(a, b, o->rows->conf.keys);
 }
 
-/* ---- rows of one key become one ---- */
+/* ---- reduction of rows with one key ---- */
 
 /* Skips NANs; *n counts the other values. */
 static void reduce(long double *to, long double v, enum cop_tab_then then, uint64_t *n)

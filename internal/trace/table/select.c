@@ -148,7 +148,7 @@ static bool rule_test(const struct rule *r, struct cop_trace_str s)
 	return yes;
 }
 
-/* ---- what a thread remembers ---- */
+/* ---- per-thread cache ---- */
 
 static void forget_memo(struct cop_htab *t)
 {
@@ -308,7 +308,7 @@ void cop_select_first(struct cop_select *s, int64_t first_ns)
 	s->first_ns = first_ns;
 }
 
-/* ---- what an index may skip ---- */
+/* ---- selection by index ---- */
 
 static bool pick_word(void *arg, unsigned what, struct cop_trace_str text)
 {

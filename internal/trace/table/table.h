@@ -13,7 +13,7 @@
 
 #define COP_TAB_GROUPS_MAX ((size_t)4000000)
 
-/* ---- select.c: which events ---- */
+/* ---- select.c: selection of events ---- */
 
 enum { COP_SELECT_NAME, COP_SELECT_CAT, COP_SELECT_FILE, COP_SELECT_HOST, COP_SELECT_TEXTS };
 enum { COP_SELECT_PID, COP_SELECT_TID, COP_SELECT_NUMBERS };
@@ -149,7 +149,7 @@ int cop_tab_see(struct cop_tab *t, unsigned worker, const struct cop_trace_event
 int cop_tab_add_self(
 	struct cop_tab *t, unsigned worker, const struct cop_trace_event *e, uint64_t self_ns);
 
-/* ---- self.c: spans without those inside of them ---- */
+/* ---- self.c: exclusive times ---- */
 
 /* Takes events in order of time, longer before shorter, and passes each on with its exclusive time:
  * the part of a span without any later-begun span of its thread. Asynchronous spans neither contain
@@ -204,7 +204,7 @@ void cop_rows_show(
 /* An overview of traces: totals, time by category, functions, and changes over the run. Events may
  * be added by any number of threads. */
 
-/* ---- union.c: time that some span covers ---- */
+/* ---- union.c: time covered by spans ---- */
 
 /* A sorted set of disjoint spans. Beyond COP_UNION_MAX spans the shortest gaps are closed;
  * closed_ns is the resulting maximum error of the length. */

@@ -135,7 +135,7 @@ int cop_tab_put_group(struct cop_htab *to, struct group *g);
 /* Frees the groups and the table. */
 void cop_tab_drop(struct cop_htab *table);
 
-/* ---- late.c: keys that are known only after all metadata was read ---- */
+/* ---- late.c: keys known only after all metadata ---- */
 
 /* Writes the placeholder of a late key. */
 size_t cop_late_put(const struct cop_trace_event *e, char *to);

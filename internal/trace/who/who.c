@@ -203,7 +203,7 @@ void cop_seen_free(struct seen *s)
 	*s = (struct seen){0};
 }
 
-/* ---- all of them ---- */
+/* ---- merging ---- */
 
 static void add_to(struct mention *to, struct mention *m)
 {

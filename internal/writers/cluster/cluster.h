@@ -83,7 +83,7 @@ size_t cop_report_cluster_metric_count(const struct cop_report_cluster *c);
 const char *cop_report_cluster_metric_at(
 	const struct cop_report_cluster *c, size_t i, double *value);
 
-/* ---- sums of a job directory, read and not written ---- */
+/* ---- read-only sums of a job directory ---- */
 
 /* Reads the cluster files DIR/PREFIX-profiling_{aggregate,operations}.csv. -ENOENT; -ENODATA if
  * none is usable. The caller frees *out. */
@@ -104,7 +104,7 @@ enum cop_report_end {
  * logs, and none if the job was stopped. */
 int cop_report_ending(const char *job_dir, struct cop_buf *out);
 
-/* ---- aggregate: the cluster files from the files of the ranks ---- */
+/* ---- aggregate: cluster files from rank files ---- */
 
 struct cop_report_aggregate {
 	const char *job_dir, *prefix;
@@ -172,7 +172,7 @@ void cop_report_aggregated_json(
 /* observed: reads the raw tables in a job directory as untrusted input: each path once, regardless
  * of the number of ranks that list it, and the faults of each file. */
 
-/* ---- faults.c: what was wrong with which file ---- */
+/* ---- faults.c: unreadable parts of files ---- */
 
 #define COP_OBSERVED_NAMED_MAX 20 /* faults recorded by name; further ones are only counted */
 

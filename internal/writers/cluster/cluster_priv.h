@@ -7,7 +7,7 @@
 #include "writers/cluster/cluster.h"
 #include "prof/profile/profile.h"
 
-/* ---- number.c: numbers without double ---- */
+/* ---- number.c: exact decimal numbers ---- */
 
 /* Millionths, at most COP_NUMBER_MAX: exact for every 64-bit counter and for sums of latencies,
  * which have six decimals in the files. */
@@ -42,7 +42,7 @@ struct rows { /* sorted by name */
 	size_t n, cap;
 };
 
-/* ---- hot.c: the paths that were used most ---- */
+/* ---- hot.c: the most used paths ---- */
 
 #define HOT_BYTES_MAX (256 * COP_MIB)
 
@@ -73,7 +73,7 @@ void cop_report_hot_clear(struct hot *h);
  * out of memory. */
 size_t cop_report_hot_list(const struct hot *h, unsigned category, const struct hot_path ***out);
 
-/* ---- range.c: how far the ranks are apart ---- */
+/* ---- range.c: spread across ranks ---- */
 
 struct rank_values {
 	char *name;   /* the host, or <host>-<pid> */
@@ -163,7 +163,7 @@ bool cop_report_read_tables(struct rank_reader *r, int dir, const char *stem);
 /* Like cop_report_read_file, from the input of r's csv reader. */
 int cop_report_read_csv(struct rank_reader *r, enum cop_report_kind kind, struct cop_buf *why);
 
-/* ---- nodes.c: those that the job had ---- */
+/* ---- nodes.c: the nodes of the job ---- */
 
 struct node_host;
 struct nodes {
@@ -189,7 +189,7 @@ int64_t cop_report_nodes_rank(
 uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names);
 void cop_report_nodes_free(struct nodes *n);
 
-/* ---- ranks.c: all of them ---- */
+/* ---- ranks.c: the files of all ranks ---- */
 
 #define RANKS_PATHS_BYTES (256 * COP_MIB)
 

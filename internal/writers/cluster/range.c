@@ -75,7 +75,7 @@ void cop_report_range_clear(struct by_rank *r)
 	*r = (struct by_rank){0};
 }
 
-/* ---- what is said about them ---- */
+/* ---- descriptions ---- */
 
 struct range {
 	const struct rank_values *min, *max;

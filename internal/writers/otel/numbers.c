@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/otel/otel_priv.h"
 
-/* ---- which rounds ---- */
+/* ---- rounds with a line ---- */
 
 bool cop_otel_is_due(struct pace *p)
 {

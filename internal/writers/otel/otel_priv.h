@@ -63,7 +63,7 @@ void cop_otel_take_totals(struct totals *t, const struct cop_op_sum *sum);
 void cop_otel_metrics(struct cop_buf *out, const struct cop_otlp_source *from, struct series *s,
 	const struct cop_follow_numbers *n, const struct totals *totals);
 
-/* ---- facts.c: what the nodes did and when, which a stop brings ---- */
+/* ---- facts.c: node events, received at the stop ---- */
 
 #define SLOWEST 16u
 

@@ -59,7 +59,7 @@ static void put_attributes(struct cop_json *j, const struct cop_otlp_attributes 
 	cop_json_end(j);
 }
 
-/* ---- what every line has around it ---- */
+/* ---- resource and scope ---- */
 
 static void open_line(struct cop_json *j, const struct cop_otlp_source *from, const char *resources,
 	const char *scopes, const char *what)

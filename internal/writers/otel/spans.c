@@ -99,7 +99,7 @@ static void add_starts(
 	free(s);
 }
 
-/* ---- the prefetch: from the first node that begins until the last has ended ---- */
+/* ---- the prefetch: from the first node's start to the last node's end ---- */
 
 static bool find_prefetch(const struct cop_otel *o, struct cop_otlp_span *span)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/follow_priv.h"
 
-/* ---- one question for all ---- */
+/* ---- one request for all followers ---- */
 
 void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbers *out)
 {

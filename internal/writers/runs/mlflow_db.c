@@ -205,7 +205,7 @@ int cop_mlflow_functions(sqlite3 *db)
 	return code;
 }
 
-/* ---- rows from one connection to the other ---- */
+/* ---- row transfer between connections ---- */
 
 struct transfer cop_transfer_prepare(
 	sqlite3 *from_db, const char *query, sqlite3 *to_db, const char *to)

@@ -8,7 +8,7 @@
 #define LOCKED_MS 10000
 #define TAKE_MS 5000
 
-/* ---- what is beside ---- */
+/* ---- STORE.d and logs ---- */
 
 struct taking {
 	const char *path;
@@ -25,7 +25,7 @@ static int take_in(void *arg, const struct cop_runrec *r, struct cop_err *err)
 	return t->rc;
 }
 
-/* ---- the store as it is ---- */
+/* ---- the store alone ---- */
 
 /* A process killed during a transaction leaves a journal, which only a user with write access can
  * roll back. */
@@ -54,7 +54,7 @@ static int open_stored(const char *path, sqlite3 **db, struct cop_err *err)
 	return code ? cop_store_fail(*db, path, code, err) : 0;
 }
 
-/* ---- the store and what is beside it, in memory ---- */
+/* ---- the store and STORE.d, in memory ---- */
 
 static int copy_into(struct cop_store *s, sqlite3 *memory, struct cop_err *err)
 {

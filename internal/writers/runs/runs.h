@@ -148,7 +148,7 @@ void cop_store_drop_beside(const char *path, const char *id);
 /* Reads a file with one record into r, which must be empty; the caller frees it in any case. */
 int cop_store_read_record(const char *file, struct cop_runrec *r, struct cop_err *err);
 
-/* ---- what programs log ---- */
+/* ---- logs of programs ---- */
 
 /* Appends lines to the file shared by all commands of this user on this host, as
  * include/copper/run.h does for a program: the environment selects the directory and the run.

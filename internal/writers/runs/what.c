@@ -74,7 +74,7 @@ void cop_runlog_describe(struct cop_runlog *r, const struct cop_runlog_conf *con
 	name_it(r);
 }
 
-/* ---- while it runs ---- */
+/* ---- during the run ---- */
 
 static void add_counter(
 	struct cop_runrec *into, const struct cop_stats *s, enum cop_counter c, double time_s)

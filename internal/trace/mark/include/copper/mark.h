@@ -20,10 +20,10 @@
  * crash. A forked child has its own file, without its parent's events.
  *
  * Lost events. An event is written immediately unless its thread wrote less than 1 ms ago (for slow
- * writes, less than 100 times the faster of the last two writes, at most 1 s). It is then buffered
- * in the thread (32 KiB) until the first event after that interval. A thread's buffer is written
- * when the thread ends, all buffers at exit(). A crash, _exit or exec loses only the events of the
- * current interval of each thread; with copper_mark_flush() before it, none.
+ * writes, less than 100 times the faster of the last two writes, at most 1 s). Otherwise, it is
+ * buffered in the thread (32 KiB) until the first event after that interval. A thread's buffer is
+ * written when the thread ends, all buffers at exit(). A crash, _exit or exec loses only the events
+ * of the current interval of each thread; with copper_mark_flush() before it, none.
  *
  * Errors are printed once on standard error and never stop the program. Events that cannot be
  * written remain in the buffer. When it is full, further events are dropped and counted, and the
@@ -67,7 +67,7 @@ long syscall(long number, ...);
 #define COPPER_MARK_I_MS 1000000LL
 #define COPPER_MARK_I_S 1000000000LL
 
-/* ---- shared by all copies in a process; another layout is another number ---- */
+/* ---- shared by all copies in a process; a new layout needs a new suffix ---- */
 
 struct copper_mark_i_thread {
 	struct copper_mark_i_thread *next, *previous;

@@ -45,7 +45,7 @@
 #define COPPER_RUN_I_VALUE 4095 /* of a value */
 #define COPPER_RUN_I_LINE 12000 /* the longest line, escaped */
 
-/* ---- shared by all copies in a process; another layout is another number ---- */
+/* ---- shared by all copies in a process; a new layout needs a new suffix ---- */
 
 struct copper_run_i {
 	int state;  /* 0 not initialized, 1 off, 2 on */

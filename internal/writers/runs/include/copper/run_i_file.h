@@ -77,7 +77,7 @@ COPPER_RUN_I_COLD void copper_run_i_name(int in_job)
 	}
 }
 
-/* ---- the first lines of a file ---- */
+/* ---- file header ---- */
 
 /* Resource information for a run outside of a Copper job. Returns the number of bytes added. */
 COPPER_RUN_I_COLD size_t copper_run_i_resource(char *out, size_t size, const char *host)
