@@ -282,8 +282,8 @@ static bool is_spanned(const struct cop_diagnose *d, const struct gap *g)
 	return false;
 }
 
-/* A gap common to all files and longer than all activity is a gap between runs, or between
- * clocks. */
+/* A gap of more than half of the total time that no file spans is between runs, or between clocks:
+ * not counted. */
 static void idle(struct cop_diagnose *d)
 {
 	double total = cop_diagnose_total(d), s = 0;

@@ -150,7 +150,7 @@ void cop_plan_choose(struct plan *p, const struct names *names, const struct cop
 	int64_t shift_ns);
 /* Reads no chunk: events are only counted. */
 void cop_plan_count_only(struct plan *p);
-/* Whether the plan saves more than the pass for names. */
+/* Whether the plan avoids reading any chunk. */
 bool cop_plan_skips(const struct plan *p);
 int64_t cop_plan_tail_base(const struct plan *p);
 
