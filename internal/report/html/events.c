@@ -5,7 +5,7 @@
 #define KINDS 16
 #define LAGGING 8
 
-/* Events common to all nodes are not listed. */
+/* Events common to all nodes have the lowest priority. */
 static bool is_usual(const char *event)
 {
 	return strcmp(event, "ready") == 0 || strcmp(event, "stop") == 0 ||

@@ -8,8 +8,9 @@
 /* The longest line before truncation. */
 #define LINE_BYTES 4096
 
-/* Whether a character is one column wide in every terminal, does not combine and has no direction:
- * Latin, Greek and Cyrillic without combining marks, and the block characters of charts. */
+/* Whether a character is one column wide in every terminal, does not combine and does not change
+ * the text direction: Latin, Greek and Cyrillic without combining marks, and the block characters
+ * of charts. */
 static bool is_narrow(uint32_t c)
 {
 	static const struct {
