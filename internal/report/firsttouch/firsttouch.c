@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes a job's manifest from the order of first touch in the files of its ranks. Memory grows with
- * distinct paths, not with ranks. */
+/* Creates a job's manifest from its ranks' first-touch files. Memory grows with distinct paths, not
+ * with ranks. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ struct making {
 	struct cop_observed_faults faults;
 	struct cop_csv csv;
 	int fd;
-	uint64_t left; /* counts down from the file's size when it was opened */
+	uint64_t left; /* remaining bytes of the file's size at open */
 	int source_fd;
 	struct cop_buf text;
 };
@@ -87,7 +87,7 @@ static int read_ranks(struct making *m, struct cop_err *err)
 
 /* ---- the manifest ---- */
 
-/* Fills in the current size and time; false for a file that no longer exists. */
+/* Fills in the current size and time; false if the file no longer exists. */
 static bool stat_item(struct making *m, struct cop_manifest_item *item)
 {
 	struct stat st;

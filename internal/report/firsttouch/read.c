@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* profiling_first_touch.csv of one rank. Ranks do not share a clock, so they are compared by how
- * many things a rank had touched before: the minimum over the ranks gives the order. */
+/* One rank's profiling_first_touch.csv. Ranks do not share a clock, so the order is by the number
+ * of things the rank had touched before, minimum over ranks. */
 #include "report/firsttouch/firsttouch_priv.h"
 
 #define FIELDS 4
@@ -43,7 +43,7 @@ static bool relative_to_root(
 	return cop_manifest_path_ok(item->path, item->len);
 }
 
-/* Digits only: unlike for sscanf, a sign or more than 64 bits is no number. */
+/* Digits only: unlike sscanf, rejects signs and numbers above 64 bits. */
 static bool parse_number(const char **text, uint64_t *out)
 {
 	char digits[21];
@@ -77,7 +77,7 @@ static bool parse_ranges(const char *text, struct cop_manifest_item *item)
 	return true;
 }
 
-/* Adds the directory of a name that was looked up, because its listing answers the lookup. */
+/* Adds the directory of a looked-up name, because its listing answers the lookup. */
 static int add_directory(
 	struct first_touch *f, const struct cop_manifest_item *name, uint64_t order)
 {
@@ -103,7 +103,7 @@ static int add_row(
 	else if (strcmp(table, "data") == 0)
 		item.kind = COP_MANIFEST_FILE;
 	else if (strcmp(table, "metadata") != 0)
-		return 0; /* an item of a later version */
+		return 0; /* an item from a later version */
 	if (!parse_ranges(r->field[3].text, &item))
 		return set_why(why, "a byte range is malformed");
 	/* The source itself is never looked up. */
@@ -114,7 +114,7 @@ static int add_row(
 	return rc ? rc : cop_manifest_set_add(f->set, &item, 2 * row + 1);
 }
 
-/* Errors other than -ENOMEM come with a reason in why. What came before a bad line is used. */
+/* Errors other than -ENOMEM have a reason in why. Rows before a bad line are used. */
 int cop_firsttouch_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why)
 {
 	static const char *const columns[FIELDS] = {"order", "table", "path", "ranges"};

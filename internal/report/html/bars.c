@@ -15,7 +15,7 @@ static double sum_of(const struct cop_chart_bars *b, unsigned r)
 	return sum;
 }
 
-/* Space for the longest name, within reason. */
+/* Space for the longest name, within limits. */
 static double left_of(const struct cop_chart_bars *b)
 {
 	double left = CHART_LEFT;
@@ -34,7 +34,7 @@ static double highest_bar(const struct cop_chart_bars *b)
 	return most > 0 ? most : 1;
 }
 
-/* Only the important bars are coloured. */
+/* Only important bars are coloured. */
 static const char *part_class(const struct cop_chart_bars *b, unsigned part, char out[8])
 {
 	unsigned n = 0;

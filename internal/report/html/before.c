@@ -62,7 +62,7 @@ static void metrics(const struct cop_page *p, struct cop_buf *out)
 	cop_html_table_end(out);
 }
 
-/* Whether a parameter differs, leaving out those that always do. */
+/* Whether a parameter differs, except for those that always do. */
 static bool differs(const struct cop_page *p, const char *key, const char *value)
 {
 	const char *was = cop_runrec_value(p->before, COP_RUNREC_PARAM, key);

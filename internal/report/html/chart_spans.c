@@ -5,7 +5,7 @@
 #include "report/html/chart_priv.h"
 
 #define ROW 18.0
-#define LEAST 1.0 /* width of the shortest span */
+#define LEAST 1.0 /* minimum width of a span */
 
 static void draw_span(struct cop_buf *out, const struct cop_chart_spans *c,
 	const struct cop_chart_span *s, double scale)

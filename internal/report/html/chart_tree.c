@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Draws subtrees side by side. Nodes without space, below a drawn one, become a number. Levels that
- * fit as a whole are drawn first, then the important nodes with all nodes above them, then whatever
- * fits. Parents come from a file, so nodes in a cycle are never reached. */
+ * fit completely are drawn first, then important nodes with their ancestors, then whatever fits.
+ * Parents are untrusted: nodes in a cycle are never reached. */
 #include <math.h>
 
 #include "report/html/chart_priv.h"
 
-#define WIDEST 1280.0 /* wider ones would be scaled until they are unreadable */
+#define WIDEST 1280.0 /* wider charts would be scaled down until unreadable */
 #define LABEL_BYTE 7.5
-#define LEVEL 78.0 /* from one level to the next */
+#define LEVEL 78.0 /* distance between levels */
 #define TOP 20.0
-#define ABOVE 46.0 /* from what the roots read to the roots */
+#define ABOVE 46.0 /* distance from the roots' source to the roots */
 #define DEEPEST 64
 
 struct layout {
 	const struct cop_chart_tree *t;
-	int32_t *first, *next, *order; /* children; all that are reached, by levels */
-	unsigned *below, *kids;        /* descendants; children that are drawn */
-	double *x;                     /* NAN: not drawn; -1: drawn, and not placed */
-	unsigned *depth;               /* DEEPEST for nodes that are not reached */
+	int32_t *first, *next, *order; /* children; all reachable nodes, by level */
+	unsigned *below, *kids;        /* descendants; drawn children */
+	double *x;                     /* NAN: not drawn; -1: drawn but not placed */
+	unsigned *depth;               /* DEEPEST for unreachable nodes */
 	unsigned reached, drawn, leaves, levels;
-	double most, slot; /* room of a leaf */
+	double most, slot; /* slot: width of a leaf */
 };
 
-/* The index of its parent, or -1. */
+/* The index of the parent, or -1. */
 static int32_t parent_of(const struct layout *l, unsigned i)
 {
 	int32_t p = l->t->parent[i];
@@ -37,7 +37,7 @@ static void add_child(struct layout *l, int32_t *list, unsigned i)
 	*list = (int32_t)i;
 }
 
-/* By levels, from the roots. */
+/* Breadth-first from the roots. */
 static void find_order(struct layout *l)
 {
 	int32_t roots = -1;
@@ -79,14 +79,14 @@ static void count_below(struct layout *l)
 	}
 }
 
-/* ---- which are drawn ---- */
+/* ---- selection of drawn nodes ---- */
 
 static bool is_drawn(const struct layout *l, int32_t i)
 {
 	return !isnan(l->x[i]);
 }
 
-/* Draws a node with all nodes above it, if there is room for one more leaf or no leaf is added. */
+/* Draws a node and its ancestors, if there is room for another leaf or none is added. */
 static void add_with_ancestors(struct layout *l, int32_t i)
 {
 	int32_t top = i, above;
@@ -109,7 +109,7 @@ static void add_with_ancestors(struct layout *l, int32_t i)
 	}
 }
 
-/* How many nodes, level by level, belong to levels that fit as a whole. */
+/* The number of nodes, in level order, in levels that fit completely. */
 static unsigned whole_levels(const struct layout *l)
 {
 	unsigned from = 0, leaves = 0;
@@ -127,7 +127,7 @@ static unsigned whole_levels(const struct layout *l)
 	return from;
 }
 
-/* The widest name decides the width of a slot. */
+/* The widest name determines the slot width. */
 static double slot_of(const struct cop_chart_tree *t)
 {
 	size_t most = 0;
@@ -153,9 +153,9 @@ static void choose_drawn(struct layout *l)
 	l->leaves = 0;
 }
 
-/* ---- where ---- */
+/* ---- layout ---- */
 
-/* At most DEEPEST levels deep. */
+/* Recursion is at most DEEPEST levels. */
 static void place_node(struct layout *l, unsigned i)
 {
 	double from = NAN, to = NAN;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The metrics that programs recorded, as curves of all runs that are compared on one axis: the loss
- * of a training, its rate. The axis is the step. */
+/* Metrics recorded by programs (such as loss or throughput of a training) as curves of all compared
+ * runs, by step. */
 #include <math.h>
 
 #include "report/html/html_priv.h"
@@ -34,7 +34,7 @@ static bool add_curve(
 	return true;
 }
 
-/* This run, and those that were asked for, or else the one before it. Returns how many have the
+/* This run and the requested ones, or else the previous run. Returns the number of runs with the
  * metric. */
 static unsigned find_curves(
 	const struct cop_page *p, const char *key, struct curve curve[COP_CHART_LINES])
@@ -50,7 +50,7 @@ static unsigned find_curves(
 	return n;
 }
 
-/* The last value up to each column, from the first point to the last one. */
+/* The last value up to each column, between the first and the last point. */
 static void sample(struct curve *c, unsigned cols, double steps_of_col)
 {
 	const struct cop_runrec_series *s = c->series;

@@ -5,14 +5,14 @@
 #define KINDS 16
 #define LAGGING 8
 
-/* Events that every node has are not worth a row. */
+/* Events common to all nodes have the lowest priority. */
 static bool is_usual(const char *event)
 {
 	return strcmp(event, "ready") == 0 || strcmp(event, "stop") == 0 ||
 	       strncmp(event, "prefetch_", 9) == 0;
 }
 
-/* The table has the names that files and other programs use. */
+/* The table has the event names of files and other programs. */
 static const char *in_words(const char *event)
 {
 	static const char *const words[][2] = {{"failover", "another node above was asked"},
@@ -61,12 +61,12 @@ static void say_kinds(const struct cop_jobdata *j, struct cop_buf *out)
 }
 
 struct lagging {
-	const char *name; /* not terminated */
+	const char *name; /* not NUL-terminated */
 	int len;
 	unsigned times;
 };
 
-/* The machines that lagged, which the details of such events have before " was silent". */
+/* The lagging machines, named before " was silent" in the details of events. */
 static unsigned find_lagging(const struct cop_jobdata *j, struct lagging found[LAGGING])
 {
 	unsigned n = 0, at;
@@ -104,7 +104,7 @@ static void say_lagging(const struct cop_jobdata *j, struct cop_buf *out)
 	cop_buf_str(out, ".</p>\n");
 }
 
-/* Unusual events come first; usual ones fill the rows that are left. */
+/* Unusual events first; usual ones fill the remaining rows. */
 static void rows(const struct cop_jobdata *j, bool usual, unsigned *left, struct cop_buf *out)
 {
 	for (size_t i = 0; i < j->events && *left; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts that all charts share. */
+/* Parts common to all charts. */
 #include <math.h>
 
 #include "report/html/chart_priv.h"
@@ -46,8 +46,8 @@ void cop_chart_label(struct cop_buf *out, const char *class, double x, double y,
 	cop_buf_str(out, "</text>\n");
 }
 
-/* Long names lose their beginning, at a character boundary, because the ends distinguish hosts and
- * paths. */
+/* Truncates long names at the start, at a character boundary, because the ends distinguish hosts
+ * and paths. */
 void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name)
 {
 	size_t len = strlen(name), room = (size_t)(left / CHART_BYTE) - 1;
@@ -61,7 +61,7 @@ void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *
 	cop_buf_str(out, "</text>\n");
 }
 
-/* Steps that are usual on a clock. */
+/* Round steps on a clock. */
 static double step_of(double seconds)
 {
 	static const double steps[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900,
@@ -79,7 +79,7 @@ void cop_chart_time_axis(struct cop_buf *out, double left, double width, double 
 	char text[COP_HTML_NUMBER];
 
 	for (unsigned i = 0; seconds > 0 && i * step <= seconds * 0.97; i++) {
-		/* Along an axis of seconds, half a second is one of them. */
+		/* On an axis of seconds, half a second is a valid step. */
 		if (seconds > 1 && i * step < 1)
 			snprintf(text, sizeof(text), "%g s", i * step);
 		else

@@ -34,7 +34,7 @@ static double sum_of_all(const struct cop_jobdata *j)
 	return all;
 }
 
-/* An earlier version of Copper did not count them. */
+/* Earlier versions of Copper did not count them. */
 bool cop_page_has_from(const struct cop_page *p)
 {
 	return p->job->node_n && sum_of_all(p->job) > 0;

@@ -5,7 +5,7 @@
 
 struct map {
 	const struct cop_chart_heat *h;
-	double most, cell, row; /* the highest value; width and height of a field */
+	double most, cell, row; /* the maximum; width and height of a cell */
 };
 
 static double highest_cell(const struct cop_chart_heat *h)
@@ -18,7 +18,7 @@ static double highest_cell(const struct cop_chart_heat *h)
 	return most;
 }
 
-/* Levels grow with the square root, so that a single peak leaves the rest visible. 0: nothing. */
+/* Levels grow with the square root, so a single peak does not hide the rest. 0: none. */
 static unsigned level_of(double v, double most)
 {
 	if (!(v > 0) || !(most > 0))

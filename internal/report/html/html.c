@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/html/html_priv.h"
 
-/* An earlier version of Copper wrote no warnings. */
+/* Earlier versions of Copper wrote no warnings. */
 static bool has_warnings(const struct cop_page *p)
 {
 	return p->job->has_warnings;
@@ -55,7 +55,7 @@ static const char *job_name(const struct cop_page *p)
 	return slash && slash[1] ? slash + 1 : p->job->dir;
 }
 
-/* A directory that is called by the number of its job says too little by itself. */
+/* Prefixes a bare job number, which is not a descriptive title. */
 static void write_name(const struct cop_page *p, struct cop_buf *out)
 {
 	const char *name = job_name(p);

@@ -14,29 +14,29 @@ cop_page_section cop_page_job, cop_page_when, cop_page_operations, cop_page_tree
 	cop_page_environment, cop_page_memory, cop_page_start, cop_page_events, cop_page_before,
 	cop_page_curves, cop_page_spans, cop_page_from;
 
-/* Whether a program has recorded metrics over time. */
+/* Whether a program recorded metrics over time. */
 bool cop_page_has_curves(const struct cop_page *p);
-/* Whether the job counted where its bytes came from. */
+/* Whether the job counted the sources of its bytes. */
 bool cop_page_has_from(const struct cop_page *p);
-/* Whether a program has left spans. */
+/* Whether a program recorded spans. */
 bool cop_page_has_spans(const struct cop_page *p);
 
-/* page.css, which the assembler puts into the program. */
+/* page.css, embedded by the assembler. */
 extern const char cop_page_css[];
 
-/* Appends a paragraph that says what is missing and how to get it; the text is escaped. */
+/* Appends a paragraph about missing data and how to get it; escapes the text. */
 void cop_page_missing(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
 /* Appends a paragraph. */
 void cop_page_say(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
-/* "7 n007", "min"; for tables and drawings. */
+/* "7 n007", "min"; for tables and charts. */
 void cop_page_label(int32_t rank, const char *host, char out[PAGE_LABEL]);
 /* "node 7 (n007)"; for sentences. */
 void cop_page_node(int32_t rank, const char *host, char out[PAGE_LABEL]);
 /* The row of this rank or statistic, or NULL. */
 const struct cop_jobdata_node *cop_page_find(const struct cop_jobdata *j, int32_t rank);
-/* Appends why there is no telemetry. */
+/* Appends the reason for missing telemetry. */
 void cop_page_no_telemetry(struct cop_buf *out, const struct cop_page *p, const char *what);
-/* Appends a sentence if only some of the nodes have rows. */
+/* Appends a sentence if some nodes have no rows. */
 void cop_page_partial(struct cop_buf *out, const struct cop_page *p);
 /* The sum over all nodes of a field of struct cop_jobdata_node; NAN if some nodes have no row. */
 double cop_page_sum(const struct cop_jobdata *j, size_t offset);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sections about the job and its machine. */
+/* The sections on the job and its machine. */
 #include <math.h>
 #include <time.h>
 
 #include "report/html/html_priv.h"
 
-/* ---- what the job did, in a few figures ---- */
+/* ---- key figures of the job ---- */
 
 struct sums {
 	double requests, read_bytes, storage_operations, storage_bytes, between_bytes;
@@ -17,7 +17,7 @@ static double either(double a, double b)
 	return isnan(a) ? b : a;
 }
 
-/* The last moment that any node reported. */
+/* Time of the last report of any node. */
 static double seconds_of(const struct cop_jobdata *j)
 {
 	double s = NAN;
@@ -186,7 +186,7 @@ static void facts(struct cop_buf *out, const struct cop_page *p)
 	cop_buf_str(out, "</dl>\n");
 }
 
-/* Says from which files the numbers come. */
+/* Names the files the numbers come from. */
 static void origin(struct cop_buf *out, const struct cop_jobdata *j)
 {
 	char n[COP_HTML_NUMBER], when[64] = "";

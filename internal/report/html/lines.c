@@ -5,14 +5,14 @@
 
 #define HEIGHT 220.0
 #define TOP 14.0
-#define MARKS 4 /* along the side */
+#define MARKS 4 /* number of marks on the vertical axis */
 
 struct plot {
 	const struct cop_chart_lines *l;
-	double least, most, width; /* least: 0, or below */
+	double least, most, width; /* least: at most 0 */
 };
 
-/* What a column is, on the axis. */
+/* Formats a column for the axis. */
 static char *show_col(const struct cop_chart_lines *l, unsigned c, char text[COP_HTML_NUMBER])
 {
 	if (!l->steps)
@@ -21,7 +21,7 @@ static char *show_col(const struct cop_chart_lines *l, unsigned c, char text[COP
 	return text;
 }
 
-/* Rounds up to MARKS steps of a number that is round in bytes. */
+/* Rounds up to MARKS steps, each a round number of bytes. */
 static double round_up(double most)
 {
 	static const double round[] = {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* html: writes HTML that is safe for text of unknown origin: every character special to HTML is
- * escaped, and bytes that are not UTF-8 and characters that are invisible or change the text
- * direction are shown by their numbers. Also tables, and human-readable numbers. Pure. */
+/* html: writes untrusted text as safe HTML: escapes all special characters, and prints invalid
+ * UTF-8, invisible characters and bidirectional controls as numbers. Also tables and human-readable
+ * numbers. Pure. */
 #ifndef COP_REPORT_HTML_MARKUP_H
 #define COP_REPORT_HTML_MARKUP_H
 
 #include "base/base/base.h"
 
-/* For the contents of an element and for the value of an attribute in double quotes. */
+/* For element content and double-quoted attribute values. */
 void cop_html_bytes(struct cop_buf *out, const char *text, size_t len);
 void cop_html_text(struct cop_buf *out, const char *text);
-/* The formatted text, escaped. */
+/* Formats, then escapes. */
 void cop_html_printf(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
 
 /* ---- numbers; out has 32 bytes and is returned; NAN is "-" ---- */
@@ -25,10 +25,10 @@ typedef char *cop_html_show(double n, char out[COP_HTML_NUMBER]);
 /* ---- tables ---- */
 
 struct cop_html_col {
-	const char *heading; /* our own text */
+	const char *heading; /* trusted text */
 	bool number;
 };
-/* caption is escaped. The caller writes whole rows, with as many cells as there are columns. */
+/* Escapes caption. The caller writes complete rows, with one cell per column. */
 void cop_html_table(
 	struct cop_buf *out, const char *caption, const struct cop_html_col *col, unsigned cols);
 void cop_html_row(struct cop_buf *out);

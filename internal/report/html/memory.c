@@ -3,10 +3,10 @@
 
 #include "report/html/html_priv.h"
 
-#define NEAR_LIMIT 0.25 /* above this share, the limit is drawn */
+#define NEAR_LIMIT 0.25 /* the limit is drawn above this share */
 
 struct memory {
-	double line[4][COP_JOBDATA_STEPS_MAX]; /* cache: most, middle; process: most, middle */
+	double line[4][COP_JOBDATA_STEPS_MAX]; /* cache: max, median; process: max, median */
 };
 
 static int ascending(const void *a, const void *b)
@@ -16,7 +16,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The statistic's own row, if the file has it. */
+/* The statistic's own row, if present. */
 static const struct cop_jobdata_series *statistic(const struct cop_jobdata *j, int32_t which)
 {
 	for (size_t s = 0; s < j->series_n && j->series[s]->rank < 0; s++)
@@ -44,7 +44,7 @@ static void most_and_median(
 	}
 }
 
-/* Of the node with the highest share of its limit. */
+/* The node with the highest share of its limit. */
 static const struct cop_jobdata_node *fullest(const struct cop_jobdata *j)
 {
 	const struct cop_jobdata_node *most = NULL;

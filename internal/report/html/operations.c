@@ -18,7 +18,7 @@ static void missing(const struct cop_page *p, struct cop_buf *out)
 			"Requests by kind were not counted: start the job with copper mount -P (counts), -N 50 (and top paths) or -A (and every path)");
 }
 
-/* A latency of 0 has no place on a logarithmic axis. */
+/* A logarithmic axis has no 0. */
 static double at_least(double us)
 {
 	return fmax(us, 0.1) * 1e-6;
@@ -52,7 +52,7 @@ static void draw(const struct cop_jobdata *j, struct cop_buf *out)
 	cop_chart_ranges(out, title, range, n, cop_html_time);
 }
 
-/* Whether calls of this kind have a latency. Calls that the file system answers at once, such as
+/* Whether calls of this kind have a latency. Calls answered immediately by the file system, such as
  * open, are only counted. */
 static bool is_measured(const struct cop_jobdata_op *op)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by the sections: paragraphs, and the names and numbers of nodes. */
+/* Shared by the sections: paragraphs, and names and numbers of nodes. */
 #include "report/html/html_priv.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static const char *statistic(int32_t rank)
 					    : "maximum";
 }
 
-/* Cuts a host's name that is too long for a label. */
+/* Truncates a host name to the size of a label. */
 void cop_page_label(int32_t rank, const char *host, char out[PAGE_LABEL])
 {
 	if (rank < 0)
@@ -96,7 +96,7 @@ void cop_page_no_telemetry(struct cop_buf *out, const struct cop_page *p, const 
 				     : "cluster_telemetry.csv and cluster_nodes.csv");
 }
 
-/* While a job runs, only its first node writes its own telemetry. */
+/* During a job, only its first node writes its own telemetry. */
 void cop_page_partial(struct cop_buf *out, const struct cop_page *p)
 {
 	const struct cop_jobdata *j = p->job;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The spans that programs recorded, below Copper's start and stop and the reads through it. A span
- * is drawn below the span that contains it. */
+/* Spans recorded by programs, below Copper's start and stop and the reads through it. A nested span
+ * is drawn below its parent. */
 #include <math.h>
 
 #include "report/html/html_priv.h"
 #include "report/html/chart_priv.h"
 
-#define NAMES 8u     /* of spans that have a colour */
-#define DEPTH 6u     /* rows of a process */
-#define PROCESSES 8u /* of programs that are drawn */
+#define NAMES 8u     /* span names with a colour */
+#define DEPTH 6u     /* maximum rows per process */
+#define PROCESSES 8u /* maximum number of processes drawn */
 #define LISTED 40u   /* rows of the table */
 #define ROWS (2u + PROCESSES * DEPTH)
-/* The kinds of the drawing: names, other names, Copper, reads by how much they are. */
+/* Kinds in the chart: names, other names, Copper, reads by level. */
 enum { OTHER = NAMES, COPPER, READS, KINDS = READS + CHART_LEVELS + 1 };
 _Static_assert((int)KINDS <= COP_CHART_SPAN_KINDS, "each kind has a class");
 
-/* All spans of one name. */
+/* The sum of all spans with one name. */
 struct total {
 	const char *name;
 	uint64_t calls;
@@ -25,13 +25,13 @@ struct total {
 struct drawing {
 	const struct cop_page *p;
 	const struct cop_page_spans *s;
-	struct total *total; /* the longest sum first */
+	struct total *total; /* longest sum first */
 	size_t totals;
 	struct cop_chart_span *span;
 	size_t n;
 	const char *name[ROWS];
 	unsigned rows;
-	uint64_t hidden; /* spans that are deeper, or of processes without a row */
+	uint64_t hidden; /* spans that are too deep, or of processes without a row */
 	char reads[COP_JOBDATA_STEPS_MAX][COP_HTML_NUMBER + 32];
 };
 
@@ -48,7 +48,7 @@ static int by_sum(const void *a, const void *b)
 
 	if (x->sum_s != y->sum_s)
 		return (x->sum_s < y->sum_s) - (x->sum_s > y->sum_s);
-	/* A span before those that fill it. */
+	/* Parents before their children. */
 	if (x->longest_s != y->longest_s)
 		return (x->longest_s < y->longest_s) - (x->longest_s > y->longest_s);
 	return by_name(a, b);
@@ -96,7 +96,7 @@ static void add_span(struct drawing *d, const char *text, double from_s, double 
 	d->span[d->n++] = (struct cop_chart_span){text, from_s, for_s, row, kind};
 }
 
-/* The events of Copper's start and stop; the others have sections of their own. */
+/* Copper's start and stop events; other events have their own sections. */
 static void add_copper(struct drawing *d)
 {
 	static const char *const shown[] = {"copper.start", "copper.prefetch", "copper.stop"};
@@ -111,7 +111,7 @@ static void add_copper(struct drawing *d)
 	d->name[d->rows++] = "Copper";
 }
 
-/* Bytes that programs read in an interval; NAN if nodes have no series. */
+/* Bytes read by programs in an interval; NAN if nodes have no series. */
 static double read_in(const struct cop_jobdata *j, unsigned step)
 {
 	double sum = NAN;
@@ -138,7 +138,7 @@ static void add_reads(struct drawing *d)
 	if (!(most > 0))
 		return;
 	for (unsigned i = 0; i < j->steps; i++) {
-		/* The two clocks may differ by their precision. */
+		/* The clocks may differ by their precision. */
 		double v = read_in(j, i), from_s = fmax(0, d->s->job_s + i * j->interval_s);
 
 		if (!(v > 0) || from_s >= d->s->seconds)
@@ -151,7 +151,7 @@ static void add_reads(struct drawing *d)
 	d->name[d->rows++] = "reads";
 }
 
-/* The first row that is free from then on; DEPTH: none. */
+/* The first row that is free from this time on; DEPTH: none. */
 static unsigned free_row(const double end_s[DEPTH], double from_s)
 {
 	unsigned row = 0;
@@ -161,7 +161,7 @@ static unsigned free_row(const double end_s[DEPTH], double from_s)
 	return row;
 }
 
-/* Returns the first span of the next process. */
+/* Returns the index of the next process's first span. */
 static size_t add_process(struct drawing *d, size_t i)
 {
 	unsigned process = d->s->at[i].process, depth = 0;

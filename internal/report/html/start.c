@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The phases of the start. Phases in which a node waits for the others do not show that the node
- * was slow, so nodes are ordered by the remaining phases, which delayed the others. */
+/* The phases of the startup. In some phases a node only waits for others; nodes are ordered by the
+ * remaining phases, which delayed the others. */
 #include <math.h>
 
 #include "report/html/html_priv.h"
@@ -29,7 +29,7 @@ static double own_seconds(const struct cop_jobdata *j, const struct cop_jobdata_
 	return sum;
 }
 
-/* Statistics first, then the slowest. */
+/* Statistics first, then the slowest nodes. */
 static void choose_nodes(struct start *s)
 {
 	const struct cop_jobdata *j = s->j;
@@ -60,7 +60,7 @@ static const char *name(const void *arg, unsigned row)
 	return ((const struct start *)arg)->label[row];
 }
 
-/* The first part is the time before the node began. */
+/* The first part is the time before the node started. */
 static double value(const void *arg, unsigned row, unsigned part)
 {
 	const struct cop_jobdata_node *n = ((const struct start *)arg)->row[row];

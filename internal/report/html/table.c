@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A table has a box of its own, which scrolls if the table is wider than the window, and which the
- * keyboard reaches. Optional end tags are written, so that XML parsers can read the page. */
+/* A table is in its own box, which scrolls if wider than the window and is reachable by keyboard.
+ * Optional end tags are written so XML parsers can read the page. */
 #include "markup.h"
 
 void cop_html_table(

@@ -3,8 +3,8 @@
 
 #include "markup.h"
 
-/* The length of the character of UTF-8 at text, and its number; 0: it is none. The table of
- * well-formed sequences of the Unicode standard (3-7), as ranges of the number. */
+/* The length of the UTF-8 character at text, and its code point; 0: invalid. Uses the Unicode
+ * standard's table of well-formed sequences (3-7), as code point ranges. */
 static size_t decode_utf8(const unsigned char *text, size_t len, uint32_t *c)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -25,9 +25,7 @@ static size_t decode_utf8(const unsigned char *text, size_t len, uint32_t *c)
 	return *c < least[n] || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff) ? 0 : n;
 }
 
-/* Control characters, characters without width, those that change the direction, private and
- * unassigned ones.
- */
+/* Control, zero-width, bidirectional, private and unassigned characters. */
 static bool is_unseen(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||

@@ -4,20 +4,20 @@
 #include "report/html/html_priv.h"
 #include "job/topo/topo.h"
 
-#define TREE_MOST (1u << 20) /* so many nodes are laid out, and a few of them drawn */
+#define TREE_MOST (1u << 20) /* maximum number of nodes in the layout; few of them are drawn */
 
-/* Indices are ranks where the shape of the tree is known and some nodes have no row; elsewhere they
- * are the indices of the rows. */
+/* Indices are ranks if the shape of the tree is known and some nodes have no row; otherwise row
+ * indices. */
 struct tree {
 	const struct cop_jobdata *j;
-	const struct cop_jobdata_node **row; /* NULL: the node has no row */
+	const struct cop_jobdata_node **row; /* NULL: no row */
 	int32_t *parent;
 	uint32_t *first;
 	unsigned n, first_n;
 	char text[512];
 };
 
-/* The bytes that a node received from its parent, or a root from the storage. */
+/* Bytes received by a node from its parent, or by a root from the storage. */
 static double weight(const void *arg, unsigned i)
 {
 	const struct tree *t = arg;
@@ -56,7 +56,7 @@ static struct cop_topo topo_of(const struct cop_jobdata *j)
 	return (struct cop_topo){j->nodes, j->fanout, COP_MAX(j->trees, 1u)};
 }
 
-/* Whether some nodes have no row but their places in the tree are known. */
+/* Whether some nodes have no row but known positions in the tree. */
 static bool has_shape(const struct cop_jobdata *j)
 {
 	struct cop_topo topo = topo_of(j);
@@ -73,7 +73,7 @@ static int by_rank(const void *key, const void *node)
 	return (x > y) - (x < y);
 }
 
-/* Rows are in order of rank. */
+/* Rows are sorted by rank. */
 static void place_rows(struct tree *t)
 {
 	const struct cop_jobdata *j = t->j;
@@ -111,7 +111,7 @@ static void free_tree(struct tree *t)
 	free(t->first);
 }
 
-/* The numbers that decide whether a node gets a row: bytes transferred, and seconds waited. */
+/* The values that decide whether a node gets a row: bytes transferred, and seconds waited. */
 static double weight_of(const struct cop_jobdata_node *n)
 {
 	return fmax(0, n->sent_bytes) + fmax(0, n->origin_bytes) +
@@ -131,7 +131,7 @@ static int most_first(const void *a, const void *b)
 			   : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* All rows, in order of rank, or with the outliers first; NULL: no memory. */
+/* All rows, by rank, or outliers first; NULL: out of memory. */
 static const struct cop_jobdata_node **order(const struct cop_jobdata *j, bool sort)
 {
 	const struct cop_jobdata_node **at = calloc(j->node_n, sizeof(*at));
@@ -143,8 +143,8 @@ static const struct cop_jobdata_node **order(const struct cop_jobdata *j, bool s
 	return at;
 }
 
-/* The row with the highest value at offset, which may be that of the maximum over all nodes; NULL
- * if all are 0. */
+/* The row with the highest value at offset, possibly the maximum over all nodes; NULL if all are
+ * 0. */
 static const struct cop_jobdata_node *highest_node(const struct cop_jobdata *j, size_t offset)
 {
 	const struct cop_jobdata_node *most = NULL;
@@ -195,7 +195,7 @@ static bool make_tree(struct tree *t, bool ranks)
 	return list_first(t, ranks);
 }
 
-/* In a large job, the node that sent most may have no row: the title then does not name it. */
+/* In a large job, the node that sent most may have no row: the title then omits its name. */
 static void make_title(const struct cop_jobdata *j, char title[400])
 {
 	const struct cop_jobdata_node *reads = HIGHEST(j, origin_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Maps of nodes over time. For many nodes, the map shows the lowest, the middle and the highest
- * value of each interval, and the outliers. */
+/* Maps of nodes over time. For many nodes, the map shows the minimum, median and maximum of each
+ * interval, and the outliers. */
 #include <math.h>
 
 #include "report/html/html_priv.h"
@@ -10,7 +10,7 @@ struct map {
 	enum cop_jobdata_column column;
 	double scale;
 	const struct cop_jobdata_series *row[PAGE_NODES_DRAWN];
-	struct cop_jobdata_series *made; /* minimum, median and maximum of the series in the file */
+	struct cop_jobdata_series *made; /* minimum, median and maximum of the series */
 	unsigned rows;
 	char label[PAGE_NODES_DRAWN][PAGE_LABEL];
 };
@@ -57,7 +57,7 @@ static void make_statistics(struct map *m)
 	}
 }
 
-/* Fills the remaining rows with the nodes that have the highest sums, then sorts by rank. */
+/* Fills the remaining rows with the nodes with the highest sums, then sorts by rank. */
 static void choose_outliers(struct map *m)
 {
 	const struct cop_jobdata *j = m->j;
@@ -108,7 +108,7 @@ static double value(const void *arg, unsigned row, unsigned col)
 	return (double)m->row[row]->value[m->column][col] * m->scale;
 }
 
-/* ---- what is seen ---- */
+/* ---- visible characters ---- */
 
 /* The node with the highest sum; NULL if all are 0. */
 static const struct cop_jobdata_series *highest_series(const struct map *m, double *sum)
@@ -138,7 +138,7 @@ static unsigned peak(const struct map *m, const struct cop_jobdata_series *s)
 	return at;
 }
 
-/* The cause of the waiting. */
+/* The cause of the wait. */
 static const char *waited_for(const struct map *m, int32_t rank)
 {
 	const struct cop_jobdata_node *n = cop_page_find(m->j, rank);

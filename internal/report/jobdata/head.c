@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the job's logs: the tree, the hosts, and the first lines of the log of the first host. */
+/* Reads the job's logs: the tree, the hosts, and the first lines of the first host's log. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ static int set_text(char **to, const char *text, size_t len)
 	return *to ? 0 : -ENOMEM;
 }
 
-/* How it ended, in words. */
+/* How the job ended, in words. */
 static int find_state(struct cop_jobdata *j)
 {
 	struct cop_buf text = {0};
@@ -77,7 +77,7 @@ static int from_hosts(struct cop_jobdata *j)
 
 /* ---- the log of the first host ---- */
 
-/* What follows key on its line, up to a space or, with to_end, the end of the line. */
+/* The text after key on its line, up to a space or, with to_end, the end of the line. */
 static int find_word(const char *log, const char *key, bool to_end, char **to)
 {
 	const char *at = strstr(log, key);
@@ -134,7 +134,7 @@ static bool is_log_of(const char *name, const char *host)
 	return digits && strcmp(name + len + 1 + digits, "-output.log") == 0;
 }
 
-/* The newest one, because a directory may have seen several jobs. */
+/* The newest one: a directory may contain several jobs. */
 static void find_log(const char *logs, const char *host, char name[NAME_MAX + 1])
 {
 	DIR *d = opendir(logs);

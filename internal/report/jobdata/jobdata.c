@@ -19,7 +19,7 @@ static bool is_there(const char *folder, const char *name)
 	return there;
 }
 
-/* Whether one of them is in that folder; if so, j gets the folder's name. */
+/* Whether the folder has any of the files; if so, stores its name in j. */
 static int look_in(struct cop_jobdata *j, const char *folder)
 {
 	static const char *const files[] = {"cluster_nodes.csv", "cluster_telemetry.csv",
@@ -33,7 +33,7 @@ static int look_in(struct cop_jobdata *j, const char *folder)
 	return 0;
 }
 
-/* Next to the sums if they exist, else in the folder of the end or of a snapshot. */
+/* Next to the sums if they exist, else in the final folder or a snapshot's. */
 static int find_telemetry(struct cop_jobdata *j)
 {
 	static const char *const places[] = {"cluster", "runtime-snapshot", "ioctl-snapshot"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* jobdata: parses the files in a job directory into plain numbers and texts, for the HTML report.
- * The files are untrusted: a missing file counts as no data, a truncated or malformed one yields
- * what precedes the fault, and everything is bounded. jobdata writes nothing, walks only the job
- * directory, and does not contact running nodes. Texts are bytes of unknown origin. */
+/* jobdata: parses the files in a job directory into numbers and texts for the HTML report. The
+ * files are untrusted: a missing file is no data, a truncated or malformed one is used up to the
+ * fault, and everything is bounded. Writes nothing, walks only the job directory, and does not
+ * contact running nodes. Texts are arbitrary bytes. */
 #ifndef COP_REPORT_JOBDATA_H
 #define COP_REPORT_JOBDATA_H
 
@@ -11,7 +11,7 @@
 
 #define COP_JOBDATA_OPS_MAX 1024
 #define COP_JOBDATA_VALUES_MAX 1024
-#define COP_JOBDATA_PATHS_MAX 65536 /* distinct paths that are summed */
+#define COP_JOBDATA_PATHS_MAX 65536 /* maximum distinct paths in the sums */
 #define COP_JOBDATA_NODES_MAX 8192
 #define COP_JOBDATA_SERIES_MAX 512
 #define COP_JOBDATA_STEPS_MAX 128 /* intervals */
@@ -19,17 +19,17 @@
 #define COP_JOBDATA_EVENTS_MAX 2048
 #define COP_JOBDATA_WARNINGS_MAX 64
 
-/* Instead of a rank: a statistic over all nodes, computed for each value separately. */
+/* In place of a rank: a statistic over all nodes, computed separately for each value. */
 enum { COP_JOBDATA_MIN = -1, COP_JOBDATA_MEDIAN = -2, COP_JOBDATA_MAX = -3 };
 
 enum cop_jobdata_from {
 	COP_JOBDATA_NOTHING,
-	COP_JOBDATA_CLUSTER,  /* the sums of a job that was stopped */
-	COP_JOBDATA_RANKS,    /* computed here from the files of the ranks */
+	COP_JOBDATA_CLUSTER,  /* sums written by a stopped job */
+	COP_JOBDATA_RANKS,    /* sums computed here from the files of the ranks */
 	COP_JOBDATA_SNAPSHOT, /* the same, from a tagged snapshot */
 };
 
-/* One kind of request, over all nodes. */
+/* One kind of request, summed over all nodes. */
 struct cop_jobdata_op {
 	char *name;
 	uint64_t calls, hits, misses, negatives;
@@ -61,7 +61,7 @@ struct cop_jobdata_path {
 	uint64_t events, misses;
 };
 
-/* The measured values of a node. Values that a file does not have are NAN. */
+/* The measurements of a node; NAN if missing in the file. */
 enum cop_jobdata_column {
 	COP_JOBDATA_REQUESTS,
 	COP_JOBDATA_READ_BYTES,
@@ -76,7 +76,7 @@ enum cop_jobdata_column {
 	COP_JOBDATA_COLUMNS
 };
 
-/* One node over time, or a statistic over all nodes. */
+/* One node over time, or a statistic over nodes. */
 struct cop_jobdata_series {
 	int32_t rank;
 	char *host;                                              /* "" for a statistic */
@@ -88,12 +88,12 @@ struct cop_jobdata_node {
 	int32_t rank;
 	char *host;
 	int32_t parent;                     /* -1: none, -2: unknown */
-	double start_s, ready_s, stopped_s; /* since the job's start */
+	double start_s, ready_s, stopped_s; /* since the start of the job */
 	double phase_s[COP_JOBDATA_PHASES_MAX];
 	double requests, read_bytes, wait_parent_ms, wait_origin_ms, parent_bytes;
 	double origin_operations, origin_bytes, sent_bytes, failovers, evictions, cpu_ms;
 	double cache_peak_bytes, cache_limit_bytes, resident_peak_bytes;
-	/* Bytes pushed into the kernel before programs asked, and the sources of these and of
+	/* Bytes pushed into the kernel ahead of requests, and the sources of these and of
 	 * read_bytes. */
 	double ahead_bytes, from_own_bytes, from_nodes_bytes, from_passed_bytes;
 	double from_disk_bytes, from_pack_bytes, from_storage_bytes;
@@ -105,7 +105,7 @@ struct cop_jobdata_event {
 	char *host, *event, *detail;
 };
 
-/* One sentence of advice, with the option that helps. */
+/* One sentence of advice, with the option to use. */
 struct cop_jobdata_warning {
 	char *sentence, *option;
 };
@@ -120,10 +120,10 @@ struct cop_jobdata {
 	char *dir; /* absolute */
 	/* From logs/. NULL or 0: unknown. */
 	char *source, *state, *net_type, *version, *build, *provider, *first_host, *began;
-	bool runs; /* no node has logged an end */
+	bool runs; /* no node logged its end */
 	uint32_t nodes, fanout, trees;
-	bool has_ends; /* how the commands of copper run ended: how many there were, and how many of
-			  them ended with 0 */
+	bool has_ends; /* exits of the commands of copper run: how many, and how many with status 0
+			*/
 	uint32_t commands, good;
 	double began_unix_s;
 	bool has_profile_lines, profile, paths_full;
@@ -131,24 +131,24 @@ struct cop_jobdata {
 
 	enum cop_jobdata_from from;
 	char *folder;              /* of the sums, absolute */
-	double folder_unix_s;      /* when it was written */
+	double folder_unix_s;      /* time of writing */
 	uint64_t ranks, faults;    /* ranks in the sums; unusable files */
 	struct cop_jobdata_op *op; /* most summed latency first */
 	size_t ops;
 	struct cop_jobdata_values metrics, fabric;
 	struct cop_jobdata_path *path; /* by category, then most events first */
 	size_t paths;
-	bool paths_cut; /* more exist than are kept */
+	bool paths_cut; /* there were more paths */
 	struct cop_pathclass_totals classes;
 
-	char *telemetry; /* the folder of the three files, NULL if there is none */
+	char *telemetry; /* the folder of the three files, NULL: none */
 	double interval_s;
 	unsigned steps;
 	struct cop_jobdata_series **series; /* statistics first (min, median, max), then by rank */
 	size_t series_n;
 	struct cop_jobdata_node *node; /* in the same order */
 	size_t node_n;
-	char *phase[COP_JOBDATA_PHASES_MAX]; /* their names */
+	char *phase[COP_JOBDATA_PHASES_MAX]; /* phase names */
 	unsigned phases;
 	struct cop_jobdata_event *event;
 	size_t events;
@@ -157,18 +157,18 @@ struct cop_jobdata {
 	struct cop_jobdata_warning *warning; /* the most important first */
 	size_t warnings;
 
-	bool has_tables;               /* a profile of every path exists, for copper paths */
-	bool has_use;                  /* copper paths has run */
+	bool has_tables;               /* a profile of all paths exists, for copper paths */
+	bool has_use;                  /* copper paths was run */
 	struct cop_jobdata_values use; /* "Kept bytes", ... */
 	struct cop_jobdata_unused *unused;
 	size_t unused_n;
 };
 
-/* Reads JOBDIR. -ENOENT if it holds no files of a job, with a sentence that names the expected
- * files; -ENOTDIR and the like. The caller always frees out. */
+/* Reads JOBDIR. -ENOENT if it has no files of a job, with a message that names the expected files;
+ * -ENOTDIR and the like. The caller always frees out. */
 int cop_jobdata_read(const char *job_dir, struct cop_jobdata *out, struct cop_err *err);
 void cop_jobdata_free(struct cop_jobdata *j);
-/* NAN if no value has that name. */
+/* NAN if there is no value with this name. */
 double cop_jobdata_value(const struct cop_jobdata_values *v, const char *name);
 
 #endif

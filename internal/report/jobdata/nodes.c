@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_nodes.csv: a row for each node, or for the outliers and statistics. */
+/* cluster_nodes.csv: a row per node, or for outliers and statistics only. */
 #include <math.h>
 
 #include "report/jobdata/jobdata_priv.h"
 
 #define PHASE_PREFIX "phase_"
 
-/* The columns after the first four are numbers that are stored directly in the node. */
+/* The columns after the first four are numbers, stored directly in the node. */
 static const char *const columns[] = {"rank", "host", "parent", "job_start_unix_s", "start_s",
 	"ready_s", "stopped_s", "requests", "read_bytes", "wait_parent_ms", "wait_origin_ms",
 	"parent_bytes", "origin_operations", "origin_bytes", "sent_bytes", "failovers", "evictions",
@@ -96,7 +96,7 @@ static int read_row(void *arg, const struct sheet *s, const struct cop_csv_recor
 	return node->host ? 0 : -ENOMEM;
 }
 
-/* Statistics first, in the order min, median, max. */
+/* Statistics first: min, median, max. */
 static int in_order(const void *a, const void *b)
 {
 	int32_t x = ((const struct cop_jobdata_node *)a)->rank;

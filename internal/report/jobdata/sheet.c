@@ -4,7 +4,7 @@
 
 #include "report/jobdata/jobdata_priv.h"
 
-/* Returns whether the header has any of them. */
+/* Returns whether the header has any of the columns. */
 static bool find_columns(struct sheet *s, const struct cop_csv_record *r)
 {
 	bool any = false;
@@ -149,7 +149,7 @@ char *cop_jobdata_copy(const char *text, size_t len)
 	return strndup(text, COP_MIN(len, (size_t)65536));
 }
 
-/* array is the address of a pointer of any type. Doubles whenever n is a power of two. */
+/* array is the address of a pointer of any type. Doubles the capacity when n is a power of two. */
 void *cop_jobdata_more(void *array, size_t *n, size_t size, size_t max)
 {
 	char *old, *grown;

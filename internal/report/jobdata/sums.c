@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums over all nodes: those that the job wrote when it was stopped, or else the sums over the
- * ranks' files from the end or the newest snapshot, computed here. While a job runs, its snapshots
- * are newer than the files of an earlier job in the same directory. */
+/* The sums over all nodes: those written by the stopping job, or else computed here from the ranks'
+ * final files or the newest snapshot. During a job, its snapshots are newer than an earlier job's
+ * files in the same directory. */
 #include <sys/stat.h>
 
 #include "report/jobdata/jobdata_priv.h"
@@ -17,7 +17,7 @@ static double mtime_of(const char *path)
 struct place {
 	char *folder;
 	enum cop_jobdata_from from;
-	double at; /* when it was written; 0: it does not exist */
+	double at; /* time of writing; 0: does not exist */
 };
 
 static int find_place(const struct cop_jobdata *j, const char *folder, const char *file,
@@ -74,7 +74,7 @@ static int take_metrics(struct cop_jobdata *j, const struct cop_report_cluster *
 	return rc;
 }
 
-/* 0, -ENOMEM, or another error if there is nothing. */
+/* 0, -ENOMEM, or another error if it has no data. */
 static int read_place(struct cop_jobdata *j, struct place *p)
 {
 	struct cop_report_cluster *c = NULL;
@@ -182,7 +182,7 @@ static int find_places(struct cop_jobdata *j, struct place place[PLACES])
 
 	for (unsigned i = 0; i < PLACES && !rc; i++)
 		rc = find_place(j, at[i].folder, at[i].file, at[i].from, &place[i]);
-	if (!rc) /* after the end only snapshots compete; the directory itself is the last resort */
+	if (!rc) /* after the end only snapshots are considered; the directory itself comes last */
 		qsort(place + (runs ? 0 : 2), runs ? 5 : 3, sizeof(*place), newest_first);
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_telemetry.csv: what each node did in each interval. All nodes have the same intervals,
- * beginning at 0, so a row's place follows from its beginning and the length of an interval. */
+/* cluster_telemetry.csv: each node's activity per interval. All nodes have the same intervals from
+ * 0 on, so a row's position follows from its start and the interval length. */
 #include <math.h>
 
 #include "report/jobdata/jobdata_priv.h"
@@ -12,7 +12,7 @@ static const char *const columns[] = {"rank", "host", "start_s", "seconds", "req
 
 struct times {
 	struct cop_jobdata *job;
-	struct cop_jobdata_series *last; /* rows of a node follow each other */
+	struct cop_jobdata_series *last; /* the rows of a node are consecutive */
 };
 
 static int find_series(struct times *t, int32_t rank, const struct sheet *s,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The most used paths: of the whole job, or added up from the files of the ranks. */
+/* The most used paths: of the whole job, or summed from the files of the ranks. */
 #include <dirent.h>
 
 #include "base/base/htab.h"
@@ -103,8 +103,7 @@ static int read_folder(struct sheet *s, const char *folder)
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* Sums without paths, as an older copper aggregate wrote them: the ranks' own files may have them.
- */
+/* For sums without paths, from an older copper aggregate: uses the ranks' own files. */
 static int read_ranks(struct sheet *s, const struct cop_jobdata *j)
 {
 	char *folder;
@@ -128,7 +127,7 @@ static int by_use(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
-/* Moves the entries into the result, and frees what does not fit. */
+/* Moves the entries into the result, and frees those that do not fit. */
 static int collect_paths(struct cop_jobdata *j, struct top *t)
 {
 	struct cop_jobdata_path *all = calloc(t->n + 1, sizeof(*all));

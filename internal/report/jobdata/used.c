@@ -7,7 +7,7 @@
 #define UNUSED_MAX 20
 #define UNUSED_HEADING "## Largest directories that nothing used needs"
 
-/* Puts the next line, which is cut at its end, into *line. */
+/* Puts the next line, NUL-terminated, into *line. */
 static bool next_line(char **at, char **line)
 {
 	char *end;
@@ -39,7 +39,7 @@ int cop_jobdata_parse_counts(struct cop_jobdata *j, char *text)
 	return rc;
 }
 
-/* Undoes the escapes that keep a name inside a cell. */
+/* Removes a table cell's escapes from a name. */
 static void plain_name(char *name)
 {
 	char *to = name;
@@ -50,8 +50,8 @@ static void plain_name(char *name)
 	name[cop_csv_unescape(name, (size_t)(to - name))] = '\0';
 }
 
-/* "| `DIRECTORY` | BYTES | SIZE | FILES | DIRECTORIES |"; a name may have bars, so the last ones
- * count. */
+/* "| `DIRECTORY` | BYTES | SIZE | FILES | DIRECTORIES |"; a name may contain bars, so columns are
+ * counted from the end. */
 static int parse_row(struct cop_jobdata *j, char *line)
 {
 	struct cop_jobdata_unused *u;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reduced copy works only if it is complete: it has the directories above each file and the
- * target of each link. Paths are followed through the tree as the kernel follows them: ".." is the
- * directory above the one that was reached, not the previous word. */
+/* A reduced copy must be complete: it has the parents of each file and the target of each link.
+ * Paths are resolved in the tree as by the kernel: ".." is the parent of the directory reached, not
+ * the previous component. */
 #include <dirent.h>
 #include <limits.h>
 
@@ -12,10 +12,10 @@
 struct step {
 	struct usage *u;
 	unsigned links;
-	char path[2 * PATH_MAX]; /* the rest of the path begins at at */
+	char path[2 * PATH_MAX]; /* the rest of the path starts at at */
 	size_t at, len;
-	struct cop_walk_entry *entry; /* the entry that the path has reached */
-	struct cop_walk_dir *dir;     /* the directory of the entry */
+	struct cop_walk_entry *entry; /* the entry reached so far */
+	struct cop_walk_dir *dir;     /* its directory */
 };
 
 static void mark_kept(struct cop_walk_entry *e, struct cop_walk_dir *d)
@@ -41,8 +41,8 @@ static void entry_path(
 	cop_buf_add(out, e->name, e->len);
 }
 
-/* Begins an absolute path; false: no root is above it. Only here ".." is resolved by words, because
- * nothing is known about the directories above a root. */
+/* Begins an absolute path; false if it is outside all roots. Only here ".." is resolved textually,
+ * because the directories above a root are not walked. */
 static bool begin_path(struct step *s, const char *path)
 {
 	char *normal = cop_walk_path_normal("/", path);
@@ -71,7 +71,7 @@ static int add_ref(
 	return ref.text ? cop_paths_refs_add(in, &ref) : -ENOMEM;
 }
 
-/* The entry is a link: its target goes in front of the rest of the path. */
+/* Prepends a link's target to the rest of the path. */
 static int follow_link(struct step *s)
 {
 	struct cop_buf link = {0}, next = {0};
@@ -90,7 +90,7 @@ static int follow_link(struct step *s)
 		} else if (next.len + 2 > sizeof(s->path)) {
 			s->entry = NULL;
 		} else if (!next.failed) {
-			/* Continue from the directory of the link. */
+			/* Continue in the directory of the link. */
 			s->path[0] = '/';
 			memcpy(s->path + 1, next.data, next.len + 1);
 			s->len = next.len + 1;
@@ -108,7 +108,7 @@ static int follow_link(struct step *s)
 	return rc;
 }
 
-/* Follows ".." from the directory that the entry is. False: ".." leaves the root. */
+/* Follows ".." from the entry, a directory. False if that leaves the root. */
 static bool go_up(struct step *s)
 {
 	if (!s->dir->parent)
@@ -118,8 +118,7 @@ static bool go_up(struct step *s)
 	return true;
 }
 
-/* The path leaves its root by "..", perhaps into another root, so it starts again as an absolute
- * path. */
+/* The path leaves its root by "..", possibly into another root: restarts as an absolute path. */
 static int leave_root(struct step *s, const char *rest)
 {
 	struct cop_buf here = {0}, next = {0};
@@ -135,7 +134,7 @@ static int leave_root(struct step *s, const char *rest)
 	return rc;
 }
 
-/* The directory does not contain the name. If it could not be read, the name may still exist. */
+/* The directory does not contain the name, unless it could not be read. */
 static int not_found(struct step *s, const char *name)
 {
 	const struct cop_walk_dir *d = s->entry->dir;

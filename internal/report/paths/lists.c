@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lists of paths, written in passes over the tree, which yields full paths in order of bytes;
- * paths outside the tree are merged in. Lists for people and scripts escape newlines in names as
- * raw tables do. keep.txt and prune_candidates.txt are for rsync --files-from, which takes a line
- * as it is and ends it at a newline or a carriage return. Names that contain one are only in
- * keep.nul and prune_candidates.nul, which are written if there is such a name and then contain all
- * names. */
+/* Lists of paths, written in passes over the tree in byte order of full paths; paths outside the
+ * tree are merged in. Lists for people and scripts escape newlines in names like raw tables.
+ * keep.txt and prune_candidates.txt are for rsync --files-from, which has no escapes and ends lines
+ * at a newline or carriage return. Names with one are only in keep.nul and prune_candidates.nul,
+ * which are written only if there is such a name and then contain all names. */
 #include <dirent.h>
 
 #include "report/paths/paths_priv.h"
@@ -23,11 +22,11 @@ static const char *const nul_name[LISTS] = {
 struct writing {
 	const struct usage *u;
 	struct lists *l;
-	size_t base_len; /* with its slash */
+	size_t base_len; /* including its slash */
 	struct out out[LISTS];
-	struct out nul[LISTS]; /* of keep and prune, if wanted */
+	struct out nul[LISTS]; /* of keep and prune, if needed */
 	bool with_nul;
-	size_t beyond, keep_beyond; /* how many of them have been written */
+	size_t beyond, keep_beyond; /* number of items written so far */
 	int pass_rc[2];
 	struct cop_buf escaped;
 };
@@ -41,7 +40,7 @@ static void count_path(struct path_total *t, uint8_t type, uint64_t bytes)
 	t->bytes += bytes;
 }
 
-/* Writes the line to one list, or to two. */
+/* Writes the line to one list or two. */
 static void put_escaped(
 	struct writing *w, enum path_list list, enum path_list other, const char *path, size_t len)
 {
@@ -63,8 +62,8 @@ static void put_escaped(
 	cop_paths_out_add(&w->out[other], "\n", 1);
 }
 
-/* rsync takes a line that begins with # or ; for a comment, so ./ is put in front. The base itself
- * is omitted, because "." would mean everything in it. */
+/* rsync treats a leading # or ; as a comment, so ./ is prepended. The base itself is omitted,
+ * because "." would mean its whole contents. */
 static void put_relative(struct writing *w, enum path_list list, const char *path, size_t len)
 {
 	bool odd = memchr(path, '\n', len) || memchr(path, '\r', len), comment;
@@ -87,7 +86,7 @@ static void put_relative(struct writing *w, enum path_list list, const char *pat
 	}
 }
 
-/* Writes used paths outside the tree that come before path; NULL: all of them. */
+/* Writes used paths outside the tree that sort before path; NULL: all. */
 static void put_beyond(struct writing *w, const char *path)
 {
 	const struct path_refs *used = &w->u->beyond;
@@ -112,7 +111,7 @@ static void put_keep_beyond(struct writing *w, const char *path)
 			keep->ref[w->keep_beyond].len);
 }
 
-/* A node cannot read such a program either, since it has the rights of the user who started it. */
+/* Nodes cannot read such a program either: they run as the user who started them. */
 static void note_closed(struct writing *w, const struct cop_walk_entry *e, const char *path)
 {
 	const uint8_t both = COP_WALK_USED | COP_WALK_HALF_CLOSED;
@@ -148,7 +147,7 @@ static int put_parts(void *arg, const struct cop_walk_entry *e, const char *path
 	return w->out[keep].rc;
 }
 
-/* ---- where keep and prune begin ---- */
+/* ---- base directory of keep and prune ---- */
 
 static size_t common_directory(const char *a, const char *b)
 {
@@ -162,8 +161,7 @@ static size_t common_directory(const char *a, const char *b)
 	return end ? end : 1;
 }
 
-/* The root, if there is only one and it is a directory; else the deepest directory that contains
- * all roots. */
+/* A single root that is a directory; else the deepest common parent of all roots. */
 static int find_base(struct writing *w)
 {
 	const struct cop_walk_dir *top = &w->u->tree->top;
@@ -192,7 +190,7 @@ static int find_base(struct writing *w)
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- top level ---- */
 
 static int open_all(struct writing *w, const char *dir)
 {
@@ -206,8 +204,8 @@ static int open_all(struct writing *w, const char *dir)
 	return rc;
 }
 
-/* Runs one of two passes, which write to different files, each on its own thread: most of the work
- * is composing and copying the lines. */
+/* Runs one of two passes, each on its own thread and with its own files: composing and copying
+ * lines is most of the work. */
 static void one_pass(void *arg, size_t i)
 {
 	struct writing *w = arg;
@@ -239,8 +237,7 @@ static int write_lists(struct writing *w)
 	return rc;
 }
 
-/* The files get their names only when everything is written, so that lists of different runs never
- * mix. */
+/* Files are renamed only after all are complete, so lists of different runs never mix. */
 static int close_all(struct writing *w, bool keep)
 {
 	int rc = 0;
@@ -265,8 +262,8 @@ static int write_once(struct writing *w, const char *dir)
 	for (unsigned i = 0; i < LISTS; i++)
 		w->out[i] = w->nul[i] = (struct out){.fd = -1, .rc = -EBADF};
 	rc = open_all(w, dir) ?: write_lists(w);
-	/* Only at the end is it known whether a name needs the other form. That is rare, and
-	 * everything is then written once more. */
+	/* Only at the end is it known whether the NUL-terminated lists are needed. This is rare;
+	 * everything is then written again. */
 	closed = close_all(w, !rc && (!w->l->odd_names || w->with_nul));
 	return rc ?: closed;
 }

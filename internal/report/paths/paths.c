@@ -19,7 +19,7 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* ---- 1: where to read and to write ---- */
+/* ---- 1: input and output directories ---- */
 
 static int choose_directories(
 	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)
@@ -49,7 +49,7 @@ static int choose_directories(
 	return what->output_dir ? 0 : cop_job_dir_check(out->job, err);
 }
 
-/* ---- 2: what was observed ---- */
+/* ---- 2: observed paths ---- */
 
 static int nothing_found(const struct cop_paths_result *p, int rc, struct cop_err *err)
 {
@@ -110,7 +110,7 @@ static bool any_below(const struct cop_pathset *s, const char *root)
 	return false;
 }
 
-/* Tables contain real paths. If a root was given through a link and nothing below it was observed,
+/* Tables contain real paths. If a root was named through a link and has no observed paths below it,
  * its real path is used. */
 static int give_root(struct cop_paths_result *out, const char *root)
 {
@@ -134,7 +134,7 @@ static int give_root(struct cop_paths_result *out, const char *root)
 	return 0;
 }
 
-/* The deepest directory above everything observed. */
+/* The deepest common parent of all observed paths. */
 static void name_common(struct cop_paths_result *out)
 {
 	const struct cop_pathset *s = &out->usage->seen.set;
@@ -188,9 +188,9 @@ static int choose_roots(
 	return rc ? no_memory(err) : 0;
 }
 
-/* ---- 4: what is there, and what of it was used ---- */
+/* ---- 4: paths on disk and their use ---- */
 
-/* Roots suggested by a word in a path may not exist: /soft/conda_env of /soft/conda_env_torch. */
+/* Roots inferred from a path component may not exist: /soft/conda_env of /soft/conda_env_torch. */
 static void note_absent_roots(struct cop_paths_result *out)
 {
 	const struct cop_walk_dir *top = &out->usage->use.tree->top;
@@ -204,7 +204,7 @@ static void note_absent_roots(struct cop_paths_result *out)
 					: "");
 }
 
-/* Tables contain paths of the source, but none of a root that was named through a mount. */
+/* Tables contain paths of the source, not of a root named by a mount's path. */
 static void note_unused(struct cop_paths_result *out)
 {
 	if (!out->usage->roots.all.n || !out->usage->seen.set.table.count ||
@@ -260,7 +260,7 @@ static int look_at_roots(
 	return rc ? no_memory(err) : 0;
 }
 
-/* ---- 5: the files ---- */
+/* ---- 5: output files ---- */
 
 static int write_lists(
 	const struct cop_paths_conf *what, struct cop_paths_result *out, struct cop_err *err)

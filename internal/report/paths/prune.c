@@ -6,8 +6,7 @@ static uint64_t probes_of(const struct cop_observed_path *p)
 	return COP_MAX(p->absent, p->ttl);
 }
 
-/* Inserts a row into the list of the first ones, which is sorted; PRUNE_ROWS: the row does not
- * belong there. */
+/* Inserts a row into the sorted list of the top rows; PRUNE_ROWS: not among them. */
 static unsigned insert_row(void *rows, unsigned *n, size_t size, const void *row,
 	int (*order)(const void *a, const void *b))
 {
@@ -168,7 +167,7 @@ static bool gave_something(const struct usage *u, const char *path, size_t len)
 	const struct cop_walk_entry *e = cop_walk_tree_find(u->tree, path, len, NULL);
 
 	if (!e || !e->dir || e->dir->state != COP_WALK_READ)
-		return true; /* not known */
+		return true; /* unknown */
 	for (uint32_t i = 0; i < e->dir->n; i++)
 		if (e->dir->entry[i].flags & COP_WALK_USED)
 			return true;

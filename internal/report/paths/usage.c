@@ -43,7 +43,7 @@ static void sort_refs(struct path_refs *r)
 	r->n = kept + 1;
 }
 
-/* ---- what the tree does not know is asked of the disk, by a few threads ---- */
+/* ---- lookups on disk, by a few threads ---- */
 
 enum { ASK_FAILED = 255 };
 
@@ -64,8 +64,7 @@ static void stat_path(void *arg, size_t i)
 		ref->type = IFTODT(st.st_mode);
 		ref->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	} else {
-		/* The job, like this program, sees a loop of links and a name that is too long as
-		 * absent. */
+		/* Like the job, treats link loops and overlong names as absent. */
 		ref->type = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
 					    errno == ENAMETOOLONG
 				    ? DT_UNKNOWN
@@ -132,7 +131,7 @@ int cop_paths_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths
 		rc = cop_walk_parallel(ask.refs.n, stat_path, tick ? report_progress : NULL, &ask);
 	if (!rc)
 		rc = sort_answers(u, &ask);
-	/* A root is kept even if nothing in it is, because the copy goes into it. */
+	/* A root is kept even if empty: it is the destination of the copy. */
 	for (uint32_t i = 0; i < u->tree->top.n; i++)
 		if (u->tree->top.entry[i].dir)
 			u->tree->top.entry[i].flags |= COP_WALK_KEEP;

@@ -23,7 +23,7 @@ static const struct {
 	{LIST_PRUNE, "Not needed by what was used", "the rest, for rsync --files-from"},
 };
 
-/* "6.81%"; of nothing it is "0.00%". */
+/* "6.81%"; "0.00%" if whole is 0. */
 static void add_percent(struct cop_buf *out, uint64_t part, uint64_t whole)
 {
 	cop_buf_printf(out, "%.2f%%", whole ? 100.0 * (double)part / (double)whole : 0.0);
@@ -38,7 +38,7 @@ static void add_bytes(struct cop_buf *out, const struct lists *l, uint64_t bytes
 		cop_buf_str(out, "-");
 }
 
-/* Quoted as one word of a shell's command line. */
+/* Quotes text as one shell word. */
 static void shell_word(struct cop_buf *out, const char *text)
 {
 	static const char plain[] =

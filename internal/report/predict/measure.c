@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Measures a storage with files and directories of a recording. The kernel's caches must be
  * bypassed: attributes are read with AT_STATX_FORCE_SYNC, which network file systems and FUSE
- * honour, small reads bypass the page cache where the storage allows it, and the pages of large
- * reads are dropped first. Each measurement gets its share of two seconds, and at least three
+ * honour, small reads bypass the page cache where the storage allows it, and pages are dropped
+ * before large reads. Each measurement gets its share of two seconds, and at least three
  * samples. */
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,27 +16,27 @@
 #define SAMPLES_LEAST 3u
 #define SAMPLES_MOST 1000u
 #define READERS 16u
-/* Files of at least this part of the largest one are streamed. */
+/* Files of at least this fraction of the largest one are streamed. */
 #define LARGE_PART 8
 #define SMALL 4096
 #define LARGE (512 * COP_KIB)
 #define PIECE (2 * COP_MIB)
-/* A faster operation is not limited by the storage but by the processors. */
+/* Faster operations are limited by the processors, not by the storage. */
 #define STORAGE_OP_US 50.0
-/* For larger directories Copper reads only the names. */
+/* For larger directories, Copper reads only the names. */
 #define LISTING_ATTRS 64u
 
 struct probe {
 	int fd[PREDICT_PATHS];
 	const char *path[PREDICT_PATHS];
 	uint64_t size[PREDICT_PATHS];
-	unsigned files, large; /* large: those at the beginning that are worth streaming */
-	uint64_t pieces;       /* of these */
+	unsigned files, large; /* large: number of leading files worth streaming */
+	uint64_t pieces;       /* pieces of the large files */
 	int root;
-	bool alone; /* one thread streams */
+	bool alone; /* a single thread streams */
 	const struct cop_predict_needs *needs;
 	uint64_t end_ns;
-	_Atomic uint64_t turn, done, bytes; /* of threads */
+	_Atomic uint64_t turn, done, bytes; /* shared by threads */
 };
 
 static uint64_t pieces_of(uint64_t size)
@@ -53,7 +53,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median time of do_one in us; -1 if it fails. */
+/* The median time of do_one in us; -1 on failure. */
 static double median_us(struct probe *p, bool (*do_one)(struct probe *p, uint64_t i))
 {
 	double *us = calloc(SAMPLES_MOST, sizeof(*us)), median;
@@ -81,7 +81,7 @@ static bool ask_attributes(struct probe *p, uint64_t i)
 		       STATX_BASIC_STATS, &st) == 0;
 }
 
-/* Bypasses the page cache if the storage allows it; else drops its pages first. */
+/* Bypasses the page cache if the storage allows it; else drops the pages first. */
 static bool read_small(struct probe *p, uint64_t i)
 {
 	unsigned at = (unsigned)(i % p->files);
@@ -102,7 +102,8 @@ static bool read_small(struct probe *p, uint64_t i)
 
 /* ---- several threads ---- */
 
-/* Which piece of which file this is; the pieces of all large files are numbered in their order. */
+/* Maps a piece number to its file and piece; pieces are numbered across all large files in
+ * order. */
 static unsigned file_of_piece(const struct probe *p, uint64_t piece, off_t *offset)
 {
 	unsigned at = 0;
@@ -119,8 +120,7 @@ static ssize_t read_piece(struct probe *p, int fd, off_t offset, char *data)
 
 	off_t began = offset;
 
-	/* Of several, each reads its own piece from the storage; what one alone has read ahead of
-	 * the next piece stays. */
+	/* Several readers drop the pages of their piece; a single reader keeps its read-ahead. */
 	if (!p->alone)
 		posix_fadvise(fd, began, PIECE, POSIX_FADV_DONTNEED);
 	for (off_t end = offset + (off_t)PIECE; n > 0 && offset < end; offset += n) {
@@ -128,14 +128,14 @@ static ssize_t read_piece(struct probe *p, int fd, off_t offset, char *data)
 		if (n > 0)
 			atomic_fetch_add(&p->bytes, (uint64_t)n);
 	}
-	/* For when all have been read. */
+	/* For the next pass over the files. */
 	if (p->alone)
 		posix_fadvise(fd, began, PIECE, POSIX_FADV_DONTNEED);
 	return n;
 }
 
-/* Reads as cp does, with twice the usual pages ahead, until the time is over. No other thread reads
- * the same piece or has the same open file, whose reading ahead it would disturb. */
+/* Reads like cp, with twice the default read-ahead, until the time is up. No other thread reads the
+ * same piece or shares the open file, which would disturb read-ahead. */
 static void *read_files(void *arg)
 {
 	struct probe *p = arg;
@@ -173,7 +173,7 @@ static void *ask_on(void *arg)
 	return NULL;
 }
 
-/* Returns the total time in seconds; 0 if no thread started. */
+/* Returns the total time in seconds; 0 if no thread was started. */
 static double run_threads(struct probe *p, unsigned threads, void *(*run)(void *))
 {
 	pthread_t thread[COP_PREDICT_SLOTS_MAX];
@@ -200,7 +200,7 @@ static double bandwidth(struct probe *p, unsigned threads)
 	return took > 0 && p->bytes ? (double)p->bytes / 1e6 / took : -1;
 }
 
-/* Little's law: concurrency is the rate times the latency. */
+/* Little's law: concurrency = rate * latency. */
 static double measure_slots(struct probe *p, double metadata_us)
 {
 	double took, slots;
@@ -225,7 +225,7 @@ static void *count_children(void *arg)
 		DIR *d = fd < 0 ? NULL : fdopendir(fd);
 		uint64_t names = 0;
 
-		/* Two are . and .. */
+		/* Includes . and .. */
 		while (d && readdir(d))
 			names++;
 		if (d)
@@ -356,7 +356,7 @@ int cop_predict_measure(const char *source, const struct cop_predict_needs *n,
 	return rc;
 }
 
-/* ---- figures that are given ---- */
+/* ---- given figures ---- */
 
 int cop_predict_set(struct cop_predict_storage *s, const char *text, struct cop_err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The objects of a manifest. */
+/* Parses the items of a manifest. */
 #include "report/predict/predict_priv.h"
 #include "base/base/hash.h"
 #include "storage/manifest/manifest.h"
@@ -9,7 +9,7 @@ struct file {
 	uint64_t size;
 };
 
-/* 1 PiB: no start reads as much. */
+/* 1 PiB: no startup reads this much. */
 #define BYTES_MOST (UINT64_C(1) << 50)
 
 static void count_ranges(const struct cop_manifest_item *item, struct cop_predict_needs *n)
@@ -32,7 +32,7 @@ static void keep_folder(struct cop_predict_needs *n, const char *path)
 		n->folders++;
 }
 
-/* The largest ones in descending order. */
+/* Keeps the largest ones, in descending order. */
 static void keep_file(struct cop_predict_needs *n, uint64_t size[], const char *path, uint64_t own)
 {
 	unsigned at = n->paths;
@@ -60,7 +60,7 @@ static uint64_t hash_of(const struct cop_manifest_item *item)
 	return cop_hash64(item->path, item->len, 0);
 }
 
-/* A file or directory may also be listed as a name. */
+/* Files and directories may also be listed as names. */
 static void see_things(struct cop_manifest_reader *r, struct cop_seen *things)
 {
 	struct cop_manifest_item item;
@@ -83,7 +83,7 @@ static void count_items(const char *text, size_t len, struct cop_predict_needs *
 	r[0].len = r[1].len = len;
 	see_things(&r[1], &things);
 	while (cop_manifest_next(r, &item)) {
-		/* It will be dropped after three jobs without use, so a start does not need it. */
+		/* Will be dropped after three jobs without use: not needed by a startup. */
 		if (item.unused)
 			continue;
 		n->directories += item.kind == COP_MANIFEST_DIR;

@@ -5,7 +5,7 @@
 #include "report/predict/predict.h"
 
 #define PREDICT_PATHS 64u
-/* What the kernel asks a storage for at once, if it reads ahead no further. */
+/* The kernel's read request size, with default read-ahead. */
 #define PREDICT_READ (128 * COP_KIB)
 
 #endif

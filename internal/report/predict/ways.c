@@ -1,50 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Estimates each method.
+/* Estimates the startup time of each method.
  *
- * Direct: each node looks every name up, lists every directory, opens and reads every file, one
- * operation after the other. Absent names are not in a recording, so their number is a guess.
- * Image: each node copies it as one reader, then programs read it through FUSE. sbcast: one node
- * reads the image by page faults and sends it. Copper: rank 0 processes the recording in the
- * windows of its prefetch, and the bytes are sent down the tree. The pack of the last job lies
- * either on the source's storage, or on another file system, whose bandwidth is then known; reading
- * it there takes none of the storage's operations. */
+ * Direct: each node looks up every name, lists every directory, opens and reads every file, one
+ * operation at a time. A recording has no absent names, so their number is estimated. Image: each
+ * node copies it with one reader, then programs read it through FUSE. sbcast: one node reads the
+ * image by page faults and broadcasts it. Copper: rank 0 processes the recording in its prefetch
+ * windows, and the bytes are sent down the tree. The last job's pack is either on the source's
+ * storage, or on another file system with known bandwidth, and then costs no storage operations. */
 #include "report/predict/predict_priv.h"
 
 const char *const cop_predict_name[COP_PREDICT_WAYS] = {"direct", "image", "sbcast", "copper"};
 
-/* For a directory that is listed: a lookup, an open, two reads, and one name that is absent. */
+/* Per listed directory: a lookup, an open, two reads, and one absent name. */
 #define DIRECTORY_OPS 5.0
-/* For a file: a lookup, an open. */
+/* Per file: a lookup and an open. */
 #define FILE_OPS 2.0
-/* Of rank 0: the open and two reads of a listing, then the attributes of its names. */
+/* Of rank 0: open and two reads of a listing, then the attributes of its names. */
 #define LISTING_OPS 3u
-/* With a pack, it asks for the attributes of the directory and of each name in it that is needed,
- * and reads the pack in pieces. */
+/* With a pack: the attributes of the directory and of each needed name in it, and reads of the pack
+ * in pieces. */
 #define PACK_LISTING_OPS 1u
 #define PACK_READ (2.0 * COP_MIB)
-/* Of rank 0's processor, to take bytes from a pack and check them: of a pack of 66 MB, 1,497 pieces
- * on a local disk, copper mount took 0.12 s of processor time, 0.01 s without one. */
+/* CPU cost at rank 0 of extracting and checking pack data: for a pack of 66 MB with 1,497 pieces on
+ * a local disk, copper mount took 0.12 s of CPU time, 0.01 s without a pack. */
 #define PACK_MB_PER_S 600.0
-/* A request of a program that goes through FUSE to a node that has the answer: the first reads of
- * small files took 42 and 51 us, two processors. */
+/* A program's request through FUSE, answered by the node's cache: first reads of small files took
+ * 42 and 51 us with two processors. */
 #define REQUEST_S 45e-6
-/* The windows of the prefetch: listings, chunks. */
+/* The prefetch windows: listings, chunks. */
 #define WINDOW (32u + 16u)
 #define ROUNDS_MOST 20000u
-/* A fault in a mapped file reads 64 KiB, because of the kernel's read-around. */
+/* A page fault in a mapped file reads 64 KiB (kernel read-around). */
 #define FAULT_BYTES (64.0 * 1024)
-/* Measured on one processor (man/measurements.md): how long a mount takes to be ready, sbcast takes
- * beside the bytes, and an image's bytes take to be unpacked and to come through FUSE. */
-#define COPPER_MOUNT_S 0.03 /* 0.02, and copper run's view 0.01 */
+/* Measured on one processor (man/measurements.md): time until a mount is ready, fixed cost of
+ * sbcast, and costs per byte of unpacking an image and reading it through FUSE. */
+#define COPPER_MOUNT_S 0.03 /* 0.02, plus 0.01 for copper run's view */
 #define IMAGE_MOUNT_S 0.04
 #define SBCAST_S 0.2
 #define UNPACK_MB_PER_S 200.0
-/* The part of receiving and sending that is not done while rank 0 still fetches, as measured. */
+/* The measured fraction of receiving and sending that does not overlap with rank 0's fetches. */
 #define BEHIND 0.5
-/* Children of a node, as --fanout has them by default. */
+/* Children per node, the default of --fanout. */
 #define FANOUT 4u
 
-/* Processor time, if the nodes share the processors. */
+/* CPU time, if the nodes share processors. */
 static double shared_s(const struct cop_predict_job *j, uint32_t nodes, double s)
 {
 	return j->processors && nodes > j->processors ? s * nodes / j->processors : s;
@@ -60,7 +59,7 @@ static void fill_model(const struct cop_predict_job *j, struct cop_model *m)
 
 /* ---- clients of the storage ---- */
 
-/* What a program asks for beside reads. */
+/* The program's operations other than reads. */
 static double metadata_of(const struct cop_predict_needs *n)
 {
 	return DIRECTORY_OPS * (double)n->directories + (double)n->names +
@@ -116,7 +115,7 @@ static void add_sbcast(const struct cop_predict_job *j, const struct cop_model *
 
 /* ---- Copper ---- */
 
-/* Rank 0's operations, by workers that each process one item at a time. */
+/* Rank 0's operations, by workers that process one item at a time. */
 struct root {
 	struct cop_model_storage storage;
 	uint64_t free_ns[WINDOW];
@@ -135,7 +134,7 @@ static void do_item(struct root *r, unsigned ops, uint64_t op_ns, uint64_t bytes
 	r->operations += ops;
 }
 
-/* For a very large recording only a part is simulated, and the result is scaled. */
+/* Simulates only a part of a very large recording, and scales the result. */
 static double fetch_s(struct root *r, const struct cop_predict_job *j)
 {
 	const struct cop_predict_needs *n = j->needs;
@@ -148,13 +147,13 @@ static double fetch_s(struct root *r, const struct cop_predict_job *j)
 						       : (double)n->bytes / PACK_READ;
 	double children = j->packed ? 0 : j->storage->children * (double)n->directories;
 	unsigned listing_ops = j->packed ? PACK_LISTING_OPS : LISTING_OPS;
-	/* The number of each in a round; a mean may be fractional. */
+	/* Items of each kind per round; a mean may be fractional. */
 	double item[] = {
 		(double)n->directories, children + (double)n->names + (double)n->files, reads};
 	double done[COP_ARRAY_SIZE(item)] = {0}, part = (double)rounds / (double)most;
 
 	r->storage.clients = 1;
-	/* Alternating, as programs need names and bytes. */
+	/* Alternates, as programs need names and bytes. */
 	for (uint64_t i = 1; i <= rounds; i++)
 		for (unsigned k = 0; k < COP_ARRAY_SIZE(item); k++)
 			for (; done[k] + 1 <= item[k] * part * (double)i / (double)rounds;
@@ -176,7 +175,7 @@ static double levels_of(uint32_t nodes)
 	return levels;
 }
 
-/* What rank 0 takes from a pack, and what the other nodes need to be mounted, while it waits. */
+/* Rank 0's work on a pack and the other nodes' mount time, while fetches are in flight. */
 static double beside_fetch_s(const struct cop_predict_job *j, uint32_t nodes)
 {
 	double mounts = shared_s(j, nodes, COPPER_MOUNT_S) - COPPER_MOUNT_S;
@@ -198,7 +197,7 @@ static int add_copper(const struct cop_predict_job *j, const struct cop_model *m
 	struct cop_model alone = *m;
 	struct root r = {0};
 
-	/* More are never needed. */
+	/* More slots are never used. */
 	alone.storage_slots = COP_MIN(m->storage_slots, (uint64_t)WINDOW);
 	if (cop_model_storage_open(&r.storage, &alone))
 		return -ENOMEM;

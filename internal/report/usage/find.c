@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds lists of sizes below a directory. A job may have left several for one node: from its end,
- * from the moment just before, and from each snapshot. Each node counts once, with its latest list.
- */
+/* Finds lists of sizes below a directory. A job may have several per node: the final one, one from
+ * just before the end, and one per snapshot. Each node counts once, with its latest list. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,23 +11,22 @@
 #define DEPTH_MAX 16
 
 struct found {
-	char *path; /* relative to the directory that was named */
+	char *path; /* relative to the directory named by the user */
 	enum cop_usage_table table;
-	size_t node,
-		node_len; /* <host>-<pid> in path; length 0: the name does not identify the node */
-	bool tagged;      /* from a snapshot, not from the end */
+	size_t node, node_len; /* <host>-<pid> in path; length 0: not identifiable */
+	bool tagged;           /* from a snapshot, not final */
 };
 struct finds {
 	struct found *file;
 	size_t n, cap;
 	struct cop_observed_faults faults;
-	int root; /* descriptor of the directory that was named */
+	int root; /* descriptor of the directory named by the user */
 };
 
 /* ---- names ---- */
 
-/* "host-4711-data_cache_size.output", or without a prefix; .txt if Copper wrote it unasked. len:
- * the length of everything before the table's name. */
+/* "host-4711-data_cache_size.output", or without a prefix; .txt if Copper wrote it without a
+ * request. len: the length before the table's name. */
 static bool is_list(const char *name, enum cop_usage_table *table, size_t *len)
 {
 	for (unsigned t = 0; t < COP_USAGE_TABLES; t++) {
@@ -58,7 +56,7 @@ static bool cut_tag(const char *name, size_t *len, const char *tag, size_t tag_l
 	return true;
 }
 
-/* The tag is the name of the folder, or one of the tags that Copper uses. */
+/* The tag is the name of the folder, or one that Copper uses. */
 static void find_node(struct found *f, size_t base, size_t len)
 {
 	static const char *const tags[] = {
@@ -110,7 +108,7 @@ static bool is_directory(int dir, const struct dirent *e)
 	return !fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
 }
 
-/* Whether this is where a job directory keeps its tables; elsewhere in it there may be copies. */
+/* Whether this is the tables folder of a job directory; other folders may have copies. */
 static bool has_tables(int dir)
 {
 	struct stat st;
@@ -118,7 +116,7 @@ static bool has_tables(int dir)
 	return !fstatat(dir, "tables", &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
 }
 
-/* path: of the directory; empty for the one that was named. */
+/* path: of the directory; empty for the one named by the user. */
 static int search_dir(struct finds *all, struct cop_buf *path, unsigned depth)
 {
 	int fd = openat(all->root, path->len ? path->data : ".",
@@ -187,8 +185,8 @@ static bool is_of_same_node(const struct found *a, const struct found *b)
 	       memcmp(a->path + a->node, b->path + b->node, a->node_len) == 0;
 }
 
-/* Among the files of one node and table, from first on, chooses the one from its end, else the
- * latest. *next: the first file after them. */
+/* Chooses among the files of one node and table, from first on: the final one, else the latest.
+ * *next: the first file after them. */
 static const struct found *choose_found(const struct finds *all, size_t first, size_t *next)
 {
 	const struct found *best = &all->file[first];

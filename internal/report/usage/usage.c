@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads one list of sizes: "<path>: <bytes>" lines, then "Total bytes: N" and "total number of
- * files: N" (or entries). A name may contain a colon and a blank, so a line is read from its end.
- * Copper 1.0 puts its totals between bars of =, and a sentence before the list of attributes. */
+ * files: N" (or entries). A name may contain ": ", so lines are parsed from the end. Copper 1.0
+ * puts its totals between bars of =, and a sentence before the list of attributes. */
 #include "report/usage/usage.h"
 #include "writers/cluster/cluster.h"
 
@@ -18,7 +18,7 @@ const char *cop_usage_name(enum cop_usage_table table)
 	return names[table];
 }
 
-/* What was read of one file so far. */
+/* The partial result for one file. */
 struct reading {
 	uint64_t rows, bytes;
 	uint64_t total_bytes, total_entries;
@@ -26,7 +26,7 @@ struct reading {
 	const char *why;
 };
 
-/* The number that ends a line, after ": "; false if there is none. Cuts the line before the
+/* The number after the last ": " of a line; false if there is none. Truncates the line before the
  * colon. */
 static bool cut_number(char *line, size_t *len, uint64_t *out)
 {
@@ -67,7 +67,7 @@ static void parse_line(struct reading *r, char *line, size_t len)
 	}
 }
 
-/* Parses complete lines at the start of data; moves the rest to the front. */
+/* Parses complete lines; moves the rest to the front. */
 static size_t parse_lines(struct reading *r, char *data, size_t len, bool ended)
 {
 	char *at = data, *end;
@@ -106,7 +106,7 @@ static int read_listing(
 	return rc;
 }
 
-/* Returns whether the file is usable, and what is wrong with it. */
+/* Returns whether the file is usable, and its problem. */
 static int check_reading(struct reading *r)
 {
 	bool whole = r->has_bytes && r->has_entries;

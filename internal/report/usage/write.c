@@ -4,7 +4,7 @@
 #include "report/usage/usage.h"
 #include "writers/cluster/cluster.h"
 
-/* The rows of every form: three tables, their sum and, if it is known, the budget. */
+/* Rows of every format: three tables, their sum and, if known, the budget. */
 #define ROWS_MAX (COP_USAGE_TABLES + 4)
 
 struct usage_row {

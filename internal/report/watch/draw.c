@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From top to bottom: a title, the totals, a line for each node, the keys. A short terminal shows
- * no totals; a narrow one shows fewer columns. */
+/* Layout: title, totals, a line per node, keys. A short terminal omits the totals; a narrow one
+ * omits columns. */
 #include "report/watch/watch_priv.h"
 
 #define HOST_MOST 24
@@ -8,7 +8,7 @@
 
 /* ---- numbers ---- */
 
-/* At most 6 characters up to 10^15. */
+/* At most 6 characters below 10^15. */
 static const char *amount_text(double v, char out[CELL])
 {
 	static const char units[] = " kMGTPE";
@@ -37,7 +37,7 @@ static const char *size_of(double bytes, char out[CELL])
 
 /* ---- charts ---- */
 
-/* One character for a number relative to the maximum; the smallest number above zero is visible. */
+/* A bar character for a value relative to the maximum; any value above zero is visible. */
 static const char *bar_text(double value, double most, bool utf8)
 {
 	static const char *const blocks[] = {" ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585",
@@ -50,7 +50,7 @@ static const char *bar_text(double value, double most, bool utf8)
 	return utf8 ? blocks[level] : ascii[level];
 }
 
-/* The last `width` samples; those before the second one are blank. */
+/* The last `width` samples; blank before the second sample. */
 static void sum_chart(
 	const struct cop_board *b, enum rate rate, unsigned width, bool utf8, struct cop_buf *out)
 {
@@ -97,7 +97,7 @@ static void count_lost(const struct sums *sums, struct cop_buf *out)
 		cop_buf_printf(out, ", %" PRIu32 " unknown", sums->silent);
 }
 
-/* Unusual facts come first, because the end may be cut off. */
+/* Unusual facts first, because the end may be truncated. */
 static void state_of(const struct cop_board *b, uint64_t late_ms, struct cop_buf *out)
 {
 	if (late_ms)
@@ -168,7 +168,7 @@ static void sum_lines(const struct cop_board *b, struct cop_screen_frame *f)
 
 enum column { WAIT, REQUESTS, BYTES, STORAGE, NOW, CACHED, FULL, SERVED, CHART, COLUMNS };
 
-/* In the order of importance: a narrow terminal drops columns from the end. */
+/* By importance: a narrow terminal drops columns from the end. */
 static const struct {
 	const char *head;
 	int width;
@@ -343,7 +343,7 @@ void cop_board_draw(struct cop_board *b, uint64_t late_ms, struct cop_screen_fra
 	draw_title(b, late_ms, f);
 	if (f->rows >= 9 && !b->help)
 		sum_lines(b, f);
-	/* The lines that remain, without the head of the table and the keys. */
+	/* Remaining lines, without the table header and the keys. */
 	rows = f->rows - f->lines;
 	if (b->help) {
 		rows -= COP_MIN(rows, 1);

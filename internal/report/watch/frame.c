@@ -5,12 +5,12 @@
 
 #include "base/base/json.h"
 
-/* The longest line before it is cut. */
+/* The longest line before truncation. */
 #define LINE_BYTES 4096
 
-/* Whether a character is one column wide in every terminal, joins no other and changes no
- * direction: Latin, Greek and Cyrillic without combining marks, and the blocks of which charts are
- * made. */
+/* Whether a character is one column wide in every terminal, does not combine and does not change
+ * the text direction: Latin, Greek and Cyrillic without combining marks, and the block characters
+ * of charts. */
 static bool is_narrow(uint32_t c)
 {
 	static const struct {
@@ -69,7 +69,7 @@ void cop_screen_frame_begin(struct cop_screen_frame *f, unsigned rows, unsigned 
 		.utf8 = utf8};
 }
 
-/* Once the last column is filled, clearing to the end of the line would erase its character. */
+/* When the last column is filled, clearing to the end of the line would erase its character. */
 void cop_screen_frame_line(
 	struct cop_screen_frame *f, enum cop_screen_style style, const char *fmt, ...)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the bytes that a terminal sends for a key: a character, or ESC with [ or O and further
- * bytes, up to a final byte (ECMA-48 5.4; xterm's "PC-style function keys"). */
+/* Parses a terminal's bytes for a key: a character, or ESC with [ or O, further bytes and a final
+ * byte (ECMA-48 5.4; xterm's "PC-style function keys"). */
 #include "report/watch/watch.h"
 
 static const struct {
-	const char *text; /* after ESC, with O as [ */
+	const char *text; /* after ESC, with O replaced by [ */
 	int key;
 } sequences[] = {
 	{"[A", COP_SCREEN_KEY_UP},
@@ -37,7 +37,7 @@ static int begin_sequence(struct cop_screen_keys *k)
 	return COP_SCREEN_KEY_NONE;
 }
 
-/* Bytes of a sequence are between blank and tilde; those from @ on end it. */
+/* Bytes of a sequence are from blank to tilde; @ and above end it. */
 static int in_sequence(struct cop_screen_keys *k, unsigned char byte)
 {
 	if (byte == COP_SCREEN_KEY_ESCAPE)
@@ -47,7 +47,7 @@ static int in_sequence(struct cop_screen_keys *k, unsigned char byte)
 		return COP_SCREEN_KEY_NONE;
 	}
 	if (!k->len && byte != '[' && byte != 'O') {
-		/* This is Alt together with a key. */
+		/* Alt with a key. */
 		*k = (struct cop_screen_keys){0};
 		return COP_SCREEN_KEY_NONE;
 	}

@@ -3,7 +3,7 @@
 
 #include "report/watch/watch_priv.h"
 
-/* When sorting by wait, nodes that do not answer come first. */
+/* When sorting by wait, unresponsive nodes come first. */
 static double weight_of(const struct cop_board *b, const struct row *r)
 {
 	static const enum rate of[] = {[SORT_WAIT] = RATE_WAIT,

@@ -10,18 +10,18 @@
 #include <termios.h>
 
 #define WRITE_MS 1000
-/* The rest of a key's sequence comes at once, even through a network. */
+/* The rest of a key's sequence follows immediately, even over a network. */
 #define SEQUENCE_MS 100
 
-/* Switches to the terminal's alternate screen, without a cursor, where lines are cut and not
- * wrapped. */
+/* Switches to the alternate screen, hides the cursor and disables line wrap. */
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[2J";
 static const char leave[] = "\033[0m\033[?7h\033[?25h\033[%u;1H\r\n\033[?1049l";
 
 struct cop_screen {
 	int in, out;
-	int own;       /* the same terminal, opened again so that writes do not block for others */
-	int signal_fd; /* where blocked signals arrive */
+	int own; /* the same terminal, reopened so nonblocking writes do not affect other processes
+		  */
+	int signal_fd; /* delivers the blocked signals */
 	sigset_t blocked, before;
 	struct termios was;
 	struct cop_screen_keys keys;
@@ -60,7 +60,7 @@ void cop_screen_size(const struct cop_screen *s, unsigned *rows, unsigned *colum
 
 /* ---- writing ---- */
 
-/* False: the terminal accepts no more, or a signal has come. */
+/* False: the terminal blocks, or a signal arrived. */
 static bool takes_more(struct cop_screen *s, bool hears)
 {
 	struct pollfd p[2] = {{.fd = s->own, .events = POLLOUT},
@@ -94,10 +94,10 @@ int cop_screen_draw(struct cop_screen *s, const struct cop_screen_frame *f)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* ---- taking the terminal and giving it back ---- */
+/* ---- taking over and restoring the terminal ---- */
 
-/* Keys come one by one and are not shown, and Ctrl-S does not stop the output; Ctrl-C and Ctrl-Z
- * stay signals. */
+/* Keys are delivered singly without echo, and Ctrl-S does not stop the output; Ctrl-C and Ctrl-Z
+ * remain signals. */
 static int take_terminal(struct cop_screen *s)
 {
 	struct termios raw;
@@ -109,7 +109,7 @@ static int take_terminal(struct cop_screen *s)
 	raw.c_iflag &= ~(tcflag_t)(IXON | ISTRIP);
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
-	/* In the background, this stops the process until it is brought to the foreground. */
+	/* In the background, this stops the process until it is in the foreground. */
 	while (tcsetattr(s->in, TCSANOW, &raw))
 		if (errno != EINTR)
 			return -errno;
@@ -118,8 +118,8 @@ static int take_terminal(struct cop_screen *s)
 	return 0;
 }
 
-/* Unread keys must not reach the shell. If this process was started by a script, the
- * shell may have the terminal by now, in its own mode: setting it would stop this process here. */
+/* Unread keys must not reach the shell. If a script started this process, the shell may already
+ * have the terminal, in its own mode: setting it would stop this process here. */
 static void give_back(struct cop_screen *s)
 {
 	unsigned rows, columns;
@@ -146,7 +146,7 @@ static void choose_signals(sigset_t *set)
 		sigaddset(set, signals[i]);
 }
 
-/* If the terminal cannot be opened again, as after su, writes may block. */
+/* If the terminal cannot be reopened, as after su, writes may block. */
 static int reopen_terminal(int out)
 {
 	char path[32];
@@ -194,8 +194,8 @@ void cop_screen_close(struct cop_screen *s)
 
 /* ---- events ---- */
 
-/* The signal stops this process while it is unblocked, if anything does: in a process group without
- * a shell, nothing does. */
+/* Unblocking the signal stops this process, except in an orphaned process group, where the kernel
+ * discards it. */
 static void stop_until_continued(struct cop_screen *s)
 {
 	sigset_t stop;
@@ -208,8 +208,7 @@ static void stop_until_continued(struct cop_screen *s)
 	pthread_sigmask(SIG_BLOCK, &stop, NULL);
 }
 
-/* The shell may have changed the terminal meanwhile, or restored it to what this process had
- * set. */
+/* The shell may have changed the terminal meanwhile, or restored this process's mode. */
 static void note_continued(struct cop_screen *s, struct cop_screen_event *e)
 {
 	struct termios before = s->was;
@@ -247,7 +246,7 @@ static void have_signal(struct cop_screen *s, struct cop_screen_event *e)
 	}
 }
 
-/* Takes one byte at a time, because a pasted text is a series of keys. */
+/* Takes one byte at a time: pasted text is a series of keys. */
 static void have_byte(struct cop_screen *s, struct cop_screen_event *e)
 {
 	unsigned char byte;
@@ -264,7 +263,7 @@ static void have_byte(struct cop_screen *s, struct cop_screen_event *e)
 		e->what = COP_SCREEN_KEY;
 }
 
-/* Nothing happened, or only the rest of a key's sequence did not come. */
+/* Handles a timeout of the wait, or of a partial key sequence. */
 static bool end_of_wait(struct cop_screen *s, bool over, struct cop_screen_event *e)
 {
 	if (s->keys.in_sequence) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/watch/watch_priv.h"
 
-/* The intervals that + and - choose from. */
+/* The intervals selected by + and -. */
 static const uint32_t intervals[] = {
 	1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1800, 3600, 86400};
 
@@ -36,7 +36,7 @@ void cop_board_free(struct cop_board *b)
 
 /* ---- an answer ---- */
 
-/* The size of a tree never changes, but another tree may have the socket now. */
+/* The size of a tree is constant, but another tree may now use the socket. */
 static int set_nodes(struct cop_board *b, uint32_t nodes)
 {
 	struct row *row;
@@ -94,7 +94,7 @@ static void set_rates(struct row *r, const struct cop_nodeline *n)
 	for (size_t i = 0; i < COP_ARRAY_SIZE(of); i++) {
 		uint64_t now = n->value[of[i].value], before = r->value[of[i].value];
 
-		/* The counter was reset in between. */
+		/* The counter was reset. */
 		if (now < before)
 			before = now;
 		r->rate[of[i].rate] =
@@ -102,7 +102,7 @@ static void set_rates(struct row *r, const struct cop_nodeline *n)
 	}
 }
 
-/* A node that was restarted counts from zero, and so does its clock. */
+/* A restarted node counts from zero, and so does its clock. */
 static int take_line(struct cop_board *b, const struct cop_nodeline *n)
 {
 	struct row *r = &b->row[n->rank];
@@ -146,8 +146,7 @@ static void sum_nodes(struct cop_board *b)
 	for (uint32_t i = 0; i < b->nodes; i++)
 		add_row(&b->sums, &b->row[i]);
 	b->sums.answered = b->sums.count[COP_NODELINE_OK];
-	/* A tree that is being stopped may answer once more, without knowing anything of its
-	 * nodes. */
+	/* A stopping tree may answer once more without data of its nodes. */
 	if (b->sums.answered || !b->last.answered)
 		b->last = b->sums;
 	for (unsigned i = 0; i < RATES; i++)
@@ -160,7 +159,7 @@ static void forget_nodes(struct cop_board *b)
 		b->row[i].requests[b->answers % ROW_HISTORY] = 0;
 }
 
-/* Nodes that are not in the answer keep their last values, and are marked unknown. */
+/* Nodes missing in the answer keep their last values and are marked unknown. */
 static int take_lines(struct cop_board *b, char *text)
 {
 	bool *seen = calloc(b->nodes, sizeof(*seen));

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* watch.c takes answers and keys, order.c sorts, draw.c makes the frame. */
+/* watch.c handles answers and keys, order.c sorts, draw.c draws frames. */
 #ifndef COP_REPORT_WATCH_PRIV_H
 #define COP_REPORT_WATCH_PRIV_H
 
 #include "report/watch/watch.h"
 #include "tree/op/op.h"
 
-/* Rates per second; except for the wait, which is the average number of requests that waited at a
- * time. */
+/* Rates per second; the wait is the mean number of waiting requests. */
 enum rate {
 	RATE_WAIT,
 	RATE_REQUESTS,
@@ -18,18 +17,18 @@ enum rate {
 	RATES
 };
 
-#define ROW_HISTORY 16u  /* number of answers whose requests are kept for each node */
-#define SUM_HISTORY 256u /* the same for the sums */
+#define ROW_HISTORY 16u  /* answers with stored request rates, per node */
+#define SUM_HISTORY 256u /* likewise for the sums */
 
 struct row {
 	enum cop_nodeline_state state;
-	bool known; /* the last answer had it */
-	bool rated; /* rates are of the last two answers */
+	bool known; /* present in the last answer */
+	bool rated; /* rates are from the last two answers */
 	uint32_t below;
 	uint64_t value[COP_NODELINE_VALUES];
 	double rate[RATES];
-	float requests[ROW_HISTORY]; /* per second, at the number of the answer */
-	char *host, *reason;         /* as a terminal may show them; NULL: unknown */
+	float requests[ROW_HISTORY]; /* per second; index: number of the answer */
+	char *host, *reason;         /* safe for a terminal; NULL: unknown */
 };
 
 struct sums {
@@ -44,15 +43,15 @@ enum sort { SORT_WAIT, SORT_REQUESTS, SORT_BYTES, SORT_STORAGE, SORT_RANK, SORT_
 struct cop_board {
 	uint32_t nodes, interval_s;
 	struct row *row;
-	uint32_t *order;  /* ranks, as they are shown */
+	uint32_t *order;  /* ranks in display order */
 	uint64_t answers; /* so far */
 	struct sums sums;
-	struct sums last; /* of the last answer in which a node was alive */
+	struct sums last; /* from the last answer with a live node */
 	double history[RATES][SUM_HISTORY];
 	enum sort sort;
 	bool reversed, paused, help;
-	uint32_t top;  /* the first position that is shown */
-	uint32_t page; /* how many fit in the last frame */
+	uint32_t top;  /* first position shown */
+	uint32_t page; /* rows that fit in the last frame */
 };
 
 /* ---- order.c ---- */

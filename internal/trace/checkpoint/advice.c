@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Advice that follows from the figures, in words and with the figures. The parameters and their
- * defaults are those of the user's guide of SCR (Scalable Checkpoint/Restart), section "SCR
- * parameters": SCR_FILE_BUF_SIZE is the buffer of copies between cache and parallel file system, 1
- * MiB; SCR_MPI_BUF_SIZE the buffer with which redundancy data is sent, 128 KiB; SCR_FLUSH_WIDTH how
- * many processes write to the parallel file system at a time, 256; SCR_COPY_TYPE the redundancy
- * scheme, of which SINGLE has none. */
+/* Turns the figures into advice. Parameters and defaults are from the user's guide of SCR (Scalable
+ * Checkpoint/Restart), section "SCR parameters": SCR_FILE_BUF_SIZE, the copy buffer between cache
+ * and parallel file system, 1 MiB; SCR_MPI_BUF_SIZE, the send buffer of redundancy data, 128 KiB;
+ * SCR_FLUSH_WIDTH, the number of processes that write to the parallel file system at a time, 256;
+ * SCR_COPY_TYPE, the redundancy scheme; SINGLE has no redundancy. */
 #include <math.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
@@ -32,11 +31,11 @@ struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run,
 	r->advice[r->advices] = (struct cop_buf){0};
 	cop_ckpt_put_str(s, run->name);
 	cop_ckpt_put_str(s, what);
-	cop_ckpt_put_str(s, ""); /* the text, once it is complete */
+	cop_ckpt_put_str(s, ""); /* placeholder until the text is complete */
 	return &r->advice[r->advices++];
 }
 
-/* ---- which sizes carry the bytes ---- */
+/* ---- sizes with the most bytes ---- */
 
 struct carrier {
 	double size, count, share; /* share: of all bytes written to the tier */
@@ -44,8 +43,7 @@ struct carrier {
 
 enum by { BY_BYTES, BY_COUNT, BY_SIZE };
 
-/* The size of writes to a tier that carries most bytes, that occurs most often, or that is
- * largest. */
+/* The size of writes to a tier with the most bytes, with the most calls, or the largest. */
 static struct carrier find_carrier(const struct tier *t, enum by by)
 {
 	const struct cop_rows *rows = &t->rows[TAB_SIZES];
@@ -104,7 +102,7 @@ static void advise_redundancy(struct cop_ckpt_report *r, const struct run *run, 
 
 /* ---- the flush ---- */
 
-/* The run, other than this one, that spends the least time per byte that it writes to this tier. */
+/* The other run with the least time per byte written to this tier. */
 static const struct run *find_faster(
 	const struct cop_ckpt_report *r, const struct run *run, unsigned tier)
 {

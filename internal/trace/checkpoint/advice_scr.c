@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Advice about when and where SCR writes checkpoints. The parameters and their defaults are those
- * of the user's guide of SCR 3, section "SCR parameters": SCR_FLUSH_ASYNC 0, SCR_FLUSH_TYPE SYNC,
- * SCR_FLUSH 10 (checkpoints between flushes), SCR_CACHE_BYPASS 1, SCR_CACHE_SIZE 1,
- * SCR_SET_SIZE 8, SCR_SET_FAILURES 2, SCR_FETCH_BYPASS 0, SCR_CHECKPOINT_SECONDS and
- * SCR_CHECKPOINT_OVERHEAD 0 (no limit). */
+/* Advice about when and where SCR writes checkpoints. Parameters and defaults are from the user's
+ * guide of SCR 3, section "SCR parameters": SCR_FLUSH_ASYNC 0, SCR_FLUSH_TYPE SYNC, SCR_FLUSH 10
+ * (checkpoints between flushes), SCR_CACHE_BYPASS 1, SCR_CACHE_SIZE 1, SCR_SET_SIZE 8,
+ * SCR_SET_FAILURES 2, SCR_FETCH_BYPASS 0, SCR_CHECKPOINT_SECONDS and SCR_CHECKPOINT_OVERHEAD 0 (no
+ * limit). */
 #include <math.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
 
-/* The slower tier that gets most bytes; 0 if none gets any. */
+/* The slower tier that receives the most bytes; 0 if none does. */
 static unsigned target_of(const struct cop_ckpt_report *r, const struct run *run)
 {
 	unsigned best = 0;
@@ -39,7 +39,7 @@ static void advise_async(struct cop_ckpt_report *r, const struct run *run)
 			COP_MAX(run->dur - f->inside, 0.0));
 }
 
-/* Writing to the cache does not pay if the target is as fast. */
+/* Writing to the cache does not pay off if the target is as fast. */
 static void advise_bypass(struct cop_ckpt_report *r, const struct run *run)
 {
 	unsigned t = target_of(r, run);
@@ -58,7 +58,7 @@ static void advise_bypass(struct cop_ckpt_report *r, const struct run *run)
 			r->conf->tier[0]);
 }
 
-/* The case with the shortest checkpoints among those that write to the first tier. */
+/* The run with the shortest checkpoints among those that write to the first tier. */
 static const struct run *best_cached(const struct cop_ckpt_report *r)
 {
 	const struct run *best = NULL;
@@ -85,7 +85,7 @@ static void advise_cache(struct cop_ckpt_report *r, const struct run *run)
 			r->conf->tier[0], run->pace.cost - best->pace.cost);
 }
 
-/* XOR writes 1/(N - 1) more, with sets of N. */
+/* XOR with sets of N writes an extra 1/(N - 1). */
 static void advise_set(struct cop_ckpt_report *r, const struct run *run)
 {
 	double more = run->tier[0].ratio - 1, n = 1 + 1 / more;
@@ -100,7 +100,7 @@ static void advise_set(struct cop_ckpt_report *r, const struct run *run)
 			r->conf->tier[0], 100 * more, n, 2 * round(n), 100 / (2 * round(n) - 1));
 }
 
-/* How long the flush of one checkpoint takes. */
+/* The flush time per checkpoint. */
 static double flush_of_each(const struct run *run)
 {
 	return run->pace.n > 0 ? run->flush.covered / run->pace.n : 0;
@@ -155,7 +155,7 @@ static void advise_interval(struct cop_ckpt_report *r, const struct run *run)
 			100 * cop_ckpt_lost(p->cost, p->interval, mtbf));
 }
 
-/* Without a failure rate, only the share of the time can be judged. */
+/* Without a failure rate, only the share of time can be judged. */
 static void advise_overhead(struct cop_ckpt_report *r, const struct run *run)
 {
 	const struct pace *p = &run->pace;
@@ -171,7 +171,7 @@ static void advise_overhead(struct cop_ckpt_report *r, const struct run *run)
 			100 * share, 20 * p->cost, p->cost + p->interval);
 }
 
-/* Files that are fetched into the cache and read there again. */
+/* Files that are fetched into the cache and then read from it. */
 static void advise_fetch(struct cop_ckpt_report *r, const struct run *run)
 {
 	unsigned t = target_of(r, run);

@@ -5,32 +5,31 @@
 #include "trace/checkpoint/checkpoint.h"
 #include "trace/table/table.h"
 
-/* ---- spans.c: when threads make checkpoints, and when they write to slower tiers ---- */
+/* ---- spans.c: checkpoint and flush times of threads ---- */
 
 struct spans;
 struct spans *cop_ckpt_spans_new(void);
 void cop_ckpt_spans_free(struct spans *s);
-/* Any thread. -ENOMEM. */
+/* May be called by any thread. -ENOMEM. */
 int cop_ckpt_spans_add(struct spans *s, const struct cop_trace_event *e, bool checkpoint);
 
-/* In seconds. A thread flushes while it writes to a slower tier and is not in a checkpoint of its
- * own. */
+/* In seconds. A thread flushes while it writes to a slower tier outside its own checkpoints. */
 struct flush {
-	double dur;     /* of the thread that flushes the longest */
-	double covered; /* time in which some thread flushes */
-	double overlap; /* the part of it in which some thread makes a checkpoint */
-	double about;   /* by how much all of these may be wrong */
-	double inside;  /* of the thread that writes longest to a slower tier in checkpoints */
+	double dur;     /* of the thread with the longest flush */
+	double covered; /* time in which at least one thread flushes */
+	double overlap; /* part of covered in which at least one thread checkpoints */
+	double about;   /* error bound of the times above */
+	double inside;  /* of the thread that writes longest to a slower tier within checkpoints */
 	uint64_t threads;
 };
-/* Of the thread that makes checkpoints the longest: how many, how long each takes, and how long it
- * is from the end of one to the begin of the next. */
+/* The thread with the most checkpoint time: number of checkpoints, time of each, and time from the
+ * end of one to the begin of the next. */
 struct pace {
 	double n, cost, interval; /* interval: NAN if there is only one */
 	double dur, whole;        /* in checkpoints; from the first to the last */
 };
-/* Adds what each thread spent in checkpoint events to `events`: of those inside of each other only
- * the outermost counts, and the others go to `nested`. -ENOMEM. */
+/* Adds the time of each thread in outermost checkpoint events to `events`, and the nested events to
+ * `nested`. -ENOMEM. */
 int cop_ckpt_spans_finish(struct spans *s, struct cop_tab *events, struct cop_tab *nested,
 	struct flush *out, struct pace *pace);
 
@@ -43,21 +42,21 @@ struct tier {
 	struct cop_rows rows[TABS]; /* calls by name, pid, tid; sizes by name, size */
 	double dur, read, written, size, calls;
 	double per_file; /* calls; NAN without files */
-	double ratio;    /* bytes written per byte that the program produced; NAN without that */
+	double ratio;    /* bytes written per byte that the program produced; NAN: not known */
 };
 struct run {
 	const char *name;
 	struct cop_rows events; /* checkpoint events by process, thread */
-	struct cop_rows nested; /* those inside of others, by name */
-	double count, dur;      /* number of events; dur: of the thread that takes the longest */
+	struct cop_rows nested; /* nested checkpoint events, by name */
+	double count, dur;      /* number of events; dur: of the slowest thread */
 	double produced;        /* NAN: not known */
 	struct flush flush;
 	struct pace pace;
-	double nodes; /* that events name; 1 if they name none */
+	double nodes; /* number of nodes named by events; 1 if none is */
 	struct tier tier[COP_CKPT_TIERS_MAX];
 };
 const struct cop_ckpt_conf *cop_ckpt_conf_of(const struct cop_ckpt *c);
-/* The tables of c belong to the run afterwards, whatever the result is. */
+/* The run owns the tables of c from now on, whatever the result is. */
 int cop_ckpt_finish(struct cop_ckpt *c, const char *name, struct run *out, struct cop_err *err);
 void cop_ckpt_run_fini(struct run *r, unsigned tiers);
 
@@ -71,11 +70,11 @@ struct sheet {
 	size_t n, cap;
 	bool failed;
 };
-/* Sets the columns, given as "name:kind ...". The kind is a letter: t, s, w, r stand for the kinds
- * of enum cop_grid_kind, n for a number in text. */
+/* Sets the columns from "name:kind ...". The kind is a letter: t, s, w, r for the kinds of enum
+ * cop_grid_kind, n for a number as text. */
 void cop_ckpt_sheet_cols(struct sheet *s, const char *cols);
 void cop_ckpt_sheet_col(struct sheet *s, const char *name, enum cop_grid_kind kind);
-/* Appends one cell after the other, row by row. */
+/* Append cells one by one, row by row. */
 void cop_ckpt_put_str(struct sheet *s, const char *text);
 void cop_ckpt_put_text(struct sheet *s, struct cop_trace_str text);
 void cop_ckpt_put(struct sheet *s, double value);
@@ -87,10 +86,10 @@ void cop_ckpt_sheet_fini(struct sheet *s);
 struct cop_ckpt_report;
 void cop_ckpt_put_model(struct cop_ckpt_report *r, const struct run *run);
 void cop_ckpt_put_interval(struct cop_ckpt_report *r, const struct run *run);
-/* The best time from the end of a checkpoint to the begin of the next. */
+/* The optimum time from the end of a checkpoint to the begin of the next. */
 double cop_ckpt_young(double cost, double mtbf);
 double cop_ckpt_daly(double cost, double mtbf);
-/* The share of the time that checkpoints and computing again what failures destroy take. */
+/* The share of time lost to checkpoints and to recomputation after failures. */
 double cop_ckpt_lost(double cost, double interval, double mtbf);
 
 /* ---- report.c, lists.c, advice.c, advice_scr.c ---- */
@@ -132,7 +131,8 @@ struct words {
 	char text[64];
 };
 struct words cop_ckpt_bytes(double value);
-/* Begins a new text about a run; what it says is printed into it. NULL: out of memory. */
+/* Begins a new advice text about a run, which the caller prints into the buffer. NULL: out of
+ * memory. */
 struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run, const char *what);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lists of a tier of a run: the largest files, and the calls. */
+/* The lists of a run's tier: the largest files, and the calls. */
 #include <math.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
@@ -47,7 +47,7 @@ void cop_ckpt_list_files(struct cop_ckpt_report *r, struct run *run, unsigned ti
 
 struct call {
 	struct cop_trace_str name;
-	double count, dur, size; /* dur and size: of the process that has the most */
+	double count, dur, size; /* dur and size: maximum over processes */
 };
 
 static int by_dur(const void *p, const void *q)
@@ -65,7 +65,7 @@ static bool same_text(struct cop_trace_str a, struct cop_trace_str b)
 	return a.len == b.len && !memcmp(a.at, b.at, a.len);
 }
 
-/* Rows by name, pid, tid, from i to where another name begins. */
+/* Sums rows (name, pid, tid) from i to the last one with the same name. */
 static size_t add_up_call(const struct cop_rows *rows, size_t i, struct call *out)
 {
 	double dur = 0, size = 0;
@@ -86,8 +86,8 @@ static size_t add_up_call(const struct cop_rows *rows, size_t i, struct call *ou
 	return i;
 }
 
-/* How many calls of this name the first run makes for each file of the tier; NAN if it has no such
- * file. */
+/* The number of calls of this name per file of the tier in the first run; NAN if it has no files
+ * there. */
 static double per_file_first(
 	const struct cop_ckpt_report *r, unsigned tier, struct cop_trace_str name)
 {
@@ -137,7 +137,7 @@ void cop_ckpt_list_calls(struct cop_ckpt_report *r, struct run *run, unsigned ti
 
 /* ---- sizes ---- */
 
-/* The size in a row that is keyed by call and size. */
+/* The size in a row keyed by call and size. */
 double cop_ckpt_size_of(const struct cop_row *row)
 {
 	char copy[32] = "";
@@ -146,8 +146,7 @@ double cop_ckpt_size_of(const struct cop_row *row)
 	return strtod(copy, NULL);
 }
 
-/* The size at a rank, counted from 0, in rows that are sorted by size and say how often each
- * occurs. */
+/* The size at a rank, from 0, in rows sorted by size with a count each. */
 static double ranked(const struct cop_row *row, size_t n, double rank)
 {
 	double seen = 0;
@@ -158,7 +157,7 @@ static double ranked(const struct cop_row *row, size_t n, double rank)
 	return n ? cop_ckpt_size_of(&row[n - 1]) : NAN;
 }
 
-/* Interpolates between two sizes if the rank lies between them. */
+/* Interpolates between two sizes if the rank falls between them. */
 static double quantile(const struct cop_row *row, size_t n, double count, double p)
 {
 	double at = p * (count - 1), low = ranked(row, n, floor(at));
@@ -187,7 +186,7 @@ static void describe(struct sheet *s, const struct cop_row *row, size_t n)
 	cop_ckpt_put(s, cop_ckpt_size_of(&row[n - 1]));
 }
 
-/* How many rows, from i on, have the same first key as it. */
+/* The number of rows from i on with the same first key. */
 static size_t alike(const struct cop_rows *r, size_t i)
 {
 	size_t n = 1;

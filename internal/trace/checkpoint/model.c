@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Predictions. The best interval is that of J. W. Young, "A first order approximation to the
- * optimum checkpoint interval", CACM 17(9), 1974, and of J. T. Daly, "A higher order estimate of
- * the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006, equation 37. */
+/* Predictions. The optimum interval is from J. W. Young, "A first order approximation to the
+ * optimum checkpoint interval", CACM 17(9), 1974, and J. T. Daly, "A higher order estimate of the
+ * optimum checkpoint interval for restart dumps", FGCS 22(3), 2006, equation 37. */
 #include <math.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
@@ -18,7 +18,7 @@ double cop_ckpt_daly(double cost, double mtbf)
 	return cost < 2 * mtbf ? sqrt(2 * cost * mtbf) * (1 + sqrt(x) / 3 + x / 9) - cost : mtbf;
 }
 
-/* Daly's time to solution with exponential failures and no time to restart: each interval with its
+/* Daly's time to solution with exponential failures and zero restart time: an interval with its
  * checkpoint takes mtbf (e^((interval + cost) / mtbf) - 1). */
 double cop_ckpt_lost(double cost, double interval, double mtbf)
 {
@@ -47,14 +47,14 @@ void cop_ckpt_put_interval(struct cop_ckpt_report *r, const struct run *run)
 
 /* ---- times ---- */
 
-/* One prediction: of a run on so many nodes, each of which writes what it wrote, by a scheme or as
- * it was. */
+/* One prediction: a number of nodes, each with the observed bytes per node, and a scheme, or the
+ * observed redundancy. */
 struct future {
 	double nodes;
 	const struct cop_ckpt_scheme *scheme;
 };
 
-/* The bytes that a run writes to a tier, or would write. A scheme writes to the first tier. */
+/* The bytes a run writes to a tier, observed or predicted. A scheme affects the first tier. */
 static double bytes_for(const struct run *run, unsigned tier, const struct future *f)
 {
 	double written = run->tier[tier].written, size = run->produced;

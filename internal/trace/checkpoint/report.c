@@ -4,7 +4,6 @@
 #include "base/base/json.h"
 #include "trace/checkpoint/checkpoint_priv.h"
 
-/* See cop_ckpt_sheet_cols. */
 static const struct {
 	const char *name, *title, *cols;
 } sheets[SHEETS] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums of a run: a few tables for each tier, one per question. */
+/* The sums of a run: a few tables per tier, one per question. */
 #include <math.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
@@ -95,8 +95,8 @@ void cop_ckpt_free(struct cop_ckpt *c)
 
 /* ---- events ---- */
 
-/* The tier whose longest prefix is the file or is above it; the number of tiers if there is
- * none. */
+/* The tier with the longest prefix that is the file or one of its parents; the number of tiers if
+ * none matches. */
 static unsigned tier_of(const struct cop_ckpt_conf *conf, struct cop_trace_str file)
 {
 	const struct cop_ckpt_prefix *best = NULL;
@@ -140,7 +140,7 @@ int cop_ckpt_add(struct cop_ckpt *c, unsigned worker, const struct cop_trace_eve
 
 	if ((e->kind != COP_TRACE_SPAN && e->kind != COP_TRACE_AGGREGATE) || e->unfinished)
 		return 0;
-	/* An aggregated event does not say when its spans were, so it counts as it is. */
+	/* An aggregate has no times of its spans, so it is counted as is. */
 	if (cop_select_test(c->event, worker, e))
 		rc = e->kind == COP_TRACE_SPAN ? cop_ckpt_spans_add(c->spans, e, true)
 					       : cop_tab_add(c->events, worker, e);
@@ -166,7 +166,7 @@ static int finish_table(
 	return rc;
 }
 
-/* Adds up calls, in rows by pid, tid, name. */
+/* Sums up calls, in rows by pid, tid, name. */
 static void add_up_calls(struct tier *t)
 {
 	const struct cop_rows *r = &t->rows[TAB_CALLS];
@@ -189,7 +189,7 @@ static void add_up_calls(struct tier *t)
 	t->per_file = t->rows[TAB_FILES].n ? t->calls / (double)t->rows[TAB_FILES].n : NAN;
 }
 
-/* The bytes that threads with checkpoint events write. Both tables are sorted by thread. */
+/* Bytes written by threads with checkpoint events. Both tables are sorted by thread. */
 static double written_by_checkpoints(const struct cop_rows *events, const struct cop_rows *calls)
 {
 	double sum = 0;

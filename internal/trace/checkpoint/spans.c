@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The events of one thread of the program reach us on several threads, in no order, and a
- * checkpoint event ends after all that it contains, so only the end shows what lies outside of it.
- * So each thread of the program keeps its checkpoint events, and two unions of spans, of a bounded
- * size. An event that lies within another one of its thread never counts again, so such events are
- * dropped whenever there is no more room. Few events come here: one lock per shard suffices, and no
- * two locks are ever held. */
+/* Events of one program thread arrive on several of our threads, in any order, and a checkpoint
+ * event is written after the events nested in it, so nesting is known only at the end. Each program
+ * thread therefore stores its checkpoint events, and two unions of spans, in bounded memory. A
+ * nested checkpoint event is never counted, so nested events are dropped when memory runs out.
+ * There are few such events: one lock per shard suffices, and two locks are never held at once. */
 #include <math.h>
 #include <pthread.h>
 
@@ -13,7 +12,7 @@
 
 #define SHARDS 64u
 
-struct name { /* of events that lie within others */
+struct name { /* of nested events */
 	struct cop_hlink link;
 	uint64_t nested, nested_ns;
 	size_t len;
@@ -25,12 +24,12 @@ struct match { /* a checkpoint event */
 	bool has_size;
 	struct name *name;
 };
-struct timeline { /* of a thread of the program */
+struct timeline { /* of one thread of the program */
 	struct cop_hlink link;
 	struct cop_union checkpoint, slow;
 	struct match *match;
 	size_t n, cap;
-	size_t source; /* 0 if the host tells processes apart */
+	size_t source; /* 0 if the host identifies the process */
 	size_t host_len, pid_len, len;
 	char key[]; /* host, pid, tid */
 };
@@ -90,7 +89,7 @@ void cop_ckpt_spans_free(struct spans *s)
 	free(s);
 }
 
-/* ---- who ---- */
+/* ---- identity ---- */
 
 static uint64_t hash_of(const struct cop_trace_event *e)
 {
@@ -154,7 +153,7 @@ static struct name *name_of(struct cop_htab *names, struct cop_trace_str s)
 	return n;
 }
 
-/* ---- the outermost ---- */
+/* ---- outermost events ---- */
 
 static int by_begin(const void *p, const void *q)
 {
@@ -167,7 +166,7 @@ static int by_begin(const void *p, const void *q)
 	return (a->size < b->size) - (a->size > b->size);
 }
 
-/* Drops the events that lie within another one. */
+/* Drops nested events. */
 static void drop_nested(struct timeline *t)
 {
 	int64_t end = INT64_MIN;
@@ -244,7 +243,7 @@ static void take_pace(const struct timeline *t, double dur, struct pace *pace)
 {
 	double whole = (double)(t->match[t->n - 1].to - t->match[0].from) / 1e9;
 
-	/* Of equal ones the one that lasts longer, so that the order of events does not matter. */
+	/* On a tie, the longer one, so the order of events does not matter. */
 	if (dur < pace->dur || (dur == pace->dur && whole <= pace->whole))
 		return;
 	*pace = (struct pace){.n = (double)t->n,
@@ -254,7 +253,7 @@ static void take_pace(const struct timeline *t, double dur, struct pace *pace)
 		.interval = t->n > 1 ? (whole - dur) / (double)(t->n - 1) : NAN};
 }
 
-/* The time in which a thread makes a checkpoint, and how many there are, as one event. */
+/* A thread's checkpoint time and number of checkpoints, as one event. */
 static int add_thread(struct timeline *t, struct sums *sums)
 {
 	const struct cop_trace_str none = {"", 0};

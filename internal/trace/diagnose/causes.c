@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each cause needs to be named. Limits are shares of the whole time, so that a cause that
- * costs nothing is not one. The sizes follow what I/O advisers of the field warn of: transfers far
- * below a megabyte, offsets off the page, more metadata than data. */
+/* The criteria of each cause. Limits are shares of the total time, so cheap problems are not
+ * reported. The sizes are those of common I/O advisers: transfers far below 1 MiB, offsets not
+ * aligned to pages, more metadata than data. */
 #include <math.h>
 
 #include "trace/diagnose/diagnose_priv.h"
 
-#define SHARE_MIN 0.05 /* of the whole time */
-#define GAP_MIN 0.001  /* seconds; shorter gaps are not worth a reader's time */
+#define SHARE_MIN 0.05 /* of the total time */
+#define GAP_MIN 0.001  /* seconds; shorter gaps are not reported */
 #define GOOD_BYTES 1048576.0
 
 static double seconds(uint64_t ns)
@@ -20,8 +20,8 @@ static double each(const struct calls *c)
 	return c->n ? seconds(c->ns) / (double)c->n : 0;
 }
 
-/* Threads add up to more than the time that passes: what counts is the share of the time in which
- * some call runs. */
+/* Summed thread times exceed wall-clock time: scales them to the time in which at least one call
+ * runs. */
 double cop_diagnose_passed(struct cop_diagnose *d, double s)
 {
 	double io = seconds(cop_union_length(&d->io)), all = seconds(d->posix.ns);
@@ -109,7 +109,7 @@ static void unaligned(struct cop_diagnose *d)
 
 /* ---- metadata ---- */
 
-/* Calls that fail, and opens of what was open before, are causes of their own. */
+/* Failed calls and repeated opens are causes of their own. */
 static void metadata(struct cop_diagnose *d, const struct calls *again)
 {
 	const struct calls *c = &d->meta;
@@ -245,9 +245,9 @@ static void reread(struct cop_diagnose *d)
 		(unsigned long long)again);
 }
 
-/* ---- the time as a whole ---- */
+/* ---- total time ---- */
 
-/* What other causes explain is not named once more. */
+/* Excludes time that other causes explain. */
 static void unoverlapped(struct cop_diagnose *d)
 {
 	double explained = 0;
@@ -273,7 +273,7 @@ static void unoverlapped(struct cop_diagnose *d)
 		"read the next batch, or write the last checkpoint, in another thread while computing");
 }
 
-/* Whether a file has events before the gap and after it. */
+/* Whether a file has events both before and after the gap. */
 static bool is_spanned(const struct cop_diagnose *d, const struct gap *g)
 {
 	for (size_t i = 0; i < cop_trace_files_count(d->files); i++)
@@ -282,7 +282,8 @@ static bool is_spanned(const struct cop_diagnose *d, const struct gap *g)
 	return false;
 }
 
-/* A gap between all files that is longer than all they have is one between runs, or clocks. */
+/* A gap of more than half of the total time that no file spans is between runs, or between clocks:
+ * not counted. */
 static void idle(struct cop_diagnose *d)
 {
 	double total = cop_diagnose_total(d), s = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writers append, so the begins of a thread, or the ends, rise from line to line. A clock that was
- * set back makes one of them fall once, or a few times; in an unordered file
- * they fall again and again, which proves nothing. Lines of a file reach a thread of ours in order,
+/* Writers append, so the begin times of a thread, or its end times, increase from line to line. A
+ * clock that was set back makes one of them decrease once or a few times; in an unordered file they
+ * decrease often, which proves nothing. Each of our threads receives the lines of a file in order,
  * but not all of them: a step between two blocks may be missed. */
 #include "trace/diagnose/diagnose_priv.h"
 
-/* Less may be rounding, or a writer that takes times and locks in another order. */
+/* Smaller steps may be rounding, or a writer that reads the clock before it takes the lock. */
 #define STEP_MIN_NS 1000000u
 
 enum { BEGINS, ENDS, ORDERS };
 struct fall {
-	uint64_t n, line, back_ns; /* falls; the deepest one */
+	uint64_t n, line, back_ns; /* decreases; the largest one */
 	int64_t before;
 };
 struct line_of_thread {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts what the causes are judged by. A read or write without an offset continues at the
- * process's position in the file, which lseek and open change. */
+/* Counts what causes.c evaluates. A read or write without an offset continues at the process's
+ * position in the file, which lseek and open set. */
 #include <math.h>
 
 #include "trace/diagnose/diagnose_priv.h"
@@ -14,7 +14,7 @@ struct thing *cop_diagnose_next(const struct things *t, const struct thing *befo
 	return l ? COP_CONTAINER_OF(l, struct thing, link) : NULL;
 }
 
-/* The thing with this key; NULL: out of memory, or there are too many. */
+/* The item with this key; NULL: out of memory, or too many items. */
 static void *find_or_make(struct things *t, const void *key, size_t len)
 {
 	uint64_t hash = cop_hash64(key, len, 0);
@@ -112,7 +112,7 @@ int cop_diagnose_see(struct cop_diagnose *d, unsigned worker, const struct cop_t
 	return rc ? rc : cop_diagnose_clock_take(d->clock, worker, e);
 }
 
-/* ---- who and what ---- */
+/* ---- processes and files ---- */
 
 static void count(struct calls *c, const struct cop_trace_event *e)
 {
@@ -127,7 +127,7 @@ static void point(struct cop_trace_str *s, const char **at)
 	*at += s->len;
 }
 
-/* Keys begin with what tells processes apart. */
+/* Keys begin with the identity of the process. */
 static void put_process(struct cop_diagnose *d, const struct cop_trace_event *e)
 {
 	size_t head[] = {cop_trace_owner(e), e->host.len, e->pid.len};
@@ -203,7 +203,7 @@ static bool is_meta(struct cop_trace_str name)
 	return false;
 }
 
-/* A jump that is as long as the one before is a stride, which is no random access. */
+/* A jump as long as the previous one is a stride, not random access. */
 static void place(
 	struct cop_diagnose *d, struct use *u, const struct cop_trace_event *e, int64_t at)
 {
@@ -322,7 +322,7 @@ static int add_gap(struct cop_diagnose *d, int64_t from, int64_t to)
 	return 0;
 }
 
-/* Gaps of less than a hundredth of what has passed so far are of no account. */
+/* Ignores gaps shorter than 1 % of the time so far. */
 static int cover(struct cop_diagnose *d, const struct cop_trace_event *e)
 {
 	int64_t end = e->ts_ns + (int64_t)e->dur_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* collect.c counts, causes.c and spread.c judge, diagnose.c ranks and shows. */
+/* collect.c counts, causes.c and spread.c find causes, diagnose.c sorts and prints them. */
 #ifndef COP_TRACE_DIAGNOSE_PRIV_H
 #define COP_TRACE_DIAGNOSE_PRIV_H
 
@@ -15,7 +15,7 @@ struct calls {
 	uint64_t n, ns, bytes;
 };
 
-/* Each thing that is counted begins with this; its key follows it. */
+/* Each counted item begins with this; its key follows it. */
 struct thing {
 	struct cop_hlink link;
 	size_t len;
@@ -23,33 +23,33 @@ struct thing {
 };
 struct things {
 	struct cop_htab table;
-	size_t size; /* of one */
+	size_t size; /* of one item */
 };
 
 struct actor {
 	struct thing thing;
-	struct cop_trace_event any; /* names it: source, host, pid, tid point into the key */
-	struct calls posix, moved;  /* all calls; those that move bytes */
+	struct cop_trace_event any; /* identity: source, host, pid, tid point into the key */
+	struct calls posix, moved;  /* all calls; calls that move bytes */
 };
 struct file {
 	struct thing thing;
 	struct calls moved, opens;
-	struct actor *first; /* that used it */
-	bool shared;         /* others did, too */
+	struct actor *first; /* first process that used it */
+	bool shared;         /* used by several processes */
 	bool wrote;
 };
-/* A file as one process uses it. */
+/* A file as used by one process. */
 struct use {
 	struct thing thing;
 	struct file *file;
 	struct calls opens, moved;
-	int64_t at;   /* where the last transfer ended */
-	int64_t seek; /* if sought: where the next one begins */
+	int64_t at;   /* end of the last transfer */
+	int64_t seek; /* after a seek: start of the next transfer */
 	bool sought;
 	int64_t distance; /* of the last jump */
 	uint64_t jumps, unaligned, extent, read;
 };
-/* A function as one process runs it. */
+/* A function as run by one process. */
 struct part {
 	struct thing thing;
 	struct actor *process;
@@ -81,12 +81,12 @@ struct cop_diagnose {
 	struct things process, file, use, part, open;
 	struct calls posix, meta, failed, sync, moved[SIZES];
 	struct calls random, unaligned, write, read;
-	uint64_t random_of, unaligned_of; /* transfers of which the offset is known */
+	uint64_t random_of, unaligned_of; /* transfers with a known offset */
 	struct cop_union io, compute;
-	int64_t first, last, covered; /* covered: until when something ran */
+	int64_t first, last, covered; /* covered: end of the last activity */
 	struct gap *gap;
 	size_t gaps, gaps_cap;
-	struct gap *spanned; /* of each file: from its first event to its last one */
+	struct gap *spanned; /* per file: from its first event to its last one */
 	struct cop_buf room;
 	struct cause *cause;
 	size_t causes;
@@ -94,7 +94,7 @@ struct cop_diagnose {
 struct thing *cop_diagnose_next(const struct things *t, const struct thing *before);
 double cop_diagnose_total(const struct cop_diagnose *d);
 
-/* ---- clock.c: whether the clock of a file went back ---- */
+/* ---- clock.c: clocks that went back ---- */
 
 struct step {
 	size_t source;
@@ -104,27 +104,27 @@ struct clock_part *cop_diagnose_clock_new(unsigned threads);
 void cop_diagnose_clock_free(struct clock_part *c, unsigned threads);
 int cop_diagnose_clock_take(
 	struct clock_part *all, unsigned worker, const struct cop_trace_event *e);
-/* The largest step back; false: there is none. */
+/* The largest step back; false if there is none. */
 bool cop_diagnose_clock_step(const struct clock_part *c, unsigned threads, struct step *out);
 
 /* ---- causes.c, spread.c ---- */
 
 struct cause {
 	const char *name;
-	double seconds; /* what it costs, at most */
-	double saves;   /* what the help would save; NAN: not known */
+	double seconds; /* upper bound of its cost */
+	double saves;   /* estimated gain of the remedy; NAN: not known */
 	struct cop_buf evidence, command, help;
 };
-/* A new cause, whose texts are printed into it; NULL: out of memory. */
+/* A new cause; the caller prints its texts. NULL: out of memory. */
 struct cause *cop_diagnose_cause(
 	struct cop_diagnose *d, const char *name, double seconds, double saves);
 /* "copper trace WORDS PATHS" */
 void cop_diagnose_command(struct cop_diagnose *d, struct cause *c, const char *words);
-/* What a process is called. */
+/* The printed name of a process. */
 void cop_diagnose_who(
 	struct cop_diagnose *d, const struct cop_trace_event *any, struct cop_buf *to);
 void cop_diagnose_causes(struct cop_diagnose *d);
-/* Seconds of all threads as seconds that pass. */
+/* Converts thread seconds to wall-clock seconds. */
 double cop_diagnose_passed(struct cop_diagnose *d, double s);
 void cop_diagnose_slow_process(struct cop_diagnose *d);
 void cop_diagnose_slow_files(struct cop_diagnose *d);

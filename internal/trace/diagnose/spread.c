@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Causes that are a difference: a process, or a place of files, that is slower than its like. */
+/* Causes by comparison: a process, or a location of files, that is slower than the others. */
 #include <ctype.h>
 #include <math.h>
 
 #include "trace/diagnose/diagnose_priv.h"
 
 #define SLOWER 1.5      /* times the median, for a process */
-#define SLOWER_FILE 3.0 /* for a file */
+#define SLOWER_FILE 3.0 /* times the median, for a file */
 
 static int by_value(const void *p, const void *q)
 {
@@ -15,7 +15,7 @@ static int by_value(const void *p, const void *q)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Sorts. */
+/* Sorts v. */
 static double median(double *v, size_t n)
 {
 	qsort(v, n, sizeof(*v), by_value);
@@ -54,7 +54,7 @@ struct laggard {
 	size_t of;
 };
 
-/* Whether a function waits for other processes: the one that waits longest is the fastest. */
+/* Whether a function waits for other processes: the one with the longest wait is the fastest. */
 static bool waits(struct cop_trace_str name)
 {
 	static const char *const words[] = {
@@ -70,7 +70,7 @@ static bool waits(struct cop_trace_str name)
 	return false;
 }
 
-/* Looks at the processes that run one function. */
+/* Compares the processes that run one function. */
 static void find_laggard(const struct part **part, size_t n, double *room, struct laggard *worst)
 {
 	const struct part *slow = part[0];
@@ -87,7 +87,7 @@ static void find_laggard(const struct part **part, size_t n, double *room, struc
 	for (size_t i = 0; i < n; i++)
 		room[i] = size_of(part[i]);
 	size = median(room, n);
-	/* Larger transfers may take longer. */
+	/* Larger transfers may legitimately take longer. */
 	if (slow->calls.n < 3 || size_of(slow) > SLOWER * size ||
 		mean_of(slow) < SLOWER * typical ||
 		(mean_of(slow) - typical) * (double)slow->calls.n <= worst->excess)
@@ -143,7 +143,7 @@ static double per_byte(const struct file *f)
 	return f->moved.bytes ? (double)f->moved.ns / 1e9 / (double)f->moved.bytes : 0;
 }
 
-/* What the names of slow files have in common. */
+/* The length of the common prefix of two names of slow files. */
 static size_t common(const struct file *a, const struct file *b, size_t len)
 {
 	size_t n = 0;
@@ -157,7 +157,7 @@ struct slow {
 	size_t n, of, common;
 	const struct file *any;
 	const struct actor *process;
-	bool several; /* processes */
+	bool several; /* used by several processes */
 	double excess, typical, speed;
 };
 
@@ -174,8 +174,8 @@ static void add_slow(struct slow *s, const struct file *f)
 	s->n++;
 }
 
-/* Calls take a while whatever they move, so files are compared with those that are read and written
- * in pieces of about the same size: the power of two below it. */
+/* Calls have a fixed cost, so only files with similar transfer sizes are compared: those with the
+ * same power of two below the size. */
 static unsigned piece_of(const struct file *f)
 {
 	unsigned n = 0;
@@ -203,7 +203,7 @@ static void find_slow(struct cop_diagnose *d, unsigned piece, double *room, stru
 		if (piece_of(f) == piece && per_byte(f) > SLOWER_FILE * s->typical)
 			add_slow(s, f);
 	}
-	/* Of one process alone, it is the process that is slow. */
+	/* Used by one process only: the process is slow, not the file. */
 	if (3 * s->n > s->of || !s->several)
 		s->excess = 0;
 }

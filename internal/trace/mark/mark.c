@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The header for programs does the work. A shell's file is continued by a process that knows
- * nothing of those before it: it holds a lock, and finds the end of the events by the closing. */
+/* Uses the functions of the program header. Each process that continues a shell's file knows
+ * nothing of the earlier ones: it takes a file lock, and locates the end of the events by the
+ * closing bracket. */
 #define COPPER_MARK_PRIVATE
 #include "include/copper/mark.h"
 
@@ -19,8 +20,8 @@ struct cop_mark_options cop_mark_options(void)
 		.enabled = enabled, .compact = p->compact != 0, .usage = p->usage != 0};
 }
 
-/* The n-th name of the shell's file. A program may have a file with the shell's number: the shell
- * that it started for a command may have become that command. */
+/* The n-th name of the shell's file. A program may already have a file with the shell's number: a
+ * shell started for one command may exec that command. */
 static void name_file(struct copper_mark_i_process *p, int n)
 {
 	char again[16] = "";
@@ -33,7 +34,7 @@ static void name_file(struct copper_mark_i_process *p, int n)
 	snprintf(p->path + len, sizeof(p->path) - len, "-shell%s.pfw", again);
 }
 
-/* Where the events end in an open file of size bytes; -EINVAL if they cannot be continued. */
+/* The end of the events in an open file of size bytes; -EINVAL if the file cannot be continued. */
 static int find_end(struct copper_mark_i_process *p, int fd, off_t size)
 {
 	static const char array[] = "}\n]\n", object[] = "}\n]}\n";
@@ -65,7 +66,7 @@ static int check_file(struct copper_mark_i_process *p, int fd)
 	return find_end(p, fd, st.st_size);
 }
 
-/* -ENOLCK where there are no locks (Lustre without the mount option flock). */
+/* -ENOLCK if the file system has no locks (Lustre without the mount option flock). */
 static int lock(int fd)
 {
 	int rc;
@@ -76,7 +77,7 @@ static int lock(int fd)
 	return rc ? -ENOLCK : 0;
 }
 
-/* Opens the file of this name, and locks it. -EINVAL: it is to be left as it is. */
+/* Opens and locks the file of this name. -EINVAL: not to be touched. */
 static int open_mark_file(struct copper_mark_i_process *p)
 {
 	int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, rc;
@@ -114,14 +115,14 @@ static int open_any(struct copper_mark_i_process *p)
 	}
 	if (rc != -ENOLCK)
 		return rc == -EINVAL ? -EEXIST : rc;
-	/* A file of this process alone. */
+	/* A file of this process only. */
 	p->pid = (int)getpid();
 	p->fd = 0;
 	return copper_mark_i_open(p) ? -errno : 0;
 }
 
-/* As the header writes them: with a comma before each event, in whose place a new file has its
- * opening. */
+/* In the header's format: a comma before each event, which a new file replaces by its opening
+ * bracket. */
 static size_t format(struct copper_mark_i_process *p, const struct cop_mark_event *events,
 	unsigned n, char **text)
 {

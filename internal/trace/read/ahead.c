@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a gzip member is known only once it is inflated, so the beginning of the next one is
- * guessed from its first bytes. A guess may be wrong: these bytes may stand inside a member, and
- * may even be followed by a whole one. So the result of a guess waits until the reader, which goes
- * from the end of each member to the next, arrives at exactly that place; the results that it
- * passes are dropped. If none waits, or the member is damaged, the reader inflates by itself. */
+/* The end of a gzip member is known only after inflating it, so the start of the next one is
+ * guessed from its first bytes. A guess may be wrong: these bytes may occur within a member, and
+ * even a complete member may follow. The result of a guess is therefore used only if the reader,
+ * which proceeds from the end of each member to the next, arrives at exactly that offset; results
+ * before the reader are dropped. If there is no result, or the member is damaged, the reader
+ * inflates it itself. */
 #include <zlib.h>
 
 #include "trace/read/inflate_priv.h"
 
 #define SCAN_BYTES (64 * COP_KIB)
-#define SCAN_MOST (8 * COP_MIB) /* no start is looked for beyond this */
+#define SCAN_MOST (8 * COP_MIB) /* limit of the search for starts */
 #define HEADER_BYTES 10u
 #define INPUT_BYTES (64 * COP_KIB)
 #define TEXT_FIRST (256 * COP_KIB)
-/* After so many wrong guesses it stops guessing. */
+/* Stops guessing after this many wrong guesses. */
 #define FAILURES_MAX 16u
 
 void cop_ahead_init(struct ahead *a)
@@ -33,7 +34,7 @@ void cop_ahead_fini(struct ahead *a)
 
 /* ---- the reader ---- */
 
-/* Under the lock. */
+/* Lock held by the caller. */
 static struct member *member_at(struct ahead *a, uint64_t start)
 {
 	struct member *found = NULL;
@@ -80,16 +81,15 @@ void cop_ahead_give(struct ahead *a, struct member *m)
 
 /* ---- guessing ---- */
 
-/* Deflate; no flag that means nothing; the hint of a compressor; a system that is known, or none
- * (RFC 1952). */
+/* Deflate, no reserved flags, a valid compression hint, a known or unknown system (RFC 1952). */
 static bool may_begin(const unsigned char *p)
 {
 	return p[0] == 0x1f && p[1] == 0x8b && p[2] == 8 && !(p[3] & 0xe0) &&
 	       (p[8] == 0 || p[8] == 2 || p[8] == 4) && (p[9] <= 13 || p[9] == 255);
 }
 
-/* The first place from *from where a member may begin, before the end of a buffer's worth; false,
- * and *from is where to go on, if there is none. At the end of the file *from stays. */
+/* Finds the first possible member start from *from on, within one buffer. False if none: *from is
+ * then where to continue, or unchanged at the end of the file. */
 static bool scan_for_member(int fd, uint64_t *from)
 {
 	unsigned char data[SCAN_BYTES], *p = data, *last;
@@ -109,8 +109,8 @@ static bool scan_for_member(int fd, uint64_t *from)
 	return false;
 }
 
-/* Called under the lock, which it releases while it searches. Returns a free member with the place
- * of the next guess. */
+/* Lock held by the caller, and released during the search. Returns a free member with the offset of
+ * the next guess. */
 static struct member *guess_member(struct ahead *a, int fd, unsigned most)
 {
 	const uint64_t first = a->scanned;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The members of an object's text, such as args of an event, which the scanner has accepted. */
+/* The members of an object's text, such as an event's args, which the scanner has accepted. */
 #include <limits.h>
 #include <math.h>
 

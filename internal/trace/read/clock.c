@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clocks of hosts. A trace of Copper's says, at one time or several,
+/* Clocks of hosts. Copper's traces contain, once or several times,
  *
- *	{"id":N,"name":"CO","cat":"dftracer","pid":P,"tid":T,"ts":TS,"ph":"M",
- *	 "args":{"hhash":H,"name":"clock","value":OFFSET,"rtt":RTT}}
+ * 	{"id":N,"name":"CO","cat":"dftracer","pid":P,"tid":T,"ts":TS,"ph":"M",
+ * 	 "args":{"hhash":H,"name":"clock","value":OFFSET,"rtt":RTT}}
  *
- * that at TS of its own clock, that clock was OFFSET microseconds ahead of rank 0's, within half of
- * RTT, the round trip in which this was measured (as in Cristian, Probabilistic clock
- * synchronization, 1989). The offset is assumed to change linearly between two such times, and not
- * to change before the first and after the last. Both ends of a span are corrected, so nested spans
- * stay nested.
+ * i.e. at local time TS, the local clock was OFFSET microseconds ahead of rank 0's, with an error
+ * of at most RTT/2, where RTT is the round trip of the measurement (Cristian, Probabilistic clock
+ * synchronization, 1989). Offsets are interpolated linearly between measurements, and constant
+ * before the first and after the last. Both ends of a span are corrected, so nested spans remain
+ * nested.
  *
- * Other files name the same hosts, so the offsets are known before events are read: by a pass over
- * those files whose beginning has an event of Copper's, or an offset. */
+ * Other files contain events of the same hosts, so offsets are collected before events are read: a
+ * pass over the files with an event of Copper's or an offset in their first bytes. */
 #include <stdatomic.h>
 
 #include "trace/read/read_priv.h"
@@ -100,15 +100,15 @@ void cop_trace_clocks_free(struct clocks *c)
 
 /* ---- one file ---- */
 
-/* An offset whose host may be defined further down. */
+/* An offset whose host may be defined later in the file. */
 struct found {
 	struct point point;
 	uint64_t hash;
 	bool is_hash;
-	struct cop_trace_str host; /* set if the host is not known yet; the bytes are ours */
+	struct cop_trace_str host; /* set if the host is not known yet; owns the bytes */
 };
 struct pass {             /* of one thread */
-	struct sink sink; /* first */
+	struct sink sink; /* must be first */
 	struct block block;
 	struct names names;
 	struct found *found;
@@ -120,7 +120,7 @@ static bool has(const struct fields *f, unsigned i)
 	return cop_trace_has(f, i);
 }
 
-/* The offset that an event contains; false if it contains none. */
+/* The offset in an event; false if there is none. */
 static bool is_clock(const struct fields *f, const struct cop_trace_event *e, struct found *out)
 {
 	int64_t rtt = 0;
@@ -195,7 +195,7 @@ static int merge_found(struct pass *p, struct clocks *c, pthread_mutex_t *lock)
 	return rc;
 }
 
-/* Whether the file is one of Copper's, by its first bytes, which opening it left in carry. */
+/* Whether Copper wrote the file, judged by its first bytes, which opening left in carry. */
 static bool is_ours(const struct source *s)
 {
 	return memmem(s->carry, s->carried, "\"copper\"", 8) ||
@@ -309,14 +309,14 @@ int cop_trace_clocks_new(const struct cop_trace_files *files, unsigned threads, 
 
 /* ---- correction ---- */
 
-/* How far the clock is ahead when it shows ts. */
+/* How far the clock is ahead at local time ts. */
 static int64_t offset_at(const struct host *h, int64_t ts)
 {
 	const struct point *p = h->point;
 	size_t low = 0, high = h->n;
 	__int128 part, span;
 
-	while (low < high) { /* the first point after ts */
+	while (low < high) { /* first point after ts */
 		size_t mid = low + (high - low) / 2;
 
 		if (p[mid].ts_ns <= ts)
@@ -349,9 +349,9 @@ void cop_trace_clocks_correct(const struct clocks *c, struct cop_trace_event *e)
 	e->dur_min_ns = e->dur_max_ns = e->dur_ns;
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
-/* Microseconds with as many decimals as there are. */
+/* Microseconds without trailing zeros. */
 static void put_us(struct cop_buf *out, const char *sign, uint64_t ns)
 {
 	unsigned rest = (unsigned)(ns % 1000), digits = 3;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interprets the members of an object, in all formats. Numbers may stand in quotes (dlio_profiler
- * quotes all of them), phases are letters or numbers (DFTracer 2.x), hashes decimal or hexadecimal.
- */
+/* Interprets the members of an object, in all formats. Numbers may be quoted (dlio_profiler quotes
+ * all of them), phases are letters or numbers (DFTracer 2.x), hashes decimal or hexadecimal. */
 #include "trace/read/read_priv.h"
 
 static const struct field *get(const struct fields *f, unsigned i)
@@ -53,11 +52,10 @@ static bool text(const struct fields *f, unsigned i, struct scratch *s, struct c
 
 /* ---- numbers ---- */
 
-/* Longer ones are none. */
+/* Longer text is not a number. */
 #define NUMBER_MAX 63u
 
-/* The field with its escapes undone; room has 6 bytes for each byte of a number. False if it can be
- * no number. */
+/* Unescapes the field; room has 6 bytes per byte of a number. False if it cannot be a number. */
 static bool plain_number(const struct field *f, char room[6 * NUMBER_MAX], struct field *out)
 {
 	struct scratch s = {room, 0, 6 * (size_t)NUMBER_MAX};
@@ -73,7 +71,7 @@ static bool plain_number(const struct field *f, char room[6 * NUMBER_MAX], struc
 	return out->type != T_WORD && out->len > 0 && out->len <= NUMBER_MAX;
 }
 
-/* A number with an exponent or another unusual form, read by strtod, which would skip white
+/* A number with an exponent or another unusual form, parsed by strtod, which would skip white
  * space. */
 static bool odd_number(const char *p, size_t len, int64_t scale, int64_t *out)
 {
@@ -91,7 +89,7 @@ static bool odd_number(const char *p, size_t len, int64_t scale, int64_t *out)
 	return true;
 }
 
-/* The digits after the point, as many as scale has, rounded. */
+/* The digits after the point, rounded to the digits of scale. */
 static int64_t fraction(const char *p, const char *end, int64_t scale)
 {
 	int64_t v = 0;
@@ -145,7 +143,7 @@ bool cop_trace_number(const struct field *f, int64_t scale, int64_t *out)
 	return plain_number(f, room, &plain) && number(plain.at, plain.len, scale, out);
 }
 
-/* Converts microseconds to nanoseconds; *out is unchanged if there is no duration. */
+/* Converts microseconds to nanoseconds; *out is unchanged without a duration. */
 static bool duration(const struct fields *f, unsigned i, uint64_t *out)
 {
 	const struct field *at = get(f, i);
@@ -190,10 +188,10 @@ bool cop_trace_hash(const struct field *f, uint64_t *hash)
 	return true;
 }
 
-/* ---- what kind ---- */
+/* ---- kinds ---- */
 
-/* Others than these (objects, memory dumps, those to come) are passed on as metadata, and counted
- * as omitted. */
+/* Other phases (objects, memory dumps, future ones) are delivered as metadata and counted as
+ * omitted. */
 static bool phase_letter(char c, struct record *r)
 {
 	static const struct {
@@ -251,7 +249,7 @@ static bool phase_number(char c, struct record *r)
 	return true;
 }
 
-/* False if there is none; *known: it is one that this reader knows. */
+/* False if absent; *known: a phase that this reader supports. */
 static bool phase(const struct fields *f, struct record *r, bool *known)
 {
 	const struct field *at = get(f, F_PH);
@@ -276,8 +274,7 @@ bool cop_trace_is_event(const struct fields *f)
 	return phase(f, &r, &known) && known && (get(f, F_NAME) || get(f, F_TS) || get(f, F_PID));
 }
 
-/* Names are short: looking for the first letter is quicker than any search that needs
- * preparation. */
+/* Names are short: searching for the first letter is faster than a search with a setup cost. */
 static bool holds(struct cop_trace_str s, const char *word, size_t len)
 {
 	for (size_t i = 0; i + len <= s.len; i++)
@@ -286,7 +283,8 @@ static bool holds(struct cop_trace_str s, const char *word, size_t len)
 	return false;
 }
 
-/* The bytes: the result of reads and writes of POSIX, else the size of an image (TRACE.md, 1b). */
+/* The bytes moved: the return value of POSIX reads and writes, else the size of an image (TRACE.md,
+ * 1b). */
 static void size(const struct fields *f, struct cop_trace_event *e)
 {
 	const struct field *at = get(f, F_RET);
@@ -353,7 +351,7 @@ static char letter(const struct fields *f, unsigned i)
 	return at && at->type == T_STRING && at->len == 1 ? *at->at : 0;
 }
 
-/* If both exist, id2 counts. */
+/* If both exist, id2 wins. */
 static bool take_id(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
 	const struct field *at = get(f, F_ID);
@@ -369,7 +367,7 @@ static bool take_id(const struct fields *f, struct scratch *s, struct cop_trace_
 		s, &e->id);
 }
 
-/* Describes processes: PR with a member rank, or with the name rank; labels. */
+/* Metadata of processes: PR with a member rank, or with the name rank; labels. */
 static bool take_meta(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
 	if (cop_trace_str_is(e->name, "process_labels"))
@@ -385,7 +383,7 @@ static bool is_true(const struct fields *f, unsigned i)
 	return at && at->len == 4 && !memcmp(at->at, "true", 4);
 }
 
-/* Members that a timeline keeps, put together in scratch. */
+/* Members that a timeline keeps, concatenated in scratch. */
 static bool take_more(const struct fields *f, struct scratch *s, struct cop_trace_str *out)
 {
 	static const struct {
@@ -446,7 +444,7 @@ static bool rest(const struct fields *f, struct scratch *s, struct cop_trace_eve
 	return take_id(f, s, e) && (e->kind != COP_TRACE_META || take_meta(f, s, e));
 }
 
-/* The old form of spans with an id becomes the new one: S T p F are b n n e. */
+/* Converts the old form of spans with an id: S T p F to b n n e. */
 static void be_new(struct record *r)
 {
 	if (r->e.ph == 'S' || r->e.ph == 'F') {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the trace files that the user names. */
+/* Finds the trace files named by the user. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include "trace/read/read_priv.h"
 #include "base/walk/walk.h"
 
-/* A file may be reached by more than one path. */
+/* A file may be reachable by more than one path. */
 struct seen {
 	struct cop_hlink link;
 	dev_t dev;
@@ -16,10 +16,10 @@ struct seen {
 struct find {
 	struct cop_trace_files *files;
 	struct cop_htab seen;
-	const char *given, *walked; /* a directory, as the user gave it and as it is walked */
+	const char *given, *walked; /* a directory, as the user named it and as it is walked */
 };
 
-/* 1: the file has not been seen before. -ENOMEM. */
+/* 1 if the file is new. -ENOMEM. */
 static int is_new(struct find *f, const struct stat *st)
 {
 	const uint64_t key[] = {st->st_dev, st->st_ino};
@@ -65,7 +65,7 @@ static bool ends_in(const char *name, size_t len, const char *end)
 	return len > n && !memcmp(name + len - n, end, n);
 }
 
-/* The length of the name without the suffix of a compressor. */
+/* The length of the name without a compression suffix. */
 static size_t plain_length(const char *name)
 {
 	static const char *const ends[] = {".gz", ".zst", ".zip"};
@@ -77,13 +77,13 @@ static size_t plain_length(const char *name)
 	return len;
 }
 
-/* Whether the name is one that DFTracer, PerfFlowAspect or nodes give to traces. */
+/* Whether DFTracer, PerfFlowAspect or nodes give traces such names. */
 static bool is_called_a_trace(const char *name)
 {
 	return ends_in(name, plain_length(name), ".pfw");
 }
 
-/* Whether the name is one that traces and other files share. */
+/* Whether both traces and other files have such names. */
 static bool may_be_a_trace(const char *name)
 {
 	static const char *const ends[] = {".json", ".jsonl", ".trace"};
@@ -121,7 +121,7 @@ static int add_trace_file(struct find *f, char *name, bool given)
 	return rc;
 }
 
-/* Reports the name below the directory as the user gave it. */
+/* Reports the path below the directory as the user named it. */
 static int visit(void *arg, const struct cop_walk_entry *e, const char *path, size_t len)
 {
 	struct find *f = arg;
@@ -252,7 +252,7 @@ static int one(struct find *f, const char *path, struct cop_buf *notes, struct c
 	if (S_ISDIR(st.st_mode) && !input)
 		return walk(f, path, err);
 	if (ends_in(path, strlen(path), COP_TRACE_INDEX_END))
-		return 0; /* matched by a glob of the shell */
+		return 0; /* matched by a shell glob */
 	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
 		return add_pipe(f, path, err);
 	if (!S_ISREG(st.st_mode))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the index of a file in one pass. Which names are rare is known only at the end, so the
- * events of all names that may be are kept, in order, within a budget; when that is full, the names
- * that take most of it are common from then on. */
+/* Builds the index of a file in one pass. Rare names are known only at the end, so events of all
+ * potentially rare names are kept, in order, within a budget; when it is exhausted, the names with
+ * the most bytes become common. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -10,7 +10,8 @@
 #include "trace/read/index_build_priv.h"
 
 #define KEPT_MAX (64 * COP_MIB)
-/* The index may be so much of its file; of that: windows; kept events before they are deflated. */
+/* Maximum size of an index as a share of its file; of that: windows; kept events before
+ * deflating. */
 #define SHARE 0.05
 #define WINDOWS 0.4
 #define KEPT 3.0
@@ -62,7 +63,7 @@ static struct entry *add_entry(
 	return e;
 }
 
-/* The entry of a word of an event of this chunk; NULL if there are too many. */
+/* The entry of a word of an event in this chunk; NULL if there are too many words. */
 static struct entry *take_word(struct build *b, unsigned f, const struct index_word *w)
 {
 	struct entry *e = b->last[f];
@@ -91,7 +92,7 @@ static enum index_form form_of(const struct fields *f, bool is_hash, unsigned fi
 	return !is_hash ? WORD_PLAIN : f->f[field].type == T_NUMBER ? WORD_HASH : WORD_HASH_TEXT;
 }
 
-/* ---- events that are kept ---- */
+/* ---- kept events ---- */
 
 static void keep(struct build *b, uint32_t name, const struct cop_trace_event *e)
 {
@@ -101,7 +102,7 @@ static void keep(struct build *b, uint32_t name, const struct cop_trace_event *e
 	cop_buf_add(&b->kept, e->raw.at, e->raw.len);
 }
 
-/* Whether the event is still to be kept. */
+/* Whether the event must still be kept. */
 static bool is_kept(const struct build *b, const struct kept *k)
 {
 	return k->name == UINT32_MAX || !b->entry[COP_TRACE_WORD_NAME][k->name]->common;
@@ -117,7 +118,7 @@ static uint64_t kept_now(const struct build *b)
 	return sum;
 }
 
-/* Makes names common, those with most bytes first, until the others take at most so much. */
+/* Makes the names with the most bytes common, until the others have at most `most` bytes. */
 void cop_index_make_common(struct build *b, uint64_t most)
 {
 	uint64_t sum = kept_now(b);
@@ -220,9 +221,9 @@ static void on_broken(struct sink *s, uint64_t line, const char *why)
 	chunk_now(b)->always = true;
 }
 
-/* ---- places and chunks ---- */
+/* ---- points and chunks ---- */
 
-/* A place whose window would make the index too large is left for the next one. */
+/* Skips a point whose window would make the index too large; a later point takes its place. */
 static void on_point(void *arg, const struct cop_inflate_point *at, const void *window, size_t len)
 {
 	struct build *b = arg;
@@ -252,7 +253,7 @@ static void end_chunk(struct build *b)
 	}
 }
 
-/* The last place at or before byte raw, and one more; 0: there is none. */
+/* The last point at or before byte raw, plus one; 0: none. */
 static size_t point_before(const struct build *b, uint64_t raw)
 {
 	size_t i = b->x.points;
@@ -262,7 +263,7 @@ static size_t point_before(const struct build *b, uint64_t raw)
 	return i;
 }
 
-/* A chunk begins at the block that was filled. */
+/* A chunk begins at the last block filled. */
 static void begin_chunk(struct build *b)
 {
 	struct index_chunk *c;
@@ -285,7 +286,8 @@ static void begin_chunk(struct build *b)
 	memcpy(c->rank, b->s->block_split.rank, sizeof(c->rank));
 }
 
-/* A plain file is cut anywhere; another one where there is a place near enough before the block. */
+/* A plain file can be cut anywhere; a compressed one only if a point is close enough before the
+ * block. */
 static bool is_chunk_due(const struct build *b)
 {
 	uint64_t raw = b->s->block_raw;
@@ -296,7 +298,7 @@ static bool is_chunk_due(const struct build *b)
 	return cop_inflate_is_plain(b->s->in) || point_before(b, raw) > c->point;
 }
 
-/* The file says behind its events from which time they count: reads it for that alone. */
+/* The base time comes after the events: reads to the end to find it. */
 static int find_base(struct build *b)
 {
 	int rc;
@@ -328,7 +330,7 @@ static int read_all(struct build *b)
 		return b->rc ? b->rc : rc;
 	if (!b->x.chunks)
 		return 0;
-	/* What is wrong with the end of the file is found there again. */
+	/* The reading itself reports faults at the end of the file. */
 	if (b->s->broken || cop_inflate_fault(b->s->in))
 		chunk_now(b)->always = true;
 	end_chunk(b);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An index while it is made: index_build.c reads the file, index_put.c writes what was found. */
+/* State of an index build: index_build.c reads the file, index_put.c writes the result. */
 #ifndef COP_TRACE_READ_INDEX_BUILD_PRIV_H
 #define COP_TRACE_READ_INDEX_BUILD_PRIV_H
 
 #include "base/base/grow.h"
 #include "trace/read/index_priv.h"
 
-/* A word as it is being counted. */
+/* A word being counted. */
 struct entry {
 	struct cop_hlink link;
 	struct index_word word;
 	uint32_t id;
-	size_t chunk;  /* the last one that has it, and one more */
-	uint64_t kept; /* bytes */
+	size_t chunk;  /* the last chunk with this word, plus one */
+	uint64_t kept; /* bytes of its kept events */
 	bool common;
 	char bytes[];
 };
-/* A kept event: this, then its text. */
+/* A kept event: this header, then its text. */
 struct kept {
 	size_t chunk, len;
 	uint32_t name; /* UINT32_MAX: metadata */
 	uint8_t kind;
 };
 struct build {
-	struct sink sink; /* first */
+	struct sink sink; /* must be first */
 	struct block block;
 	struct source *s;
 	int fd; /* the index */
@@ -41,10 +41,10 @@ struct build {
 	struct {
 		uint32_t *at;
 		size_t n, cap;
-	} now[COP_TRACE_WORDS]; /* of the chunk */
+	} now[COP_TRACE_WORDS]; /* of the current chunk */
 };
 
-/* COP_GROW; without memory the build fails. */
+/* COP_GROW; the build fails if memory runs out. */
 #define GROW(b, array, n, cap)                                                                     \
 	({                                                                                         \
 		void *room = COP_GROW(array, n, cap);                                              \
@@ -55,14 +55,14 @@ struct build {
 
 /* ---- index_build.c ---- */
 
-/* Names of which more than most bytes are kept are common from now on. */
+/* Marks as common all names with more than `most` bytes of kept events. */
 void cop_index_make_common(struct build *b, uint64_t most);
-/* Drops the kept events of names that are common. */
+/* Drops the kept events of common names. */
 void cop_index_squeeze(struct build *b);
 
 /* ---- index_put.c ---- */
 
-/* Writes everything but the head's place. 0, -E2BIG: the index would be too large, or -errno. */
+/* Writes everything except the head. 0, -E2BIG if the index is too large, or -errno. */
 int cop_index_put_all(struct build *b, const struct index_key *key);
 
 #endif

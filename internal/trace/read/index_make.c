@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes indexes of files, several at a time: which files need one, and where it goes. */
+/* Creates indexes of several files in parallel: chooses which files need one, and where to put
+ * it. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,18 +9,18 @@
 #include "base/base/safedir.h"
 #include "trace/read/index_priv.h"
 
-/* A smaller file is read as fast without an index. */
+/* Smaller files are read as fast without an index. */
 #define SMALL_BYTES (256 * COP_KIB)
 
 struct work {
 	struct cop_trace_files *files;
 	const struct cop_trace_index_conf *conf;
 	_Atomic size_t next;
-	pthread_mutex_t lock; /* protects rc, and calls of done */
+	pthread_mutex_t lock; /* protects rc, and serializes done */
 	int rc;
 };
 
-/* The index is readable only for users who may read its file. */
+/* The index is readable only by users who can read its file. */
 static mode_t mode_of(int fd)
 {
 	struct stat st;
@@ -27,7 +28,7 @@ static mode_t mode_of(int fd)
 	return fstat(fd, &st) ? 0600 : st.st_mode & 0666;
 }
 
-/* Makes an index at path, whole or not at all. */
+/* Writes an index at path, completely or not at all. */
 static int make_at(char *path, struct source *s, const struct index_key *key, const struct work *w,
 	struct cop_trace_index_result *out)
 {
@@ -87,7 +88,7 @@ static void refuse(struct cop_trace_index_result *out, const char *why)
 	out->why = why;
 }
 
-/* The index that there is, if it is current. */
+/* Whether there is a current index. */
 static bool is_current(
 	const struct file *file, int fd, struct cop_trace_index_result *out, char **path)
 {
@@ -107,7 +108,7 @@ static bool is_current(
 	return true;
 }
 
-/* Makes it in the first place that can be written. *path is the caller's. */
+/* Writes the index to the first writable place. The caller owns *path. */
 static int make(const struct file *file, struct source *s, const struct index_key *key,
 	const struct work *w, struct cop_trace_index_result *out, char **path)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the index of a file is kept, and how it is recognized: size, time of the last change and
- * the checksums of both ends. */
+/* The location of a file's index, and its key: size, mtime and the checksums of both ends. */
 #include <sys/stat.h>
 
 #include "trace/read/index_priv.h"
@@ -46,7 +45,7 @@ int cop_index_key(int fd, struct index_key *out)
 	return rc;
 }
 
-/* Its name there is a checksum of the file's own path. */
+/* Its name there is a checksum of the file's path. */
 static char *in_cache(const char *file)
 {
 	const char *dir = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The index of one trace file: which chunks it has, from where each can be read, and what is in it.
- * index_build.c makes it, index_write.c and index_read.c have the format, index_place.c says where
- * it is kept, plan.c reads a file by it.
+/* The index of one trace file: its chunks, the point from which each can be read, and a summary of
+ * its contents. index_build.c builds it, index_write.c and index_read.c implement the format,
+ * index_place.c chooses its location, plan.c uses it to read a file.
  *
- * A file is cut into chunks of whole events. Of each chunk the index has which names, categories,
- * processes, threads, hosts and files its events have, and when they begin, so that a reading for
- * some of them skips the others. Names that few events have are not listed for chunks: the text of
- * those events is in the index itself (the digest of their chunk), together with all metadata,
- * which every reading needs. So a rare event is found wherever it is, and no reading needs a pass
- * of its own for names.
+ * A file is cut into chunks of whole events. For each chunk, the index lists the names, categories,
+ * processes, threads, hosts and files of its events and their time range, so a selective reading
+ * skips other chunks. Rare names are not listed per chunk: the index contains the text of their
+ * events (the digest of their chunk) and all metadata, which every reading needs. Rare events are
+ * thus found without reading their chunks, and names need no separate pass.
  *
- * Chunks with begins and ends of spans, with events that cannot be read or are omitted, or with
- * OpenTelemetry's forms are always read, so that pairs, faults and sums are the same as without an
- * index.
+ * Chunks with separate begins and ends, unreadable or omitted events, or OpenTelemetry data are
+ * always read: pairs, faults and sums are the same as without an index.
  *
- * Format: a head; windows and digests, each deflated by zlib; the rest, deflated as
- * well. Everything is under a checksum, and the head names the size and time of the file that the
- * index describes, and the checksums of its two ends. */
+ * Format: a head; windows and digests, each deflated by zlib; the rest, deflated as well. Checksums
+ * cover all of it. The head has the size and mtime of the indexed file, and the checksums of its
+ * first and last bytes. */
 #ifndef COP_TRACE_READ_INDEX_PRIV_H
 #define COP_TRACE_READ_INDEX_PRIV_H
 
@@ -27,51 +25,52 @@
 		"copper trace index 1"                                                             \
 	}
 #define INDEX_META_MAX (256 * COP_MIB) /* of the last part, inflated */
-#define INDEX_WORDS_MAX 65536u         /* different ones of a kind; more are not kept */
+#define INDEX_WORDS_MAX 65536u         /* distinct words per kind; further ones are dropped */
 #define INDEX_GROUP_BYTES (256 * COP_KIB)
 #define INDEX_CHUNK_BYTES (2 * COP_MIB)
 
-/* What identifies the state of a file. */
+/* Identifies the state of a file. */
 struct index_key {
 	uint64_t size, mtime_ns, head, tail; /* checksums of the first and the last bytes */
 };
 
 /* A part of the index file. */
 struct index_blob {
-	uint64_t at, len, raw, hash; /* raw: inflated */
+	uint64_t at, len, raw, hash; /* raw: size when inflated */
 };
-/* The head of the file, in the byte order of the machine: an index of another one is foreign. */
+/* The head of the file, in host byte order: an index from a machine with another byte order is
+ * rejected. */
 struct index_head {
 	char magic[24];
 	struct index_key key;
 	struct index_blob rest;
-	uint64_t hash; /* of the head before it */
+	uint64_t hash; /* of the preceding part of the head */
 };
 struct index_point {
 	struct cop_inflate_point at;
 	struct index_blob window;
 };
 
-/* How the text of a word is to be read. */
+/* How to interpret the text of a word. */
 enum index_form { WORD_PLAIN, WORD_HASH, WORD_HASH_TEXT };
 struct index_word {
 	struct cop_trace_str text;
 	enum index_form form;
-	bool rare; /* a name whose events are in the digests */
+	bool rare; /* a name with all its events in the digests */
 };
 struct index_words {
 	struct index_word *at;
 	size_t n;
-	bool lost; /* there are too many: nothing is known */
+	bool lost; /* too many words: none is listed */
 };
 struct index_ids { /* into index.ids */
 	size_t at, n;
 };
 struct index_chunk {
-	uint64_t start, line; /* in the content */
-	size_t point;         /* from which it is reached, and one more; 0: the beginning */
-	bool always;          /* it must be read */
-	int where;            /* as of struct split */
+	uint64_t start, line; /* offsets in the inflated content */
+	size_t point;         /* entry point, plus one; 0: start of the file */
+	bool always;          /* never skipped */
+	int where;            /* as in struct split */
 	bool has_base;
 	int64_t base_ns;
 	char rank[12];
@@ -79,7 +78,7 @@ struct index_chunk {
 	uint64_t events[COP_TRACE_KINDS], digested[COP_TRACE_KINDS];
 	int64_t first_ns, begin_ns, end_ns; /* first and last begin, last end; first > last: none */
 	struct index_ids word[COP_TRACE_WORDS];
-	size_t group, digest, digest_len; /* its digest, in a group */
+	size_t group, digest, digest_len; /* its digest within a group */
 };
 struct index {
 	int fd;
@@ -92,22 +91,22 @@ struct index {
 	size_t chunks;
 	uint32_t *ids;
 	size_t id_count;
-	int64_t tail_base_ns; /* as of struct source */
+	int64_t tail_base_ns; /* as in struct source */
 	char *text;           /* owns the words */
 };
 
 /* ---- index_place.c ---- */
 
-/* -errno. */
+/* -errno on error. */
 int cop_index_key(int fd, struct index_key *out);
-/* The i-th place of an index: beside the file, in the cache directory. The caller frees it. NULL:
- * no memory, or there is no such place. */
+/* The i-th candidate path of an index: beside the file, then in the cache directory. The caller
+ * frees it. NULL: out of memory, or there is no such path. */
 #define INDEX_PLACES 2u
 char *cop_index_place(const char *file, unsigned i);
 
 /* ---- index_read.c ---- */
 
-/* Why an index cannot be used; the first is none. */
+/* Why an index cannot be used; INDEX_FINE: it can. */
 enum index_fault {
 	INDEX_FINE,
 	INDEX_NONE,
@@ -116,43 +115,42 @@ enum index_fault {
 	INDEX_DAMAGED,
 	INDEX_OF_OTHERS
 };
-/* Opens the index of a file that is open as fd; NULL with a reason. *place, if it is asked for, is
- * where it was, and the caller's. */
+/* Opens the index of the file open as fd; NULL with *fault set. *place, if not NULL, receives the
+ * path of the index; the caller frees it. */
 struct index *cop_index_open(const char *file, int fd, char **place, enum index_fault *fault);
 void cop_index_free(struct index *x);
-/* The blob's bytes, which the caller frees; NULL if it is damaged or memory is short. */
+/* The blob's bytes, which the caller frees; NULL if damaged or out of memory. */
 char *cop_index_blob(const struct index *x, const struct index_blob *b);
-/* Reads the last part, inflated. For tests as well. */
+/* Parses the last part, inflated. Also used by tests. */
 struct index *cop_index_parse(char *text, size_t len, uint64_t file_size);
 
 /* ---- index_write.c ---- */
 
-/* Appends a deflated blob to the file, of which *at bytes are written. -errno. */
+/* Appends a deflated blob at offset *at, and advances *at. -errno. */
 int cop_index_put_blob(int fd, uint64_t *at, const void *data, size_t len, struct index_blob *out);
-/* Appends the last part, and writes the head. -errno. */
+/* Appends the last part and writes the head. -errno. */
 int cop_index_finish(int fd, uint64_t *at, const struct index *x, const struct index_key *key);
 
 /* ---- index_build.c ---- */
 
-/* Writes the index of the file that is open as s to fd. */
+/* Writes the index of the file open as s to fd. */
 int cop_index_build(struct source *s, int fd, const struct index_key *key,
 	const struct cop_trace_index_conf *conf, struct cop_trace_index_result *out);
 
 /* ---- plan.c ---- */
 
-/* Reads by the index, if there is one of the file's present state. NULL: there is none; *why: a
- * sentence if the user should know the reason, else NULL. */
+/* A plan from the file's index, if it has a current one, else NULL. *why: a message if the user
+ * should know the reason, else NULL. */
 struct plan *cop_plan_new(const struct file *file, const struct source *s, const char **why);
 void cop_plan_free(struct plan *p);
-/* Passes on what the digests have, in a sink that takes names alone. -ENOMEM; -EIO if the index is
- * damaged. */
+/* Passes the digests to a names-only sink. -ENOMEM; -EIO if the index is damaged. */
 int cop_plan_names(struct plan *p, struct sink *sink, struct block *b);
-/* Decides which chunks are read. */
+/* Chooses the chunks to read. */
 void cop_plan_choose(struct plan *p, const struct names *names, const struct cop_trace_pick *pick,
 	int64_t shift_ns);
-/* Reads nothing: what is in the file is only counted. */
+/* Reads no chunk: events are only counted. */
 void cop_plan_count_only(struct plan *p);
-/* Whether it is worth more than the names. */
+/* Whether the plan avoids reading any chunk. */
 bool cop_plan_skips(const struct plan *p);
 int64_t cop_plan_tail_base(const struct plan *p);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes an index: the digests of the chunks, then words and tables, within its share of the file.
- */
+/* Writes an index: the digests of the chunks, then words and tables, within its maximum size. */
 #include "trace/read/index_build_priv.h"
 
-/* Of the index, what digests may be. */
+/* Maximum share of digests in the index. */
 #define DIGESTS 0.4
 
 static int end_group(struct build *b, struct cop_buf *text)
@@ -18,7 +17,7 @@ static int end_group(struct build *b, struct cop_buf *text)
 	return rc;
 }
 
-/* Puts what was kept of chunk c behind text; returns where the next one's begins. */
+/* Appends the kept events of chunk c to text; returns the start of the next chunk's. */
 static size_t digest(struct build *b, size_t c, size_t from, struct cop_buf *text)
 {
 	struct index_chunk *chunk = &b->x.chunk[c];
@@ -57,7 +56,7 @@ static int put_digests(struct build *b)
 	return rc;
 }
 
-/* Takes the names that are rare out of the lists of the chunks. */
+/* Removes rare names from the lists of the chunks. */
 static void drop_rare(struct build *b)
 {
 	struct index_words *names = &b->x.words[COP_TRACE_WORD_NAME];
@@ -98,7 +97,7 @@ static void forget_words(struct build *b, unsigned f)
 		b->x.chunk[c].word[f].n = 0;
 }
 
-/* Writes what remains; again with less if that makes the file too large. */
+/* Writes the rest; drops some of it if the file would become too large. */
 static int put_rest(struct build *b, const struct index_key *key)
 {
 	static const unsigned less[] = {
@@ -119,7 +118,7 @@ static int put_rest(struct build *b, const struct index_key *key)
 	return rc;
 }
 
-/* Keeps fewer events until their digests are small enough; metadata remain. */
+/* Drops kept events until the digests are small enough; metadata remain. */
 static int put_digests_within(struct build *b, uint64_t most)
 {
 	uint64_t start = b->at;

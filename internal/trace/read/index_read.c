@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads an index. Its bytes may come from anyone: every number is checked before it is used, and
- * memory is in proportion to the bytes that are there. */
+/* Reads an index. Its bytes are untrusted: every number is checked before use, and memory is
+ * proportional to the file size. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include "trace/read/index_priv.h"
 
-/* The least bytes of an item, so that no count is believed that the bytes do not allow. */
+/* Minimum bytes per item, to reject counts that exceed the remaining bytes. */
 #define POINT_LEAST 3u
 #define WORD_LEAST 2u
 #define BLOB_LEAST 11u
@@ -16,7 +16,7 @@
 struct reading {
 	const unsigned char *at, *end;
 	bool bad;
-	size_t ids; /* room in index.ids */
+	size_t ids; /* capacity of index.ids */
 };
 
 static uint64_t number(struct reading *r, uint64_t most)
@@ -37,7 +37,7 @@ static int64_t signed_number(struct reading *r)
 	return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 }
 
-/* How many items follow, of at least so many bytes each. */
+/* The number of items that follow, each of at least `least` bytes. */
 static size_t count(struct reading *r, size_t least)
 {
 	return (size_t)number(r, (uint64_t)(r->end - r->at) / least);
@@ -64,7 +64,7 @@ static void *items(struct reading *r, size_t n, size_t size)
 	return out;
 }
 
-/* A part of the index file, which has that many bytes. */
+/* A blob of the index file, checked against its size. */
 static struct index_blob blob(struct reading *r, uint64_t file_size, uint64_t raw_most)
 {
 	struct index_blob b = {.at = number(r, file_size)};
@@ -272,8 +272,8 @@ static enum index_fault check_head(
 	return INDEX_FINE;
 }
 
-/* Whether it is from one who could as well have written the file, or from this user: others might
- * forge answers. */
+/* Whether the index belongs to the file's owner, root or this user. Anyone else could forge
+ * results. */
 static bool is_trusted(int fd, int of)
 {
 	struct stat st, file;
@@ -282,7 +282,7 @@ static bool is_trusted(int fd, int of)
 	       (st.st_uid == file.st_uid || st.st_uid == geteuid() || !st.st_uid);
 }
 
-/* That at path, if it is of the file `of`. */
+/* The index at path, if it is of the file `of`. */
 static struct index *open_at(const char *path, int of, enum index_fault *fault)
 {
 	struct index_head head;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes the parts of an index; index_read.c reads them. Numbers are LEB128, those that may be
- * negative in zigzag. */
+/* Writes the parts of an index; index_read.c reads them. Numbers are LEB128, signed ones zigzag. */
 #include <zlib.h>
 
 #include "trace/read/index_priv.h"

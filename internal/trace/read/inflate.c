@@ -13,19 +13,19 @@ struct cop_inflate {
 	const char *fault;
 	z_stream z;
 	struct ahead ahead;
-	struct member *member; /* is read instead of zlib's output */
-	size_t copied;         /* of it */
+	struct member *member; /* read in place of zlib's output */
+	size_t copied;         /* bytes of it already copied */
 	uint64_t given;        /* bytes of the content before `out` */
 	const unsigned char *out;
 	struct {
 		uint64_t apart, last;
-		cop_inflate_visit *visit; /* NULL: places are not reported */
+		cop_inflate_visit *visit; /* NULL: points are not reported */
 		void *arg;
 	} mark;
-	bool bare;  /* reading began inside of a member, so that zlib does not see its end */
+	bool bare;  /* reading began within a member: zlib does not detect its end */
 	bool alone; /* no other thread may inflate ahead */
 	struct {
-		bool inside; /* a member is being read */
+		bool inside; /* bytes of a stored member */
 		bool stored, described;
 		uint64_t left; /* of a stored member */
 		uint32_t crc, want;
@@ -77,7 +77,7 @@ static ssize_t read_at(struct cop_inflate *in, void *data, size_t len)
 	return (ssize_t)got;
 }
 
-/* Puts new bytes behind those that zlib has not taken. */
+/* Appends new input after the bytes not yet consumed by zlib. */
 static ssize_t refill_input(struct cop_inflate *in)
 {
 	ssize_t n;
@@ -102,7 +102,7 @@ static void end_stream(struct cop_inflate *in, const char *fault)
 	in->fault = fault;
 }
 
-/* Whether so many bytes are in the buffer. -errno. */
+/* Whether n bytes are in the buffer. -errno. */
 static int has_input(struct cop_inflate *in, size_t n)
 {
 	ssize_t got = 1;
@@ -125,7 +125,7 @@ static uint64_t raw_now(const struct cop_inflate *in)
 	return in->given + (uint64_t)(in->z.next_out - in->out);
 }
 
-/* Whether it is time for a place. */
+/* Whether a point is due. */
 static bool is_due(const struct cop_inflate *in)
 {
 	return in->mark.visit && raw_now(in) - in->mark.last >= in->mark.apart;
@@ -140,7 +140,7 @@ static void mark_member(struct cop_inflate *in)
 	in->mark.visit(in->mark.arg, &at, NULL, 0);
 }
 
-/* zlib stands at the beginning of a block. */
+/* zlib is at the start of a block. */
 static void mark_block(struct cop_inflate *in)
 {
 	const struct cop_inflate_point at = {.raw = raw_now(in),
@@ -166,7 +166,7 @@ void cop_inflate_mark(struct cop_inflate *in, uint64_t apart, cop_inflate_visit 
 
 /* ---- gzip ---- */
 
-/* Skips the checksum and the length behind a member. -errno. */
+/* Skips a member's checksum and length. -errno. */
 static int skip_trailer(struct cop_inflate *in)
 {
 	int rc = has_input(in, 8);
@@ -183,8 +183,8 @@ static int skip_trailer(struct cop_inflate *in)
 	return 0;
 }
 
-/* A member has ended. The next one may be inflated already. Zeros may follow, to the end of a
- * tape's block; anything else that is no member is reported. */
+/* At the end of a member: the next one may already be inflated. Zeros may follow, to the end of a
+ * tape block; any other trailing data is reported. */
 static int next_member(struct cop_inflate *in)
 {
 	ssize_t n = 0;
@@ -243,7 +243,7 @@ static int inflate_some(struct cop_inflate *in)
 	return 0;
 }
 
-/* Copies bytes of a member that is already inflated. The file continues after it, in the buffer or
+/* Copies bytes of an already inflated member. The file continues after it, in the buffer or
  * beyond. */
 static int copy_some(struct cop_inflate *in)
 {
@@ -285,8 +285,8 @@ static ssize_t read_gzip(struct cop_inflate *in, void *data, size_t len)
 
 /* ---- zip ---- */
 
-/* A zip file is read from its beginning, member after member, as its local headers have it (APPNOTE
- * 6.3, 4.3.7); the directory at its end is not needed, so it may be cut off. */
+/* A zip file is read sequentially, by its local headers (APPNOTE 6.3, 4.3.7); the central directory
+ * at its end is not needed and may be missing. */
 #define ZIP_HEADER 30u
 
 static uint32_t u16(const unsigned char *p)
@@ -354,8 +354,8 @@ static int begin_member(struct cop_inflate *in)
 	return 0;
 }
 
-/* What follows the bytes of a member that was written to a pipe (4.3.9): a signature perhaps, the
- * checksum, and two sizes of 4 or 8 bytes. */
+/* The data descriptor of a member written to a pipe (4.3.9): an optional signature, the checksum,
+ * and two sizes of 4 or 8 bytes. */
 static int end_member(struct cop_inflate *in)
 {
 	const unsigned char *p;
@@ -434,9 +434,9 @@ static ssize_t read_zip(struct cop_inflate *in, void *data, size_t len)
 	return rc ? rc : (ssize_t)(len - in->z.avail_out);
 }
 
-/* ---- all forms ---- */
+/* ---- all formats ---- */
 
-/* The beginning of a plain file is in the buffer. */
+/* The start of a plain file is in the buffer. */
 static ssize_t read_plain(struct cop_inflate *in, void *data, size_t len)
 {
 	size_t had = COP_MIN(len, (size_t)in->z.avail_in);
@@ -488,9 +488,9 @@ bool cop_inflate_ahead(struct cop_inflate *in, unsigned most)
 	return in->form == GZIP && !in->alone && cop_ahead_work(&in->ahead, in->fd, most);
 }
 
-/* ---- beginning elsewhere ---- */
+/* ---- seeking ---- */
 
-/* zlib begins at the point, or at the beginning of the file. -errno. */
+/* Starts zlib at the point, or at the start of the file. -errno. */
 static int go_to(
 	struct cop_inflate *in, const struct cop_inflate_point *at, const void *window, size_t len)
 {
@@ -514,7 +514,7 @@ static int go_to(
 	return !len || inflateSetDictionary(&in->z, window, (unsigned)len) == Z_OK ? 0 : -EIO;
 }
 
-/* Reads and drops what is before byte raw. */
+/* Reads and discards bytes before byte raw. */
 static int drop_upto(struct cop_inflate *in, uint64_t raw)
 {
 	char *room = malloc(INPUT_BYTES);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the metadata of one file name: the files and hosts behind its hashes (FH and HH of
- * DFTracer), processes, their ranks, and threads. They may come after their use, so if names are
- * wanted, the file is first read once for its metadata alone. The first definition counts. */
+/* Names defined by the metadata of one file: the files and hosts of its hashes (DFTracer's FH and
+ * HH), processes, ranks, threads. A definition may follow its use, so with `names` the file is
+ * first read once for its metadata. The first definition wins. */
 #include "trace/read/read_priv.h"
 
 struct name {
@@ -35,7 +35,7 @@ static bool is_same(struct cop_trace_str a, struct cop_trace_str b)
 	return a.len == b.len && !memcmp(a.at, b.at, a.len);
 }
 
-/* A hash of two names: the first name is used, and the first such clash is reported. */
+/* A hash with two names: the first name is used, and the first such clash is reported. */
 static void note_clash(struct names *n, const struct name *first, struct cop_trace_str second)
 {
 	size_t most = sizeof(n->clash_names[0]) - 1;
@@ -88,7 +88,7 @@ static bool is_number(struct cop_trace_str s)
 	return s.len > 0;
 }
 
-/* "Rank 3", as DFTracer names processes of MPI. */
+/* "Rank 3": DFTracer's process name under MPI. */
 static struct cop_trace_str rank_in(struct cop_trace_str name)
 {
 	struct cop_trace_str digits = {name.at, 0};

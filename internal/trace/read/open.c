@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file is opened: what its index says, and a pass for its names where that is needed. */
+/* Opens a file: applies its index, and reads its names where needed. */
 #include "trace/read/index_priv.h"
 
 void cop_trace_note_file(struct reader *r, size_t index, const char *why, bool whole)
@@ -10,7 +10,7 @@ void cop_trace_note_file(struct reader *r, size_t index, const char *why, bool w
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
-/* Reads the file for the names alone; idle threads inflate ahead during this pass. */
+/* Reads the file only for names; idle threads inflate ahead. */
 static int read_names(struct worker *w, struct source *s)
 {
 	int rc;
@@ -38,8 +38,8 @@ void cop_trace_forget_source(struct reader *r, const struct source *s)
 	r->active[i] = r->active[--r->actives];
 }
 
-/* Reads the names from the index, and decides what is read of the file. Without names, and if all
- * is read, the index is of no use any more. */
+/* Reads the names from the index, and chooses the chunks. Without names, an index that skips
+ * nothing is closed. */
 static int follow_index(struct worker *w, struct source *s)
 {
 	const struct cop_trace_pick *pick = w->reader->conf->pick;
@@ -68,8 +68,8 @@ static int follow_index(struct worker *w, struct source *s)
 	return 0;
 }
 
-/* Uses the index of the file, if there is one; if it is damaged, the file is read as if there were
- * none. The offsets of clocks are not in it. */
+/* Uses the file's index, if there is one; if damaged, the file is read without it. Clock offsets
+ * are not in the index. */
 static int try_index(struct worker *w, struct source *s, const char **note, bool *names)
 {
 	struct reader *r = w->reader;
@@ -93,15 +93,15 @@ static int try_index(struct worker *w, struct source *s, const char **note, bool
 	return 0;
 }
 
-/* The lock is held. */
+/* Lock held by the caller. */
 static void note_index(struct reader *r, size_t index, const char *why)
 {
 	if (why && r->notes && r->noted++ < TRACE_NOTES_MAX)
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
-/* The lock is held, and released meanwhile: reads the names, and goes back to the beginning. The
- * file is in the list, so that it finds helpers, but no other thread fills from it. */
+/* Lock held by the caller, and released meanwhile: reads the names, then rewinds. The file is in
+ * the list so other threads help to inflate it, but none fills from it. */
 static int take_names(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -126,8 +126,7 @@ static int take_names(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* Whether the user must know that a file is no trace: not if it is something else below a directory
- * that was named. */
+/* Whether to report that a file is no trace: not for other files found below a named directory. */
 static bool is_told(const struct file *file, const char *why)
 {
 	return file->meant || (file->likely && !cop_trace_is_other(why));

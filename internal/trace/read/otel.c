@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* OpenTelemetry: a line of OTLP in JSON (Copper's own, the collector's file exporter), or one span
- * as the console exporters of Python and Go write it. A span becomes a complete event: its scope is
- * the category, the resource names process, host and rank, attributes are args. The events of a
- * span become instants. Metrics and logs are in otel_data.c.
+/* OpenTelemetry: a line of OTLP JSON (from Copper or the collector's file exporter), or one span of
+ * the Python or Go console exporter. A span becomes a complete event: category is the scope;
+ * process, host and rank are from the resource; args are the attributes. The events of a span
+ * become instants. otel_data.c reads metrics and logs.
  *
- *	{"resourceSpans":[{"resource":{"attributes":[{"key":K,"value":{"intValue":"1"}}]},
- *	  "scopeSpans":[{"scope":{"name":S},"spans":[{"name":N,"startTimeUnixNano":"..", ..}]}]}]}
- *	{"resourceMetrics":[{.., "scopeMetrics":[{.., "metrics":[..]}]}]}
- *	{"resourceLogs":[{.., "scopeLogs":[{.., "logRecords":[..]}]}]}
- *	{"name":N,"context":{..},"start_time":"2026-01-31T12:00:00.5Z","attributes":{..},
- *	 "resource":{"attributes":{..}}}
- *	{"Name":N,"StartTime":"..","Attributes":[{"Key":K,"Value":{"Type":"INT64","Value":1}}],
- *	 "Resource":[..],"InstrumentationScope":{"Name":S}} */
+ * 	{"resourceSpans":[{"resource":{"attributes":[{"key":K,"value":{"intValue":"1"}}]},
+ * 	  "scopeSpans":[{"scope":{"name":S},"spans":[{"name":N,"startTimeUnixNano":"..", ..}]}]}]}
+ * 	{"resourceMetrics":[{.., "scopeMetrics":[{.., "metrics":[..]}]}]}
+ * 	{"resourceLogs":[{.., "scopeLogs":[{.., "logRecords":[..]}]}]}
+ * 	{"name":N,"context":{..},"start_time":"2026-01-31T12:00:00.5Z","attributes":{..},
+ * 	 "resource":{"attributes":{..}}}
+ * 	{"Name":N,"StartTime":"..","Attributes":[{"Key":K,"Value":{"Type":"INT64","Value":1}}],
+ * 	 "Resource":[..],"InstrumentationScope":{"Name":S}} */
 #include "otel_priv.h"
 
 static const struct cop_trace_str none = {"", 0};
@@ -28,7 +28,7 @@ static void take_resource(struct otel_reader *r, struct cop_trace_str list)
 		r->e.rank = cop_trace_otel_plain(r->sink, rank);
 }
 
-/* Attributes may name a thread, and the process that the event is about. */
+/* Attributes may name a thread, and the process of the event. */
 void cop_trace_otel_take_args(struct otel_reader *r, struct cop_trace_str args)
 {
 	struct cop_trace_event *e = &r->e;
@@ -53,7 +53,7 @@ void cop_trace_otel_deliver(struct otel_reader *r, const struct cop_trace_event 
 		r->rc = r->sink->record(r->sink, r->fields, &record);
 }
 
-/* The events of a span are instants of its thread. */
+/* The events of a span become instants of its thread. */
 static void take_events(struct otel_reader *r, struct cop_trace_str list)
 {
 	struct cop_trace_members m = cop_trace_otel_elements(list);
@@ -76,7 +76,7 @@ static void take_events(struct otel_reader *r, struct cop_trace_str list)
 	}
 }
 
-/* Spans that name no thread may overlap, so they have an id instead. */
+/* Spans without a thread may overlap, so they have an id. */
 static void be_async(struct otel_reader *r, struct cop_trace_str span)
 {
 	struct cop_trace_str context = cop_trace_otel_either(span, "context", "SpanContext");
@@ -122,7 +122,7 @@ static void one_span(struct otel_reader *r, struct cop_trace_str span)
 
 struct signal {
 	unsigned field;
-	const char *scopes, *older, *items; /* older: the name before OTLP 0.15 */
+	const char *scopes, *older, *items; /* older: name before OTLP 0.15 */
 	void (*one)(struct otel_reader *r, struct cop_trace_str item);
 };
 static const struct signal signals[] = {
@@ -172,7 +172,7 @@ static void read_line(struct otel_reader *r, const struct fields *f)
 	}
 }
 
-/* What a console exporter wrote. */
+/* A span of a console exporter. */
 static void console_span(struct otel_reader *r, struct cop_trace_str span)
 {
 	struct cop_trace_str resource = cop_trace_otel_member(span, "Resource"), scope;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Metrics and logs of OTLP in JSON.
+/* Metrics and logs of OTLP JSON.
  *
  * A data point becomes a counter: its value, or the count and sum of a histogram, precede its
- * attributes in args. Points of one metric that differ in attributes are different counters, which
- * their ids tell apart in a timeline. A log record becomes an instant: its event name, or else its
- * body, is the name, its severity the category; args are its body and attributes.
+ * attributes in args. Points of one metric with different attributes are separate counters with
+ * different ids. A log record becomes an instant: name is its event name or else its body, category
+ * its severity; args are its body and attributes.
  *
- *	{"name":N,"sum":{"dataPoints":[{"asInt":"5","timeUnixNano":"..","attributes":[..]}]}}
- *	{"name":N,"histogram":{"dataPoints":[{"count":"2","sum":0.5,"timeUnixNano":"..", ..}]}}
- *	{"timeUnixNano":"..","severityText":"WARN","eventName":N,"body":{"stringValue":B}} */
+ * 	{"name":N,"sum":{"dataPoints":[{"asInt":"5","timeUnixNano":"..","attributes":[..]}]}}
+ * 	{"name":N,"histogram":{"dataPoints":[{"count":"2","sum":0.5,"timeUnixNano":"..", ..}]}}
+ * 	{"timeUnixNano":"..","severityText":"WARN","eventName":N,"body":{"stringValue":B}} */
 #include "otel_priv.h"
 
 static const struct cop_trace_str none = {"", 0};
 
-/* Finds several members of an object in one pass; those that are absent are empty. */
+/* Finds several members of an object in one pass; absent ones are empty. */
 static void pick(
 	struct cop_trace_str object, const char *const *key, size_t n, struct cop_trace_str *out)
 {
@@ -37,8 +37,7 @@ static const char *const point_keys[P_KEYS] = {
 	"timeUnixNano", "asInt", "asDouble", "count", "sum", "flags", "attributes"};
 #define NO_RECORDED_VALUE 1
 
-/* A number without the quotes that 64-bit integers, NaN and infinities have; empty if it is
- * none. */
+/* A number without the quotes of 64-bit integers, NaN and infinities; empty if it is no number. */
 static struct cop_trace_str number_of(struct cop_trace_str v)
 {
 	long double d;
@@ -56,7 +55,7 @@ static bool is_unrecorded(struct cop_trace_str flags)
 	return flags.len && cop_trace_number(&f, 1, &v) && v & NO_RECORDED_VALUE;
 }
 
-/* The values of a point; how many they are. JSON omits a count of 0. */
+/* Sets the values of a point; returns their number. JSON omits a count of 0. */
 static unsigned values_of(
 	const struct cop_trace_str *point, bool histogram, struct otel_member value[2])
 {
@@ -138,7 +137,7 @@ enum { L_TIME, L_OBSERVED, L_NUMBER, L_TEXT, L_EVENT, L_BODY, L_ATTRIBUTES, L_KE
 static const char *const log_keys[L_KEYS] = {"timeUnixNano", "observedTimeUnixNano",
 	"severityNumber", "severityText", "eventName", "body", "attributes"};
 
-/* Severities go from 1 to 24, four for each word. */
+/* Severities are 1 to 24, four per word. */
 static struct cop_trace_str severity_of(struct otel_reader *r, const struct cop_trace_str *log)
 {
 	static const char *const words[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"};
@@ -152,7 +151,7 @@ static struct cop_trace_str severity_of(struct otel_reader *r, const struct cop_
 	return (struct cop_trace_str){words[(v - 1) / 4], strlen(words[(v - 1) / 4])};
 }
 
-/* Before records had event names, an attribute named the event. A body that nests is named by its
+/* Before records had event names, an attribute named the event. A nested body is named by its
  * text. */
 static struct cop_trace_str name_of(
 	struct otel_reader *r, const struct cop_trace_str *log, struct cop_trace_str body)

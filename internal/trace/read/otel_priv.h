@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the OpenTelemetry reader share: otel.c walks resources and scopes and reads
- * spans, otel_data.c reads metrics and logs, otel_value.c reads values. Texts that have escapes, or
- * that are put together, are in the scratch of the sink: valid as long as the block. */
+/* Shared by the files of the OpenTelemetry reader: otel.c walks resources and scopes and reads
+ * spans, otel_data.c reads metrics and logs, otel_value.c reads values. Unescaped and composed
+ * strings are in the sink's scratch: valid as long as the block. */
 #ifndef COP_TRACE_OTEL_PRIV_H
 #define COP_TRACE_OTEL_PRIV_H
 
@@ -10,15 +10,15 @@
 struct otel_reader {
 	struct sink *sink;
 	const struct fields *fields; /* empty */
-	struct cop_trace_event e;    /* what the events of one resource and scope have in common */
+	struct cop_trace_event e;    /* fields common to all events of one resource and scope */
 	int rc;
 };
 
 /* ---- otel_value.c ---- */
 
-/* A member of an object, as in the text; empty if there is none. */
+/* The text of a member of an object; empty if absent. */
 struct cop_trace_str cop_trace_otel_member(struct cop_trace_str object, const char *key);
-/* The first of two members that exists. */
+/* The first of two members that is present. */
 struct cop_trace_str cop_trace_otel_either(
 	struct cop_trace_str object, const char *a, const char *b);
 /* Iterates over the elements of an array: false at the end. */
@@ -26,12 +26,12 @@ struct cop_trace_members cop_trace_otel_elements(struct cop_trace_str array);
 bool cop_trace_otel_next(struct cop_trace_members *m, struct cop_trace_str *element);
 /* A string without quotes and escapes, or a number; anything else is empty. */
 struct cop_trace_str cop_trace_otel_plain(struct sink *s, struct cop_trace_str v);
-/* Reads nanoseconds since 1970, or a date. False if it is neither, or 0. */
+/* Reads nanoseconds since 1970, or a date. False if neither, or 0. */
 bool cop_trace_otel_time(struct cop_trace_str v, int64_t *out);
-/* What is inside of {"stringValue":V} and the like. */
+/* The V in {"stringValue":V} and the like. */
 struct cop_trace_str cop_trace_otel_any(struct cop_trace_str v);
 
-/* A member that precedes the attributes in args; empty values are omitted. */
+/* A member placed before the attributes in args; omitted if empty. */
 struct otel_member {
 	const char *key;
 	struct cop_trace_str value;
@@ -46,16 +46,16 @@ struct cop_trace_str cop_trace_otel_labels(struct sink *s, struct cop_trace_str 
 
 /* ---- otel.c ---- */
 
-/* Passes on an event. */
+/* Delivers an event. */
 void cop_trace_otel_deliver(struct otel_reader *r, const struct cop_trace_event *e);
-/* Takes the args, and from them the thread, host and rank. */
+/* Sets the args, and the thread, host and rank found in them. */
 void cop_trace_otel_take_args(struct otel_reader *r, struct cop_trace_str args);
 
 /* ---- otel_data.c ---- */
 
-/* Passes on each data point of a metric as a counter. */
+/* Delivers each data point of a metric as a counter. */
 void cop_trace_otel_metric(struct otel_reader *r, struct cop_trace_str metric);
-/* Passes on a log record as an instant. */
+/* Delivers a log record as an instant. */
 void cop_trace_otel_log(struct otel_reader *r, struct cop_trace_str record);
 
 #endif

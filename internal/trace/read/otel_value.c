@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values in OpenTelemetry's JSON forms: times, attributes, lists. */
+/* Values in OpenTelemetry's JSON: times, attributes, lists. */
 #include <ctype.h>
 #include <time.h>
 
@@ -152,8 +152,7 @@ struct cop_trace_str cop_trace_otel_any(struct cop_trace_str v)
 	return none;
 }
 
-/* The key and value of {"key":K,"value":{"stringValue":V}}, or of the same with capitals, as in the
- * text. */
+/* The key and value of {"key":K,"value":{"stringValue":V}}, also capitalized, as in the text. */
 static bool read_attribute(
 	struct cop_trace_str one, struct cop_trace_str *key, struct cop_trace_str *value)
 {
@@ -187,7 +186,7 @@ static bool is_whole_number(const char *p, size_t len)
 	return i == len;
 }
 
-/* Integers of 64 bits are in quotes in OTLP, so that JavaScript does not round them. */
+/* OTLP quotes 64-bit integers to protect them from JavaScript's rounding. */
 static bool put_value(struct scratch *s, struct cop_trace_str attribute, struct cop_trace_str v)
 {
 	struct cop_trace_str typed = cop_trace_otel_either(attribute, "value", "Value");
@@ -238,7 +237,7 @@ struct cop_trace_str cop_trace_otel_object(struct sink *s, struct cop_trace_str 
 	return list.len && *list.at == '{' ? list : cop_trace_otel_args(s, NULL, 0, list);
 }
 
-/* A value as labels have it: a string as it is read, anything else as in the text. */
+/* A value in labels: a string without quotes, anything else as in the text. */
 static bool put_label(struct sink *s, struct cop_trace_str v)
 {
 	struct cop_trace_str text = {v.at + 1, v.len - 2};

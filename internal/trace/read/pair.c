@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spans that are written as two halves. B and E belong together within a thread, b and e within a
- * category, an id and a scope; S and F, the old form of those, also by name. An end closes the last
- * begin of its name. An end without a name closes the last begin. PerfFlowAspect writes the name of
- * another function at an end: such an end closes the last begin if nothing of its name has begun in
- * this file and the category is the same, and of b and e the only one; the begin's name counts.
- * What began later and has not ended stays open. The order is that of the file, because the writers
- * of all formats append. */
+/* Pairs begins with ends. B and E match within a thread, b and e within a category, an id and a
+ * scope; S and F, their old form, also by name. An end closes the last begin of its name; an end
+ * without a name closes the last begin. PerfFlowAspect may write another function's name at an end:
+ * such an end closes the last begin if the file has no begin of that name and the category matches
+ * (for b and e, only if it is the only one); the begin's name is kept. Spans begun later remain
+ * open. Order is file order, since all writers append. */
 #include "trace/read/read_priv.h"
 
-/* An end looks at so many open spans for its name. */
+/* Maximum number of open spans that an end is compared with. */
 #define NESTED_MAX 4096u
-#define NAMES_MAX ((size_t)1 << 16) /* of begins; beyond that every name counts as begun */
+#define NAMES_MAX ((size_t)1 << 16) /* of begins; beyond this, every name counts as seen */
 #define TDUR_MAX 32                 /* ,"tdur":N */
 
 struct pair_key {
 	uint64_t a, b;
 };
 struct open_span {
-	struct cop_hlink link;   /* the innermost span of its thread or id is in the table */
-	struct open_span *outer; /* the enclosing span, or the next one of a list */
+	struct cop_hlink link;   /* in the table: the innermost span of its thread or id */
+	struct open_span *outer; /* enclosing span, or next in a list */
 	struct pair_key key;
 	struct cop_trace_event e;
-	char bytes[]; /* its strings, and room for the duration in the time of the thread */
+	char bytes[]; /* its strings, with room for the thread-time duration */
 };
 
 static void add_to_key(struct pair_key *k, struct cop_trace_str s)
@@ -30,7 +29,7 @@ static void add_to_key(struct pair_key *k, struct cop_trace_str s)
 	k->b = cop_hash64(s.at, s.len, k->b);
 }
 
-/* What a begin and its end have in common; two hashes are as good as the strings. */
+/* The key shared by a begin and its end; two hashes stand for the strings. */
 static struct pair_key key_of(const struct record *r)
 {
 	const struct cop_trace_event *e = &r->e;
@@ -122,7 +121,7 @@ static uint64_t hash_of(struct cop_trace_str s)
 	return cop_hash64(s.at, s.len, 0);
 }
 
-/* Whether an end whose name no open span has closes the innermost one all the same. */
+/* Whether an end with an unmatched name closes the innermost span anyway. */
 static bool closes_another(
 	const struct pairs *p, const struct open_span *inner, const struct record *r)
 {
@@ -132,7 +131,7 @@ static bool closes_another(
 	       !cop_seen_has(&p->begun, hash_of(r->e.name));
 }
 
-/* Where the span that this end closes hangs, or NULL. */
+/* The link to the span that this end closes, or NULL. */
 static struct open_span **closed_by(
 	const struct pairs *p, struct open_span **inner, const struct record *r)
 {
@@ -146,7 +145,7 @@ static struct open_span **closed_by(
 	return closes_another(p, *inner, r) ? inner : NULL;
 }
 
-/* Takes a span out of those of its key. */
+/* Removes a span from the list of its key. */
 static struct open_span *take_out(struct pairs *p, struct open_span *inner, struct open_span **at)
 {
 	struct open_span *s = *at;
@@ -162,7 +161,7 @@ static struct open_span *take_out(struct pairs *p, struct open_span *inner, stru
 	return s;
 }
 
-/* The duration in the thread's own time, if both halves have that time. */
+/* The duration in thread time, if both halves have it. */
 static void take_tdur(struct cop_trace_event *begin, const struct cop_trace_event *end)
 {
 	struct cop_trace_str object = {begin->more.at - 1, begin->more.len + 1}, value;
@@ -179,7 +178,7 @@ static void take_tdur(struct cop_trace_event *begin, const struct cop_trace_even
 	begin->more.len += (size_t)snprintf(to, TDUR_MAX, ",\"tdur\":%.15Lg", until - from);
 }
 
-/* The end's size counts if the begin has none. */
+/* The end's size is used if the begin has none. */
 static void become_span(struct record *r, const struct open_span *s)
 {
 	struct cop_trace_event end = r->e;

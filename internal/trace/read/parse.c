@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the events in a block of text. Brackets and commas between events are ignored, so files
- * with and without them, closed or not, are read alike. */
+/* Finds the events in a block of text. Brackets and commas between events are ignored, so arrays
+ * may be unopened or unclosed. */
 #include "trace/read/read_priv.h"
 
-/* The line that p is in; p never goes back within a block. */
+/* The line of p, which must not decrease within a block. */
 static uint64_t line_of(struct sink *s, const char *p)
 {
 	const char *at = s->at;
@@ -16,7 +16,7 @@ static uint64_t line_of(struct sink *s, const char *p)
 	return s->line;
 }
 
-/* Hashes are resolved here, where the field is at hand. */
+/* Resolves hashes, while the field is available. */
 static void resolve(struct sink *s, const struct fields *f, struct cop_trace_event *e)
 {
 	const struct cop_trace_str *name;
@@ -58,8 +58,8 @@ const char *cop_trace_resume(const char *p, const char *at, const char *end)
 	return q ? q : line ? line + 1 : end;
 }
 
-/* Whether the object between p and end has no member: some writers end an array so, to have no
- * comma at its end. */
+/* Whether the object between p and end is empty: some writers end an array with {} to avoid a
+ * trailing comma. */
 static bool is_padding(const char *p, const char *end)
 {
 	return cop_json_blanks(p + 1) == end - 1;
@@ -149,9 +149,9 @@ static int objects(struct sink *s, const char *p, const char *end)
 	return rc;
 }
 
-/* ---- names alone ---- */
+/* ---- names only ---- */
 
-/* Whether metadata may be among these bytes: their phase is "M", or 4 if phases are numbers. */
+/* Whether these bytes may contain metadata: phase "M", or 4 if phases are numbers. */
 static bool may_define(const struct sink *s, const char *p, size_t len)
 {
 	const char *end = p + len;
@@ -166,8 +166,8 @@ static bool may_define(const struct sink *s, const char *p, size_t len)
 	return false;
 }
 
-/* Skips lines that are whole events and define no name. From a line on that continues the one
- * before it, all lines are read. */
+/* Skips lines that are whole events and define no name. Once a line continues the one before, all
+ * further lines are read. */
 static int names(struct sink *s, const struct block *b)
 {
 	const char *p = b->data, *end = p + b->len, *before = p;

@@ -4,7 +4,7 @@
 
 #include "trace/read/index_priv.h"
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 static bool is_before(const struct cop_trace_fault *f, size_t source, uint64_t line)
 {
@@ -25,7 +25,7 @@ static void keep_fault(struct cop_trace_result *r, struct cop_trace_fault new)
 	r->fault[at] = new;
 }
 
-/* Notes one place that could not be read, or several with the same reason. */
+/* Records an unreadable position, or several with the same reason. */
 static void note_broken(struct worker *w, size_t source, uint64_t line, const char *why, uint64_t n)
 {
 	w->r.broken += n;
@@ -77,7 +77,7 @@ static int keep_half(struct worker *w, const struct record *r)
 	return 0;
 }
 
-/* Metadata has no time; a time that would be out of range stays. */
+/* Metadata has no time; a time is unchanged if the result would be out of range. */
 static void shift(struct cop_trace_event *e, int64_t ns)
 {
 	int64_t ts;
@@ -131,7 +131,7 @@ static int parse_block(struct worker *w)
 
 /* ---- files and threads ---- */
 
-/* What a plan has skipped. */
+/* Adds the counts of chunks that a plan skipped. */
 static void take_skipped(struct worker *w, struct source *s)
 {
 	struct cop_trace_event first = {.kind = COP_TRACE_SPAN, .ts_ns = s->skipped.first_ns},
@@ -161,8 +161,8 @@ static int fill_block(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* The lock is held. Returns a file that no thread fills from, preferably the one that this thread
- * had before. */
+/* Lock held by the caller. Returns a file that no thread is filling from, preferably this thread's
+ * previous one. */
 static struct source *idle_source(const struct worker *w)
 {
 	const struct reader *r = w->reader;
@@ -195,7 +195,7 @@ static void note_clashes(struct reader *r, const struct source *s)
 	cop_buf_str(r->notes, "; the first name counts\n");
 }
 
-/* The lock is held. Called when the last block is done. */
+/* Lock held by the caller. Called after the last block. */
 static void close_source(struct reader *r, struct source *s)
 {
 	const char *fault = cop_inflate_fault(s->in);
@@ -222,8 +222,8 @@ static int deliver_open(void *arg, const struct cop_trace_event *e)
 	return cop_trace_deliver(arg, e);
 }
 
-/* The lock is held, and released meanwhile: counts begins that have no end. No other thread uses
- * the file any more. */
+/* Lock held by the caller, and released meanwhile: handles begins without an end. No other thread
+ * uses the file anymore. */
 static void unfinished(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -239,9 +239,9 @@ static void unfinished(struct worker *w, struct source *s)
 		r->rc = rc;
 }
 
-/* The lock is held, and may be released meanwhile: this thread is done with the file; the last one
- * closes it. Threads that wait for something else are not woken, because they might wake each other
- * for ever. */
+/* Lock held by the caller, may be released meanwhile: this thread is done with the file; the last
+ * one closes it. Does not wake threads that wait for something else: they might wake each other
+ * forever. */
 static void leave(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -259,8 +259,8 @@ static void leave(struct worker *w, struct source *s)
 		pthread_cond_broadcast(&r->changed);
 }
 
-/* The lock is held, and released meanwhile: inflates a part of a file that must not be filled from
- * yet. False if there is no such file. */
+/* Lock held by the caller, and released meanwhile: inflates a part of a file that must not be
+ * filled from yet. False if there is no such file. */
 static bool help(struct worker *w)
 {
 	struct reader *r = w->reader;
@@ -281,7 +281,7 @@ static bool help(struct worker *w)
 	return helped;
 }
 
-/* The lock is held. Waits for a file to fill; NULL at the end. */
+/* Lock held by the caller. Waits for a file to fill from; NULL at the end. */
 static struct source *take_source(struct worker *w)
 {
 	struct reader *r = w->reader;
@@ -307,7 +307,7 @@ static struct source *take_source(struct worker *w)
 	}
 }
 
-/* The lock is held, and released meanwhile: handles one block of a file. */
+/* Lock held by the caller, and released meanwhile: handles one block of a file. */
 static void one_block(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -348,7 +348,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* ---- all of it ---- */
+/* ---- top level ---- */
 
 unsigned cop_trace_threads(unsigned threads)
 {
@@ -395,7 +395,7 @@ static void add_result(struct cop_trace_result *to, const struct cop_trace_resul
 	to->last_ns = COP_MAX(to->last_ns, r->last_ns);
 }
 
-/* The first worker is this thread. */
+/* The calling thread is the first worker. */
 static void run_workers(struct worker *w, unsigned n)
 {
 	unsigned started = 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way of a byte: inflate -> source.c, which cuts blocks after whole events, as split.c says ->
- * parse.c, which finds the objects -> scan.c -> event.c, or otel.c -> clock.c, if that of its host
- * is known -> pair.c, if a span has two halves -> the batch of a worker (read.c).
+/* Data flow: inflate -> source.c (cuts blocks after whole events, using split.c) -> parse.c (finds
+ * objects) -> scan.c -> event.c or otel.c -> clock.c (if the host's offset is known) -> pair.c
+ * (begins and ends) -> batch of a worker (read.c).
  *
- * Locks: struct reader has one, which protects the owners of files and the end; struct source has
- * one, which protects the turn of its blocks (pair.c). Neither is held while something is read,
- * parsed or handed over. */
+ * Locks: the one in struct reader protects the ownership of files and the end; the one in struct
+ * source protects the turn of its blocks (turn.c). Neither is held during reading, parsing or
+ * delivery. */
 #ifndef COP_TRACE_READ_PRIV_H
 #define COP_TRACE_READ_PRIV_H
 
@@ -26,7 +26,7 @@ enum {
 	F_PH,
 	F_ID,
 	F_SCOPE,
-	F_ID2, /* never set, but its members: */
+	F_ID2, /* never set; its members are: */
 	F_ID2_LOCAL,
 	F_ID2_GLOBAL,
 	F_BP,
@@ -69,19 +69,19 @@ enum field_type { T_ABSENT, T_STRING, T_ESCAPED, T_NUMBER, T_WORD };
 struct field {
 	const char *at;
 	uint32_t len;
-	enum field_type type; /* T_ESCAPED: a string that contains escapes */
+	enum field_type type; /* T_ESCAPED: a string with escapes */
 };
 struct fields {
 	struct field f[FIELDS];
-	uint64_t seen; /* one bit for each field that is set */
-	bool args_odd; /* args are more than JSON allows */
+	uint64_t seen; /* one bit per field that is set */
+	bool args_odd; /* args are not strict JSON */
 };
 static inline bool cop_trace_has(const struct fields *f, unsigned i)
 {
 	return f->seen >> i & 1;
 }
 
-/* Whether the field is the text of a value that nests. */
+/* Whether the field is the text of a nested value. */
 static inline bool cop_trace_is_nested(unsigned i)
 {
 	return i == F_RESOURCE_SPANS || i == F_RESOURCE_METRICS || i == F_RESOURCE_LOGS ||
@@ -102,170 +102,169 @@ static inline bool cop_trace_is_otel(const struct fields *f)
 	       (cop_trace_has(f, F_START_TIME) && cop_trace_has(f, F_CONTEXT));
 }
 
-/* Scans the object that begins at p, which is '{'. Returns what follows it, or NULL, and *s says
- * why and where. If a name occurs twice, the last value counts; a value that nests counts as
- * absent. COP_JSON_PAD bytes follow end. */
+/* Scans the object that begins at p, which is '{'. Returns the position after it, or NULL with the
+ * reason and position in *s. The last of duplicate names wins; a nested value counts as absent.
+ * COP_JSON_PAD bytes must follow end. */
 const char *cop_trace_scan(
 	const char *p, const char *end, struct fields *out, struct cop_json_scan *s);
-/* Which field a member is; FIELDS if it is none. */
+/* The field of a member; FIELDS if none. */
 unsigned cop_trace_field_for_test(const char *key, size_t len, bool args);
-/* What follows the object at p if it ends on its line, else NULL. Brackets in strings do not
- * count. */
+/* The position after the object at p if it ends on its line, else NULL. Ignores brackets in
+ * strings. */
 const char *cop_trace_skip(const char *p, const char *end);
 
-/* Memory for the strings of a block that contain escapes. */
+/* Memory for the unescaped strings of a block. */
 struct scratch {
 	char *at;
 	size_t used, size;
 };
 char *cop_trace_scratch(struct scratch *s, size_t len);
-/* Undoes the escapes of a string, in scratch. False if scratch is too small. */
+/* Unescapes a string into scratch. False if scratch is full. */
 bool cop_trace_undo(struct cop_trace_str text, struct scratch *s, struct cop_trace_str *out);
 
-/* ---- event.c: what the members mean ---- */
+/* ---- event.c: interpretation of members ---- */
 
-/* Besides the public kinds, the halves of a span: within a thread, or with an id. */
+/* In addition to the public kinds, the halves of a span: within a thread, or with an id. */
 enum { HALF_NONE, HALF_BEGIN, HALF_END, HALF_ASYNC_BEGIN, HALF_ASYNC_END };
 struct record {
 	struct cop_trace_event e;
 	unsigned half;
 };
-/* Whether the event has a phase that is not read. */
+/* Whether the event has an unsupported phase. */
 static inline bool cop_trace_is_omitted(const struct cop_trace_event *e)
 {
 	return e->kind == COP_TRACE_META && e->ph != 'M';
 }
-/* Whether the object is an event of one of the formats, though perhaps a wrong one. */
+/* Whether the object is an event of a known format, possibly malformed. */
 bool cop_trace_is_event(const struct fields *f);
-/* NULL, or why it is not an event. Strings are unescaped into scratch. */
+/* NULL, or why it is not an event. Unescapes strings into scratch. */
 const char *cop_trace_event_of(const struct fields *f, struct scratch *s, struct record *out);
-/* The hash in a field; false if there is none. */
+/* The hash in a field; false if absent. */
 bool cop_trace_hash(const struct field *f, uint64_t *hash);
-/* A decimal number times scale, a power of ten, rounded to the nearest. False if the field is not a
- * number or does not fit. */
+/* A decimal number times scale, a power of ten, rounded to nearest. False if the field is no number
+ * or out of range. */
 bool cop_trace_number(const struct field *f, int64_t scale, int64_t *out);
 
-/* 104 days in nanoseconds, or 9 PB: nothing real is longer or larger, and for millions of such
- * events the sums of squares fit into 128 bits. */
+/* 104 days in nanoseconds, or 9 PB: no real value is larger, and sums of squares of millions of
+ * such events fit into 128 bits. */
 #define COP_TRACE_MOST (UINT64_C(1) << 53)
-/* Whether a time can be reckoned with. */
+/* Whether arithmetic on a time cannot overflow. */
 static inline bool cop_trace_is_in_range(int64_t ts_ns)
 {
 	return ts_ns <= INT64_MAX - 4 * (int64_t)COP_TRACE_MOST && ts_ns >= -INT64_MAX / 2;
 }
 
-/* ---- names.c: what hashes stand for in one file ---- */
+/* ---- names.c: names of hashes in one file ---- */
 
 enum { NAME_FILE, NAME_HOST, NAME_RANK, NAME_PROCESS, NAME_THREAD };
 struct names {
 	struct cop_htab table;
 	uint64_t lost;
-	/* Hashes that stand for two names; the first of them: */
+	/* Hashes that map to two names; the first such hash: */
 	uint64_t clashes, clash;
 	char clash_names[2][256];
 };
-/* Takes the name that a metadata event defines, if it defines one. -ENOMEM. */
+/* Takes the name that a metadata event defines, if any. -ENOMEM. */
 int cop_trace_names_take(struct names *n, const struct fields *f, const struct cop_trace_event *e);
 /* The name, or NULL. */
 const struct cop_trace_str *cop_trace_names_get(
 	const struct names *n, unsigned kind, uint64_t hash);
-/* Names the rank, process and thread of an event, if they were defined. */
+/* Sets the rank, process and thread names of an event, if defined. */
 void cop_trace_names_who(const struct names *n, struct cop_trace_event *e);
 void cop_trace_names_free(struct names *n);
 
-/* ---- clock.c: what the clocks of hosts are ahead of rank 0's ---- */
+/* ---- clock.c: clock offsets of hosts ---- */
 
 struct clocks;
-/* Looks for clock offsets in all files that Copper wrote; *out is NULL if there are none. -ENOMEM.
- * A file that cannot be read is reported by the reading. */
+/* Searches all of Copper's files for clock offsets; *out is NULL if there are none. -ENOMEM.
+ * Unreadable files are reported by the later reading. */
 int cop_trace_clocks_new(
 	const struct cop_trace_files *files, unsigned threads, struct clocks **out);
 void cop_trace_clocks_free(struct clocks *c);
-/* Puts an event on rank 0's clock, if the clock of its host is known. */
+/* Converts an event to rank 0's clock, if its host's offset is known. */
 void cop_trace_clocks_correct(const struct clocks *c, struct cop_trace_event *e);
-/* Appends a line for each host whose clock is corrected. */
+/* Appends a line for each host with a corrected clock. */
 void cop_trace_clocks_tell(const struct clocks *c, struct cop_buf *out);
 
 /* ---- pair.c: begins and ends ---- */
 
-struct open_span; /* a begin that waits for its end */
+struct open_span; /* a begin without its end so far */
 struct pairs {
 	struct cop_htab table;
-	struct cop_seen begun; /* the names of begins within threads */
+	struct cop_seen begun; /* names of begins within threads */
 	size_t open;
 	uint64_t unmatched, unfinished;
 };
-/* Takes the halves of one file in their order. An end makes r->e the span, whose strings are the
- * begin's and valid until *used, a list, is freed; returns whether it did. */
+/* Processes the halves of one file in order. On an end, r->e becomes the span, with the begin's
+ * strings, which are valid until the list *used is freed; returns whether it did. */
 bool cop_trace_pair(struct pairs *p, struct record *r, struct open_span **used);
 void cop_trace_spans_free(struct open_span *used);
-/* Calls visit with each open span, as an unfinished one of no length. A result other than 0 ends
- * it. */
+/* Calls visit with each open span, as an unfinished span of length 0. A nonzero result stops it. */
 int cop_trace_pairs_open(
 	const struct pairs *p, int (*visit)(void *arg, const struct cop_trace_event *e), void *arg);
 /* Counts the open spans as unfinished. */
 void cop_trace_pairs_end(struct pairs *p);
 
-/* ---- split.c: where the events are ---- */
+/* ---- split.c: event boundaries ---- */
 
 enum { AT_TOP, AT_ARRAY, AT_OBJECT };
 enum key { KEY_OTHER, KEY_EVENTS, KEY_BASE, KEY_DISTRIBUTED, KEY_RANK };
 struct split {
-	int where;  /* between documents, in the traceEvents of one, or elsewhere in it */
-	bool found; /* there was an array traceEvents */
+	int where;  /* between documents, in a document's traceEvents, or elsewhere in it */
+	bool found; /* an array traceEvents was found */
 	/* AT_OBJECT: */
-	bool lost; /* it is an event that is too long */
-	int back;  /* where that was */
+	bool lost; /* an event that is too long */
+	int back;  /* the state to return to */
 	bool string, escape, fresh;
 	bool value;   /* the name of a member was read */
-	bool of_rank; /* it is in distributedInfo */
+	bool of_rank; /* within distributedInfo */
 	enum key key; /* of that member */
 	unsigned depth;
 	char text[24]; /* the last string or number */
 	size_t text_len;
-	/* What the document says outside of traceEvents: */
+	/* From the document outside of traceEvents: */
 	bool has_base;
-	int64_t base_ns; /* the real time from which the times of the file count */
+	int64_t base_ns; /* real time of the file's time 0 */
 	char rank[12];
 	size_t rank_len;
 };
-/* What follows the bytes after which a block ends: the rest of a document, or a document. */
+/* What the next block begins with: the rest of a document, or a document. */
 enum cut { CUT_NONE, CUT_ARRAY, CUT_DOCUMENT };
-/* How many bytes are whole events. If there are none, *event says whether the one that needs more
- * bytes has a phase. COP_JSON_PAD bytes follow. */
+/* The number of bytes that are whole events. If 0, *event says whether the incomplete object has a
+ * phase. COP_JSON_PAD bytes must follow. */
 size_t cop_trace_cut(
 	const struct split *s, const char *data, size_t len, enum cut *next, bool *event);
-/* Goes to AT_OBJECT: at its beginning (0) or behind its traceEvents (1). */
+/* Enters AT_OBJECT: at its start (0) or after its traceEvents (1). */
 void cop_trace_split_enter(struct split *s, unsigned depth, bool lost);
-/* Seeks the array of events, or the end of the object; returns how many bytes were consumed. */
+/* Seeks the array of events, or the end of the object; returns the number of bytes consumed. */
 size_t cop_trace_split_seek(struct split *s, const char *data, size_t len);
 
-/* What the beginning of a file says. */
+/* The first bytes of a file, as far as recognized. */
 struct beginning {
 	const char *data;
 	size_t len;
 	bool whole;    /* these bytes are the whole file */
-	bool anywhere; /* the first event may be in a later line, after lines that are not events */
+	bool anywhere; /* the first event may be on a later line, after lines that are not events */
 };
 struct first {
 	size_t skip;
-	bool may_come; /* it may still be a trace, if more of it is read */
-	bool document; /* it is an object with traceEvents */
+	bool may_come; /* may still be a trace if more is read */
+	bool document; /* an object with traceEvents */
 	bool number;   /* phases are numbers */
 	int64_t first_us;
 };
 /* NULL, or why it is not a trace. */
 const char *cop_trace_look(const struct beginning *b, struct first *out);
-/* Whether that means that it is something else, whole, and no trace that is damaged. */
+/* Whether the reason means an intact file of another kind, not a damaged trace. */
 bool cop_trace_is_other(const char *why);
 
 /* ---- source.c: blocks of one file ---- */
 
-/* Small enough for a processor's own cache, together with what is made of it. */
+/* Fits into a processor's private cache, together with the parsed events. */
 #define BLOCK_BYTES (256 * COP_KIB)
 #define BLOCK_MAX (BLOCK_BYTES + COP_TRACE_RECORD_MAX)
 #define SNIFF_BYTES (64 * COP_KIB)
-#define SNIFF_MAX (SNIFF_BYTES + COP_TRACE_RECORD_MAX) /* if its first event is longer */
+#define SNIFF_MAX (SNIFF_BYTES + COP_TRACE_RECORD_MAX) /* for a longer first event */
 
 struct block {
 	char *memory; /* BLOCK_MAX and COP_JSON_PAD */
@@ -273,42 +272,41 @@ struct block {
 	size_t len;
 	uint64_t line; /* of data, from 1 */
 	uint64_t seq;
-	int64_t base_ns; /* times of its events count from this real time */
-	char rank[12];   /* of the process that wrote it, if that is known */
+	int64_t base_ns; /* real time of the time 0 of its events */
+	char rank[12];   /* of the writing process, if known */
 	size_t rank_len;
 };
 
 struct plan;
 struct source {
 	size_t index;
-	struct plan *plan; /* NULL: all of the file is read */
-	uint64_t raw;      /* where the next block begins in the content; of a plan: */
-	uint64_t stop;     /* up to where blocks may reach */
-	struct cop_trace_result skipped; /* what was not passed on, for the filling thread */
-	/* Where the last block began, and what was known there: */
+	struct plan *plan;               /* NULL: the whole file is read */
+	uint64_t raw;                    /* start of the next block in the content */
+	uint64_t stop;                   /* with a plan: blocks end here at the latest */
+	struct cop_trace_result skipped; /* counts of skipped events, for the filling thread */
+	/* Start and state of the last block: */
 	uint64_t block_raw;
 	struct split block_split;
 	int fd;
 	struct cop_inflate *in;
-	bool meant; /* as of struct file */
+	bool meant; /* as in struct file */
 	struct split split;
 	struct first first;
-	char *carry; /* bytes that were read and not passed on */
+	char *carry; /* bytes read but not yet delivered */
 	size_t carried, carry_size;
 	uint64_t line, blocks;
-	bool ended, pending; /* pending: nothing of a trace was seen yet */
-	/* The file may say behind its events from which time they count, and only reading it to
-	 * the end would tell. */
+	bool ended, pending; /* pending: no part of a trace seen yet */
+	/* The base time may come after the events, known only after reading to the end. */
 	bool seeks_base;
-	int64_t tail_base_ns; /* the real time that is told behind the events */
+	int64_t tail_base_ns; /* base time found after the events */
 	struct names names;
-	/* For the turn of its blocks: */
+	/* For the turn of its blocks (turn.c): */
 	pthread_mutex_t lock;
 	pthread_cond_t turned;
 	uint64_t turn;
-	uint64_t done; /* bits for the blocks after that one: set if already parsed */
+	uint64_t done; /* one bit per later block, set if already parsed */
 	struct pairs pairs;
-	/* Results of filling, which the filling thread collects: */
+	/* Results of filling, collected by the filling thread: */
 	uint64_t broken, broken_line;
 	const char *broken_why;
 	/* Protected by the reader's lock: */
@@ -318,23 +316,22 @@ struct source {
 };
 
 struct file;
-/* Opens the file and recognizes its format. NULL with *why, which is static, or with *why NULL and
- * -errno in *rc. */
+/* Opens the file and recognizes its format. NULL with a static *why, or with *why NULL and -errno
+ * in *rc. */
 struct source *cop_trace_source_open(
 	const struct file *file, size_t index, const char **why, int *rc);
 void cop_trace_source_free(struct source *s);
-/* Goes back to the beginning of the events. */
+/* Rewinds to the first event. */
 int cop_trace_source_rewind(struct source *s);
-/* Call it when the names were read: that pass has seen all of the file. */
+/* Call after the pass for names, which has seen the whole file. */
 void cop_trace_source_end_names(struct source *s);
-/* Fills the next block: 1; 0 at the end; -errno. s->broken_why reports a record that is too
- * long. */
+/* Fills the next block: 1; 0 at the end; -errno. s->broken_why reports an oversized record. */
 int cop_trace_source_fill(struct source *s, struct block *b);
 
 /* ---- plan.c ---- */
 
-/* Before a block is filled: 1, it is filled with the digest of a chunk; 0, fill it from the file,
- * up to s->stop; -ENODATA at the end; other -errno. */
+/* Before a block is filled: 1 if it was filled from a chunk's digest; 0: fill it from the file, up
+ * to s->stop; -ENODATA at the end; other -errno. */
 int cop_plan_step(struct plan *p, struct source *s, struct block *b);
 
 /* ---- parse.c: the events of a block ---- */
@@ -342,31 +339,30 @@ int cop_plan_step(struct plan *p, struct source *s, struct block *b);
 struct sink {
 	struct scratch scratch;
 	const struct names *names; /* may be NULL */
-	bool who;                  /* name ranks, processes and threads, too */
-	/* A result other than 0 ends the block. */
+	bool who;                  /* also set rank, process and thread names */
+	/* A nonzero result ends the block. */
 	int (*record)(struct sink *s, const struct fields *f, struct record *r);
 	void (*broken)(struct sink *s, uint64_t line, const char *why);
-	/* Only events that may define a name, or a clock, matter. */
+	/* Only events that may define a name or a clock offset are needed. */
 	bool names_only;
 	bool numbers; /* phases are numbers */
 	const struct block *block;
-	/* Where the parser stands. */
+	/* Current position of the parser. */
 	const char *at;
 	uint64_t line;
 };
 int cop_trace_parse(struct sink *s, const struct block *b);
-/* Where to continue behind an object at p that could not be read, because of what is at `at`. */
+/* Where to resume after an unreadable object at p with an error at `at`. */
 const char *cop_trace_resume(const char *p, const char *at, const char *end);
 
 /* ---- args.c ---- */
 
-/* The value that a text begins with. */
+/* The value at the start of a text. */
 struct cop_trace_str cop_trace_value_at(struct cop_trace_str text);
 
 /* ---- otel.c ---- */
 
-/* Passes on the events of an object of OpenTelemetry's: a line of OTLP, or a span that a console
- * exporter wrote. */
+/* Delivers the events of an OpenTelemetry object: a line of OTLP, or a console exporter's span. */
 int cop_trace_otel(
 	struct sink *s, const struct fields *f, struct cop_trace_str object, uint64_t line);
 
@@ -374,21 +370,21 @@ int cop_trace_otel(
 
 struct file {
 	char *name;
-	/* The user means a trace: the name was given, or it ends like one. If it is none, that is
-	 * reported, and its beginning may be broken. */
+	/* The user named the file, or its name is that of a trace: if it is no trace, this is
+	 * reported, and its start may be damaged. */
 	bool meant;
-	bool likely;      /* its name may be that of a trace: report it if it is damaged */
-	int fd;           /* of a pipe: what came out of it; else -1 */
-	int64_t shift_ns; /* is added to its times */
-	/* What a reading lost of it: */
-	const char *why; /* static; NULL: nothing but broken events */
+	bool likely;      /* its name may be that of a trace: report it if damaged */
+	int fd;           /* of a pipe: the copy of its data; else -1 */
+	int64_t shift_ns; /* added to its times */
+	/* Losses during a reading: */
+	const char *why; /* static; NULL: only broken events */
 	bool whole;
 	_Atomic uint64_t broken;
 };
 struct cop_trace_files {
 	struct file *file;
 	size_t n, cap;
-	struct file *absent; /* paths that could not be read */
+	struct file *absent; /* unreadable paths */
 	size_t absents;
 	bool clocks_known;
 	struct clocks *clocks; /* NULL: none */
@@ -396,7 +392,7 @@ struct cop_trace_files {
 
 /* ---- faults.c ---- */
 
-/* Counts an event with a phase that is not read. */
+/* Counts an event with an unsupported phase. */
 void cop_trace_omit(struct cop_trace_result *r, char phase);
 
 /* ---- read.c, turn.c: threads ---- */
@@ -406,7 +402,7 @@ void cop_trace_omit(struct cop_trace_result *r, char phase);
 
 struct reader;
 struct worker {
-	struct sink sink; /* must be first, because the parser passes it on */
+	struct sink sink; /* must be first: the parser receives its address */
 	struct reader *reader;
 	unsigned index;
 	pthread_t thread;
@@ -414,7 +410,7 @@ struct worker {
 	struct source *source;
 	struct cop_trace_event batch[BATCH];
 	size_t n;
-	struct record *half; /* the halves of this block, in order */
+	struct record *half; /* begins and ends of this block, in order */
 	size_t halves, half_cap;
 	struct cop_trace_result r;
 };
@@ -427,27 +423,27 @@ struct reader {
 	pthread_cond_t changed;
 	struct source *active[THREADS_MAX];
 	unsigned actives, opening, threads;
-	bool names;  /* each file needs a pass for its names */
+	bool names;  /* each file needs a pass for names */
 	size_t next; /* the next file to open */
 	size_t traces;
 	uint64_t unfinished, unmatched, names_lost;
 	int rc;
 };
-/* Hands over what the batch holds. */
+/* Delivers the batch. */
 int cop_trace_flush(struct worker *w);
 /* Adds an event to the batch. */
 int cop_trace_deliver(struct worker *w, const struct cop_trace_event *e);
-/* Called when the block is parsed: pairs its halves when it is its turn. */
+/* Call after parsing a block: pairs its halves when it is the block's turn. */
 int cop_trace_turn(struct worker *w);
 
 /* ---- open.c ---- */
 
 #define TRACE_NOTES_MAX 20u
-/* The lock is held. whole: nothing of the file is read. */
+/* Lock held by the caller. whole: nothing of the file is read. */
 void cop_trace_note_file(struct reader *r, size_t index, const char *why, bool whole);
-/* The lock is held. */
+/* Lock held by the caller. */
 void cop_trace_forget_source(struct reader *r, const struct source *s);
-/* Opens the next file. The lock is held, and released meanwhile. */
+/* Opens the next file. Lock held by the caller, and released meanwhile. */
 void cop_trace_open_next(struct worker *w);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of a file that a test writes, as text. */
+/* For tests: the events of a file, as text. */
 #ifndef COP_TRACE_READ_TESTING_H
 #define COP_TRACE_READ_TESTING_H
 
@@ -72,7 +72,7 @@ static inline char *events_of_file(
 	return out.data;
 }
 
-/* The same of a file with this text, whose name in notes becomes F. */
+/* The same for a file with this text, named F in notes. */
 static inline char *events_of(const char *text, size_t len, bool names,
 	struct cop_trace_result *result, struct cop_buf *notes)
 {
@@ -91,8 +91,8 @@ static inline char *events_of(const char *text, size_t len, bool names,
 	return events;
 }
 
-/* Checks that the events of text are those of want, one per line, and that told is what else is
- * reported. */
+/* Checks that the events of text are those of want, one per line, and that the other reports equal
+ * told. */
 static inline void check_len(
 	const char *text, size_t len, bool names, const char *want, const char *told)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The members of an event. Keys are compared as one word; values are not copied, and a nested
- * value is skipped as a whole. */
+/* Scans the members of an event. Keys are compared as one word; values are not copied, and nested
+ * values are skipped. */
 #include "trace/read/read_priv.h"
 
 /* ---- keys ---- */
@@ -94,7 +94,7 @@ static unsigned field_of_args(uint64_t key)
 	}
 }
 
-/* The key as a number, its first byte the lowest. Eight bytes can be read from p. */
+/* The key as a little-endian number. Eight bytes must be readable at p. */
 static inline uint64_t key_word(const char *p, size_t len)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -140,7 +140,7 @@ static inline unsigned field_at(const char *key, size_t len, bool args)
 
 	if (len && len <= 8) {
 		i = args ? field_of_args(key_word(key, len)) : field_of_event(key_word(key, len));
-		return key[len - 1] ? i : FIELDS; /* "ts" and a NUL is a different key */
+		return key[len - 1] ? i : FIELDS; /* "ts" with a NUL is a different key */
 	}
 	return long_field(key, len, args);
 }
@@ -181,7 +181,7 @@ static inline void unset(struct fields *out, unsigned i)
 static const char *scan_members(
 	const char *p, const char *end, bool args, struct fields *out, struct cop_json_scan *s);
 
-/* Takes back a member that occurs again, or that cannot be used. */
+/* Unsets a member that is repeated or unusable. */
 static void forget(struct fields *out, unsigned i)
 {
 	unset(out, i);
@@ -213,7 +213,7 @@ static void take_id2(struct cop_trace_str object, struct fields *out)
 	}
 }
 
-/* The value at p, which nests, of a member i. */
+/* The nested value at p of member i. */
 static const char *scan_nested(
 	const char *p, const char *end, unsigned i, struct fields *out, struct cop_json_scan *s)
 {
@@ -240,7 +240,7 @@ static const char *scan_nested(
 	return q;
 }
 
-/* Reads the value at p, of member i, if it is one that matters. */
+/* Reads the value at p of member i, if it is needed. */
 static inline const char *scan_value(
 	const char *p, const char *end, unsigned i, struct fields *out, struct cop_json_scan *s)
 {
@@ -328,7 +328,6 @@ const char *cop_trace_scan(
 	return !p || p <= end ? p : fail(s, p, end, NULL);
 }
 
-/* What follows the object at p if it ends on its line; brackets in strings do not count. */
 const char *cop_trace_skip(const char *p, const char *end)
 {
 	unsigned depth = 0;

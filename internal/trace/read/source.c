@@ -55,7 +55,7 @@ void cop_trace_source_free(struct source *s)
 	free(s);
 }
 
-/* Reads on, up to this many bytes in all, and recognizes their format. -errno. */
+/* Reads up to this many bytes in total, and recognizes their format. -errno. */
 static int sniff_upto(struct source *s, size_t upto, const char **why)
 {
 	struct beginning b = {.data = s->carry, .anywhere = s->meant};
@@ -73,7 +73,7 @@ static int sniff_upto(struct source *s, size_t upto, const char **why)
 	return 0;
 }
 
-/* Afterwards carry has the beginning. */
+/* Leaves the first bytes in carry. */
 static int sniff(struct source *s, const char **why)
 {
 	int rc;
@@ -88,7 +88,7 @@ static int sniff(struct source *s, const char **why)
 		rc = sniff_upto(s, SNIFF_MAX, why);
 	s->pending = !rc && *why && s->first.may_come && s->carry[s->first.skip] != '[';
 	if (s->pending)
-		*why = NULL; /* a document whose events are further down */
+		*why = NULL; /* a document with its events further on */
 	if (rc || *why)
 		return rc;
 	s->raw = s->first.skip;
@@ -97,13 +97,13 @@ static int sniff(struct source *s, const char **why)
 	return 0;
 }
 
-/* ---- the real time from which a file counts ---- */
+/* ---- the base time of a file ---- */
 
 #define TAIL_BYTES (64 * COP_KIB)
-/* Times of the real-time clock are later, in microseconds: March 1973. */
+/* Real-time clocks are above this, in microseconds: March 1973. */
 #define REAL_US INT64_C(100000000000000)
 
-/* Looks outside of the events for the member. */
+/* Searches for the member outside of the events. */
 static void take_members(struct source *s, const char *p, const char *end)
 {
 	struct split split = {0};
@@ -127,8 +127,8 @@ static void take_members(struct source *s, const char *p, const char *end)
 		s->tail_base_ns = split.base_ns;
 }
 
-/* The members behind the events of a plain file. If another array follows, only reading all of it
- * would tell whether the member is one of the document. */
+/* The members after the events of a plain file. If another array follows, only a full read could
+ * tell whether a member belongs to the document. */
 static void take_tail(struct source *s, off_t size)
 {
 	char *data = malloc(TAIL_BYTES + COP_JSON_PAD);
@@ -223,7 +223,7 @@ int cop_trace_source_rewind(struct source *s)
 
 /* ---- filling ---- */
 
-/* Leaves out the first n bytes. */
+/* Drops the first n bytes. */
 static void skip_bytes(struct source *s, struct block *b, size_t n)
 {
 	s->line += count_lines(b->memory, b->memory + n);
@@ -232,8 +232,7 @@ static void skip_bytes(struct source *s, struct block *b, size_t n)
 	memmove(b->memory, b->memory + n, b->len);
 }
 
-/* Reads more bytes behind those that are there; fewer than fit only at the end of the file, or
- * where a plan stops. */
+/* Appends more bytes; fills the buffer except at the end of the file, or where a plan stops. */
 static int more(struct source *s, struct block *b)
 {
 	size_t upto = b->len < BLOCK_BYTES / 2 ? BLOCK_BYTES : COP_MIN(2 * b->len, BLOCK_MAX);
@@ -257,7 +256,7 @@ static void tell_too_long(struct source *s, bool otlp)
 	s->broken_why = otlp ? too_long_otlp : too_long;
 }
 
-/* Whether an object begins as the lines of OTLP do, whose spans or numbers are its only member. */
+/* Whether an object begins like a line of OTLP, with spans or numbers as its only member. */
 static bool begins_otlp(const char *p)
 {
 	static const char *const names[] = {
@@ -271,8 +270,7 @@ static bool begins_otlp(const char *p)
 	return false;
 }
 
-/* An object that does not end in a whole block. It may be a document whose events are further
- * down. */
+/* An object that does not fit into a block. It may be a document with its events further on. */
 static void give_up_record(struct source *s, const struct block *b, bool event)
 {
 	bool otlp = begins_otlp(b->memory),
@@ -284,7 +282,7 @@ static void give_up_record(struct source *s, const struct block *b, bool event)
 	cop_trace_split_enter(&s->split, 0, lost);
 }
 
-/* How many bytes are whole events; drops what is no event. */
+/* The number of bytes that are whole events; drops other data. */
 static size_t cut_block(struct source *s, struct block *b, enum cut *next)
 {
 	bool event;
@@ -303,7 +301,7 @@ static size_t cut_block(struct source *s, struct block *b, enum cut *next)
 	return n;
 }
 
-/* What the document says that the events of the block are in. */
+/* Copies what the block's document defines outside of its events. */
 static void take_document(const struct source *s, int where, struct block *b)
 {
 	const struct split *split = &s->split;
@@ -369,6 +367,6 @@ int cop_trace_source_fill(struct source *s, struct block *b)
 			b->seq = s->blocks++;
 		if (rc || s->stop == UINT64_MAX)
 			return rc;
-		s->raw = s->stop; /* nothing but what is no event was left before it */
+		s->raw = s->stop; /* only non-event data was left before it */
 	}
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where events are in a file, and after which byte a block may end. JSON decides, not the lines: an
- * event may be one of several on a line or take several lines, and an object outside of
- * traceEvents is no event. Only strings and brackets matter here; the parser looks at the
+/* Locates events in a file, and the bytes after which a block may end. JSON structure decides, not
+ * line breaks: a line may have several events, an event may span several lines, and objects outside
+ * of traceEvents are not events. Only strings and brackets are examined here; the parser does the
  * rest.
  *
- * A file is a sequence of events and documents, with brackets and commas in between that may be
- * missing: an event by itself (DFTracer), an array (PerfFlowAspect, never closed), an object with
- * traceEvents (torch.profiler), several of these one after the other.
+ * A file is a sequence of events and documents, with optional brackets and commas in between: a
+ * bare event (DFTracer), an array (PerfFlowAspect, never closed), an object with traceEvents
+ * (torch.profiler), or a sequence of these.
  *
- * Most files have an event on each line and no array in it. There, it is enough to see that the
- * line before the cut is an event: brackets and quotes are looked at only if a block has a bracket.
+ * Most files have one event per line and no arrays. For these it suffices that the line before the
+ * cut is an event: brackets and quotes are examined only if a block has a bracket.
  *
- * What is broken must not hide what follows. A string does not go past the end of its line, and an
- * object does not begin where JSON has none: there, the object before was cut off. */
+ * Damage must not hide later events. A string ends at the end of its line, and an object at a
+ * position where JSON allows none means that the previous object was truncated. */
 #include "trace/read/read_priv.h"
 
 /* ---- one object ---- */
 
 #ifdef __SSE2__
-/* The next quote or bracket at or after p; the padding has quotes. */
+/* The next quote or bracket at or after p; the padding contains quotes. */
 static inline const char *next_mark(const char *p)
 {
 	const __m128i quote = _mm_set1_epi8('"'), bit = _mm_set1_epi8(0x20),
@@ -44,7 +44,7 @@ static inline const char *next_mark(const char *p)
 }
 #endif
 
-/* The last byte before p that is not blank; there is one. */
+/* The last nonblank byte before p; there must be one. */
 static char before(const char *p)
 {
 	do
@@ -118,10 +118,10 @@ static int walk_object(struct walk *w, const char *end)
 	}
 }
 
-/* ---- many ---- */
+/* ---- many events ---- */
 
-/* Whether each of these lines seems to hold one event, judged by the last ones; returns how many
- * bytes they have, or 0. */
+/* Checks whether each line seems to hold one event, judging by the last ones; returns their length,
+ * or 0. */
 static size_t cut_lines(const char *data, size_t len)
 {
 	const char *end = data + len;
@@ -148,7 +148,7 @@ static size_t cut_lines(const char *data, size_t len)
 	return 0;
 }
 
-/* What follows the object at p, or NULL: it needs more bytes. *next is set if it is a document. */
+/* The position after the object at p, or NULL if incomplete. *next is set if it is a document. */
 static const char *pass_object(const char *p, const char *end, enum cut *next, bool *event)
 {
 	struct walk w = {.p = p};
@@ -167,7 +167,7 @@ static const char *pass_object(const char *p, const char *end, enum cut *next, b
 
 static bool is_mark(const char *p, const char *end)
 {
-	return end - p >= 3 && !memcmp(p, "\xef\xbb\xbf", 3); /* of the order of bytes */
+	return end - p >= 3 && !memcmp(p, "\xef\xbb\xbf", 3); /* byte order mark */
 }
 
 static size_t cut_objects(
@@ -224,7 +224,7 @@ size_t cop_trace_cut(
 	return n ? n : cut_objects(s, data, len, next, event);
 }
 
-/* ---- an object outside of its traceEvents ---- */
+/* ---- a document outside of its traceEvents ---- */
 
 void cop_trace_split_enter(struct split *s, unsigned depth, bool lost)
 {
@@ -253,7 +253,7 @@ static enum key key_of(const struct split *s)
 								     : KEY_OTHER;
 }
 
-/* A value has ended. */
+/* At the end of a value. */
 static void take_value(struct split *s)
 {
 	struct field f = {.at = s->text, .len = (uint32_t)s->text_len, .type = T_NUMBER};
@@ -289,7 +289,7 @@ static void in_string(struct split *s, char c)
 		keep_char(s, c);
 }
 
-/* One byte outside of strings; false: the array of events begins behind it. */
+/* One byte outside of strings; false: the array of events begins after it. */
 static bool outside(struct split *s, char c)
 {
 	switch (c) {
@@ -330,7 +330,7 @@ static bool outside(struct split *s, char c)
 	return true;
 }
 
-/* In an event that is too long: a line that begins with an object, or cuts off a string, ends
+/* In an oversized event: a line that begins with an object, or a line end within a string, ends
  * it. */
 static bool ends_lost(struct split *s, char c)
 {
@@ -365,14 +365,14 @@ size_t cop_trace_split_seek(struct split *s, const char *data, size_t len)
 	return len;
 }
 
-/* ---- what a file is ---- */
+/* ---- format detection ---- */
 
 struct look {
 	struct split split;
-	bool bracket; /* it began with one */
-	bool event;   /* there is an event */
-	bool number;  /* whose phase is a number */
-	bool open;    /* it ends within an object */
+	bool bracket; /* begins with one */
+	bool event;   /* an event was found */
+	bool number;  /* its phase is a number */
+	bool open;    /* ends within an object */
 	int64_t first_us;
 };
 
@@ -388,7 +388,7 @@ static void take_event(struct look *k, const struct fields *f)
 		k->first_us = INT64_MAX;
 }
 
-/* Looks for an event between p and end, where other objects may be. */
+/* Searches for an event between p and end, among other objects. */
 static void look_for_event(struct look *k, const char *p, const char *end)
 {
 	while (p < end && !k->event) {
@@ -410,7 +410,7 @@ static void look_for_event(struct look *k, const char *p, const char *end)
 	}
 }
 
-/* Goes through the bytes as reading does, to the first event. */
+/* Goes through the bytes to the first event, as reading does. */
 static void look_at(struct look *k, const char *p, const char *end, bool whole)
 {
 	while (p < end && !k->event) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks of one file are parsed at the same time, but the halves of spans are paired in their
- * order. So each block, once parsed, waits for its turn. A block without halves does not wait, and
- * its turn is skipped when it comes. The thread that took a block takes its turn in any case, and a
- * turn waits for earlier blocks only, so no thread waits for ever. */
+/* Blocks of one file are parsed in parallel, but begins and ends are paired in file order: each
+ * parsed block waits for its turn. A block without halves does not wait; its turn is skipped. The
+ * thread that took a block always takes its turn, and a turn waits only for earlier blocks, so
+ * there is no deadlock. */
 #include "trace/read/read_priv.h"
 
 #define AHEAD 64u /* bits of source.done */

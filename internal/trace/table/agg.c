@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums are whole numbers, so that the result does not depend on which thread saw an event. */
+/* Sums are integers, so the result does not depend on which thread received an event. */
 #include <math.h>
 
 #include "trace/table/table_priv.h"
 
-/* Spans of `busy` that one group keeps apart. */
+/* Maximum number of spans per group for `busy`. */
 #define BUSY_MAX ((size_t)1 << 17)
 
 #define QUANTILE(what, of, kind, number)                                                           \
@@ -53,8 +53,7 @@ static inline void one(struct measure *m, uint64_t v)
 	m->squares += (u128)v * v;
 }
 
-/* An aggregate stands for `count` spans, of which only the sum and the extremes are known: each
- * counts as the mean. */
+/* An aggregate represents `count` spans with a known sum and extremes: each counts as the mean. */
 static int aggregate(struct agg *a, const struct cop_trace_event *e, bool quant)
 {
 	struct measure *m = &a->dur;
@@ -163,7 +162,7 @@ static int merge(struct measure *to, const struct measure *from)
 	return cop_quant_merge(&to->quant, from->quant);
 }
 
-/* Moves what `from` has if there is nothing to add it to. */
+/* Moves the spans of `from` if `to` has none. */
 static int merge_busy(struct agg *to, struct agg *from)
 {
 	if (!to->busy || !from->busy) {
@@ -274,7 +273,7 @@ static int by_value(const void *p, const void *q)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Sorted by time, so that sums are the same whatever thread saw which value. */
+/* Sorted by time, so sums do not depend on which thread received which value. */
 static long double mean_of(const struct values *all, long double *squares)
 {
 	long double sum = 0, mean, rest = 0;
@@ -288,7 +287,7 @@ static long double mean_of(const struct values *all, long double *squares)
 	return mean;
 }
 
-/* Interpolated between two values, as quant.c does it. Values that are no number have no rank. */
+/* Interpolated as in quant.c. NaN has no rank. */
 static long double quantile(const struct values *all, double p)
 {
 	long double *v = calloc(all->n, sizeof(*v)), low, high;
@@ -382,7 +381,7 @@ long double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct 
 		return value_of(a->values, c);
 	if (c->what == COL_COUNT_OF)
 		return (long double)m->n;
-	/* A group of begins alone has no duration; one without sizes has moved no bytes. */
+	/* Groups with begins only have no duration; groups without sizes have no bytes. */
 	if (!m->n)
 		return c->what == COL_SUM && (a->count || c->of == OF_SIZE) ? 0 : NAN;
 	if (c->what == COL_QUANTILE && !cop_quant_is_exact(m->quant))

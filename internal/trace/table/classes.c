@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A class is a name and the spans that belong to it. Three classes are built in; the user can
- * define them anew, and others. An expression is looked for in names and in categories. */
+/* A class is a name and a rule for its spans. Three classes are built in; the user can redefine
+ * them and add others. Expressions are matched against names and categories. */
 #include "trace/table/sum_priv.h"
 
 struct class
@@ -16,8 +16,7 @@ struct cop_classes {
 static const char *const builtin[COP_SUM_PARTS] = {
 	[COP_SUM_APP] = "app_io", [COP_SUM_COMPUTE] = "compute", [COP_SUM_POSIX] = "posix"};
 
-/* Names are short: looking for the first letter is quicker than any search that needs
- * preparation. */
+/* Names are short: searching for the first letter is faster than a search with a setup cost. */
 static bool holds(struct cop_trace_str s, const char *word, size_t len)
 {
 	for (size_t i = 0; i + len <= s.len; i++)

@@ -7,7 +7,7 @@
 
 struct joined {
 	const struct cop_row *any;  /* has the keys */
-	const struct cop_row **run; /* one per run; NULL: the run has no such row */
+	const struct cop_row **run; /* one per run; NULL: the run lacks the row */
 };
 struct cop_compare {
 	const struct cop_rows *rows;
@@ -20,7 +20,7 @@ struct cop_compare {
 
 /* ---- joining ---- */
 
-/* The least of the rows at which the runs stand; NULL: all have ended. */
+/* The smallest of the current rows of all runs; NULL: all have ended. */
 static const struct cop_row *least(const struct cop_compare *c, const size_t *at)
 {
 	const struct cop_row *least = NULL;
@@ -78,7 +78,7 @@ static int by_value(const void *p, const void *q, void *arg)
 	return cop_row_compare(a->any, b->any, c->rows[0].conf.keys);
 }
 
-/* Reserves as many rows as there can be: all of them may differ. */
+/* Reserves the maximum number of rows: all may differ. */
 static int reserve_rows(struct cop_compare *c)
 {
 	size_t most = 0;
@@ -146,7 +146,7 @@ static struct cop_grid_cell cell(const void *arg, size_t row, unsigned col)
 		return (struct cop_grid_cell){j->any->key[at->of].at, j->any->key[at->of].len, NAN};
 	if (at->what == VALUE)
 		return (struct cop_grid_cell){NULL, 0, value_of(j, at->run, at->of)};
-	/* In double, as everybody else divides: 67 / 40 is 1.68 then. */
+	/* Divided as double, as other tools do: 67 / 40 prints as 1.68. */
 	first = (double)value_of(j, 0, at->of);
 	return (struct cop_grid_cell){
 		NULL, 0, first != 0 ? (double)value_of(j, at->run, at->of) / first : NAN};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the devices of a torch trace do: kernels, kernels that communicate, copies. torch.profiler
- * writes one file for each rank, in which a device is a process whose pid is its number, and
- * marks the three by category (kernel, gpu_memcpy, gpu_memset); kernels of collective libraries
- * have nccl, rccl or the like in their names. */
+/* Devices in a torch trace: kernels, communication kernels, copies. torch.profiler writes one file
+ * per rank, in which a device is a process with the device number as pid, and marks the three by
+ * category (kernel, gpu_memcpy, gpu_memset); kernels of collective libraries have nccl, rccl or the
+ * like in their names. */
 #include <math.h>
 
 #include "trace/table/sum_priv.h"
@@ -34,7 +34,7 @@ static bool has_word(struct cop_trace_str s, const char *word)
 	return false;
 }
 
-/* KINDS: it is not of a device. */
+/* KINDS: not a device event. */
 static unsigned kind_of(const struct cop_trace_event *e)
 {
 	if (!e->cat.len || !strchr("kKgGmM", e->cat.at[0]))
@@ -61,7 +61,7 @@ static bool is_of(const struct device *d, const struct cop_trace_event *e)
 	       !memcmp(d->text + d->rank_len, e->pid.at, e->pid.len);
 }
 
-/* The device that was used last comes first. */
+/* Move-to-front list: the last used device first. */
 static struct device *find_device(struct devices *all, const struct cop_trace_event *e)
 {
 	struct device **at = &all->first, *d;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of the command line that name keys and columns, and the keys of an event. */
+/* The command-line words for keys and columns, and the keys of an event. */
 #include "trace/table/table_priv.h"
 
 static const char *const key_names[COP_KEYS_NAMED] = {
@@ -47,7 +47,7 @@ bool cop_tab_next_word(const char **at, char word[COP_TAB_WORD_MAX])
 	return true;
 }
 
-/* COP_KEYS: there is no such key. */
+/* COP_KEYS: unknown key. */
 static enum cop_tab_key key_of(const char *word, bool per)
 {
 	unsigned i = 0;
@@ -170,7 +170,7 @@ static int set_then(
 	return cop_err_set(err, EINVAL, "--then: the column '%s' is not shown", col);
 }
 
-/* The columns that --then names. */
+/* Shows the columns named by --then. */
 static int show_named(const char *list, struct cop_tab_conf *conf, struct cop_err *err)
 {
 	char word[COP_TAB_WORD_MAX], *equals;
@@ -216,7 +216,7 @@ int cop_tab_thens(const char *list, struct cop_tab_conf *conf, struct cop_err *e
 	return rc;
 }
 
-/* ---- what a table needs ---- */
+/* ---- requirements of a table ---- */
 
 static bool has_key(const struct cop_tab_conf *conf, enum cop_tab_key key)
 {
@@ -252,7 +252,7 @@ bool cop_tab_needs_args(const struct cop_tab_conf *conf)
 	return has_key(conf, COP_KEY_ARG) || has_values(conf);
 }
 
-/* Rows by pid or tid say so if they add up several processes. */
+/* Rows by pid or tid are marked if they combine several processes. */
 bool cop_tab_needs_who(const struct cop_tab_conf *conf)
 {
 	for (unsigned i = 0; i < conf->keys + conf->pers; i++)
@@ -296,7 +296,7 @@ static size_t put_class(struct cop_trace_str file, char *to)
 	return n;
 }
 
-/* Rounds down, also before the first event. */
+/* Rounds down, also for times before the first event. */
 static int64_t interval_of(const struct cop_tab *t, int64_t ts_ns)
 {
 	int64_t width = (int64_t)t->conf.interval_ns, at = ts_ns - t->first_ns;
@@ -316,7 +316,7 @@ static size_t put_seconds(int64_t ns, char *to)
 	return to[n - 1] == '.' ? n - 1 : n;
 }
 
-/* Events come more or less in order, so the last text can usually be used again. */
+/* Events are roughly in order, so the last text can usually be reused. */
 static size_t put_interval(const struct cop_tab *t, struct part *p, int64_t interval, char *to)
 {
 	if (!p->text_len || interval != p->interval) {
@@ -333,7 +333,7 @@ static size_t put_text(struct cop_trace_str s, char *to)
 	return s.len;
 }
 
-/* A member of the args, of the begin first. */
+/* A member of the args; the begin's args come first. */
 static size_t put_arg(struct part *p, const struct cop_trace_event *e, const char *name, char *to)
 {
 	struct cop_trace_str value;
@@ -398,7 +398,7 @@ static size_t put_one(struct cop_tab *t, struct part *p, const struct cop_trace_
 	}
 }
 
-/* Makes room for the keys of any event with these strings. */
+/* Reserves space for the keys of any event with these strings. */
 static int reserve_keys(const struct cop_tab *t, struct part *p, const struct cop_trace_event *e,
 	struct cop_trace_str series)
 {

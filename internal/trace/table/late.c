@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who a process is, its rank and its name are known only when all metadata has been read. Until
- * then such a key has what the event says of its process and thread: file, host, pid, tid. In the
- * end it is replaced, and groups whose keys are then the same become one. */
+/* The identity, rank and name of a process are known only after all metadata. Until then, the key
+ * contains the event's process and thread: file, host, pid, tid. At the end it is replaced, and
+ * groups with equal keys are merged. */
 #include "trace/table/table_priv.h"
 
-/* The fixed part, which the bytes of host, pid and tid follow. */
+/* The fixed part, followed by the bytes of host, pid and tid. */
 struct blob {
 	uint64_t source;
 	uint32_t host, pid, tid;
@@ -37,7 +37,7 @@ struct resolving {
 	struct cop_buf key;
 };
 
-/* What the key says, as an event that was taken. */
+/* The event described by the key. */
 static struct cop_trace_event event_of(struct cop_trace_str key)
 {
 	struct cop_trace_event e = {.kind = COP_TRACE_SPAN};
@@ -52,7 +52,7 @@ static struct cop_trace_event event_of(struct cop_trace_str key)
 	return e;
 }
 
-/* The same in all tables of one reading: the host, or the file if there is none, and the pid. */
+/* The same in all tables of one reading: the host, or else the file, and the pid. */
 static void put_which(struct resolving *r, const struct process *p)
 {
 	if (p->host.len)
@@ -70,7 +70,7 @@ static void put_process_text(
 		cop_process_label(r->t->conf.files, p, &r->key);
 	else if (key == COP_KEY_RANK && p->has_rank)
 		cop_buf_printf(&r->key, "%llu", (unsigned long long)p->rank);
-	else if (key == COP_KEY_WHICH_PROCESS || per) /* without ranks they are not one process */
+	else if (key == COP_KEY_WHICH_PROCESS || per) /* distinct without ranks */
 		put_which(r, p);
 }
 
@@ -157,7 +157,7 @@ static int by_text(const void *p, const void *q)
 	return c ? c : (a->pid.len > b->pid.len) - (a->pid.len < b->pid.len);
 }
 
-/* Whether two processes have one number. */
+/* Whether two processes share a number. */
 static bool is_shared(const struct crew *c)
 {
 	const struct process **p = calloc(c->processes + 1, sizeof(const struct process *));
@@ -173,7 +173,7 @@ static bool is_shared(const struct crew *c)
 	return shared;
 }
 
-/* Whether rows name pids, and no other key distinguishes their processes. */
+/* Whether rows have pids, and no other key distinguishes their processes. */
 static bool needs_telling(const struct cop_tab_conf *c)
 {
 	bool pid = false, apart = false;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Distinct values, sorted, with their counts, followed by a buffer of new ones, which is sorted in
- * when it is full. The buffer grows with the values, so that each value is moved only a few times.
- * Sizes and durations repeat a lot: a million of them usually have a few thousand different values.
- * Beyond COP_TAB_EXACT_MAX values the buckets of a DDSketch take over: value v is counted in bucket
- * ceil(log_g v), g = (1 + a)/(1 - a), whose middle is within a of it. */
+/* Distinct values, sorted, with their counts, followed by a buffer of new ones that is merged in
+ * when full. The buffer grows with the number of values, so each value is moved only a few times.
+ * Sizes and durations repeat: a million of them usually have a few thousand distinct values. Beyond
+ * COP_TAB_EXACT_MAX values, a DDSketch is used: value v is counted in bucket ceil(log_g v), g = (1
+ * + a)/(1 - a), with its middle within a relative error of a. */
 #include <math.h>
 
 #include "trace/table/table.h"
 
 #define BUFFER_MIN 64u
-#define ALPHA 0.008   /* leaves room for the rank that falls between two values */
+#define ALPHA 0.008   /* leaves room for interpolation between two values */
 #define BUCKETS 2800u /* up to 2^64 */
 
 struct pair {
@@ -51,7 +51,7 @@ static int by_value(const void *a, const void *b)
 	return (p->v > q->v) - (p->v < q->v);
 }
 
-/* Merges pairs of equal value, from the beginning on. */
+/* Merges pairs of equal value in place. */
 static size_t fold(struct pair *p, size_t n)
 {
 	size_t to = 0;
@@ -65,8 +65,8 @@ static size_t fold(struct pair *p, size_t n)
 	return to;
 }
 
-/* Merges the sorted values and the sorted buffer, from the end of the array, which has room for the
- * buffer twice. */
+/* Merges the sorted values with the sorted buffer, from the end of the array, which has room for
+ * twice the buffer. */
 static void merge_buffer(struct cop_quant *q, size_t fresh, struct pair *copy)
 {
 	size_t a = q->sorted, b = fresh, to = a + b;
@@ -107,7 +107,7 @@ static int become_sketch(struct cop_quant *q)
 	return 0;
 }
 
-/* Makes room for one more pair. */
+/* Reserves space for one more pair. */
 static int reserve_pair(struct cop_quant *q)
 {
 	size_t cap;
@@ -192,7 +192,7 @@ bool cop_quant_is_exact(const struct cop_quant *q)
 	return !q || !q->bucket;
 }
 
-/* The value at a rank, counted from 0. */
+/* The value at a rank, from 0. */
 static double ranked(const struct cop_quant *q, uint64_t rank)
 {
 	uint64_t seen = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups become rows; with `per`, the groups that share the keys of a row are reduced to one. */
+/* Converts groups to rows; with `per`, reduces the groups with the same row keys to one. */
 #include <ctype.h>
 #include <math.h>
 
@@ -47,7 +47,7 @@ static double number_of(struct cop_trace_str s)
 	return strtod(copy, NULL);
 }
 
-/* Numbers come before words, in order of value. */
+/* Numbers before words; numbers by value. */
 static int compare_key(struct cop_trace_str a, struct cop_trace_str b)
 {
 	bool m = is_number(a), n = is_number(b);
@@ -93,9 +93,9 @@ static int compare_rows(const void *p, const void *q, void *arg)
 	return c ? c : cop_row_compare(a, b, o->rows->conf.keys);
 }
 
-/* ---- rows of one key become one ---- */
+/* ---- reduction of rows with one key ---- */
 
-/* Leaves out NANs; *n counts the other values. */
+/* Skips NANs; *n counts the other values. */
 static void reduce(long double *to, long double v, enum cop_tab_then then, uint64_t *n)
 {
 	if (isnan(v))
@@ -110,7 +110,7 @@ static void reduce(long double *to, long double v, enum cop_tab_then then, uint6
 		*to += v;
 }
 
-/* Reduces the rows from..to of one key into the first. */
+/* Reduces the rows from..to with equal keys into the first. */
 static void reduce_rows(const struct cop_rows *r, struct cop_row *from, struct cop_row *to)
 {
 	for (unsigned i = 0; i < r->conf.cols; i++) {
@@ -123,8 +123,8 @@ static void reduce_rows(const struct cop_rows *r, struct cop_row *from, struct c
 	}
 }
 
-/* Sums of fractions depend on their order, so the order within a key must not depend on threads
- * either: it is that of the values. */
+/* Sums of fractions depend on the order, so rows with equal keys are sorted by value to be
+ * independent of threads. */
 static void then(struct cop_rows *r)
 {
 	struct order o = {.rows = r, .col = -1, .key = -1};

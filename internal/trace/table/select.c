@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regular expressions are slow and there are few different names, so each thread remembers the
+/* Regular expressions are slow and there are few distinct names, so each thread caches the
  * results. */
 #include <regex.h>
 
 #include "trace/table/table_priv.h"
 
-/* How many names a thread remembers before it forgets all of them. */
+/* Maximum cached names per thread; the cache is then cleared. */
 #define MEMO_MAX 65536u
 
-/* Times of selections are floating-point numbers. */
+/* Rounding margin: selected times are floating-point numbers. */
 #define COP_SELECT_ROOM_NS 100000
 
 struct rule {
 	bool active;
 	regex_t *re;
-	unsigned n, nots; /* the including expressions come first */
+	unsigned n, nots; /* including expressions come first */
 };
 struct memo {
 	struct cop_hlink link;
@@ -36,7 +36,7 @@ static const char *const options[] = {"name", "cat", "file", "host"};
 
 /* ---- expressions ---- */
 
-/* Returns what follows the list in brackets at p, or NULL if it does not end. */
+/* The position after the bracket expression at p, or NULL if it is unterminated. */
 static const char *after_brackets(const char *p)
 {
 	p++;
@@ -73,8 +73,8 @@ static size_t open_bracket(const char *text)
 	return (size_t)(p - text);
 }
 
-/* The number of valid bytes at the beginning of a wrong expression: up to the open bracket, else up
- * to the shortest prefix that fails with the same error. */
+/* The number of valid bytes before the error: up to the unmatched bracket, else up to the shortest
+ * prefix that fails with the same error. */
 static size_t right_bytes(const char *text, int wrong)
 {
 	size_t n = strlen(text);
@@ -148,7 +148,7 @@ static bool rule_test(const struct rule *r, struct cop_trace_str s)
 	return yes;
 }
 
-/* ---- what a thread remembers ---- */
+/* ---- per-thread cache ---- */
 
 static void forget_memo(struct cop_htab *t)
 {
@@ -161,7 +161,7 @@ static void forget_memo(struct cop_htab *t)
 	cop_htab_fini(t);
 }
 
-/* Copies with a NUL after the text: sanitizers look for one, though REG_STARTEND needs none. */
+/* Copies with a terminating NUL: sanitizers require one, though REG_STARTEND does not. */
 static struct memo *memo_new(unsigned text, struct cop_trace_str s)
 {
 	struct memo *m = malloc(sizeof(*m) + s.len + 1);
@@ -308,7 +308,7 @@ void cop_select_first(struct cop_select *s, int64_t first_ns)
 	s->first_ns = first_ns;
 }
 
-/* ---- what an index may skip ---- */
+/* ---- selection by index ---- */
 
 static bool pick_word(void *arg, unsigned what, struct cop_trace_str text)
 {
@@ -331,7 +331,7 @@ static bool pick_word(void *arg, unsigned what, struct cop_trace_str text)
 	return yes;
 }
 
-/* Seconds from the first event in nanoseconds, with room for what rounding does to them. */
+/* Seconds since the first event in nanoseconds, with a rounding margin. */
 static int64_t absolute(const struct cop_select *s, double seconds, int64_t room)
 {
 	double ns = (double)s->first_ns + seconds * 1e9;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each thread has a stack of the spans that run, the one that began last on top. A span takes its
- * time from the span below it; what lies beyond the end of that one, from the next below. */
+/* Each thread has a stack of running spans, the latest on top. A span takes its time from the span
+ * below it, and the part beyond that span's end from the next one below. */
 #include "trace/table/table_priv.h"
 
 struct running {
 	struct running *below;
 	struct cop_trace_event e;
 	int64_t end;
-	uint64_t inside_ns; /* of the span, in which others run */
+	uint64_t inside_ns; /* time of nested spans */
 	char bytes[];
 };
-struct stack { /* of a thread */
+struct stack { /* of one thread */
 	struct cop_hlink link;
 	struct running *top;
 	size_t len;
@@ -20,7 +20,7 @@ struct cop_self {
 	cop_self_visit *visit;
 	void *arg;
 	struct cop_htab table;
-	struct stack *before; /* of the last event */
+	struct stack *before; /* of the previous event */
 	struct cop_buf key;
 };
 
@@ -33,7 +33,7 @@ struct cop_self *cop_self_new(cop_self_visit *visit, void *arg)
 	return s;
 }
 
-/* Passes on the spans of a stack that have ended. */
+/* Pops the ended spans of a stack and passes them on. */
 static int pop_until(struct cop_self *s, struct stack *st, int64_t now)
 {
 	int rc = 0;
@@ -115,7 +115,7 @@ static struct stack *stack_of(struct cop_self *s, const struct cop_trace_event *
 	return s->before = st;
 }
 
-/* Subtracts a span from those that it lies in. */
+/* Subtracts a span from the spans that contain it. */
 static void take_time(struct running *top, int64_t from, int64_t to)
 {
 	for (; top && from < to; top = top->below) {

@@ -26,7 +26,7 @@ struct cop_grid_col cop_tab_value_col(const struct cop_tab_conf *conf, unsigned 
 	return (struct cop_grid_col){c->name, c->kind};
 }
 
-/* A key and a column may both be called "size": the column is then shown under the name of the
+/* A key and a column may both be called "size": the column is then printed under the name of the
  * sum. */
 static struct cop_grid_col beside_keys(const struct cop_tab_conf *conf, unsigned i)
 {

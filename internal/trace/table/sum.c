@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Distinct things and groups are both tables; a table that only counts its entries is given events
- * that have nothing but the key. Processes and threads are those that merge would show. */
+/* Distinct items and groups are both tables; a table that only counts gets events with just the
+ * key. Processes and threads are those of merge. */
 #include "trace/table/sum_priv.h"
 
 enum { TAB_FUNCTIONS, TAB_INTERVALS, TAB_FILES, TAB_HOSTS, TAB_OPEN, TAB_KERNELS, TABS };
@@ -114,7 +114,7 @@ static int add_classes(struct cop_sum *s, unsigned worker, const struct cop_trac
 	return rc;
 }
 
-/* The files and hosts of an event; without a pass for the names, those that it names outright. */
+/* The files and hosts of an event; without a pass for names, only those named directly. */
 static int add_places(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};
@@ -145,7 +145,7 @@ static int add_span(struct cop_sum *s, unsigned worker, const struct cop_trace_e
 	return rc ? rc : add_places(s, worker, e);
 }
 
-/* A begin whose end is missing may name a file, but took no time that is known. */
+/* A begin without an end may name a file, but has no known duration. */
 static int add_open(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
 	int rc = cop_tab_add(s->tab[TAB_OPEN], worker, e);
@@ -154,7 +154,7 @@ static int add_open(struct cop_sum *s, unsigned worker, const struct cop_trace_e
 	return rc ? rc : add_places(s, worker, e);
 }
 
-/* If there is no pass for the names: counts what the traces define. */
+/* Without a pass for names: counts the names defined in the traces. */
 static int add_defined(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};

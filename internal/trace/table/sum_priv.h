@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the summary share. */
+/* Shared by the files of the summary. */
 #ifndef COP_TRACE_TABLE_SUM_PRIV_H
 #define COP_TRACE_TABLE_SUM_PRIV_H
 
@@ -19,7 +19,7 @@ bool cop_classes_test(
 struct devices {
 	struct device *first;
 };
-/* Takes what a device does; ignores other events. -ENOMEM. */
+/* Takes a device's event; ignores other events. -ENOMEM. */
 int cop_devices_add(struct devices *all, const struct cop_trace_event *e);
 bool cop_devices_is_kernel(const struct cop_trace_event *e);
 int cop_devices_merge(struct devices *to, struct devices *from);

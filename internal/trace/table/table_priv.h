@@ -13,10 +13,10 @@ struct measure {
 	uint64_t n;
 	u128 sum, squares;
 	uint64_t min, max;
-	struct cop_quant *quant; /* if quantiles are asked for */
+	struct cop_quant *quant; /* if a quantile is shown */
 };
-/* The values of a counter, all of them: sums of fractions depend on their order. Here and in rows,
- * a long double has whole numbers of 64 bits. */
+/* All values of a counter: sums of fractions depend on the order. Here and in rows, a long double
+ * represents 64-bit integers exactly. */
 struct value {
 	long double v;
 	int64_t ts_ns;
@@ -30,9 +30,9 @@ struct values {
 };
 struct agg {
 	uint64_t count, unfinished, self_ns;
-	int64_t first, last;      /* the first begin, the last end; first > last: there is none */
+	int64_t first, last;      /* first begin, last end; first > last: none */
 	struct measure dur, size; /* nanoseconds, bytes */
-	struct cop_union *busy;   /* if asked for */
+	struct cop_union *busy;   /* if shown */
 	struct values *values;
 };
 
@@ -69,34 +69,34 @@ enum {
 	COL_END
 };
 
-/* Which measures need more than sums. */
+/* The measures that need more than sums. */
 struct wants {
 	bool dur, size, busy, values, unfinished, who;
 };
-/* self_ns: of a span that is finished. */
+/* self_ns: exclusive time of a finished span. */
 int cop_agg_add(
 	struct agg *a, const struct cop_trace_event *e, struct wants wants, uint64_t self_ns);
 int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, long double v);
 int cop_agg_merge(struct agg *to, struct agg *from);
 void cop_agg_fini(struct agg *a);
-/* What is not exact. */
+/* Sources of inexactness. */
 struct doubt {
 	bool about;         /* quantiles are within 1 % */
-	uint64_t closed_ns; /* times may be too long by so much */
+	uint64_t closed_ns; /* maximum error of times */
 };
-/* The value of a column; NAN if there is none. */
+/* The value of a column; NAN if none. */
 long double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt);
 
 /* ---- keys.c ---- */
 
-/* The next word of a list; false at the end. A word that is too long is cut off. */
+/* The next word of a list; false at the end. Truncates an overlong word. */
 bool cop_tab_next_word(const char **at, char word[COP_TAB_WORD_MAX]);
 struct part;
 struct cop_tab;
 /* Writes all keys of an event into the part's scratch; returns their length, or -ENOMEM. */
 ssize_t cop_tab_put_keys(struct cop_tab *t, struct part *p, const struct cop_trace_event *e,
 	struct cop_trace_str series);
-/* Whether a key is known when all metadata is. */
+/* Whether a key is known only after all metadata. */
 bool cop_tab_is_late(enum cop_tab_key key);
 
 /* ---- tab.c ---- */
@@ -105,13 +105,13 @@ struct group {
 	struct cop_hlink link;
 	struct agg agg;
 	uint32_t len;
-	char key[]; /* each key: its length in four bytes, then its bytes */
+	char key[]; /* each key: length in four bytes, then its bytes */
 };
 struct part { /* one per thread */
 	struct cop_htab table;
 	char *scratch;
 	size_t size;
-	int64_t interval; /* the last interval, as text */
+	int64_t interval; /* the last interval, for its cached text */
 	char text[40];
 	size_t text_len;
 	size_t values;
@@ -126,21 +126,22 @@ struct cop_tab {
 	bool shared; /* see struct cop_rows */
 	struct part part[];
 };
-/* Returns the first n keys of a group in out, and how many bytes they take. */
+/* Returns the first n keys of a group in out, and their length in bytes. */
 size_t cop_tab_split(const struct group *g, unsigned n, struct cop_trace_str *out);
-/* Afterwards the table of the first thread has all groups. */
+/* Merges all groups into the table of the first thread. */
 int cop_tab_merge(struct cop_tab *t);
-/* Takes a group into a table, or adds it to the one with the same keys and frees it. */
+/* Inserts a group into a table, or merges it into the group with the same keys and frees it. */
 int cop_tab_put_group(struct cop_htab *to, struct group *g);
 /* Frees the groups and the table. */
 void cop_tab_drop(struct cop_htab *table);
 
-/* ---- late.c: keys that are known only after all metadata was read ---- */
+/* ---- late.c: keys known only after all metadata ---- */
 
-/* Writes what stands for a late key until it is known. */
+/* Writes the placeholder of a late key. */
 size_t cop_late_put(const struct cop_trace_event *e, char *to);
 size_t cop_late_room(const struct cop_trace_event *e);
-/* Replaces late keys in the table of the first thread, where groups may become one. -ENOMEM. */
+/* Replaces late keys in the table of the first thread; groups with equal keys are merged.
+ * -ENOMEM. */
 int cop_late_resolve(struct cop_tab *t);
 
 #endif

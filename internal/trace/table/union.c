@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* New spans are collected at the end of an array, which is sorted when it is full; overlapping
- * spans are merged. If more than half of the array stays in use, longer and longer gaps are closed
- * until that is no longer so. */
+/* New spans are appended to an array, which is sorted when full; overlapping spans are merged.
+ * While more than half of the array remains in use, increasingly long gaps are closed. */
 #include "trace/table/table.h"
 
 #define CAP_MIN ((size_t)1024)

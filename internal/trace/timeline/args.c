@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies the text of args, which the scanner has accepted: it is JSON but for control characters,
- * any bytes and lone backslashes in strings, numbers as C writes them, and commas before
+/* Copies the text of args, which the scanner has accepted: JSON, except that strings may contain
+ * control characters, any bytes and lone backslashes, numbers are as in C, and commas may precede
  * brackets. */
 #include <math.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- copying ---- */
 
-/* How many bytes from p on are plain ASCII without a control character or a backslash. */
+/* The number of plain ASCII bytes from p on without control characters and backslashes. */
 static size_t plain_length(const char *p, const char *end)
 {
 	const char *at = p;
@@ -51,7 +51,7 @@ bool cop_members_copy_plain(struct cop_buf *out, struct cop_trace_str text)
 	return true;
 }
 
-/* What is at p, and needs a look: returns how many bytes of it were copied. */
+/* Copies the special character at p; returns the number of bytes consumed. */
 static size_t copy_odd(struct cop_buf *out, const char *p, const char *end)
 {
 	size_t n = cop_utf8_len(p, (size_t)(end - p));
@@ -96,7 +96,7 @@ static size_t digits(const char *p, const char *end)
 	return (size_t)(q - p);
 }
 
-/* Whether it is a number as RFC 8259 defines it, however long. */
+/* Whether this is an RFC 8259 number of any length. */
 static bool is_number(const char *p, const char *end)
 {
 	size_t n;
@@ -148,7 +148,7 @@ static void copy_scalar(struct cop_buf *out, const char *p, size_t len)
 		cop_buf_str(out, "null");
 }
 
-/* Whether what follows a comma at p is another value, and not a bracket. */
+/* Whether the comma at p is followed by another value, not a closing bracket. */
 static bool separates(const char *p, const char *end)
 {
 	for (p++; p < end && cop_json_is_blank(*p);)

@@ -12,7 +12,7 @@ struct cop_merge {
 	unsigned threads;
 	struct cop_order *order;
 	struct crew crew;
-	/* Used while the document is written: */
+	/* Used while writing the document: */
 	cop_merge_write_fn *write;
 	void *arg;
 	struct cop_buf out;
@@ -49,8 +49,8 @@ void cop_merge_free(struct cop_merge *m)
 
 /* ---- taking ---- */
 
-/* Adds the end of an asynchronous span, which is an event of its own. At equal times, ends come
- * before begins, those of inner spans first, which is the same as longer before shorter. */
+/* Adds the end of an asynchronous span as a separate event. At equal times, ends come before begins
+ * and inner ends before outer ones, which is the same as longer before shorter. */
 static int add_end(struct cop_merge *m, unsigned worker, const struct cop_trace_event *e)
 {
 	struct cop_trace_event end = *e;
@@ -92,7 +92,7 @@ static int flush(struct cop_merge *m)
 	return rc;
 }
 
-/* Begins a line, with a comma after the one before. */
+/* Begins a line, after a comma if it is not the first. */
 static struct cop_json begin_line(struct cop_merge *m)
 {
 	struct cop_json j = cop_json_to(&m->out);
@@ -108,7 +108,7 @@ static void put_str(struct cop_json *j, const char *key, struct cop_trace_str s)
 	cop_json_bytes(j, key, s.at, s.len);
 }
 
-/* Microseconds, with decimals only if there are some. */
+/* Microseconds; decimals only if nonzero. */
 static void put_us(struct cop_json *j, const char *key, int64_t ns)
 {
 	uint64_t abs = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
@@ -129,8 +129,7 @@ static void put_us(struct cop_json *j, const char *key, int64_t ns)
 
 /* ---- names ---- */
 
-/* Writes everything up to the beginning of args. Some readers want a category and a time here,
- * too. */
+/* Writes everything before args. Some readers require a category and a time here, too. */
 static struct cop_json begin_meta(struct cop_merge *m, const struct thread *t, const char *what)
 {
 	struct cop_json j = begin_line(m);
@@ -164,7 +163,7 @@ static void put_sort_index(struct cop_merge *m, const struct thread *t, size_t i
 	cop_json_end(&j);
 }
 
-/* A thread gets a name if one is known, or if its number differs from that in the files. */
+/* Names a thread if its name is known, or if its number differs from the one in the files. */
 static int put_names(struct cop_merge *m, const struct cop_trace_files *files)
 {
 	int rc = 0;
@@ -208,7 +207,7 @@ static bool has_member(struct cop_trace_str object, struct cop_trace_str key)
 	return false;
 }
 
-/* The value of a counter, which some writers put in quotes. */
+/* The value of a counter, which some writers quote. */
 static struct cop_trace_str number_in(struct cop_trace_str value)
 {
 	long double d;
@@ -218,8 +217,8 @@ static struct cop_trace_str number_in(struct cop_trace_str value)
 	return value;
 }
 
-/* Replaces hashes by their names. The args of a counter are all values here, so nothing is added to
- * them, and what describes the values is omitted: its id has it. */
+/* Replaces hashes by their names. Every arg of a counter is a value here, so nothing is added, and
+ * labels that describe the values are omitted: they are part of its id. */
 static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	struct cop_trace_str object, struct cop_trace_str later)
 {
@@ -246,7 +245,7 @@ static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	}
 }
 
-/* Most args have neither hashes nor anything odd. */
+/* Most args contain neither hashes nor special characters. */
 static bool may_copy_args(const struct cop_trace_event *e)
 {
 	return e->kind != COP_TRACE_COUNTER && !e->args_odd && !e->end_args.len && !e->unfinished &&
@@ -273,8 +272,8 @@ static void put_args(struct cop_json *j, const struct cop_trace_event *e)
 	cop_json_end(j);
 }
 
-/* Depending on their kind, ids differ if their file, process or scope does. Ids of Copper's flows
- * are the same in all files, and the old form of spans belongs together by name as well. */
+/* Depending on their kind, ids are local to their file, process or scope. Ids of Copper's flows are
+ * global; spans in the old form are also matched by name. */
 uint64_t cop_merge_id(const struct cop_trace_event *e, const struct process *p, bool flow,
 	struct cop_trace_str text)
 {
@@ -303,7 +302,7 @@ static void put_id(struct cop_json *j, const struct cop_trace_event *e, const st
 		put_str(j, "scope", e->scope);
 }
 
-/* Flows of version 2, and members that are kept as they are. */
+/* Flows of version 2, and members that are copied unchanged. */
 static void put_more(struct cop_json *j, const struct cop_trace_event *e, const struct process *p)
 {
 	struct cop_trace_members m = {e->more.at, e->more.at + e->more.len};
@@ -326,8 +325,8 @@ static void put_more(struct cop_json *j, const struct cop_trace_event *e, const 
 		cop_json_bool(j, "flow_out", true);
 }
 
-/* The letter under which an event is written: a begin with its end is a complete event; an
- * aggregate does not say when its spans were. */
+/* The phase letter of an event: a matched span is a complete event; an aggregate has no times of
+ * its spans. */
 static char letter_of(const struct cop_trace_event *e)
 {
 	if (e->kind == COP_TRACE_AGGREGATE || e->ph == 'I' || e->ph == 'R')

@@ -5,14 +5,14 @@
 #include "trace/timeline/timeline.h"
 
 #define BUFFER_BYTES (32 * COP_MIB)
-/* Memory that all runs share while they are being merged. */
+/* Memory shared by all runs during the merge. */
 #define MERGE_BYTES (256 * COP_MIB)
 #define READ_MIN (4 * COP_KIB)
 #define READ_MAX (64 * COP_KIB)
 
-/* How an event is stored in a buffer and in a run: this, then the bytes of its strings. */
+/* An event in a buffer or a run: this, then the bytes of its strings. */
 #define STRINGS 15
-#define FEW 6u /* the strings that are always kept */
+#define FEW 6u /* the strings that are always stored */
 struct item {
 	uint32_t bytes; /* of the whole item; a multiple of 8 */
 	uint32_t len[STRINGS];
@@ -27,11 +27,11 @@ struct item {
 struct run { /* a part of a file, or of a buffer */
 	int fd;
 	off_t at, end;
-	char *data; /* what was read, or NULL */
+	char *data; /* the bytes read, or NULL */
 	size_t pos, len, size;
 	const char *memory; /* for a buffer: the items in order are index[pos..len) */
 	const uint64_t *index;
-	const struct item *now; /* NULL: the run has ended */
+	const struct item *now; /* NULL: end of the run */
 };
 struct part { /* one per thread */
 	int fd;
@@ -124,7 +124,7 @@ static void sort(struct cop_order *o, struct part *p)
 		p->n = COP_MIN(p->n, o->conf.limit);
 }
 
-/* Moves the rest to the beginning; true if that makes room. */
+/* Moves the unread bytes to the front; true if that frees space. */
 static bool squeeze(struct cop_order *o, struct part *p)
 {
 	char *data;
@@ -307,7 +307,7 @@ int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_e
 
 /* ---- merging ---- */
 
-/* Reads on until there are at least `need` bytes from pos on, or all that is left. */
+/* Reads until at least `need` bytes from pos on are available, or to the end. */
 static int refill(struct run *r, size_t need, size_t most)
 {
 	size_t want = COP_MAX(need, most);
@@ -334,7 +334,7 @@ static int refill(struct run *r, size_t need, size_t most)
 	return 0;
 }
 
-/* Moves on to the next item of a run. */
+/* Advances to the next item of a run. */
 static int next(struct run *r, size_t most)
 {
 	uint32_t bytes;
@@ -365,7 +365,7 @@ static bool is_less(const struct run *a, const struct run *b)
 	return compare_items(a->now, b->now) < 0;
 }
 
-/* Keeps a heap of runs, with the earliest at its top. */
+/* Restores the heap of runs, earliest event at the root. */
 static void sift(struct run **heap, size_t n, size_t i)
 {
 	for (;;) {
@@ -443,7 +443,7 @@ static int merge(
 	return rc;
 }
 
-/* Events that are still in the buffers are sorted in place. */
+/* Sorts the events remaining in the buffers in place. */
 static int add_buffers(struct cop_order *o)
 {
 	int rc = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sorts events into rows: each thread has one for each depth of spans, each category of
- * asynchronous spans of a process has as many as overlap. Within a row spans follow each other, so
- * that the page finds what is visible by bisection, and draws one span for a pixel. */
+/* Sorts events into rows: one per nesting depth of a thread, and per category of asynchronous spans
+ * of a process as many as overlap. Spans of a row do not overlap, so the page finds the visible
+ * ones by bisection and draws one span per pixel. */
 #include <math.h>
 #include <sodium.h>
 #include <zlib.h>
@@ -76,7 +76,7 @@ void cop_timeline_free(struct cop_timeline *t)
 
 /* ---- taking ---- */
 
-/* Eight buckets for each power of two. */
+/* Eight buckets per power of two. */
 static unsigned bucket_of(uint64_t ns)
 {
 	unsigned top = ns ? 63 - (unsigned)__builtin_clzll(ns) : 0;
@@ -106,7 +106,7 @@ int cop_timeline_add(struct cop_timeline *t, unsigned worker, const struct cop_t
 
 /* ---- limits ---- */
 
-/* The longest spans are kept, as many as the limit allows. */
+/* Keeps the longest spans, up to the limit. */
 static void choose(struct cop_timeline *t)
 {
 	uint64_t of_length[BUCKETS] = {0}, n = 0;
@@ -127,7 +127,7 @@ static void choose(struct cop_timeline *t)
 
 /* ---- tables ---- */
 
-/* The number of a name and its category; UINT32_MAX: no memory. */
+/* The number of a name with its category; UINT32_MAX: out of memory. */
 static uint32_t name_of(struct cop_timeline *t, const struct cop_trace_event *e)
 {
 	uint64_t hash = cop_hash64(e->cat.at, e->cat.len, cop_hash64(e->name.at, e->name.len, 0));
@@ -226,7 +226,7 @@ static struct row *row_at(struct track *l, size_t i)
 	return &l->row[i];
 }
 
-/* The row of a span of a thread: below what is running. */
+/* The row of a thread's span: one below the enclosing span. */
 static struct row *nested_row(struct track *l, int64_t start)
 {
 	while (l->open && l->row[l->open - 1].end <= start)
@@ -236,7 +236,7 @@ static struct row *nested_row(struct track *l, int64_t start)
 	return row_at(l, l->open - 1);
 }
 
-/* The first row that is free. */
+/* The first free row. */
 static struct row *free_row(struct track *l, int64_t start)
 {
 	size_t i = 0;
@@ -294,7 +294,7 @@ static int put_span(struct cop_timeline *t, const struct cop_trace_event *e,
 	s.name = name_of(t, e);
 	if (!row || s.name == UINT32_MAX || !COP_GROW(row->at, row->n, row->cap))
 		return -ENOMEM;
-	/* In the last row, spans may overlap; there they are cut. */
+	/* In the last row, spans may overlap: truncate the earlier one. */
 	if (row->n && row->end > s.start)
 		row->at[row->n - 1].dur = (uint64_t)COP_MAX(s.start - row->at[row->n - 1].start, 0);
 	keep_args(t, e, &s);

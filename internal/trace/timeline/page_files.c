@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trace/timeline/timeline_priv.h"
 
-/* A file as it is, and a NUL byte. The path is relative to the top of the source tree. */
+/* The contents of a file and a NUL byte. The path is relative to the top of the source tree. */
 #define TAKE(symbol, path)                                                                         \
 	__asm__(".pushsection .rodata\n"                                                           \
 		".global " #symbol "\n"                                                            \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes a timeline: what its columns are (JSON), the columns (varints), and the page around them.
- */
+/* Writes a timeline: the description of the columns (JSON), the columns (varints), and the page
+ * that contains them. */
 #include <math.h>
 #include <sodium.h>
 #include <zlib.h>
@@ -212,7 +212,7 @@ static int put_base64(const struct cop_page_out *to, const unsigned char *data, 
 	return rc;
 }
 
-/* An element that no browser runs, with the deflated bytes. */
+/* A script element of a type that browsers do not execute, with the deflated bytes. */
 static int put_data(const struct cop_page_out *to, const char *id, const struct cop_buf *b)
 {
 	uLongf len = compressBound(b->len);
@@ -231,7 +231,7 @@ static int put_data(const struct cop_page_out *to, const char *id, const struct 
 	return rc;
 }
 
-/* Only this script and this style may run, and nothing is loaded. */
+/* Allows only this script and this style, and no loads. */
 static int put_policy(const struct cop_page_out *to)
 {
 	const char *const parts[] = {cop_timeline_js, cop_timeline_css};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A timeline that page.c sorts and page_out.c writes. */
+/* The timeline that page.c sorts and page_out.c writes. */
 #ifndef COP_PAGE_PRIV_H
 #define COP_PAGE_PRIV_H
 
@@ -9,14 +9,14 @@
 #define BUCKETS 512u
 #define ARGS_EACH 512u
 #define ARGS_ALL (48 * COP_MIB)
-#define OTHERS_MAX 200000u /* of instants, counters and flows each */
+#define OTHERS_MAX 200000u /* instants, counters and flows, each */
 
 struct span {
 	int64_t start;
 	uint64_t dur;
 	uint32_t name;
 	uint32_t args_len;
-	size_t args; /* in the text of all */
+	size_t args; /* offset in the text of all args */
 	bool unfinished;
 };
 struct row {
@@ -33,7 +33,7 @@ struct track {
 	size_t rows, row_cap;
 	struct instant *instant;
 	size_t instants, instant_cap;
-	size_t open; /* of a thread: the depth of what is running */
+	size_t open; /* of a thread: current nesting depth */
 };
 struct value {
 	int64_t at;
@@ -99,10 +99,10 @@ struct cop_timeline {
 
 /* ---- page_out.c ---- */
 
-/* What the columns are. */
+/* Writes the description of the columns. */
 void cop_timeline_put_head(
 	struct cop_timeline *t, const struct cop_trace_files *files, struct cop_buf *out);
-/* Tracks in order of their numbers, then the extra ones, counters, arrows. */
+/* Tracks in numerical order, then the extra tracks, counters and arrows. */
 void cop_timeline_put_columns(
 	const struct cop_timeline *t, struct cop_buf *out, struct cop_buf *args);
 int cop_timeline_put_page(const struct cop_page_out *to, const struct cop_buf *head,

@@ -5,7 +5,7 @@
 
 #include "trace/timeline/timeline.h"
 
-/* Adds events as the reader gives them; arg: the merge. */
+/* Adds events from the reader; arg: the merge. */
 static inline int cop_merge_add_all(
 	void *arg, unsigned worker, const struct cop_trace_event *e, size_t n)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processes and threads. A mention is a process and a thread as one file names them. Mentions are
- * the same process if they share host and pid or, without a host, file and pid. A mention without a
- * host belongs to the host that its file names elsewhere with this pid, since in some formats not
- * every event says where it happened. */
+/* Processes and threads. A mention is a process and a thread as named in one file. Mentions are the
+ * same process if they share host and pid or, without a host, file and pid. A mention without a
+ * host is assigned the host that other events of the same file and pid name, because in some
+ * formats not every event names its host. */
 #include <ctype.h>
 
 #include "trace/who/who.h"
 
 #define NAME_MAX_BYTES ((size_t)512) /* longest name; the rest is cut off */
-/* The system's numbers are kept; numbers that are assigned here are beyond them. */
+/* System pids are kept; assigned numbers start above them. */
 #define PID_MAX ((uint32_t)1 << 22)
 #define TID_MAX ((uint32_t)1 << 30)
 
-struct text { /* the text with the highest line counts */
+struct text { /* the text with the highest line wins */
 	char *at;
 	size_t len;
 	uint64_t line;
@@ -22,7 +22,7 @@ struct mention {
 	struct cop_hlink link;
 	size_t source;
 	struct cop_trace_str host, pid, tid;
-	struct cop_trace_str of; /* the host that counts */
+	struct cop_trace_str of; /* the winning host */
 	bool has_events, has_rank;
 	uint64_t rank;
 	int64_t last_ns;
@@ -120,7 +120,7 @@ static int set_text(struct text *t, struct cop_trace_str s, uint64_t line)
 	return 0;
 }
 
-/* A whole number from 0 to most, without a sign or blanks. */
+/* An integer from 0 to most, without sign or blanks. */
 static bool number(struct cop_trace_str s, uint64_t most, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -134,7 +134,7 @@ static bool number(struct cop_trace_str s, uint64_t most, uint64_t *out)
 	return s.len && v <= most;
 }
 
-/* "Rank 3", as DFTracer names processes of MPI. */
+/* "Rank 3": DFTracer's process name under MPI. */
 static bool is_rank(struct cop_trace_str s, uint64_t *rank)
 {
 	return s.len > 5 && !memcmp(s.at, "Rank ", 5) &&
@@ -203,7 +203,7 @@ void cop_seen_free(struct seen *s)
 	*s = (struct seen){0};
 }
 
-/* ---- all of them ---- */
+/* ---- merging ---- */
 
 static void add_to(struct mention *to, struct mention *m)
 {
@@ -223,7 +223,7 @@ static void add_to(struct mention *to, struct mention *m)
 	}
 }
 
-/* Moves what `from` contains. */
+/* Moves the contents of `from`. */
 static void join(struct seen *to, struct seen *from)
 {
 	struct cop_hlink *l, *next;
@@ -254,7 +254,7 @@ static int by_text(struct cop_trace_str a, struct cop_trace_str b)
 	return c ? c : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Numbers come before words, in order of value. */
+/* Numbers before words; numbers by value. */
 static int by_number(struct cop_trace_str a, struct cop_trace_str b)
 {
 	uint64_t x = UINT64_MAX, y = UINT64_MAX;
@@ -270,7 +270,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-/* Groups mentions by file and pid; those with a host come first. */
+/* Groups mentions by file and pid, those with a host first. */
 static int by_file(const void *a, const void *b)
 {
 	const struct mention *x = *(struct mention *const *)a, *y = *(struct mention *const *)b;
@@ -349,8 +349,8 @@ static bool any_events(struct mention **m, size_t n)
 	return false;
 }
 
-/* Handles the mentions of one thread. Without events it is no thread, but they may describe the
- * process. */
+/* Handles the mentions of one thread. A thread without events is dropped, but its mentions may
+ * describe the process. */
 static void one_thread(struct crew *c, struct process *p, struct mention **m, size_t n)
 {
 	const struct cop_trace_str none = {"", 0};
@@ -487,7 +487,7 @@ const struct thread *cop_crew_find(struct seen *first, const struct cop_trace_ev
 	return first->before->thread;
 }
 
-/* If events name no host, the file tells processes apart. */
+/* Without hosts, the file tells processes apart. */
 static void place_of(
 	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* who: the processes and threads that events mention, and what metadata say about them. Two
- * mentions are one process if they share host and pid or, without a host, file and pid: so merge,
- * summary and tables agree on who is who. It keeps no event. */
+/* who: the processes and threads of events, and their metadata. Two mentions are one process if
+ * they share host and pid or, without a host, file and pid; merge, summary and tables use the same
+ * rule. Keeps no event. */
 #ifndef COP_TRACE_WHO_H
 #define COP_TRACE_WHO_H
 
@@ -9,7 +9,7 @@
 #include "trace/read/read.h"
 
 struct process {
-	uint32_t number; /* the pid in the timeline */
+	uint32_t number; /* pid in the timeline */
 	struct cop_trace_str host, pid, name, labels;
 	bool has_rank;
 	uint64_t rank;
@@ -19,33 +19,33 @@ struct process {
 };
 struct thread {
 	struct process *process;
-	uint32_t number; /* the tid in the timeline */
-	bool is_own;     /* whether that is the number in the files */
+	uint32_t number; /* tid in the timeline */
+	bool is_own;     /* number is the tid in the files */
 	struct cop_trace_str tid, name;
 	int64_t last_ns;
 };
 
-/* A process and a thread as a file names them. */
+/* A process and a thread as named in one file. */
 struct seen {
 	struct cop_htab table;
-	struct mention *before; /* the mention of the last event */
+	struct mention *before; /* mention of the previous event */
 };
-/* Takes the process and the thread of an event, and what metadata say about them. -ENOMEM. */
+/* Takes the process and thread of an event, and metadata about them. -ENOMEM. */
 int cop_seen_take(struct seen *s, const struct cop_trace_event *e);
 void cop_seen_free(struct seen *s);
 
 struct crew {
-	struct process *process; /* in the order in which they are shown */
+	struct process *process; /* in output order */
 	size_t processes;
 	struct thread *thread;
 	struct thread **of; /* by process */
 	size_t threads;
 };
-/* Combines what n tables have seen; afterwards the first table has all of it. -ENOMEM. */
+/* Merges n tables into the first one. -ENOMEM. */
 int cop_crew_new(struct seen *all, unsigned n, struct crew *out);
 void cop_crew_free(struct crew *c);
-/* Appends "HOST rank N: NAME LABELS (pid P)"; if events name no host, the name of the file is in
- * its place. */
+/* Appends "HOST rank N: NAME LABELS (pid P)"; the file's name replaces HOST if events name no
+ * host. */
 void cop_process_label(
 	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to);
 /* The thread of an event that was taken and is not metadata; never NULL. */

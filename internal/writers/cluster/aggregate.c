@@ -18,7 +18,7 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* Decides where files are read from and written to. */
+/* Chooses the input and output directories. */
 static int choose_directories(const char *job_dir, const char *output_dir,
 	struct cop_report_aggregated *out, struct cop_err *err)
 {
@@ -46,7 +46,7 @@ static int choose_directories(const char *job_dir, const char *output_dir,
 	return rc;
 }
 
-/* How many ranks the existing cluster file sums up; 0 if there is no file or it cannot be read. */
+/* The number of ranks in the existing cluster file; 0 if there is no readable file. */
 static uint64_t ranks_there(const char *output, const char *prefix)
 {
 	char *path, *data = NULL, *at;
@@ -69,8 +69,7 @@ static uint64_t ranks_there(const char *output, const char *prefix)
 	return ranks;
 }
 
-/* The job may have written its sums when it was stopped, and kept few files of its ranks, or
- * none. */
+/* A stopped job may have written only its sums, with few or no files of its ranks. */
 static void say_what_is_there(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *text)
 {
@@ -101,7 +100,7 @@ static int nothing_found(const struct cop_report_aggregated *a, const char *pref
 	return useless ? -ENODATA : -ENOENT;
 }
 
-/* The sums over a part of a job must not replace those over all of it. */
+/* Sums over a part of a job must not replace the sums over all of it. */
 static int check_there(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_err *err)
 {
@@ -116,7 +115,7 @@ static int check_there(
 		a->output, prefix, there, found);
 }
 
-/* Reads the list of hosts that the job left. */
+/* Reads the job's list of hosts. */
 static int load_nodes(const char *input, struct nodes *n)
 {
 	char *path, *real;
@@ -202,8 +201,7 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 	list_lines(&a->named, out);
 }
 
-/* The tables come from tables/final or from the job directory itself, like the files of the
- * ranks. */
+/* Like the files of the ranks, the tables are in tables/final or in the job directory itself. */
 static int cover(const struct cop_report_aggregate *what, const struct cop_pathset *top,
 	struct cop_buf *out, struct cop_err *err)
 {
@@ -221,7 +219,7 @@ static int cover(const struct cop_report_aggregate *what, const struct cop_paths
 	return rc;
 }
 
-/* Tells a user who looks at somebody else's job, or has no room left, what to do. */
+/* Suggests another output directory if this one is not writable or full. */
 static void name_other_place(int rc, struct cop_err *err)
 {
 	size_t len = strlen(err->text);
@@ -231,8 +229,8 @@ static void name_other_place(int rc, struct cop_err *err)
 			"; --output-dir names another place");
 }
 
-/* What a job wrote when it stopped is more exact than the lists of its ranks added up; its file has
- * one more column. */
+/* The file written by a stopping job is more exact than the sum of its ranks' lists; it has one
+ * more column. */
 static bool is_exact(int dir, const char *name)
 {
 	char head[256] = "";
@@ -264,7 +262,7 @@ static bool take_paths(struct cop_report_cluster *c, int dir, const char *name)
 	return !rc;
 }
 
-/* Whether the file of the most used paths stays as it is. */
+/* Whether the file of the most used paths is not overwritten. */
 static bool take_exact_paths(const struct cop_report_aggregated *a, const char *prefix)
 {
 	int dir = open(a->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums by name. They stop at 2^64-1, and latencies are whole microseconds, so the result depends
- * neither on the order in which ranks are added nor on how they were grouped before. */
+/* Sums by name. They saturate at 2^64-1 and latencies are integral microseconds, so the result does
+ * not depend on the order or grouping of the ranks. */
 #include "writers/cluster/cluster_priv.h"
 
 struct cop_report_cluster *cop_report_cluster_new(void)
@@ -41,7 +41,7 @@ void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n)
 	c->ranks = cop_add_saturating(c->ranks, n);
 }
 
-/* The position of name, or the one at which it belongs. */
+/* The index of name, or its insertion point. */
 static size_t find_row(const struct rows *rows, const char *name, bool *found)
 {
 	size_t low = 0, high = rows->n;

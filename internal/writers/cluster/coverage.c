@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Computes how much of some directories the job was observed to use. The roots are
- * walked once, nested roots together with those above them. Each observed path is then looked up in
- * the result and counted for every root above it. */
+/* Computes the share of directories that the job used. The roots are walked once, nested roots with
+ * their parents. Each observed path is then looked up in the result and counted for every root
+ * above it. */
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -12,23 +12,23 @@
 #define ROWS_MAX 200u /* rows of the table */
 
 struct counts {
-	uint64_t files, dirs; /* files: everything that is not a directory */
+	uint64_t files, dirs; /* files: all entries except directories */
 };
 struct cover {
 	const char *root;
-	unsigned place; /* its place in the table */
+	unsigned place; /* row in the table */
 	bool exists;
 	uint64_t observed, missing;
 	struct counts used, total;
 	const struct cop_observed_path *example;
 };
 struct coverage {
-	const struct cop_observed_path **path; /* in order of bytes */
+	const struct cop_observed_path **path; /* sorted by bytes */
 	size_t paths;
 	bool whole, full;
-	uint64_t faults; /* raw tables that were unusable or truncated */
+	uint64_t faults; /* unusable or truncated raw tables */
 	struct cop_roots roots;
-	struct cover *row; /* in order of name */
+	struct cover *row; /* sorted by name */
 	size_t n, left_out;
 	struct cop_walk_tree *tree;
 };
@@ -132,8 +132,8 @@ static void count_totals(struct coverage *c)
 
 enum state { IS_MISSING, IS_FILE, IS_DIR };
 
-/* The walk does not follow links, and may have been refused somewhere, so paths that it does not
- * know are looked up in the file system. */
+/* The walk does not follow links, and may have been denied access, so unknown paths are looked up
+ * in the file system. */
 static enum state state_of(const struct coverage *c, const struct cop_observed_path *p)
 {
 	bool absent;
@@ -147,7 +147,7 @@ static enum state state_of(const struct coverage *c, const struct cop_observed_p
 	return S_ISDIR(st.st_mode) ? IS_DIR : IS_FILE;
 }
 
-/* The row of the root whose path is the first len bytes of path. */
+/* The row of the root that is the first len bytes of path. */
 static struct cover *row_of(struct coverage *c, const char *path, size_t len)
 {
 	size_t low = 0, high = c->n;
@@ -285,7 +285,7 @@ static void tables_tick(void *arg, uint64_t files)
 	report_progress(arg, "raw tables", files);
 }
 
-/* If there are raw tables, they contain everything that the top paths list. */
+/* Raw tables, if present, include all top paths. */
 static int read_paths(struct coverage *c, const struct cop_report_aggregate *what,
 	const char *tables, const struct cop_pathset *top, struct cop_observed *all)
 {

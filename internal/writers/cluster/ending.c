@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a job ended, concluded from its directory: a job that a scheduler ends at its time limit
- * gets no stop command, and none of its processes can report that. */
+/* How a job ended, inferred from its directory: a job killed at the scheduler's time limit gets no
+ * stop command, and none of its processes can report it. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,15 +10,15 @@
 #include "job/dir/dir.h"
 #include "writers/cluster/cluster_priv.h"
 
-#define HOSTS_MAX 32u /* whose logs are read; every job of more nodes ends in one way, too */
+#define HOSTS_MAX 32u /* maximum number of logs read; larger jobs end the same way */
 #define TAIL_BYTES 4096
 
 static const char log_end[] = "-output.log", reason_key[] = "ending reason=\"";
 
 struct one_log {
 	const char *host;
-	bool alone;              /* the node calls itself localhost, in its log's name */
-	char name[NAME_MAX + 1]; /* the newest log of the host; "": none */
+	bool alone;              /* the log's name calls the node localhost */
+	char name[NAME_MAX + 1]; /* the host's newest log; "": none */
 	struct timespec at;
 };
 struct logs {
@@ -66,7 +66,7 @@ static void take_newest(struct logs *logs, int dir, const char *name)
 	}
 }
 
-/* Looks at the last lines of a log. */
+/* Examines the last lines of a log. */
 static void judge(struct logs *logs, int dir, const struct one_log *l)
 {
 	char tail[TAIL_BYTES + 1];
@@ -107,7 +107,7 @@ static void read_logs(const char *job_dir, struct logs *logs)
 		closedir(d);
 }
 
-/* Hosts that several nodes share are looked at once. */
+/* Hosts shared by several nodes are examined once. */
 static void choose_hosts(const struct cop_job_tree *tree, struct logs *logs)
 {
 	for (uint32_t i = 0; i < tree->hosts.count && logs->n < HOSTS_MAX; i++) {

@@ -20,8 +20,7 @@ void cop_observed_faults_fini(struct cop_observed_faults *f)
 	pthread_mutex_destroy(&f->lock);
 }
 
-/* The position at which the name belongs; COP_OBSERVED_NAMED_MAX: it is not among those that are
- * named. */
+/* The insertion point of the name; COP_OBSERVED_NAMED_MAX: it is only counted. */
 static unsigned place_of(const struct cop_observed_faults *f, const char *name)
 {
 	unsigned at = f->named;
@@ -31,7 +30,7 @@ static unsigned place_of(const struct cop_observed_faults *f, const char *name)
 	return at;
 }
 
-/* A fault is counted even if there is no memory for its name. */
+/* Counts a fault even if there is no memory for its name. */
 void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, const char *why)
 {
 	struct cop_observed_fault fault = {.name = strdup(name), .why = strdup(why)};
@@ -52,8 +51,7 @@ void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, co
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Names come from a directory that anybody may have written to, so none of their bytes may control
- * a terminal. */
+/* Names are untrusted: escapes bytes that control a terminal. */
 static void print_name(struct cop_buf *out, const char *name)
 {
 	for (; *name; name++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The paths that were used most, over all ranks: sums by category and path, in bounded memory. */
+/* The most used paths over all ranks: sums by category and path, in bounded memory. */
 #include "writers/cluster/cluster_priv.h"
 
 const char *const cop_report_category[COP_REPORT_CATEGORIES] = {
@@ -13,8 +13,7 @@ int cop_report_category_of(const char *name)
 	return -EINVAL;
 }
 
-/* Known attacks on the hash are not worth a seed: the table is bounded, and its user waits for
- * nobody. */
+/* No seed against hash flooding: the table is bounded, and no other process waits for this one. */
 static uint64_t hash_of(unsigned category, const char *path, size_t len)
 {
 	return cop_hash64(path, len, category);

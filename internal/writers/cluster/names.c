@@ -6,10 +6,10 @@
 
 #include "writers/cluster/cluster.h"
 
-/* 65,536 paths of every category usually take less than 100 MiB. */
+/* 65,536 paths of every category usually need less than 100 MiB. */
 #define FILE_BYTES_MAX COP_GIB
 
-/* A killed job leaves its last snapshot, if it made any. */
+/* A killed job leaves its last snapshot, if any. */
 void cop_observed_name_snapshots(
 	const char *job, const char *folder, const char *command, struct cop_buf *text)
 {

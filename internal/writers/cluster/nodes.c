@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the nodes of the job in its list of hosts, and which of them left files. A line is a host,
- * or host:port if several nodes share one. The files of a rank name only the host, so for nodes
- * that share a host it is known how many are missing, but not which. */
+/* Matches the job's list of hosts with the files of its nodes. A line is a host, or host:port if
+ * several nodes share it. A rank's files name only the host, so for nodes with a shared host the
+ * number of missing nodes is known, but not which. */
 #include <ctype.h>
 
 #include "writers/cluster/cluster_priv.h"
@@ -9,15 +9,15 @@
 #define LIST_MAX (16 * COP_MIB)
 
 struct node_host {
-	const char *name; /* in the text of the list */
+	const char *name; /* points into the text of the list */
 	uint32_t len, wanted, found;
 	uint32_t rank;                     /* of its first node */
 	bool shares_short;                 /* another host has the same short name */
-	struct cop_hlink link, link_short; /* link_short: on the first host of a short name, the
+	struct cop_hlink link, link_short; /* link_short: in the first host of a short name, the
 					      link to the second */
 };
 
-/* An address has dots and no short form. */
+/* An address has dots but no short form. */
 static size_t short_len(const char *name, size_t len)
 {
 	const char *dot = memchr(name, '.', len);
@@ -155,7 +155,7 @@ uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names)
 	uint64_t missing = 0, named = 0;
 	unsigned hosts = 0;
 
-	/* If the files name hosts in another form than the list does, nothing is known. */
+	/* If files and list use different forms of host names, nothing can be concluded. */
 	for (size_t i = 0; i < n->hosts && n->met; i++) {
 		const struct node_host *h = &n->host[i];
 		uint32_t one = missing_of(h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The caller's thread reads the directory, some thousand names at a time. Several threads then read
- * those files, because on a parallel file system most of the time is spent waiting for opens. The
- * paths of a file are collected without the lock and added under it, a batch at a time. */
+/* The calling thread reads the directory, a few thousand names at a time. Several threads then read
+ * these files, because on a parallel file system most time is spent in open. The paths of a file
+ * are collected without the lock and added under it, a batch at a time. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ struct reading {
 	void *arg;
 };
 
-/* One path of a batch; its bytes follow. */
+/* One path of a batch, followed by its bytes. */
 struct item {
 	uint64_t hash;
 	struct cop_path_counts counts;
@@ -66,7 +66,7 @@ static int take_path(void *arg, const char *path, size_t len, const struct cop_p
 	return b->items.failed || b->items.len > BATCH_BYTES ? add_batch(b) : 0;
 }
 
-/* Reads no more than the file had when it was opened, even if somebody still writes to it. */
+/* Reads at most the file's size at open, even if the file still grows. */
 struct source {
 	int fd;
 	uint64_t left;
@@ -79,7 +79,7 @@ static ssize_t read_source(void *arg, void *data, size_t len)
 	return cop_read_left(s->fd, &s->left, data, len);
 }
 
-/* NULL, or a sentence that says what is wrong. */
+/* NULL, or the reason of the failure. */
 static const char *open_table(int dir, const char *name, struct source *s)
 {
 	s->fd = cop_open_regular(dir, name, &s->left);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tests look up, and the product never does. */
+/* Queries for tests only. */
 #ifndef COP_WRITERS_CLUSTER_OBSERVED_TESTING_H
 #define COP_WRITERS_CLUSTER_OBSERVED_TESTING_H
 
@@ -7,7 +7,7 @@
 
 #include "writers/cluster/cluster.h"
 
-/* The path of that text, found by looking at all of them; NULL if there is none. */
+/* Finds a path by linear search; NULL if absent. */
 static inline const struct cop_observed_path *find_in_set(
 	const struct cop_pathset *s, const char *text, size_t len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Paths in an arena: each is stored once and costs its bytes and 60 more. The seed differs from run
- * to run, so that no table can be written whose paths all collide. */
+/* Paths in an arena: each is stored once, with 60 bytes of overhead. A random seed per run prevents
+ * crafted collisions. */
 #include "writers/cluster/cluster.h"
 
 uint64_t cop_observed_pathset_hash(const struct cop_pathset *s, const char *text, size_t len)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How far the ranks of a job are apart: minimum, median and maximum of a few metrics, and who has
- * the extremes. */
+/* The spread across the ranks of a job: minimum, median and maximum of a few metrics, and the ranks
+ * with the extremes. */
 #include "base/base/json.h"
 #include "base/table/table.h"
 #include "writers/cluster/cluster_priv.h"
@@ -75,7 +75,7 @@ void cop_report_range_clear(struct by_rank *r)
 	*r = (struct by_rank){0};
 }
 
-/* ---- what is said about them ---- */
+/* ---- descriptions ---- */
 
 struct range {
 	const struct rank_values *min, *max;
@@ -90,7 +90,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Whether x rather than y stands for ranks with the same value: the lowest rank. */
+/* Among ranks with equal values, the lowest rank is named. */
 static bool comes_first(const struct rank_values *x, const struct rank_values *y)
 {
 	if (x->rank != y->rank)
@@ -98,7 +98,7 @@ static bool comes_first(const struct rank_values *x, const struct rank_values *y
 	return strcmp(x->name, y->name) < 0;
 }
 
-/* False if fewer than two ranks have the metric, or memory is short. */
+/* False if fewer than two ranks have the metric, or out of memory. */
 static bool find_range(const struct by_rank *r, unsigned i, struct range *out)
 {
 	cop_number_t *value = calloc(r->n + 1, sizeof(*value));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of one rank. They may come from Copper 1.0, from a later version, from a node that was
- * killed while the disk was full, or from an attacker: a file that is truncated or malformed counts
- * for nothing. */
+/* The files of one rank. They may be from Copper 1.0, a later version, a node killed while the disk
+ * was full, or an attacker: truncated or malformed files are ignored. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,8 +23,7 @@ static const struct kind {
 	const char *name;
 	const char *const *columns;
 	row_fn *row;
-	bool never_empty; /* a rank that did nothing has no operation and no path, but it has
-			     metrics */
+	bool never_empty; /* an idle rank has no operations and no paths, but it has metrics */
 } kinds[COP_REPORT_KINDS] = {
 	[COP_REPORT_AGGREGATE] = {"profiling_aggregate.csv", aggregate_columns, aggregate_row,
 		true},
@@ -68,8 +66,8 @@ bool cop_report_rank_name(
 
 static const char too_large[] = "a number is above 2^64-1 and counts as 2^64-1";
 
-/* Notes a doubt about a file that is used all the same. The message names the line of the first one
- * and the number of the others. */
+/* Records a problem with a file that is still used. The message has the line of the first problem
+ * and the number of the rest. */
 static void doubt(struct rank_reader *r, const char *what)
 {
 	if (!r->doubts++)
@@ -82,7 +80,7 @@ static void count_doubts(struct rank_reader *r)
 		cop_buf_printf(&r->doubt, ", and %llu more", (unsigned long long)r->doubts - 1);
 }
 
-/* A negative count is a fault of one row, not of the whole file, so only the row is left out. */
+/* A negative count is a fault of one row, not of the file, so only the row is skipped. */
 static bool leaves_out(struct rank_reader *r, const struct cop_csv_record *record, unsigned first)
 {
 	for (unsigned i = first; i < record->n; i++)
@@ -100,7 +98,7 @@ static int bad(struct cop_buf *why, const char *text)
 	return -EBADMSG;
 }
 
-/* Returns why name cannot be added; rows are unique in a file. */
+/* 0, or the reason why name cannot be added; rows are unique in a file. */
 static int check_name(const struct rows *rows, const char *name, struct cop_buf *why)
 {
 	if (!*name || strlen(name) > CLUSTER_NAME_BYTES)
@@ -125,12 +123,10 @@ static int aggregate_row(
 	rc = cop_report_cluster_metric(to->file, name, value);
 	if (rc > 0)
 		doubt(to, too_large);
-	return rc == -EINVAL || rc > 0
-		       ? 0
-		       : rc; /* other text is a description, as Copper 1.0 wrote it */
+	return rc == -EINVAL || rc > 0 ? 0 : rc; /* other text is a description, as in Copper 1.0 */
 }
 
-/* A count that exceeds 64 bits becomes the largest count. */
+/* Clamps a count that exceeds 64 bits. */
 static bool parse_count(struct rank_reader *r, const char *text, uint64_t *out)
 {
 	int rc = cop_parse_u64(text, out);
@@ -162,7 +158,8 @@ static int operations_row(
 	return rc ? rc : cop_report_cluster_row(&to->file->ops, &row);
 }
 
-/* The longest list of any rank and category is as long as the user asked for, or has all paths. */
+/* The longest list of any rank and category has the length that the user requested, or all
+ * paths. */
 static void count_row(struct rank_reader *to, const char *category)
 {
 	int c = cop_report_category_of(category);
@@ -190,7 +187,7 @@ static int top_row(struct rank_reader *to, const struct cop_csv_record *r, struc
 	return to->paths.failed ? -ENOMEM : rc;
 }
 
-/* A later version may have more columns after those that this one knows. */
+/* A later version may append columns. */
 static bool is_header(const struct cop_csv_record *r, const char *const *columns)
 {
 	unsigned i = 0;
@@ -309,7 +306,7 @@ static int take_path(void *arg, const char *path, size_t len, const struct cop_p
 		counts[COP_REPORT_TOP_EVENTS] =
 			cop_add_saturating(counts[COP_REPORT_TOP_EVENTS], c->count[i]);
 	}
-	/* A path that was only touched is in no list of used ones either. */
+	/* Paths that were only touched are not in lists of used paths, either. */
 	return counts[COP_REPORT_TOP_EVENTS]
 		       ? cop_report_cluster_top(
 				 t->r->tables, cop_report_category[t->category], path, len, counts)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One thread walks the directory and queues the ranks; the others read their files. On a parallel
- * file system most of the time is spent waiting for opens, not adding, so there are more readers
- * than processors; each starts only when those before it do not keep up. The directory has tens of
- * thousands of names and no two ranks share a file, so no list of names is kept.
+ * file system most time is spent in open, so there may be more readers than processors; another one
+ * starts only when the running ones do not keep up. The directory may have tens of thousands of
+ * names and ranks share no files, so no list of names is stored.
  *
- * The lock protects the queue, the counts beside it and the sums: a file is read without the lock
- * and added under it. */
+ * The lock protects the queue, its counters and the sums: files are read without the lock and added
+ * under it. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <time.h>
@@ -14,7 +14,7 @@
 
 #define READERS_MAX 64u
 #define QUEUE_MAX 256u
-#define LOOK_AGAIN_MS 200 /* how often progress is reported */
+#define LOOK_AGAIN_MS 200 /* progress interval */
 
 struct work {
 	pthread_mutex_t lock;
@@ -23,10 +23,10 @@ struct work {
 	unsigned first, waiting;
 	bool closed;
 	int failed;    /* the first -errno of any thread */
-	uint64_t read; /* ranks that have been read */
+	uint64_t read; /* ranks read so far */
 	uint64_t told_ms;
-	int dir, tables;                /* tables: of the ranks' raw tables; -1: there are none */
-	uint64_t every_path, most_used; /* ranks of whose paths all are known, or only those */
+	int dir, tables;                /* tables: of the ranks' raw tables; -1: none */
+	uint64_t every_path, most_used; /* ranks with all paths; with the most used only */
 	struct ranks_result *out;
 	struct cop_observed_faults
 		no_top; /* missing top paths: faults only if other ranks have them */
@@ -34,7 +34,7 @@ struct work {
 	unsigned readers;
 };
 
-/* Moves the next rank to stem; false: no more will come. */
+/* Moves the next rank to stem; false at the end of the queue. */
 static bool next_stem(struct work *w, char stem[RANK_NAME_MAX])
 {
 	bool got;
@@ -79,7 +79,7 @@ static int add_paths(struct cop_pathset *s, const struct cop_buf *paths)
 	return rc;
 }
 
-/* The metrics of this rank, for the range over all of them. */
+/* Adds this rank's metrics to the range across ranks. */
 static int add_values(struct work *w, const struct rank_reader *r, const char *stem)
 {
 	static const struct nodes none;
@@ -141,7 +141,7 @@ static void read_one(struct work *w, struct rank_reader *r, const char *stem,
 	cop_buf_free(&why);
 }
 
-/* Where a rank left all of its paths, these count, and not the list of the most used ones. */
+/* A rank's complete tables take precedence over its list of most used paths. */
 static bool add_tables(struct work *w, struct rank_reader *r, const char *stem)
 {
 	bool whole = w->tables >= 0 && cop_report_read_tables(r, w->tables, stem);
@@ -186,7 +186,7 @@ static void *read_ranks(void *arg)
 	return NULL;
 }
 
-/* Called with the lock, which it releases while it waits for a change. Reports progress. */
+/* Lock held by the caller, and released during the wait for a change. Reports progress. */
 static void wait_a_while(struct work *w, const struct cop_report_aggregate *what)
 {
 	struct timespec until = cop_moment(cop_now_ns() + LOOK_AGAIN_MS * COP_NS_PER_MS);
@@ -202,8 +202,8 @@ static void wait_a_while(struct work *w, const struct cop_report_aggregate *what
 	}
 }
 
-/* Starts another reader if there is none, or if the others let the queue fill up. One is enough to
- * go on. */
+/* Starts another reader if there is none, or if the queue grows. Failure is not fatal if one is
+ * running. */
 static int add_reader(struct work *w)
 {
 	int rc = cop_thread_start(&w->reader[w->readers], "aggregate", read_ranks, w);
@@ -236,8 +236,8 @@ static int queue_stem(
 	return rc;
 }
 
-/* Final files have no tag in their names; those of a snapshot contain the name of their folder. A
- * directory counts as one or the other, so that no rank is added twice. */
+/* Final files have no tag in their names; snapshot files contain the name of their folder. A
+ * directory is treated as one or the other, so no rank is added twice. */
 static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
 {
 	const char *slash = strrchr(dir, '/');
@@ -298,7 +298,7 @@ static void wait_for_readers(struct work *w, const struct cop_report_aggregate *
 		pthread_join(w->reader[i], NULL);
 }
 
-/* Missing top paths are a fault only if other ranks have them, because -N is optional. */
+/* Missing top paths are a fault only if other ranks have them: -N is optional. */
 static void add_top_faults(struct work *w)
 {
 	struct cop_observed_faults *all = &w->out->faults;
@@ -341,7 +341,7 @@ static void work_free(struct work *w)
 	free(w);
 }
 
-/* Opens the folder of the raw tables that belong to the ranks' final files, if there are any. */
+/* Opens the folder of the raw tables of the ranks' final files, if it exists. */
 static int open_tables(const char *dir)
 {
 	static const char place[] = "/profiling/final", event[] = "_cache_event.output";

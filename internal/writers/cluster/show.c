@@ -3,7 +3,7 @@
 #include "base/base/json.h"
 #include "writers/cluster/cluster_priv.h"
 
-/* Shortened, and without bytes that control a terminal. */
+/* Truncated, without bytes that control a terminal. */
 static void print_name(struct cop_buf *out, const char *name)
 {
 	char plain[21];

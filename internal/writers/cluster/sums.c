@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums, for readers that only look at them. */
+/* The sums, for read-only users. */
 #include <fcntl.h>
 
 #include "writers/cluster/cluster_priv.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Raw tables (copper-formats.5), as Copper and Copper 1.0 write them and as anything else may have
- * left them. An events table is
+/* Raw tables (copper-formats.5) of Copper and Copper 1.0, as untrusted input. An events table is
  *
  *     title {
  *     /path {
@@ -9,12 +8,12 @@
  *     }
  *     }
  *
- * and a table of sizes has "/path: 123" lines and two totals, in Copper 1.0 between bars. No path
- * line of one kind looks like the other, because one ends in a brace and the other in a digit. */
+ * and a table of sizes has "/path: 123" lines and two totals, in Copper 1.0 between bars. The kinds
+ * of path lines are distinct: one ends in a brace, the other in a digit. */
 #include "writers/cluster/cluster.h"
 #include "base/walk/walk.h"
 
-/* The longest path with every byte escaped, and what follows it. */
+/* The longest path with every byte escaped, plus the rest of the line. */
 #define LINE_MAX_BYTES (2 * COP_PATHSET_LEN_MAX + 64)
 #define BUFFER (LINE_MAX_BYTES + 64 * COP_KIB)
 
@@ -23,12 +22,12 @@ struct table {
 	cop_observed_visit *take;
 	void *arg;
 	struct cop_table_result *out;
-	char *path; /* the path whose counts are being read, in the buffer below */
+	char *path; /* path of the counts being read, in the buffer below */
 	size_t len;
 	struct cop_path_counts counts;
 	uint64_t lines;
 	int64_t depth; /* open braces */
-	bool totals;   /* of a table of sizes were seen */
+	bool totals;   /* totals of a table of sizes were read */
 	bool sizes;
 };
 
@@ -68,7 +67,7 @@ static int finish_path(struct table *t)
 	return rc;
 }
 
-/* The counts come after the path, so it is kept until the next one. */
+/* Counts follow their path, so it is kept until the next one. */
 static int begin_path(struct table *t, const char *line, size_t len)
 {
 	int rc = finish_path(t);
@@ -84,7 +83,7 @@ static int begin_path(struct table *t, const char *line, size_t len)
 	return 0;
 }
 
-/* The length of the path in "/path: 123"; 0: it is not such a line. */
+/* The length of the path in "/path: 123"; 0: no such line. */
 static size_t before_size(const char *line, size_t len)
 {
 	size_t n = len;
@@ -182,7 +181,7 @@ static int one_line(struct table *t, const char *line, size_t len, bool whole)
 	return 0;
 }
 
-/* Splits blocks into lines, and skips what is longer than any line of a table. */
+/* Splits blocks into lines, and skips overlong ones. */
 struct lines {
 	char *data;
 	size_t len;
@@ -245,7 +244,7 @@ int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observe
 	if (t.path && l.data)
 		rc = all_lines(&t, &l, read, read_arg);
 	if (rc == -EBADMSG)
-		rc = 0; /* that it is not a table is a result, not an error */
+		rc = 0; /* "not a table" is a result, not an error */
 	else if (!rc && t.lines)
 		out->verdict = t.depth == 0 && (t.totals || !t.sizes) ? COP_OBSERVED_WHOLE
 								      : COP_OBSERVED_CUT;

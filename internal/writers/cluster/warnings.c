@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What went badly in the job, as the job judged itself when it stopped: the files of the ranks do
- * not tell. */
+/* The job's own warnings, written when it stopped: the files of the ranks do not contain them. */
 #include "writers/cluster/cluster_priv.h"
 
 #define WARNINGS_FILE "/profiling/cluster/cluster_warnings.csv"
@@ -23,7 +22,7 @@ static ssize_t read_text(void *arg, void *data, size_t len)
 	return (ssize_t)len;
 }
 
-/* Adds one line, whatever somebody has put into the file. */
+/* Adds one line, sanitized: the file is untrusted. */
 static void add_item(const char *sentence, struct cop_buf *out)
 {
 	cop_buf_str(out, "- ");

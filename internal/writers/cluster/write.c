@@ -133,7 +133,7 @@ static void fill_summary(const struct output *o, struct cop_buf *out)
 	cop_buf_str(out, "# Cluster Profiling Summary\n\n- Input directory: ");
 	cop_csv_markdown(out, o->input, strlen(o->input));
 	cop_buf_printf(out, "\n- Rank summaries aggregated: `%" PRIu64 "`\n", o->c->ranks);
-	/* Files of Copper 1.0, whose kernel answered nothing itself, have no such metric. */
+	/* Copper 1.0's files do not have this metric. */
 	if (cop_report_rows_find(&o->c->metrics, "storage_operations"))
 		cop_buf_str(out,
 			"- Where the kernel answers repeated requests by itself (a job without `copper mount --observe`), all counts, including those by path, count "

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program that started the job may be part of a trace, which it says in the environment:
- * TRACEPARENT and TRACESTATE. */
+/* The parent trace of the job, if the program that started it set TRACEPARENT and TRACESTATE. */
 #include "writers/otel/otel_priv.h"
 
 #include "base/log/log.h"
 
-/* An invalid parent counts as none, and its tracestate is dropped with it. */
+/* An invalid parent is ignored, together with its tracestate. */
 static void take_parent(struct place *p)
 {
 	const char *parent = getenv("TRACEPARENT"), *state = getenv("TRACESTATE");

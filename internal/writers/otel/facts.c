@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everything here is copied, because a thread that is left behind outlives the telemetry. */
+/* All strings are copied: a detached follower thread may outlive the telemetry. */
 #include "writers/otel/otel_priv.h"
 
 /* ---- the starts ---- */
@@ -9,7 +9,7 @@ static int64_t wall_ns(const struct cop_telemetry_sum *sum, int64_t us)
 	return cop_telemetry_sum_unix_ns(sum) + us * 1000;
 }
 
-/* When the node reached the barrier. All nodes leave the barrier together, so only the time before
+/* The node's arrival at the barrier. All nodes leave the barrier together, so only the time before
  * it distinguishes them. */
 static int64_t reached_us(const struct cop_telemetry_node *n)
 {
@@ -20,7 +20,7 @@ static int64_t reached_us(const struct cop_telemetry_node *n)
 	return us;
 }
 
-/* Inserts into the (at most 16) slowest nodes so far, which are sorted. */
+/* Inserts into the sorted list of the (at most 16) slowest nodes. */
 static size_t insert_slowest(const struct cop_telemetry_node *slowest[SLOWEST], size_t n,
 	const struct cop_telemetry_node *node)
 {

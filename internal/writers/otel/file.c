@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file is opened for each line, so that its removal is noticed. A line is written by one
- * call. */
+/* The file is opened for each line to detect its removal. A line is written by one call. */
 #include "writers/otel/otel_priv.h"
 
 #include <fcntl.h>
@@ -29,7 +28,7 @@ static int open_it(const char *path, int flags)
 	return rc ? rc : fd;
 }
 
-/* An earlier job's file is replaced rather than emptied, so that its readers can go on. */
+/* Replaces an earlier job's file instead of truncating it, so its readers can continue. */
 int cop_otel_make(struct files *f, enum file which, struct cop_err *err)
 {
 	char path[PATH_MAX + 16];
@@ -47,7 +46,7 @@ int cop_otel_make(struct files *f, enum file which, struct cop_err *err)
 	return 0;
 }
 
-/* If a full disk took only a part of the line, that part is cut off again. */
+/* If a full disk cut the line short, the partial line is truncated again. */
 static int write_whole(int fd, const struct cop_buf *line)
 {
 	struct stat before;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/otel/otel_priv.h"
 
-/* ---- which rounds ---- */
+/* ---- rounds with a line ---- */
 
 bool cop_otel_is_due(struct pace *p)
 {
@@ -49,7 +49,7 @@ void cop_otel_take_totals(struct totals *t, const struct cop_op_sum *sum)
 /* ---- a line ---- */
 
 struct row {
-	const char *name, *unit, *description; /* of a metric; name NULL: a point of the last one */
+	const char *name, *unit, *description; /* name NULL: a point of the previous metric */
 	enum cop_counter counter;
 	const char *key, *value;
 };
@@ -62,7 +62,7 @@ static const struct row rows[] = {
 #undef COP_POINT
 };
 #define ROWS COP_ARRAY_SIZE(rows)
-/* The metrics that are not counters: nodes by state, cache, memory, CPU; and the latencies. */
+/* Metrics other than counters: nodes by state, cache, memory, CPU; and latencies. */
 #define OTHERS 16u
 
 struct line {
@@ -87,7 +87,7 @@ static void add_metric(struct line *l, enum cop_otlp_kind kind, const char *name
 		.point = &l->point[l->points]};
 }
 
-/* Adds a point to the metric that was added last. */
+/* Adds a point to the last metric. */
 static struct cop_otlp_point *add_point(struct line *l, const char *key, const char *value)
 {
 	struct cop_otlp_metric *m = &l->metric[l->metrics - 1];
@@ -139,7 +139,7 @@ static void add_nodes(struct line *l, const struct cop_follow_numbers *n)
 	add_point(l, "state", "missing")->whole = n->missing;
 }
 
-/* The answers to a stop do not contain the sizes of the tables. */
+/* Answers to a stop do not contain table sizes. */
 static void add_machines(struct line *l, const struct cop_follow_numbers *n)
 {
 	if (n->usage.limit_bytes) {
@@ -192,7 +192,7 @@ static void add_latencies(struct line *l, const struct totals *t)
 	for (unsigned op = 0; op < COP_PROF_OPS; op++)
 		if (count_calls(&t->latency[op]))
 			add_histogram(l, op, &t->latency[op]);
-	/* Without a profile nothing was measured, so the metric is removed. */
+	/* Without a profile there are no measurements: removes the metric. */
 	if (!l->metric[l->metrics - 1].n)
 		l->metrics--;
 }
@@ -205,8 +205,8 @@ static bool has_fallen(const struct series *s, const struct cop_follow_numbers *
 	return n->machine.cpu_us && n->machine.cpu_us < s->last_cpu_us;
 }
 
-/* A sum that has fallen is counted anew, from the last line on. Times never go back, whatever the
- * wall clock does. */
+/* Restarts sums that decreased, from the last line on. Times are monotonic even if the wall clock
+ * is not. */
 static void go_on(struct series *s, const struct cop_follow_numbers *n)
 {
 	if (has_fallen(s, n))

@@ -92,14 +92,14 @@ static void take_round(void *ctx, const struct cop_follow_numbers *n)
 		put_numbers(o, n, NULL);
 }
 
-/* If the sums of the stop are missing, the last known numbers are the final ones. */
+/* Without the sums of the stop, the last known numbers are final. */
 static void end(void *ctx, uint64_t deadline_ms)
 {
 	struct cop_otel *o = ctx;
 	int64_t now_ns = cop_wall_ns();
 
 	(void)deadline_ms;
-	/* The job had not started. */
+	/* The job never started. */
 	if (!o->begun)
 		put_line(o, TRACES, cop_otel_start_span);
 	if (o->totals.has)
@@ -157,7 +157,7 @@ static bool is_number(const char *key)
 	return strcmp(key, "process.pid") == 0;
 }
 
-/* A list of thousands of nodes would be repeated in every line, so long values are cut. */
+/* Truncates long values: a list of thousands of nodes would be repeated in every line. */
 static void add_resource(void *arg, const char *key, const char *value)
 {
 	struct resource *r = arg;

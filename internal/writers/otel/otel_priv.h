@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* otel.c holds what follow calls, and calls the other files: facts.c keeps what the nodes report at
- * the stop; context.c says to which trace the job belongs; spans.c, records.c and numbers.c make
- * the lines; file.c writes them.
+/* otel.c implements follow's callbacks and calls the other files: facts.c stores the nodes' final
+ * reports; context.c finds the job's trace; spans.c, records.c and numbers.c format lines; file.c
+ * writes them.
  *
- * Until the end, the main thread owns `end` and the totals, and the thread of follow owns the rest.
- */
+ * Until the end, the main thread owns `end` and the totals, and the follower's thread the rest.
+ *
+ * */
 #ifndef COP_WRITERS_OTEL_PRIV_H
 #define COP_WRITERS_OTEL_PRIV_H
 
@@ -15,8 +16,8 @@
 #include "prof/profile/profile.h"
 #include "prof/telemetry/telemetry.h"
 
-/* After so many lines of metrics the interval doubles, so that a job of n intervals writes about
- * PACE_LINES * log2(n / PACE_LINES) of them; and never more than LINES_MAX and the last. */
+/* After PACE_LINES lines of metrics the interval doubles, so a job of n intervals writes about
+ * PACE_LINES * log2(n / PACE_LINES) lines, and at most LINES_MAX plus the last one. */
 #define PACE_LINES 128u
 #define LINES_MAX 4096u
 #define RESOURCE_MAX 24u
@@ -26,7 +27,7 @@ enum file { TRACES, METRICS, LOGS, FILES };
 
 /* ---- numbers.c ---- */
 
-/* Latencies of one operation. The bounds are 2^10 - 1, 2^11 - 1, … 2^36 - 1 ns. */
+/* Latencies of one operation. Bucket bounds: 2^10 - 1, 2^11 - 1, … 2^36 - 1 ns. */
 #define LATENCY_FIRST 10u
 #define LATENCY_LAST 36u
 #define LATENCY_BOUNDS (LATENCY_LAST - LATENCY_FIRST + 1)
@@ -42,15 +43,15 @@ struct totals {
 	struct latency latency[COP_PROF_OPS];
 };
 
-/* The state of the sums. They start anew if one has fallen, because that means that a node that was
- * counted no longer answers. */
+/* The state of the sums. They restart if one decreases: a node that was counted no longer
+ * answers. */
 struct series {
-	uint64_t start_ns, time_ns; /* since when the sums are counted; the time of the last line */
+	uint64_t start_ns, time_ns; /* start of the sums; time of the last line */
 	struct cop_stats last;
 	uint64_t last_cpu_us;
 };
 
-/* Decides which rounds get a line. */
+/* Selects the rounds that get a line. */
 struct pace {
 	uint64_t rounds, stride; /* stride 0 means 1 */
 	unsigned lines, lines_all;
@@ -62,7 +63,7 @@ void cop_otel_take_totals(struct totals *t, const struct cop_op_sum *sum);
 void cop_otel_metrics(struct cop_buf *out, const struct cop_otlp_source *from, struct series *s,
 	const struct cop_follow_numbers *n, const struct totals *totals);
 
-/* ---- facts.c: what the nodes did and when, which a stop brings ---- */
+/* ---- facts.c: node events, received at the stop ---- */
 
 #define SLOWEST 16u
 
@@ -70,7 +71,7 @@ struct node_start {
 	uint32_t rank;
 	char *host;
 	int64_t start_ns,
-		reached_ns; /* wall clock: when the node began, and when it reached the barrier */
+		reached_ns; /* wall clock: start of the node, and its arrival at the barrier */
 	uint64_t phase_us[COP_TELEMETRY_PHASES];
 };
 struct fact {
@@ -80,18 +81,17 @@ struct fact {
 	char *host, *detail;
 };
 struct facts {
-	struct node_start
-		slowest[SLOWEST]; /* the nodes that came last to the barrier, the last one first */
+	struct node_start slowest[SLOWEST]; /* the last nodes to reach the barrier, latest first */
 	size_t nodes;
-	struct fact *fact; /* by time */
+	struct fact *fact; /* sorted by time */
 	size_t n;
 	uint64_t dropped;
 };
-/* Leaves out facts for which there is no memory. */
+/* Drops facts if memory runs out. */
 void cop_otel_take_facts(struct facts *f, const struct cop_telemetry_sum *sum,
 	const char *(*host)(void *ctx, uint32_t rank), void *ctx);
 void cop_otel_free_facts(struct facts *f);
-/* Whether the event is a problem rather than normal progress. */
+/* Whether the event is a problem, not normal progress. */
 bool cop_otel_is_trouble(enum cop_telemetry_kind kind);
 
 /* ---- context.c ---- */
@@ -99,7 +99,7 @@ bool cop_otel_is_trouble(enum cop_telemetry_kind kind);
 struct place {
 	struct cop_otlp_context job; /* the job's own span */
 	uint8_t start[COP_OTLP_SPAN_SIZE], stop[COP_OTLP_SPAN_SIZE];
-	uint8_t parent[COP_OTLP_SPAN_SIZE]; /* the job's parent; all zero: none */
+	uint8_t parent[COP_OTLP_SPAN_SIZE]; /* the job's parent; all zeros: none */
 	bool has_parent;
 	char state[COP_OTLP_STATE_MAX + 1]; /* "": none */
 };
@@ -116,9 +116,9 @@ struct files {
 	char dir[PATH_MAX];
 	bool made[FILES], complained;
 };
-/* Creates a file, empty and in place of an old one. 0 or -errno with a sentence. */
+/* Creates an empty file, replacing an old one. 0 or -errno with a message. */
 int cop_otel_make(struct files *f, enum file which, struct cop_err *err);
-/* Appends a line whole, or not at all; the log says so once. */
+/* Appends a line completely or not at all; a failure is logged once. */
 void cop_otel_append(struct files *f, enum file which, const struct cop_buf *line);
 
 /* ---- otel.c ---- */
@@ -138,25 +138,25 @@ struct cop_otel {
 	int64_t started_ns, ready_ns;
 
 	/* Owned by the main thread until the end. */
-	bool failed, start_failed; /* failed: or a command did */
-	uint64_t kills;            /* for want of memory, before the job */
-	char *reason;              /* NULL: there was no memory for it */
+	bool failed, start_failed; /* failed: includes failed commands */
+	uint64_t kills;            /* OOM kills before the job */
+	char *reason;              /* NULL: out of memory */
 	int64_t stop_ns;
 	struct totals totals;
 	struct facts facts;
 	const char *(*host)(void *ctx, uint32_t rank);
 	void *ctx;
 
-	/* Owned by the thread of follow. */
+	/* Owned by the follower's thread. */
 	bool begun;
 	struct series series;
 	struct pace pace;
-	bool has_latest; /* whether there is an answer that no line was written for */
+	bool has_latest; /* the latest answer has no line yet */
 	struct cop_follow_numbers latest;
 };
 
 /* ---- spans.c ---- */
-/* The start; the job and its end, and what the nodes did. */
+/* The startup; the job and its end, with the activity of the nodes. */
 void cop_otel_start_span(
 	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
 void cop_otel_end_spans(const struct cop_otel *o, const struct cop_otlp_source *from,
@@ -165,7 +165,7 @@ void cop_otel_end_spans(const struct cop_otel *o, const struct cop_otlp_source *
 /* ---- records.c ---- */
 void cop_otel_start_record(
 	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
-/* Several lines: what happened on the nodes, then the end of the job. */
+/* Several lines: events of the nodes, then the end of the job. */
 void cop_otel_end_records(const struct cop_otel *o, const struct cop_otlp_source *from,
 	int64_t now_ns, struct cop_buf *out);
 

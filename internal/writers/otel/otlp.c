@@ -59,7 +59,7 @@ static void put_attributes(struct cop_json *j, const struct cop_otlp_attributes 
 	cop_json_end(j);
 }
 
-/* ---- what every line has around it ---- */
+/* ---- resource and scope ---- */
 
 static void open_line(struct cop_json *j, const struct cop_otlp_source *from, const char *resources,
 	const char *scopes, const char *what)
@@ -88,7 +88,7 @@ static void close_line(struct cop_json *j)
 
 /* ---- traces ---- */
 
-/* Flag bits: whether the parent is in another process is known; and it is. */
+/* Flag bits: "parent is remote" is known; and its value. */
 #define KNOWS_REMOTE 0x100u
 #define IS_REMOTE 0x200u
 #define SPAN_KIND_INTERNAL 1u

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* otlp: spans, metrics and log records of OpenTelemetry as text: JSON in OTLP's mapping
- * (opentelemetry.io/docs/specs/otlp), one TracesData, MetricsData or LogsData per line, as
- * OpenTelemetry's file exporter writes them and the collector's otlpjsonfile receiver reads them.
- * Identifiers are hexadecimal, 64-bit integers are strings, enumerations are numbers, times are
- * nanoseconds since 1970. It also reads the W3C's trace context, as the environment hands it down.
- * It knows no file and no node.
+ * (opentelemetry.io/docs/specs/otlp), one TracesData, MetricsData or LogsData per line, as written
+ * by OpenTelemetry's file exporter and read by the collector's otlpjsonfile receiver. Identifiers
+ * are hexadecimal, 64-bit integers are strings, enumerations are numbers, times are nanoseconds
+ * since 1970. Also parses the W3C trace context of the environment. Does not access files or nodes.
  *
- * Arguments are only read. A line ends with a newline; the buffer shows whether memory was short.
+ * Arguments are not modified. A line ends with a newline; the buffer records an allocation failure.
  * The length of a line is not limited, so a caller with many items writes several lines. */
 #ifndef COP_WRITERS_OTEL_OTLP_H
 #define COP_WRITERS_OTEL_OTLP_H
@@ -18,7 +17,7 @@
 
 struct cop_otlp_attribute {
 	const char *key;
-	const char *text; /* NULL: the number */
+	const char *text; /* NULL: use the number */
 	int64_t number;
 };
 struct cop_otlp_attributes {
@@ -26,7 +25,7 @@ struct cop_otlp_attributes {
 	size_t n;
 };
 
-/* Where the data comes from: the resource, and the version of this program, which is the scope. */
+/* The source of the data: the resource, and this program's version as the scope. */
 struct cop_otlp_source {
 	struct cop_otlp_attributes resource;
 	const char *version;
@@ -34,11 +33,11 @@ struct cop_otlp_source {
 
 /* ---- traces ---- */
 
-/* The place of a span: its trace and its identifier. */
+/* Identifies a span: its trace and span identifiers. */
 struct cop_otlp_context {
 	uint8_t trace[COP_OTLP_TRACE_SIZE];
 	uint8_t span[COP_OTLP_SPAN_SIZE];
-	uint8_t flags; /* of the trace, as the W3C defines them */
+	uint8_t flags; /* of the trace, as defined by the W3C */
 };
 #define COP_OTLP_SAMPLED 1u
 
@@ -48,12 +47,12 @@ struct cop_otlp_event {
 	struct cop_otlp_attributes attributes;
 };
 
-/* By their numbers in OTLP. */
+/* Values as in OTLP. */
 enum cop_otlp_status { COP_OTLP_UNSET, COP_OTLP_OK, COP_OTLP_ERROR };
 
 struct cop_otlp_span {
 	struct cop_otlp_context at;
-	uint8_t parent[COP_OTLP_SPAN_SIZE]; /* all zero: none */
+	uint8_t parent[COP_OTLP_SPAN_SIZE]; /* all zeros: none */
 	bool remote;                        /* the parent is in another process */
 	const char *state;                  /* tracestate; NULL: none */
 	const char *name;
@@ -71,13 +70,13 @@ void cop_otlp_traces(struct cop_buf *out, const struct cop_otlp_source *from,
 
 /* ---- logs ---- */
 
-/* By their numbers in OTLP. */
+/* Values as in OTLP. */
 enum cop_otlp_severity { COP_OTLP_INFO = 9, COP_OTLP_WARN = 13, COP_OTLP_FAILURE = 17 };
 
 struct cop_otlp_record {
 	uint64_t time_ns, observed_ns;
 	enum cop_otlp_severity severity;
-	const char *event; /* its name */
+	const char *event; /* event name */
 	const char *body;
 	struct cop_otlp_attributes attributes;
 	struct cop_otlp_context at;
@@ -90,9 +89,9 @@ void cop_otlp_logs(struct cop_buf *out, const struct cop_otlp_source *from,
 
 struct cop_otlp_point {
 	struct cop_otlp_attributes attributes;
-	uint64_t start_ns, time_ns; /* start 0: none, as of a gauge */
+	uint64_t start_ns, time_ns; /* start 0: none, for gauges */
 	bool is_real;
-	double real; /* written to the nanosecond */
+	double real; /* printed with nanosecond precision */
 	uint64_t whole;
 };
 
@@ -102,7 +101,7 @@ struct cop_otlp_histogram {
 	double sum, max;
 	const double *bound; /* ascending; bucket i holds values up to and including bound i */
 	size_t bounds;
-	const uint64_t *bucket; /* one more than there are bounds; their sum is the count */
+	const uint64_t *bucket; /* one more than bounds; the sum is the count */
 };
 
 enum cop_otlp_kind {
@@ -116,7 +115,7 @@ struct cop_otlp_metric {
 	enum cop_otlp_kind kind;
 	const struct cop_otlp_point *point; /* sums and gauges */
 	const struct cop_otlp_histogram *histogram;
-	size_t n; /* the number of points or of histograms */
+	size_t n; /* number of points or histograms */
 };
 
 void cop_otlp_metrics(struct cop_buf *out, const struct cop_otlp_source *from,
@@ -126,13 +125,13 @@ void cop_otlp_metrics(struct cop_buf *out, const struct cop_otlp_source *from,
 
 #define COP_OTLP_STATE_MAX 512u
 
-/* Reads a traceparent: 0, or -EBADMSG, which means that there is no parent. Keeps only the flags
- * that level 2 knows, sampled and random; reads only the known fields of later versions. */
+/* Parses a traceparent: 0, or -EBADMSG, to be treated as no parent. Keeps only the flags of level
+ * 2, sampled and random; of later versions, only the known fields are parsed. */
 int cop_otlp_parent(const char *traceparent, struct cop_otlp_context *out);
-/* Whether a tracestate may be handed on: at most 32 members of the form key=value and
- * COP_OTLP_STATE_MAX bytes. */
+/* Whether a tracestate may be propagated: at most 32 members key=value and COP_OTLP_STATE_MAX
+ * bytes. */
 bool cop_otlp_is_state(const char *tracestate);
-/* New random identifiers, which are never all zero. 0 or -errno. */
+/* New random identifiers, never all zeros. 0 or -errno. */
 int cop_otlp_new_trace(uint8_t trace[COP_OTLP_TRACE_SIZE]);
 int cop_otlp_new_span(uint8_t span[COP_OTLP_SPAN_SIZE]);
 

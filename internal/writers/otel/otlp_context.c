@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The W3C's Trace Context, levels 1 and 2: version-trace-span-flags, in lower-case hexadecimal
- * digits. A later version may be longer, after one more dash; the fields that this version knows
- * are read from it. */
+/* W3C Trace Context, levels 1 and 2: version-trace-span-flags, in lower-case hexadecimal digits. A
+ * later version may append fields after a dash; only the known fields are parsed. */
 #include "otlp.h"
 
 #include <sys/random.h>
@@ -18,7 +17,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Reads n bytes as hexadecimal digits, up to the character that must follow. */
+/* Parses n bytes as hexadecimal digits, up to the required end character. */
 static bool read_bytes(const char *text, char end, uint8_t *out, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -100,7 +99,7 @@ bool cop_otlp_is_state(const char *text)
 		len = strcspn(text, ",");
 		while (len && (text[len - 1] == ' ' || text[len - 1] == '\t'))
 			len--;
-		/* Members may be empty. */
+		/* Empty members are valid. */
 		if (len && (!is_member(text, len) || ++members > MEMBERS_MAX))
 			return false;
 		text += strcspn(text, ",");

@@ -16,9 +16,9 @@ void cop_otel_start_record(
 	cop_otlp_logs(out, from, &r, 1);
 }
 
-/* ---- what happened on the nodes ---- */
+/* ---- events of nodes ---- */
 
-/* As many records as fit into a line that receivers accept. */
+/* The number of records in one line, limited by what receivers accept. */
 #define BATCH 64u
 
 struct batch {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One trace for the job: its span from the start of rank 0 to the end, and below it the start (with
- * the phases of the slowest nodes), the prefetch and the stop. */
+/* One trace for the job: a span from the start of rank 0 to its end, with child spans for the
+ * startup (with the phases of the slowest nodes), the prefetch and the stop. */
 #include "writers/otel/otel_priv.h"
 
 static struct cop_otlp_span child_span(const struct cop_otel *o,
@@ -41,7 +41,7 @@ struct starts {
 	char name[COP_TELEMETRY_PHASES][48];
 };
 
-/* A span without an identifier is left out. */
+/* Skips a span if no identifier can be generated. */
 static void add_span(struct starts *s, struct cop_otlp_span span)
 {
 	if (cop_otlp_new_span(span.at.span) == 0)
@@ -99,7 +99,7 @@ static void add_starts(
 	free(s);
 }
 
-/* ---- the prefetch: from the first node that begins until the last has ended ---- */
+/* ---- the prefetch: from the first node's start to the last node's end ---- */
 
 static bool find_prefetch(const struct cop_otel *o, struct cop_otlp_span *span)
 {
@@ -119,7 +119,7 @@ static bool find_prefetch(const struct cop_otel *o, struct cop_otlp_span *span)
 
 /* ---- the job ---- */
 
-/* OpenTelemetry's SDKs keep this many per span; the log has all of them. */
+/* The limit per span of OpenTelemetry's SDKs; the log has all events. */
 #define EVENTS_MAX 128u
 
 struct troubles {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reports.c is about one node, sums.c about all of them. Neither calls the other, and both call
- * warn.c. There is no lock: the counts belong to prof and stats, everything else to the main
- * thread. */
+/* reports.c handles one node, sums.c all nodes. Neither calls the other; both call warn.c. There is
+ * no lock: prof and stats own the counters, the main thread everything else. */
 #ifndef COP_WRITERS_RANK_PRIV_H
 #define COP_WRITERS_RANK_PRIV_H
 
@@ -15,11 +14,11 @@ struct cop_tally {
 };
 
 /* ---- warn.c ---- */
-/* Judges the counters of this node. */
+/* Evaluates this node's counters. */
 void cop_tally_judge_own(
 	struct cop_tally *t, const struct cop_stats *stats, struct cop_advices *out);
 void cop_tally_judge(const struct cop_op_sum *sum, struct cop_advices *out);
-/* Adds to the counters what else a sum has that advice judges. */
+/* Adds a sum's other inputs of advice to the counters. */
 void cop_tally_add_facts(struct cop_tally *t, struct cop_op_sum *sum);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The profile of one node: created at the start, written at snapshots and at the end. */
+/* The profile of one node: created at startup, written at snapshots and at the end. */
 #include "writers/rank/rank_priv.h"
 
 #include <dirent.h>
@@ -20,8 +20,8 @@ static bool has_files(const char *path)
 	return found;
 }
 
-/* Scripts look for these folders from the start on, whatever they will contain. One node is enough:
- * the others create missing ones. */
+/* Scripts expect these folders from the start, even if they remain empty. One node suffices: the
+ * others create missing ones. */
 static void make_folders(const struct cop_tally *t)
 {
 	static const char *const folders[] = {
@@ -39,7 +39,7 @@ static void make_folders(const struct cop_tally *t)
 	}
 }
 
-/* Files of an earlier run stay, and copper aggregate cannot tell which run a file is from. */
+/* Files of an earlier run are kept, and copper aggregate cannot distinguish runs. */
 static void warn_of_earlier_runs(const struct cop_tally *t)
 {
 	char path[4096 + 32];
@@ -51,7 +51,7 @@ static void warn_of_earlier_runs(const struct cop_tally *t)
 			path);
 }
 
-/* The warnings for the node's own summary. */
+/* Adds the warnings to the node's own summary. */
 static void put_further(void *ctx, const struct cop_stats *stats, struct cop_buf *out)
 {
 	struct cop_advices a;
@@ -182,7 +182,7 @@ void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out)
 
 /* ---- reports ---- */
 
-/* With thousands of ranks, their files are most of the cost of a report. */
+/* With thousands of ranks, the ranks' files dominate the cost of a report. */
 static bool writes_profile(const struct cop_tally *t)
 {
 	return t->prof &&
@@ -198,7 +198,7 @@ static int write_profile(
 	struct cop_err own = {0};
 	int rc;
 
-	/* A request includes the sizes at any level; otherwise they are written only with the full
+	/* A requested report includes the sizes at any level; other reports only with full
 	 * paths. */
 	sizes.asked = tag && strcmp(tag, COP_TALLY_ASKED_TAG) == 0;
 	rc = cop_prof_snapshot(p, tag, full || sizes.asked ? &sizes : NULL, &own);
@@ -209,7 +209,7 @@ static int write_profile(
 	return rc == -ENOENT ? -EIO : rc;
 }
 
-/* A report that cannot be written is no reason to stop anything. */
+/* A failed report does not stop the node. */
 int cop_tally_write(struct cop_tally *t, const char *tag, struct cop_err *err)
 {
 	return writes_profile(t) ? write_profile(t, t->prof, tag, err) : -ENOENT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Turns counters into warnings: collects the numbers that advice judges. */
+/* Converts counters to warnings: collects the inputs of advice. */
 #include "base/log/log.h"
 #include "writers/rank/rank_priv.h"
 

@@ -30,7 +30,7 @@ static const char schema[] =
 	"CREATE VIEW metric_last AS SELECT run, key, value, step, time FROM metric AS m"
 	" WHERE step = (SELECT max(step) FROM metric WHERE run = m.run AND key = m.key);";
 
-/* The error number of SQLite's result code. */
+/* The errno of an SQLite result code. */
 static int errno_of(int code)
 {
 	switch (code & 0xff) {
@@ -82,7 +82,7 @@ int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 {
 	int rc = errno_of(code);
 
-	/* SQLite says this when it finds the disk full while it writes its journal. */
+	/* SQLite reports a full disk like this while writing its journal. */
 	if (rc == -EIO && db && sqlite3_system_errno(db) == ENOSPC)
 		rc = -ENOSPC;
 	if (rc == -EIO && db && sqlite3_system_errno(db) == ENOLCK)
@@ -91,7 +91,7 @@ int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 		sentence_for(rc, db ? sqlite3_errmsg(db) : sqlite3_errstr(code)));
 }
 
-/* Waits a little, until the deadline that the connection was opened with. */
+/* Waits briefly, until the connection's deadline. */
 static int wait_for_lock(void *arg, int tries)
 {
 	uint64_t deadline_ms = (uintptr_t)arg, now_ms = cop_now_ms();
@@ -112,7 +112,7 @@ int cop_store_db_open(const char *path, int flags, const char *vfs, uint64_t dea
 		return cop_store_fail(*db, path, code, err);
 	sqlite3_busy_handler(*db, wait_for_lock, (void *)(uintptr_t)deadline_ms);
 #ifdef SQLITE_DBCONFIG_TRUSTED_SCHEMA
-	/* A view or a trigger in a file that somebody else made may use no more than plain SQL. */
+	/* Restricts views and triggers in other users' files to plain SQL. */
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 #endif
 	return 0;

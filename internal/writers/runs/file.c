@@ -8,7 +8,7 @@
 #define HEADER 100
 #define AT_USER_VERSION 60
 #define AT_APPLICATION 68
-/* A byte that no store has, and that SQLite does not lock. */
+/* An offset beyond any store, which SQLite does not lock. */
 #define LOCK_AT ((off_t)1 << 52)
 
 static uint32_t big_endian(const uint8_t *p)
@@ -59,8 +59,8 @@ int cop_store_look(const char *path, struct cop_err *err)
 	return 0;
 }
 
-/* A network file system without a lock service reports ENOLCK; others report that they have no such
- * operation. SQLite would take ENOLCK for a busy store. */
+/* Without a lock service, some network file systems report ENOLCK, others an unsupported operation.
+ * SQLite would take ENOLCK for a busy store. */
 static bool is_refusal(int code)
 {
 	return code == ENOLCK || code == ENOSYS || code == EOPNOTSUPP || code == EINVAL;

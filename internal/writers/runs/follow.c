@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "writers/runs/follow_priv.h"
 
-/* ---- one question for all ---- */
+/* ---- one request for all followers ---- */
 
 void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbers *out)
 {
@@ -14,7 +14,7 @@ void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbe
 	cop_stats_sum(&out->stats, &sum->stats);
 }
 
-/* Ends the request and takes the callers that wait for its answer. */
+/* Ends the request and returns the followers waiting for its answer. */
 static unsigned take_waiting(struct cop_follow *f, struct follower *out[COP_FOLLOW_MAX])
 {
 	unsigned n = f->waiting_n;
@@ -39,8 +39,8 @@ static void sum_arrived(void *arg, struct cop_op_sum *sum)
 	cop_follow_numbers_of(sum, &now);
 	pthread_mutex_lock(&f->lock);
 	n = take_waiting(f, waiting);
-	/* Otherwise nobody answered, memory was short, or the answer could be later than the
-	 * totals, which are final. */
+	/* Otherwise no node answered, memory ran out, or the answer may be later than the totals,
+	 * which are final. */
 	known = now.nodes && !ending && !f->has_totals;
 	if (known) {
 		f->latest = now;
@@ -55,8 +55,8 @@ static void sum_arrived(void *arg, struct cop_op_sum *sum)
 		cop_follower_news(waiting[i], known ? &now : NULL);
 }
 
-/* Half an interval is as near as two followers of one interval can ever be apart. An answer that
- * was slow to come is not told twice. */
+/* Half an interval is the maximum distance of two followers with equal intervals. A late answer is
+ * not reported twice. */
 static bool is_fresh(const struct cop_follow *f, const struct follower *who)
 {
 	return f->has_latest && who->seen < f->answers &&
@@ -86,7 +86,7 @@ void cop_follow_ask(struct cop_follow *f, struct follower *who)
 		latest = f->latest;
 		who->seen = f->answers;
 	} else {
-		/* A follower asks again only when it has been answered. */
+		/* A follower has at most one request pending. */
 		f->waiting[f->waiting_n++] = who;
 		first = !f->asking;
 		f->asking = true;

@@ -24,7 +24,7 @@ void cop_follower_news(struct follower *w, const struct cop_follow_numbers *n)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* A tree that is slow to answer is asked less often. */
+/* Requests less often if the tree is slow to answer. */
 static void ask_tree(struct follower *w)
 {
 	bool free_to_ask;
@@ -37,7 +37,7 @@ static void ask_tree(struct follower *w)
 		cop_follow_ask(w->all, w);
 }
 
-/* Returns when the job ends (true), an answer has come, or this moment is reached. */
+/* Returns when the job ends (true), an answer arrives, or the deadline passes. */
 static bool wait_until(
 	struct follower *w, uint64_t until_ns, bool *has_news, struct cop_follow_numbers *news)
 {
@@ -77,7 +77,7 @@ static uint64_t beat_once(struct follower *w, uint64_t now_ns, uint64_t due_ns)
 	return cop_now_ns() + w->ops->beats * w->interval_ms * COP_NS_PER_MS;
 }
 
-/* Until the job ends. */
+/* Runs until the job ends. */
 static void follow_totals(struct follower *w)
 {
 	uint64_t interval_ns = w->interval_ms * COP_NS_PER_MS, ask_ns = cop_now_ns();
@@ -115,7 +115,7 @@ static void *run_follower(void *arg)
 	struct follower *w = arg;
 	bool left;
 
-	/* A start that failed is written down at once. */
+	/* A failed start is recorded immediately. */
 	if (!is_ending(w))
 		follow_totals(w);
 	w->ops->end(w->ctx, w->end_by_ms);
@@ -174,7 +174,7 @@ void cop_follower_await_first(struct follower *w, uint64_t until_ns, struct cop_
 void cop_follower_end(struct follower *w)
 {
 	pthread_mutex_lock(&w->lock);
-	/* If another write is under way, this one has only what that one leaves of its time. */
+	/* If another write is in progress, this one has only its remaining time. */
 	w->end_by_ms = cop_now_ms() + WRITE_MS;
 	w->ending = true;
 	pthread_cond_broadcast(&w->changed);
@@ -203,7 +203,7 @@ void cop_follower_leave(struct follower *w)
 	w->left = !over;
 	pthread_mutex_unlock(&w->lock);
 	if (!over) {
-		/* It hangs in a file system, or will be done in a moment. */
+		/* It is blocked in a file system, or about to finish. */
 		pthread_detach(thread);
 		cop_thread_left();
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes to the store or, while the store cannot be had, to a file that holds the whole record. */
+/* Writes to the store or, while it is unavailable, to a file with the whole record. */
 #include "writers/runs/runlog_priv.h"
 
 #include "base/log/log.h"
@@ -28,8 +28,7 @@ static int keep_in_job_dir(struct cop_runlog *r, struct cop_err *err)
 	return rc ? cop_err_set(err, -rc, "%s: %s", file, strerror(-rc)) : 0;
 }
 
-/* The next write may succeed, or fail for another reason, so one line says that something is
- * wrong. */
+/* Logged once: the next write may succeed, or fail for another reason. */
 static void log_failure(struct cop_runlog *r, const struct cop_err *why, const char *where)
 {
 	if (!r->complained)
@@ -37,8 +36,8 @@ static void log_failure(struct cop_runlog *r, const struct cop_err *why, const c
 	r->complained = true;
 }
 
-/* Writes the file beside the store only if the store was locked, because then the next reader may
- * be able to add it. */
+/* Writes the file next to the store only if the store was locked: then the next reader can probably
+ * import it. */
 static void keep_elsewhere(struct cop_runlog *r, int why, const struct cop_err *err)
 {
 	struct cop_err ignored;
@@ -81,7 +80,7 @@ void cop_runlog_keep(struct cop_runlog *r, uint64_t deadline_ms, struct cop_err 
 	r->stored_step = r->record.step + 1;
 }
 
-/* What cannot be taken now is taken the next time, or by copper runs import. */
+/* Failures are retried next time, or by copper runs import. */
 void cop_runlog_take(struct cop_runlog *r, uint64_t deadline_ms)
 {
 	struct cop_buf notes = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of parts that are separated by tabs, in the records of runs and in what programs log. */
+/* Lines of tab-separated parts, in run records and in programs' logs. */
 #ifndef COP_WRITERS_RUNS_LINE_PRIV_H
 #define COP_WRITERS_RUNS_LINE_PRIV_H
 
@@ -14,17 +14,17 @@ struct line {
 
 /* ---- text.c: all return 0 or -EBADMSG ---- */
 
-/* Splits a line in place, and undoes the escapes. */
+/* Splits a line in place and unescapes its parts. */
 int cop_line_split(char *text, struct line *l);
 int cop_line_time(const char *text, double *out);
-/* Also "nan", "inf" and "-inf". */
+/* Also accepts "nan", "inf" and "-inf". */
 int cop_line_value(const char *text, double *out);
 int cop_line_whole(const char *text, uint64_t most, uint64_t *out);
 bool cop_line_is_id(const char *text);
 
 /* ---- logline.c ---- */
 
-/* The longest line that a writer makes has less. */
+/* Upper bound of the lines that writers produce. */
 #define LOG_LINE_MAX 16384
 #define LOG_FORM 1
 
@@ -36,15 +36,15 @@ struct logline {
 		LOGLINE_POINT,
 		LOGLINE_STATUS
 	} kind;
-	enum cop_runrec_list list; /* of a pair */
-	const char *key, *value;   /* HEAD: the run, or "-", and the host; STATUS: value is why */
+	enum cop_runrec_list list; /* list of a pair */
+	const char *key, *value;   /* HEAD: run or "-", and host; STATUS: value is the reason */
 	enum cop_runrec_status status;
 	uint64_t form, step;
 	double time_s, number;
 };
 
-/* Parses a line in place; out points into it. text has no line feed, and ends with a zero byte
- * after len bytes. 0 or -EBADMSG. */
+/* Parses a line in place; out points into it. text has no line feed and is NUL-terminated after len
+ * bytes. 0 or -EBADMSG. */
 int cop_logline_parse(char *text, size_t len, struct logline *out);
 
 #endif

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exports runs of a store to MLflow. A run that came from MLflow gets its original rows; one of
- * Copper's gets tags for fields that MLflow has no column for, from which an import restores it. */
+/* Exports runs of a store to MLflow. A run imported from MLflow gets its original rows; Copper's
+ * own runs get tags for fields without an MLflow column, from which an import restores them. */
 #include "writers/runs/mlflow_priv.h"
 
 #define DEFAULT_EXPERIMENT "copper"
 #define UUID_MAX 64
 
-/* MLflow's times are whole milliseconds. */
+/* MLflow's times are integral milliseconds. */
 #define MS(column) "CAST(round(" column " * 1000) AS INTEGER)"
 
-/* Both connections have the runs in a temporary table, so that each query covers all of them and
- * returns its rows in the order of the index that they are inserted into. */
+/* Both connections have the runs in a temporary table, so each query covers all runs and returns
+ * rows in index order of their destination. */
 static const char chosen[] =
 	"CREATE TEMP TABLE chosen (run TEXT PRIMARY KEY, uuid TEXT NOT NULL, own INTEGER NOT NULL)"
 	" WITHOUT ROWID";
 static const char choose[] = "INSERT OR IGNORE INTO chosen VALUES (?1, ?2, ?3)";
 #define FROM(table, t) " FROM chosen AS c CROSS JOIN " table " AS " t " ON " t ".run = c.run"
 
-/* Tags for values that were not numbers; MLflow has points for those. */
+/* Tags for values that are not numbers; MLflow has points for these. */
 #define IS_NAN_TAG                                                                                 \
 	"(t.key GLOB 'nan.?*' AND t.value GLOB 'step [0-9]*' AND (c.own OR EXISTS (SELECT 1"       \
 	" FROM mlflow_metric WHERE run = c.run AND key = substr(t.key, 5) AND is_nan)))"
 #define NAN_STEP "CAST(substr(t.value, 6) AS INTEGER)"
 
-/* The fields that MLflow's page shows; a program may have set them. */
+/* Fields that MLflow's UI shows; a program may have set them. */
 #define DERIVED                                                                                    \
 	"(SELECT c.run, c.uuid, k.key, CASE k.key WHEN 'mlflow.runName' THEN r.name"               \
 	" WHEN 'mlflow.source.name' THEN coalesce((SELECT value FROM param WHERE run = c.run"      \
@@ -86,7 +86,7 @@ static const char own_query[] =
 						" coalesce(m.source_version, ''), coalesce(m.lifecycle_stage, 'active'),"
 						" coalesce(m.artifact_uri, ?5 || '/' || ?2 || '/artifacts'), ?4, m.deleted_time"
 						" FROM run_now AS r LEFT JOIN mlflow_run AS m ON m.run = r.id WHERE r.id = ?1";
-/* Keeps MLflow's status while the store's is still the one set by the import. */
+/* Keeps MLflow's status unless the store's has changed since the import. */
 #define IS_SAME_STATUS                                                                             \
 	"(r.status = CASE m.status WHEN 'FINISHED' THEN 'FINISHED' WHEN 'FAILED' THEN 'FAILED'"    \
 	" WHEN 'KILLED' THEN 'FAILED' ELSE 'RUNNING' END)"
@@ -100,7 +100,7 @@ static const char foreign_query[] =
 		"r.\"end\"") " END,"
 			     " m.source_version, m.lifecycle_stage, m.artifact_uri, ?4, m.deleted_time"
 			     " FROM run AS r JOIN mlflow_run AS m ON m.run = r.id WHERE r.id = ?1";
-/* Keeps what users have changed in MLflow. */
+/* Keeps users' changes in MLflow. */
 static const char run_to[] =
 	"INSERT INTO runs (run_uuid, name, source_type, source_name, entry_point_name, user_id,"
 	" status, start_time, end_time, source_version, lifecycle_stage, artifact_uri, experiment_id,"
@@ -121,8 +121,7 @@ struct writing {
 	struct transfer own, foreign; /* the row of one run */
 	struct step choose[2];
 	sqlite3_stmt *look; /* finds a run in the store */
-	int64_t experiment; /* the number of the last one, and the directory of its runs' artifacts
-			     */
+	int64_t experiment; /* number of the last experiment, and its artifact directory */
 	char experiment_name[512], artifacts[1024];
 };
 
@@ -167,7 +166,7 @@ static int look_for_experiment(struct writing *e, const char *name)
 	return cop_step_finish(&s);
 }
 
-/* Places its artifacts beside those of MLflow's first experiment. */
+/* Places its artifacts next to those of MLflow's first experiment. */
 static int make_experiment(struct writing *e, const char *name)
 {
 	struct step s = cop_step_prepare(e->m.db,
@@ -184,7 +183,7 @@ static int make_experiment(struct writing *e, const char *name)
 	return cop_step_finish(&s);
 }
 
-/* An experiment from MLflow keeps its number if it is free. name: "" for all. */
+/* Restores an imported experiment's number if it is free. name: "" for all. */
 static int restore_experiments(struct writing *e, const char *name)
 {
 	struct transfer t = cop_transfer_prepare(e->store->db,
@@ -256,7 +255,7 @@ static const char *text_at(sqlite3_stmt *q, int col)
 	return t ? t : "";
 }
 
-/* Repeats the ID of a run of Copper's, since MLflow's IDs are twice as long. */
+/* Doubles the ID of a Copper run: MLflow's IDs are twice as long. */
 static int look_at_run(struct writing *e, struct run *r)
 {
 	int code = sqlite3_bind_text(e->look, 1, r->id, -1, SQLITE_STATIC);

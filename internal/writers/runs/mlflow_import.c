@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of MLflow become runs of a store: what a store's tables hold is there like that of any run,
- * and the rest is kept beside it for an export. */
+/* Converts MLflow runs to runs of a store: data with columns in the store's tables is stored there,
+ * the rest in mlflow_* tables for a later export. */
 #include "writers/runs/mlflow_priv.h"
 
 #define TAG(key) "(SELECT value FROM tags WHERE run_uuid = r.run_uuid AND key = '" key "')"
-/* Whether an export of Copper made the run r. */
+/* Whether run r came from Copper. */
 #define IS_OWN                                                                                     \
 	"EXISTS (SELECT 1 FROM tags WHERE run_uuid = r.run_uuid AND key = '" MLFLOW_OWN "run')"
-/* A time of Copper's, if MLflow's is still that one in its milliseconds. */
+/* Copper's exact time, if MLflow's still equals it in milliseconds. */
 #define TIME(key, column)                                                                          \
 	"CASE WHEN CAST(round(copper_real(" TAG(key) ") * 1000) AS INTEGER) = " column             \
 						     " THEN copper_real(" TAG(                     \
@@ -16,7 +16,7 @@
 #define LAST_POINT                                                                                 \
 	"coalesce((SELECT max(timestamp) FROM latest_metrics WHERE run_uuid = r.run_uuid), 0)"
 
-/* A run of MLflow says no more than this about being alive. */
+/* MLflow runs have no other sign of life. */
 #define BEAT "900"
 
 static const char runs_query[] = "SELECT copper_id(r.run_uuid), coalesce(nullif(r.name, ''), " TAG(
@@ -52,14 +52,14 @@ static const char runs_query[] = "SELECT copper_id(r.run_uuid), coalesce(nullif(
 																					    "beat") "), " BEAT
 																						    ") FROM runs AS r"
 																						    " LEFT JOIN experiments AS e ON e.experiment_id = r.experiment_id";
-/* The store may know more of it. */
+/* The store may have more data about it. */
 static const char runs_to[] =
 	"INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
 	" ON CONFLICT (id) DO UPDATE SET name = ?2, \"group\" = ?3, status = ?4, start = ?5,"
 	" \"end\" = ?6, nodes = ?7, version = ?8, exit_reason = ?9, seen = ?10, beat = ?11"
 	" WHERE ?10 >= seen";
 
-/* Tags that hold what the store has columns for, and those that an export added. */
+/* Tags for the store's columns, and tags added by an export. */
 #define IS_COPPERS                                                                                 \
 	"(t.key IN ('" MLFLOW_OWN "run', '" MLFLOW_OWN "status', '" MLFLOW_OWN                     \
 	"group', '" MLFLOW_OWN "start', '" MLFLOW_OWN "end', '" MLFLOW_OWN "nodes', '" MLFLOW_OWN  \
@@ -96,7 +96,7 @@ static const struct {
 	 " coalesce(value, '') FROM tags WHERE key GLOB '" MLFLOW_RESOURCE "?*'",
 		"INSERT INTO resource VALUES (?1, ?2, ?3) ON CONFLICT (run, key) DO UPDATE"
 		" SET value = ?3"},
-	/* The last of the points of a step is the one that a store has room for. */
+	/* The store has room for one point per step: the last one. */
 	{"SELECT copper_id(run_uuid), key, CASE CAST(value AS REAL) WHEN " MLFLOW_INFINITY
 	 " THEN 9e999 WHEN -" MLFLOW_INFINITY " THEN -9e999 ELSE CAST(value AS REAL) END, step,"
 	 " timestamp / 1000.0 FROM (SELECT *, row_number() OVER (PARTITION BY run_uuid, key, step"
@@ -129,7 +129,7 @@ static const char *text_at(sqlite3_stmt *q, int col)
 	return t ? t : "";
 }
 
-/* Runs of which the ID in a store would be the same. */
+/* Detects runs that would have the same ID in a store. */
 static int check_ids(struct import *i, struct cop_err *err)
 {
 	struct step s = cop_step_prepare(i->m.db,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MLflow's databases: mlflow_db.c opens one and creates its tables; mlflow_export.c and
  * mlflow_import.c copy rows between such a database and a store. Each has its own connection, since
- * a store may be in memory (open.c). Data without a column in the store's own tables goes into its
- * tables mlflow_*, which only an import creates. */
+ * a store may be in memory (open.c). Data without a column in the store's own tables is stored in
+ * its tables mlflow_*, created by imports only. */
 #ifndef COP_WRITERS_RUNS_MLFLOW_PRIV_H
 #define COP_WRITERS_RUNS_MLFLOW_PRIV_H
 
@@ -11,27 +11,26 @@
 /* MLflow stores an infinite value as the largest number. */
 #define MLFLOW_INFINITY "1.7976931348623157e308"
 
-/* Fields of a run that MLflow has no column for become tags with this prefix. */
+/* Fields of a run without an MLflow column become tags with this prefix. */
 #define MLFLOW_OWN "copper."
 #define MLFLOW_RESOURCE MLFLOW_OWN "resource."
 
 struct mlflow {
 	sqlite3 *db;
-	const char *name; /* for sentences */
-	bool created;     /* the file, for this export */
-	bool made;        /* so were its tables */
-	bool workspaces;  /* experiments have a column workspace */
+	const char *name; /* for messages */
+	bool created;     /* this export created the file */
+	bool made;        /* and its tables */
+	bool workspaces;  /* experiments have a workspace column */
 };
 
-/* Opens the database in a transaction; write: creates it if it does not exist. -EPROTO, with both
- * versions: unknown schema; -EMEDIUMTYPE: a database of another program. The caller always closes
- * it. */
+/* Opens the database in a transaction; write: creates it if missing. -EPROTO, with both versions:
+ * unknown schema; -EMEDIUMTYPE: another program's database. The caller always closes it. */
 int cop_mlflow_open(
 	struct mlflow *m, const char *file, bool write, uint64_t deadline_ms, struct cop_err *err);
 /* Creates the indices of a new database. */
 int cop_mlflow_index(struct mlflow *m);
-/* Commits if rc is 0, otherwise removes a file that was created for this. Returns rc, or -errno
- * with a sentence. */
+/* Commits if rc is 0, otherwise removes a file created for this export. Returns rc, or -errno with
+ * a message. */
 int cop_mlflow_close(struct mlflow *m, int rc, struct cop_err *err);
 
 /* Creates the tables mlflow_* of a store; for_reading: only the missing ones, as temporary tables
@@ -39,21 +38,21 @@ int cop_mlflow_close(struct mlflow *m, int rc, struct cop_err *err);
 int cop_mlflow_side_tables(sqlite3 *store, bool for_reading);
 
 /* Adds the SQL functions copper_id(run_uuid), copper_text(real) and copper_real(text); the last two
- * lose no bit. */
+ * are lossless. */
 int cop_mlflow_functions(sqlite3 *db);
 
-/* Copies the rows of a query on one connection with a statement on another. */
+/* Copies rows from a query on one connection to a statement on another. */
 struct transfer {
 	sqlite3 *from_db, *to_db;
 	sqlite3_stmt *from, *to;
 	int code;
-	bool from_failed; /* the error is the query's */
+	bool from_failed; /* the error is from the query */
 };
 struct transfer cop_transfer_prepare(
 	sqlite3 *from_db, const char *query, sqlite3 *to_db, const char *to);
 void cop_transfer_text(struct transfer *t, int at, const char *value);
 void cop_transfer_integer(struct transfer *t, int at, int64_t value);
-/* Runs the query with its bound values, and the statement for each row. */
+/* Runs the query with its bound values, and the statement once per row. */
 void cop_transfer_rows(struct transfer *t);
 int cop_transfer_finish(struct transfer *t);
 

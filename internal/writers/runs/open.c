@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a store for reading: reads whatever can be read. */
+/* Opens a store for reading, as much of it as is readable. */
 #include "writers/runs/take_priv.h"
 
 #include <fcntl.h>
@@ -8,12 +8,12 @@
 #define LOCKED_MS 10000
 #define TAKE_MS 5000
 
-/* ---- what is beside ---- */
+/* ---- STORE.d and logs ---- */
 
 struct taking {
 	const char *path;
 	uint64_t deadline_ms;
-	int rc; /* the result for the store itself; after an error the others need not be tried */
+	int rc; /* result for the store itself; after an error, skip the rest */
 };
 
 static int take_in(void *arg, const struct cop_runrec *r, struct cop_err *err)
@@ -25,10 +25,10 @@ static int take_in(void *arg, const struct cop_runrec *r, struct cop_err *err)
 	return t->rc;
 }
 
-/* ---- the store as it is ---- */
+/* ---- the store alone ---- */
 
-/* A process that was killed in the middle of a transaction leaves a journal, which only a user who
- * may write can roll back. */
+/* A process killed during a transaction leaves a journal, which only a user with write access can
+ * roll back. */
 static int open_stored(const char *path, sqlite3 **db, struct cop_err *err)
 {
 	uint64_t deadline_ms = cop_now_ms() + LOCKED_MS;
@@ -54,7 +54,7 @@ static int open_stored(const char *path, sqlite3 **db, struct cop_err *err)
 	return code ? cop_store_fail(*db, path, code, err) : 0;
 }
 
-/* ---- the store and what is beside it, in memory ---- */
+/* ---- the store and STORE.d, in memory ---- */
 
 static int copy_into(struct cop_store *s, sqlite3 *memory, struct cop_err *err)
 {
@@ -73,8 +73,8 @@ static int add_record(void *arg, const struct cop_runrec *r, struct cop_err *err
 	return cop_store_put_record(s->db, s->name, r, 0, err);
 }
 
-/* What programs have logged; what they may still write to stays there. Returns whether it could not
- * be taken into the store. */
+/* Imports programs' logs; files of running programs remain. Returns whether the store could not be
+ * updated. */
 static bool take_logs(const char *path, struct cop_buf *notes)
 {
 	struct cop_take *t = cop_take_new();
@@ -91,7 +91,7 @@ static bool take_logs(const char *path, struct cop_buf *notes)
 	return left;
 }
 
-/* The notes about the store have said already what cannot be read. */
+/* The notes about the store already report what is unreadable. */
 static int read_together(struct cop_store *s, const char *path, struct cop_err *err)
 {
 	sqlite3 *memory = NULL;

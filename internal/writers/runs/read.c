@@ -11,7 +11,7 @@ static const char *text_at(sqlite3_stmt *q, int col)
 	return t ? t : "";
 }
 
-/* Users may have edited rows; values of another type are converted where possible. */
+/* Users may have edited rows: converts values of other types where possible. */
 static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 {
 	static const enum cop_runrec_field fields[] = {
@@ -29,7 +29,7 @@ static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 	r->nodes = (uint32_t)sqlite3_column_int64(q, 10);
 }
 
-/* Ends a query. Returns 0, or -errno with a sentence. */
+/* Ends a query. 0, or -errno with a message. */
 static int finish_query(
 	struct cop_store *s, sqlite3_stmt *q, int code, bool failed, struct cop_err *err)
 {
@@ -55,7 +55,7 @@ static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
 {
 	struct cop_runrec *grown = out->at;
 
-	/* The array is enlarged whenever its length is a power of two. */
+	/* Grows the array when its length is a power of two. */
 	if ((out->n & (out->n - 1)) == 0)
 		grown = reallocarray(out->at, out->n ? 2 * out->n : 1, sizeof(*grown));
 	if (!grown)
@@ -66,15 +66,14 @@ static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
 	return !out->at[out->n++].failed;
 }
 
-/* Parameters 1 to 3 belong to the filter's fixed parts; each term has three, the sort order has
- * one. */
+/* Parameters 1 to 3 are the filter's fixed parts; each term has three, the sort order one. */
 static int bind_terms(
 	sqlite3_stmt *q, const struct store_where *where, size_t n, const struct store_key *sort)
 {
 	int at = 4, code = 0;
 
 	for (size_t i = 0; i < n && !code; i++, at += 3) {
-		/* A plain column has no key, and thus no parameter. */
+		/* A plain column has no key, hence no parameter. */
 		if (*where[i].key.key)
 			code = sqlite3_bind_text(q, at, where[i].key.key, -1, SQLITE_STATIC);
 		if (!code &&
@@ -144,7 +143,7 @@ int cop_store_runs(struct cop_store *s, const struct cop_store_filter *filter,
 
 /* ---- one run ---- */
 
-/* -ENOENT: ref does not have this form. */
+/* -ENOENT: ref has another form. */
 static int parse_last(const char *ref, uint64_t *back)
 {
 	*back = 0;

@@ -5,7 +5,7 @@
 
 #include "job/conf/conf.h"
 
-/* How long a program may say nothing before its run is LOST is four times this, in seconds. */
+/* A quarter of the silence after which a program's run is LOST, in seconds. */
 #define BEAT "900"
 
 static const char *const sql[ROWS_STATEMENTS] = {
@@ -54,7 +54,7 @@ int cop_rows_close(struct rows *r)
 	return r->code;
 }
 
-/* Runs the statement for what is bound. */
+/* Executes the statement with the bound values. */
 static void put_row(struct rows *r, struct step *s)
 {
 	if (!r->code)

@@ -11,7 +11,7 @@
 #include "base/log/log.h"
 #include "job/scheduler/scheduler.h"
 
-/* How long Slurm may take to say why. */
+/* Time limit for Slurm's answer. */
 #define ASK_MS 2000
 
 _Static_assert(COP_RUNLOG_STORE == PATH_MAX, "a store has an absolute name");
@@ -53,7 +53,7 @@ static void beat(void *ctx, uint64_t deadline_ms)
 	cop_runlog_take(ctx, deadline_ms);
 }
 
-/* Slurm knows why it ends a job, and what it ends gets a signal only. */
+/* Asks Slurm why the job ends: a job ended by Slurm receives only a signal. */
 static void ask_slurm(struct cop_runlog *r)
 {
 	bool by_signal = r->by_signal || (r->exits.failed && WIFSIGNALED(r->exits.worst));
@@ -73,7 +73,7 @@ static void ask_slurm(struct cop_runlog *r)
 	cop_buf_free(&text);
 }
 
-/* The totals are one more step of the record. */
+/* The totals are one additional step. */
 static void take_end(struct cop_runlog *r)
 {
 	struct cop_runrec *record = &r->record;

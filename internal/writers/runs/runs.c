@@ -62,8 +62,7 @@ int cop_runrec_new_id(char id[COP_RUNREC_ID_LEN + 1])
 
 /* ---- texts ---- */
 
-/* The length of the text when it is cut to at most `most` bytes, without half a character at the
- * end. */
+/* The length of the text truncated to at most `most` bytes at a character boundary. */
 static size_t cut_text(const char *text, size_t most)
 {
 	size_t len = strnlen(text, most + 1);
@@ -101,8 +100,8 @@ void cop_runrec_put(struct cop_runrec *r, enum cop_runrec_field f, const char *t
 
 /* ---- pairs ---- */
 
-/* Finds the place of key, or the place where it belongs, among n things of this size, which begin
- * with their keys and are sorted by them. */
+/* Finds the index of key, or its insertion point, among n items of this size, sorted by their
+ * leading keys. */
 static bool find_key(const void *things, size_t n, size_t size, const char *key, size_t *at)
 {
 	size_t low = 0, high = n;
@@ -240,7 +239,7 @@ static size_t longest_series(const struct cop_runrec *r)
 	return most;
 }
 
-/* One place is left for the last point. */
+/* Reserves room for the last point. */
 bool cop_runrec_next(struct cop_runrec *r)
 {
 	r->step++;
@@ -254,7 +253,7 @@ void cop_runrec_last(struct cop_runrec *r)
 	r->step++;
 }
 
-/* Of the points that are kept, which all are but perhaps the last one, every second stays. */
+/* Keeps every second point, not counting an extra last one. */
 static void halve_series(struct cop_runrec_series *s)
 {
 	for (size_t k = 0; 2 * k < s->n; k++)
@@ -263,7 +262,7 @@ static void halve_series(struct cop_runrec_series *s)
 	s->every *= 2;
 }
 
-/* Whether the last point is there only because it is the last. */
+/* Whether the last point is kept only because it is the last. */
 static bool is_last_extra(const struct cop_runrec_series *s)
 {
 	return s->points && (s->points - 1) % s->every != 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* file.c looks at files without SQLite; db.c opens and closes databases and creates the tables;
- * put.c writes a record, beside.c the files in STORE.d; open.c and read.c serve readers. Each calls
- * only those before it. */
+/* file.c checks files without SQLite; db.c opens and closes databases and creates the tables; put.c
+ * writes records, beside.c the files in STORE.d; open.c and read.c serve readers. Each calls only
+ * the ones before it. */
 #ifndef COP_WRITERS_RUNS_STORE_PRIV_H
 #define COP_WRITERS_RUNS_STORE_PRIV_H
 
@@ -13,15 +13,14 @@
 
 struct cop_store {
 	sqlite3 *db;
-	const char *name; /* for sentences */
+	const char *name; /* for messages */
 };
 
 /* ---- file.c ---- */
-/* Whether the file is a run store or may become one. 0: it is one; 1: it is empty or does not
- * exist. */
+/* Whether the file is a run store or can become one. 0: it is one; 1: empty or missing. */
 int cop_store_look(const char *path, struct cop_err *err);
-/* 0, or -ENOLCK if the file system refuses locks. make: creates the file. This process must have no
- * database open there, because closing the file drops its locks. */
+/* 0, or -ENOLCK if the file system does not support locks. make: creates the file. This process
+ * must not have the database open, because closing any descriptor of the file drops its locks. */
 int cop_store_try_lock(const char *path, bool make, struct cop_err *err);
 
 /* ---- db.c ---- */
@@ -30,10 +29,10 @@ int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 /* vfs: NULL, or "unix-none", which takes no locks. The caller closes *db in any case. */
 int cop_store_db_open(const char *path, int flags, const char *vfs, uint64_t deadline_ms,
 	sqlite3 **db, struct cop_err *err);
-/* Inside a transaction. Creates the tables if there are none. */
+/* Within a transaction. Creates missing tables. */
 int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err);
 
-/* A statement that is run for many rows. After an error, which stays in code, nothing is done. */
+/* A statement executed for many rows. After an error, stored in code, all calls do nothing. */
 struct step {
 	sqlite3 *db;
 	sqlite3_stmt *stmt;
@@ -43,20 +42,20 @@ struct step cop_step_prepare(sqlite3 *db, const char *sql);
 void cop_step_text(struct step *s, int at, const char *value);
 void cop_step_real(struct step *s, int at, double value);
 void cop_step_integer(struct step *s, int at, uint64_t value);
-/* Runs the statement for the values that are bound. */
+/* Executes the statement with the bound values. */
 void cop_step_row(struct step *s);
-/* Frees it, and returns the code. */
+/* Frees it and returns the code. */
 int cop_step_finish(struct step *s);
 
 /* ---- put.c ---- */
-/* Inside a transaction. */
+/* Within a transaction. */
 int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec *r,
 	uint64_t from_step, struct cop_err *err);
 
 /* ---- beside.c ---- */
 /* Calls take for each record in STORE.d and, unless keep is set, removes its file if take returns
- * 0. Records that cannot be read get a line in notes, which may be NULL. Returns how many records
- * are left; 0 without the folder. */
+ * 0. Unreadable records get a line in notes, which may be NULL. Returns the number of remaining
+ * records; 0 without the folder. */
 size_t cop_store_each_beside(const char *path,
 	int (*take)(void *arg, const struct cop_runrec *r, struct cop_err *err), void *arg,
 	bool keep, struct cop_buf *notes);
@@ -64,7 +63,7 @@ size_t cop_store_each_beside(const char *path,
 /* ---- where.c: terms of a filter ---- */
 struct store_key {
 	const char *sql;
-	char key[COP_RUNREC_KEY_MAX + 1]; /* "": it is a column */
+	char key[COP_RUNREC_KEY_MAX + 1]; /* "": a column */
 };
 struct store_where {
 	struct store_key key;
@@ -75,7 +74,7 @@ struct store_where {
 };
 int cop_store_parse_where(const char *text, struct store_where *out, struct cop_err *err);
 int cop_store_parse_sort(const char *text, struct store_key *out, bool *down, struct cop_err *err);
-/* Append SQL; parameter is the number of the one with the key, and those after it are the value as
+/* Append SQL; parameter: the number of the key's SQL parameter; the next ones are the value as
  * text and as a number. */
 void cop_store_put_where(struct cop_buf *sql, const struct store_where *w, unsigned parameter);
 void cop_store_put_sort(

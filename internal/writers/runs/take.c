@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes what programs log into the store: the files of one folder, in one transaction. Each file is
- * read from where the last taking ended, so that a job's rank 0 reads every line once. */
+/* Imports programs' logs into the store: the files of one folder, in one transaction. Reading
+ * continues where the last import ended, so a job's rank 0 reads every line once. */
 #include "writers/runs/store_priv.h"
 
 #include <dirent.h>
@@ -14,20 +14,20 @@
 
 #define SUFFIX ".log"
 #define CHUNK (256 * COP_KIB)
-/* More is read the next time. */
+/* The rest is read in the next round. */
 #define FILE_PER_ROUND (256 * COP_MIB)
 #define NOTES_PER_FILE 3
-/* A program that says nothing for so long has ended, and its file need not be read again. */
+/* A program that is silent for this long has ended, and its file is not read again. */
 #define STALE_S (7 * 86400.0)
 
 struct log_file {
 	char *name;
-	uint64_t taken, lines; /* which the store has */
-	bool grown;            /* at the last look */
+	uint64_t taken, lines; /* already in the store */
+	bool grown;            /* since the last scan */
 	uint64_t next, next_lines;
 	unsigned damaged;
-	char id[COP_RUNREC_ID_LEN + 1]; /* its first line's; "": not known yet */
-	double written_s;               /* last */
+	char id[COP_RUNREC_ID_LEN + 1]; /* from its first line; "": not known yet */
+	double written_s;               /* time of the last write */
 	bool foreign, ended;
 };
 
@@ -35,17 +35,17 @@ struct cop_take {
 	bool quick;          /* see cop_take_quickly */
 	struct log_file *at; /* sorted by name */
 	size_t n;
-	char failed[COP_RUNREC_VALUE_MAX + 64]; /* why a program said that the job has failed */
+	char failed[COP_RUNREC_VALUE_MAX + 64]; /* reason of a failure reported by a program */
 };
 
 /* One round. */
 struct round {
 	struct cop_take *take;
-	const char *dir, *job; /* job: the run that all of it is of; NULL: each file has its own */
+	const char *dir, *job; /* job: the run of all files; NULL: each file names its own */
 	struct rows rows;
 	uint64_t deadline_ms;
-	bool late;      /* the deadline has passed: what is left is for the next round */
-	double began_s; /* of the job, by the clock of its directory; 0: not known */
+	bool late;      /* the deadline has passed: the rest is for the next round */
+	double began_s; /* start of the job, by its directory's clock; 0: unknown */
 	struct cop_buf *notes;
 };
 
@@ -70,7 +70,7 @@ void cop_take_free(struct cop_take *t)
 
 /* ---- one line ---- */
 
-/* What names no run is the job's, unless it was there before the job was. */
+/* A line without a run belongs to the job, unless it is older than the job. */
 static bool is_of_job(const struct round *r, const struct log_file *f, const char *id)
 {
 	return *id == '-' ? f->written_s > r->began_s : strcmp(id, r->job) == 0;
@@ -125,7 +125,7 @@ static void note(struct round *r, const struct log_file *f, const char *what)
 			(unsigned long long)f->next_lines, what);
 }
 
-/* text has len bytes, and one more that may be written. */
+/* text has len bytes, and one more writable byte. */
 static void read_line(struct round *r, struct log_file *f, char *text, size_t len)
 {
 	struct logline l;
@@ -154,8 +154,8 @@ static void read_line(struct round *r, struct log_file *f, char *text, size_t le
 
 /* ---- one file ---- */
 
-/* Reads the whole lines of text, and returns how many bytes they have. A line that is longer than
- * any writer's counts as a damaged one for each piece. */
+/* Reads the complete lines of text, and returns their length. Each piece of an overlong line counts
+ * as a damaged line. */
 static size_t read_lines(struct round *r, struct log_file *f, char *text, size_t len)
 {
 	size_t done = 0;
@@ -193,7 +193,7 @@ static bool is_over(const struct log_file *f, const struct stat *st)
 	return f->ended || (*f->id && (double)cop_wall_ns() / 1e9 - (double)st->st_mtime > STALE_S);
 }
 
-/* Opening brings a network file system's idea of a file's size up to date. */
+/* Opening refreshes a network file system's cached size. */
 static int open_log(int dir, const struct log_file *f)
 {
 	return openat(dir, f->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -275,7 +275,7 @@ static bool is_late(struct round *r)
 	return r->late;
 }
 
-/* Finds the files and which of them have grown; returns whether any has. */
+/* Scans for files and marks those that have grown; returns whether any has. */
 static bool look(struct round *r, int dir)
 {
 	DIR *d = fdopendir(dup(dir));
@@ -305,7 +305,7 @@ static void take_files(struct round *r, int dir)
 
 		f->next = f->taken;
 		f->next_lines = f->lines;
-		/* Without a job, also how long a program has said nothing is taken. */
+		/* Without a job, the time since a program's last write is recorded, too. */
 		if (!f->foreign && (f->grown || !r->job) && !r->rows.code && !is_late(r))
 			take_file(r, dir, f);
 	}
@@ -313,8 +313,8 @@ static void take_files(struct round *r, int dir)
 		cop_rows_failed(&r->rows, r->job, r->take->failed);
 }
 
-/* Those of a job are the job's. What a program appends before its file is removed is read here;
- * what it appends later it finds to be lost itself, and writes again. */
+/* Files of a job are kept. Lines appended before the removal are read here; for later ones, the
+ * program detects the removal and logs everything again. */
 static void remove_files(struct round *r, int dir)
 {
 	for (size_t i = 0; i < r->take->n && !r->rows.code; i++) {
@@ -329,8 +329,8 @@ static void remove_files(struct round *r, int dir)
 	}
 }
 
-/* A job that comes into a directory where programs have logged before leaves a file there, and
- * gives its own programs the name of its run. */
+/* A job started in a directory with earlier logs creates a file there, and passes its programs the
+ * name of its run. */
 static double began_at(int dir)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs log becomes rows: take.c reads the files and calls rows.c. */
+/* Converts programs' logs to rows: take.c reads the files and calls rows.c. */
 #ifndef COP_WRITERS_RUNS_TAKE_PRIV_H
 #define COP_WRITERS_RUNS_TAKE_PRIV_H
 
@@ -24,29 +24,29 @@ enum rows_statement {
 };
 struct rows {
 	struct step step[ROWS_STATEMENTS];
-	int code; /* the first error, after which nothing is done */
+	int code; /* the first error; all later calls do nothing */
 };
 
-/* Inside a transaction. */
+/* Within a transaction. */
 void cop_rows_open(struct rows *r, sqlite3 *db);
 int cop_rows_close(struct rows *r);
-/* A run that is no job of Copper's has no version; the next four functions change only those, but
- * for the end of cop_rows_status. */
+/* A run outside of a Copper job has no version; the next four functions change only such runs,
+ * except for the end of cop_rows_status. */
 void cop_rows_run(struct rows *r, const char *id, double start_s);
 void cop_rows_seen(struct rows *r, const char *id, double seen_s);
 void cop_rows_name(struct rows *r, const char *id, const char *name);
-/* FAILED remains; of a job that has finished, it says that the program failed. */
+/* FAILED is sticky; for a finished job, it means that the program failed. */
 void cop_rows_status(struct rows *r, const char *id, enum cop_runrec_status status,
 	const char *reason, double time_s);
-/* Of a job that has finished. */
+/* For a finished job. */
 void cop_rows_failed(struct rows *r, const char *id, const char *reason);
-/* What would stand where a job's own things do gets "program." before its key. */
+/* A key that would conflict with the job's own data gets the prefix "program.". */
 void cop_rows_pair(
 	struct rows *r, const char *id, enum cop_runrec_list l, const char *key, const char *value);
 void cop_rows_point(struct rows *r, const char *id, const char *key, uint64_t step, double time_s,
 	double value);
 
-/* Takes the files of a folder into a database in memory; they stay. */
+/* Reads the files of a folder into a database in memory; the files remain. */
 int cop_take_into(sqlite3 *db, const char *dir, struct cop_err *err);
 
 #endif

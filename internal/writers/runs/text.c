@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text of a record: one line for each thing, its parts separated by tabs, and at the end the
- * number of lines, by which a truncated file is recognized. */
+/* The text of a record: one line per item, of tab-separated parts; the last line has the number of
+ * lines, to detect truncation. */
 #include "writers/runs/line_priv.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ void cop_runrec_write(const struct cop_runrec *r, struct cop_buf *out)
 
 /* ---- reading ---- */
 
-/* Undoes the escapes in place. */
+/* Unescapes in place. */
 static int unescape_text(char *text)
 {
 	static const char coded[] = "\\tnr", plain[] = "\\\t\n\r";
@@ -126,7 +126,7 @@ static int parse_number(const char *text, double least, double most, double *out
 	char *end;
 	double v;
 
-	/* No blank, no hexadecimal form, no word such as "nan". */
+	/* Rejects blanks, hexadecimal, and words such as "nan". */
 	if (!*text || text[strspn(text, "0123456789+-.e")])
 		return -EBADMSG;
 	v = strtod(text, &end);
@@ -267,7 +267,7 @@ static int bad_line(const char *name, uint64_t lines, struct cop_err *err)
 	return cop_err_set(err, EBADMSG, "%s: line %" PRIu64 " is damaged", name, lines);
 }
 
-/* text is the record's own copy. */
+/* text is a copy owned by the record. */
 static int parse_record(char *text, const char *name, struct cop_runrec *r, struct cop_err *err)
 {
 	char *rest = text, *line = strsep(&rest, "\n");

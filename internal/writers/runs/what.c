@@ -34,7 +34,7 @@ static void add_given_tags(struct cop_runrec *r, const struct cop_opt_list *give
 	}
 }
 
-/* The user's name for the run, else the name of its job, else that of its directory. */
+/* The user's name for the run, else the job's name, else its directory's name. */
 static void name_it(struct cop_runlog *r)
 {
 	static const char *const jobs[] = {"SLURM_JOB_NAME", "PBS_JOBNAME"};
@@ -74,7 +74,7 @@ void cop_runlog_describe(struct cop_runlog *r, const struct cop_runlog_conf *con
 	name_it(r);
 }
 
-/* ---- while it runs ---- */
+/* ---- during the run ---- */
 
 static void add_counter(
 	struct cop_runrec *into, const struct cop_stats *s, enum cop_counter c, double time_s)
@@ -85,7 +85,7 @@ static void add_counter(
 	cop_runrec_point(into, key, time_s, (double)cop_stats_get(s, c));
 }
 
-/* Processor time and memory of the nodes. */
+/* CPU time and memory of the nodes. */
 static void add_machine(struct cop_runrec *into, const struct cop_op_machine *m, double time_s)
 {
 	cop_runrec_point(into, "cpu.seconds", time_s, (double)m->cpu_us / 1e6);
@@ -94,8 +94,8 @@ static void add_machine(struct cop_runrec *into, const struct cop_op_machine *m,
 	cop_runrec_point(into, "memory.resident_bytes_max", time_s, (double)m->resident_bytes_most);
 }
 
-/* How busy the hosts are, under the names of MLflow: the mean of those that have the metric and, of
- * several, the most of any one. */
+/* Utilization of hosts, under MLflow's names: the mean over hosts with the metric and, if there are
+ * several, the maximum. */
 static void add_hosts(struct cop_runrec *into, const struct cop_machine_sum *s, double time_s)
 {
 	for (unsigned i = 0; i < COP_MACHINE_METRICS; i++) {

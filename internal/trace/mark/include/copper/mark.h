@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper/mark.h: marks a program's critical path. The events are written in the form of
- * PerfFlowAspect, and PERFFLOW_OPTIONS is honoured. C99 and C++11, gcc and clang; nothing is linked
- * but the C library, with -pthread before glibc 2.34. See copper-mark(1).
+/* copper/mark.h: marks a program's critical path. Writes events in PerfFlowAspect's format and
+ * honours PERFFLOW_OPTIONS. C99 and C++11, gcc and clang; needs only the C library, with -pthread
+ * before glibc 2.34. See copper-mark(1).
  *
  *     #include <copper/mark.h>
  *
@@ -14,26 +14,26 @@
  *             }
  *     }
  *
- * Files. A process creates its file with its first event: in log-dir if that option is given, else
- * in $COPPER_JOB_DIR/trace, else in the working directory. The closing bracket is part of each
- * write and the next one replaces it, so the file is valid JSON at any time, also after _exit, exec
- * and a crash. A child of fork has a file of its own, with nothing of its parent in it.
+ * Files. A process creates its file with its first event: in log-dir if set, else in
+ * $COPPER_JOB_DIR/trace, else in the working directory. Each write ends with the closing bracket,
+ * which the next write overwrites: the file is valid JSON at any time, also after _exit, exec and a
+ * crash. A forked child has its own file, without its parent's events.
  *
- * What is lost. An event is written at once, unless its thread wrote less than a millisecond ago
- * (or, where the last two writes took longer, 100 times what the quicker took, at most a second).
- * Then it waits in the thread's buffer of 32 KiB for the thread's next event after that time. A
- * thread's end and exit() write all buffers. So a crash, _exit and exec lose of each thread only
- * the events of the last millisecond after its last write; copper_mark_flush() before them loses
- * none.
+ * Lost events. An event is written immediately unless its thread wrote less than 1 ms ago (for slow
+ * writes, less than 100 times the faster of the last two writes, at most 1 s). Otherwise, it is
+ * buffered in the thread (32 KiB) until the first event after that interval. A thread's buffer is
+ * written when the thread ends, all buffers at exit(). A crash, _exit or exec loses only the events
+ * of the current interval of each thread; with copper_mark_flush() before it, none.
  *
- * Errors are told once on standard error and never stop the program. Events that cannot be written
- * wait in the buffer; those beyond it are counted, and the file tells how many when it can be
- * written again. A mark in a handler that interrupts another mark of its thread is counted as well.
+ * Errors are printed once on standard error and never stop the program. Events that cannot be
+ * written remain in the buffer. When it is full, further events are dropped and counted, and the
+ * count is written once the file is writable again. A mark in a signal handler that interrupts
+ * another mark of its thread is dropped and counted as well.
  *
- * Copies of this header in a program and its shared libraries have one file together, except
- * libraries that are opened with RTLD_LOCAL by a program that does not export its symbols: those
- * have a file each, with a number after the process's. COPPER_MARK_PRIVATE, defined before the
- * #include, gives a source file a file of its own. */
+ * Copies of this header in a program and its shared libraries share one file, except libraries
+ * opened with RTLD_LOCAL by a program that does not export its symbols: each of those has its own
+ * file, with a number after the process id. A source file that defines COPPER_MARK_PRIVATE before
+ * the #include has its own file, too. */
 #ifndef COPPER_MARK_H
 #define COPPER_MARK_H
 
@@ -61,28 +61,28 @@ long syscall(long number, ...);
 
 #define COPPER_MARK_I_COLD __attribute__((unused, noinline)) static
 #define COPPER_MARK_I_TEXT 32768 /* bytes of a thread's buffer */
-#define COPPER_MARK_I_HEAD 64    /* before it, for what a file begins with */
-#define COPPER_MARK_I_MOST 6000  /* bytes of one event, with room for the end of a file */
-#define COPPER_MARK_I_NAME 255   /* bytes of a name that are kept */
+#define COPPER_MARK_I_HEAD 64    /* before it, for the start of a file */
+#define COPPER_MARK_I_MOST 6000  /* bytes of one event, leaving room for the end of the file */
+#define COPPER_MARK_I_NAME 255   /* longest name in bytes; the rest is cut off */
 #define COPPER_MARK_I_MS 1000000LL
 #define COPPER_MARK_I_S 1000000000LL
 
-/* ---- shared by all copies in a process; another layout is another number ---- */
+/* ---- shared by all copies in a process; a new layout needs a new suffix ---- */
 
 struct copper_mark_i_thread {
 	struct copper_mark_i_thread *next, *previous;
-	pthread_mutex_t lock; /* of what follows; its own thread's, but at the end of the process */
+	pthread_mutex_t lock; /* protects the rest; taken by its own thread, and at exit */
 	long tid;
-	unsigned hooks;             /* of the process, when they were told of this thread */
-	unsigned used, events;      /* in text, after the head */
-	unsigned long long missing; /* events that were left out, and not yet told */
+	unsigned hooks;        /* value of the process's hooks when this thread was registered */
+	unsigned used, events; /* in text, after the head */
+	unsigned long long missing; /* dropped events, not yet reported */
 	long long wrote_ns, pace_ns, took_ns;
 	char text[COPPER_MARK_I_HEAD + COPPER_MARK_I_TEXT];
 };
 
-/* Locks are taken in this order: list, a thread's, file. */
+/* Lock order: list, thread, file. */
 struct copper_mark_i_process {
-	int state; /* 0 not looked at, 1 off, 2 on */
+	int state; /* 0 not initialized, 1 off, 2 on */
 	int compact, object, usage, in_job;
 	int pid, fd; /* fd: 0 none */
 	unsigned hooks;
@@ -91,10 +91,10 @@ struct copper_mark_i_process {
 	struct copper_mark_i_thread *first;
 	dev_t device;
 	ino_t inode;
-	long long end; /* of the file, without its closing bracket; 0: there is no file */
+	long long end; /* of the file, without its closing bracket; 0: no file yet */
 	long long retry_ns, finished_ns;
-	unsigned long long missing; /* in threads that are gone, or at the end */
-	char name[1024];            /* of the file; byte 1 stands for the process's number */
+	unsigned long long missing; /* of threads that ended, or dropped at exit */
+	char name[1024]; /* of the file; byte 1 is the placeholder of the process number */
 	char dir[4096], path[5200];
 };
 
@@ -131,7 +131,7 @@ COPPER_MARK_I_COLD void copper_mark_i_say(const char *what, const char *which, c
 		errno = old;
 }
 
-/* Installed, these stand here. */
+/* Installed in this directory. */
 #include "mark_i_options.h"
 
 #include "mark_i_file.h"
@@ -142,7 +142,7 @@ COPPER_MARK_I_COLD void copper_mark_i_say(const char *what, const char *which, c
 
 /* ---- for programs ---- */
 
-/* Whether events are wanted; for a program that would have to work for one. */
+/* Whether marks are enabled: check before computing an expensive argument. */
 static inline int copper_mark_enabled(void)
 {
 	int state = __atomic_load_n(&copper_mark_i_process_1.state, __ATOMIC_ACQUIRE);
@@ -150,7 +150,7 @@ static inline int copper_mark_enabled(void)
 	return (state ? state : copper_mark_i_start()) == 2;
 }
 
-/* Writes what this thread has marked until now: before exec, _exit and abort. */
+/* Writes this thread's buffered events: call before exec, _exit and abort. */
 COPPER_MARK_I_COLD void copper_mark_flush(void)
 {
 	struct copper_mark_i_thread *t = copper_mark_i_self_1;
@@ -165,7 +165,8 @@ COPPER_MARK_I_COLD void copper_mark_flush(void)
 	copper_mark_i_inside_1--;
 }
 
-/* An event of this phase, now, for those that have no function here ("s" and "f" of flows, "i"). */
+/* An event with this phase and the current time, for phases without a function here ("s" and "f" of
+ * flows, "i"). */
 static inline void copper_mark_event(char phase, const char *name, const char *category,
 	const char *scope, unsigned long long id)
 {
@@ -181,7 +182,7 @@ static inline void copper_mark_event(char phase, const char *name, const char *c
 }
 
 /* A region of this thread, which need not be a scope. The category is a file or a module. Regions
- * of a thread nest. They are written as two events also where log-event is compact. */
+ * of a thread nest. Always two events, even if log-event is compact. */
 static inline void copper_mark_begin(const char *name, const char *category)
 {
 	copper_mark_event('B', name, category, NULL, 0);
@@ -191,8 +192,8 @@ static inline void copper_mark_end(const char *name, const char *category)
 	copper_mark_event('E', name, category, NULL, 0);
 }
 
-/* Work that may begin in one thread and end in another, and overlap its like: begin and end have
- * the same name, category, scope (which may be NULL) and id. */
+/* Work that may begin in one thread, end in another and overlap other work of the same name: begin
+ * and end have the same name, category, scope (may be NULL) and id. */
 static inline void copper_mark_async_begin(
 	const char *name, const char *category, const char *scope, unsigned long long id)
 {
@@ -209,7 +210,7 @@ static inline void copper_mark_async_end(
 	copper_mark_event('e', name, category, scope, id);
 }
 
-/* A value that changes over time; one that is not finite becomes null. */
+/* A value that changes over time; infinities and NaN become null. */
 COPPER_MARK_I_COLD void copper_mark_counter(const char *name, const char *category, double value)
 {
 	struct copper_mark_i_event e;
@@ -230,8 +231,8 @@ struct copper_mark_scope {
 	long long begin_ns, cpu_ns;
 };
 
-/* The region is called name, or like the function if that is "". It is written as two events, or at
- * its end as one where log-event is compact. */
+/* The region is called name, or by the function's name if that is "". Written as two events, or as
+ * one at its end if log-event is compact. */
 static inline void copper_mark_scope_begin(
 	struct copper_mark_scope *s, const char *name, const char *function, const char *category)
 {
@@ -292,11 +293,11 @@ struct copper_mark_i_scope : copper_mark_scope {
 	copper_mark_scope_begin(&COPPER_MARK_I_VARIABLE(__LINE__), name, __func__, __FILE__)
 #endif
 
-/* From here to the end of the scope, however it is left but by longjmp and the end of the process.
- * The name is a literal: COPPER_CRITICAL_PATH("step"). Without one it is the function's. */
+/* From here to the end of the scope, on every exit path except longjmp and process exit. The name
+ * is a literal: COPPER_CRITICAL_PATH("step"). Default: the function's name. */
 #define COPPER_CRITICAL_PATH(...) COPPER_MARK_I_SCOPE("" __VA_ARGS__)
 
-/* The functions above, in the category of this file. */
+/* The functions above, with this file as the category. */
 #define COPPER_MARK_BEGIN(name) copper_mark_begin(name, __FILE__)
 #define COPPER_MARK_END(name) copper_mark_end(name, __FILE__)
 #define COPPER_MARK_ASYNC_BEGIN(name, scope, id) copper_mark_async_begin(name, __FILE__, scope, id)

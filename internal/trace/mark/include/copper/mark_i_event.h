@@ -49,7 +49,7 @@ static inline char *copper_mark_i_us(char *at, long long ns)
 	return at;
 }
 
-/* JSON has no infinities, and a locale may write a comma. */
+/* JSON has no infinities, and a locale may use a decimal comma. */
 COPPER_MARK_I_COLD char *copper_mark_i_real(char *at, double value)
 {
 	int i, n = snprintf(at, 40, "%.15g", value);
@@ -62,7 +62,7 @@ COPPER_MARK_I_COLD char *copper_mark_i_real(char *at, double value)
 	return at + n;
 }
 
-/* The length of the UTF-8 character here; 0 for none. */
+/* The length of the UTF-8 character at s; 0 if invalid. */
 COPPER_MARK_I_COLD size_t copper_mark_i_utf8(const unsigned char *s, size_t left)
 {
 	size_t n = *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0, i;
@@ -78,7 +78,7 @@ COPPER_MARK_I_COLD size_t copper_mark_i_utf8(const unsigned char *s, size_t left
 	return n;
 }
 
-/* A character that cannot stand in JSON as it is; at moves on. */
+/* Escapes a character that JSON does not allow as is, and advances *s. */
 COPPER_MARK_I_COLD char *copper_mark_i_odd(char *at, const unsigned char **s, size_t left)
 {
 	size_t n = **s < 0x80 ? 0 : copper_mark_i_utf8(*s, left);
@@ -140,7 +140,7 @@ COPPER_MARK_I_COLD char *copper_mark_i_rest(char *at, const struct copper_mark_i
 	return at;
 }
 
-/* A comma, and the event; at most COPPER_MARK_I_MOST bytes. Returns its end. */
+/* A comma and the event; at most COPPER_MARK_I_MOST bytes. Returns the end. */
 static inline char *copper_mark_i_format(
 	char *at, const struct copper_mark_i_event *e, int pid, long tid)
 {
@@ -175,8 +175,7 @@ static inline void copper_mark_i_init(struct copper_mark_i_event *e, char phase,
 	e->ts_ns = t.tv_sec * COPPER_MARK_I_S + t.tv_nsec;
 }
 
-/* The name in what the compiler says of a function: in "int a::b<c>::d(e) const" it is a::b<c>::d.
- */
+/* The name in the compiler's function signature: a::b<c>::d in "int a::b<c>::d(e) const". */
 COPPER_MARK_I_COLD const char *copper_mark_i_function(const char *text, size_t *len)
 {
 	const char *begin = text, *at = text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/mark.h: the file of a process. Its lock is held. */
+/* A part of copper/mark.h: the file of a process. The caller holds its lock. */
 
 COPPER_MARK_I_COLD long long copper_mark_i_now(void)
 {
@@ -24,8 +24,8 @@ COPPER_MARK_I_COLD void copper_mark_i_make_dirs(const char *dir, mode_t mode)
 	}
 }
 
-/* The n-th name to try: another process of this number, in another time or container, or this one
- * before an exec, may have a file already. */
+/* The n-th candidate name: an earlier process with this number, one in another container, or this
+ * process before an exec may already have a file. */
 COPPER_MARK_I_COLD void copper_mark_i_path(struct copper_mark_i_process *p, int n)
 {
 	const char *mark = strchr(p->name, 1);
@@ -40,7 +40,7 @@ COPPER_MARK_I_COLD void copper_mark_i_path(struct copper_mark_i_process *p, int 
 		mark ? mark + 1 : "", again);
 }
 
-/* A descriptor that the program does not take for one of the standard ones; or -1 and errno. */
+/* Duplicates fd above the standard descriptors. -1 and errno on error. */
 COPPER_MARK_I_COLD int copper_mark_i_above(int fd)
 {
 	int other, error;
@@ -72,7 +72,7 @@ COPPER_MARK_I_COLD int copper_mark_i_create(struct copper_mark_i_process *p)
 	return copper_mark_i_above(fd);
 }
 
-/* The program may have closed the descriptor, and opened another file under its number. */
+/* Reopens the file if the program closed the descriptor and reused its number. */
 COPPER_MARK_I_COLD int copper_mark_i_open(struct copper_mark_i_process *p)
 {
 	struct stat st;
@@ -87,7 +87,7 @@ COPPER_MARK_I_COLD int copper_mark_i_open(struct copper_mark_i_process *p)
 		p->inode = st.st_ino;
 		return 0;
 	}
-	if (p->fd >= 0) { /* somebody has put another file there */
+	if (p->fd >= 0) { /* the number now refers to another file */
 		close(p->fd);
 		errno = ESTALE;
 	}
@@ -95,7 +95,7 @@ COPPER_MARK_I_COLD int copper_mark_i_open(struct copper_mark_i_process *p)
 	return -1;
 }
 
-/* Where a limit of file sizes would end the program. */
+/* False if the write would exceed RLIMIT_FSIZE, which would kill the program. */
 COPPER_MARK_I_COLD int copper_mark_i_fits(long long end)
 {
 	struct rlimit most;
@@ -107,8 +107,8 @@ COPPER_MARK_I_COLD int copper_mark_i_fits(long long end)
 	return 0;
 }
 
-/* Writes len bytes and the closing at the end of the file. A write that is cut off is undone: where
- * the file ended its closing stands again, in bytes that it had before. */
+/* Writes len bytes and the closing bracket at the end of the file. Undoes a short write: restores
+ * the closing bracket at the old end, in bytes that were already allocated. */
 COPPER_MARK_I_COLD int copper_mark_i_append(struct copper_mark_i_process *p, char *text, size_t len)
 {
 	const char *closing = p->object ? "\n]}\n" : "\n]\n";
@@ -135,7 +135,7 @@ COPPER_MARK_I_COLD int copper_mark_i_append(struct copper_mark_i_process *p, cha
 	return -1;
 }
 
-/* Without memory, descriptors or space it may do better later; without permission it will not. */
+/* ENOMEM, EMFILE and ENOSPC may pass, so events stay buffered; a permission error will not. */
 COPPER_MARK_I_COLD void copper_mark_i_failed(struct copper_mark_i_process *p, int error)
 {
 	static const int passing[] = {

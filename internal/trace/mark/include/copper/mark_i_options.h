@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/mark.h: what PERFFLOW_OPTIONS and the job say. */
+/* A part of copper/mark.h: options from PERFFLOW_OPTIONS and the job's environment. */
 
 COPPER_MARK_I_COLD unsigned copper_mark_i_roll(unsigned x, int n)
 {
@@ -37,7 +37,7 @@ COPPER_MARK_I_COLD void copper_mark_i_sha1(unsigned h[5], const unsigned char bl
 	h[4] += e;
 }
 
-/* The first eight digits of a text's SHA-1, as PerfFlowAspect names jobs. */
+/* The first eight digits of a text's SHA-1: PerfFlowAspect's form of a job name. */
 COPPER_MARK_I_COLD void copper_mark_i_digest(const char *text, char out[16])
 {
 	unsigned h[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
@@ -64,7 +64,8 @@ COPPER_MARK_I_COLD void copper_mark_i_digest(const char *text, char out[16])
 	snprintf(out, 16, "%08x", h[0]);
 }
 
-/* What names this job, or "1": the numbers of job and step, or the directory of Flux's socket. */
+/* The job's name: job and step number, or the directory of Flux's socket; "1" if there is no
+ * job. */
 COPPER_MARK_I_COLD void copper_mark_i_job(char *out, size_t size)
 {
 	const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
@@ -105,7 +106,7 @@ struct copper_mark_i_options {
 	int enable, usage, compact, object;
 };
 
-/* One of two words, written small, large or with a capital; -1 and a sentence for another. */
+/* One of two words, in lower case, upper case or capitalized; -1 with a message for any other. */
 COPPER_MARK_I_COLD int copper_mark_i_either(
 	const char *key, const char *value, const char *no, const char *yes, int otherwise)
 {
@@ -172,7 +173,7 @@ COPPER_MARK_I_COLD void copper_mark_i_parse(struct copper_mark_i_options *o)
 	}
 }
 
-/* The file's name without ".pfw": the words of log-filename-include in their order. */
+/* The file's name without ".pfw": the words of log-filename-include, in order. */
 COPPER_MARK_I_COLD void copper_mark_i_call(
 	struct copper_mark_i_process *p, const struct copper_mark_i_options *o)
 {
@@ -208,7 +209,7 @@ COPPER_MARK_I_COLD void copper_mark_i_call(
 			p->name[n] = '-';
 }
 
-/* 0: there is none. */
+/* Sets the directory. Returns 0 if there is none. */
 COPPER_MARK_I_COLD int copper_mark_i_place(
 	struct copper_mark_i_process *p, const struct copper_mark_i_options *o)
 {
@@ -218,7 +219,7 @@ COPPER_MARK_I_COLD int copper_mark_i_place(
 	p->in_job = !*dir && job && *job;
 	if (p->in_job)
 		dir = job;
-	/* Absolute, for the program may change its directory before its first event. */
+	/* Absolute: the program may change its directory before its first event. */
 	if (*dir == '/' || !getcwd(here, sizeof(here)))
 		here[0] = '\0';
 	if (snprintf(p->dir, sizeof(p->dir), "%s%s%s%s", here, *here ? "/" : "", *dir ? dir : ".",
@@ -234,7 +235,8 @@ COPPER_MARK_I_COLD int copper_mark_i_start(void)
 	struct copper_mark_i_process *p = &copper_mark_i_process_1;
 	struct copper_mark_i_options o;
 
-	if (copper_mark_i_inside_1) /* a handler that interrupted this */
+	if (copper_mark_i_inside_1) /* called from a signal handler that interrupted this function
+				     */
 		return 1;
 	copper_mark_i_inside_1++;
 	pthread_mutex_lock(&copper_mark_i_list_1);

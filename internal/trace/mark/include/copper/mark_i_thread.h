@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/mark.h: the buffers of threads; fork, a thread's end, exit. The lock of the
- * thread is held. */
+/* A part of copper/mark.h: thread buffers; fork, thread end, exit. The caller holds the thread's
+ * lock. */
 
-/* So that writes take a hundredth of the time, and one that had to wait for something else does not
- * count. */
+/* Limits the time spent on writes to 1 %. A single slow write does not count. */
 COPPER_MARK_I_COLD void copper_mark_i_set_pace(
 	struct copper_mark_i_thread *t, long long now, long long took_ns)
 {
@@ -16,7 +15,7 @@ COPPER_MARK_I_COLD void copper_mark_i_set_pace(
 	t->wrote_ns = now;
 }
 
-/* Empties the buffer into the file; what cannot be written stays. */
+/* Writes the buffer to the file. On failure the events remain buffered. */
 COPPER_MARK_I_COLD void copper_mark_i_drain(
 	struct copper_mark_i_process *p, struct copper_mark_i_thread *t, long long now, int again)
 {
@@ -48,7 +47,7 @@ COPPER_MARK_I_COLD void copper_mark_i_drain(
 	copper_mark_i_set_pace(t, now, copper_mark_i_now() - now);
 }
 
-/* This is a child of fork: what is buffered is its parent's, and so is the file. */
+/* In a forked child: drops the buffered events and the file, which belong to the parent. */
 COPPER_MARK_I_COLD void copper_mark_i_forked(void)
 {
 	struct copper_mark_i_process *p = &copper_mark_i_process_1;
@@ -84,7 +83,7 @@ COPPER_MARK_I_COLD void copper_mark_i_child(void)
 		copper_mark_i_forked();
 }
 
-/* A fork that runs no handlers (_Fork, clone) is found out here, when it is time to write. */
+/* Detects a fork that runs no handlers (_Fork, clone), before each write. */
 COPPER_MARK_I_COLD void copper_mark_i_look(void)
 {
 	if (copper_mark_i_process_1.pid != (int)getpid())
@@ -102,7 +101,7 @@ COPPER_MARK_I_COLD void copper_mark_i_unlink(
 		p->first = t->next;
 }
 
-/* Events that were left out, once there is room to say so. */
+/* Reports dropped events once there is room for the report. */
 COPPER_MARK_I_COLD void copper_mark_i_confess(
 	struct copper_mark_i_process *p, struct copper_mark_i_thread *t)
 {
@@ -143,8 +142,8 @@ COPPER_MARK_I_COLD void copper_mark_i_thread_ends(void *arg)
 	copper_mark_i_inside_1--;
 }
 
-/* At exit, or when the library that these functions are in is closed: then the next event of
- * another one takes their place. */
+/* At exit, or when the library that contains these functions is unloaded: the next event of another
+ * copy of them registers again. */
 COPPER_MARK_I_COLD void copper_mark_i_finish(void)
 {
 	struct copper_mark_i_process *p = &copper_mark_i_process_1;
@@ -152,7 +151,7 @@ COPPER_MARK_I_COLD void copper_mark_i_finish(void)
 	unsigned long long missing;
 	char count[64];
 
-	if (copper_mark_i_inside_1) /* exit in a handler that interrupted a mark */
+	if (copper_mark_i_inside_1) /* exit called from a signal handler that interrupted a mark */
 		return;
 	copper_mark_i_look();
 	copper_mark_i_inside_1++;
@@ -169,7 +168,7 @@ COPPER_MARK_I_COLD void copper_mark_i_finish(void)
 		pthread_key_delete(p->key);
 	p->hooked = 0;
 	__atomic_add_fetch(&p->hooks, 1, __ATOMIC_RELAXED);
-	if (p->fd && !p->end) /* nothing could be written */
+	if (p->fd && !p->end) /* nothing was written */
 		unlink(p->path);
 	if (p->fd)
 		close(p->fd);
@@ -227,7 +226,7 @@ static inline int copper_mark_i_is_full(const struct copper_mark_i_thread *t)
 	return t->used > COPPER_MARK_I_TEXT - COPPER_MARK_I_MOST;
 }
 
-/* Whether it is time to write; a clock that went back makes it so. */
+/* Whether a write is due. A clock that went back also makes it due. */
 static inline int copper_mark_i_is_due(
 	const struct copper_mark_i_process *p, const struct copper_mark_i_thread *t, long long now)
 {
@@ -244,7 +243,8 @@ static inline void copper_mark_i_put(const struct copper_mark_i_event *e)
 	int due;
 	char *end;
 
-	if (copper_mark_i_inside_1) { /* a signal's handler, or a malloc that is marked */
+	if (copper_mark_i_inside_1) { /* called from a signal handler, or from an instrumented
+					 malloc */
 		if (t)
 			t->missing++;
 		return;
@@ -283,7 +283,8 @@ COPPER_MARK_I_COLD long long copper_mark_i_cpu(void)
 	return t.tv_sec * COPPER_MARK_I_S + t.tv_nsec;
 }
 
-/* The counters of a region stand at its begin, and zeros at its end: so they are drawn over it. */
+/* A region's counters are written at its begin and zeros at its end, so viewers draw them over the
+ * region. */
 COPPER_MARK_I_COLD void copper_mark_i_usage(
 	struct copper_mark_i_event e, long long begin_ns, long long cpu_ns)
 {

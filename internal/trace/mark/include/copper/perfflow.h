@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper/perfflow.h: what functions call that a plugin of clang has woven: those of C and C++ with
- * PerfFlowAspect's annotation,
+/* copper/perfflow.h: the runtime for C and C++ functions instrumented by a clang plugin. Annotate
+ * functions as for PerfFlowAspect:
  *
  *     __attribute__((annotate("@critical_path(pointcut='around')"))) void solve(void);
  *
- * The plugin is Copper's (share/copper/weave) or PerfFlowAspect's own; this header takes the place
- * of its runtime library. Sources stay as they are:
+ * The plugin is Copper's (share/copper/weave) or PerfFlowAspect's own; this header replaces its
+ * runtime library. Sources need no change:
  *
  *     clang -include copper/perfflow.h -fpass-plugin=copper-weave.so solve.c -pthread
  *
- * The events are those of copper/mark.h, in its file. Each region is two events, also where
- * log-event is compact, and cpu-mem-usage adds nothing to it: the calls do not say which of them
- * belong together. */
+ * Events have the format and the file of copper/mark.h. Each region is two events, even if
+ * log-event is compact, and cpu-mem-usage is ignored: the plugin's calls do not pair begins with
+ * ends. */
 #ifndef COPPER_PERFFLOW_H
 #define COPPER_PERFFLOW_H
 
@@ -29,12 +29,12 @@ extern "C" {
 #endif
 
 #ifndef __cplusplus
-/* A part of the program may be C++. */
+/* C linkage is required: parts of the program may be C++. */
 extern char *copper_perfflow_i_demangler(const char *name, char *buffer, size_t *size,
 	int *status) __asm__("__cxa_demangle") __attribute__((weak));
 #endif
 
-/* Later versions of the plugin pass the pointcut as well, in a register that nothing reads. */
+/* Later plugin versions also pass the pointcut, in a register that is ignored here. */
 void perfflow_weave_before(int is_async, const char *module, const char *function,
 	const char *scope, const char *flow);
 void perfflow_weave_after(int is_async, const char *module, const char *function, const char *scope,
@@ -44,7 +44,7 @@ void perfflow_weave_after(int is_async, const char *module, const char *function
 }
 #endif
 
-/* To be freed; NULL: the name is plain. */
+/* The caller frees the result. NULL: the name is not mangled. */
 COPPER_MARK_I_COLD char *copper_perfflow_i_demangle(const char *name)
 {
 	int status;
@@ -70,7 +70,7 @@ COPPER_MARK_I_COLD void copper_perfflow_i_event(
 	name = copper_mark_i_function(plain ? plain : function, &len);
 	copper_mark_i_init(&e, phase, name, len, module);
 	if (phase == 'b' || phase == 'e') {
-		/* Without a scope all calls of a function are one, as in PerfFlowAspect. */
+		/* Without a scope, all calls of a function share one id, as in PerfFlowAspect. */
 		e.with_id = 1;
 		e.id = 123;
 		e.scope = strcmp(scope, "NA") != 0 ? scope : NULL;
@@ -79,7 +79,7 @@ COPPER_MARK_I_COLD void copper_perfflow_i_event(
 	free(plain);
 }
 
-/* "in", "out", and both one after the other. */
+/* "in", "out", or both in sequence. */
 COPPER_MARK_I_COLD void copper_perfflow_i_flow(const char *flow, int is_end)
 {
 	int in = !strcmp(flow, "in") || !strcmp(flow, is_end ? "outin" : "inout");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper/run.h: records a program's parameters, tags, metrics and status beside what Copper
- * measured of its run. C99 and C++11, gcc and clang; nothing is linked but the C library, with
- * -pthread before glibc 2.34. See copper-runs(1).
+/* copper/run.h: records a program's parameters, tags, metrics and status in addition to Copper's
+ * measurements of its run. C99 and C++11, gcc and clang; needs only the C library, with -pthread
+ * before glibc 2.34. See copper-runs(1).
  *
  *     #include <copper/run.h>
  *
@@ -10,14 +10,14 @@
  *             copper_run_metric("train_loss", train(), epoch);
  *     copper_run_status("FINISHED", "");
  *
- * Files. A process appends lines to a file of its own, one write a line: in $COPPER_JOB_DIR/runs if
- * that is set, as in a command of copper run, else in $COPPER_STORE.d; rank 0 of the job, or the
- * next copper runs, takes them into the run store. A child of fork has a file of its own.
+ * Files. Each process appends lines to its own file, one write per line: in $COPPER_JOB_DIR/runs if
+ * set, as in commands of copper run, else in $COPPER_STORE.d; rank 0 of the job, or the next copper
+ * runs, imports them into the run store. A forked child has its own file.
  *
- * Errors are told once on standard error and never stop the program: without a directory that can
- * be written nothing is recorded, and on a full disk what cannot be written is lost. All functions
- * may be called from any thread, and none from a signal handler. COPPER_RUN_PRIVATE, defined before
- * the #include, gives a source file a file of its own. */
+ * Errors are printed once on standard error and never stop the program: without a writable
+ * directory nothing is recorded, and on a full disk lines are lost. All functions are thread-safe,
+ * none is async-signal-safe. A source file that defines COPPER_RUN_PRIVATE before the #include has
+ * its own file. */
 #ifndef COPPER_RUN_H
 #define COPPER_RUN_H
 
@@ -41,22 +41,22 @@
 #endif
 
 #define COPPER_RUN_I_COLD __attribute__((unused, noinline)) static
-#define COPPER_RUN_I_KEY 255    /* bytes of a key that are kept */
+#define COPPER_RUN_I_KEY 255    /* maximum bytes of a key; the rest is cut off */
 #define COPPER_RUN_I_VALUE 4095 /* of a value */
 #define COPPER_RUN_I_LINE 12000 /* the longest line, escaped */
 
-/* ---- shared by all copies in a process; another layout is another number ---- */
+/* ---- shared by all copies in a process; a new layout needs a new suffix ---- */
 
 struct copper_run_i {
-	int state;  /* 0 not looked at, 1 off, 2 on */
-	int shared; /* the file is that of all commands of this user on this host */
-	int fd;     /* 0 none; below that, the error of opening */
+	int state;  /* 0 not initialized, 1 off, 2 on */
+	int shared; /* the file is shared by all commands of this user on this host */
+	int fd;     /* 0: none; negative: the error of opening */
 	int told, torn, hooked;
-	long long checked_ns, size, most; /* most: of RLIMIT_FSIZE */
-	unsigned long long random;        /* of this process and the children that it forks */
+	long long checked_ns, size, most; /* most: RLIMIT_FSIZE */
+	unsigned long long random;        /* shared by this process and its forked children */
 	dev_t device;
 	ino_t inode;
-	char id[17]; /* of the run; "-": that of the job */
+	char id[17]; /* of the run; "-": the job's run */
 	char host[65];
 	char dir[4096], path[4300];
 };
@@ -79,7 +79,7 @@ COPPER_RUN_I_SHARED pthread_mutex_t copper_run_i_lock_1 = PTHREAD_MUTEX_INITIALI
 }
 #endif
 
-/* Installed, these stand here. */
+/* Installed in this directory. */
 #include "run_i_file.h"
 
 #include "run_i_number.h"
@@ -88,19 +88,19 @@ COPPER_RUN_I_SHARED pthread_mutex_t copper_run_i_lock_1 = PTHREAD_MUTEX_INITIALI
 
 /* ---- for programs ---- */
 
-/* A parameter of the run: what was chosen before it. */
+/* A parameter of the run: an input chosen before it starts. */
 static inline void copper_run_param(const char *key, const char *value)
 {
 	copper_run_i_pair("param", key, value);
 }
 
-/* A tag: what is known about it. "name" and "group" are those of the run. */
+/* A tag: a fact about the run. "name" and "group" set the run's own. */
 static inline void copper_run_tag(const char *key, const char *value)
 {
 	copper_run_i_pair("tag", key, value);
 }
 
-/* A value at a step, which is not negative. Of two values of a step, the later one counts. */
+/* A value at a step >= 0. The last value of a step wins. */
 static inline void copper_run_metric(const char *key, double value, long long step)
 {
 	struct copper_run_i_text t;
@@ -110,7 +110,7 @@ static inline void copper_run_metric(const char *key, double value, long long st
 	copper_run_i_put(&t);
 }
 
-/* n of them at one step, in one write. */
+/* n metrics at one step, in one write. */
 COPPER_RUN_I_COLD void copper_run_metrics(
 	const char *const *keys, const double *values, size_t n, long long step)
 {
@@ -127,7 +127,7 @@ COPPER_RUN_I_COLD void copper_run_metrics(
 	}
 }
 
-/* How it ends: "FINISHED", or "FAILED" and why (or ""). */
+/* The final status: "FINISHED", or "FAILED" and the reason (or ""). */
 COPPER_RUN_I_COLD void copper_run_status(const char *word, const char *reason)
 {
 	struct copper_run_i_text t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/run.h: the file of a process. The lock is held. */
+/* A part of copper/run.h: the file of a process. The caller holds the lock. */
 
 COPPER_RUN_I_COLD long long copper_run_i_now(void)
 {
@@ -25,8 +25,8 @@ COPPER_RUN_I_COLD void copper_run_i_say(const char *what, int error)
 
 /* ---- which run ---- */
 
-/* Processes of one launch are one run: FNV-1a of what names it. A script or a shell of a job is no
- * launch. */
+/* Processes of one launch share a run: an FNV-1a hash of the launch's identity. A script or shell
+ * of a job is no launch. */
 COPPER_RUN_I_COLD unsigned long long copper_run_i_launch(void)
 {
 	static const char *const names[] = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID",
@@ -77,9 +77,9 @@ COPPER_RUN_I_COLD void copper_run_i_name(int in_job)
 	}
 }
 
-/* ---- the first lines of a file ---- */
+/* ---- file header ---- */
 
-/* Of a run without a job of Copper: what that would know. Returns how many bytes it has added. */
+/* Resource information for a run outside of a Copper job. Returns the number of bytes added. */
 COPPER_RUN_I_COLD size_t copper_run_i_resource(char *out, size_t size, const char *host)
 {
 	static const char *const of[][2] = {{"slurm.job_id", "SLURM_JOB_ID"},
@@ -120,7 +120,7 @@ COPPER_RUN_I_COLD size_t copper_run_i_head(char *out, size_t size)
 
 /* ---- opening ---- */
 
-/* The parent's file is the parent's. */
+/* In a forked child: drops the parent's file. */
 COPPER_RUN_I_COLD void copper_run_i_forked(void)
 {
 	if (copper_run_i_1.fd > 0)
@@ -138,8 +138,8 @@ COPPER_RUN_I_COLD void copper_run_i_let_go(void)
 	pthread_mutex_unlock(&copper_run_i_lock_1);
 }
 
-/* Before any thread can hold the lock: the child of a fork that ran no handlers would find it held
- * by a thread that it does not have. And before a child is forked that is of the same run. */
+/* Runs before any thread can hold the lock: a child forked without handlers would inherit it locked
+ * forever. Also before any child of the same run is forked. */
 __attribute__((constructor)) COPPER_RUN_I_COLD void copper_run_i_load(void)
 {
 	if (copper_run_i_1.hooked)
@@ -149,7 +149,7 @@ __attribute__((constructor)) COPPER_RUN_I_COLD void copper_run_i_load(void)
 	copper_run_i_1.hooked = 1;
 }
 
-/* Decides where lines go, once. */
+/* Decides once where lines are written. */
 COPPER_RUN_I_COLD int copper_run_i_start(void)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -192,8 +192,8 @@ static inline int copper_run_i_on(void)
 	return copper_run_i_1.state ? copper_run_i_1.state == 2 : copper_run_i_start();
 }
 
-/* The n-th name to try: another process of this number, in another time or container, or this one
- * before an exec, may have a file already. */
+/* The n-th candidate name: an earlier process with this number, one in another container, or this
+ * process before an exec may already have a file. */
 COPPER_RUN_I_COLD int copper_run_i_create(int n)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -209,7 +209,7 @@ COPPER_RUN_I_COLD int copper_run_i_create(int n)
 		0666);
 }
 
-/* Descriptors far from those that the program gets next. */
+/* Duplicates fd far above the descriptors that the program gets next. */
 COPPER_RUN_I_COLD int copper_run_i_above(int fd)
 {
 	int other = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 200);
@@ -221,7 +221,7 @@ COPPER_RUN_I_COLD int copper_run_i_above(int fd)
 	return other;
 }
 
-/* 0, or an error, which fd then has. */
+/* 0, or an error, which r->fd then has, negated. */
 COPPER_RUN_I_COLD int copper_run_i_open(void)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -229,7 +229,7 @@ COPPER_RUN_I_COLD int copper_run_i_open(void)
 	struct stat st;
 	char last;
 
-	if (*r->path && !r->shared) /* the program has closed the descriptor */
+	if (*r->path && !r->shared) /* the program closed the descriptor */
 		fd = open(r->path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
 	for (n = 0; fd < 0 && n < 1000; n++) {
 		fd = copper_run_i_create(n);
@@ -238,7 +238,7 @@ COPPER_RUN_I_COLD int copper_run_i_open(void)
 			if (!mkdir(r->dir, 0777) || errno == EEXIST)
 				fd = copper_run_i_create(n);
 		}
-		/* The file may be another user's. */
+		/* The file may belong to another user. */
 		if (fd < 0 && errno != EEXIST && (errno != EACCES || access(r->dir, W_OK | X_OK)))
 			break;
 	}
@@ -259,9 +259,9 @@ COPPER_RUN_I_COLD int copper_run_i_open(void)
 
 /* ---- writing ---- */
 
-/* The program may have closed the descriptor, and much later opened another file under its number;
- * looking costs as much as writing, so it is done once a millisecond, as is opening after it has
- * failed. */
+/* The program may close the descriptor and later reuse its number for another file. Checking costs
+ * as much as writing, so it is limited to once per millisecond, like retries after a failed
+ * open. */
 COPPER_RUN_I_COLD int copper_run_i_check(long long now_ns)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -275,7 +275,7 @@ COPPER_RUN_I_COLD int copper_run_i_check(long long now_ns)
 		st.st_nlink)
 		return 0;
 	error = copper_run_i_open();
-	/* Of these none is over in a moment, and trying costs much. */
+	/* These errors are permanent, and retries are expensive. */
 	if (error == EACCES || error == EPERM || error == EROFS || error == ENOENT ||
 		error == ENOTDIR || error == EEXIST || error == ELOOP)
 		r->state = 1;
@@ -299,8 +299,8 @@ COPPER_RUN_I_COLD int copper_run_i_append(const char *text, size_t len)
 	return r->torn ? ENOSPC : 0;
 }
 
-/* Before a line that follows the beginning of another: more parts than a line can have, so that
- * nobody takes the beginning for a whole line. */
+/* Terminates a partial line with more separators than any line has, so it cannot be parsed as a
+ * complete one. */
 COPPER_RUN_I_COLD int copper_run_i_mend(void)
 {
 	return copper_run_i_append("\t\t\t\t\t\n", 6);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/run.h: numbers as text, the same in every locale. Method: the shortest digits
- * within half a unit in the last place (Steele and White, "How to Print Floating-Point Numbers
+/* A part of copper/run.h: numbers as locale-independent text. Method: the shortest digits within
+ * half a unit in the last place (Steele and White, "How to Print Floating-Point Numbers
  * Accurately", 1990), found with exact integers of 128 bits where these suffice. */
 
-#define COPPER_RUN_I_NUMBER 40 /* bytes for one */
-#ifndef COPPER_RUN_I_PRINT     /* a test has its own */
+#define COPPER_RUN_I_NUMBER 40 /* bytes of one number */
+#ifndef COPPER_RUN_I_PRINT     /* a test replaces it */
 #define COPPER_RUN_I_PRINT snprintf
 #define COPPER_RUN_I_READ strtod
 #endif
 
-/* Writes n with at least so many digits, and returns the end. */
+/* Writes n with a minimum number of digits, and returns the end. */
 static inline char *copper_run_i_whole(char *out, unsigned long long n, int digits)
 {
 	char text[24];
@@ -21,11 +21,11 @@ static inline char *copper_run_i_whole(char *out, unsigned long long n, int digi
 	return out + sizeof(text) - (size_t)at;
 }
 
-/* The digits times 10^power; power is at most 0. */
+/* Writes digits times 10^power, power <= 0. */
 COPPER_RUN_I_COLD char *copper_run_i_place(char *out, unsigned long long digits, int power)
 {
 	char text[24], *end = copper_run_i_whole(text, digits, 1);
-	int n = (int)(end - text), before = n + power, i; /* digits before the point */
+	int n = (int)(end - text), before = n + power, i; /* digits before the decimal point */
 
 	if (before > 0) {
 		memcpy(out, text, (size_t)before);
@@ -58,8 +58,8 @@ COPPER_RUN_I_COLD char *copper_run_i_place(char *out, unsigned long long digits,
 #ifdef __SIZEOF_INT128__
 __extension__ typedef unsigned __int128 copper_run_i_wide;
 
-/* value: at least 1e-13, below 2^53 and no whole number, so that in `value * 10^n = product / 2^s`
- * n is 1 to 30, s is positive and no product has more than 128 bits. */
+/* value: at least 1e-13, below 2^53 and not integral, so in `value * 10^n = product / 2^s` n is 1
+ * to 30, s is positive and all products fit into 128 bits. */
 COPPER_RUN_I_COLD char *copper_run_i_shortest(char *out, double value)
 {
 	static const unsigned long long five[] = {1, 5, 25, 125, 625, 3125, 15625, 78125, 390625,
@@ -71,7 +71,7 @@ COPPER_RUN_I_COLD char *copper_run_i_shortest(char *out, double value)
 	memcpy(&bits, &value, sizeof(bits));
 	exponent = (int)(bits >> 52 & 0x7ff) - 1075;
 	four = ((bits & 0xfffffffffffffULL) | 0x10000000000000ULL) << 2;
-	n = exponent + 52; /* of two; then of ten, rounded down */
+	n = exponent + 52; /* base-2 exponent; then base-10, rounded down */
 	n = 16 - (n >= 0 ? n * 30103 / 100000 : -((-n * 30103 + 99999) / 100000));
 	s = 2 - exponent - n;
 	power = (copper_run_i_wide)five[n / 2] * five[n - n / 2];
@@ -79,7 +79,7 @@ COPPER_RUN_I_COLD char *copper_run_i_shortest(char *out, double value)
 	product = four * power;
 	low = product - ((bits & 0xfffffffffffffULL) ? 2 : 1) * power;
 	high = product + 2 * power;
-	/* What is exactly half a unit away reads back as the value if its last bit is 0. */
+	/* A tie of exactly half a unit reads back as the value if its last bit is 0. */
 	least = (unsigned long long)(low >> s) + ((bits & 1) || (low & mask) != 0);
 	most = (unsigned long long)(high >> s) - ((bits & 1) && (high & mask) == 0);
 	digits = (unsigned long long)(product >> s);
@@ -87,7 +87,7 @@ COPPER_RUN_I_COLD char *copper_run_i_shortest(char *out, double value)
 	mask = (mask >> 1) + 1; /* a half */
 	last = product > mask ? 6 : product == mask ? 5 : product ? 4 : 0;
 	inexact = 0;
-	/* The last digit that was dropped decides which of the shortest is the nearest. */
+	/* The last dropped digit selects the nearest of the shortest candidates. */
 	while (most / 10 >= (least + 9) / 10) {
 		inexact |= last != 0;
 		last = (int)(digits % 10);
@@ -102,12 +102,13 @@ COPPER_RUN_I_COLD char *copper_run_i_shortest(char *out, double value)
 }
 #endif
 
-/* The C library's, with as few digits as read back, and a point in place of its comma. */
+/* Uses the C library, with the fewest digits that read back equal, and replaces the locale's
+ * comma. */
 COPPER_RUN_I_COLD char *copper_run_i_print(char *out, double value)
 {
 	char text[64], *from = text;
 	double size = value < 0 ? -value : value;
-	int digits = size < 1e-307 ? 1 : 15, point = 0; /* the smallest have fewer than 15 */
+	int digits = size < 1e-307 ? 1 : 15, point = 0; /* denormals have fewer than 15 */
 
 	do
 		COPPER_RUN_I_PRINT(text, sizeof(text), "%.*g", digits, value);
@@ -124,8 +125,8 @@ COPPER_RUN_I_COLD char *copper_run_i_print(char *out, double value)
 	return out;
 }
 
-/* Writes a number that reads back as the same one, in the fewest digits, and returns the end:
- * "0.1", "1e-05", "-inf", "nan". */
+/* Writes the shortest text that reads back as the same number, and returns the end: "0.1", "1e-05",
+ * "-inf", "nan". */
 COPPER_RUN_I_COLD char *copper_run_i_real(char *out, double value)
 {
 	double size = value < 0 ? -value : value;
