@@ -62,7 +62,7 @@ static struct absent_dir *find_dir(struct absence *a, const char *path, uint64_t
 	return l ? COP_CONTAINER_OF(l, struct absent_dir, link) : NULL;
 }
 
-/* The directory is removed: if it was the expected one, the next is expected. */
+/* Removes the directory from the order. If it was expected, its successor is expected now. */
 static void leave_place(struct absence *a, struct absent_dir *d)
 {
 	if (a->expected == d)
