@@ -158,7 +158,6 @@ static unsigned shard_with_oldest_copy(struct cop_cache *c)
 	return found;
 }
 
-/* Evicts copies only. */
 static bool evict_copies_for(struct cop_cache *c, size_t need)
 {
 	while (atomic_load(&c->used) + need > c->limit)

@@ -167,7 +167,7 @@ struct row {
 	uint32_t len;
 	uint64_t sequence; /* 0 at the top level */
 	uint64_t events;
-	uint64_t weight; /* for sketch.c: events, less the uncertainty of the others in its shard */
+	uint64_t weight; /* for sketch.c: events minus the error of the other paths in its shard */
 	uint64_t count[SLOTS];
 };
 struct rows {

@@ -64,7 +64,7 @@ int cop_tracer_rings_init(struct rings *r);
 void cop_tracer_rings_fini(struct rings *r);
 /* Any thread. */
 void cop_tracer_put(struct rings *r, enum kind kind, const struct cop_tracer_event *e);
-/* For the writer: calls fn for each event in the rings, one ring after another. */
+/* For the writer: calls fn for the events of each ring that are present when its turn comes. */
 void cop_tracer_drain(
 	struct rings *r, void (*fn)(void *arg, const struct record *record), void *arg);
 /* Number of events lost so far because of full rings. */

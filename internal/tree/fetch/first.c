@@ -105,7 +105,6 @@ static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, si
 	return g;
 }
 
-/* Caches the bytes. */
 static void keep_bytes(
 	struct flight *f, const struct cop_attr *attr, const struct cop_completion *bytes)
 {

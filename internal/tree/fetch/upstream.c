@@ -246,7 +246,6 @@ static void ask_nobody(struct flight *f)
 	cop_fetch_send(f);
 }
 
-/* The ancestor did not answer. */
 static void unanswered(struct flight *f, int rc)
 {
 	if (rc == -ECANCELED)

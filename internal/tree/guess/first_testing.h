@@ -94,7 +94,6 @@ static inline bool knows(struct tree *t, uint32_t rank, struct cop_ask what)
 	return obj != NULL;
 }
 
-/* A program looks up the name. */
 static inline void looks_up(struct tree *t, uint32_t rank, const char *path)
 {
 	assert_int_equal(ask_and_forget(t, rank, entry(path)), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hooks that fetch calls. */
+/* The hooks called by fetch. */
 #include "tree/guess/guess_priv.h"
 
 struct cop_guess *cop_guess_new(struct cop_fetch *fetch, const struct cop_fetch_conf *conf)

@@ -66,7 +66,6 @@ struct cop_op_machine {
 	uint64_t resident_bytes, resident_bytes_most;
 };
 
-/* The answers of a subtree. All zero: nobody was asked, because memory was short. */
 /* How the commands of copper run ended on these nodes. */
 struct cop_op_exits {
 	uint32_t commands; /* started; the end of those in none of the next three is unknown */
@@ -78,6 +77,7 @@ struct cop_op_exits {
 void cop_op_exits_count(struct cop_op_exits *e, uint32_t rank, int status);
 void cop_op_exits_add(struct cop_op_exits *into, const struct cop_op_exits *from);
 
+/* The answers of a subtree. All zero: no request was sent, because memory was short. */
 struct cop_op_sum {
 	uint32_t nodes;                 /* answered */
 	uint32_t dead, refused, failed; /* not answered, by reason */

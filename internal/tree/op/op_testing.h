@@ -44,7 +44,7 @@ struct t_node {
 	bool mounted; /* it cannot unmount */
 	const char *cannot_write, *cannot_complete, *unwritten, *remark;
 	/* what it did */
-	unsigned asked, looked, reports, resets, ends, completed; /* looked: whether it lives */
+	unsigned asked, looked, reports, resets, ends, completed; /* looked: liveness probes */
 	bool ending, ended;
 	char forgot[32];
 	unsigned forgot_at;
@@ -62,7 +62,6 @@ struct t_tree {
 	const char *flip_from;
 };
 
-/* The result of an operation. */
 struct t_heard {
 	unsigned times;
 	struct cop_op_sum sum;

@@ -420,7 +420,6 @@ static int days_of(const char *name)
 	return strstr(name, PACK_SUFFIX ".") ? UNFINISHED_DAYS : 0;
 }
 
-/* Removes expired files. */
 static void remove_old(void)
 {
 	int64_t now = cop_wall_ns() / (int64_t)COP_NS_PER_S;

@@ -301,7 +301,6 @@ static void finish_slot(struct cop_prefetch *p, struct slot *s)
 	}
 }
 
-/* Fills the windows of all stages. */
 static void fill_windows(struct cop_prefetch *p)
 {
 	for (unsigned stage = 0; stage < STAGES; stage++)

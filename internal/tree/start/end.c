@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of the barrier: its result, the ranks waiting for it here, and the answers to them. The
- * other files of join call this one; it calls none of them. */
+ * other files of start call this one; it calls none of them. */
 #include "tree/start/start_priv.h"
 
 #include "base/log/log.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* join: the start barrier of a tree, from the view of one rank. Readiness is reported upwards: each
- * rank sends its address to its parent when it is ready. When all ranks have reported, the root
- * writes the address books into the job directory and ends the barrier. The end is sent downwards:
- * each rank requests it from the rank above, and notifies the ranks below before its own command
- * returns. If a rank cannot start, all ranks receive the reason before they time out. A restarted
- * rank finds a ready tree.
+/* start: the start barrier of a tree, from the view of one rank. Readiness is reported upwards:
+ * each rank sends its address to its parent when it is ready. When all ranks have reported, the
+ * root writes the address books into the job directory and ends the barrier. The end is sent
+ * downwards: each rank requests it from the rank above, and notifies the ranks below before its own
+ * command returns. If a rank cannot start, all ranks receive the reason before they time out. A
+ * restarted rank finds a ready tree.
  *
  * This module does not open, poll or block, and has no thread: requests of other ranks arrive
  * through cop_start_serve, and the time through cop_start_step. The owner of rpc resolves the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by the files of join. The fields up to `lock` belong to the main thread or are constant;
+/* Shared by the files of start. The fields up to `lock` belong to the main thread or are constant;
  * the lock protects the others. Only functions marked "with the lock held" are called under it. */
 #ifndef COP_TREE_START_PRIV_H
 #define COP_TREE_START_PRIV_H
