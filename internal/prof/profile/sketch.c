@@ -6,11 +6,13 @@
  *
  * Merging adds the weights of equal paths. If there are too many rows, the k heaviest are kept, and
  * the weight of the next one is subtracted from theirs and added to the error. Each such step
- * subtracts this weight from k + 1 rows. So for any order and shape of merging error * m <= events
- * - sum of weights, where m is the smallest number of rows that any summary was cut to, and a path
- * with more than events / m events is listed. In addition to its weight, a row has the number of
- * events observed while its path was listed: this is never too high, at least the weight, and too
- * low by at most the error.
+ * subtracts this weight from k + 1 rows. So for any order and shape of merging
+ *
+ *     error * m <= events - sum of weights     (m: the fewest rows that any summary was cut to)
+ *
+ * and a path with more than events / m events is listed. In addition to its weight, a row has the
+ * number of events observed while its path was listed: this is never too high, at least the weight,
+ * and too low by at most the error.
  *
  * Rows are sorted by name: equal summaries have equal bytes, and merging is a single pass over
  * both. */

@@ -40,9 +40,8 @@ struct pass {
 	struct cop_buf names, children;
 	uint32_t count;
 	bool left_out; /* some names are not valid in a listing */
-	bool at_end;   /* the directory has reported its end; under the lock once batches have begun
-			*/
-	bool more;     /* the directory has reported more names */
+	bool at_end; /* the directory has reported its end; under the lock after the first batch */
+	bool more;   /* the directory has reported more names */
 	struct cop_attr *attrs;
 	struct batch *batch;
 	uint32_t batches, pending; /* pending: unfinished, including the check of the end */

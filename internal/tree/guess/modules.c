@@ -5,10 +5,11 @@
  *	BASE/__pycache__/x.TAG.pyc
  *	BASE/x.TAG2.so                         an extension
  *
- * TAG is that of the importing module; TAG2 that of extensions that programs have looked up, since
- * Python tries each ending in turn. BASE is the package of the importing module, the parent of the
- * package that the name begins with, or the base of a collection: a directory of many modules from
- * which programs have read. Only cached listings are searched; this file sends no requests.
+ * TAG is that of the importing module; TAG2 that of extensions that programs have looked up:
+ * Python tries an extension first for each name. BASE is the package of the importing module, the
+ *parent of the package that the name begins with, or the base of a collection: a directory of many
+ *modules from which programs have read. Only cached listings are searched; this file sends no
+ *requests.
  *
  * Modules that Python imports before the first line of any program are skipped: since 3.11 they are
  * part of the interpreter, and in older versions their files have already been read.

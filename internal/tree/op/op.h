@@ -241,8 +241,7 @@ enum cop_nodeline_value {
 	COP_NODELINE_LIMIT_BYTES,
 	COP_NODELINE_WAITING,   /* requests of programs currently waiting */
 	COP_NODELINE_UPTIME_MS, /* time of this measurement, on the node's own clock */
-	COP_NODELINE_WAIT_US,   /* total wait of requests of programs, including those still waiting
-				 */
+	COP_NODELINE_WAIT_US,   /* total wait of programs' requests, including pending ones */
 	COP_NODELINE_REQUESTS,  /* requests of programs, received from the kernel */
 	COP_NODELINE_BYTES,     /* read by programs */
 	COP_NODELINE_SENT,      /* requests to parents and other nodes */
@@ -252,8 +251,7 @@ enum cop_nodeline_value {
 	COP_NODELINE_FAILOVERS,
 	COP_NODELINE_REJECTED,
 	COP_NODELINE_LAGGED,    /* last rank abandoned for silence, plus one; 0: none */
-	COP_NODELINE_OLDEST_MS, /* wait so far for the request in `reason`; 0: none worth reporting
-				 */
+	COP_NODELINE_OLDEST_MS, /* wait so far for the request in `reason`; 0: none to report */
 	COP_NODELINE_VALUES
 };
 
