@@ -2,12 +2,12 @@
 /* The byte budget: SIEVE eviction and the queues of flights that wait to reserve their bytes. */
 #include "cache/cache/cache_priv.h"
 
-/* Moves the hand of one shard around at most twice, and removes one object that nobody references
- * and that was not used since the hand last passed it. SIEVE: the hand moves from old to new. */
+/* Moves the hand of a shard around at most twice, and evicts one unreferenced object that was not
+ * used since the hand last passed it. SIEVE: the hand moves from old to new. */
 static struct node *sieve_one(struct cop_cache *c, struct shard *s)
 {
 	struct cop_list *at = s->hand;
-	/* Twice around, because the first time may only clear bits. */
+	/* Twice around, because the first pass may only clear bits. */
 	size_t steps = 2 * s->table.count + 2;
 
 	while (steps-- && !cop_list_empty(&s->sieve)) {
@@ -31,7 +31,7 @@ static struct node *sieve_one(struct cop_cache *c, struct shard *s)
 	return NULL;
 }
 
-/* The lock of the shard is held: its oldest copy that nobody references, or NULL. */
+/* The oldest unreferenced copy of a shard, or NULL. Called with its lock held. */
 static struct node *oldest_copy(struct shard *s)
 {
 	for (struct cop_list *at = s->copies.prev; at != &s->copies; at = at->prev) {
@@ -73,8 +73,8 @@ static void trace_eviction(struct cop_cache *c, const struct node *n)
 	cop_tracer_event(c->tracer, &e);
 }
 
-/* What somebody may need from the second tier. Small files that came beside others and that nobody
- * has used are not worth it. */
+/* Whether to offer an object to the second tier. Unused small files that were prefetched next to
+ * others are not worth it. */
 static bool is_worth_keeping(const struct node *n)
 {
 	return n->obj.key.table == COP_TABLE_DATA && n->duty != COP_DUTY_COPY && n->obj.len &&
@@ -91,8 +91,8 @@ static void count_dropped(struct cop_cache *c, const struct node *n)
 		cop_cache_gone(c, n);
 }
 
-/* n has left its shard, whose lock is held: whoever drops objects of all shards, and then what the
- * second tier has, misses none in between. */
+/* n has been removed from its shard, whose lock is still held: a caller that drops the objects of
+ * all shards and then those of the second tier misses none in between. */
 static enum cop_cache_left pass_on(struct cop_cache *c, struct node *n)
 {
 	enum cop_cache_left left;
@@ -136,8 +136,8 @@ static bool evict_from(struct cop_cache *c, unsigned first,
 	return false;
 }
 
-/* The shard with the oldest copy of all. Copies are read once, in order, or passed on and not read
- * again: which was used is no reason to keep it, and the newest have not been read yet. */
+/* The shard with the globally oldest copy. Copies are read once in order, or forwarded and not read
+ * again: past use is no reason to keep one, and the newest have not been read yet. */
 static unsigned shard_with_oldest_copy(struct cop_cache *c)
 {
 	uint64_t oldest = UINT64_MAX;
@@ -158,7 +158,6 @@ static unsigned shard_with_oldest_copy(struct cop_cache *c)
 	return found;
 }
 
-/* Evicts copies only. */
 static bool evict_copies_for(struct cop_cache *c, size_t need)
 {
 	while (atomic_load(&c->used) + need > c->limit)
@@ -176,7 +175,7 @@ bool cop_cache_evict_for(struct cop_cache *c, size_t need)
 	return true;
 }
 
-/* The bytes of copies, complete ones and those in flight. */
+/* Bytes of copies, complete and in flight. */
 static uint64_t bytes_of_copies(struct cop_cache *c)
 {
 	return atomic_load(&c->copies) + atomic_load(&c->flying_copies[false]) +
@@ -202,7 +201,7 @@ bool cop_cache_is_full(struct cop_cache *c, size_t bytes)
 	return used_by_others(c) + bytes > c->limit - c->limit / 8;
 }
 
-/* The sum, beside that of all flights, which a flight's reservation counts in. */
+/* The sum, in addition to c->flying, that includes the flight's reservation. */
 static _Atomic uint64_t *flying_with(struct cop_cache *c, const struct node *n)
 {
 	if (n->duty == COP_DUTY_HOME)
@@ -222,7 +221,7 @@ void cop_cache_unreserve(struct cop_cache *c, struct node *n)
 	n->reserved = 0;
 }
 
-/* Whether a flight of this size may start now, regardless of the bytes in use. */
+/* Whether the share of flights allows one of this size, regardless of the bytes in use. */
 static bool share_left(struct cop_cache *c, size_t bytes, bool local)
 {
 	uint64_t mine = atomic_load(&c->flying_plain[true]);
@@ -235,8 +234,8 @@ static bool share_left(struct cop_cache *c, size_t bytes, bool local)
 	return all + bytes <= c->limit / 4 * 3;
 }
 
-/* Whether only local flights that have started keep this one from starting: it then waits for those
- * and blocks nobody. */
+/* Whether only local flights in progress prevent this one from starting: it then waits for them and
+ * does not block the other queue. */
 static bool waits_for_its_own(struct cop_cache *c, const struct node *n, bool local)
 {
 	uint64_t mine = atomic_load(&c->flying_plain[true]);
@@ -245,7 +244,7 @@ static bool waits_for_its_own(struct cop_cache *c, const struct node *n, bool lo
 	       mine + n->reserve_bytes > c->limit / 2;
 }
 
-/* The same for a copy. One local copy, or one for other nodes, may always start. */
+/* The same for a copy. One local copy and one for other nodes may always start. */
 static bool share_of_copies_left(struct cop_cache *c, size_t bytes, bool local)
 {
 	uint64_t room = cop_cache_room_for_copies(c);
@@ -259,8 +258,8 @@ static bool share_of_copies_left(struct cop_cache *c, size_t bytes, bool local)
 	return all + bytes <= room / 4 * 3;
 }
 
-/* Evicts something else only as long as copies have less than their eighth, or if there would be no
- * copy in flight. */
+/* Evicts other objects only while copies have less than their eighth, or if there would be no copy
+ * in flight. */
 static bool evict_for_copy(struct cop_cache *c, size_t bytes, bool local)
 {
 	return evict_copies_for(c, bytes) || ((bytes_of_copies(c) + bytes <= c->limit / 8 ||
@@ -323,7 +322,7 @@ bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes)
 	       share_left(c, bytes, true);
 }
 
-/* Whether there is a second tier that takes what is evicted. */
+/* Whether there is a second tier for evicted objects. */
 static bool spills(struct cop_cache *c)
 {
 	uint64_t used, limit = 0;
@@ -377,7 +376,7 @@ void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight)
 	atomic_fetch_sub(&c->used, bytes);
 }
 
-/* Both belong to one owner until they complete, so nothing else reads them. */
+/* Both nodes belong to one owner until they complete, so no other thread reads them. */
 void cop_cache_share_reservation(
 	struct cop_cache *c, struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {
@@ -399,7 +398,7 @@ static enum cop_queue queue_of(const struct node *n, bool local)
 	return local ? QUEUE_LOCAL : QUEUE_OTHERS;
 }
 
-/* Under reserve_lock. A queue earns no claim while no flight waits in it. */
+/* Called with reserve_lock held. An empty queue accumulates no claim. */
 static void queue_reservation(struct cop_cache *c, struct node *n, bool local)
 {
 	n->local = local;
@@ -417,7 +416,8 @@ static void queue_reservation(struct cop_cache *c, struct node *n, bool local)
 	cop_list_push_back(&c->reserve_queue[local], &n->reserve_link);
 }
 
-/* Under reserve_lock: whether others wait whom this flight must not overtake. */
+/* Whether this flight would overtake waiting flights with precedence. Called with reserve_lock
+ * held. */
 static bool has_to_queue(const struct cop_cache *c, const struct node *n, bool local)
 {
 	if (queue_of(n, local) == QUEUE_HOME)
@@ -445,13 +445,13 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 		return;
 	}
 	cop_stats_add(c->stats, COP_CACHE_WAITS, 1);
-	/* What blocked this flight may have ended before it was queued, or may block only the
-	 * flights ahead of it. */
+	/* The flight that blocked this one may have ended before it was queued, or may block only
+	 * the flights ahead of it. */
 	cop_cache_grant(c);
 }
 
-/* Under reserve_lock: starts the first flight of a queue, if it fits. *blocks: freed bytes go to
- * this flight before those for the other of the first two queues. */
+/* Starts the first flight of a queue, if it fits. *blocks: freed bytes must go to this flight
+ * before those in the other one of the first two queues. Called with reserve_lock held. */
 static struct node *grant_from(struct cop_cache *c, enum cop_queue queue, bool *blocks)
 {
 	bool local = queue == QUEUE_LOCAL;
@@ -464,7 +464,7 @@ static struct node *grant_from(struct cop_cache *c, enum cop_queue queue, bool *
 	if (queue == QUEUE_HOME)
 		local = n->local;
 	if (!try_reserve(c, n, n->reserve_bytes, local)) {
-		/* Flights end by themselves. Bytes that only readers hold may stay in use until a
+		/* Flights always end. Bytes referenced only by readers may remain in use until a
 		 * flight of the other queue has started. */
 		*blocks = n->duty == COP_DUTY_NONE && !share_left(c, n->reserve_bytes, local) &&
 			  !waits_for_its_own(c, n, local);
@@ -477,9 +477,9 @@ static struct node *grant_from(struct cop_cache *c, enum cop_queue queue, bool *
 	return n;
 }
 
-/* Removes a waiting flight that fits now and reserves its bytes; or NULL. The queue that got fewer
- * bytes while both waited comes first. If its first flight waits for others to complete, the other
- * queue does not take the bytes that they free. */
+/* Removes a waiting flight that fits now and reserves its bytes; or returns NULL. The queue with
+ * fewer granted bytes while both were waiting comes first. If its first flight waits for others to
+ * complete, the other queue does not take the bytes that they free. */
 static struct node *grant_one(struct cop_cache *c)
 {
 	struct node *granted;
@@ -496,8 +496,8 @@ static struct node *grant_one(struct cop_cache *c)
 	return granted;
 }
 
-/* A flight that fails when it starts frees its bytes for the next one and calls this function
- * again; the loop that started it continues. */
+/* A flight that fails on start frees its bytes for the next one and calls this function
+ * recursively; the loop that started it continues. */
 void cop_cache_grant(struct cop_cache *c)
 {
 	static __thread struct cop_cache *granting;

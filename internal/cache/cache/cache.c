@@ -115,7 +115,7 @@ static void insert_node(struct shard *s, struct node *n, uint64_t hash)
 	cop_htab_add(&s->table, &n->link, hash);
 }
 
-/* Puts a new flight into the table, with one reference for the table and one for the leader. */
+/* Inserts a new flight into the table, with one reference for the table and one for the leader. */
 static struct node *new_flight(
 	struct cop_cache *c, struct shard *s, uint64_t hash, const struct cop_key *key)
 {
@@ -243,7 +243,7 @@ void cop_obj_put(struct cop_cache *c, struct cop_obj *obj)
 	cop_cache_grant(c);
 }
 
-/* An object enters or leaves its shard's list. */
+/* An object is added to or removed from its shard's list. */
 static void count_listed(struct cop_cache *c, const struct node *n, bool enters)
 {
 	uint64_t bytes = enters ? n->charged : -(uint64_t)n->charged;
@@ -278,7 +278,7 @@ static void keep_complete(struct cop_cache *c, struct shard *s, struct node *n)
 	count_listed(c, n, true);
 }
 
-/* The lock is held. The flight becomes an object; its waiters move to *waiters. */
+/* The flight becomes an object; its waiters move to *waiters. Called with the lock held. */
 static void complete_flight(
 	struct cop_cache *c, struct shard *s, struct node *n, bool keep, struct cop_list *waiters)
 {
@@ -295,8 +295,8 @@ static void complete_flight(
 	}
 }
 
-/* Gives the object its data, which may be larger or smaller than the reservation; false if the
- * budget cannot hold it. */
+/* Sets the object's data, which may be larger or smaller than the reservation; false if it exceeds
+ * the budget. */
 static bool fill_object(struct cop_cache *c, struct node *n, const struct cop_completion *l)
 {
 	size_t reserved = n->reserved, len = l->rc ? 0 : l->len;
@@ -321,7 +321,7 @@ static bool fill_object(struct cop_cache *c, struct node *n, const struct cop_co
 	return fits;
 }
 
-/* Counts a part of a file that was fetched. */
+/* Counts a fetched part of a file. */
 static void count_part(struct cop_cache *c, const struct node *n, bool is_data)
 {
 	cop_stats_add(c->stats, COP_CACHE_FETCHED_BYTES, n->obj.len);
@@ -356,7 +356,7 @@ void cop_cache_complete(
 	cop_obj_put(c, flight);
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static bool only_guesses_wait(const struct node *n)
 {
 	for (const struct cop_list *at = n->waiters.next; at != &n->waiters; at = at->next)
@@ -411,7 +411,7 @@ void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, siz
 	n->state = COMPLETE;
 	n->obj.data = data;
 	n->obj.len = len;
-	/* Part of the data is as old as the object that it replaces. */
+	/* Part of the data is as old as the replaced object. */
 	n->obj.completed_ms = obj->completed_ms;
 	n->obj.came_ms = cop_now_ms();
 	atomic_store(&n->obj.stamp_ms, n->obj.came_ms);
@@ -458,7 +458,7 @@ void cop_cache_forget(struct cop_cache *c, const struct cop_key *key)
 		cop_obj_put(c, &n->obj);
 }
 
-/* What to drop: a path with everything below it, or one facet of it. */
+/* Selects a path with everything below it, or one facet of it. */
 struct which {
 	const char *path;
 	size_t len;
@@ -479,7 +479,7 @@ static bool is_of(const struct cop_key *key, const struct which *w)
 }
 
 /* Removes matching nodes from the shard's table and returns them as a list. A flight among them is
- * not kept when it completes. */
+ * dropped on completion. */
 static struct cop_hlink *unlink_all(struct cop_cache *c, struct shard *s, const struct which *w)
 {
 	struct cop_hlink *l, *next, *list = NULL;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cache: the three tables of a node (data, tree, metadata), the flights that fill them, and the
- * byte budget that bounds both. It knows no network, no storage and no FUSE: the caller that leads
- * a flight fetches the object.
+ * byte budget for both. It is independent of network, storage and FUSE: the caller that leads a
+ * flight fetches the object.
  *
- * An object is immutable once it is complete and is shared by reference. There is at most one
- * flight per key; all others who ask for the key join it and are called when it completes. An
- * error can be an object too (an absent name, a directory that may not be read).
+ * An object is immutable once complete, and shared by reference. There is at most one flight per
+ * key; later requests for the key join it and are called on completion. An error can also be an
+ * object (an absent name, an unreadable directory).
  *
  * Every byte counts against the budget from allocation to the last reference: object headers, keys,
- * data, and what flights have reserved. Eviction is SIEVE (Zhang et al., NSDI 2024): one FIFO list
- * per shard, a bit for "used since the hand passed", no work on a hit but setting that bit. Objects
- * that somebody holds are not evicted. A flight that cannot reserve its bytes waits in a FIFO until
+ * data, and reservations of flights. Eviction is SIEVE (Zhang et al., NSDI 2024): one FIFO list per
+ * shard, a bit for "used since the hand passed", and no work on a hit except setting the bit.
+ * Referenced objects are not evicted. A flight that cannot reserve its bytes waits in a FIFO until
  * bytes are freed.
  *
- * Copies of what another node of the job keeps (enum cop_duty) are evicted before everything else,
- * the oldest first, so that the nodes' memory together holds as much as possible once. They get
- * what the rest of the cache leaves free, and always an eighth of the budget. All other parts of
- * files can go to a second tier when they are evicted (struct cop_cache_spill). */
+ * Copies of objects kept by another node of the job (enum cop_duty) are evicted first, in order of
+ * age, which maximises the amount of distinct data in the memory of all nodes. They use the free
+ * rest of the cache, and at least an eighth of the budget. Evicted parts of files other than copies
+ * can move to a second tier (struct cop_cache_spill). */
 #ifndef COP_CACHE_H
 #define COP_CACHE_H
 
@@ -28,78 +28,80 @@
 
 enum cop_table { COP_TABLE_DATA, COP_TABLE_TREE, COP_TABLE_METADATA, COP_TABLES };
 
-/* The kind of object, within one path of one table. */
+/* The kind of object, within a path of a table. */
 enum cop_facet {
 	COP_FACET_MAIN,     /* a chunk; a listing; an entry */
 	COP_FACET_NAMES,    /* tree: all names of a directory that is too large for a listing */
 	COP_FACET_HOLES,    /* metadata: where a sparse file has data */
 	COP_FACET_STATFS,   /* metadata: statvfs of the source */
-	COP_FACET_CHECK,    /* tree: whether a directory is still the same */
+	COP_FACET_CHECK,    /* tree: whether a directory is unchanged */
 	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
-	COP_FACET_NEWER,    /* tree: a directory that no longer has this version */
+	COP_FACET_NEWER,    /* tree: a directory that changed after this version */
 	COP_FACET_PAGE,     /* tree: attributes of some names of a large directory */
-	COP_FACET_HOME,     /* a chunk that this node keeps for the root, which has no room */
+	COP_FACET_HOME,     /* a chunk kept for the root, which has no room */
 };
 
-/* Everything that an object depends on: an answer to one question for a key answers all questions
- * for that key. */
+/* Everything that an object depends on: the answer to one request with this key is valid for all
+ * requests with it. */
 struct cop_key {
 	enum cop_table table;
 	enum cop_facet facet;
 	const char
 		*path; /* relative to the source, no leading slash; NUL-terminated in an object */
 	size_t path_len;
-	uint64_t version; /* of the file for data, of the directory for a page, else 0 */
-	uint64_t size;  /* of the file for data, as the requester knows it: size and index determine
-			   the length of the chunk; the number of pages for a page; else 0 */
-	uint64_t index; /* of the chunk, of the page, else 0 */
+	uint64_t version; /* of the file for data, of the directory for a page; else 0 */
+	uint64_t size;    /* of the file for data, as in the request: size and index determine the
+			     length of the chunk; number of pages for a page; else 0 */
+	uint64_t index;   /* of the chunk or page; else 0 */
 };
 
-/* What this node has an object for. */
+/* Why this node has an object. */
 enum cop_duty {
-	COP_DUTY_NONE, /* for whoever asks */
-	COP_DUTY_HOME, /* it keeps this chunk for the job */
-	COP_DUTY_COPY, /* a chunk that another node keeps */
+	COP_DUTY_NONE, /* for any request */
+	COP_DUTY_HOME, /* a chunk that this node keeps for the job */
+	COP_DUTY_COPY, /* a chunk that another node keeps for the job */
 	COP_DUTIES,
 };
 
 struct cop_cache;
 
-/* Where this node got a chunk. */
+/* Source of a chunk. */
 enum cop_from {
-	COP_FROM_STORAGE, /* it read the storage */
-	COP_FROM_NODES,   /* another node had it in memory */
-	COP_FROM_PASSED,  /* another node had to fetch it first */
-	COP_FROM_DISK,    /* its own disk: the second tier */
-	COP_FROM_PACK,    /* what the last job left beside its manifest */
+	COP_FROM_STORAGE, /* read from storage by this node */
+	COP_FROM_NODES,   /* from another node's memory */
+	COP_FROM_PASSED,  /* from another node, which had to fetch it first */
+	COP_FROM_DISK,    /* from the local disk: the second tier */
+	COP_FROM_PACK,    /* from the pack of an earlier job, stored with its manifest */
 };
 
-/* Read-only for everyone except the leader of its flight. */
+/* Read-only except for the leader of its flight. */
 struct cop_obj {
-	int error;              /* 0 or -errno, the object being the error */
-	_Atomic uint32_t given; /* a chunk: how many of its bytes, unpacked, the kernel has got */
-	void *data;             /* malloc'ed; owned by the object */
+	int error; /* 0, or -errno for an error object */
+	_Atomic uint32_t
+		given; /* chunk: number of its uncompressed bytes delivered to the kernel */
+	void *data;    /* malloc'ed; owned by the object */
 	size_t len;
 	uint64_t sum;            /* keyed XXH3-64 of data, for chunks */
-	bool packed;             /* data is a packed chunk (wire.h) */
-	uint8_t from;            /* enum cop_from, of a chunk */
-	_Atomic bool background; /* of a flight: only background requests wait for it so far; set by
-				    its leader at once */
-	uint64_t completed_ms;   /* when it completed (cop_now_ms), or what it has of another did */
-	uint64_t came_ms;        /* when it completed or replaced another, */
-	_Atomic uint64_t stamp_ms;  /* and when it was last found to be true since */
+	bool packed;             /* data is a compressed chunk (wire.h) */
+	uint8_t from;            /* chunk: enum cop_from */
+	_Atomic bool background; /* flight: only background requests are waiting; set by its leader
+				    before others can join */
+	uint64_t completed_ms; /* time of completion (cop_now_ms), or that of the object from which
+				  it has data */
+	uint64_t came_ms;      /* time of completion or of replacing another object */
+	_Atomic uint64_t stamp_ms;  /* time when it was last confirmed */
 	_Atomic unsigned char uses; /* bits of enum cop_use; each use counts once */
-	_Atomic bool missed;    /* a listing: a program asked for a name that it does not have */
-	_Atomic bool bundled;   /* fetched beside another file, and not used yet; set by the
-				   leader of its flight at once */
-	_Atomic bool first;     /* a chunk: it came with an entry that a program asked for; set
-				   like the one above; an entry: another node was asked for its
-				   first bytes, too */
-	_Atomic bool disproved; /* the storage has contradicted it: to be dropped */
+	_Atomic bool missed;        /* listing: a program looked up a name that is not in it */
+	_Atomic bool bundled; /* prefetched next to another file and unused; set by the leader of
+				 its flight at once */
+	_Atomic bool
+		first; /* chunk: arrived with an entry requested by a program; set like `bundled`;
+			  entry: another node was also requested to send its first bytes */
+	_Atomic bool disproved; /* contradicted by the storage: to be dropped */
 	struct cop_key key;     /* path points into the object */
 };
 
-/* Who has taken a chunk. */
+/* Users of a chunk. */
 enum cop_use {
 	COP_USE_HERE = 1,  /* a program on this node */
 	COP_USE_BELOW = 2, /* another node */
@@ -108,62 +110,60 @@ enum cop_use {
 /* Waits for a flight; embedded in the waiter's own struct. */
 struct cop_waiter {
 	struct cop_list link;
-	/* Called once, on the thread that completes the flight, without any lock held. rc is
-	 * obj->error. The reference is the cache's: take one (cop_obj_get) to keep obj past the
+	/* Called once, on the thread that completes the flight, without locks held. rc is
+	 * obj->error. The reference belongs to the cache: use cop_obj_get to keep obj after the
 	 * call. */
 	void (*completed)(struct cop_waiter *w, struct cop_obj *obj, int rc);
-	bool guesses; /* it also accepts the end of a flight that was withdrawn */
+	bool guesses; /* does not prevent cop_cache_withdraw */
 };
 
 enum cop_found {
-	COP_FOUND_HIT,    /* *obj is there, with a reference for the caller */
-	COP_FOUND_JOINED, /* a flight is under way; the waiter will be called */
-	COP_FOUND_LEAD,   /* a new flight: the caller leads it, holds a reference to *obj, and calls
-			     cop_cache_complete once */
+	COP_FOUND_HIT,    /* *obj is complete, with a reference for the caller */
+	COP_FOUND_JOINED, /* a flight is in progress; the waiter will be called */
+	COP_FOUND_LEAD, /* new flight: the caller leads it, holds a reference to *obj, and must call
+			   cop_cache_complete once */
 };
 
-/* The byte limit for a cache on this machine: the requested one (0: a tenth of memory), but not
- * more than this job may use, and not less than least. If the limit is lower than requested, note
- * is a sentence that says so, else "". */
+/* The byte limit of the cache on this machine: the requested one (0: a tenth of memory), but at
+ * most the job's memory limit and at least `least`. If the limit is lower than requested, note is a
+ * sentence about it, else "". */
 #define COP_CACHE_NOTE_SIZE 256
 uint64_t cop_cache_size(uint64_t asked, uint64_t least, char note[COP_CACHE_NOTE_SIZE]);
 
 struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats);
-/* From now on the cache reports evictions as events of this trace. Call it before any other thread
- * uses the cache. */
+/* Reports evictions as events of this trace. Call before any other thread uses the cache. */
 void cop_cache_trace(struct cop_cache *c, struct cop_tracer *tracer);
-/* Tells the cache to keep freed buffers of this size. Call it before any other thread uses the
- * cache. */
+/* Enables reuse of freed buffers of this size. Call before any other thread uses the cache. */
 void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);
 
-/* What became of an evicted object. */
+/* The fate of an evicted object. */
 enum cop_cache_left {
 	COP_CACHE_LEFT_DROPPED,
-	COP_CACHE_LEFT_KNOWN, /* the second tier has it already */
-	COP_CACHE_LEFT_TAKEN, /* and this one: it has the only reference, and the budget no longer
-				 counts the object */
+	COP_CACHE_LEFT_KNOWN, /* the second tier already has it */
+	COP_CACHE_LEFT_TAKEN, /* the second tier has taken the only reference; the budget no longer
+				 includes the object */
 };
-/* The second tier: it is offered each part of a file that is evicted and is no copy. Both functions
- * are called with locks held; they do not block and do not call the cache. */
+/* The second tier: it is offered each evicted part of a file that is not a copy. Both callbacks run
+ * with locks held; they must not block and must not call the cache. */
 struct cop_cache_spill {
 	enum cop_cache_left (*leaves)(void *ctx, struct cop_obj *obj);
-	/* The bytes that it has and may have; 0 and 0: it takes nothing more. */
+	/* Its bytes in use and its limit; 0 and 0: it accepts nothing. */
 	void (*usage)(void *ctx, uint64_t *used, uint64_t *limit);
 	void *ctx;
 };
-/* Call it before any other thread uses the cache. */
+/* Call before any other thread uses the cache. */
 void cop_cache_spill(struct cop_cache *c, const struct cop_cache_spill *spill);
-/* No flight may be in progress, and nobody may hold a reference. */
+/* No flight may be in progress, and no reference may be held. */
 void cop_cache_free(struct cop_cache *c);
 
-/* Returns enum cop_found or -ENOMEM. If waiter is NULL, nobody is called, and JOINED only means
+/* Returns enum cop_found or -ENOMEM. If waiter is NULL, there is no callback, and JOINED only means
  * that a flight is in progress. */
 int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
 	struct cop_obj **obj);
-/* Somebody waits for the object now. True if a background flight for it was in progress; it is an
- * ordinary one from then on. */
+/* The object now has a waiter. True if a background flight for it was in progress, which becomes an
+ * ordinary one. */
 bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key);
-/* What the table has for a key. */
+/* The state of a key in its table. */
 enum cop_held { COP_HELD_NOT, COP_HELD_FLYING, COP_HELD_COMPLETE };
 /* If obj is not NULL, *obj is the complete object with a reference, or NULL. Starts no flight and
  * does not affect eviction. */
@@ -173,92 +173,93 @@ bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
 /* The complete object with a reference, or NULL. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
-/* Says what the object of a flight is for, COP_DUTY_NONE at first. */
+/* Sets the duty of a flight's object; initially COP_DUTY_NONE. */
 void cop_cache_set_duty(struct cop_cache *c, struct cop_obj *flight, enum cop_duty duty);
-/* Reserves this many bytes for a flight, before its buffer is allocated. Calls start(arg) once the
- * flight has them: at once, or later on a thread that freed bytes. Local flights may fill half of
- * the budget, flights for other nodes three quarters, so that nodes that wait for each other in
- * different trees cannot block each other. A flight larger than that share starts when it is alone;
- * one larger than cop_cache_largest never starts. If both kinds wait, each gets half of the bytes
- * that become free. Always ends in start, which may run inside the start of another flight. */
+/* Reserves bytes for a flight before its buffer is allocated. Calls start(arg) when they are
+ * reserved: immediately, or later on a thread that freed bytes. Local flights may use half of the
+ * budget, and all flights together three quarters, so nodes that wait for each other in different
+ * trees cannot deadlock. A flight larger than its share starts when it is alone; one larger than
+ * cop_cache_largest never starts. If both kinds wait, each gets half of the freed bytes. Always
+ * ends in start, which may run inside the start of another flight. */
 void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
-/* Reserves the bytes for another node's flight now, or returns false. */
+/* Reserves bytes for another node's flight immediately, or returns false. */
 bool cop_cache_try_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
-/* The most bytes that any flight can reserve. */
+/* The maximum reservation of a flight. */
 size_t cop_cache_largest(const struct cop_cache *c);
-/* Reserves more bytes for a flight that already has some. If they are not free now, nothing
- * changes. */
+/* Reserves more bytes for a flight with a reservation. If they are not free now, nothing changes.
+ * */
 bool cop_cache_reserve_more(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
 /* Ends the reservation of a flight that has no buffer yet and will reserve again. */
 void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight);
-/* Moves part of one flight's reservation to another flight, because one read fills both. */
+/* Moves part of a flight's reservation to another flight that is filled by the same read. */
 void cop_cache_share_reservation(
 	struct cop_cache *c, struct cop_obj *from, struct cop_obj *to, size_t bytes);
-/* Whether read-ahead of this many bytes could start at once now. */
+/* Whether read-ahead of this many bytes could start immediately. */
 bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
 /* The same for a copy of a part of a large file. */
 bool cop_cache_can_copy(struct cop_cache *c, size_t bytes);
-/* The same for parts of large files that are at home here, and without evicting others for good. */
+/* The same for parts of large files with this node as home, and without evicting other objects for
+ * good. */
 bool cop_cache_can_home(struct cop_cache *c, size_t bytes);
-/* Whether this many bytes more would leave less than an eighth for copies. */
+/* Whether this many more bytes would leave less than an eighth of the budget for copies. */
 bool cop_cache_is_full(struct cop_cache *c, size_t bytes);
-/* The bytes that copies may use now. */
+/* The bytes currently available to copies. */
 size_t cop_cache_room_for_copies(struct cop_cache *c);
-/* Whether this many bytes fit without an eviction, with nobody waiting to reserve, and with an
- * eighth of the budget left free. */
+/* Whether this many bytes fit without eviction, with empty reservation queues, and with an eighth
+ * of the budget remaining free. */
 bool cop_cache_has_headroom(struct cop_cache *c, size_t bytes);
 
 /* How a flight ends. */
 struct cop_completion {
 	int rc;     /* 0 or -errno */
-	void *data; /* malloc'ed; the object owns it from now on; freed if rc is an error */
-	size_t len; /* the bytes that were allocated, also if rc is an error */
+	void *data; /* malloc'ed; ownership passes to the object; freed if rc is an error */
+	size_t len; /* allocated bytes, also if rc is an error */
 	uint64_t sum;
 	bool packed;
 	enum cop_from from; /* of a chunk */
-	bool is_data;       /* of a chunk: it belongs to data_bytes below; on one node of the job */
-	bool keep;          /* keep it for later requests; else it is forgotten at once */
+	bool is_data; /* chunk: counts towards data_bytes below; true on one node of the job */
+	bool keep;    /* cache it; otherwise it is dropped immediately */
 };
-/* Ends a flight, exactly once: hands obj to everyone who joined. Drops the leader's reference. */
+/* Ends a flight, exactly once: passes obj to all waiters. Drops the leader's reference. */
 void cop_cache_complete(
 	struct cop_cache *c, struct cop_obj *flight, const struct cop_completion *completion);
 
-/* Takes a flight out of the table, unless it has a waiter that does not guess. True: it has no such
- * waiter, and nobody can join it any more. */
+/* Removes a flight from the table, unless it has a waiter that is not a guess. True: it has no such
+ * waiter, and can no longer be joined. */
 bool cop_cache_withdraw(struct cop_cache *c, struct cop_obj *flight);
 
 /* Replaces a complete object, to which the caller has a reference, by a new one with this data
- * (malloc'ed; the cache owns it from now on). Everyone else finds one of the two. If the object is
- * no longer in the table, or the budget is full, nothing changes and data is freed. */
+ * (malloc'ed; ownership passes to the cache). Concurrent lookups find one of the two. If the object
+ * is no longer in the table, or the budget is full, nothing changes and data is freed. */
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len);
 
-/* malloc and free for the buffers of flights. They are not cleared, and buffers of one chunk are
- * reused. */
+/* Allocate and free buffers of flights. They are not cleared, and buffers of chunk size are reused.
+ * */
 void *cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 
 struct cop_obj *cop_obj_get(struct cop_obj *obj);
-/* May start a flight that waits for bytes, whose callbacks run before this returns. So nobody calls
- * it, or cop_cache_complete, with a lock held that such a callback may take. */
+/* May start a flight that waits for bytes; its callbacks run before this returns. Do not call this
+ * or cop_cache_complete with a lock held that such a callback may take. */
 void cop_obj_put(struct cop_cache *c, struct cop_obj *obj);
-/* Asserts that rule for a lock: between the two calls this thread neither releases an object nor
+/* Asserts this rule for a lock: between the two calls this thread neither releases an object nor
  * completes a flight. */
 void cop_cache_locked(void);
 void cop_cache_unlocked(void);
 
-/* Counts that a chunk was fetched for somebody. Returns whether this is its first such use. */
+/* Counts the use of a chunk. Returns whether this is its first use of this kind. */
 bool cop_cache_used(struct cop_cache *c, struct cop_obj *obj, enum cop_use use);
 
-/* Forgets this object, if it is still the one in the table. */
+/* Drops this object if it is still in the table. */
 void cop_cache_drop(struct cop_cache *c, struct cop_obj *obj);
-/* Forgets whatever object has this key. */
+/* Drops any object with this key. */
 void cop_cache_forget(struct cop_cache *c, const struct cop_key *key);
-/* Forgets the objects of all tables for the path and everything below it; "" means everything.
- * Flights under way end as usual but are not kept. Returns the number of objects. */
+/* Drops the objects of all tables for the path and everything below it; "" means everything.
+ * Flights in progress end as usual but are not cached. Returns the number of objects. */
 size_t cop_cache_drop_under(struct cop_cache *c, const char *path);
 
-/* The same for what one table holds under this path and facet, whatever the rest of the key. */
+/* The same for one table, path and facet, for all other values of the key. */
 size_t cop_cache_drop_facet(struct cop_cache *c, enum cop_table table, enum cop_facet facet,
 	const char *path, size_t path_len);
 
@@ -266,37 +267,35 @@ struct cop_cache_usage {
 	struct {
 		uint64_t bytes, entries;
 	} table[COP_TABLES];
-	uint64_t limit_bytes,
-		used_bytes; /* used: by tables, flights and objects that are still referenced */
+	uint64_t limit_bytes, used_bytes; /* used: by tables, flights and referenced objects */
 	uint64_t flights, waiting_to_reserve;
-	uint64_t home_bytes; /* of chunks that this node keeps for the job, COP_DUTY_HOME */
+	uint64_t home_bytes;                     /* of chunks with COP_DUTY_HOME */
 	uint64_t spill_bytes, spill_limit_bytes; /* of the second tier */
 };
-/* Calls fn for every complete object of a table, without a lock. Objects that complete meanwhile
- * may be left out; if memory is short, so may those of whole shards. */
+/* Calls fn for every complete object of a table, without a lock. May omit objects that complete in
+ * the meantime and, without memory, whole shards. */
 void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg);
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
-/* Estimates for all the time since the cache began, evicted objects included. */
+/* Estimates since the creation of the cache, including evicted objects. */
 struct cop_cache_seen {
-	uint64_t needed_bytes; /* what would have held all that was needed here */
-	uint64_t data_bytes;   /* all different parts of files with is_data */
+	uint64_t needed_bytes; /* size for a cache without evictions */
+	uint64_t data_bytes;   /* distinct parts of files with is_data */
 };
 void cop_cache_seen(struct cop_cache *c, struct cop_cache_seen *out);
-/* What this node waits for, and since when. */
+/* A request that this node waits for, with its age. */
 struct cop_cache_wait {
 	enum cop_table table;
-	char path[256];           /* its end, if it is longer; on one line */
-	uint64_t index, size, ms; /* index and size: of the key */
+	char path[256];           /* the path, or its last characters; on one line */
+	uint64_t index, size, ms; /* index and size: those of the key */
 	unsigned waiters;
 };
-/* The oldest of the objects that are on their way, the oldest first, at most max; returns how many.
- */
+/* The oldest in-flight objects, the oldest first, at most max; returns their number. */
 unsigned cop_cache_oldest(struct cop_cache *c, struct cop_cache_wait *out, unsigned max);
-/* Appends a JSON array of open flights, at most max:
+/* Appends a JSON array of flights in progress, at most max:
  * {"table":"data","path":"...","index":0,"ms":12,"waiters":3}. */
 void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out);
-/* Invariants, for tests: sums agree with the objects, every listed object is in its bucket. */
+/* Checks invariants, for tests: sums match the objects, every listed object is in its bucket. */
 void cop_cache_check(struct cop_cache *c);
 /* For tests: allocations (of flights and buffers) fail after this many more; negative: they succeed
  * again. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: each shard has one, for its table, its SIEVE list and the states and waiters of its
- * objects. The reserve lock guards the queues of flights that wait to reserve. The pool's lock is
- * taken last. A shard's lock may be taken under the reserve lock (to evict), never the other way
- * round, and never two shards' at once. None is held while a waiter or a start function is called.
- * leaves() of struct cop_cache_spill is called under a shard's lock. Byte sums are atomics;
- * reservations grow under the reserve lock only, so that they never pass the limit. */
+ * objects. The reserve lock protects the queues of flights waiting to reserve. The pool's lock is
+ * innermost. A shard's lock may be taken under the reserve lock (to evict), never the other way
+ * round, and never two shard locks at once. No lock is held while a waiter or a start function is
+ * called. leaves() of struct cop_cache_spill is called under a shard's lock. Byte sums are atomic;
+ * reservations grow only under the reserve lock and therefore never exceed the limit. */
 #ifndef COP_CACHE_PRIV_H
 #define COP_CACHE_PRIV_H
 
@@ -16,22 +16,23 @@
 enum state { FLYING, COMPLETE };
 
 struct node {
-	struct cop_obj obj; /* first: a cop_obj is the head of its node */
+	struct cop_obj obj; /* must be first: a cop_obj is the head of its node */
 	_Atomic uint32_t refs;
 	_Atomic bool visited;
 	enum state state;
 	bool in_table, in_sieve, local;
-	uint8_t duty; /* enum cop_duty; with the three above in four bytes, for the budget */
+	uint8_t duty; /* enum cop_duty; packed with the three fields above into four bytes, to save
+			 budget */
 	struct cop_hlink link; /* in its shard's table */
 	uint64_t born_ms;
 	size_t charged;  /* bytes of this node in the budget */
-	size_t reserved; /* part of it for a buffer that is not filled yet */
+	size_t reserved; /* the part of it for a buffer that is not filled yet */
 	struct cop_list sieve;
 	struct cop_list waiters;
-	struct cop_list reserve_link; /* in the queue to reserve */
+	struct cop_list reserve_link; /* in a reservation queue */
 	union {
-		size_t reserve_bytes; /* until they are reserved */
-		uint64_t order;       /* of a complete copy among all */
+		size_t reserve_bytes; /* bytes to reserve */
+		uint64_t order;       /* age of a complete copy among all copies */
 	};
 	void (*reserve_start)(void *arg);
 	void *reserve_arg;
@@ -43,16 +44,17 @@ struct shard {
 	struct cop_htab table;
 	struct cop_list sieve; /* newest first */
 	struct cop_list *hand;
-	struct cop_list copies; /* those with COP_DUTY_COPY, which are not in sieve; newest first */
+	struct cop_list
+		copies; /* objects with COP_DUTY_COPY, which are not in sieve; newest first */
 };
 
-/* Flights that wait to reserve, in the order of enum cop_queue: for other nodes, for programs of
- * this one, for parts of large files that are at home here. */
+/* Queues of flights waiting to reserve: for other nodes, for local programs, for parts of large
+ * files with this node as home. */
 enum cop_queue { QUEUE_OTHERS, QUEUE_LOCAL, QUEUE_HOME, QUEUES };
 
 #define POOL_MAX 16u
 
-/* Freed buffers of one chunk, kept for reuse (pool.c). They come on top of the budget, at most a
+/* Freed buffers of chunk size, for reuse (pool.c). They are not in the budget, and use at most a
  * 32nd of it. */
 struct pool {
 	pthread_mutex_t lock;
@@ -62,21 +64,20 @@ struct pool {
 };
 
 /* Evicted objects, by hash: the lower half is the number of bytes, the upper half distinguishes
- * hashes that share a slot. A later eviction overwrites the slot, so a return may go unnoticed. The
- * smaller the budget is, the rarer this is. */
+ * hashes in the same slot. A later eviction overwrites the slot, so a refetch may go undetected;
+ * the smaller the budget, the less often. */
 #define GHOSTS 16384u
 
-/* How many bytes different objects have, however often each was fetched (distinct.c). */
+/* Estimates the size of all distinct objects, each counted once (distinct.c). */
 #define DISTINCT_CLASSES 1024u
 struct distinct {
 	_Atomic uint8_t rank[DISTINCT_CLASSES];
-	_Atomic uint64_t added, bytes; /* of all that were fetched, the same ones included */
+	_Atomic uint64_t added, bytes; /* of all fetches, including repeated ones */
 };
 
 struct cop_cache {
 	_Atomic uint64_t ghost[GHOSTS];
-	struct distinct data, needed; /* of parts of files: with is_data; that are not kept for
-					 a root */
+	struct distinct data, needed; /* parts of files: with is_data; not kept for a root */
 	struct pool pool;
 	struct shard shard[SHARDS];
 	struct cop_stats *stats;
@@ -84,21 +85,22 @@ struct cop_cache {
 	struct cop_cache_spill spill; /* zeroed: none */
 	uint64_t limit;
 	_Atomic uint64_t used;
-	_Atomic uint64_t flying; /* bytes that flights have reserved */
-	/* The parts of flying: for other nodes and local ones, without and with COP_DUTY_COPY. */
+	_Atomic uint64_t flying; /* reserved by flights */
+	/* Parts of flying: for other nodes and local, without and with COP_DUTY_COPY; and with
+	 * COP_DUTY_HOME. */
 	_Atomic uint64_t flying_plain[2], flying_copies[2], flying_home;
-	_Atomic uint64_t copies; /* bytes of complete ones in the lists */
+	_Atomic uint64_t copies; /* bytes of complete copies in the lists */
 	_Atomic uint64_t next_order;
 	_Atomic uint64_t home_bytes;
 	_Atomic uint64_t bytes[COP_TABLES], entries[COP_TABLES];
 	_Atomic uint64_t flights;
-	_Atomic bool starving;       /* for tests: allocations are counted down and then fail */
-	_Atomic int allocations;     /* how many more will succeed */
-	_Atomic unsigned evict_next; /* shard where the next eviction starts */
+	_Atomic bool starving;       /* for tests: allocations fail after a countdown */
+	_Atomic int allocations;     /* the countdown */
+	_Atomic unsigned evict_next; /* first shard of the next eviction */
 	pthread_mutex_t reserve_lock;
 	struct cop_list reserve_queue[QUEUES];
-	uint64_t granted[2]; /* bytes that each of the first two got while both had flights waiting
-			      */
+	uint64_t granted[2]; /* bytes granted to each of the first two while both had flights
+				waiting */
 	_Atomic uint64_t reserve_waiting;
 };
 
@@ -115,37 +117,37 @@ static inline struct shard *shard_of(struct cop_cache *c, uint64_t hash)
 	return &c->shard[hash >> 60];
 }
 
-/* Whether a test wants this allocation to fail. */
+/* Whether a test makes this allocation fail. */
 static inline bool cop_cache_starves(struct cop_cache *c)
 {
 	return atomic_load_explicit(&c->starving, memory_order_relaxed) &&
 	       atomic_fetch_sub(&c->allocations, 1) <= 0;
 }
 
-/* Evicts until need more bytes fit into the budget; false if they cannot. */
+/* Evicts until `need` more bytes fit into the budget; false if that is impossible. */
 bool cop_cache_evict_for(struct cop_cache *c, size_t need);
-/* The list of its shard that a complete object is in. */
+/* The list of a complete object in its shard. */
 static inline struct cop_list *cop_cache_list_of(struct shard *s, const struct node *n)
 {
 	return n->duty == COP_DUTY_COPY ? &s->copies : &s->sieve;
 }
 /* Starts the waiting flights that fit now. */
 void cop_cache_grant(struct cop_cache *c);
-/* Removes n from its shard's table and list; the lock is held. */
+/* Removes n from its shard's table and list. Called with the shard's lock held. */
 void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n);
 void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes);
-/* Drops a reference without starting flights that would fit now. */
+/* Drops a reference without starting waiting flights that would fit now. */
 void cop_cache_unref(struct cop_cache *c, struct node *n);
-/* Whether a node has this chunk for a root without room. Programs here get a chunk of their own,
- * and with a larger cache at the root none is kept for it. */
+/* Whether this chunk is kept for a root without room. Local programs use a chunk of their own, and
+ * with a larger cache at the root, no such chunk would exist. */
 static inline bool cop_cache_keeps_for_root(const struct cop_key *key)
 {
 	return key->table == COP_TABLE_DATA && key->facet == COP_FACET_HOME;
 }
-/* ghost.c: remembers an evicted object; counts a new flight for one that was. */
+/* ghost.c: records an evicted object; counts a new flight for a recorded one. */
 void cop_cache_gone(struct cop_cache *c, const struct node *n);
 void cop_cache_back(struct cop_cache *c, uint64_t hash);
-/* distinct.c: counts a part of a file that was fetched. */
+/* distinct.c: counts a fetched part of a file. */
 void cop_cache_distinct_add(struct distinct *d, uint64_t hash, size_t bytes);
 void cop_cache_pool_free(struct pool *p);
 /* Ends the reservation of a completed flight. */
@@ -153,7 +155,7 @@ void cop_cache_unreserve(struct cop_cache *c, struct node *n);
 
 /* ---- size.c ---- */
 
-/* cop_cache_size for a machine with ram bytes of which the job may use limit. */
+/* cop_cache_size for a machine with ram bytes, limit of which are available to the job. */
 uint64_t cop_cache_size_within(uint64_t asked, uint64_t least, uint64_t ram, uint64_t limit,
 	char note[COP_CACHE_NOTE_SIZE]);
 

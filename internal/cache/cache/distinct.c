@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much data there was, for advice: a cache that fetches the same objects again and again must
- * not count them twice, and cannot remember all of them. HyperLogLog (Flajolet, Fusy, Gandouet,
- * Meunier, 2007): each hash falls into a class, which keeps the longest run of zeros that any of
- * its hashes begins with. The number of different hashes follows from that within 3 %, and as long
- * as most classes are empty from their number, more exactly; times the mean size of those that were
- * fetched, it is their bytes. */
+/* Amount of distinct data, for advice: a cache that fetches the same objects repeatedly must not
+ * count them twice, and cannot record all of them. HyperLogLog (Flajolet, Fusy, Gandouet, Meunier,
+ * 2007): each hash selects a class, which stores the longest run of leading zeros among its hashes.
+ * The number of distinct hashes is estimated from these runs within 3 %, and more precisely from
+ * the number of empty classes while most classes are empty; multiplied by the mean size of all
+ * fetched objects, it is the number of bytes. */
 #include <math.h>
 
 #include "cache/cache/cache_priv.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts evictions that cost something because the object is fetched again. Only hashes of evicted
- * objects are kept. So a return may be missed, or an object may be mistaken for another; both are
- * rare, and the counts are for people. */
+/* Counts costly evictions, after which the object is fetched again. Only hashes of evicted objects
+ * are stored, so a refetch may be missed, or an object mistaken for another; both are rare, and the
+ * counts are only for display. */
 #include "cache/cache/cache_priv.h"
 
 static _Atomic uint64_t *ghost_of(struct cop_cache *c, uint64_t hash)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for chunks. Chunks are mappings of their own (launch.c), so freed memory goes back to the
- * system, and a new chunk costs a fault per page, five times what copying its bytes costs.
- * Therefore a few freed buffers are kept for reuse, and a new buffer gets its pages by one call,
- * which costs a third less. Huge pages would be cheaper still where they are free; where a host
+/* Memory for chunks. Chunks are separate mappings (launch.c), so freed memory returns to the
+ * system, and a new chunk costs a fault per page, five times the cost of copying its bytes.
+ * Therefore a few freed buffers are kept for reuse, and a new buffer is populated by one call,
+ * which costs a third less. Huge pages would be cheaper still where they are free; on a host that
  * reclaims the free huge pages of its virtual machines, they cost up to three times as much
  * (measured). */
 #include "cache/cache/cache_priv.h"
@@ -18,7 +18,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))
 #endif
 
-/* Smaller ones come from the heap. */
+/* Smaller buffers are allocated on the heap. */
 #define LARGE (256 * COP_KIB)
 
 void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes)
@@ -58,7 +58,7 @@ static bool push_page(struct pool *p, void *data)
 
 #define PIECE_PAGES 256u
 
-/* Whether memory that was freed and allocated again still has its pages. */
+/* Whether memory that was freed and reallocated still has its pages. */
 static bool has_pages(char *data, size_t bytes)
 {
 	unsigned char resident[PIECE_PAGES];
@@ -68,9 +68,9 @@ static bool has_pages(char *data, size_t bytes)
 	return !memchr(resident, 0, bytes / page_bytes());
 }
 
-/* Kernels before Linux 5.14 refuse to populate; pages are then faulted in one by one, as they are
- * written. To populate pages that are there costs a fifth of what copying their bytes costs, so the
- * kernel is asked for them first. */
+/* Kernels before Linux 5.14 cannot populate; pages are then faulted in one by one on the first
+ * write. Populating existing pages costs a fifth of copying their bytes, so the kernel is queried
+ * for them first. */
 static void touch_pages(char *data, size_t bytes)
 {
 	size_t page = page_bytes(), skip = (page - (uintptr_t)data % page) % page;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The limit of the cache. If a node uses more than its job may use, the kernel kills it or another
- * process of the job. */
+/* The limit of the cache. If a node exceeds the memory limit of its job, the kernel kills it or
+ * another process of the job. */
 #include "cache/cache/cache_priv.h"
 
 #include <sys/sysinfo.h>

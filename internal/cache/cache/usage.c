@@ -21,7 +21,8 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 		c->spill.usage(c->spill.ctx, &out->spill_bytes, &out->spill_limit_bytes);
 }
 
-/* The shard's lock is held. Returns how many there are now in out, which has room for max. */
+/* Returns the number of references in out, which has room for max. Called with the shard's lock
+ * held. */
 static size_t ref_list(
 	const struct cop_list *list, enum cop_table table, struct node **out, size_t max)
 {
@@ -38,8 +39,8 @@ static size_t ref_list(
 	return n_refs;
 }
 
-/* References all complete objects of one shard and table; NULL without memory, or if there are
- * none. Objects that complete between the two rounds are left out. */
+/* References all complete objects of a shard and table; NULL without memory or objects. Omits
+ * objects that complete between the two rounds. */
 static struct node **ref_shard(struct shard *s, enum cop_table table, size_t *n_refs)
 {
 	struct node **all;
@@ -99,7 +100,7 @@ static void copy_wait(const struct node *n, uint64_t now, struct cop_cache_wait 
 			*p = '?';
 }
 
-/* Inserts it in order; returns how many there are. */
+/* Inserts it in order; returns the new count. */
 static unsigned insert_wait(
 	struct cop_cache_wait *out, unsigned n, unsigned max, const struct node *node, uint64_t now)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One function for each kind decides whether the limits are exceeded and by how much, and writes
- * the sentence. */
+/* One function per kind checks the limits, computes the excess, and writes the sentence. */
 #include "prof/advice/advice.h"
 
 #include <stdarg.h>
@@ -8,7 +7,7 @@
 #include "prof/advice/limits.h"
 #include "base/table/table.h"
 
-/* The result of one kind. times is the amount divided by the limit; 0 means within the limit. */
+/* The result of one kind. times is the amount divided by the limit; 0: within the limit. */
 struct finding {
 	uint64_t times;
 	const char *option;
@@ -40,7 +39,7 @@ static uint64_t subtract(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-/* Whether part is at least a share-th of the whole, and enough bytes to matter. */
+/* Whether part is at least 1/share of the whole and large enough to matter. */
 static bool is_much(uint64_t part, uint64_t whole, unsigned share)
 {
 	return part >= LEAST_BYTES && part >= whole / share + (whole % share != 0);
@@ -66,8 +65,8 @@ static void judge_view(const struct cop_advice_facts *f, struct finding *found)
 		f->no_view);
 }
 
-/* Compares the sizes of files with bytes that were read. A mapped file is not always read as a
- * whole, but then it is often read more than once. */
+/* Compares the sizes of files with bytes read. A mapped file is not always read completely, but
+ * often more than once. */
 static void judge_past(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t nodes = COP_MAX(f->nodes, 1u),
@@ -116,14 +115,14 @@ static void judge_bypass(const struct cop_advice_facts *f, struct finding *found
 		*f->bypassed ? ", the first from " : "", f->bypassed);
 }
 
-/* A budget that holds this, with an eighth for copies and objects in flight; in MiB, rounded up to
- * a multiple of 16. */
+/* A budget for this many bytes plus an eighth for copies and in-flight objects; in MiB, rounded up
+ * to a multiple of 16. */
 static uint64_t size_for(uint64_t bytes)
 {
 	return (bytes / 7 * 8 / LEAST_BYTES + 1) * LEAST_BYTES / COP_MIB;
 }
 
-/* If the nodes' combined memory holds the data, the memory of one node is too small. */
+/* If the combined memory of the nodes can hold the data, the memory of one node is too small. */
 static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t times = f->refetched_bytes / LEAST_BYTES, nodes = COP_MAX(f->nodes, 1u);
@@ -147,8 +146,8 @@ static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 			f->refetches, SIZE(f->refetched_bytes), size_for(f->cache_needed));
 }
 
-/* Whether the storage is much slower than another node, or this is unknown, as in a tree of one
- * node; beside gets the time of the other node. */
+/* Whether the storage is much slower than another node, or no comparison is possible, as in a tree
+ * of one node; beside is set to the latency of the other node. */
 static bool is_slower(const struct cop_advice_facts *f, uint64_t mean, char beside[64])
 {
 	uint64_t hop = f->held ? f->held_us / f->held : 0;
@@ -180,8 +179,8 @@ static void judge_storage(const struct cop_advice_facts *f, struct finding *foun
 			: "with --prefetch auto in this job and the next, the next one asks for many things at once, before programs need them");
 }
 
-/* Whether many fetched bytes were never used. Objects that were only forwarded to other nodes do
- * not count. */
+/* Whether many fetched bytes were never used. Objects only forwarded to other nodes are excluded.
+ * */
 static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64_t *whole)
 {
 	*unused = subtract(f->fetched_bytes, f->wanted_bytes);
@@ -189,7 +188,7 @@ static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64
 	return is_much(*unused, *whole, UNUSED_SHARE);
 }
 
-/* Whether no program read anything of what was prefetched. */
+/* Whether programs read none of the prefetched bytes. */
 static bool is_for_nobody(const struct cop_advice_facts *f)
 {
 	return f->prefetched_bytes && !f->used_bytes && !f->read_bytes;
@@ -200,12 +199,12 @@ static bool is_for_nobody(const struct cop_advice_facts *f)
 
 static void judge_manifest(const struct cop_advice_facts *f, struct finding *found)
 {
-	/* An object that was evicted and fetched again may have been prefetched. */
+	/* Refetched objects may have been prefetched before they were evicted. */
 	uint64_t unused, whole, later = subtract(f->later_bytes, f->refetched_bytes);
 
 	if (!f->prefetched_bytes)
 		return;
-	/* Prefetched bytes cannot be the reason if they are less than half of the unused ones. */
+	/* Prefetched bytes that are less than half of the unused ones cannot be the reason. */
 	if (is_unused(f, &unused, &whole) && is_for_nobody(f))
 		say_advice(found, unused / LEAST_BYTES, "copper run",
 			"%s were prefetched but never used: no program read anything through the mount, so nothing was recorded for the next job, and the manifest is unchanged; start programs with copper run -- COMMAND",
@@ -262,7 +261,7 @@ static const struct kind {
 	[COP_ADVICE_ABSENCES] = {"absences", 20, judge_absences},
 };
 
-/* Adds one for each doubling of the amount, so that kinds keep their order. */
+/* Grows by one per doubling of the amount, which preserves the order of kinds. */
 static unsigned weight_of(const struct kind *k, uint64_t times)
 {
 	unsigned doublings = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AMD GPUs, by the files of the kernel's amdgpu driver (its documentation: "GPU power, thermal and
- * usage monitoring", "Memory usage"). Intel's drivers have no such file for the utilization of a
- * GPU: those GPUs have no values. */
+/* AMD GPUs, from the files of the kernel's amdgpu driver (its documentation: "GPU power, thermal
+ * and usage monitoring", "Memory usage"). Intel's drivers have no such file for GPU utilization:
+ * those GPUs are not reported. */
 #include "prof/machine/machine_priv.h"
 
 #include <dirent.h>
@@ -31,7 +31,7 @@ static void find_hwmon(struct gpu *g)
 		closedir(d);
 }
 
-/* By the number of the card, which is the order of their buses. */
+/* Sorted by card number, which is the order of their buses. */
 static void insert_gpu(struct cop_machine *m, const struct gpu *g)
 {
 	unsigned at = m->gpus;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processors, memory, network and the root file system. Method: proc(5) and statvfs(3), with the
- * definitions of psutil, on which MLflow's system metrics rest: time spent waiting for a disk is
- * idle time, memory that the kernel can free at once is not used. */
+ * definitions of psutil, the basis of MLflow's system metrics: I/O wait is idle time, and memory
+ * that the kernel can free immediately is not used. */
 #include "prof/machine/machine_priv.h"
 
 #include <sys/statvfs.h>
@@ -13,7 +13,7 @@ static void set_bytes(struct cop_machine_sum *s, unsigned metric, uint64_t bytes
 	cop_machine_set(s, metric, bytes / (MB / 1000));
 }
 
-/* "cpu  user nice system idle iowait irq softirq steal ...": guest time is part of user time. */
+/* "cpu  user nice system idle iowait irq softirq steal ...": user time includes guest time. */
 static void look_at_processors(struct cop_machine *m, struct cop_machine_sum *s)
 {
 	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, TIMES };
@@ -29,14 +29,14 @@ static void look_at_processors(struct cop_machine *m, struct cop_machine_sum *s)
 		all += t[i];
 	idle = t[IDLE] + t[IOWAIT];
 	busy = all - idle;
-	/* The kernel's idle times may go back a little. */
+	/* The kernel's idle times may decrease slightly. */
 	if (m->all && all > m->all && busy >= m->busy)
 		cop_machine_set_share(s, COP_MACHINE_CPU_PERCENT, busy - m->busy, all - m->all);
 	m->busy = busy;
 	m->all = all;
 }
 
-/* A line "Name:  12 kB". False: there is none. */
+/* Parses a line "Name:  12 kB". False: there is none. */
 static bool read_line(const char *text, const char *name, uint64_t *bytes)
 {
 	const char *at = strstr(text, name);
@@ -69,8 +69,8 @@ static void count(struct counter *c, uint64_t now)
 	c->known = true;
 }
 
-/* "  eth0: bytes packets errs drop fifo frame compressed multicast bytes ...", after two lines of
- * headings. Loopback traffic does not count. */
+/* "  eth0: bytes packets errs drop fifo frame compressed multicast bytes ...", after two header
+ * lines. Loopback traffic is excluded. */
 static void look_at_network(struct cop_machine *m, struct cop_machine_sum *s)
 {
 	char text[TEXT_SIZE], *rest = text, *line;
@@ -78,7 +78,7 @@ static void look_at_network(struct cop_machine *m, struct cop_machine_sum *s)
 
 	if (!cop_machine_text(m->root, "/proc/net/dev", text))
 		return;
-	/* A line that was cut has no newline. */
+	/* A truncated line has no newline. */
 	while ((line = strsep(&rest, "\n")) && rest) {
 		char *colon = strchr(line, ':');
 		unsigned long long in, out;
@@ -98,7 +98,8 @@ static void look_at_network(struct cop_machine *m, struct cop_machine_sum *s)
 	set_bytes(s, COP_MACHINE_SENT_MB, m->sent.total);
 }
 
-/* The percentage is of what users can have, as df has it: without the blocks of root. */
+/* The percentage refers to the space available to users, as in df: without root's reserved blocks.
+ * */
 static void look_at_disk(const struct cop_machine *m, struct cop_machine_sum *s)
 {
 	uint64_t block, used, available;

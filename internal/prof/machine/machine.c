@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-/* Over a shorter time, the processor utilization is meaningless. */
+/* Processor utilization over a shorter time is meaningless. */
 #define LAST_MS 1000
 
 bool cop_machine_text(const char *root, const char *name, char text[TEXT_SIZE])
@@ -33,11 +33,11 @@ struct cop_machine *cop_machine_new(const char *root, uint64_t every_ms)
 	pthread_mutex_init(&m->lock, NULL);
 	snprintf(m->root, sizeof(m->root), "%s", root);
 	m->every_ms = every_ms;
-	/* A server that does not answer must not hold up the node. */
+	/* A hung server must not block the node. */
 	m->has_disk = !cop_mount_type("/", type) && !cop_mount_is_shared(type);
 	cop_machine_find_gpus(m);
 	m->nvidia = cop_nvidia_new(every_ms);
-	/* Processors and network count from here. */
+	/* Baseline of the processor and network counters. */
 	cop_machine_look_at_host(m, &(struct cop_machine_sum){0});
 	return m;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* machine.c holds the sample and decides when it is taken; host.c reads /proc, gpu.c reads /sys,
- * nvidia.c reads nvidia-smi, and sum.c adds up many hosts. A sample is a sum of one host. */
+/* machine.c stores the sample and schedules it; host.c reads /proc, gpu.c reads /sys, nvidia.c
+ * reads nvidia-smi, and sum.c adds up many hosts. A sample is the sum of one host. */
 #ifndef COP_PROF_MACHINE_PRIV_H
 #define COP_PROF_MACHINE_PRIV_H
 
 #include "prof/machine/machine.h"
 
 #define ROOT_SIZE 512
-#define TEXT_SIZE 16384 /* of a file that is read */
+#define TEXT_SIZE 16384 /* maximum bytes read from a file */
 
-/* A counter of the kernel, which may begin anew, and what was added to it since the start. */
+/* A kernel counter, which may restart, and its total increase since the start. */
 struct counter {
 	uint64_t last, total;
 	bool known;
@@ -17,12 +17,12 @@ struct counter {
 
 struct gpu {
 	char dir[ROOT_SIZE + 64];   /* .../sys/class/drm/card0/device */
-	char hwmon[ROOT_SIZE + 96]; /* of its power; "": there is none */
+	char hwmon[ROOT_SIZE + 96]; /* hwmon directory with its power; "": none */
 	unsigned card;
 };
 
 struct cop_machine {
-	/* One thread's. */
+	/* Used by one thread. */
 	char root[ROOT_SIZE];
 	uint64_t every_ms, next_ms, looked_ms;
 	uint64_t busy, all; /* of the processors, at the last sample */
@@ -32,14 +32,14 @@ struct cop_machine {
 	unsigned gpus;
 	struct cop_nvidia *nvidia; /* NULL: out of memory */
 
-	pthread_mutex_t lock; /* of latest */
+	pthread_mutex_t lock; /* protects latest */
 	struct cop_machine_sum latest;
 };
 
 void cop_machine_set(struct cop_machine_sum *s, unsigned metric, uint64_t thousandths);
-/* used of all, in thousandths of a percent. */
+/* Sets used / all, in thousandths of a percent. */
 void cop_machine_set_share(struct cop_machine_sum *s, unsigned metric, uint64_t used, uint64_t all);
-/* Reads the beginning of a file below root. False: there is none, or it is empty. */
+/* Reads the beginning of a file below root. False: it does not exist or is empty. */
 bool cop_machine_text(const char *root, const char *name, char text[TEXT_SIZE]);
 
 /* ---- host.c ---- */
@@ -59,18 +59,18 @@ enum cop_nvidia_field {
 	COP_NVIDIA_LIMIT,
 	COP_NVIDIA_FIELDS
 };
-/* A line of nvidia-smi. */
+/* A line printed by nvidia-smi. */
 struct cop_nvidia_row {
-	unsigned index, known; /* known: a bit for each field */
+	unsigned index, known; /* known: one bit per field */
 	double value[COP_NVIDIA_FIELDS];
 };
 /* Parses the line in place. False: it does not describe a GPU. */
 bool cop_nvidia_parse(char *line, struct cop_nvidia_row *out);
-/* NULL: there is no memory, or no thread. */
+/* NULL: out of memory, or no thread. */
 struct cop_nvidia *cop_nvidia_new(uint64_t every_ms);
-/* Ends nvidia-smi. */
+/* Terminates nvidia-smi. */
 void cop_nvidia_free(struct cop_nvidia *n);
-/* Sets the values of its GPUs, which come after `gpus` others. NULL is fine in both. */
+/* Sets the values of its GPUs, numbered after `gpus` others. n may be NULL in both functions. */
 void cop_nvidia_look(struct cop_nvidia *n, unsigned gpus, struct cop_machine_sum *s);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVIDIA GPUs, whose driver has no such files, through one nvidia-smi process that prints all of
- * them periodically until the node ends. A thread starts it and reads what it prints: looking for
- * it, starting it and the driver may each hang, and a sample waits for none of them.
+/* NVIDIA GPUs, whose driver has no such files, through an nvidia-smi process that prints all of
+ * them periodically until the node ends. A thread starts it and reads its output: finding the
+ * program, starting it, and the driver may each hang, and samples do not wait for any of them.
  *
- * One that ends, as it does without a driver, is started again after a minute, then after two,
- * four and so on up to an hour. One that hangs has no values, and ends with the node. If the node
- * is killed, it ends itself at its next line, which nobody reads. */
+ * If nvidia-smi exits, as it does without a driver, it is restarted after a minute, then after two,
+ * four etc. up to an hour. If it hangs, there are no values, and it is killed with the node. If the
+ * node is killed, nvidia-smi ends at its next write, to a closed pipe. */
 #include "prof/machine/machine_priv.h"
 
 #include <fcntl.h>
@@ -18,32 +18,33 @@
 #define PROGRAM "nvidia-smi"
 #define AGAIN_MS 60000u
 #define AGAIN_MOST_MS 3600000u
-/* How long an nvidia-smi that was killed, and at the end the thread, may take to end. */
+/* How long a killed nvidia-smi and, at the end, the thread may take to exit. */
 #define KILL_MS 2000u
 #define END_MS 3000u
-#define TEXT_MAX 8192u /* a longer line is not from nvidia-smi */
+#define TEXT_MAX 8192u /* nvidia-smi does not print longer lines */
 
 extern char **environ;
 
 struct cop_nvidia {
 	uint64_t every_ms;
 	pthread_t thread;
-	int wake; /* an eventfd: the node ends */
+	int wake; /* an eventfd: the node is ending */
 
-	/* The thread's. */
+	/* Used only by the thread. */
 	pid_t pid;
-	int out; /* what it prints */
+	int out; /* its output */
 	size_t len;
-	char text[TEXT_MAX]; /* the beginning of a line */
+	char text[TEXT_MAX]; /* an incomplete line */
 
-	pthread_mutex_t lock; /* of these */
+	pthread_mutex_t lock; /* protects the following fields */
 	struct cop_nvidia_row row[COP_MACHINE_GPUS];
 	uint64_t read_ms[COP_MACHINE_GPUS]; /* 0: the row was never read */
 };
 
 /* ---- a line ---- */
 
-/* A number, perhaps with its unit. Words such as "[N/A]" and "[Not Supported]" are not numbers. */
+/* Parses a number with an optional unit. Words such as "[N/A]" and "[Not Supported]" are not
+ * numbers. */
 static bool read_value(const char *text, double *out)
 {
 	double of = 1;
@@ -79,7 +80,7 @@ bool cop_nvidia_parse(char *line, struct cop_nvidia_row *out)
 
 /* ---- the program ---- */
 
-/* It starts with default signal handling, in a process group of its own: a wrapper script may have
+/* With default signal handling, in its own process group, because a wrapper script may have
  * children. */
 static int start_program(struct cop_nvidia *n, int out)
 {
@@ -95,7 +96,7 @@ static int start_program(struct cop_nvidia *n, int out)
 	snprintf(seconds, sizeof(seconds), "%" PRIu64, COP_MAX(n->every_ms / 1000, 1));
 	sigemptyset(&none);
 	sigfillset(&all);
-	/* The node's connections must end with the node. */
+	/* The node's connections must be closed when the node exits. */
 	cop_close_on_exec(3);
 	posix_spawn_file_actions_init(&files);
 	posix_spawnattr_init(&attr);
@@ -112,7 +113,7 @@ static int start_program(struct cop_nvidia *n, int out)
 	return -rc;
 }
 
-/* False: there is none, or it cannot be started. */
+/* False: it is not installed, or cannot be started. */
 static bool start_reading(struct cop_nvidia *n)
 {
 	int ends[2];
@@ -130,7 +131,7 @@ static bool start_reading(struct cop_nvidia *n)
 	return started;
 }
 
-/* False: it does not end, since it waits for its driver. */
+/* False: it does not exit, because it is blocked in its driver. */
 static bool kill_program(struct cop_nvidia *n)
 {
 	uint64_t end_ms = cop_now_ms() + KILL_MS;
@@ -175,8 +176,7 @@ static bool take_lines(struct cop_nvidia *n)
 	return any;
 }
 
-/* Waits until there is something to read (fd -1: for nothing), or that time. False: the node ends.
- */
+/* Waits for input on fd (-1: none) or the timeout. False: the node is ending. */
 static bool wait_for(struct cop_nvidia *n, int fd, int timeout_ms)
 {
 	struct pollfd p[] = {{.fd = n->wake, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
@@ -186,7 +186,8 @@ static bool wait_for(struct cop_nvidia *n, int fd, int timeout_ms)
 	return !p[0].revents;
 }
 
-/* Until the program ends (true), or the node does. *any: it has printed a line about a GPU. */
+/* Reads until the program exits (true) or the node ends. *any: it has printed a line about a GPU.
+ * */
 static bool read_program(struct cop_nvidia *n, bool *any)
 {
 	while (wait_for(n, n->out, -1)) {
@@ -216,7 +217,7 @@ static void *run_nvidia(void *arg)
 	return NULL;
 }
 
-/* ---- one thread ---- */
+/* ---- interface ---- */
 
 struct cop_nvidia *cop_nvidia_new(uint64_t every_ms)
 {
@@ -241,7 +242,7 @@ void cop_nvidia_free(struct cop_nvidia *n)
 	if (!n)
 		return;
 	eventfd_write(n->wake, 1);
-	/* The search for the program may hang. */
+	/* Looking up the program may hang. */
 	if (!cop_thread_join_within(n->thread, END_MS))
 		return;
 	close(n->wake);
@@ -280,7 +281,7 @@ void cop_nvidia_look(struct cop_nvidia *n, unsigned gpus, struct cop_machine_sum
 	if (!n)
 		return;
 	pthread_mutex_lock(&n->lock);
-	/* A row that is three intervals old is stale: its program hangs, or has ended. */
+	/* A row older than three intervals is stale: its program hangs or has exited. */
 	for (unsigned i = 0; i + gpus < COP_MACHINE_GPUS; i++)
 		if (n->read_ms[i] && now_ms - n->read_ms[i] <= 3 * COP_MAX(n->every_ms, 1000))
 			set_row(&n->row[i], COP_MACHINE_GPU + (i + gpus) * COP_MACHINE_GPU_METRICS,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names, sums, and the form in which they travel: of each metric that has a value its number, the
- * number of hosts, the sum and the largest value, as varints, in ascending order of metrics. */
+/* Names, sums, and their encoding: for each metric with a value its number, the number of hosts,
+ * the sum and the maximum, as varints, in ascending order of metrics. */
 #include "prof/machine/machine_priv.h"
 
 void cop_machine_name(unsigned metric, char name[COP_MACHINE_NAME_SIZE])

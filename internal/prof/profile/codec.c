@@ -34,8 +34,7 @@ static unsigned used_buckets(const struct sum_op *op)
 	return used;
 }
 
-/* Whether anything was counted: a sum that is read while others count may have an outcome without
- * its call. */
+/* Whether anything was counted: a sum read during counting may have an outcome without its call. */
 static bool row_used(const struct sum_op *op)
 {
 	uint64_t any = op->latency_ns | op->latency_us | op->max_ns;
@@ -152,7 +151,7 @@ void cop_prof_encode(const struct cop_prof_sum *s, struct cop_buf *out)
 	cop_buf_varint(out, s->whole);
 }
 
-/* Reading stops at the first fault, which sets bad. */
+/* Reading stops at the first error, which sets bad. */
 struct reader {
 	const unsigned char *at, *end;
 	bool bad;
@@ -230,7 +229,7 @@ static const char *get_bytes(struct reader *r, size_t n)
 	return (const char *)at;
 }
 
-/* Reads one name and its shared prefix; the text has room for SKETCH_BYTES. */
+/* Reads a name and its shared prefix; the text has room for SKETCH_BYTES. */
 static void get_path(struct reader *r, struct sketch *s, struct sketch_row *row)
 {
 	const struct sketch_row *before = s->n ? &s->row[s->n - 1] : NULL;
@@ -242,7 +241,7 @@ static void get_path(struct reader *r, struct sketch *s, struct sketch_row *row)
 		r->bad = true;
 		return;
 	}
-	/* Ascending, and written in its shortest form. */
+	/* Ascending, and in its shortest form. */
 	if (before && (!more || (same < before->len &&
 					(unsigned char)rest[0] <= (unsigned char)was[same]))) {
 		r->bad = true;
@@ -273,8 +272,7 @@ static void get_sketch_rows(struct reader *r, struct sketch *s, uint64_t rows)
 	}
 }
 
-/* -ENOMEM. Allocates as many rows as the remaining bytes can hold, and frees those that are not
- * used. */
+/* -ENOMEM. Allocates as many rows as the remaining bytes can hold, and frees unused ones. */
 static int get_sketch(struct reader *r, struct sketch *s)
 {
 	uint64_t rows;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values below 64 have a bucket each. From there on every power of two is divided into 32 buckets
- * of equal width. The width of a bucket is thus at most 1/32 of its values, and its midpoint is
- * within 1/64 of any of them. */
+/* Values below 64 have a bucket each. Above, every power of two is divided into 32 buckets of equal
+ * width. The width of a bucket is at most 1/32 of its values, and its midpoint is within 1/64 of
+ * any of them. */
 #include "prof/profile/profile_priv.h"
 
 unsigned cop_prof_hist_index(uint64_t value)

@@ -16,9 +16,9 @@ static const char *const names[COP_PATHCLASSES] = {
 	[COP_PATHCLASS_PREFIX] = "environment_prefix",
 };
 
-/* The first matching row decides; a row without words always matches. */
+/* The first matching row is used; a row without words always matches. */
 static const struct rule {
-	bool absence; /* the row is for remembered absences; else for the tables */
+	bool absence; /* the row is for cached absences; otherwise for the tables */
 	const char *contains, *ends;
 	enum cop_pathclass class;
 } rules[] = {

@@ -24,8 +24,7 @@ const char *cop_prof_category_name(enum category c)
 	return category_names[c];
 }
 
-/* The host is part of file names, so an invalid host name must not lead elsewhere.
- */
+/* The hostname is part of file names, so an invalid one must not lead to another directory. */
 static char *make_stem(const char *host, int pid)
 {
 	char *clean = cop_prof_text_reduce(host, ".", 255), *stem = NULL;

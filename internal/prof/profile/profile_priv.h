@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: each shard of the path table has one, for insertion, growth and the ranges of its records;
- * each shard of a Space-Saving summary has one, for all of it. No two are ever held together, and
- * nothing is written or called back under one. */
+ * each shard of a Space-Saving summary has one, for all of its data. At most one is held at a time,
+ * and neither I/O nor callbacks happen with it held. */
 #ifndef COP_PROF_PROFILE_PRIV_H
 #define COP_PROF_PROFILE_PRIV_H
 
@@ -9,7 +9,7 @@
 
 #include "prof/profile/profile.h"
 
-/* The three tables and the remembered absences. */
+/* The three tables and the cached absences. */
 enum category {
 	CATEGORY_METADATA = COP_PROF_METADATA,
 	CATEGORY_DATA = COP_PROF_DATA,
@@ -26,21 +26,20 @@ enum category {
 /* ---- hist.c: log-linear buckets ---- */
 
 #define HIST_SUB_BITS 5
-#define HIST_TOP_BIT 40 /* values from 2^40 on share the last bucket */
+#define HIST_TOP_BIT 40 /* larger values share the last bucket */
 #define HIST_SUB (1u << HIST_SUB_BITS)
 #define HIST_BUCKETS (2 * HIST_SUB + (HIST_TOP_BIT - HIST_SUB_BITS - 1) * HIST_SUB)
 
 unsigned cop_prof_hist_index(uint64_t value);
-/* The middle of bucket i. */
+/* The midpoint of bucket i. */
 uint64_t cop_prof_hist_value(unsigned i);
-/* The value below or at which permille of total are; total is the sum of the buckets, max the
- * largest value. */
+/* The permille quantile; total is the sum of the buckets, max the largest value. */
 uint64_t cop_prof_hist_quantile(
 	const uint64_t bucket[HIST_BUCKETS], uint64_t total, unsigned permille, uint64_t max);
 
 /* ---- sums.c ---- */
 
-/* Threads share a shard by number, so that usually each has its own. */
+/* Shards are assigned by thread number, so usually each thread has its own. */
 #define OP_SHARDS 16u
 
 struct op_cell {
@@ -53,17 +52,17 @@ struct op_shard {
 	_Atomic uint64_t ttl[COP_PROF_TTLS];
 };
 
-/* latency_us: the sum over nodes of what each one writes into its own files, so that adding up
- * those files gives exactly the same number. */
+/* latency_us: the sum of the rounded values in each node's own files, so that it equals the sum
+ * over those files exactly. */
 struct sum_op {
 	uint64_t outcome[COP_PROF_OUTCOMES];
 	uint64_t latency_ns, latency_us, max_ns;
 	uint64_t bucket[HIST_BUCKETS];
 };
 
-/* ---- sketch.c: the paths used most, over nodes ---- */
+/* ---- sketch.c: the most used paths over all nodes ---- */
 
-/* For each category; enough for every path of most programs. */
+/* Per category; sufficient for all paths of most programs. */
 #define SKETCH_ROWS 4096u
 #define SKETCH_BYTES COP_MIB /* of names */
 
@@ -72,9 +71,9 @@ struct sketch_row {
 	uint64_t count[SLOTS];
 	uint32_t at, len; /* in text */
 };
-/* All zeros is empty. */
+/* Zeroed when empty. */
 struct sketch {
-	struct sketch_row *row; /* in order of name */
+	struct sketch_row *row; /* sorted by name */
 	size_t n;
 	char *text;
 	size_t text_len;
@@ -82,25 +81,25 @@ struct sketch {
 };
 
 void cop_prof_sketch_free(struct sketch *s);
-/* Merges both into a third; -ENOMEM. */
+/* Merges both into out; -ENOMEM. */
 int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct sketch *out);
 struct rows;
-/* Sorts rows, and leaves out those without an event. -ENOMEM, -E2BIG. */
+/* Sorts rows, and drops those without events. -ENOMEM, -E2BIG. */
 int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out);
 int cop_prof_sketch_rows(const struct sketch *s, struct rows *out);
 
 struct cop_prof_sum {
 	uint64_t nodes;
 	uint64_t ttl[COP_PROF_TTLS];
-	uint64_t latency_us; /* like latency_us above, for all operations */
-	uint64_t top_n;      /* the most rows of top paths that any node was asked for */
+	uint64_t latency_us; /* like latency_us above, over all operations */
+	uint64_t top_n;      /* maximum number of top path rows requested on any node */
 	struct sum_op op[COP_PROF_OPS];
 	struct sketch top[CATEGORIES];
-	struct cop_pathclass_totals classes; /* of every path, or of the rows in the top path
-						files */
-	struct cop_prof_shares *share;       /* in order of rank; NULL if there are too many */
+	struct cop_pathclass_totals
+		classes;               /* of every path, or of the rows in the top path files */
+	struct cop_prof_shares *share; /* sorted by rank; NULL if there are too many */
 	size_t shares;
-	uint64_t whole; /* nodes whose classes are of every path */
+	uint64_t whole; /* nodes whose classes cover every path */
 };
 
 /* Adds only the operations and absences of p. */
@@ -108,9 +107,9 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p);
 
 struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS]);
 void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint64_t latency_ns);
-/* Raises a maximum that other threads may be raising, too. */
+/* Raises a maximum that other threads may raise concurrently. */
 void cop_prof_raise(_Atomic uint64_t *max, uint64_t value);
-/* All operations together; the quantiles stay 0. */
+/* The sum of all operations; quantiles remain 0. */
 void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out);
 
 /* ---- paths.c: the full table ---- */
@@ -119,19 +118,18 @@ struct path_table;
 
 struct path_table *cop_prof_paths_new(uint64_t max_bytes);
 void cop_prof_paths_free(struct path_table *t);
-/* Counts one event, or with SLOT_NONE only the touch. read: the bytes that were read; may be
- * NULL. */
+/* Counts an event, or with SLOT_NONE only the touch. read: the byte range read; may be NULL. */
 void cop_prof_paths_touch(struct path_table *t, enum category c, const char *path, size_t len,
 	int slot, const struct cop_range *read);
-/* Events on paths that did not fit. */
+/* Number of events on paths that did not fit. */
 uint64_t cop_prof_paths_dropped(const struct path_table *t);
 int cop_prof_paths_each_touch(
 	struct path_table *t, int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg);
 
-/* Moves all events and ranges into an empty table; the paths stay, as if untouched. On -ENOMEM
- * nothing has moved. */
+/* Moves all events and ranges to an empty table; the paths remain, as if untouched. -ENOMEM:
+ * nothing was moved. */
 int cop_prof_paths_drain(struct path_table *t, struct path_table *into);
-/* The reverse of drain; keeps what was counted since. */
+/* Reverts a drain; keeps the counts since then. */
 void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken);
 
 /* ---- ranges.c ---- */
@@ -149,28 +147,27 @@ int cop_prof_ranges_add(struct ranges *r, uint64_t start, uint64_t end);
 
 struct top_summary;
 
-/* How many counters each shard of a category has. */
+/* Number of counters in each shard of a category. */
 uint32_t cop_prof_top_counters(uint32_t top_n);
 struct top_summary *cop_prof_top_new(uint32_t counters);
 void cop_prof_top_free(struct top_summary *t);
 void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int slot);
-/* Moves all counters into an empty summary of the same size. */
+/* Moves all counters to an empty summary of the same size. */
 void cop_prof_top_drain(struct top_summary *t, struct top_summary *into);
-/* Adds what was drained to what was counted since; leaves out paths for which there is no
- * memory. */
+/* Merges drained counts with the counts since then; drops paths if memory is short. */
 void cop_prof_top_put_back(struct top_summary *t, struct top_summary *taken);
-/* How much too low any count can be at most, including those of paths that are not listed. */
+/* Maximum underestimate of any count, including those of unlisted paths. */
 uint64_t cop_prof_top_error(struct top_summary *t);
 
-/* ---- rows.c: what the writers see ---- */
+/* ---- rows.c: input of the writers ---- */
 
 struct row {
-	const char *path; /* as counted; lives as long as the profile, or is this row's own */
+	const char *path; /* as counted; owned by the profile, or by this row */
 	char *own;
 	uint32_t len;
 	uint64_t sequence; /* 0 at the top level */
 	uint64_t events;
-	uint64_t weight; /* for sketch.c: events, less the uncertainty of the others in its shard */
+	uint64_t weight; /* for sketch.c: events minus the error of the other paths in its shard */
 	uint64_t count[SLOTS];
 };
 struct rows {
@@ -184,21 +181,21 @@ int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out)
 int cop_prof_top_rows(struct top_summary *t, struct rows *out);
 /* Every touched path of a category, in the order of first touch; full level only. */
 int cop_prof_rows_all(const struct cop_prof *p, enum category c, struct rows *out);
-/* Keeps only the busiest rows, at most limit: most events first, equals in order of name. */
+/* Keeps only the busiest rows, at most limit: most events first, equals sorted by name. */
 void cop_prof_rows_busiest(struct rows *rows, size_t limit);
-/* The busiest paths, at most limit: most events first, equals in order of name. */
+/* The busiest paths, at most limit: most events first, equals sorted by name. */
 int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out);
 
 /* ---- text.c ---- */
 
-/* A directory's name without trailing slashes; "/" becomes "". */
+/* The name of a directory without trailing slashes; "/" becomes "". */
 char *cop_prof_root_dup(const char *source);
-/* Writes root/path as it is; without a root only the path. */
+/* Writes root/path unescaped; without a root only the path. */
 void cop_prof_text_path(struct cop_buf *out, const char *root, const char *path, size_t len);
 /* Replaces bytes outside [A-Za-z0-9_-] and extra by _; at most max bytes. NULL: out of memory. */
 char *cop_prof_text_reduce(const char *text, const char *extra, size_t max);
 
-/* ---- writers: each fills a whole file ---- */
+/* ---- writers: each generates a whole file ---- */
 
 struct report {
 	const struct cop_prof *p;
@@ -207,13 +204,13 @@ struct report {
 	const char *root;
 	const struct cop_stats *stats;
 	uint32_t top_n;
-	bool cluster;               /* sums of a job instead of one node: p is NULL */
+	bool cluster;               /* sums of a job instead of a node: p is NULL */
 	const char *tag;            /* NULL: final */
 	const char *top_paths_name; /* name of that file, for the summary */
 	bool with_top;
 	struct rows top[CATEGORIES]; /* for top paths and classes */
 };
-/* Writes one file; type is a category or a table where one is needed. */
+/* Generates a file; type is a category or a table where needed. */
 typedef int fill_fn(const struct report *r, unsigned type, struct cop_buf *out);
 
 fill_fn cop_prof_fill_operations, cop_prof_fill_aggregate, cop_prof_fill_latency,

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The most used paths of one category, over many nodes and in bounded memory: summaries of Misra
- * and Gries, merged as in Agarwal, Cormode, Huang, Phillips, Wei and Yi, Mergeable Summaries, PODS
- * 2012. A node's Space-Saving summary becomes one by subtracting its smallest counter from all of
- * them (there, section 3); the table of a full profile is one without error.
+/* The most used paths of a category, over many nodes and in bounded memory: summaries of Misra and
+ * Gries, merged as in Agarwal, Cormode, Huang, Phillips, Wei and Yi, Mergeable Summaries, PODS
+ * 2012. A node's Space-Saving summary is converted by subtracting its smallest counter from all
+ * counters (there, section 3); the table of a full profile is a summary without error.
  *
- * Merging adds up the weights of equal paths. If there are then too many, the k heaviest stay, and
+ * Merging adds the weights of equal paths. If there are too many rows, the k heaviest are kept, and
  * the weight of the next one is subtracted from theirs and added to the error. Each such step
- * subtracts that much from k + 1 rows. So for any order and shape of merging
+ * subtracts this weight from k + 1 rows. So for any order and shape of merging
  *
  *     error * m <= events - sum of weights     (m: the fewest rows that any summary was cut to)
  *
- * and a path with more than events / m events is listed. Besides its weight a row keeps the events
- * that were really seen of its path while it was listed: that is never too high, at least the
- * weight, and too low by at most the error.
+ * and a path with more than events / m events is listed. In addition to its weight, a row has the
+ * number of events observed while its path was listed: this is never too high, at least the weight,
+ * and too low by at most the error.
  *
- * Rows are in order of name, so that equal summaries have equal bytes, and merging is one pass over
+ * Rows are sorted by name: equal summaries have equal bytes, and merging is a single pass over
  * both. */
 #include "prof/profile/profile_priv.h"
 
@@ -25,7 +25,7 @@ void cop_prof_sketch_free(struct sketch *s)
 	*s = (struct sketch){0};
 }
 
-/* Allocates once for so many rows and bytes of names. */
+/* Allocates space for these rows and bytes of names at once. */
 static int reserve_rows(struct sketch *s, size_t rows, size_t bytes)
 {
 	s->row = calloc(rows ? rows : 1, sizeof(*s->row));
@@ -67,7 +67,7 @@ static int heaviest_first(const void *a, const void *b)
 
 	if (wx != wy)
 		return wx > wy ? -1 : 1;
-	return x->row < y->row ? -1 : x->row > y->row; /* rows are in order of name */
+	return x->row < y->row ? -1 : x->row > y->row; /* rows are sorted by name */
 }
 
 static int by_row(const void *a, const void *b)
@@ -77,7 +77,7 @@ static int by_row(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* How many of the heaviest rows fit, and their bytes. */
+/* Number of the heaviest rows that fit, and their bytes. */
 static size_t count_fitting(const struct sketch *s, const struct candidate *c, size_t *bytes)
 {
 	size_t n = 0;
@@ -92,7 +92,7 @@ static size_t count_fitting(const struct sketch *s, const struct candidate *c, s
 	return n;
 }
 
-/* Cuts the sketch down to the limits. -ENOMEM: it is unchanged. */
+/* Reduces the sketch to the limits. -ENOMEM: it is unchanged. */
 static int cut_sketch(struct sketch *s)
 {
 	struct candidate *c;
@@ -166,7 +166,7 @@ int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct
 	return rc;
 }
 
-/* ---- from what one node has counted ---- */
+/* ---- conversion of one node's counts ---- */
 
 static int by_path(const void *a, const void *b)
 {
@@ -205,7 +205,7 @@ int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out)
 	return rc;
 }
 
-/* ---- for the writers ---- */
+/* ---- access for the writers ---- */
 
 int cop_prof_sketch_rows(const struct sketch *s, struct rows *out)
 {

@@ -13,7 +13,7 @@ static const struct file {
 	enum wanted wanted;
 	fill_fn *fill;
 	unsigned type;
-	bool of_sums; /* whether a job's sums have it, too */
+	bool of_sums; /* also generated for a job's sums */
 } files[] = {
 	{"profiling", "profiling_operations.csv", ALWAYS, cop_prof_fill_operations, 0, false},
 	{"profiling", "profiling_aggregate.csv", ALWAYS, cop_prof_fill_aggregate, 0, false},
@@ -82,7 +82,7 @@ static int write_report(
 	return rc;
 }
 
-/* Files that Copper 1.0 wrote only on request must not be where its readers look. */
+/* Files that Copper 1.0 wrote only on request must not be found by its readers. */
 static void name_of(const struct report *r, const struct file *f, char *out, size_t size)
 {
 	size_t stem = strlen(f->name) - strlen(".output");
@@ -93,7 +93,7 @@ static void name_of(const struct report *r, const struct file *f, char *out, siz
 		snprintf(out, size, "%s", f->name);
 }
 
-/* Creates the folder on first use, so that a level without tables creates none. */
+/* Creates the directory on first use: a level without tables creates none. */
 static int make_folder(const char *path, struct cop_err *err)
 {
 	return cop_make_dirs_said(path, 0755, err);
@@ -221,7 +221,7 @@ static int write_of_sums(const struct report *r, const struct file *f, const cha
 	return rc;
 }
 
-/* Like write_all, for a job's sums. */
+/* The counterpart of write_all for a job's sums. */
 static int write_sums(
 	const struct report *r, const char *dir, const char *prefix, struct cop_err *err)
 {

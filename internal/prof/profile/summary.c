@@ -84,7 +84,7 @@ static void put_totals(const struct report *r, struct cop_buf *out)
 		all.outcome[COP_PROF_ERROR]);
 }
 
-/* The storage's operations are not requests of the kernel, and most nodes have none. */
+/* Storage operations are not kernel requests, and most nodes have none. */
 static void put_storage(const struct report *r, struct cop_buf *out)
 {
 	uint64_t us;
@@ -102,7 +102,7 @@ static void put_storage(const struct report *r, struct cop_buf *out)
 		cop_stats_get(r->stats, COP_ORIGIN_BYTES), us / 1000000, us % 1000000);
 }
 
-/* Facts about the path files that the files themselves do not contain. */
+/* Facts about the path files that are not in the files themselves. */
 static void put_accuracy(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, r->p->top_n ? "\n## Top Paths\n\n" : "\n## Full Path Outputs\n\n");

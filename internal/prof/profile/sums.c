@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counting operations, and adding up what shards and nodes have counted. The number of calls is the
- * sum of the buckets and is not stored, so that the two never disagree. */
+/* Counts operations, and adds up shards and nodes. The number of calls is computed from the
+ * buckets, not stored, so the two are always consistent. */
 #include "prof/profile/profile_priv.h"
 
 #define RELAXED memory_order_relaxed
@@ -8,7 +8,7 @@
 struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS])
 {
 	static _Atomic unsigned threads;
-	static _Thread_local unsigned number; /* from 1 */
+	static _Thread_local unsigned number; /* starts at 1 */
 
 	if (!number)
 		number = 1 + atomic_fetch_add_explicit(&threads, 1, RELAXED) % OP_SHARDS;
@@ -92,13 +92,13 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 	s->latency_us = to_microseconds(all_ns);
 }
 
-/* How many paths of a category the classes cover: all known paths. */
+/* Number of paths of a category covered by the classes: all known paths. */
 static size_t class_limit(const struct cop_prof *p)
 {
 	return p->paths ? SIZE_MAX : p->top_n;
 }
 
-/* Adds up the node's paths, by class. */
+/* Adds the node's paths by class. */
 static int add_classes(struct cop_prof_sum *s, const struct cop_prof *p)
 {
 	struct cop_buf path = {0};
@@ -130,7 +130,8 @@ static int add_top(struct cop_prof_sum *s, const struct cop_prof *p)
 		struct rows rows = {0};
 		uint64_t error;
 
-		/* Asks for one row too many: the sketch subtracts its weight from the others. */
+		/* Requests one row more than needed: the sketch subtracts its weight from the
+		 * others. */
 		rc = p->paths ? cop_prof_rows_top(p, c, SKETCH_ROWS + 1, &rows)
 			      : cop_prof_top_rows(p->top[c], &rows);
 		error = p->paths ? cop_prof_paths_dropped(p->paths) : cop_prof_top_error(p->top[c]);
@@ -190,7 +191,7 @@ static void merge_op(struct sum_op *into, const struct sum_op *from)
 		into->bucket[i] = cop_add_saturating(into->bucket[i], from->bucket[i]);
 }
 
-/* A total order, so that the order of merging does not matter. */
+/* A total order, which makes the result independent of the order of merging. */
 static int by_rank(const struct cop_prof_shares *a, const struct cop_prof_shares *b)
 {
 	if (a->rank != b->rank)
@@ -201,7 +202,7 @@ static int by_rank(const struct cop_prof_shares *a, const struct cop_prof_shares
 	return 0;
 }
 
-/* Merges both lists in order of rank; no list if there are too many nodes. -ENOMEM. */
+/* Merges both lists by rank; no list if there are too many nodes. -ENOMEM. */
 static int merge_shares(
 	const struct cop_prof_sum *a, const struct cop_prof_sum *b, struct cop_prof_shares **out)
 {
@@ -220,7 +221,7 @@ static int merge_shares(
 	return 0;
 }
 
-/* Does the part that needs memory; its results then replace the old sums. */
+/* Does all allocations; the results then replace the old sums. */
 static int merge_paths(const struct cop_prof_sum *into, const struct cop_prof_sum *from,
 	struct sketch top[CATEGORIES], struct cop_pathclass_totals *classes)
 {
@@ -271,8 +272,8 @@ int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from)
 	return rc;
 }
 
-/* DONE counts the calls without any other outcome. Counters of other threads may be a moment ahead
- * of each other. */
+/* DONE counts calls without any other outcome. Counters of other threads may be slightly
+ * inconsistent. */
 static void derive_done(struct cop_prof_op_sum *out)
 {
 	uint64_t others = 0;

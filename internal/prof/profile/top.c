@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The most used paths of one category in bounded memory: the Space-Saving algorithm (Metwally,
+/* The most used paths of a category in bounded memory: the Space-Saving algorithm (Metwally,
  * Agrawal and El Abbadi, Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT
  * 2005). There are m counters. A path without a counter takes over the smallest one, with its
  * value. A counter is therefore too high by at most the value that it took over (error), which is
  * at most N / m after N events, and any path with more than N / m events has a counter.
  *
- * What is reported is counter - error: the events seen since the path took over the counter. That
- * is never too high, and its split into outcomes is exact. Paths are spread over shards by hash;
- * each shard is such a summary for its share of the paths. The smallest counter is the top of a
- * binary heap. */
+ * The reported value is counter - error: the number of events since the path took over the counter.
+ * It is never too high, and its split into outcomes is exact. Paths are distributed over shards by
+ * hash; each shard is such a summary of its paths. The smallest counter is the top of a binary
+ * heap. */
 #include "base/base/htab.h"
 #include "prof/profile/profile_priv.h"
 
@@ -16,7 +16,7 @@ struct counter {
 	struct cop_hlink link;
 	uint64_t value, error;
 	uint64_t count[SLOTS];
-	uint32_t at; /* in the heap */
+	uint32_t at; /* index in the heap */
 	uint32_t len, cap;
 	char *path;
 };
@@ -30,11 +30,11 @@ struct shard {
 
 struct top_summary {
 	struct shard shard[TOP_SHARDS];
-	uint32_t counters; /* of each shard */
+	uint32_t counters; /* per shard */
 };
 
-/* All shards together have far more counters than rows are asked for, so that listed paths are
- * hardly ever displaced. */
+/* All shards together have far more counters than requested rows, so listed paths are rarely
+ * replaced. */
 uint32_t cop_prof_top_counters(uint32_t top_n)
 {
 	return COP_MIN(COP_MAX(top_n, 64u), 4096u);
@@ -90,7 +90,7 @@ static void set_slot(struct shard *s, struct counter *k, uint32_t at)
 	k->at = at;
 }
 
-/* Moves a counter that has grown down past smaller ones. */
+/* Moves a counter with an increased value down past smaller ones. */
 static void sift_down(struct shard *s, struct counter *k)
 {
 	uint32_t at = k->at;
@@ -134,7 +134,7 @@ static struct counter *find_counter(struct shard *s, uint64_t hash, const char *
 	return counter_at(l);
 }
 
-/* False: out of memory, and nothing has changed. */
+/* False: out of memory, nothing has changed. */
 static bool set_path(struct counter *k, const char *path, size_t len)
 {
 	if (k->cap < len || !k->path) {
@@ -176,8 +176,8 @@ static struct counter *take_over(struct shard *s, const char *path, size_t len)
 	return k;
 }
 
-/* The counter of a path, which the path may just have taken over; NULL: out of memory. The lock is
- * held. */
+/* The counter of a path, possibly just taken over; NULL: out of memory. Called with the lock held.
+ * */
 static struct counter *counter_of(
 	struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
 {
@@ -215,7 +215,7 @@ void cop_prof_top_drain(struct top_summary *t, struct top_summary *into)
 		struct shard *s = &t->shard[i], *o = &into->shard[i];
 		struct counter **heap = o->heap;
 
-		/* Only s needs its lock, because o belongs to the caller alone. */
+		/* Only s needs its lock, because o belongs to the caller. */
 		pthread_mutex_lock(&s->lock);
 		o->heap = s->heap;
 		o->by_path = s->by_path;

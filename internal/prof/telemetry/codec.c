@@ -115,7 +115,7 @@ void cop_telemetry_encode(const struct cop_telemetry_sum *s, struct cop_buf *out
 
 struct in {
 	const unsigned char *p, *end;
-	int rc; /* the first error; all numbers after it are 0 */
+	int rc; /* the first error; all subsequent numbers are 0 */
 };
 
 static uint64_t fail_decoding(struct in *in, int rc)
@@ -147,7 +147,7 @@ static int64_t get_signed(struct in *in)
 	return (int64_t)(value & 1 ? ~(value >> 1) : value >> 1);
 }
 
-/* A time outside of this range could not be added to another, nor, in nanoseconds, to a date. */
+/* Times outside this range could overflow when added, or when converted to nanoseconds. */
 static int64_t get_time(struct in *in)
 {
 	int64_t value = get_signed(in);

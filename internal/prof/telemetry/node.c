@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <sys/resource.h>
 
-/* How many events of other kinds are kept: they leave room for the two that every node has. */
+/* Limit for other kinds of events, which reserves space for the two that every node has. */
 #define OTHERS (COP_TELEMETRY_EVENTS - 4)
 #define PAUSE_MAX_MS 16000u
 
@@ -25,7 +25,7 @@ struct cop_telemetry {
 	uint64_t phase_us[COP_TELEMETRY_PHASES];
 	uint64_t last[SUMS], total[COP_TELEMETRY_TOTALS]; /* at the last sample; since the start */
 	uint64_t cache_waits;
-	bool waited; /* whether fetches waited at the last sample */
+	bool waited; /* fetches were waiting at the last sample */
 	struct series series;
 	struct event event[COP_TELEMETRY_EVENTS];
 	unsigned events;
@@ -95,7 +95,7 @@ void cop_telemetry_phase(struct cop_telemetry *t, enum cop_telemetry_phase phase
 	if (!t)
 		return;
 	pthread_mutex_lock(&t->lock);
-	/* The moments are rounded, not the durations, so that the phases add up. */
+	/* Times are rounded, not durations, so the phases add up. */
 	t->phase_us[phase] +=
 		(now_ns - t->started_ns) / 1000 - (t->marked_ns - t->started_ns) / 1000;
 	t->marked_ns = now_ns;
@@ -127,7 +127,7 @@ static struct event *last_of(struct cop_telemetry *t, enum cop_telemetry_kind ki
 	return NULL;
 }
 
-/* The lock is held. False: the event does not fit. */
+/* False: the event does not fit. Called with the lock held. */
 static bool keep_event(struct cop_telemetry *t, const struct event *e)
 {
 	const struct event *before = last_of(t, e->kind);
@@ -173,7 +173,7 @@ void cop_telemetry_event(
 		atomic_fetch_add(&t->dropped, 1);
 }
 
-/* ---- looking at the counters ---- */
+/* ---- sampling the counters ---- */
 
 static void add_counters(struct cop_telemetry *t, const uint64_t now[SUMS])
 {
@@ -209,7 +209,7 @@ static void read_counters(const struct cop_stats *stats, uint64_t out[SUMS])
 	out[COP_TELEMETRY_ALL_REQUESTS] = cop_stats_requests(stats);
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static void add_point(struct cop_telemetry *t, uint64_t now_ns, uint64_t used, uint64_t resident)
 {
 	const uint64_t *all = t->total;
@@ -230,8 +230,8 @@ static void add_point(struct cop_telemetry *t, uint64_t now_ns, uint64_t used, u
 	cop_telemetry_series_add(&t->series, &p);
 }
 
-/* Whether fetches have begun to wait for the budget; *waits is how many waited since the last
- * sample. The lock is held. */
+/* Whether fetches have begun to wait for the budget; *waits is the number of fetches that waited
+ * since the last sample. Called with the lock held. */
 static bool is_full_now(struct cop_telemetry *t, uint64_t waited, uint64_t *waits)
 {
 	bool before = t->waited;

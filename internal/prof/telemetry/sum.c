@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The telemetry of a subtree. The rows kept for a large job do not depend on the shape of the tree:
- * the nodes with the highest values in the whole job are also among those with the highest values
- * in every part of it, and the same holds for the events that the job keeps. */
+/* The telemetry of a subtree. The selection of rows for a large job does not depend on the shape of
+ * the tree: the nodes with the highest values in the whole job also have the highest values in each
+ * part of it. The same applies to events. */
 #include "prof/telemetry/telemetry_priv.h"
 
 #include "base/log/log.h"
@@ -49,7 +49,7 @@ void cop_telemetry_sum_free(struct cop_telemetry_sum *s)
 	free(s);
 }
 
-/* ---- looking ---- */
+/* ---- access ---- */
 
 uint32_t cop_telemetry_sum_nodes(const struct cop_telemetry_sum *s)
 {
@@ -145,7 +145,7 @@ static int add_numbers(struct folded *f, const uint64_t *number, unsigned n)
 	return rc;
 }
 
-/* If memory is short, the node counts as idle. */
+/* Without memory, the node counts as idle. */
 static void fold_series(struct cop_telemetry_sum *s, struct cop_telemetry_node *n)
 {
 	if (cop_telemetry_folded_open(&s->series, INTERVALS * METRICS) ||
@@ -227,7 +227,7 @@ static void fold_nodes_in(struct cop_telemetry_sum *s)
 
 	for (unsigned which = 0; c && chosen && which < 4; which++)
 		choose_series(s, which, c, chosen);
-	/* Without the memory to choose, no node is an outlier. */
+	/* Without memory for the selection, no node is an outlier. */
 	for (size_t i = 0; i < s->nodes; i++)
 		if (s->node[i].series && !(chosen && chosen[i]))
 			fold_series(s, &s->node[i]);
@@ -247,7 +247,7 @@ static void fold_if_many(struct cop_telemetry_sum *s)
 		fold_nodes_in(s);
 }
 
-/* ---- one grid for all ---- */
+/* ---- a common grid ---- */
 
 static void coarsen_folded(struct folded *f)
 {
@@ -278,7 +278,7 @@ static void raise_level(struct cop_telemetry_sum *s, unsigned level)
 
 /* ---- events ---- */
 
-/* Nodes of the same class are either all kept or all dropped. */
+/* Nodes of the same class are all kept or all dropped. */
 static unsigned class_of(enum cop_telemetry_kind kind)
 {
 	return kind <= COP_TELEMETRY_PEER_BACK       ? 0
@@ -333,7 +333,7 @@ static bool have_in_common(const struct cop_telemetry_sum *a, const struct cop_t
 	return false;
 }
 
-/* Nodes whose series are kept, or folded into one. */
+/* Nodes with a series, kept or folded. */
 static uint64_t nodes_with_series(const struct cop_telemetry_sum *s)
 {
 	uint64_t n = s->series.nodes;
@@ -354,7 +354,7 @@ bool cop_telemetry_sum_fits(const struct cop_telemetry_sum *a, const struct cop_
 	       nodes_with_numbers(a) + (b ? nodes_with_numbers(b) : 0) <= a->job_nodes;
 }
 
-/* Reserves memory for both before anything is changed. */
+/* Reserves memory for both before any change. */
 static int reserve_both(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	size_t nodes = into->nodes + from->nodes, events = into->events + from->events;
@@ -411,7 +411,7 @@ static void move_folded(struct folded *into, struct folded *from)
 		cop_log_error("no memory for the series of nodes=%u", from->nodes);
 }
 
-/* The caller frees from, whose contents have moved. */
+/* The caller frees from; its contents have moved. */
 static int absorb_nodes(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from)
 {
 	unsigned level = COP_MAX(into->level, from->level);
@@ -434,7 +434,7 @@ static int absorb_nodes(struct cop_telemetry_sum *into, struct cop_telemetry_sum
 	return 0;
 }
 
-/* The copy is encoded and decoded, as it would be between nodes. */
+/* The copy is encoded and decoded, as between nodes. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	struct cop_telemetry_sum *copy = NULL;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* telemetry: the activity of a node over time, in bounded memory: a series of its counters, the
- * phases of its start, and its notable events. The records of a subtree are merged on the way up
- * the tree, and the root writes three files; copper-formats(5) describes them and what large jobs
- * omit.
+ * phases of its start, and notable events. The records of a subtree are merged on the way up the
+ * tree, and the root writes three files; copper-formats(5) describes them and the omissions for
+ * large jobs.
  *
- * It has no thread, and reads no host clock except for the start of the job: the caller decides
- * when to sample the counters. A sample costs some microseconds; an event costs one atomic addition
- * once enough of its kind are kept. Sending the sums is the caller's task.
+ * It has no thread, and reads the host's clock only for the start of the job: the caller schedules
+ * the samples. A sample costs some microseconds; an event costs one atomic addition once enough of
+ * its kind are stored. The caller also transports the sums.
  *
- * A struct cop_telemetry has its own lock, under which nothing is called; NULL stands for a node
- * without telemetry, and is accepted everywhere. A struct cop_telemetry_sum belongs to one thread.
- * */
+ * A struct cop_telemetry has its own lock, under which nothing is called; NULL disables telemetry,
+ * and is accepted everywhere. A struct cop_telemetry_sum is not thread-safe. */
 #ifndef COP_PROF_TELEMETRY_H
 #define COP_PROF_TELEMETRY_H
 
@@ -20,20 +19,20 @@
 
 /* ---- bounds ---- */
 
-#define COP_TELEMETRY_INTERVALS 128u  /* of a job, however long it lasts */
-#define COP_TELEMETRY_ALL_SERIES 256u /* up to this many nodes, all series are kept */
-#define COP_TELEMETRY_ALL_NODES 4096u /* up to this many nodes, the sums of each are kept */
-#define COP_TELEMETRY_OUTLIERS 8u     /* nodes that are kept for each of four values: the highest */
-#define COP_TELEMETRY_EVENTS 64u      /* events of a node, */
-#define COP_TELEMETRY_EVENTS_KIND 12u /* of one kind on a node, */
-#define COP_TELEMETRY_EVENTS_JOB 1024u /* and of a job */
-#define COP_TELEMETRY_DETAIL 256u      /* bytes, with the null; longer ones are cut */
-/* Bytes of an encoded sum. For 10,000 nodes that are all busy all the time it is about 1 MiB. */
+#define COP_TELEMETRY_INTERVALS 128u   /* per job of any duration */
+#define COP_TELEMETRY_ALL_SERIES 256u  /* all series are kept up to this many nodes */
+#define COP_TELEMETRY_ALL_NODES 4096u  /* all sums are kept up to this many nodes */
+#define COP_TELEMETRY_OUTLIERS 8u      /* nodes kept for each of four values: the highest */
+#define COP_TELEMETRY_EVENTS 64u       /* events per node */
+#define COP_TELEMETRY_EVENTS_KIND 12u  /* per node and kind */
+#define COP_TELEMETRY_EVENTS_JOB 1024u /* per job */
+#define COP_TELEMETRY_DETAIL 256u      /* bytes including the NUL; longer details are truncated */
+/* Maximum size of an encoded sum in bytes. About 1 MiB for 10,000 constantly busy nodes. */
 #define COP_TELEMETRY_ENCODED_MAX (16u << 20)
 
-/* ---- what is kept ---- */
+/* ---- contents ---- */
 
-/* The phases of the start, in this order. */
+/* The phases of the start, in order. */
 enum cop_telemetry_phase {
 	COP_TELEMETRY_PREPARE,
 	COP_TELEMETRY_SECRET,
@@ -46,7 +45,7 @@ enum cop_telemetry_phase {
 	COP_TELEMETRY_PHASES
 };
 
-/* The most important ones come first: the job keeps them longest. */
+/* In order of decreasing priority for a job's limited number of events. */
 enum cop_telemetry_kind {
 	COP_TELEMETRY_FAILOVER,
 	COP_TELEMETRY_PEER_DEAD,
@@ -62,11 +61,11 @@ enum cop_telemetry_kind {
 	COP_TELEMETRY_KINDS
 };
 
-/* For a node in an interval: sums, except for the last two, which are maxima. */
+/* Per node and interval: sums, except for the last two, which are maxima. */
 enum cop_telemetry_metric {
 	COP_TELEMETRY_REQUESTS,
 	COP_TELEMETRY_READ_BYTES,
-	COP_TELEMETRY_WAIT_US, /* waiting for the parent and for the storage */
+	COP_TELEMETRY_WAIT_US, /* time spent waiting for the parent and for the storage */
 	COP_TELEMETRY_PARENT_BYTES,
 	COP_TELEMETRY_ORIGIN_OPERATIONS,
 	COP_TELEMETRY_ORIGIN_BYTES,
@@ -78,7 +77,7 @@ enum cop_telemetry_metric {
 };
 #define COP_TELEMETRY_FIRST_PEAK COP_TELEMETRY_CACHE_BYTES
 
-/* For a node in the whole job. */
+/* Per node, for the whole job. */
 enum cop_telemetry_total {
 	COP_TELEMETRY_ALL_REQUESTS,
 	COP_TELEMETRY_ALL_READ_BYTES,
@@ -104,7 +103,7 @@ enum cop_telemetry_total {
 	COP_TELEMETRY_TOTALS
 };
 
-/* The names in the files: "fabric", "peer_dead". */
+/* Names for the files: "fabric", "peer_dead". */
 const char *cop_telemetry_phase_name(enum cop_telemetry_phase phase);
 const char *cop_telemetry_kind_name(enum cop_telemetry_kind kind);
 
@@ -112,27 +111,25 @@ const char *cop_telemetry_kind_name(enum cop_telemetry_kind kind);
 
 struct cop_telemetry;
 
-/* started_ns: cop_now_ns when the node began. NULL: out of memory. */
+/* started_ns: cop_now_ns at the start of the node. NULL: out of memory. */
 struct cop_telemetry *cop_telemetry_new(uint64_t started_ns);
 void cop_telemetry_free(struct cop_telemetry *t);
 
-/* Any thread may call all of these. */
+/* Thread-safe functions: */
 
-/* This phase has just ended: it took the time since the last call, or since the start. */
+/* A phase has ended: its duration is the time since the last call, or since the start. */
 void cop_telemetry_phase(struct cop_telemetry *t, enum cop_telemetry_phase phase);
-/* Sets when the job began: by this node's monotonic clock (negative if that is before it was
- * started), and in ns since 1970. Until this is called, the start of this node counts as the start
- * of the job. */
+/* Sets the start time of the job: on this node's monotonic clock (negative if the host booted
+ * later), and in ns since 1970. The default is the start of this node. */
 void cop_telemetry_began(struct cop_telemetry *t, int64_t mono_ns, int64_t unix_ns);
-/* Records an event at the present time. An event identical to the last one of its kind is dropped.
- * */
+/* Records an event with the current time, unless it is identical to the last one of its kind. */
 void cop_telemetry_event(struct cop_telemetry *t, enum cop_telemetry_kind kind, const char *fmt,
 	...) COP_PRINTF(3, 4);
 /* Samples the counters. used_bytes and its limit are the cache's. Counters that were reset since
  * the last sample count from zero. */
 void cop_telemetry_look(struct cop_telemetry *t, const struct cop_stats *stats, uint64_t used_bytes,
 	uint64_t limit_bytes);
-/* The ms between samples: a second at first, longer in longer jobs. */
+/* The sampling interval in ms: a second at first, longer in long jobs. */
 unsigned cop_telemetry_pause_ms(struct cop_telemetry *t);
 
 /* ---- a subtree ---- */
@@ -143,7 +140,8 @@ struct cop_telemetry_node {
 	int64_t start_us, ready_us, stopped_us;
 	uint64_t phase_us[COP_TELEMETRY_PHASES];
 	uint64_t total[COP_TELEMETRY_TOTALS];
-	/* Rows of COP_TELEMETRY_METRICS numbers, one per interval; NULL: only the sums are kept. */
+	/* Rows of COP_TELEMETRY_METRICS numbers, one per interval; NULL: only the sums were kept.
+	 * */
 	unsigned intervals;
 	uint64_t (*series)[COP_TELEMETRY_METRICS];
 };
@@ -152,47 +150,47 @@ struct cop_telemetry_event {
 	int64_t at_us;
 	uint32_t rank;
 	enum cop_telemetry_kind kind;
-	const char *detail; /* one line, perhaps empty */
+	const char *detail; /* one line; may be empty */
 };
 
 struct cop_telemetry_sum;
 
-/* The sum of a job of this many nodes, which decides what is kept. NULL: out of memory. */
+/* An empty sum for a job of this many nodes, which determines how much is kept. NULL: out of
+ * memory. */
 struct cop_telemetry_sum *cop_telemetry_sum_new(uint32_t job_nodes);
-/* An empty one of the same job. */
+/* An empty sum for the same job. */
 struct cop_telemetry_sum *cop_telemetry_sum_like(const struct cop_telemetry_sum *s);
-void cop_telemetry_sum_free(struct cop_telemetry_sum *s); /* NULL is fine */
-/* Adds what this node has recorded so far, at its end. t NULL: adds nothing. 0, or -ENOMEM with s
- * unchanged. */
+void cop_telemetry_sum_free(struct cop_telemetry_sum *s); /* s may be NULL */
+/* Adds this node's records, at its end. t NULL: adds nothing. 0, or -ENOMEM with s unchanged. */
 int cop_telemetry_sum_add(struct cop_telemetry_sum *s, struct cop_telemetry *t, uint32_t rank);
-/* Adds from, which is not changed. 0; -ENOMEM; -EEXIST: both contain the same rank; -EINVAL: they
- * belong to different jobs, or have more nodes together than the job. After an error into is
- * unchanged. */
+/* Adds from, which is unchanged. 0; -ENOMEM; -EEXIST: both contain the same rank; -EINVAL: they
+ * belong to different jobs, or together have more nodes than the job. On error, into is unchanged.
+ * */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from);
-/* Call it when all nodes have been added: drops the rows of nodes that are not outliers, and sorts
- * the events. */
+/* Call after the last node was added: drops the rows of nodes that are not outliers, and sorts the
+ * events. */
 void cop_telemetry_finish(struct cop_telemetry_sum *s);
 
 /* The number of nodes in the sum, including those without a row. */
 uint32_t cop_telemetry_sum_nodes(const struct cop_telemetry_sum *s);
-/* When the job began, in ns since 1970. */
+/* Start time of the job, in ns since 1970. */
 int64_t cop_telemetry_sum_unix_ns(const struct cop_telemetry_sum *s);
 /* The length of an interval in seconds. */
 uint64_t cop_telemetry_sum_seconds(const struct cop_telemetry_sum *s);
-/* The i-th node that has a row, by rank, and the i-th event, by time once the sum is finished;
- * NULL: there are no more. The sum owns them. */
+/* The i-th node with a row, by rank, and the i-th event, by time once the sum is finished; NULL
+ * beyond the last. Owned by the sum. */
 const struct cop_telemetry_node *cop_telemetry_sum_node(
 	const struct cop_telemetry_sum *s, size_t i);
 const struct cop_telemetry_event *cop_telemetry_sum_event(
 	const struct cop_telemetry_sum *s, size_t i);
-/* The number of events that were left out. */
+/* Number of dropped events. */
 uint64_t cop_telemetry_sum_dropped(const struct cop_telemetry_sum *s);
 
 /* ---- encoding ---- */
 
 /* Appends at most COP_TELEMETRY_ENCODED_MAX bytes. */
 void cop_telemetry_encode(const struct cop_telemetry_sum *s, struct cop_buf *out);
-/* Accepts untrusted bytes, in the form that encode writes. -EBADMSG, -ENOMEM. */
+/* Decodes untrusted bytes in the format of encode. -EBADMSG, -ENOMEM. */
 int cop_telemetry_decode(const void *data, size_t len, struct cop_telemetry_sum **out);
 
 /* ---- the files ---- */
@@ -203,7 +201,7 @@ struct cop_telemetry_job {
 	void *ctx;
 };
 /* Writes cluster_telemetry.csv, cluster_nodes.csv and cluster_events.csv from a finished sum, each
- * whole or not at all, into dir, which is created. 0, or -errno with a sentence. */
+ * one atomically, into dir, which is created. 0, or -errno with a sentence. */
 int cop_telemetry_write(const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job,
 	const char *dir, struct cop_err *err);
 

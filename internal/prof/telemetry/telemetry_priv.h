@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* node.c and series.c are about one node, sum.c and spread.c about a subtree; codec.c encodes a
- * sum, and write.c writes its files. node.c calls nothing of a subtree.
+/* node.c and series.c handle one node, sum.c and spread.c a subtree; codec.c encodes a sum, and
+ * write.c writes its files. node.c is independent of the code for subtrees.
  *
- * A node that loses its row or its series in a large job is folded: its numbers are added to
- * spreads, one for each number. A node with a row is in no spread until the files are written, so
- * small jobs have no spreads. */
+ * A node that loses its row or series in a large job is folded: each of its numbers is added to a
+ * spread. A node with a row is not in any spread until the files are written, so small jobs have no
+ * spreads. */
 #ifndef COP_PROF_TELEMETRY_PRIV_H
 #define COP_PROF_TELEMETRY_PRIV_H
 
@@ -25,40 +25,40 @@ static inline uint64_t metric_add(unsigned metric, uint64_t a, uint64_t b)
 	return metric >= COP_TELEMETRY_FIRST_PEAK ? COP_MAX(a, b) : sat_add(a, b);
 }
 
-/* ---- series.c: what was seen at each look ---- */
+/* ---- series.c: samples ---- */
 
 #define POINTS 256u
 
 /* Sums since the start, and peaks since the previous point. */
 struct point {
-	uint64_t at_us; /* since the node's start */
+	uint64_t at_us; /* since the start of the node */
 	uint64_t value[METRICS];
 };
 
 struct series {
 	struct point point[POINTS + 1];
 	unsigned n;
-	uint64_t step_us; /* about the time between two points */
+	uint64_t step_us; /* approximate time between two points */
 };
 
 void cop_telemetry_series_init(struct series *s);
 
-/* Points come in ascending order of time, and values are sums since the start. */
+/* Points must be in ascending order of time; values are sums since the start. */
 void cop_telemetry_series_add(struct series *s, const struct point *p);
-/* The smallest level at which a job that lasts this long has at most INTERVALS intervals. */
+/* The smallest level with at most INTERVALS intervals for a job of this duration. */
 unsigned cop_telemetry_level(int64_t us);
-/* Spreads the series over the intervals of a job that began when this node's clock said began_us.
- * rows has INTERVALS elements, all zero. Returns how many are used. */
+/* Distributes the series over the intervals of a job that started at began_us on this node's clock.
+ * rows has INTERVALS elements, all zero. Returns the number of intervals used. */
 unsigned cop_telemetry_series_rows(
 	const struct series *s, int64_t began_us, unsigned level, uint64_t (*rows)[METRICS]);
-/* Adds up pairs of intervals; returns how many are left. */
+/* Adds up pairs of intervals; returns the new number of intervals. */
 unsigned cop_telemetry_coarsen(uint64_t (*rows)[METRICS], unsigned n);
 
 /* ---- node.c ---- */
 
-/* What node.c hands over when the node ends. */
+/* The result of node.c at the end of the node. */
 struct own {
-	struct cop_telemetry_node node; /* series: INTERVALS elements, all zero, to be filled */
+	struct cop_telemetry_node node; /* series: INTERVALS elements, initially zero */
 	unsigned level;
 	int64_t unix_ns;
 	uint64_t dropped;
@@ -68,15 +68,15 @@ struct own {
 };
 void cop_telemetry_own(struct cop_telemetry *t, struct own *out);
 
-/* ---- spread.c: one number of many nodes ---- */
+/* ---- spread.c: one number over many nodes ---- */
 
-#define EXACT 16u /* values below it have a class of their own */
+#define EXACT 16u /* smaller values have a class of their own */
 #define SPREAD_CLASSES (EXACT + 60u * 8u)
 
-/* Zeroed memory stands for any number of nodes that all have 0; these are not counted. */
+/* Zeroed memory represents any number of nodes with value 0, which are not counted. */
 struct spread {
-	uint64_t least, most; /* of the values that are not 0 */
-	uint32_t others;      /* nodes whose value is not 0 */
+	uint64_t least, most; /* of the non-zero values */
+	uint32_t others;      /* nodes with a non-zero value */
 	uint32_t *count;      /* SPREAD_CLASSES elements; NULL: others is 0 */
 };
 
@@ -86,8 +86,8 @@ uint64_t cop_telemetry_middle(unsigned class);
 /* 0, or -ENOMEM with the spread unchanged. */
 int cop_telemetry_spread_add(struct spread *s, uint64_t value);
 int cop_telemetry_spread_merge(struct spread *into, const struct spread *from);
-/* Adds b's numbers to a's, or takes the larger of each two, both in ascending order; nodes counts
- * those with 0, too. Empties b. If memory is short, b counts as 0. */
+/* Pairs the numbers of a and b in ascending order, and stores the sum or (peak) the maximum of each
+ * pair in a; nodes includes those with value 0. Empties b. Without memory, b counts as 0. */
 void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t nodes, bool peak);
 /* Statistics over this many nodes, at least 1. */
 struct three {
@@ -102,7 +102,7 @@ void cop_telemetry_spread_free(struct spread *s, size_t n);
 #define NUMBERS (3u + COP_TELEMETRY_PHASES + COP_TELEMETRY_TOTALS)
 void cop_telemetry_numbers(const struct cop_telemetry_node *n, uint64_t out[NUMBERS]);
 
-/* The spreads of nodes that were folded. */
+/* The spreads of folded nodes. */
 struct folded {
 	uint32_t nodes;
 	unsigned cells;
@@ -115,19 +115,19 @@ struct cop_telemetry_sum {
 	int64_t unix_ns;
 	struct cop_telemetry_node *node; /* by rank */
 	size_t nodes, capacity;
-	struct folded series; /* cell: INTERVALS * METRICS, */
-	struct folded rows;   /* and NUMBERS; NULL: none was folded */
+	struct folded series; /* cell: INTERVALS * METRICS */
+	struct folded rows;   /* cell: NUMBERS; NULL: none folded */
 	struct cop_telemetry_event *event;
 	size_t events;
 	uint64_t dropped;
 };
 
-/* The most intervals that any node has. */
+/* Maximum number of intervals of any node. */
 unsigned cop_telemetry_sum_intervals(const struct cop_telemetry_sum *s);
-/* Makes room for one more node; NULL: out of memory. The node is not in the sum until nodes is
- * raised. */
+/* Allocates a slot for another node; NULL: out of memory. The node is not part of the sum until
+ * nodes is incremented. */
 struct cop_telemetry_node *cop_telemetry_sum_slot(struct cop_telemetry_sum *s);
-/* Whether both together, or the one if b is NULL, have no more nodes than the job. */
+/* Whether both together (or a alone if b is NULL) have at most as many nodes as the job. */
 bool cop_telemetry_sum_fits(const struct cop_telemetry_sum *a, const struct cop_telemetry_sum *b);
 /* Allocates the cells. 0 or -ENOMEM. */
 int cop_telemetry_folded_open(struct folded *f, unsigned cells);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A single call compresses a member, because only then is zlib's bound on its size valid, which
- * guarantees the limit of the file. Near the limit members get small: each may be as long as the
- * remaining space would hold uncompressed. */
+/* A member is compressed by a single call: only then is zlib's size bound valid, which guarantees
+ * the file limit. Near the limit members become small: each is at most as long as the remaining
+ * space would hold uncompressed. */
 #include <zlib.h>
 
 #include "deflate.h"
 
-#define GZIP (16 + MAX_WBITS) /* zlib's word for a gzip header, and the largest window */
+#define GZIP (16 + MAX_WBITS) /* zlib's code for a gzip header with the largest window */
 #define MEMORY_LEVEL 8
 
 struct cop_deflate {
@@ -70,7 +70,7 @@ static int write_whole(int fd, const unsigned char *data, size_t len, size_t *do
 	return 0;
 }
 
-/* Removes the incomplete member, so that the file stays readable to its end. */
+/* Removes an incomplete member, so the file remains readable to its end. */
 static void cut_member(int fd, size_t part)
 {
 	off_t at = lseek(fd, 0, SEEK_CUR);

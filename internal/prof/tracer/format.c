@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of the format that DFTracer 1.x writes (copper-formats(5)): files and hosts by 64-bit
- * hashes, each named once by a line of its own. Lines are formatted by hand, because formatting is
- * most of the cost of tracing. */
+/* Lines in the format of DFTracer 1.x (copper-formats(5)): files and hosts are 64-bit hashes, each
+ * named once by a line of its own. Lines are formatted by hand, because formatting is most of the
+ * cost of tracing. */
 #include "base/base/json.h"
 #include "prof/tracer/tracer_priv.h"
 
-#define LINE_BYTES 1024 /* enough: all names and keys are constants of this program, and short */
+#define LINE_BYTES 1024 /* sufficient: all names and keys are short constants of this program */
 #define NAMES_MOST ((size_t)1 << 19) /* 8 MiB */
 
 /* Readers store the hash as a signed number. */
@@ -39,8 +39,8 @@ void cop_tracer_format_fini(struct format *f)
 	cop_buf_free(&f->path);
 }
 
-/* Whether the name has to be written. If there are too many names, they are written again: readers
- * accept a name twice. */
+/* Whether the name must be written. If the table is full, names are written repeatedly, which
+ * readers accept. */
 static bool is_new(struct cop_seen *names, uint64_t hash)
 {
 	enum cop_seen_result seen = cop_seen_add(names, hash, NAMES_MOST);
@@ -92,8 +92,7 @@ static char *put_head(const struct format *f, char *p, uint64_t id, const char *
 	return put_u64(put_text(p, ",\"tid\":"), tid);
 }
 
-/* Microseconds, rounded down, so that a span that lies inside another in time does so in the file,
- * too. */
+/* Microseconds, rounded down: nested spans remain nested in the file. */
 static uint64_t stamp(const struct format *f, uint64_t now_ns)
 {
 	return (uint64_t)(((int64_t)now_ns + f->base_ns) / 1000);
@@ -108,7 +107,7 @@ static char *put_arg(char *p, const struct record *r, unsigned i)
 	return put_text(put_text(put_text(p, "\""), r->arg[i].text), "\"");
 }
 
-/* Writes the arguments from index first on; after: the object already has a member. */
+/* Writes the arguments starting at index first; after: the object already has a member. */
 static char *put_args(char *p, const struct record *r, unsigned first, bool after)
 {
 	for (unsigned i = first; i < r->args; i++) {
@@ -125,7 +124,7 @@ static void add_line(struct cop_buf *out, const char *line, const char *end)
 	cop_buf_add(out, line, (size_t)(end - line));
 }
 
-/* ---- what names and tells ---- */
+/* ---- names and metadata ---- */
 
 /* Replaces characters that would end a string for some readers of this format. */
 static void spare_readers(char *text, size_t len)
@@ -137,7 +136,7 @@ static void spare_readers(char *text, size_t len)
 			text[i] = ' ';
 }
 
-/* value NULL: the line has none. */
+/* value NULL: the line has no value. */
 static void meta(struct format *f, const char *name, uint32_t tid, const char *text,
 	const uint64_t *value, struct cop_buf *out)
 {
@@ -231,7 +230,7 @@ static void clock_line(struct format *f, const struct record *r, struct cop_buf 
 	add_line(out, line, put_args(p, r, 0, true));
 }
 
-/* The first argument is the id that both ends know. */
+/* The first argument is the id shared by both ends. */
 static void flow_line(struct format *f, const struct record *r, struct cop_buf *out)
 {
 	uint64_t id = r->args ? (uint64_t)r->arg[0].value : 0;
@@ -243,7 +242,7 @@ static void flow_line(struct format *f, const struct record *r, struct cop_buf *
 	add_line(out, line, put_args(p, r, 1, true));
 }
 
-/* Each argument becomes a line in a chart, so there is nothing else among them. */
+/* Each argument becomes a line in a chart, so there are no other arguments. */
 static void counter_line(struct format *f, const struct record *r, struct cop_buf *out)
 {
 	char line[LINE_BYTES], *p = put_head(f, line, f->id++, r->name, "copper", r->tid);

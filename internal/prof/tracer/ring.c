@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One ring per thread. head and tail only grow; the remainder is their place in the data. The
- * producer publishes a record by storing head; the writer frees its space by storing tail. A record
- * is never split: the rest of the data before its end is skipped.
+/* One ring per thread. head and tail only grow; their remainder is the offset in the data. The
+ * producer publishes a record by storing head; the writer frees space by storing tail. Records are
+ * contiguous: the end of the data is skipped if a record does not fit.
  *
- * A thread gets a ring with its first event, if possible one that an ended thread has left. Events
- * of that thread may still be in it, so each record contains the number of its thread. */
+ * A thread gets a ring with its first event, preferably that of a thread that has ended. The ring
+ * may still contain events of that thread, so each record contains its thread number. */
 #include <assert.h>
 #include <sys/eventfd.h>
 
@@ -106,7 +106,7 @@ static struct ring *ring_of_thread(struct rings *r)
 	return ring;
 }
 
-/* Finds room for a record in one piece, at *at; false if there is none. */
+/* Finds contiguous space for a record, at *at; false if there is none. */
 static bool find_room(struct ring *ring, uint64_t head, size_t size, uint64_t *at)
 {
 	size_t left = COP_TRACER_RING_BYTES - head % COP_TRACER_RING_BYTES;
@@ -171,8 +171,8 @@ static void put_in(
 	to->size = (uint32_t)size;
 	fill_record(to, kind, e, path);
 	atomic_store_explicit(&ring->head, at + size, memory_order_release);
-	/* The writer may have seen this record already, but this thread cannot know, so it is
-	 * always woken. */
+	/* The writer may have read this record already, but this thread cannot detect that, so it
+	 * always wakes the writer. */
 	if ((head % HALF) + (at + size - head) >= HALF)
 		(void)!write(r->wake_fd, &one, sizeof(one));
 }
@@ -200,7 +200,7 @@ static void drain_one(struct ring *ring, void (*fn)(void *arg, const struct reco
 		if (r->kind != KIND_SKIP)
 			fn(arg, r);
 		tail += r->size;
-		/* Space is freed record by record, to make room for a busy thread early. */
+		/* Space is freed record by record, for early reuse by a busy thread. */
 		atomic_store_explicit(&ring->tail, tail, memory_order_release);
 	}
 }

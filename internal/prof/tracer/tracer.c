@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file and its writer. The writer wakes when a ring is half full, and once a second to end a
- * member, so that the file of a killed node lacks about its last second. */
+ * member: the file of a killed node lacks about its last second. */
 #include <fcntl.h>
 #include <poll.h>
 
@@ -8,22 +8,22 @@
 #include "prof/tracer/tracer_priv.h"
 
 #define STOP_MS 3000
-#define END_RESERVE (4 * COP_KIB) /* of the limit, for the lines about dropped events */
+#define END_RESERVE (4 * COP_KIB) /* part of the limit, for the lines about dropped events */
 
 struct cop_tracer {
 	struct rings rings;
-	_Atomic bool off; /* the file cannot be written */
+	_Atomic bool off; /* the file is not writable */
 	_Atomic bool stopping;
 	pthread_t writer;
 	pthread_mutex_t lock;
-	struct cop_tracer_hooks hooks; /* under the lock, which is held while they are called */
-	bool ended, left;              /* under the lock; left: the writer frees all when it ends */
-	/* the writer's */
+	struct cop_tracer_hooks hooks; /* under the lock, also while they are called */
+	bool ended, left; /* under the lock; left: the writer frees everything when it ends */
+	/* used by the writer */
 	struct format format;
 	struct cop_deflate *file;
 	int fd;
 	char *path;
-	uint64_t limit, left_out; /* events beyond the limit */
+	uint64_t limit, left_out; /* events dropped because of the limit */
 	uint64_t said_lost;
 	bool full;
 	struct cop_buf lines;
@@ -136,7 +136,7 @@ static void call(struct cop_tracer *t, bool at_end)
 
 static void finish_file(struct cop_tracer *t)
 {
-	cop_tracer_drain(&t->rings, write_record, t); /* makes room */
+	cop_tracer_drain(&t->rings, write_record, t); /* frees space in the rings */
 	call(t, true);
 	if (!atomic_load(&t->off)) {
 		cop_deflate_limit(t->file, t->limit);
@@ -177,7 +177,7 @@ static void end_writer(struct cop_tracer *t)
 		free_all(t);
 }
 
-/* Only this thread uses the file, so a hanging file system blocks no other thread. */
+/* Only this thread accesses the file, so a hung file system does not block other threads. */
 static void *run_writer(void *arg)
 {
 	struct cop_tracer *t = arg;
@@ -197,10 +197,10 @@ static void *run_writer(void *arg)
 	return NULL;
 }
 
-/* ---- from start to stop ---- */
+/* ---- start and stop ---- */
 
-/* Creates a new file, with the read permissions of a report. An existing file of this name belongs
- * to a process that had the same pid, and is kept. */
+/* Creates a new file, with the read permissions of a report. An existing file with this name
+ * belongs to a process with the same pid, and is kept. */
 static int create_file(
 	struct cop_tracer *t, const struct cop_tracer_conf *conf, struct cop_err *err)
 {
@@ -273,7 +273,7 @@ int cop_tracer_start(
 }
 
 /* The writer hangs in the job directory's file system: it keeps its memory and calls no more hooks.
- * Returns whether it has ended after all. */
+ * Returns whether it has ended in the meantime. */
 static bool leave(struct cop_tracer *t)
 {
 	bool ended;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tracer: records what this node does, event by event, in a file of the job directory in the trace
- * format of copper-trace(1) and copper-formats(5): JOBDIR/trace/<host>-<pid>.pfw.gz.
+/* tracer: records the events of this node in a file of the job directory, in the trace format of
+ * copper-trace(1) and copper-formats(5): JOBDIR/trace/<host>-<pid>.pfw.gz.
  *
- * A thread that reports an event copies it into its own ring and continues: it takes no lock,
- * allocates nothing and makes no system call, except for one when its ring becomes half full. One
- * thread writes. An event that finds its ring full is lost, and the file says how many were. Memory
- * is bounded: a ring of COP_TRACER_RING_BYTES for each of at most COP_TRACER_RINGS threads, two
- * buffers of a member, and the hashes of the names written. The file has a limit; events beyond it
- * are counted. If the file cannot be written, the trace ends, with one line in the log.
+ * A thread that reports an event copies it into its own ring: no lock, no allocation, and no system
+ * call except for one when the ring becomes half full. A single thread writes the file. An event is
+ * lost if its ring is full; the file contains the number of lost events. Memory is bounded: a ring
+ * of COP_TRACER_RING_BYTES for each of at most COP_TRACER_RINGS threads, two buffers of a member,
+ * and the hashes of written names. The file has a size limit; events beyond it are counted. If the
+ * file cannot be written, the trace ends, with one line in the log.
  *
- * A NULL tracer is allowed everywhere and does nothing. */
+ * A NULL tracer is accepted everywhere and does nothing. */
 #ifndef COP_PROF_TRACER_H
 #define COP_PROF_TRACER_H
 
@@ -25,34 +25,34 @@ struct cop_tracer;
 
 /* Both may be NULL. */
 struct cop_tracer_hooks {
-	/* About once a second, on the tracer's own thread: reports counters by cop_tracer_event,
+	/* Called about once a second on the tracer's thread: reports counters by cop_tracer_event,
 	 * and does other periodic work. */
 	void (*second)(void *ctx);
-	/* Called on the same thread during cop_tracer_stop: reports the counters once more, so that
-	 * a trace shorter than a second has some, and every trace ends with the final sums. */
+	/* Called on the same thread during cop_tracer_stop: reports the counters again, so even a
+	 * trace shorter than a second has some, and every trace ends with the final sums. */
 	void (*last)(void *ctx);
 	void *ctx;
 };
 
 struct cop_tracer_conf {
-	const char *job_dir; /* absolute and guarded (base.h); this and the others are copied */
+	const char *job_dir; /* absolute and guarded (base.h); all strings are copied */
 	const char *host;
-	const char *source; /* files are named below it */
+	const char *source; /* file names are relative to it */
 	int pid;
 	uint32_t rank;
-	uint64_t limit; /* largest size of the file in bytes, at least COP_TRACER_LIMIT_MIN */
+	uint64_t limit; /* maximum size of the file in bytes, at least COP_TRACER_LIMIT_MIN */
 	struct cop_tracer_hooks hooks;
 };
 
 enum cop_tracer_phase {
 	COP_TRACER_POSIX,   /* a request of a program; X, cat POSIX */
 	COP_TRACER_SPAN,    /* work of the node itself; X, cat copper */
-	COP_TRACER_LEAVES,  /* a request leaves for another node; s; the first argument is the id */
-	COP_TRACER_ARRIVES, /* that request arrives there; f */
+	COP_TRACER_LEAVES,  /* a request to another node is sent; s; the first argument is the id */
+	COP_TRACER_ARRIVES, /* this request arrives; f */
 	COP_TRACER_COUNTER, /* C */
 };
 
-/* A whole number or, if it is not NULL, a text. Both pointers are to constants. */
+/* A number, or a text if it is not NULL. Both pointers refer to constants. */
 struct cop_tracer_arg {
 	const char *key, *text;
 	int64_t value;
@@ -61,10 +61,10 @@ struct cop_tracer_arg {
 struct cop_tracer_event {
 	enum cop_tracer_phase phase;
 	const char *name;          /* a constant */
-	uint64_t begin_ns, end_ns; /* by cop_now_ns; the end for spans only */
+	uint64_t begin_ns, end_ns; /* by cop_now_ns; the end only for spans */
 	uint32_t tid;              /* 0: this thread */
-	const char *path;          /* a file, relative to the source; NULL: no file */
-	size_t path_len;           /* at most 4096 are kept */
+	const char *path;          /* a file, relative to the source, or NULL */
+	size_t path_len;           /* truncated to 4096 */
 	const struct cop_tracer_arg *arg;
 	unsigned args; /* at most COP_TRACER_ARGS_MAX */
 };
@@ -72,20 +72,20 @@ struct cop_tracer_event {
 /* Creates the file and starts the thread. -errno with a sentence. */
 int cop_tracer_start(
 	const struct cop_tracer_conf *conf, struct cop_tracer **out, struct cop_err *err);
-/* Writes the rest. Only hooks.last may still report events. If the job directory's file system does
- * not answer for 3 s, the end of the trace is abandoned, which is logged; no hook is called after
- * this returns. NULL is fine. */
+/* Writes the remaining events. Only hooks.last may still report events. If the job directory's file
+ * system does not answer for 3 s, the end of the trace is abandoned with a log line; no hook is
+ * called after this returns. t may be NULL. */
 void cop_tracer_stop(struct cop_tracer *t);
 
 /* Any thread. Records an event. */
 void cop_tracer_event(struct cop_tracer *t, const struct cop_tracer_event *e);
 /* The number of this thread in events. */
 uint32_t cop_tracer_tid(void);
-/* The time of events, in microseconds since 1970: the real-time clock at the start, continued by
- * the monotonic one, so that it never jumps. */
+/* The time of events, in microseconds since 1970: the real-time clock at the start plus elapsed
+ * monotonic time, so it never jumps. */
 int64_t cop_tracer_now_us(const struct cop_tracer *t);
-/* Records that at this moment that clock was offset_us microseconds ahead of rank 0's, measured by
- * a round trip of rtt_us. */
+/* Records that this clock is currently offset_us microseconds ahead of rank 0's, measured with a
+ * round trip of rtt_us. */
 void cop_tracer_clock(struct cop_tracer *t, int64_t offset_us, int64_t rtt_us);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ring.c brings events to the writer; format.c turns an event into a line; tracer.c owns the file
- * and the thread that writes it. Everything but the rings belongs to that thread alone, and there
- * is no lock. */
+/* ring.c transports events to the writer; format.c formats an event as a line; tracer.c owns the
+ * file and the writer thread. Everything but the rings belongs to that thread alone, and there is
+ * no lock. */
 #ifndef COP_PROF_TRACER_PRIV_H
 #define COP_PROF_TRACER_PRIV_H
 
@@ -33,7 +33,7 @@ struct packed_arg {
 /* A record in a ring; the path follows the arguments. */
 struct record {
 	uint32_t size;                    /* of the record in the ring, a multiple of 8 */
-	uint8_t kind, phase, args, texts; /* texts: a bit for each argument that is a text */
+	uint8_t kind, phase, args, texts; /* texts: one bit per argument that is a text */
 	uint32_t tid;
 	uint16_t path_len;
 	bool has_path;
@@ -44,19 +44,19 @@ struct record {
 
 /* One producer at a time, the thread that owns the ring, and one consumer, the writer. */
 struct ring {
-	_Atomic bool taken;                         /* by a live thread */
-	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* bytes put in; stored by the producer */
+	_Atomic bool taken;                         /* owned by a live thread */
+	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* bytes written; stored by the producer */
 	uint64_t seen_tail;                         /* the producer's last copy of tail */
 	_Atomic uint64_t lost;
-	_Alignas(CACHE_LINE) _Atomic uint64_t tail; /* bytes taken out; stored by the writer */
+	_Alignas(CACHE_LINE) _Atomic uint64_t tail; /* bytes read; stored by the writer */
 	_Alignas(8) unsigned char data[COP_TRACER_RING_BYTES];
 };
 
 struct rings {
-	pthread_key_t key; /* gives a thread its ring */
+	pthread_key_t key; /* holds a thread's ring */
 	_Atomic unsigned count;
 	struct ring *_Atomic ring[COP_TRACER_RINGS];
-	_Atomic uint64_t homeless; /* events of threads for which there was no ring */
+	_Atomic uint64_t homeless; /* events of threads without a ring */
 	int wake_fd;               /* eventfd of the writer */
 };
 
@@ -64,10 +64,10 @@ int cop_tracer_rings_init(struct rings *r);
 void cop_tracer_rings_fini(struct rings *r);
 /* Any thread. */
 void cop_tracer_put(struct rings *r, enum kind kind, const struct cop_tracer_event *e);
-/* For the writer: calls fn for each event that a ring contains when its turn comes. */
+/* For the writer: calls fn for the events of each ring that are present when its turn comes. */
 void cop_tracer_drain(
 	struct rings *r, void (*fn)(void *arg, const struct record *record), void *arg);
-/* How many events have found no room so far. */
+/* Number of events lost so far because of full rings. */
 uint64_t cop_tracer_lost(const struct rings *r);
 
 /* ---- format.c ---- */
@@ -79,17 +79,17 @@ struct format {
 	size_t source_len;
 	int64_t base_ns; /* real time minus monotonic time */
 	int pid;
-	struct cop_seen names; /* the names that the file already has */
-	struct cop_buf path;   /* the path that is being named */
+	struct cop_seen names; /* names already in the file */
+	struct cop_buf path;   /* the path being named */
 };
 
 int cop_tracer_format_init(struct format *f, const struct cop_tracer_conf *conf);
 void cop_tracer_format_fini(struct format *f);
-/* Each appends whole lines. */
+/* Both append whole lines. */
 void cop_tracer_begin_lines(
 	struct format *f, const struct cop_tracer_conf *conf, struct cop_buf *out);
 void cop_tracer_lines(struct format *f, const struct record *r, struct cop_buf *out);
-/* Appends that this many events are missing, and why. */
+/* Appends a line with the number of missing events and the reason. */
 void cop_tracer_left_out(struct format *f, const char *why, uint64_t count, struct cop_buf *out);
 void cop_tracer_end_lines(struct format *f, struct cop_buf *out);
 

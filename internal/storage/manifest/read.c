@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reader. Lines are independent, so an invalid one is skipped and the rest is used: a manifest
- * that was cut short or written by a later version still helps. */
+/* The reader. Lines are independent: invalid lines are skipped, so a manifest that is truncated or
+ * written by a later version is still useful. */
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_priv.h"
 
-/* One line without its newline. */
+/* A line without its newline. */
 struct line {
 	const char *p, *end;
 };
@@ -31,7 +31,7 @@ static bool expect_word(struct line *l, const char *word)
 	return true;
 }
 
-/* Decimal digits, at least one; false past 64 bits. */
+/* Decimal digits, at least one; false beyond 64 bits. */
 static bool parse_number(struct line *l, uint64_t *out)
 {
 	const char *begin = l->p;
@@ -58,7 +58,7 @@ static bool parse_nanoseconds(struct line *l, uint32_t *out)
 	return true;
 }
 
-/* Decimal seconds with all nine decimals; version 1 had a number of nanoseconds. */
+/* Decimal seconds with nine decimals; version 1 had an integer number of nanoseconds. */
 static bool parse_time(struct line *l, struct cop_manifest_item *item)
 {
 	bool minus = expect_word(l, "-");
@@ -84,8 +84,7 @@ static bool parse_time(struct line *l, struct cop_manifest_item *item)
 	return true;
 }
 
-/* The rest of the line with \n and \\ unescaped; -1 if it does not fit or ends in half an
- * escape. */
+/* The rest of the line with \n and \\ unescaped; -1 if it does not fit or ends within an escape. */
 static ssize_t unescape_path(const struct line *l, char *out, size_t size)
 {
 	size_t n = 0;
@@ -123,7 +122,7 @@ bool cop_manifest_path_ok(const char *path, size_t len)
 	return true;
 }
 
-/* ---- the head ---- */
+/* ---- the header ---- */
 
 int cop_manifest_head(const char *data, size_t len, char *source, size_t *body, struct cop_err *err)
 {
@@ -200,7 +199,7 @@ static bool parse_item(
 	return true;
 }
 
-/* Whether a line is this word and a number. */
+/* Whether a line consists of this word and a number. */
 static bool is_count(const struct line *line, const char *word, uint64_t *count)
 {
 	struct line l = *line;
@@ -208,7 +207,7 @@ static bool is_count(const struct line *line, const char *word, uint64_t *count)
 	return expect_word(&l, word) && parse_number(&l, count) && l.p == l.end;
 }
 
-/* "part IDLE PATH": the items that follow belong to another program. */
+/* "part IDLE PATH": the following items belong to another program. */
 static bool begin_part(struct cop_manifest_reader *r, const struct line *line)
 {
 	struct line l = *line;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Items by kind and path. Ranges take memory only for files that are not read from the start in one
- * piece, so most items are one small allocation. */
+/* Items by kind and path. Ranges are allocated only for files that are not read contiguously from
+ * the start, so most items are one small allocation. */
 #include "base/base/htab.h"
 #include "storage/manifest/manifest.h"
 
-/* The allocator's own, and two chain heads. */
+/* Allocator overhead and two chain heads. */
 #define OVERHEAD 48
 
 struct record {
 	struct cop_hlink link;
 	uint64_t order, size;
 	int64_t mtime_s;
-	struct cop_range one, *more; /* more: room of them, if one is not enough */
+	struct cop_range one, *more; /* more: an array, if one range is not enough */
 	uint32_t mtime_nsec;
 	uint8_t kind, ranges, room, unused;
 	uint16_t len;
@@ -111,7 +111,7 @@ static void load_item(const struct record *r, struct cop_manifest_item *item)
 		memcpy(item->range, r->more ? r->more : &r->one, r->ranges * sizeof(r->one));
 }
 
-/* Room for so many ranges, if memory allows. */
+/* Allocates space for this many ranges, if memory is available. */
 static void make_room(struct cop_manifest_set *s, struct record *r, unsigned ranges)
 {
 	unsigned room = COP_MAX(r->room, 4);
@@ -129,7 +129,7 @@ static void make_room(struct cop_manifest_set *s, struct record *r, unsigned ran
 	r->room = (uint8_t)room;
 }
 
-/* Without memory for all ranges, they become one that contains them. */
+/* Without memory for all ranges, stores one that contains them. */
 static void store_item(
 	struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item)
 {
@@ -161,7 +161,7 @@ static void merge_item(struct cop_manifest_set *s, struct record *r,
 	r->size = item->size;
 	r->mtime_s = item->mtime_s;
 	r->mtime_nsec = item->mtime_nsec;
-	/* Most reads continue where one ended, or repeat it. */
+	/* Most reads continue at the end of the previous one, or repeat it. */
 	if (r->ranges == 1 && !r->more && item->ranges == 1 &&
 		item->range[0].start >= r->one.start && item->range[0].start <= r->one.end) {
 		r->one.end = COP_MAX(r->one.end, item->range[0].end);
@@ -228,8 +228,8 @@ size_t cop_manifest_set_count(struct cop_manifest_set *s)
 	return n;
 }
 
-/* What was needed lately comes first. A directory comes before its contents if they were touched at
- * once. */
+/* Most recently needed items first; a directory before its contents if both were used at the same
+ * time. */
 static int by_order(const void *a, const void *b)
 {
 	const struct record *x = *(struct record *const *)a, *y = *(struct record *const *)b;
@@ -245,7 +245,7 @@ static int by_order(const void *a, const void *b)
 	return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
-/* Records live as long as the set, so pointers to them stay valid. */
+/* Records are freed only with the set, so pointers to them remain valid. */
 static struct record **sorted_records(struct cop_manifest_set *s, size_t *count)
 {
 	struct record **all;

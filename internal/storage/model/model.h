@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model: the assumed machine with many nodes, for copper-sim and copper predict: its parameters,
- * with the reason for each, and a storage that serves a limited number of operations at once. Pure
+/* model: the assumed many-node machine of copper-sim and copper predict: its parameters, with the
+ * reason for each, and a storage that serves a limited number of operations at once. Pure
  * arithmetic, without measurements or clocks. */
 #ifndef COP_STORAGE_MODEL_H
 #define COP_STORAGE_MODEL_H
@@ -21,27 +21,28 @@ void cop_model_print(const struct cop_model *m);
 
 struct cop_model_storage {
 	const struct cop_model *model;
-	uint64_t *slot_free; /* when each service place is free, ns */
-	uint64_t bytes_free; /* when the bytes of all earlier operations have left it, ns */
-	uint64_t clients;    /* the caller's: each makes operations slower */
+	uint64_t *slot_free; /* when each service slot becomes free, ns */
+	uint64_t
+		bytes_free; /* when the bytes of all earlier operations have been transferred, ns */
+	uint64_t clients;   /* set by the caller; each client slows operations down */
 };
-/* 0 or -ENOMEM; the caller keeps m. */
+/* 0 or -ENOMEM; m is borrowed. */
 int cop_model_storage_open(struct cop_model_storage *s, const struct cop_model *m);
 void cop_model_storage_close(struct cop_model_storage *s);
-/* The duration of an operation that takes op_ns for a single client. */
+/* Duration of an operation that takes op_ns for a single client. */
 uint64_t cop_model_service_ns(const struct cop_model_storage *s, uint64_t op_ns);
-/* Returns when an operation that begins now and reads this many bytes ends; it takes the first
- * place to become free. Calls must be in the order of now_ns. */
+/* Returns the end time of an operation that starts now and reads this many bytes; it uses the first
+ * slot to become free. Calls must be ordered by now_ns. */
 uint64_t cop_model_served_at(
 	struct cop_model_storage *s, uint64_t now_ns, uint64_t op_ns, uint64_t bytes);
 
-/* Clients that issue the same operations, each client sequentially. */
+/* Clients that issue the same operations, each one sequentially. */
 struct cop_model_client {
-	double ops_s; /* the time of one client's operations if it is alone */
-	double bytes; /* of one */
-	double own_s; /* one client's work besides the storage */
+	double ops_s; /* time of one client's operations without other clients */
+	double bytes; /* per client */
+	double own_s; /* work of one client without storage */
 };
-/* The time of the slowest of these clients: bounded by the storage's total service time, and by one
+/* Time of the slowest of these clients: limited by the storage's total service time, and by one
  * client's own waiting and work. */
 double cop_model_direct_s(
 	const struct cop_model *m, const struct cop_model_client *c, double nodes);

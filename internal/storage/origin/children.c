@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The attributes of a directory's children, in batches over the pool; the batch that ends last
- * continues with the listing. No worker waits for another, so one worker is enough.
+/* Reads the attributes of a directory's children in batches over the pool; the last batch to end
+ * continues with the listing. No worker waits for another, so a single worker is enough.
  *
- * The number of names in a batch follows from the recent duration of a statx: about a millisecond
- * of work. On a slow file system 32 names in a row would make a lookup wait that long; on a fast
- * one a handover costs more than a statx. (30 names at 1 ms per operation: 9 ms, 11 in batches of
- * two, 69 in batches of 32.)
+ * The batch size is derived from the recent duration of a statx: about a millisecond of work. On a
+ * slow file system 32 names in a row would delay a lookup by the time of all of them; on a fast one
+ * a handover costs more than a statx. (30 names at 1 ms per operation: 9 ms, 11 in batches of two,
+ * 69 in batches of 32.)
  *
- * One inode may hang (its server is down) while all others answer. After a second its worker is
- * given up, another one takes over the rest of its batch, and the listing goes out without these
- * attributes. When most workers hang, as when a whole server is down, a listing occupies only one
- * of them and goes out as it is when that one hangs. When the storage is slow as a whole, the
- * answers that did come show it, and the wait is longer. An unanswered name is remembered until it
- * is answered: a listing that is read meanwhile does not ask for it. */
+ * A single inode may hang (its server is down) while all others answer. After a second its worker
+ * is abandoned, another one takes over the rest of the batch, and the listing is returned without
+ * these attributes. If most workers hang, as when a whole server is down, a listing occupies only
+ * one of them, and is returned as it is when that one hangs. If the whole storage is slow, the
+ * answers so far show it, and the timeout is longer. An unanswered name is recorded until it is
+ * answered: in the meantime, other listings do not request it. */
 #include "storage/origin/list_priv.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
 
 #define BATCH_MAX 32
-/* While no duration is known: a storage that turns out slow is not asked 32 times in a row. */
+/* Initially: a storage that turns out slow does not get 32 operations in a row. */
 #define BATCH_FIRST 4
 #define BATCH_NS COP_NS_PER_MS
-/* From here on an operation takes longer than handing a batch over. */
+/* An operation of this duration takes longer than a handover of a batch. */
 #define SLOW_NS (COP_NS_PER_MS / 4)
 /* An answer is late after this many times the usual duration, up to a maximum. */
 #define SLOWER 4
 #define PATIENCE_MAX_MS 10000
-/* A directory in which one name after another hangs goes out as it is after this many checks. */
+/* If one name after another hangs, the listing is returned as it is after this many checks. */
 #define LOOKS_MAX 3
 
-/* ---- names that are not answered ---- */
+/* ---- unanswered names ---- */
 
 static uint64_t name_key(struct pass *p, const struct child *c)
 {
@@ -51,7 +51,7 @@ static bool is_unanswered(struct cop_origin_unanswered *u, uint64_t key)
 	return found;
 }
 
-/* Replaces one key by another, if it is in the table. */
+/* Replaces a key by another if it is in the table. */
 static bool swap_child(struct cop_origin_unanswered *u, uint64_t from, uint64_t to)
 {
 	bool found = false;
@@ -111,7 +111,7 @@ static void read_child(struct pass *p, const struct child *c, struct got *g)
 	g->ms = cop_now_ms() - begin;
 }
 
-/* False: this answer has no waiter any more, and another worker has the batch. */
+/* False: this answer no longer has a waiter, and another worker has the batch. */
 static bool accept_result(struct batch *b, struct child *c, const struct got *g)
 {
 	struct pass *p = b->p;
@@ -138,7 +138,7 @@ static bool accept_result(struct batch *b, struct child *c, const struct got *g)
 
 /* ---- batches ---- */
 
-/* A running mean. Two batches may overwrite each other's value, which does no harm. */
+/* A running mean. Two batches may overwrite each other's value, which is harmless. */
 static void note_time(struct cop_origin_real *o, uint64_t begin_ns, unsigned names)
 {
 	uint64_t each = (cop_now_ns() - begin_ns) / names;
@@ -184,7 +184,7 @@ static void run_batch(struct cop_origin_job *job, int rc)
 	cop_origin_pass_put(p);
 }
 
-/* ---- what is not answered ---- */
+/* ---- abandoned operations ---- */
 
 static bool is_late(const struct pass *p, const struct batch *b)
 {
@@ -208,7 +208,7 @@ static unsigned count_late(struct pass *p)
 	return late;
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static void leave_batch(struct pass *p, struct batch *b)
 {
 	swap_child(&p->l->request.o->unanswered, 0, name_key(p, b->child));
@@ -216,7 +216,7 @@ static void leave_batch(struct pass *p, struct batch *b)
 	p->gave_up = true;
 }
 
-/* Abandons the child that this batch waits for, if it is late. True: another worker takes over the
+/* Abandons the child that this batch waits for if it is late. True: another worker takes over the
  * rest of the batch. */
 static bool leave_late(struct pass *p, struct batch *b)
 {
@@ -235,7 +235,7 @@ static bool leave_late(struct pass *p, struct batch *b)
 	return rest;
 }
 
-/* Abandons every child that is still waited for. True unless the pass was already over. */
+/* Abandons every unanswered child. True unless the pass was already over. */
 static bool leave_all(struct pass *p, int rc)
 {
 	bool last;
@@ -302,7 +302,7 @@ static void check_progress(struct cop_origin_job *job, int rc)
 	cop_origin_pass_put(p);
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
 static uint32_t batch_size(const struct cop_origin_real *o)
 {
@@ -312,8 +312,7 @@ static uint32_t batch_size(const struct cop_origin_real *o)
 	return (uint32_t)COP_MIN(COP_MAX(n, 1u), BATCH_MAX);
 }
 
-/* A name on which something is mounted is treated like one whose type the directory does not
- * tell. */
+/* A mount point is treated like a name with unknown type. */
 static void mark_mounted(void *arg, const char *name)
 {
 	struct pass *p = arg;
@@ -327,14 +326,14 @@ static void mark_mounted(void *arg, const char *name)
 	}
 }
 
-/* all: the directory is no larger than listing_attrs, or what is wanted is known. */
+/* all: the directory has at most listing_attrs children, or the wanted names are known. */
 static bool is_wanted(const struct child *c, bool all)
 {
 	return c->type == DT_UNKNOWN || (all && !c->bare);
 }
 
-/* In a directory of more than listing_attrs children, only names are wanted whose type the
- * directory does not tell, or whose inode number is hidden by a mount. */
+/* In a directory of more than listing_attrs children, attributes are read only for names with
+ * unknown type or with an inode number hidden by a mount. */
 static uint32_t count_wanted(struct pass *p, bool all)
 {
 	uint32_t wanted = 0;
@@ -347,8 +346,8 @@ static uint32_t count_wanted(struct pass *p, bool all)
 	return wanted;
 }
 
-/* Gives every child whose attributes are wanted a place for them, except for children whose
- * attributes were requested before and have not arrived. Returns how many, or -ENOMEM. */
+/* Allocates attributes for every child that needs them, except for those with an earlier unanswered
+ * request. Returns their number or -ENOMEM. */
 static int64_t want_attrs(struct pass *p)
 {
 	struct cop_origin_real *o = p->l->request.o;
@@ -376,7 +375,7 @@ bool cop_origin_reads_ahead(struct cop_origin_real *o)
 	       !cop_origin_pool_is_short(&o->pool, 0);
 }
 
-/* Names may be left: the check continues while others read the attributes. */
+/* There may be more names: the check continues while other workers read attributes. */
 static void check_end(struct pass *p)
 {
 	int rc = cop_origin_check_end(p);
@@ -392,7 +391,7 @@ static void check_end(struct pass *p)
 
 static void submit_batches(struct pass *p, uint32_t from)
 {
-	/* These go ahead of the jobs that wait in the pool. */
+	/* Queued ahead of the jobs that wait in the pool. */
 	for (uint32_t i = p->batches; i > from; i--)
 		cop_origin_pool_submit(&p->l->request.o->pool, &p->batch[i - 1].job, true);
 }
@@ -433,7 +432,7 @@ int cop_origin_read_children(struct pass *p)
 		return -ENOMEM;
 	p->alarm.job = (struct cop_origin_job){.fn = check_progress};
 	cop_origin_pool_alarm(&o->pool, &p->alarm, COP_ORIGIN_ATTR_MS);
-	/* The first batch, or the check, runs here and has not ended, so the pass stays. */
+	/* The first batch, or the check, runs here and has not ended, so the pass still exists. */
 	submit_batches(p, at_end);
 	if (at_end)
 		run_batch(&p->batch[0].job, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors kept between the reads of one file: a fixed table, by path and version. Descriptors
- * are closed outside the lock, because close may wait for the storage. */
+/* Descriptors cached between the reads of a file: a fixed table, by path and version. Descriptors
+ * are closed outside the lock, because close may block on the storage. */
 #include "storage/origin/origin_priv.h"
 
 void cop_origin_fds_init(struct cop_origin_fds *f)
@@ -8,7 +8,7 @@ void cop_origin_fds_init(struct cop_origin_fds *f)
 	pthread_mutex_init(&f->lock, NULL);
 }
 
-/* The lock is held. Empties the slot; the caller closes the descriptor it returns. */
+/* Empties the slot; the caller must close the returned descriptor. Called with the lock held. */
 static int clear_slot(struct cop_origin_kept *s)
 {
 	int fd = s->fd;
@@ -26,7 +26,7 @@ void cop_origin_fds_fini(struct cop_origin_fds *f)
 	pthread_mutex_destroy(&f->lock);
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static struct cop_origin_kept *find_kept(
 	struct cop_origin_fds *f, const char *path, uint64_t version)
 {
@@ -69,7 +69,7 @@ void cop_origin_fds_put(struct cop_origin_fds *f, struct cop_origin_kept *slot, 
 		close(fd);
 }
 
-/* The lock is held. A free slot, else the least recently used idle one, else NULL. */
+/* A free slot, else the least recently used idle one, else NULL. Called with the lock held. */
 static struct cop_origin_kept *best_slot(struct cop_origin_fds *f)
 {
 	struct cop_origin_kept *best = NULL;
@@ -92,7 +92,7 @@ void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t ve
 	int old = -1;
 
 	pthread_mutex_lock(&f->lock);
-	/* Parallel reads of one file open it several times; one kept descriptor is enough. */
+	/* Parallel reads of a file open it several times; one cached descriptor is enough. */
 	s = copy && !find_kept(f, path, version) ? best_slot(f) : NULL;
 	if (s) {
 		if (s->path)
@@ -112,8 +112,8 @@ void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t ve
 		close(old);
 }
 
-/* Closes descriptors that have been idle for keep_ms; returns how many. *next: in how many ms the
- * next one is due, 0: there is none. */
+/* Closes descriptors that have been idle for keep_ms; returns their number. *next: ms until the
+ * next one is due; 0: none. */
 static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_t *next)
 {
 	uint64_t now = cop_now_ms();
@@ -126,7 +126,7 @@ static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_
 		struct cop_origin_kept *s = &f->slot[i];
 		uint64_t left;
 
-		/* One that is in use stays; its user calls this again afterwards. */
+		/* A descriptor in use is skipped; its user calls this again afterwards. */
 		if (!s->path || s->users)
 			continue;
 		left = s->used_ms + keep_ms;

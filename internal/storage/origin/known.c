@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of a directory from a listing that was read before: one operation for the directory, and
- * one for each name whose attributes are wanted. */
+/* Names of a directory from an earlier listing: one operation for the directory, and one per name
+ * for its attributes. */
 #include "storage/origin/list_priv.h"
 
-/* A young version tells too little: the directory may have changed since without another stamp. */
+/* A young version is not sufficient: the directory may have changed since then with the same
+ * timestamp. */
 bool cop_origin_known_holds(const struct listing *l)
 {
 	struct cop_attr dir;

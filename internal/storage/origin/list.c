@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories. One pass reads the names, then the attributes of the children (children.c). On a
- * slow storage it begins with these before the directory has said that there are no more names,
- * which takes an operation of its own; if there are, the next pass reads all names first. The
- * worker that ends the pass compares the directory's attributes with those from before it. It then
- * replies or, if the directory changed meanwhile, begins another pass on its own thread. */
+/* Directories. A pass reads the names, then the attributes of the children (children.c). On a slow
+ * storage it starts with the attributes before the directory has reported its end, which takes an
+ * operation of its own; if there are more names, the next pass reads all names first. The worker
+ * that ends the pass compares the directory's attributes with those from before the pass. It then
+ * replies or, if the directory has changed, starts another pass on its own thread. */
 #include "storage/origin/list_priv.h"
 
 #include <dirent.h>
@@ -141,7 +141,7 @@ static int add_name(struct pass *p, const struct dirent64 *d)
 	return is_full(p, len) ? -E2BIG : cop_origin_add_child(p, &c, d->d_name);
 }
 
-/* Reads the next names. Returns how many bytes they had, or -errno. */
+/* Reads the next names. Returns their total bytes, or -errno. */
 static ssize_t read_block(struct pass *p, char *block)
 {
 	ssize_t n;
@@ -160,8 +160,8 @@ static ssize_t read_block(struct pass *p, char *block)
 	return rc ? rc : n;
 }
 
-/* Whether a block in which there was room for more was probably the last one, so that the
- * attributes are worth reading before the directory says so. */
+/* Whether a block that was not full is probably the last one: attributes are then read before the
+ * directory reports its end. */
 static bool may_be_all(const struct pass *p, ssize_t n)
 {
 	const struct listing *l = p->l;
@@ -207,7 +207,7 @@ int cop_origin_check_end(struct pass *p)
 
 /* ---- passes ---- */
 
-/* The descriptor was for attributes alone. */
+/* The descriptor was opened for attributes only. */
 static int reopen(struct listing *l)
 {
 	l->known = NULL;
@@ -245,7 +245,7 @@ static void start_pass(struct listing *l)
 	forget_pass(l);
 	rc = begin_pass(l);
 	cop_origin_took(l->request.o, begin);
-	/* If this succeeds, attributes are being read, and l may be freed from here on. */
+	/* On success, attributes are being read, and l may already be freed. */
 	if (!rc)
 		rc = cop_origin_read_children(l->pass);
 	if (rc < 0)
@@ -266,9 +266,9 @@ static int add_child(struct listing *l, struct cop_listing_builder *b, const str
 		b, name, c->name_len, type, attr, type == DT_LNK ? c->target : NULL, c->target_len);
 }
 
-/* A name that was read and then did not exist means that the directory changed. If its timestamps
- * prove that it did not, one of the two answers was wrong. The name then goes into the listing
- * without attributes, and its lookup asks again. */
+/* If a name was read and then did not exist, the directory has changed. If its timestamps prove
+ * that it has not, one of the two answers was wrong. The name is then listed without attributes,
+ * and its lookup requests them again. */
 static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *len)
 {
 	struct cop_listing_builder b = {0};
@@ -294,8 +294,7 @@ static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *
 		complete ? cop_origin_listing_flags(l->request.o, l->fd, l->dev) : 0, blob, len);
 }
 
-/* If one of the children was not answered, the requester has waited long enough: there is no second
- * pass. */
+/* If a child was not answered, the requester has waited long enough: there is no second pass. */
 void cop_origin_pass_done(struct listing *l)
 {
 	bool last = l->passes > REREADS || l->pass->gave_up, moved = false;
@@ -324,7 +323,7 @@ void cop_origin_pass_done(struct listing *l)
 		moved = !cop_version_same(after.version, l->before.version);
 		if (!moved || last)
 			rc = assemble_listing(l, moved, &blob, &len);
-		/* A name that comes twice means that the directory changed while it was read. */
+		/* A duplicate name means that the directory changed during the read. */
 		moved |= rc == -EEXIST;
 		if (rc == -EEXIST && last)
 			rc = -EIO;

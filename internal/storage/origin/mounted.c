@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the names of a directory on which something is mounted. The directory gives the inode
- * number and the type of what the mount covers; only the attributes describe what a lookup finds.
- */
+/* Finds the mount points in a directory. The directory entry has the inode number and type of the
+ * covered object; only the attributes describe the result of a lookup. */
 #include "storage/origin/origin_priv.h"
 
 #include <limits.h>

@@ -27,7 +27,7 @@ int cop_origin_request_init(struct cop_origin_request *t, struct cop_origin *o, 
 	return t->path ? 0 : -ENOMEM;
 }
 
-/* The error's name as programs know it; "" if it has none here. */
+/* The symbolic name of the error; "" if it is not in the table. */
 static const char *name_of(int error)
 {
 	static const struct {
@@ -46,7 +46,7 @@ static const char *name_of(int error)
 	return "";
 }
 
-/* A file with another version is not an error of the storage, so telemetry leaves it out. */
+/* A file with another version is not a storage error, so telemetry omits it. */
 static void count_error(const struct cop_origin_request *t, int rc)
 {
 	cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);
@@ -59,7 +59,7 @@ static void count_error(const struct cop_origin_request *t, int rc)
 void cop_origin_request_end(struct cop_origin_request *t, int rc, void *data, size_t len)
 {
 	cop_origin_pool_park(&t->o->pool);
-	/* Only errors that the storage returned count as errors of the storage. */
+	/* Only errors returned by the storage are counted. */
 	if (rc && !cop_is_shortage(rc) && rc != -ENOENT && rc != -ECANCELED && rc != -E2BIG &&
 		!t->path_error)
 		count_error(t, rc);
@@ -197,7 +197,7 @@ static void real_statfs(struct cop_origin *o, cop_origin_done *done, void *arg)
 	submit_simple(o, NULL, 0, done, arg, statfs_job);
 }
 
-/* ---- any other work ---- */
+/* ---- other work ---- */
 
 struct run_job {
 	struct cop_origin_job job;
@@ -329,7 +329,7 @@ int cop_origin_open(
 		cop_err_set(err, ENOMEM, "no memory for %u origin workers", conf->max_ops);
 	else
 		rc = open_source(o, conf->source, err);
-	/* Set last, so that opening the source is not counted. */
+	/* Set last, to exclude opening the source from the count. */
 	o->stats = conf->stats;
 	o->tracer = conf->tracer;
 	o->telemetry = conf->telemetry;
@@ -342,7 +342,7 @@ int cop_origin_open(
 	return 0;
 }
 
-/* ---- the public face ---- */
+/* ---- the public functions ---- */
 
 bool cop_origin_close(struct cop_origin *o)
 {

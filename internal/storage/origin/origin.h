@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* origin: reads the source tree (the parallel file system). A pool of worker threads with a limit
- * on operations in flight does directory reads, attribute reads and file reads; answers come back
- * by callback on a worker. Only roots of trees call it. It never caches, and never follows a path
- * out of the source: paths are resolved with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
- * RESOLVE_NO_MAGICLINKS).
+ * on operations in flight reads directories, attributes and files; answers are callbacks on a
+ * worker. Only roots of trees call it. It never caches, and never follows a path out of the source:
+ * paths are resolved with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS).
  *
  * Paths are relative to the source, without a leading slash; "" is the source itself. */
 #ifndef COP_STORAGE_ORIGIN_H
@@ -20,129 +19,131 @@
 
 struct cop_origin;
 
-/* Attributes of this many children come with a listing: as many as the storage answers at once with
- * the default of max_ops. Of a larger directory most programs want a few names, and pages are for
- * the others. */
+/* Maximum number of children in a listing with attributes: as many as the storage answers at once
+ * with the default of max_ops. Most programs need few names of a larger directory; pages serve the
+ * others. */
 #define COP_ORIGIN_LISTING_ATTRS 64u
 
 struct cop_origin_conf {
 	const char *source;
-	unsigned max_ops;     /* operations in flight, by as many worker threads; 64. Up to the same
-				 number again if some are not answered */
-	uint32_t listing_max; /* names; a larger directory has no listing (-E2BIG) */
-	uint32_t listing_attrs; /* children up to which attributes are read with the listing:
-				   COP_ORIGIN_LISTING_ATTRS, or less in tests */
-	bool trusts_listings; /* also on file systems that are not known to list all their names */
-	struct cop_stats *stats;         /* origin.operations, origin.bytes; may be NULL */
-	struct cop_tracer *tracer;       /* gets each request; may be NULL */
-	struct cop_telemetry *telemetry; /* gets the errors of the storage; may be NULL */
+	unsigned max_ops; /* operations in flight, one worker thread each; default 64. Unanswered
+			     operations may add the same number again */
+	uint32_t listing_max;   /* number of names; a larger directory has no listing (-E2BIG) */
+	uint32_t listing_attrs; /* maximum number of children whose attributes are read with the
+				   listing: COP_ORIGIN_LISTING_ATTRS, or less in tests */
+	bool trusts_listings; /* trust listings also on file systems that are not known to list all
+				 names */
+	struct cop_stats *stats;         /* for origin.operations and origin.bytes; may be NULL */
+	struct cop_tracer *tracer;       /* receives each request; may be NULL */
+	struct cop_telemetry *telemetry; /* receives errors of the storage; may be NULL */
 };
 
-/* Opens the source and starts no thread yet (workers start as they are needed and end after 30 s
- * without work). -ENOENT, -ENOTDIR, -EACCES with a sentence. */
+/* Opens the source. Starts no thread: workers start on demand and end after 30 s without work.
+ * -ENOENT, -ENOTDIR, -EACCES with a sentence. */
 int cop_origin_open(
 	const struct cop_origin_conf *conf, struct cop_origin **out, struct cop_err *err);
-/* Whether a name is absent that the source's listing does not have: its file system is known to
- * list all its names, or is believed to (trusts_listings). Asks the storage. */
+/* Whether a name that is not in the source's listing is absent: its file system is known to list
+ * all names, or trusts_listings is set. Queries the storage. */
 bool cop_origin_lists_all(struct cop_origin *o);
-/* Ends queued jobs with -ECANCELED, waits 2 s for running ones, and joins the workers. NULL is
- * fine. False: a worker hangs in the storage. Nothing was freed; the worker's requests never end,
- * and what they point to must stay until the process ends. */
+/* Ends queued jobs with -ECANCELED, waits 2 s for running ones, and joins the workers. o may be
+ * NULL. False: a worker hangs in the storage. Nothing was freed; its requests never end, and
+ * everything they refer to must remain valid until the process ends. */
 bool cop_origin_close(struct cop_origin *o);
 
-/* rc 0 or -errno. data (malloc'ed, 8-byte aligned) belongs to the callee, who frees it; NULL on
- * error. */
+/* rc 0 or -errno. data (malloc'ed, 8-byte aligned) is owned by the callee, which must free it; NULL
+ * on error. */
 typedef void cop_origin_done(void *arg, int rc, void *data, size_t len);
 
-/* A listing blob (wire.h) of the directory: names, types, link targets, and attributes where there
- * are at most listing_attrs children; statx of the children runs in parallel over the pool, in
- * batches. Children whose attributes could not be read, or did not arrive within a second although
- * others did, are listed without them; children that vanished are omitted if the directory may
- * have changed meanwhile. Errors as the system gives them: EACCES for a directory that may be
- * searched but not read, E2BIG past listing_max, ENOTDIR, ENOENT, EIO... The listing carries the
- * directory's own attributes, read before and after: if its mtime moved meanwhile it is read again,
- * at most 3 times (then without the complete flag). On file systems that do not list all their
- * names (autofs, those that find names by other spellings) that flag is never set. */
+/* A listing blob (wire.h) of the directory: names, types, link targets, and attributes for at most
+ * listing_attrs children; statx of the children runs in parallel over the pool, in batches.
+ * Children are listed without attributes if these could not be read, or did not arrive within a
+ * second although others did; children that vanished are omitted if the directory may have changed
+ * in the meantime. Errors as returned by the system: EACCES for a directory that may be searched
+ * but not read, E2BIG beyond listing_max, ENOTDIR, ENOENT, EIO... The listing has the directory's
+ * own attributes, read before and after: if its mtime has changed, it is read again, at most 3
+ * times (then without the complete flag). This flag is never set on file systems that do not list
+ * all names (autofs, or those with alternative spellings of names). */
 void cop_origin_list(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
-/* The same if the names may be known: known, a listing of the directory, has them, with attributes
- * for those whose attributes are wanted, and is in use until done is called. If the directory still
- * has the version of known, and that is not young, its names are not read again, and names without
- * attributes in known have none in the listing either. Otherwise this is cop_origin_list. */
+/* The same if the names may be known: known, a listing of the directory, has the names, and has
+ * attributes for those names whose attributes are wanted; it is in use until done is called. If the
+ * directory still has the version of known, and this is not young, its names are not read again,
+ * and names without attributes in known have none in the result. Otherwise equivalent to
+ * cop_origin_list. */
 void cop_origin_list_known(struct cop_origin *o, const char *path, const void *known,
 	cop_origin_done *done, void *arg);
 
 /* A listing of a directory of any size: all names and types, no attributes, no targets (-E2BIG if
- * the blob passes 64 MiB). */
+ * the blob exceeds 64 MiB). */
 void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
-/* One page (wire.h) of a directory that has this version, young or not: attributes of the names in
- * it, read like those of a listing, with the same patience. A name is omitted if its attributes
- * could not be read or did not arrive in time, or if it is gone. names may be a listing of the
- * directory in that version, in use until done is called: its names are taken then, and the
- * directory is not read again. -ESTALE if the directory has another version before or after, -E2BIG
- * if the page has more than COP_PAGE_MOST names. */
+/* A page (wire.h) of a directory in this version, young or not: attributes of its names, read like
+ * those of a listing, with the same timeout. Names without readable or timely attributes, and
+ * vanished names, are omitted. names may be a listing of the directory in this version, in use
+ * until done is called: its names are used, and the directory is not read again. -ESTALE if the
+ * directory has another version before or after, -E2BIG if the page has more than COP_PAGE_MOST
+ * names. */
 void cop_origin_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
 	const void *names, cop_origin_done *done, void *arg);
 
-/* An entry blob (wire.h) of one name: attributes and link target, or -ENOENT and so on. */
+/* An entry blob (wire.h) of a name: attributes and link target, or -ENOENT etc. */
 void cop_origin_stat(struct cop_origin *o, const char *path, cop_origin_done *done, void *arg);
 
-/* Reads into the buffers in turn from offset. done gets data NULL and len = bytes read. The file
- * must be of this version (cop_attr.version) and size until after the read, else -ESTALE; with a
- * version of 0 neither is checked. Buffers stay the caller's, alive until done. -EISDIR, -EINVAL
- * for anything but a regular file. A file with several reads in a row keeps its descriptor (a small
- * cache, at most 64, dropped after 2 s). */
+/* Reads into the buffers in turn, starting at offset. done gets data NULL and len = bytes read. The
+ * file must have this version (cop_attr.version) and size until after the read, else -ESTALE;
+ * version 0 disables both checks. The caller owns the buffers, which must remain valid until done.
+ * -EISDIR, -EINVAL for anything but a regular file. The descriptor of a file with several
+ * consecutive reads is cached (at most 64, closed after 2 s). */
 void cop_origin_read(struct cop_origin *o, const char *path, uint64_t version, uint64_t size,
 	uint64_t offset, const struct iovec *iov, int n_iov, cop_origin_done *done, void *arg);
 
-/* Where the file has data, by SEEK_DATA and SEEK_HOLE: data is an array of struct cop_extent
+/* The data extents of a file, by SEEK_DATA and SEEK_HOLE: data is an array of struct cop_extent
  * (wire.h) in ascending order, NULL and 0 for a file that is one hole. At most 65,536 extents: the
- * last one then reaches to the end of the file. -ESTALE as for reads. A file system without
- * SEEK_HOLE gives one extent. */
+ * last one then extends to the end of the file. -ESTALE as for reads. One extent on a file system
+ * without SEEK_HOLE. */
 void cop_origin_holes(
 	struct cop_origin *o, const char *path, uint64_t version, cop_origin_done *done, void *arg);
 
 /* statvfs of the source: data is a struct cop_statfs (wire.h). */
 void cop_origin_statfs(struct cop_origin *o, cop_origin_done *done, void *arg);
 
-/* Runs any other blocking work on the pool, under the same limit: fn(arg, 0), or fn(arg,
- * -ECANCELED) at close. */
+/* Runs any other blocking work on the pool, with the same limit: fn(arg, 0), or fn(arg, -ECANCELED)
+ * at close. */
 void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *arg);
 
-/* A handle of the same origin for work without a waiter yet. Its jobs start when no other jobs
- * wait, and hold at most three quarters of the operations in flight, so that urgent jobs find a
- * free one. The origin owns the handle; do not close it. */
+/* A handle of the same origin for work without a waiter. Its jobs start when no other jobs wait,
+ * and use at most three quarters of the operations in flight, which reserves some for urgent jobs.
+ * The origin owns the handle; do not close it. */
 struct cop_origin *cop_origin_background(struct cop_origin *o);
-/* The same for work that somebody will probably wait for in a moment. Its jobs start before those
- * of the background handle, and where other jobs wait, one of them after each 16 of those. */
+/* The same for work that will probably have a waiter soon. Its jobs start before those of the
+ * background handle; while other jobs wait, one of these jobs runs after every 16 of them. */
 struct cop_origin *cop_origin_soon(struct cop_origin *o);
 
-/* Somebody now waits for work of one of these handles: moves the requests for this path, and the
- * reads at this offset of it, that have not begun to the queue of urgent jobs. */
+/* Work submitted through one of these handles now has a waiter: moves queued requests for this
+ * path, and reads of it at this offset, to the queue of urgent jobs. */
 void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset);
 
 /* The source directory's descriptor (O_PATH), owned by the origin. */
 int cop_origin_dirfd(const struct cop_origin *o);
 
-/* Jobs queued and running, for cache-stats. */
+/* Number of queued and running jobs, for cache-stats. */
 void cop_origin_load(struct cop_origin *o, unsigned *queued, unsigned *running);
 
 /* ---- the fake: a tree in memory, for tests ---- */
 
-/* Jobs wait until cop_origin_fake_run lets them finish, in order, on the caller's thread. */
+/* Jobs wait until cop_origin_fake_run completes them, in order, on the caller's thread. */
 struct cop_origin *cop_origin_fake_new(void);
-/* The type bits of mode say what kind of object it is; content is a file's bytes or a link's
- * target. Replaces an existing object (with a new version). NULL content removes a file. */
+/* The type bits of mode select the kind of object; content is the bytes of a file or the target of
+ * a link. Replaces an existing object (with a new version). NULL content removes a file. */
 void cop_origin_fake_put(
 	struct cop_origin *o, const char *path, uint32_t mode, const void *content, size_t len);
-/* From now on every job on this path ends with this error; 0: none does. */
+/* Subsequent jobs on this path fail with this error; 0: none. */
 void cop_origin_fake_fail(struct cop_origin *o, const char *path, int error);
-/* Whether versions that are requested from now on are young (wire.h). */
+/* Whether versions requested from now on are young (wire.h). */
 void cop_origin_fake_young(struct cop_origin *o, bool young);
-/* Finishes up to max jobs; returns how many. */
+/* Completes up to max jobs; returns their number. */
 size_t cop_origin_fake_run(struct cop_origin *o, size_t max);
-/* Counts since new, by kind. */
+/* Counts by kind since creation. */
 struct cop_origin_fake_counts {
 	size_t lists, known, pages, stats, reads, read_bytes, raises;
 };

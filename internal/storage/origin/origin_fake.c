@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake origin: a tree in memory, whose jobs wait until a test lets them finish. Requests are
- * counted when they are made, not when they finish. Times come from a counter, so every run is the
- * same. Missing directories above a new path are created. */
+/* The fake origin: a tree in memory, with jobs that wait until a test completes them. Requests are
+ * counted when they are made, not when they complete. Times are taken from a counter, so every run
+ * is identical. Missing parent directories of a new path are created. */
 #include "base/base/htab.h"
 #include "storage/origin/origin_priv.h"
 
@@ -11,12 +11,12 @@
 
 struct node {
 	struct cop_hlink link;
-	struct cop_list children, sibling; /* also those that are gone */
+	struct cop_list children, sibling; /* including removed ones */
 	char *path;
-	char *content; /* a file's or a link's */
+	char *content; /* of a file or link */
 	size_t len;
 	struct cop_attr attr;
-	bool gone; /* removed; kept only for its forced error */
+	bool gone; /* removed; exists only for its forced error */
 	int error;
 };
 
@@ -26,8 +26,8 @@ struct fake {
 	struct cop_list jobs;
 	struct cop_htab nodes; /* by path */
 	unsigned queued;
-	uint64_t clock; /* also the next inode number */
-	bool young;     /* from now on answers are young versions */
+	uint64_t clock; /* also used as inode number */
+	bool young;     /* answers from now on are young versions */
 	struct cop_origin_fake_counts counts;
 };
 
@@ -72,7 +72,8 @@ static size_t parent_len(const char *path, size_t len)
 	return len;
 }
 
-/* The directories above it become nodes too, but are gone if no test has put anything there. */
+/* Parent directories also become nodes, but are gone unless a test has created something in them.
+ * */
 static struct node *make_node(struct fake *f, const char *path, size_t len)
 {
 	struct node *n = find_any(f, path, len);
@@ -109,7 +110,7 @@ static void set_attr(struct fake *f, struct node *n, uint32_t mode, size_t len)
 	n->attr.version = cop_attr_version(&n->attr);
 }
 
-/* Marks the directory above path as changed. */
+/* Marks the parent directory of path as changed. */
 static void touch_parent(struct fake *f, const char *path)
 {
 	struct node *n;
@@ -223,7 +224,7 @@ static bool is_large(const struct node *folder)
 	return n > COP_ORIGIN_LISTING_ATTRS;
 }
 
-/* page: only the names in it; pages == 0: all, without attributes if there are many. */
+/* page: only its names; pages == 0: all names, without attributes if there are many. */
 static int build_listing(struct fake *f, const struct node *folder, bool names_only,
 	const struct cop_listing_page *page, void **blob, size_t *len)
 {
@@ -275,7 +276,7 @@ static void fake_list(
 		path);
 }
 
-/* What is known spares a real storage some work, but nothing here. */
+/* known saves a real storage work, but makes no difference here. */
 static void fake_list_known(
 	struct cop_origin *o, const char *path, const void *known, cop_origin_done *done, void *arg)
 {
@@ -284,7 +285,7 @@ static void fake_list_known(
 	submit(o, &(struct fake_job){.fn = list_fn, .done = done, .arg = arg}, path);
 }
 
-/* names spares a real storage some work, but nothing here. */
+/* names saves a real storage work, but makes no difference here. */
 static void fake_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
 	const void *names, cop_origin_done *done, void *arg)
 {

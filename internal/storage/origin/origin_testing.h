@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the real origin share: a scratch source, and requests that wait for their
- * answer. Each test has a fresh source, which is removed afterwards. */
+/* Shared by the tests of the real origin: a scratch source, and blocking requests. Each test has a
+ * new source, which is removed afterwards. */
 #ifndef COP_STORAGE_ORIGIN_TESTING_H
 #define COP_STORAGE_ORIGIN_TESTING_H
 
@@ -62,7 +62,7 @@ static inline bool is_there(struct answer *a)
 	return there;
 }
 
-/* Takes the data, which may be NULL; *rc and *len are as answered. */
+/* Takes the data, which may be NULL, with *rc and *len. */
 static inline void *take_answer(struct answer *a, int *rc, size_t *len)
 {
 	void *data;

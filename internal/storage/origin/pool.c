@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worker pool. It has as many threads as jobs, up to the limit. The limit thereby bounds the
- * operations in flight, except those that the storage does not answer. A thread without work ends
- * after idle_ms. A job made of parts submits them and returns, and the part that ends last
- * continues it, so that one thread is enough for any job. Alarms, which end waits, get a thread
- * even if all others hang. */
+/* The worker pool. It has one thread per job, up to the limit, which also limits the operations in
+ * flight, except for those that the storage does not answer. An idle thread ends after idle_ms. A
+ * job with parts submits them and returns, and the last part to end continues it, so one thread is
+ * enough for any job. Alarms, which end waits, get a thread even if all others hang. */
 #include "storage/origin/origin_priv.h"
 
 #include <time.h>
 
-/* This many jobs with waiters run before one that will have waiters soon. */
+/* This many jobs with waiters run before one that will have a waiter soon. */
 #define PASSED_MAX 16
 /* How long closing the pool waits for operations in flight. */
 #define END_MS 2000
@@ -49,7 +48,7 @@ static bool may_run_background(const struct cop_origin_pool *p)
 	return p->running_background - p->lost_background < COP_MAX(p->max - p->max / 4, 1u);
 }
 
-/* The lock is held. Whether there is a job that a free worker may run. */
+/* Whether there is a job that a free worker may run. Called with the lock held. */
 static bool have_work(const struct cop_origin_pool *p)
 {
 	return !cop_list_empty(&p->due) || !cop_list_empty(&p->queue) ||
@@ -57,7 +56,7 @@ static bool have_work(const struct cop_origin_pool *p)
 		       may_run_background(p));
 }
 
-/* Called with the lock, which it releases while it waits. False: there was no work for idle_ms, and
+/* Called with the lock held; releases it while waiting. False: there was no work for idle_ms, and
  * the worker ends. */
 static bool wait_for_work(struct cop_origin_pool *p)
 {
@@ -84,14 +83,14 @@ static bool wait_for_work(struct cop_origin_pool *p)
 	}
 }
 
-/* The lock is held. More workers run than the limit allows, because a lost one came back, or for an
- * alarm. */
+/* More workers run than the limit allows, because a lost one returned, or for an alarm. Called with
+ * the lock held. */
 static bool is_surplus(const struct cop_origin_pool *p)
 {
 	return p->threads - p->lost > p->max;
 }
 
-/* The lock is held. Jobs in `soon` get their turn even if the queue is never empty. */
+/* Jobs in `soon` are not starved by a queue that is never empty. Called with the lock held. */
 static struct cop_list *next_item(struct cop_origin_pool *p)
 {
 	bool background = may_run_background(p), soon = background && !cop_list_empty(&p->soon);
@@ -107,7 +106,7 @@ static struct cop_list *next_item(struct cop_origin_pool *p)
 	return item;
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static struct cop_origin_job *next_job(struct cop_origin_pool *p)
 {
 	struct cop_list *item = cop_list_pop_front(&p->due);
@@ -161,7 +160,7 @@ static void *run_worker(void *arg)
 		while ((job = next_job(p)))
 			run_job(p, w, job);
 	} while (!is_surplus(p) && wait_for_work(p));
-	/* This worker may have been woken for a job that another one should take. */
+	/* This worker may have been woken for a job that another one should run. */
 	if (have_work(p) && p->idle)
 		pthread_cond_signal(&p->wake);
 	p->threads--;
@@ -172,8 +171,8 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-/* The lock is held. The thread to be joined has released the lock for the last time, so the join is
- * short. */
+/* The thread to join has released the lock for the last time, so the join is short. Called with the
+ * lock held. */
 static int start_worker(struct cop_origin_pool *p)
 {
 	struct cop_origin_worker *w = p->worker;
@@ -231,8 +230,8 @@ static uint64_t hash_of(const char *path)
 	return cop_hash64(path, strlen(path), 0);
 }
 
-/* The lock is held. If two paths have the same hash, a job runs earlier than it needs to, which
- * does no harm. */
+/* If two paths have the same hash, a job runs earlier than necessary, which is harmless. Called
+ * with the lock held. */
 static bool was_raised(const struct cop_origin_pool *p, const struct cop_origin_job *job)
 {
 	uint64_t hash = job->path ? hash_of(job->path) : 0;
@@ -264,8 +263,8 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 		cop_list_push_back(queue, &job->link);
 	p->queued++;
 	rc = cop_origin_pool_call_worker(p);
-	/* Fewer threads only slow the work down, but there must be one. pthread_create's EAGAIN is
-	 * a shortage. */
+	/* Fewer threads only slow the work down, but there must be at least one. pthread_create's
+	 * EAGAIN is a shortage. */
 	if (rc && p->threads == 0) {
 		rc = -ENOMEM;
 		cop_list_splice(&failed, &p->due);
@@ -284,7 +283,7 @@ static bool is_about(const struct cop_origin_job *job, const char *path, uint64_
 	return job->path && offset >= job->from && offset < job->to && strcmp(job->path, path) == 0;
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static void raise_those_of(
 	struct cop_origin_pool *p, struct cop_list *jobs, const char *path, uint64_t offset)
 {
@@ -299,8 +298,8 @@ static void raise_those_of(
 		job->background = false;
 		cop_list_remove(item);
 		cop_list_push_back(&p->queue, item);
-		/* Idle workers may be asleep because this was background work. If no new worker can
-		 * be started, the running ones get to it. */
+		/* Idle workers may sleep because this was background work. If no new worker can be
+		 * started, the running ones will process it. */
 		if (p->idle)
 			pthread_cond_signal(&p->wake);
 		else if (may_start(p))
@@ -351,7 +350,7 @@ bool cop_origin_pool_calm(struct cop_origin_pool *p, struct cop_origin_alarm *a)
 	return was_set;
 }
 
-/* The lock is held. Removes everything that waits, including alarms. */
+/* Removes all waiting jobs, including those of alarms. Called with the lock held. */
 static void remove_all(struct cop_origin_pool *p, struct cop_list *jobs)
 {
 	for (struct cop_list *i = p->alarms.next; i != &p->alarms; i = i->next)
@@ -366,7 +365,7 @@ static void remove_all(struct cop_origin_pool *p, struct cop_list *jobs)
 	p->queued = 0;
 }
 
-/* The lock is held. Waits until all workers have ended, or are about to. */
+/* Waits until all workers have ended or are about to end. Called with the lock held. */
 static bool await_end(struct cop_origin_pool *p)
 {
 	uint64_t until_ns = cop_now_ns() + END_MS * COP_NS_PER_MS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes and holes of files. The version is checked after the read, on the descriptor that was read.
- * That is enough: a version is known before its bytes are requested and never comes back once the
- * file has changed, because its ctime moves on. So a file that has it afterwards had it all the
- * time. For a young version (wire.h) that is not certain. Its bytes are returned nevertheless,
- * because a later lookup of the name gets another version and requests its bytes again. */
+/* Bytes and holes of files. The version is checked after the read, on the same descriptor. This is
+ * sufficient: a version is known before its bytes are requested and never recurs after a change,
+ * because ctime advances. So a file with this version after the read had it throughout. This is not
+ * certain for a young version (wire.h). Its bytes are returned nevertheless, because a later lookup
+ * of the name gets another version and requests the bytes again. */
 #include "storage/origin/origin_priv.h"
 
 #include <fcntl.h>
@@ -11,26 +11,26 @@
 #include <sys/stat.h>
 
 #define EXTENTS_MAX 65536
-/* What the kernel usually reads at once. A longer read at the beginning of a file, or of several
- * chunks, is in order: then the kernel reads twice as much at once, and asks the storage half as
- * often (posix_fadvise(2)). */
+/* The usual size of a read by the kernel. A longer read at the start of a file, or one of several
+ * chunks, is sequential: POSIX_FADV_SEQUENTIAL doubles the kernel's read-ahead and halves the
+ * number of storage operations (posix_fadvise(2)). */
 #define READ_AHEAD (128 * COP_KIB)
 
 struct read_request {
 	struct cop_origin_request request;
-	uint64_t version, size, offset, total; /* version and size as the requester knows them */
+	uint64_t version, size, offset, total; /* version and size as in the request */
 	int n_iov;
 	struct iovec iov[];
 };
 
-/* An open file, either kept from an earlier read or opened for this one. */
+/* An open file: a cached descriptor, or one opened for this read. */
 struct file {
 	int fd;
 	struct cop_origin_kept *kept;
 	uint64_t size;
 };
 
-/* Whether the file is regular and has this version; 0 means any version. */
+/* Checks that the file is regular and has this version; 0: any version. */
 static int check_file(struct cop_origin_real *o, struct file *f, uint64_t version)
 {
 	struct cop_attr attr;
@@ -59,7 +59,7 @@ static int open_file(struct read_request *r, struct file *f)
 	return f->fd < 0 ? f->fd : 0;
 }
 
-/* keep: more of the file will probably be read. */
+/* keep: more reads of the file are likely. */
 static void close_file(struct read_request *r, struct file *f, bool keep)
 {
 	struct cop_origin_request *t = &r->request;
@@ -72,7 +72,7 @@ static void close_file(struct read_request *r, struct file *f, bool keep)
 		close(f->fd);
 }
 
-/* Moves iov past n bytes; returns how many of its elements are used up. */
+/* Advances iov by n bytes; returns the number of completed elements. */
 static int advance_iov(struct iovec *iov, int n_iov, size_t n)
 {
 	int used = 0;
@@ -111,8 +111,8 @@ static int read_all(struct read_request *r, int fd, size_t *got)
 	}
 }
 
-/* An object that is not a regular file fails the read (EISDIR), cannot be read at an offset
- * (ESPIPE), or is found out afterwards. */
+/* For an object that is not a regular file, the read fails with EISDIR or ESPIPE, or the check
+ * after the read does. */
 static int read_file(struct read_request *r, struct file *f, size_t *got)
 {
 	int rc = read_all(r, f->fd, got);
@@ -122,8 +122,8 @@ static int read_file(struct read_request *r, struct file *f, size_t *got)
 	return !rc && r->version && f->size != r->size ? -ESTALE : rc;
 }
 
-/* -ENOENT is a change, too: the name existed when its version was learned, and a version never
- * comes back. */
+/* -ENOENT is also a change: the name existed when its version was read, and a version never recurs.
+ * */
 static void count_change(const struct read_request *r, int rc)
 {
 	if (!r->version || (rc != -ESTALE && rc != -ENOENT))
@@ -203,7 +203,7 @@ void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t versi
 
 /* ---- holes ---- */
 
-/* The extent of data at or after *at; start == end with 0: there is none. */
+/* The extent of data at or after *at; start == end with 0: none. */
 static int next_extent(
 	struct cop_origin_real *o, const struct file *f, uint64_t at, struct cop_extent *e)
 {
@@ -216,7 +216,7 @@ static int next_extent(
 	start = lseek(f->fd, (off_t)at, SEEK_DATA);
 	if (start < 0 && errno == ENXIO)
 		return 0;
-	/* This file system has no SEEK_HOLE, so all the rest counts as data. */
+	/* This file system has no SEEK_HOLE: treat the rest as data. */
 	if (start < 0 && (errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS)) {
 		*e = (struct cop_extent){at, f->size};
 		return 0;
@@ -254,7 +254,7 @@ static int read_extents(struct cop_origin_real *o, const struct file *f, struct 
 	return 0;
 }
 
-/* Opens its own descriptor, because seeking moves the offset of a shared one. */
+/* Opens its own descriptor, because seeking would move the offset of a shared one. */
 static void holes_job(struct cop_origin_job *job, int rc)
 {
 	struct cop_origin_request *t = COP_CONTAINER_OF(job, struct cop_origin_request, job);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a directory's listing says about the names that it does not have.
+/* What the absence of a name from a directory's listing means.
  *
- * A name can exist and not be listed: snapshots on NFS, ZFS or GPFS, .lustre, what an automounter
- * mounts when it is asked for, any name in another case. Only file systems that are known to list
- * all their names are believed; a FUSE file system may be anything, and so may a new one. */
+ * A name can exist without being listed: snapshots on NFS, ZFS or GPFS, .lustre, mounts that an
+ * automounter creates on lookup, any name in another case. Only file systems that are known to list
+ * all names are trusted; a FUSE file system can have any properties, and so can an unknown one. */
 #include "storage/origin/origin_priv.h"
 
 #include <dirent.h>
@@ -19,10 +19,10 @@
 #define FS_CASEFOLD_FL 0x40000000
 #endif
 #define MOUNTINFO_MAX (64 * COP_MIB)
-/* The kernel allows two overlays on top of each other. */
+/* The kernel allows two nested overlays. */
 #define OVERLAYS 3
 
-/* The numbers are those of linux/magic.h and of the drivers' sources. */
+/* Numbers from linux/magic.h and from the drivers' sources. */
 enum cop_origin_lists cop_origin_type_lists(uint32_t type)
 {
 	static const struct {
@@ -35,7 +35,7 @@ enum cop_origin_lists cop_origin_type_lists(uint32_t type)
 		{XFS_SUPER_MAGIC, COP_ORIGIN_LISTS_ALL}, {RAMFS_MAGIC, COP_ORIGIN_LISTS_ALL},
 		{SQUASHFS_MAGIC, COP_ORIGIN_LISTS_ALL}, {CRAMFS_MAGIC, COP_ORIGIN_LISTS_ALL},
 		{0xE0F5E1E2 /* erofs */, COP_ORIGIN_LISTS_ALL},
-		/* Names in other spellings, on whichever server. */
+		/* Alternative spellings of names, on any server. */
 		{MSDOS_SUPER_MAGIC, COP_ORIGIN_LISTS_SPELLINGS},
 		{0x2011BAB0 /* exfat */, COP_ORIGIN_LISTS_SPELLINGS},
 		{0x5346544E /* ntfs */, COP_ORIGIN_LISTS_SPELLINGS},
@@ -54,9 +54,9 @@ enum cop_origin_lists cop_origin_type_lists(uint32_t type)
 	return COP_ORIGIN_LISTS_HIDES;
 }
 
-/* ---- upper and lower case ---- */
+/* ---- case ---- */
 
-/* The name with the case of its letters changed; false: it has none. */
+/* The name with the case of its letters inverted; false: it has no letters. */
 static bool respell(const char *name, char out[256])
 {
 	bool letters = false;
@@ -72,8 +72,8 @@ static bool respell(const char *name, char out[256])
 	return letters;
 }
 
-/* Looks for the names of one block in another spelling. 1: there is none for one of them; 0: it is
- * the same file; -1: no name has letters. */
+/* Looks up the names of a block in another spelling. 1: one does not exist; 0: it is the same file;
+ * -1: no name has letters. */
 static int try_spellings(struct cop_origin_real *o, int dir, const char *block, ssize_t n)
 {
 	char other[256];
@@ -94,8 +94,8 @@ static int try_spellings(struct cop_origin_real *o, int dir, const char *block, 
 	return -1;
 }
 
-/* XFS has no flag for it: mkfs.xfs -n version=ci made the whole file system so. -1: not known from
- * this directory. */
+/* XFS has no flag for it: mkfs.xfs -n version=ci applies to the whole file system. -1: this
+ * directory does not show it. */
 static int keeps_case(struct cop_origin_real *o, int fd)
 {
 	char block[4096] __attribute__((aligned(8)));
@@ -113,8 +113,8 @@ static int keeps_case(struct cop_origin_real *o, int fd)
 	return keeps;
 }
 
-/* The kernel answers this from the directory's inode, which it has. A file system without such
- * flags has no such directories. */
+/* The kernel answers this from the cached inode of the directory. A file system without such flags
+ * has no such directories. */
 static bool folds_case(int fd)
 {
 	int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), flags = 0;
@@ -131,7 +131,7 @@ static bool folds_case(int fd)
 struct layers {
 	struct cop_origin_real *o;
 	unsigned depth;
-	enum cop_origin_lists lists; /* the least that any layer lists */
+	enum cop_origin_lists lists; /* the weakest guarantee of any layer */
 	bool known;
 };
 
@@ -159,8 +159,8 @@ static bool add_layer(void *arg, const char *dir)
 	return lists >= COP_ORIGIN_LISTS_BY_FLAG;
 }
 
-/* One option with one or more directories. A colon or backslash in a name is written with a
- * backslash; whoever has such names is not believed. */
+/* An option with one or more directories. A colon or backslash in a name is escaped with a
+ * backslash; an overlay with such names is not trusted. */
 static bool add_layers(char *dirs, bool (*fn)(void *arg, const char *dir), void *arg)
 {
 	char *save = NULL;
@@ -209,8 +209,8 @@ static char *find_options(char *mounts, uint64_t dev)
 	return NULL;
 }
 
-/* An overlay has the names of its layers, so it lists all if each of them does. Layers may be
- * beyond reach: paths of the machine, seen from inside of a container. */
+/* An overlay has the names of its layers, so it lists all names if each of them does. Layers may be
+ * inaccessible: paths of the host, seen from inside a container. */
 static enum cop_origin_lists find_overlay(
 	struct cop_origin_real *o, uint64_t dev, unsigned depth, bool *known)
 {
@@ -229,9 +229,9 @@ static enum cop_origin_lists find_overlay(
 	return all ? l.lists : COP_MIN(l.lists, COP_ORIGIN_LISTS_HIDES);
 }
 
-/* ---- all ---- */
+/* ---- all file systems ---- */
 
-/* known: the same is true of all directories of this file system. */
+/* known: the result applies to all directories of this file system. */
 static enum cop_origin_lists find_lists(
 	struct cop_origin_real *o, int fd, uint64_t dev, unsigned depth, bool *known)
 {
@@ -277,7 +277,7 @@ static void note(struct cop_origin_types *t, uint64_t dev, enum cop_origin_lists
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Each device is a file system of its own, so one look for each is enough. */
+/* Each device is a separate file system, so one check per device is sufficient. */
 static enum cop_origin_lists lists_of(struct cop_origin_real *o, int fd, uint64_t dev)
 {
 	enum cop_origin_lists lists = COP_ORIGIN_LISTS_HIDES;

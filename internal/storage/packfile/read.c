@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tail is read at once and stays in memory. Chunks are copied from pieces of the file: the
- * first who needs a piece reads it, others wait for that. */
+/* The tail is read at once and remains in memory. Chunks are copied from pieces of the file: the
+ * first user of a piece reads it, and concurrent users wait for it. */
 #include "storage/packfile/packfile_priv.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@ struct piece {
 	char *data;
 	size_t len;
 	unsigned users;
-	uint64_t used; /* when it was taken last */
+	uint64_t used; /* time of last use */
 	int rc;
 };
 
@@ -31,7 +31,7 @@ struct cop_packfile {
 	struct cop_packfile_record *record;
 	size_t records;
 	struct cop_htab table;
-	pthread_mutex_t lock; /* of the pieces; nothing is read under it */
+	pthread_mutex_t lock; /* for the pieces; no I/O with it held */
 	pthread_cond_t ready;
 	struct piece piece[PIECES];
 	uint64_t clock;
@@ -111,7 +111,7 @@ static int read_tail(struct cop_packfile *p, const struct packfile_head *h, cons
 	return 0;
 }
 
-/* Of a listing, at counts in the tail. */
+/* For a listing, `at` is an offset in the tail. */
 static bool is_valid(const struct cop_packfile *p, const struct packfile_head *h,
 	const struct cop_packfile_record *r)
 {
@@ -226,7 +226,7 @@ void cop_packfile_free(struct cop_packfile *p)
 	free(p);
 }
 
-/* ---- finding ---- */
+/* ---- lookup ---- */
 
 size_t cop_packfile_count(const struct cop_packfile *p)
 {
@@ -277,8 +277,8 @@ const struct cop_packfile_record *cop_packfile_any(
 
 /* ---- pieces ---- */
 
-/* Under the lock: the piece, or the one to use for it: an empty one, else the one that was unused
- * for longest; NULL: all are in use. */
+/* The piece, or a slot for it: an empty one, else the least recently used; NULL: all are in use.
+ * Called with the lock held. */
 static struct piece *choose(struct cop_packfile *p, uint64_t number)
 {
 	struct piece *best = NULL;

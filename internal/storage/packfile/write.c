@@ -12,7 +12,7 @@ struct cop_packfile_writer {
 	char *tmp, *source, *path;
 	int fd;
 	size_t chunk_bytes;
-	uint64_t limit, written; /* written: with what is in the buffer */
+	uint64_t limit, written; /* written: including the buffer */
 	uint32_t records;
 	struct cop_buf listings, index, buffer;
 };
@@ -64,7 +64,7 @@ int cop_packfile_create(const char *path, const char *source, size_t chunk_bytes
 		cop_packfile_abandon(w);
 		return rc;
 	}
-	/* The head is written last. */
+	/* The header is written last. */
 	cop_buf_add(&w->buffer, &head, sizeof(head));
 	w->written = sizeof(head);
 	*out = w;
@@ -181,7 +181,7 @@ int cop_packfile_commit(struct cop_packfile_writer *w, uint64_t *bytes)
 	if (!rc && pwrite(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head))
 		rc = errno ? -errno : -ENOSPC;
 	w->fd = -1;
-	/* A network file system may say only now that there was no room. */
+	/* A network file system may report ENOSPC only on close. */
 	if (close(fd) && !rc)
 		rc = -errno;
 	if (!rc && renameat(w->dir.fd, w->tmp, w->dir.fd, w->dir.name))

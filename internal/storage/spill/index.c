@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which parts are in the file, and where. Bytes are only appended: nothing is moved or freed
- * singly, and a part that is not needed any more stays until the file begins anew. */
+/* Index of the parts in the file. The file is append-only: nothing is moved or freed individually,
+ * and an obsolete part remains until the file is restarted. */
 #include "storage/spill/spill_priv.h"
 
-/* Parts begin at pages of the kernel's cache, so that none is read for a write. */
+/* Parts are page-aligned, so writes never read a page first. */
 #define ALIGN 4096u
 
-/* Two independent hashes of all that a part depends on: 128 bits, which stand for it. */
+/* Two independent hashes of the complete key: 128 bits that identify a part. */
 static uint64_t hash_of(const struct cop_key *key, uint64_t seed)
 {
 	uint64_t rest[] = {key->version, key->size, key->index, key->facet, seed};
@@ -37,7 +37,7 @@ static uint64_t aligned(size_t len)
 	return (len + ALIGN - 1) / ALIGN * (uint64_t)ALIGN;
 }
 
-/* The file can begin anew at its start once nothing is being written. */
+/* Once no write is in progress, the file can be restarted at offset 0. */
 static void rewind_if_empty(struct cop_spill *s)
 {
 	if (!s->index.count && !s->writing)
@@ -62,11 +62,11 @@ void cop_spill_empty(struct cop_spill *s)
 	rewind_if_empty(s);
 }
 
-/* So many times what it has may pass without a part being read. Of a set of files which is read in
- * turn and is larger than that, the part that fits is not worth keeping. */
+/* The file is restarted after rejecting this multiple of its size without any read. If a set of
+ * files is read cyclically and is larger than that, the part that fits is not worth keeping. */
 #define PASSES 4
 
-/* There is no room for these bytes. What nobody reads makes place in the end. */
+/* There is no room for these bytes. Unread contents are eventually dropped. */
 static void turn_away(struct cop_spill *s, size_t len)
 {
 	s->passed += len;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads and writes of the file: the workers, and the timer that detects a disk that does not
- * answer. */
+/* File I/O: the workers, and the timer that detects a hung disk. */
 #include "storage/spill/spill_priv.h"
 
 #include "base/log/log.h"
@@ -37,14 +36,14 @@ static int read_all(const struct cop_spill *s, char *data, size_t len, uint64_t 
 	return 0;
 }
 
-/* ---- giving up on the disk ---- */
+/* ---- disabling the disk ---- */
 
 struct answer {
 	cop_spill_done *done;
 	void *arg;
 };
 
-/* The lock is held. Answers the requesters of running reads before these reads end. */
+/* Answers the requesters of running reads before these reads end. Called with the lock held. */
 static unsigned abandon_running(struct cop_spill *s, struct answer out[SPILL_WORKERS])
 {
 	struct cop_list *item;
@@ -115,7 +114,7 @@ void cop_spill_give_up(struct cop_spill *s, const char *why)
 	cop_spill_cancel(s, -EIO);
 }
 
-/* Frees the space on the disk, which programs may need. */
+/* Frees the disk space, which programs may need. */
 static void fail(struct cop_spill *s, const char *what, int rc)
 {
 	char why[128];
@@ -128,7 +127,7 @@ static void fail(struct cop_spill *s, const char *what, int rc)
 	(void)!ftruncate(s->fd, 0);
 }
 
-/* ---- one write, one read ---- */
+/* ---- a write and a read ---- */
 
 /* Called with the lock held; releases it during the I/O. */
 static void run_write(struct cop_spill *s, struct spill_write *w)
@@ -208,7 +207,7 @@ static void run_read(struct cop_spill *s, struct spill_read *r)
 
 /* ---- the threads ---- */
 
-/* Reads have requesters that wait; writes have none. */
+/* Reads have waiters and go first; writes have none. */
 void *cop_spill_work(void *spill)
 {
 	struct cop_spill *s = spill;
@@ -229,8 +228,8 @@ void *cop_spill_work(void *spill)
 	return NULL;
 }
 
-/* The lock is held. Returns the ms until the oldest read is too slow; UINT64_MAX: none is running.
- * */
+/* Milliseconds until the oldest read is too slow; UINT64_MAX: none is running. Called with the lock
+ * held. */
 static uint64_t patience_ms(const struct cop_spill *s)
 {
 	const struct spill_read *r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the file may be, and opening it. */
+/* Selects the directory of the file and opens it. */
 #include "job/conf/conf.h"
 #include "storage/spill/spill_priv.h"
 
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-/* Nobody can find the file: it never has a name, or loses it at once where the file system knows no
- * files without (overlayfs before Linux 6.3). */
+/* The file is inaccessible to others: it is unnamed, or unlinked at once on file systems without
+ * O_TMPFILE (overlayfs before Linux 6.3). */
 static int open_file(const char *dir)
 {
 	int fd = open(dir, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC | O_NOATIME, 0600);

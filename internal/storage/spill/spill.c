@@ -87,7 +87,7 @@ int cop_spill_start(const struct cop_spill_conf *conf, int fd, struct cop_spill 
 	return 0;
 }
 
-/* Waits until all workers have ended, or are about to. */
+/* Waits until all workers have ended or are about to end. */
 static bool await_end(struct cop_spill *s)
 {
 	uint64_t until_ns = cop_now_ns() + SPILL_END_MS * COP_NS_PER_MS;
@@ -136,7 +136,7 @@ void cop_spill_free(struct cop_spill *s)
 	free(s);
 }
 
-/* ---- what is here ---- */
+/* ---- lookup ---- */
 
 bool cop_spill_has(struct cop_spill *s, const struct cop_key *key)
 {
@@ -162,7 +162,7 @@ static struct spill_read *new_read(cop_spill_done *done, void *arg)
 	return r;
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static bool queue_read(struct cop_spill *s, const struct cop_key *key, struct spill_read *r)
 {
 	struct spill_entry *e = s->off ? NULL : cop_spill_find(s, key);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One lock guards everything. It is not held during a system call on the file, a callback, or a
- * call of the cache. The cache calls leaves() with its own locks held; spill.c never calls the
- * cache with the lock held. */
+/* One lock protects everything. It is not held during file I/O, callbacks, or calls of the cache.
+ * The cache calls leaves() with its own locks held, so the lock order is cache before spill. */
 #ifndef COP_STORAGE_SPILL_PRIV_H
 #define COP_STORAGE_SPILL_PRIV_H
 
@@ -11,87 +10,87 @@
 #include "storage/spill/spill.h"
 
 #define SPILL_WORKERS 4u
-/* How long a read may take before the disk is left alone. The reader is answered then. */
+/* Maximum duration of a read before the disk is disabled and the reader is answered. */
 #define SPILL_SLOW_MS 3000
-/* How long the end of reads and writes may take when the spill closes. */
+/* How long closing the spill waits for reads and writes. */
 #define SPILL_END_MS 2000
 
-/* A part on its way to the disk. */
+/* A queued write. */
 struct spill_write {
 	struct cop_list link;      /* in the queue */
-	struct spill_entry *entry; /* NULL: it is forgotten */
+	struct spill_entry *entry; /* NULL: dropped */
 	struct cop_obj *obj;
 	uint64_t offset;
 };
 
-/* A part that is here. */
+/* A stored part. */
 struct spill_entry {
 	struct cop_hlink link;
-	uint64_t second; /* another hash of its key */
+	uint64_t second; /* second hash of its key */
 	uint64_t offset, sum;
-	struct spill_write *write; /* NULL: it is on the disk */
+	struct spill_write *write; /* NULL: written */
 	uint32_t len;
 	bool packed;
 };
-/* What one costs in memory, with what malloc and the table add. */
+/* Memory per entry, including malloc and hash table overhead. */
 #define SPILL_ENTRY_BYTES (sizeof(struct spill_entry) + 4 * sizeof(void *))
 
 struct spill_read {
-	struct cop_list link; /* in the queue, or among those that run */
+	struct cop_list link; /* in the queue or the list of running reads */
 	cop_spill_done *done;
 	void *arg;
-	struct cop_obj *obj; /* it is still in memory; or NULL */
+	struct cop_obj *obj; /* still in memory; or NULL */
 	uint64_t offset;
 	struct cop_spill_part part;
-	uint64_t age; /* of the file when it was asked */
+	uint64_t age; /* age of the file at the time of the request */
 	uint64_t begun_ms;
-	bool abandoned; /* it has been answered */
+	bool abandoned; /* already answered */
 };
 
 struct cop_spill {
 	struct cop_spill_conf conf;
 	char *dir; /* its own copy */
 	int fd;
-	ssize_t (*pread)(int fd, void *data, size_t len, off_t offset); /* tests have their own */
+	ssize_t (*pread)(int fd, void *data, size_t len, off_t offset); /* replaced in tests */
 	uint64_t slow_ms;                                               /* SPILL_SLOW_MS */
 	pthread_mutex_t lock;
 	pthread_cond_t work, tick, ended;
-	bool off; /* the disk is left alone, or the spill closes */
+	bool off; /* the disk is disabled, or the spill is closing */
 	bool stopping;
 	struct cop_htab index;
 	size_t entries_max;
-	uint64_t end;                  /* of the bytes in the file */
-	uint64_t age;                  /* how often it has forgotten all */
-	uint64_t passed;               /* bytes that were turned away since a part was last read */
-	uint64_t pending, pending_max; /* bytes of memory on their way to the disk */
+	uint64_t end;                  /* of the data in the file */
+	uint64_t age;                  /* number of restarts */
+	uint64_t passed;               /* bytes rejected since the last read of a part */
+	uint64_t pending, pending_max; /* memory used by queued writes, and its limit */
 	struct cop_list writes, reads, running;
-	unsigned writing; /* writes that are queued or run */
+	unsigned writing; /* writes queued or running */
 	unsigned threads;
 	pthread_t worker[SPILL_WORKERS], clock;
 	unsigned started; /* workers */
 	bool has_clock;
 };
 
-/* The spill with this file, which it closes, also if this fails (spill_testing.h). */
+/* A spill with this file, which it closes, even on failure (spill_testing.h). */
 int cop_spill_start(const struct cop_spill_conf *conf, int fd, struct cop_spill **out);
 
-/* ---- index.c: which parts are where; the lock is held ---- */
+/* ---- index.c: offsets of the parts; with the lock held ---- */
 
 struct spill_entry *cop_spill_find(struct cop_spill *s, const struct cop_key *key);
-/* Takes the object, whose reference it gets, if there is room: in memory, in the index, on the
- * disk. */
+/* Accepts the object and its reference, if there is room in memory, in the index and on the disk.
+ * */
 bool cop_spill_take(struct cop_spill *s, struct cop_obj *obj);
 void cop_spill_empty(struct cop_spill *s);
-/* A write has ended, or will not begin. */
+/* A write has ended or was cancelled. */
 void cop_spill_written(struct cop_spill *s, struct spill_write *w);
 
 /* ---- io.c ---- */
 
 void *cop_spill_work(void *spill);
 void *cop_spill_watch(void *spill);
-/* Leaves the disk alone. why: for the user. */
+/* Disables the disk. why: for the user. */
 void cop_spill_give_up(struct cop_spill *s, const char *why);
-/* Ends everything that has not begun: reads with rc, writes without. */
+/* Cancels all queued work: reads with rc, writes silently. */
 void cop_spill_cancel(struct cop_spill *s, int rc);
 
 #endif

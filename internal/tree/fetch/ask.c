@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request's fields, its key in the cache, its tree, and its encoding. No request can change what
- * others get, because an answer is cached under a key that names everything it depends on: two
- * requests that differ never share an answer. */
+/* The fields of a request, its cache key, its tree, and its encoding. No request can affect the
+ * answers to others: the cache key contains everything that an answer depends on, and two different
+ * requests never share an answer. */
 #include "tree/fetch/fetch_priv.h"
 
 #include <string.h>
 
-/* What a request of each kind depends on, besides the path. */
+/* The fields that a request of each kind depends on, in addition to the path. */
 static const struct kind {
 	enum cop_table table;
 	enum cop_facet facet;
@@ -94,10 +94,9 @@ bool cop_fetch_is_striped(const struct cop_fetch *c, uint64_t size)
 	return c->conf.topo.trees > 1 && size >= c->conf.striped_bytes;
 }
 
-/* Names and small files all use the first tree: the first node to ask fills its caches for the
- * rest. The groups of a large file are spread over all trees, so that every root reads a share of
- * it, each group in one piece, and keeps that for the job (COP_DUTY_HOME), and every node forwards
- * a share. */
+/* Names and small files use the first tree: the first node to request them fills the caches for the
+ * rest. The groups of a large file are striped over all trees: every root reads its share, each
+ * group in one piece, and keeps it for the job (COP_DUTY_HOME), and every node forwards a share. */
 uint32_t cop_fetch_tree_of(const struct cop_fetch *c, const struct cop_ask *ask)
 {
 	if (ask->kind != COP_ASK_CHUNK || !cop_fetch_is_striped(c, ask->size))
@@ -106,7 +105,7 @@ uint32_t cop_fetch_tree_of(const struct cop_fetch *c, const struct cop_ask *ask)
 		ask->index / cop_fetch_group_chunks(c), cop_fetch_groups(c, ask->size));
 }
 
-/* ---- as bytes ---- */
+/* ---- encoding ---- */
 
 size_t cop_fetch_request(const struct cop_ask *ask, uint8_t when, void *payload, size_t size)
 {

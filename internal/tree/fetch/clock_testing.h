@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trees of nodes whose clocks the test advances. */
+/* Trees of nodes with a clock controlled by the test. */
 #ifndef COP_TREE_FETCH_CLOCK_TESTING_H
 #define COP_TREE_FETCH_CLOCK_TESTING_H
 
@@ -8,7 +8,7 @@
 #define TTL_MS 2000
 
 static uint64_t now_ns;
-static int64_t wall_ns; /* the time of day */
+static int64_t wall_ns; /* time of day */
 
 static inline uint64_t test_now(void)
 {
@@ -20,7 +20,7 @@ static inline int64_t test_wall(void)
 	return wall_ns;
 }
 
-/* The time of day does not change. */
+/* The time of day is unchanged. */
 static inline void pass(uint64_t ms)
 {
 	now_ns += ms * COP_NS_PER_MS;

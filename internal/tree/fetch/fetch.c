@@ -6,7 +6,7 @@
 
 #include "base/log/log.h"
 
-/* How many chunks a sequential reader has ahead of it, for a file that uses a single tree. */
+/* Read-ahead window in chunks for a file in a single tree. */
 #define WINDOW 8u
 
 struct cop_fetch *cop_fetch_new(const struct cop_fetch_conf *conf)
@@ -56,8 +56,8 @@ void cop_fetch_close(struct cop_fetch *c)
 	atomic_store(&c->closing, true);
 	if (!c->conf.rpc)
 		return;
-	/* When this function runs, all callbacks that the progress thread began before the store
-	 * have returned. */
+	/* When this runs, all callbacks that the progress thread began before the store have
+	 * returned. */
 	sem_init(&b.passed, 0, 0);
 	if (cop_endpoint_post(cop_rpc_fabric(c->conf.rpc), &b.work) == 0)
 		while (sem_wait(&b.passed) && errno == EINTR)
@@ -102,7 +102,7 @@ size_t cop_fetch_chunk_len(const struct cop_fetch *c, uint64_t size, uint64_t in
 {
 	uint64_t chunk = c->conf.chunk_bytes;
 
-	/* A division, because index may come from outside and a multiplication could overflow. */
+	/* A division: index may come from outside, and a multiplication could overflow. */
 	if (index > size / chunk || (index == size / chunk && size % chunk == 0))
 		return 0;
 	return index == size / chunk ? size % chunk : chunk;
@@ -143,10 +143,10 @@ static bool is_old_entry(const struct cop_fetch *c, const struct cop_obj *obj)
 	return !cop_fetch_believes(c, obj, &attr);
 }
 
-/* Whether a cached answer must be requested again. Absence, refusals and statfs stay valid for as
- * long as the user set; the absence of a name that a listing lacks, as long as that listing. What
- * exists, and that a directory is too large for a listing, stays valid until it is invalidated; a
- * young version only until it is certain that it was the last one. */
+/* Whether a cached answer must be requested again. Negative answers and statfs expire after the
+ * configured TTL, except the absence of a name from a listing, which is valid as long as that
+ * listing. Existing objects, and -E2BIG for a listing, are valid until invalidated; a young version
+ * only until it is known to be final. */
 static bool expired(struct cop_fetch *c, const struct cop_ask *ask, const struct cop_obj *obj)
 {
 	if (!obj->error && obj->key.facet != COP_FACET_STATFS)
@@ -158,15 +158,15 @@ static bool expired(struct cop_fetch *c, const struct cop_ask *ask, const struct
 		       cop_fetch_is_absent_still(c, obj));
 }
 
-/* Whether an error is an answer that stays true for a while rather than a failure that may pass. */
+/* Whether an answer may be cached: an error that stays true for a while, not a transient failure.
+ * */
 static bool keeps(const struct flight *f, int rc)
 {
 	if (f->ask.kind == COP_ASK_CHECK || f->ask.kind == COP_ASK_NEWER)
 		return false;
 	if (rc == 0)
 		return true;
-	/* Nobody has looked for this name. If it is created in a moment, it must be visible at
-	 * once. */
+	/* No program has looked up this name. If it is created soon, it must be visible at once. */
 	if (f->ask.guess)
 		return false;
 	if (f->ask.kind == COP_ASK_CHUNK || f->ask.kind == COP_ASK_PAGE)
@@ -192,7 +192,7 @@ void cop_fetch_complete(struct flight *f, const struct cop_completion *completio
 	else if (f->was_absent)
 		cop_stats_add(c->conf.stats, COP_ENOENT_CLEARS, 1);
 	l.keep = keeps(f, l.rc);
-	/* The root of its tree has it under the same key, wherever it is kept. */
+	/* The root has the object under the same key, even if a home keeps it. */
 	l.is_data = !f->ask.home && cop_fetch_is_root(f);
 	cop_fetch_trace_complete(f, &l);
 	cop_fetch_pass(f, FLIGHT_COMPLETE);
@@ -250,7 +250,7 @@ struct flight *cop_fetch_new_flight(
 	return f;
 }
 
-/* Finds the object, joins its flight, or leads a new one. *f is that new flight, or NULL if it
+/* Finds the object, joins its flight, or leads a new one. *f is the new flight, or NULL if it
  * failed or was answered at once. */
 static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj, struct flight **f)
@@ -277,8 +277,8 @@ static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct c
 	return found;
 }
 
-/* Starts the flight of a program's request, and requests what is probably needed next; both leave
- * in one message. The flight may be over when this returns. */
+/* Starts the flight of a program's request and prefetches what is probably needed next, in one
+ * message. The flight may have ended when this returns. */
 static void reserve_for_program(struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;
@@ -295,8 +295,8 @@ static void reserve_for_program(struct flight *f)
 	cop_obj_put(c->conf.cache, obj);
 }
 
-/* Somebody waits for a flight that was under way. The parent need not be told if that was guessed:
- * it took the request for one that is needed soon. */
+/* A flight in progress has a new waiter. The parent need not be notified if the flight was a guess,
+ * which it already treats as needed soon. */
 static void joined(struct cop_fetch *c, const struct cop_ask *ask, bool local)
 {
 	bool guessed = local && cop_guess_met(c->guess, ask, NULL);
@@ -363,9 +363,9 @@ int cop_fetch_get(struct cop_fetch *c, const struct cop_ask *ask, struct cop_wai
 	return cop_fetch_get_for(c, ask, waiter, true, obj);
 }
 
-/* What the disk has is read from there when somebody asks for it.
+/* Chunks on the local disk are read from there on demand, not in a group.
  *
- * The flight is allocated first, because under the lock no object may be released again. */
+ * The flight is allocated before the lock is taken, because no object may be released under it. */
 struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *ask, bool local)
 {
 	struct cop_key key = cop_fetch_key(ask);
@@ -376,7 +376,7 @@ struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *
 		cop_cache_has(c->conf.cache, &key) || cop_spill_has(c->conf.spill, &key))
 		return NULL;
 	f = calloc(1, sizeof(*f));
-	/* Nobody else leads chunks here meanwhile, so this caller leads. */
+	/* group_lock excludes other leaders, so this caller leads. */
 	if (f && cop_cache_find(c->conf.cache, &key, NULL, &obj) == COP_FOUND_LEAD) {
 		init_flight(f, c, ask, obj, local);
 		return f;
@@ -402,8 +402,8 @@ void cop_fetch_used(struct cop_fetch *c, struct cop_obj *obj)
 	cop_guess_used(c->guess, obj, cop_cache_used(c->conf.cache, obj, COP_USE_HERE));
 }
 
-/* The first bytes that the kernel gets of a chunk, as many as it has, are counted where the chunk
- * came from; those that it gets again come from memory. */
+/* The first delivery of each byte to the kernel is counted by the chunk's source; repeated
+ * deliveries count as memory. */
 void cop_fetch_given(struct cop_fetch *c, struct cop_obj *obj, size_t len)
 {
 	static const enum cop_counter from[] = {[COP_FROM_STORAGE] = COP_FROM_STORAGE_BYTES,
@@ -426,7 +426,7 @@ void cop_fetch_looked_for(struct cop_fetch *c, const char *name, size_t len)
 	cop_guess_looked_for(c->guess, name, len);
 }
 
-/* A file of several chunks is read ahead anyway, and one that bypasses the tree must not be
+/* Larger files have several chunks and use read-ahead; files that bypass the tree must not be
  * cached. */
 size_t cop_fetch_largest_small(const struct cop_fetch *c)
 {

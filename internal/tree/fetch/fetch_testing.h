@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trees of nodes in one process, for the tests of this folder: fake fabric, fake origins, the real
- * rpc, cache and fetch. */
+/* Trees of nodes in one process, for the tests in this directory: fake fabric, fake origins, the
+ * real rpc, cache and fetch. */
 #ifndef COP_TREE_FETCH_TESTING_H
 #define COP_TREE_FETCH_TESTING_H
 
@@ -41,7 +41,7 @@ struct asked {
 	struct cop_obj *obj;
 };
 
-/* Applies to the trees opened from now on. */
+/* Applies to trees opened afterwards. */
 static bool packs __attribute__((unused));
 static bool bundle __attribute__((unused));
 static struct cop_packfile *pack __attribute__((unused)); /* of node 0 */
@@ -52,7 +52,7 @@ static struct cop_tracer *tracer __attribute__((unused));
 static int (*forget_names)(void *ctx, const char *dir, void (*then)(void *arg), void *arg)
 	__attribute__((unused));
 
-/* Answers a request in place of a node; false: the node answers. */
+/* Answers a request instead of a node; false: the node answers. */
 static bool (*serve_instead)(struct node *n, struct cop_rpc_req *req) __attribute__((unused));
 
 static inline void resolve(void *ctx, uint32_t rank, bool silent)
@@ -133,7 +133,7 @@ static inline struct tree *open_tree(
 	return t;
 }
 
-/* Runs everything that can happen while the clock stands still. */
+/* Runs all pending work without advancing the clock. */
 static inline void run_until_idle(struct tree *t)
 {
 	size_t events;
@@ -145,7 +145,7 @@ static inline void run_until_idle(struct tree *t)
 	} while (events);
 }
 
-/* The same, but lets time pass. */
+/* The same, but advances the clock. */
 static inline void pass_time(struct tree *t, unsigned ms)
 {
 	for (unsigned at = 0; at < ms; at += 100) {
@@ -204,7 +204,7 @@ static inline void forget(struct asked *a)
 	a->obj = NULL;
 }
 
-/* Asks a node and takes the answer, which must come while the clock stands still. */
+/* Sends a request to a node and takes the answer, which must arrive without advancing the clock. */
 static inline int ask_and_forget(struct tree *t, uint32_t rank, struct cop_ask what)
 {
 	struct asked a;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Entries that bring the first bytes along.
+/* Entries with the first bytes of a file.
  *
- * In a directory whose listing has no attributes, a small file costs two requests one after the
- * other: for its entry, which says which version there is and how long it is, and for its bytes. If
- * the file is probably read, one request asks for both. It is a request for the entry, and its
- * flight is the entry's: whoever asks for the same entry meanwhile joins it.
+ * In a directory with a listing without attributes, a small file costs two sequential requests: for
+ * its entry, with version and size, and for its bytes. If the file will probably be read, one
+ * request fetches both. It is a request for the entry, and its flight is the entry's: later
+ * requests for the same entry join it.
  *
- * The node that serves the request gets the entry and then the chunk as for two requests, so that
- * at a root one operation follows the other without a round trip between them. The answer has the
- * entry in its head and the bytes as its body. Whenever anything about the bytes is in doubt, the
- * answer is the plain entry, so this is a hint that may be ignored. The node that asked checks both
- * parts like two answers, and puts the chunk into its cache under the key that the entry gives,
- * before anybody can see the entry.
+ * The serving node fetches the entry and then the chunk as for two requests; at a root, one
+ * operation follows the other without a round trip. The answer has the entry in its head and the
+ * bytes as its body. If anything about the bytes is in doubt, the answer is the plain entry: the
+ * flag is only a hint. The requester validates both parts like two answers, and caches the chunk
+ * under the key from the entry before the entry becomes visible.
  *
- * Nobody reads the bytes yet: an answer that contradicts the name changes nothing (names.c), and
- * nothing is evicted for them. guess decides which lookups of programs ask for them. */
+ * The bytes have no reader yet: an answer that contradicts the name has no effect (names.c), and
+ * nothing is evicted for them. guess selects the lookups that request first bytes. */
 #include "tree/fetch/fetch_priv.h"
 
 #include <sys/stat.h>
@@ -30,12 +29,13 @@ bool cop_fetch_first_of(const struct cop_fetch *c, const struct cop_obj *entry, 
 		.path = entry->key.path,
 		.version = attr.version,
 		.size = attr.size};
-	/* As for siblings: without blocks it is on a tape, and a young version may not last. */
+	/* As for siblings: a file without blocks may be on tape, and a young version may still
+	 * change. */
 	return S_ISREG(attr.mode) && attr.size > 0 && attr.size <= cop_fetch_largest_small(c) &&
 	       attr.blocks > 0 && !cop_version_is_young(attr.version);
 }
 
-/* ---- who asks ---- */
+/* ---- the requester ---- */
 
 static bool asks_nobody(const struct flight *f)
 {
@@ -47,7 +47,7 @@ bool cop_fetch_follows(const struct flight *f)
 	return cop_fetch_wants_first(&f->ask) && (f->ask.along || asks_nobody(f));
 }
 
-/* The bytes that come with an entry, at most. */
+/* Maximum number of first bytes. */
 static size_t most_bytes(const struct cop_fetch *c)
 {
 	return COP_MIN((size_t)COP_GUESS_FILE_BYTES, c->conf.chunk_bytes);
@@ -80,8 +80,8 @@ static bool are_valid(
 			 : l->len == attr->size;
 }
 
-/* Leads a flight for the bytes, with its part of the reservation; NULL if somebody else has them or
- * is fetching them, or without memory. */
+/* Leads a flight for the bytes, with its part of the reservation; NULL if the bytes are cached or
+ * in flight, or without memory. */
 static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, size_t len)
 {
 	struct cop_fetch *c = f->fetch;
@@ -90,7 +90,7 @@ static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, si
 	struct cop_obj *obj = NULL;
 
 	cop_fetch_lock_groups(c);
-	/* Under the lock nobody else leads chunks here. */
+	/* group_lock excludes other leaders. */
 	if (!cop_cache_has(c->conf.cache, &key) &&
 		cop_cache_find(c->conf.cache, &key, NULL, &obj) == COP_FOUND_LEAD)
 		g = cop_fetch_new_flight(c, ask, obj, f->local);
@@ -105,7 +105,6 @@ static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, si
 	return g;
 }
 
-/* Takes the bytes. */
 static void keep_bytes(
 	struct flight *f, const struct cop_attr *attr, const struct cop_completion *bytes)
 {
@@ -153,7 +152,7 @@ bool cop_fetch_take_first(struct flight *f, struct cop_rd *head, struct cop_comp
 	return true;
 }
 
-/* ---- without such an answer ---- */
+/* ---- answers without first bytes ---- */
 
 bool cop_fetch_follow_first(
 	struct cop_fetch *c, const struct cop_obj *entry, bool read_soon, bool mentioned)

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that are asked twice. When the ancestor that was asked is silent, rpc names the flight
- * (rpc.h, late), and the next ancestor that is alive is asked as well. The first answer counts. All
- * of this happens on the progress thread.
+/* Hedged requests. When an ancestor is silent, rpc calls cop_fetch_late (rpc.h, late), and the
+ * flight sends a second request to the next live ancestor. The first answer wins. All of this runs
+ * on the progress thread.
  *
- * Both requests of a chunk have a buffer of their own, because the slower answer may be written at
- * any time. Whichever request is left without a flight keeps the buffer that it was made with,
- * until rpc says that it has ended; the flight has the other one. At most two requests of a silent
- * ancestor are asked twice before it is left (rpc/lag.c), so that not more than two chunks for each
- * of them outlive their flights. */
+ * Each of the two requests for a chunk has its own buffer, because the slower answer may be written
+ * at any time. A request that loses its flight keeps its buffer until rpc reports its end; the
+ * flight has the other buffer. At most two requests to a silent ancestor are hedged before it is
+ * abandoned (rpc/lag.c), which limits the orphaned buffers to two chunks per ancestor. */
 #include "tree/fetch/fetch_priv.h"
 
 struct second {
-	struct flight *flight; /* NULL: nobody waits for it any more */
+	struct flight *flight; /* NULL: the flight has ended */
 	struct cop_fetch *fetch;
 	uint32_t rank;
 	bool alone; /* the first request has ended without an answer */
-	void *buf;  /* of a chunk: where the answer lands */
+	void *buf;  /* destination of a chunk's answer */
 	size_t buf_len;
 	uint64_t asked_ns;
 };
 
-/* COP_TOPO_NONE after the root: a large file's tree has lost it, and only another one of the root's
- * children can answer. */
+/* COP_TOPO_NONE after the root: the tree of a large file has lost its root, and only the root's
+ * other children can answer. */
 static uint32_t next_of(const struct flight *f, uint32_t rank)
 {
 	const struct cop_fetch *c = f->fetch;
@@ -57,14 +56,14 @@ static void free_second(struct second *s)
 	free(s);
 }
 
-/* The end of a request that lost its flight. */
+/* End of a request without a flight. */
 static void lost_ended(void *arg, const struct cop_rpc_result *r)
 {
 	(void)r;
 	free_second(arg);
 }
 
-/* The flight has the second answer; what is left of the first request keeps its buffer. */
+/* The flight has the second answer; the first request keeps its buffer until its end. */
 static void drop_first(struct flight *f, struct second *s)
 {
 	void *buf = f->buf;
@@ -114,7 +113,7 @@ bool cop_fetch_waits_for_second(struct flight *f, const struct cop_rpc_result *r
 	return false;
 }
 
-/* The next ancestor that is alive; COP_TOPO_NONE: the topmost one is silent itself. */
+/* The next live ancestor; COP_TOPO_NONE: the topmost one is itself silent. */
 static uint32_t choose(struct flight *f)
 {
 	uint32_t rank = f->upstream;

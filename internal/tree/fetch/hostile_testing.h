@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A leaf that knows the job's secret sends wrong requests in the public protocol, with each field
- * wrong in turn. Whatever it asks, and whenever, the others get the same answers as without it.
- * Node 0 is the root, node 1 its child, node 2 the hostile leaf. */
+/* A leaf with the job's secret sends invalid requests in the public protocol, with each field wrong
+ * in turn. Its requests must never change the answers to other nodes. Node 0 is the root, node 1
+ * its child, node 2 the hostile leaf. */
 #ifndef COP_TREE_FETCH_HOSTILE_TESTING_H
 #define COP_TREE_FETCH_HOSTILE_TESTING_H
 
@@ -29,7 +29,7 @@ struct hostile {
 	size_t len;
 };
 
-/* A request as it is encoded in its frame. */
+/* A request as encoded in its frame. */
 struct question {
 	uint8_t op;
 	uint64_t land_addr, land_key, land_len;
@@ -88,7 +88,7 @@ static inline void put_question(struct cop_wr *w, const struct question *q)
 	cop_wr_str(w, q->path, q->path_len);
 }
 
-/* Every second question comes in a message that could hold several. */
+/* Every second request is sent in a message with space for several. */
 static inline void ask_wrongly(struct hostile *h, const struct question *q)
 {
 	static uint8_t msg[COP_ENDPOINT_MSG_MAX], one[COP_ENDPOINT_MSG_MAX];
@@ -144,7 +144,7 @@ static inline struct tree *open_two(const uint8_t *data)
 	return t;
 }
 
-/* ---- what the others get ---- */
+/* ---- answers to the others ---- */
 
 struct right {
 	const uint8_t *data;
@@ -176,7 +176,7 @@ static inline void ask_until_done(struct tree *t, uint32_t rank, enum cop_ask_ki
 	assert_int_equal(a->calls, 1);
 }
 
-/* Both names of "d", divided into this many pages. */
+/* Both names of "d", divided into this number of pages. */
 static inline void check_pages(
 	struct tree *t, uint32_t rank, uint64_t pages, const struct right *right)
 {
@@ -229,7 +229,7 @@ static inline void check_metadata(struct tree *t, uint32_t rank, const struct ri
 	forget(&a);
 }
 
-/* A key names everything that its object depends on and nothing else. */
+/* A key contains exactly what its object depends on. */
 static inline void check_key(void *arg, const struct cop_key *k, size_t bytes)
 {
 	bool whole = k->table == COP_TABLE_DATA, versioned = whole || k->facet == COP_FACET_HOLES;
@@ -258,7 +258,7 @@ static inline struct right what_is_right(struct tree *t, const uint8_t *data)
 	struct right right = {.data = data};
 	struct asked a;
 
-	/* Read from the storage itself, so that no node has anything cached yet. */
+	/* Read from the storage itself, so no node has anything cached yet. */
 	right.file = attr_of(t, 0, "d/f");
 	ask_fetch(t, 0, listing("d"), &a);
 	run_until_idle(t);
@@ -268,7 +268,7 @@ static inline struct right what_is_right(struct tree *t, const uint8_t *data)
 	return right;
 }
 
-/* ---- the questions ---- */
+/* ---- the requests ---- */
 
 static inline struct question about_chunk(const struct right *right, uint64_t index)
 {
@@ -282,7 +282,7 @@ static inline struct question about_chunk(const struct right *right, uint64_t in
 
 typedef void scene(struct hostile *h, const struct right *right);
 
-/* Runs the hostile leaf's part in a fresh tree, then the requests of the others. */
+/* Runs the hostile leaf's part in a new tree, then the requests of the others. */
 static inline void play(scene *part)
 {
 	uint8_t *data = malloc(SIZE);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files below 64 MiB have one root, which reads them for the whole job. If it kept all of them, the
- * job could use no more than that node's memory; what it evicts, it would read again. So a root
- * whose memory is full keeps what it has, and asks another node, the home of the chunk by its hash,
- * for everything else. The home reads the storage and keeps the chunk; the root and those below it
- * have copies. As long as the root has room, nothing changes.
+/* Files below 64 MiB have one root, which reads them for the whole job. With all of them in its
+ * cache, the job could use no more than that node's memory, and would reread evicted chunks.
+ * Therefore a full root keeps its contents and requests all other chunks from their homes, nodes
+ * selected by hash. The home reads the storage and keeps the chunk; the root and the nodes below
+ * have copies. A root with free memory does not lend.
  *
- * A home's chunks have a facet of their own: it may be waiting for the same chunk from the root, to
- * whom it must not give that flight to wait for. */
+ * Chunks at a home have a separate facet: the home may itself wait for the same chunk from the
+ * root, and a request from the root that joined this flight would deadlock. */
 #include "tree/fetch/fetch_priv.h"
 
-/* How many nodes are asked before the root reads the storage itself. */
+/* Number of homes to try before the root reads the storage itself. */
 #define HOMES 2
 
-/* Once a chunk is at a home, its root must not read it again when there is room for a moment. */
+/* Sticky: once a chunk is at a home, the root must not reread it when memory is free for a moment.
+ * */
 static bool may_lend(const struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;

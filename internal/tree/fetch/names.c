@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps the names of a directory together when the storage has a newer version.
+/* Keeps the names of a directory consistent when the storage has a newer version.
  *
  * A program that has read some files of a directory must not read others of another version there.
- * So this node, and every node that asks through it, keeps what it knows of a directory: from a
- * newer listing it adds only the names that are new. That ends when the bytes of a known file can
- * no longer be had. Then the whole directory becomes the newer one. The kernel forgets its names
- * first, then this node does, and only then does the node that asked get its answer. */
+ * Therefore this node, and every node below, keeps the names that it knows, and adds only the new
+ * names from a newer listing. When the bytes of a known file are no longer available, the whole
+ * directory is replaced by the newer version. The kernel forgets its names first, then this node,
+ * and only then is the requester answered. */
 #include "tree/fetch/fetch_priv.h"
 
 #include "base/log/log.h"
@@ -26,7 +26,7 @@ void cop_fetch_forget_name(struct cop_fetch *c, const char *path)
 	cop_fetch_trust_pages(c);
 }
 
-/* The cached object of this path with a reference; NULL if there is none or it is an error. */
+/* The cached object of this path, with a reference; NULL if none or an error. */
 static struct cop_obj *peek(
 	struct cop_fetch *c, enum cop_table table, const char *path, size_t path_len)
 {
@@ -67,7 +67,7 @@ struct cop_obj *cop_fetch_listing_but(struct cop_fetch *c, const struct cop_ask 
 
 /* ---- the directory has been replaced ---- */
 
-/* A listing that this node drops once the kernel has forgotten its names. */
+/* A listing to drop after the kernel has forgotten its names. */
 struct leaving {
 	struct cop_fetch *fetch;
 	struct cop_obj *obj; /* a reference */
@@ -82,8 +82,8 @@ static void left(void *arg)
 	free(l);
 }
 
-/* Whether the kernel will forget the names, after which this node drops them. If so, takes the
- * reference. */
+/* Requests the kernel to forget the names, after which this node drops them. Takes the reference if
+ * this succeeds. */
 static bool leave_after_kernel(struct cop_fetch *c, const char *dir, struct cop_obj *obj)
 {
 	struct leaving *l = malloc(sizeof(*l));
@@ -98,8 +98,8 @@ static bool leave_after_kernel(struct cop_fetch *c, const char *dir, struct cop_
 }
 
 /* Takes the reference. A listing that is already being dropped is not reported twice. Without
- * memory for the request to the kernel, the listing stays, all of one version, until somebody meets
- * the next stale file. */
+ * memory for the request to the kernel, the listing remains, all in one version, until the next
+ * stale file is found. */
 static void drop_names(struct cop_fetch *c, const char *dir, struct cop_obj *obj)
 {
 	if (!atomic_exchange(&obj->disproved, true)) {
@@ -121,9 +121,9 @@ static bool matches(const struct cop_ask *ask, const struct cop_attr *attr)
 	       (ask->kind != COP_ASK_CHUNK || attr->size == ask->size);
 }
 
-/* The storage does not have the file as the request describes it. If the requester learned that
- * from this node, the directory's names are dropped here and asked for again next time. A wrong
- * request from outside proves nothing against them. */
+/* The storage contradicts the file in the request. If the requester got the file's version from
+ * this node, the directory's names are dropped here and requested again on the next use. A wrong
+ * request from outside does not disprove them. */
 static void disprove(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	struct cop_fetch_name at = cop_fetch_split(ask->path);
@@ -172,9 +172,9 @@ void cop_fetch_doubt(struct cop_fetch *c, const char *path, uint64_t version)
 		cop_obj_put(c->conf.cache, obj);
 }
 
-/* The bytes are not those of the version that was requested. Those of a large file may have come by
- * another path than the name. Then the request goes on along the path of names, as a request about
- * holes, which depends only on the version. */
+/* The bytes do not match the requested version. Those of a large file may have arrived by another
+ * path than the name. The request then continues along the path of names, as a request for holes,
+ * which depends only on the version. */
 static void bytes_gone(struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;
@@ -190,7 +190,7 @@ static void bytes_gone(struct flight *f)
 
 /* ---- the directory has changed ---- */
 
-/* A check passed through this node: what it confirmed also holds for this node's listing. */
+/* A check passed through this node and also confirms this node's listing. */
 static void note_check(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	struct cop_obj *obj = cop_fetch_listing_of(c, ask->path, ask->version);
@@ -201,8 +201,8 @@ static void note_check(struct cop_fetch *c, const struct cop_ask *ask)
 	cop_obj_put(c->conf.cache, obj);
 }
 
-/* Merges the listing that arrived with the names that are known here: one copy for the requester,
- * one for this node. */
+/* Merges the received listing with the known names: one copy for the requester, one for this node.
+ * */
 static int add_known(struct flight *f, struct cop_obj *known, struct cop_completion *l)
 {
 	struct cop_cache *cache = f->fetch->conf.cache;
@@ -227,7 +227,7 @@ static int add_known(struct flight *f, struct cop_obj *known, struct cop_complet
 	return 0;
 }
 
-/* Another flight may have replaced the known listing meanwhile, so it is looked up now. */
+/* Another flight may have replaced the known listing, so look it up now. */
 static void merge_newer(struct flight *f, struct cop_completion *l)
 {
 	struct cop_fetch *c = f->fetch;
@@ -237,7 +237,7 @@ static void merge_newer(struct flight *f, struct cop_completion *l)
 		return;
 	if (!l->rc)
 		l->rc = add_known(f, known, l);
-	/* The merged listing is too large to keep, or the path is no longer a directory. */
+	/* The merged listing is too large to cache, or the path is no longer a directory. */
 	if (l->rc == -E2BIG)
 		drop_names(c, f->ask.path, cop_obj_get(known));
 	cop_obj_put(c->conf.cache, known);
@@ -245,14 +245,15 @@ static void merge_newer(struct flight *f, struct cop_completion *l)
 
 void cop_fetch_learn(struct flight *f, struct cop_completion *l)
 {
-	/* A failure of this node says nothing about the storage. */
+	/* A failure of this node proves nothing about the storage. */
 	if (cop_fetch_is_own(l->rc))
 		return;
 	switch (f->ask.kind) {
 	case COP_ASK_CHUNK:
 	case COP_ASK_HOLES:
-		/* A background flight has no reader: no program here has read this name's bytes, so
-		 * none may suddenly see other names. A reader will find out by its own request. */
+		/* A background flight has no reader: no local program has read this file, so none
+		 * may suddenly see other names. A reader will detect the change with its own
+		 * request. */
 		if (cop_fetch_disproves(l->rc) && !atomic_load(&f->obj->background))
 			bytes_gone(f);
 		break;

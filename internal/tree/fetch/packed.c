@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A root takes from the pack what the source still has in the same version. The version of a file's
- * bytes comes from attributes that the storage gave in this job, and those of a directory's names
- * are compared by origin; so the pack answers no question about the present. */
+/* A root reads objects from the pack if the source still has the same version. The version of a
+ * file comes from attributes that the storage returned in this job, and origin compares the version
+ * of a directory; the pack never answers a question about the present state. */
 #include "tree/fetch/fetch_priv.h"
 
 #include "base/log/log.h"
 
-/* A pack has no young version. */
+/* A pack contains no young versions. */
 static const struct cop_packfile_record *record_of(
 	const struct cop_fetch *c, const struct cop_ask *ask)
 {
@@ -20,7 +20,7 @@ bool cop_fetch_is_packed(const struct cop_fetch *c, const struct cop_ask *ask)
 	return record_of(c, ask) != NULL;
 }
 
-/* Moves a packed body to the flight's buffer. */
+/* Moves a compressed body to the flight's buffer. */
 static int unpack(struct flight *f, struct cop_completion *l)
 {
 	int rc = cop_pack_read(l->data, 0, f->buf_len, f->buf);
@@ -32,7 +32,7 @@ static int unpack(struct flight *f, struct cop_completion *l)
 	return rc;
 }
 
-/* The body of a flight's chunk, read and checked. */
+/* The body of a flight's chunk, read and validated. */
 static int read_body(struct flight *f, struct cop_completion *l)
 {
 	const struct cop_packfile_record *r = record_of(f->fetch, &f->ask);
@@ -56,7 +56,7 @@ static int read_body(struct flight *f, struct cop_completion *l)
 	return l->packed && !f->fetch->conf.compress ? unpack(f, l) : 0;
 }
 
-/* One log line; from then on nothing is taken from the pack. */
+/* Logs one line; the pack is not used from then on. */
 static void give_up_pack(struct cop_fetch *c, int rc)
 {
 	if (!atomic_exchange(&c->unpacked, true))
@@ -81,7 +81,7 @@ static void complete(struct flight *f, struct cop_completion *l)
 	cop_fetch_complete(f, l);
 }
 
-/* The bodies of all chunks of a group, or of none. */
+/* Reads the bodies of all chunks of a group, or of none. */
 static int read_bodies(struct flight *f, struct cop_completion l[GROUP_MAX])
 {
 	struct flight *g = cop_fetch_group(f);
@@ -98,7 +98,7 @@ static int read_bodies(struct flight *f, struct cop_completion l[GROUP_MAX])
 	return rc;
 }
 
-/* On a worker of the origin. */
+/* Runs on a worker of the origin. */
 static void read_group(void *arg, int rc)
 {
 	struct packed_read *p = arg;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages: attributes of the names of a large directory, about a thousand at a time. The key of a
- * page consists of the directory, its version, the number of pages and the index among them; these
- * determine which names are in it.
+/* Pages: attributes of the names of a large directory, about a thousand per page. The cache key of
+ * a page is the directory, its version, the number of pages and the index; these determine its
+ * names.
  *
- * When the storage contradicts a page's attributes of a file, the whole directory must be replaced
- * by its newer version (names.c). Other pages of it may be cached under other keys, here or at the
- * ancestors, with the same error. So no page of this version of the directory is used any more. */
+ * If the storage contradicts the attributes in a page, the whole directory must be replaced by its
+ * newer version (names.c). Other pages with the same error may be cached under other keys, here or
+ * at the ancestors, so all pages of this version of the directory are abandoned. */
 #include "tree/fetch/fetch_priv.h"
 
 struct cop_ask cop_fetch_page_ask(
@@ -81,7 +81,7 @@ struct cop_obj *cop_fetch_listed(struct cop_fetch *c, const char *dir, size_t di
 
 struct page_read {
 	struct flight *flight;
-	struct cop_obj *names; /* a reference, until the origin has read the page */
+	struct cop_obj *names; /* a reference until the origin has read the page */
 };
 
 static void page_read(void *arg, int rc, void *data, size_t len)
@@ -94,7 +94,7 @@ static void page_read(void *arg, int rc, void *data, size_t len)
 	cop_fetch_blob_read(f, rc, data, len);
 }
 
-/* The listing that the request refers to; NULL if this node now has another one, or none. */
+/* The listing that the request refers to; NULL if this node has another version or none. */
 static struct cop_obj *same_names(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	struct cop_obj *names = cop_fetch_names_of(c, ask->path, strlen(ask->path));
@@ -127,7 +127,7 @@ void cop_fetch_read_page(struct flight *f, struct cop_origin *o)
 	cop_origin_page(o, f->ask.path, &page, NULL, cop_fetch_blob_read, f);
 }
 
-/* ---- pages that the storage has contradicted ---- */
+/* ---- contradicted pages ---- */
 
 static uint64_t dir_hash(const char *path, uint64_t version)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reserves the bytes of a flight in the budget, and allocates its buffers. */
+/* Reserves bytes of the budget for a flight and allocates its buffers. */
 #include "tree/fetch/fetch_priv.h"
 
 #include "base/log/log.h"
@@ -23,7 +23,7 @@ static size_t first_reservation(struct flight *f)
 	}
 }
 
-/* For a single flight, or for its whole group. */
+/* For a single flight or its whole group. */
 static size_t bytes_to_reserve(struct flight *f)
 {
 	size_t bytes = 0;
@@ -64,7 +64,7 @@ static void fail_all(struct flight *f, int rc)
 	}
 }
 
-/* Fetches it from another node or from the storage. */
+/* Fetches the object from another node or from the storage. */
 static void fetch_it(struct flight *f)
 {
 	if (f->ask.kind == COP_ASK_CHUNK && make_buffers(f)) {
@@ -80,7 +80,7 @@ static void fetch_it(struct flight *f)
 	cop_fetch_send(f);
 }
 
-/* The buffer is the spill's. */
+/* The buffer belongs to spill. */
 static void unspilled(void *arg, int rc, const struct cop_spill_part *part)
 {
 	struct flight *f = arg;
@@ -114,8 +114,8 @@ static void start(void *arg)
 	cop_spill_read(f->fetch->conf.spill, &f->obj->key, unspilled, f);
 }
 
-/* A copy for another node, which must not wait for memory. Without it, that node asks the next one.
- * True: the flight has started or ended. */
+/* A copy for another node, which must not wait for memory here: without memory, that node tries the
+ * next ancestor. True: the flight has started or ended. */
 static bool started_at_once(struct flight *f, size_t bytes)
 {
 	struct cop_cache *cache = f->fetch->conf.cache;
@@ -138,7 +138,7 @@ void cop_fetch_reserve(struct flight *f)
 	if (f->spread && !f->local && !cop_fetch_is_root(f)) {
 		if (started_at_once(f, bytes))
 			return;
-		f->local = true; /* a program of this node waits for it, too */
+		f->local = true; /* a local program waits as well */
 	}
 	cop_fetch_pass(f, FLIGHT_RESERVE);
 	cop_cache_reserve(f->fetch->conf.cache, f->obj, bytes, f->local, start, f);
@@ -146,8 +146,8 @@ void cop_fetch_reserve(struct flight *f)
 
 /* ---- answers longer than expected: listings of up to 64 MiB, extents ---- */
 
-/* Reserves more than is needed now, because a directory may grow meanwhile. The flight then asks
- * again about thirty times at most. */
+/* Reserves more than needed, because a directory may grow in the meantime. This limits a flight to
+ * about thirty repetitions. */
 static size_t with_margin(size_t len)
 {
 	return COP_MIN(len + len / 4, COP_MAX(len, (size_t)COP_RPC_BODY_MAX));
@@ -174,8 +174,7 @@ void cop_fetch_reserve_again(struct flight *f, size_t len)
 		cop_fetch_fail(f, -ENOMEM);
 		return;
 	}
-	/* A waiting flight holds nothing: two flights that hold and wait could wait for each
-	 * other. */
+	/* A waiting flight holds no reservation: two flights that hold and wait could deadlock. */
 	cop_cache_end_reservation(cache, f->obj);
 	f->reserved = COP_MIN(with_margin(len), largest);
 	cop_fetch_reserve(f);

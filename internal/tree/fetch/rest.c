@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ancestors that are alive but are not asked for a while: a fixed table, indexed by rank. Of
- * two ancestors that share a slot only the later one is remembered; asking the other one costs an
- * extra round trip. */
+/* Live ancestors in back-off: a fixed table, indexed by rank. If two ancestors share a slot, only
+ * the later one is recorded; trying the other one costs an extra round trip. */
 #include "tree/fetch/fetch_priv.h"
 
 bool cop_fetch_is_own(int rc)
@@ -18,7 +17,7 @@ void cop_fetch_rest(struct cop_fetch *c, uint32_t rank)
 	pthread_mutex_lock(&r->lock);
 	if (r->slot[i].pause_ms && r->slot[i].rank == rank)
 		pause = r->slot[i].pause_ms;
-	/* Requests that were in flight together fail together and count as one failure. */
+	/* Concurrent requests fail together and count as one failure. */
 	if (!pause || now >= r->slot[i].until_ms) {
 		atomic_fetch_add(&r->count, r->slot[i].pause_ms == 0);
 		pause = COP_MIN(COP_MAX(2 * pause, r->min_ms), REST_MAX_MS);

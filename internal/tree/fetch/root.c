@@ -8,11 +8,11 @@
 
 #include "base/log/log.h"
 
-/* So many chunks before one are here or under way if a program goes through the file. */
+/* Number of preceding chunks, cached or in flight, that indicate a sequential reader. */
 #define BEFORE 2
 
-/* A blob longer than the reservation is freed, and is read again once enough bytes are reserved,
- * because the number of such blobs has no bound. */
+/* A blob longer than the reservation is freed and read again once enough bytes are reserved,
+ * because the number of such blobs is unbounded. */
 void cop_fetch_blob_read(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
@@ -28,8 +28,8 @@ void cop_fetch_blob_read(void *arg, int rc, void *data, size_t len)
 	cop_fetch_reserve_again(f, len);
 }
 
-/* A young listing gets another version if the timestamps are unchanged and old enough. It is read
- * again, because it lacks what was created in the same tick as the last change. */
+/* A young listing gets a new version if its timestamps are unchanged and old enough. It is read
+ * again, because it may lack names created in the same tick as the last change. */
 static void checked(void *arg, int rc, void *data, size_t len)
 {
 	struct flight *f = arg;
@@ -46,14 +46,14 @@ static void checked(void *arg, int rc, void *data, size_t len)
 	cop_fetch_fail(f, rc);
 }
 
-/* A chunk of a group has its bytes, or the group failed. The origin's worker packs the chunk and
- * computes its checksum, once for the whole tree. */
+/* A chunk of a group has its bytes, or the group failed. The origin's worker compresses the chunk
+ * and computes its checksum, once for the whole tree. */
 static void complete_chunk(struct flight *f, int rc, size_t got)
 {
 	struct cop_completion l = {.data = f->buf, .len = f->buf_len};
 
-	/* The check after the read found this version and size, so the storage contradicts
-	 * itself. */
+	/* The check after the read found this version and size, so the storage contradicts itself.
+	 * */
 	if (!rc && got != f->buf_len)
 		rc = -EIO;
 	if (rc) {
@@ -82,13 +82,13 @@ static void group_read(void *arg, int rc, void *data, size_t len)
 	}
 }
 
-/* Leads another chunk of f's group; NULL if the run of missing chunks ends there. */
+/* Leads another chunk of f's group; NULL at the end of the run of missing chunks. */
 static struct flight *extend(struct flight *f, uint64_t index)
 {
 	struct cop_ask ask = f->ask;
 
 	ask.index = index;
-	/* What the pack has is not read together with what it has not. */
+	/* Chunks in the pack and chunks from the source are not mixed in one read. */
 	if (cop_fetch_is_packed(f->fetch, &f->ask) != cop_fetch_is_packed(f->fetch, &ask))
 		return NULL;
 	if (!cop_fetch_chunk_len(f->fetch, ask.size, index) ||
@@ -108,8 +108,8 @@ uint64_t cop_fetch_group_chunks(const struct cop_fetch *c)
 	return COP_MIN(COP_MAX(COP_FETCH_GROUP_BYTES / c->conf.chunk_bytes, 1u), GROUP_MAX);
 }
 
-/* Whether the roots of this chunk's group and of the one T groups before it differ: the last groups
- * of a file, fewer than T, have roots of their own (topo.h). */
+/* Whether the roots of this chunk's group and of the group T before it differ: the last groups of a
+ * file, fewer than T, have other roots (topo.h). */
 static bool is_among_last(const struct flight *f)
 {
 	uint64_t trees = f->fetch->conf.topo.trees,
@@ -118,8 +118,7 @@ static bool is_among_last(const struct flight *f)
 	return f->ask.index / cop_fetch_group_chunks(f->fetch) >= groups - groups % trees;
 }
 
-/* The index of the chunk n before this one among those that this root reads; UINT64_MAX: none, or
- * it is not known. */
+/* Index of the nth preceding chunk that this root reads; UINT64_MAX: none, or unknown. */
 static uint64_t index_before(const struct flight *f, uint64_t n)
 {
 	uint64_t per_group = cop_fetch_group_chunks(f->fetch), at = f->ask.index;
@@ -132,8 +131,8 @@ static uint64_t index_before(const struct flight *f, uint64_t n)
 	return at < n ? UINT64_MAX : at - n;
 }
 
-/* Whether somebody seems to go through the file. Of one that is read in places and does not fit in
- * the cache, what is read around each place is dropped before it is used. */
+/* Whether the file seems to be read sequentially. With random reads of a file larger than the
+ * cache, the surrounding chunks would be evicted before use. */
 static bool goes_through(const struct flight *f)
 {
 	struct cop_cache *cache = f->fetch->conf.cache;
@@ -217,7 +216,7 @@ void cop_fetch_read_origin(struct flight *f)
 		o = cop_origin_soon(o);
 	else if (background && !cop_fetch_is_first_chunk(&f->ask))
 		o = cop_origin_background(o);
-	/* In place of a home that is dead. */
+	/* Instead of a dead home. */
 	if (f->spread || f->lent)
 		cop_cache_set_duty(f->fetch->conf.cache, f->obj, COP_DUTY_HOME);
 	f->asked_ns = cop_now_ns();

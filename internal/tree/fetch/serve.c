@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Serves requests of children. */
+/* Serves requests from children. */
 #include "tree/fetch/fetch_priv.h"
 
 #include "base/log/log.h"
@@ -7,13 +7,13 @@
 struct served {
 	struct cop_waiter waiter;
 	struct cop_fetch *fetch;
-	struct cop_rpc_req *req; /* NULL once it is answered */
-	struct cop_obj *obj;     /* a reference, while the answer waits */
-	struct cop_obj *bytes;   /* another, to those that go with obj, an entry; or NULL */
-	struct cop_list at;      /* while it waits for the kernel; under fetch->telling.lock, */
-	uint64_t since_ms;       /* like the tick that saw it first; 0: none */
-	bool at_hand;            /* the answer was in the cache */
-	bool first, background;  /* the request, and whose */
+	struct cop_rpc_req *req; /* NULL once answered */
+	struct cop_obj *obj;     /* a reference while the answer is pending */
+	struct cop_obj *bytes;   /* a reference to the bytes of obj, an entry; or NULL */
+	struct cop_list at;      /* while waiting for the kernel; under fetch->telling.lock */
+	uint64_t since_ms;       /* time of the first tick that found it; 0: none */
+	bool at_hand;            /* the answer was cached */
+	bool first, background;  /* flags of the request */
 	uint32_t from;
 	struct served_trace trace;
 };
@@ -80,9 +80,9 @@ static void answer(const struct served *s)
 	cop_rpc_reply(req, &a);
 }
 
-/* ---- answers that wait for the kernel of this node ---- */
+/* ---- answers that wait for this node's kernel ---- */
 
-/* Moves s to *out if its request still has to be answered. The lock is held. */
+/* Moves s to *out if its request is still unanswered. Called with the lock held. */
 static bool detach(struct served *s, struct served *out)
 {
 	bool waits = s->req != NULL;
@@ -93,7 +93,7 @@ static bool detach(struct served *s, struct served *out)
 	return waits;
 }
 
-/* The kernel has forgotten all names that it had been asked to forget by then. */
+/* The kernel has forgotten all names that it was requested to forget before. */
 static void forgotten(void *arg)
 {
 	struct served *s = arg, now;
@@ -137,7 +137,7 @@ void cop_fetch_tick(struct cop_fetch *c, uint64_t now_ms)
 	}
 }
 
-/* ---- the first bytes of a file, for the answer about its entry ---- */
+/* ---- first bytes of a file, in the answer with its entry ---- */
 
 static void bytes_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
@@ -149,8 +149,8 @@ static void bytes_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	free(s);
 }
 
-/* Whether they are here or may be fetched: nothing is evicted for them, and an ancestor that has
- * just answered without them is not asked again. */
+/* Whether the bytes are cached or may be fetched: nothing is evicted for them, and an ancestor that
+ * has just answered without them is not tried again. */
 static bool may_ask_bytes(const struct served *s, const struct cop_ask *bytes)
 {
 	struct cop_cache *cache = s->fetch->conf.cache;
@@ -160,8 +160,8 @@ static bool may_ask_bytes(const struct served *s, const struct cop_ask *bytes)
 						     cop_cache_has_headroom(cache, bytes->size));
 }
 
-/* The entry is here. True: the answer waits for the bytes, and s is no longer the caller's. False:
- * it can be given now, with the bytes if they are here. */
+/* The entry is cached. True: the answer waits for the bytes, and the caller no longer owns s.
+ * False: answer now, with the bytes if they are cached. */
 static bool wait_for_bytes(struct served *s)
 {
 	struct cop_fetch *c = s->fetch;
@@ -174,7 +174,7 @@ static bool wait_for_bytes(struct served *s)
 		!cop_fetch_first_of(c, s->obj, &ask) || !may_ask_bytes(s, &ask))
 		return false;
 	ask.background = true;
-	/* Somebody may wait for the entry by now. */
+	/* The entry may have a waiter by now. */
 	ask.first = !s->background || (!at_hand && !atomic_load(&s->obj->background));
 	ask.from = s->from;
 	s->at_hand = false;
@@ -188,8 +188,8 @@ static bool wait_for_bytes(struct served *s)
 	return false;
 }
 
-/* A requester that learns that a file is stale asks for the directory again, so the old names must
- * be gone here by then. */
+/* A requester with a stale file requests the directory again, so the old names must be gone here
+ * before it is answered. */
 static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct served *s = COP_CONTAINER_OF(w, struct served, waiter);
@@ -212,7 +212,7 @@ static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 
 /* ---- the requests ---- */
 
-/* Answers without an object, and ends the request's span in the trace. */
+/* Answers without an object and ends the request's span in the trace. */
 static void answer_plain(struct cop_fetch *c, struct cop_rpc_req *req, const struct cop_ask *ask,
 	const struct served_trace *trace, int rc)
 {
@@ -233,7 +233,7 @@ static void get_for_child(struct cop_fetch *c, struct cop_rpc_req *req, const st
 	}
 	cop_list_init(&s->at);
 	s->waiter.completed = served_completed;
-	/* Who asks for a part of a large file can ask another node. */
+	/* For part of a large file, the requester can try another node. */
 	s->waiter.guesses =
 		ask->guess || (ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size));
 	s->fetch = c;

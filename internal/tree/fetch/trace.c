@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports flights as events of the node's trace: one event for the whole flight when it ends, and
- * one for each phase: "queue" until the first request leaves, "wire" from a request to its answer
- * (again for each ancestor that was asked), "origin" or "disk", "landing" from the answer to the
- * object in the cache. A request that leaves and its arrival at the parent carry the same number,
- * which joins both nodes' traces. */
+/* Reports flights as events of the node's trace: one for the whole flight at its end, and one for
+ * each phase: "queue" until the first request is sent, "wire" from a request to its answer
+ * (repeated for each ancestor tried), "origin" or "disk", "landing" from the answer until the
+ * object is cached. A request and its arrival at the parent carry the same number, which links the
+ * traces of both nodes. */
 #include "tree/fetch/fetch_priv.h"
 
-/* Traces count in microseconds, so shorter phases show nothing. */
+/* Traces count in microseconds; shorter phases are omitted. */
 #define MICROSECOND_NS 1000
 
 static void span(const struct flight *f, const char *name, uint64_t begin_ns, uint64_t end_ns,
@@ -24,7 +24,7 @@ static void span(const struct flight *f, const char *name, uint64_t begin_ns, ui
 	cop_tracer_event(f->fetch->conf.tracer, &e);
 }
 
-/* Viewers merge the arguments of both ends, so each end has its own name for the other. */
+/* Viewers merge the arguments of both ends, so the peer has a different name at each end. */
 static void flow(struct cop_fetch *c, enum cop_tracer_phase phase, uint64_t id, uint64_t now_ns,
 	uint32_t rank)
 {
@@ -39,7 +39,7 @@ static void flow(struct cop_fetch *c, enum cop_tracer_phase phase, uint64_t id, 
 	cop_tracer_event(c->conf.tracer, &e);
 }
 
-/* The request, or the origin's job, begins; *f is the caller's until then. */
+/* The request or the origin's job begins; the caller owns *f until then. */
 static void leave_queue(struct flight *f, uint64_t at_ns)
 {
 	bool first = !f->sent_ns;
@@ -55,8 +55,8 @@ void cop_fetch_trace_sent(void *flight, uint64_t id, uint64_t at_ns)
 	struct flight *f = flight;
 
 	leave_queue(f, at_ns);
-	/* Inside "wire": at its first moment, viewers would attach the flow to "queue", which ends
-	 * there. */
+	/* Inside "wire": at its start, viewers would attach the flow to "queue", which ends at that
+	 * time. */
 	flow(f->fetch, COP_TRACER_LEAVES, id, f->sent_ns + MICROSECOND_NS, f->upstream);
 }
 
@@ -76,7 +76,7 @@ void cop_fetch_trace_answered(struct flight *f, int rc, size_t len)
 	if (!f->fetch->conf.tracer)
 		return;
 	f->answered_ns = cop_now_ns();
-	/* A call that failed at once never left. */
+	/* A call that failed at once was never sent. */
 	if (f->is_asked)
 		span(f,
 			asked        ? "wire"
@@ -140,9 +140,9 @@ void cop_fetch_trace_served(struct cop_fetch *c, const struct served_trace *sinc
 	if (!c->conf.tracer)
 		return;
 	e.path_len = strlen(ask->path);
-	/* Not shorter than a microsecond: Chromium's viewer takes a span of no length at the end of
-	 * another for a part of that one, but its floating-point end may lie before this moment, so
-	 * that the flow arrives nowhere. */
+	/* At least a microsecond: Chromium's viewer treats an empty span at the end of another as
+	 * part of it, but that span's floating-point end may precede this time, and the flow would
+	 * have no target. */
 	e.end_ns = COP_MAX(cop_now_ns(), e.begin_ns + MICROSECOND_NS);
 	cop_tracer_event(c->conf.tracer, &e);
 }

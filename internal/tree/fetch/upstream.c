@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One step of a flight: it asks the ancestor, checks its answer, and goes on to the next one if
- * that ancestor is dead or could not answer. The path only leads up and ends at this node's own
- * origin, so a flight ends however many ancestors fail. */
+/* One step of a flight: sends the request to the ancestor, validates the answer, and continues with
+ * the next ancestor if this one is dead or could not answer. The path only leads up and ends at
+ * this node's own origin, so every flight ends, however many ancestors fail. */
 #include "tree/fetch/fetch_priv.h"
 
 #include <assert.h>
@@ -10,8 +10,8 @@
 
 #define TRIES_PER_UPSTREAM 3
 
-/* For names and small files, those below a dead root are roots themselves. Of a large file one node
- * takes the dead one's share, because the others' memory is for their own. */
+/* For names and small files, the nodes below a dead root become roots. For a large file, one node
+ * takes over the dead root's share, because the memory of the others is for their own shares. */
 static void pass_over(struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;
@@ -28,8 +28,8 @@ static void pass_over(struct flight *f)
 	f->tries = 0;
 }
 
-/* The upstream rank has no memory to pass on what it does not keep. Its siblings are no better off,
- * so the next one is its own parent. */
+/* The upstream rank has no memory to forward an object that it does not keep. Its siblings are no
+ * better off, so the next candidate is its own parent. */
 static void pass_over_busy(struct flight *f)
 {
 	uint32_t above = cop_topo_parent(&f->fetch->conf.topo, f->tree, f->upstream);
@@ -42,13 +42,13 @@ static void pass_over_busy(struct flight *f)
 	f->tries = 0;
 }
 
-/* Whether it goes the way of names, up the first tree. */
+/* Whether the request takes the path of names, up the first tree. */
 static bool goes_with_names(const struct flight *f)
 {
 	return !f->spread && !f->lent;
 }
 
-/* Whether requests have just begun to pass this rank over. */
+/* Whether this is the first request that skips this rank. */
 static bool newly_passed(struct flight *f, uint32_t rank)
 {
 	struct cop_fetch *c = f->fetch;
@@ -133,7 +133,7 @@ static bool is_valid(const struct flight *f, const struct cop_completion *l)
 	return false;
 }
 
-/* The body in memory that this node owns; NULL if there is no body or no memory. */
+/* A copy of the body in memory owned by this node; NULL without a body or memory. */
 static void *own_body(const struct cop_rpc_result *r, struct flight *f)
 {
 	void *copy;
@@ -165,8 +165,8 @@ static void drop_corrupt(struct flight *f, void *data)
 		next_ancestor(f, -EBADMSG);
 }
 
-/* The line that sites count to see every node start, with the names that they know
- * (copper-formats(5)). */
+/* The log line that sites count to check that all nodes have started, with the operation names that
+ * they expect (copper-formats(5)). */
 static void note_first(struct flight *f)
 {
 	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "readdir",
@@ -182,18 +182,18 @@ static void note_first(struct flight *f)
 		f->ask.path);
 }
 
-/* Copies a packed chunk out of the flight's larger buffer, which is released. Without memory the
- * chunk stays there. */
+/* Copies a compressed chunk out of the flight's larger buffer, which is released. Without memory
+ * the chunk remains in it. */
 static void shrink(const struct flight *f, struct cop_completion *l)
 {
 	void *data = l->packed ? malloc(l->len) : NULL;
 
-	assert(!l->packed || l->data == f->buf); /* an answer without it would be invalid */
+	assert(!l->packed || l->data == f->buf); /* without it, the answer would be invalid */
 	if (data)
 		l->data = memcpy(data, f->buf, l->len);
 }
 
-/* Counts what a hop costs. Other answers do not show it, because they waited for something. */
+/* Measures the cost of a hop. Only answers from a cache show it; others include a wait. */
 static void count_at_hand(const struct flight *f)
 {
 	struct cop_stats *stats = f->fetch->conf.stats;
@@ -217,7 +217,7 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 		count_at_hand(f);
 	if (cop_fetch_wants_first(&f->ask))
 		atomic_store(&f->obj->first, true);
-	/* A body inside the message may also be longer than the reservation. */
+	/* A body inside the message may also exceed the reservation. */
 	if (!cop_fetch_reserve_up_to(f, l.len)) {
 		cop_fetch_reserve_again(f, l.len);
 		return;
@@ -237,8 +237,8 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 	}
 }
 
-/* This node could not send the request or receive the answer. No ancestor is at fault, and none can
- * help. */
+/* This node could not send the request or receive the answer. No ancestor is at fault, and trying
+ * another would not help. */
 static void ask_nobody(struct flight *f)
 {
 	cop_stats_add(f->fetch->conf.stats, COP_FABRIC_RETRIES, 1);
@@ -246,7 +246,6 @@ static void ask_nobody(struct flight *f)
 	cop_fetch_send(f);
 }
 
-/* The ancestor did not answer. */
 static void unanswered(struct flight *f, int rc)
 {
 	if (rc == -ECANCELED)
@@ -259,7 +258,7 @@ static void unanswered(struct flight *f, int rc)
 		next_ancestor(f, rc);
 }
 
-/* The ancestor has the answer, but it was not fetched. It is requested again once its bytes are
+/* The ancestor has the answer, but it was not transferred. It is requested again once its bytes are
  * reserved; an answer that keeps growing is corrupt. */
 static void too_long(struct flight *f, size_t len)
 {
@@ -272,15 +271,15 @@ static void too_long(struct flight *f, size_t len)
 		cop_fetch_reserve_again(f, len);
 }
 
-/* The ancestor took the request for a background one, so it has kept the name that the storage
- * contradicts. Somebody waits by now, so it is asked again and forgets the name. */
+/* The ancestor received a background request and kept the name that the storage contradicts. With a
+ * waiter now, the request is repeated, and the ancestor drops the name. */
 static bool was_told_too_early(const struct flight *f, int rc)
 {
 	return f->sent_background && !atomic_load(&f->obj->background) && cop_fetch_disproves(rc);
 }
 
-/* An ancestor refuses a guess that it thinks wrong, without asking the storage. If somebody waits
- * by now, they must get the storage's answer. */
+/* An ancestor refuses a wrong guess without consulting the storage. A waiter must get the storage's
+ * answer. */
 static bool was_refused(struct flight *f, int rc)
 {
 	if (!f->ask.guess || !f->sent_background || rc != -ENOENT ||
@@ -309,7 +308,7 @@ void cop_fetch_take_answer(struct flight *f, const struct cop_rpc_result *r)
 	} else if (!r->answered) {
 		unanswered(f, r->status);
 	} else if (!cop_fetch_is_answer(r)) {
-		/* An ancestor that is still starting will answer the next request. */
+		/* The ancestor is still starting and will answer the next request. */
 		if (r->unable)
 			cop_fetch_rest(f->fetch, f->upstream);
 		next_ancestor(f, r->status);
@@ -353,7 +352,7 @@ struct cop_rpc_call cop_fetch_call(const struct flight *f, uint32_t rank, uint8_
 		.payload_len =
 			cop_fetch_request(&ask, when_wanted(f), payload, COP_FETCH_REQUEST_MAX),
 		.body_max = f->reserved,
-		/* An entry is part of a message. Only the bytes with it may not be. */
+		/* An entry is part of a message; only the bytes that follow it may not be. */
 		.checks_body = f->ask.kind == COP_ASK_CHUNK || cop_fetch_wants_first(&f->ask)};
 }
 
@@ -379,7 +378,7 @@ void cop_fetch_send(struct flight *f)
 		cop_fetch_kind_name(f->ask.kind), f->ask.path, (unsigned long long)f->ask.index,
 		f->upstream);
 	f->sent_background = atomic_load(&f->obj->background);
-	/* A reader has joined those who wait for the entry. */
+	/* The entry has a new waiter. */
 	if (!f->sent_background && cop_fetch_is_first_chunk(&f->ask))
 		f->ask.first = false;
 	call = cop_fetch_call(f, f->upstream, payload);
@@ -398,7 +397,7 @@ void cop_fetch_send(struct flight *f)
 	cop_rpc_call(c->conf.rpc, &call);
 }
 
-/* ---- a prefetch that a program has caught up with ---- */
+/* ---- prefetches that a program has caught up with ---- */
 
 static void ignore(void *arg, const struct cop_rpc_result *r)
 {
@@ -406,7 +405,7 @@ static void ignore(void *arg, const struct cop_rpc_result *r)
 	(void)r;
 }
 
-/* The rank that a request for this goes to; COP_TOPO_NONE: this node reads the storage. */
+/* The rank to send such a request to; COP_TOPO_NONE: this node reads the storage. */
 static uint32_t parent_for(const struct cop_fetch *c, const struct cop_ask *ask)
 {
 	uint32_t tree = cop_fetch_tree_of(c, ask);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories that are checked ahead. A name that a listing lacks is believed to be absent for a
- * while (fetch's absence.c); then the root is asked whether the directory is unchanged.
+/* Read-ahead of directory checks. The absence of a name from a listing is trusted for a while
+ * (fetch's absence.c); then the root must confirm that the directory is unchanged.
  *
- * A program that looks for names in many directories (a module path, a search for test files) makes
- * all of them due for a check at about the same time. It then asks for them one after another,
- * mostly in the same order as the last time. So these directories are kept in a list in that order.
- * When one is checked, those after it are checked with it in one message, and move to the end.
+ * A program that looks up names in many directories (a module path, a search for test files) makes
+ * all of them due for a check at about the same time, and visits them one after another, mostly in
+ * the same order as before. The directories are kept in a list in this order. A check of one also
+ * checks its successors in the same message, and moves them to the end.
  *
- * The number of these checks works as in the kernel's read-ahead. It doubles whenever the program
- * goes on after the directories that were checked ahead, and is small again when the program goes
- * elsewhere. It never exceeds the number of directories that the program reaches, at its pace,
- * while they are believed.
+ * The number of checks follows the kernel's read-ahead. It doubles whenever the program continues
+ * after the directories checked ahead, and is reset when the program continues elsewhere. It never
+ * exceeds the number of directories that the program reaches, at its current pace, within their
+ * TTL.
  *
- * A check made ahead is a flight of its own, like a sibling's (siblings.c), but an urgent one: the
- * program will be there in a moment, and would have to send a request that raises its priority. */
+ * A check ahead is a flight of its own, like that of a sibling (siblings.c), but not in the
+ * background: the program will need it soon, and would have to send another request to raise its
+ * priority. */
 #include "tree/guess/guess_priv.h"
 
 #define AHEAD_MIN 2
-#define AHEAD_MAX 63 /* together with the check that is waited for, they fill a message */
-/* How many directories are looked at under the lock to find AHEAD_MAX that are due. */
+#define AHEAD_MAX 63 /* fills a message together with the check that has a waiter */
+/* Maximum number of directories examined under the lock to find AHEAD_MAX due ones. */
 #define AHEAD_STEPS 256
 #define DIRS_MAX 4096
 
@@ -28,7 +29,7 @@ struct absent_dir {
 	char path[];
 };
 
-/* ---- the directories, under the lock ---- */
+/* ---- the directories; with the lock held ---- */
 
 static void lock_dirs(struct absence *a)
 {
@@ -61,7 +62,7 @@ static struct absent_dir *find_dir(struct absence *a, const char *path, uint64_t
 	return l ? COP_CONTAINER_OF(l, struct absent_dir, link) : NULL;
 }
 
-/* The program is expected to go on at another directory than this one. */
+/* Removes the directory from the order. If it was expected, its successor is expected now. */
 static void leave_place(struct absence *a, struct absent_dir *d)
 {
 	if (a->expected == d)
@@ -87,7 +88,7 @@ static void add_dir(struct absence *a, const char *path, uint64_t hash)
 	size_t size = strlen(path) + 1;
 	struct absent_dir *d = malloc(sizeof(*d) + size);
 
-	/* Without memory, this directory is checked alone the next time. */
+	/* Without memory, this directory is checked alone next time. */
 	if (!d)
 		return;
 	if (a->dirs.count == DIRS_MAX)
@@ -97,8 +98,8 @@ static void add_dir(struct absence *a, const char *path, uint64_t hash)
 	cop_list_push_back(&a->order, &d->order);
 }
 
-/* Whether the program comes to a directory that was checked ahead, but too long ago: those are at
- * the end of the list. */
+/* Whether the program reached a directory that was checked ahead too long ago: these are at the end
+ * of the list. */
 static bool is_late(const struct absence *a, const struct absent_dir *d)
 {
 	const struct cop_list *l = a->order.prev;
@@ -109,15 +110,14 @@ static bool is_late(const struct absence *a, const struct absent_dir *d)
 	return i < a->ahead;
 }
 
-/* Whether the program goes on where the last checks ahead ended, or a little further on. */
+/* Whether the program continues where the last checks ahead ended, or a little further. */
 static bool goes_on(struct absence *a, const struct absent_dir *d)
 {
 	struct absent_dir *e = a->expected;
 
 	for (unsigned i = 0; e && e != d && i < AHEAD_MAX; i++) {
 		e = dir_after(a, e);
-		/* After the end of the list comes its beginning: the directories that the program
-		 * visits first. */
+		/* Wrap around to the directories that the program visits first. */
 		e = e ? e : dir_at(a, a->order.next);
 	}
 	return e == d;
@@ -125,14 +125,14 @@ static bool goes_on(struct absence *a, const struct absent_dir *d)
 
 /* ---- checks ahead ---- */
 
-/* Listings that are due for a check, and all that were looked at for it. */
+/* Listings due for a check, and all objects examined. */
 struct due {
 	unsigned count, looked_at;
 	struct cop_obj *listing[AHEAD_MAX];
-	struct cop_obj *object[AHEAD_STEPS]; /* references, released after the lock */
+	struct cop_obj *object[AHEAD_STEPS]; /* references, released after unlocking */
 };
 
-/* Adds the directory's listing if it is here and due for a check. *gone: it is not here. */
+/* Adds the directory's listing if it is cached and due for a check. *gone: it is not cached. */
 static bool add_if_due(struct cop_guess *g, const char *path, struct due *due, bool *gone)
 {
 	struct cop_obj *obj =
@@ -147,7 +147,7 @@ static bool add_if_due(struct cop_guess *g, const char *path, struct due *due, b
 	return true;
 }
 
-/* How many directories are checked with d: those that the program will reach in half a TTL. */
+/* Number of directories to check with d: those that the program reaches within half a TTL. */
 static unsigned next_window(
 	const struct cop_guess *g, struct absence *a, const struct absent_dir *d)
 {
@@ -161,8 +161,7 @@ static unsigned next_window(
 		COP_MIN(COP_MAX(2 * a->window, AHEAD_MIN), AHEAD_MAX), reached ? reached - 1 : 0);
 }
 
-/* Collects the directories after d that are due, at most as many as the window; they move to the
- * end, in order. */
+/* Collects the due directories after d, up to the window; moves them to the end, in order. */
 static void collect(struct cop_guess *g, struct absent_dir *d, struct due *due)
 {
 	struct absence *a = &g->absence;
@@ -214,8 +213,8 @@ void cop_guess_checks(struct cop_guess *g, const char *path)
 		cop_obj_put(g->conf->cache, due.object[i]);
 }
 
-/* Once for each new listing is enough: it makes a check one of many from the first time on, and
- * takes a lock only once. */
+/* Once per listing is enough: it includes the directory in combined checks, and takes the lock only
+ * once. */
 void cop_guess_missed(struct cop_guess *g, struct cop_obj *listing)
 {
 	struct absence *a = &g->absence;

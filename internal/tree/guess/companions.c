@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listings that are requested along with that of the directory above them (policy_priv.h decides
- * which).
+/* Listings requested together with that of the parent directory (policy_priv.h selects them).
  *
- * A program that comes to a directory often goes on to one of a certain name in it, if there is
- * one, as from a package of Python to its __pycache__. The node does not know yet what is in the
- * directory, so this is a guess: both requests leave in one message. Nobody waits for a guess yet,
- * but somebody will in a moment. So the root reads it after what somebody waits for, and ahead of
- * what may wait (cop_origin_soon); it is not told when a program joins on another node.
+ * A program that lists a directory often continues with a certain subdirectory, if it exists: from
+ * a Python package to its __pycache__. The node does not know the contents of the directory yet, so
+ * it guesses and sends both requests in one message. A guess has no waiter yet, but will probably
+ * have one soon. The root reads it after requests with waiters and before background requests
+ * (cop_origin_soon); it is not notified when a program on another node joins.
  *
- * A wrong guess costs the storage nothing where the root can tell that it is wrong: on most file
- * systems the attributes of a directory say that it has no subdirectories. Nor does a guess touch a
- * file system that may be an automounter's, where looking up a name may mount it. So an answer that
- * there is no such directory may mean no more than that, and is for nobody else: it is not kept. If
- * somebody waits by then, on any node on the way, the guess becomes an ordinary request. */
+ * A wrong guess costs the storage nothing if the root can detect it: on most file systems the
+ * attributes of a directory show that it has no subdirectories. Guesses also avoid file systems
+ * that may belong to an automounter, where a lookup may trigger a mount. So an answer that the
+ * directory does not exist may be wrong, and is neither shared nor cached. If a waiter joins at any
+ * node on the way, the guess becomes an ordinary request. */
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
@@ -54,11 +53,11 @@ void cop_guess_companions(struct cop_guess *g, const char *path)
 
 /* ---- at the root ---- */
 
-/* Whether a listed name may be a directory with subdirectories in it: it must be on the source's
- * own device, which is no automounter's, and must not have exactly two links (each subdirectory
- * adds a link, or none does). A large directory's listing does not tell the links; a wrong guess
- * there costs the storage a look. Names on which something is mounted have attributes in any
- * listing. */
+/* Whether a listed name may be a directory with subdirectories. It must be on the source's own
+ * device, which excludes automounters, and its link count must not be exactly two (a file system
+ * counts either every subdirectory or none). The listing of a large directory has no link counts; a
+ * wrong guess there costs the storage one operation. Mount points have attributes in every listing.
+ * */
 static bool may_have_below(struct cop_guess *g, const char *path, struct cop_listing_entry *e)
 {
 	if (!cop_guess_find_attr(g, path, e))
@@ -66,8 +65,8 @@ static bool may_have_below(struct cop_guess *g, const char *path, struct cop_lis
 	return S_ISDIR(e->attr.mode) && !(e->attr.ino & OTHER_DEVICE) && e->attr.nlink != 2;
 }
 
-/* Whether the listing of the directory above allows subdirectories in this one. path: of this one,
- * whose last part is name. */
+/* Whether the listing of the parent allows subdirectories in this directory. name is the last
+ * component of path. */
 static bool may_have_directories(
 	struct cop_guess *g, const void *above, const char *path, const char *name)
 {

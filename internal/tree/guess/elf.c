@@ -2,7 +2,7 @@
 #include "tree/guess/policy_priv.h"
 
 #define SONAME ".so"
-/* The names stand together: this far behind one there are no others. */
+/* The names are contiguous: the gap between two of them is smaller than this. */
 #define APART ((ptrdiff_t)(16 * COP_KIB))
 
 bool cop_mention_is_elf(const void *data, size_t len)
@@ -16,8 +16,8 @@ static bool is_in_name(char c)
 	       c == '.' || c == '_' || c == '-' || c == '+';
 }
 
-/* The string around *at, if it is a library's name: it begins behind a NUL and ends with one. Moves
- * *at behind it. */
+/* The string around *at, if it is a library name: it starts after a NUL and ends with one. Advances
+ * *at past it. */
 static bool tell_around(
 	const char *begin, const char **at, const char *end, cop_mention_fn fn, void *arg)
 {

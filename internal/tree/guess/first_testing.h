@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of first.c share: "d" has so many names that its listing has no attributes. Node 2
- * asks through node 1, and node 1 through the root. */
+/* Shared by the tests of first.c: "d" has so many names that its listing has no attributes. Node 2
+ * sends requests to node 1, and node 1 to the root. */
 #ifndef COP_TREE_GUESS_FIRST_TESTING_H
 #define COP_TREE_GUESS_FIRST_TESTING_H
 
@@ -59,7 +59,7 @@ static inline size_t stats_of(struct tree *t, uint32_t rank)
 	return cop_origin_fake_counts(t->node[rank].origin).stats;
 }
 
-/* The entry that this node has, which must be the file's. */
+/* The entry on this node, which must be a file's. */
 static inline struct cop_attr known(struct tree *t, uint32_t rank, const char *path)
 {
 	struct cop_ask what = entry(path);
@@ -73,7 +73,7 @@ static inline struct cop_attr known(struct tree *t, uint32_t rank, const char *p
 	return attr;
 }
 
-/* Whether this node has the bytes of the file whose entry it has. */
+/* Whether this node has the bytes of a file with a cached entry. */
 static inline bool has_bytes(struct tree *t, uint32_t rank, const char *path)
 {
 	struct cop_attr attr = known(t, rank, path);
@@ -94,7 +94,6 @@ static inline bool knows(struct tree *t, uint32_t rank, struct cop_ask what)
 	return obj != NULL;
 }
 
-/* A program looks the name up. */
 static inline void looks_up(struct tree *t, uint32_t rank, const char *path)
 {
 	assert_int_equal(ask_and_forget(t, rank, entry(path)), 0);
@@ -118,14 +117,14 @@ static inline void reads_as(struct tree *t, uint32_t rank, unsigned i, uint8_t w
 	forget(&a);
 }
 
-/* A program opens it, which looks the name up, and reads it. */
+/* A program opens it (which includes a lookup) and reads it. */
 static inline void opens(struct tree *t, uint32_t rank, unsigned i)
 {
 	looks_up(t, rank, path_of(i));
 	reads_as(t, rank, i, (uint8_t)i);
 }
 
-/* What flights had reserved has been given back: only whole objects are charged. */
+/* All reservations of flights have been released: only complete objects are charged. */
 static inline void nothing_is_reserved(struct tree *t)
 {
 	for (uint32_t r = 0; r < t->count; r++) {

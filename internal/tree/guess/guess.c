@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hooks that fetch calls. */
+/* The hooks called by fetch. */
 #include "tree/guess/guess_priv.h"
 
 struct cop_guess *cop_guess_new(struct cop_fetch *fetch, const struct cop_fetch_conf *conf)
@@ -49,7 +49,7 @@ bool cop_guess_path(
 	return true;
 }
 
-/* Whether a program waits for it. Guesses are followed by no others. */
+/* Whether a program waits for the request. Guesses do not trigger further guesses. */
 static bool is_awaited(const struct cop_ask *ask)
 {
 	return !ask->background && !ask->along;
@@ -87,7 +87,7 @@ bool cop_guess_met(struct cop_guess *g, const struct cop_ask *ask, struct cop_ob
 
 	if (!g->conf->bundle || ask->kind != COP_ASK_LISTING || ask->background)
 		return false;
-	/* Each request for a name looks at a listing, so only the first one takes the lock. */
+	/* Each lookup of a name uses a listing; only the first one takes the lock. */
 	if (obj && (!atomic_load_explicit(&obj->bundled, memory_order_relaxed) ||
 			   !atomic_exchange(&obj->bundled, false)))
 		return false;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of shared libraries that are requested because a program has read a file that needs them.
+/* Prefetches shared libraries needed by a file that a program has read.
  *
- * The loader goes through a program's libraries one after another, and asks for each name in a
- * directory that is too large for attributes in its listing. But the first bytes of each file name
- * all libraries that it needs (mention.c). Which directory they are in shows when the loader asks
- * for the first of them: from then on, names that a file needs are looked for there, and requested
- * together with the next request that a program waits for (mentions.c). */
+ * The loader opens a program's libraries one after another, and looks up each name in a directory
+ * that is too large for attributes in its listing. But the first bytes of each file name all
+ * libraries that it needs (mention.c). The loader's first request for one of them reveals the
+ * directory: from then on, needed names are looked up there, and requested together with the next
+ * request that a program waits for (mentions.c). */
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@ static bool is_library(const char *name)
 	return strstr(name, LIBRARY) != NULL;
 }
 
-/* Notes the name if this directory has it. */
+/* Records the name if it is in this directory. */
 static bool look_for_library(struct cop_guess *g, const char *dir, const char *name, uint64_t turn)
 {
 	struct mention what = {.kind = MENTION_ENTRY, .soon = true, .turn = turn};
@@ -38,7 +38,7 @@ static bool look_for_library(struct cop_guess *g, const char *dir, const char *n
 	return found;
 }
 
-/* Under the lock. */
+/* With the lock held. */
 static void add_needed(struct needed *n, const char *name, size_t len)
 {
 	for (unsigned i = 0; i < NEEDED_NAMES; i++)
@@ -107,7 +107,7 @@ void cop_guess_note_libraries(struct cop_guess *g, const struct cop_obj *obj)
 	}
 }
 
-/* Takes what is needed, if this name is among it; the directory is known from then on. */
+/* If this name is needed, moves the needed names to *out and records the directory. */
 static bool take_needed(struct cop_guess *g, const char *dir, const char *name, struct needed *out)
 {
 	struct needed *n = &g->needed;
@@ -119,7 +119,7 @@ static bool take_needed(struct cop_guess *g, const char *dir, const char *name, 
 	if (found) {
 		*out = *n;
 		memset(n->name, 0, sizeof(n->name));
-		/* The first byte tells the source itself from a free place. */
+		/* The first byte distinguishes the source itself from a free slot. */
 		n->dir[n->dirs % NEEDED_DIRS][0] = '/';
 		memcpy(n->dir[n->dirs++ % NEEDED_DIRS] + 1, dir, strlen(dir) + 1);
 		out->turn = ++g->turns;

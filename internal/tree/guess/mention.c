@@ -2,18 +2,18 @@
 #include "base/base/grow.h"
 #include "tree/guess/policy_priv.h"
 
-/* Magic numbers of Python 3.8, and of 3.11, whose code objects have other fields. */
+/* Magic numbers of Python 3.8 and of 3.11, which changed the fields of code objects. */
 #define MAGIC_FIRST 3400
 #define MAGIC_FIELDS 3450
-/* Python 2 had larger numbers than Python 3 will have for two hundred versions. */
+/* Python 2 has larger numbers than Python 3 will reach in two hundred versions. */
 #define MAGIC_PYTHON_2 20000
 #define HEADER 16
-/* Of more names only the first are looked at, and dotted ones that are longer are passed over. */
+/* Further names are ignored, and longer dotted names are skipped. */
 #define NAMES_MAX 1024u
 #define DOTTED_MAX 128
-/* A type's high bit says that the object can be referred to later. */
+/* High bit of a type: the object can be referenced later. */
 #define FLAG_REF 0x80
-/* Functions in functions and constants in constants; Python itself allows 2000. */
+/* Maximum nesting of functions and constants; Python itself allows 2000. */
 #define DEPTH 100
 
 struct text {
@@ -23,7 +23,7 @@ struct text {
 
 struct reader {
 	const uint8_t *at, *end;
-	struct text *ref; /* objects that can be referred to */
+	struct text *ref; /* objects that can be referenced */
 	size_t refs, room;
 	unsigned depth;
 	bool new_fields;
@@ -49,7 +49,7 @@ static bool take_u32(struct reader *r, uint32_t *v)
 	return p != NULL;
 }
 
-/* Bytes behind their length, which is a number of one or of four bytes. */
+/* A string with its length in one or four bytes. */
 static bool take_text(struct reader *r, bool is_short, struct text *t)
 {
 	const uint8_t *p;
@@ -68,7 +68,7 @@ static bool take_text(struct reader *r, bool is_short, struct text *t)
 	return t->at != NULL;
 }
 
-/* The next object that can be referred to; false without memory. */
+/* Adds an object that can be referenced; false without memory. */
 static bool new_ref(struct reader *r)
 {
 	if (!COP_GROW(r->ref, r->refs, r->room))
@@ -88,7 +88,7 @@ static bool pass_objects(struct reader *r, uint32_t n)
 	return !n;
 }
 
-/* How many items a tuple has; a small one's number has one byte. */
+/* The number of items in a tuple; in one byte for a small tuple. */
 static bool take_count(struct reader *r, int type, uint32_t *n)
 {
 	const uint8_t *p;
@@ -109,7 +109,7 @@ static bool pass_dict(struct reader *r)
 	return take(r, 1) != NULL;
 }
 
-/* What comes before the constants of a function: numbers, then its instructions. */
+/* Skips the fields before the constants of a function: numbers, then its instructions. */
 static bool pass_to_constants(struct reader *r, struct text *instructions)
 {
 	return take(r, 4 * (r->new_fields ? 5 : 6)) && pass(r, instructions);
@@ -119,8 +119,8 @@ static bool pass_function(struct reader *r)
 {
 	struct text instructions;
 
-	/* Constants, names, and names of variables and where they live (two, or three), the file's
-	 * name and the function's (two with its qualified one); the first line; tables. */
+	/* Constants, names, variable names and kinds (two or three objects), the file name, the
+	 * function's name (two with its qualified name); first line; tables. */
 	return pass_to_constants(r, &instructions) && pass_objects(r, 7) && take(r, 4) &&
 	       pass_objects(r, r->new_fields ? 2 : 1);
 }
@@ -135,7 +135,7 @@ static bool pass_ref(struct reader *r, struct text *t)
 	return true;
 }
 
-/* An integer of any length, in digits of two bytes; the sign is that of their number. */
+/* An integer of any length, in two-byte digits; its sign is that of their number. */
 static bool pass_long(struct reader *r)
 {
 	uint32_t n;
@@ -147,7 +147,7 @@ static bool pass_long(struct reader *r)
 	return take(r, 2 * (size_t)n) != NULL;
 }
 
-/* What follows the type. */
+/* Skips the data after the type. */
 static bool pass_rest(struct reader *r, int type, struct text *t)
 {
 	struct text number;
@@ -202,7 +202,7 @@ static bool pass_rest(struct reader *r, int type, struct text *t)
 	}
 }
 
-/* Passes one object; *t gets its bytes if it is a string. */
+/* Skips an object; *t is set if it is a string. */
 static bool pass(struct reader *r, struct text *t)
 {
 	const uint8_t *type = take(r, 1);
@@ -222,17 +222,17 @@ static bool pass(struct reader *r, struct text *t)
 
 /* ---- the imports ---- */
 
-/* The instructions that matter. Python 3.n begins with magic number 2900 + 50n; the number grows
- * while n is developed, and the instructions keep their codes from its first candidate on. */
+/* The relevant instructions. Python 3.n starts with magic number 2900 + 50n; the number grows
+ * during the development of n, and the opcodes are fixed from its first release candidate on. */
 static const struct instructions {
 	unsigned first, last;
 	uint8_t extend, import_name, import_from;
-	uint8_t flags; /* how many low bits of an import's argument are not the name's number */
+	uint8_t flags; /* number of low bits in an import's argument before the name index */
 } versions[] = {{MAGIC_FIRST, 3531, 144, 108, 109, 0} /* 3.8 to 3.12 */,
 	{3571, 3599, 71, 75, 74, 0} /* 3.13 */, {3626, 3649, 69, 73, 72, 0} /* 3.14 */,
 	{3666, 3699, 67, 72, 71, 2} /* 3.15 */};
 
-/* The flag of an import that waits for the first use of its name (PEP 810). */
+/* Flag of an import that is deferred until the first use of its name (PEP 810). */
 #define IMPORT_LAZY 1u
 
 static const struct instructions *find_version(unsigned magic)
@@ -248,7 +248,7 @@ struct names {
 	struct text at[NAMES_MAX];
 };
 
-/* The names of the function that the reader is in, behind its constants. */
+/* The names of the function being read, after its constants. */
 static bool take_names(struct reader *r, struct names *names)
 {
 	const uint8_t *type = take(r, 1);
@@ -276,7 +276,7 @@ static void tell(const struct text *t, cop_mention_fn fn, void *arg)
 		fn(arg, (const char *)t->at, t->len);
 }
 
-/* A name that is imported from a module may be a module in it. */
+/* A name imported from a module may itself be a module. */
 static void tell_member(
 	const struct text *module, const struct text *member, cop_mention_fn fn, void *arg)
 {
@@ -293,7 +293,7 @@ static void tell_member(
 	fn(arg, dotted, len + member->len);
 }
 
-/* The module of an import at module level; NULL if it is lazy or its number is not valid. */
+/* The module of an import at module level; NULL if it is lazy or its index is invalid. */
 static const struct text *imported(
 	const struct instructions *v, uint32_t value, const struct names *names)
 {
@@ -325,7 +325,7 @@ static void tell_imports(const struct instructions *v, const struct text *code,
 	}
 }
 
-/* The magic number; 0 if the bytes are not the head of a compiled module. */
+/* The magic number; 0 if this is not the header of a compiled module. */
 static unsigned magic_of(const uint8_t *head, size_t len)
 {
 	if (len < HEADER || head[2] != '\r' || head[3] != '\n')

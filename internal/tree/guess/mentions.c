@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files and listings that are fetched because a file that a program has read mentions them.
+/* Prefetches files and listings mentioned in a file that a program has read.
  *
- * From a collection, as Python's own modules, programs read few files, and no order of their names
- * says which; nor does any order say which package they go to next. But a compiled module names the
- * modules that it imports (mention.c). So when a program reads one for the first time, the node
- * notes which files and directories these names lead to (modules.c); a file that was fetched before
- * a program asked for it is looked at as soon as it arrives. What was noted leaves with the next
- * request that a program waits for, in one message: if none follows, all that the program needs is
- * here. From there on these are background flights like siblings (siblings.c).
+ * From a collection such as Python's own modules, programs read few files, and the order of names
+ * predicts neither these files nor the next package. But a compiled module names the modules that
+ * it imports (mention.c). When a program reads one for the first time, the node records the files
+ * and directories that these names refer to (modules.c); a prefetched file is scanned on arrival.
+ * The recorded requests are sent in one message with the next request that a program waits for:
+ * without such a request, the program already has everything it needs. From then on they are
+ * background flights like siblings (siblings.c).
  *
- * A wrong guess costs the storage one small file. policy_priv.h decides how many may go unused. */
+ * A wrong guess costs the storage one small file. policy_priv.h limits the number of unused ones.
+ * */
 #include "tree/guess/guess_priv.h"
 
 #include "base/log/log.h"
 
-/* So many that may not be fetched yet are looked at with each request. */
+/* Number of mentions, not yet allowed by the policy, that are examined per request. */
 #define REFUSALS 8
 
-/* ---- what is noted ---- */
+/* ---- recording ---- */
 
-/* Whether a is fetched before b. What the program has just read is followed by what that mentions;
- * what came ahead of the program is followed in the order in which it came. */
+/* Whether to fetch a before b. Mentions in files that the program has read come first, latest file
+ * first; those in prefetched files follow in order of arrival. */
 static bool is_sooner(const struct mention *a, const struct mention *b)
 {
 	if (a->soon != b->soon)
@@ -28,7 +29,7 @@ static bool is_sooner(const struct mention *a, const struct mention *b)
 	return a->soon ? a->turn > b->turn : a->turn < b->turn;
 }
 
-/* A free place, or that of the one whose turn comes last, if it comes after this one. */
+/* A free slot, or the slot with the last turn, if that is later than this one. */
 static struct mention *place_for(struct cop_guess *g, const struct mention *what)
 {
 	struct mention *last = g->mention;
@@ -72,7 +73,8 @@ static void add_name(void *arg, const char *name, size_t len)
 	m->name[m->names++][len] = '\0';
 }
 
-/* Only the imports of such modules are not followed, so it is worth one line for a node. */
+/* Without a known version, only the imports of such modules are not followed; one log line per node
+ * suffices. */
 static void note_new_python(
 	struct cop_guess *g, const struct cop_key *key, const void *data, size_t len)
 {
@@ -113,10 +115,10 @@ void cop_guess_note_mentions(struct cop_guess *g, const struct cop_key *key, con
 	free(m);
 }
 
-/* ---- what is fetched ---- */
+/* ---- fetching ---- */
 
-/* Only a program that misses something new probably goes on. One that is started again asks whether
- * directories have changed. */
+/* Only a miss on a new object predicts further misses. A program that is restarted checks
+ * directories for changes. */
 static bool is_about_something_new(enum cop_ask_kind kind)
 {
 	return kind == COP_ASK_LISTING || kind == COP_ASK_ENTRY || kind == COP_ASK_CHUNK;
@@ -128,7 +130,7 @@ bool cop_guess_has_mentions(struct cop_guess *g, const struct cop_ask *ask)
 	       atomic_load_explicit(&g->mentions, memory_order_relaxed);
 }
 
-/* Whether this one may be fetched now, or its turn comes later. */
+/* Whether the file may be fetched now; if not, it is deferred. */
 static bool may_bring_file(struct cop_guess *g, const char *path, uint64_t size, bool soon)
 {
 	bool may;
@@ -156,7 +158,7 @@ static bool bring_file(struct cop_guess *g, const struct mention *m)
 	memcpy(path + dir_len, m->name, name_len + 1);
 	b.at = cop_fetch_split(path);
 	if (cop_listing_find(list->data, m->name, name_len, &e) && cop_guess_may_fetch(g, m, &e)) {
-		/* Without attributes the bytes are counted when they come. */
+		/* Without attributes, the bytes are counted on arrival. */
 		size = e.has_attr ? e.attr.size : 0;
 		if (cop_cache_has_headroom(g->conf->cache, size)) {
 			later = !may_bring_file(g, path, size, m->soon);
@@ -170,7 +172,7 @@ static bool bring_file(struct cop_guess *g, const struct mention *m)
 	return !later;
 }
 
-/* The attributes of a name, with the first bytes, and those of the one that it links to. */
+/* The attributes of a name, with the first bytes, and those of its symlink target. */
 static void bring_entry(struct cop_guess *g, const struct mention *m)
 {
 	char path[COLLECTION_DIR + MENTION_NAME + 1];
@@ -186,7 +188,7 @@ static void bring_entry(struct cop_guess *g, const struct mention *m)
 	cop_guess_bring_target(g, &link);
 }
 
-/* The listing, and those of its companions; none if too many went unused. */
+/* The listing and those of its companions; nothing if too many were unused. */
 static void bring_listing(struct cop_guess *g, const struct mention *m)
 {
 	char name[COP_BUNDLE_COMPANIONS][COP_BUNDLE_BELOW_NAME];
@@ -206,7 +208,7 @@ static void bring_listing(struct cop_guess *g, const struct mention *m)
 		cop_guess_listing(g, path, name[i], true);
 }
 
-/* False: its turn comes later. */
+/* False: deferred. */
 static bool bring(struct cop_guess *g, const struct mention *m)
 {
 	switch (m->kind) {
@@ -224,8 +226,7 @@ static bool bring(struct cop_guess *g, const struct mention *m)
 	return true;
 }
 
-/* Takes the mention whose turn is next, of those that have not been taken in this round; false if
- * there is none. */
+/* Takes the next mention that was not taken in this round; false if there is none. */
 static bool take_next(struct cop_guess *g, uint64_t round, struct mention *out)
 {
 	struct mention *next = NULL;

@@ -5,17 +5,17 @@
  *	BASE/__pycache__/x.TAG.pyc
  *	BASE/x.TAG2.so                         an extension
  *
- * TAG is that of the importing module; TAG2 that of extensions that programs have looked for:
- * Python looks for one of each name first. BASE is the package of the importing module, the
- * directory above the package that the name begins with, or that of a collection: a directory of
- * many modules, from which programs have read. The listings that this node has say what there is;
- * nothing is asked here.
+ * TAG is that of the importing module; TAG2 that of extensions that programs have looked up:
+ * Python tries an extension first for each name. BASE is the package of the importing module, the
+ *parent of the package that the name begins with, or the base of a collection: a directory of many
+ *modules from which programs have read. Only cached listings are searched; this file sends no
+ *requests.
  *
- * What Python has imported before the first line of any program is left out: since 3.11 it is part
- * of the interpreter and nobody reads its files, and before, they have been read by then.
+ * Modules that Python imports before the first line of any program are skipped: since 3.11 they are
+ * part of the interpreter, and in older versions their files have already been read.
  *
- * A directory that is not listed here is only noted if a program has read the importing module: of
- * the packages that other modules import, few are needed. */
+ * A directory without a cached listing is recorded only if a program has read the importing module:
+ * few of the packages that other modules import are needed. */
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
@@ -25,9 +25,9 @@
 #define COMPILED_DIR "__pycache__"
 #define EXTENSION ".so"
 #define PACKAGE "__init__"
-/* The bits of a mode that say who may read. */
+/* The read permission bits of a mode. */
 #define READERS 0444u
-/* Room for a path to which a name is appended. */
+/* Space for a path plus a name. */
 #define PATH_ROOM (COLLECTION_DIR + 2 * MENTION_NAME)
 
 static bool ends_with(const char *name, size_t len, const char *end)
@@ -42,8 +42,8 @@ static bool is_compiled(const char *path, size_t len)
 	return ends_with(path, len, COMPILED);
 }
 
-/* How long the path of the package is whose compiled modules are in this directory (len bytes with
- * a slash at their end); SIZE_MAX: the directory is not one of those. */
+/* Length of the package path if this directory (len bytes with a trailing slash) holds the
+ * package's compiled modules; else SIZE_MAX. */
 static size_t package_len(const char *dir, size_t len)
 {
 	static const char last[] = COMPILED_DIR "/";
@@ -131,7 +131,7 @@ bool cop_guess_may_fetch(
 	       !cop_fetch_has(g->fetch, &ask);
 }
 
-/* dir, len bytes, has a slash at its end. */
+/* dir (len bytes) ends with a slash. */
 static void note_file(
 	const struct module *m, const char *dir, size_t len, const struct cop_listing_entry *e)
 {
@@ -146,11 +146,11 @@ static void note_file(
 		cop_guess_note(m->guess, &what);
 }
 
-/* A directory, and its listing if that is here. */
+/* A directory and its listing, if cached. */
 struct dir {
-	const char *path; /* with a slash at its end, unless it is the source */
+	const char *path; /* with trailing slash, unless it is the source */
 	size_t len;
-	struct cop_obj *list; /* NULL: it is not here */
+	struct cop_obj *list; /* NULL: not cached */
 };
 
 static struct dir open_dir(const struct module *m, const char *path, size_t len)
@@ -169,7 +169,7 @@ static bool has_name(const struct dir *d, const char *name, size_t n, struct cop
 	return d->list && cop_listing_find(d->list->data, name, n, e);
 }
 
-/* Notes the file stem + ending if d has it. */
+/* Records the file stem + ending if it exists in d. */
 static bool find_in(const struct module *m, const struct dir *d, const char *stem, size_t stem_len,
 	const char *ending)
 {
@@ -187,7 +187,7 @@ static bool find_in(const struct module *m, const struct dir *d, const char *ste
 	return true;
 }
 
-/* The same for a directory of which nothing else is asked. */
+/* The same for a directory that is searched only once. */
 static bool find_file(const struct module *m, const char *path, size_t len, const char *stem,
 	size_t stem_len, const char *ending)
 {
@@ -212,15 +212,15 @@ static void note_dir(
 	cop_guess_note(m->guess, &what);
 }
 
-/* Room for DIR/__pycache__/ behind dir, whose length is len, without a slash. */
+/* Appends /__pycache__/ to dir, which has length len and no trailing slash. */
 static size_t add_compiled_dir(char *dir, size_t len)
 {
 	return len +
 	       (size_t)snprintf(dir + len, PATH_ROOM - len, "%s" COMPILED_DIR "/", len ? "/" : "");
 }
 
-/* Notes the package in the directory dir, without a slash at its end, or that directory. False if
- * that is not listed here. */
+/* Records the package in the directory dir (no trailing slash) or, without its listing, the
+ * directory. False if dir is not in the cached listing of its parent. */
 static bool find_package(const struct module *m, char *dir, size_t len, size_t above)
 {
 	size_t name = above + (above > 0), whole;
@@ -240,7 +240,7 @@ static bool find_package(const struct module *m, char *dir, size_t len, size_t a
 
 /* ---- names ---- */
 
-/* See Python/frozen.c of Python 3.11: the stages of the start, for importlib and for site. */
+/* See Python/frozen.c of Python 3.11: the startup stages for importlib and for site. */
 static bool is_imported_at_start(const char *name, size_t n)
 {
 	static const char *const start[] = {"_collections_abc", "_sitebuiltins", "abc", "codecs",
@@ -252,7 +252,8 @@ static bool is_imported_at_start(const char *name, size_t n)
 	return false;
 }
 
-/* Whether this is the directory of the standard library; Python finds it by the same file. */
+/* Whether this is the directory of the standard library, by the same landmark file that Python
+ * uses. */
 static bool is_standard_library(const struct dir *d)
 {
 	static const char landmark[] = "os.py";
@@ -261,7 +262,7 @@ static bool is_standard_library(const struct dir *d)
 	return has_name(d, landmark, sizeof(landmark) - 1, &e);
 }
 
-/* A name's first part: an entry of d, whose path has room behind it. */
+/* The first component of a name, as an entry of d; its path has space for more. */
 static bool find_module(const struct module *m, const struct dir *d, const char *name, size_t n)
 {
 	char compiled[PATH_ROOM];
@@ -295,7 +296,8 @@ static enum found find_part(
 	return found;
 }
 
-/* Looks for a name, part by part, from base on. False if there is not even its first part. */
+/* Looks up a name component by component, starting at base. False if not even the first one exists.
+ * */
 static bool look_from(const struct module *m, const char *base, size_t len, const char *name)
 {
 	char dir[PATH_ROOM];
@@ -313,7 +315,7 @@ static bool look_from(const struct module *m, const char *base, size_t len, cons
 		if (!n || len + n >= COLLECTION_DIR)
 			return found;
 		part = find_part(m, dir, len, name, n);
-		/* What follows the name of a module is an attribute of it, as in os.path. */
+		/* Components after a module are its attributes, as in os.path. */
 		if (part != DIRECTORY)
 			return part == MODULE || found;
 		found = true;
@@ -325,7 +327,8 @@ static bool look_from(const struct module *m, const char *base, size_t len, cons
 	}
 }
 
-/* From the directory above the package that the name begins with, if the module is in it. */
+/* Starts at the parent of the package that the name begins with, if the module is in that package.
+ * */
 static bool look_from_top(const struct module *m, size_t len, const char *name)
 {
 	size_t n = strcspn(name, ".");
@@ -392,8 +395,8 @@ void cop_guess_look_up_modules(struct module *m)
 		return;
 	known = find_attr(m, dir_len);
 	pthread_mutex_lock(&g->lock);
-	/* Bytes that come with an entry are here before it. They are compared with the module that
-	 * a program read last. */
+	/* Bytes that arrive with an entry are cached before it. They are compared with the last
+	 * module that a program read. */
 	if (!known)
 		m->attr = g->module_attr;
 	known |= *g->module_ending != '\0';

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tree/guess/policy_priv.h"
 
-/* Misses in a directory before its siblings are fetched. */
+/* Misses in a directory before siblings are fetched. */
 #define MISSES 2
-/* The number of files that are fetched at first of a kind that has not proved itself; it doubles
- * each time. */
+/* Initial number of files to fetch of a kind without credit; doubles each time. */
 #define FIRST_FILES 4u
-/* A kind has proved itself once this many of its files were fetched and at least half of them were
- * used. */
+/* A kind has credit after this many fetched files, if at least half of them were used. */
 #define CREDIT_FILES 8
-/* Files of a collection that may be brought and not used, besides as many as were used. */
+/* Allowed excess of unused over used files fetched from collections. */
 #define MENTIONED_UNUSED 32u
-/* Files of a kind that come with their entries before their use decides. */
+/* Files per kind to fetch with their entries before usage decides. */
 #define FIRST_TRIES 2
 
 uint64_t cop_bundle_kind(const char *name, size_t len)
@@ -66,7 +64,7 @@ static bool is_proved(struct cop_bundle *b, struct cop_bundle_id id)
 	return c->brought >= CREDIT_FILES && has_proved_itself(c->brought, c->used);
 }
 
-/* Once files of a directory were fetched, half of them must be used before more are fetched. */
+/* After the first bundle from a directory, half of its files must be used before the next. */
 static bool may_bring(struct cop_bundle *b, struct cop_bundle_id id)
 {
 	const struct cop_bundle_place *p = place_of(b, id);
@@ -86,7 +84,7 @@ bool cop_bundle_missed(struct cop_bundle *b, struct cop_bundle_id id)
 	return may_bring(b, id);
 }
 
-/* The number of bytes that may still be wasted. */
+/* Bytes that may still be wasted. */
 static uint64_t waste_left(const struct cop_bundle *b)
 {
 	uint64_t most = COP_BUNDLE_WASTE + b->used_bytes / 7 * 3;
@@ -127,7 +125,7 @@ bool cop_bundle_is_counted(struct cop_bundle *b, struct cop_bundle_id id)
 	return !id.kind || place_of(b, id)->counted;
 }
 
-/* Many are brought before the first of them can be used. */
+/* Many are fetched before the first of them can be used. */
 bool cop_bundle_mentioned(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes, bool soon)
 {
 	struct cop_bundle_place *p = place_of(b, id);
@@ -151,9 +149,9 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 	struct cop_bundle_place *p = place_of(b, id);
 	struct cop_bundle_credit *c = credit_of(b, id);
 
-	/* A slot that was displaced in between does not know that the file was brought. */
+	/* A slot that was overwritten in between has lost the fetch of this file. */
 	p->used += p->used < p->brought;
-	/* What a collection's files are worth says nothing about small directories. */
+	/* Usage of a collection does not predict usage of small directories. */
 	if (!p->collection) {
 		c->brought += c->used == c->brought;
 		c->used++;
@@ -161,7 +159,7 @@ void cop_bundle_used(struct cop_bundle *b, struct cop_bundle_id id, size_t bytes
 	count_used_bytes(b, bytes);
 }
 
-/* ---- bytes that come with an entry ---- */
+/* ---- first bytes, with an entry ---- */
 
 bool cop_bundle_may_come(const struct cop_bundle *b)
 {
@@ -193,16 +191,15 @@ void cop_bundle_used_first(struct cop_bundle *b, uint64_t kind, size_t bytes)
 
 /* ---- listings ---- */
 
-/* A companion has been listed at least this often, and is at least one listed directory in this
- * many. */
+/* A companion was listed at least this often, and is at least one in this many listed directories.
+ * */
 #define COMPANION_TIMES 3
 #define COMPANION_PART 4
-/* Listings of one name, and of all names, that are fetched before their use decides: only a few,
- * because a listing that exists and is not needed costs the storage a directory. */
+/* Listings to fetch, per name and in total, before usage decides. Few, because an unneeded listing
+ * of an existing directory costs the storage a directory read. */
 #define COMPANION_TRIES 2
 #define COMPANION_TRIES_ALL 3
-/* Listings that may be brought because a file mentions them and not used, besides as many as were
- * used. */
+/* Allowed excess of unused over used listings of mentioned directories. */
 #define MENTIONED_LISTINGS 24u
 
 static const char *last_name(const char *path)
@@ -220,7 +217,7 @@ static struct cop_bundle_below *find_below(struct cop_bundle *b, const char *nam
 	return NULL;
 }
 
-/* The name that was listed least often makes room; of several, the oldest. */
+/* Evicts the least often listed name; the oldest if there are several. */
 static struct cop_bundle_below *add_below(struct cop_bundle *b, const char *name)
 {
 	struct cop_bundle_below *least = &b->below[0];
@@ -276,7 +273,7 @@ unsigned cop_bundle_companions(const struct cop_bundle *b, const char *path, boo
 	for (unsigned i = 0; i < COP_BUNDLE_BELOW && n < COP_BUNDLE_COMPANIONS; i++) {
 		const struct cop_bundle_below *w = &b->below[i];
 
-		/* A directory below one of the same name is not its companion. */
+		/* A directory is not a companion of a parent with the same name. */
 		if (!strcmp(w->name, own) && is_companion(b, w))
 			return 0;
 		if (strcmp(w->name, own) != 0 &&

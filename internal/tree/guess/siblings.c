@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small files that are fetched along with one that a program requests (policy_priv.h decides
- * which).
+/* Small files fetched together with one that a program requests (policy_priv.h selects them).
  *
- * Each sibling is a separate request in flight, under the key from this node's own listing: path,
- * version, size. So later requests join it, its answer is checked and dead nodes are skipped as for
- * any other request, and no peer can insert data here that was not requested. They form a bundle
- * because this node, and each ancestor, sends their requests in one message with the request that a
- * program waits for.
+ * Each sibling is a separate in-flight request, with the key from this node's own listing: path,
+ * version, size. Later requests join it, its answer is validated and dead nodes are skipped as for
+ * any other request, and no peer can insert unrequested data. They form a bundle because this node
+ * and each ancestor send their requests in one message with the request that a program waits for.
  *
- * Siblings have no waiters yet, so they are background requests: the storage serves them last, and
- * an answer that contradicts a name changes nothing here (names.c). They are only fetched while
- * memory is free: no object is evicted for them, and no request waits behind them. */
+ * Siblings are background requests: the storage serves them last, and an answer that contradicts a
+ * name changes nothing here (names.c). They are only fetched while memory is free: nothing is
+ * evicted for them, and no request queues behind them. */
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
@@ -22,7 +20,7 @@ bool cop_guess_is_small(const struct cop_guess *g, const struct cop_ask *ask)
 	       ask->index == 0 && ask->size <= cop_fetch_largest_small(g->fetch);
 }
 
-/* A file of the same kind, owner and mode, so that a user who may read the one may read the other.
+/* A file of the same kind, owner and mode: a user who may read the one may read the other.
  * st_blocks == 0 means archived (HSM) or sparse; a recently modified file may still change. */
 static bool is_sibling(const struct bundle *b, const struct cop_listing_entry *e)
 {
@@ -78,7 +76,7 @@ static void ask_siblings(const struct bundle *b, size_t allowed, unsigned most)
 
 	for (uint32_t i = 0; i < count && files < most; i++) {
 		cop_listing_at(b->list, i, &e);
-		/* The size of the file that was read, unless this one's is known; counted on
+		/* The size of the file that was read if this one's is unknown; corrected on
 		 * arrival. */
 		size = e.has_attr ? e.attr.size : b->attr.size;
 		if (!is_sibling(b, &e) || size > allowed - bytes - later ||
@@ -93,7 +91,7 @@ static void ask_siblings(const struct bundle *b, size_t allowed, unsigned most)
 	pthread_mutex_unlock(&b->guess->lock);
 }
 
-/* missed: by a program. Otherwise they are only counted. */
+/* missed: by a program; otherwise the siblings are only counted. */
 static void count_and_ask(struct bundle *b, bool missed)
 {
 	struct cop_guess *g = b->guess;
@@ -164,8 +162,8 @@ void cop_guess_siblings(struct cop_guess *g, const struct cop_ask *ask)
 	look_at_siblings(g, ask, true);
 }
 
-/* Called when a program first reads a file. If the file came along with a requested entry, the
- * program would otherwise have missed it, so it counts as missed. */
+/* Called when a program first reads a file. A file that arrived with a requested entry counts as
+ * missed: without the first bytes, the program would have missed it. */
 static void used_small(struct cop_guess *g, const struct cop_obj *obj, bool missed)
 {
 	struct cop_ask ask = {.kind = COP_ASK_CHUNK,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A module of Python that was compiled before costs two names: the program looks at the source's
- * attributes, then reads the compiled file in the directory beside it. Where the listings have no
- * attributes, each name costs a request. So the node asks for one of them together with the other:
- * with a source that a program looks up, for what it was compiled to, and with a compiled file that
- * another one mentions, for the source's entry, under the rule for mentioned files (mentions.c,
- * policy_priv.h). What the compiled files are called is known once a program has read one. */
+/* A compiled Python module costs two lookups: the program checks the source's attributes, then
+ * reads the compiled file in the __pycache__ next to it. If the listings have no attributes, each
+ * lookup costs a request. Therefore the node requests both together: with a source that a program
+ * looks up, the compiled file, and with a compiled file that another file mentions, the entry of
+ * the source, under the rule for mentioned files (mentions.c, policy_priv.h). The names of compiled
+ * files are known once a program has read one. */
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
@@ -15,8 +15,7 @@
 #define COMPILED_DIR_LEN (sizeof(COMPILED_DIR) - 1)
 #define PATH_MAX_BYTES (COLLECTION_DIR + 2 * MENTION_NAME)
 
-/* Whether this is a file that a listing names without attributes. dir ends with a slash, or is
- * empty. */
+/* Whether the file is in a listing without attributes. dir ends with a slash, or is empty. */
 static bool is_listed_bare(struct cop_guess *g, const char *dir, const char *name)
 {
 	size_t len = strlen(dir);
@@ -33,8 +32,8 @@ static bool is_listed_bare(struct cop_guess *g, const char *dir, const char *nam
 	return is_bare;
 }
 
-/* The directory of the file that this source was compiled to (with a slash at its end), and that
- * file's name; false if the name is no source's. */
+/* The directory (with trailing slash) and the name of the file compiled from this source; false if
+ * the name is not that of a source. */
 static bool find_compiled(const struct cop_fetch_name *source, const char *ending,
 	char dir[COLLECTION_DIR], char name[MENTION_NAME])
 {

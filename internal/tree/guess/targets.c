@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The attributes of a large directory's names are requested one by one: those of a link, then those
- * of the name that it leads to. But the target can often be guessed: libz.so.1 is a link to
- * libz.so.1.2.13, python3 one to python3.11. So together with a link, the node requests the
- * shortest name that continues after a dot where the link's own name ends. If the link leads
- * elsewhere, that costs the storage the attributes of one name and saves nothing. */
+/* The attributes of names in a large directory are requested one by one: first those of a symlink,
+ * then those of its target. The target can often be guessed: libz.so.1 is a link to libz.so.1.2.13,
+ * python3 one to python3.11. Together with a link, the node requests the shortest name that extends
+ * the link's name by a dot and more. If the link has another target, this costs the storage the
+ * attributes of one name and saves nothing. */
 #include "tree/guess/guess_priv.h"
 
 #include <dirent.h>
 
-/* Each link searches all names, so a directory of nothing but links costs the square of their
- * number. Directories of libraries and programs have a few thousand. */
+/* Each link searches all names, so a directory that consists of links costs quadratic time.
+ * Directories of libraries and programs have a few thousand names. */
 #define NAMES_MAX 8192
 
 static bool goes_on(const struct cop_listing_entry *link, const struct cop_listing_entry *e)
@@ -19,7 +19,8 @@ static bool goes_on(const struct cop_listing_entry *link, const struct cop_listi
 	       (e->type == DT_REG || e->type == DT_LNK);
 }
 
-/* False if the name is no link, its attributes came with the listing, or no name continues it. */
+/* False if the name is not a link, its attributes are in the listing, or no other name extends it.
+ * */
 static bool find_target(
 	const void *names, const char *name, size_t name_len, struct cop_listing_entry *found)
 {
@@ -56,8 +57,8 @@ void cop_guess_bring_target(struct cop_guess *g, const struct cop_fetch_name *li
 	cop_obj_put(g->conf->cache, names);
 }
 
-/* A program that looks at a directory on its way goes into it. So where its attributes are not in
- * the listing, its own listing is requested together with them. */
+/* A program that looks up a directory will enter it. If its attributes are not in the parent's
+ * listing, its own listing is requested together with them. */
 static void bring_listing(struct cop_guess *g, const struct cop_fetch_name *dir)
 {
 	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = dir->path, .along = true};

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a node that has answered a stop. Its answer contains the sums of all nodes below it,
- * which are lost if it ends too early. So it stays until the requester has confirmed the answer. If
- * the requester is silent, this node asks whether it is alive, and rpc finds out whether it is dead
- * or only gets no processor. If it is dead, the next living ancestor asks instead, as soon as that
- * one finds out, too; this node waits for that. */
+/* The end of a node after its answer to a stop. The answer contains the sums of all nodes below and
+ * is lost if the node exits too early, so the node waits until the requester has confirmed the
+ * answer. If the requester is silent, this node sends it a request, and rpc detects whether it is
+ * dead or only short of processor time. If it is dead, the next live ancestor detects that as well
+ * and repeats the stop; this node waits for it. */
 #include "tree/op/op_priv.h"
 
 #include <poll.h>
 
 #include "base/log/log.h"
 
-/* No node waits longer than this, whichever others are alive. */
+/* Maximum wait, even with live requesters. */
 #define CONFIRM_MS 120000
-/* After this much silence the requester is asked whether it is alive. */
+/* Silence after which the requester is probed. */
 #define DOUBT_MS 1000
 #define LOOK_MS_FIRST 1
 #define LOOK_MS_MOST 50
@@ -36,8 +36,8 @@ static struct asker *asker_of(struct cop_op *t, uint32_t rank)
 	return &t->asker[t->askers++];
 }
 
-/* Whether the requester may still fetch the answer. A command that is not a node cannot be asked:
- * it has no address that could be looked up, and does not wait for long. */
+/* Whether the requester may still fetch the answer. A command is not a node and cannot be probed:
+ * its address is unknown, and it does not wait for long. */
 static bool is_there(struct cop_op *t, uint32_t rank, uint64_t now_ms)
 {
 	struct asker *a = rank < t->conf.topo.nodes ? asker_of(t, rank) : NULL;

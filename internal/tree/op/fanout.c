@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One operation on every node of a subtree, with the answers summed on the way up. A dead node is
- * bypassed: its children are asked directly, so that only that node is missing. */
+/* Runs an operation on every node of a subtree and sums the answers on the way up. A dead node is
+ * bypassed: the request goes to its children directly, so only that node is missing. */
 #include "tree/op/op_priv.h"
 
 #include "base/log/log.h"
 
-/* How often an answer that cannot be read is requested again. */
+/* Number of tries for an unreadable answer. */
 #define TRIES 3
 
 struct fanout {
 	struct cop_op *treeop;
-	struct cop_op_request what; /* its argument is below */
+	struct cop_op_request what; /* the argument is below */
 	treeop_self *self;
 	_Atomic uint32_t pending;
 	pthread_mutex_t lock; /* protects sum */
@@ -51,7 +51,7 @@ static void add_answer(struct fanout *f, const struct cop_op_sum *part)
 
 /* ---- nodes without an answer ---- */
 
-/* Names the first missing nodes, and counts all of them. */
+/* Counts all missing nodes and records the first ranks. */
 static void lose_subtree(const struct cop_topo *t, uint32_t rank, struct cop_op_sum *s)
 {
 	for (uint32_t r = rank; r < t->nodes && s->missing < COP_OP_NAMED; r++)
@@ -77,7 +77,7 @@ static void lose_child(
 		cop_op_sum_add_silent(&gone, rank);
 	l.below = gone.missing - 1;
 	cop_op_lost_text(f->what.op, &l, &gone.text);
-	/* A release is polled, so it is not logged every time. */
+	/* A release is polled and would be logged repeatedly. */
 	if (f->what.op != COP_OP_RELEASED)
 		cop_log_warn(
 			"no answer op=%u rank=%" PRIu32 " reason=\"%s\"", f->what.op, rank, reason);
@@ -85,7 +85,7 @@ static void lose_child(
 	cop_op_sum_free(&gone);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void ask_children(struct fanout *f, uint32_t rank)
 {
@@ -96,8 +96,8 @@ static void ask_children(struct fanout *f, uint32_t rank)
 		ask_subtree(f, child[i]);
 }
 
-/* Whether the node has asked none of those below it: it is dead or ending, rejects our proof of the
- * secret, or has no memory for a request. */
+/* Whether the node has forwarded nothing to the nodes below: it is dead or ending, rejects our
+ * proof of the secret, or has no memory for a request. */
 static bool is_passed_over(struct fanout *f, uint32_t rank, const struct cop_rpc_result *r)
 {
 	if (r->answered && r->status == -ESHUTDOWN)
@@ -140,13 +140,13 @@ static void child_answered(void *arg, const struct cop_rpc_result *r)
 	if (!rc) {
 		add_answer(f, &part);
 	} else if (rc == -EBADMSG && p.tries < TRIES) {
-		/* Every operation may be requested twice. */
+		/* Every operation may be repeated. */
 		ask_node(f, p.rank, p.tries + 1);
 	} else if (is_passed_over(f, p.rank, r)) {
 		ask_children(f, p.rank);
 	} else {
-		/* The node was asked and has asked the nodes below it: they have answered it and
-		 * may have ended. */
+		/* The node has forwarded the request, and the nodes below have answered it and may
+		 * have exited. */
 		lose_child(f, p.rank, LOST_FAILED, true, reason_of(rc));
 	}
 	cop_op_sum_free(&part);
@@ -174,8 +174,8 @@ static void ask_node(struct fanout *f, uint32_t rank, unsigned tries)
 	cop_rpc_call(rpc, &call);
 }
 
-/* Takes this node's own part: it is reached on the way down from a dead ancestor, or is the
- * root. */
+/* Adds this node's own part: it was reached on the way down from a dead ancestor, or is the root.
+ * */
 static void self_done(void *arg, struct cop_op_sum *own)
 {
 	struct fanout *f = arg;
@@ -194,7 +194,7 @@ static void ask_subtree(struct fanout *f, uint32_t rank)
 	f->self(f->treeop, &f->what, self_done, f);
 }
 
-/* If this returns NULL, memory was short and the operation has ended. */
+/* NULL: out of memory; the operation has ended. */
 static struct fanout *begin_fanout(
 	struct cop_op *t, const struct cop_op_request *what, cop_op_done *done, void *arg)
 {
@@ -211,7 +211,7 @@ static struct fanout *begin_fanout(
 	f->what.argument = memcpy(f->argument, what->argument, len);
 	f->done = done;
 	f->arg = arg;
-	/* The starter holds one, so that the operation cannot finish before all nodes are asked. */
+	/* The starter holds one, which keeps the operation open until all requests are sent. */
 	atomic_init(&f->pending, 1);
 	pthread_mutex_init(&f->lock, NULL);
 	cop_gate_more(t->conf.gate);
@@ -230,7 +230,7 @@ void cop_op_fan_out(struct cop_op *t, const struct cop_op_request *what, uint32_
 	finish_one(f);
 }
 
-/* This node is above all nodes that are asked, so it does not reach itself. */
+/* This node is above all requested nodes, so self is never called. */
 void cop_op_fan_out_below(
 	struct cop_op *t, const struct cop_op_request *what, cop_op_done *done, void *arg)
 {

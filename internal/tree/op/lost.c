@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sentences about a node that did not answer. */
+/* Sentences about nodes without an answer. */
 #include "base/base/json.h"
 #include "tree/op/op.h"
 #include "tree/op/op_priv.h"

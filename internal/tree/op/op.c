@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Performs each operation on this node and everything below it, for any requester. */
+/* Runs each operation on this node and all nodes below, for any requester. */
 #include "tree/op/op_priv.h"
 
 struct cop_op *cop_op_new(const struct cop_op_conf *conf)
@@ -23,7 +23,7 @@ void cop_op_free(struct cop_op *t)
 	free(t);
 }
 
-/* ---- statistics and the table: this node when those below have answered ---- */
+/* ---- statistics and the table: the nodes below first, then this node ---- */
 
 static void add_own(struct request *q)
 {
@@ -51,9 +51,9 @@ static void count_below(struct request *q)
 		cop_op_fan_out_below(q->treeop, &q->what, stats_below, q);
 }
 
-/* ---- invalidate: this node first, so that whoever asks again finds nothing old above ---- */
+/* ---- invalidate: this node first, so a repeated request finds no stale data above ---- */
 
-/* This node failed; the nodes below it have answered. */
+/* This node failed; the nodes below have answered. */
 static void lose_own(struct request *q)
 {
 	const struct cop_op *t = q->treeop;
@@ -92,14 +92,14 @@ static void forget_request(struct request *q)
 {
 	struct cop_op_conf *c = &q->treeop->conf;
 
-	/* Once the kernel has been told, q may be freed. */
+	/* After a successful forget, q may already be freed. */
 	if (c->ops->forget(c->ctx, q->what.argument, forgotten_here, q) == 0)
 		return;
 	q->untold = true;
 	forgotten_here(q);
 }
 
-/* ---- all of them ---- */
+/* ---- all operations ---- */
 
 static void run_request(struct request *q)
 {
@@ -148,12 +148,12 @@ void cop_op_all(struct cop_op *t, const struct cop_op_request *what, cop_op_done
 	cop_op_fan_out(t, what, root, here_and_below, done, arg);
 }
 
-/* ---- from another node ---- */
+/* ---- requests from other nodes ---- */
 
 static void answer_request(void *arg, struct cop_op_sum *sum)
 {
 	struct cop_rpc_req *req = arg;
-	/* A node that answers a stop ends, so its answer has to be confirmed. */
+	/* A node exits after answering a stop, so the answer must be confirmed. */
 	struct cop_rpc_answer a = {.release = free, .confirm = cop_rpc_req_op(req) == COP_OP_STOP};
 	struct cop_buf body = {0};
 
@@ -188,7 +188,7 @@ void cop_op_serve(struct cop_op *t, struct cop_rpc_req *req)
 		memcpy(argument, payload, len);
 	argument[len] = '\0';
 	what.argument = argument;
-	/* This node is ending, so the requester has to ask the nodes below it. */
+	/* This node is ending, so the requester must contact the nodes below itself. */
 	if (what.op == COP_OP_STOP && cop_op_has_ended_alone(t))
 		reply_status(req, -ESHUTDOWN);
 	else

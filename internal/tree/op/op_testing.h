@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Trees of nodes in one process, for the tests in this directory: the fake network, the real rpc,
- * and nodes that count what they are asked to do. One thread plays all of them. */
+ * and nodes that count the operations. All nodes run on one thread. */
 #ifndef COP_TREE_OP_TESTING_H
 #define COP_TREE_OP_TESTING_H
 
@@ -16,7 +16,7 @@
 #define T_CLIENT T_NODES
 #define T_ALIVE 34
 #define T_TIMEOUT_MS 3000
-/* What a node counts: its rank plus one, so that all of them count 28. */
+/* Each node counts its rank plus one, so the sum is 28. */
 #define T_COUNTER COP_ORIGIN_OPERATIONS
 #define T_ALL 28
 
@@ -32,24 +32,25 @@ struct t_node {
 	struct cop_defer deferred;
 	struct cop_op *op;
 	/* how it behaves */
-	bool slow;    /* it never gets to unmount */
+	bool slow;    /* it never unmounts */
 	bool holds;   /* its kernel forgets slowly */
 	bool starved; /* it has no memory to notify its kernel */
-	int status;   /* it answers every operation with this and does nothing */
+	int status;   /* it answers every operation with this status and has no other effect */
 	bool unable;
-	const void *body; /* it answers the next `bodies` operations with this and does nothing */
+	const void *body; /* it answers the next `bodies` operations with this body and has no other
+			     effect */
 	size_t body_len;
 	unsigned bodies;
 	bool mounted; /* it cannot unmount */
 	const char *cannot_write, *cannot_complete, *unwritten, *remark;
 	/* what it did */
-	unsigned asked, looked, reports, resets, ends, completed; /* looked: whether it lives */
+	unsigned asked, looked, reports, resets, ends, completed; /* looked: liveness probes */
 	bool ending, ended;
 	char forgot[32];
 	unsigned forgot_at;
 	void (*then)(void *arg);
 	void *then_arg;
-	uint32_t wrote_nodes; /* for the root: from the sum that it got at the end */
+	uint32_t wrote_nodes; /* for the root: from its final sum */
 	uint64_t wrote_count;
 };
 
@@ -57,11 +58,10 @@ struct t_tree {
 	struct cop_endpoint_net *net;
 	struct t_node node[T_NODES + 1]; /* the last is a client */
 	unsigned clock;
-	uint8_t flip_type; /* a message of this type from this node is changed on the way */
+	uint8_t flip_type; /* messages of this type from this node are corrupted */
 	const char *flip_from;
 };
 
-/* The result of an operation. */
 struct t_heard {
 	unsigned times;
 	struct cop_op_sum sum;
@@ -270,7 +270,7 @@ static inline struct t_tree *t_new(void)
 	return t_new_with(T_NODES + 1);
 }
 
-/* Does what the main threads do. */
+/* Does the work of the main threads. */
 static inline bool t_main_threads(struct t_tree *t)
 {
 	bool did = false;
@@ -287,7 +287,7 @@ static inline bool t_main_threads(struct t_tree *t)
 	return did;
 }
 
-/* Runs everything that can happen while the clock stands still. */
+/* Runs all pending work without advancing the clock. */
 static inline void t_run(struct t_tree *t)
 {
 	size_t events;
@@ -297,7 +297,7 @@ static inline void t_run(struct t_tree *t)
 	while (events);
 }
 
-/* The same, while time passes. */
+/* The same, but advances the clock. */
 static inline void t_advance(struct t_tree *t, unsigned ms)
 {
 	t_run(t);
@@ -312,7 +312,7 @@ static inline void t_cut(struct t_tree *t, uint32_t rank)
 	cop_endpoint_fake_cut(t->net, t->node[rank].name, true);
 }
 
-/* Ends the nodes: outstanding requests are answered; after that no gate has anyone inside. */
+/* Ends the nodes: outstanding requests are answered, and all gates are then empty. */
 static inline void t_free(struct t_tree *t)
 {
 	for (uint32_t r = 0; r <= T_NODES; r++)
@@ -333,7 +333,7 @@ static inline void t_free(struct t_tree *t)
 	free(t);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static inline void t_done(void *arg, struct cop_op_sum *sum)
 {

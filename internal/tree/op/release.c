@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a tree that exists for certain programs (copper run --source). Each node hears from
- * its own machine when it is no longer needed there. It must stay all the same, because others read
- * through it. When a node and all nodes below it are released, it tells the node above, so the root
- * hears of the last one. The root then asks all nodes, because what it heard may be wrong if a node
- * was slow and declared dead. If all are released or dead, it stops the tree. However long the tree
- * waits for its last program, a node sends and answers two requests for that.
+/* The end of a tree that exists only for certain programs (copper run --source). Each host releases
+ * its node when its programs have ended. The node must continue to run, because other nodes read
+ * through it. When a node and all nodes below it are released, it notifies its parent, so the last
+ * release reaches the root. The root then queries all nodes, because the notifications may be wrong
+ * if a slow node was declared dead. If all are released or dead, it stops the tree. However long
+ * the tree waits for its last program, each node sends and answers two requests for this.
  *
- * A dead node tells nobody. So all nodes check again now and then, less and less often: the root
- * asks all nodes; the others ask whether an ancestor is alive. If none is, the root is dead, and
- * its children do its part. They may do so at the same time, because a node that is asked to stop
- * twice stops once.
+ * A dead node cannot notify. Therefore all nodes check again with increasing intervals: the root
+ * queries all nodes; the others probe their ancestors. If no ancestor is alive, the root is dead,
+ * and its children replace it. They may do so concurrently, because a repeated stop has no effect.
  *
- * A program that starts late holds the node again. A node that has just reported that it is
- * released refuses that until the time is over in which the tree may be stopped on the ground of
- * the report. */
+ * A program that starts late holds the node again. A node that has just reported its release
+ * rejects this while the tree may be stopping because of the report. */
 #include "tree/op/op_priv.h"
 
-/* How long after its release a node checks again: the first time, and at most. */
+/* Interval after the release until a node checks again: the first and the maximum. */
 #define LOOK_MS_FIRST 1000
 #define LOOK_MS_MOST 20000
-/* How long a node stands by its report: longer than COP_OP_RELEASED_MS, since the stop has to
- * arrive. */
+/* How long a node must not be held after its report: longer than COP_OP_RELEASED_MS, because the
+ * stop has to arrive. */
 #define PROMISE_MS (COP_OP_RELEASED_MS + 1000)
 
-/* ---- asked on the way down ---- */
+/* ---- requests from above ---- */
 
 static void add_own(struct request *q)
 {
@@ -31,7 +29,7 @@ static void add_own(struct request *q)
 	struct cop_op *t = q->treeop;
 
 	pthread_mutex_lock(&t->lock);
-	own.released = t->released; /* gcc 10 warns of it in the braces */
+	own.released = t->released; /* in braces, gcc 10 warns about it */
 	if (t->released)
 		t->promised_until_ms = cop_now_ms() + PROMISE_MS;
 	pthread_mutex_unlock(&t->lock);
@@ -57,15 +55,15 @@ void cop_op_released(struct request *q)
 
 bool cop_op_all_released(const struct cop_op_sum *sum)
 {
-	/* If a node failed, nothing is known for now about it and the nodes below it. */
+	/* If a node failed, its state and that of the nodes below are unknown for now. */
 	return sum->nodes && sum->released == sum->nodes && !sum->failed;
 }
 
-/* ---- who asks ---- */
+/* ---- notifications and checks ---- */
 
 struct looking {
 	struct cop_op *treeop;
-	uint32_t above; /* the ancestor that is told, or asked whether it is alive */
+	uint32_t above; /* the ancestor to notify or probe */
 	uint8_t op;
 	bool again;
 	cop_op_done *done;
@@ -148,9 +146,9 @@ static void ask_if_needed(struct cop_op *t, bool complete, cop_op_done *done, vo
 	look_above(l);
 }
 
-/* ---- when ---- */
+/* ---- timing ---- */
 
-/* The lock is held. */
+/* Called with the lock held. */
 static bool is_complete(const struct cop_op *t)
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT];
@@ -159,7 +157,7 @@ static bool is_complete(const struct cop_op *t)
 	return t->released && (uint32_t)__builtin_popcountll(t->complete_children) == n;
 }
 
-/* The lock is held. Whether it is time for another check. */
+/* Whether another check is due. Called with the lock held. */
 static bool is_due(struct cop_op *t, uint64_t now_ms)
 {
 	if (!t->look_wait_ms) {
@@ -207,20 +205,20 @@ int cop_op_hold(struct cop_op *t, uint64_t now_ms)
 	return rc;
 }
 
-/* ---- a node below tells ---- */
+/* ---- notifications from below ---- */
 
 static void note_if_needed(void *treeop, struct cop_op_sum *sum)
 {
 	struct cop_op *t = treeop;
 
-	/* No ancestor is alive, so this node asked all nodes. The keeper that ends the tree must
-	 * hear of it. */
+	/* No ancestor is alive, so this node has queried all nodes. The keeper that ends the tree
+	 * must be notified. */
 	pthread_mutex_lock(&t->lock);
 	t->look_now = t->look_now || sum->nodes;
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* The lock is held. 0: it is not a child of this node. */
+/* 0: not a child of this node. Called with the lock held. */
 static uint64_t bit_of(const struct cop_op *t, uint32_t rank)
 {
 	uint32_t child[COP_TOPO_MAX_FANOUT];
@@ -232,8 +230,8 @@ static uint64_t bit_of(const struct cop_op *t, uint32_t rank)
 	return 0;
 }
 
-/* The lock is held. Whether that was the last child; it may have reported before. A rank further
- * below reports to this node if those in between are dead. */
+/* Whether that was the last child, which may have reported before. Called with the lock held. A
+ * deeper rank reports to this node if the nodes in between are dead. */
 static bool is_last(struct cop_op *t, uint32_t rank, bool again)
 {
 	uint64_t bit = bit_of(t, rank);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports, written as they are or with a reset of the counters, on this node and those below at the
- * same time. Writing may wait for a disk, so the main thread does it. */
+/* Writes reports, optionally with a reset of the counters, on this node and the nodes below
+ * concurrently. Runs on the main thread, because writing may block on a disk. */
 #include "tree/op/op_priv.h"
 
 static void part_done(struct request *q)
@@ -11,7 +11,7 @@ static void part_done(struct request *q)
 	cop_op_request_finish(q);
 }
 
-/* A request may come twice, and a second reset would overwrite the reports with the few counts
+/* A request may be repeated, and a second reset would overwrite the reports with the few counts
  * since the first. */
 static int reset_once(struct cop_op *t, const char *name, struct cop_err *err)
 {
@@ -49,7 +49,7 @@ void cop_op_report(struct request *q)
 {
 	struct cop_op *t = q->treeop;
 
-	/* From here on this node's part may finish before the other begins. */
+	/* From here on, this node's part may finish before the other starts. */
 	atomic_init(&q->parts, 2);
 	q->work.run = report_here;
 	if (!cop_defer_add(t->conf.deferred, &q->work)) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stopping a subtree: first the nodes below, then this one. Its main thread unmounts, adds what
- * this node has counted to the sums from below, and answers. The sums of the whole job thus reach
- * the root, which writes them; if the root is dead, the node that got the command does. However
- * often a node is asked, it asks those below once and gives everyone the same answer, so that
- * nothing is counted twice. It answers even after it has unmounted, because the node above may have
- * died with the first answer. */
+/* Stops a subtree: first the nodes below, then this one. Its main thread unmounts, adds this node's
+ * own counts to the sums from below, and answers. The sums of the whole job thus reach the root,
+ * which writes them; if the root is dead, the node that received the command does. For any number
+ * of requests, a node forwards the stop once and returns the same answer, so nothing is counted
+ * twice. It answers even after it has unmounted, because its parent may have died with the first
+ * answer. */
 #include "tree/op/op_priv.h"
 
 static void end_this_node(struct cop_op *t)
@@ -17,7 +17,7 @@ static void stopped_below(void *arg, struct cop_op_sum *below)
 	struct cop_op *t = arg;
 
 	pthread_mutex_lock(&t->lock);
-	/* A signal may have ended this node before those below answered. */
+	/* A signal may have ended this node before the nodes below answered. */
 	if (!t->ending) {
 		cop_op_sum_move(&t->stop_sum, below);
 		t->stop_answered = true;
@@ -71,7 +71,7 @@ void cop_op_stop(struct request *q)
 	if (!over)
 		cop_list_push_back(&t->stop_requests, &q->link);
 	pthread_mutex_unlock(&t->lock);
-	/* If this node has not ended yet, q may be freed from here on. */
+	/* Unless this node has ended, q may already be freed. */
 	if (over)
 		cop_op_request_answer(q, q->local ? &alone : &t->stop_sum);
 	else if (first)
@@ -82,7 +82,7 @@ void cop_op_stop(struct request *q)
 
 /* ---- this node has unmounted ---- */
 
-/* counted: it is already counted that files of this node are missing. */
+/* counted: the missing files of this node are already counted. */
 static void complete_sum(struct cop_op *t, struct cop_op_sum *all, bool counted)
 {
 	struct cop_err err = {0};
@@ -108,8 +108,8 @@ static void complete_stop(
 	all->mounted += mounted;
 	if (unwritten)
 		cop_op_sum_unwritten(all, host_of(t, t->conf.rank), unwritten);
-	/* If a signal has ended this node meanwhile, the answer lacks what the nodes below
-	 * counted. */
+	/* If a signal has ended this node in the meantime, the answer lacks the counts of the nodes
+	 * below. */
 	if (answered)
 		complete_sum(t, all, unwritten);
 }

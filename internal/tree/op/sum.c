@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The combined answers of a subtree: sums, and their encoding for the way up the tree.
+/* The combined answers of a subtree: sums, and their encoding for transport up the tree.
  *
- * The text has a part from every node, so it grows with the job. It is sent compressed, in at most
- * COP_OP_TEXT_MAX bytes. Parts that do not fit are left out and counted; the sums include their
- * nodes all the same. */
+ * The text contains a part from every node and grows with the job. It is sent compressed, in at
+ * most COP_OP_TEXT_MAX bytes. Parts that do not fit are omitted and counted; the sums include their
+ * nodes. */
 #include "tree/op/op_priv.h"
 
 #include <sys/wait.h>
@@ -69,7 +69,7 @@ static void add_missing(struct cop_op_sum *into, const struct cop_op_sum *from)
 	into->unwritten += from->unwritten;
 }
 
-/* A signal is worse than an exit status, and a high one worse than a low one. */
+/* A signal is worse than an exit status, and a higher number worse than a lower one. */
 static uint32_t severity(uint32_t status)
 {
 	return WIFSIGNALED(status) ? 256 + (uint32_t)WTERMSIG(status)
@@ -124,7 +124,7 @@ static void add_prof(struct cop_op_sum *into, const struct cop_op_sum *from)
 		return;
 	if (!into->prof)
 		into->prof = cop_prof_sum_new();
-	/* The number of nodes in the sums shows how many are missing. */
+	/* The number of nodes in each sum shows how many are missing. */
 	if (!into->prof || cop_prof_merge(into->prof, from->prof))
 		cop_log_error(
 			"no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
@@ -218,12 +218,12 @@ void cop_op_sum_add_silent(struct cop_op_sum *g, uint32_t rank)
 /* Shorter texts are not compressed. */
 #define PACK_MIN 4096
 
-/* The lengths of what follows the numbers, before the profile. */
+/* Lengths of the sections after the numbers, before the profile. */
 struct lengths {
-	uint32_t silents; /* ranks */
+	uint32_t silents; /* number of ranks */
 	uint32_t text;
-	uint32_t packed;           /* 0: the text is sent as it is */
-	uint32_t hosts, telemetry; /* bytes */
+	uint32_t packed;           /* 0: the text is not compressed */
+	uint32_t hosts, telemetry; /* in bytes */
 };
 
 static void put_examples(struct cop_wr *w, const struct cop_stats *stats)
@@ -296,7 +296,7 @@ static void put_silent(const struct cop_op_sum *g, struct cop_buf *out)
 	}
 }
 
-/* The text comes from another process: it is terminated and made one line. */
+/* The text comes from another process: terminates it and removes line breaks. */
 static void get_sentence(struct cop_rd *r, char out[COP_OP_SENTENCE])
 {
 	if ((size_t)(r->end - r->p) < COP_OP_SENTENCE) {
@@ -311,7 +311,7 @@ static void get_sentence(struct cop_rd *r, char out[COP_OP_SENTENCE])
 			*c = '?';
 }
 
-/* The same for examples; cop_stats_example makes each one line. */
+/* The same for examples; cop_stats_example removes their line breaks. */
 static void get_examples(struct cop_rd *r, struct cop_stats *stats)
 {
 	for (unsigned i = 0; i < COP_EXAMPLES; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chooses the next chunk: first those that the manifest names, file after file as their versions
- * become known, then the rest of the files that their first reader would fetch whole. */
+/* Selects the next chunk: first those in the manifest, file by file as versions become known, then
+ * the rest of the files that their first reader would fetch whole. */
 #include <sys/stat.h>
 
 #include "tree/prefetch/prefetch_priv.h"
@@ -26,13 +26,13 @@ static const struct cop_range *range_of(
 	return (const struct cop_range *)(const void *)p->ranges.data + i->range + index;
 }
 
-/* A file that was read to its end and has grown since is fetched to its new end. */
+/* A file that was read to its end and has grown is fetched up to its new end. */
 static uint64_t end_of(const struct item *i, const struct cop_range *r)
 {
 	return r->end >= i->size ? i->size_now : COP_MIN(r->end, i->size_now);
 }
 
-/* The next chunk of this file from the cursor on. */
+/* The next chunk of this file, starting at the cursor. */
 static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *index)
 {
 	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.fetch);
@@ -50,7 +50,7 @@ static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *
 	return false;
 }
 
-/* Where the chunks end that the manifest names from the cursor on, without a gap. */
+/* End of the contiguous chunks in the manifest, starting at the cursor. */
 static uint64_t run_end(const struct cop_prefetch *p, const struct item *i)
 {
 	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.fetch), run = 0;
@@ -126,7 +126,7 @@ bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask, struct
 				.size = i->size_now,
 				.index = index,
 				.background = true};
-			/* Smaller files come whole. */
+			/* Smaller files are fetched whole. */
 			if (!p->rest && i->size_now > p->conf.whole_file_max)
 				ask->run_end = run_end(p, i);
 			*of = i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The manifest in memory while it is used: paths end to end, items and ranges in arrays. */
+/* The manifest in memory: concatenated paths, arrays of items and ranges. */
 #include "tree/prefetch/prefetch_priv.h"
 
 struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index)
@@ -41,7 +41,7 @@ bool cop_prefetch_parse_piece(struct cop_prefetch *p, const char *data, size_t l
 	r->len = len;
 	r->at = 0;
 	while (cop_manifest_next(r, &m)) {
-		/* A manifest without parts is one that no file begins. */
+		/* A manifest without parts has a single one without a first file. */
 		if (r->parts)
 			p->part[m.part] = cop_hash64(r->part_path, strlen(r->part_path), 0) | 1;
 		add_item(p, &m);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the file from which --prefetch reads its manifest, and the file for the next job's
- * manifest.
+/* Locates the file of --prefetch and the file for the next job's manifest.
  *
- * auto: the file beside the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or, if this
+ * auto: the file next to the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or, if this
  * user may not write there, $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; if both exist, the
- * newer one. Without --prefetch, the same, but nothing is written beside the source. A file is read
- * only if it is owned by this user, root or the source's owner and nobody else can write it. */
+ * newer one. Without --prefetch, the same, but nothing is written next to the source. A file is
+ * read only if it is owned by this user, root or the source's owner and nobody else can write it.
+ * */
 #include "tree/prefetch/prefetch_priv.h"
 
 #include <dirent.h>
@@ -24,18 +24,18 @@
 #define RECORD_BYTES (64 * COP_MIB)
 #define SUFFIX ".copper-manifest"
 #define PACK_SUFFIX ".copper-pack"
-/* A manifest or pack in the cache directory that no job has renewed for so long is removed. */
+/* A manifest or pack in the cache directory is removed if no job has renewed it for this long. */
 #define KEPT_DAYS 90
-/* So is a pack that a job began to write and did not complete. */
+/* The same for an incomplete pack. */
 #define UNFINISHED_DAYS 1
 
 struct cop_prefetch_manifest {
 	struct cop_prefetch_manifest_conf conf;
-	struct cop_manifest_set *record; /* what this node needed; NULL: not recorded */
-	struct cop_buf text;             /* the manifest that was read, complete */
-	size_t body;                     /* where its items begin */
-	bool hidden;                     /* cop_prefetch_manifest_hide */
-	char from[PATH_MAX];             /* the file that was read by auto */
+	struct cop_manifest_set *record; /* objects that this node needed; NULL: not recording */
+	struct cop_buf text;             /* the complete manifest that was read */
+	size_t body;                     /* offset of its items */
+	bool hidden;                     /* as set by cop_prefetch_manifest_hide */
+	char from[PATH_MAX];             /* the file that auto read */
 	char pack_from[PATH_MAX];        /* its pack */
 	struct cop_packfile *pack;
 	char note[PATH_MAX + 200];
@@ -64,7 +64,7 @@ bool cop_prefetch_is_system(const char *source)
 
 /* ---- the places of auto ---- */
 
-/* The name of the source in its directory; none for the root directory. */
+/* The name of the source in its directory; empty for the root directory. */
 static const char *source_name(const char *source)
 {
 	return strrchr(source, '/') + 1;
@@ -78,8 +78,8 @@ static bool beside_source(const char *source, const char *suffix, char path[PATH
 				suffix) < PATH_MAX;
 }
 
-/* This user's cache directory; "" if there is none. A home that does not exist is not made: root
- * would make it for a user who has none on this machine. */
+/* This user's cache directory; "" if there is none. A missing home directory is not created: root
+ * would create it for a user without a home on this machine. */
 static void cache_dir(char dir[PATH_MAX])
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -115,8 +115,8 @@ bool cop_prefetch_pack_at(const char *source, char path[COP_PREFETCH_PATH])
 	return in_cache(source, PACK_SUFFIX, path);
 }
 
-/* The modification time of a regular file that only this user, root or the source's owner can have
- * written; -1 for any other file. */
+/* The modification time of a regular file that only this user, root or the source's owner could
+ * have written; -1 for any other file. */
 static int64_t usable_since(const char *source, const char *path)
 {
 	struct stat st, owned;
@@ -165,7 +165,7 @@ static int read_text(const char *path, struct cop_buf *out)
 	return got < 0 ? (int)got : 0;
 }
 
-/* Warns in one line about a manifest that is damaged or cannot be used. */
+/* Logs a one-line warning about a damaged or unusable manifest. */
 static void warn_of(const struct cop_prefetch_manifest *m, const char *path, const char *text)
 {
 	cop_log_warn("prefetch: %s: %s", path, text);
@@ -197,7 +197,7 @@ static void check_text(struct cop_prefetch_manifest *m, const char *path)
 	}
 }
 
-/* Once in a user's life: when the directory is created. */
+/* Once per user: when the directory is created. */
 static void note_first(struct cop_prefetch_manifest *m)
 {
 	char dir[PATH_MAX];
@@ -235,7 +235,7 @@ const char *cop_prefetch_pack_error(int rc)
 	}
 }
 
-/* Beside the manifest that was read. */
+/* Next to the manifest that was read. */
 static void open_pack(struct cop_prefetch_manifest *m)
 {
 	size_t len = strlen(m->from) - strlen(SUFFIX);
@@ -379,8 +379,8 @@ uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m)
 	return cop_hash64(m->text.data + m->body, m->text.len - m->body, 0);
 }
 
-/* Pieces end at line ends, so the index alone does not say where one begins; there are few
- * pieces. */
+/* Pieces end at line ends, so the offset of a piece cannot be computed from its index; there are
+ * few pieces. */
 int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len)
 {
@@ -412,7 +412,7 @@ static bool ends_with(const char *name, const char *suffix)
 	return len > end && !strcmp(name + len - end, suffix);
 }
 
-/* How many days a file of the cache directory is kept that no job renews; 0: it is not ours. */
+/* Days to keep a file in the cache directory that no job renews; 0: not created by Copper. */
 static int days_of(const char *name)
 {
 	if (ends_with(name, SUFFIX) || ends_with(name, PACK_SUFFIX))
@@ -420,7 +420,6 @@ static int days_of(const char *name)
 	return strstr(name, PACK_SUFFIX ".") ? UNFINISHED_DAYS : 0;
 }
 
-/* Removes what no job has renewed for long. */
 static void remove_old(void)
 {
 	int64_t now = cop_wall_ns() / (int64_t)COP_NS_PER_S;
@@ -457,8 +456,8 @@ static int write_in_cache(const char *source, const struct cop_buf *text, char p
 	return rc;
 }
 
-/* Writes the manifest beside the source if that is asked for, or in the user's cache directory. A
- * manifest at the other place is then the older one. */
+/* Writes the manifest next to the source if requested, or to the user's cache directory. A manifest
+ * at the other location is then the older one. */
 static int write_auto(
 	struct cop_prefetch_manifest *m, const struct cop_buf *text, char path[PATH_MAX])
 {
@@ -481,7 +480,7 @@ int cop_prefetch_make_next(
 	return rc ? rc : text->failed ? -ENOMEM : 0;
 }
 
-/* A job that needed nothing predicts nothing about the next one. */
+/* A job that needed nothing does not predict the next one. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun)
 {
 	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);
@@ -492,7 +491,7 @@ void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun)
 
 	if (!record)
 		return;
-	/* It is as good as before, and in use. */
+	/* The manifest is still valid and in use. */
 	if (!cop_manifest_set_count(record) && m->hidden && m->text.data) {
 		utimensat(AT_FDCWD, m->from, NULL, 0);
 		return;

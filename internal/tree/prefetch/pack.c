@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps what the next manifest names as a pack: listings with attributes for the names that are in
- * the manifest or lead there, chunks that the manifest names, and then the rest of those files as
- * far as it is cached. What this job has not needed, because its program has not begun, is taken
- * from the last pack. */
+/* Stores the objects of the next manifest as a pack: listings, with attributes for the names in the
+ * manifest and their parent directories; chunks in the manifest; and then the cached rest of those
+ * files. Objects that this job has not needed, because their program has not begun, are copied from
+ * the last pack. */
 #include "tree/prefetch/prefetch_priv.h"
 
 #include <fcntl.h>
@@ -10,30 +10,31 @@
 
 #include "base/log/log.h"
 
-/* How long programs need nothing new before the pack is written. */
+/* The pack is written after programs have needed nothing new for this long. */
 #define QUIET_MS 2000
 #define QUIET_MOST_MS 32000
 #define FINISH_MS 500
-/* How long its thread may take to notice that. It may hang in the file system of the pack. */
+/* Time for the thread to notice the end of the job. It may hang in the pack's file system. */
 #define JOIN_MS 3000
-/* The last pack is as good if it lacks at most this part of what could be written. */
+/* The last pack is good enough if it lacks at most one part in this many. */
 #define LACKS_PART 50
 
 struct cop_prefetch_pack {
 	struct cop_prefetch_pack_conf conf;
 	const struct cop_prefetch_manifest_conf *of;
-	struct cop_packfile *latest;  /* that this job wrote; NULL: the one that it found, if any */
-	char path[COP_PREFETCH_PATH]; /* of the latest */
+	struct cop_packfile
+		*latest; /* written by this job; NULL: the one found at the start, if any */
+	char path[COP_PREFETCH_PATH]; /* of latest */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	enum { RUNS, FINISHES, STOPS } state; /* under lock, like the next one */
-	uint64_t end_ms;                      /* of FINISHES */
-	bool joined, left;                    /* left: it has not ended in time */
-	bool failed;                          /* it could not be written, and is not tried again */
+	uint64_t end_ms;                      /* deadline in state FINISHES */
+	bool joined, left;                    /* left: it missed the deadline */
+	bool failed;                          /* writing failed and is not retried */
 };
 
-/* One look at everything that a pack may have. Without a writer, it only counts. */
+/* One pass over everything that a pack may contain. Without a writer, it only counts. */
 struct look {
 	struct cop_prefetch_pack *p;
 	struct cop_packfile *last;
@@ -41,9 +42,9 @@ struct look {
 	struct cop_buf text;
 	size_t body;
 	struct cop_seen wanted, dirs; /* hashes of paths */
-	struct cop_buf dir;           /* paths of directories, each with its NUL */
-	uint64_t bytes;               /* of chunks so far */
-	size_t all, lacks;            /* records that could be written; those that last lacks */
+	struct cop_buf dir;           /* NUL-terminated paths of directories */
+	uint64_t bytes;               /* size of the chunks so far */
+	size_t all, lacks;            /* records that could be written; those missing in last */
 	bool full;
 	int rc;
 };
@@ -73,7 +74,7 @@ static void want_dir(struct look *k, const char *path, size_t len)
 	cop_buf_add(&k->dir, "", 1);
 }
 
-/* The name, and those of all directories that lead to it. */
+/* Adds the name and those of its parent directories. */
 static void want(struct look *k, const struct cop_manifest_item *item)
 {
 	want_dir(k, "", 0);
@@ -104,8 +105,8 @@ static struct cop_obj *cached(struct look *k, enum cop_ask_kind kind, const char
 	return NULL;
 }
 
-/* Attributes of one name as this node knows them; in a pack those of a listing only say that they
- * are wanted. */
+/* Attributes of a name from the cache; in a pack, attributes in a listing only mark the name as
+ * needed. */
 static bool find_attr(struct look *k, const char *path, struct cop_attr *attr)
 {
 	struct cop_fetch_name at = cop_fetch_split(path);
@@ -161,7 +162,7 @@ static int trim_listing(struct look *k, const char *dir, const void *from, void 
 	return cop_listing_build(&b, &attr, cop_listing_flags(from), blob, len);
 }
 
-/* How many names have attributes in the first and not in the second. */
+/* Number of names with attributes in the first listing but not in the second. */
 static size_t count_bare(const void *has, const void *lacks)
 {
 	struct cop_listing_entry e, f;
@@ -179,7 +180,7 @@ static void add_record(
 {
 	int rc = cop_packfile_add(k->to, r, body, len);
 
-	/* There may be room for other directories. */
+	/* Other directories may still fit. */
 	if (rc == -EFBIG)
 		k->full = r->kind == COP_PACKFILE_CHUNK;
 	else if (rc)
@@ -229,7 +230,7 @@ static void take_dir(struct look *k, const char *dir)
 
 struct chunk {
 	const char *path;
-	bool known; /* attr is what the file has now */
+	bool known; /* attr is the current version of the file */
 	struct cop_attr attr;
 	uint64_t index;
 };
@@ -292,7 +293,7 @@ static bool is_named(const struct cop_manifest_item *item, uint64_t begin, uint6
 	return false;
 }
 
-/* named: the chunks that the manifest names, else the others. */
+/* named: the chunks in the manifest; otherwise the remaining ones. */
 static void take_file(struct look *k, const struct cop_manifest_item *item, bool named)
 {
 	uint64_t chunk = k->p->of->chunk_bytes, size;
@@ -309,7 +310,7 @@ static void take_file(struct look *k, const struct cop_manifest_item *item, bool
 			take_chunk(k, &c);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole pack ---- */
 
 static void each_item(struct look *k, void (*fn)(struct look *k, struct cop_manifest_item *item))
 {
@@ -379,7 +380,7 @@ static int begin_look(struct look *k, struct cop_prefetch_pack *p)
 	return rc ? rc : cop_manifest_head(k->text.data, k->text.len, source, &k->body, NULL);
 }
 
-/* Whether a new pack would have more than the last one. */
+/* Whether a new pack would be more complete than the last one. */
 static bool is_worthwhile(struct cop_prefetch_pack *p)
 {
 	struct look k;
@@ -418,7 +419,7 @@ static int write_to(struct cop_prefetch_pack *p, const char *path)
 	return rc;
 }
 
-/* From now on this is the last pack. The one that the job found stays open for who reads it. */
+/* Replaces the last pack. The one found at the start remains open for its readers. */
 static void use_latest(struct cop_prefetch_pack *p, const char *path)
 {
 	struct cop_packfile *latest = NULL;
@@ -451,7 +452,7 @@ static void write_pack(struct cop_prefetch_pack *p)
 			"the pack for the next job was not written error=\"%s\"", strerror(-rc));
 }
 
-/* Writes a pack if that is worthwhile; else the last one is in use, and stays. */
+/* Writes a pack if it is worthwhile; otherwise keeps the last one, which is in use. */
 static void tend_pack(struct cop_prefetch_pack *p)
 {
 	const char *path = *p->path ? p->path : cop_prefetch_pack_from(p->conf.manifest);
@@ -474,7 +475,7 @@ static bool is_calm(struct cop_prefetch_pack *p)
 	return !queued && !running;
 }
 
-/* False: the job ends. */
+/* False: the job is ending. */
 static bool wait_quiet(struct cop_prefetch_pack *p, uint64_t ms)
 {
 	struct timespec until = cop_moment(cop_now_ns() + ms * COP_NS_PER_MS);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of a manifest: what one program needs of the source, begun by its first file.
+/* The parts of a manifest: the objects that one program needs from the source, identified by the
+ * first file of the part.
  *
- * Nobody says which program needs what; jobs show it. The parts of which a program opened the first
- * file have begun. What a job needed besides becomes a part of its own, or, if it is little, goes
- * to the last part that began. What a job did not need of a part that began is what another program
- * with the same beginning needs, as two scripts of one interpreter do: if it is much, it becomes a
- * part of its own. So parts are refined until each is needed as a whole. */
+ * Parts are learned from jobs, without any declaration. A part has begun when a program opens its
+ * first file. Objects that a job needed outside of begun parts become a new part or, if they are
+ * few, join the last part that began. Objects of a begun part that a job did not need belong to
+ * another program with the same beginning, as with two scripts of one interpreter: if they are
+ * many, they become a new part. Parts are refined in this way until each of them is needed as a
+ * whole. */
 #include "tree/prefetch/prefetch_priv.h"
 
-/* Less than so many items, or this share of the bytes, is no part of its own. */
+/* A new part requires at least this many items, or this share of the bytes. */
 #define PART_ITEMS 8
 #define PART_SHARE 10
-/* What an item without bytes counts. */
+/* Weight of an item without bytes. */
 #define ITEM_BYTES 4096
 
 /* ---- which parts have begun ---- */
@@ -21,7 +23,7 @@ static uint64_t hash_of(const char *path)
 	return cop_hash64(path, strlen(path), 0) | 1;
 }
 
-/* Of a part that has not begun. */
+/* Whether it is the first file of a part that has not begun. */
 static bool is_first(struct cop_prefetch *p, uint64_t hash)
 {
 	uint64_t begun = atomic_load(&p->begun);
@@ -105,8 +107,8 @@ void cop_prefetch_take_begun(struct cop_prefetch *p)
 /* ---- the next manifest ---- */
 
 struct part {
-	struct cop_manifest_set *set, *unseen; /* unseen: not needed, although it began */
-	uint64_t bytes;                        /* of both */
+	struct cop_manifest_set *set, *unseen; /* unseen: not needed although the part began */
+	uint64_t bytes;                        /* total of set and unseen */
 	unsigned idle;
 	char *first;
 };
@@ -114,10 +116,10 @@ struct part {
 struct next {
 	struct part part[COP_MANIFEST_PARTS];
 	unsigned parts;
-	struct cop_manifest_set *record, *all; /* all: what the old manifest has */
+	struct cop_manifest_set *record, *all; /* all: the old manifest */
 	uint64_t begun;
 	bool hidden, failed;
-	struct cop_manifest_set *beside; /* what the job needed besides parts that began */
+	struct cop_manifest_set *beside; /* needed by the job outside of begun parts */
 	struct cop_buf *out;
 	uint64_t *items;
 	unsigned written, unused;
@@ -169,8 +171,8 @@ static bool has_begun(const struct next *n, unsigned part)
 	return n->begun >> part & 1;
 }
 
-/* An item of the old manifest. What was not needed stays for a few more jobs, all of it if it is
- * not known which was needed. */
+/* An item of the old manifest. Unneeded items are kept for a few more jobs; if it is unknown which
+ * items were needed, all are kept. */
 static void take_old(struct next *n, const struct cop_manifest_item *item)
 {
 	struct part *p = &n->part[item->part];
@@ -250,8 +252,8 @@ static int add_item(void *set, struct cop_manifest_item *item)
 	return cop_manifest_set_add(set, item, 0);
 }
 
-/* The first file of a part: one that no other part has, if there is one, so that no other program
- * begins it. */
+/* The first file of a part: preferably one that is in no other part, so that no other program
+ * begins this part. */
 struct first {
 	struct cop_manifest_set *others;
 	char *path;
@@ -273,7 +275,7 @@ static int find_first(void *arg, struct cop_manifest_item *item)
 	return own || !f->path;
 }
 
-/* One part alone has no line of its own: a manifest without such lines is one part. */
+/* A single part has no line of its own: a manifest without such lines is one part. */
 static void write_part(
 	struct next *n, struct cop_manifest_set *set, unsigned idle, const char *path, bool alone)
 {
@@ -291,13 +293,14 @@ static void write_new(struct next *n, struct cop_manifest_set *set, unsigned idl
 	struct first f = {.others = others};
 
 	cop_manifest_set_each(set, find_first, &f);
-	/* What has no file is begun by none. */
+	/* A part without files cannot be begun. */
 	if (f.path)
 		write_part(n, set, idle, f.path, false);
 	free(f.path);
 }
 
-/* What this job needed besides goes to the last part that began, or is a new one. */
+/* Adds the objects needed outside of begun parts to the last part that began, or makes a new part.
+ * */
 static void place_beside(struct next *n)
 {
 	struct part *last = NULL;
@@ -328,7 +331,7 @@ static void place_unseen(struct next *n)
 	}
 }
 
-/* How many parts there will be. */
+/* Number of parts in the next manifest. */
 static unsigned count_parts(const struct next *n)
 {
 	unsigned parts = cop_manifest_set_count(n->beside) > 0;
@@ -339,8 +342,7 @@ static unsigned count_parts(const struct next *n)
 	return parts;
 }
 
-/* A manifest of one part has no name of its first file, which is that of its first line of a
- * file. */
+/* A manifest with one part does not store its first file: it is the file of its first file line. */
 static void write_old(struct next *n, const struct part *p, bool begun, bool alone)
 {
 	struct first f = {.path = NULL};
@@ -370,8 +372,9 @@ static void write_next(struct next *n)
 		write_new(n, n->beside, 0, n->all);
 }
 
-/* A part alone is fetched at once. It began if the job needed its first file, or, if the kernel had
- * that and the recording shows nothing of it, unless the job needed much besides. */
+/* A single part is fetched at once. It counts as begun if the job needed its first file. If the
+ * kernel had this file, so that the recording lacks it, it counts as begun unless the job needed
+ * much outside of the part. */
 static void guess_begun(struct next *n, const char *body, size_t len)
 {
 	struct cop_manifest_reader *r = calloc(1, sizeof(*r));

@@ -5,14 +5,14 @@
 
 #include "base/log/log.h"
 
-/* The size that is assumed for a listing or an entry when deciding whether it fits. */
+/* Assumed size of a listing or entry when checking for free memory. */
 #define SMALL_BYTES (64 * COP_KIB)
-/* Of a listing that may be read whole: some thousand names. */
+/* The same for a listing that may be read whole: some thousand names. */
 #define LISTING_BYTES (256 * COP_KIB)
 
 static const unsigned stage_slots[STAGES] = {SLOTS_LISTINGS, SLOTS_NAMES, SLOTS_CHUNKS};
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void fetch_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
@@ -34,7 +34,7 @@ static void give_up(struct cop_prefetch *p, const char *why)
 		p->why = why;
 }
 
-/* True: s has the answer already; false: the answer will come, or never will (p->over). */
+/* True: s has its answer; false: the answer will follow, or never (p->over). */
 static bool ask_fetch(
 	struct cop_prefetch *p, struct slot *s, const struct cop_ask *ask, size_t bytes)
 {
@@ -50,12 +50,13 @@ static bool ask_fetch(
 	}
 	if (!p->over && !cop_cache_has_headroom(p->conf.cache, bytes))
 		give_up(p, "the cache is nearly full; the rest is fetched when it is asked for");
-	/* An answer may need one more request after another slot gave up: s is not in flight. */
+	/* A slot with an answer may need another request after p->over was set by another slot; s
+	 * is then not in flight. */
 	if (p->over)
 		return false;
 	s->waiter.completed = fetch_completed;
 	rc = cop_fetch_get(p->conf.fetch, ask, &s->waiter, &obj);
-	/* The request may have completed already, so from here on s belongs to the waiter. */
+	/* The request may already be complete; from here on s belongs to the waiter. */
 	p->flying += rc == 0;
 	if (rc == 0)
 		return false;
@@ -71,8 +72,8 @@ static void let_go(struct cop_prefetch *p, struct slot *s)
 	s->obj = NULL;
 }
 
-/* Large listings have no attributes, so reading such a directory would ask for more. A name may be
- * absent. */
+/* Large listings have no attributes, so a program that reads such a directory would request more. A
+ * name may be absent. */
 static void report(struct cop_prefetch *p, const struct slot *s)
 {
 	if (!p->conf.have || !s->obj || (s->rc && s->stage != STAGE_NAMES))
@@ -141,7 +142,7 @@ static void with_entry(struct cop_prefetch *p, struct slot *s)
 	name_known(p, s, &attr);
 }
 
-/* Proceeds like a lookup in fs: the listing answers or, if it proves nothing, the single entry. */
+/* Like a lookup in fs: the listing answers or, if it proves nothing, the single entry. */
 static void with_listing(struct cop_prefetch *p, struct slot *s)
 {
 	const char *path = cop_prefetch_path(p, s->item), *slash = strrchr(path, '/');
@@ -153,9 +154,9 @@ static void with_listing(struct cop_prefetch *p, struct slot *s)
 		done_with(p, s);
 	} else if (s->rc || !cop_listing_find(s->obj->data, name, strlen(name), &e)) {
 		if (!s->rc && cop_listing_flags(s->obj->data) == COP_LISTING_COMPLETE) {
-			/* The name may be absent, since a job may have asked for one. Where a
-			 * directory may have names that it does not list, it is asked for again: no
-			 * program has to wait for that. */
+			/* The name may be absent, as for the job that was recorded. If the
+			 * directory may have unlisted names, the entry is requested again; no
+			 * program waits for this. */
 			if (s->item->kind == COP_MANIFEST_FILE)
 				count_changed(p);
 			done_with(p, s);
@@ -187,7 +188,8 @@ static struct item *todo_item(const struct cop_prefetch *p, size_t index)
 	return cop_prefetch_item(p, p->todo[index]);
 }
 
-/* ---- the stages: each begins one thing, and says whether there was one ---- */
+/* ---- the stages: each function starts one request, and returns whether there was one to start
+ * ---- */
 
 static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 {
@@ -210,7 +212,7 @@ static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-/* The source itself counts: no directory above it has its attributes, and every mount asks for
+/* Includes the source itself: its attributes are in no parent's listing, and every mount requests
  * them. */
 static bool is_name(const struct cop_prefetch *p, const struct item *i)
 {
@@ -245,8 +247,8 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-/* Everything that the manifest names has been requested, and nothing in flight can add names: the
- * rest comes next. */
+/* All objects in the manifest have been requested, and nothing in flight can add names: the rest of
+ * the files follows. */
 static bool begin_rest(struct cop_prefetch *p)
 {
 	if (p->rest || !p->chunks || p->flying || p->next_name < p->n_todo)
@@ -270,7 +272,7 @@ static bool begin_chunk(struct cop_prefetch *p, struct slot *s)
 		return false;
 	s->index = chunk.index;
 	if (ask_fetch(p, s, &chunk, cop_fetch_chunk_len(p->conf.fetch, chunk.size, chunk.index))) {
-		/* The rest of a file begins after the chunks that were requested above. */
+		/* The rest of a file starts after the chunks requested above. */
 		if (s->bytes || !p->rest)
 			count_slot(p, s);
 		done_with(p, s);
@@ -299,7 +301,6 @@ static void finish_slot(struct cop_prefetch *p, struct slot *s)
 	}
 }
 
-/* Fills the windows of all stages. */
 static void fill_windows(struct cop_prefetch *p)
 {
 	for (unsigned stage = 0; stage < STAGES; stage++)
@@ -316,7 +317,7 @@ static void fill_windows(struct cop_prefetch *p)
 
 /* ---- the thread ---- */
 
-/* Waits for slots to complete and takes all of them, for a part to begin or for the tree to form;
+/* Waits for completed slots and takes all of them, for a part to begin, or for the tree to form;
  * false if the node is stopping. */
 static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 {
@@ -335,7 +336,7 @@ static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 	return !stopping;
 }
 
-/* Requests the pieces one after another until there are no more. 0, or -errno. */
+/* Requests the pieces one after another up to the last one. 0 or -errno. */
 static int load_manifest(struct cop_prefetch *p)
 {
 	struct slot *s = COP_CONTAINER_OF(p->free[STAGE_CHUNKS].next, struct slot, link);
@@ -385,7 +386,7 @@ static void forget_manifest(struct cop_prefetch *p)
 	p->todo = NULL;
 }
 
-/* Runs until nothing is left or nothing more may be requested; false if the node is stopping. */
+/* Runs until all requests are complete or p->over is set; false if the node is stopping. */
 static bool run_stages(struct cop_prefetch *p)
 {
 	struct cop_list slots, *l;
@@ -401,8 +402,7 @@ static bool run_stages(struct cop_prefetch *p)
 	return true;
 }
 
-/* tree/fetch reports each object that is fetched, as a flight; this reports the prefetch as a
- * whole. */
+/* tree/fetch traces each object as a flight; this traces the prefetch as a whole. */
 static void trace(struct cop_prefetch *p, uint64_t begin_ns)
 {
 	const struct cop_tracer_arg args[] = {{.key = "items", .value = (int64_t)p->n_items},
@@ -425,7 +425,7 @@ static void set_why(struct cop_prefetch *p, const char *why)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* All that has begun was requested, or nothing more may be. */
+/* All objects of begun parts were requested, or p->over is set. */
 static void report_end(struct cop_prefetch *p, uint64_t begin_ns)
 {
 	if (p->over || p->n_todo == p->n_items)
@@ -445,7 +445,7 @@ static void report_end(struct cop_prefetch *p, uint64_t begin_ns)
 	trace(p, begin_ns);
 }
 
-/* Fetches what has begun, until the node stops or no part is left that could begin. */
+/* Fetches begun parts until the node stops or no part is left to begin. */
 static void run_rounds(struct cop_prefetch *p, uint64_t begin_ns)
 {
 	struct cop_list none;
@@ -542,7 +542,7 @@ void cop_prefetch_stop(struct cop_prefetch *p)
 		pthread_join(p->thread, NULL);
 }
 
-/* Slots that completed after the thread had ended still have their references. */
+/* Slots that completed after the end of the thread still hold their references. */
 void cop_prefetch_free(struct cop_prefetch *p)
 {
 	struct cop_list *l;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* prefetch: requests what a manifest names from the tree before the application does. Every node
- * works through the same manifest in the same order and asks its own parents, so one flight per
- * object serves all nodes: the roots read from the storage with many operations in flight, and the
- * data streams down as it does for an application. Prefetch requests yield to requests that
- * somebody waits for, come in small windows, and stop when memory is short.
+/* prefetch: requests the objects in a manifest from the tree before the application does. All nodes
+ * process the same manifest in the same order and send requests to their parents, so one flight per
+ * object serves all of them: the roots read the storage with many operations in flight, and the
+ * data streams down the tree as for an application. Prefetch requests yield to requests with
+ * waiters, are limited to small windows, and stop when memory is short.
  *
- * The manifest is a hint. Listings and entries are the tree's current answers; chunks of a file are
- * requested with the version and size from those answers, never from the manifest. So a stale
- * manifest fetches what exists now, or nothing. */
+ * The manifest is a hint. Listings and entries are requested in their current version; chunks are
+ * requested with the version and size in these answers, never with those in the manifest. A stale
+ * manifest fetches existing data or nothing. */
 #ifndef COP_TREE_PREFETCH_H
 #define COP_TREE_PREFETCH_H
 
@@ -23,99 +23,99 @@ struct cop_prefetch_conf {
 	struct cop_fetch *fetch;
 	struct cop_cache *cache;
 	struct cop_stats *stats;
-	/* The first reader of a file of at most this size fetches all of it, so the prefetch
-	 * finally fetches all of it, too. */
+	/* The first reader of a file up to this size fetches all of it, and so does the prefetch,
+	 * at its end. */
 	uint64_t whole_file_max;
-	uint64_t max_cacheable;          /* larger files bypass the tree; 0: none do */
-	struct cop_tracer *tracer;       /* gets the prefetch as a whole; may be NULL */
-	struct cop_telemetry *telemetry; /* gets its begin and end; may be NULL */
-	/* Called on the prefetch thread when the node has what the manifest names: the listing of a
+	uint64_t max_cacheable;          /* larger files bypass the tree; 0: no limit */
+	struct cop_tracer *tracer;       /* receives the prefetch as one event; may be NULL */
+	struct cop_telemetry *telemetry; /* receives its begin and end; may be NULL */
+	/* Called on the prefetch thread when an object in the manifest is cached: the listing of a
 	 * directory, a name, or the bytes [start, end) of a file. May be NULL. */
 	void (*have)(void *arg, enum cop_manifest_kind kind, const char *path, uint64_t start,
 		uint64_t end);
 	void *arg;
 	bool forming; /* the tree is not ready, and this node is its root: until
-			 cop_prefetch_formed, only listings and names are requested, which come from
-			 the storage */
-	bool by_part; /* of a manifest with several parts, each is fetched when a program begins it;
-			 else all at once */
+			 cop_prefetch_formed, only listings and names are requested, from the
+			 storage */
+	bool by_part; /* fetch each part of the manifest when a program begins it; otherwise all
+			 parts at once */
 };
 
-/* Starts a thread that requests the manifest from tree/fetch and works through it. -ENOMEM, or the
- * error of starting a thread. */
+/* Starts a thread that loads the manifest through tree/fetch and processes it. -ENOMEM, or the
+ * error of creating the thread. */
 int cop_prefetch_start(const struct cop_prefetch_conf *conf, struct cop_prefetch **out);
-/* The tree is ready. Any thread. NULL is fine. */
+/* The tree is ready. Any thread. p may be NULL. */
 void cop_prefetch_formed(struct cop_prefetch *p);
-/* Requests nothing more and joins the thread. Outstanding requests still complete. NULL is fine. */
+/* Stops new requests and joins the thread. Outstanding requests still complete. p may be NULL. */
 void cop_prefetch_stop(struct cop_prefetch *p);
-/* No flight may be outstanding any more. NULL is fine. */
+/* No flight may be outstanding. p may be NULL. */
 void cop_prefetch_free(struct cop_prefetch *p);
 
-/* A program reads this file: if a part begins with it, that is fetched. Any thread; cheap. NULL is
- * fine. */
+/* A program reads this file: if it is the first file of a part, the part is fetched. Any thread;
+ * cheap. p may be NULL. */
 void cop_prefetch_opened(struct cop_prefetch *p, const char *path);
-/* The parts that programs on this node began, a bit for each. */
+/* Bit mask of the parts begun by programs on this node. */
 uint64_t cop_prefetch_begun(struct cop_prefetch *p);
 
-/* {"state":"loading|running|done|stopped","why":null,"items":N,"listings":N,"files":N}: the
- * progress. NULL: {"state":"off",...}. */
+/* The progress:
+ * {"state":"loading|running|done|stopped","why":null,"items":N,"listings":N,"files":N}. NULL:
+ * {"state":"off",...}. */
 void cop_prefetch_json(struct cop_prefetch *p, struct cop_buf *out);
-/* The same in words, one line without its newline. */
+/* The same as text: one line without newline. */
 void cop_prefetch_text(struct cop_prefetch *p, struct cop_buf *out);
 
-/* ---- the manifest, on the one node that reads its file and writes that of the next job; the
- * others ask that node for its text through the tree ---- */
+/* ---- the manifest, on the node that reads its file and writes that of the next job; the other
+ * nodes request its text through the tree ---- */
 
 struct cop_prefetch_manifest;
 #define COP_PREFETCH_PATH 4096
 
 struct cop_prefetch_manifest_conf {
-	const char *path;   /* the manifest's file; or "auto", where the last job with this source
-			       left it, beside the source if this user may write there; or "",
-			       the same in the user's cache directory, and nothing for a source
-			       that is the system's own */
+	const char *
+		path; /* file of the manifest; or "auto": where the last job with this source stored
+			 it, next to the source if this user may write there; or "": the same, but
+			 only in the user's cache directory, and none for a system directory */
 	const char *source; /* absolute; both outlive the object */
-	bool record; /* auto: record what this node needs, for the manifest of the next job */
+	bool record; /* auto: record the objects that this node needs, for the manifest of the next
+			job */
 	size_t chunk_bytes;  /* of this job */
-	uint64_t pack_limit; /* bytes of a pack; 0: there is none */
-	bool to_stderr; /* report problems with it on standard error too, not only in the log */
+	uint64_t pack_limit; /* maximum size of a pack in bytes; 0: no pack */
+	bool to_stderr;      /* report problems on standard error as well as in the log */
 };
-/* 0, also if auto finds no usable manifest; -errno with a sentence if the file that the user named
+/* 0, even if auto finds no usable manifest; -errno with a sentence if the file named by the user
  * cannot be read. */
 int cop_prefetch_manifest_load(const struct cop_prefetch_manifest_conf *conf,
 	struct cop_prefetch_manifest **out, struct cop_err *err);
-/* Whether this is the system's own: /, or /usr, /etc and the like. */
+/* Whether this is a system directory: /, /usr, /etc and the like. */
 bool cop_prefetch_is_system(const char *source);
-/* Where "" keeps the manifest of this source; false: nowhere. Creates nothing. */
+/* Where "" stores the manifest of this source; false: nowhere. Creates nothing. */
 bool cop_prefetch_kept_at(const char *source, char path[COP_PREFETCH_PATH]);
-/* A sentence for the user, if this is the first recording of this user; else "". */
+/* A sentence for the user at the first recording by this user; else "". */
 const char *cop_prefetch_manifest_note(const struct cop_prefetch_manifest *m);
-/* NULL is fine, here and below. */
+/* m may be NULL, here and below. */
 void cop_prefetch_manifest_free(struct cop_prefetch_manifest *m);
-/* The set that records what is needed, valid while the object lives; NULL: nothing is recorded. */
+/* The set that records needed objects, valid for the lifetime of m; NULL: not recording. */
 struct cop_manifest_set *cop_prefetch_manifest_record(struct cop_prefetch_manifest *m);
-/* A copy (malloc'ed) of a piece of the text, as struct cop_fetch_conf requires. 0, -ENODATA,
- * -ENOMEM. Any thread. */
+/* A malloc'ed copy of a piece of the text, as struct cop_fetch_conf requires. 0, -ENODATA, -ENOMEM.
+ * Any thread. */
 int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len);
-/* XXH3-64 of what is sent down the tree; 0: nothing is sent. */
+/* XXH3-64 of the text sent down the tree; 0: none. */
 uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m);
-/* Part of what programs will need is put into the kernel before they ask, so the recording does not
- * see it: what the manifest has then stays in it, in its order. */
+/* Part of the data is put into the kernel before programs request it, and is invisible to the
+ * recording. The next manifest therefore keeps all current items, in their order. */
 void cop_prefetch_manifest_hide(struct cop_prefetch_manifest *m);
-/* The pack that lies beside the manifest, valid while the object lives; NULL: there is none that
- * may be used. */
+/* The pack next to the manifest, valid for the lifetime of m; NULL: no usable pack. */
 struct cop_packfile *cop_prefetch_manifest_pack(const struct cop_prefetch_manifest *m);
-/* Whether there is a manifest that will be rewritten. */
+/* Whether there is a manifest to be rewritten. */
 bool cop_prefetch_manifest_renews(const struct cop_prefetch_manifest *m);
-/* Ends the recording, and writes the manifest of the next job from it. begun: the parts that
- * programs began. */
+/* Ends the recording and writes the manifest of the next job. begun: parts begun by programs. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun);
 
-/* ---- the pack, beside the manifest: what of it this node has in its cache. A thread writes it
- * when programs have needed nothing new for a while and the storage has nothing to do; what is then
- * not written has half a second at the end of the job. It is written only if the last one lacks
- * much of it. ---- */
+/* ---- the pack: those objects of the manifest that are in this node's cache, stored next to the
+ * manifest. A thread writes it when programs have needed nothing new for a while and the storage is
+ * idle; at the end of the job, it has half a second for the remaining objects. A new pack is
+ * written only if the last one lacks a significant part. ---- */
 
 struct cop_prefetch_pack;
 
@@ -124,22 +124,22 @@ struct cop_prefetch_pack_conf {
 	struct cop_fetch *fetch;
 	struct cop_cache *cache;
 	struct cop_origin *origin;
-	uint64_t (*begun)(void *arg); /* the parts that programs began */
+	uint64_t (*begun)(void *arg); /* bit mask of the parts begun by programs */
 	void *arg;
 };
 
-/* NULL if nothing is recorded or no pack is kept; or, with a line in the log, if it cannot start.
- */
+/* NULL without recording or without a pack; also if the thread cannot start, with a line in the
+ * log. */
 struct cop_prefetch_pack *cop_prefetch_pack_start(const struct cop_prefetch_pack_conf *conf);
-/* Begins to write what is not written yet, and gives up after half a second. NULL is fine, here and
+/* Starts writing the remaining objects, and gives up after half a second. p may be NULL, here and
  * below. */
 void cop_prefetch_pack_finish(struct cop_prefetch_pack *p);
-/* Waits for its end; after that, nothing of the conf is used. False: it hangs in a file system, and
- * what it uses must outlive it. */
+/* Waits for the thread to end, after which nothing in conf is used. False: the thread hangs in a
+ * file system, and everything it uses must outlive it. */
 bool cop_prefetch_pack_join(struct cop_prefetch_pack *p);
-/* Frees it; it need not be finished. False: as above. */
+/* Frees it, finished or not. False: as above. */
 bool cop_prefetch_pack_free(struct cop_prefetch_pack *p);
-/* Where the pack of this source is kept by default; false: nowhere. */
+/* Default location of this source's pack; false: none. */
 bool cop_prefetch_pack_at(const char *source, char path[COP_PREFETCH_PATH]);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread owns everything except what is under `lock`: flights that complete only put their slot
- * on the list and wake it. So there is no lock order, and a callback costs a few instructions on
- * whichever thread it runs.
+/* One thread owns everything except the fields under `lock`: a completing flight only appends its
+ * slot to the list and wakes the thread. There is no lock order, and a callback costs a few
+ * instructions on its thread.
  *
- * Three stages run side by side, each with a window of slots: listings in the order of the
- * manifest; names, which wait for their directory's listing and give files their version; and
- * chunks of the files that have one. */
+ * Three stages run concurrently, each with a window of slots: listings in manifest order; names,
+ * which wait for their directory's listing and supply the versions of files; and chunks of the
+ * files with a known version. */
 #ifndef COP_TREE_PREFETCH_PRIV_H
 #define COP_TREE_PREFETCH_PRIV_H
 
@@ -24,24 +24,24 @@ enum stage { STAGE_LISTINGS, STAGE_NAMES, STAGE_CHUNKS, STAGES };
 
 struct item {
 	size_t path;  /* offset in text */
-	size_t range; /* index of the first */
+	size_t range; /* index of its first range */
 	uint8_t kind, ranges, part;
 	uint32_t mtime_nsec;
 	int64_t mtime_s;
 	uint64_t size;
-	uint64_t version, size_now; /* of a file once it is known */
+	uint64_t version, size_now; /* of a file; once known */
 };
 
 struct slot {
 	struct cop_waiter waiter;
-	struct cop_list link; /* in the list of free or of completed slots */
+	struct cop_list link; /* in the list of free or completed slots */
 	struct cop_prefetch *p;
 	enum stage stage;
 	struct item *item;
 	uint64_t index;      /* of a chunk */
-	bool entry;          /* it requests the single entry */
-	bool piece;          /* it requests a piece of the manifest */
-	struct cop_obj *obj; /* once completed: a reference; NULL if there was no answer */
+	bool entry;          /* requests a single entry */
+	bool piece;          /* requests a piece of the manifest */
+	struct cop_obj *obj; /* after completion: a reference; NULL without an answer */
 	int rc;
 	size_t bytes;
 };
@@ -59,77 +59,76 @@ struct cop_prefetch {
 	struct cop_list free[STAGES];
 	struct slot slot[SLOTS];
 	unsigned flying;
-	bool over;   /* nothing more may be requested */
-	bool chunks; /* formed, as the thread knows it: chunks may be requested */
+	bool over;   /* stop requesting */
+	bool chunks; /* the thread's copy of formed: chunks may be requested */
 
-	struct cop_manifest_reader reader;  /* continues from one piece to the next */
+	struct cop_manifest_reader reader;  /* state between two pieces */
 	struct cop_buf text, items, ranges; /* of the manifest */
 	size_t n_items;
-	/* Parts. Files that programs open before they are known are kept in early. */
+	/* Parts. early holds the files that programs open before the parts are known. */
 	uint64_t part[COP_MANIFEST_PARTS]; /* hashes of first files; 0: fetched at once */
-	_Atomic unsigned parts;            /* how many; set when all are known */
-	_Atomic uint64_t begun;            /* by programs */
-	uint64_t at_once;                  /* parts that wait for no program */
-	uint64_t asked;                    /* of which the items are in todo */
-	uint64_t early[EARLY];             /* under lock, like the next one */
+	_Atomic unsigned parts;            /* number of parts; set once all are known */
+	_Atomic uint64_t begun;            /* bit mask; set by programs */
+	uint64_t at_once;      /* bit mask of the parts that do not wait for a program */
+	uint64_t asked;        /* bit mask of the parts with items in todo */
+	uint64_t early[EARLY]; /* under lock, like n_early */
 	unsigned n_early;
 	size_t *todo, n_todo; /* items to request, in order */
-	size_t named;         /* files of which all chunks that the manifest names were requested */
+	size_t named;         /* files with all chunks of the manifest requested */
 	_Atomic uint64_t count, listings, files; /* for reports */
 	size_t next_listing, next_name;          /* cursors: items */
-	struct item **ready;                     /* files whose version is known, in that order */
+	struct item **ready;     /* files with a known version, in order of arrival */
 	size_t n_ready, at_file; /* at_file: the file whose chunks are being requested */
 	unsigned at_range;
 	uint64_t at_chunk;
-	bool rest; /* what the manifest names has been requested; what follows is the rest of those
-		      files */
+	bool rest; /* all chunks of the manifest are requested; now the rest of the files */
 };
 
 /* ---- load.c ---- */
 
-/* Parses a piece of the manifest; false if memory is short or a limit is exceeded. */
+/* Parses a piece of the manifest; false without memory or beyond a limit. */
 bool cop_prefetch_parse_piece(struct cop_prefetch *p, const char *data, size_t len);
 const char *cop_prefetch_path(const struct cop_prefetch *p, const struct item *i);
 struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index);
 
 /* ---- parts.c ---- */
 
-/* The manifest is complete: finds where its parts begin. False: no memory. */
+/* The manifest is complete: finds the start of its parts. False: no memory. */
 bool cop_prefetch_know_parts(struct cop_prefetch *p);
-/* Whether a part has begun whose items are not in todo. */
+/* Whether a part has begun without its items in todo. */
 bool cop_prefetch_has_begun(struct cop_prefetch *p);
-/* Appends the items of parts that have begun to todo. */
+/* Appends the items of begun parts to todo. */
 void cop_prefetch_take_begun(struct cop_prefetch *p);
-/* Writes the items of the next manifest: those of the old one, of which body is the text, by what
- * the recording has; hidden as in cop_prefetch_manifest_hide. */
+/* Writes the items of the next manifest: the items of the old one (its text is body), updated by
+ * the recording; hidden as in cop_prefetch_manifest_hide. */
 int cop_prefetch_next_parts(const char *body, size_t len, struct cop_manifest_set *record,
 	uint64_t begun, bool hidden, struct cop_buf *out, uint64_t *items);
 
-/* ---- chunks.c: which chunk comes next ---- */
+/* ---- chunks.c: selects the next chunk ---- */
 
-/* Called when a file's version is known: its chunks may be requested. */
+/* A file's version is known: its chunks may be requested. */
 void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struct cop_attr *attr);
-/* More files follow: their named chunks come before the rest of others. */
+/* More files follow: their chunks in the manifest come before the rest of other files. */
 void cop_prefetch_more_files(struct cop_prefetch *p);
-/* The next chunk to request; false if there is none now. */
+/* The next chunk to request; false if none is ready. */
 bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask, struct item **of);
-/* This chunk of the file is here: reports those of its bytes that the manifest names. */
+/* A chunk of the file is cached: reports those of its bytes that are in the manifest. */
 void cop_prefetch_have_chunk(struct cop_prefetch *p, const struct item *i, uint64_t index);
 
 /* ---- manifest.c, for pack.c ---- */
 
-/* The manifest of the next job, as it would be written now. 0 or -ENOMEM. */
+/* The manifest of the next job, in its current state. 0 or -ENOMEM. */
 int cop_prefetch_make_next(
 	struct cop_prefetch_manifest *m, uint64_t begun, struct cop_buf *text, uint64_t *items);
 const struct cop_prefetch_manifest_conf *cop_prefetch_manifest_conf(
 	const struct cop_prefetch_manifest *m);
-/* Where packs may be written, the best place first; "" if there is no such place. Makes the user's
- * cache directory. */
+/* Directories for packs, the preferred one first; "" for none. Creates the user's cache directory.
+ * */
 void cop_prefetch_pack_places(
 	const struct cop_prefetch_manifest *m, char path[2][COP_PREFETCH_PATH]);
-/* Where the pack that is used lies; "": none is. */
+/* Path of the pack in use; "": none. */
 const char *cop_prefetch_pack_from(const struct cop_prefetch_manifest *m);
-/* -errno of a pack as a sentence for the log. */
+/* The -errno of a pack as a sentence for the log. */
 const char *cop_prefetch_pack_error(int rc);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the barrier: its result, the ranks that wait here for it, and their answers. The other
- * files of join call this one, which calls none of them. */
+/* The end of the barrier: its result, the ranks waiting for it here, and the answers to them. The
+ * other files of start call this one; it calls none of them. */
 #include "tree/start/start_priv.h"
 
 #include "base/log/log.h"
@@ -10,7 +10,7 @@ struct waiter {
 	struct cop_rpc_req *req;
 };
 
-/* ---- what is known of others ---- */
+/* ---- state of other ranks ---- */
 
 const char *cop_start_host(const struct cop_start *j, uint32_t rank)
 {
@@ -51,8 +51,8 @@ void cop_start_trouble(struct cop_start *j, uint32_t above, int status)
 {
 	bool parent = above == j->parent;
 
-	/* A parent that has ended since gives no address any more; that it never answered counts.
-	 */
+	/* A parent that has exited no longer has an address; that it never answered is what
+	 * matters. */
 	if (status == -EHOSTDOWN && parent && cop_start_is_blocked(j)) {
 		cop_start_say_blocked(j, j->trouble, sizeof(j->trouble));
 		return;
@@ -108,7 +108,7 @@ void cop_start_put_began(struct cop_start *j, struct cop_wr *w)
 	cop_wr_u64(w, (uint64_t)unix_ns);
 }
 
-/* No clock shows such a time. */
+/* Outside the range of any clock. */
 static bool is_absurd(uint64_t ns)
 {
 	return ns > INT64_MAX / 2;
@@ -129,7 +129,7 @@ void cop_start_take_began(struct cop_start *j, struct cop_rd *r)
 
 /* ---- the end ---- */
 
-/* Called only after the end, when `why` no longer changes. */
+/* Called only after the end, when `why` is final. */
 static void answer_waiter(struct cop_start *j, struct cop_rpc_req *req)
 {
 	uint8_t head[COP_START_BEGAN_SIZE];
@@ -222,8 +222,8 @@ bool cop_start_is_secondhand(struct cop_start *j)
 	return yes;
 }
 
-/* Nobody can tell which of the two nodes is wrong. The other one may have another name for itself
- * in its own list. */
+/* Neither node can determine which of the two is wrong. The other node may have a different
+ * hostname in its own list. */
 void cop_start_mismatch(struct cop_start *j, uint32_t rank)
 {
 	char why[800];
@@ -246,7 +246,7 @@ void cop_start_no_way(struct cop_start *j, uint32_t rank, const char *why)
 	cop_start_end_barrier(j, END_NEWS, text);
 }
 
-/* ---- being asked ---- */
+/* ---- requests ---- */
 
 void cop_start_serve_state(struct cop_start *j, struct cop_rpc_req *req)
 {
@@ -281,7 +281,7 @@ void cop_start_serve_barrier(struct cop_start *j, struct cop_rpc_req *req)
 	}
 }
 
-/* ---- leaving ---- */
+/* ---- shutdown ---- */
 
 void cop_start_leave(struct cop_start *j)
 {

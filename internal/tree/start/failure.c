@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Failure notes in the job directory (outcome). The root looks for them, and so does a rank that
- * gets no answer from upstream; all others hear the reason from the root, as the end of the
- * barrier. When the tree is ready, the notes are removed. */
+/* Failure notes in the job directory (startnote). They are read by the root and by a rank without
+ * an answer from upstream; all other ranks receive the reason from the root, with the end of the
+ * barrier. The notes are removed when the tree is ready. */
 #include "tree/start/start_priv.h"
 
 void cop_start_use_dir(struct cop_start *j, const char *job_dir, const char *log_path)
@@ -15,9 +15,9 @@ void cop_start_hear_in(struct cop_start *j, const char *dir)
 	cop_startnote_begin_in(&j->others, dir);
 }
 
-/* A second process of a ready node fails too, and nobody waits for that one. A rank that gets no
- * answer from upstream accepts any note, because the last node to write one is often not the first
- * that failed. */
+/* The note of a second process on a ready node is ignored: the tree does not need that process. A
+ * rank without an answer from upstream accepts any note, because the last node to write one is
+ * often not the first that failed. */
 static bool is_missed(struct cop_start *j, const struct cop_startnote_word *word)
 {
 	bool missed;
@@ -29,7 +29,7 @@ static bool is_missed(struct cop_start *j, const struct cop_startnote_word *word
 	return missed;
 }
 
-/* The root may have given up because this rank did not reach it. The lock is held. */
+/* The root may have given up because this rank could not reach it. Called with the lock held. */
 static void add_blocked(const struct cop_start *j, char why[COP_STARTNOTE_WHY_SIZE])
 {
 	size_t len = strlen(why);
@@ -47,8 +47,8 @@ bool cop_start_failure_heard(struct cop_start *j, uint64_t now_ms, char why[COP_
 	if (!cop_startnote_look(&j->others, now_ms, &word) || !is_missed(j, &word))
 		return false;
 	cop_startnote_why(&word, cop_start_host(j, word.rank), why);
-	/* The root writes the reason again as its own note. Ranks below the failed node may not
-	 * reach the root before it ends, and a root's note is removed before the next start reads
+	/* The root repeats the reason in a note of its own. Ranks below the failed node may not
+	 * reach the root before it exits, and a root's note is removed before the next start reads
 	 * it. */
 	pthread_mutex_lock(&j->lock);
 	if (word.of_tree)

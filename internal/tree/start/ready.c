@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Readiness on its way up: which ranks at and below this one are ready, with their addresses, from
- * which the root writes the job's address book. */
+/* Readiness, reported up the tree: the ready ranks of this subtree with their addresses, from which
+ * the root writes the job's address book. */
 #include "tree/start/start_priv.h"
 
-/* Bytes that a rank reports about its address and its networks. */
+/* Maximum size of a rank's address and networks. */
 #define ADDRESS_MAX 512
 #define NETWORKS_MAX 4096
 
@@ -22,7 +22,7 @@ static void free_items(struct cop_list *items)
 		free(COP_CONTAINER_OF(l, struct ready_item, link));
 }
 
-/* ---- telling the parent ---- */
+/* ---- reports to the parent ---- */
 
 static void requeue_items(struct cop_start *j, struct cop_list *items)
 {
@@ -57,10 +57,10 @@ static void parent_heard(void *arg, const struct cop_rpc_result *r)
 		cop_start_mismatch(j, j->parent);
 	else if (!r->status)
 		cop_start_ready_send(j);
-	/* The main thread tries again a moment later. */
+	/* The main thread retries shortly. */
 }
 
-/* Moves queued ranks to items and into w, as many as fit. The lock is held. */
+/* Moves queued ranks to items and into w, as many as fit. Called with the lock held. */
 static void move_queued(struct cop_start *j, struct cop_list *items, struct cop_wr *w)
 {
 	while (!cop_list_empty(&j->ready_queue)) {
@@ -110,10 +110,9 @@ void cop_start_ready_send(struct cop_start *j)
 	cop_rpc_call(rpc, &call);
 }
 
-/* ---- hearing of ready ranks ---- */
+/* ---- reports from ranks ---- */
 
-/* What one rank reports: its address, and its machine's networks in the form of
- * cop_endpoint_networks. */
+/* One rank's report: its address and its host's networks in the format of cop_endpoint_networks. */
 struct news {
 	uint32_t rank;
 	const char *address, *networks;
@@ -161,8 +160,8 @@ static int note_ready(struct cop_start *j, const struct news *t)
 	return 0;
 }
 
-/* At the root the main thread has files to write: all of them before the barrier ends, or again for
- * a restarted rank. */
+/* At the root, the main thread has files to write: all of them before the barrier ends, or again
+ * for a restarted rank. */
 static void pass_on(struct cop_start *j)
 {
 	bool work;

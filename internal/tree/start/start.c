@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The main thread's part of the start barrier: it waits for the end, or for a reason why there will
- * be none. The ranks above may have been restarted too and wait as well, so this rank asks its
- * children again now and then. */
+/* The main thread's part of the start barrier: waits for its end or for a reason to give up. The
+ * ancestors may also be restarted ranks that wait, so this rank polls its children as well. */
 #include "tree/start/start_priv.h"
 
 #include "base/log/log.h"
 
-/* A tree that forms is ready earlier, and then only the root has asked its children. */
+/* A new tree is ready earlier; only its root has polled its children by then. */
 #define STATE_MS 2000
-/* How often the log says what is waited for. */
+/* Log interval while waiting. */
 #define NOT_YET_MS 10000
-/* The other ranks wait a little longer than the root, so that they hear its reason. */
+/* The other ranks wait a little longer than the root, in order to receive its reason. */
 #define GRACE_MS 5000
 #define MISSING_NAMED 16
 
-/* ---- making and freeing ---- */
+/* ---- construction ---- */
 
 struct cop_start *cop_start_new(const struct cop_start_conf *conf)
 {
@@ -72,8 +71,8 @@ void cop_start_start(struct cop_start *j, uint64_t now_ms)
 
 /* ---- waiting ---- */
 
-/* At the root, when all ranks are ready: the files in the job directory are written before the
- * barrier ends. */
+/* At the root, when all ranks are ready: writes the files in the job directory before the barrier
+ * ends. */
 static void end_if_complete(struct cop_start *j)
 {
 	bool complete;
@@ -88,7 +87,7 @@ static void end_if_complete(struct cop_start *j)
 	cop_start_end_barrier(j, END_READY, "");
 }
 
-/* "n2, n5, n7". The lock is held. */
+/* "n2, n5, n7". Called with the lock held. */
 static void missing_names(struct cop_start *j, struct cop_buf *out)
 {
 	uint32_t nodes = j->conf.topo.nodes, missing = nodes - j->arrivals, named = 0;
@@ -100,7 +99,7 @@ static void missing_names(struct cop_start *j, struct cop_buf *out)
 		cop_buf_printf(out, " and %" PRIu32 " more", missing - named);
 }
 
-/* "3 of 8 nodes are not ready after 120 s: n2, n5, n7". The lock is held. */
+/* "3 of 8 nodes are not ready after 120 s: n2, n5, n7". Called with the lock held. */
 static void missing_text(struct cop_start *j, struct cop_buf *out)
 {
 	cop_buf_printf(out, "%" PRIu32 " of %" PRIu32 " nodes not ready after %" PRIu32 " s: ",
@@ -112,7 +111,7 @@ static void missing_text(struct cop_start *j, struct cop_buf *out)
 			"; if their tasks do not make this call of copper run --source, too, start the nodes with copper mount before the step");
 }
 
-/* Why no end of the barrier came from above. The lock is held. */
+/* Why the end of the barrier has not arrived from above. Called with the lock held. */
 static void say_upstream(const struct cop_start *j, struct cop_buf *out)
 {
 	char blocked[640];
@@ -150,7 +149,7 @@ static void time_is_up(struct cop_start *j)
 	cop_buf_free(&text);
 }
 
-/* What this rank waits for. The lock is held. */
+/* What this rank is waiting for. Called with the lock held. */
 static void say_waiting(const struct cop_start *j, struct cop_buf *out)
 {
 	if (j->trouble[0])
@@ -163,7 +162,7 @@ static void say_waiting(const struct cop_start *j, struct cop_buf *out)
 		cop_buf_str(out, "it waits for others");
 }
 
-/* For readers of the log while the command waits: soon after the start, and again now and then. */
+/* For readers of the log while the command waits: soon after the start, then at intervals. */
 static void say_not_yet(struct cop_start *j, uint64_t now_ms)
 {
 	struct cop_buf text = {0};
@@ -184,8 +183,8 @@ static void say_not_yet(struct cop_start *j, uint64_t now_ms)
 	cop_buf_free(&text);
 }
 
-/* Notes of ranks above are read only if these do not answer. While the whole tree is being stopped,
- * nobody fails. */
+/* Reads the notes of ancestors only if these do not answer. While the whole tree is being stopped,
+ * failures are ignored. */
 static void listen_for_failures(struct cop_start *j, uint64_t now_ms, bool being_stopped)
 {
 	char why[COP_STARTNOTE_WHY_SIZE];
@@ -194,7 +193,7 @@ static void listen_for_failures(struct cop_start *j, uint64_t now_ms, bool being
 	pthread_mutex_lock(&j->lock);
 	ask = (j->root || j->trouble[0]) && !being_stopped;
 	pthread_mutex_unlock(&j->lock);
-	/* Ranks further up are asked first: this rank may have been restarted in a live tree. */
+	/* Ancestors are tried first: this rank may have been restarted in a live tree. */
 	if (!ask)
 		cop_startnote_pass(&j->others, now_ms);
 	else if (cop_start_failure_heard(j, now_ms, why))
@@ -226,7 +225,7 @@ bool cop_start_step(struct cop_start *j, uint64_t now_ms, bool being_stopped)
 	return cop_start_has_ended(j);
 }
 
-/* The books of a restarted root are outdated, because it has another address. */
+/* A restarted root has another address, so its books are outdated. */
 void cop_start_tend(struct cop_start *j)
 {
 	bool old;
@@ -239,7 +238,7 @@ void cop_start_tend(struct cop_start *j)
 		cop_start_write_books(j);
 }
 
-/* Ranks below that asked for the end hear why it failed. */
+/* Waiting ranks below receive the reason. */
 void cop_start_give_up(struct cop_start *j, const char *what)
 {
 	char why[400];
@@ -249,7 +248,7 @@ void cop_start_give_up(struct cop_start *j, const char *what)
 	cop_start_end_barrier(j, END_NEWS, why);
 }
 
-/* ---- for others ---- */
+/* ---- accessors ---- */
 
 bool cop_start_serve(struct cop_start *j, struct cop_rpc_req *req)
 {

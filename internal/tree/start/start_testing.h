@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tree of seven ranks on a fake network, with a clock of its own, for the tests of this
- * folder. */
+/* A tree of seven ranks on a fake network with its own clock, for the tests in this directory. */
 #ifndef COP_TREE_START_TESTING_H
 #define COP_TREE_START_TESTING_H
 
@@ -22,10 +21,10 @@
 struct node {
 	struct world *w;
 	uint32_t rank;
-	unsigned lives; /* restarts with another address; part of the name */
+	unsigned lives; /* number of restarts with another address; part of the name */
 	uint64_t config_hash;
 	struct cop_stats stats;
-	struct cop_rpc *rpc; /* NULL: it is not running */
+	struct cop_rpc *rpc; /* NULL: not running */
 	struct cop_start *join;
 	bool started, over, telling, told;
 	unsigned untold, barrier_ended;
@@ -107,13 +106,13 @@ static inline struct cop_start *new_join(struct node *n)
 		snprintf(log, sizeof(log), "%s/logs/%" PRIu32 ".log", n->w->job_dir, n->rank);
 		assert_int_equal(cop_write_file(log, "", 0, 0600), 0);
 		cop_start_use_dir(j, n->w->job_dir, log);
-		/* The world's clock continues from there. */
+		/* Continues the clock of the world. */
 		n->w->now_ms = COP_MAX(n->w->now_ms, cop_now_ms());
 	}
 	return j;
 }
 
-/* It serves but is not ready yet. */
+/* Serves requests but is not ready yet. */
 static inline struct node *up(struct world *w, uint32_t rank)
 {
 	struct node *n = &w->node[rank];
@@ -150,7 +149,7 @@ static inline void start_all(struct world *w)
 		start(w, r);
 }
 
-/* Without a message, like a failing machine. It may be restarted, elsewhere. */
+/* Without a message, like a failed machine. It may be restarted elsewhere. */
 static inline void kill_node(struct world *w, uint32_t rank)
 {
 	struct node *n = &w->node[rank];
@@ -166,7 +165,7 @@ static inline void kill_node(struct world *w, uint32_t rank)
 	*n = (struct node){.w = w, .rank = rank, .lives = n->lives + 1};
 }
 
-/* Like a node that ends with an error message. */
+/* Like a node that exits with an error message. */
 static inline void leave_word(struct node *n)
 {
 	char text[COP_STARTNOTE_WHY_SIZE + 64];

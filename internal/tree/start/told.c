@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each rank tells the ranks below it how the barrier ended. They ask for it themselves
- * (upstream.c). But a launcher may end this node as soon as its command has returned, as Slurm does
- * with all processes of a step, and a request that comes a moment later gets no answer. So the
- * command returns when each rank below that contacted this one during this start has confirmed that
- * it knows. A rank that contacted it and then died or hangs is waited for up to a limit. */
+/* Each rank sends the result of the barrier to its children. They also request it themselves
+ * (upstream.c). But a launcher may kill this node as soon as its command has returned, as Slurm
+ * does with all processes of a step, and a request shortly afterwards would get no answer.
+ * Therefore the command returns when each child that contacted this rank during this start has
+ * confirmed the result. There is a time limit for a child that contacted it and then died or hung.
+ * */
 #include "tree/start/start_priv.h"
 
 #include "base/log/log.h"
 
 #define READY_MS 10000
-/* The ranks below also ask further up, and read the job directory. */
+/* Short, because the children also query higher ranks and read the job directory. */
 #define FAILED_MS 2000
 
-/* The ranks below, in the order of j->below; none without a network. */
+/* The children, in the order of j->below; none without a network. */
 static uint32_t those_below(struct cop_start *j, uint32_t child[COP_TOPO_MAX_FANOUT])
 {
 	return cop_start_rpc(j) ? cop_topo_children(&j->conf.topo, 0, j->conf.rank, child) : 0;
 }
 
-/* ---- telling ---- */
+/* ---- sending ---- */
 
 static void on_answer(void *arg, const struct cop_rpc_result *r)
 {
@@ -30,7 +31,7 @@ static void on_answer(void *arg, const struct cop_rpc_result *r)
 	j->conf.wake(j->conf.ctx);
 }
 
-/* A rank that was told that it will not start ends, and may not be able to confirm. */
+/* A rank that received a failure exits and may be unable to confirm. */
 static bool is_to_hear(struct cop_start *j, const struct below *b)
 {
 	bool yes;
@@ -99,9 +100,10 @@ unsigned cop_start_name_untold(struct cop_start *j)
 	return untold;
 }
 
-/* ---- being told ---- */
+/* ---- receiving ---- */
 
-/* Only the parent tells this: another rank that asks for the end does not know it. */
+/* Only the parent sends this: the result has not reached a rank that requests it from another
+ * ancestor. */
 void cop_start_serve_told(struct cop_start *j, struct cop_rpc_req *req)
 {
 	size_t len, why_len;

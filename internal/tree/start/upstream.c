@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the barrier, on its way down: each rank asks its parent for it, and the parent answers
- * once the root has heard of every rank, or has given up.
+/* The end of the barrier, requested upwards and answered downwards: each rank sends a request to
+ * its parent, which answers when all ranks have reported to the root, or when the root has given
+ * up.
  *
- * A restarted rank joins a tree that is ready already. Its parent says so at once, or the next live
- * rank upstream does. The root, and a rank that finds nobody alive upstream, asks its own children
- * and the root's. */
+ * A restarted rank joins a ready tree. Its parent, or the next live rank upstream, answers at once.
+ * The root, and a rank without a live ancestor, query their own children and those of the root. */
 #include "tree/start/start_priv.h"
 
 #include "base/log/log.h"
@@ -20,7 +20,7 @@ static void upstream_answered(void *arg, const struct cop_rpc_result *r)
 	j->asking = false;
 	asked = j->upstream;
 	j->parent_met |= r->answered && asked == j->parent;
-	/* A rank that is ending cannot know. */
+	/* A rank that is shutting down has no result. */
 	if (!r->answered || r->status == -ESHUTDOWN) {
 		cop_start_trouble(j, asked, r->status);
 		j->upstream = cop_topo_parent(&j->conf.topo, 0, asked);
@@ -47,7 +47,7 @@ void cop_start_ask_upstream(struct cop_start *j)
 	pthread_mutex_lock(&j->lock);
 	ask = !j->asking && j->end == END_OPEN;
 	j->asking |= ask;
-	/* From the parent up to the root, and then again from the parent. */
+	/* From the parent up to the root, then again from the parent. */
 	again = ask && j->upstream == COP_TOPO_NONE;
 	if (again)
 		j->upstream = j->parent;
@@ -98,8 +98,8 @@ void cop_start_ask_children(struct cop_start *j, uint32_t rank)
 	}
 }
 
-/* This rank may have been restarted. Other ranks that are not up yet, or not ready either, tell it
- * nothing. */
+/* This rank may have been restarted. Ranks that are not up or not ready themselves do not answer
+ * with a result. */
 void cop_start_ask_state(struct cop_start *j)
 {
 	cop_start_ask_children(j, j->conf.rank);

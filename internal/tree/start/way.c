@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether the ranks below can be reached. They report readiness over connections that they open
- * themselves and that serve both ways, so a firewall in front of a rank's own port shows only much
- * later: when a node between has died, or another node asks it. So once the tree is ready, each
- * rank tries the fabric ports of those directly below it. Main thread, but for the first. */
+/* Probes whether the children are reachable. They report readiness over bidirectional connections
+ * that they open themselves, so a firewall in front of their own port would show only much later:
+ * when a node in between has died, or another node sends a request. So once the tree is ready, each
+ * rank probes the fabric ports of its children. Main thread, except for the first function. */
 #include "tree/start/start_priv.h"
 
-/* A packet that was lost is sent again after a second. Only a port that does not answer costs it.
- */
+/* A lost packet is retransmitted after a second. Only a port that does not answer costs this time.
+ * */
 #define WAY_MS 1500
 #define LOOK_MS 10
 
@@ -25,7 +25,7 @@ void cop_start_way_begin(struct cop_start *j, uint64_t now_ms)
 	bool ready = cop_start_is_ready(j);
 	struct cop_ip ip, own;
 	uint16_t port;
-	/* The ranks below know this node by its fabric address, and refuse other hosts. */
+	/* The children know this node by its fabric address, and reject other hosts. */
 	struct cop_rpc *rpc = cop_start_rpc(j);
 	bool has_own =
 		rpc && cop_probe_address(cop_endpoint_address(cop_rpc_fabric(rpc)), &own, &port);
