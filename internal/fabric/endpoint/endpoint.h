@@ -27,8 +27,8 @@ typedef uint64_t cop_endpoint_peer_t;
 
 struct cop_endpoint_events {
 	void *ctx;
-	/* A message arrived. msg is valid only during the call and comes from outside: untrusted.
-	 */
+	/* A message arrived. msg is valid only during the call and comes from outside:
+	 * untrusted. */
 	void (*recv)(void *ctx, const void *msg, size_t len);
 	/* Called about every tick_ms while the thread is awake or has work, and at least every
 	 * tick_ms while cop_endpoint_keep_ticking is on. now is in cop_now_ms(). */
@@ -154,9 +154,9 @@ int cop_endpoint_send(struct cop_endpoint *f, cop_endpoint_peer_t peer, const vo
 	cop_endpoint_done *done, void *arg);
 
 /* [progress] Writes len bytes (any length; split to fit the provider's max_msg_size) from buf to
- * the remote memory. buf must stay valid until done. done means that the bytes have been placed at
- * the target (FI_DELIVERY_COMPLETE): with every provider, a message sent later arrives after them.
- */
+ * the remote memory. buf must stay valid until done. done means that the bytes have been placed
+ * at the target (FI_DELIVERY_COMPLETE): with every provider, a message sent later arrives after
+ * them. */
 int cop_endpoint_write(struct cop_endpoint *f, cop_endpoint_peer_t peer, const void *buf,
 	size_t len, uint64_t remote_addr, uint64_t remote_key, cop_endpoint_done *done, void *arg);
 

@@ -37,8 +37,8 @@ static void note_alive(struct ofi_peer *p)
 	p->next_try_ns = 0;
 }
 
-/* Runs done, which may drop the peer: a caller that still needs the peer holds a flying reference.
- */
+/* Runs done, which may drop the peer: a caller that still needs the peer holds a flying
+ * reference. */
 static void finish_send(struct ofi_send *s, int rc)
 {
 	if (s->mr)

@@ -27,8 +27,8 @@ struct question {
 	uint32_t rank;
 };
 
-/* Whether this node's endpoint can reach an address of that IP version; if not, reports the reason.
- */
+/* Whether this node's endpoint can reach an address of that IP version; if not, reports the
+ * reason. */
 static bool is_of_own_ip(struct cop_reach *r, uint32_t rank, const char *address)
 {
 	const char *own = cop_endpoint_address(cop_rpc_fabric(*r->conf.rpc));

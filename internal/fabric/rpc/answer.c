@@ -271,8 +271,8 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 	if (q->answer.head_len)
 		memcpy(q->head, answer->head, q->answer.head_len);
 	q->is_inline = q->answer.head_len + q->answer.body_len <= MSG_INLINE_MAX;
-	/* The checksum is computed here and not on the progress thread, which serves other peers.
-	 */
+	/* The checksum is computed here and not on the progress thread, which serves other
+	 * peers. */
 	if (!q->is_inline)
 		q->body_hash = answer->has_sum
 				       ? 0

@@ -288,8 +288,8 @@ static void *place_inline(struct call *c, const struct msg_reply *m, struct cop_
 	return c->body;
 }
 
-/* Returns the buffer that fabric wrote the body to: one allocated for it, else the landing buffer.
- */
+/* Returns the buffer that fabric wrote the body to: one allocated for it, else the landing
+ * buffer. */
 static void *place_written(struct call *c, const struct msg_reply *m, struct cop_rpc_result *result)
 {
 	if (c->body)

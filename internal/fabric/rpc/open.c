@@ -121,8 +121,8 @@ static void run_errand(struct cop_endpoint_work *w)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* The progress thread runs all posts; close has to join it anyway, so waiting here costs nothing.
- */
+/* The progress thread runs all posts; close has to join it anyway, so waiting here costs
+ * nothing. */
 void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
 {
 	struct errand e = {.work.run = run_errand,

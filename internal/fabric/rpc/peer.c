@@ -299,8 +299,8 @@ static void send_ping(struct cop_rpc *r, struct peer *p)
 		.type = COP_FRAME_PING, .session = p->remote_sid, .request = ++r->pings};
 	struct cop_wr w = cop_wr_init(ids, sizeof(ids));
 
-	/* Each call listed in a ping moves to the end: the first is always the next to be listed.
-	 */
+	/* Each call listed in a ping moves to the end: the first is always the next to be
+	 * listed. */
 	for (int i = 0; i < PING_IDS && !cop_list_empty(&p->inflight); i++) {
 		struct call *c = COP_CONTAINER_OF(p->inflight.next, struct call, at);
 

@@ -120,8 +120,8 @@ static void run_more(struct cop_endpoint_work *w)
 	COP_CONTAINER_OF(w, struct cop_rpc, more)->has_more = false;
 }
 
-/* Items left after some rounds wait for the endpoint's next turn, so its other work is not starved.
- */
+/* Items left after some rounds wait for the endpoint's next turn, so its other work is not
+ * starved. */
 void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer)
 {
 	if (outer != r) {

@@ -48,8 +48,8 @@ static bool is_known_peer(struct cop_rpc *r, const struct cop_hello *h)
 	return half && half->rank == h->from;
 }
 
-/* A repeated HELLO is answered once per tick while the session is half-open, and never afterwards.
- */
+/* A repeated HELLO is answered once per tick while the session is half-open, and never
+ * afterwards. */
 static bool is_repeat(struct cop_rpc *r, const struct cop_hello *h)
 {
 	for (struct cop_list *at = r->halves.next; at != &r->halves; at = at->next) {

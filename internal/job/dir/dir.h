@@ -59,8 +59,8 @@ bool cop_job_failure_read(
 void cop_job_failure_clear(const char *job_dir, int64_t rank);
 /* The file's modification time in ns since the epoch; 0 if unknown. */
 int64_t cop_job_file_time(const char *path);
-/* The file system's current time, from a temporary file in JOBDIR/logs; 0 if none can be created.
- */
+/* The file system's current time, from a temporary file in JOBDIR/logs; 0 if none can be
+ * created. */
 int64_t cop_job_dir_time(const char *job_dir);
 
 /* ---- the tree of a job directory, for commands that are not nodes ---- */

@@ -117,8 +117,8 @@ static int make_secret(const char *path, const char *job, struct cop_err *err)
 				   : rc;
 }
 
-/* Replaces another job's secret. A process that fails to claim it waits for the one that succeeded.
- */
+/* Replaces another job's secret. A process that fails to claim it waits for the one that
+ * succeeded. */
 static int renew_secret(const char *path, const char *job, struct cop_err *err)
 {
 	struct cop_job_secret now = {0};

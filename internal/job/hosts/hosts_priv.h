@@ -4,10 +4,8 @@
 
 #include "job/hosts/hosts.h"
 
-#define COP_JOB_NAME_MAX 253 /* maximum bytes of a host name (RFC 1035) */
-#define COP_JOB_FILE_MAX                                                                           \
-	((size_t)64 * COP_MIB) /* maximum size of a host file or an address book                   \
-				*/
+#define COP_JOB_NAME_MAX 253                    /* maximum bytes of a host name (RFC 1035) */
+#define COP_JOB_FILE_MAX ((size_t)64 * COP_MIB) /* bytes of a host file or address book */
 
 /* ---- hosts ---- */
 
@@ -62,8 +60,8 @@ struct cop_job_lines {
 	const char *p, *end;
 	unsigned number; /* of the current line, from 1 */
 };
-/* The next line that is not blank or only a comment, without comment and surrounding white space.
- */
+/* The next line that is not blank or only a comment, without comment and surrounding white
+ * space. */
 bool cop_job_lines_next(struct cop_job_lines *l, const char **text, size_t *len);
 /* For messages: at most 60 bytes of untrusted text, without control characters. */
 const char *cop_job_quote(const char *text, size_t len, char out[64]);

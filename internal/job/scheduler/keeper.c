@@ -104,8 +104,8 @@ void cop_tasks_close(struct cop_tasks *t)
 	cop_tasks_close_fd(&t->fd);
 }
 
-/* Its own descriptor refers to the word locked by the last task, even after its name was removed.
- */
+/* Its own descriptor refers to the word locked by the last task, even after its name was
+ * removed. */
 bool cop_tasks_is_waited_for(const struct cop_tasks *t)
 {
 	int rc = t->word_fd < 0 ? -1 : flock(t->word_fd, LOCK_EX | LOCK_NB);

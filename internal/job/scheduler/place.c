@@ -55,8 +55,8 @@ static bool has_terminal(void)
 	return fd >= 0;
 }
 
-/* slurmstepd creates a control group per step, and kills its processes when the command has exited.
- */
+/* slurmstepd creates a control group per step, and kills its processes when the command has
+ * exited. */
 static bool tracked_by_cgroup(void)
 {
 	char *text = NULL;

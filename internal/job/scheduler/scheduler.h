@@ -36,8 +36,8 @@ bool cop_slurm_is_node(void);
 void cop_slurm_tell(int fd, const struct cop_err *failure);
 /* Whether this process is in a job step, either the nodes' or another. */
 bool cop_slurm_in_a_step(void);
-/* Whether this process is in a step that kills its processes at its end and is not the nodes' step.
- */
+/* Whether this process is in a step that kills its processes at its end and is not the nodes'
+ * step. */
 bool cop_slurm_ends_with_step(void);
 
 /* ---- queries to Slurm ---- */

@@ -44,8 +44,8 @@ void cop_startnote_begin(
  * over a minute older do not count, because a restarted job may use the same directory. Writes
  * nothing. */
 void cop_startnote_begin_in(struct cop_startnote_watch *w, const char *dir);
-/* Call it when all nodes have started: removes all messages, unless they may belong to other trees.
- */
+/* Call it when all nodes have started: removes all messages, unless they may belong to other
+ * trees. */
 void cop_startnote_end(const struct cop_startnote_watch *w);
 /* How long rank 0 keeps messages. */
 enum cop_startnote_stay {

@@ -155,8 +155,8 @@ static void look_at_maps(struct cop_bypass *p, struct cop_bypass_process *q, uns
 		cop_bypass_know(p, q);
 }
 
-/* Returns whether the process counts towards the per-scan limit; left: remaining lines it may read.
- */
+/* Returns whether the process counts towards the per-scan limit; left: remaining lines it may
+ * read. */
 static bool look_at(struct cop_bypass *p, pid_t pid, unsigned *left)
 {
 	struct cop_bypass_process q = {.pid = pid};

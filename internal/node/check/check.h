@@ -12,8 +12,8 @@
  * instead. Returns the number of failed checks, or -ENOMEM. */
 int cop_check_run(const struct cop_conf *conf, struct cop_buf *out);
 
-/* The libfabric providers available to this program on this machine, comma-separated, for messages.
- */
+/* The libfabric providers available to this program on this machine, comma-separated, for
+ * messages. */
 void cop_check_providers(char *out, size_t size);
 
 #endif

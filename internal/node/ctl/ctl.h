@@ -32,8 +32,8 @@
 #define COP_CTL_NOTE_SIZE 128 /* bytes of a note, NUL included */
 #define COP_CTL_REPLY_MAX (256 * COP_MIB)
 /* Set in the reply to "program" if only the command's parent can report its exit, so copper run
- * must stay. "wanted": the options of this node record the job; "untold": those of other nodes may.
- */
+ * must stay. "wanted": the options of this node record the job; "untold": those of other nodes
+ * may. */
 #define COP_CTL_EXIT "COPPER_EXIT"
 
 /* ---- socket paths ---- */
@@ -153,16 +153,16 @@ struct cop_command_ops {
 	void (*table)(void *ctx, struct cop_buf *out);
 	void (*watch)(void *ctx, struct cop_buf *out);
 	/* Any thread. For copper run: the tree's source and the user namespace of this node's
-	 * views, still owned by the node; -1: views need none. False while the tree is not ready.
-	 */
+	 * views, still owned by the node; -1: views need none. False while the tree is not
+	 * ready. */
 	bool (*view)(void *ctx, const char **source, int *user_ns);
 	/* Any thread. A command of copper run starts in this process. Appends its environment
 	 * variables, one NAME=VALUE line each. */
 	void (*program)(void *ctx, pid_t pid, struct cop_buf *out);
 	/* Any thread. The command has ended; status is from wait(2). */
 	void (*ended)(void *ctx, pid_t pid, int status);
-	/* Any thread. A command of copper run fell back to environment variables instead of a view.
-	 */
+	/* Any thread. A command of copper run fell back to environment variables instead of a
+	 * view. */
 	void (*fallback)(void *ctx, const char *why);
 	/* Main thread. Lists the contents of the node's cache. */
 	void (*sizes)(void *ctx, struct cop_buf *out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* launch: starts a node on one host, from the user's command to readiness: selects the starter
- * (this process or Slurm), finds a place for the mount, moves the process into the background with
- * a guard beside it, and reports to the user. All it uses of a node is whether the tree is ready.
- */
+ * (this process or Slurm), finds a place for the mount, moves the process into the background
+ * with a guard beside it, and reports to the user. All it uses of a node is whether the tree is
+ * ready. */
 #ifndef COP_NODE_LAUNCH_H
 #define COP_NODE_LAUNCH_H
 

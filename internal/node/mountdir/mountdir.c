@@ -140,8 +140,8 @@ static void inherit(struct cop_mountdir *p, const char *socket)
 
 /* ---- creation and removal ---- */
 
-/* cop_mountdir_clear removes the note last, so it is intact while another process removes the rest.
- */
+/* cop_mountdir_clear removes the note last, so it is intact while another process removes the
+ * rest. */
 static void remove_dead_mount(struct cop_mountdir *p, const char *mountpoint)
 {
 	char path[PATH_MAX], socket[COP_CTL_PATH_SIZE];
@@ -384,8 +384,8 @@ int cop_mountdir_remove_dead(const char *mountpoint, const char *socket)
 	if (socket)
 		inherit(&p, socket);
 	rc = dead ? cop_fuse_unmount_dead(mountpoint) : 0;
-	/* The guard may have removed the directory already; a later mount there has another inode.
-	 */
+	/* The guard may have removed the directory already; a later mount there has another
+	 * inode. */
 	if (p.made && !cop_fuse_is_dead(mountpoint))
 		remove_unless_taken(&p);
 	return rc ? rc : dead;

@@ -38,8 +38,8 @@ void cop_mountdir_clear(const struct cop_mountdir *p);
 
 /* Whether a start would find its place, without creating anything; appends a sentence to out. */
 int cop_mountdir_check(const struct cop_conf *conf, struct cop_buf *out, struct cop_err *err);
-/* The mount point of a node on this machine if it is the only one of its job here; need not exist.
- */
+/* The mount point of a node on this machine if it is the only one of its job here; need not
+ * exist. */
 int cop_mountdir_name(const struct cop_conf *conf, char out[4096], struct cop_err *err);
 /* Appends this place's part of the note beside the control socket, after the tree's part. */
 void cop_mountdir_note(const struct cop_mountdir *p, struct cop_buf *out);

@@ -73,8 +73,8 @@ static struct cop_fuse *find_mount(struct cop_part *p)
 	return atomic_load(&p->fs);
 }
 
-/* First the tables, then the kernel. A starting node may have neither, and then has no stale data.
- */
+/* First the tables, then the kernel. A starting node may have neither, and then has no stale
+ * data. */
 int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
 {
 	struct cop_part *p = ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pin: binds a node's threads to the processors in --cpus: a list, or those near the network card.
- * Without --cpus the node's initial affinity is kept; this module never selects processors itself.
- */
+/* pin: binds a node's threads to the processors in --cpus: a list, or those near the network
+ * card. Without --cpus the node's initial affinity is kept; this module never selects processors
+ * itself. */
 #ifndef COP_NODE_PIN_H
 #define COP_NODE_PIN_H
 

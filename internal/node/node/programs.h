@@ -20,8 +20,8 @@ void cop_programs_free(struct cop_programs *p);
 /* Any thread. A command starts in this process, which is still copper run. True: only its parent
  * can report its exit. */
 bool cop_programs_add(struct cop_programs *p, pid_t pid);
-/* Any thread. It has exited: status is from wait(2). Does nothing if its exit is already recorded.
- */
+/* Any thread. It has exited: status is from wait(2). Does nothing if its exit is already
+ * recorded. */
 void cop_programs_ended(struct cop_programs *p, pid_t pid, int status);
 /* Any thread. The exit statuses so far. */
 void cop_programs_exits(struct cop_programs *p, struct cop_op_exits *out);

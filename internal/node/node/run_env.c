@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Environment variables for this job's commands in addition to the job directory: rank 0 chooses
- * them before the tree is ready, and stores them in the job directory for commands on other ranks.
- */
+ * them before the tree is ready, and stores them in the job directory for commands on other
+ * ranks. */
 #include "node/node/node_priv.h"
 
 #include "job/dir/dir.h"
