@@ -113,7 +113,7 @@ struct cop_rpc_result {
 	bool *body_kept;
 };
 
-/* Progress thread (or inside cop_rpc_call if it fails at once). */
+/* Progress thread (or inside cop_rpc_call if it fails immediately). */
 typedef void cop_rpc_done(void *arg, const struct cop_rpc_result *result);
 
 struct cop_rpc_call {

@@ -334,7 +334,7 @@ static inline struct t_result *t_call(
 	return t;
 }
 
-/* A call that must succeed at once. */
+/* A call that must succeed immediately. */
 static inline struct t_result *t_connect(struct t_world *w, uint32_t from, uint32_t to)
 {
 	struct t_result *t = t_call(w, from, to, T_ECHO, "hi", 2);

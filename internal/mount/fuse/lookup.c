@@ -146,8 +146,8 @@ static bool may_be_hidden(const struct op *op, uint32_t flags)
 	return false;
 }
 
-/* The listing does not have the name. The absence is valid for a TTL; then the root is asked
- * whether the directory is unchanged. */
+/* The listing does not have the name. The absence is valid for a TTL; then the root revalidates
+ * the directory. */
 static void listed_absent(struct op *op, struct cop_obj *obj)
 {
 	struct cop_attr dir;

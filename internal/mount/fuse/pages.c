@@ -91,8 +91,8 @@ static uint32_t risen_per_page(const void *names)
 	return COP_MIN(COP_MAX(cop_listing_count(names) / RISEN_PART, RISEN), LOOKUPS_PER_PAGE);
 }
 
-/* Whether the name of this entry sorts after that of the entry before at, which may be from
- * another version of the listing. */
+/* Whether the name of this entry sorts after that of the entry before index `at`, which may be
+ * from another version of the listing. */
 static bool rises(const void *names, uint32_t at, uint32_t entry)
 {
 	struct cop_listing_entry was, is;
