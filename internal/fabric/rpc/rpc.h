@@ -97,8 +97,7 @@ void cop_rpc_resolved(struct cop_rpc *r, uint32_t rank, const char *address, boo
 /* ---- calls ---- */
 
 struct cop_rpc_result {
-	int status; /* 0 or -errno: the peer's own status, or the reason for its absence (see above)
-		     */
+	int status;    /* 0 or -errno: the peer's own, or why there is none (see above) */
 	bool answered; /* the status came from the peer */
 	bool unable; /* status says why the peer could not produce a reply; another node may be able
 			to */

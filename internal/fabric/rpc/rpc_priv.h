@@ -201,8 +201,7 @@ enum msg_mode {
 };
 
 enum req_state {
-	REQ_SERVING, /* the user has it, or its reply is posted; other threads never read the state
-		      */
+	REQ_SERVING, /* at the user, or its reply is posted; other threads never read it */
 	REQ_READY,   /* in session->ready */
 	REQ_PINNED,  /* announced, waits for PULL */
 	REQ_SENT,    /* replied, waits for the caller's confirmation */

@@ -49,12 +49,12 @@ struct cop_conf {
 	const char *hosts;      /* FILE or LIST; NULL: the scheduler's environment, else one node */
 	const char *job_dir;    /* may be NULL */
 	const char *net_type;   /* default "tcp" */
-	const char *address_book; /* FILE or NULL */
-	const char *secret_file;  /* may be NULL */
-	const char *prefetch;     /* as given: FILE, "auto", "off", or NULL; see
-				     cop_conf_prefetch */
-	uint64_t pack_limit; /* maximum bytes of the pack kept by --prefetch; 0: none; default 1 GiB
-			      */
+	const char *address_book;  /* FILE or NULL */
+	const char *secret_file;   /* may be NULL */
+	const char *prefetch;      /* as given: FILE, "auto", "off", or NULL; see
+				      cop_conf_prefetch */
+	uint64_t pack_limit;       /* limit of --prefetch's pack; 0: none; default 1 GiB
+				    */
 	unsigned kernel_ahead;     /* enum cop_conf_kernel_ahead */
 	const char *runtime_dir;   /* directory for the control socket; NULL: ctl chooses */
 	const char *cpus;          /* list of processors, "near" or NULL */

@@ -43,8 +43,7 @@ struct cop_job_hosts {
 	struct cop_job_host *host;
 	uint32_t count;
 	char *origin;  /* source of the list, for messages: "--hosts FILE", "SLURM_JOB_NODELIST" */
-	bool of_tasks; /* each host may run several tasks of a launcher: their numbers are not ranks
-			*/
+	bool of_tasks; /* a host may run several launcher tasks, whose numbers are no ranks */
 };
 
 /* text is the name of an existing file, or a LIST: comma separated, Slurm's brackets

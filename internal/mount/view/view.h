@@ -42,7 +42,7 @@ struct cop_view_made {
 	enum cop_view_kind kind;
 	bool alone; /* the process is in a user namespace not shared with the node's other commands,
 		       because it was in another namespace before: they cannot reach each other */
-	bool loses_groups; /* from cop_view_probe: supplementary groups of this user are not mapped
+	bool loses_groups; /* from cop_view_probe: some supplementary groups are not mapped
 			    */
 	char why[1024];    /* why no better view is possible; "" for an overlay */
 };
