@@ -31,9 +31,8 @@ struct runs_common {
 /* For the checks of option tables: whether a store is available. */
 int cop_cmd_runs_check(void *common, struct cop_err *err);
 /* Parses the arguments into args, which begins with a struct runs_common and is zeroed, opens
- * the store, calls answer with both, and closes the store. Reports unreadable
- * records on standard error. Returns the exit status, which comes from answer if that was called.
- */
+ * the store, calls answer with both, and closes the store. Reports unreadable records on standard
+ * error. Returns the exit status, which comes from answer if that was called. */
 int cop_cmd_runs_answer(const struct cop_opt_table *table, int argc, char **argv, void *args,
 	int (*answer)(const void *args, struct cop_store *store));
 int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *err);
