@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The virtual clock: a binary heap of events, ordered by time and then by when they were made. */
+/* The virtual clock: a binary heap of events, ordered by time and then by creation. */
 #include "base/base/grow.h"
 #include "sim.h"
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Simulates rpc.h for tree/fetch of a node. A message occupies, one after the other, the sender's
- * processor, its outgoing link, the network, the receiver's incoming link, and the receiver's
- * processor; each of them serves one message at a time. A request to a node that is dead or dies
- * before it answers fails after the peer timeout; from then on the requester treats that node as
- * dead. */
+/* Simulates rpc.h for tree/fetch of a node. A message occupies, one after the other, the
+ * sender's processor, its outgoing link, the network, the receiver's incoming link, and the
+ * receiver's processor; each of them serves one message at a time. A request to a node that is
+ * dead or dies before it replies fails after the peer timeout; the requester then treats that
+ * node as dead. */
 
 #include "sim.h"
 
 struct cop_rpc_req {
 	struct sim_node *from, *to;
 	struct cop_rpc_call call;
-	struct cop_list served; /* in the list of `to` until that node has answered */
+	struct cop_list served; /* in the list of `to` until that node has replied */
 	bool joined;            /* sent in the message of another request */
-	bool lost;              /* it gets no answer, and `from` learns that */
+	bool lost;              /* unanswered; the failure is reported to `from` */
 	bool answered, heard;
 	struct cop_rpc_answer answer;
-	void *head; /* of the answer; a copy */
+	void *head; /* of the reply; a copy */
 	uint8_t payload[];
 };
 
@@ -37,8 +37,8 @@ static uint64_t processed_at(struct sim_node *n, uint64_t us, uint64_t bytes_ns)
 	return reserve_time(&n->rpc.processor_free, cop_sim_now(), us * 1000 + bytes_ns);
 }
 
-/* Returns when bytes sent at this time have arrived. The first ones travel while the last ones
- * still wait. */
+/* Returns the arrival time of bytes sent at this time. The first bytes travel while the last
+ * ones still wait. */
 static uint64_t arrives_at(
 	struct sim_node *from, struct sim_node *to, uint64_t leave, uint64_t bytes)
 {
@@ -83,7 +83,7 @@ static void finish_call(struct cop_rpc_req *q, struct cop_rpc_result *r)
 		*r = (struct cop_rpc_result){.status = -ECANCELED};
 	q->heard = true;
 	q->call.done(q->call.arg, r);
-	/* The answer frees the request, unless the responding node has died. */
+	/* The reply frees the request, unless the responding node has died. */
 	if (q->answered || cop_list_empty(&q->served))
 		free(q);
 }
@@ -118,7 +118,7 @@ static void serve_request(void *arg, uint64_t unused)
 		abort();
 }
 
-/* The processor time of half a message, or of half a request that joins one. */
+/* The processor time of half a message, or of half a request that shares one. */
 static uint64_t part_of(uint64_t half_us, const struct cop_rpc_req *q)
 {
 	return q->joined ? q->from->sim->conf.model.joined_us : half_us;
@@ -133,7 +133,7 @@ static void request_arrives(void *arg, uint64_t unused)
 		serve_request, q, 0);
 }
 
-/* Whether the request joins a message: it has the same destination, and the node is corked. */
+/* Whether the request shares a message: same destination, and the node is corked. */
 static bool joins(struct cop_rpc *r, uint32_t rank)
 {
 	bool joined = r->corked && r->batch_rank == rank;
@@ -186,7 +186,7 @@ void cop_rpc_uncork(struct cop_rpc *r)
 	r->corked--;
 }
 
-/* A simulated node either dies or answers; it is never just silent, so no request is hedged. */
+/* A simulated node either dies or replies; it is never only silent, so no request is hedged. */
 bool cop_rpc_lags(const struct cop_rpc *r, uint32_t rank)
 {
 	(void)r, (void)rank;
@@ -221,10 +221,10 @@ const void *cop_rpc_req_payload(const struct cop_rpc_req *q, size_t *len)
 	return q->payload;
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-/* Gives the requester memory that it may keep: its own landing buffer, memory shared by all nodes,
- * or a copy. */
+/* Provides memory that the requester may keep: its own landing buffer, memory shared by all
+ * nodes, or a copy. */
 static void place_body(struct cop_rpc_req *q, struct cop_rpc_result *r, bool *kept)
 {
 	const struct cop_rpc_answer *a = &q->answer;
@@ -282,7 +282,7 @@ static void come_back(void *arg, uint64_t bytes)
 		deliver_answer, q, 0);
 }
 
-/* Drops the answer of a node that has died since. */
+/* Drops the reply of a node that has died since. */
 static void drop_answer(struct cop_rpc_req *q, const struct cop_rpc_answer *a)
 {
 	cop_list_remove(&q->served);
@@ -326,7 +326,7 @@ void cop_sim_fabric_open(struct sim_node *n)
 	cop_list_init(&n->rpc.served);
 }
 
-/* Nodes that wait for answers of this one will receive an error. */
+/* Nodes waiting for replies of this one will receive an error. */
 void cop_sim_fabric_died(struct sim_node *n)
 {
 	for (struct cop_list *l = n->rpc.served.next; l != &n->rpc.served; l = l->next) {
@@ -342,7 +342,7 @@ void cop_sim_fabric_close(struct sim_node *n)
 	free(n->rpc.dead);
 }
 
-/* fetch calls these when it is closed, and then no request is in flight here. */
+/* fetch calls these when it is closed, with no request in flight here. */
 struct cop_endpoint *cop_rpc_fabric(struct cop_rpc *r)
 {
 	(void)r;

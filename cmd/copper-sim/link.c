@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The links between nodes. With as many trees as nodes every pair of nodes may have one, but a run
- * uses a few of them: so they are kept by pair, in a hash table with open addressing that is at
- * most half full. */
+/* The links between nodes. With as many trees as nodes any pair of nodes may have one, but a run
+ * uses only a few: they are stored by pair, in an open-addressing hash table that is at most
+ * half full. */
 #include "sim.h"
 
 #define LEAST_SLOTS 1024u

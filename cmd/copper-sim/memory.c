@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes that are never read. The cache and tree/fetch of 100,000 nodes hold terabytes of chunks.
- * Here a chunk is an address in a reserved part of the address space without memory behind it, and
- * its checksum is a constant. The linker puts these functions in the place of cop_cache_alloc,
- * cop_cache_release, cop_hash64 and cop_listing_check (--wrap); calls that do not concern such
- * bytes reach the real ones.
+ * Here a chunk is an address in a reserved part of the address space without memory behind it,
+ * and its checksum is a constant. The linker replaces cop_cache_alloc, cop_cache_release,
+ * cop_hash64 and cop_listing_check with these functions (--wrap); calls for other bytes are
+ * forwarded to the real ones.
  *
- * And tables that are mostly zeros: a cache and a tree/fetch have 270 KB of them, of which a short
- * run writes some pages. Only these take memory if the kernel hands out the zeros, so calloc and
- * free are wrapped as well. malloc by itself takes such tables from the kernel only up to a number,
- * and only while its heap has no free piece of that size; else calloc writes all of them. */
+ * And tables that are mostly zeros: a cache and a tree/fetch have 270 KB of them, of which a
+ * short run writes some pages. Only these pages use memory if the kernel provides the zeros, so
+ * calloc and free are wrapped as well. malloc maps such tables only up to a maximum number, and
+ * only while its heap has no free piece of that size; otherwise calloc writes all of them. */
 #include <sys/mman.h>
 
 #include "sim.h"
@@ -18,7 +18,7 @@
 #define BLOBS_BYTES ((size_t)1 << 32)
 #define TABLES_BYTES ((size_t)1 << 39) /* 1,000,000 nodes */
 #define TABLES_STEP ((size_t)1 << 30)
-#define TABLE_LEAST ((size_t)64 << 10) /* less than a cache or a tree/fetch has */
+#define TABLE_LEAST ((size_t)64 << 10) /* smaller than those of a cache or a tree/fetch */
 #define CHUNK_SUM 0x636f70706572ULL
 
 static char *base;
@@ -76,7 +76,8 @@ void cop_sim_memory_reset(void)
 	base = reserve_addresses(base, BLOBS_BYTES + CHUNKS_BYTES);
 	open_memory(base, BLOBS_BYTES);
 	tables = reserve_addresses(tables, TABLES_BYTES);
-	/* In a huge page nearly everything would be memory. If this fails, there are none. */
+	/* With huge pages nearly all of it would become resident. If this fails, the kernel has
+	 * none. */
 	madvise(tables, TABLES_BYTES, MADV_NOHUGEPAGE);
 	chunks_used = blobs_used = tables_used = tables_open = 0;
 }

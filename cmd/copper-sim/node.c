@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program on one node: it requests each line of the trace as long after the answer that
- * preceded it as in the recording. */
+/* The program on one node: it requests each line of the trace with the recorded delay after the
+ * preceding reply. */
 #include "sim.h"
 
 struct asked {
@@ -92,7 +92,7 @@ static void ask_and_wait(struct sim_node *n, int32_t line)
 	line_answered(n, line, rc);
 }
 
-/* Asks for a line and those that leave with it. */
+/* Requests a line and those in the same message. */
 static void ask_lines(void *arg, uint64_t line)
 {
 	const struct sim_line *first = ((struct sim_node *)arg)->sim->conf.trace->line;
@@ -145,8 +145,8 @@ static void kill_node(void *arg, uint64_t unused)
 	cop_sim_fabric_died(n);
 }
 
-/* Draws when the node dies: each second of its life is its last one with the given probability, or
- * the one span in which nodes die is. */
+/* Draws the node's time of death: with the given probability per second, or once in the span in
+ * which nodes die. */
 static uint64_t death_of(const struct sim_node *n)
 {
 	const struct sim_conf *c = &n->sim->conf;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* origin.h as the tree/fetch of a simulated node sees it, over one storage for all nodes. A root
- * does what internal/storage/origin does: as many operations in flight; a directory as an open, a
- * read of names, and then its children's attributes in batches beside the read that finds no more
- * names (as on a storage that takes a quarter of a millisecond or more); a descriptor that is kept
- * between the reads of a file. What the storage's client on the root knows already (attributes
- * before and after) is counted as a system call and takes no time. */
+ * behaves like internal/storage/origin: as many operations in flight; a directory as an open, a
+ * read of names, and then its children's attributes in batches beside the read that finds no
+ * more names (as on a storage that takes a quarter of a millisecond or more); a descriptor that
+ * is kept between the reads of a file. Attributes cached by the root's storage client (before
+ * and after) count as system calls and take no time. */
 #include "sim.h"
 
 #define KEPT 64u
@@ -19,16 +19,15 @@
 struct job {
 	struct cop_list link;
 	struct sim_node *node;
-	const struct sim_line *line; /* NULL: bytes of a file */
+	const struct sim_line *line; /* NULL: file data */
 	cop_origin_done *done;
 	void *arg;
 	uint64_t file, offset, bytes, size;
-	bool background, listing; /* listing: its first part is not over */
-	unsigned children, tasks; /* children whose attributes are still to be read; tasks under way
-				   */
+	bool background, listing; /* listing: its first part is not finished */
+	unsigned children, tasks; /* children with unread attributes; tasks in progress */
 };
 
-/* Operations that are done one after the other and occupy one slot of the pool. */
+/* Sequential operations that occupy one slot of the pool. */
 struct task {
 	struct cop_list link;
 	struct job *job;
@@ -39,8 +38,7 @@ struct task {
 struct origin_pool {
 	struct cop_list urgent, background; /* tasks */
 	uint64_t running, running_background;
-	bool knows_device; /* whether it has asked if the file system is autofs, which it does once
-			    */
+	bool knows_device; /* whether it has checked once if the file system is autofs */
 	struct {
 		uint64_t file, until;
 	} kept[KEPT];
@@ -276,7 +274,8 @@ void cop_origin_names(struct cop_origin *o, const char *path, cop_origin_done *d
 	queue_ask(o, COP_ASK_NAMES, path, done, arg);
 }
 
-/* A recorded program asks tree/fetch only for listings and single names; no page was recorded. */
+/* A recorded program requests only listings and single names from tree/fetch; no page was
+ * recorded. */
 void cop_origin_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
 	const void *names, cop_origin_done *done, void *arg)
 {

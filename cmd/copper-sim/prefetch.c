@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The prefetch of a manifest that names what the trace asks for, in that order: first the manifest
- * itself from rank 0, then listings and, next to them, chunks of files whose directory has arrived,
- * each in a window of its own; all of it as background work. */
+/* The prefetch of a manifest with the trace's objects in order: first the manifest itself from
+ * rank 0, then concurrently listings and chunks of files whose directory has arrived, each in
+ * its own window; all as background work. */
 #include "sim.h"
 
 #define LISTINGS 32u /* the windows of internal/tree/prefetch */
@@ -17,9 +17,9 @@ struct slot {
 
 struct sim_prefetch {
 	int32_t next_name, next_chunk;
-	unsigned names, chunks; /* under way */
+	unsigned names, chunks; /* in progress */
 	uint64_t piece;
-	uint8_t *here; /* lines whose answers have come */
+	uint8_t *here; /* lines with replies */
 };
 
 static void start_fetches(struct sim_node *n);
@@ -92,7 +92,7 @@ static void ask_piece(struct sim_node *n)
 	ask_for(n, &ask, -1);
 }
 
-/* Moves on to the next line of this kind; false at the end. */
+/* Advances to the next line of this kind; false at the end. */
 static bool next_line(struct sim_node *n, int32_t *at, bool chunk)
 {
 	const struct sim_trace *t = n->sim->conf.trace;

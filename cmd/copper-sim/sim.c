@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One run: makes the nodes, lets everything happen, and adds up. */
+/* One run: creates the nodes, runs the events, and sums up. */
 #include "sim.h"
 
 #include <malloc.h>
 
-/* What this process has written to, in memory or on swap. Pages of files do not count: the kernel
- * takes them back when it likes, as it moves the others to swap. */
+/* Memory written by this process, resident or swapped. File pages do not count: the kernel
+ * reclaims them at any time. */
 static uint64_t private_bytes(void)
 {
 	unsigned long long kib, sum = 0;
@@ -75,7 +75,7 @@ static void add_times(struct sim *s, struct sim_result *r)
 		if (!n->end_ns)
 			continue;
 		ends[r->finished++] = n->end_ns;
-		/* What is no pause of the program's own is waiting. */
+		/* Time other than the program's own pauses is waiting. */
 		r->waiting_ns =
 			COP_MAX(r->waiting_ns, n->end_ns - n->begin_ns - s->conf.trace->think_ns);
 	}
@@ -110,14 +110,14 @@ static void add_loads(struct sim *s, struct sim_result *r)
 	r->events = cop_sim_events();
 }
 
-/* Of one node, in bytes, on a machine with pages of 4 KiB: what it is itself, and what comes with
- * each request of the trace: a cached object, and requests under way. From runs of the recordings
- * in testdata/sim, of which none takes more. */
+/* Per node, in bytes, on a machine with pages of 4 KiB: the node's own memory, and the memory
+ * per request of the trace: a cached object, and requests in flight. From runs of the recordings
+ * in testdata/sim, none of which needs more. */
 static uint64_t node_needs(const struct sim_conf *conf)
 {
 	uint64_t asked = (uint64_t)conf->trace->asked, needs = 20 * COP_KIB + 350 * asked;
 
-	/* A manifest brings most of what would be a bundle. */
+	/* A manifest brings most of the content of bundles. */
 	if (conf->manifest)
 		return needs + 16 * COP_KIB + (conf->bundle ? 40 * asked : 0);
 	return needs + (conf->bundle ? 120 * asked : 0);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* copper-sim: simulates the cost of a cold start of a program on N nodes, on a virtual clock.
  *
- * Real, on every one of the N nodes: topo, tree/fetch and cache, linked from the same objects as
- * copper, with the wire formats of their requests, the byte budget, the flights, the groups of a
- * root, the way to the next ancestor, and their calls of rpc.h and origin.h.
+ * Real, on each of the N nodes: topo, tree/fetch and cache, linked from the same objects as
+ * copper, with the wire formats of their requests, the byte budget, in-flight requests, a root's
+ * groups, failover to the next ancestor, and their calls of rpc.h and origin.h.
  *
- * Modelled, in this directory: what is behind rpc.h (fabric.c: processors, latency, bandwidth, dead
- * nodes; no sessions, no loss); what is behind origin.h (origin.c: the operations that a root
- * makes, a storage that serves them); and the program with fs above it (node.c: the requests of a
- * recorded trace, each as long after the answer that preceded it as in the recording). The prefetch
- * of a manifest is modelled on internal/tree/prefetch, with its windows. What a node guesses that
- * its program needs next (bundles) is not decided here: it is in the recording, with the messages
- * in which it left and the moments at which the program came to it.
+ * Modelled, in this directory: the implementation of rpc.h (fabric.c: processors, latency,
+ * bandwidth, dead nodes; no sessions, no loss); the implementation of origin.h (origin.c: a
+ * root's operations and the storage that serves them); and the program with its mount (node.c:
+ * the requests of a recorded trace, each with the recorded delay after the preceding reply). The
+ * prefetch of a manifest is modelled on internal/tree/prefetch, with its windows. Speculative
+ * requests (bundles) are not simulated but recorded, with the messages in which they were sent
+ * and the times at which the program used the results.
  *
- * Bytes are counted, not carried (memory.c): a chunk is an address without memory, its checksum is
- * a constant, and all nodes share one copy of a listing, which is a header and zeros. So nothing is
- * compressed. Everything happens on one thread, and the same seed gives the same output. */
+ * Bytes are counted, not stored (memory.c): a chunk is an address without memory, its checksum
+ * is a constant, and all nodes share one copy of a listing, which is a header and zeros. So
+ * nothing is compressed. Everything happens on one thread, and the same seed gives the same
+ * output. */
 #ifndef COP_SIM_H
 #define COP_SIM_H
 
@@ -23,50 +24,49 @@
 #include "storage/model/model.h"
 #include "tree/fetch/fetch.h"
 
-/* ---- trace.c: what a program asks for ---- */
+/* ---- trace.c: a program's requests ---- */
 
 #define SIM_CHUNK COP_MIB /* as in the recorded traces */
 #define SIM_VERSION 2     /* of every file and directory; even: not young */
 
 struct sim_line {
 	enum cop_ask_kind kind; /* 0: the end of the program */
-	int32_t after;          /* the line whose answer it follows; -1: the start */
+	int32_t after;          /* the line whose reply it follows; -1: the start */
 	bool waited;
 	bool background, first; /* as in struct cop_ask */
-	bool joined;            /* it leaves in the message of the line before */
-	bool use;               /* of what another line has asked for */
+	bool joined;            /* sent in the message of the previous line */
+	bool use;               /* uses the result of another line */
 	uint64_t think_ns, bytes, size, index;
 	uint32_t calls;
 	int ret;
 	const char *path;
-	int32_t nth_chunk;      /* among the lines that ask for a chunk */
+	int32_t nth_chunk;      /* index among the lines that request a chunk */
 	int32_t dir;            /* the line with the listing of its directory, or -1 */
 	int32_t follower, next; /* follower: the first line that follows this one; next: the next
-				   one that follows the same line as this */
-	void *blob;             /* the answer, unless it is a chunk */
+				   line that follows the same line as this */
+	void *blob;             /* the reply, unless it is a chunk */
 };
 
 struct sim_trace {
 	struct sim_line *line;
-	struct sim_line **sorted;          /* those that are no uses, by kind and path */
-	int32_t lines, asked, first;       /* asked: in sorted; first: of those that follow the
-					      start */
-	int32_t *chunk, chunks;            /* the lines that ask for a chunk */
+	struct sim_line **sorted;          /* lines that are not uses, by kind and path */
+	int32_t lines, asked, first;       /* asked: in sorted; first: of those after the start */
+	int32_t *chunk, chunks;            /* the lines that request a chunk */
 	uint64_t direct_ops, direct_bytes; /* of a client without Copper; 0: unknown */
-	uint64_t think_ns; /* the time of the program if every answer came at once */
+	uint64_t think_ns; /* run time of the program if all replies were immediate */
 	char *text;
 };
-/* The recordings of a file: without bundles, and with them (without lines if there is none). 0, or
- * -errno with a sentence that names the file and the line. */
+/* The recordings of a file: without bundles, and with them (no lines if missing). 0, or -errno
+ * with a sentence that names the file and the line. */
 int cop_sim_trace_read(const char *file, struct sim_trace trace[2], struct cop_err *err);
-/* Makes the answers; call it after each cop_sim_memory_reset. */
+/* Creates the replies; call it after each cop_sim_memory_reset. */
 void cop_sim_trace_answers(struct sim_trace *t);
 void cop_sim_trace_free(struct sim_trace trace[2]);
-/* The line whose chunk a node asks for in the place of this one, in an order of its own; the same
- * line unless it asks for a chunk. */
+/* The line whose chunk a node requests in place of this one, in a node-specific order; the same
+ * line if it is not for a chunk. */
 const struct sim_line *cop_sim_trace_shuffled(
 	const struct sim_trace *t, const struct sim_line *l, uint64_t seed);
-/* The line that a request came from; NULL if there is none. */
+/* The line of a request; NULL if there is none. */
 const struct sim_line *cop_sim_trace_find(
 	const struct sim_trace *t, enum cop_ask_kind kind, const char *path);
 
@@ -74,23 +74,22 @@ const struct sim_line *cop_sim_trace_find(
 
 typedef void sim_fn(void *arg, uint64_t value);
 uint64_t cop_sim_now(void);
-/* Calls fn(arg, value) at this time, or now if it has passed. Ties are resolved in the order of the
- * calls. */
+/* Calls fn(arg, value) at this time, or now if it has passed. Ties are resolved in call order. */
 void cop_sim_at(uint64_t time_ns, sim_fn *fn, void *arg, uint64_t value);
-/* Runs until nothing is left to happen; the clock starts at 0. */
+/* Runs until no events remain; the clock starts at 0. */
 void cop_sim_run(void);
 uint64_t cop_sim_events(void);
 void cop_sim_clock_reset(void);
-/* A repeatable random number from 0 to below limit, for the n-th draw of this kind. */
+/* A reproducible random number from 0 to below limit, for the n-th draw of this kind. */
 uint64_t cop_sim_draw(uint64_t seed, uint64_t kind, uint64_t n, uint64_t limit);
-/* calloc that ends the program if there is no memory. */
+/* calloc that exits if memory is short. */
 void *cop_sim_alloc(size_t count, size_t bytes);
 
 /* ---- memory.c ---- */
 
 void cop_sim_memory_reset(void);
-/* Zeroed bytes that cop_cache_release leaves alone, until the reset. That also unmaps the tables of
- * all nodes. */
+/* Zeroed bytes ignored by cop_cache_release, valid until the reset, which also unmaps the tables
+ * of all nodes. */
 void *cop_sim_memory_blob(size_t bytes);
 /* Whether this is such a blob, or a chunk. */
 bool cop_sim_memory_shared(const void *data);
@@ -100,26 +99,26 @@ bool cop_sim_memory_shared(const void *data);
 struct sim_conf {
 	struct cop_topo topo;
 	bool manifest, bundle; /* bundle: trace is the recording with bundles */
-	bool shuffle;          /* each node asks for the chunks in an order of its own */
+	bool shuffle;          /* each node requests the chunks in its own order */
 	uint64_t skew_ns;
-	uint64_t die_per_million; /* of a million nodes, how many die per second, */
-	uint64_t die_within_ns;   /* or in all, within this time; 0: per second */
+	uint64_t die_per_million; /* dying nodes per million, per second */
+	uint64_t die_within_ns;   /* or in total, within this time; 0: per second */
 	uint64_t seed;
 	struct cop_model model;
 	struct sim_trace *trace;
 };
 
 struct sim_result {
-	uint64_t first_ns, median_ns, last_ns; /* when nodes' programs ended; 0: none did */
-	uint64_t waiting_ns;                   /* the longest time that one program waited in all */
+	uint64_t first_ns, median_ns, last_ns; /* when nodes' programs ended; 0: none */
+	uint64_t waiting_ns;                   /* the longest total wait of a program */
 	uint32_t finished, died;
 	uint64_t storage_ops, storage_bytes; /* system calls of all roots */
 	uint64_t storage_clients;
-	uint64_t requests, messages, failovers; /* several requests may leave in one message */
+	uint64_t requests, messages, failovers; /* several requests may share a message */
 	uint64_t bundle_bytes, bundle_used_bytes;
 	uint64_t link_bytes, node_bytes,
-		bytes;        /* of the busiest link, out of the busiest node, and of all */
-	uint64_t cache_bytes; /* the most that one node holds */
+		bytes;        /* of the busiest link, sent by the busiest node, and total */
+	uint64_t cache_bytes; /* maximum on one node */
 	uint64_t events;
 	double wall_s;
 	uint64_t process_bytes; /* of the simulator's process, per node */
@@ -130,8 +129,8 @@ struct cop_rpc {
 	uint64_t processor_free, out_free, in_free; /* ns */
 	uint64_t out_bytes;
 	struct cop_list served; /* requests that this node must answer */
-	unsigned corked;        /* requests for batch_rank leave together */
-	uint32_t batch_rank;    /* COP_TOPO_NONE: nothing has left yet */
+	unsigned corked;        /* requests for batch_rank share a message */
+	uint32_t batch_rank;    /* COP_TOPO_NONE: nothing sent yet */
 	uint32_t *dead;         /* ranks that it has found dead */
 	unsigned dead_count;
 };
@@ -139,7 +138,7 @@ struct cop_rpc {
 struct origin_pool;
 struct cop_origin {
 	struct sim_node *node;
-	struct origin_pool *pool; /* NULL: it was never asked */
+	struct origin_pool *pool; /* NULL: never used */
 	bool background;
 };
 
@@ -166,7 +165,7 @@ struct sim {
 	struct sim_node *node;
 	struct cop_stats stats; /* of all nodes together */
 	struct {
-		struct sim_link *slot; /* a hash table of those that have carried something */
+		struct sim_link *slot; /* a hash table of the used links */
 		size_t slots, used;
 	} links;
 	uint64_t busiest_link_bytes;
@@ -180,10 +179,10 @@ static inline bool cop_sim_is_dead(const struct sim_node *n)
 	return cop_sim_now() >= n->dies_ns;
 }
 
-/* In bytes of this machine, a little more than a run takes. */
+/* In bytes of this machine, slightly more than a run needs. */
 uint64_t cop_sim_memory_needed(const struct sim_conf *conf);
 void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out);
-/* The same program without Copper on every node: how long the slowest one takes. */
+/* The same program without Copper on all nodes: the time of the slowest. */
 double cop_sim_direct_s(const struct sim_conf *conf);
 
 /* link.c */
@@ -194,7 +193,7 @@ void cop_sim_links_free(struct sim *s);
 /* fabric.c */
 void cop_sim_fabric_open(struct sim_node *n);
 void cop_sim_fabric_close(struct sim_node *n);
-/* The node is dead from now on. */
+/* The node dies now. */
 void cop_sim_fabric_died(struct sim_node *n);
 /* origin.c */
 void cop_sim_storage_open(struct sim *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads what scripts/sim/record.sh wrote (scripts/sim/reduce.py describes the format), and makes
- * the answers: a listing is its header, an entry its attributes, both followed by zeros up to the
- * length that was recorded. */
+/* Reads the output of scripts/sim/record.sh (scripts/sim/reduce.py describes the format), and
+ * creates the replies: a listing is its header, an entry its attributes, both followed by zeros
+ * up to the recorded length. */
 #include <sys/stat.h>
 
 #include "sim.h"
@@ -19,7 +19,7 @@ static const char *const kinds[] = {[COP_ASK_LISTING] = "listing",
 	[COP_ASK_STATFS] = "statfs",
 	[COP_ASK_CHECK] = "check"};
 
-/* Cuts the line at its blanks; the last field may contain some. */
+/* Splits the line at its blanks; the last field may contain some. */
 static bool split_fields(char *line, char *field[FIELDS])
 {
 	for (unsigned i = 0; i < FIELDS; i++) {
@@ -111,7 +111,7 @@ static bool has_ended(const struct sim_trace *t)
 	return t->lines && !t->line[t->lines - 1].kind;
 }
 
-/* ---- what follows from all lines ---- */
+/* ---- derived from all lines ---- */
 
 static int compare_lines(const void *a, const void *b)
 {
@@ -129,8 +129,8 @@ const struct sim_line *cop_sim_trace_find(
 	return found ? *found : NULL;
 }
 
-/* An entry that is longer than the attributes has a link's target; one whose bytes the program
- * reads is a file. */
+/* An entry longer than the attributes has a link's target; one with bytes read by the program is
+ * a file. */
 static int make_entry(const struct sim_trace *t, const struct sim_line *l, void **blob, size_t *len)
 {
 	const struct sim_line *chunk = cop_sim_trace_find(t, COP_ASK_CHUNK, l->path);
@@ -176,8 +176,8 @@ static void *make_blob(const struct sim_trace *t, const struct sim_line *l)
 	return shared;
 }
 
-/* Links each line to the lines that follow it, in their order; those that join a message are asked
- * for with its first one. */
+/* Links each line to the lines that follow it, in order; those that share a message are
+ * requested with its first line. */
 static void link_lines(struct sim_trace *t)
 {
 	t->first = -1;
@@ -218,8 +218,8 @@ static void find_chunks(struct sim_trace *t)
 		}
 }
 
-/* A Feistel network of four rounds permutes the numbers below a power of four; those that are not
- * below n are permuted again, so that what is left permutes the numbers below n. */
+/* A four-round Feistel network permutes the numbers below a power of four; results not below n
+ * are permuted again, which yields a permutation of the numbers below n. */
 static uint64_t permute(uint64_t at, uint64_t n, uint64_t seed)
 {
 	unsigned half = 1;
@@ -245,7 +245,7 @@ const struct sim_line *cop_sim_trace_shuffled(
 	return &t->line[t->chunk[permute((uint64_t)l->nth_chunk, (uint64_t)t->chunks, seed)]];
 }
 
-/* A chain of answers leads to the end; its pauses are the program's own work. */
+/* A chain of replies leads to the end; its pauses are the program's own work. */
 static void add_think(struct sim_trace *t)
 {
 	for (int32_t i = t->lines - 1; i >= 0; i = t->line[i].after)
@@ -308,7 +308,7 @@ static void parse_comment(struct sim_trace *t, const char *line)
 	t->direct_bytes = bytes;
 }
 
-/* A line of the first recording, or of the second one when the first one has ended. */
+/* A line of the first recording, or of the second after the end of the first. */
 static int add_line(
 	struct sim_trace trace[2], char *text, unsigned at, const char *file, struct cop_err *err)
 {

@@ -66,7 +66,7 @@ static int print_aggregated(const struct cop_report_aggregated *a, const struct 
 	return rc;
 }
 
-/* Prints remarks about the sums, and what is wrong with single files, one per line. */
+/* Prints remarks about the sums, and faults of single files, one per line. */
 static void print_faults(const struct cop_report_aggregated *a)
 {
 	struct cop_buf mixed = {0}, missing = {0}, ending = {0};

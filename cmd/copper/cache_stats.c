@@ -54,8 +54,7 @@ static const struct cop_opt_table table = {.command = "copper cache-stats",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
-/* Calls the node; the caller frees its answer. 1 if that failed, with a message on standard
- * error. */
+/* Calls the node; the caller frees its reply. 1 on failure, with a message on standard error. */
 static int call_node(
 	const char *path, const char *line, uint32_t timeout_ms, struct cop_ctl_reply *reply)
 {
@@ -74,7 +73,7 @@ static int call_node(
 	return 1;
 }
 
-/* Asks the node and prints its answer. */
+/* Sends a request to the node and prints its reply. */
 static int ask_and_print(const char *path, const char *line, uint32_t timeout_ms)
 {
 	struct cop_ctl_reply reply;
@@ -89,9 +88,9 @@ static int ask_and_print(const char *path, const char *line, uint32_t timeout_ms
 	return rc;
 }
 
-/* Turns PATH, which is below the mount point, into a relative path without "." and empty parts. It
- * may be given relative to the mount point, or as a path through the mount. -EINVAL for "..",
- * newlines, and absolute paths elsewhere. out has COP_CTL_LINE_MAX bytes. */
+/* Converts PATH, which is below the mount point, into a relative path without "." and empty
+ * components. It may be relative to the mount point, or a path through the mount. -EINVAL for
+ * "..", newlines, and absolute paths elsewhere. out has COP_CTL_LINE_MAX bytes. */
 static int path_below(const struct args *a, char *out)
 {
 	char mount[PATH_MAX], copy[PATH_MAX], *save, *part;
@@ -134,7 +133,7 @@ static int invalidate_path(const struct args *a, const char *path)
 	return ask_and_print(path, line, TIMEOUT_MS);
 }
 
-/* Scripts read --all as JSON; a terminal gets a table. */
+/* Scripts receive --all as JSON, a terminal as a table. */
 static bool wants_table(const struct args *a)
 {
 	return a->table || (!a->json && (!a->all || isatty(STDOUT_FILENO)));
@@ -149,7 +148,7 @@ static const char *node_command(const struct args *a)
 	return a->all ? "table all" : "table";
 }
 
-/* ---- again and again ---- */
+/* ---- periodic output ---- */
 
 struct watch {
 	struct cop_stats before;
@@ -211,7 +210,7 @@ static int watch_node(const struct args *a, const char *path)
 	return code;
 }
 
-/* Refuses options that exclude each other. */
+/* Refuses mutually exclusive options. */
 static int check_options(const struct args *a, struct cop_err *err)
 {
 	bool shows = (a->all && !a->reset) || a->table || a->watch_s,

@@ -9,7 +9,7 @@
 
 #define FAILED 125
 
-/* Faults of this process itself, and signals about its use of the terminal. */
+/* Faults of this process itself, and job control signals. */
 static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGTTIN, SIGTTOU};
 
 static void waited_for(sigset_t *set)
@@ -64,8 +64,8 @@ static void pass_on(pid_t pid, const siginfo_t *info)
 		kill(pid, info->si_signo);
 }
 
-/* Not for SIGSTOP: a user who stops only the command may also continue only the command, and this
- * process would remain stopped. */
+/* Not for SIGSTOP: a user who stops only the command may also continue only the command, and
+ * this process would remain stopped. */
 static bool is_of_terminal(int status)
 {
 	int sig = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;

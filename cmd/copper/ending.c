@@ -11,8 +11,7 @@
 #define ASK_MS 1000
 #define WAIT_MS 5000
 
-/* Reads "TREE PID". -ECONNREFUSED: the process was killed; other errors: the node did not answer.
- */
+/* Reads "TREE PID". -ECONNREFUSED: the process was killed; other errors: no reply. */
 static int ask_process(const char *path, char tree[40], int *pid)
 {
 	struct cop_ctl_reply reply = {0};
@@ -32,7 +31,7 @@ static void watch_process(struct cop_cmd_ending *e, int pid)
 		e->fd[e->count++] = fd;
 }
 
-/* The dead mount of a tree that is about to end is unused. Single nodes share no tree. */
+/* The dead mount of a tree that is being stopped is unused. Single nodes share no tree. */
 static void remove_dead_mount(const struct cop_cmd_ending *e, const char *key, const char *path)
 {
 	char tree[COP_CTL_NOTE_SIZE];

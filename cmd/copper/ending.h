@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waits for the processes on this machine that a stop ends, so that they do not disturb a node that
- * is started right after it. */
+/* Waits for the local processes ended by a stop: they must not disturb a node started right
+ * after it. */
 #ifndef COP_CMD_ENDING_H
 #define COP_CMD_ENDING_H
 
@@ -15,15 +15,15 @@ struct cop_cmd_ending {
 	char tree[40];
 };
 
-/* Call it before the stop: opens the process of the node at this control socket and, unless local
- * is set, those of its tree whose sockets are next to it. */
+/* Call it before the stop: opens the process of the node at this control socket and, unless
+ * local is set, those of its tree with sockets in the same folder. */
 void cop_cmd_ending_begin(struct cop_cmd_ending *e, const char *path, bool local);
-/* The same for all nodes of a tree that have a socket there; e->path stays NULL. */
+/* The same for all nodes of a tree with a socket there; e->path stays NULL. */
 void cop_cmd_ending_tree(struct cop_cmd_ending *e, const char *runtime_dir, const char *tree);
-/* Call it after the stop: waits a few seconds at most until they have ended. Closes the descriptors
- * that begin opened; returns how many processes are left. */
+/* Call it after the stop: waits a few seconds at most for them to exit. Closes the descriptors
+ * opened by begin; returns the number of remaining processes. */
 unsigned cop_cmd_ending_wait(struct cop_cmd_ending *e);
-/* Call it instead of cop_cmd_ending_wait: closes them at once. */
+/* Call it instead of cop_cmd_ending_wait: closes the descriptors without waiting. */
 void cop_cmd_ending_close(struct cop_cmd_ending *e);
 
 #endif

@@ -11,7 +11,7 @@ static int print_help(const struct family *f)
 	return fflush(stdout) ? 1 : 0;
 }
 
-/* For completion and the manual: prints all options, each once. */
+/* For completion and the manual: prints all options without duplicates. */
 static int print_options(const struct family *f)
 {
 	printf("command\t%s\t%s\noperand\t", f->command, f->summary);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A command of copper that has subcommands. */
+/* A copper command with subcommands. */
 #ifndef COPPER_FAMILY_H
 #define COPPER_FAMILY_H
 
@@ -10,7 +10,7 @@ struct family {
 	const char *command; /* "copper trace" */
 	const char *summary; /* one line */
 	const char *head,
-		*tail; /* of the help, before and after the list of subcommands; whole lines */
+		*tail; /* parts of the help before and after the list of subcommands; whole lines */
 	const char *operands; /* the text of --dump-options for operands after the subcommand */
 	bool optional;        /* the subcommand may be omitted */
 	const struct cop_cmd *commands;            /* the subcommands; at most FAMILY_MAX */
@@ -19,10 +19,10 @@ struct family {
 };
 #define FAMILY_MAX 16u
 
-/* True if the word is --help or the like, or a subcommand, which has then been run; *status is the
- * exit status. */
+/* True if the word is --help etc., or a subcommand, which has then been run; *status is the exit
+ * status. */
 bool cop_cmd_family_run(const struct family *f, int argc, char **argv, int *status);
-/* Reports that the word is not a subcommand or option, and suggests a similar one. Returns 2. */
+/* Reports an unknown subcommand or option, and suggests a similar one. Returns 2. */
 int cop_cmd_family_unknown(const struct family *f, const char *word);
 
 #endif

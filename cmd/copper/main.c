@@ -20,7 +20,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-/* Grouped as help shows them. */
+/* In the order and groups of the help. */
 static const struct cop_cmd commands[] = {
 	{"mount", "start this node, mount, return when the tree is ready", cop_cmd_mount},
 	{"serve", "start a node without a mount (a root or a relay)", cop_cmd_serve},
@@ -38,7 +38,7 @@ static const struct cop_cmd commands[] = {
 };
 static const struct {
 	const char *heading,
-		*first; /* heading: of the group that begins with the subcommand first */
+		*first; /* heading of the group that begins with the subcommand first */
 } groups[] = {{"start and stop", "mount"}, {"look", "cache-stats"}, {"after the job", "aggregate"},
 	{"traces", "mark"}};
 
@@ -118,9 +118,8 @@ static int help_on(char *word)
 	return command ? command->run(2, argv) : refuse_subcommand(word);
 }
 
-/* If a standard stream is closed, the next file that is opened gets its number, and is then written
- * to as standard output or closed as standard input: the connection to the kernel's FUSE, for
- * example. */
+/* If a standard stream is closed, the next opened file gets its number, and is then written to
+ * as standard output or closed as standard input, e.g. the connection to the kernel's FUSE. */
 static void open_standard_streams(void)
 {
 	int fd;

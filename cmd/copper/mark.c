@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mark: records a region of a shell script, or a whole command, as events of a trace. */
+/* mark: records a region of a shell script, or a whole command, as trace events. */
 #include <fcntl.h>
 #include <sys/prctl.h>
 
@@ -8,7 +8,7 @@
 #include "trace/mark/mark.h"
 #include "base/opt/opt.h"
 
-/* The exit status with which env(1), timeout(1) and others report their own failure. */
+/* The exit status for own failures, as in env(1), timeout(1) and others. */
 #define FAILED 125
 
 struct args {
@@ -66,7 +66,7 @@ static pid_t shell_of(const struct args *a)
 	return a->shell > 0 ? (pid_t)a->shell : getppid();
 }
 
-/* A failure to write changes nothing for the command, whether it has run or is about to. */
+/* A write failure does not affect the command, whether it has run or will run. */
 static int write_events(const struct args *a, const struct cop_mark_event *events, unsigned n)
 {
 	struct cop_err err = {0};
@@ -105,7 +105,7 @@ static double seconds_of(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* Makes the events that PerfFlowAspect calls cpu-mem-usage. */
+/* Creates PerfFlowAspect's cpu-mem-usage events. */
 static void make_usage_events(const struct cop_mark_event *began, int64_t end_ns,
 	const struct rusage *usage, struct cop_mark_event out[2])
 {
@@ -140,7 +140,7 @@ static void mark_end(
 		write_events(a, e + 2, 1);
 }
 
-/* In the child: waits until its begin is written, so that no event of it comes before. */
+/* In the child: waits until its begin event has been written, before any other event. */
 static int run_command(char **command, int go, const struct cop_child_signals *before, pid_t parent)
 {
 	char word;

@@ -53,7 +53,7 @@ struct prediction {
 	unsigned rows;
 };
 
-/* ---- what was asked ---- */
+/* ---- arguments ---- */
 
 static int parse_nodes(const char *text, struct prediction *p, struct cop_err *err)
 {
@@ -85,7 +85,7 @@ static int parse_figures(const struct args *a, struct prediction *p, struct cop_
 	return rc;
 }
 
-/* The named recording, or the one that copper mount keeps for this source. */
+/* The given recording, or the one kept by copper mount for this source. */
 static int find_manifest(const struct args *a, struct prediction *p, struct cop_err *err)
 {
 	if (a->manifest) {
@@ -151,7 +151,7 @@ static int predict(const struct args *a, struct prediction *p, struct cop_err *e
 	return rc;
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static void print_json(const struct prediction *p, struct cop_buf *text)
 {
@@ -264,7 +264,7 @@ static void print_fastest(const struct prediction *p, struct cop_buf *text)
 	cop_buf_str(text, "\n");
 }
 
-/* A number that is too wide for its column is rounded. */
+/* A number too wide for its column is rounded. */
 static void print_cell(struct cop_buf *text, int width, double value, int decimals)
 {
 	if (value < 1e5)

@@ -9,7 +9,7 @@
 #include "writers/runs/runs.h"
 
 #define COMPARED_MAX 5
-#define RUNS_LOOKED_AT 200 /* the newest ones in the store */
+#define RUNS_LOOKED_AT 200 /* most recent runs in the store */
 
 struct args {
 	const char *job_dir, *output, *store;
@@ -63,7 +63,7 @@ static bool is_param(const struct cop_runrec *r, const char *key, const char *va
 	return has && value && strcmp(has, value) == 0;
 }
 
-/* Whether the run's job directory is this one, even if the paths are spelled differently. */
+/* Whether the run's job directory is this one, even if spelled differently. */
 static bool is_of(const struct cop_runrec *r, const char *dir)
 {
 	const char *has = cop_runrec_value(r, COP_RUNREC_PARAM, "job-dir");

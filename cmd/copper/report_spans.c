@@ -7,7 +7,7 @@
 
 #include "trace/read/read.h"
 
-#define KEPT 4000u       /* spans, the longest */
+#define KEPT 4000u       /* the longest spans are kept */
 #define HELD (4u * KEPT) /* while files are read */
 #define FILES_MAX 10000u
 
@@ -66,7 +66,7 @@ static size_t find_paths(const char *dir, char **path)
 	return n;
 }
 
-/* ---- their contents ---- */
+/* ---- their content ---- */
 
 static void copy(char to[COP_PAGE_SPAN_NAME], struct cop_trace_str from)
 {
@@ -78,7 +78,7 @@ static void copy(char to[COP_PAGE_SPAN_NAME], struct cop_trace_str from)
 	to[n] = '\0';
 }
 
-/* "rank 3", "n007 4711", or the name of the file if nothing else is known. */
+/* "rank 3", "n007 4711", or by default the name of the file. */
 static void name_process(const struct reading *r, const struct cop_trace_event *e, struct span *s)
 {
 	const char *file = cop_trace_files_name(r->files, e->source), *slash = strrchr(file, '/');

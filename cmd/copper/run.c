@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run: queries the node, makes the view, and becomes the command, or remains as its parent if only
- * a parent can report the exit status to the node. */
+/* run: queries the node, creates the view, and becomes the command, or remains as its parent if
+ * only a parent can report the exit status to the node. */
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -14,12 +14,12 @@
 #include "run_warn.h"
 #include "mount/view/view.h"
 
-/* The exit status with which env(1), timeout(1) and others report their own failure. */
+/* The exit status for own failures, as in env(1), timeout(1) and others. */
 #define FAILED 125
 
 struct args {
-	struct cop_conf mount; /* mount.source: if it is set, there is no node yet */
-	pid_t parent;          /* the copper run that remains as parent; 0: there is none */
+	struct cop_conf mount; /* mount.source: if set, there is no node yet */
+	pid_t parent;          /* the copper run that remains as parent; 0: none */
 	struct cop_run_where where;
 	unsigned view;
 	struct cop_opt_list direct, below;
@@ -120,7 +120,7 @@ static bool is_of_mount(const char *name)
 	return false;
 }
 
-/* Joins the options of run and those of copper mount. */
+/* Joins the options of run and copper mount. */
 static void make_table(void)
 {
 	memcpy(all_rows, rows, sizeof(rows));
@@ -147,7 +147,7 @@ static int report_failure(const struct cop_err *err)
 	return FAILED;
 }
 
-/* Resolves the named directories as the kernel knows them; the caller frees them. */
+/* Resolves links in the given directories; the caller frees the results. */
 static int resolve_dirs(
 	const char *option, const struct cop_opt_list *given, char **out, struct cop_err *err)
 {
@@ -179,7 +179,7 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 	return 0;
 }
 
-/* What a user namespace changes for the command (user_namespaces(7)). */
+/* Effects of a user namespace on the command (user_namespaces(7)). */
 static void print_limits(const struct cop_view_made *made)
 {
 	printf("%-8s %-12s %s\n", "note", "tasks",
@@ -206,8 +206,8 @@ static int print_view(const struct cop_view *v, struct cop_err *err)
 	return fflush(stdout) ? 1 : 0;
 }
 
-/* Returns in the child, or in this process if fork fails: then the command still runs, and its exit
- * status is unknown. */
+/* Returns in the child, or in this process if fork fails: then the command still runs, and its
+ * exit status is unknown. */
 static void stay_as_parent(struct args *a, const struct cop_run_node *node)
 {
 	struct cop_child_signals before;
@@ -255,7 +255,7 @@ static int exec_command(struct args *a, const struct cop_run_node *node, const s
 	if (made.kind != COP_VIEW_ENV && v->user_ns >= 0)
 		cop_run_inform_tasks();
 	cop_log_close();
-	/* This comes last, because entering a user namespace would undo it. */
+	/* Last step, because entering a user namespace would reset it. */
 	if (a->parent)
 		cop_child_tie(a->parent);
 	return cop_view_exec(v, &made, a->command, err);

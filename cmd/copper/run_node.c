@@ -9,7 +9,7 @@
 #include "mount/view/view.h"
 
 #define TIMEOUT_MS 30000
-/* The deadline for reports to the node. If a command's end is not reported, its run counts as
+/* The deadline for reports to the node. If a command's exit is not reported, its run counts as
  * failed. */
 #define TELL_MS 2000
 #define TELL_END_MS 10000
@@ -21,7 +21,7 @@ void cop_run_node_close(struct cop_run_node *node)
 	node->user_ns = -1;
 }
 
-/* key: the node's. */
+/* key: of the node */
 static int ask_view(
 	const char *path, const char *key, struct cop_run_node *out, struct cop_err *err)
 {
@@ -53,7 +53,7 @@ static int ask_view(
 struct all {
 	struct cop_run_node *node;
 	unsigned n;
-	struct cop_err err; /* why the last node did not answer */
+	struct cop_err err; /* why the last node did not reply */
 	struct cop_buf names;
 	struct cop_cmd_nodes nodes;
 	bool failed;
@@ -76,7 +76,7 @@ static void add_node(void *ctx, const char *key, const char *path)
 	cop_buf_printf(&all->names, "%s%s (%s)", all->n > 1 ? ", " : "", key, one.source);
 }
 
-/* The path of the command with links resolved; "" if there is none. */
+/* The path of the command with links resolved; "" if not found. */
 static void command_path(const char *command, char out[PATH_MAX])
 {
 	const char *path = getenv("PATH");
@@ -197,8 +197,8 @@ int cop_run_find_node(
 
 /* ---- the command ---- */
 
-/* Anyone who can write to the job directory may have written the file: only these variables are
- * taken from it. */
+/* Users with write access to the job directory may have written the file, so only these
+ * variables are taken from it. */
 static bool is_of_job(const char *line)
 {
 	static const char *const names[] = {
@@ -210,7 +210,8 @@ static bool is_of_job(const char *line)
 	return false;
 }
 
-/* Splits text into lines, and sets these variables. Returns whether they name a run or a span. */
+/* Splits text into lines, and sets these variables. Returns whether they contain a run or a
+ * span. */
 static bool set_variables(char *text)
 {
 	bool run = false;
@@ -231,8 +232,8 @@ static bool set_variables(char *text)
 	return run;
 }
 
-/* Reads the identifiers that rank 0 wrote to the job directory. Returns whether they name a run or
- * a span. */
+/* Reads the identifiers written by rank 0 to the job directory. Returns whether they contain a
+ * run or a span. */
 static bool set_variables_of_job(const char *answer)
 {
 	static const char key[] = "COPPER_JOB_DIR=";

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processes: each call waits as the parent of its command, so that nothing outlives what a launcher
- * started. The first call that comes on a machine has another child, the keeper, in a session of
+/* Processes: each call waits as the parent of its command, so no process outlives those started
+ * by the launcher. The first call on a machine has another child, the keeper, in a session of
  * its own. The keeper starts the node and waits until no call of this machine is left, and then
- * until the calls of the other machines have ended, because their nodes read through this one. A
- * call that starts in the meantime uses the same node. The root's keeper stops the tree. The last
- * task of a machine ends after the keeper, because Slurm kills the processes that the last one
- * leaves on its machine; if the call that started it has ended before, the keeper continues for the
- * others. */
+ * for the calls of other machines, because their nodes read through this one. A call that starts
+ * in the meantime uses the same node. The root's keeper stops the tree. The last task of a
+ * machine exits after the keeper, because Slurm kills the processes that the last one leaves on
+ * its machine; if the call that started the keeper has ended earlier, the keeper continues for
+ * the others. */
 #include "run_tree.h"
 
 #include <fcntl.h>
@@ -29,21 +29,21 @@
 
 #define FAILED 125
 #define STOP_MS 60000
-/* The interval at which the node is asked whether others need it, at first and at most, and how
- * long it may take to find out which of them are dead. */
+/* Initial and maximum interval of queries whether other nodes need this one, and the time limit
+ * for detecting dead ones. */
 #define ASK_MS_FIRST 20
 #define ASK_MS_MOST 1000
 #define ANSWER_MS 60000
 /* How long the last task waits if it failed, because often all tasks fail at the same time. */
 #define FAILED_MS 2000
-/* How long a node that was stopped from another machine may remain, until the requester has its
- * answer (tree/op). */
+/* How long a node stopped from another machine may remain, until the requester has its reply
+ * (tree/op). */
 #define ENDING_MS 130000
-/* How often the keeper checks for new calls while it waits for other machines. */
+/* Interval at which the keeper checks for new calls while it waits for other machines. */
 #define CALLS_MS 100
-/* How long the node is kept for tasks that have not called yet, after the others have ended. */
+/* How long the node is kept for tasks that have not called yet, after the others have exited. */
 #define ABSENT_MS 5000
-/* Added to --ready-timeout, so that the node itself says why it is not ready. */
+/* Added to --ready-timeout: the node itself then reports why it is not ready. */
 #define LATE_MS 10000
 /* The ports of a step's trees differ by a number below this one. */
 #define STEP_TREES 509
@@ -56,8 +56,7 @@ static int report_failure(const struct cop_err *err)
 
 /* ---- the keeper ---- */
 
-/* A launcher may wait for every process that holds a descriptor inherited from it (mpiexec:
- * PMI_FD). */
+/* A launcher may wait for every process with a descriptor inherited from it (mpiexec: PMI_FD). */
 static void close_inherited(int keep_fd)
 {
 	cop_child_leave_streams(1);
@@ -67,7 +66,7 @@ static void close_inherited(int keep_fd)
 		cop_close_range((unsigned)keep_fd + 1, ~0U);
 }
 
-/* Remarks about single nodes follow the first line of a stop's answer. */
+/* In the reply to a stop, remarks about single nodes follow the first line. */
 static void show_remarks(char *text)
 {
 	char *rest = text ? strchr(text, '\n') : NULL;
@@ -136,7 +135,7 @@ static int release_node(const char *socket)
 
 enum after { STOP_NODE, STOP_TREE, CALLED_AGAIN };
 
-/* Waits until the node ends, is to be stopped, or a new call needs it. */
+/* Waits until the node ends, must be stopped, or is needed by a new call. */
 static int await_end(const struct cop_tasks *t, const char *socket, struct cop_cmd_ending *node,
 	enum after *after)
 {
@@ -144,8 +143,8 @@ static int await_end(const struct cop_tasks *t, const char *socket, struct cop_c
 	int rc = -EAGAIN, wait_ms = ASK_MS_FIRST;
 
 	*after = STOP_NODE;
-	/* A last task that failed does not wait for long, because its launcher must learn of it,
-	 * and stops the node; the other nodes continue without it. */
+	/* A failed last task waits only briefly, to report to its launcher, and stops the node;
+	 * the other nodes continue without it. */
 	while (rc == -EAGAIN &&
 		(t->again_came || cop_tasks_is_waited_for(t) || cop_now_ms() < end)) {
 		if (cop_tasks_live(t)) {
@@ -181,7 +180,7 @@ static enum after await_others(struct cop_tasks *t, const char *mountpoint, cons
 	return rc ? STOP_NODE : after;
 }
 
-/* ---- the keeper's life ---- */
+/* ---- the keeper's main function ---- */
 
 static void block_ends(sigset_t *before)
 {
@@ -194,7 +193,7 @@ static void block_ends(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-/* A signal that is meant for the whole job ends the tasks, and thereby the keeper. */
+/* A signal to the whole job ends the tasks, and the keeper follows. */
 static void outlive_tasks(void)
 {
 	setsid();
@@ -215,7 +214,7 @@ static void tell_tasks(struct cop_tasks *t, const char *mountpoint, const struct
 			strerror(-rc));
 }
 
-/* Returns when the node is to be stopped: alone (true), or with the whole tree. */
+/* Returns when the node must be stopped: alone (true), or with the whole tree. */
 static bool keep_node(struct cop_tasks *t, const char *mountpoint, const struct cop_conf *conf)
 {
 	enum after after = CALLED_AGAIN;
@@ -298,8 +297,8 @@ static int run_command(int (*run)(void *arg, pid_t task, const char *mountpoint)
 	return status;
 }
 
-/* Chooses where the tree runs. Only under a launcher that names the hosts can it run on several
- * machines. */
+/* Selects the hosts of the tree. It can span several machines only under a launcher that
+ * provides the hosts. */
 static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 {
 	conf->of_step = t->elsewhere;
@@ -309,10 +308,10 @@ static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 	conf->rank = 0;
 }
 
-/* The nodes of one step find their common secret by the step's number and by the tree's, since a
- * step may have several trees at once. A tree whose job directory or secret comes from the user
- * uses the first port of the step unless a job directory distinguishes it from others, so that a
- * task with another source is detected. */
+/* The nodes of one step find their common secret by the numbers of the step and the tree, since
+ * a step may have several trees at once. A tree with a user-supplied job directory or secret
+ * uses the first port of the step unless a job directory distinguishes it from others: a task
+ * with another source is then detected. */
 static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char step[PATH_MAX],
 	char dir[PATH_MAX + 32])
 {
@@ -362,8 +361,8 @@ static int join_tasks(struct cop_tasks *t, const struct cop_conf *conf, struct c
 	return rc;
 }
 
-/* Waits for the node, and starts the keeper if this call has to do so; signals are blocked except
- * while it waits. Returns the keeper's pid; 0 if another call started it, or if there is none. */
+/* Waits for the node, and starts the keeper if this call leads; signals are blocked except while
+ * it waits. Returns the keeper's pid; 0 if another call started it, or if there is none. */
 static pid_t await_node(struct cop_tasks *t, const struct cop_conf *conf, const sigset_t *unblocked,
 	char mountpoint[4096], struct cop_err *err)
 {
@@ -371,7 +370,7 @@ static pid_t await_node(struct cop_tasks *t, const struct cop_conf *conf, const 
 	pid_t keeper = 0;
 
 	while (cop_tasks_await(t, ms, unblocked, mountpoint, 4096, err) == 1) {
-		/* Left by earlier launches, and by an earlier keeper of this one. */
+		/* Remains of earlier launches, and of an earlier keeper of this one. */
 		cop_cmd_sweep(conf->runtime_dir);
 		if (*mountpoint)
 			cop_cmd_clear_mount(conf->runtime_dir, mountpoint);

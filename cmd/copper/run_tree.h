@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run_tree: a tree for the duration of one command, or of all tasks that a launcher starts: the
- * first task on each machine starts a node, and the nodes are stopped when the last task has ended.
- * */
+/* run_tree: a tree for the duration of one command, or of all tasks of a launcher: the first
+ * task on each machine starts a node, and the nodes are stopped after the last task has exited. */
 #ifndef COP_CMD_RUN_TREE_H
 #define COP_CMD_RUN_TREE_H
 
 #include "job/conf/conf.h"
 
-/* Starts the node, or waits for it. Runs `run` in a child of task, where it returns an exit status
- * or does not return; waits for the child, forwards signals, and returns the child's exit status.
- * 125 if there is no node. */
+/* Starts the node, or waits for it. Runs `run` in a child of task, where it returns an exit
+ * status or does not return; waits for the child, forwards signals, and returns the child's exit
+ * status. 125 if there is no node. */
 int cop_run_tree(struct cop_conf *conf, int (*run)(void *arg, pid_t task, const char *mountpoint),
 	void *arg);
 

@@ -6,7 +6,7 @@
 
 #include "base/log/log.h"
 
-/* One warning for thousands of tasks is enough. */
+/* One warning for thousands of tasks is sufficient. */
 static bool is_first_task(void)
 {
 	static const char *const ranks[] = {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "PALS_RANKID",
@@ -21,8 +21,8 @@ static bool is_first_task(void)
 	return true;
 }
 
-/* Outputs in the working directory would fail with EROFS in the middle of the run: the user could
- * write there before the view was made and no longer can. */
+/* Outputs in the working directory would fail with EROFS during the run: it was writable before
+ * the view was created and is no longer. */
 void cop_run_warn_outputs(bool was_writable)
 {
 	char cwd[PATH_MAX];
@@ -58,8 +58,8 @@ void cop_run_warn_group(const char *dir, gid_t group)
 			dir, (unsigned)group);
 }
 
-/* Otherwise a program that finds its files by absolute paths would silently read all of them from
- * the storage. */
+/* Otherwise a program that finds its files by absolute paths would silently read all of them
+ * from the storage. */
 void cop_run_warn_variables(const struct cop_view *v, const struct cop_view_made *made)
 {
 	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
@@ -68,7 +68,7 @@ void cop_run_warn_variables(const struct cop_view *v, const struct cop_view_made
 			v->source, made->why);
 }
 
-/* MPI libraries would fail in the middle of their start, with incomprehensible messages. */
+/* MPI libraries would fail during their start, with incomprehensible messages. */
 void cop_run_warn_neighbours(void)
 {
 	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
@@ -86,7 +86,7 @@ static bool is_one_of(const char *name, const char *const *names)
 }
 
 /* The first ones start programs through daemons, even on this machine. The others start local
- * programs themselves. */
+ * programs directly. */
 static bool starts_outside(const char *name)
 {
 	static const char *const by_daemons[] = {"srun", "sbatch", "aprun", "jsrun", "prun", NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions that the subcommands of copper runs share. */
+/* Functions shared by the subcommands of copper runs. */
 #ifndef COP_CMD_RUNS_H
 #define COP_CMD_RUNS_H
 
@@ -28,11 +28,11 @@ struct runs_common {
 		.shown = "$COPPER_STORE"),                                                         \
 		COP_OPT(FLAG, "json", struct runs_common, json, "print JSON; keys are stable")
 
-/* For the checks of option tables: whether there is a store to use. */
+/* For the checks of option tables: whether a store is available. */
 int cop_cmd_runs_check(void *common, struct cop_err *err);
-/* Parses the arguments into args, which begins with a struct runs_common and is zero, opens the
- * store, calls answer with both, and closes the store. Names records beside it that cannot be read
- * on standard error. Returns the exit status, which comes from answer if that was called. */
+/* Parses the arguments into args, which begins with a struct runs_common and is zeroed, opens
+ * the store, calls answer with both, and closes the store. Reports unreadable records on standard
+ * error. Returns the exit status, which comes from answer if that was called. */
 int cop_cmd_runs_answer(const struct cop_opt_table *table, int argc, char **argv, void *args,
 	int (*answer)(const void *args, struct cop_store *store));
 int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *err);
@@ -40,29 +40,28 @@ int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *e
 int cop_cmd_runs_load(
 	struct cop_store *s, const char *ref, struct cop_runrec *r, struct cop_err *err);
 
-/* Fills r, which must be empty and which the caller frees in any case, from the directory of a job
- * that recorded no run (runs_found.c). */
+/* Fills r, which must be empty and which the caller frees in any case, from the directory of a
+ * job without a recorded run (runs_found.c). */
 int cop_cmd_runs_found(const char *job_dir, struct cop_runrec *r, struct cop_err *err);
 
-/* Queries Slurm's accounting for the job of a run, and adds the result to the tags of r and, once
- * the job has ended, to those in the store (runs_sacct.c). 0, or -errno with a sentence. */
+/* Queries Slurm's accounting for a run's job, and adds the result to the tags of r and, once the
+ * job has ended, to those in the store (runs_sacct.c). 0, or -errno with a sentence. */
 int cop_cmd_runs_account(
 	const char *store, struct cop_runrec *r, uint32_t timeout_ms, struct cop_err *err);
-/* The same for a run of Slurm of which that is not known; a failure is only logged. */
+/* The same for a Slurm run without such tags; a failure is only logged. */
 void cop_cmd_runs_try_account(const char *store, struct cop_runrec *r, uint32_t timeout_ms);
 
 struct cop_json;
-/* Writes the members of a run, without lists and series, into the object that is open
- * (runs_show.c). */
+/* Writes the members of a run, without lists and series, into the current object (runs_show.c). */
 void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r);
-/* One run of MLflow as an object of the array that is open (runs_export.c). */
+/* Writes one MLflow run as an object of the current array (runs_export.c). */
 void cop_cmd_runs_json_mlflow(struct cop_json *j, const struct cop_mlflow_run *r);
 
-/* Writes a number that reads back as the same one; infinite ones as "Infinity" and "-Infinity", as
- * ProtoJSON has them, and NaN, which stands for no value, as null. */
+/* Writes a number that reads back to the same value; infinite ones as "Infinity" and
+ * "-Infinity", as in ProtoJSON, and NaN, which means no value, as null. */
 void cop_cmd_runs_json_number(struct cop_json *j, const char *key, double value);
 
-/* These format for people. out has 32 bytes and is returned. */
+/* Human-readable formats. out has 32 bytes and is returned. */
 char *cop_cmd_runs_time(double time_s, char out[32]);
 char *cop_cmd_runs_span(const struct cop_runrec *r, char out[32]);
 /* A measured value in its usual unit: bytes as 1.5 MiB, everything else as a number. */

@@ -7,7 +7,7 @@
 
 #define RUNS_MAX 10
 
-/* The tolerance for a metric without a spread of its own: counts, and times. */
+/* The tolerance for a metric without its own spread: counts, and times. */
 #define COUNT_SHARE 0.01
 #define TIME_SHARE 0.1
 
@@ -52,8 +52,8 @@ static const struct cop_opt_table *const table = &cop_cmd_runs_compare_options;
 struct compared {
 	struct cop_runrec run[RUNS_MAX];
 	unsigned runs;
-	enum cop_runrec_list list; /* that the keys are of */
-	const char **key;          /* sorted, each once */
+	enum cop_runrec_list list; /* source list of the keys */
+	const char **key;          /* sorted, without duplicates */
 	size_t keys;
 };
 
@@ -152,8 +152,8 @@ static bool says_something(const struct compared *c, const char *key)
 	return false;
 }
 
-/* Whether the values are monotonic, as those of counters and of a loss: they then have a trend, not
- * a spread. */
+/* Whether the values are monotonic, like those of counters and of a loss: they then have a
+ * trend, not a spread. */
 static bool has_course(const struct cop_runrec_series *s)
 {
 	bool rises = false, falls = false;
@@ -236,7 +236,7 @@ static int find_metrics(struct compared *c)
 	return 0;
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static struct cop_grid_cell head_cell(const void *arg, size_t row, unsigned col)
 {
@@ -352,7 +352,7 @@ static int put_plain(struct compared *c, bool all, struct cop_buf *out)
 	return 0;
 }
 
-/* ---- for programs ---- */
+/* ---- JSON output ---- */
 
 static void put_json_params(const struct compared *c, const char *name, struct cop_json *j)
 {
@@ -462,7 +462,7 @@ static bool next_step(const struct steps *s, uint64_t *step)
 	return any;
 }
 
-/* The run's value at this step, after which it is done; NAN: it has none. */
+/* Returns the run's value at this step and advances; NAN: none. */
 static double take_value(struct steps *s, unsigned run, uint64_t step)
 {
 	struct points *p = &s->of[run];

@@ -65,7 +65,7 @@ static void say_run(void *arg, const struct cop_mlflow_run *r)
 			r->uuid, r->experiment);
 }
 
-/* Finds the runs before anything is written. */
+/* Finds the runs before writing anything. */
 static int find_all(const struct args *a, struct cop_store *store,
 	char (*id)[COP_RUNREC_ID_LEN + 1], struct cop_err *err)
 {

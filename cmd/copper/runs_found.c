@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Creates the record of a run from the directory of a job that did not record one. */
+/* Creates a run's record from the directory of a job that did not record one. */
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
@@ -96,7 +96,7 @@ static void put_metrics(const struct cop_jobdata *j, struct cop_runrec *r)
 	}
 }
 
-/* A run has finished if it stopped and every command of it is known to have ended with 0. */
+/* A run has finished if it stopped and all of its commands are known to have exited with 0. */
 static void put_end(const struct cop_jobdata *j, struct cop_runrec *r)
 {
 	bool stopped = j->state && strcmp(j->state, "stopped") == 0;

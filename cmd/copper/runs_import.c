@@ -45,8 +45,8 @@ static const struct cop_opt_table *const table = &cop_cmd_runs_import_options;
 
 struct import {
 	const char *store;
-	const char *folder;    /* with the records of a job, and what its programs have logged */
-	struct cop_json *json; /* NULL: a line for each run */
+	const char *folder;    /* with a job's records and its programs' logs */
+	struct cop_json *json; /* NULL: one line per run */
 	unsigned taken, refused;
 };
 
@@ -62,7 +62,7 @@ static void say_what_was_done(const struct import *i, const struct cop_runrec *r
 	cop_json_end(i->json);
 }
 
-/* The records of programs for this run. */
+/* The programs' records of this run. */
 static int take_logs(const struct import *i, const char *id, struct cop_err *err)
 {
 	struct cop_take *t = cop_take_new();
@@ -77,7 +77,7 @@ static int take_logs(const struct import *i, const char *id, struct cop_err *err
 	return rc;
 }
 
-/* rc: how reading the record went. Frees it. */
+/* rc: the result of reading the record. Frees it. */
 static void import_record(
 	struct import *i, struct cop_runrec *r, const char *from, int rc, struct cop_err *err)
 {

@@ -105,7 +105,7 @@ const struct cop_opt_table cop_cmd_runs_list_options = {.command = "copper runs 
 	.check = check};
 static const struct cop_opt_table *const table = &cop_cmd_runs_list_options;
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static const struct cop_grid_col cols[] = {{"ID", COP_GRID_TEXT}, {"NAME", COP_GRID_TEXT},
 	{"GROUP", COP_GRID_TEXT}, {"STATUS", COP_GRID_TEXT}, {"START", COP_GRID_TEXT},
@@ -138,7 +138,7 @@ static struct cop_grid_cell run_cell(const void *arg, size_t row, unsigned col)
 	}
 }
 
-/* ---- for programs ---- */
+/* ---- JSON output ---- */
 
 static void put_text(struct cop_buf *out, const char *text)
 {

@@ -121,8 +121,8 @@ static void log_all(const struct args *a)
 		cop_program_status(a->status, a->reason ? a->reason : "");
 }
 
-/* Outside a job, the next reader of the store would import it; doing it here makes it visible at
- * once. */
+/* Outside a job, the next reader of the store would import it; importing here makes it visible
+ * immediately. */
 static int take_into_store(const char *store)
 {
 	struct cop_store *s = NULL;

@@ -5,7 +5,7 @@
 #include "cmd.h"
 #include "runs.h"
 
-/* How long Slurm may take to answer a query about the job. */
+/* Time limit for Slurm's reply to a query about the job. */
 #define SACCT_MS 3000
 
 struct args {
@@ -37,7 +37,7 @@ const struct cop_opt_table cop_cmd_runs_show_options = {.command = "copper runs 
 	.check = check};
 static const struct cop_opt_table *const table = &cop_cmd_runs_show_options;
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 /* Control characters would move the cursor. */
 static void put_plain(struct cop_buf *out, const char *text)
@@ -91,7 +91,7 @@ static void put_pairs(const char *heading, const struct cop_runrec_pairs *p, str
 	cop_grid_show(&grid, COP_GRID_PLAIN, out);
 }
 
-/* The metrics to show: all but counters that are zero. */
+/* The metrics to show: all except zero counters. */
 struct metrics {
 	const struct cop_runrec_series **at;
 	size_t n;
@@ -150,7 +150,7 @@ static void put_metrics(const struct cop_runrec *r, struct cop_buf *out)
 	put_nans(&r->list[COP_RUNREC_TAG], out);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON output ---- */
 
 void cop_cmd_runs_json_head(struct cop_json *j, const struct cop_runrec *r)
 {

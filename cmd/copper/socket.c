@@ -26,7 +26,7 @@ int cop_cmd_realpath(const char *mountpoint, char *out)
 	if (!realpath(dirname(dir), out)) {
 		if (errno != ENOENT || *copy != '/')
 			return -errno;
-		/* Nor can one whose directory was removed. */
+		/* The same applies to one whose directory was removed. */
 		memcpy(out, copy, strlen(copy) + 1);
 		return 0;
 	}
@@ -112,7 +112,7 @@ int cop_cmd_nodes_none(
 /* ---- the only one ---- */
 
 struct search {
-	bool living; /* only those whose process exists, even if it does not answer now */
+	bool living; /* only nodes with an existing process, even if it does not reply now */
 	unsigned count;
 	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1]; /* of the last node found */
 	struct cop_buf keys;
@@ -136,7 +136,7 @@ static void free_search(struct search *s)
 	cop_buf_free(&s->nodes.other);
 }
 
-/* If there are several, the live ones are meant. */
+/* If there are several, prefers the live ones. */
 static void search_nodes(struct search *s, const char *dir)
 {
 	struct search living = {.living = true};
@@ -193,7 +193,7 @@ static int is_copper_on(void *dir, const char *at, const char *type)
 	return strcmp(at, dir) == 0 && strcmp(type, "fuse.copper") == 0;
 }
 
-/* A list of the existing nodes helps a user who mistyped a name, or named a directory below the
+/* A list of the existing nodes helps a user who mistyped a name, or gave a directory below the
  * mount. */
 static int no_node_there(const char *dir, char *key, struct cop_err *err)
 {
@@ -221,7 +221,7 @@ int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, 
 		return rc;
 	if (!mountpoint)
 		return the_only_one(dir, path, err);
-	/* A node without a mount has the name that the list shows. */
+	/* The name of a node without a mount is as shown in the list. */
 	if (strncmp(mountpoint, "serve:", 6) == 0)
 		snprintf(key, sizeof(key), "%s", mountpoint);
 	else if ((rc = cop_cmd_realpath(mountpoint, key)))

@@ -53,8 +53,8 @@ static const struct cop_opt_table table = {.command = "copper stop",
 
 #define OTHERS "; if other nodes of its job still run, 'copper stop -d JOBDIR' stops them"
 
-/* No node answers for this mount point. Removes what a killed node left there (its socket, if that
- * is not NULL, and its mount); if nothing is left, there is nothing to do. */
+/* No node answers for this mount point. Removes the remains of a killed node there (its socket,
+ * if not NULL, and its mount); if there are none, there is nothing to do. */
 static int nobody_there(const struct args *a, const char *socket, const struct cop_err *why)
 {
 	struct cop_err ignored;
@@ -92,7 +92,7 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	return cop_cmd_print_stopped(0, 0);
 }
 
-/* Returns the exit status if the node of this socket could not be asked. */
+/* Returns the exit status if the request to the node of this socket failed. */
 static int no_answer(const struct args *a, int rc, const char *socket, const struct cop_err *err)
 {
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
@@ -101,8 +101,8 @@ static int no_answer(const struct args *a, int rc, const char *socket, const str
 	return 1;
 }
 
-/* The kernel may have ended the node's connection just before the stop; such a node ends without
- * unmounting. */
+/* The kernel may have closed the node's connection just before the stop; such a node exits
+ * without unmounting. */
 static void remove_dead_mount(const char *mountpoint)
 {
 	char path[PATH_MAX];
@@ -111,8 +111,8 @@ static void remove_dead_mount(const char *mountpoint)
 		cop_fuse_unmount_dead(path);
 }
 
-/* The first line of an answer is the result; remarks about single nodes follow. Returns 0, or
- * another value if it could not be written. */
+/* The first line of a reply is the result; remarks about single nodes follow. Returns 0, or
+ * another value if printing failed. */
 static int print_answer(char *answer)
 {
 	char *rest = strchr(answer, '\n');
@@ -129,7 +129,8 @@ static int print_answer(char *answer)
 	return rc;
 }
 
-/* Asks the node of this control socket to stop its tree, or itself; returns the exit status. */
+/* Sends a stop request, for the tree or only the node, to this control socket; returns the exit
+ * status. */
 static int stop_by(const struct args *a, const char *path)
 {
 	struct cop_cmd_ending ending = {0};

@@ -37,7 +37,7 @@ struct trace_select {
 		COP_OPT(LIST, "offset", struct trace_select, offset,                               \
 			"add this to all times in a file; may be repeated", .arg = "FILE=SECONDS", \
 			.rare = true)
-/* The same with those of the output. */
+/* The same plus the output rows. */
 #define TRACE_SELECT_ROWS                                                                          \
 	TRACE_SELECT_EVENT_ROWS, COP_OPT(FLAG, "csv", struct trace_select, csv, "as CSV"),         \
 		COP_OPT(FLAG, "json", struct trace_select, json, "as JSON; keys are stable")
@@ -63,7 +63,7 @@ struct trace_group {
 		TRACE_GROUP(                                                                       \
 			interval, "width of the key interval", .arg = "SECONDS", .initial = "30")
 
-/* One reading of traces by a subcommand. */
+/* One pass of a subcommand over traces. */
 struct trace_run {
 	const struct cop_opt_table *table;
 	const char *name; /* name of the run in messages; may be NULL */
@@ -76,60 +76,59 @@ struct trace_run {
 	uint64_t start_ms, shown_ms;
 };
 
-/* Compiles the selection and finds the files. 0, or the exit status after a message that says
- * why. */
+/* Compiles the selection and finds the files. 0, or the exit status after an error message. */
 int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 	const struct trace_select *select, const struct cop_opt_many *paths);
 void cop_cmd_trace_close(struct trace_run *run);
-/* Reads all events. make is given the time of the first event of all and prepares for the events;
- * add gets each selected event, on the thread `worker`. If `first` is set and an event turns up
- * that is earlier than those at the beginnings of the files, make is called again and everything is
- * read once more. 0, or the exit status. */
+/* Reads all events. make receives the time of the first event and prepares for the events; add
+ * receives each selected event, on the thread `worker`. If `first` is set and an event turns out
+ * to be earlier than those at the beginnings of the files, make is called again and everything
+ * is reread. 0, or the exit status. */
 struct trace_reading {
 	bool names, first;
-	bool whole;            /* pass on the text of args, and begins without an end */
-	bool args, unfinished; /* pass on one of both */
-	bool meta;             /* pass on all metadata, whatever is selected */
-	bool all;              /* pass on all events: add selects by run->select */
-	const char *temp;      /* where add writes, for the message if that fails; may be NULL */
+	bool whole;            /* include the text of args, and begins without an end */
+	bool args, unfinished; /* include one of the two */
+	bool meta;             /* include all metadata, regardless of the selection */
+	bool all;              /* include all events: add selects by run->select */
+	const char *temp;      /* target of add, for its error message; may be NULL */
 	int (*make)(void *arg, const struct trace_run *run, int64_t first_ns);
 	int (*add)(void *arg, unsigned worker, const struct cop_trace_event *e);
 	void *arg;
 };
 int cop_cmd_trace_read(struct trace_run *run, const struct trace_reading *reading);
-/* Prints a sentence of this subcommand, and of the run if it has a name; returns 1. */
+/* Prints an error of this subcommand, and of the run if it has a name; returns 1. */
 int cop_cmd_trace_fail(const struct trace_run *run, const struct cop_err *err);
 
-/* Shows on a terminal, for work of more than a second, how many of what are done. The line is
- * erased at the end. */
+/* Shows progress on a terminal for work of more than a second: the number of items done. The
+ * line is erased at the end. */
 void cop_cmd_trace_progress(struct trace_run *run, uint64_t n, const char *what);
 void cop_cmd_trace_progress_end(struct trace_run *run);
 
 /* The directory for temporary files. */
 const char *cop_cmd_trace_temp(void);
-/* The form in which the answer must be printed. */
+/* The output format. */
 enum cop_grid_form cop_cmd_trace_form(const struct trace_select *s);
-/* Parses seconds from 0, which may have decimals; *out is left as it is if text is NULL. -EINVAL
+/* Parses seconds from 0, possibly with decimals; leaves *out unchanged if text is NULL. -EINVAL
  * with a sentence that names the option. */
 int cop_cmd_trace_seconds(const char *option, const char *text, double *out, struct cop_err *err);
 /* Parses --interval. -EINVAL with a sentence. */
 int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err);
 
-/* Interprets the words of a grouping; 0, or the exit status after a message that says why: 2 for
- * misuse, 1 if there is no such key or column. cols: what is shown if nothing is asked for. */
+/* Interprets the words of a grouping; 0, or the exit status after an error message: 2 for
+ * misuse, 1 for an unknown key or column. cols: the default columns. */
 int cop_cmd_trace_group(const struct cop_opt_table *table, const struct trace_group *g,
 	const char *cols, struct cop_tab_conf *conf);
-/* Reads a whole run into the rows of a table, which the caller frees by cop_rows_free in any case.
- * 0, or the exit status. */
+/* Reads a whole run into the rows of a table, which the caller frees with cop_rows_free in any
+ * case. 0, or the exit status. */
 int cop_cmd_trace_group_read(
 	struct trace_run *run, const struct cop_tab_conf *conf, struct cop_rows *rows);
-/* Reports on standard error which columns are inexact. */
+/* Reports inexact columns on standard error. */
 void cop_cmd_trace_about(const struct trace_run *run, const struct cop_rows *rows);
-/* Drops the column `unfinished` of n tables if it was not asked for and every begin has its end. */
+/* Drops the column `unfinished` of n tables if it was not requested and every begin has its end. */
 void cop_cmd_trace_group_trim(const struct trace_group *g, struct cop_rows *rows, size_t n);
 
 #define TRACE_CASES_MAX 64u
-/* Runs that the command line names: NAME=PATH[,PATH...]. */
+/* Runs given on the command line: NAME=PATH[,PATH...]. */
 struct trace_case {
 	struct trace_run run;
 	char *text;  /* owns the names */
@@ -141,8 +140,8 @@ struct trace_cases {
 	const char **name;
 	size_t n;
 };
-/* Opens all of them, so that missing files are reported before anything is read. 0, or the exit
- * status after a message that says why; call cop_cmd_trace_cases_close in any case. */
+/* Opens all of them, to report missing files before reading. 0, or the exit status after an
+ * error message; call cop_cmd_trace_cases_close in any case. */
 int cop_cmd_trace_cases_open(struct trace_cases *c, const struct cop_opt_table *table,
 	const struct trace_select *select, const struct cop_opt_many *words);
 void cop_cmd_trace_cases_close(struct trace_cases *c);

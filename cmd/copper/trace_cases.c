@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs that the command line names. */
+/* Runs given on the command line. */
 #include <glob.h>
 
 #include "trace.h"
@@ -16,8 +16,8 @@ static int add_path(struct trace_case *c, const char *path)
 	return c->path[c->paths++] ? 0 : -ENOMEM;
 }
 
-/* A path that exists is taken as it is; else a pattern means the files that match, since no
- * shell expands what follows NAME=. */
+/* An existing path is used literally; otherwise it is a pattern for matching files, since no
+ * shell expands the text after NAME=. */
 static int add_matching(struct trace_case *c, const char *path, struct cop_err *err)
 {
 	glob_t found = {0};
@@ -37,7 +37,7 @@ static int add_matching(struct trace_case *c, const char *path, struct cop_err *
 	return rc ? cop_err_set(err, ENOMEM, "no memory") : 0;
 }
 
-/* Splits paths at commas, unless all of it is one existing path. */
+/* Splits paths at commas, unless the whole text is one existing path. */
 static int split(struct trace_case *c, char *paths, struct cop_err *err)
 {
 	char *save = NULL;

@@ -4,7 +4,7 @@
 #include "trace/diagnose/diagnose.h"
 #include "trace/timeline/timeline.h"
 
-/* Paths that are shown with a command. */
+/* Maximum number of paths shown with a command. */
 #define PATHS_MAX 400u
 
 struct args {

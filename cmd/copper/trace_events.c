@@ -58,8 +58,8 @@ static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 
 /* ---- the order ---- */
 
-/* Events are put in order by ts, then by falling dur. For another order, what decides, negated,
- * takes the place of ts, and the time that of dur; by size, the duration takes that of size. */
+/* Events are sorted by ts, then by descending dur. For another order, the sort key, negated,
+ * replaces ts, and the time replaces dur; for size, the duration replaces size. */
 static struct cop_trace_event disguise(const struct cop_trace_event *e, unsigned sort)
 {
 	struct cop_trace_event d = *e;
@@ -102,7 +102,7 @@ static int add_event(void *arg, unsigned worker, const struct cop_trace_event *e
 	if (a->min_dur && (!timed || e->unfinished || e->dur_ns < job->min_dur_ns))
 		return 0;
 	d = disguise(e, a->sort);
-	/* Only JSON has the arguments; values of counters are shown in any form. */
+	/* Only JSON has the arguments; counter values are shown in all formats. */
 	if (!a->select.json && e->kind != COP_TRACE_COUNTER)
 		d.args.len = d.end_args.len = 0;
 	return cop_order_add(job->order, worker, &d);
@@ -124,7 +124,7 @@ static const char *kind_of(const struct cop_trace_event *e)
 	return e->unfinished ? "unfinished" : kinds[e->kind];
 }
 
-/* Seconds with nine decimals or, rounded, with six, made of integers: a double has no room for the
+/* Seconds with nine decimals or, rounded, with six, from integers: a double cannot represent the
  * nanoseconds of more than three months. */
 #define SECONDS_MAX 32
 static const char *seconds(char text[SECONDS_MAX], bool minus, uint64_t ns, unsigned decimals)
@@ -138,7 +138,7 @@ static const char *seconds(char text[SECONDS_MAX], bool minus, uint64_t ns, unsi
 	return text;
 }
 
-/* When an event was, from the first one on. */
+/* The time of an event, relative to the first one. */
 static const char *time_of(const struct job *job, const struct cop_trace_event *e,
 	char text[SECONDS_MAX], unsigned decimals)
 {
@@ -150,7 +150,7 @@ static const char *time_of(const struct job *job, const struct cop_trace_event *
 	return seconds(text, minus, ns, decimals);
 }
 
-/* The value of a counter that has only one. */
+/* The value of a counter with a single series. */
 static bool value_of(const struct cop_trace_event *e, long double *out)
 {
 	struct cop_trace_values values = cop_trace_values_of(e);
@@ -243,7 +243,7 @@ static void put_plain(struct cop_buf *out, struct cop_trace_str s, int width)
 	cop_buf_printf(out, "%*s ", COP_MAX(0, width - (int)s.len), "");
 }
 
-/* The widths fit usual names, since the events to come are not known. */
+/* The widths fit usual names, since later events are not known yet. */
 static void put_row(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
 	char text[SECONDS_MAX];

@@ -48,7 +48,7 @@ struct job {
 	struct trace_run *run;
 	struct cop_tab_conf conf;
 	struct cop_tab *tab;
-	struct cop_order *order; /* if time that spans take themselves is wanted */
+	struct cop_order *order; /* if self time is requested */
 };
 
 static int make(void *arg, const struct trace_run *run, int64_t first_ns)

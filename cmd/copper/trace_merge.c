@@ -35,7 +35,7 @@ const struct cop_opt_table cop_cmd_trace_timeline_options = {.command = "copper 
 	COP_OPT_ROWS(page_rows),
 	COP_OPT_OPERANDS(operands)};
 
-/* Takes the events and writes the timeline. */
+/* Receives the events and writes the timeline. */
 struct form {
 	const struct cop_opt_table *table;
 	void *(*make)(unsigned threads, const char *dir, size_t limit);
@@ -93,7 +93,7 @@ struct job {
 	size_t limit;
 	void *it;
 	struct trace_out *out;
-	int out_rc; /* why it could not be written */
+	int out_rc; /* error of writing it */
 	uint64_t bytes;
 };
 
@@ -124,7 +124,7 @@ static int put(void *arg, const char *data, size_t len)
 	return job->out_rc;
 }
 
-/* Closes the file in any case, so that a failure to close is reported, too. */
+/* Closes the file in any case, to report a failure of close, too. */
 static int write_output(struct job *job)
 {
 	struct cop_err err = {0};

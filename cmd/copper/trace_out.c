@@ -12,7 +12,7 @@ struct trace_out {
 	gzFile file;
 };
 
-/* The file that a signal removes. */
+/* The file to remove on a signal. */
 static struct trace_out *volatile current;
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 
@@ -26,7 +26,7 @@ static void on_signal(int number)
 	raise(number);
 }
 
-/* A signal that is ignored, as under nohup, stays so. A file that grows too large is a write
+/* An ignored signal, as under nohup, stays ignored. A file that grows too large is a write
  * error. */
 static void catch_signals(void (*handler)(int))
 {
@@ -58,7 +58,7 @@ static mode_t usual_mode(void)
 	return 0666 & ~mask;
 }
 
-/* Signals wait until their handler knows the temporary file. */
+/* Signals are blocked until their handler has the temporary file. */
 static int create(struct trace_out *o)
 {
 	sigset_t block, before;

@@ -34,7 +34,7 @@ void cop_cmd_trace_progress_end(struct trace_run *run)
 	run->shown = false;
 }
 
-/* Prints each line of text as one of this command. */
+/* Prints each line of text as a message of this command. */
 static void tell(const struct trace_run *run, struct cop_buf *text)
 {
 	char *at = text->data, *end;
@@ -87,7 +87,7 @@ int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err)
 	return 0;
 }
 
-/* FILE=SECONDS, with a sign. A file of one of several runs is none of the others. */
+/* FILE=SECONDS, with a sign. A file belongs to one run only. */
 static int shift_file(struct trace_run *run, const char *word, struct cop_err *err)
 {
 	const char *equals = strrchr(word, '=');

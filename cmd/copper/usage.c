@@ -14,7 +14,7 @@ static int report_failure(const struct cop_err *err)
 	return 1;
 }
 
-/* Prints the summary, and which files were written. */
+/* Prints the summary, and the written files. */
 static int print_usage(const struct cop_usage *u, bool json)
 {
 	struct cop_buf out = {0};
@@ -53,8 +53,8 @@ int cop_cmd_usage_from(const char *from, const char *output_dir, bool json)
 	return code;
 }
 
-/* ---- the answer of a node: "budget LIMIT USED", then "table NAME LENGTH" and so many bytes, three
- * times ---- */
+/* ---- a node's reply: three times "budget LIMIT USED", then "table NAME LENGTH" and LENGTH
+ * bytes ---- */
 
 struct listing {
 	struct cop_usage usage;

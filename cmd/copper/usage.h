@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Adds up the files in from; output_dir: also writes the two summaries there. Returns the exit
+/* Sums up the files in from; output_dir: also writes the two summaries there. Returns the exit
  * code. */
 int cop_cmd_usage_from(const char *from, const char *output_dir, bool json);
 /* Writes the cache contents of the node at that socket to five files in output_dir, which is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Only one request is outstanding, however long it takes, so that requests do not pile up in a slow
- * tree. The page shows how late an answer is. */
+/* At most one request is outstanding, so requests do not pile up in a slow tree. The page shows
+ * the delay of a reply. */
 #include "watch.h"
 
 #include <signal.h>
@@ -9,12 +9,12 @@
 #include "node/ctl/ctl.h"
 
 #define CONNECT_MS 1000
-/* The delay after a dropped request: the state of the node is known soon. */
+/* The delay after a dropped request: the state of the node will be known soon. */
 #define AGAIN_MS 300
 #define DROPPED_MOST 3
-/* The pause between an answer that was late and the next request. */
+/* The pause between a late reply and the next request. */
 #define BREATH_MS 100
-/* The number of keys that are processed before a redraw. */
+/* The number of keys processed before a redraw. */
 #define EVENTS_MOST 256
 
 struct watch {
@@ -22,14 +22,14 @@ struct watch {
 	struct cop_screen *screen;
 	struct cop_board *board;
 	struct cop_screen_frame frame;
-	struct cop_ctl_question *question; /* NULL: none is under way */
+	struct cop_ctl_question *question; /* NULL: none in flight */
 	uint64_t asked_ms, due_ms;
-	unsigned dropped; /* unanswered requests in a row */
-	uint64_t late_s;  /* how late the answer is, as it was last drawn */
+	unsigned dropped; /* consecutive unanswered requests */
+	uint64_t late_s;  /* delay of the reply as last drawn */
 	bool changed, over, utf8;
-	bool heard; /* the node has answered before */
+	bool heard; /* the node has replied before */
 	int code, signal;
-	struct cop_err err; /* why the page ends, if there is something to say */
+	struct cop_err err; /* reason for the end of the page, if any */
 };
 
 static void end_watch(struct watch *w, int code)
@@ -38,7 +38,7 @@ static void end_watch(struct watch *w, int code)
 	w->code = code;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void ask_node(struct watch *w, uint64_t now)
 {
@@ -46,7 +46,7 @@ static void ask_node(struct watch *w, uint64_t now)
 
 	w->asked_ms = now;
 	w->due_ms = now + cop_board_interval_s(w->board) * 1000ull;
-	/* The node has so many clients that it does not accept this one. */
+	/* The node has too many clients to accept this one. */
 	if (!rc || rc == -ETIMEDOUT)
 		return;
 	if (w->heard && rc == -ENOENT)
@@ -84,7 +84,7 @@ static void show_reply(struct watch *w, struct cop_ctl_reply *reply)
 	w->changed = w->heard = true;
 }
 
-/* A node that is ending may drop a request; the next one shows the state of the node. */
+/* A node that is shutting down may drop a request; the next one shows the state of the node. */
 static void note_lost_connection(struct watch *w, uint64_t now)
 {
 	w->due_ms = now + AGAIN_MS;
@@ -116,7 +116,7 @@ static void have_some(struct watch *w)
 	free(reply.text);
 }
 
-/* How long an answer is overdue, from the time the next request was due. */
+/* How long a reply is overdue, from the time the next request was due. */
 static uint64_t late_ms(const struct watch *w, uint64_t now)
 {
 	return w->question && now > w->due_ms ? now - w->asked_ms : 0;
@@ -188,7 +188,7 @@ static void handle_event(struct watch *w, const struct cop_screen_event *e)
 	}
 }
 
-/* How long until something has to be done even without an event. */
+/* Time until the next action without an event. */
 static int wait_ms(const struct watch *w, uint64_t now)
 {
 	if (w->question || cop_board_is_paused(w->board))
@@ -227,14 +227,14 @@ static void run_screen(struct watch *w)
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- entry points ---- */
 
 bool cop_cmd_can_watch(void)
 {
 	return cop_screen_usable(STDIN_FILENO, STDOUT_FILENO);
 }
 
-/* The page is gone from the terminal, and its last contents with it, so they are printed. */
+/* The page and its last content are gone from the terminal, so they are printed again. */
 static int leave_page(struct watch *w)
 {
 	struct cop_buf last = {0};

@@ -60,7 +60,7 @@ static struct cop_slowfs_inode *find_locked(struct cop_slowfs *fs, const struct 
 	return inode_of(l);
 }
 
-/* Takes ownership of fd: it becomes the inode's, or is closed because the inode already has one. */
+/* Takes ownership of fd: stored in the inode, or closed if the inode already has one. */
 static struct cop_slowfs_inode *get_or_add(struct cop_slowfs *fs, int fd, const struct stat *st)
 {
 	struct cop_slowfs_inode *fresh = calloc(1, sizeof(*fresh)), *found;

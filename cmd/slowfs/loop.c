@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that serve a session. libfuse before 3.12 takes their settings in a structure, and
- * newer versions still are by programs that use an older interface. */
+/* Session threads. libfuse before 3.12 takes their settings in a structure, as do newer versions
+ * for programs that use an older interface. */
 #ifdef COP_OLD_LIBRARIES
 #undef FUSE_USE_VERSION
 #define FUSE_USE_VERSION 35

@@ -8,7 +8,7 @@
 
 #include "mount/dirops/dirops.h"
 
-/* Each inode that the kernel remembers has a descriptor here. */
+/* Each inode cached by the kernel has a descriptor here. */
 static void raise_file_limit(void)
 {
 	struct rlimit most = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
@@ -84,7 +84,7 @@ static void remove_mount(struct cop_slowfs *fs)
 		cop_slowfs_state_leave(fs->counters, fs->counters_index);
 }
 
-/* The threads of the loop inherit the timer slack: without it a sleep of 100 us takes 150. */
+/* The loop's threads inherit the timer slack: without it a sleep of 100 us takes 150. */
 static int serve_requests(
 	struct cop_slowfs *fs, const struct cop_slowfs_options *o, struct cop_err *err)
 {

@@ -7,7 +7,7 @@
 
 #define MAX_BACKGROUND 256
 
-/* Every request has a cost. The kernel must not ask for attributes with every read, as it does with
+/* Every request has a cost. The kernel must not request attributes with every read, as with
  * AUTO_INVAL_DATA, or a read would be charged twice. */
 static void op_init(void *data, struct fuse_conn_info *conn)
 {
@@ -37,7 +37,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	} else if (rc) {
 		cop_slowfs_reply_err(fs, req, rc);
 	} else if (fuse_reply_entry(req, &e) < 0) {
-		/* The kernel did not get the answer, so it will not forget the inode either. */
+		/* The kernel did not receive the reply, so it will not forget the inode. */
 		cop_slowfs_inode_forget(fs, e.ino, 1);
 	}
 }
@@ -140,7 +140,7 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
 	fuse_reply_err(req, ENOTTY);
 }
 
-/* No extended attributes, and locks stay with the kernel: neither has a handler. */
+/* No extended attributes, and the kernel handles locks: neither has a handler. */
 const struct fuse_lowlevel_ops cop_slowfs_ops = {
 	.init = op_init,
 	.lookup = op_lookup,

@@ -4,13 +4,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-/* The kernel lets only one reader at a time use an open directory. The lock documents that, also
- * for the thread sanitizer, which does not see the order that the kernel keeps. */
+/* The kernel serializes readers of an open directory. The lock documents that, also for the
+ * thread sanitizer, which cannot see the kernel's serialization. */
 struct open_dir {
 	pthread_mutex_t lock;
 	DIR *dir;
-	off_t at;              /* where the next readdir of dir continues */
-	struct dirent *unsent; /* read, but it did not fit into the last batch */
+	off_t at;              /* position of the next readdir of dir */
+	struct dirent *unsent; /* read, but did not fit into the last batch */
 };
 
 void cop_slowfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -160,8 +160,8 @@ static bool is_hidden(const struct cop_slowfs *fs, const char *name)
 	return false;
 }
 
-/* Packs entries from the offset off until data is full; an entry that does not fit is kept for the
- * next batch. */
+/* Packs entries from the offset off until data is full; an entry that does not fit is kept for
+ * the next batch. */
 static ssize_t fill_names(fuse_req_t req, struct open_dir *d, off_t off, char *data, size_t size)
 {
 	size_t used = 0;

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-/* Long waits are cut into steps, so that a queue of seconds does not delay an unmount. */
+/* Long waits are split into steps: a queue of seconds must not delay an unmount. */
 #define WAIT_STEP_NS (200 * COP_NS_PER_MS)
 #define HANG_STEP_NS (5 * COP_NS_PER_MS)
 
@@ -33,8 +33,8 @@ void cop_slowfs_count(struct cop_slowfs *fs, enum cop_slowfs_counter counter, ui
 		cop_slowfs_state_count(fs->counters, counter, amount);
 }
 
-/* The path of ino/name from the root of the mount, without slashes at either end. The kernel knows
- * the current path of an O_PATH descriptor, so no name has to be stored here. */
+/* The path of ino/name from the root of the mount, without slashes at either end. The kernel has
+ * the current path of an O_PATH descriptor, so no names are stored here. */
 static int inode_path(
 	struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char out[2 * COP_SLOWFS_PATH_MAX])
 {
@@ -58,7 +58,7 @@ static int inode_path(
 	return 0;
 }
 
-/* False if there cannot be a fault. */
+/* False if no fault is possible. */
 static bool faulty_path(
 	struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char path[2 * COP_SLOWFS_PATH_MAX])
 {
@@ -94,8 +94,8 @@ static enum cop_slowfs_fault fault_of(struct cop_slowfs *fs, fuse_ino_t ino, con
 	return fault;
 }
 
-/* A reader that is killed while it hangs must be released; otherwise it would stay in the kernel
- * for ever. */
+/* A reader killed while it hangs must be released; otherwise it would stay in the kernel
+ * forever. */
 static int apply_fault(struct cop_slowfs *fs, fuse_req_t req, fuse_ino_t ino, const char *name)
 {
 	enum cop_slowfs_fault fault;

@@ -4,11 +4,10 @@
  * and a number of service slots shared by all mounts on a machine, exact counters, and faults that
  * a script switches on and off.
  *
- * Time is reserved: the shared state holds the moment at which each slot and the link become free.
- * An operation takes the slot that becomes free first, adds its cost and sleeps until then. The
- * state's lock orders arrivals, so service is first come, first served among all mounts, and nobody
- * waits on a condition. A mount that is killed leaves nothing behind but a reservation that expires
- * by itself.
+ * Time is reserved: the shared state has the time at which each slot and the link become free.
+ * An operation takes the earliest free slot, adds its cost and sleeps until then. The state's
+ * lock orders arrivals, so service is first come, first served among all mounts, without
+ * condition variables. A killed mount leaves only a reservation, which expires.
  *
  * Lock order: the state's lock and the inode table's lock are never held together. */
 #ifndef COP_SLOWFS_PRIV_H
@@ -65,7 +64,7 @@ struct cop_slowfs_inode {
 
 struct cop_slowfs_state;
 
-/* Names that can be looked up and are not listed. */
+/* Names that can be looked up but are not listed. */
 struct cop_slowfs_names {
 	const char *at[8];
 	unsigned n;
@@ -74,13 +73,13 @@ struct cop_slowfs_names {
 struct cop_slowfs {
 	struct cop_slowfs_costs costs;
 	double cache_s;
-	int64_t tick_s; /* granularity of the timestamps that are shown; 0: unchanged */
+	int64_t tick_s; /* granularity of the reported timestamps; 0: unchanged */
 	bool direct_io, keep_pages;
 	struct cop_slowfs_names hidden;
-	char *source; /* absolute, without links and without a trailing slash */
-	/* share holds times, faults and the sum of all mounts; counters is NULL or the operations
-	 * of this mount, without max_served, which belongs to the slots. With --counters alone that
-	 * file is the share. */
+	char *source; /* absolute, without links and trailing slash */
+	/* share has times, faults and the sum of all mounts; counters is NULL or the operations
+	 * of this mount, without max_served, which belongs to the slots. With only --counters
+	 * that file is the share. */
 	struct cop_slowfs_state *share, *counters;
 	uint32_t mount_index, counters_index;
 	struct fuse_session *session;
@@ -91,7 +90,7 @@ struct cop_slowfs {
 
 /* ---- state.c: the mapped file ---- */
 
-/* Maps path and creates it if necessary; path NULL gives memory of this process. */
+/* Maps path and creates it if necessary; path NULL: process-private memory. */
 int cop_slowfs_state_open(const char *path, struct cop_slowfs_state **out, struct cop_err *err);
 void cop_slowfs_state_close(struct cop_slowfs_state *s);
 /* Registers a live mount of s; the first one finds all slots free. -ENOSPC. */
@@ -101,8 +100,7 @@ void cop_slowfs_state_count(
 	struct cop_slowfs_state *s, enum cop_slowfs_counter counter, uint64_t amount);
 void cop_slowfs_state_enter(struct cop_slowfs_state *s, uint32_t index);
 void cop_slowfs_state_exit(struct cop_slowfs_state *s, uint32_t index);
-/* Reserves a slot for cost_ns and then the link for bytes; returns the moment at which the
- * operation is done. */
+/* Reserves a slot for cost_ns and then the link for bytes; returns the completion time. */
 uint64_t cop_slowfs_state_reserve(struct cop_slowfs_state *s, const struct cop_slowfs_costs *c,
 	uint64_t cost_ns, uint64_t bytes);
 /* Appends `name value` lines. */
@@ -113,27 +111,26 @@ void cop_slowfs_state_reset(struct cop_slowfs_state *s);
 
 enum cop_slowfs_fault { SLOWFS_NO_FAULT, SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG, SLOWFS_SIZE };
 
-/* Sets a fault, "eio=PATH", "enoent=PATH", "hang=PATH" or "size=BYTES:PATH", or removes all by
- * "clear"; PATH is relative to the root of the mount, and everything below it has the same
- * fault. */
+/* Sets a fault, "eio=PATH", "enoent=PATH", "hang=PATH" or "size=BYTES:PATH", or removes all with
+ * "clear"; PATH is relative to the root of the mount, and its descendants have the same fault. */
 int cop_slowfs_fault_set(struct cop_slowfs_state *s, const char *text, struct cop_err *err);
 /* SLOWFS_EIO, SLOWFS_ENOENT, SLOWFS_HANG or none; path without slashes at either end. */
 enum cop_slowfs_fault cop_slowfs_fault_of(struct cop_slowfs_state *s, const char *path);
-/* By how many bytes the reported size of the file is wrong. */
+/* The error in the reported size of the file, in bytes. */
 int64_t cop_slowfs_fault_size(struct cop_slowfs_state *s, const char *path);
 bool cop_slowfs_fault_any(struct cop_slowfs_state *s);
 
-/* ---- serve.c: what every operation goes through ---- */
+/* ---- serve.c: shared by all operations ---- */
 
 /* Counts the operation, applies a fault, and waits for its cost. name NULL: the inode itself.
- * Returns 0 or an errno value to reply with; in both cases cop_slowfs_done must follow, before the
- * reply. */
+ * Returns 0 or an errno value for the reply; in both cases cop_slowfs_done must follow, before
+ * the reply. */
 int cop_slowfs_begin(struct cop_slowfs *fs, fuse_req_t req, enum cop_slowfs_counter op,
 	fuse_ino_t ino, const char *name);
-/* Charges a read for its bytes once they are known; cop_slowfs_begin does not. */
+/* Charges a read for its bytes once they are known, unlike cop_slowfs_begin. */
 void cop_slowfs_charge_read(struct cop_slowfs *fs, uint64_t bytes);
 void cop_slowfs_done(struct cop_slowfs *fs);
-/* Changes attributes to the reported ones. name as above. */
+/* Applies a size fault to the reported attributes. name as above. */
 void cop_slowfs_lie(struct cop_slowfs *fs, fuse_ino_t ino, const char *name, struct stat *st);
 void cop_slowfs_count(struct cop_slowfs *fs, enum cop_slowfs_counter counter, uint64_t amount);
 void cop_slowfs_reply_err(struct cop_slowfs *fs, fuse_req_t req, int code);
@@ -150,7 +147,7 @@ struct cop_slowfs_inode *cop_slowfs_inode_at(struct cop_slowfs *fs, fuse_ino_t i
 int cop_slowfs_inode_lookup(
 	struct cop_slowfs *fs, fuse_ino_t parent, const char *name, struct fuse_entry_param *e);
 void cop_slowfs_inode_forget(struct cop_slowfs *fs, fuse_ino_t ino, uint64_t lookups);
-/* "/proc/self/fd/N", by which an O_PATH descriptor is opened or examined. */
+/* "/proc/self/fd/N", to open or examine an O_PATH descriptor. */
 void cop_slowfs_inode_proc_path(struct cop_slowfs *fs, fuse_ino_t ino, char out[64]);
 
 /* ---- ops.c, ops_file.c ---- */
@@ -170,8 +167,8 @@ void cop_slowfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 
 /* ---- loop.c ---- */
 
-/* Serves with this many threads until the mount is removed or a signal comes; libfuse before 3.12
- * chooses how many. 0, that signal, or -errno. */
+/* Serves with this many threads until the mount is removed or a signal arrives; libfuse before
+ * 3.12 chooses the number. 0, that signal, or -errno. */
 int cop_slowfs_loop(struct fuse_session *session, unsigned threads);
 
 /* ---- options.c ---- */

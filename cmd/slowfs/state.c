@@ -30,8 +30,8 @@ static const char *const counter_names[SLOWFS_COUNTERS] = {
 	[SLOWFS_MAX_OUTSTANDING] = "max_outstanding",
 };
 
-/* A process that died inside left simple values behind, each valid by itself: nothing needs
- * repair. */
+/* A process that died while holding the lock left only simple values, each valid on its own: no
+ * repair is needed. */
 void cop_slowfs_state_lock(struct cop_slowfs_state *s)
 {
 	if (pthread_mutex_lock(&s->lock) == EOWNERDEAD)
@@ -59,8 +59,8 @@ static int init_lock(struct cop_slowfs_state *s)
 	return -rc;
 }
 
-/* The caller holds the file's flock, so that one process initialises a new file and the others find
- * it complete. */
+/* The caller holds the file's flock: one process initialises a new file, the others find it
+ * complete. */
 static int map_file(int fd, const char *path, struct cop_slowfs_state **out, struct cop_err *err)
 {
 	struct cop_slowfs_state *s;
@@ -147,7 +147,7 @@ int cop_slowfs_state_join(struct cop_slowfs_state *s, uint32_t *index)
 		if (place == COP_SLOWFS_MAX_MOUNTS)
 			place = i;
 	}
-	/* Times of the monotonic clock mean nothing after a restart of the machine. */
+	/* Times of the monotonic clock are invalid after a reboot. */
 	if (living == 0) {
 		s->link_free_ns = 0;
 		memset(s->slot_free_ns, 0, sizeof(s->slot_free_ns));
@@ -182,7 +182,7 @@ static uint64_t count_outstanding(const struct cop_slowfs_state *s)
 	return sum;
 }
 
-/* The caller holds the lock, so a plain comparison is enough. */
+/* The caller holds the lock, so a plain comparison is sufficient. */
 static void raise_to(struct cop_slowfs_state *s, enum cop_slowfs_counter counter, uint64_t value)
 {
 	if (value > atomic_load(&s->count[counter]))
@@ -216,7 +216,7 @@ static uint32_t first_free(const struct cop_slowfs_state *s, uint32_t slots)
 	return best;
 }
 
-/* How many slots, including the one just taken, are busy at the moment `when`. */
+/* The number of busy slots at the time `when`, including the one just taken. */
 static uint64_t busy_at(const struct cop_slowfs_state *s, uint32_t slots, uint64_t when)
 {
 	uint64_t busy = 0;

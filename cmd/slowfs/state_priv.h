@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The layout of the mapped file, for state.c and fault.c alone. */
+/* The layout of the mapped file, only for state.c and fault.c. */
 #ifndef COP_SLOWFS_STATE_PRIV_H
 #define COP_SLOWFS_STATE_PRIV_H
 
@@ -19,13 +19,13 @@ struct fault {
 struct cop_slowfs_state {
 	char magic[8];
 	pthread_mutex_t
-		lock; /* robust, among processes; guards everything but count and faults_set */
+		lock; /* robust, process-shared; protects everything but count and faults_set */
 	uint64_t link_free_ns;
 	uint64_t slot_free_ns[COP_SLOWFS_MAX_SLOTS];
 	struct mount mounts[COP_SLOWFS_MAX_MOUNTS];
 	_Atomic uint64_t count[SLOWFS_COUNTERS];
-	_Atomic uint32_t faults_set; /* how many of fault[] are in use; read without the lock on
-					every operation */
+	_Atomic uint32_t
+		faults_set; /* used entries of fault[]; read without the lock on every operation */
 	struct fault fault[COP_SLOWFS_MAX_FAULTS];
 };
 

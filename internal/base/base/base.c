@@ -23,7 +23,7 @@ bool cop_is_shortage(int rc)
 	return rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE || rc == -ENOBUFS;
 }
 
-/* Reads digits from text and leaves *end at the first other byte. */
+/* Parses digits; *end is the first other byte. */
 static int parse_digits(const char *text, const char **end, uint64_t *out)
 {
 	uint64_t value = 0;

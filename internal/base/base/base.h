@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* base: helpers for every module, without policy. It knows nothing of trees, caches or FUSE. This
- * header includes those that nearly every file needs, and the everyday headers of the C library;
+/* base: helpers for every module, without policy and independent of trees, caches and FUSE. This
+ * header includes the headers that nearly every file needs, and common headers of the C library;
  * the others are htab.h, ip.h, json.h and compat.h.
  *
  * Return convention of the whole project: 0 or -errno, counts when natural. */
@@ -34,7 +34,7 @@
 
 /* ---- this program ---- */
 
-extern const char cop_version[]; /* "0.2.0", or "0.2.0+431.g9639c5d" between two */
+extern const char cop_version[]; /* "0.2.0"; between two releases "0.2.0+431.g9639c5d" */
 extern const char cop_build[];   /* "release, static" */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Paths that never leave a directory: by openat2(2) if the kernel has it and allows it, else
- * component by component. */
+/* Opens paths without leaving a directory: by openat2(2) if the kernel supports and allows it,
+ * else component by component. */
 #include "base/base/base.h"
 #include "base/base/compat.h"
 

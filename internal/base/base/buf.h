@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* buf: a byte buffer that grows. */
+/* buf: a growing byte buffer. */
 #ifndef COP_BASE_BUF_H
 #define COP_BASE_BUF_H
 
@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A zero-initialised buffer is empty. Once anything was appended, data is NUL-terminated past len.
- * A failed allocation sets `failed`; further appends then do nothing, so the owner checks once at
- * the end. */
+/* A zero-initialised buffer is empty. After the first append, data is NUL-terminated past len. A
+ * failed allocation sets `failed`; later appends do nothing, so one check at the end is
+ * sufficient. */
 struct cop_buf {
 	char *data;
 	size_t len, cap;
@@ -25,7 +25,7 @@ void cop_buf_free(struct cop_buf *b);
 
 /* Numbers as LEB128, each in its shortest form (varint.c). */
 void cop_buf_varint(struct cop_buf *b, uint64_t value);
-/* Reads one and moves *at past it. False if it is cut off, has more than 64 bits or is not in its
+/* Reads one and advances *at past it. False if it is truncated, exceeds 64 bits or is not in its
  * shortest form. */
 bool cop_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
 

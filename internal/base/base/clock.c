@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clocks that decisions are based on, and the one place where a test moves them. */
+/* The clocks behind all decisions; tests replace them here. */
 #include "base/base/base.h"
 
 #include <stdatomic.h>

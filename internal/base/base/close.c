@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Closes descriptors that the starter of this process left open, all at once, or keeps them from
- * the programs that it starts. It runs between fork and exec and in processes with threads, so
- * nothing here allocates memory or takes a lock. */
+/* Closes inherited descriptors, or keeps them from executed programs. It runs between fork and
+ * exec and in multithreaded processes, so it neither allocates memory nor takes a lock. */
 #include "base/base/base_priv.h"
 #include "base/base/compat.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 
-/* The descriptor of a name in /proc/self/fd; -1 for . and .. */
+/* The descriptor number of a name in /proc/self/fd; -1 for . and .. */
 static int fd_number(const char *name)
 {
 	int n = *name ? 0 : -1;

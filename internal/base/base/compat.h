@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* compat: differences between the systems that Copper is built on. All such decisions are made
- * here. The oldest is libfuse 3.10, libfabric 1.15, glibc 2.31 (vendor/needed.c refuses older
- * ones), the newest libfuse 3.17, libfabric 2.1, glibc 2.41.
+/* compat: all decisions about differences between build systems. The oldest supported are
+ * libfuse 3.10, libfabric 1.15, glibc 2.31 (vendor/needed.c refuses older ones), the newest are
+ * libfuse 3.17, libfabric 2.1, glibc 2.41.
  *
- * -DCOP_OLD_LIBRARIES assumes that everything optional is missing: `make old` compiles every file
- * that includes this header that way, and t0177 runs the result. This header holds no code: code is
- * where it is used, or in beneath.c and close.c if several modules need it. */
+ * -DCOP_OLD_LIBRARIES assumes that all optional features are missing: `make old` compiles every
+ * file that includes this header in this way, and t0177 runs the result. This header contains no
+ * code: code is located at its use, or in beneath.c and close.c if several modules share it. */
 #ifndef COP_BASE_COMPAT_H
 #define COP_BASE_COMPAT_H
 
@@ -18,7 +18,7 @@
 #define COP_NEW_LIBRARIES 1
 #endif
 
-/* ---- libfuse: where these are used, its header is included ---- */
+/* ---- libfuse: a file that uses these includes its header ---- */
 
 #define COP_FUSE_SINCE(minor) (COP_NEW_LIBRARIES && FUSE_VERSION >= FUSE_MAKE_VERSION(3, minor))
 
@@ -26,7 +26,7 @@
 #define COP_HAVE_FUSE_NOFLUSH COP_FUSE_SINCE(11)
 /* fuse_loop_cfg_create and related functions. */
 #define COP_HAVE_FUSE_LOOP_CFG COP_FUSE_SINCE(12)
-/* fuse_session_custom_io. Without it a directory has one lookup at a time. */
+/* fuse_session_custom_io. Without it, lookups in one directory are serialized. */
 #define COP_HAVE_FUSE_CUSTOM_IO COP_FUSE_SINCE(13)
 /* fuse_lowlevel_notify_expire_entry, with flags and without. Without it names are dropped. */
 #define COP_HAVE_FUSE_EXPIRE_FLAGS (COP_FUSE_SINCE(14) && !COP_FUSE_SINCE(16))
@@ -34,15 +34,15 @@
 
 /* ---- libfabric ---- */
 
-/* Bits of mr_mode that its version 2 deprecates, and that older providers still ask for. Their
- * numbers are part of its binary interface. */
+/* Bits of mr_mode that libfabric 2 deprecates but older providers still require. Their values
+ * are part of its ABI. */
 #define COP_FI_MR_BASIC 1
 #define COP_FI_MR_SCALABLE 2
 
 /* ---- compilers ---- */
 
-/* Whether the address sanitizer is active: gcc defines a macro, clang has a feature, newer versions
- * have both. */
+/* Whether the address sanitizer is active: gcc has a macro, clang a feature test, newer versions
+ * both. */
 #if defined(__SANITIZE_ADDRESS__)
 #define COP_ASAN 1
 #elif defined(__has_feature)
@@ -54,9 +54,9 @@
 #define COP_ASAN 0
 #endif
 
-/* The leak check ignores what this thread allocates between these two. A line in scripts/lsan.supp
- * does the same, but the sanitizer needs a tenth of a second of processor time to resolve the names
- * of functions, in each process that needs it. */
+/* The leak check ignores this thread's allocations between these two. A line in
+ * scripts/lsan.supp has the same effect, but then the sanitizer needs a tenth of a second of CPU
+ * time in each affected process to resolve function names. */
 #if COP_ASAN
 #include <sanitizer/lsan_interface.h>
 #define cop_leak_begin() __lsan_disable()
@@ -66,7 +66,7 @@
 #define cop_leak_end() ((void)0)
 #endif
 
-/* ---- kernel interfaces that are newer than glibc's headers ---- */
+/* ---- kernel interfaces newer than glibc's headers ---- */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -81,7 +81,7 @@
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
 #endif
 
-/* struct open_how and what its resolve may hold: in linux/openat2.h since Linux 5.6. */
+/* struct open_how and the flags of its resolve field: in linux/openat2.h since Linux 5.6. */
 struct cop_open_how {
 	unsigned long long flags, mode, resolve;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processors as lists, and threads on them (sched_setaffinity(2), cpuset(7)). The kernel accepts a
- * list that is partly outside the cpuset and silently uses the rest. Here that is an error, because
- * a user who names processors means them. */
+/* Processors as lists, and threads on them (sched_setaffinity(2), cpuset(7)). The kernel accepts
+ * a list that is partly outside the cpuset and silently uses the rest. Here that is an error,
+ * because the user listed these processors explicitly. */
 #include "base/base/base.h"
 
 #include <ctype.h>
@@ -26,7 +26,7 @@ static void add_cpu(struct cpus *c, unsigned long cpu)
 	c->word[cpu / WORD_BITS] |= 1UL << cpu % WORD_BITS;
 }
 
-/* Reads a number below CPUS_MAX and moves past it. */
+/* Parses a number below CPUS_MAX and advances past it. */
 static bool parse_cpu(const char **p, unsigned long *out)
 {
 	*out = 0;
@@ -72,7 +72,7 @@ static void print_cpus(const struct cpus *c, struct cop_buf *out)
 	}
 }
 
-/* Fills in what is in a but not in b; returns whether there is any. */
+/* Computes a minus b; returns whether any are left. */
 static bool subtract_cpus(const struct cpus *a, const struct cpus *b, struct cpus *rest)
 {
 	bool any = false;
@@ -134,7 +134,7 @@ static int get_cpuset(const struct cpus *was, struct cpus *out)
 	return rc;
 }
 
-/* Pins this thread to these processors, or leaves it unchanged. */
+/* Binds this thread to these processors, or leaves it unchanged. */
 static int try_affinity(const struct cpus *want, struct cop_err *err)
 {
 	struct cpus was, is, rest;
@@ -159,7 +159,7 @@ static int try_affinity(const struct cpus *want, struct cop_err *err)
 			    err);
 }
 
-/* A thread that ends meanwhile does not matter. */
+/* A thread that exits in the meantime does not matter. */
 static void set_all(const struct cpus *c)
 {
 	DIR *dir = opendir("/proc/self/task");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Executes a command that the user named. */
+/* Executes a command given by the user. */
 #include "base/base/base.h"
 
 #include <limits.h>
 
-/* execvp(3) also returns EACCES if it found nothing but could not search one of the directories. */
+/* execvp(3) also returns EACCES if it found no file but could not search one of the directories. */
 static bool is_in_path(const char *name)
 {
 	const char *path = getenv("PATH");

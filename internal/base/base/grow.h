@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* grow: room for one more in an array that doubles. */
+/* grow: space for one more element in an array that doubles. */
 #ifndef COP_GROW_H
 #define COP_GROW_H
 
@@ -18,8 +18,8 @@ static inline void *cop_grown(void *at, size_t n, size_t *cap, size_t size)
 	return out;
 }
 
-/* The array, which has room for more than n elements and may have moved; NULL, and the array as it
- * was: no memory. n and cap are lvalues of type size_t. */
+/* Returns the array, possibly moved, with space for more than n elements; NULL if out of memory,
+ * with the array unchanged. n and cap are lvalues of type size_t. */
 #define COP_GROW(array, n, cap)                                                                    \
 	({                                                                                         \
 		void *more = cop_grown(array, n, &(cap), sizeof(*(array)));                        \

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the address of a host's name, through the C library and in one place. A statically linked
- * program uses its hosts file and its DNS and nothing else (static_link.c); one with a shared C
- * library uses all that the site has configured in nsswitch.conf.
+/* Resolves a host's name through the C library. A statically linked program uses only its hosts
+ * file and DNS (static_link.c); one with a shared C library uses the site's nsswitch.conf.
  *
- * A machine's own name is often known only to a module of that C library (nss-myhostname), which a
- * static program must not load. It then gets the address that Debian's installer gives it. */
+ * A machine's own name is often known only to a module of the shared C library (nss-myhostname),
+ * which a static program must not load. It then gets the address assigned by Debian's installer. */
 #include "base/base/base.h"
 
 #include "base/base/ip.h"
@@ -37,8 +36,8 @@ static const char *who_was_asked(void)
 	return " (only /etc/hosts and DNS were asked; for names in LDAP and the like, give an address book: -F)";
 }
 
-/* How good an address is, 0 to 4. If both families work, all nodes must take the same one: IPv4, as
- * earlier versions did. */
+/* Rank of an address, 0 to 4. If both families work, all nodes must choose the same one: IPv4,
+ * as in earlier versions. */
 static int preference(const struct cop_ip *ip)
 {
 	struct cop_ip from;
@@ -48,7 +47,7 @@ static int preference(const struct cop_ip *ip)
 	return 1 + (cop_ip_family(ip) == AF_INET) + 2 * cop_ip_way(ip, &from);
 }
 
-/* Keeps an address that is better than best; returns what getaddrinfo says. */
+/* Keeps an address that ranks above best; returns getaddrinfo's result. */
 static int look_up(const char *name, int family, struct cop_ip *out, int *best)
 {
 	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -83,7 +82,7 @@ int cop_host_address(const char *name, struct cop_ip *out, struct cop_err *err)
 	if (cop_ip_parse(name, out))
 		return cop_ip_is_link_local(out) ? refuse_link_local(out, err) : 0;
 	rc = look_up(name, AF_UNSPEC, &found, &best);
-	/* If the hosts file has an address of only one family, DNS is not asked for the other. */
+	/* If the hosts file has an address of only one family, DNS is not queried for the other. */
 	if (rc == 0 && best < 2)
 		look_up(name, AF_INET, &found, &best);
 	if (best > 0) {

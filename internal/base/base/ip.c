@@ -7,7 +7,7 @@
 
 #define PORT_OF_NOBODY 9 /* discard; any port would do */
 
-/* The bytes of an IPv4 address begin here. */
+/* Offset of the bytes of an IPv4 address. */
 #define FOUR_AT 12
 
 struct cop_ip cop_ip_of4(struct in_addr four)
@@ -108,7 +108,7 @@ bool cop_ip_same_net(const struct cop_ip *a, const struct cop_ip *b, const struc
 	return true;
 }
 
-/* ---- what the kernel says ---- */
+/* ---- queries to the kernel ---- */
 
 bool cop_ip_way(const struct cop_ip *to, struct cop_ip *from)
 {

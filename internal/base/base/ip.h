@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv4 and IPv6 addresses as one type, so that no other code has to distinguish the two. It handles
- * neither names (cop_host_address) nor scopes: a link-local address (fe80::/10) means another
- * machine on each interface, so a list of hosts cannot use it. */
+/* IPv4 and IPv6 addresses as one type: other code need not distinguish the two. Excludes names
+ * (cop_host_address) and scopes: a link-local address (fe80::/10) means another machine on each
+ * interface, so it is invalid in a list of hosts. */
 #ifndef COP_BASE_IP_H
 #define COP_BASE_IP_H
 
@@ -17,7 +17,7 @@ struct cop_ip {
 
 #define COP_IP_TEXT_SIZE INET6_ADDRSTRLEN
 
-/* The end of a sentence about a link-local address. */
+/* The final clause of an error about a link-local address. */
 #define COP_IP_LINK_LOCAL                                                                          \
 	"is a link-local address, which means another host on each interface: give the host's other address (see 'ip address'), or a name that has one"
 
@@ -28,10 +28,10 @@ bool cop_ip_parse(const char *text, struct cop_ip *out);
 const char *cop_ip_print(const struct cop_ip *ip, char text[COP_IP_TEXT_SIZE]);
 
 struct cop_ip cop_ip_of4(struct in_addr four);
-/* The address in a socket address of either family; the port is stored unless port is NULL. For
+/* The address in a socket address of either family; stores the port unless port is NULL. For
  * another family, returns false and sets *out to none. */
 bool cop_ip_of_socket(const struct sockaddr *at, struct cop_ip *out, in_port_t *port);
-/* The socket address for it, in its own family; port is in host order. Returns the length. */
+/* Its socket address, in its own family; port is in host order. Returns the length. */
 socklen_t cop_ip_to_socket(const struct cop_ip *ip, uint16_t port, struct sockaddr_storage *out);
 
 /* AF_INET or AF_INET6. */
@@ -42,14 +42,14 @@ bool cop_ip_same(const struct cop_ip *a, const struct cop_ip *b);
 bool cop_ip_is_loopback(const struct cop_ip *ip);
 /* fe80::/10. IPv4's 169.254.0.0/16 needs no scope and does not count. */
 bool cop_ip_is_link_local(const struct cop_ip *ip);
-/* Whether both are of one family and agree in the bits of the mask, which is that of an interface:
+/* Whether both have the same family and agree in the bits of the interface mask:
  * "255.255.255.0", "ffff:ffff:ffff:ffff::". */
 bool cop_ip_same_net(const struct cop_ip *a, const struct cop_ip *b, const struct cop_ip *mask);
 
-/* The address from which this machine would send to that one; nothing is sent. False if there is no
+/* The source address of this machine's route to that one; nothing is sent. False if there is no
  * route. */
 bool cop_ip_way(const struct cop_ip *to, struct cop_ip *from);
-/* Whether this machine has the address: a socket can be bound to it. */
+/* Whether the address belongs to this machine: a socket can be bound to it. */
 bool cop_ip_is_here(const struct cop_ip *ip);
 
 #endif

@@ -24,7 +24,7 @@ size_t cop_utf8_len(const char *text, size_t left)
 	return need;
 }
 
-/* How many bytes from p on stand for themselves in a string. */
+/* The number of bytes from p on that need no escape. */
 static size_t plain_length(const unsigned char *p, const unsigned char *end)
 {
 	const unsigned char *at = p;
@@ -67,7 +67,7 @@ void cop_json_value(struct cop_json *j, const char *key)
 	bool member = j->depth && j->objects >> (j->depth - 1) & 1;
 
 	assert(member == (key != NULL));
-	assert(j->depth || !j->comma); /* there is only one value */
+	assert(j->depth || !j->comma); /* only one top-level value */
 	if (j->comma)
 		cop_buf_str(j->out, ",");
 	j->comma = true;

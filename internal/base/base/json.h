@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JSON (RFC 8259), written without a blank, in the order of the calls, into a struct cop_buf, whose
- * `failed` says at the end whether memory sufficed. The writer adds commas, quotes and escapes, and
- * asserts that calls nest. It accepts any string: bytes that are not UTF-8 become U+FFFD. It reads
- * nothing and sorts nothing.
+/* A JSON writer (RFC 8259), without white space, in call order, into a struct cop_buf, whose
+ * `failed` reports a lack of memory at the end. It adds commas, quotes and escapes, and asserts
+ * that calls nest. It accepts any string: bytes that are not UTF-8 become U+FFFD.
  *
- *	struct cop_json j = cop_json_to(out);
+ * 	struct cop_json j = cop_json_to(out);
  *
- *	cop_json_object(&j, NULL);
- *	cop_json_u64(&j, "rank", 3);
- *	cop_json_array(&j, "peers");
- *	cop_json_end(&j);
- *	cop_json_end(&j);			{"rank":3,"peers":[]}
+ * 	cop_json_object(&j, NULL);
+ * 	cop_json_u64(&j, "rank", 3);
+ * 	cop_json_array(&j, "peers");
+ * 	cop_json_end(&j);
+ * 	cop_json_end(&j);			{"rank":3,"peers":[]}
  *
- * key: in an object the member's name, plain ASCII or whatever cop_json_str would take; NULL in an
- * array, and for the one value outside of both.
- */
+ * key: in an object the member's name, a string as for cop_json_str; NULL in an array and at the
+ * top level. */
 #ifndef COP_BASE_JSON_H
 #define COP_BASE_JSON_H
 
@@ -24,9 +22,9 @@
 
 struct cop_json {
 	struct cop_buf *out;
-	uint32_t objects; /* a bit for each open level: it is an object, not an array */
+	uint32_t objects; /* bit per open level: object, not array */
 	unsigned depth;
-	bool comma; /* this level has a value already */
+	bool comma; /* this level already has a value */
 };
 
 static inline struct cop_json cop_json_to(struct cop_buf *out)
@@ -36,7 +34,7 @@ static inline struct cop_json cop_json_to(struct cop_buf *out)
 
 void cop_json_object(struct cop_json *j, const char *key);
 void cop_json_array(struct cop_json *j, const char *key);
-/* Ends the object or array that was opened last. */
+/* Ends the innermost object or array. */
 void cop_json_end(struct cop_json *j);
 
 void cop_json_str(struct cop_json *j, const char *key, const char *text);
@@ -44,13 +42,12 @@ void cop_json_bytes(struct cop_json *j, const char *key, const char *text, size_
 void cop_json_u64(struct cop_json *j, const char *key, uint64_t value);
 void cop_json_bool(struct cop_json *j, const char *key, bool value);
 void cop_json_null(struct cop_json *j, const char *key);
-/* Prints this many decimals; infinite and undefined values are null. */
+/* Prints this many decimals; infinite and undefined values become null. */
 void cop_json_double(struct cop_json *j, const char *key, double value, unsigned decimals);
-/* The length of the well-formed UTF-8 sequence at the beginning of a text with `left` bytes; at
- * least 1, or 0 if there is none (RFC 3629: no overlong forms, no surrogates, nothing past
- * U+10FFFF). */
+/* The length of the well-formed UTF-8 sequence at the start of a text of `left` bytes: at least
+ * 1, or 0 if malformed (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF). */
 size_t cop_utf8_len(const char *text, size_t left);
-/* Prepares for a value that the caller then appends to the buffer itself, as a whole. */
+/* Prepares for a complete value that the caller then appends to the buffer itself. */
 void cop_json_value(struct cop_json *j, const char *key);
 
 #endif

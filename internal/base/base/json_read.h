@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads JSON in place: the one scanner of strings, escapes, numbers and nested values. It builds
- * nothing, copies nothing and converts nothing; its callers know what the members mean. Each byte
- * is looked at once: sixteen or eight at a time in strings, since most bytes are there, one at a
- * time elsewhere.
+/* Scans JSON in place: strings, escapes, numbers and nested values, without building, copying or
+ * converting; members are interpreted by the callers. Each byte is examined once: sixteen or
+ * eight at a time in strings, which have most of the bytes, one at a time elsewhere.
  *
- * Writers of traces are not careful, so more than JSON (RFC 8259) is accepted, and reported as odd:
- * a comma before a closing bracket, NaN and infinities, numbers as C writes them, a backslash that
- * begins no escape. Strings may contain raw control characters and any bytes, but no line ends
- * within a string: that is where a line was cut off.
+ * Trace writers are careless, so extensions of JSON (RFC 8259) are accepted, and reported as
+ * odd: a comma before a closing bracket, NaN and infinities, numbers in C syntax, a backslash
+ * without an escape. Strings may contain raw control characters and any bytes except line ends,
+ * which indicate a truncated line.
  *
- * COP_JSON_PAD bytes must be readable behind what is scanned, and cop_json_pad fills them: quotes
- * end every string and every token, so only strings are compared with the end. */
+ * COP_JSON_PAD bytes after the scanned text must be readable, filled by cop_json_pad: quotes end
+ * every string and every token, so only strings are compared with the end. */
 #ifndef COP_BASE_JSON_READ_H
 #define COP_BASE_JSON_READ_H
 
@@ -29,10 +28,10 @@ static inline void cop_json_pad(char *end)
 	memset(end, '"', COP_JSON_PAD);
 }
 
-/* What a scan came upon: whether something was odd, and why it failed. */
+/* The result of a scan: oddities and the reason of a failure. */
 struct cop_json_scan {
 	bool odd;
-	const char *at;  /* where it failed */
+	const char *at;  /* position of the failure */
 	const char *why; /* a static sentence */
 };
 
@@ -55,8 +54,7 @@ static inline const char *cop_json_stop(const char *p)
 	}
 }
 #elif __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* The test for a byte in a word is the well known one by Alan Mycroft. Only the lowest hit is
- * exact. */
+/* Tests a word for a byte with Alan Mycroft's method. Only the lowest hit is exact. */
 static inline uint64_t cop_json_has(uint64_t w, unsigned char c)
 {
 	w ^= 0x0101010101010101ULL * c;
@@ -84,11 +82,11 @@ static inline const char *cop_json_stop(const char *p)
 }
 #endif
 
-/* The rest of a string, from where cop_json_stop found something other than its end. */
+/* The rest of a string, after cop_json_stop found something other than its end. */
 const char *cop_json_string_rest(
 	const char *p, const char *end, bool *escaped, struct cop_json_scan *s);
 
-/* p follows the opening quote; returns the closing one, or NULL. */
+/* p is after the opening quote; returns the closing one, or NULL. */
 static inline const char *cop_json_string(
 	const char *p, const char *end, bool *escaped, struct cop_json_scan *s)
 {
@@ -105,10 +103,10 @@ static inline const char *cop_json_blanks(const char *p)
 	return p;
 }
 
-/* What follows a number, true, false or null; *word: it is not a number. */
+/* Returns the position after a number, true, false or null; *word: not a number. */
 const char *cop_json_scalar_rest(const char *p, bool *word, struct cop_json_scan *s);
 
-/* -12.5 is read here; everything else is not as frequent. */
+/* Fast path for numbers like -12.5. */
 static inline const char *cop_json_scalar(const char *p, bool *word, struct cop_json_scan *s)
 {
 	const char *q = p + (*p == '-'), *digits = q;
@@ -126,25 +124,25 @@ static inline const char *cop_json_scalar(const char *p, bool *word, struct cop_
 	return cop_json_scalar_rest(p, word, s);
 }
 
-/* What follows the object or array at p, or NULL: it is not closed, not JSON, or nests more than
- * COP_JSON_NESTED_MAX deep. */
+/* Returns the position after the object or array at p, or NULL: unclosed, not JSON, or nested
+ * more than COP_JSON_NESTED_MAX deep. */
 const char *cop_json_nested(const char *p, const char *end, struct cop_json_scan *s);
 
-/* Undoes the escapes of a string of `len` bytes; `to`, which may be where it is, has room for as
- * many. Returns how many there are. Half of a pair of surrogates becomes U+FFFD; a backslash that
- * begins no escape is kept. */
+/* Decodes the escapes of a string of `len` bytes; `to` may be the same buffer, and needs space
+ * for as many. Returns the decoded length. Half of a surrogate pair becomes U+FFFD; a backslash
+ * without an escape is kept. */
 size_t cop_json_undo(const char *text, size_t len, char *to);
-/* How long the escape at p is, which is a backslash; 0: it begins none. */
+/* The length of the escape at p, which is a backslash; 0: invalid. */
 unsigned cop_json_escape(const char *p, const char *end);
 
-/* ---- text that was accepted already: no check but for its end ---- */
+/* ---- text already accepted: only its end is checked ---- */
 
 static inline bool cop_json_is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Returns what follows the string whose opening quote is at p. */
+/* Returns the position after the string whose opening quote is at p. */
 static inline const char *cop_json_string_end(const char *p, const char *end)
 {
 	for (p++; p < end && *p != '"'; p++)
@@ -165,7 +163,7 @@ static inline const char *cop_json_scalar_end(const char *p, const char *end)
 	return p;
 }
 
-/* 16 or more: it is not a digit. */
+/* 16 or more: not a digit. */
 static inline unsigned cop_json_hex_digit(char c)
 {
 	unsigned u = (unsigned char)c;

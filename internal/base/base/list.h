@@ -32,14 +32,14 @@ static inline void cop_list_push_front(struct cop_list *head, struct cop_list *i
 	head->next->prev = item;
 	head->next = item;
 }
-/* Leaves the item self-linked, so that removing twice is harmless. */
+/* Leaves the item self-linked: removing it twice is harmless. */
 static inline void cop_list_remove(struct cop_list *item)
 {
 	item->prev->next = item->next;
 	item->next->prev = item->prev;
 	cop_list_init(item);
 }
-/* First item removed from the list, or NULL. */
+/* Removes and returns the first item, or NULL. */
 static inline struct cop_list *cop_list_pop_front(struct cop_list *head)
 {
 	struct cop_list *item = head->next;
@@ -49,7 +49,7 @@ static inline struct cop_list *cop_list_pop_front(struct cop_list *head)
 	cop_list_remove(item);
 	return item;
 }
-/* Moves everything in from to the end of head. */
+/* Moves all items of from to the end of head. */
 static inline void cop_list_splice(struct cop_list *head, struct cop_list *from)
 {
 	if (cop_list_empty(from))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* macros: sizes, units and attributes that every file uses. */
+/* macros: sizes, units and attributes used by every file. */
 #ifndef COP_BASE_MACROS_H
 #define COP_BASE_MACROS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much memory the control groups allow this process: the smallest of the limits of its group
- * and of all groups above it (cgroups(7)). Version 2 has memory.max, and memory.high, past which
- * the kernel slows a group down. Version 1 may be mounted as well. In a container /proc/self/cgroup
- * may name a path that does not exist; then the mounted hierarchy is the container's own group. */
+/* The memory limit of this process's control groups: the smallest limit of its group and all
+ * parent groups (cgroups(7)). Version 2 has memory.max, and memory.high, beyond which the kernel
+ * throttles a group. Version 1 may be mounted as well. In a container /proc/self/cgroup may
+ * contain a path that does not exist; then the mounted hierarchy is the container's own group. */
 #include "base/base/base_priv.h"
 
 #include <inttypes.h>
@@ -35,7 +35,7 @@ static void take_kills(const char *text, uint64_t *sum)
 		*sum += kills;
 }
 
-/* The file of the group, and of those above it. */
+/* The file of the group and of its parents. */
 static void search_groups(struct search *s, const char *mount, const char *group, const char *file)
 {
 	char dir[4096], path[8400], *slash, *text;
@@ -104,7 +104,7 @@ uint64_t cop_memory_kills(const char *root)
 	return search_all(&s);
 }
 
-/* The number behind key in a file of /proc; 0 if there is none. */
+/* The number after key in a file of /proc; 0 if missing. */
 static double number_in(const char *root, const char *file, const char *key)
 {
 	char path[4200], *text, *at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the mounts from /proc/self/mountinfo (proc(5)), so that the file systems themselves are not
- * asked: even one that does not answer is found. */
+/* Reads the mounts from /proc/self/mountinfo (proc(5)), without accessing the file systems: even
+ * a hanging one is found. */
 #include "base/base/base.h"
 
 #include <limits.h>

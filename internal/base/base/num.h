@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* num: numbers as people write them, sums that stop at the largest number, LEB128, byte ranges. */
+/* num: number formats of users, saturating sums, LEB128, byte ranges. */
 #ifndef COP_BASE_NUM_H
 #define COP_BASE_NUM_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sums of numbers from outside stop at 2^64-1, so that the order of adding does not matter. */
+/* Sums of untrusted numbers saturate at 2^64-1, independent of the order of addition. */
 static inline uint64_t cop_add_saturating(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -15,8 +15,7 @@ static inline uint64_t cop_add_saturating(uint64_t a, uint64_t b)
 
 /* Decimal digits only; -EINVAL for anything else, -ERANGE past 64 bits. */
 int cop_parse_u64(const char *text, uint64_t *out);
-/* "4096", "64K", "16M", "2G", "1T" (binary; "KiB", "MB" and the like are accepted
- * and mean the same); -EINVAL, -ERANGE. */
+/* "4096", "64K", "16M", "2G", "1T" (binary; "KiB", "MB" etc. are synonyms); -EINVAL, -ERANGE. */
 int cop_parse_size(const char *text, uint64_t *bytes);
 /* "1.5 MiB"; out has at least 16 bytes. Returns out. */
 char *cop_format_size(uint64_t bytes, char out[16]);
@@ -24,11 +23,11 @@ char *cop_format_size(uint64_t bytes, char out[16]);
 /* ---- byte ranges ---- */
 
 struct cop_range {
-	uint64_t start, end; /* end excluded */
+	uint64_t start, end; /* end exclusive */
 };
-/* Adds the bytes [start, end) to n ranges, which ascend and do not touch each other; r has room for
- * max + 1. Ranges that touch are merged. Beyond max ranges the smallest gap is closed, which adds a
- * few bytes too many. Returns the new number of ranges. */
+/* Adds the bytes [start, end) to n ascending, disjoint ranges; r has space for max + 1. Adjacent
+ * ranges are merged. Beyond max ranges the smallest gap is closed, which adds a few bytes.
+ * Returns the new number of ranges. */
 unsigned cop_range_add(struct cop_range *r, unsigned n, unsigned max, uint64_t start, uint64_t end);
 
 #endif

@@ -17,8 +17,8 @@ static void finish(struct cop_probe *p, enum cop_probe_state state, int error)
 	p->error = error;
 }
 
-/* Many firewalls refuse by a message of ICMP, which becomes the same ECONNREFUSED as the host's own
- * answer. IP_RECVERR keeps that message (ip(7)). */
+/* Many firewalls refuse with an ICMP message, which results in the same ECONNREFUSED as the
+ * host's own reply. IP_RECVERR keeps that message (ip(7)). */
 static bool is_from_icmp(int fd)
 {
 	char control[512];

@@ -13,7 +13,7 @@ bool cop_recent_has(const struct cop_recent *r, const void *number)
 {
 	uint64_t first = first_of(number);
 
-	/* A slot of zeros is an unused one. */
+	/* A zero slot is unused. */
 	for (unsigned at = 0; first && at < COP_RECENT; at++)
 		if (r->first[at] == first)
 			return true;

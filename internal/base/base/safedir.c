@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories in which only this user's files count. A program that writes by path into a directory
- * where somebody else may rename or create entries writes wherever that person likes: a link called
- * logs is enough. So below a guarded directory each part of a path is opened on its own, in the one
- * before it, and never through a link (openat(2), O_NOFOLLOW; openat2(2) would do it in one call,
- * but is younger than kernels that sites run). Each must belong to a user who can do anything here
- * anyway. */
+/* Directories in which only this user's files are trusted. If another user may rename or create
+ * entries in a directory, a write by path can be redirected anywhere: a link named logs is
+ * sufficient. So below a guarded directory each component of a path is opened relative to the
+ * previous one, and never through a link (openat(2), O_NOFOLLOW; openat2(2) would need one call,
+ * but is newer than some sites' kernels). Each must belong to a user who has full access anyway. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/random.h>
@@ -28,15 +27,15 @@ static bool is_trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-/* Many systems give each user a group with no other member, which has the user's number
- * (useradd(8), USERGROUPS_ENAB of login.defs(5)). Only the name service knows its name and members,
- * and a static program must not load that. */
+/* Many systems give each user a private group with the user's number (useradd(8),
+ * USERGROUPS_ENAB of login.defs(5)). Only the name service has its name and members, and a
+ * static program must not load that. */
 static bool is_own_group(gid_t gid)
 {
 	return gid == getegid() && gid == geteuid();
 }
 
-/* If there is an access control list, the group bits are an upper bound on what it grants. */
+/* With an access control list, the group bits are the upper bound of its grants. */
 static bool group_may_write(int fd, const struct stat *st)
 {
 	return (st->st_mode & S_IWGRP) &&
@@ -65,7 +64,7 @@ static int check_dir(int fd, const char *path, int len, struct cop_err *err)
 	return 0;
 }
 
-/* Links on the way to it belong to the system or the user. */
+/* Links on the path to it belong to the system or the user. */
 static int check_above(const char *path, struct cop_err *err)
 {
 	char *copy = strdup(path);
@@ -118,7 +117,7 @@ int cop_safedir(const char *dir, struct cop_err *err)
 
 	if (rc)
 		return rc;
-	/* Before opening it, because its owner may forbid that. */
+	/* Check before opening, because the owner may forbid that. */
 	if (stat(dir, &st) == 0 && !is_trusted(st.st_uid))
 		return refuse_owner(st.st_uid, dir, (int)strlen(dir), err);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -131,7 +130,7 @@ int cop_safedir(const char *dir, struct cop_err *err)
 	return rc;
 }
 
-/* The length of the guarded directory at the head of path; 0 if there is none. */
+/* The length of the guarded directory at the start of path; 0 if none. */
 static size_t guarded_part(const char *path)
 {
 	size_t found = 0;
@@ -179,8 +178,8 @@ static int enter_part(int dir, const char *path, const char *part, size_t len, s
 	return rc;
 }
 
-/* Opens the last directory of path, starting from the guarded one. last: the last part of path is a
- * directory too. */
+/* Opens the last directory of path, starting from the guarded one. last: the last component of
+ * path is a directory too. */
 static int walk_path(
 	const char *path, size_t from, bool last, const char **name, struct cop_err *err)
 {

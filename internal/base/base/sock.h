@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Socket calls of Copper's own, made directly to the kernel. The C library's listen, accept,
- * connect, send and recv are replaced for the network library (fabric/endpoint/portguard_priv.h),
- * which cannot be distinguished from another caller there. */
+/* Copper's own socket calls, made directly to the kernel. The C library's listen, accept,
+ * connect, send and recv are interposed for the network library
+ * (fabric/endpoint/portguard_priv.h) and cannot distinguish callers. */
 #ifndef COP_BASE_SOCK_H
 #define COP_BASE_SOCK_H
 

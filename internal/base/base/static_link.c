@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A static program that loads a shared object at run time gets a second C library with it, the
- * system's, and crashes if that differs from its own. glibc loads objects for names (each module
- * that nsswitch.conf lists), for character sets and for domain names beyond ASCII; libfabric for
- * each provider in $FI_PROVIDER_PATH, which modulefiles of sites set; libfuse for modules of its
- * high-level interface. Copper needs none of these, so none is ever loaded: the linker redirects
- * every reference to the functions below (--wrap in the Makefile), in whatever archive, to this
+/* A static program that loads a shared object at run time also loads the system's C library, and
+ * crashes if that differs from its own. glibc loads objects for names (each module that
+ * nsswitch.conf lists), for character sets and for domain names beyond ASCII; libfabric for each
+ * provider in $FI_PROVIDER_PATH, which sites' modulefiles set; libfuse for modules of its
+ * high-level interface. Copper needs none of these, so loading is disabled: the linker redirects
+ * every reference to the functions below (--wrap in the Makefile), in all archives, to this
  * file, which refuses. The program then contains no code that maps a shared object.
  *
- * Names are resolved by what glibc has built in: the hosts file and DNS, whatever nsswitch.conf
- * says. Linked into the static binary only. */
+ * Names are resolved by glibc's built-in methods, the hosts file and DNS, regardless of
+ * nsswitch.conf. Linked into the static binary only. */
 #include <features.h>
 #include <nss.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ char *__wrap_dlerror(void)
 }
 
 #ifdef __GLIBC__
-/* Before main, and so before any name is resolved. */
+/* Runs before main, and so before any name resolution. */
 static void __attribute__((constructor)) fix_services(void)
 {
 	static const char *const databases[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When the version changes, the Makefile recompiles this file and no other. */
+/* On a version change, the Makefile recompiles only this file. */
 #include "base/base/base.h"
 
 const char cop_version[] = COP_VERSION;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line is formatted on the stack and written by one call to a descriptor opened with O_APPEND, so
- * lines of several threads never mix and no lock is held while writing. The lock guards two small
- * things: which descriptors are in use (the last writer closes those that cop_log_open or
- * cop_log_close replaced) and the table of repeats.
+/* A line is formatted on the stack and written by one call to a descriptor opened with O_APPEND,
+ * so lines of several threads never mix and no lock is held while writing. The lock protects the
+ * descriptors in use (the last writer closes descriptors replaced by cop_log_open or
+ * cop_log_close) and the table of repeats.
  *
  * Repeats: each format of each function (many have the format "%s") may write BURST lines in
- * WINDOW_MS. Further ones are counted, and the
- * count is written with the first line of a later window, or at close. Debug lines are not limited:
- * a user who turns them on wants each. */
+ * WINDOW_MS. Further ones are counted, and the count is written with the first line of a later
+ * window, or at close. Debug lines are not limited: a user who enables them wants them all. */
 #include "base/log/log.h"
 
 #include <fcntl.h>
@@ -24,14 +23,14 @@
 
 struct sink {
 	int fd[2];      /* -1: none */
-	bool owned;     /* fd[0] is a file that this module opened */
-	unsigned users; /* current writers, and 1 for being the current sink */
+	bool owned;     /* fd[0] is a file opened by this module */
+	unsigned users; /* current writers, plus 1 for the current sink */
 };
 
 struct repeat {
 	uint64_t key;
-	uint64_t window_ms; /* when the window began */
-	uint32_t lines;     /* written in it */
+	uint64_t window_ms; /* start of the window */
+	uint32_t lines;     /* written in the window */
 	uint64_t dropped;
 	char where[32];
 };
@@ -69,7 +68,7 @@ static void sink_put(struct sink *s)
 	free(s);
 }
 
-/* The static sink keeps a user for ever, so it is never freed. */
+/* The static sink keeps a user forever: never freed. */
 static void sink_install(struct sink *s)
 {
 	struct sink *old;
@@ -82,8 +81,8 @@ static void sink_install(struct sink *s)
 		sink_put(old);
 }
 
-/* A new file gets the read and write permissions of its folder, whatever the umask is: whoever may
- * list the job directory may read its logs. */
+/* A new file inherits the read and write permissions of its folder, regardless of the umask:
+ * users who may list the job directory may read its logs. */
 static int open_in(const struct cop_dir *at, mode_t folder)
 {
 	int fd = openat(at->fd, at->name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -156,7 +155,7 @@ bool cop_log_on(enum cop_log_level level)
 	       level <= atomic_load_explicit(&max_level, memory_order_relaxed);
 }
 
-/* Returns the bytes written into line, always with a newline at the end. */
+/* Returns the length of line, which always ends with a newline. */
 static size_t format_line(char line[LINE_BYTES], enum cop_log_level level, const char *where,
 	const char *fmt, va_list ap)
 {
@@ -177,7 +176,7 @@ static size_t format_line(char line[LINE_BYTES], enum cop_log_level level, const
 		n = (int)(space - len - 1);
 		memcpy(line + len + n - 3, "...", 3);
 	}
-	/* A name with a newline or a terminal's escape codes must not forge a line. */
+	/* A name with a newline or terminal escape codes must not forge a line. */
 	for (char *p = line + len; n > 0; p++, len++, n--)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = ' ';
@@ -206,8 +205,9 @@ static COP_PRINTF(4, 5) void put_formatted(
 	va_end(ap);
 }
 
-/* Whether this line may be written; *dropped is how many before it were not. Two call sites that
- * share a slot evict each other: at worst a repeat is written that should have been counted. */
+/* Whether this line may be written; *dropped is the number of suppressed lines before it. Two
+ * call sites that share a slot evict each other: at worst a repeat is written instead of
+ * counted. */
 static bool may_write_line(
 	const char *where, const char *fmt, uint64_t now_ms, struct repeat *before)
 {

@@ -3,9 +3,9 @@
  *
  *     2026-03-27 23-33-58.082 [Info] (where) text
  *
- * because sites grep for them (copper-formats(5)). Until cop_log_open is called, warnings and worse
- * go to standard error. Repeats are limited and counted. Thread safe; blocks only on the write
- * itself; ignores write errors (a full disk must not stop a mount). */
+ * because sites grep for them (copper-formats(5)). Until cop_log_open is called, warnings and
+ * errors are written to standard error. Repeats are limited and counted. Thread safe; blocks
+ * only on the write itself; ignores write errors (a full disk must not stop a mount). */
 #ifndef COP_BASE_LOG_H
 #define COP_BASE_LOG_H
 
@@ -22,26 +22,24 @@ enum cop_log_level {
 
 enum cop_log_type { COP_LOG_FILE, COP_LOG_STDOUT, COP_LOG_BOTH };
 
-/* path is the log file, created with its folder's permissions. It is NULL if type is COP_LOG_STDOUT
- * or there is no job directory (then only stderr is written). */
+/* path is the log file, created with its folder's permissions. It is NULL if type is
+ * COP_LOG_STDOUT or there is no job directory (then only stderr is used). */
 int cop_log_open(
 	enum cop_log_level level, enum cop_log_type type, const char *path, struct cop_err *err);
 void cop_log_close(void);
-/* Appends to the log's file what the process writes to its standard error from now on: what the C
- * library says before it ends a process, and libraries that know no log. Without a file nothing
- * changes. */
+/* Appends this process's later standard error to the log file: final messages of the C library,
+ * and libraries without this log. No effect without a file. */
 void cop_log_take_stderr(void);
 bool cop_log_on(enum cop_log_level level);
-/* One event, one line, lower case, key=value. A newline in the text is written as a space. */
+/* One event, one line, lower case, key=value. A newline in the text becomes a space. */
 void cop_log_write(enum cop_log_level level, const char *where, const char *fmt, ...)
 	COP_PRINTF(3, 4);
 
-/* Logs an attempt from outside that was refused: what was tried, why it was refused, from where.
- * The first of its kind is logged at once; further ones are summed up in one line every ten
- * seconds, and so are those from more addresses than can be tracked. */
+/* Logs a refused attempt from outside: what, why, and from where. The first of its kind is
+ * logged immediately; repetitions are summarized in one line every ten seconds, and so are
+ * attempts from more addresses than can be tracked. */
 void cop_log_refused(const char *what, const char *why, const char *from);
-/* Writes the sums whose ten seconds are over; cheap. Modules that refuse attempts call it at
- * intervals. */
+/* Writes the summaries that are due; cheap. Modules that refuse attempts call it at intervals. */
 void cop_log_refused_due(void);
 
 #define cop_log(level, ...)                                                                        \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attempts from outside. An attacker may try a thousand times per second from any number of
- * addresses, and the log must neither grow with that nor hide it. So there is one time window for
- * all attempts, and a table of the kinds seen in it. A new kind is a line and a repetition adds to
- * its count. If the table is full, further kinds share one count. */
+/* Attempts from outside. An attacker may make a thousand attempts per second from any number of
+ * addresses, which must neither flood the log nor be hidden. So all attempts share one time
+ * window, with a table of the kinds seen in it. A new kind is logged in a line, a repetition
+ * increments its count. If the table is full, further kinds share one count. */
 #include <stdatomic.h>
 
 #include "base/log/log.h"
@@ -11,18 +11,18 @@
 struct attempt {
 	const char *what, *why; /* constants */
 	char from[64];
-	unsigned long long more; /* besides the one that has its line */
+	unsigned long long more; /* in addition to the one logged in a line */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	_Atomic uint64_t began_ms; /* 0: there was no attempt */
+	_Atomic uint64_t began_ms; /* 0: no attempts */
 	unsigned count;
 	struct attempt attempt[COP_LOG_REFUSED_MAX];
 	unsigned long long others;
 } window = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Called under the lock. Returns whether the attempt is to be written. */
+/* Called under the lock. Returns whether to write the attempt. */
 static bool note_attempt(const char *what, const char *why, const char *from)
 {
 	struct attempt *a = window.attempt;

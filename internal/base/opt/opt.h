@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* opt: the command line of one subcommand as one table. The table feeds parsing into the
- * fields of a struct, --help, and the dump from which shell completion and the manual's
- * synopsis are made. It knows no subcommand and no setting, and checks nothing that takes more
- * than one option to know (that is the owner's check).
+/* opt: the command line of one subcommand as one table. The table is the source of parsing into
+ * the fields of a struct, of --help, and of the dump for shell completion and the manual's
+ * synopsis. It is independent of subcommands and settings; checks across options are the
+ * owner's.
  *
  * A subcommand in five lines:
  *
@@ -13,36 +13,35 @@
  *             .summary = "stop the job's nodes", COP_OPT_ROWS(rows)};
  *     ...
  *     if (!cop_opt_start(&table, argc, argv, &args, &code))
- *             return code;
- */
+ *             return code; */
 #ifndef COP_BASE_OPT_H
 #define COP_BASE_OPT_H
 
 #include "base/base/base.h"
 
 enum cop_opt_kind {
-	COP_OPT_FLAG,     /* bool: true when given; takes no value */
+	COP_OPT_FLAG,     /* bool: true if given; takes no value */
 	COP_OPT_STRING,   /* const char *, points into argv; never empty */
-	COP_OPT_OPTIONAL, /* the same, but "" if given without a value, as --name: a value always
-			     follows a = */
-	COP_OPT_LIST,     /* struct cop_opt_list: may be given several times; no value is empty */
+	COP_OPT_OPTIONAL, /* the same, but "" if given without a value, as --name; a value requires
+			     = */
+	COP_OPT_LIST,     /* struct cop_opt_list: repeatable; no empty values */
 	COP_OPT_U16,      /* uint16_t, min..max */
 	COP_OPT_U32,      /* uint32_t or unsigned, min..max */
 	COP_OPT_U64,      /* uint64_t, min..max */
-	COP_OPT_I64,      /* int64_t, 0..max: for a field whose -1 means "not given" */
+	COP_OPT_I64,      /* int64_t, 0..max: for fields where -1 means "not given" */
 	COP_OPT_SIZE,     /* uint64_t bytes, as 64K or 2GiB */
 	COP_OPT_MS,       /* uint32_t milliseconds; a bare number is milliseconds */
 	COP_OPT_DURATION, /* uint32_t milliseconds, as 500ms, 30s, 2m or 1h; a bare number is
 			     seconds */
-	COP_OPT_CPUS, /* const char *, checked: a list such as 0-3,8, or one of the words if the row
-			 has any */
+	COP_OPT_CPUS, /* const char *, checked: a list such as 0-3,8, or one of the row's words, if
+			 any */
 	COP_OPT_ENUM, /* unsigned: the value beside the word */
-	COP_OPT_IGNORED, /* nothing: accepted for old scripts; takes no value; prints a note */
+	COP_OPT_IGNORED, /* no field: accepted for old scripts; takes no value; prints a note */
 };
 
 #define COP_OPT_LIST_MAX 64
 struct cop_opt_list {
-	const char *at[COP_OPT_LIST_MAX]; /* as they were given; they point into argv */
+	const char *at[COP_OPT_LIST_MAX]; /* as given; they point into argv */
 	unsigned n;
 };
 
@@ -53,39 +52,38 @@ struct cop_opt_word {
 
 struct cop_opt {
 	const char *name; /* long name without dashes; NULL if there is only a letter */
-	char letter;      /* 0 if there is none */
+	char letter;      /* 0: none */
 	enum cop_opt_kind kind;
-	size_t offset;    /* of the field in the struct that is filled */
-	const char *arg;  /* the name of the value in help: "DIR" */
-	const char *help; /* one line, lower case, no full stop */
+	size_t offset;       /* of the field in the target struct */
+	const char *arg;     /* name of the value in help: "DIR" */
+	const char *help;    /* one line, lower case, no full stop */
+	const char *initial; /* the default, in user syntax; NULL leaves the field unchanged */
 	const char *
-		initial; /* the default, as a user would write it; NULL leaves the field as it is */
-	const char *shown; /* the default in help, if it differs from initial: "a tenth of RAM" */
+		shown; /* the default shown in help, if it differs from initial: "a tenth of RAM" */
 	uint64_t min, max; /* for numbers, sizes, times (ms); max 0: only the field's own limit */
 	const struct cop_opt_word *words;
-	bool rare;   /* --help names it without explaining it; --help-all and the manual do */
-	bool hidden; /* not in help at all: an alias, or ignored */
+	bool rare;   /* --help only lists its name; --help-all and the manual explain it */
+	bool hidden; /* omitted from help: an alias, or ignored */
 };
 
-/* An argument that is not an option, by position. An option with the same offset is an alias for
- * it. */
+/* A positional argument. An option with the same offset is an alias for it. */
 struct cop_opt_operand {
 	const char *name; /* "MOUNTPOINT" */
 	size_t offset;    /* of a const char * field */
 	bool required;
-	bool many; /* for the last operand only: takes all words that are left; the field is a
-		      struct cop_opt_many */
+	bool many; /* only for the last operand: takes all remaining words; the field is a struct
+		      cop_opt_many */
 };
 struct cop_opt_many {
-	char *const *at; /* into argv, whose words are reordered for it */
+	char *const *at; /* into argv, whose words are reordered for this */
 	size_t n;
 };
 
-/* A word that an older program took for one of the options, with one dash: -profile_top_n. */
+/* A single-dash spelling of an option in an older program: -profile_top_n. */
 struct cop_opt_old {
 	const char *word;  /* without the dash; NULL ends the list */
-	const char *name;  /* the long name of the option; tables without it refuse the word */
-	bool zero_is_none; /* a value of 0 leaves the option as it is */
+	const char *name;  /* the option's long name; tables without it refuse the word */
+	bool zero_is_none; /* a value of 0 leaves the option unchanged */
 };
 
 struct cop_opt_table {
@@ -96,17 +94,16 @@ struct cop_opt_table {
 	const struct cop_opt_operand *operand;
 	size_t operands;
 	const struct cop_opt_old *old; /* NULL: none */
-	/* The name of a command with its own arguments, which ends the options; such a table has no
-	 * operands. The field is a char ** that points into argv. It is required unless the check
-	 * says otherwise. */
+	/* The name of a command with its own arguments, which ends the options; such a table has
+	 * no operands. The field is a char ** that points into argv. Required unless the check
+	 * allows otherwise. */
 	const char *rest;
 	size_t rest_offset;
-	void (*init)(void *into); /* fills the struct before the defaults; NULL: the struct is the
-				     caller's as it is */
+	void (*init)(void *into); /* fills the struct before the defaults; NULL: the caller has
+				     filled it */
 	int (*check)(void *into, struct cop_err *err); /* after parsing; may be NULL */
 };
-/* A row: COP_OPT(U32, "fanout", struct args, fanout, "children per node", .arg = "N", .max = 64)
- */
+/* A row: COP_OPT(U32, "fanout", struct args, fanout, "children per node", .arg = "N", .max = 64) */
 #define COP_OPT(kind_, name_, struct_, field_, help_, ...)                                         \
 	{                                                                                          \
 		.kind = COP_OPT_##kind_, .name = name_, .offset = offsetof(struct_, field_),       \
@@ -118,42 +115,42 @@ struct cop_opt_table {
 /* Runs init, then writes every default. Asserts that the table's own defaults parse. */
 void cop_opt_defaults(const struct cop_opt_table *t, void *into);
 
-/* Calls visit for every option whose value differs between the two structs, with its value in
- * `into` as a user would write it: sizes in bytes, times in milliseconds. Options without a long
- * name, hidden ones and lists are omitted. */
+/* Calls visit for every option with different values in the two structs, with its value in
+ * `into` in user syntax: sizes in bytes, times in milliseconds. Omits options without a long
+ * name, hidden ones and lists. */
 void cop_opt_each_changed(const struct cop_opt_table *t, const void *into, const void *defaults,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg);
 
 enum cop_opt_ask { COP_OPT_ASK_NONE, COP_OPT_ASK_HELP, COP_OPT_ASK_HELP_ALL, COP_OPT_ASK_DUMP };
 
-/* Fills into (defaults first) from argv[1..argc-1] as getopt_long would read them: options and
+/* Fills into (defaults first) from argv[1..argc-1] with the syntax of getopt_long: options and
  * operands in any order, -kVALUE, -k VALUE, clusters of letters, --name=VALUE, --name VALUE,
- * "--" ends the options, the last of two wins; names are not abbreviated. Then the table's
- * check. Built in: -h/--help, --help-all, --dump-options: those stop parsing and set *ask.
- * notes gets a line for each ignored option, and may be NULL. -EINVAL with a sentence that
+ * "--" ends the options, the last occurrence takes precedence; names cannot be abbreviated. Then
+ * the table's check. Built in: -h/--help, --help-all, --dump-options: those stop parsing and set
+ * *ask. notes gets a line for each ignored option, and may be NULL. -EINVAL with a sentence that
  * names the option, the value and the range. */
 int cop_opt_parse(const struct cop_opt_table *t, int argc, char **argv, void *into,
 	enum cop_opt_ask *ask, struct cop_buf *notes, struct cop_err *err);
 
-/* Parses the command line and does all the talking: help and the dump go to stdout, notes and
- * errors to stderr. True: continue. False: exit with *exit_code (0 after help, 2 after misuse). */
+/* Parses the command line and prints everything: help and the dump on stdout, notes and errors
+ * on stderr. True: continue. False: exit with *exit_code (0 after help, 2 after misuse). */
 bool cop_opt_start(
 	const struct cop_opt_table *t, int argc, char **argv, void *into, int *exit_code);
-/* Prints "copper mount: <text>" on stderr and returns 2, for errors that the subcommand itself
- * finds. */
+/* Prints "copper mount: <text>" on stderr and returns 2, for errors found by the subcommand
+ * itself. */
 int cop_opt_misuse(const struct cop_opt_table *t, const struct cop_err *err);
 
 /* Prints help for an 80-column terminal. */
 void cop_opt_help(const struct cop_opt_table *t, bool all, struct cop_buf *out);
 /* One tab-separated line per row: "command" NAME SUMMARY; "operand" NAME required|optional;
- * "option" --NAME -LETTER KIND ARG DEFAULT RANGE-OR-WORDS HELP, with "-" for what is absent. */
+ * "option" --NAME -LETTER KIND ARG DEFAULT RANGE-OR-WORDS HELP, with "-" for missing fields. */
 void cop_opt_dump(const struct cop_opt_table *t, struct cop_buf *out);
 
-/* The option lines alone, without options that one of the n earlier tables has. */
+/* Only the option lines, without options of the n earlier tables. */
 void cop_opt_dump_rows(const struct cop_opt_table *t, const struct cop_opt_table *const *earlier,
 	size_t n, struct cop_buf *out);
 
-/* The candidate closest to word (NULL-terminated list): the first that begins with it, else by edit
+/* The candidate closest to word (NULL-terminated list): the first with this prefix, else by edit
  * distance, else by a common prefix of at least two letters; NULL if none is close. */
 const char *cop_opt_suggest(const char *word, const char *const *candidates);
 

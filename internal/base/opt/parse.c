@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The walk over argv. */
+/* Parses argv. */
 #include <assert.h>
 
 #include "base/opt/opt_priv.h"
@@ -10,7 +10,7 @@ struct walk {
 	char **given;                       /* the same words in their original order */
 	int argc, next;                     /* next: index of the next word */
 	size_t operands;                    /* seen */
-	const struct cop_opt_operand *many; /* the operand that takes the remaining words */
+	const struct cop_opt_operand *many; /* the operand for all remaining words */
 	void *into;
 	enum cop_opt_ask ask;
 	struct cop_buf *notes;
@@ -90,7 +90,7 @@ static int apply_lone(struct walk *w, const struct cop_opt *o)
 	return cop_opt_set(o, "", w->into, w->err);
 }
 
-/* The value is the next word. */
+/* Uses the next word as the value. */
 static int apply_next(struct walk *w, const struct cop_opt *o)
 {
 	if (w->next >= w->argc)
@@ -170,7 +170,7 @@ static int walk_old(struct walk *w, const struct cop_opt_old *old)
 	return apply_next(w, o);
 }
 
-/* The operands are moved together at the beginning of argv, which is not read any more. */
+/* Moves the operands together at the start of argv, which has been parsed. */
 static int take_many(struct walk *w, const char *text)
 {
 	struct cop_opt_many *field = cop_opt_field(w->into, w->many->offset);
@@ -208,8 +208,7 @@ static int walk_operand(struct walk *w, const char *text)
 	return 0;
 }
 
-/* Operands are kept for a second walk, so that an option that is an alias of one may come after
- * it. */
+/* Operands are kept for a second pass, because an option that is an alias of one may follow. */
 static int walk_word(struct walk *w, const char *text, int *kept)
 {
 	const struct cop_opt_old *old = text[0] == '-' ? find_old(w->table, text + 1) : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The value of one option: from text to field, by kind. */
+/* Converts an option's text to its field, by kind. */
 #include <ctype.h>
 
 #include "base/opt/opt_priv.h"
@@ -20,7 +20,7 @@ const char *cop_opt_label(const struct cop_opt *o, char out[64])
 	return out;
 }
 
-/* The largest allowed value: the row's, else the field's. */
+/* The largest allowed value: the row's limit, else the field's. */
 static uint64_t limit_of(const struct cop_opt *o)
 {
 	static const uint64_t most[] = {
@@ -36,7 +36,7 @@ static uint64_t limit_of(const struct cop_opt *o)
 	return o->max ? o->max : most[o->kind];
 }
 
-/* A size that is a whole number of its unit is printed without decimals. */
+/* A whole multiple of its unit is printed without decimals. */
 static void tell_size(uint64_t bytes, struct cop_buf *out)
 {
 	static const char *const units[] = {"", " KiB", " MiB", " GiB", " TiB"};
@@ -111,7 +111,7 @@ static int refuse_range(const struct cop_opt *o, const char *text, struct cop_er
 	return -EINVAL;
 }
 
-/* Whole numbers followed by ms, s, m or h; without a unit, seconds. */
+/* Whole numbers with the unit ms, s, m or h; default seconds. */
 static int parse_duration(const char *text, uint64_t *ms)
 {
 	static const struct {
@@ -198,7 +198,7 @@ static int set_enum(const struct cop_opt *o, const char *text, void *field, stru
 	return -EINVAL;
 }
 
-/* Reads a processor number; false if there is none or it is absurd. */
+/* Parses a processor number; false if missing or absurd. */
 static bool read_cpu(const char **p, unsigned long *cpu)
 {
 	char *end;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A record is first located in the bytes that were read, then split in place: removing quotes only
- * ever shortens it. */
+/* A record is first located in the buffer, then split in place: unquoting never lengthens it. */
 #include "base/table/table.h"
 
 int cop_csv_open(struct cop_csv *c, cop_csv_read *read, void *arg)
@@ -23,7 +22,7 @@ static int fail_record(struct cop_csv *c, const char *why)
 	return -EBADMSG;
 }
 
-/* 1: there are more bytes; 0: the input has ended; -errno. */
+/* 1: more bytes; 0: end of input; -errno. */
 static int refill_buffer(struct cop_csv *c)
 {
 	ssize_t n;
@@ -44,7 +43,7 @@ static int refill_buffer(struct cop_csv *c)
 	return n > 0;
 }
 
-/* Finds the line end of the next record, at start + *end. 1: there is one; 0: only the end of the
+/* Finds the line end of the next record, at start + *end. 1: found; 0: only the end of the
  * input. */
 static int find_end(struct cop_csv *c, size_t *end)
 {
@@ -78,7 +77,7 @@ static int find_end(struct cop_csv *c, size_t *end)
 	}
 }
 
-/* Splits off the field at text; returns what follows it (a comma or the end), or NULL. */
+/* Splits off the field at text; returns the position after it (a comma or the end), or NULL. */
 static char *split_quoted(char *text, size_t *len)
 {
 	char *from = text + 1, *to = text;

@@ -115,9 +115,9 @@ static void show_csv(const struct cop_grid *g, struct cop_buf *out)
 	}
 }
 
-/* ---- a terminal ---- */
+/* ---- terminal ---- */
 
-/* Characters, if it is UTF-8. */
+/* Counts characters if it is UTF-8. */
 static int width_of(const char *text, size_t len)
 {
 	int n = 0;
@@ -137,7 +137,7 @@ static void put_text(struct cop_buf *out, const char *text, size_t len)
 	}
 }
 
-/* A missing value is a dash. */
+/* A missing value is shown as a dash. */
 static struct cop_grid_cell plain_cell(
 	const struct cop_grid *g, size_t row, unsigned col, char text[40])
 {
@@ -156,7 +156,7 @@ static struct cop_grid_cell plain_cell(
 	return (struct cop_grid_cell){.text = text, .len = strlen(text)};
 }
 
-/* Text to the left, values to the right; nothing follows the last text of a line. */
+/* Text is left-aligned, values right-aligned; no padding after the last text of a line. */
 static void put_plain(const struct cop_grid *g, unsigned col, int width, struct cop_grid_cell c,
 	struct cop_buf *out)
 {

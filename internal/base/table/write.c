@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names may contain any byte except NUL and a slash; each kind of file keeps them intact in its own
+/* Names may contain any byte except NUL and a slash; each file format preserves them in its own
  * way. */
 #include "base/table/table.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An empty directory of the test's own, which is the working directory while the test runs. */
+/* An empty directory per test, which is the working directory during the test. */
 #ifndef COP_BASE_WALK_DIR_TESTING_H
 #define COP_BASE_WALK_DIR_TESTING_H
 

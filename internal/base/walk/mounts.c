@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Node-local file systems below a root are not part of a shared tree, and a mount of Copper would
- * be the same tree once more. They are known beforehand, so the walk asks nothing more of the
- * storage. */
+/* Node-local file systems below a root are not part of a shared tree, and a Copper mount would
+ * be the same tree again. They are determined in advance, without requests to the storage. */
 #include "base/walk/walk_priv.h"
 
 int cop_walk_mounts_add(void *arg, const char *dir, const char *type)

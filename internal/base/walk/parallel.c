@@ -3,7 +3,7 @@
 
 #include "base/walk/walk_priv.h"
 
-/* Threads wait for the storage more than for a processor. */
+/* The threads mostly wait for the storage. */
 #define THREADS 16u
 #define TICK_NS 200000000L
 

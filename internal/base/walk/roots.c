@@ -35,7 +35,7 @@ bool cop_walk_path_is_normal(const char *path, size_t len)
 	return true;
 }
 
-/* Appends the components of path to out, which has space for them. */
+/* Appends the components of path to out, which has sufficient space. */
 static size_t append_normal(char *out, size_t len, const char *path)
 {
 	while (*path) {
@@ -70,8 +70,7 @@ char *cop_walk_path_normal(const char *cwd, const char *path)
 	return out;
 }
 
-/* Compares bytes, except that a slash comes before every other byte: what is below a directory then
- * directly follows it. */
+/* Compares bytes, with the slash lowest: a directory is directly followed by its contents. */
 static int tree_order(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t n = COP_MIN(a_len, b_len), i = 0;
@@ -95,7 +94,7 @@ static void list_free(struct cop_root_list *l)
 	*l = (struct cop_root_list){0};
 }
 
-/* The position of path in a list sorted by bytes, or where it would be. */
+/* The position of path in a bytewise sorted list, or its insertion point. */
 static size_t place_of(const struct cop_root_list *l, const char *path, size_t len, bool *there)
 {
 	size_t low = 0, high = l->n;
@@ -270,8 +269,8 @@ int cop_walk_roots_minimize(struct cop_roots *r)
 	return 0;
 }
 
-/* The list is sorted by bytes, not by the tree, so each prefix that ends before a slash is looked
- * up; there are few of them. */
+/* The list is sorted bytewise, not in tree order, so each prefix that ends before a slash is
+ * looked up; there are few. */
 ssize_t cop_walk_roots_above(const struct cop_roots *r, const char *path, size_t len)
 {
 	bool there;

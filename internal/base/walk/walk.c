@@ -6,13 +6,13 @@
 
 #include "base/walk/walk_priv.h"
 
-/* Threads wait for the storage more than for a processor. */
+/* The threads mostly wait for the storage. */
 #define THREADS 16u
 #define THREADS_MAX 64u
 #define TICK_NS 200000000L
 
-/* The lock is held. Last in, first out: the stack then holds one path down the tree with its
- * siblings, not a whole level. */
+/* Lock held. LIFO: the stack then contains one path down the tree with its siblings, not a whole
+ * level. */
 static int push_batches(struct walk *walk, const struct walk_batch *batch, size_t n)
 {
 	size_t cap = walk->cap ? walk->cap : 256;
@@ -32,7 +32,7 @@ static int push_batches(struct walk *walk, const struct walk_batch *batch, size_
 	return 0;
 }
 
-/* The lock is held. Waits for a batch; false: the walk has ended. */
+/* Lock held. Waits for a batch; false: the walk has ended. */
 static bool next_batch(struct walk *walk, struct walk_batch *batch)
 {
 	while (!walk->batches && walk->running && !walk->rc) {
@@ -47,7 +47,7 @@ static bool next_batch(struct walk *walk, struct walk_batch *batch)
 	return true;
 }
 
-/* The lock is held. n batches are ready for other threads, or the walk has ended. */
+/* Lock held. n batches are available to other threads, or the walk has ended. */
 static void wake_idle(struct walk *walk, size_t n)
 {
 	if (walk->rc || (!walk->running && !walk->batches)) {
@@ -89,7 +89,7 @@ static void *run_worker(void *arg)
 
 /* ---- roots ---- */
 
-/* A root may be a link or a file; below it no link is followed. */
+/* A root may be a link or a file; links below it are not followed. */
 static int open_root(struct walk *walk, uint32_t i)
 {
 	const char *path = walk->conf->root[i];
@@ -185,7 +185,7 @@ static int run_workers(struct walk *walk, unsigned threads)
 		started += !rc;
 	}
 	if (started)
-		rc = 0; /* if the user may have only few threads, one is enough */
+		rc = 0; /* if the user's thread limit is low, one is sufficient */
 	if (rc) {
 		pthread_mutex_lock(&walk->lock);
 		walk->rc = rc;
@@ -204,7 +204,7 @@ static int run_workers(struct walk *walk, unsigned threads)
 	return walk->rc ? walk->rc : rc;
 }
 
-/* Closes descriptors of batches that were never run. */
+/* Closes the descriptors of batches that were never run. */
 static void forget_tasks(struct walk *walk)
 {
 	for (size_t i = 0; i < walk->batches; i++)

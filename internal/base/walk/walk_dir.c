@@ -6,7 +6,7 @@
 #include "base/walk/walk_priv.h"
 
 #define BUFFER (128 * COP_KIB)
-#define STATS 256u /* attributes that one batch reads */
+#define STATS 256u /* maximum attributes read per batch */
 
 void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path, int error)
 {
@@ -21,8 +21,7 @@ void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path,
 	pthread_mutex_unlock(&walk->lock);
 }
 
-/* No component may be a link or leave the root, whatever may have replaced it since its name was
- * read. */
+/* No component may be a link or leave the root, even if it was replaced after its name was read. */
 static int open_dir(const struct walk *walk, int root, const char *path)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOCTTY;
@@ -31,8 +30,8 @@ static int open_dir(const struct walk *walk, int root, const char *path)
 	return cop_open_beneath(root, path, flags, !walk->no_openat2, &calls);
 }
 
-/* Puts the path of d below its root into w->path, which is large enough: names are limited, and so
- * is a path that the kernel accepts. */
+/* Writes the path of d below its root to w->path, which is large enough: names are limited, and
+ * so is a kernel path. */
 static const char *path_below(struct worker *w, const struct cop_walk_dir *d, uint32_t *root)
 {
 	char *at = w->path + sizeof(w->path) - 1;
@@ -100,8 +99,8 @@ static int add_entry(struct worker *w, const char *name, uint8_t type)
 	return 0;
 }
 
-/* Reads the names in fd into w->entry. A positive result is an errno of the storage; a negative one
- * ends the walk. */
+/* Reads the names in fd into w->entry. A positive result is an errno of the storage; a negative
+ * one ends the walk. */
 static int read_names(struct worker *w, int fd)
 {
 	uint64_t max = w->walk->conf->max_entries;
@@ -134,8 +133,7 @@ static int by_name(const void *a, const void *b)
 		((const struct cop_walk_entry *)a)->name, ((const struct cop_walk_entry *)b)->name);
 }
 
-/* Makes a batch of a directory below d, unless another file system of this node is mounted
- * there. */
+/* Creates a batch for a directory below d, unless a node-local file system is mounted there. */
 static int enter_dir(struct worker *w, struct cop_walk_dir *d, uint32_t i, const char *skip_in)
 {
 	struct cop_walk_entry *e = &d->entry[i];
@@ -179,7 +177,7 @@ static void read_attributes(struct worker *w, struct cop_walk_dir *d, uint32_t f
 	}
 }
 
-/* Turns the entries whose type is now known into batches and totals. */
+/* Converts entries with known types into batches and totals. */
 static int classify_entries(struct worker *w, struct cop_walk_dir *d, const char *skip_in)
 {
 	int rc = 0;
@@ -193,7 +191,7 @@ static int classify_entries(struct worker *w, struct cop_walk_dir *d, const char
 	return rc;
 }
 
-/* Lets any free thread read the sizes in a large directory. */
+/* Distributes reading the sizes of a large directory among free threads. */
 static int share_attributes(struct worker *w, struct cop_walk_dir *d)
 {
 	uint32_t pieces = (d->n + STATS - 1) / STATS;
@@ -221,8 +219,8 @@ static int take_entries(struct worker *w, struct cop_walk_dir *d)
 	return 0;
 }
 
-/* The types decide what is entered, so those that the directory does not contain are read first;
- * sizes can wait. */
+/* The types determine which entries are entered, so missing types are read first; sizes can
+ * wait. */
 static int read_entries(struct worker *w, struct cop_walk_dir *d, const char *whole)
 {
 	bool sizes = w->walk->conf->sizes, unknown = false, shared = sizes && d->n > STATS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stand-ins for the provider entry points of Debian's libfabric.a whose objects need libraries that
- * have no static archive. libfabric treats NULL as "not available". Defining them here keeps the
- * linker from pulling those objects in. Linked into the static binary only. */
+/* Stand-ins for provider entry points of Debian's libfabric.a whose objects need libraries without
+ * a static archive. libfabric treats NULL as "not available"; these definitions keep the linker
+ * from pulling in those objects. Linked only into the static binary. */
 struct fi_provider;
 
 struct fi_provider *fi_psm_ini(void);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses as text. A book line reads "ofi+tcp://127.0.0.11:34567", the spelling of Mercury that
- * sites already have in their address books. libfabric's own "fi_sockaddr_in://...", and the scheme
- * without "ofi+", are understood as well.
+/* Addresses as text. A book line is "ofi+tcp://127.0.0.11:34567", Mercury's syntax, which sites
+ * already have in their address books. libfabric's own "fi_sockaddr_in://...", and the scheme
+ * without "ofi+", are also accepted.
  *
- * A cxi address is one 32-bit number, 9 bits of process id below 20 bits of NIC address (fi_cxi(7),
- * struct cxip_addr). Versions of the provider differ in the contents of the bits above and in the
- * bytes after it, so those are taken from this endpoint's own address: one job runs one version. */
+ * A cxi address is one 32-bit number, 9 bits of process id below 20 bits of NIC address
+ * (fi_cxi(7), struct cxip_addr). Provider versions differ in the upper bits and in the bytes
+ * after it, so these are copied from this endpoint's own address: one job runs one version. */
 #include "base/base/ip.h"
 #include "fabric/endpoint/endpoint_priv.h"
 
@@ -21,7 +21,7 @@ static const char *skip_prefix(const char *text, const char *prefix)
 	return text && strncmp(text, prefix, len) == 0 ? text + len : NULL;
 }
 
-/* The text after "scheme://" or one of its other spellings; NULL for another scheme. */
+/* The text after "scheme://" or an alternative spelling; NULL for another scheme. */
 static const char *skip_scheme(const char *scheme, enum cop_endpoint_form form, const char *text)
 {
 	static const char *const fi_names[] = {
@@ -186,8 +186,8 @@ static int print_cxi(const void *raw, size_t raw_len, char *out, size_t size)
 
 /* ---- strings and other bytes ---- */
 
-/* shm's names are strings: "fi_shm://123" or, named by the user, "fi_ns://...". A text that begins
- * with "fi_" is kept as it is. */
+/* shm names are strings: "fi_shm://123" or, if named by the user, "fi_ns://...". Text starting with
+ * "fi_" is kept unchanged. */
 static int parse_str(const char *rest, void *raw, size_t *raw_len)
 {
 	int len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public functions: each calls the implementation behind the endpoint. */
+/* The public functions, each calling the endpoint's implementation. */
 #include "fabric/endpoint/endpoint_priv.h"
 
 void cop_endpoint_close(struct cop_endpoint *f)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake network and the code that runs it; fake_priv.h explains it. */
+/* The fake network and its event loop; see fake_priv.h. */
 #include "fabric/endpoint/fake_priv.h"
 
 static struct fake *find_fake(struct cop_endpoint_net *net, const char *name)
@@ -127,7 +127,7 @@ static int write_memory(struct fake *to, const struct event *e)
 	return -EIO;
 }
 
-/* Whether the next event is posted work of the same endpoint, which runs in the same turn. */
+/* Whether the next event is posted work of the same endpoint, to run in the same turn. */
 static bool more_is_posted(struct cop_endpoint_net *net, const struct fake *f)
 {
 	const struct event *next;
@@ -140,7 +140,7 @@ static bool more_is_posted(struct cop_endpoint_net *net, const struct fake *f)
 	return more;
 }
 
-/* The work may close the endpoint; that leaves e->from NULL. */
+/* The work may close the endpoint, which sets e->from to NULL. */
 static void run_posted(struct cop_endpoint_net *net, struct event *e)
 {
 	e->work->run(e->work);
@@ -148,7 +148,7 @@ static void run_posted(struct cop_endpoint_net *net, struct event *e)
 		e->from->base.events.ran(e->from->base.events.ctx);
 }
 
-/* Returns false if the event stays alive. */
+/* Returns false if the event must not be freed yet. */
 static bool run_event(struct cop_endpoint_net *net, struct event *e)
 {
 	struct fake *to;
@@ -196,7 +196,7 @@ struct cop_endpoint_net *cop_endpoint_net_new(void)
 	pthread_mutex_init(&net->lock, NULL);
 	cop_list_init(&net->events);
 	cop_list_init(&net->endpoints);
-	/* Close to the real clock, for code that mixes the two. */
+	/* Start near the real clock, for code that mixes the two. */
 	net->now_ms = cop_now_ms();
 	return net;
 }
@@ -241,7 +241,7 @@ int cop_endpoint_fake_open(struct cop_endpoint_net *net, const char *name,
 	return 0;
 }
 
-/* The endpoint whose tick is due first and not after target_ms. */
+/* The endpoint with the earliest tick due, not after target_ms. */
 static struct fake *first_due(struct cop_endpoint_net *net, uint64_t target_ms)
 {
 	struct fake *first = NULL;

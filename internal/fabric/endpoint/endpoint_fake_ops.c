@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operations of an endpoint of the fake network; nothing is delivered here (fake_priv.h). */
+/* The operations of a fake endpoint; delivery is in endpoint_fake.c (see fake_priv.h). */
 #include "fabric/endpoint/fake_priv.h"
 
 static struct fake_peer *peer_get(struct fake *f, cop_endpoint_peer_t id)
@@ -23,7 +23,7 @@ static int fake_post(struct cop_endpoint *base, struct cop_list *works)
 		struct event *e = calloc(1, sizeof(*e));
 
 		if (!e)
-			abort(); /* the real one needs no memory for it */
+			abort(); /* the real endpoint needs no memory here */
 		e->kind = EVENT_POST;
 		e->from = f;
 		e->work = COP_CONTAINER_OF(l, struct cop_endpoint_work, link);
@@ -34,7 +34,7 @@ static int fake_post(struct cop_endpoint *base, struct cop_list *works)
 	return rc;
 }
 
-/* Ticks come from cop_endpoint_fake_advance, whether wanted or not. */
+/* cop_endpoint_fake_advance always ticks. */
 static void fake_keep_ticking(struct cop_endpoint *base, bool on)
 {
 	(void)base;
@@ -145,8 +145,8 @@ static int fake_write(struct cop_endpoint *base, cop_endpoint_peer_t peer, const
 	return cop_endpoint_fake_push(f->net, e);
 }
 
-/* Remote addresses begin at a number that is neither 0 nor the buffer's own, so that code that does
- * not pass them on fails. */
+/* Remote addresses start at a number that is neither 0 nor the buffer's address, to catch code that
+ * does not pass them on. */
 static int fake_reg(struct cop_endpoint *base, void *buf, size_t len, struct cop_endpoint_mr **mr,
 	uint64_t *addr, uint64_t *key)
 {

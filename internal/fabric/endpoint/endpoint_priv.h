@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of fabric share: the seam between the public functions and the two implementations
- * (libfabric in ofi_*.c, the fake in fabric_fake*.c), and the text of addresses. */
+/* Shared by the files of endpoint: the interface between the public functions and the two
+ * implementations (libfabric in ofi_*.c, the fake in endpoint_fake*.c), and address text. */
 #ifndef COP_FABRIC_ENDPOINT_PRIV_H
 #define COP_FABRIC_ENDPOINT_PRIV_H
 
@@ -24,7 +24,7 @@ struct cop_endpoint_ops {
 		uint64_t *addr, uint64_t *key);
 	void (*unreg)(struct cop_endpoint_mr *mr);
 	void (*admit)(struct cop_endpoint *f, const char *address); /* may be NULL */
-	/* May be NULL: endpoints that are on no network of the machine. */
+	/* NULL: endpoints that are not on a network of the machine. */
 	void (*networks)(const struct cop_endpoint *f, struct cop_buf *out);
 	void (*near_cpus)(const struct cop_endpoint *f, struct cop_buf *out);
 };
@@ -58,17 +58,17 @@ enum cop_endpoint_form {
 
 struct cop_endpoint_net_type {
 	char scheme[32];                      /* "tcp", as in "ofi+tcp://" */
-	char provider[64];                    /* "tcp;ofi_rxm", as fi_getinfo is asked */
+	char provider[64];                    /* "tcp;ofi_rxm", the name passed to fi_getinfo */
 	char device[COP_ENDPOINT_DEVICE_MAX]; /* "lo", "cxi1", "127.0.0.11" or empty */
 	enum cop_endpoint_form form;
 };
 
-/* The card if the whole text behind "ofi+" is one, as in "cxi1"; NULL for any other text. */
+/* The card if all of the text after "ofi+" is a card name, e.g. "cxi1"; NULL for any other text. */
 const char *cop_endpoint_bare_card(const char *text);
 /* "tcp", "tcp://lo", "ofi+tcp", "cxi://cxi1", "cxi1", "tcp;ofi_rxm"; NULL means "tcp". -EINVAL. */
 int cop_endpoint_net_type_parse(const char *text, struct cop_endpoint_net_type *out);
-/* libfabric reads its settings from the environment once, at its first use. Sets those that this
- * module relies on, unless the user has. Must run before anything else of libfabric. */
+/* Sets the libfabric variables that this module relies on, unless the user has set them. Call it
+ * before any libfabric function: libfabric reads its environment once, at first use. */
 void cop_endpoint_prepare_env(void);
 
 /* ---- address text (address.c) ---- */
@@ -76,20 +76,20 @@ void cop_endpoint_prepare_env(void);
 struct cop_endpoint_naming {
 	const char *scheme;
 	enum cop_endpoint_form form;
-	/* This endpoint's own address: it decides the IP version, and has the bits of a cxi address
-	 * that the text lacks. */
+	/* This endpoint's own address. It determines the IP version and supplies the bits of a cxi
+	 * address that are missing in the text. */
 	unsigned char own[COP_ENDPOINT_RAW_MAX];
 	size_t own_len;
 };
 
-/* From a binary address to book text. -EINVAL, -ENAMETOOLONG. */
+/* Converts a binary address to address book text. -EINVAL, -ENAMETOOLONG. */
 int cop_endpoint_address_print(const struct cop_endpoint_naming *n, const void *raw, size_t raw_len,
 	char *out, size_t size);
-/* From text to a binary address; raw has COP_ENDPOINT_RAW_MAX bytes. Host names are refused,
+/* Converts text to a binary address; raw has COP_ENDPOINT_RAW_MAX bytes. Host names are refused
  * because resolving one could block. -EINVAL. */
 int cop_endpoint_address_parse(
 	const struct cop_endpoint_naming *n, const char *text, void *raw, size_t *raw_len);
-/* Splits an address text to bind to into fi_getinfo's node and service. -EINVAL. */
+/* Splits the text of a bind address into node and service for fi_getinfo. -EINVAL. */
 int cop_endpoint_address_split(
 	const struct cop_endpoint_net_type *net, const char *text, char node[64], char service[16]);
 

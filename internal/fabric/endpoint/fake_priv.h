@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake network. It has a single queue of events in the order in which they were caused, so a
- * run is a function of the calls made. `lock` protects that queue alone (functions may be posted
- * from any thread); everything else belongs to the thread that runs the network, and no callback is
- * called under the lock.
+/* The fake network. It has a single event queue in causal order, so a run is deterministic.
+ * `lock` protects only that queue (functions may be posted from any thread); everything else
+ * belongs to the thread that runs the network, and no callback is called under the lock.
  *
- * An endpoint that is cut is a dead node: a message to or from it is done and lost, as bytes in a
- * socket are; a write never ends until its peer is dropped or the writer closes.
+ * A cut endpoint is a dead node: a message to or from it completes and is lost, like bytes in a
+ * socket; a write does not complete until its peer is dropped or the writer closes.
  *
- * endpoint_fake.c is the network and runs it; endpoint_fake_ops.c has the operations of an
- * endpoint.
- */
+ * endpoint_fake.c implements and runs the network; endpoint_fake_ops.c has the operations of an
+ * endpoint. */
 #ifndef COP_FABRIC_ENDPOINT_FAKE_PRIV_H
 #define COP_FABRIC_ENDPOINT_FAKE_PRIV_H
 
@@ -38,7 +36,7 @@ struct fake {
 	struct cop_endpoint_net *net;
 	struct cop_list link; /* net's endpoints, in order of opening */
 	struct cop_list peers, mrs;
-	struct cop_list hung; /* writes that were lost */
+	struct cop_list hung; /* lost writes */
 	uint64_t next_tick_ms;
 	cop_endpoint_peer_t last_peer;
 	bool cut, closing;
@@ -56,7 +54,7 @@ struct event {
 	cop_endpoint_peer_t peer;
 	char to[COP_FAKE_NAME_MAX];
 	cop_endpoint_done *done; /* NULL once called */
-	const void *buf;         /* writes: read at delivery, as by the real one */
+	const void *buf;         /* writes: read at delivery, as in the real endpoint */
 	uint64_t addr, key;
 	size_t len;
 	char msg[]; /* sends */
@@ -84,8 +82,8 @@ extern const struct cop_endpoint_ops cop_endpoint_fake_ops;
 int cop_endpoint_fake_push(struct cop_endpoint_net *net, struct event *e);
 /* Calls done unless it has been called. */
 void cop_endpoint_fake_end(struct event *e, int rc);
-/* Removes the events of f from the queue, those to one peer or (NULL) all with the posted
- * functions, and ends them: functions run, operations are cancelled. */
+/* Removes the events of f from the queue and ends them: those to one peer, or (NULL) all of them
+ * and the posted functions. Functions run, operations are cancelled. */
 void cop_endpoint_fake_cancel(struct fake *f, const cop_endpoint_peer_t *peer);
 void cop_endpoint_fake_close(struct cop_endpoint *base);
 

@@ -21,7 +21,7 @@ static bool has_head(uint8_t kind, const uint8_t *data)
 	return memcmp(want, data, sizeof(want)) == 0;
 }
 
-/* Every field has its own bytes, so that no two greetings have the same tagged bytes. */
+/* Fixed field positions: no two greetings share their tagged bytes. */
 struct tagged {
 	uint8_t kind;
 	uint8_t nonces[2][COP_GREET_NONCE];

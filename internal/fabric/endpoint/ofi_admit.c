@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decides which hosts may connect at all. The tcp provider talks to everyone who reaches its port,
- * before anybody has proved anything, and an unverified peer that knows its protocol can end this
- * process. So the provider never sees a connection from a host that was not admitted. A host is
- * admitted if it proved the job's secret at the rendezvous, or if this node itself connects to it.
- * Nodes connect from the very address that they publish (the provider binds to it).
+/* Filters connections by host. The tcp provider accepts data from every peer that reaches its
+ * port, without authentication, and an unverified peer that speaks its protocol can crash this
+ * process. So the provider never receives a connection from a host that was not admitted. A host
+ * is admitted if it proved the job's secret at the rendezvous, or if this node connects to it.
+ * Nodes connect from the address that they publish (the provider binds to it).
  *
- * The provider calls accept(), which is ours (portguard_in.c): an unverified peer's connection is
- * closed there, unread. A filter on the listening socket (SO_ATTACH_FILTER) would be the kernel's
- * own way, but newer kernels let only root filter TCP. */
+ * The provider's calls of accept() resolve to ours (portguard_in.c), which closes the connection
+ * of an unverified peer unread. A filter on the listening socket (SO_ATTACH_FILTER) would be the
+ * kernel's own way, but newer kernels let only root filter TCP. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <sys/socket.h>
 
 #include "base/log/log.h"
 
-/* The endpoints that accept only admitted hosts. One lock for all of them, because accept() gets
- * nothing but a descriptor. */
+/* The endpoints that accept only admitted hosts. One lock for all of them, because accept()
+ * receives only a descriptor. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ofi *guarded;
 
@@ -91,7 +91,7 @@ bool cop_endpoint_ofi_may_enter(int listener, int fd)
 	return may;
 }
 
-/* The address in the provider's bytes, which may be those of another kind of network. */
+/* The address in the provider's format; it may be of another kind of network. */
 static bool read_raw(const struct ofi *o, const void *raw, size_t raw_len, struct cop_ip *out)
 {
 	struct sockaddr_storage at = {0};
@@ -129,14 +129,14 @@ void cop_endpoint_ofi_admit_init(struct ofi *o)
 		return;
 	pthread_mutex_lock(&lock);
 	o->listener = o->listening;
-	if (o->listener >= 0) { /* otherwise it is not a provider over TCP */
+	if (o->listener >= 0) { /* otherwise the provider does not run over TCP */
 		o->guarded_next = guarded;
 		guarded = o;
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-/* The provider is about to close the socket, and its number will be reused. */
+/* The provider is about to close the socket; its number will be reused. */
 void cop_endpoint_ofi_admit_fini(struct ofi *o)
 {
 	pthread_mutex_lock(&lock);

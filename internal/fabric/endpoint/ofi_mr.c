@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registered memory. The provider chooses the FI_MR_* bits that it needs (fi_mr(3)); they are
- * honoured here and nowhere else. If we choose the key, it is random, so that only a peer that was
- * told the key knows it. */
+/* Registered memory. The provider chooses the FI_MR_* bits that it needs (fi_mr(3)); only this file
+ * handles them. A key of our choice is random: only a peer that received the key can use it. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
@@ -9,8 +8,8 @@
 
 #include "base/base/compat.h"
 
-/* Providers refuse a key that is in use. That does not happen with 64 random bits; with the 16 of
- * some it may. */
+/* Providers refuse a key in use. That does not happen with 64 random bits; it may with the 16 bits
+ * of some providers. */
 #define KEY_TRIES 16
 
 static int next_key(struct ofi *o, uint64_t *key)

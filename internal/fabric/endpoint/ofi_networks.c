@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the networks that this machine has for the provider, the one that the endpoint is on, and
- * the processors near its card. IP networks are the interfaces that are up; other networks are the
- * domains that the provider offers. */
+/* Finds the networks of this machine that the provider can use, the endpoint's network, and the
+ * processors near its card. IP networks are the interfaces that are up; other networks are the
+ * provider's domains. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <ifaddrs.h>
@@ -11,7 +11,7 @@
 
 /* ---- IP ---- */
 
-/* An address that other machines can use too: no link-local one of IPv6. */
+/* An address usable from other machines: excludes IPv6 link-local addresses. */
 static bool has_ip(const struct ifaddrs *i, struct cop_ip *addr, struct cop_ip *mask)
 {
 	return (i->ifa_flags & IFF_UP) && i->ifa_addr && i->ifa_netmask &&
@@ -21,7 +21,7 @@ static bool has_ip(const struct ifaddrs *i, struct cop_ip *addr, struct cop_ip *
 
 #define SUITS_WELL 5u
 
-/* How well an address of the interface suits the host: by its network, else by its family. */
+/* How well an address of the interface matches the host: by network, else by family. */
 static unsigned suitability(
 	const struct cop_ip *addr, const struct cop_ip *mask, const struct cop_ip *host)
 {
@@ -60,7 +60,7 @@ bool cop_endpoint_interface_address(const char *name, const char *host, char nod
 	return best > 0;
 }
 
-/* Prefers an interface that runs to one that does not, and IPv4 to IPv6. */
+/* Prefers running interfaces, then IPv4. */
 bool cop_endpoint_outside_address(char node[64])
 {
 	struct ifaddrs *list = NULL;
@@ -84,7 +84,7 @@ bool cop_endpoint_outside_address(char node[64])
 	return best > 0;
 }
 
-/* The interface of an address: the one that has it, else the one whose network contains it. */
+/* The interface of an address: the one that has it, else one whose network contains it. */
 static void name_ip(const struct ofi *o, char *name, size_t size)
 {
 	struct ifaddrs *list = NULL;
@@ -114,7 +114,7 @@ static bool is_listed(const struct cop_buf *out, const char *name)
 	return false;
 }
 
-/* The addresses of the endpoint's own family: it could be reached at these. */
+/* The addresses of the endpoint's family, at which it could be reachable. */
 static void list_ip(const struct ofi *o, struct cop_buf *out)
 {
 	bool six = o->naming.own_len == sizeof(struct sockaddr_in6);
@@ -208,7 +208,7 @@ static bool add_file(const char *path, struct cop_buf *out)
 	return len > 0;
 }
 
-/* The card as libfabric knows it, else the device behind the network's name, or the bus of a
+/* The card according to libfabric, else the device behind the network's name, or the bus of a
  * virtual device. */
 void cop_endpoint_ofi_near_cpus(const struct cop_endpoint *f, struct cop_buf *out)
 {

@@ -27,13 +27,13 @@ static const struct cop_endpoint_ops ofi_ops = {
 
 /* ---- what to ask for ---- */
 
-/* A write must be in the target's memory when it completes. FI_DELIVERY_COMPLETE says so; a
- * provider without it (verbs) gets the same by delivering sends after writes in order
- * (FI_ORDER_SAW).
+/* A write must be in the target's memory when it completes. FI_DELIVERY_COMPLETE guarantees
+ * this; for a provider without it (verbs), in-order delivery of sends after writes
+ * (FI_ORDER_SAW) is equivalent.
  *
- * Over tcp, rxm can pass everything through without a protocol and bounce buffers of its own
- * (FI_PROTO_RXM_TCP): 1.5 MiB of resident memory for an endpoint instead of 70, and a first message
- * after 3 ms instead of 18 (libfabric 1.17). Only tcp has that protocol. */
+ * Over tcp, rxm has a pass-through mode without its own protocol and bounce buffers
+ * (FI_PROTO_RXM_TCP): 1.5 MiB of resident memory for an endpoint instead of 70, and a first
+ * message after 3 ms instead of 18 (libfabric 1.17). Only tcp has that protocol. */
 static const struct demand {
 	uint64_t op_flags, order;
 	uint32_t protocol;
@@ -74,7 +74,7 @@ struct bind_to {
 	char node[COP_ENDPOINT_DEVICE_MAX], service[16];
 };
 
-/* libfabric would accept a name too, and resolve it several times. The host's name may resolve here
+/* libfabric accepts a name too, but resolves it several times. The host's name may resolve locally
  * to an address that other hosts cannot reach. */
 static int make_numeric(const struct cop_endpoint_conf *conf,
 	const struct cop_endpoint_net_type *net, struct bind_to *b, struct cop_err *err)
@@ -96,7 +96,7 @@ static int make_numeric(const struct cop_endpoint_conf *conf,
 	return 0;
 }
 
-/* An interface that the user names takes precedence over what the host's name resolves to. */
+/* An interface named by the user takes precedence over the resolved host name. */
 static int choose_ip(const struct cop_endpoint_conf *conf, const struct cop_endpoint_net_type *net,
 	struct bind_to *b, struct cop_err *err)
 {
@@ -165,7 +165,7 @@ static int ask_providers(const struct cop_endpoint_net_type *net, const struct d
 	return rc;
 }
 
-/* FI_MR_LOCAL is offered last: without it the provider handles this side's buffers itself. */
+/* FI_MR_LOCAL is offered last: without it the provider manages this side's buffers. */
 static int get_info(struct ofi *o, const struct bind_to *b, int mr_mode)
 {
 	int rc = -ENODATA;
@@ -203,7 +203,7 @@ static int open_objects(struct ofi *o)
 	struct fi_av_attr av = {.type = FI_AV_UNSPEC, .count = 256};
 	int rc;
 
-	/* Only writes ask for delivery; a message is done once the provider has it. */
+	/* Only writes request delivery completion; a message is done once the provider has it. */
 	o->info->tx_attr->op_flags = 0;
 	if ((rc = fi_fabric(o->info->fabric_attr, &o->fabric, NULL)) ||
 		(rc = fi_domain(o->fabric, o->info, &o->domain, NULL)) || (rc = open_cq(o)))
@@ -262,7 +262,7 @@ static void shut_one(struct fid *fid)
 		cop_log_warn("fi_close class=%zu error=%d", fid->fclass, rc);
 }
 
-/* Memory is closed first, because with FI_MR_ENDPOINT it is bound to the endpoint. */
+/* Memory is closed first: with FI_MR_ENDPOINT it is bound to the endpoint. */
 void cop_endpoint_ofi_shut(struct ofi *o)
 {
 	cop_endpoint_ofi_admit_fini(o);
@@ -316,7 +316,7 @@ static struct ofi *ofi_new(const struct cop_endpoint_conf *conf)
 	return o;
 }
 
-/* Whether the list has the provider, alone or under the layer that was requested. */
+/* Whether the list contains the provider, alone or under the requested layer. */
 static bool is_listed(const char *list, const char *provider)
 {
 	size_t len = strcspn(provider, ";");
@@ -384,7 +384,7 @@ static int fail_open(const struct cop_endpoint_conf *conf, const struct ofi *o,
 			: " (this program is linked statically; one built with 'make FABRIC=shared' has those of the site)");
 }
 
-/* The socket on which the provider listens is the one that is opened meanwhile. */
+/* The provider's listening socket is the one opened in the meantime. */
 static int prepare_bind(struct ofi *o, const struct bind_to *b, int mr_mode)
 {
 	int rc = get_info(o, b, mr_mode);
@@ -429,7 +429,7 @@ static bool is_on(const char *name)
 	return on;
 }
 
-/* With io_uring the provider takes connections without calling accept. */
+/* With io_uring the provider accepts connections without calling accept. */
 static bool can_be_guarded(const struct ofi *o)
 {
 	size_t len = strcspn(o->net.provider, ";");
@@ -466,7 +466,7 @@ static int start_portguard(struct ofi *o, const struct cop_endpoint_conf *conf, 
 	return 0;
 }
 
-/* *out is set before the thread starts, because its callbacks may come at once. */
+/* out is set before the thread starts, whose first callback may be immediate. */
 static int start_progress(struct ofi *o, struct cop_endpoint **out)
 {
 	int rc;
@@ -477,7 +477,7 @@ static int start_progress(struct ofi *o, struct cop_endpoint **out)
 	return rc;
 }
 
-/* The program may have been linked with one libfabric and find another when it runs. */
+/* The libfabric at run time may differ from the one at link time. */
 static int check_version(uint32_t found, struct cop_err *err)
 {
 	if (FI_VERSION_GE(found, API_VERSION))

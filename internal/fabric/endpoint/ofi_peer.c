@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of peers: from address text to slot, from slot to the provider's address. An id is slot
- * and generation, so that an id kept after its peer was dropped names no peer, and never another
- * peer. */
+/* The peer table: maps address text to a slot, and a slot to the provider's address. An id consists
+ * of slot and generation: a stale id of a dropped peer never matches another peer. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
@@ -94,7 +93,7 @@ static int insert_peer(struct ofi *o, const char *address, const void *raw, stru
 	return 0;
 }
 
-/* All spellings of an address are one peer: the table's key is our own spelling. */
+/* All spellings of an address map to one peer: the key is our canonical spelling. */
 int cop_endpoint_ofi_peer(struct cop_endpoint *f, const char *address, cop_endpoint_peer_t *peer)
 {
 	struct ofi *o = cop_endpoint_ofi_of(f);
@@ -152,13 +151,13 @@ void cop_endpoint_ofi_peer_drop(struct cop_endpoint *f, cop_endpoint_peer_t peer
 	cop_htab_remove(&o->peers_by_text, &p->link);
 	o->peers[slot] = NULL;
 	o->free_slots[o->free_count++] = slot;
-	/* Counts as an operation in flight, because done may do anything. */
+	/* Counts as an operation in flight: done may drop the peer. */
 	p->flying++;
 	p->dropped = true;
-	/* If a connection could not be made (no route, a host that is switched off), rxm of
-	 * libfabric 1.17 keeps one without an endpoint, and removing its address crashes the
-	 * process. The address then stays, and the next peer of that address uses it. With
-	 * operations in flight there is an endpoint, and removal ends them. */
+	/* After a failed connection (no route, host powered off), rxm of libfabric 1.17 keeps a
+	 * connection without an endpoint, and removing its address crashes the process. So the
+	 * address stays, and the next peer with that address uses it. With operations in flight
+	 * there is an endpoint, and removal ends them. */
 	if (o->av && (p->connected || p->sends_flying || p->parts))
 		fi_av_remove(o->av, &p->addr, 1, 0);
 	cop_endpoint_ofi_cancel(p, -ECANCELED);

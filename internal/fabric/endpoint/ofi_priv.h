@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The libfabric implementation. ofi_open.c makes the endpoint, ofi_progress.c is the thread that
- * owns it, ofi_peer.c the table of peers, ofi_send.c messages and writes, ofi_mr.c registered
- * memory, ofi_admit.c which hosts may connect, portguard_*.c who may connect at all,
- * ofi_unverified.c connections that stay silent.
+/* The libfabric implementation. ofi_open.c opens the endpoint; ofi_progress.c is its thread;
+ * ofi_peer.c: the peer table; ofi_send.c: messages and writes; ofi_mr.c: registered memory;
+ * ofi_admit.c: admitted hosts; portguard_*.c: authentication of connections; ofi_unverified.c:
+ * silent connections.
  *
- * Everything below `progress thread only` is touched by that thread alone and needs no lock. `lock`
- * protects the posted work and the two flags beside it; it is held for a few
- * instructions, never over a call of libfabric, a callback or I/O. The only other lock is that of
- * ofi_admit.c.
+ * Members below `progress thread only` are used only by that thread and need no lock. `lock`
+ * protects the posted work and the two flags beside it; it is held for a few instructions, never
+ * over a call of libfabric, a callback or I/O. The only other lock is in ofi_admit.c.
  *
- * Life of an operation: it waits in its peer's queue (list `sends` or `writes`), flies while the
- * provider has it (list `flying` of the endpoint), and ends with done. A dropped peer is freed when
- * its last flying operation has ended, because until then the provider has pointers into it. */
+ * Life of an operation: it waits in its peer's queue (list `sends` or `writes`), is flying while
+ * the provider has it (list `flying` of the endpoint), and ends with done. A dropped peer is
+ * freed after its last flying operation, because the provider holds pointers into it. */
 #ifndef COP_FABRIC_ENDPOINT_OFI_PRIV_H
 #define COP_FABRIC_ENDPOINT_OFI_PRIV_H
 
@@ -32,26 +31,25 @@
 #define COP_OFI_RX_COUNT 64
 #define COP_OFI_RX_SIZE (16 * COP_KIB)
 #define COP_OFI_PEERS_MAX (1U << 20)
-/* Queued operations per peer; beyond that send and write return -ENOBUFS. */
+/* Maximum queued operations per peer; send and write return -ENOBUFS beyond it. */
 #define COP_OFI_QUEUE_MAX 8192
-/* Operations inside the provider. Writes are split into parts so that messages to the same peer
- * never wait behind more than COP_OFI_PARTS_PEER parts. A peer with none in flight may always have
- * one, so that stopped peers that fill the limits of the endpoint slow others down but never block
- * them. */
+/* Limits on operations in the provider. Writes are split into parts so that a message to the same
+ * peer waits for at most COP_OFI_PARTS_PEER parts. A peer with none in flight may always have one:
+ * stopped peers that exhaust the endpoint's limits slow other peers down but never block them. */
 #define COP_OFI_PART_SIZE COP_MIB
 #define COP_OFI_PARTS_PEER 16
 #define COP_OFI_PARTS_ALL 256
 #define COP_OFI_SENDS_PEER 64
 #define COP_OFI_SENDS_ALL 2048
-/* After so long without a sign of life a peer's queued operations fail with -EHOSTUNREACH. */
+/* A peer's queued operations fail with -EHOSTUNREACH after this time without a sign of life. */
 #define COP_OFI_STUCK_MS 30000
 
 struct ofi;
 
 enum ofi_kind { OFI_RX, OFI_SEND, OFI_PART };
 
-/* The context that the provider gets; first member of the object that it identifies. The provider
- * may use `space` while it has it (FI_CONTEXT, FI_CONTEXT2). */
+/* The context passed to the provider; first member of the object that it identifies. The provider
+ * may use `space` until completion (FI_CONTEXT, FI_CONTEXT2). */
 struct ofi_ctx {
 	struct fi_context2 space;
 	enum ofi_kind kind;
@@ -69,13 +67,13 @@ struct ofi_peer {
 	bool dropped;
 	bool connected;        /* the provider accepted the last operation */
 	struct cop_hlink link; /* in peers_by_text */
-	struct cop_list busy;  /* linked while something is queued */
+	struct cop_list busy;  /* linked while the peer has queued operations */
 	struct cop_list sends, writes;
 	unsigned queued;
-	unsigned flying; /* references that keep the peer; include sends_flying and parts */
+	unsigned flying; /* references to the peer; include sends_flying and parts */
 	unsigned sends_flying, parts;
-	uint64_t next_try_ns; /* 0: at once */
-	uint64_t stuck_ns;    /* since when the provider has been refusing; 0: it does not */
+	uint64_t next_try_ns; /* 0: immediately */
+	uint64_t stuck_ns;    /* start of the provider's current refusals; 0: none */
 	unsigned misses;
 	char address[COP_ENDPOINT_TEXT_MAX];
 };
@@ -91,7 +89,7 @@ struct ofi_send {
 	struct ofi_peer *peer;
 	cop_endpoint_done *done;
 	void *arg;
-	struct ofi_mr *mr; /* if the provider needs FI_MR_LOCAL */
+	struct ofi_mr *mr; /* if the provider requires FI_MR_LOCAL */
 	size_t len;
 	char msg[];
 };
@@ -127,10 +125,10 @@ struct ofi {
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
-	int cq_fd; /* -1: the provider has no descriptor, the thread naps instead */
+	int cq_fd; /* -1: the provider has no descriptor; the thread polls with short sleeps */
 	int wake_fd;
-	int listening;            /* the provider's socket, or -1: it has none */
-	struct cop_greet_key key; /* mac NULL: nothing is guarded */
+	int listening;            /* the provider's socket; -1: none */
+	struct cop_greet_key key; /* mac NULL: no guard */
 	struct cop_portguard *portguard;
 	uint64_t write_flags;
 	size_t part_size;
@@ -164,7 +162,7 @@ struct ofi {
 	struct ofi_rx *rx;
 	char *rx_slab;
 	struct ofi_mr *rx_mr;
-	struct cop_list rx_idle; /* receive buffers that could not be posted again yet */
+	struct cop_list rx_idle; /* receive buffers that could not be reposted yet */
 	DIR *own_fds;            /* the descriptors of this process, or NULL */
 	uint64_t next_look_ms;
 	unsigned silent; /* silent connections at the last check */
@@ -181,14 +179,14 @@ static inline bool cop_endpoint_ofi_on_thread(const struct ofi *o)
 	return pthread_equal(pthread_self(), o->self);
 }
 
-/* From a libfabric return or error value of either sign to -errno. */
+/* Converts a libfabric return or error value of either sign to -errno. */
 int cop_endpoint_ofi_errno(long fi_err);
 
 /* ofi_open.c */
 /* mr_mode: the FI_MR_* bits offered to the provider. Tests narrow them. */
 int cop_endpoint_ofi_open(const struct cop_endpoint_conf *conf, int mr_mode,
 	struct cop_endpoint **out, struct cop_err *err);
-/* Closes what libfabric holds; afterwards no callback comes and no buffer is touched.
+/* Closes all libfabric objects; afterwards there are no callbacks and no buffer accesses.
  * Idempotent. */
 void cop_endpoint_ofi_shut(struct ofi *o);
 
@@ -197,11 +195,10 @@ void cop_endpoint_ofi_shut(struct ofi *o);
 void cop_endpoint_ofi_name_network(struct ofi *o);
 void cop_endpoint_ofi_networks(const struct cop_endpoint *f, struct cop_buf *out);
 void cop_endpoint_ofi_near_cpus(const struct cop_endpoint *f, struct cop_buf *out);
-/* The address of an interface that an endpoint of this host binds to: the host's own if it is
- * numeric and in the interface's network, else the interface's. false: there is no such
- * interface. */
+/* The address of an interface for an endpoint of this host to bind to: the host's own if it is
+ * numeric and in the interface's network, else the interface's. false: no such interface. */
 bool cop_endpoint_interface_address(const char *name, const char *host, char node[64]);
-/* This machine's first address that other hosts may reach; false if it has none. */
+/* This machine's first address that is reachable from other hosts; false if there is none. */
 bool cop_endpoint_outside_address(char node[64]);
 
 /* ofi_progress.c */
@@ -211,21 +208,21 @@ void cop_endpoint_ofi_keep_ticking(struct cop_endpoint *f, bool on);
 void cop_endpoint_ofi_close(struct cop_endpoint *f);
 int cop_endpoint_ofi_post_rx(struct ofi *o);
 
-/* ofi_unverified.c: called at every turn, checks at intervals. init: once the endpoint has its
+/* ofi_unverified.c: called on every turn, checks at intervals. Call init once the endpoint has its
  * name. */
 void cop_endpoint_ofi_unverified_init(struct ofi *o);
 void cop_endpoint_ofi_unverified(struct ofi *o);
 void cop_endpoint_ofi_unverified_fini(struct ofi *o);
 
-/* ofi_admit.c. init: once the endpoint has its name, and before the thread starts. */
+/* ofi_admit.c. Call init once the endpoint has its name, before the thread starts. */
 void cop_endpoint_ofi_admit_init(struct ofi *o);
 void cop_endpoint_ofi_admit_fini(struct ofi *o);
-/* Counts and logs a refused connection: -ETIMEDOUT (silent), -EHOSTUNREACH (from a host that was
- * not admitted), -EBADMSG (no greeting), -EACCES (it does not prove the secret). */
+/* Counts and logs a refused connection: -ETIMEDOUT (silent), -EHOSTUNREACH (host not admitted),
+ * -EBADMSG (no greeting), -EACCES (no proof of the secret). */
 void cop_endpoint_ofi_refused(struct cop_stats *stats, const struct sockaddr_storage *from, int rc);
 void cop_endpoint_ofi_admit_raw(struct ofi *o, const void *raw, size_t raw_len);
-/* Whether the host of this new connection is admitted there; if not, the connection is counted and
- * logged. */
+/* Whether the host of this new connection is admitted at this listener; if not, the connection is
+ * counted and logged. */
 bool cop_endpoint_ofi_may_enter(int listener, int fd);
 void cop_endpoint_ofi_admit(struct cop_endpoint *f, const char *address);
 
@@ -242,8 +239,7 @@ int cop_endpoint_ofi_send(struct cop_endpoint *f, cop_endpoint_peer_t peer, cons
 	size_t len, cop_endpoint_done *done, void *arg);
 int cop_endpoint_ofi_write(struct cop_endpoint *f, cop_endpoint_peer_t peer, const void *buf,
 	size_t len, uint64_t remote_addr, uint64_t remote_key, cop_endpoint_done *done, void *arg);
-/* Hands over as much as the provider accepts from the queues of peers that are due; sets
- * next_due_ns. */
+/* Hands over as much as the provider accepts from the queues of due peers; sets next_due_ns. */
 void cop_endpoint_ofi_pump_all(struct ofi *o, uint64_t now_ns);
 /* A flying operation has ended. rc as for done. */
 void cop_endpoint_ofi_completed(struct ofi *o, struct ofi_ctx *ctx, int rc);
@@ -254,8 +250,7 @@ void cop_endpoint_ofi_cancel(struct ofi_peer *p, int rc);
 int cop_endpoint_ofi_reg(struct cop_endpoint *f, void *buf, size_t len, struct cop_endpoint_mr **mr,
 	uint64_t *addr, uint64_t *key);
 void cop_endpoint_ofi_unreg(struct cop_endpoint_mr *mr);
-/* Memory that this side sends from or receives into: NULL if the provider does not need
- * FI_MR_LOCAL. */
+/* Local memory to send from or receive into: NULL if the provider does not require FI_MR_LOCAL. */
 int cop_endpoint_ofi_reg_local(
 	struct ofi *o, const void *buf, size_t len, uint64_t access, struct ofi_mr **mr);
 static inline void *cop_endpoint_ofi_desc(const struct ofi_mr *mr)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The progress thread. One turn of its loop runs posted work, reads completions, hands over
- * what waits and ticks. After the last event it keeps turning for SPIN_NS, because an answer often
- * comes at once and a sleep costs more than that. It yields between the turns: on a node whose
- * processors are all busy it would otherwise keep the application, or the peer that should answer,
- * from running. Then it sleeps on the completion queue's descriptor and an eventfd. */
+ * queued operations and ticks. After the last event it spins for SPIN_NS, because a reply often
+ * arrives sooner than a sleep and wake-up would take. It yields between the turns: with all
+ * processors busy it would otherwise keep the application, or the replying peer, from running.
+ * Then it sleeps on the completion queue's descriptor and an eventfd. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
@@ -15,10 +15,10 @@
 #define SPIN_NS 20000
 #define BATCH 32
 #define BATCHES_MAX 8
-/* Sleeping without limit would be right if every provider signalled its descriptor for every event.
+/* An unlimited sleep would be correct if every provider signalled its descriptor for every event.
  * One check per second costs nothing and turns a lost wake-up into a delay. */
 #define SLEEP_MAX_MS 1000
-/* How often a provider without a descriptor (shm) is polled: soon after an event, and later. */
+/* Polling intervals for a provider without a descriptor (shm): soon after an event, and later. */
 #define NAP_MS 1
 #define NAP_LONG_MS 10
 #define NAP_LONG_AFTER_NS (50 * COP_NS_PER_MS)
@@ -27,7 +27,7 @@ int cop_endpoint_ofi_errno(long fi_err)
 {
 	if (fi_err > 0)
 		fi_err = -fi_err;
-	/* Up to 255, libfabric's values are those of errno.h; above are its own. */
+	/* Up to 255, libfabric's values are errno values; larger ones are its own. */
 	return fi_err < -255 ? -EIO : (int)fi_err;
 }
 
@@ -37,7 +37,7 @@ static void wake_thread(struct ofi *o)
 {
 	uint64_t one = 1;
 
-	/* It can only fail when the counter is full, and then the thread is awake. */
+	/* Fails only when the counter is full, and then the thread is awake. */
 	if (write(o->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -132,7 +132,7 @@ static void operation_completed(struct ofi *o, struct ofi_ctx *ctx, size_t len, 
 }
 
 /* An error belongs to one operation or, without context, to a connection whose operations report
- * errors themselves. It never ends the loop. */
+ * their own errors. It never ends the loop. */
 static void read_error(struct ofi *o)
 {
 	struct fi_cq_err_entry e = {0};
@@ -153,7 +153,7 @@ static unsigned read_cq(struct ofi *o)
 		ssize_t n;
 
 		/* The tcp provider of libfabric 1.17 reads errno after a short recv, which does not
-		 * set it: an EAGAIN of ours would make it retry a closed connection for ever. */
+		 * set it: our stale EAGAIN would make it retry a closed connection forever. */
 		errno = 0;
 		n = fi_cq_read(o->cq, entries, BATCH);
 		if (n == -FI_EAVAIL) {
@@ -198,7 +198,7 @@ static int sleep_ms(const struct ofi *o)
 	return (int)ms;
 }
 
-/* False if something was posted meanwhile. From here to wake-up, posting writes to the eventfd. */
+/* False if work was posted in the meantime. From here to wake-up, a post writes to the eventfd. */
 static bool fall_asleep(struct ofi *o)
 {
 	bool asleep;
@@ -217,7 +217,7 @@ static void wake_up(struct ofi *o)
 	o->asleep = false;
 	pthread_mutex_unlock(&o->lock);
 	if (read(o->wake_fd, &count, sizeof(count)) < 0)
-		return; /* nothing was written: the descriptor does not block */
+		return; /* nothing to read: the descriptor is non-blocking */
 }
 
 static void sleep_now(struct ofi *o)
@@ -230,7 +230,7 @@ static void sleep_now(struct ofi *o)
 
 	if (ms == 0 || !fall_asleep(o))
 		return;
-	/* The provider may have events that will not make the descriptor readable (fi_poll(3)). */
+	/* The provider may have events that do not make the descriptor readable (fi_poll(3)). */
 	if (o->cq_fd < 0 || fi_trywait(o->fabric, &cq, 1) == FI_SUCCESS)
 		poll(fds, o->cq_fd < 0 ? 2 : 3, ms);
 	wake_up(o);
@@ -259,7 +259,7 @@ static bool is_closing(struct ofi *o)
 	return yes;
 }
 
-/* Calls done for every operation, now that the provider can no longer touch a buffer. */
+/* Calls done for every operation; the provider can no longer access a buffer. */
 static void end_operations(struct ofi *o)
 {
 	for (uint32_t i = 0; i < o->peers_count; i++) {

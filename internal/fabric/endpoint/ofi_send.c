@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages and writes. What the provider refuses with EAGAIN (its queue is full, or rxm is still
- * connecting) stays in the peer's queue. pump_all tries again after each completion, and after a
- * pause that grows from 1 to 32 ms while the provider keeps refusing, because each try at an absent
- * peer is a connection attempt. */
+/* Messages and writes. Operations refused with EAGAIN (the provider's queue is full, or rxm is
+ * still connecting) stay in the peer's queue. pump_all retries after each completion and, during
+ * refusals, after a pause growing from 1 to 32 ms, because each try at an absent peer is a
+ * connection attempt. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>
@@ -37,8 +37,8 @@ static void note_alive(struct ofi_peer *p)
 	p->next_try_ns = 0;
 }
 
-/* Runs done, which may do anything, even drop the peer: a caller that still needs the peer keeps it
- * by its flying count. */
+/* Runs done, which may drop the peer: a caller that still needs the peer holds a flying
+ * reference. */
 static void finish_send(struct ofi_send *s, int rc)
 {
 	if (s->mr)
@@ -176,7 +176,7 @@ static void pump_peer(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
 {
 	int rc;
 
-	p->flying++; /* done may drop it */
+	p->flying++; /* done may drop the peer */
 	rc = pump_sends(o, p);
 	if (rc == 0)
 		rc = pump_writes(o, p);
@@ -206,8 +206,7 @@ static void pump_due(struct ofi *o, struct ofi_peer *p, uint64_t now_ns)
 	cop_endpoint_ofi_peer_free_if_unused(p);
 }
 
-/* A peer that was served moves to the end of the list, so that many peers share the limits
- * fairly. */
+/* A served peer moves to the end of the list, for fair sharing of the limits. */
 void cop_endpoint_ofi_pump_all(struct ofi *o, uint64_t now_ns)
 {
 	struct cop_list todo, *i;
@@ -265,7 +264,7 @@ void cop_endpoint_ofi_cancel(struct ofi_peer *p, int rc)
 {
 	struct cop_list sends, writes, *i;
 
-	p->flying++; /* done may drop it */
+	p->flying++; /* done may drop the peer */
 	cop_list_init(&sends);
 	cop_list_init(&writes);
 	cop_list_splice(&sends, &p->sends);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Helpers of the tests that run real endpoints: a node counts what it receives, and the test's own
- * thread runs functions on the progress thread and waits for them. */
+/* Helpers for tests with real endpoints: a node counts the messages it receives; the test thread
+ * runs functions on the progress thread and waits for them. */
 #ifndef COP_FABRIC_ENDPOINT_OFI_TESTING_H
 #define COP_FABRIC_ENDPOINT_OFI_TESTING_H
 
@@ -111,7 +111,7 @@ static inline void run_job(struct cop_endpoint_work *w)
 	sem_post(&j->done);
 }
 
-/* Runs fn(arg) on the progress thread of n and waits for its end. */
+/* Runs fn(arg) on the progress thread of n and waits until it returns. */
 static inline void on_thread(struct node *n, void (*fn)(void *arg), void *arg)
 {
 	struct job j = {.work.run = run_job, .fn = fn, .arg = arg};
@@ -137,7 +137,7 @@ static inline void call_check(void *arg)
 	c->n->check = c->check;
 }
 
-/* From here on n checks its messages with check. */
+/* n checks later messages with check. */
 static inline void look_with(struct node *n, check_fn *check)
 {
 	struct check_call c = {n, check};
@@ -279,7 +279,7 @@ static inline void unreg_mem(struct node *n, struct mem_call *c)
 	on_thread(n, call_unreg, c);
 }
 
-/* Writes len bytes to the registered target, off bytes in. */
+/* Writes len bytes at offset off of the registered target. */
 static inline int write_to(struct node *n, cop_endpoint_peer_t peer, void *buf, size_t len,
 	const struct mem_call *target, size_t off, struct ends *ends)
 {
@@ -305,8 +305,8 @@ static inline void fill_pattern(void *buf, size_t len, uint64_t seed)
 	}
 }
 
-/* A broken connection loses what was in flight, so the first messages afterwards may be lost; but
- * soon one arrives again. */
+/* A broken connection loses its in-flight messages. The first messages afterwards may be lost too,
+ * but soon one arrives. */
 static inline void recovers(struct node *from, struct node *to)
 {
 	uint64_t before = atomic_load(&to->received), end = cop_now_ms() + WAIT_MS;

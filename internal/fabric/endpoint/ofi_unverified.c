@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of unverified peers. Anybody who reaches the port of a provider over TCP can connect,
- * and the provider keeps an accepted connection as long as the other end likes: a few hundred
- * silent connections would leave this process without descriptors. A node of the job sends its
+/* Connections of unverified peers. Any peer that reaches the port of a provider over TCP can
+ * connect, and the provider keeps an accepted connection until the other end closes it: a few
+ * hundred silent connections would exhaust this process's descriptors. A node of the job sends its
  * request with the connection. So the sockets accepted at that port are checked at intervals, and
- * those on which nothing has come are shut down, which makes the provider close them. */
+ * those without received bytes are shut down, which makes the provider close them. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <linux/tcp.h>
@@ -13,13 +13,13 @@
 /* The kernel's value, which linux/tcp.h does not define; netinet/tcp.h cannot be included here. */
 #define ESTABLISHED 1
 
-/* The kernel copies as much as it knows, so a shorter answer is from a kernel before 4.1. */
+/* The kernel fills in the fields it supports, so a shorter result is from a kernel before 4.1. */
 #define INFO_NEEDED (offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(uint64_t))
 
 #define LOOK_MS 1000
 #define LOOK_OFTEN_MS 50
 #define SILENT_MS 2000
-/* With so many silent connections at once the waiting time is cut short. */
+/* With this many silent connections the time limit is shortened. */
 #define SILENT_MAX 32u
 #define SILENT_MANY_MS 20
 
@@ -30,8 +30,8 @@ static in_port_t port_of(const struct sockaddr_storage *at)
 	return at->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)at)->sin6_port : 0;
 }
 
-/* For how long a connection accepted at this port has been silent; -1: it is another connection, or
- * something has come. */
+/* How long a connection accepted at this port has been silent; -1: another connection, or bytes
+ * have arrived. */
 static long silent_ms(int fd, in_port_t port)
 {
 	struct sockaddr_storage at = {0};
@@ -55,7 +55,7 @@ static void report_silent(const struct ofi *o, int fd)
 	cop_endpoint_ofi_refused(o->base.rejected, &at, -ETIMEDOUT);
 }
 
-/* Shuts down connections that have been silent for too long; returns how many were silent. */
+/* Shuts down connections that have been silent for too long; returns the number of silent ones. */
 static unsigned cut_silent(struct ofi *o, in_port_t port, long patience_ms)
 {
 	unsigned silent = 0;

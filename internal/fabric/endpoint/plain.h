@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* System calls on descriptors that belong, belonged or will belong to libfabric, made directly to
- * the kernel. The thread sanitizer ignores what libfabric does itself (tsan.supp). It therefore
- * does not see libfabric close a descriptor, and reports a race with the code that opens the next
- * one of that number. So it must not see these descriptors from here either. */
+/* Direct system calls on descriptors that libfabric has owned, owns or will own. The thread
+ * sanitizer ignores calls from libfabric (tsan.supp). It does not see libfabric close a descriptor,
+ * and reports a race with the code that next opens the same number. These direct calls hide our
+ * side from it too. */
 #ifndef COP_FABRIC_ENDPOINT_PLAIN_H
 #define COP_FABRIC_ENDPOINT_PLAIN_H
 
@@ -30,7 +30,7 @@ static inline int cop_plain_close(int fd)
 	return (int)syscall(SYS_close, fd);
 }
 
-/* The identity of the file behind the number; -1 if there is none. */
+/* The inode of the file behind the descriptor; -1 if there is none. */
 static inline int cop_plain_inode(int fd, uint64_t *inode)
 {
 	struct statx st;

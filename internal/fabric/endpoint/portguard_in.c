@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The listening side. A connection that accept takes from the socket is pending here: it is sent a
- * challenge, and is handed to the provider once it has answered. The provider calls accept only
- * when its socket is readable. So this process then connects to itself, and accept recognises that
+/* The listening side. A connection accepted from the socket is pending here: a challenge is sent,
+ * and the connection is handed to the provider after the answer. The provider calls accept only
+ * when its socket is readable, so this process then connects to itself, and accept recognises that
  * connection.
  *
- * One lock for all guards, because accept gets nothing but a descriptor. Sends and receives under
- * it never wait, and the log accepts few lines from here (cop_log_refused). */
+ * One lock for all guards, because accept receives only a descriptor. Sends and receives under it
+ * never block, and the log limits messages from here (cop_log_refused). */
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
@@ -15,7 +15,7 @@
 
 struct pending {
 	int fd;                    /* -1: free */
-	uint64_t since_ms, number; /* its number among all connections */
+	uint64_t since_ms, number; /* its sequence number among all connections */
 	struct sockaddr_storage from, at;
 	uint8_t challenge[COP_GREET_CHALLENGE];
 	uint8_t in[COP_GREET_ANSWER];
@@ -30,7 +30,7 @@ struct cop_portguard {
 	struct sockaddr_storage own, knock;
 	_Atomic unsigned count; /* of pending */
 	struct pending pending[COP_PORTGUARD_PENDING_MAX];
-	int passed[COP_PORTGUARD_PENDING_MAX]; /* in the order in which they passed */
+	int passed[COP_PORTGUARD_PENDING_MAX]; /* authenticated connections, in order */
 	_Atomic unsigned passed_count;
 	uint64_t numbers;
 };
@@ -39,7 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cop_portguard *guards;
 static __thread bool watching;
 static __thread int watched = -1;
-/* A socket that already listens while it is undecided which peers may connect: none yet. */
+/* A listening socket for which the admission policy is not decided yet: admits no peer. */
 static int undecided = -1;
 
 int cop_portguard_watch(bool on)
@@ -60,7 +60,7 @@ void cop_portguard_none(int listener)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Replaces the C library's function for libfabric, like the others here; hence names without
+/* Interposes the C library's function for libfabric, like the others here; hence names without
  * cop_. */
 int listen(int fd, int backlog)
 {
@@ -95,8 +95,7 @@ static void refuse_connection(struct cop_portguard *g, struct pending *h, int rc
 	cop_plain_close(fd);
 }
 
-/* The peer left without a word, as does a node that was killed or has found another connection
- * meanwhile. */
+/* The peer closed silently, like a killed node or one that has another connection by now. */
 static void forget_pending(struct cop_portguard *g, struct pending *h)
 {
 	int fd = h->fd;
@@ -146,7 +145,7 @@ static void add_pending(struct cop_portguard *g, int fd, const struct sockaddr_s
 
 /* ---- letting in ---- */
 
-/* An earlier knock that was not accepted yet is enough. */
+/* An earlier wake-up that was not accepted yet is sufficient. */
 static void wake_acceptor(struct cop_portguard *g)
 {
 	socklen_t len = sizeof(g->knock);
@@ -222,7 +221,7 @@ static int accept_guarded(struct cop_portguard *g)
 	return -1;
 }
 
-/* The provider treats it as a connection that was closed before it was accepted. */
+/* To the provider this looks like a connection that was closed before accept. */
 int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 {
 	struct cop_portguard *g;
@@ -252,7 +251,7 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 
 /* ---- pending greetings ---- */
 
-/* It has answered. The proof is sent before anything that the provider sends. */
+/* It has answered. The proof precedes all bytes from the provider. */
 static void pass_connection(struct cop_portguard *g, struct pending *h)
 {
 	uint8_t proof[COP_GREET_PROOF];
@@ -272,7 +271,7 @@ static void pass_connection(struct cop_portguard *g, struct pending *h)
 		g->passed[g->passed_count++] = fd;
 }
 
-/* Reads no byte beyond the answer: the next ones are the provider's. */
+/* Reads no byte beyond the answer: the following bytes are the provider's. */
 static void continue_greeting(struct cop_portguard *g, struct pending *h)
 {
 	ssize_t n =

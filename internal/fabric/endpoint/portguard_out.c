@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connecting side. The first bytes that the provider sends on a new connection are kept back.
- * When the challenge comes, the answer is sent, followed by these bytes. Until the proof has come
- * too, recv reports that there is nothing to read.
+/* The connecting side. The provider's first bytes on a new connection are held back. When the
+ * challenge arrives, the answer is sent, followed by these bytes. Until the proof arrives, recv
+ * reports no data.
  *
- * A descriptor is identified by its number and by the socket behind it: the provider may close it
- * at any time, and the number is then reused. */
+ * A descriptor is identified by its number and the inode of its socket: the provider may close it
+ * at any time, and its number is then reused. */
 #include <stdatomic.h>
 
 #include "fabric/endpoint/portguard_priv.h"
@@ -41,7 +41,7 @@ static struct address *addresses;
 static struct greeting *greetings;
 static _Atomic unsigned under_way;
 
-/* ---- whom to greet ---- */
+/* ---- peers to greet ---- */
 
 int cop_portguard_peer(const struct cop_greet_key *key, struct cop_stats *rejected, const void *raw,
 	size_t raw_len)
@@ -64,7 +64,7 @@ int cop_portguard_peer(const struct cop_greet_key *key, struct cop_stats *reject
 	return a ? 0 : -ENOMEM;
 }
 
-/* The lock is held. */
+/* The lock is held by the caller. */
 static void drop_greeting(struct greeting **at)
 {
 	struct greeting *g = *at;
@@ -101,7 +101,7 @@ static const struct address *address_of(const struct sockaddr *to, socklen_t len
 	struct cop_ip want, have;
 	in_port_t want_port, have_port;
 
-	/* The kernel refuses it as well. */
+	/* The kernel rejects it as well. */
 	if (len < (to->sa_family == AF_INET ? sizeof(struct sockaddr_in)
 					    : sizeof(struct sockaddr_in6)) ||
 		!cop_ip_of_socket(to, &want, &want_port))
@@ -113,7 +113,7 @@ static const struct address *address_of(const struct sockaddr *to, socklen_t len
 	return NULL;
 }
 
-/* False: nothing may be sent over this connection. */
+/* False: nothing may be sent on this connection. */
 static bool begin_greeting(int fd, const struct sockaddr *to, socklen_t len)
 {
 	const struct address *a;
@@ -159,7 +159,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len)
 
 /* ---- the greeting: under the lock ---- */
 
-/* Reads what has come of a message of this length. 1: it is complete; 0: not yet; or -errno. */
+/* Reads what has arrived of a message of this length. 1: complete; 0: not yet; or -errno. */
 static int receive_some(int fd, uint8_t *in, size_t *have, size_t len)
 {
 	ssize_t n = *have < len ? cop_sock_recv(fd, in + *have, len - *have, MSG_DONTWAIT) : 0;
@@ -172,7 +172,7 @@ static int receive_some(int fd, uint8_t *in, size_t *have, size_t len)
 	return *have == len;
 }
 
-/* Sends the answer and what was kept in one call; the other side reads only the answer. */
+/* Sends the answer and the held-back bytes in one call; the other side reads only the answer. */
 static int answer_challenge(struct greeting *g)
 {
 	struct iovec parts[] = {{g->answer, sizeof(g->answer)}, {g->kept, g->kept_len}};
@@ -233,9 +233,9 @@ static ssize_t fail_call(int rc)
 	return -1;
 }
 
-/* ---- in place of the C library's ---- */
+/* ---- interposed C library functions ---- */
 
-/* Data sent after the answer need not wait for the proof: the provider continues only when it has
+/* Data sent after the answer need not wait for the proof: the provider proceeds only after it has
  * read a reply. */
 static ssize_t keep_back(struct greeting *g, const void *data, size_t len)
 {

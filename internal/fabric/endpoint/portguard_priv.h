@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* portguard: guards a port on which libfabric listens: nothing that comes over a connection reaches
- * libfabric before the other end has proved the job's secret, whatever its host and user.
+/* portguard: guards a port on which libfabric listens. No byte of a connection reaches libfabric
+ * before the other end has proved the job's secret, whatever its host and user.
  *
  *     listener     "COPG" version kind=1 0 0   nonce[32]
  *     connector    "COPG" version kind=2 0 0   nonce[32]  mac[32]
  *     listener     "COPG" version kind=3 0 0   mac[32]
  *
- * Each mac covers its kind, both nonces and the listening address as each side sees it: no greeting
- * can be used again, and none that was made for one port opens another. libfabric's own bytes come
- * after these messages, which therefore cost one round trip.
+ * Each mac covers its kind, both nonces and the listening address as each side sees it: no
+ * greeting can be replayed, not even at another port. libfabric's own bytes follow these
+ * messages, which cost one round trip.
  *
- * libfabric does not know about the guard. It calls listen, accept, connect, send and recv, and
- * those are ours (portguard_in.c, portguard_out.c). accept keeps a connection until it has proved
- * itself and reports meanwhile that there is none. send keeps back the first bytes on a new
- * connection, and recv reports that nothing has come until the greeting has finished. The provider
- * handles both, because its sockets do not block. */
+ * The guard is transparent to libfabric: its calls of listen, accept, connect, send and recv
+ * resolve to our functions (portguard_in.c, portguard_out.c). accept holds a connection back
+ * until it is authenticated and until then reports that there is none. send holds back the first
+ * bytes of a new connection, and recv reports no data until the greeting has finished. The
+ * provider handles both because its sockets are non-blocking. */
 #ifndef COP_FABRIC_ENDPOINT_PORTGUARD_PRIV_H
 #define COP_FABRIC_ENDPOINT_PORTGUARD_PRIV_H
 
@@ -30,8 +30,7 @@
 #define COP_GREET_ANSWER (COP_GREET_HEAD + COP_GREET_NONCE + COP_GREET_MAC)
 #define COP_GREET_PROOF (COP_GREET_HEAD + COP_GREET_MAC)
 
-/* The most connections at one port that have not proved themselves yet. Beyond that the oldest is
- * closed. */
+/* Maximum unauthenticated connections at one port; beyond it the oldest is closed. */
 #define COP_PORTGUARD_PENDING_MAX 256
 #define COP_PORTGUARD_PENDING_MS 10000
 
@@ -42,7 +41,7 @@ struct cop_greet_key {
 
 /* ---- the messages (greet.c) ---- */
 
-/* 0 or -EIO: no random numbers. */
+/* 0 or -EIO: no random bytes. */
 int cop_endpoint_greet_challenge(uint8_t out[COP_GREET_CHALLENGE]);
 /* at: the listening address. -EBADMSG: not a challenge. -EIO. */
 int cop_endpoint_greet_answer(const struct cop_greet_key *key, const uint8_t *challenge,
@@ -58,27 +57,27 @@ int cop_endpoint_greet_check_proof(const struct cop_greet_key *key, const uint8_
 
 struct cop_portguard;
 
-/* on: notes what this thread opens by listen, until the call with false, which returns the last
- * descriptor or -1. */
+/* on: records the sockets on which this thread calls listen, until the call with false, which
+ * returns the last one or -1. */
 int cop_portguard_watch(bool on);
-/* Until this or cop_portguard_start, no connection is accepted there. */
+/* No connection is accepted at listener until this function or cop_portguard_start is called. */
 void cop_portguard_none(int listener);
 /* Guards the listening socket. On -errno the endpoint must not be opened. */
 int cop_portguard_start(int listener, const struct cop_greet_key *key, struct cop_stats *rejected,
 	struct cop_portguard **out);
 /* Call it before the provider closes its socket. */
 void cop_portguard_stop(struct cop_portguard *g);
-/* Continues pending greetings; never waits. Returns whether a connection was let in. */
+/* Continues pending greetings without blocking. Returns whether a connection was admitted. */
 bool cop_portguard_turn(struct cop_portguard *g);
 /* Readable when a greeting can continue. */
 int cop_portguard_fd(const struct cop_portguard *g);
 
 /* ---- connections that this process makes (portguard_out.c) ---- */
 
-/* Connections to this address are greeted with this key. -ENOMEM. */
+/* Greets connections to this address with this key. -ENOMEM. */
 int cop_portguard_peer(const struct cop_greet_key *key, struct cop_stats *rejected, const void *raw,
 	size_t raw_len);
-/* Forgets every address of this key. */
+/* Forgets all addresses of this key. */
 void cop_portguard_forget(const struct cop_greet_key *key);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The user's names of networks, and libfabric's. */
+/* Maps users' names of networks to libfabric's. */
 #include "fabric/endpoint/endpoint_priv.h"
 
 #include <rdma/fabric.h>
@@ -21,13 +21,13 @@ static const struct family {
 
 static void set_env(void)
 {
-	/* Without it rxm keeps the connection of a removed address, and operations waiting in it
-	 * would end only when TCP gives up. */
+	/* Without it rxm keeps the connection of a removed address, and operations waiting on it
+	 * end only at TCP's timeout. */
 	setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
-	/* Off by default in some versions; ofi_open.c says what it is for. */
+	/* Off by default in some versions; see ofi_open.c for its use. */
 	setenv("FI_OFI_RXM_ENABLE_PASSTHRU", "1", 0);
-	/* How often connection events are polled (microseconds) while completions are read; the
-	 * provider's default of 10 ms would be most of the time of a first message. */
+	/* Polling interval of connection events (microseconds) while completions are read; the
+	 * provider's default of 10 ms would be most of the latency of a first message. */
 	setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "200", 0);
 }
 
@@ -63,7 +63,7 @@ static void parse_device(const char *text, struct cop_endpoint_net_type *out)
 		snprintf(out->device, sizeof(out->device), "%s", text);
 }
 
-/* "cxi1", as job scripts of Copper 1.0 have it, is cxi://cxi1. */
+/* "cxi1", as in job scripts for Copper 1.0, is cxi://cxi1. */
 const char *cop_endpoint_bare_card(const char *text)
 {
 	size_t digits;

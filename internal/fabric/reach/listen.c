@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port at which a rank sends the others its address, and the message if the port is taken, by
- * another program or by the same rank of the same tree. */
+/* Opens the port on which a rank sends its address to others, and reports whether a taken port
+ * belongs to another program or to the same rank of the same tree. */
 #include "fabric/reach/reach_priv.h"
 
 #include <poll.h>
@@ -77,8 +77,8 @@ static void on_answer(void *arg, const char *address, bool lives, const char *wh
 	sem_post(&a->come);
 }
 
-/* Whether the same rank of this job and list is already running: only that rank answers to its name
- * and proves the secret. at is its host, with both ports or with one. */
+/* Whether the same rank of this job and host list is already running: only that rank replies to its
+ * name and proves the secret. at is its host, with both ports or with one. */
 static bool has_duplicate(struct cop_reach *r, const struct cop_job_host *at)
 {
 	struct cop_job_host elsewhere = {.name = at->name};
@@ -138,7 +138,7 @@ static int port_is_taken(const struct cop_job_host *self, uint16_t port, struct 
 		self->name, port, port_owner(self, port, owner));
 }
 
-/* A port that the user did not choose may belong to another program on this machine. */
+/* A port that the user did not choose may be in use by another program. */
 static int open_second(struct cop_reach *r, const struct cop_job_host *self,
 	struct cop_rendezvous **out, struct cop_err *err)
 {
@@ -156,8 +156,8 @@ static int open_second(struct cop_reach *r, const struct cop_job_host *self,
 	return rc;
 }
 
-/* With an address book no node needs this node's rendezvous to find its address. But its children
- * need it to see that the node is alive when it is silent. */
+/* With an address book no node needs this rendezvous to find the address, but the node's children
+ * use it to check whether a silent node is alive. */
 static struct cop_rendezvous *open_beside_book(struct cop_reach *r, const struct cop_job_host *self)
 {
 	struct cop_rendezvous *rendezvous = NULL;

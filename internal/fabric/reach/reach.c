@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens this end of the network, and leaves it. */
+/* Opens and closes this end of the network. */
 #include "fabric/reach/reach_priv.h"
 
 #define FLUSH_MS 1000
@@ -90,8 +90,7 @@ static void peer_changed(void *ctx, uint32_t rank, bool lives)
 		r->conf.peer_changed(r->conf.ctx, rank, lives);
 }
 
-/* A client that knows an older tree must not keep this one from starting, so clients are ignored.
- */
+/* A client from an older tree must not keep this one from starting, so clients are ignored. */
 static void mismatch(void *ctx, uint32_t rank)
 {
 	struct cop_reach *r = ctx;
@@ -124,7 +123,7 @@ int cop_reach_open(struct cop_reach *r, const char *host, struct cop_err *err)
 		.port_high = c->port_high,
 		.stats = c->stats};
 
-	/* Other nodes come to the rendezvous first; with a book they need not. */
+	/* Without a book, other nodes first contact the rendezvous, which admits them. */
 	fabric.admitted_only = !r->book && !c->insecure;
 	fabric.mac = c->insecure ? NULL : fabric_mac;
 	fabric.mac_ctx = r;
@@ -148,16 +147,16 @@ void cop_reach_close_door(struct cop_reach *r)
 	atomic_store(&r->door_closed, true);
 }
 
-/* rpc's threads may be inside the rendezvous now, but they get there only through r. Once their
- * calls are cancelled, no thread is there any more. */
+/* rpc's threads may be inside the rendezvous, which they enter only through r. Once their calls are
+ * cancelled, none remains there. */
 void cop_reach_cancel(struct cop_reach *r)
 {
 	struct cop_rendezvous *rendezvous = atomic_exchange(&r->rendezvous, NULL);
 
 	if (!*r->conf.rpc)
 		return;
-	/* Outgoing answers may share a connection with a cancelled call, whose bytes must not
-	 * arrive any more. */
+	/* Outgoing replies may share a connection with a cancelled call, whose bytes must not
+	 * arrive later. */
 	cop_endpoint_flush(cop_rpc_fabric(*r->conf.rpc), FLUSH_MS);
 	cop_rpc_quiet(*r->conf.rpc);
 	cop_rendezvous_stop(rendezvous);

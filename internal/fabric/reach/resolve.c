@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the address of a rank in the book, or asks its machine. */
+/* Finds the address of a rank in the book or by a request to its machine. */
 #include "fabric/reach/reach_priv.h"
 
 #include "base/log/log.h"
@@ -27,7 +27,7 @@ struct question {
 	uint32_t rank;
 };
 
-/* Whether this node's endpoint can reach an address of that kind; if it cannot, reports the
+/* Whether this node's endpoint can reach an address of that IP version; if not, reports the
  * reason. */
 static bool is_of_own_ip(struct cop_reach *r, uint32_t rank, const char *address)
 {
@@ -68,9 +68,9 @@ static void on_resolved(void *arg, const char *address, bool lives, const char *
 	free(q);
 }
 
-/* While the tree forms, a peer may not be up yet, so its machine is asked for longer, and each new
- * call asks again. There is a limit, because this node may have been restarted while its parent is
- * dead, and its own children wait for its answers. */
+/* While the tree starts, a peer may not be up yet, so its machine is polled for longer, and each
+ * new call polls again. The time is limited: this node may have been restarted while its parent is
+ * dead, and its own children wait for its replies. */
 static void ask_machine(struct cop_reach *r, uint32_t rank)
 {
 	struct cop_rendezvous *rendezvous = atomic_load(&r->rendezvous);
@@ -87,7 +87,7 @@ static void ask_machine(struct cop_reach *r, uint32_t rank)
 		on_resolved(q, NULL, false, "no rendezvous");
 }
 
-/* A book has the address but not whether the node is alive. A command from outside is not in it. */
+/* A book has addresses but not liveness, and no commands from outside. */
 void cop_reach_resolve(void *reach, uint32_t rank, bool silent)
 {
 	struct cop_reach *r = reach;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A measurement is a chain of calls. Each begins with the answer to the one before, so none waits
+/* A measurement is a chain of calls, each started by the reply to the previous one, so none queues
  * behind another. Its state has one owner at a time: the ticking thread until `busy` is set, then
  * the progress thread until `busy` is cleared. */
 #include <stdatomic.h>
@@ -14,11 +14,11 @@ struct cop_skew {
 	_Atomic bool busy;
 	uint64_t due_ms;
 	struct cop_rpc *rpc;
-	uint32_t upstream; /* the rank that is asked; COP_TOPO_NONE: no ancestor knows */
+	uint32_t upstream; /* the rank to request from; COP_TOPO_NONE: no ancestor has the offset */
 	unsigned samples;
 	bool has_best;
 	struct cop_skew_sample current, best;
-	/* What other nodes receive. known is stored after offset_us. */
+	/* Sent to other nodes. known is stored after offset_us. */
 	_Atomic int64_t offset_us;
 	_Atomic bool known;
 };
@@ -46,7 +46,7 @@ int64_t cop_skew_offset_us(const struct cop_skew_sample *s)
 	return s->left_us + cop_skew_rtt_us(s) / 2 - s->there_us + s->there_offset_us;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 struct cop_skew *cop_skew_new(const struct cop_skew_conf *conf)
 {
@@ -94,7 +94,8 @@ static void accept_answer(struct cop_skew *s, const struct cop_rpc_result *r)
 	s->has_best = true;
 }
 
-/* Asks the next ancestor instead; after the last one, if it was only silent, the parent again. */
+/* Proceeds to the next ancestor; after the last one returns to the parent if that was only
+ * silent. */
 static void pass_over(struct cop_skew *s, bool has_answered)
 {
 	s->upstream = cop_topo_parent(&s->conf.topo, 0, s->upstream);
@@ -102,8 +103,8 @@ static void pass_over(struct cop_skew *s, bool has_answered)
 		s->upstream = cop_topo_parent(&s->conf.topo, 0, s->conf.rank);
 }
 
-/* -EAGAIN: the rank will know soon, or lacks something at the moment. After any other refusal the
- * rank does not know the question, or will never know the answer. */
+/* -EAGAIN: the rank will have an offset soon, or is short of resources. Any other refusal: the rank
+ * does not support the request, or will never have an offset. */
 static void time_answered(void *arg, const struct cop_rpc_result *r)
 {
 	struct cop_skew *s = arg;
@@ -141,7 +142,7 @@ void cop_skew_tick(struct cop_skew *s, struct cop_rpc *rpc, uint64_t now_ms)
 	ask_time(s);
 }
 
-/* ---- answering ---- */
+/* ---- replies ---- */
 
 void cop_skew_serve(struct cop_skew *s, struct cop_rpc_req *req)
 {

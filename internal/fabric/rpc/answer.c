@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers to the requests of other nodes, on their way out. */
+/* Outgoing replies to the requests of other nodes. */
 #include "fabric/rpc/rpc_priv.h"
 
-/* A piece of a body that fabric is writing. */
+/* A piece of a body in transit through fabric. */
 struct piece {
 	struct item item;
 	struct cop_rpc_req *req;
@@ -50,7 +50,7 @@ void cop_rpc_reqs_orphan(struct session *s)
 	}
 }
 
-/* ---- answers out ---- */
+/* ---- outgoing replies ---- */
 
 static int send_reply(struct cop_rpc_req *q, const struct msg_reply *m)
 {
@@ -76,8 +76,8 @@ static struct msg_reply reply_of(const struct cop_rpc_req *q, enum msg_mode mode
 		.body = q->answer.body};
 }
 
-/* Sends the last message of a request. That ends the request, unless its caller has to confirm the
- * answer. */
+/* Sends the last message of a request. This ends the request unless its caller must confirm the
+ * reply. */
 static int send_final(struct cop_rpc_req *q, enum msg_mode mode)
 {
 	struct msg_reply m = reply_of(q, mode);
@@ -116,7 +116,7 @@ void cop_rpc_req_again(struct cop_rpc_req *q)
 {
 	struct msg_reply m;
 
-	/* Until it is ready, its answer belongs to another thread. */
+	/* Until the request is ready, its answer belongs to another thread. */
 	if (q->state != REQ_PINNED && q->state != REQ_SENT)
 		return;
 	m = reply_of(q, q->state == REQ_SENT ? q->final : MODE_ANNOUNCE);
@@ -190,8 +190,8 @@ static int write_piece(struct cop_rpc_req *q, cop_endpoint_peer_t fpeer)
 	return 0;
 }
 
-/* Writes as much of the body as may be outstanding; announces the end once all of it is written.
- * -EAGAIN: not finished yet. */
+/* Writes as much of the body as may be outstanding; announces the end after the last byte. -EAGAIN:
+ * not finished yet. */
 static int write_body(struct cop_rpc_req *q)
 {
 	struct session *s = q->session;
@@ -219,7 +219,7 @@ static int advance_answer(struct cop_rpc_req *q)
 	return announce_body(q);
 }
 
-/* Sends answers in the order in which they became ready. */
+/* Sends replies in the order they became ready. */
 void cop_rpc_session_send(struct session *s)
 {
 	struct cop_list *at, *next;
@@ -240,7 +240,7 @@ void cop_rpc_req_ready(struct cop_rpc_req *q)
 		s->advanced_ms = q->r->now_ms;
 	q->state = REQ_READY;
 	cop_list_push_back(&s->ready, &q->ready_at);
-	/* An answer that fits a message does not queue behind bulk bytes. */
+	/* A reply that fits a message does not queue behind bulk bytes. */
 	if (q->is_inline)
 		advance_answer(q);
 	else
@@ -258,7 +258,7 @@ static void request_answered(struct cop_rpc *r, struct item *item)
 		cop_rpc_req_free(q);
 }
 
-/* An answer is never lost because memory is short: the request holds all that is needed. */
+/* A reply is never lost to a lack of memory: the request holds all the memory it needs. */
 void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 {
 	q->answer = *answer;
@@ -271,8 +271,8 @@ void cop_rpc_reply(struct cop_rpc_req *q, const struct cop_rpc_answer *answer)
 	if (q->answer.head_len)
 		memcpy(q->head, answer->head, q->answer.head_len);
 	q->is_inline = q->answer.head_len + q->answer.body_len <= MSG_INLINE_MAX;
-	/* The checksum is computed here and not on the progress thread, which has other peers to
-	 * serve. */
+	/* The checksum is computed here and not on the progress thread, which serves other
+	 * peers. */
 	if (!q->is_inline)
 		q->body_hash = answer->has_sum
 				       ? 0

@@ -16,7 +16,7 @@ static void close_memory(struct call *c)
 	c->mr = NULL;
 }
 
-/* Takes the call off the wire: from now on nothing can be written to its memory. */
+/* Takes the call off the wire: nothing can be written to its memory afterwards. */
 static void leave_wire(struct call *c)
 {
 	if (c->on_wire)
@@ -92,7 +92,7 @@ static int open_landing(struct cop_rpc *r, struct call *c)
 		r->fabric, c->ask.landing, c->ask.landing_len, &c->mr, &c->addr, &c->key);
 }
 
-/* The first of the waiting calls, as many as one message takes and the window allows. */
+/* The first waiting calls, as many as one message and the window allow. */
 struct batch {
 	struct call *call[MSG_MEMBERS_MAX];
 	uint64_t id[MSG_MEMBERS_MAX];
@@ -184,8 +184,8 @@ static void note_sent(
 
 static int send_some(struct cop_rpc *r, struct peer *p)
 {
-	/* The time is taken before the call is handed over, because the other side may be quicker
-	 * than this thread. */
+	/* Take the time before handing the call over, because the other side may be quicker than
+	 * this thread. */
 	uint64_t at_ns = cop_now_ns();
 	struct batch b;
 	int rc;
@@ -202,7 +202,7 @@ static int send_some(struct cop_rpc *r, struct peer *p)
 	return 0;
 }
 
-/* If fabric cannot accept it now, the next tick tries again. */
+/* If fabric cannot accept it now, the next tick retries. */
 void cop_rpc_calls_send(struct cop_rpc *r, struct peer *p)
 {
 	while (p->state == PEER_UP && p->by_id.count < PEER_WINDOW &&
@@ -230,8 +230,8 @@ static int send_pull(struct cop_rpc *r, struct peer *p, uint64_t id, const struc
 	return cop_rpc_link_send_sealed(r, p->link, &p->keys.tx, &f, payload, cop_wr_len(&w));
 }
 
-/* Confirms an answer that has come, or that is not wanted any more. If this confirmation is lost,
- * the server sends its answer again. */
+/* Confirms a reply that has arrived or is no longer wanted. If this confirmation is lost, the
+ * server resends its reply. */
 static void confirm_answer(struct cop_rpc *r, struct peer *p, uint64_t id)
 {
 	send_pull(r, p, id, &(struct msg_pull){0});
@@ -247,7 +247,7 @@ static int reserve_body(struct cop_rpc *r, struct call *c, uint64_t len)
 		       : -ENOMEM;
 }
 
-/* Asks for an announced body. A repeated announcement means that the first PULL was lost. */
+/* Requests an announced body. A repeated announcement means that the first PULL was lost. */
 static void pull_answer(struct cop_rpc *r, struct call *c, const struct msg_reply *m)
 {
 	size_t most = c->ask.body_max ? c->ask.body_max : COP_RPC_BODY_MAX;
@@ -288,7 +288,7 @@ static void *place_inline(struct call *c, const struct msg_reply *m, struct cop_
 	return c->body;
 }
 
-/* Returns where fabric wrote the body: the buffer that was allocated for it, else the landing
+/* Returns the buffer that fabric wrote the body to: one allocated for it, else the landing
  * buffer. */
 static void *place_written(struct call *c, const struct msg_reply *m, struct cop_rpc_result *result)
 {
@@ -335,7 +335,7 @@ void cop_rpc_call_reply(struct cop_rpc *r, struct peer *p, const struct cop_fram
 		cop_rpc_reject(r, "reply", p->rank, rc);
 		return;
 	}
-	/* This answers a request that has since been sent again, or is a duplicate. */
+	/* A duplicate, or the reply to a request that has been resent since. */
 	if (!n) {
 		if (m.confirm)
 			confirm_answer(r, p, f->request);
@@ -413,7 +413,7 @@ static struct call *find_call(const struct cop_list *calls, const void *arg)
 	return NULL;
 }
 
-/* A call that has just been made and has not reached its peer. */
+/* A new call that has not reached its peer's list. */
 static struct call *find_new_call(const struct cop_rpc *r, const void *arg)
 {
 	for (const struct cop_list *at = r->later.next; at != &r->later; at = at->next) {
@@ -450,16 +450,16 @@ void cop_rpc_abandon(
 		cop_rpc_call_fail(c, -ECANCELED);
 }
 
-/* ---- calls that leave together ---- */
+/* ---- corked calls ---- */
 
-/* The calls that this thread holds back. */
+/* Calls held back by this thread. */
 static __thread struct {
-	struct cop_rpc *r; /* NULL: it holds none back */
+	struct cop_rpc *r; /* NULL: not corked */
 	unsigned depth;
 	struct items calls;
 } corked;
 
-/* Ends a call that never left. */
+/* Ends a call that was never sent. */
 static void end_unsent(struct call *c, int rc)
 {
 	struct cop_rpc_result result = {.status = rc};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the nodes that have not confirmed an answer yet. */
+/* Finds the nodes that have not confirmed a reply yet. */
 #include "fabric/rpc/rpc_priv.h"
 
 struct wait_count {
@@ -16,7 +16,7 @@ static bool awaits_confirmation(const struct session *s)
 	for (const struct cop_list *at = s->reqs.next; at != &s->reqs; at = at->next) {
 		const struct cop_rpc_req *q = COP_CONTAINER_OF(at, struct cop_rpc_req, session_at);
 
-		/* Until it is ready, its answer belongs to another thread. */
+		/* Until the request is ready, its answer belongs to another thread. */
 		if (q->state != REQ_SERVING && q->answer.confirm)
 			return true;
 	}
@@ -47,7 +47,7 @@ static void run_count(struct cop_rpc *r, struct item *item)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Posted behind the answers given before. */
+/* The post runs after all replies given earlier. */
 unsigned cop_rpc_unconfirmed(struct cop_rpc *r, uint32_t *ranks, unsigned max)
 {
 	struct wait_count c = {.item.run = run_count,

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Peers that are silent but not dead (Dean, Barroso: The Tail at Scale, CACM 2013).
  *
- * Silence is counted on a clock of its own (r->awake_ms), which advances by at most one and a half
- * ticks per tick: a process that got no processor itself has only read its messages late. A peer
- * with calls to answer is pinged after PING_MS of silence. If it has sent nothing for HEDGE_MS, or
- * for three times the 99th percentile of the times in which it answered pings, and the ping is
- * older than a full tick, it is silent. A peer that waits for its storage answers pings and never
- * is.
+ * Silence is counted on a clock of its own (r->awake_ms), which advances by at most one and a
+ * half ticks per tick: a process that was itself starved has only read its messages late. A peer
+ * with open calls is pinged after PING_MS of silence. It is silent if it has sent nothing for
+ * HEDGE_MS, or for three times the 99th percentile of its ping round trips, and the ping is
+ * older than a full tick. A peer that waits for its storage replies to pings and is never
+ * silent.
  *
- * At each further tick of silence the oldest call that another node could answer is named to its
- * caller (late), who may ask that node as well. The third time in a row, the peer is left: its
- * calls of that kind end with -ETIMEDOUT, and so do new ones, until it has answered pings for
- * WELL_MS. It is pinged, and looked up again when it is dead, for as long as that takes.
+ * At each further tick of silence the oldest call that another node could serve is reported to
+ * its caller (late), which may send the request to that node too. The third time in a row, the
+ * peer is left: its calls of that kind, including new ones, end with -ETIMEDOUT until it has
+ * replied to pings for WELL_MS. Until then it is pinged, and looked up again when it is dead.
  *
- * Of the calls of the last minute at most one in HEDGE_SHARE is asked twice (or HEDGES_FREE, if
- * that is more). Beyond that nothing is asked twice, and the peer is left after three times as
- * long a silence. */
+ * At most one in HEDGE_SHARE of the last minute's calls is duplicated (or HEDGES_FREE, if that
+ * is more). Beyond this budget no call is duplicated, and the peer is left only after three
+ * times the silence. */
 #include "fabric/rpc/rpc_priv.h"
 
 #define PING_MS 150
@@ -78,7 +78,7 @@ void cop_rpc_lag_pinged(struct cop_rpc *r, struct peer *p)
 	p->lag.pinged_ns = cop_now_ns();
 }
 
-/* While the peer is left, its pauses say nothing about the link. */
+/* While the peer is left, its pauses are no measure of the link. */
 void cop_rpc_lag_ponged(struct cop_rpc *r, struct peer *p, uint64_t ping)
 {
 	struct lag *l = &p->lag;
@@ -93,7 +93,7 @@ void cop_rpc_lag_ponged(struct cop_rpc *r, struct peer *p, uint64_t ping)
 		l->rtt[l->rtts++ % LAG_RTTS] = (uint16_t)COP_MIN(ms, r->conf.peer_timeout_ms);
 }
 
-/* Of the last hundred or so: the second longest, or the longest while there are fewer. */
+/* Of the last hundred or so: the second longest, or the longest of fewer. */
 static uint64_t p99_ms(const struct lag *l)
 {
 	unsigned n = COP_MIN(l->rtts, LAG_RTTS), first = 0, second = 0;
@@ -123,7 +123,7 @@ bool cop_rpc_lag_wants_ping(const struct cop_rpc *r, const struct peer *p)
 	       (!p->lag.ping || r->now_ms - p->pinged_ms >= PING_AGAIN_MS);
 }
 
-/* How long a peer with something to answer has been silent, for certain; else 0. */
+/* How long a peer with open requests has certainly been silent; else 0. */
 static uint64_t silent_ms(const struct cop_rpc *r, const struct peer *p)
 {
 	uint64_t full_tick = r->tick_ms + r->tick_ms / 2;
@@ -139,7 +139,7 @@ static uint64_t silent_ms(const struct cop_rpc *r, const struct peer *p)
 	return 0;
 }
 
-/* ---- what follows ---- */
+/* ---- consequences ---- */
 
 static struct call *oldest_late(const struct cop_list *calls, struct call *oldest)
 {
@@ -152,7 +152,7 @@ static struct call *oldest_late(const struct cop_list *calls, struct call *oldes
 	return oldest;
 }
 
-/* Ends the calls that another node can answer, and those whose answer nobody wants any more. */
+/* Ends the calls that another node can serve, and abandoned ones. */
 static void end_late(struct cop_list *calls)
 {
 	struct cop_list ended;
@@ -189,7 +189,7 @@ static void leave_peer(struct cop_rpc *r, struct peer *p, uint64_t silent)
 	p->lag.well_ms = 0;
 	cop_stats_add(r->conf.stats, COP_FABRIC_LAGS, 1);
 	cop_log_warn("peer lags rank=%u silent_ms=%llu", p->rank, (unsigned long long)silent);
-	/* Nothing may be written to the calls' memory once they have ended. */
+	/* Nothing may be written to the calls' memory after they end. */
 	reset = cop_rpc_may_be_written(p);
 	if (reset)
 		cop_rpc_link_reset(r, p->link);
@@ -200,7 +200,7 @@ static void leave_peer(struct cop_rpc *r, struct peer *p, uint64_t silent)
 	say_left(r, p, silent);
 }
 
-/* A tick of silence counts, whether or not the caller could ask another node. */
+/* A tick of silence counts whether or not the caller could use another node. */
 static void hedge(struct cop_rpc *r, struct peer *p, uint64_t silent)
 {
 	bool frugal = !may_hedge(r);

@@ -10,8 +10,8 @@ struct link *cop_rpc_link_get(struct cop_rpc *r, const char *text, size_t len)
 
 	if (same) {
 		l = COP_CONTAINER_OF(same, struct link, by_text);
-		/* If two addresses have the same hash, the second is refused, which harms only its
-		 * owner. */
+		/* If two addresses have the same hash, the second is refused, which affects only
+		 * its owner. */
 		if (l->len != len || memcmp(l->text, text, len))
 			return NULL;
 		l->refs++;
@@ -75,7 +75,7 @@ int cop_rpc_link_send(struct cop_rpc *r, struct link *l, const void *msg, size_t
 
 	if (rc)
 		return rc;
-	/* Whether it arrived shows by the peer's answer or its silence. */
+	/* The peer's reply or silence shows whether it arrived. */
 	rc = cop_endpoint_send(r->fabric, fpeer, msg, len, NULL, NULL);
 	if (rc == -ENOENT && !cop_rpc_link_reopen(r, l, &fpeer))
 		rc = cop_endpoint_send(r->fabric, fpeer, msg, len, NULL, NULL);

@@ -56,10 +56,10 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_endpoint_conf
 	if (!r)
 		return cop_err_set(err, ENOMEM, "out of memory for %u peers", conf->nodes);
 	fc.events = cop_rpc_events(r);
-	/* rpc counts the bytes, because only rpc knows whether they were requested. */
+	/* rpc counts the bytes, because only rpc can tell requested ones. */
 	fc.stats = NULL;
 	fc.rejected = conf->stats;
-	/* *out must be set before the thread starts whose callbacks read it. */
+	/* out must be set before the thread starts: its callbacks read it. */
 	*out = r;
 	rc = cop_endpoint_open(&fc, &fabric, err);
 	if (rc) {
@@ -76,8 +76,7 @@ struct cop_endpoint *cop_rpc_fabric(struct cop_rpc *r)
 	return r->fabric;
 }
 
-/* Ends everything while fabric is still open, because memory must be unregistered before it
- * closes. */
+/* Ends everything while fabric is still open: memory must be unregistered before fabric closes. */
 static void teardown(struct cop_rpc *r)
 {
 	struct cop_rpc *outer;
@@ -94,8 +93,8 @@ static void teardown(struct cop_rpc *r)
 		p = COP_CONTAINER_OF(at, struct peer, at);
 		cop_rpc_peer_free(r, p);
 	}
-	/* Set only now, when no request belongs to a session any more: from here on the thread that
-	 * makes a reply drops it. */
+	/* Set only now that no request belongs to a session: later replies are dropped by the
+	 * replying thread. */
 	atomic_store(&r->closed, true);
 	while (cop_rpc_drain(r))
 		;
@@ -122,8 +121,8 @@ static void run_errand(struct cop_endpoint_work *w)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* The progress thread runs all posts; close has to join it anyway, so waiting here costs nothing.
- */
+/* The progress thread runs all posts; close has to join it anyway, so waiting here costs
+ * nothing. */
 void cop_rpc_run_on_thread(struct cop_rpc *r, void (*run)(struct cop_rpc *r))
 {
 	struct errand e = {.work.run = run_errand,
@@ -157,7 +156,7 @@ void cop_rpc_close(struct cop_rpc *r)
 	while (atomic_load(&r->posting))
 		nanosleep(&pause, NULL);
 	cop_endpoint_close(r->fabric);
-	/* The thread has ended, so what its last completions left for later is run here. */
+	/* The thread has ended, so items left by its last completions run here. */
 	cop_rpc_enter(r, &outer);
 	while (cop_rpc_drain(r))
 		;

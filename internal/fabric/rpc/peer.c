@@ -68,7 +68,7 @@ static void send_hello(struct cop_rpc *r, struct peer *p)
 	cop_rpc_link_send(r, p->link, p->greeting.hello, p->greeting.len);
 }
 
-/* Makes and sends a HELLO. While the peer is UP, the HELLO names the session in doubt. */
+/* Sends a new HELLO. While the peer is UP, the HELLO names the session in doubt. */
 static void make_hello(struct cop_rpc *r, struct peer *p)
 {
 	const char *self = cop_endpoint_address(r->fabric);
@@ -102,7 +102,7 @@ static void look_up(struct cop_rpc *r, struct peer *p)
 	r->conf.resolve(r->conf.ctx, p->rank, p->state != PEER_RESOLVING);
 }
 
-/* A silent peer was resolved again and now has another address, so it was restarted. */
+/* A silent peer now resolves to another address, so it was restarted. */
 static void follow_address(struct cop_rpc *r, struct peer *p, const char *address)
 {
 	struct link *old = p->link, *link;
@@ -113,7 +113,7 @@ static void follow_address(struct cop_rpc *r, struct peer *p, const char *addres
 	if (!link)
 		return;
 	cop_log_info("peer has moved rank=%u address=%s", p->rank, address);
-	/* The calls' memory is released next, so nothing may be written to it any more. */
+	/* The calls' memory is released next, so nothing may be written to it later. */
 	cop_rpc_link_reset(r, old);
 	cop_rpc_requeue_calls(r, p);
 	p->link = link;
@@ -123,8 +123,8 @@ static void follow_address(struct cop_rpc *r, struct peer *p, const char *addres
 	make_hello(r, p);
 }
 
-/* The peer was silent for the timeout and no look-up found its process: it is dead. A look-up in
- * progress is waited for. */
+/* Whether the peer is dead: silent for the timeout, and no look-up found its process. Waits for a
+ * look-up in progress. */
 static bool is_given_up(const struct cop_rpc *r, const struct peer *p, uint64_t silent)
 {
 	uint64_t timeout = r->conf.peer_timeout_ms;
@@ -144,7 +144,7 @@ void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *addres
 		follow_address(r, p, address);
 	if (p->state != PEER_RESOLVING)
 		return;
-	/* The process exists but was too busy to give its address, so it is asked again. */
+	/* The process exists but was too busy to send its address: retry. */
 	if (!address && lives &&
 		r->now_ms - p->since_ms < COP_RPC_PATIENCE * (uint64_t)r->conf.peer_timeout_ms)
 		return;
@@ -167,7 +167,7 @@ static void say_changed(struct cop_rpc *r, struct peer *p, bool lives)
 		r->conf.peer_changed(r->conf.ctx, p->rank, lives);
 }
 
-/* The peer answered our HELLO: a first session, or a new one after it restarted. */
+/* The peer replied to our HELLO: a first session, or a new one after it restarted. */
 static void adopt_session(
 	struct cop_rpc *r, struct peer *p, uint64_t remote_sid, const struct cop_frame_keys *keys)
 {
@@ -202,7 +202,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		cop_rpc_reject(r, "welcome", rank, -EBADMSG);
 		return;
 	}
-	/* A late answer: the HELLO was abandoned, or another one has been answered. */
+	/* Late: the HELLO was abandoned, or another one has been answered. */
 	if (!p || !p->greeting.sid || p->greeting.sid != f->session) {
 		cop_rpc_drop(r, "welcome", rank, -ENOENT);
 		return;
@@ -214,8 +214,7 @@ void cop_rpc_peer_welcome(struct cop_rpc *r, const void *msg, size_t len, const 
 		return;
 	}
 	if (rc) {
-		/* Anybody could have sent this, so this node keeps waiting for the authentic
-		 * answer. */
+		/* Unauthenticated, so this node keeps waiting for the authentic reply. */
 		p->refused |= rc == -EACCES;
 		cop_rpc_reject(r, "welcome", rank, rc);
 		return;
@@ -234,7 +233,7 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 		[PEER_UP] = "up"};
 	uint64_t silent = r->now_ms - (p->state == PEER_UP ? p->heard_ms : p->since_ms);
 
-	/* Warns only about a peer that was known: one that is not up yet is nothing unusual. */
+	/* Warns only about a peer that was up: one that is not up yet is normal. */
 	cop_log(p->state == PEER_UP ? COP_LOG_WARNING : COP_LOG_INFO,
 		"peer is dead rank=%u was=\"%s\" silent_ms=%llu", p->rank, was[p->state],
 		(unsigned long long)silent);
@@ -244,8 +243,8 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 	p->sid = p->greeting.sid = 0;
 	p->refused = p->lives = false;
 	enter_state(r, p, PEER_DEAD);
-	/* Reset the connection first, so that nothing can be written to the calls' buffers once
-	 * they are released. */
+	/* Reset the connection first: nothing can be written to the calls' buffers after their
+	 * release. */
 	cop_rpc_link_reset(r, p->link);
 	cop_rpc_calls_fail(r, p, rc);
 }
@@ -271,7 +270,7 @@ void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p)
 	}
 	if (p->state != PEER_UP)
 		return;
-	/* Silence counts from the moment when the peer has something to answer. */
+	/* Silence counts from the peer's first open request. */
 	if (cop_list_empty(&p->inflight) && cop_list_empty(&p->active)) {
 		p->heard_ms = r->now_ms;
 		p->lag.ping = 0;
@@ -300,8 +299,8 @@ static void send_ping(struct cop_rpc *r, struct peer *p)
 		.type = COP_FRAME_PING, .session = p->remote_sid, .request = ++r->pings};
 	struct cop_wr w = cop_wr_init(ids, sizeof(ids));
 
-	/* Each call that a ping names moves to the end, so that the first is always the next to be
-	 * named. */
+	/* Each call listed in a ping moves to the end: the first is always the next to be
+	 * listed. */
 	for (int i = 0; i < PING_IDS && !cop_list_empty(&p->inflight); i++) {
 		struct call *c = COP_CONTAINER_OF(p->inflight.next, struct call, at);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cancels all of this node's calls before the memory that their answers would use is freed, while
- * other nodes may still get answers from this one. */
+/* Cancels all of this node's calls before the memory for their results is freed, while this node
+ * may still serve other nodes. */
 #include "fabric/rpc/rpc_priv.h"
 
 bool cop_rpc_may_be_written(const struct peer *p)
@@ -11,7 +11,7 @@ bool cop_rpc_may_be_written(const struct peer *p)
 	return false;
 }
 
-/* Calls that the callbacks make wait for leave, and are cancelled there. */
+/* Calls made by the callbacks wait for leave, and are cancelled there. */
 static void make_quiet(struct cop_rpc *r)
 {
 	struct cop_rpc *outer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work from other threads, the events of fabric, and finding the session of a message. */
+/* Work from other threads, fabric's events, and the session of a message. */
 #include "fabric/rpc/rpc_priv.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@ static __thread struct cop_rpc *current;
 
 /* ---- work from any thread ---- */
 
-/* Runs between two turns of the endpoint; what its callbacks do waits for `ran`. */
+/* Runs between two turns of the endpoint; work from its callbacks waits for `ran`. */
 static void run_item(struct cop_endpoint_work *w)
 {
 	struct item *item = COP_CONTAINER_OF(w, struct item, work);
@@ -120,8 +120,8 @@ static void run_more(struct cop_endpoint_work *w)
 	COP_CONTAINER_OF(w, struct cop_rpc, more)->has_more = false;
 }
 
-/* What is left after some rounds waits for the next turn of the endpoint, so that its other work
- * runs in between. */
+/* Items left after some rounds wait for the endpoint's next turn, so its other work is not
+ * starved. */
 void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer)
 {
 	if (outer != r) {
@@ -145,7 +145,7 @@ static void ran(void *ctx)
 	cop_rpc_leave(r, outer);
 }
 
-/* A message of a verified node of this job fails only for lack of memory or buffers. */
+/* A message from a verified node of this job fails only for lack of memory or buffers. */
 static bool is_for_want_of_room(int rc)
 {
 	return rc == -ENOMEM || rc == -ENOBUFS;
@@ -212,7 +212,7 @@ static void tick(void *ctx, uint64_t now_ms)
 	cop_rpc_leave(r, outer);
 }
 
-/* A frame on a session that this node opened: only answers may come on it. */
+/* A frame on a session that this node opened: it can carry only replies. */
 static void client_frame(struct cop_rpc *r, struct peer *p, const struct cop_frame *f)
 {
 	p->heard_ms = r->now_ms;
@@ -260,8 +260,8 @@ static void open_sealed(struct cop_rpc *r, const void *msg, size_t len, struct c
 	} else if ((half = cop_rpc_half_find(r, f->session))) {
 		server_frame(r, half, msg, len);
 	} else if (rank < r->conf.nodes) {
-		/* This is the answer of a peer that was declared dead, or a request to an earlier
-		 * process at this address. */
+		/* The reply of a peer that was declared dead, or a request to an earlier process at
+		 * this address. */
 		cop_rpc_drop(r, "session", rank, -ENOENT);
 	} else {
 		cop_rpc_reject(r, "session", rank, -EBADMSG);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A few nodes on a fake network, for the tests in this directory. */
+/* A few nodes on a fake network, for this directory's tests. */
 #ifndef COP_FABRIC_RPC_TESTING_H
 #define COP_FABRIC_RPC_TESTING_H
 
@@ -16,10 +16,10 @@
 
 enum {
 	T_ECHO,    /* head and body are the payload */
-	T_BODY,    /* a body as long as the u32 in the payload says */
+	T_BODY,    /* a body of the length in the payload (u32) */
 	T_HOLD,    /* kept until t_answer_held */
 	T_FAIL,    /* -EACCES with a head */
-	T_FORWARD, /* asks the next rank before it answers */
+	T_FORWARD, /* forwards to the next rank before it replies */
 	T_UNABLE,  /* has no descriptor left */
 	T_KEEP,    /* like T_BODY, with a confirmed answer */
 };
@@ -40,10 +40,10 @@ struct t_node {
 	struct cop_rpc *rpc;
 	struct cop_stats stats;
 	bool mute_resolver, no_address;
-	bool lives_on;  /* a look-up finds its process alive even while it is cut off */
+	bool lives_on;  /* a look-up finds its process alive even while it is cut */
 	unsigned lives; /* restarts, each with another address; part of the name */
 	uint64_t config_hash;
-	unsigned mismatch;  /* how many nodes with another configuration it saw */
+	unsigned mismatch;  /* nodes seen with another configuration */
 	uint32_t body_mask; /* bounds T_BODY if not 0 */
 	unsigned resolves, served, releases, bodies;
 	struct cop_rpc_req *held[T_HELD];
@@ -54,7 +54,7 @@ struct t_world {
 	struct cop_endpoint_net *net;
 	struct t_node node[T_NODES];
 	struct t_result result[T_RESULTS];
-	unsigned results; /* how many calls ended */
+	unsigned results; /* ended calls */
 	uint64_t ms;      /* advanced so far */
 };
 
@@ -334,7 +334,7 @@ static inline struct t_result *t_call(
 	return t;
 }
 
-/* A call that must succeed at once. */
+/* A call that must succeed immediately. */
 static inline struct t_result *t_connect(struct t_world *w, uint32_t from, uint32_t to)
 {
 	struct t_result *t = t_call(w, from, to, T_ECHO, "hi", 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of other nodes, and their later messages about these requests. */
+/* Requests of other nodes, and their later messages about them. */
 #include "fabric/rpc/rpc_priv.h"
 
 uint32_t cop_rpc_req_rank(const struct cop_rpc_req *q)
@@ -48,8 +48,8 @@ static struct cop_rpc_req *make_req(
 	return q;
 }
 
-/* There is no memory for the request itself. If this refusal is lost, the caller's next ping makes
- * it send the request again. */
+/* No memory for the request itself. If this refusal is lost, the caller's next ping makes it resend
+ * the request. */
 static int refuse_request(struct cop_rpc *r, struct session *s, const struct cop_frame *f, int rc)
 {
 	struct cop_frame reply = {
@@ -85,7 +85,7 @@ static int take_request(struct cop_rpc *r, struct session *s, const struct cop_f
 	return 0;
 }
 
-/* A message with several requests: each is checked and answered as if it had come alone. */
+/* A message with several requests: each is checked and answered like a separate message. */
 static int take_requests(struct cop_rpc *r, struct session *s, const struct cop_frame *f)
 {
 	struct cop_rd rd = cop_rd_init(f->payload, f->payload_len);
@@ -107,8 +107,8 @@ static struct cop_rpc_req *find_request(struct session *s, uint64_t id)
 	return n ? COP_CONTAINER_OF(n, struct cop_rpc_req, by_id) : NULL;
 }
 
-/* A PULL that comes twice, or after the body was abandoned, is harmless: the caller's next ping
- * tells it to ask again. */
+/* A duplicate PULL, or one after the body was abandoned, is harmless: the reply to the caller's
+ * next ping makes it retry. */
 static int answer_pull(struct session *s, const struct cop_frame *f)
 {
 	struct cop_rpc_req *q = find_request(s, f->request);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sessions that other nodes open to this one. Each is half-open until the other side has proved
- * that it knows the secret now. */
+ * the secret. */
 #include "fabric/rpc/rpc_priv.h"
 
 struct session *cop_rpc_half_find(struct cop_rpc *r, uint64_t sid)
@@ -33,8 +33,8 @@ static void send_welcome(struct cop_rpc *r, struct session *s)
 	cop_rpc_link_send(r, s->link, s->welcome, sizeof(s->welcome));
 }
 
-/* Whether the other side asks about a session that is alive here. This node then stays silent,
- * because it answers the ping. */
+/* Whether the other side names a session that is alive here. This node then does not reply to the
+ * HELLO, because it answers the ping. */
 static bool is_known_peer(struct cop_rpc *r, const struct cop_hello *h)
 {
 	const struct peer *p = r->peers[h->from];
@@ -48,7 +48,7 @@ static bool is_known_peer(struct cop_rpc *r, const struct cop_hello *h)
 	return half && half->rank == h->from;
 }
 
-/* A repeated HELLO is answered once more per tick while the session is half-open, and never
+/* A repeated HELLO is answered once per tick while the session is half-open, and never
  * afterwards. */
 static bool is_repeat(struct cop_rpc *r, const struct cop_hello *h)
 {
@@ -94,8 +94,8 @@ static struct session *session_new(
 	return s;
 }
 
-/* A node that was started with another host list may mean another node by this rank, or may not
- * belong to this job. */
+/* A node started with another host list may mean another node by this rank, or may not belong to
+ * this job. */
 static int check_ranks(const struct cop_rpc *r, const struct cop_hello *h)
 {
 	if (h->config_hash == r->conf.config_hash &&
@@ -162,7 +162,7 @@ int cop_rpc_session_promote(struct cop_rpc *r, struct session *s)
 	return 0;
 }
 
-/* Nothing was received on this session or on a later one. */
+/* Neither this session nor a later one received a message. */
 static bool came_to_nothing(const struct cop_rpc *r, const struct session *s)
 {
 	const struct peer *p = s->rank < r->conf.nodes ? r->peers[s->rank] : NULL;

@@ -61,8 +61,8 @@ static void put_peers(const struct cop_rpc *r, struct cop_buf *out)
 	cop_json_end(&j);
 }
 
-/* Shared by the requesting thread and the progress thread. The last reference frees it, so that the
- * requesting thread can return after its timeout. */
+/* Shared by the requesting thread and the progress thread. The last reference frees it: the
+ * requesting thread may return earlier, on timeout. */
 struct question {
 	struct cop_endpoint_work work;
 	struct cop_rpc *r;
@@ -143,7 +143,7 @@ static bool snapshot_there(struct cop_rpc *r, struct cop_buf *out)
 
 void cop_rpc_peers_json(struct cop_rpc *r, struct cop_buf *out)
 {
-	/* A fake has no thread of its own: its caller is the progress thread. */
+	/* A fake has no thread: its caller is the progress thread. */
 	if (r->fake || cop_rpc_inside(r))
 		put_peers(r, out);
 	else if (!snapshot_there(r, out))

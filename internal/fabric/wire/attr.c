@@ -12,15 +12,15 @@ uint64_t cop_attr_version(const struct cop_attr *a)
 	return version ? version : 2;
 }
 
-/* The kernel's clock for timestamps ticks at least every 10 ms; coarser file systems store seconds
- * or tenths of a second. */
+/* The kernel's timestamp clock ticks at least every 10 ms; coarser file systems store seconds or
+ * tenths of a second. */
 static uint32_t tick_ms(uint32_t nsec)
 {
 	return nsec == 0 ? 1000 : nsec % (100 * COP_NS_PER_MS) == 0 ? 100 : 10;
 }
 
-/* No clock makes a timestamp further in the future than this, and waiting for it to pass could take
- * for ever. */
+/* No clock produces a timestamp further in the future, and waiting for one to pass could take
+ * forever. */
 #define AHEAD_S 60
 
 static bool is_young(int64_t s, uint32_t nsec, int64_t now_ns)
@@ -33,7 +33,7 @@ static bool is_young(int64_t s, uint32_t nsec, int64_t now_ns)
 	return stamp_ns + 2 * (int64_t)tick_ms(nsec) * (int64_t)COP_NS_PER_MS > now_ns;
 }
 
-/* Programs cannot set the change time, but some file systems do not maintain it. */
+/* Programs cannot set ctime, but some file systems do not maintain it. */
 uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns)
 {
 	bool young = is_young(a->ctime_s, a->ctime_nsec, now_ns) ||
@@ -56,7 +56,7 @@ struct cop_attr cop_attr_clean(const struct cop_attr *a)
 	return clean;
 }
 
-/* A size above 2^63 would be negative in a struct stat; a time has only one encoding. */
+/* A size above 2^63 would be negative in struct stat; a time has only one encoding. */
 bool cop_attr_valid(const struct cop_attr *a)
 {
 	return a->version && a->size <= INT64_MAX && a->atime_nsec < COP_NS_PER_S &&

@@ -57,7 +57,7 @@ const char *cop_rd_str(struct cop_rd *r, size_t *len)
 	size_t want = cop_rd_u16(r);
 	const uint8_t *p = consume_bytes(r, want);
 
-	/* A truncated string reads as an empty one, so that callers need not test for NULL. */
+	/* A truncated string reads as empty: callers need not test for NULL. */
 	*len = p && !r->bad ? want : 0;
 	return p && !r->bad ? (const char *)p : "";
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An entry blob is this head followed by the link target, and nothing else. It is read by copying,
- * so it may be at any address. */
+/* An entry blob is this head followed by the link target. It is read by copying, so it needs no
+ * alignment. */
 #include "fabric/wire/listing_priv.h"
 
 #define ENTRY_MAGIC 0x32544e45u /* "ENT2" */

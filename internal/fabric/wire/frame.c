@@ -3,7 +3,7 @@
 
 #include <sodium.h>
 
-#define MAGIC 0x31504f43u /* "COP1" as it is in memory */
+#define MAGIC 0x31504f43u /* "COP1" in memory */
 #define VERSION 2
 #define LENGTH_AT 8
 #define COUNTER_AT 24
@@ -84,7 +84,7 @@ size_t cop_frame_seal(struct cop_frame_tx *tx, struct cop_wr *w)
 	return cop_wr_len(w);
 }
 
-/* Whether this counter may be accepted; if so, *rx remembers it. */
+/* Whether this counter is acceptable; if so, records it in *rx. */
 static bool window_take(struct cop_frame_rx *rx, uint64_t counter)
 {
 	uint64_t back, ahead;

@@ -7,7 +7,7 @@ static const char hello_context[] = "copper hello 1";
 static const char welcome_context[] = "copper welcome 1";
 static const char keys_context[] = "copper session 1";
 
-/* Appends the tag to a handshake message; transcript is what came before it in this handshake. */
+/* Appends the tag to a handshake message; transcript: the preceding messages of this handshake. */
 static size_t append_tag(const struct cop_wire_secret *s, const char *context,
 	const void *transcript, size_t transcript_len, struct cop_wr *w)
 {
@@ -91,7 +91,7 @@ int cop_hello_read(
 	return check_tag(s, hello_context, NULL, 0, msg, len);
 }
 
-/* Both sides derive the same bytes; the role decides which key sends. */
+/* Both sides derive the same bytes; the role determines which key sends. */
 static void make_keys(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	const void *welcome, size_t welcome_len, bool initiator, struct cop_frame_keys *keys)
 {

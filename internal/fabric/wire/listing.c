@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A listing blob. All offsets are from its start, and each area directly follows the one before:
+/* A listing blob. All offsets are from its start; the areas are contiguous:
  *
  *     head | count records | attribute records of those that have any | names and targets | zeros
  *
- * A directory has exactly one encoding. Records are in the order of (hash of the name, name). A
- * cookie is that hash, or the cookie before it plus one if that is larger. Attributes and strings
- * are in the order of their records. The check accepts this encoding alone. So no offset from
- * outside is followed that was not computed here as well, no name occurs twice, and two builds of
- * one directory are equal byte for byte.
+ * A directory has exactly one encoding. Records are sorted by (hash of the name, name). A cookie
+ * is the hash, or the preceding cookie plus one if that is larger. Attributes and strings are in
+ * record order. The check accepts only this encoding: no offset is used without being recomputed
+ * here, no name occurs twice, and two builds of one directory are identical.
  *
- * A cookie may be at most REACH above the hash of its name, so a lookup is a binary search for the
- * hash and a check of the few cookies within reach. Only a directory of deliberate collisions comes
- * near that bound, and such a directory has no listing. */
+ * A cookie may be at most REACH above the hash of its name, so a lookup is a binary search for
+ * the hash and a check of the few cookies within reach. Only deliberate collisions approach this
+ * bound, and such a directory has no listing. */
 #include "fabric/wire/listing_priv.h"
 
 #include <assert.h>
@@ -87,7 +86,7 @@ static bool type_valid(uint8_t type)
 	       type == DT_BLK || type == DT_REG || type == DT_LNK || type == DT_SOCK;
 }
 
-/* (hash, name) before (hash, name): < 0, 0, > 0. */
+/* Order of two (hash, name) pairs: < 0, 0, > 0. */
 static int compare_names(
 	uint64_t ha, const char *a, size_t a_len, uint64_t hb, const char *b, size_t b_len)
 {
@@ -124,7 +123,7 @@ static bool item_valid(const struct item *it, const char *name, size_t name_len,
 	return !target_len || (it->type == DT_LNK && cop_attr_target_valid(target, target_len));
 }
 
-/* its type and inode number are valid although it has no attributes */
+/* Sets type and ino even for a name without attributes. */
 static int add_item(struct cop_listing_builder *b, struct item it, const char *name,
 	size_t name_len, const struct cop_attr *attr, const char *target, size_t target_len)
 {
@@ -284,11 +283,11 @@ static const struct record *records_of(const void *blob)
 						     sizeof(struct listing_head));
 }
 
-/* How far the check has come: everything before is valid. */
+/* Progress of the check: everything before these offsets is valid. */
 struct walk {
 	const char *blob;
 	const struct listing_head *h;
-	uint64_t attr, string; /* offsets of the next ones */
+	uint64_t attr, string; /* next expected offsets */
 	uint64_t cookie;       /* of the record before; 0: none */
 	uint64_t hash;
 	const char *name;

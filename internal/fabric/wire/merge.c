@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Merges two listings of one directory. A reader of the older one keeps its names and attributes,
- * so that what a program reads in a directory has one version. From the newer one come the names
- * that are new, the attributes of the directory itself, and what absence means. */
+/* Merges two listings of one directory. The names and attributes of the older one take precedence,
+ * so a reader sees one version of the directory. The newer one contributes its additional names,
+ * the directory's attributes and the meaning of absence. */
 #include "fabric/wire/listing_priv.h"
 
-/* More names make no merged listing, because names that are deleted again and again at the storage
- * would accumulate. */
+/* Limit of a merged listing, because names that are deleted repeatedly at the storage would
+ * accumulate. */
 #define MERGED_MAX 65536u
 
 static int add_entry(struct cop_listing_builder *b, const struct cop_listing_entry *e)

@@ -10,8 +10,8 @@ struct head {
 };
 
 struct block {
-	uint32_t end; /* of its packed bytes, from the first block's start; a block that did not
-			 shrink is stored raw */
+	uint32_t end; /* end of its packed bytes, relative to the first block's start; an
+			 incompressible block is stored raw */
 	uint32_t sum;
 };
 
@@ -43,7 +43,7 @@ static size_t pack_block(const char *raw, size_t len, char *out)
 	return len;
 }
 
-/* Frees the unused end of p; if that fails, p stays as it is. */
+/* Frees the unused end of p; on failure p is unchanged. */
 static void *shrink_block(void *p, size_t bytes)
 {
 	void *smaller = realloc(p, bytes);

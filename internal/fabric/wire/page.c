@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages divide the range of the hashes evenly. Two nodes that know different names of a directory
- * agree on the page of each name that both know. */
+/* Pages divide the hash range evenly. Two nodes with different names of a directory agree on the
+ * page of each common name. */
 #include "fabric/wire/listing_priv.h"
 
 #include <assert.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sizes of the cache and of the disk behind it. */
+/* The sizes of the cache and of its spill on disk. */
 #include "job/conf/conf_priv.h"
 
 /* A chunk that fills the whole budget could never be replaced by the next one. */
 #define CHUNKS_MIN 4
 
-/* The least for the spill: what one read of the storage brings may have to leave at once. */
+/* Minimum for the spill: one storage read may evict this much at once. */
 #define SPILL_MEMORY_MIN (4 * COP_MIB)
 #define SPILL_SHARE 16
 
@@ -16,7 +16,7 @@ uint64_t cop_conf_spill_memory(const struct cop_conf *conf, uint64_t cache_bytes
 	return conf->spill ? COP_MAX(cache_bytes / SPILL_SHARE, least) : 0;
 }
 
-/* What flights need, beside the spill. */
+/* Memory for in-flight requests, in addition to the spill. */
 static uint64_t least_for_flights(const struct cop_conf *conf)
 {
 	return CHUNKS_MIN * conf->chunk + cop_conf_spill_memory(conf, 0);

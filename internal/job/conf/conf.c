@@ -62,7 +62,7 @@ bool cop_conf_trusts_listings(const struct cop_conf *conf)
 	return is_hidden(conf, "none");
 }
 
-/* A TTL that the user gave does not grow. */
+/* A TTL given by the user does not grow. */
 static void set_absence(struct cop_conf *conf)
 {
 	if (conf->enoent_most_ms != ENOENT_OPEN)
@@ -136,7 +136,7 @@ const char *cop_conf_prefetch(const struct cop_conf *conf)
 	return strcmp(given, "off") == 0 ? NULL : given;
 }
 
-/* Settings that the check derives from others do not count as changes. */
+/* Settings derived by the check do not count as changes. */
 void cop_conf_each_changed(const struct cop_conf *conf,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg)
 {
@@ -148,8 +148,7 @@ void cop_conf_each_changed(const struct cop_conf *conf,
 	as_is.source = conf->source;
 	as_is.job_dir = conf->job_dir;
 	(void)cop_conf_check(&as_is, &ignored);
-	/* A TTL that was given does not grow, so it counts as a change even if it equals the
-	 * default. */
+	/* A given TTL does not grow, so it counts as a change even if it equals the default. */
 	if (conf->enoent_most_ms == conf->enoent_ttl_ms)
 		as_is.enoent_ttl_ms = ENOENT_OPEN;
 	as_is.source = "/";
@@ -206,7 +205,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 
 #define SECONDS(n) ((uint64_t)(n)*1000)
 
-/* Both tables share these rows; the rows only for mount follow at the end. */
+/* Rows shared by both tables; rows only for mount follow at the end. */
 #define COMMON_ROWS                                                                                \
 	COP_OPT(STRING, "hosts", struct cop_conf, hosts, "in rank order: n[1-4],login:7721",       \
 		.arg = "FILE|LIST", .shown = "scheduler's"),                                       \

@@ -4,7 +4,7 @@
 
 #include "job/dir/dir.h"
 
-#define COP_JOB_SECRET_MAX 4096 /* bytes of a secret file */
+#define COP_JOB_SECRET_MAX 4096 /* maximum bytes of a secret file */
 
 int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err);
 /* JOBDIR/secret; from->job_dir is given. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/not_started.txt: one line, the rank of the last node that could not start, and
- * why. */
+/* JOBDIR/logs/not_started.txt: one line with the rank of the last node that failed to start, and
+ * the reason. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 
 #define NAME "%s/logs/not_started.txt"
 #define LINE_SIZE 1024
-/* Nodes of one start do not begin at the same moment; an older note is from another start. */
+/* Nodes of one start begin at different times; a note older than this is from another start. */
 #define SAME_START_NS (1LL * 1000 * 1000 * 1000)
 
 int64_t cop_job_file_time(const char *path)
@@ -61,7 +61,7 @@ void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text)
 	free(path);
 }
 
-/* The job directory may be open to others: a file that is not this user's is not believed. */
+/* The job directory may be writable by others: a file of another user is ignored. */
 static ssize_t read_own(const char *path, char line[LINE_SIZE], int64_t *when)
 {
 	uint64_t size;
@@ -78,7 +78,7 @@ static ssize_t read_own(const char *path, char line[LINE_SIZE], int64_t *when)
 	return n;
 }
 
-/* Turns the text into one line without control characters. */
+/* Converts the text to one line without control characters. */
 static void make_plain(char line[LINE_SIZE], size_t len)
 {
 	line[len] = '\0';
@@ -140,8 +140,8 @@ static void link_back(const char *from, const char *to)
 	cop_dir_done(&at);
 }
 
-/* Another node may replace the note between reading and removing it, so it is read once more where
- * nobody replaces it. */
+/* Another node may replace the note between reading and removing it, so it is moved aside and read
+ * again there. */
 static void remove_note(const char *path, int64_t rank)
 {
 	char *aside;
@@ -149,7 +149,7 @@ static void remove_note(const char *path, int64_t rank)
 	if (asprintf(&aside, "%s.%" PRId64 ".%d", path, rank, (int)getpid()) < 0)
 		return;
 	if (is_word_of(path, rank) && cop_rename(path, aside) == 0) {
-		/* If there is a new one already, that one is kept. */
+		/* A newer note takes precedence. */
 		if (!is_word_of(aside, rank))
 			link_back(aside, path);
 		cop_unlink(aside);

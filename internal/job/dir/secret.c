@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sources of the job's secret, and the conditions for a file that holds it. */
+/* The sources of the job's secret, and the requirements for its file. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "job/dir/dir_priv.h"
 
-/* A file that others may read or replace holds no secret. Returns 0 or -EACCES. */
+/* Rejects a file that others may read or replace. Returns 0 or -EACCES. */
 static int check_file(const char *path, const struct stat *st, struct cop_err *err)
 {
 	if (!S_ISREG(st->st_mode))
@@ -50,8 +50,7 @@ static int read_open(int fd, const char *path, struct cop_job_secret *out, struc
 	return 0;
 }
 
-/* The checks are made on the open file and not on its name, so that no other process can replace it
- * in between. */
+/* The checks use the open file and not its name, to exclude a replacement in between. */
 int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err)
 {
 	struct cop_dir at;

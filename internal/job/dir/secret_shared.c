@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/secret: how the nodes that share a folder agree on one secret, and how an older job's
- * secret is distinguished from theirs.
+/* JOBDIR/secret: how nodes that share a folder agree on one secret, and distinguish it from an
+ * older job's.
  *
- * Rank 0 makes the file, complete before it is visible, and the others wait for it. Its second line
- * names the scheduler's job for which it was made. A file of another job was left by a job that was
- * killed: rank 0 replaces it, and the others treat it as if there were none. Two processes may both
- * be rank 0 (two trees of one job), so the new file first gets the name JOBDIR/secret.JOB, which
- * only one of them can create. That process checks again, and renames the file if the old one is
- * still there. A file without such a line is the user's own and is used as it is. */
+ * Rank 0 creates the file, complete before it is visible, and the others wait for it. Its second
+ * line names its scheduler job. A file of another job was left by a killed job: rank 0 replaces it,
+ * and the others ignore it. Two processes may both be rank 0 (two trees of one job), so the new
+ * file is first named JOBDIR/secret.JOB, which only one of them can create. That process checks
+ * again, and renames the file if the old one still exists. A file without such a line is the user's
+ * own and is used unchanged. */
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/random.h>
@@ -18,14 +18,14 @@
 #define RANDOM_BYTES 32
 #define POLL_MS_FIRST 10
 #define POLL_MS_MOST 200
-#define MADE "made by copper" /* begins the second line */
-#define FOR " for job "       /* followed by a job, if there is one */
+#define MADE "made by copper" /* start of the second line */
+#define FOR " for job "       /* followed by a job, if any */
 #define JOB_SIZE 80
 #define NO_MEMORY "no memory for the secret"
 
 /* ---- which job ---- */
 
-/* The scheduler's name for this job, made fit for a file name; "" without a scheduler. */
+/* The scheduler's name for this job, as a valid file name; "" without a scheduler. */
 static void this_job(char job[JOB_SIZE])
 {
 	const char *slurm = getenv("SLURM_JOB_ID"), *pbs = getenv("PBS_JOBID");
@@ -37,7 +37,7 @@ static void this_job(char job[JOB_SIZE])
 			*c = '_';
 }
 
-/* Whether Copper made it, and for which job ("" if none was known). */
+/* Whether Copper created it, and for which job ("" if unknown). */
 static bool made_for(const struct cop_job_secret *s, char job[JOB_SIZE])
 {
 	const char *line = s->data ? strchr(s->data, '\n') : NULL;
@@ -50,16 +50,16 @@ static bool made_for(const struct cop_job_secret *s, char job[JOB_SIZE])
 	return true;
 }
 
-/* Whether another job of the scheduler left it; *whose is that job. */
+/* Whether it is from another scheduler job, returned in *whose. */
 static bool is_stale(const struct cop_job_secret *s, const char *job, char whose[JOB_SIZE])
 {
 	return *job && made_for(s, whose) && *whose && strcmp(whose, job) != 0;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 /* Gives the complete file its name. link(2) never replaces; on a file system without hard links,
- * renaming without replacing does the same. 0, -EEXIST or another error. */
+ * rename without replacement is equivalent. 0, -EEXIST or another error. */
 static int publish_secret(const struct cop_dir *at, const char *tmp)
 {
 	if (!linkat(at->fd, tmp, at->fd, at->name, 0))
@@ -88,7 +88,7 @@ static int write_random(int fd, const char *job)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Makes a new secret with that name; -EEXIST if the name exists. */
+/* Creates a new secret with that name; -EEXIST if the name exists. */
 static int make_at(const struct cop_dir *at, const char *job)
 {
 	char *tmp = NULL;
@@ -117,7 +117,8 @@ static int make_secret(const char *path, const char *job, struct cop_err *err)
 				   : rc;
 }
 
-/* Replaces another job's secret. A process that cannot claim it waits for the one that did. */
+/* Replaces another job's secret. A process that fails to claim it waits for the one that
+ * succeeded. */
 static int renew_secret(const char *path, const char *job, struct cop_err *err)
 {
 	struct cop_job_secret now = {0};
@@ -138,7 +139,7 @@ static int renew_secret(const char *path, const char *job, struct cop_err *err)
 	return rc == -EEXIST ? 0 : rc;
 }
 
-/* On rank 0, makes sure that there is one. note: what the user should know about it. */
+/* On rank 0, ensures that a secret exists. note: a message for the user. */
 static int provide_secret(
 	const char *path, const char *job, char *note, size_t size, struct cop_err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/copper_tree.txt: what a command needs to know of a tree to talk to its nodes: "KEY
- * VALUE" lines, the hosts last. It has the location of the secret, not the secret itself. Unknown
- * keys come from a later version and are skipped. */
+/* JOBDIR/logs/copper_tree.txt: the data that a command needs to contact a tree's nodes: "KEY VALUE"
+ * lines, the hosts last. It has the location of the secret, not the secret itself. Unknown keys
+ * come from a later version and are skipped. */
 #include "job/dir/dir_priv.h"
 
 #define TREE_MAX (64 * COP_MIB)
@@ -111,7 +111,7 @@ static bool parse_text(struct value v, char *out, size_t size)
 	return true;
 }
 
-/* Cuts the first word off v. */
+/* Splits the first word off v. */
 static struct value next_word(struct value *v)
 {
 	const char *space = memchr(v->text, ' ', v->len);
@@ -188,7 +188,7 @@ static bool parse_field(
 	return !key_is(key, "host") || parse_host(v, b);
 }
 
-/* If the text has no end line, it was cut off, and what is missing is unknown. */
+/* Text without an end line is truncated, and the rest is unknown. */
 int cop_job_tree_parse(
 	const char *text, size_t len, const char *name, struct cop_job_tree *t, struct cop_err *err)
 {

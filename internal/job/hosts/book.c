@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address books: "hostname address" lines. A book may be the site's, with thousands of hosts
- * outside the job, so the table holds the job's hosts and the book is read once. A host is found by
- * its full name or, if the job and the book disagree on the domain, by its short name. Nodes that
- * share a host name are in the book as "name:port". */
+/* Address books: "hostname address" lines. A site's book may have thousands of hosts outside the
+ * job, so the table holds the job's hosts and the book is read once. A host is found by its full
+ * name or, if the job and the book disagree on the domain, by its short name. Nodes that share a
+ * host name are listed as "name:port". */
 #include <ctype.h>
 
 #include "job/hosts/hosts_priv.h"
 
-#define NAMED_MAX 8 /* missing hosts that are named */
+#define NAMED_MAX 8 /* missing hosts listed by name */
 
 struct book {
 	const struct cop_job_hosts *hosts;
 	char **address;
-	unsigned *line;               /* of each host's address, 0: none yet */
-	bool *by_short;               /* it was found by its short name only */
+	unsigned *line;               /* line number of each host's address, 0: none yet */
+	bool *by_short;               /* found only by its short name */
 	struct cop_job_map exact;     /* name to rank; name and port to rank */
 	struct cop_job_map brief;     /* short name to rank */
 	bool *shared;                 /* another host has the same name */
 	bool *vague;                  /* another host has the same short name */
-	struct cop_job_column column; /* of a raw table */
+	struct cop_job_column column; /* for a raw table */
 	bool found_column, is_table;
 };
 
@@ -29,7 +29,7 @@ static size_t short_len(const char *name, size_t len)
 	return dot ? (size_t)(dot - name) : len;
 }
 
-/* An address has no short form, although an IPv4 address has dots. */
+/* An address has no short form, although an IPv4 address contains dots. */
 static bool has_short(const char *name, size_t len)
 {
 	if (memchr(name, ':', len))
@@ -79,7 +79,7 @@ static void book_fini(struct book *b)
 	cop_job_map_fini(&b->brief);
 }
 
-/* The host that a line's name refers to, or COP_JOB_ABSENT. */
+/* The host of a line's name, or COP_JOB_ABSENT. */
 static uint32_t find_host(
 	const struct book *b, const char *name, size_t len, uint16_t port, bool *by_short)
 {
@@ -96,8 +96,7 @@ static uint32_t find_host(
 	return memchr(name, '.', len) && strchr(b->hosts->host[i].name, '.') ? COP_JOB_ABSENT : i;
 }
 
-/* Stores the address of a host. If one name has two addresses, there is no way to know which is
- * right. */
+/* Stores the address of a host. Two addresses for one name are ambiguous. */
 static int keep_address(struct book *b, uint32_t i, bool by_short, const char *address, size_t len,
 	unsigned line, struct cop_err *err)
 {
@@ -151,7 +150,7 @@ static bool cut_row(struct book *b, const char *text, size_t len, size_t *name_l
 	return true;
 }
 
-/* Finds the host that a line begins with; an address of IPv6 has several spellings. */
+/* Finds the host at the start of a line; an IPv6 address has several spellings. */
 static int find_word(
 	const struct book *b, const char *text, size_t len, uint32_t *rank, bool *by_short)
 {
@@ -216,7 +215,7 @@ static int refuse_missing(const struct book *b, struct cop_err *err)
 	return missing ? -ENOENT : 0;
 }
 
-/* The header of a raw table is its first line, as a comment. */
+/* The header of a raw table is its first line, a comment. */
 static void find_header(struct book *b, const char *text, size_t len)
 {
 	const char *end = memchr(text, '\n', len);

@@ -6,11 +6,10 @@
 #include "base/base/grow.h"
 #include "job/hosts/hosts_priv.h"
 
-#define SHARED_MAX 16 /* most nodes of a job on one machine that get ports of their own */
-/* Steps of one job run at the same time, and so do jobs with close numbers. Odd, so that all ports
- * are used. */
+#define SHARED_MAX 16 /* maximum number of a job's nodes per machine with ports of their own */
+/* Steps of one job run concurrently, as do jobs with close numbers. Odd, so all ports are used. */
 #define STEPS_APART 61
-/* Only root could listen at a lower port, so that number is one of slots. */
+/* Below this port only root can listen; slots end here. */
 #define SLOTS_END 1024
 #define COMPONENTS_MAX 128 /* Slurm's own limit */
 
@@ -42,8 +41,8 @@ int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len,
 	return 0;
 }
 
-/* Machine files of MPI launchers: "host:4" means four slots (MPICH), and "host slots=4" (Open MPI)
- * or "host:4 ifname=ib0" gives settings that are not for us. */
+/* Machine files of MPI launchers: "host:4" means four slots (MPICH); "host slots=4" (Open MPI) and
+ * "host:4 ifname=ib0" have settings that are ignored here. */
 static size_t without_settings(const char *text, size_t len)
 {
 	size_t name = 0;
@@ -75,7 +74,7 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 	if (!rc && word.port < SLOTS_END)
 		word.port = default_port;
 
-	/* A bracket at the beginning starts an IPv6 address. */
+	/* A leading bracket starts an IPv6 address. */
 	if (memchr(text, ',', len) || memchr(text + 1, '[', len - 1))
 		return cop_err_set(err, EINVAL,
 			"line %u: '%s' is a list, but a file has one host on each line; a list is given as it is, "
@@ -95,7 +94,7 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 	return 0;
 }
 
-/* line: the line number of each host; NULL for a LIST, where its position counts. */
+/* line: the line number of each host; NULL for a LIST, where its position is reported. */
 static int refuse_double(const struct cop_job_host *h, uint32_t first, uint32_t second,
 	const unsigned *line, struct cop_err *err)
 {
@@ -148,7 +147,7 @@ static int drop_doubles(struct cop_job_hosts *h, struct cop_err *err)
 	return 0;
 }
 
-/* A host of 200 slots is listed 200 times in a row; that must not count against the limit. */
+/* A host with 200 slots is listed 200 times in a row, which must not count against the limit. */
 static void drop_repeated(struct cop_job_hosts *h)
 {
 	struct cop_job_host *last = &h->host[h->count - 1];
@@ -211,7 +210,7 @@ static int load_list(
 	return rc ? rc : check_doubles(&b->hosts, NULL, err);
 }
 
-/* Hands over the list with its origin, or puts the origin before the error's sentence. */
+/* Returns the list with its origin, or prefixes the error's sentence with the origin. */
 static int finish_list(struct cop_job_builder *b, int rc, const char *origin,
 	const struct cop_err *why, struct cop_job_hosts *out, struct cop_err *err)
 {
@@ -228,7 +227,7 @@ static int finish_list(struct cop_job_builder *b, int rc, const char *origin,
 		err, -rc, "%s: %s", origin, why->code ? why->text : "no memory for the host list");
 }
 
-/* A LIST never contains a slash; a folder that happens to have a host's name is no host file. */
+/* A LIST never contains a slash; a folder with a host's name is not a host file. */
 static bool is_file(const char *text)
 {
 	struct stat st;
@@ -253,8 +252,8 @@ int cop_job_hosts_load(
 	return finish_list(&b, rc, origin, &why, out, err);
 }
 
-/* Jobs that run at the same time have close numbers, so these are not hashed. PBS numbers the parts
- * of an array "12[3].server". */
+/* Concurrent jobs have close numbers, so these are not hashed. PBS numbers the parts of an array
+ * "12[3].server". */
 static uint64_t job_number(void)
 {
 	static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID"};
@@ -273,7 +272,7 @@ static uint64_t job_number(void)
 	return number;
 }
 
-/* Slurm numbers batch scripts, interactive shells and the like from the top of 32 bits. */
+/* Slurm numbers batch scripts, interactive shells etc. from the top of 32 bits. */
 bool cop_job_slurm_step(uint64_t *step)
 {
 	const char *text = getenv("SLURM_STEP_ID");
@@ -281,8 +280,8 @@ bool cop_job_slurm_step(uint64_t *step)
 	return text && *text && !cop_parse_u64(text, step) && *step < UINT32_MAX - 16;
 }
 
-/* Nodes that share a machine are few, and near each other in the list. The second port is the first
- * port of a job whose number is far away. */
+/* Nodes that share a machine are few and close together in the list. The second port is the first
+ * port of a job with a distant number. */
 static void choose_ports(struct cop_job_hosts *h, uint64_t number)
 {
 	for (uint32_t i = 0; i < h->count; i++) {
@@ -300,13 +299,13 @@ static void choose_ports(struct cop_job_hosts *h, uint64_t number)
 	}
 }
 
-/* The launcher says that this is one of several nodes, but no list says where the others are. Each
- * would be a tree of its own and ask the storage. */
+/* The launcher indicates several nodes, but no list has the other hosts. Each would become a
+ * separate tree and load the storage. */
 static int refuse_alone(struct cop_err *err)
 {
 	static const struct {
 		const char *name;
-		uint64_t most; /* of a process that is alone */
+		uint64_t most; /* for a single process */
 	} tells[] = {{"PMI_SIZE", 1}, {"OMPI_COMM_WORLD_SIZE", 1}, {"FLUX_JOB_SIZE", 1},
 		{"PMI_RANK", 0}, {"PMIX_RANK", 0}, {"PALS_NODEID", 0}, {"FLUX_TASK_RANK", 0},
 		{"SLURM_NODEID", 0}};
@@ -334,7 +333,7 @@ unsigned cop_job_slurm_components(void)
 										    : 1;
 }
 
-/* The hosts of all components of a heterogeneous job, which may share some. */
+/* The hosts of all components of a heterogeneous job, which may overlap. */
 static int load_components(
 	unsigned n, uint16_t default_port, struct cop_job_builder *b, struct cop_err *err)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* LISTs of hosts: n[1-4,7],login,x[001-010]y[0-1]:7721,fd77::1,[fd77::2]:7721
  *
- * An item alternates literals and brackets and means every combination, with the last bracket
- * varying fastest. It is walked twice: first to check it and to multiply the counts, so that
- * n[0-999999999] is refused before anything is allocated, then to write the names. As in Slurm, the
- * first number of a range gives the width to which its numbers are padded. */
+ * An item alternates literals and brackets and expands to all combinations, with the last
+ * bracket varying fastest. The first pass checks it and multiplies the counts, which rejects
+ * n[0-999999999] before any allocation; the second writes the names. As in Slurm, the first
+ * number of a range determines the zero-padded width. */
 #include <ctype.h>
 
 #include "job/hosts/hosts_priv.h"
 
 #define MAX_BRACKETS 8
-#define MAX_DIGITS 18 /* fits 64 bits and can be added to */
+#define MAX_DIGITS 18 /* fits 64 bits without overflow in additions */
 
 struct range {
 	uint64_t first, last;
@@ -45,7 +45,7 @@ static bool read_number(const char **p, const char *end, uint64_t *out, int *dig
 	return *digits > 0;
 }
 
-/* Reads one range and the comma or bracket after it. Returns 1 if more follow in this bracket, 0
+/* Reads one range and the following comma or bracket. Returns 1 if more follow in this bracket, 0
  * after the last one. */
 static int read_range(const char **p, const char *end, struct range *r)
 {
@@ -65,7 +65,7 @@ static int read_range(const char **p, const char *end, struct range *r)
 	return (*p)[-1] == ',' ? 1 : (*p)[-1] == ']' ? 0 : -EINVAL;
 }
 
-/* Counts the numbers of a bracket; *p is after '[' and is moved past ']'. */
+/* Counts the numbers of a bracket; *p is after '[' and advances past ']'. */
 static int count_bracket(const char **p, const char *end, uint64_t *count)
 {
 	struct range r;
@@ -139,7 +139,7 @@ static int put_bracket(struct item *it, const char *p, size_t len)
 	return rc;
 }
 
-/* Writes all names that the rest of the item, from p, makes of the name so far. */
+/* Writes all names that the rest of the item, from p, generates with the prefix so far. */
 static int put_names(struct item *it, const char *p, size_t len)
 {
 	while (p < it->end && *p != '[') {
@@ -171,8 +171,8 @@ static int read_port(const char *p, const char *end, uint16_t *port)
 	return 0;
 }
 
-/* "[fd77::1]" of "[fd77::1]:7720": where it ends; NULL if the text does not begin so. "[1-4]" is a
- * range. */
+/* The end of "[fd77::1]" in "[fd77::1]:7720"; NULL if the text does not start with one. "[1-4]" is
+ * a range. */
 static const char *six_in_brackets(const char *text, const char *end)
 {
 	const char *close =
@@ -181,7 +181,7 @@ static const char *six_in_brackets(const char *text, const char *end)
 	return close && memchr(text, ':', (size_t)(close - text)) ? close + 1 : NULL;
 }
 
-/* Two colons are an address without a port. */
+/* Two colons indicate an address without a port. */
 static bool has_two_colons(const char *text, const char *end)
 {
 	const char *colon = memchr(text, ':', (size_t)(end - text));
@@ -189,7 +189,7 @@ static bool has_two_colons(const char *text, const char *end)
 	return colon && memchr(colon + 1, ':', (size_t)(end - colon - 1));
 }
 
-/* Refuses a text that looks like an IPv6 address and is none that a host can have. */
+/* Refuses text that resembles an IPv6 address but is not a valid host address. */
 static int check_six(
 	const char *text, const char *end, const struct cop_job_word *w, struct cop_err *err)
 {
@@ -267,7 +267,7 @@ static const char *item_end(const char *p, const char *end)
 	return p;
 }
 
-/* Cuts the first item off, trimmed; true if more follow. */
+/* Splits off the first item, trimmed; true if more follow. */
 static bool cut_item(const char **p, const char *end, const char **item, size_t *len)
 {
 	const char *stop = item_end(*p, end), *first = *p, *last = stop;

@@ -17,9 +17,9 @@ bool cop_job_mark(char mark[COP_JOB_MARK_SIZE])
 	return mark[0];
 }
 
-/* Slurm, PBS and OAR number each part of an array as a job of its own; LSF, Grid Engine and
- * Fujitsu's TCS do not. What `flux run` starts in an allocation has numbers of its own there, and
- * belongs to the allocation. */
+/* Slurm, PBS and OAR number each part of an array as a separate job; LSF, Grid Engine and Fujitsu's
+ * TCS do not. Processes of `flux run` in an allocation have job numbers of their own there, but
+ * belong to the allocation. */
 static const struct {
 	const char *name, *part;
 } jobs[] = {{"SLURM_HET_JOB_ID", NULL}, {"SLURM_JOB_ID", NULL}, {"PBS_JOBID", NULL},

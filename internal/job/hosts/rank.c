@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds this machine in the host list. Names are compared as text, addresses with those of the
- * interfaces. Only if that finds nothing, the name service is asked, and only for names that
- * contain this machine's own: "n1-hsn", as the fast network calls n1. */
+ * interfaces. Only if both fail is the name service queried, and only for names that contain this
+ * machine's own: "n1-hsn" is n1 on the fast network. */
 #include <ctype.h>
 #include <ifaddrs.h>
 #include <strings.h>
@@ -31,7 +31,7 @@ static bool is_local_address(const struct machine *m, const struct cop_ip *addre
 {
 	struct cop_ip own;
 
-	/* The whole of 127.0.0.0/8 is this machine, though the interface lists one. */
+	/* All of 127.0.0.0/8 is this machine, although the interface lists one address. */
 	if (cop_ip_is_loopback(address))
 		return true;
 	for (const struct ifaddrs *i = m->interfaces; i; i = i->ifa_next)
@@ -50,7 +50,7 @@ static bool is_here(const struct machine *m, const char *name)
 	return cop_same_host(name, m->name) || !strcmp(name, "localhost");
 }
 
-/* Returns how many hosts are this machine; *rank is the first. */
+/* Returns the number of hosts that are this machine; *rank is the first. */
 static uint32_t find_here(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
 {
 	uint32_t found = 0;
@@ -61,7 +61,8 @@ static uint32_t find_here(const struct cop_job_hosts *h, const struct machine *m
 	return found;
 }
 
-/* Whether it contains this machine's name as a whole: n1 in "n1-hsn" and "ib0.n1", not in "n10". */
+/* Whether it contains this machine's name as a whole word: n1 in "n1-hsn" and "ib0.n1", not in
+ * "n10". */
 static bool holds_own_name(const struct machine *m, const char *host)
 {
 	char own[sizeof(m->name)];
@@ -76,8 +77,8 @@ static bool holds_own_name(const struct machine *m, const char *host)
 	return false;
 }
 
-/* The same as find_here, with what the name service says about such names. *why: what is wrong with
- * one of them. */
+/* Like find_here, with the name service's addresses of such names. *why: the problem with one of
+ * them. */
 static uint32_t find_by_network(
 	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank, struct cop_err *why)
 {
@@ -133,8 +134,8 @@ static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_er
 	return 0;
 }
 
-/* A job step on some of the job's nodes counts them from 0 again, so the number may mean another
- * host. If the list itself says unambiguously which host this is, the list is right. */
+/* A job step on some of the job's nodes renumbers them from 0, so the number may mean another host.
+ * If the list identifies this host unambiguously, the list takes precedence. */
 static void check_against_list(
 	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
 {
@@ -147,7 +148,7 @@ static void check_against_list(
 	*rank = here;
 }
 
-/* If a file does not exist, its name is taken for the name of a host. */
+/* A file that does not exist is interpreted as a host name. */
 static const char *taken_for_a_host(const struct cop_job_hosts *h)
 {
 	const char *given = h->count == 1 && h->origin && strncmp(h->origin, "--hosts ", 8) == 0
@@ -178,7 +179,7 @@ static int rank_here(
 		found, h->count, h->origin ? h->origin : "the list");
 }
 
-/* Whether the launcher started another task of the same command on this machine before this one. */
+/* Whether the launcher started an earlier task of the same command on this machine. */
 static bool is_second_task(void)
 {
 	static const char *const names[] = {"SLURM_LOCALID", "PALS_LOCAL_RANKID",

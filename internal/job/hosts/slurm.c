@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses by which Slurm reaches its nodes, for names that then need no name service. There
- * are two sources, both on the node:
+/* Slurm's addresses of its nodes, which save queries to the name service. There are two local
+ * sources:
  *
- *	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[fd77::2]:host", in jobs on nodes that were made
+ * 	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[fd77::2]:host", in jobs on nodes that were made
  * for them (clouds) slurm.conf "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", with the files that it
  * includes
  *
- * The controller is not asked, because ten thousand nodes would ask it at once. Text that is not
- * understood is skipped, because the names remain. A loopback address is skipped too: several
- * slurmd on one machine share it, so it does not distinguish them. */
+ * The controller is not queried, because ten thousand nodes would do so at once. Unrecognized
+ * text is skipped, because the names remain. A loopback address is skipped too: several slurmd
+ * on one machine share it. */
 #include <fcntl.h>
 #include <strings.h>
 
@@ -17,16 +17,16 @@
 
 #define CONF_MAX (16 * COP_MIB)
 #define INCLUDES_MAX 16 /* files in total */
-/* Of nodes in all files; Slurm names each once. */
+/* Nodes in all files; Slurm lists each once. */
 #define NAMES_MAX ((uint64_t)COP_JOB_MAX_HOSTS)
 
 struct learning {
 	struct cop_job_hosts *hosts;
-	struct cop_job_map ranks; /* by name, port 0; the first of those with the same name, which
-				     are neighbours */
-	unsigned files;           /* read so far */
-	uint64_t names;           /* of nodes, written out so far */
-	const char *path;         /* of the file that is being read */
+	struct cop_job_map
+		ranks;    /* by name, port 0; the first of adjacent hosts with the same name */
+	unsigned files;   /* read so far */
+	uint64_t names;   /* nodes expanded so far */
+	const char *path; /* the file being read */
 	bool told;
 };
 
@@ -65,7 +65,7 @@ static void learn_aliases(struct learning *l, const char *text)
 
 /* ---- slurm.conf ---- */
 
-/* Once is enough: the name service knows the nodes, too. */
+/* Logged once: the name service has the nodes, too. */
 static void leave_out(struct learning *l, const char *path, const char *why)
 {
 	if (!l->told)
@@ -75,8 +75,8 @@ static void leave_out(struct learning *l, const char *path, const char *why)
 	l->told = true;
 }
 
-/* Whether both lists mean equally many, and together with those before not too many. They are only
- * counted: what a file says may mean any number. */
+/* Whether both lists have equally many items and the total stays within the limit. They are only
+ * counted: a file may specify any number. */
 static bool lists_fit(struct learning *l, const char *names, size_t names_len,
 	const char *addresses, size_t addresses_len)
 {
@@ -166,7 +166,7 @@ static void read_line(struct learning *l, const char *path, const char *line, si
 		read_included(l, path, line + 8, len - 8);
 }
 
-/* Reading a fifo would wait for its writer. */
+/* Opening a fifo for reading would block until its writer opens it. */
 static bool is_file(const char *path)
 {
 	uint64_t size;
@@ -217,7 +217,7 @@ static void read_conf(struct learning *l, const char *path)
 
 uint64_t cop_job_slurm_addresses(struct cop_job_hosts *h)
 {
-	/* A slurmd keeps the configuration that the controller sent it in the last two. */
+	/* In configless mode slurmd stores the configuration in the last two. */
 	static const char *const places[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
 		"/var/spool/slurmd/conf-cache/slurm.conf"};
 	struct learning l = {.hosts = h};

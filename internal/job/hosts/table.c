@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Discovery's raw table, kept as provenance beside the job's address book, and readable as a site's
- * book:
+/* Discovery's raw table, stored beside the job's address book as its provenance, and readable as
+ * a site's book:
  *
  *     # host | cxi0 | cxi1
  *     n1 | ofi+cxi://0x00916600 | NA
  *
- * Without a header a network's own number is its column: cxi1 is the second after the host. */
+ * Without a header a network's number determines its column: cxi1 is the second after the host. */
 #include <ctype.h>
 
 #include "job/hosts/hosts_priv.h"
@@ -64,7 +64,7 @@ bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 			c->at = n;
 			return true;
 		}
-		/* The row of a host without any network says nothing about columns. */
+		/* The row of a host without networks reveals no columns. */
 		if (header && cell_is(name, name_len, "NA"))
 			return false;
 	}
@@ -226,7 +226,7 @@ int cop_job_table_write(const char *path, const struct cop_job_hosts *hosts, cha
 	return write_whole(path, &out, rc, "the table of addresses", err);
 }
 
-/* ---- reading what was written ---- */
+/* ---- reading it back ---- */
 
 /* Reads the names of the columns from the header. */
 static bool read_header(const char *text, size_t len, struct columns *c)

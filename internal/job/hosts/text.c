@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of small text files, and a table from text to number. The table uses open addressing and
- * starts as large as its entries will need. base/htab.h does not fit, because a name has no struct
- * of its own that could carry a link, and some names are in the table twice. */
+/* Lines of small text files, and a map from text to number. The map uses open addressing and is
+ * allocated at its final size. base/htab.h is unsuitable: a name has no struct that could contain a
+ * link, and some names occur twice in the map. */
 #include <ctype.h>
 
 #include "job/hosts/hosts_priv.h"
@@ -30,7 +30,7 @@ void cop_job_map_fini(struct cop_job_map *m)
 	*m = (struct cop_job_map){0};
 }
 
-/* The slot of the key, or the free one where it belongs: at least half of them are free. */
+/* The slot of the key, or the free one for it: at least half are free. */
 static struct cop_job_slot *find_slot(
 	const struct cop_job_map *m, const char *key, size_t len, uint16_t port)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the owner of a port in proc(5): /proc/net/tcp has the socket and its user, and the owner is
- * the process that has this socket open. The descriptors of other users' processes are not visible.
- */
+/* Finds the owner of a port in proc(5): /proc/net/tcp lists the socket and its user; the owner is
+ * the process with this socket open. The descriptors of other users' processes are not visible. */
 #include <ctype.h>
 #include <dirent.h>
 
@@ -14,7 +13,7 @@ struct listener {
 	unsigned uid;
 };
 
-/* An address as the kernel prints it: its 32-bit words as hexadecimal numbers of this machine. */
+/* An address as printed by the kernel: 32-bit words in hexadecimal, in host byte order. */
 static bool read_address(const char *text, struct cop_ip *out)
 {
 	struct in_addr word[4];
@@ -34,7 +33,7 @@ static bool read_address(const char *text, struct cop_ip *out)
 	return true;
 }
 
-/* Whether a socket at this address is in the way of one at want; none: at all addresses. */
+/* Whether a socket at this address conflicts with one at want; none: all addresses. */
 static bool in_the_way(const char *address, const struct cop_ip *want)
 {
 	bool all = strspn(address, "0") == strlen(address);

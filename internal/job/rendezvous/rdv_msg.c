@@ -9,8 +9,8 @@ enum { KIND_ASK = 1, KIND_ANSWER = 2 };
 
 static const uint8_t magic[5] = {'C', 'O', 'P', 'R', 2};
 
-/* The bytes that a tag covers. Each field but the last has a fixed length or is terminated, so that
- * no two messages have the same bytes. */
+/* The bytes covered by a tag. All fields except the last have a fixed length or a terminator:
+ * distinct messages have distinct bytes. */
 struct tagged {
 	uint8_t kind;
 	uint8_t nonces[2][RDV_NONCE];
@@ -62,8 +62,8 @@ static int fill_message(uint8_t *out, uint8_t kind, const char *address)
 	return getrandom(out + RDV_HEAD, RDV_NONCE, 0) == RDV_NONCE ? (int)len : -EIO;
 }
 
-/* The part of the head that has come must be right: the first bytes already reveal an unverified
- * peer. Returns the message's length once all of it has come, or 0. */
+/* Checks the part of the head that has arrived: the first bytes already reveal an unverified peer.
+ * Returns the message's length once complete, or 0. */
 static int check_form(const uint8_t *data, size_t len, uint8_t kind)
 {
 	uint8_t want[RDV_HEAD] = {0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The resolver: one thread that asks the name service for one name after another. */
+/* The resolver: one thread that queries the name service sequentially. */
 #include "base/log/log.h"
 #include "job/rendezvous/rdv_priv.h"
 
-#define STOP_MS 1000 /* for a look-up that is running */
+#define STOP_MS 1000 /* for a running look-up */
 
 void cop_rdv_lookup_free(struct rdv_lookup *l)
 {
@@ -114,7 +114,7 @@ void cop_rdv_resolve_drop(struct cop_rendezvous *r, struct rdv_ask *a)
 	cop_rdv_lookup_free(l);
 }
 
-/* Leaves the rendezvous to the resolver unless that has just ended. */
+/* Hands the rendezvous over to the resolver unless that has just ended. */
 static bool leave(struct cop_rendezvous *r)
 {
 	char host[COP_JOB_LABEL_SIZE] = "";
@@ -131,7 +131,7 @@ static bool leave(struct cop_rendezvous *r)
 	return !left;
 }
 
-/* A look-up cannot be interrupted, and may take longer than a node has for its end. */
+/* A look-up cannot be interrupted, and may outlast the time limit of a node's end. */
 bool cop_rdv_resolve_stop(struct cop_rendezvous *r)
 {
 	if (!r->resolver.started)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The answering side: read one ask, write one answer, close. A connection that does not prove the
- * secret within RDV_CONNECTION_MS, or before its slot is needed for another one, is closed without
- * a byte and counted. A node sends its whole ask at once, so unverified peers cannot keep it out by
- * occupying every slot. */
+/* The answering side: reads one ask, writes one answer, closes. A connection that does not prove
+ * the secret within RDV_CONNECTION_MS, or before its slot is needed for another, is closed without
+ * a reply and counted. A node sends its whole ask immediately, so unverified peers cannot block it
+ * by occupying all slots. */
 #include <sys/socket.h>
 
 #include "job/rendezvous/rdv_priv.h"
@@ -16,7 +16,7 @@ static void hang_up(struct rdv_conn *c)
 	c->fd = -1;
 }
 
-/* Reports before it closes, so that a peer that saw the connection end also sees the count. */
+/* Reports before it closes: a peer that saw the close also sees the count. */
 static void refuse_asker(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
 {
 	cop_rdv_refused(r, "ask", &c->from, rc);
@@ -113,7 +113,7 @@ void cop_rdv_serve(struct cop_rendezvous *r, struct rdv_conn *c, short events, u
 		refuse_asker(r, c, unfinished_error(c));
 }
 
-/* An asker that waited in the backlog has usually sent its ask already, so it is read at once. */
+/* An asker from the backlog has usually sent its ask already, so it is read immediately. */
 static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	struct sockaddr_storage from = {0};
@@ -123,10 +123,10 @@ static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 	struct rdv_conn *c;
 
 	if (fd < 0 && errno == ECONNABORTED)
-		return true; /* this one has left the backlog; the next may be fine */
+		return true; /* this connection has failed in the backlog; the next may be fine */
 	if (fd < 0) {
 		/* No descriptors or memory: the connection stays in the backlog, and poll would
-		 * report it again at once. */
+		 * report it again immediately. */
 		r->accept_after_ms = errno == EAGAIN ? 0 : now_ms + ACCEPT_PAUSE_MS;
 		return false;
 	}

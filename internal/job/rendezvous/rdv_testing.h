@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rendezvous on this machine, for the tests of this folder. */
+/* Rendezvous on this machine, for this directory's tests. */
 #ifndef COP_JOB_RDV_TESTING_H
 #define COP_JOB_RDV_TESTING_H
 
@@ -33,14 +33,14 @@ static inline void test_mac(void *ctx, const void *data, size_t len, uint8_t out
 
 static uint64_t ours = 1000;
 
-/* What the callback `found` got, from any number of asks. */
+/* What the callback `found` received, from any number of asks. */
 struct result {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned calls, addresses;
 	bool lives;
 	char address[300], why[600];
-	struct cop_rendezvous *again; /* ask once more, from the callback */
+	struct cop_rendezvous *again; /* repeat the ask from the callback */
 	struct cop_job_host *host;
 };
 
@@ -91,9 +91,9 @@ static inline void nap(unsigned ms)
 	nanosleep(&ts, NULL);
 }
 
-static cop_rendezvous_met *on_met; /* for what open_at opens */
+static cop_rendezvous_met *on_met; /* passed to those opened by open_at */
 static pthread_mutex_t met_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_met[64]; /* under met_lock: unverified peers may ask at any time */
+static char last_met[64]; /* under met_lock: unverified peers may connect at any time */
 
 static inline void met(void *ctx, const char *address)
 {
@@ -111,7 +111,7 @@ static inline const char *whom_met(char out[64])
 	return out;
 }
 
-static _Atomic unsigned refusals; /* at all that open_at has opened */
+static _Atomic unsigned refusals; /* of all opened by open_at */
 
 static inline void count_refusal(void *ctx, int rc)
 {
@@ -149,7 +149,7 @@ static inline struct cop_job_host host_of(const struct cop_rendezvous *r, const 
 	return (struct cop_job_host){.name = (char *)name, .port = cop_rendezvous_port(r)};
 }
 
-/* A port on which nobody listens at the moment. */
+/* A port without a listener at the moment. */
 static inline uint16_t free_port(const char *name)
 {
 	struct cop_rendezvous *r = start(name, 0, &ours, "x");

@@ -28,8 +28,7 @@ void cop_rdv_refused(struct cop_rendezvous *r, const char *what, const struct co
 		r->refused(r->key.ctx, rc);
 }
 
-/* The asks whose names have been resolved. An ask that ends earlier removes its look-up from the
- * list. */
+/* Collects asks with resolved names. An ask that ends earlier removes its look-up from the list. */
 static void collect_resolved(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	for (;;) {
@@ -44,7 +43,7 @@ static void collect_resolved(struct cop_rendezvous *r, uint64_t now_ms)
 	}
 }
 
-/* Takes over what other threads queued. False: the rendezvous is to stop. */
+/* Takes over items queued by other threads. False: stop the rendezvous. */
 static bool collect_asks(struct cop_rendezvous *r)
 {
 	uint64_t count;
@@ -65,7 +64,7 @@ struct round {
 	struct pollfd set[2 + RDV_SERVED_MAX + RDV_OPEN_MAX];
 	void *owner[2 + RDV_SERVED_MAX + RDV_OPEN_MAX];
 	nfds_t used;
-	uint64_t wake_ms; /* when to wake at the latest */
+	uint64_t wake_ms; /* latest wake-up time */
 };
 
 static void add_fd(struct round *w, int fd, short events, void *owner)
@@ -113,8 +112,8 @@ static bool is_conn(const struct cop_rendezvous *r, const void *owner)
 	       (const char *)owner < (const char *)(r->conn + RDV_SERVED_MAX);
 }
 
-/* Runs asks whose time has come. A step may end its own ask or move it to the end; what it calls
- * may only add asks, through new_asks. So the next one stays valid. */
+/* Runs asks that are due. A step may end its own ask or move it to the end; its callbacks may only
+ * add asks, through new_asks. So the next one stays valid. */
 static void step_timers(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	uint64_t end_asks_ms = atomic_exchange(&r->end_asks_ms, 0);
@@ -185,7 +184,7 @@ static int bound_socket(const struct cop_ip *ip, uint16_t port)
 	return rc;
 }
 
-/* None: bound to all addresses of both versions of IP, or of IPv4 where there is no IPv6. */
+/* None: bound to all addresses of both IP versions, or of IPv4 if there is no IPv6. */
 static int open_listener(const struct cop_ip *ip, uint16_t port)
 {
 	struct cop_ip all_of_four = cop_ip_of4((struct in_addr){INADDR_ANY});
@@ -207,9 +206,9 @@ static int listen_on(
 	in_port_t bound = 0;
 	int rc;
 
-	/* Askers reach a host name over whichever network they use, so the node listens on all
-	 * networks. On this machine itself its name often means a loopback address that no other
-	 * machine can reach. */
+	/* Other nodes reach a host name over any network, so the node listens on all networks.
+	 * Locally the host's own name often resolves to a loopback address that is unreachable from
+	 * outside. */
 	cop_ip_parse(self->name, &r->self);
 	r->listen_fd = rc = open_listener(&r->self, port);
 	if (rc >= 0 &&
@@ -274,7 +273,7 @@ int cop_rendezvous_start(
 	rc = listen_on(r, conf, err);
 	if (rc)
 		goto fail;
-	/* Named by the port that askers know. */
+	/* Labelled with the port published to other nodes. */
 	cop_job_label(
 		conf->self->name, conf->at_second_port ? conf->self->port : r->port, r->identity);
 	r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -291,7 +290,7 @@ fail:
 	return rc;
 }
 
-/* Runs on the caller's thread after the rendezvous' own has ended. A callback that asks again is
+/* Runs on the caller's thread after the rendezvous thread has ended. A new ask from a callback is
  * refused. */
 static void end_all(struct cop_rendezvous *r)
 {

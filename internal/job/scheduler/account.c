@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the output of sacct: one line for each job, followed by one for each of its steps. */
+/* Parses the output of sacct: one line per job, followed by one per step. */
 #include "job/scheduler/scheduler.h"
 
 #define FIELDS "JobIDRaw,State,ElapsedRaw,MaxRSS,TRESUsageInTot,Start,End"
 enum { ID, STATE, ELAPSED, MAX_RSS, TRES, START, END, PARTS };
-/* Between the clocks of two machines, and between a job's start and its first process. */
+/* Tolerance between the clocks of two machines, and between a job's start and its first process. */
 #define SLACK_S 60
 
 static bool split_line(char *line, char *part[PARTS])
@@ -46,7 +46,7 @@ static bool has_ended(const char *state)
 	return true;
 }
 
-/* The distance of the time from the attempt, in seconds; more than SLACK_S: another attempt. Slurm
+/* The time's distance from the attempt, in seconds; more than SLACK_S: another attempt. Slurm
  * before 20.11 prints times in its own format, which is ignored. */
 static double distance(char *const part[PARTS], double at_s)
 {
@@ -90,7 +90,7 @@ static void take_step(char *const part[PARTS], struct cop_slurm_account *out)
 	snprintf(out->tres, sizeof(out->tres), "%s", is_word(part[TRES]) ? part[TRES] : "");
 }
 
-/* Takes the nearest attempt, and of two equally near ones the later. */
+/* Selects the nearest attempt; of two equally near ones, the later. */
 static int parse_lines(char *text, const char *job, double at_s, struct cop_slurm_account *out)
 {
 	size_t len = strlen(job);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds out from the launcher's environment which task this is. The innermost launcher counts:
- * mpiexec starts its own processes with srun where there is Slurm, so Slurm's variables are read
+/* Determines this process's task from the launcher's environment. The innermost launcher takes
+ * precedence: mpiexec starts its own processes with srun under Slurm, so Slurm's variables are read
  * last. */
 #include "job/hosts/hosts.h"
 #include "job/scheduler/tasks_priv.h"
@@ -10,10 +10,9 @@
 
 struct launcher {
 	const char *local;   /* the number of this task on its machine */
-	const char *here[2]; /* how many tasks are on this machine: the first that is set counts */
-	const char *all;     /* how many in total */
-	const char *nodes; /* on how many machines, for launchers that do not say how many tasks are
-			      on this one */
+	const char *here[2]; /* number of tasks on this machine: the first variable that is set */
+	const char *all;     /* total number of tasks */
+	const char *nodes;   /* number of machines, for launchers without a local task count */
 };
 
 /* Open MPI, MPICH and Intel MPI, PALS, Flux. */
@@ -32,7 +31,7 @@ static bool number_of(const char *name, uint64_t *value)
 	return text && *text && cop_parse_u64(text, value) == 0 && *value <= UINT32_MAX;
 }
 
-/* ---- the process that started all of them here ---- */
+/* ---- the process that started all local tasks ---- */
 
 char *cop_tasks_environ(pid_t pid, size_t *len)
 {
@@ -73,7 +72,7 @@ static pid_t parent_of(pid_t pid, unsigned long long *began)
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (cop_read_file(path, 4096, &text, &len))
 		return 0;
-	/* The name is in parentheses and may contain anything. */
+	/* The name is in parentheses and may contain any character. */
 	end = strrchr(text, ')');
 	if (!end ||
 		sscanf(end + 1,
@@ -101,8 +100,8 @@ uint64_t cop_tasks_ancestor(pid_t pid, const char *variable)
 
 /* ---- launchers ---- */
 
-/* If no variable gives the number of tasks on this machine, every machine is taken to have equally
- * many. A machine that has more finds out by the number of a task. */
+/* If no variable has the number of local tasks, all machines are assumed to have equally many. A
+ * task number beyond that reveals a larger machine. */
 static bool tasks_here(const struct launcher *l, uint64_t *here)
 {
 	uint64_t all, nodes;
@@ -127,7 +126,7 @@ static int by_launcher(struct cop_tasks *t, const struct launcher *l, struct cop
 	t->launched = true;
 	t->local = (uint32_t)local;
 	t->here = (uint32_t)here;
-	/* If nothing says that these are all tasks, the hosts decide. */
+	/* If nothing indicates that these are all tasks, the hosts decide. */
 	t->elsewhere = !number_of(l->all, &all) || all > here;
 	t->variable = l->local;
 	t->id = t->ancestor = cop_tasks_ancestor(getpid(), l->local);
@@ -143,7 +142,7 @@ static bool tasks_of_node(const char *text, uint64_t node, uint64_t *tasks)
 	while (text && sscanf(text, "%llu%n", &count, &len) == 1) {
 		text += len;
 		times = 1;
-		more = 0; /* and stays so if the parenthesis is not closed */
+		more = 0; /* stays 0 if the parenthesis is not closed */
 		if (sscanf(text, "(x%llu)%n", &times, &more) == 1 && !more)
 			return false;
 		text += more;
@@ -182,8 +181,8 @@ static bool by_slurm(struct cop_tasks *t)
 	return true;
 }
 
-/* Steps are numbered from 0 in every job, and jobs in every cluster, so those numbers do not
- * suffice; in a heterogeneous job, a step has a list of hosts for each component. */
+/* Steps are numbered from 0 in every job, and jobs in every cluster, so these numbers are
+ * insufficient; in a heterogeneous job, a step has a host list per component. */
 static uint64_t start_of_step(void)
 {
 	static const char *const names[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side of the keeper, which keeps what the tasks share as long as one of them lives or may
- * come. The files are described in tasks_priv.h. */
+/* The keeper's side, which keeps the tasks' shared service while one of them is alive or expected.
+ * tasks_priv.h describes the files. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
@@ -49,7 +49,7 @@ void cop_tasks_give_back_stderr(const struct cop_tasks *t)
 	close(fd);
 }
 
-/* No call is live. Whether one may come soon: how long it is worth waiting, in all. */
+/* No call is live. Returns the total time worth waiting for the next one. */
 static uint32_t time_to_wait(struct cop_tasks *t, int fd, uint32_t absent_ms, uint32_t *calls)
 {
 	struct cop_tasks_come come;
@@ -104,8 +104,8 @@ void cop_tasks_close(struct cop_tasks *t)
 	cop_tasks_close_fd(&t->fd);
 }
 
-/* Its own descriptor keeps the word that the last task has locked, also when that has no name any
- * more. */
+/* Its own descriptor refers to the word locked by the last task, even after its name was
+ * removed. */
 bool cop_tasks_is_waited_for(const struct cop_tasks *t)
 {
 	int rc = t->word_fd < 0 ? -1 : flock(t->word_fd, LOCK_EX | LOCK_NB);
@@ -118,7 +118,7 @@ bool cop_tasks_is_waited_for(const struct cop_tasks *t)
 
 void cop_tasks_end(struct cop_tasks *t)
 {
-	/* A task that waits for the keeper has opened the message. The lock goes last. */
+	/* A task that waits for the keeper has opened the message. The lock is removed last. */
 	unlink(t->names[TASKS_SAID]);
 	unlink(t->names[TASKS_FIRST]);
 	cop_tasks_close_fd(&t->word_fd);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Removes what is left of a start whose processes, or whose keeper, were killed: its files, and the
- * mount that they name. No process of that start is left to do it, so another start of the same
- * user does. The locks are free then. A process that has opened a file just before, and gets its
- * lock afterwards, finds that the file was removed, and creates a new one (tasks.c). */
+/* Removes the remains of a start whose processes, or whose keeper, were killed: its files and the
+ * mount named there. No process of that start is left, so another start of the same user does this.
+ * The locks are free then. A process that opened a file just before, and obtains its lock
+ * afterwards, detects that the file was removed and creates a new one (tasks.c). */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 
 #include "job/scheduler/tasks_priv.h"
 
-/* A descriptor with the lock; -ENOENT: there is no such file; -EWOULDBLOCK: another process has the
- * lock. */
+/* A descriptor with the lock; -ENOENT: no such file; -EWOULDBLOCK: locked by another process. */
 static int lock_first(const struct cop_tasks *t)
 {
 	int fd = open(t->names[TASKS_FIRST], O_RDWR | O_NOFOLLOW | O_CLOEXEC);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds out where in a Slurm job this process is, from the environment and /proc.
+/* Determines this process's place in a Slurm job from the environment and /proc.
  *
- * If Slurm tracks processes by control groups, a process that a task of `srun copper mount` leaves
- * behind ends with the step; otherwise it outlives the job. So such a start is refused, by
- * the same rule everywhere. A shell or a script that continues when this command has returned may
- * be the only task of a step, or be at a terminal: it starts nodes as the script of the job does.
- * Other launchers use srun too; whether their processes outlive the step is left to them.
- */
+ * If Slurm tracks processes by control groups, a background process of a task of `srun copper
+ * mount` is killed with the step; otherwise it outlives the job. So such a start is refused
+ * everywhere by the same rule. A shell or a script that continues after this command may be the
+ * only task of a step, or be at a terminal: it starts nodes like the job's script. Other launchers
+ * use srun too; whether their processes outlive the step is their responsibility. */
 #include "job/hosts/hosts.h"
 #include "job/scheduler/scheduler_priv.h"
 
@@ -31,8 +30,8 @@ bool cop_slurm_is_node(void)
 	return getenv(COP_SLURM_IN_STEP) != NULL;
 }
 
-/* slurmstepd is the parent of the tasks. A parent that cannot be seen is not this user's shell, so
- * it counts as slurmstepd. */
+/* slurmstepd is the parent of the tasks. An invisible parent is not this user's shell, so it counts
+ * as slurmstepd. */
 static bool is_task(void)
 {
 	char path[64], *name;
@@ -56,7 +55,8 @@ static bool has_terminal(void)
 	return fd >= 0;
 }
 
-/* slurmstepd makes a group for each step, and kills what is in it when the command has returned. */
+/* slurmstepd creates a control group per step, and kills its processes when the command has
+ * exited. */
 static bool tracked_by_cgroup(void)
 {
 	char *text = NULL;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes in a job step of their own.
  *
- * Slurm ends every process of a step when the step's command returns, so a node that goes to the
- * background inside of `srun copper mount` would die with it wherever processes are tracked by
- * control groups. A command that is given in the batch script (or in an interactive shell of the
- * job) therefore starts
+ * Slurm ends every process of a step when the step's command returns, so where processes are
+ * tracked by control groups, a background node of `srun copper mount` would be killed with it. A
+ * command in the batch script (or in an interactive shell of the job) instead starts
  *
  *     srun --overlap --ntasks-per-node=1 ... copper mount --foreground ...
  *
- * as a step that lasts until it is stopped or the job ends, and waits for the reports of its nodes:
- * each writes one line to its standard output, which srun brings here. The step's processes belong
- * to Slurm: they end with the job.
+ * as a step that lasts until it is stopped or the job ends, and waits for the reports of its
+ * nodes: each writes one line to its standard output, which srun forwards. The step's processes
+ * belong to Slurm: they end with the job.
  *
  * A shell that is itself a task of a step (srun --pty) does the same, and the step of the nodes
  * continues without its srun. */
@@ -26,19 +25,18 @@
 #include <sys/wait.h>
 
 #define END_MS 10000
-/* One node's line is enough to know that the tree is ready; the other nodes' lines come within this
- * time. */
+/* One node's line proves that the tree is ready; the other nodes' lines arrive within this time. */
 #define ALL_MS 5000
-/* How often srun's messages are read, and how long a node that they name may take to report. */
+/* Polling interval for srun's messages, and time limit for a node named in them to report. */
 #define LOOK_MS 500
 #define LOST_MS 2000
 #define ARGS_MAX 32        /* of srun */
-#define MESSAGES_SIZE 4096 /* how much of srun's messages is read, NUL included */
+#define MESSAGES_SIZE 4096 /* bytes read of srun's messages, NUL included */
 
 struct step {
 	pid_t srun;
 	int out_fd, err_fd, signal_fd;
-	off_t err_from; /* where srun's messages of this run begin */
+	off_t err_from; /* start of this run's messages from srun */
 	char line[COP_SLURM_LINE_SIZE];
 	size_t len;
 	uint32_t nodes;
@@ -47,7 +45,7 @@ struct step {
 
 /* ---- starting srun ---- */
 
-/* Removes settings of the job for its own tasks, which would contradict the options for the
+/* Removes the job's settings for its own tasks, which would conflict with the options for the
  * nodes. */
 static void clean_environment(void)
 {
@@ -89,7 +87,7 @@ static char **build_args(uint32_t nodes, const char *exe, char **argv, char text
 	for (size_t i = 0; i < COP_ARRAY_SIZE(srun_args); i++)
 		out[n++] = (char *)srun_args[i];
 	if (components > 1) {
-		/* All nodes of each component, which srun knows. */
+		/* All nodes of each component, as known to srun. */
 		snprintf(text[0], 32, "--het-group=0-%u", components - 1);
 		out[n++] = text[0];
 	} else {
@@ -124,8 +122,8 @@ static void become_srun(const struct step *s, int out_fd, char **args)
 	_exit(127);
 }
 
-/* srun outlives this command and must not hold its standard error, so its messages go to the
- * logs. */
+/* srun outlives this command and must not hold its standard error, so its messages are written to
+ * the logs. */
 static int open_err(struct step *s, const char *job_dir)
 {
 	char path[4200];
@@ -171,17 +169,17 @@ static int start_srun(struct step *s, const struct cop_conf *conf, char **argv, 
 	return s->srun > 0 ? 0 : cop_err_set(err, errno, "cannot start srun: %s", strerror(errno));
 }
 
-/* ---- hearing what becomes of it ---- */
+/* ---- results of the step ---- */
 
 static void handle_line(struct step *s)
 {
 	s->line[s->len] = '\0';
 	s->len = 0;
 	if (!cop_slurm_hear(&s->heard, s->line))
-		puts(s->line); /* this comes from a node with --log-type stdout */
+		puts(s->line); /* from a node with --log-type stdout */
 }
 
-/* False: the output has ended. */
+/* False: end of output. */
 static bool read_output(struct step *s)
 {
 	char data[4096];
@@ -198,7 +196,7 @@ static bool read_output(struct step *s)
 	return n > 0;
 }
 
-/* srun's messages of this run, "" if there are none. */
+/* srun's messages of this run, or "". */
 static void read_messages(const struct step *s, char text[MESSAGES_SIZE])
 {
 	ssize_t n = pread(s->err_fd, text, MESSAGES_SIZE - 1, s->err_from);
@@ -206,7 +204,7 @@ static void read_messages(const struct step *s, char text[MESSAGES_SIZE])
 	text[n > 0 ? n : 0] = '\0';
 }
 
-/* Whether srun names a node that cannot report. The others would wait for that node until their
+/* Whether srun reports a node that cannot report itself. The others would wait for it until their
  * timeout. */
 static bool loses_one(struct step *s)
 {
@@ -278,7 +276,7 @@ static bool ends_within(pid_t pid, uint64_t ms)
 	return true;
 }
 
-/* srun passes SIGUSR1 on to the nodes, which unmount and end; after SIGTERM it would have them
+/* srun forwards SIGUSR1 to the nodes, which unmount and exit; after SIGTERM it would have them
  * killed. */
 static void end_srun(const struct step *s)
 {
@@ -289,12 +287,11 @@ static void end_srun(const struct step *s)
 	ends_within(s->srun, END_MS);
 }
 
-/* ---- leaving srun behind ---- */
+/* ---- detaching from srun ---- */
 
-/* srun has a child that waits for srun to die and then cancels its step. When the step around
- * them ends, Slurm kills both, and sometimes that child has enough time to cancel. So both are
- * stopped and then killed, which leaves no process to cancel anything. They are a process group of
- * their own. */
+/* srun has a child that waits for srun's death and then cancels its step. When the enclosing step
+ * ends, Slurm kills both, and sometimes the child has enough time to cancel. So both, a process
+ * group of their own, are stopped and then killed, which leaves no process to cancel the step. */
 static void abandon_srun(pid_t srun)
 {
 	kill(-srun, SIGSTOP);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side of a task: it joins, leads or waits, and finishes. The files are described in
- * tasks_priv.h. */
+/* The tasks' side: join, lead or wait, and finish. tasks_priv.h describes the files. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
@@ -11,8 +10,8 @@
 #define LOOK_MS 10
 #define LOOK_MOST_MS 100
 #define RETRIES 16
-/* How long the last call of a task that may call again waits for the keeper, which may have to wait
- * for other machines: their commands may need the next call of this task. */
+/* How long the last call of a task that may call again waits for the keeper, which may wait for
+ * other machines: their commands may need the next call of this task. */
 #define AGAIN_MS 30000
 
 void cop_tasks_set_names(struct cop_tasks *t, const char *dir)
@@ -105,9 +104,9 @@ static int join_now(struct cop_tasks *t, struct cop_err *err)
 	return rc >= 0 ? 0 : refuse_join(t, rc, err);
 }
 
-/* On several machines, the tasks of all of them must agree on how many generations there are: each
- * task calls once in each. A task whose next call is needed by others, because they run one program
- * together, calls in the same one after a while, which its call before may have waited already. */
+/* On several machines, all tasks must agree on the number of generations: each task calls once in
+ * each. A task whose next call is needed by others, because they run one program together, joins
+ * the same generation after a delay, which its previous call may already have waited. */
 static bool is_for_the_next(const struct cop_tasks *t)
 {
 	struct cop_tasks_come come = {0};
@@ -137,7 +136,7 @@ void cop_tasks_leave(struct cop_tasks *t)
 
 /* ---- leading ---- */
 
-/* What is left of a generation whose keeper was killed is removed, except for its tasks. */
+/* Removes the remains of a generation whose keeper was killed, except its tasks. */
 static int begin_generation(struct cop_tasks *t, char *word, size_t size, struct cop_err *err)
 {
 	char *text = NULL;
@@ -183,7 +182,7 @@ void cop_tasks_hand_over(struct cop_tasks *t)
 
 /* ---- waiting ---- */
 
-/* Whether a keeper, or a task that starts it, is alive. */
+/* Whether a keeper, or a task that is starting it, is alive. */
 static bool has_leader(const struct cop_tasks *t)
 {
 	int fd = cop_tasks_open_locked(t->names[TASKS_FIRST], O_RDWR, LOCK_SH | LOCK_NB);
@@ -194,7 +193,7 @@ static bool has_leader(const struct cop_tasks *t)
 	return led;
 }
 
-/* 1: there is no result yet, or none of this generation. */
+/* 1: no result yet, or none of this generation. */
 static int read_word(const struct cop_tasks *t, char *word, size_t size, struct cop_err *err)
 {
 	char *text = NULL;
@@ -211,7 +210,7 @@ static int read_word(const struct cop_tasks *t, char *word, size_t size, struct 
 		snprintf(word, size, "%s", text + 1);
 	else
 		rc = -EIO;
-	/* The file that this call has locked keeps its generation open. */
+	/* The file locked by this call keeps its generation open. */
 	if (rc != 1 && (!has_its_name(t->fd, t->names[TASKS_LOCK]) || !has_leader(t)))
 		rc = 1;
 	if (rc == -EIO)
@@ -220,7 +219,7 @@ static int read_word(const struct cop_tasks *t, char *word, size_t size, struct 
 	return rc;
 }
 
-/* One look: 0: there is a word, 1: this task leads, 2: neither yet; -errno with a sentence. */
+/* One poll: 0: word is available, 1: this task leads, 2: neither yet; -errno with a sentence. */
 static int look(struct cop_tasks *t, char *word, size_t size, struct cop_err *err)
 {
 	int rc;
@@ -268,13 +267,13 @@ int cop_tasks_await(struct cop_tasks *t, uint32_t timeout_ms, const sigset_t *un
 	return rc;
 }
 
-/* ---- a task has done its work ---- */
+/* ---- end of a task's work ---- */
 
 bool cop_tasks_has_live(int fd)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-	/* Only the keeper has a write lock, which it gets once all tasks have left. */
+	/* Only the keeper takes a write lock, after all tasks have left. */
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
 }
 
@@ -297,8 +296,8 @@ static void repeat_message(int said)
 			return;
 }
 
-/* Whether this task may leave the keeper behind, because the launcher is still waiting for others
- * of this machine. */
+/* Whether this task may return before the keeper ends, because the launcher is still waiting for
+ * other local tasks. */
 static bool is_followed(const struct cop_tasks *t, int tasks_fd)
 {
 	struct cop_tasks_come come;
@@ -310,7 +309,7 @@ static bool is_followed(const struct cop_tasks *t, int tasks_fd)
 	return followed;
 }
 
-/* The next call of this task need not wait any longer for the others. */
+/* The next call of this task need not wait for the others. */
 static void note_waited(const struct cop_tasks *t)
 {
 	uint32_t record = t->local | COP_TASKS_AGAIN | COP_TASKS_WAITED;
@@ -322,7 +321,7 @@ static void note_waited(const struct cop_tasks *t)
 	cop_tasks_close_fd(&fd);
 }
 
-/* Whether the keeper ends before another call comes or the time is over. */
+/* Whether the keeper exits before another call arrives or the time limit. */
 static bool await_keeper(const struct cop_tasks *t, int first, int tasks_fd)
 {
 	uint64_t end = cop_now_ms() + (t->again_ms ? t->again_ms : AGAIN_MS);
@@ -346,7 +345,7 @@ bool cop_tasks_finish(struct cop_tasks *t, bool well)
 	int word = well ? cop_tasks_open_locked(t->names[TASKS_WORD], O_RDONLY, LOCK_SH) : -1;
 	int first = open(t->names[TASKS_FIRST], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	int said = open(t->names[TASKS_SAID], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	/* As long as this task has its lock, this is the same file. */
+	/* While this task holds its lock, this is the same file. */
 	int tasks = cop_tasks_open_file(t->names[TASKS_LOCK], O_RDONLY);
 	bool last;
 

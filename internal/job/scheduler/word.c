@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The report of a node of a step about its start, and its parser: one line on standard output,
- * "copper-step ready" or "copper-step failed HOST: sentence", which srun brings to the command that
- * started the step. A node that never ran, or was killed, reports nothing; srun does, on its
- * standard error:
+ * "copper-step ready" or "copper-step failed HOST: sentence", which srun forwards to the command
+ * that started the step. For a node that never ran, or was killed, srun reports on its standard
+ * error:
  *
  *     srun: error: task 1 launch failed: Slurmd could not execve job
  *     srun: error: Task launch for StepId=7.0 failed on node n2: Invalid job credential
@@ -43,7 +43,7 @@ bool cop_slurm_hear(struct cop_slurm_heard *h, const char *line)
 	return true;
 }
 
-/* The part of the line that is about a lost node, or NULL. */
+/* The part of the line about a lost node, or NULL. */
 static const char *lost_node(const char *line)
 {
 	static const char begin[] = "srun: error: ";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JOBDIR/logs/came.RANK: the host of a node that waits for rank 0. Only nodes that have waited for
- * a while leave one, so a start that goes well makes none. */
+ * a while create one; a normal start creates none. */
 #include "job/dir/dir.h"
 #include "job/startnote/startnote.h"
 
@@ -8,7 +8,7 @@
 #include <fcntl.h>
 
 #define HOST_MAX 256
-#define NAMED 16 /* the others are counted */
+#define NAMED 16 /* the others are only counted */
 
 static void came_path(const char *dir, uint32_t rank, char out[4200])
 {
@@ -74,7 +74,7 @@ void cop_startnote_came(const char *dir, struct cop_buf *out)
 		free(entry);
 }
 
-/* Rank 0 has left the secret of a tree that it starts. */
+/* Rank 0 has stored the secret of a tree that it is starting. */
 bool cop_startnote_is_elsewhere(const char *step_dir, const char *dir)
 {
 	const char *own = strrchr(dir, '/') ? strrchr(dir, '/') + 1 : dir;

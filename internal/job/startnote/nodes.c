@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A node that cannot start notifies the others, which would otherwise wait for it until their
- * timeout. It may have no network yet, so it writes a message into the job directory. The root
- * looks there, and so does a node that gets no answer from its parent; all others learn it from the
- * root, as the answer to their request for the end of the start barrier. When the tree is ready,
- * the file is removed. */
+ * timeout. It may have no network yet, so it writes a message into the job directory. The root and
+ * nodes without a reply from their parent check for it; all others receive it from the root in the
+ * reply to their request for the end of the start barrier. When the tree is ready, the file is
+ * removed. */
 #include "job/dir/dir.h"
 #include "job/startnote/startnote.h"
 
@@ -11,9 +11,9 @@
 
 #define LOOK_MS 1000
 #define STAY_MS (5 * LOOK_MS / 2)
-/* Less than a node may take to end. */
+/* Less than the time limit of a node's end. */
 #define STAY_LATE_MS 7000
-/* The least age of a message that counts as one of an earlier start in the same directory. */
+/* Messages at least this old are from an earlier start in the same directory. */
 #define AGE_NS (60 * COP_NS_PER_S)
 
 void cop_startnote_leave(
@@ -36,8 +36,8 @@ void cop_startnote_begin(
 {
 	*w = (struct cop_startnote_watch){
 		.job_dir = job_dir, .began_ns = cop_job_file_time(log_path)};
-	/* A log in another directory gives no time in the job directory. The time is the file
-	 * system's own, because this machine's clock may differ. */
+	/* A log in another directory provides no time of the job directory. The time is the file
+	 * system's, because this machine's clock may differ. */
 	if (!w->began_ns)
 		w->began_ns = cop_job_dir_time(job_dir);
 	cop_startnote_pass(w, cop_now_ms());

@@ -26,9 +26,9 @@ static uint32_t greatest_common_divisor(uint32_t a, uint32_t b)
 	return a;
 }
 
-/* The n-th of these places, all of which come in turn. Near the golden ratio of their number,
- * multiples are spread evenly however many there are (three-distance theorem); without a common
- * divisor they reach every place. */
+/* The n-th of these places, visiting each in turn. Multiples of a step near the golden ratio of the
+ * number of places are evenly spread for any count (three-distance theorem); a step coprime to it
+ * reaches every place. */
 static uint64_t nth_place(uint64_t places, uint64_t n)
 {
 	uint64_t step = COP_MAX((uint64_t)((double)places * 0.6180339887), 1u);
@@ -87,9 +87,9 @@ static uint32_t top_of(const struct cop_topo *t, uint32_t p)
 	return p;
 }
 
-/* The position that p asks in place of its parent `up`, which is not the root: the first child asks
- * the parent of `up`, each other child one of its siblings. All k of them exist, because `up` has a
- * child, and they come before that child. */
+/* The position that p contacts in place of its parent `up`, which is not the root: the first child
+ * contacts the parent of `up`, each other child one of its siblings. All k of them exist, because
+ * `up` has a child, and they precede that child. */
 static uint32_t stand_in(const struct cop_topo *t, uint32_t p, uint32_t up)
 {
 	uint32_t k = t->fanout, above = (up - 1) / k, nth = (p - 1) % k;
@@ -123,7 +123,7 @@ uint32_t cop_topo_children(
 	return n;
 }
 
-/* On each level, the nodes below a position are one run of positions. */
+/* On each level, the nodes below a position are a contiguous run. */
 uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
 	uint64_t first = position_of(t, tree, rank), last = first, n = 0;

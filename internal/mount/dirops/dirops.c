@@ -13,8 +13,8 @@
 
 #if COP_HAVE_FUSE_CUSTOM_IO
 
-/* Whether INIT was answered. A process has one session, whose first message to the kernel is that
- * answer. */
+/* Whether INIT was answered. A process has one session, whose first message to the kernel is
+ * that reply. */
 static atomic_bool answered;
 
 static void set_bit_in_init(const struct iovec *iov, int count)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ending a FUSE connection from outside (Documentation/filesystems/fuse.rst, "Aborting a filesystem
- * connection").
+/* Aborts a FUSE connection from outside (Documentation/filesystems/fuse.rst, "Aborting a
+ * filesystem connection").
  *
- * The kernel ends a connection when its last descriptor is closed. A thread that notifies the
- * kernel of a changed name waits there for the directory's lock, which a lookup holds until it is
- * answered. If the process is killed meanwhile, nobody answers the lookup. The thread then never
- * leaves the kernel, the descriptor stays open, and every program that looks at the mount waits for
- * ever and cannot be killed. So it is with a thread that reads the mount of its own process: a
- * signal ends no request that the process has taken, not even SIGKILL. */
+ * The kernel closes a connection with its last descriptor. A thread that notifies the kernel of
+ * a changed name waits there for the directory's lock, which a lookup holds until it is
+ * answered. If the process is killed in this state, the lookup is never answered: the thread
+ * cannot leave the kernel, the descriptor stays open, and every program that accesses the mount
+ * blocks unkillably. The same applies to a thread that reads the mount of its own process: a
+ * signal, even SIGKILL, does not end a request that the process has received. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static int is_ours_at(void *arg, const char *dir, const char *type)
 	return strcmp(dir, arg) == 0 && strncmp(type, "fuse", 4) == 0;
 }
 
-/* AT_STATX_DONT_SYNC returns what the kernel knows and does not ask the node. */
+/* AT_STATX_DONT_SYNC returns the kernel's cached data without a request to the node. */
 unsigned cop_fuse_connection(const char *mountpoint)
 {
 	struct statx st;
@@ -34,7 +34,7 @@ unsigned cop_fuse_connection(const char *mountpoint)
 	return st.stx_dev_minor;
 }
 
-/* Opens the control file system. Where none is mounted, root mounts one that has no path. */
+/* Opens the control file system. If it is not mounted, root creates a detached mount. */
 static int open_control(void)
 {
 	int fs = (int)syscall(SYS_fsopen, "fusectl", FSOPEN_CLOEXEC), mnt = -1;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names that the kernel holds absent in the root of the mount.
+/* The kernel's negative dentries in the root of the mount.
  *
- * The kernel can be told to forget a directory with all that it knows as absent there, but not the
- * root: there it is told name by name. So the node has a list of them, of bounded size: for a new
- * name, the kernel is told to forget those that were looked up longest ago.
+ * The kernel can forget a directory with all its negative dentries, but not the root: there each
+ * name needs its own notification. So the node keeps a bounded list of them: for a new name, the
+ * least recently looked up ones are removed from the kernel.
  *
- * A name is listed before its lookup is answered. The kernel forgets a name only once it has the
- * answers to all lookups in the directory that were under way, so an answer never comes after the
- * notification that was to end it. */
+ * A name is listed before its lookup is answered. The kernel forgets a name only after the
+ * replies to all lookups in progress in the directory, so a reply never arrives after the
+ * notification that should end it. */
 #include "mount/fuse/fuse_priv.h"
 
 struct absent_name {
 	struct cop_hlink link;
-	struct cop_list order; /* the one that was looked up last is at the end */
+	struct cop_list order; /* most recently looked up at the end */
 	size_t len;
 	char text[];
 };
@@ -66,7 +66,7 @@ static void add_name(struct absent_names *a, struct absent_name *n, uint64_t has
 
 /* ---- */
 
-/* A copy of the name that was looked up longest ago, if there is no room for this many bytes. */
+/* Copies the least recently looked up name, if there is no space for this many bytes. */
 static bool is_full(struct absent_names *a, size_t bytes, char text[NAME_BYTES], size_t *len)
 {
 	struct absent_name *oldest;
@@ -95,8 +95,8 @@ static void remove_if_oldest(struct absent_names *a, const char *text, size_t le
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* The kernel is told to forget a name while that is still listed, so that an invalidation finds it
- * here or comes behind the notification. */
+/* A name stays listed until the kernel has been notified: an invalidation finds it here or is
+ * queued behind the notification. */
 static bool make_room(struct cop_fuse *fs, size_t bytes)
 {
 	char text[NAME_BYTES];
@@ -110,7 +110,7 @@ static bool make_room(struct cop_fuse *fs, size_t bytes)
 	return true;
 }
 
-/* Whether the name was listed; it is now the one that was looked up last. */
+/* Whether the name was listed; makes it the most recently looked up one. */
 static bool is_listed(struct absent_names *a, uint64_t hash, const char *text, size_t len)
 {
 	struct absent_name *n;
@@ -140,7 +140,7 @@ bool cop_fuse_note_absent(struct cop_fuse *fs, const char *name, size_t len)
 	memcpy(n->text, name, len);
 	n->text[len] = '\0';
 	pthread_mutex_lock(&a->lock);
-	/* A name that two threads add at once is told twice. */
+	/* A name added by two threads at once causes two notifications. */
 	add_name(a, n, hash);
 	pthread_mutex_unlock(&a->lock);
 	return true;

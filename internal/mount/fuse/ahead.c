@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Read-ahead over the tree. The first read of a file that the root reads in one operation fetches
- * all of it. So does the first read of a program or library that is little larger: those of up to
- * 7 MiB were used in each of their chunks (python, libcrypto, numpy), in an order that the kernel
- * chooses, a request for each, and their data is at the end. Of another file of that size the first
- * read behind the first chunk does so, since many programs look at a file's head only. Of a larger
- * file only what is touched is fetched, because most large files are shared libraries, mapped and
- * used in places: an import of torch touches 330 MiB of chunks in files of 503 MiB. A sequential
- * reader gets a window ahead of it, which doubles with each chunk up to what tree/fetch wants for
- * that file. */
+/* Read-ahead over the tree. The first read of a file that the root reads in one operation
+ * fetches the whole file. So does the first read of a slightly larger program or library: all
+ * chunks of those up to 7 MiB were used (python, libcrypto, numpy), in an order chosen by the
+ * kernel, with a request each, and their data is at the end. For other files of that size, the
+ * first read after the first chunk does so, since many programs read only a file's head. Larger
+ * files are fetched on demand, because most are shared libraries, mapped and used in parts: an
+ * import of torch touches 330 MiB of chunks in files of 503 MiB. A sequential reader gets a
+ * read-ahead window that doubles with each chunk up to tree/fetch's limit for that file. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
@@ -26,8 +25,8 @@ static void ask_ahead(struct cop_fuse *fs, const struct inode *i, uint64_t from,
 		cop_fetch_ahead(fs->conf.fetch, &ask);
 }
 
-/* How many chunks to keep ahead of a reader that is at index now; 0: change nothing. Readers race
- * here, and requests of one reader overtake each other. That costs a wrong guess at most. */
+/* How many chunks to read ahead for a reader now at index; 0: no change. Readers race here, and
+ * requests of one reader overtake each other, which at worst causes a wrong guess. */
 static unsigned window_at(struct cop_fuse *fs, struct inode *i, uint64_t index)
 {
 	uint64_t last = atomic_load(&i->last);
@@ -51,14 +50,14 @@ static void slide_window(struct cop_fuse *fs, struct inode *i, uint64_t index)
 	unsigned window = window_at(fs, i, index);
 	uint64_t from = COP_MAX(atomic_load(&i->ahead), index + 1), end = index + 1 + window;
 
-	/* The window is refilled by halves, so that it is requested in few steps. */
+	/* The window is refilled by halves, to reduce the number of requests. */
 	if (!window || from > index + 1 + window / 2)
 		return;
 	atomic_store(&i->ahead, end);
 	ask_ahead(fs, i, from, end);
 }
 
-/* By its name or its mode: a file that a program maps. */
+/* By name or mode: a file that programs map. */
 static bool is_program(const struct inode *i)
 {
 	static const char library[] = ".so";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files larger than --max-cacheable-bytes: their bytes never enter the tree. Each node reads them
- * from the source itself, on a worker of the origin, straight into the reply. The origin checks
- * that the file still has the version that its name promised. Only the kernel keeps pages of them.
- * The reads that the kernel has outstanding bound the memory in use. */
+/* Files larger than --max-cacheable-bytes never enter the tree. Each node reads them directly
+ * from the source, on a worker of the origin, into the reply. The origin checks that the file
+ * still has the version of its dentry. Only the kernel caches their pages. The kernel's
+ * outstanding reads bound the memory in use. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
@@ -36,8 +36,7 @@ static void have_bytes(void *arg, int rc, void *data, size_t len)
 	/* The file existed when it was opened, so this is another one. */
 	if (rc == -ENOENT)
 		rc = -ESTALE;
-	/* The check after the read found this version and size, so the storage contradicts
-	 * itself. */
+	/* The check after the read found this version and size, so the storage is inconsistent. */
 	else if (!rc && len < op->size)
 		rc = -EIO;
 	if (rc == -ESTALE)

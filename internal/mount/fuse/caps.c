@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The capabilities that the mount requests from the kernel (FUSE_INIT). Each is an optimisation.
- * Where the kernel or libfuse lacks one, or support switches it off with COPPER_DISABLE_CAPS to
- * find out what disturbs a program, the mount shows the same files and the kernel asks the node
- * more often. */
+ * Without one, because the kernel or libfuse lacks it or support has disabled it with
+ * COPPER_DISABLE_CAPS to debug a program, the mount shows the same files and the kernel sends
+ * more requests. */
 #include "mount/fuse/fuse_priv.h"
 
 static const struct {
@@ -59,11 +59,11 @@ unsigned cop_fuse_caps_want(const struct cop_fuse *fs, unsigned capable)
 		want |= caps[i].cap & (capable | CAP_ABSENT_ENTRIES);
 	if (fs->deliver_opens || fs->conf.observe || paths)
 		want &= ~(unsigned)(FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT);
-	/* Names that READDIRPLUS delivered are never looked up, so a profile of paths would miss
+	/* Names returned by READDIRPLUS are never looked up, so a profile of paths would miss
 	 * them. */
 	if (fs->conf.observe || paths)
 		want &= ~(unsigned)FUSE_CAP_READDIRPLUS;
-	/* /proc/self differs for each reader, and the setting is for the whole mount. */
+	/* /proc/self differs per reader, and the setting is for the whole mount. */
 	if (fs->conf.observe || fs->deliver_opens)
 		want &= ~(unsigned)FUSE_CAP_CACHE_SYMLINKS;
 	if (fs->conf.observe)

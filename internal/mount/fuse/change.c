@@ -5,10 +5,10 @@
 
 #include <linux/fuse.h>
 
-/* Since protocol 7.37; libfuse before 3.17 does not know it. */
+/* Since protocol 7.37; unknown to libfuse before 3.17. */
 #define OPCODE_TMPFILE 51
 
-/* ino: the inode it is about, or the directory of its name. */
+/* ino: the affected inode, or the directory of the name. */
 static void refuse_change(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op op)
 {
 	cop_fuse_count(req, COP_FUSE_REFUSED);
@@ -74,8 +74,8 @@ void cop_fuse_create(
 	refuse_change(req, parent, COP_PROF_OP_CREATE);
 }
 
-/* The kernel drops the pages of a write(2) that failed, but keeps those that were written through a
- * shared mapping. */
+/* The kernel drops the pages of a failed write(2), but not those written through a shared
+ * mapping. */
 void cop_fuse_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
 	struct fuse_file_info *fi)
 {
@@ -127,7 +127,7 @@ bool cop_fuse_refuse_tmpfile(struct cop_fuse *fs, const struct fuse_buf *buf)
 	cop_stats_add(fs->conf.stats, COP_FUSE_REFUSED, 1);
 	cop_stats_add(fs->conf.stats, COP_FUSE_ERRORS, 1);
 	out.unique = in.unique;
-	/* The write fails if the caller is gone, which then needs no answer. */
+	/* The write fails if the caller has exited, which then needs no reply. */
 	if (write(fuse_session_fd(fs->session), &out, sizeof(out)) < 0)
 		cop_log_debug("no answer to the request for a temporary file error=\"%s\"",
 			strerror(errno));

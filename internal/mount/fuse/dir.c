@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directory reads. The offset of a name is its cookie in the listing. The cookie is the same in
- * every version of the directory, so seekdir works, and a reader of a changing directory neither
- * gets a name twice nor misses one. */
+/* Directory reads. The offset of a name is its cookie in the listing, which is the same in every
+ * version of the directory: seekdir works, and a reader of a changing directory neither sees a
+ * name twice nor misses one. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
@@ -11,21 +11,21 @@
 #define OFF_DOT 1
 #define OFF_DOTDOT 2
 
-/* A READDIRPLUS entry takes at least this many bytes of the reply. */
+/* Minimum size of a READDIRPLUS entry in the reply. */
 #define PLUS_MIN 152
 
 struct fill {
 	struct op *op;
 	const struct cop_obj *obj; /* the listing */
 	struct attrs attrs;        /* of a large directory, if large */
-	bool large, waits;         /* waits: at a page that is not here the reply ends */
+	bool large, waits;         /* waits: the reply ends at a missing page */
 	char *buf;
 	size_t used;
-	struct inode **given; /* READDIRPLUS: the kernel gets a reference to each */
+	struct inode **given; /* READDIRPLUS: inodes for which the kernel receives a reference */
 	size_t n_given, max_given;
 };
 
-/* Adds one name; false when the buffer is full. e->ino is 0 if the kernel gets no inode. */
+/* Adds one name; false when the buffer is full. e->ino is 0 if the kernel receives no inode. */
 static bool add_direntry(
 	struct fill *f, const char *name, const struct fuse_entry_param *e, off_t off)
 {
@@ -59,15 +59,15 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 	return true;
 }
 
-/* Whether the kernel is to look up names that it has read, so that the record has those that are
- * needed. Of a large directory it gets attributes only if a program goes through all of it. */
+/* Whether the kernel should look up names after reading them, which records the needed ones. In
+ * a large directory it receives attributes only if a program traverses the whole directory. */
 static bool is_recorded(const struct fill *f, const struct cop_obj *source)
 {
 	return f->op->fs->conf.record && !f->op->own && source == f->obj;
 }
 
-/* With READDIRPLUS, a name with attributes gives the kernel an inode, as a successful lookup
- * would. source: where the attributes are from. */
+/* With READDIRPLUS, a name with attributes passes an inode to the kernel, like a successful
+ * lookup. source: the object with the attributes. */
 static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name,
 	const struct cop_obj *source)
 {
@@ -133,7 +133,7 @@ static void fill_reply(struct fill *f)
 		cop_fuse_attrs_given(f->op, i);
 }
 
-/* If the reply could not be delivered because the reader was killed, the kernel got no
+/* If the reply was not delivered because the reader was killed, the kernel received no
  * references. */
 static void reply_entries(struct fill *f)
 {
@@ -145,7 +145,7 @@ static void reply_entries(struct fill *f)
 	cop_fuse_op_free(op);
 }
 
-/* page: of the first name, if the reply ends at the next one that is not here; else NULL. */
+/* page: of the first name, if the reply must end at the next missing page; else NULL. */
 static void fill_entries(struct op *op, const struct cop_obj *obj, struct cop_obj *page)
 {
 	struct fill f = {
@@ -166,7 +166,7 @@ static void fill_entries(struct op *op, const struct cop_obj *obj, struct cop_ob
 	free(f.given);
 }
 
-/* The page of the first name is here, or will not be. The operation holds the listing. */
+/* The page of the first name has arrived or is unavailable. The operation holds the listing. */
 static void with_page(struct op *op, struct cop_obj *page, int rc)
 {
 	if (rc)

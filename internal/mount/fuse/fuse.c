@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The settings that the node negotiates with the kernel, and the table of operations. */
+/* The settings negotiated with the kernel, and the table of operations. */
 #include "mount/fuse/fuse_priv.h"
 
 #include "base/base/compat.h"
 
 #define MAX_BACKGROUND 256
 
-/* READDIRPLUS without READDIRPLUS_AUTO, so that it is always used. AUTO_INVAL_DATA is off because
- * it would win over EXPLICIT_INVAL_DATA. Locks are left to the kernel, so that they work among the
- * processes of the node. */
+/* READDIRPLUS without READDIRPLUS_AUTO means always. AUTO_INVAL_DATA is off because it would
+ * take precedence over EXPLICIT_INVAL_DATA. The kernel handles locks, which then work among the
+ * node's processes. */
 static void init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct cop_fuse *fs = userdata;
@@ -64,8 +64,8 @@ static void with_root(struct op *op, struct cop_obj *obj, int rc)
 	reply_attr(op, &attr);
 }
 
-/* The kernel asks again only when a day has passed or memory was short. The mount still shows what
- * was known at the lookup. */
+/* The kernel revalidates only after a day or under memory pressure. The mount still shows the
+ * attributes from the lookup. */
 static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct op *op = cop_fuse_op(req, ino, COP_PROF_OP_GETATTR);
@@ -80,7 +80,7 @@ static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	} else if (op->inode->place != PLACE_TREE) {
 		cop_fuse_local_getattr(op);
 	} else {
-		/* The inode itself is the answer. No table is asked, and it counts as a hit. */
+		/* Answered from the inode itself without a table access; counts as a hit. */
 		op->asked = true;
 		attr = cop_fuse_inode_attr(op->fs, op->inode);
 		cop_fuse_show(op, op->inode, &attr);
@@ -88,7 +88,7 @@ static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 }
 
-/* ENOSYS once: from then on the kernel opens files by itself and keeps their pages. */
+/* ENOSYS once: from then on the kernel opens files without requests and keeps their pages. */
 static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct cop_fuse *fs = cop_fuse_of(req);
@@ -104,8 +104,8 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, ENOSYS);
 	} else {
 		cop_fuse_profile(req, ino, COP_PROF_OP_OPEN, 0);
-		/* Observing does not use direct_io, because shared mappings would fail. Each open
-		 * drops the pages instead, so that its reads are seen. */
+		/* Observing does not use direct_io, because shared mappings would fail. Instead,
+		 * each open drops the pages, which makes its reads visible. */
 		fi->keep_cache = !fs->conf.observe;
 #if COP_HAVE_FUSE_NOFLUSH
 		fi->noflush = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the kernel's requests share: the table of operations without a kernel, over a
- * real tree/fetch and cache and a fake origin. The test itself has libfuse's reply functions, which
- * record what they get. Each test has a fresh mount. */
+/* Shared by the tests of kernel requests: the operations table without a kernel, over a real
+ * tree/fetch and cache and a fake origin. The test replaces libfuse's reply functions with
+ * recording ones. Each test has a fresh mount. */
 #ifndef COP_MOUNT_FUSE_TESTING_H
 #define COP_MOUNT_FUSE_TESTING_H
 
@@ -29,7 +29,7 @@ struct fuse_req {
 	size_t len;
 };
 
-/* Who asks. */
+/* The requesting process. */
 static struct fuse_ctx asker;
 
 const struct fuse_ctx *fuse_req_ctx(fuse_req_t req)
@@ -166,7 +166,7 @@ static inline int setup(void **state)
 	return setup_with(cop_origin_fake_new());
 }
 
-/* What the origin still does is done when this returns. */
+/* When this returns, the origin has no work left. */
 static inline void close_origin(void)
 {
 	if (!origin)
@@ -208,7 +208,7 @@ static inline fuse_req_t begin_request(void)
 	return &req;
 }
 
-/* Runs the origin, or waits for it, until there is a reply, and expects exactly one. */
+/* Runs the origin, or waits for it, until there is a reply; expects exactly one. */
 static inline void end_request(void)
 {
 	while (!origin_is_real && !req.replies && cop_origin_fake_run(origin, 1))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pseudo file systems (proc, sysfs, tmpfs, ...) below the source: passed through on the node
- * itself and never cached. The origin's workers do it, because such files may block. /proc/self is
- * the process that asks.
+/* Pseudo file systems (proc, sysfs, tmpfs, ...) below the source: passed through on the node and
+ * never cached, on the origin's workers, because such files may block. /proc/self is the
+ * requesting process.
  *
- * The kernel checks the modes before it asks, which is enough for all of them but proc. There the
- * opener of a file decides who may read the maps of a process or follow its cwd, and the opener is
- * this node. So with --allow-other only the user of the node sees what is below /proc. Nothing
- * outlives a request: names and attributes have no lifetime in the kernel and reads bypass its
- * pages, so that what one user was shown is never shown to another. */
+ * The kernel checks the modes before it sends a request, which is sufficient except for proc.
+ * There the identity of the opener determines access to a process's maps or cwd, and the opener
+ * is this node. So with --allow-other only the node's user has access below /proc. Nothing
+ * outlives a request: names and attributes are not cached by the kernel and reads bypass its
+ * pages, so one user's data is never shown to another. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 
 /* Every pseudo file system numbers its inodes from 1, and the mount shows all of them under one
- * device, so the device is mixed in. */
+ * device, so the device number is mixed in. */
 static uint64_t ino_of(dev_t dev, ino_t ino)
 {
 	uint64_t pair[2] = {dev, ino}, mixed = cop_hash64(pair, sizeof(pair), 2);
@@ -98,7 +98,7 @@ static int stat_local(struct op *op, const char *path, struct cop_attr *a)
 	return 0;
 }
 
-/* Runs on a worker. A READ has its file open; access was decided when it was opened. */
+/* Runs on a worker. A READ has its file open; access was checked at open. */
 static void do_local(void *arg, int rc)
 {
 	struct op *op = arg;
@@ -182,7 +182,7 @@ static int getattr_local(struct op *op, const char *path)
 
 void cop_fuse_local_getattr(struct op *op)
 {
-	/* Each request goes to the other file system, as a miss goes to the storage. */
+	/* Each request reaches the other file system, like a miss reaches the storage. */
 	op->asked = op->missed = true;
 	run_local(op, getattr_local);
 }
@@ -204,7 +204,7 @@ static int process_of(int tid)
 	return tgid;
 }
 
-/* Where /proc/self and /proc/thread-self point for the process that asks. */
+/* The targets of /proc/self and /proc/thread-self for the requesting process. */
 static int self_target(struct op *op, char *target, size_t size)
 {
 	int tid = (int)fuse_req_ctx(op->req)->pid;
@@ -283,7 +283,7 @@ static int read_local(struct op *op, const char *path)
 	return rc;
 }
 
-/* The version field carries the descriptor; a local file has no other use for it. */
+/* The version field carries the descriptor; it is unused for a local file. */
 void cop_fuse_local_read(struct op *op, struct fuse_file_info *fi)
 {
 	op->version = fi->fh;

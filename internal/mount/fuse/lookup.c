@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names and attributes. The directory's listing answers a lookup. If there is none, or it proves
- * nothing, the single entry does.
+/* Names and attributes. The directory's listing answers a lookup. If there is none, or it is
+ * inconclusive, the single entry does.
  *
- * The first name that programs look for in a directory is requested by itself, together with the
- * listing, in one message; at a root, which has no messages to save, also if the listing is on its
- * way already. On a slow storage it takes an operation where a listing takes four in a row, and a
- * program often only passes through a directory. Later there may be names that the kernel has from
- * an older listing, and one that is answered by itself might be of another version. */
+ * The first name looked up in a directory is requested individually, together with the listing,
+ * in one message; at a root, which has no messages to save, even if the listing is already in
+ * flight. On a slow storage it takes one operation instead of four in a row for a listing, and a
+ * program often only traverses a directory. Later the kernel may have names from an older
+ * listing, and a single entry might be of another version. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ void cop_fuse_reply_entry(
 		return;
 	}
 	e.ino = cop_fuse_nodeid(op, i, attr->mode);
-	/* The inode is in the table by now, so that an invalidation finds it there. */
+	/* The inode is in the table by now, so an invalidation finds it there. */
 	e.attr_timeout = e.entry_timeout = cop_fuse_name_seconds(op, attr);
 	cop_fuse_stat(attr, &e.attr);
 	/* An interrupted request gets no reply, so the kernel holds no reference. */
@@ -34,14 +34,14 @@ void cop_fuse_reply_entry(
 	cop_fuse_op_free(op);
 }
 
-/* Absence is an entry with inode 0, which the kernel remembers; it does not remember an error. */
+/* Absence is an entry with inode 0, which the kernel caches; it does not cache an error. */
 static void reply_absent(struct op *op, bool certain)
 {
 	struct fuse_entry_param e = {.ino = 0};
 
 	certain = certain && (op->fs->conn_caps & CAP_ABSENT_ENTRIES);
-	/* The name is listed before the epoch is read, so that an invalidation either finds the
-	 * name or is noticed here. */
+	/* The name is listed before the epoch is read: an invalidation either finds the name or
+	 * is detected here. */
 	if (!op->inode->parent)
 		certain = certain && cop_fuse_note_absent(op->fs, op->name, op->name_len);
 	if (certain && cop_fuse_cache_seconds(op) > 0)
@@ -68,7 +68,7 @@ static void with_entry(struct op *op, struct cop_obj *obj, int rc)
 		cop_fuse_fail(op, rc);
 	} else {
 		cop_entry_get(obj->data, &attr, &target, &target_len);
-		/* As if the listing had answered; an entry that was asked for alone is recorded. */
+		/* As if the listing had answered; a single entry is recorded. */
 		if (op->first)
 			cop_fuse_record_name(op);
 		cop_fuse_reply_entry(op, &attr, target, target_len);
@@ -93,8 +93,8 @@ void cop_fuse_lookup_singly(struct op *op)
 	ask_fetch(op, COP_ASK_ENTRY, 0, true, with_entry);
 }
 
-/* The directory does not list the name. If it may exist nevertheless, the storage is asked, and
- * what it answered is believed as long as the directory is the same. */
+/* The directory does not list the name. If it may exist nevertheless, the storage is queried,
+ * and its result is valid while the directory is unchanged. */
 static void unlisted(struct op *op)
 {
 	if (!op->may_be_hidden) {
@@ -113,7 +113,7 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 	(void)obj;
 	op->checked = true;
 	/* The listing is still right, or the path is no longer a directory. Otherwise names may
-	 * have been added; known names stay as they are. */
+	 * have been added; known names are unchanged. */
 	if (rc == 0) {
 		unlisted(op);
 	} else if (rc == -ENOENT || rc == -ENOTDIR) {
@@ -126,9 +126,9 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-/* A listing proves nothing about the names under which storages show snapshots and the like (NFS
- * servers, ZFS, GPFS, WekaFS, CephFS, GlusterFS, Lustre), nor about any name on a storage that is
- * not known to list all of them. */
+/* A listing is no evidence about the names of snapshots and similar directories of storages (NFS
+ * servers, ZFS, GPFS, WekaFS, CephFS, GlusterFS, Lustre), nor about any name on a storage whose
+ * listings may be incomplete. */
 static bool may_be_hidden(const struct op *op, uint32_t flags)
 {
 	static const char *const known[] = {".snapshot", ".snapshots", "~snapshot", ".ckpt", ".zfs",
@@ -146,8 +146,8 @@ static bool may_be_hidden(const struct op *op, uint32_t flags)
 	return false;
 }
 
-/* The listing does not have the name. That is believed for a while; then the root is asked whether
- * the directory is unchanged. */
+/* The listing does not have the name. The absence is valid for a TTL; then the root revalidates
+ * the directory. */
 static void listed_absent(struct op *op, struct cop_obj *obj)
 {
 	struct cop_attr dir;
@@ -166,8 +166,8 @@ static void listed_absent(struct op *op, struct cop_obj *obj)
 	ask_fetch(op, COP_ASK_CHECK, dir.version, false, with_check);
 }
 
-/* The directory is too large for a listing. If its names are known here, a page may have the
- * attributes. */
+/* The directory is too large for a listing with attributes. If its names are cached here, a page
+ * may have the attributes. */
 static void without_listing(struct op *op)
 {
 	struct cop_fuse *fs = op->fs;
@@ -187,7 +187,7 @@ static void without_listing(struct op *op)
 		cop_fuse_lookup_singly(op);
 }
 
-/* A directory that is listed here has its attributes with it. */
+/* Whether a directory is listed here with its attributes. */
 static bool is_listed_dir(struct op *op, const struct cop_listing_entry *e, struct cop_attr *attr)
 {
 	char path[PATH_BYTES];
@@ -225,7 +225,7 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-/* The listing is for the names that come after this one. */
+/* The listing is for the names that follow. */
 static void lookup_first(struct op *op, const char *path)
 {
 	struct cop_fuse *fs = op->fs;
@@ -244,7 +244,7 @@ static void lookup_first(struct op *op, const char *path)
 	cop_fetch_uncork(fs->conf.fetch);
 }
 
-/* Whether the name is looked for before the kernel or this node has any from the listing. */
+/* Whether the kernel and this node have no names from the listing yet. */
 static bool is_first(struct op *op, const struct cop_ask *listing)
 {
 	struct cop_fetch *c = op->fs->conf.fetch;
@@ -256,7 +256,7 @@ static bool is_first(struct op *op, const struct cop_ask *listing)
 	held = cop_fetch_held(c, listing);
 	if (held != COP_HELD_FLYING)
 		return held == COP_HELD_NOT;
-	/* If the listing was requested for another name, this one waits for it. */
+	/* If the listing was requested for another name, this lookup waits for it. */
 	return cop_fetch_reads_itself(c, listing) && !atomic_exchange(&op->inode->looked_in, true);
 }
 
@@ -320,7 +320,7 @@ static void with_root(struct op *op, struct cop_obj *obj, int rc)
 	cop_fuse_op_free(op);
 }
 
-/* Whether it is this name in the root of the bare mount, or of the side of views. */
+/* Whether it is this name in the root of the bare mount or of the view side. */
 static bool is_unlisted(const struct op *op, bool view, const char *name)
 {
 	return !op->inode->parent && op->view == view && strcmp(op->name, name) == 0;

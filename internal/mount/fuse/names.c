@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A listing that was evicted is fetched again and may be another version by then. Of the names that
- * the kernel got from the old one, this node has only the inodes. */
+/* An evicted listing is refetched and may then be another version. Of the names that the kernel
+ * received from the old one, this node has only the inodes. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
 
-/* Whether the kernel knows this name as another file. A directory stays the same one, whatever it
- * contains. */
+/* Whether the kernel has this name as another file. A directory stays the same regardless of its
+ * content. */
 static bool is_another(struct cop_fuse *fs, struct inode *dir, const struct cop_listing_entry *e)
 {
 	struct inode *i = e->has_attr ? cop_fuse_inode_find(fs, dir, e->name, e->name_len) : NULL;

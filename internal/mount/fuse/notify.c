@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Notifications that make the kernel forget. A thread of their own sends them, because one may wait
- * in the kernel for a request that a worker has to answer, and that for a storage that does not
- * respond. So nothing here waits for that thread, and its queue is bounded.
+/* Notifications that make the kernel forget. A separate thread sends them, because one may wait
+ * in the kernel for a request that a worker has to answer, which may wait for a hanging storage.
+ * So nothing here waits for that thread, and its queue is bounded.
  *
- * Sending takes no memory, but queueing does. If there is none, or the queue is full, whoever wants
- * to hear when the kernel has forgotten gets an error at once, and for everyone else the kernel is
- * told to forget everything. */
+ * Sending needs no memory, but queueing does. If memory is short or the queue is full, callers
+ * with a completion callback get an error immediately; for all others the kernel is made to
+ * forget everything. */
 #include "mount/fuse/fuse_priv.h"
 
 #define QUEUE_MAX 4096
@@ -14,8 +14,8 @@
 enum about {
 	ABOUT_NAME,   /* one name below a directory */
 	ABOUT_DIR,    /* a directory's own attributes and listing; a file's attributes and pages */
-	ABOUT_NAMES,  /* the same and all names in it */
-	ABOUT_UNDER,  /* everything the kernel knows at and below it */
+	ABOUT_NAMES,  /* the same plus all names in it */
+	ABOUT_UNDER,  /* everything cached at and below it */
 	ABOUT_ABSENT, /* as ABOUT_NAME, but nothing has changed */
 	ABOUT_NOTHING,
 };
@@ -31,8 +31,8 @@ struct note {
 	char name[];
 };
 
-/* Takes the next notification. False: none is left and the thread ends. *note is NULL if everything
- * is to be forgotten. */
+/* Takes the next notification. False: none is left and the thread ends. *note is NULL if
+ * everything must be forgotten. */
 static bool next_note(struct cop_fuse *fs, struct note **note)
 {
 	struct cop_list *l = NULL;
@@ -50,10 +50,10 @@ static bool next_note(struct cop_fuse *fs, struct note **note)
 	return all || l;
 }
 
-/* ---- telling ---- */
+/* ---- sending ---- */
 
-/* The notification has been sent. A request that began before this node forgot the names may still
- * be answered with them; that answer is not cached. */
+/* The notification has been sent. A request that began before this node forgot the names may
+ * still be answered with them; that reply is not cached. */
 static void end_note(struct cop_fuse *fs, struct note *n)
 {
 	cop_fuse_inode_put(fs, n->dir, 1);
@@ -105,7 +105,7 @@ int cop_fuse_notify_start(struct cop_fuse *fs)
 	return rc;
 }
 
-/* Sends what is still queued before the thread ends. */
+/* Sends the queued notifications before the thread ends. */
 void cop_fuse_notify_stop(struct cop_fuse *fs)
 {
 	if (!fs->notifying)
@@ -118,7 +118,7 @@ void cop_fuse_notify_stop(struct cop_fuse *fs)
 	fs->notifying = false;
 }
 
-/* ---- asking to tell ---- */
+/* ---- queueing ---- */
 
 void cop_fuse_starve(struct cop_fuse *fs, bool starve)
 {
@@ -155,7 +155,7 @@ static int queue_note(struct cop_fuse *fs, struct note *n)
 		pthread_cond_signal(&fs->notify_wake);
 	}
 	pthread_mutex_unlock(&fs->notify_lock);
-	/* The mount is gone. */
+	/* The mount has been removed. */
 	if (ends)
 		end_note(fs, n);
 	return full && !ends ? -ENOBUFS : 0;
@@ -218,8 +218,8 @@ void cop_fuse_forget_pages(struct cop_fuse *fs, struct inode *i)
 	tell_inode(fs, i, ABOUT_DIR, "", 0);
 }
 
-/* The deepest inode on the path that exists here, with a reference; *rest is the remainder of the
- * path, or "". */
+/* The deepest cached inode on the path, with a reference; *rest is the remainder of the path, or
+ * "". */
 static struct inode *walk_names(struct cop_fuse *fs, const char *path, const char **rest)
 {
 	struct inode *at = fs->root, *next;
@@ -240,7 +240,7 @@ static struct inode *walk_names(struct cop_fuse *fs, const char *path, const cha
 	return at;
 }
 
-/* Takes the reference to dir. On -ENOMEM and -ENOBUFS, then is not called. */
+/* Takes ownership of the reference to dir. On -ENOMEM and -ENOBUFS, then is not called. */
 static int tell_and_then(struct cop_fuse *fs, struct inode *dir, enum about about, const char *name,
 	bool turning, void (*then)(void *arg), void *arg)
 {
@@ -267,12 +267,12 @@ int cop_fuse_invalidate(struct cop_fuse *fs, const char *path, void (*told)(void
 
 	atomic_fetch_add(&fs->epoch, 1);
 	at = walk_names(fs, path, &rest);
-	/* The nodes have dropped the listing that had the name, and with it all its names. */
+	/* The nodes have dropped the listing with the name, and with it all its names. */
 	if (!*rest && at->parent)
 		tell_inode(fs, at->parent, ABOUT_NAMES, "", 0);
 	else if (*rest && !strchr(rest, '/'))
 		tell_inode(fs, at, ABOUT_NAMES, "", 0);
-	/* The kernel may know a name without an inode as absent. */
+	/* The kernel may have a negative dentry for a name without an inode. */
 	rc = tell_and_then(fs, at, *rest ? ABOUT_NAME : ABOUT_UNDER, rest, false, told, arg);
 	if (rc)
 		tell_all(fs);
@@ -292,7 +292,7 @@ int cop_fuse_forget_in(struct cop_fuse *fs, const char *dir, void (*then)(void *
 	atomic_fetch_add(&fs->turning, 1);
 	atomic_fetch_add(&fs->epoch, 1);
 	at = walk_names(fs, dir, &rest);
-	/* If the kernel has no inode of a directory, it knows no name in it. */
+	/* If the kernel has no inode of a directory, it has no names in it. */
 	rc = tell_and_then(fs, at, *rest ? ABOUT_NOTHING : ABOUT_NAMES, "", true, then, arg);
 	if (rc)
 		atomic_fetch_sub(&fs->turning, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all operations share: the struct of a waiting request, asking tree/fetch, failing,
+/* Shared by all operations: the struct of a waiting request, requests to tree/fetch, errors,
  * attributes. */
 #include "mount/fuse/fuse_priv.h"
 
@@ -66,7 +66,7 @@ void cop_fuse_profile(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind, int
 		cop_fuse_trace_now(req, ino, kind, rc);
 }
 
-/* The table that a path belongs to, by its operation. */
+/* Selects the profile table of a path by its operation. */
 static void profile_path(struct op *op, enum cop_prof_outcome outcome)
 {
 	struct cop_prof *prof = op->fs->conf.prof;
@@ -157,7 +157,7 @@ void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 	op->asked = true;
 	rc = cop_fetch_get(fs->conf.fetch, &whose, &op->waiter, &obj);
 	if (rc == 0) {
-		/* op may have been answered and freed meanwhile. */
+		/* op may have been answered and freed by now. */
 		if (!own)
 			cop_fuse_wait_begin(&fs->waits, cop_fuse_now_us());
 		return;
@@ -172,7 +172,7 @@ void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 
 void cop_fuse_fail(struct op *op, int rc)
 {
-	/* A program gets EIO for errors that only a node can understand. */
+	/* A program gets EIO for errors that are meaningful only to a node. */
 	if (rc == -ESHUTDOWN || rc == -ECANCELED || rc == -EBADMSG || rc == -EHOSTDOWN)
 		rc = -EIO;
 	op->outcome = rc == -ENOENT ? COP_PROF_NEGATIVE : COP_PROF_ERROR;

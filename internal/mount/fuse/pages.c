@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes in a large directory, whose listing has none. A name that is looked up is asked for
- * singly, because a page costs the storage up to a thousand answers. But a program that goes
- * through the directory needs all of them. It is recognised by its lookups.
+/* Attributes in a large directory, whose listing has none. A looked-up name is requested
+ * individually, because a page costs the storage up to a thousand operations. But a program that
+ * traverses the directory needs all of them. A traversal is recognised by its lookups in three
+ * ways.
  *
- * Some in a row follow the order of the listing, as when each name is looked at after it was
- * read (ls -lU). From then on directory reads bring attributes too, and wait for their pages.
+ * A few consecutive ones follow the listing order, as when each name is examined after reading
+ * it (ls -lU). From then on directory reads return attributes too, and wait for their pages.
  *
- * Or several in a row are each for a name that sorts after the one before it, as when names are
- * sorted first (a shell's pattern). In recorded starts of Python, Perl and GCC there were 7 such in
- * a row at most, so that many and a few more tell, for a single page.
+ * Several consecutive ones are each for a name that sorts after the previous one, as when names
+ * are sorted first (a shell's glob). Recorded starts of Python, Perl and GCC had at most 7 such
+ * in a row, so a few more than that are sufficient evidence for a single page.
  *
- * Or there have been many, in any order. Then each page is asked for once so many lookups have come
- * for each before it. The only page of a smaller directory waits for a third of the names: Python
- * looks up 47 of 207 and 37 of 171.
+ * Or there have been many, in any order. Each page is requested after that many lookups per
+ * earlier page. The only page of a smaller directory is requested after a third of the names:
+ * Python looks up 47 of 207 and 37 of 171.
  *
- * Names whose entry is here already cost nothing and tell nothing.
+ * Names with a cached entry cost nothing and are no evidence.
  *
- * What was asked for singly goes before what a page says of it: a name keeps the attributes that
- * programs here have seen first. */
+ * A single entry takes precedence over its page: a name keeps the attributes that local programs
+ * have seen first. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
 
-/* So many lookups, each less than so many entries after the one before it, are no coincidence: in a
- * directory of many pages, and in one with a single page, whose entries are never far. */
+/* This many lookups, each less than this many entries after the previous one, are no
+ * coincidence: in a directory of many pages, and in one with a single page, whose entries are
+ * always close. */
 #define RUN 2
 #define GAP 32
 #define RUN_SINGLE 3
 #define GAP_SINGLE 4
 #define LOOKUPS_PER_PAGE 32u
-/* Of a directory with one page: one part in so many of its names in any order, as many as above at
- * least; and one part in so many in rising order, from so many up to as many as above. */
+/* In a directory with one page: this fraction of its names in any order, with the number above
+ * as the minimum; and this fraction in rising order, between this minimum and the number above. */
 #define PART 3u
 #define RISEN_PART 16u
 #define RISEN 8u
-/* Pages that are requested before they are needed. */
+/* Pages requested in advance. */
 #define AHEAD 2
 
 static bool is_large(const void *names)
@@ -50,7 +52,7 @@ static uint64_t version_of(const void *names)
 	return dir.version;
 }
 
-/* Whether what this object says of a name can be answered. */
+/* Whether this object can answer for a name. */
 static bool is_usable(
 	struct op *op, const struct cop_obj *obj, const struct cop_attr *attr, const char *target)
 {
@@ -75,7 +77,7 @@ static uint32_t gap_allowed(const void *names)
 	return has_single_page(names) ? GAP_SINGLE : GAP;
 }
 
-/* How many lookups in any order are worth a page. */
+/* How many lookups in any order justify a page. */
 static uint32_t lookups_per_page(const void *names)
 {
 	if (!has_single_page(names))
@@ -83,14 +85,14 @@ static uint32_t lookups_per_page(const void *names)
 	return COP_MAX(cop_listing_count(names) / PART, LOOKUPS_PER_PAGE);
 }
 
-/* The same for lookups in the order in which names are sorted. */
+/* The same for lookups in sort order. */
 static uint32_t risen_per_page(const void *names)
 {
 	return COP_MIN(COP_MAX(cop_listing_count(names) / RISEN_PART, RISEN), LOOKUPS_PER_PAGE);
 }
 
-/* Whether the name of this entry sorts after that of the one before at, which may be from another
- * version of the listing. */
+/* Whether the name of this entry sorts after that of the entry before index `at`, which may be
+ * from another version of the listing. */
 static bool rises(const void *names, uint32_t at, uint32_t entry)
 {
 	struct cop_listing_entry was, is;
@@ -104,15 +106,15 @@ static bool rises(const void *names, uint32_t at, uint32_t entry)
 	return order < 0 || (order == 0 && was.name_len < is.name_len);
 }
 
-/* Notes a lookup of this entry. True: somebody goes through the directory. Lookups of several
- * programs at once may be taken for one; that costs a page, or spares none. */
+/* Records a lookup of this entry. True: a program is traversing the directory. Concurrent
+ * lookups of several programs may be mistaken for one program's, which wastes or misses a page. */
 static bool goes_through(struct inode *dir, const void *names, uint32_t entry)
 {
 	struct sweep *s = &dir->sweep;
 	uint32_t at = atomic_exchange(&s->at, entry + 1), run = atomic_load(&s->run);
 	uint32_t risen = atomic_load(&s->risen), looked = atomic_load(&s->looked);
 
-	/* Not the same name again. */
+	/* Not a repetition of the same name. */
 	if (at != entry + 1) {
 		run = at && entry >= at && entry - at < gap_allowed(names) ? run + 1 : 0;
 		risen = rises(names, at, entry) ? risen + 1 : 0;
@@ -125,7 +127,7 @@ static bool goes_through(struct inode *dir, const void *names, uint32_t entry)
 	       looked / lookups_per_page(names) > atomic_load(&s->paged);
 }
 
-/* A name that one goes past is not what a program needs at its start. */
+/* A name passed in a traversal is not one that a program needs at its start. */
 static void record_op(struct op *op)
 {
 	const struct sweep *s = &op->inode->sweep;
@@ -258,7 +260,7 @@ const struct cop_obj *cop_fuse_attrs_find(struct attrs *a, struct cop_listing_en
 	struct cop_listing_entry got;
 	struct cop_ask ask;
 
-	/* An error says more of the name than a page does. */
+	/* An error is more specific to the name than a page. */
 	if (entry)
 		return entry->error ? NULL : entry;
 	ask = cop_fetch_page_ask(a->dir, a->names, e->name, e->name_len);

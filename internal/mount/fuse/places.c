@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the paths of the source that are pseudo file systems of this node, or the mount point
- * itself. It looks once, at the start, so later mounts are not seen. */
+ * itself. It runs once, at the start: later mounts are not seen. */
 #include "mount/fuse/fuse_priv.h"
 
 #define PLACES_MAX 256
@@ -45,7 +45,7 @@ static int add_mount(void *arg, const char *dir, const char *type)
 		       : 0;
 }
 
-/* If /proc cannot be read, the node knows of no mounts. */
+/* If /proc is unreadable, the node has no mount information. */
 int cop_fuse_places_find(struct cop_fuse *fs)
 {
 	const char *self = path_below(fs->conf.source, fs->conf.mountpoint);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of files: the chunks that a read touches, referenced until the reply has been sent. */
+/* File data: the chunks of a read, referenced until the reply has been sent. */
 #include "mount/fuse/fuse_priv.h"
 
-/* Collects the reply's pieces, in the chunks themselves or unpacked into *unpacked, which the
+/* Collects the reply's pieces, pointing into the chunks or unpacked into *unpacked, which the
  * caller frees. */
 static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 {
@@ -28,7 +28,7 @@ static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 	return rc;
 }
 
-/* Counts the bytes of a reply, and where each chunk's came from. */
+/* Counts the bytes of a reply and the source of each chunk. */
 static void count_bytes(struct op *op, const struct iovec *iov)
 {
 	cop_stats_add(
@@ -170,8 +170,8 @@ static void with_holes(struct op *op, struct cop_obj *obj, int rc)
 		seek_in(op, obj->data, obj->len / sizeof(struct cop_extent));
 }
 
-/* ENOSYS would be simpler, but the kernel would then treat every file of the mount as one without
- * holes. Only sparse files ask the tree. */
+/* ENOSYS would be simpler, but the kernel would then treat every file of the mount as having no
+ * holes. Only sparse files cause requests to the tree. */
 void cop_fuse_lseek(
 	fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {

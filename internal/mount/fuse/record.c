@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records the order of first use, in which the kernel asks. It asks once, so recording costs next
- * to nothing and needs no other settings. A node that records answers READDIRPLUS with names alone
- * where it has their attributes from the listing, so that it sees which of them a program needs. */
+/* Records the order of first use from the kernel's requests. The kernel caches, so recording
+ * costs next to nothing and needs no other settings. A recording node answers READDIRPLUS
+ * without attributes where those would come from the listing: the following lookups show which
+ * names a program needs. */
 #include "mount/fuse/fuse_priv.h"
 
 void cop_fuse_record(struct op *op, const struct cop_ask *ask)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The session: worker threads, mount and unmount.
  *
- * The workers run a loop of our own around fuse_session_receive_buf instead of libfuse's
- * fuse_session_loop_mt, which only the kernel can end: it never ends for a mount that was detached
- * lazily while files were open. A signal without SA_RESTART wakes a worker in read(2). It is sent
- * until the thread has ended, because it may arrive just before the read. */
+ * The workers run our own loop around fuse_session_receive_buf instead of libfuse's
+ * fuse_session_loop_mt, which only the kernel can end: it never ends for a mount that was lazily
+ * detached with open files. A signal without SA_RESTART interrupts a worker's read(2). It is
+ * repeated until the thread has ended, because it may arrive just before the read. */
 #include "base/base/compat.h"
 #include "mount/dirops/dirops.h"
 #include "mount/fuse/fuse_priv.h"
@@ -78,7 +78,7 @@ static int start_workers(struct cop_fuse *fs)
 	return rc;
 }
 
-/* A signal that arrives just before a worker blocks in read is lost, so it is sent again. A timed
+/* A signal that arrives just before a worker blocks in read is lost, so it is repeated. A timed
  * join would depend on the wall clock. */
 static void stop_workers(struct cop_fuse *fs)
 {
@@ -107,7 +107,7 @@ static int new_session(struct cop_fuse *fs)
 	return fs->session ? 0 : -ENOMEM;
 }
 
-/* The first namespace maps every number to itself. */
+/* The initial namespace maps every number to itself. */
 static bool in_user_namespace(void)
 {
 	unsigned inside, outside, count;
@@ -135,8 +135,8 @@ static int refuse_mount(const struct cop_fuse *fs, int code, struct cop_err *err
 		code ? strerror(code) : "fusermount3 refused", hint);
 }
 
-/* libfuse frees its copy of the mount point only in fuse_session_unmount, which would unmount by
- * path a second time. */
+/* libfuse frees its copy of the mount point only in fuse_session_unmount, which would unmount
+ * the path a second time. */
 static int mount_at(struct fuse_session *session, const char *mountpoint)
 {
 	int rc;
@@ -161,7 +161,8 @@ static int mount_session(struct cop_fuse *fs, struct cop_err *err)
 	return 0;
 }
 
-/* Below such a source, what local.c keeps to the user of the node would go through the tree. */
+/* With such a source, files that local.c restricts to the node's user would pass through the
+ * tree. */
 static int check_source(const struct cop_fuse_conf *conf, struct cop_err *err)
 {
 	char type[COP_MOUNT_TYPE_SIZE];
@@ -217,7 +218,7 @@ int cop_fuse_start(const struct cop_fuse_conf *conf, struct cop_fuse **out, stru
 	return 0;
 }
 
-/* Unmounts normally until the grace time is over, then lazily. 0; -errno: the mount remains. */
+/* Unmounts normally until the grace time expires, then lazily. 0; -errno: the mount remains. */
 static int unmount_session(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holders)
 {
 	uint64_t end = cop_now_ms() + grace_ms;
@@ -248,9 +249,9 @@ int cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holder
 
 	if (!fs)
 		return 0;
-	/* Counted here because libfuse calls destroy only when the session is freed, long after the
-	 * last report. How long unmounting takes depends on the programs that use the mount, so it
-	 * is not a latency of requests. */
+	/* Counted here because libfuse calls destroy only when the session is freed, long after
+	 * the last report. The duration of an unmount depends on the programs that use the
+	 * mount, so it is not a request latency. */
 	if (fs->mounted) {
 		rc = unmount_session(fs, grace_ms, holders);
 		cop_prof_op(fs->conf.prof, COP_PROF_OP_DESTROY, COP_PROF_DONE, 0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file that is read in places and does not fit in this node's cache: between two reads in the
- * same chunk so many others are fetched that it has been dropped, and for each read of 128 KiB a
- * whole chunk travels again. The kernel has room for more, and gives it back when others need it.
- * So it is given the whole chunk, and does not ask for the rest of it any more.
+/* For a file that is read in parts and does not fit in this node's cache: between two reads of a
+ * chunk so many others are fetched that it is evicted, and each read of 128 KiB transfers a
+ * whole chunk again. The kernel has more memory for its cache and reclaims it under pressure. So
+ * the whole chunk is stored there, which saves requests for its rest.
  *
- * The origin's workers do it, because the kernel waits for pages that are being read. The reply is
- * sent first. */
+ * Runs on the origin's workers, because the kernel waits for pages that are being read. The
+ * reply is sent first. */
 #include "mount/fuse/fuse_priv.h"
 
-/* Chunks on their way to the kernel. Beyond it they are only cached here. */
+/* Chunks being stored into the kernel. Beyond this limit they are only cached here. */
 #define STORING_MAX 16u
 
 struct store {
@@ -46,7 +46,7 @@ static void store_now(void *arg, int rc)
 	free(s);
 }
 
-/* A reader that goes through the file has all of each chunk soon. */
+/* A sequential reader soon has all of each chunk. */
 static bool is_worth_it(const struct op *op)
 {
 	const struct inode *i = op->inode;

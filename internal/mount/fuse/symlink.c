@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Symbolic links. On the bare mount, an absolute target below the source is shown as a relative
- * one, so that it stays inside the mount wherever that is, even in a chroot. A view is in the place
- * of the source, and shows every target as it is.
+ * one, which stays inside the mount at any location, even in a chroot. A view is in the place of
+ * the source, and shows every target unchanged.
  *
- * The kernel opens FIFOs and connects sockets by itself, by the inode, so those of the mount are
- * not the storage's: nobody would ever come to the other end of a FIFO. The bare mount shows FIFOs
- * as sockets, which open(2) refuses with ENXIO and connect(2) with ECONNREFUSED, both at once. A
- * view shows either as a link to itself on the storage, which is mounted beside the tree. */
+ * The kernel itself opens FIFOs and connects sockets, by inode, so those of the mount are
+ * distinct from the storage's: the other end of a FIFO would never be opened. The bare mount
+ * shows FIFOs as sockets, which open(2) refuses with ENXIO and connect(2) with ECONNREFUSED,
+ * both immediately. A view shows either as a link to itself on the storage, which is mounted
+ * beside the tree. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>

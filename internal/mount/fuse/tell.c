@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the kernel drop a part of the tree, inode by inode. It allocates no memory: the only thread
- * that notifies (notify.c) links the inodes into an intrusive list. */
+/* Makes the kernel drop a part of the tree, inode by inode. It allocates no memory: the only
+ * notifying thread (notify.c) links the inodes into an intrusive list. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
 
 #include "base/base/compat.h"
 
-/* A path of PATH_BYTES has no more components. */
+/* The maximum number of components in a path of PATH_BYTES. */
 #define DEPTHS (PATH_BYTES / 2)
 
 struct inode_list {
@@ -39,7 +39,7 @@ static void collect_inode(void *arg, struct inode *i)
 	*first = i;
 }
 
-/* Notifies for each known inode at or below the top, the deepest first. */
+/* Notifies the kernel of each cached inode at or below the top, deepest first. */
 static void tell_held(
 	struct cop_fuse *fs, struct inode_list *h, void (*fn)(struct cop_fuse *, struct inode *))
 {
@@ -53,7 +53,7 @@ static void tell_held(
 		}
 }
 
-/* Calls fn for the node id on each side that the kernel may know. */
+/* Calls fn for the node id on each side that the kernel may have. */
 static void each_side(struct cop_fuse *fs, struct inode *i, const char *name, size_t len,
 	void (*fn)(struct cop_fuse *fs, fuse_ino_t id, const char *name, size_t len))
 {
@@ -91,8 +91,8 @@ static void tell_inode(struct cop_fuse *fs, struct inode *i)
 		cop_fuse_tell_name(fs, i->parent, i->name, i->name_len);
 }
 
-/* The deepest first, because forgetting a directory alone would leave what open files and working
- * directories pin below it. */
+/* Deepest first, because forgetting a directory alone would keep inodes pinned below it by open
+ * files and working directories. */
 void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top)
 {
 	struct inode_list h = {.top = top};
@@ -103,8 +103,8 @@ void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top)
 		cop_fuse_tell_absent(fs);
 }
 
-/* Expires the name instead of dropping it where the kernel can (Linux 6.2): what is in use, above
- * all a working directory, keeps its place in the tree if it is unchanged. */
+/* Expires the name instead of dropping it where the kernel can (Linux 6.2): objects in use,
+ * above all working directories, keep their place in the tree if unchanged. */
 static void expire_name(struct cop_fuse *fs, fuse_ino_t dir, const char *name, size_t len)
 {
 	int rc = -ENOSYS;

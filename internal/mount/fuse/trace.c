@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports requests as events of the node's trace. The thread of an event is the one that asked, not
- * the one that answered: a thread waits for its answers, so its events follow each other as its own
- * calls did. What the kernel reads ahead has no thread. */
+/* Reports requests as events of the node's trace. The thread of an event is the requesting one,
+ * not the answering one: a thread waits for its replies, so its events are in the order of its
+ * calls. The kernel's read-ahead has no thread. */
 #include "mount/fuse/fuse_priv.h"
 
 static const char *const outcomes[COP_PROF_OUTCOMES] = {[COP_PROF_DONE] = "done",
@@ -10,8 +10,8 @@ static const char *const outcomes[COP_PROF_OUTCOMES] = {[COP_PROF_DONE] = "done"
 	[COP_PROF_NEGATIVE] = "negative",
 	[COP_PROF_ERROR] = "error"};
 
-/* What the system call returns: bytes, 0, or -errno. Only reads of files have bytes; those of a
- * symbolic link's target would count as data that was read. */
+/* The result of the system call: bytes, 0, or -errno. Only file reads have bytes; those of a
+ * link's target would count as data read. */
 static int64_t result_of(const struct op *op)
 {
 	if (op->rc)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Measures how long programs wait for objects that this node does not have yet. Requests that are
- * answered at once are not counted and read no clock. */
+/* Measures how long programs wait for objects that this node does not have yet. Requests
+ * answered immediately are not counted and do not read the clock. */
 #include "mount/fuse/fuse_priv.h"
 
 void cop_fuse_wait_begin(struct waits *w, uint64_t now_us)
@@ -19,7 +19,7 @@ void cop_fuse_wait_end(struct waits *w, uint64_t now_us)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* If an end is noted before its begin, the sum is too small by that moment. */
+/* If an end is recorded before its begin, the sum is too small for that moment. */
 void cop_fuse_waits_at(struct waits *w, uint64_t now_us, uint64_t *waiting, uint64_t *wait_us)
 {
 	int64_t n, us;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread holds one of two references to the struct, so a thread that hangs in the mount keeps
- * what it uses. The functions of the configuration are called under the lock and only before
+/* The thread holds one of two references to the struct: memory used by a thread hanging in the
+ * mount is not freed. The configuration's functions are called under the lock and only before
  * `stopping`. */
 #include "mount/kernelahead/kernelahead.h"
 
@@ -19,11 +19,11 @@
 #include "base/base/thread.h"
 #include "base/log/log.h"
 
-/* The kernel reads at most this much at once: its read-ahead. */
+/* The kernel's maximum read-ahead. */
 #define PIECE (128 * COP_KIB)
-/* Memory is looked at after so many bytes. */
+/* Interval of memory checks, in bytes read. */
 #define LOOK_BYTES (8 * COP_MIB)
-/* How long the end of the node waits for the thread. */
+/* Time limit for the thread at the end of the node. */
 #define STOP_MS 300
 
 enum side { VIEW, BARE, SIDES };
@@ -31,7 +31,7 @@ enum side { VIEW, BARE, SIDES };
 struct wanted {
 	struct cop_list link;
 	enum { DIRECTORY, NAME, PAGES } kind;
-	bool read;           /* the kernel has them from the other side */
+	bool read;           /* the kernel has cached them from the other side */
 	uint64_t start, end; /* of PAGES */
 	char path[];
 };
@@ -40,12 +40,12 @@ struct cop_kernelahead {
 	struct cop_kernelahead_conf conf;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct cop_list queue[SIDES]; /* what is wanted goes from the first to the second */
+	struct cop_list queue[SIDES]; /* wanted items move from the first to the second */
 	unsigned refs;
 	bool stopping, ended;
-	bool over;       /* nothing more is read; the thread's */
-	uint64_t bytes;  /* of files, read so far; the thread's, like what follows */
-	uint64_t looked; /* memory is looked at next when so many bytes have been read */
+	bool over;       /* stop reading; owned by the thread */
+	uint64_t bytes;  /* file bytes read so far; owned by the thread, like the following */
+	uint64_t looked; /* next memory check, in bytes read */
 	int root[SIDES];
 	bool has_openat2;
 };
@@ -75,9 +75,9 @@ static void end_for_good(struct cop_kernelahead *k, const char *why)
 		why);
 }
 
-/* ---- giving way ---- */
+/* ---- yielding to programs ---- */
 
-/* The number of programs' requests that wait; UINT64_MAX: the node stops. */
+/* The number of programs' waiting requests; UINT64_MAX: the node is stopping. */
 static uint64_t waiting(struct cop_kernelahead *k)
 {
 	uint64_t n = UINT64_MAX;
@@ -89,7 +89,7 @@ static uint64_t waiting(struct cop_kernelahead *k)
 	return n;
 }
 
-/* False: nothing more is to be read. */
+/* False: stop reading. */
 static bool may_read(struct cop_kernelahead *k)
 {
 	uint64_t n;
@@ -109,7 +109,7 @@ static bool may_read(struct cop_kernelahead *k)
 
 /* ---- the walk ---- */
 
-/* A manifest may come from anybody, and what it names may be a link or a pipe by now. */
+/* A manifest is untrusted, and its names may meanwhile be links or pipes. */
 static int open_below(struct cop_kernelahead *k, enum side side, const char *path, int flags)
 {
 	unsigned calls;
@@ -131,7 +131,7 @@ static void read_dir(struct cop_kernelahead *k, enum side side, const char *path
 		close(fd);
 }
 
-/* The kernel looks the name up, and keeps also that it is absent. */
+/* The kernel looks the name up, and also caches its absence. */
 static void look_up(struct cop_kernelahead *k, enum side side, const char *path)
 {
 	int fd = open_below(k, side, path, O_PATH | O_NOFOLLOW);
@@ -140,7 +140,8 @@ static void look_up(struct cop_kernelahead *k, enum side side, const char *path)
 		close(fd);
 }
 
-/* The kernel begins to read, and this thread waits only if it has begun much. */
+/* The kernel starts to read asynchronously, and this thread blocks only if too much is in
+ * progress. */
 static void read_pages(struct cop_kernelahead *k, enum side side, const struct wanted *w)
 {
 	int fd = open_below(k, side, w->path, 0);
@@ -170,7 +171,7 @@ static void put_into_kernel(struct cop_kernelahead *k, enum side side, struct wa
 	w->read = true;
 }
 
-/* What to do next on which side, and whether that side is walked; NULL: the node stops. */
+/* The next item, its side, and whether that side is walked; NULL: the node is stopping. */
 static struct wanted *next_wanted(struct cop_kernelahead *k, enum side *side, bool walked[SIDES])
 {
 	struct cop_list *l = NULL;
@@ -197,7 +198,7 @@ static void walk(struct cop_kernelahead *k)
 	enum side side;
 
 	while ((w = next_wanted(k, &side, walked))) {
-		/* Once nothing may be read, the queue is emptied. */
+		/* Once reading has stopped, the queue is only emptied. */
 		if (walked[side] && may_read(k))
 			put_into_kernel(k, side, w);
 		if (side == VIEW && walked[BARE]) {

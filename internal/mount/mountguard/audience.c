@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the programs that may still use the mount of a node that died: those of its job on this
+/* Finds the programs that may still use the mount of a dead node: its job's programs on this
  * machine. They are:
  *
  *   - if a scheduler started the node, the processes with the job's number in their environment
  *     (environ(5)); between two of its launches a machine of the job may have none;
- *   - else those of the session in which the command was given (setsid(2)): a shell, or a script;
- *   - else, if that session existed only for the command (ssh, pdsh), all of this user's. If the
- *     user has other work on the machine, that proves little, so it counts for a day only.
+ *   - else the processes of the session in which the command was given (setsid(2)): a shell, or a
+ * script;
+ *   - else, if that session existed only for the command (ssh, pdsh), all of this user's processes.
+ * They may be unrelated to the job, so they count for a day only.
  *
  * Nodes and guards of any job do not count: they use no mount. */
 #include "mount/mountguard/mountguard_priv.h"
@@ -57,7 +58,7 @@ static bool is_of_user(const char *pid)
 	return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* A zombie runs no program any more. */
+/* A zombie no longer runs a program. */
 static bool is_program(const struct audience *a, const char *pid)
 {
 	char path[64];

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The guard removes a dead mount
  *
- *   - at once when a signal ends it, as schedulers do with all processes of a job that is over;
- *   - else when no program is left that may look at it (audience.c, unless whoever started the node
- *     knows its programs), and none has anything of it open, so that it can be unmounted without
- *     force.
+ *   - immediately on a signal, which schedulers send to all processes of a finished job;
+ *   - else when no program is left that may access it (audience.c, unless the node's starter
+ * supplies the programs), and none has a file of it open: it can be unmounted without force.
  *
  * A node that was killed, or crashed, while it notified the kernel of a change or read its own
- * mount may be unable to end: the kernel waits for an answer of this very node (fuse/abort.c). Then
- * the guard ends the connection.
+ * mount may be unable to exit: the kernel waits for a reply of this node (fuse/abort.c). Then
+ * the guard aborts the connection.
  *
- * It also ends when the mount has gone: `copper stop` and the next `copper mount` remove it without
- * asking.
+ * It also exits when the mount has been removed, as `copper stop` and the next `copper mount`
+ * do.
  *
- * Usually it is a child of the node, in a session of its own, so that what ends the node's group
- * spares it. In a step of Slurm it is the other way round, and the node is the child: when the task
- * that srun started has ended, Slurm kills all other processes of the step. */
+ * Usually it is a child of the node, in a session of its own, so signals to the node's group
+ * spare it. In a Slurm step the node is the child: when the task started by srun has exited,
+ * Slurm kills all other processes of the step. */
 #include "mount/mountguard/mountguard_priv.h"
 
 #include "mount/fuse/fuse.h"
@@ -29,14 +28,14 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* How often it checks while such a program exists, and while none does. */
+/* Polling interval while such a program exists, and while none does. */
 #define SEEN_MS 30000
 #define UNSEEN_MS 1000
-/* How often it checks whether the node has died and cannot end, and how many times in a row that
- * must be so. */
+/* Polling interval for a node that has died and cannot exit, and the number of consecutive
+ * detections needed. */
 #define LOOK_MS 5000
 #define LOOKS 2
-/* How long the node waits for its guard to end, and the guard for the end of a killed node. */
+/* Time limit of the node for its guard to end, and of the guard for a killed node to exit. */
 #define END_MS 5000
 #define KILLED_MS 30000
 
@@ -51,8 +50,8 @@ struct guard {
 	pid_t watched; /* the node */
 	unsigned connection, ended_looks;
 	int signal_fd, mounts_fd;
-	int node_fd; /* readable when all threads of the node have ended; -1 before Linux 5.3 */
-	bool told;   /* a signal has said that the job is over */
+	int node_fd; /* readable when all threads of the node have exited; -1 before Linux 5.3 */
+	bool told;   /* a signal has indicated the end of the job */
 };
 
 static void end_signals(sigset_t *set)
@@ -61,7 +60,7 @@ static void end_signals(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGHUP);
-	sigaddset(set, SIGUSR1); /* the polite request to end that srun passes on */
+	sigaddset(set, SIGUSR1); /* the termination request forwarded by srun */
 }
 
 /* The node's descriptors must not stay open; from here on 3 is the node's pipe. */
@@ -102,8 +101,9 @@ static void forward_signals(struct guard *g)
 	}
 }
 
-/* Whether the process has ended or dumps its core, even if some of its threads have not ended. The
- * kernel begins a dump, also one that is not written, when all other threads have left it. */
+/* Whether the process has exited or is dumping core, even if some of its threads have not
+ * exited. The kernel starts a dump, even one that is not written, after all other threads have
+ * left it. */
 static bool has_ended(pid_t pid)
 {
 	char path[64], *text;
@@ -128,7 +128,7 @@ static void look_after(struct guard *g)
 		cop_fuse_abort(g->connection);
 }
 
-/* Whether the node has ended without a word. */
+/* Whether the node has ended without a message. */
 static bool is_orphaned(struct guard *g)
 {
 	struct pollfd fds[2] = {
@@ -153,8 +153,8 @@ static bool is_orphaned(struct guard *g)
 	}
 }
 
-/* The kernel closes what a killed process has open one by one: when the pipe ends, the mount may
- * not be dead yet, and the folder around it may still be locked. */
+/* The kernel closes a killed process's descriptors one by one: when the pipe closes, the mount
+ * may not be dead yet, and the folder around it may still be locked. */
 static void await_end(struct guard *g)
 {
 	struct pollfd fds[2] = {
@@ -169,8 +169,8 @@ static void await_end(struct guard *g)
 	}
 }
 
-/* Waits until a signal comes, this process (if it is not 0) has ended, or the time is over. False:
- * the mount has gone. */
+/* Waits for a signal, the exit of this process (unless 0), or the timeout. False: the mount has
+ * been removed. */
 static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 {
 	int pid_fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
@@ -192,7 +192,7 @@ static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 	return there;
 }
 
-/* In a step of Slurm there is nothing to check: this process ends with the step. */
+/* In a Slurm step there is nothing to check: this process ends with the step. */
 static bool is_over(struct guard *g, uint64_t died_ms, uint64_t *seen_ms, pid_t *seen)
 {
 	uint64_t now = cop_now_ms();
@@ -228,7 +228,7 @@ static void keep_dead_mount(struct guard *g)
 	}
 }
 
-/* The status with which the node itself would end. */
+/* The exit status that the node itself would have. */
 static int status_of(pid_t node)
 {
 	int status = 0;
@@ -250,7 +250,7 @@ static void guard_node(struct guard *g, int word_fd)
 	_exit(g->node ? status_of(g->node) : 0);
 }
 
-/* ---- the node's side ---- */
+/* ---- in the node ---- */
 
 /* In the guard, if the guard is the process that does not return from here. */
 static void run_guard(struct guard *g, int fds[2])
@@ -304,7 +304,7 @@ pid_t cop_mountguard_last(const struct cop_mountguard *g)
 	return g->above ? g->pid : getpid();
 }
 
-/* Whoever waits for this process also waits for its guard. */
+/* A process that waits for this one also waits for its guard. */
 static void wait_for(pid_t pid)
 {
 	uint64_t end = cop_now_ms() + END_MS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens if namespaces are refused: the variables by which programs find each other are
- * rewritten, as copper-guide(7) shows by hand. */
+/* The fallback if namespaces are refused: rewrites the variables by which programs find each
+ * other, as shown manually in copper-guide(7). */
 #include "mount/view/view_priv.h"
 
 #include <libgen.h>
@@ -31,8 +31,8 @@ void cop_view_env_path(const struct cop_view *v, const char *path, char out[PATH
 	out[0] = '\0';
 	if (path[0] != '/' || strlen(path) >= sizeof(copy))
 		return;
-	/* Links in the folders are resolved, but not the last name, which may be a link on
-	 * purpose. */
+	/* Links in the folders are resolved, but not the last name, which may be an intentional
+	 * link. */
 	strcpy(copy, path);
 	if (realpath(dirname(copy), dir)) {
 		strcpy(copy, path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds out which views are possible: a child makes a view of two empty directories of its own. */
+/* Determines which views are possible: a child creates a view of two empty directories. */
 #include "mount/view/view_priv.h"
 
 #include <fcntl.h>
@@ -13,7 +13,8 @@ struct told {
 	char why[1024];
 };
 
-/* How many groups of this process have no number in its user namespace (the kernel shows 65534). */
+/* The number of this process's groups without a number in its user namespace (the kernel shows
+ * 65534). */
 static int unmapped_groups(void)
 {
 	int n = getgroups(0, NULL), lost = 0;

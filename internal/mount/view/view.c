@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of steps: open what is needed later, enter the namespaces, cover the places, and put
- * the storage's own directories back. */
+/* Order of steps: open everything needed later, enter the namespaces, cover the places, and
+ * restore the storage's own directories. */
 #include "mount/view/view_priv.h"
 
 #include <fcntl.h>
@@ -14,10 +14,10 @@
 #include "mount/fuse/fuse.h"
 
 #define FUSE_MAGIC 0x65735546 /* statfs(2) */
-/* How long to wait for a newly created directory, which the mount shows within seconds. */
+/* Time limit for a newly created directory to appear in the mount, normally within seconds. */
 #define NEW_MS 5000
 #define NEW_STEP_MS 50
-/* The lowest number of a descriptor that a command gets besides its own. */
+/* The lowest number of extra descriptors passed to a command. */
 #define LOCK_FD 100
 
 const char *cop_view_name(enum cop_view_kind kind)
@@ -35,12 +35,12 @@ struct making {
 	struct cop_view_place *place;
 	unsigned places;
 	int direct[COP_VIEW_PLACES];
-	int storage; /* a copy of the source, or -errno; only if it is replaced as a whole */
-	char root[PATH_MAX]; /* of the tree as views show it */
-	char cwd[PATH_MAX];  /* "" if it need not be found again */
+	int storage; /* a copy of the source, or -errno; only if it is replaced completely */
+	char root[PATH_MAX]; /* of the tree as shown by views */
+	char cwd[PATH_MAX];  /* "" if it need not be restored */
 };
 
-/* ---- what is there before ---- */
+/* ---- before entering ---- */
 
 /* Fills in the place of one directory of the mount. */
 static void set_place(struct making *m, const char *at)
@@ -134,8 +134,7 @@ static bool is_covered(const struct making *m, const char *path)
 	return false;
 }
 
-/* Waits until the mount shows the directory, because an overlay would not see it if it came
- * later. */
+/* Waits until the mount shows the directory, because an overlay would not see it appear later. */
 static int await_dir(struct making *m, const char *what, const char *dir)
 {
 	uint64_t end = cop_now_ms() + NEW_MS;
@@ -161,7 +160,7 @@ static int await_all(struct making *m)
 	return rc;
 }
 
-/* Inside of a view, a new view would show the outer one's directory, which is the tree's. */
+/* Inside a view, a new view would show the outer view's directory, i.e. the tree's. */
 static int check_direct(struct making *m, const char *dir)
 {
 	char type[COP_MOUNT_TYPE_SIZE];
@@ -205,13 +204,13 @@ static int put_all(struct making *m, enum cop_view_kind kind, struct cop_err *er
 					      : cop_view_place_bind(&m->place[i], err);
 	if (!rc)
 		return 0;
-	/* A place that failed has cleaned up after itself. */
+	/* A failed place has cleaned up after itself. */
 	for (i--; i-- > 0;)
 		umount2(m->place[i].at, MNT_DETACH);
 	return rc;
 }
 
-/* This uses up the copies. */
+/* This consumes the copies. */
 static int open_places(struct making *m)
 {
 	int rc = 0;
@@ -253,7 +252,7 @@ static int put_best(struct making *m)
 	return rc;
 }
 
-/* FIFOs and sockets are reached through it. Without it they give an error at once. */
+/* FIFOs and sockets are reached through it. Without it they fail immediately. */
 static void put_storage(struct making *m)
 {
 	char at[PATH_MAX + sizeof(COP_FUSE_STORAGE) + 1];
@@ -301,9 +300,8 @@ static int go_back(struct making *m, int cwd_fd)
 	return 0;
 }
 
-/* The kernel lets several overlays change one directory, with undefined results. The command
- * inherits the descriptor, and with it the lock, because nothing else lasts exactly as long as the
- * view. */
+/* The kernel allows several overlays to change one directory, with undefined results. The
+ * command inherits the descriptor, and with it the lock, for exactly the lifetime of the view. */
 static int lock_changes(struct making *m)
 {
 	const char *dir = m->v->writable_dir;
@@ -326,7 +324,7 @@ static int lock_changes(struct making *m)
 		"--writable=%s: another command uses it; each needs a directory of its own", dir);
 }
 
-/* Enters the namespaces. Returns 1 if they are refused and the view is only variables. */
+/* Enters the namespaces. Returns 1 if they are refused and the view consists only of variables. */
 static int enter_own(struct making *m)
 {
 	struct cop_err refused = {0};
@@ -452,7 +450,7 @@ int cop_view_make(const struct cop_view *v, struct cop_view_made *out, struct co
 	return rc;
 }
 
-/* ---- becoming the command ---- */
+/* ---- executing the command ---- */
 
 int cop_view_exec(const struct cop_view *v, const struct cop_view_made *made, char **command,
 	struct cop_err *err)

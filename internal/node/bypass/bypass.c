@@ -8,7 +8,7 @@
 
 #include "base/log/log.h"
 
-/* How long the end of a look under way may take. */
+/* Time limit for a scan in progress at the stop. */
 #define STOP_MS 200
 
 /* ---- the thread ---- */
@@ -18,7 +18,7 @@ static bool is_waiting(const struct cop_bypass *p, uint64_t until_ns)
 	return !p->stop && p->asked == p->done && cop_now_ns() < until_ns;
 }
 
-/* Called with the lock, which it releases while it looks. */
+/* Called with the lock held; releases it during the scan. */
 static void look_unlocked(struct cop_bypass *p)
 {
 	uint64_t asked = p->asked;

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bypass: finds programs that use files of the source at its own path, past the mount, where FUSE
- * does not see them: a job script without copper run. Every COP_BYPASS_EVERY_MS it looks through
- * /proc at what the programs of its own user have mapped and open, counts the files and keeps one
- * example. It knows no mount, changes nothing, and judges nothing: advice does.
+/* bypass: finds programs that access the source at its own path, bypassing the mount and FUSE,
+ * e.g. from a job script without copper run. Every COP_BYPASS_EVERY_MS it scans /proc for the
+ * mapped and open files of its user's programs, counts these files and keeps one example. It is
+ * independent of the mount and read-only; advice interprets the counts.
  *
- * A program is a process of the same real user that started after this process, of another
- * executable file. Counted are regular files below the source, each once, with their sizes, that
- * are open for reading only, or mapped but not to change them for others: what a job writes beside
- * its software is not Copper's. Of a program in a view of Copper (copper run) nothing counts,
- * because what such a view leaves to the storage was meant so (--direct, --below). A program in
- * another mount namespace may see something else at the same path, so of it only mapped files on
- * the source's own device count.
+ * A program is a process of the same real user that started after this process and runs another
+ * executable. It counts regular files below the source, each once, with their sizes, if they are
+ * open for reading only or mapped without shared write access: files that a job writes next to
+ * its software are out of scope. Programs in a view (copper run) are excluded, because a view
+ * bypasses the mount on purpose (--direct, --below). A program in another mount namespace may
+ * see other files at the same path, so only its mapped files on the source's device count.
  *
- * What it cannot see: programs that do not run at any look, files that were read and closed again
- * between two of them, other users, processes in other pid namespaces (unless they are children of
- * this one), a program for which a shell that is older than the node made way (exec), and files of
- * the source under another path. It does not look at all where the source holds the system's own
- * programs (/ and /usr), because there every shell of the user is past the mount, of whatever job.
+ * It misses programs that run between two scans, files opened and closed between two scans,
+ * other users, processes in other pid namespaces (unless they are children of this one), a
+ * program started by exec in a shell older than the node, and files of the source under another
+ * path. It does not run if the source contains the system's programs (/ and /usr), because there
+ * every shell of the user bypasses the mount.
  *
- * A look reads at most 256 processes and 16,384 lines of /proc; the next one goes on from there.
- * Maps are read again only when a program has grown or shrunk, and processes that were there before
- * this one are asked when they began only in each eighth look. A look took 2 ms of a processor
- * where there were few programs, and 16 ms where there were 128 of 150 maps each: 0.02 and 0.16
- * percent of one processor. A process that ends meanwhile, or that may not be read, is skipped.
+ * A scan reads at most 256 processes and 16,384 lines of /proc; the next one continues from
+ * there. Maps are reread only after a program has grown or shrunk, and the start times of
+ * processes older than this one only in every eighth scan. Measured CPU time per scan: 2 ms with
+ * few programs, 16 ms with 128 programs of 150 maps each: 0.02 and 0.16 percent of one
+ * processor. Processes that exit during the scan or are unreadable are skipped.
  *
- * A look may hang where the storage does. Nothing waits for it without a deadline. */
+ * A scan may hang if the storage does. All waits for it have a deadline. */
 #ifndef COP_NODE_BYPASS_H
 #define COP_NODE_BYPASS_H
 
@@ -34,22 +33,22 @@
 #define COP_BYPASS_EVERY_MS 10000u
 
 struct cop_bypass_conf {
-	const char *proc;                /* "/proc", or a test's directory of that form */
-	const char *source, *mountpoint; /* absolute, without links; both are copied */
+	const char *proc;                /* "/proc", or a test directory with the same layout */
+	const char *source, *mountpoint; /* absolute, no symlinks; both are copied */
 	unsigned every_ms;
-	struct cop_stats *stats; /* gets the group past, and COP_EXAMPLE_PAST, until the stop */
+	struct cop_stats *stats; /* receives the group past and COP_EXAMPLE_PAST, until the stop */
 };
 
 struct cop_bypass;
 
-/* Starts a thread that looks. The thread asks the storage for sizes and so may block on it. 0 with
- * *out NULL: the source holds the system's own programs. Else -errno. */
+/* Starts the scanning thread. It requests file sizes from the storage and may block there. 0 with
+ * *out NULL: the source contains the system's programs. Else -errno. */
 int cop_bypass_start(const struct cop_bypass_conf *conf, struct cop_bypass **out);
-/* Any thread. Looks now, and returns when that is done, or after wait_ms, or when a look that was
- * under way already has taken wait_ms. NULL is fine. */
+/* Any thread. Scans now; returns when the scan is finished, after wait_ms, or when a scan already
+ * in progress has taken wait_ms. NULL is fine. */
 void cop_bypass_look(struct cop_bypass *p, unsigned wait_ms);
-/* Waits for a look under way, but not for one that hangs: its thread is left behind, counts nothing
- * any more, and frees the object if it ever ends. NULL is fine. */
+/* Waits for a scan in progress unless it hangs: then its thread is abandoned, counts nothing
+ * further, and frees the object if it ever ends. NULL is fine. */
 void cop_bypass_stop(struct cop_bypass *p);
 
 #endif

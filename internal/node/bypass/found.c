@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What has been seen of programs and files, so that each counts once. */
+/* The programs and files seen so far: each is counted once. */
 #include "node/bypass/bypass_priv.h"
 
 #include <fcntl.h>
@@ -25,8 +25,8 @@ void cop_bypass_know(struct cop_bypass *p, const struct cop_bypass_process *q)
 		cop_seen_forget(&p->looked);
 }
 
-/* The storage is asked once for each path, and the client of a network file system may answer from
- * its cache, because a program has just opened the file. */
+/* One storage request per path; the client of a network file system may serve it from its cache,
+ * because a program has just opened the file. */
 static bool size_of(const char *path, uint64_t *bytes)
 {
 	struct statx st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One look: which processes are programs of this user. The cheap questions come first. */
+/* One scan: finds the processes that are programs of this user. Cheap checks come first. */
 #include "node/bypass/bypass_priv.h"
 
 #include <dirent.h>
@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 
 #define PIDS_MAX ((size_t)1 << 16)
-/* In each of so many looks, every process is asked when it began: a number may have been given to
- * another one. */
+/* Every n-th scan reads the start times of all processes: a pid may have been reused. */
 #define ELDERS_LOOKS 8
 
 static int compare_processes(const void *a, const void *b)
@@ -18,7 +17,7 @@ static int compare_processes(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* In ascending order, beginning after the last process of the previous look. */
+/* In ascending order, starting after the last process of the previous scan. */
 static size_t list_processes(struct cop_bypass *p, struct cop_buf *out)
 {
 	int fd = openat(p->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -47,7 +46,7 @@ static size_t list_processes(struct cop_bypass *p, struct cop_buf *out)
 	return out->len / sizeof(pid_t);
 }
 
-/* ---- processes that are older than this one ---- */
+/* ---- processes older than this one ---- */
 
 static size_t elders(const struct cop_bypass *p)
 {
@@ -73,7 +72,7 @@ static void add_elder(struct cop_bypass *p, pid_t pid)
 		qsort(p->elders.data, elders(p), sizeof(pid), compare_processes);
 }
 
-/* One that has ended is forgotten, since its number may be given again. */
+/* Forgets an exited process: its pid may be reused. */
 static void keep_elders(struct cop_bypass *p, const struct cop_buf *pids, size_t n)
 {
 	struct cop_buf kept = {0};
@@ -88,8 +87,8 @@ static void keep_elders(struct cop_bypass *p, const struct cop_buf *pids, size_t
 	p->elders = kept;
 }
 
-/* Numbers are given in ascending order; once they begin again, what is taken for an elder here is
- * asked in a later look. */
+/* Pids are assigned in ascending order. After a wrap-around, newer processes listed here are found
+ * by a later scan that reads start times. */
 void cop_bypass_note_elders(struct cop_bypass *p)
 {
 	struct cop_buf pids = {0};
@@ -110,7 +109,7 @@ void cop_bypass_note_elders(struct cop_bypass *p)
 
 /* ---- one process ---- */
 
-/* A process that changed its effective user cannot be read, and does not count as this user's. */
+/* A process that changed its effective user is unreadable, and does not count as this user's. */
 static bool is_mine(int dir)
 {
 	char text[4096];
@@ -123,7 +122,7 @@ static bool is_mine(int dir)
 	return line && sscanf(line, "\nUid: %u", &uid) == 1 && uid == getuid();
 }
 
-/* Whether the process is a program, as bypass.h defines it; if so, fills in the rest of q. */
+/* Whether the process is a program as defined in bypass.h; if so, fills in the rest of q. */
 static bool is_program(struct cop_bypass *p, struct cop_bypass_process *q)
 {
 	uint64_t id[2];
@@ -156,8 +155,8 @@ static void look_at_maps(struct cop_bypass *p, struct cop_bypass_process *q, uns
 		cop_bypass_know(p, q);
 }
 
-/* Returns whether the process counts towards those that a look may read; left: how many more lines
- * it may read. */
+/* Returns whether the process counts towards the per-scan limit; left: remaining lines it may
+ * read. */
 static bool look_at(struct cop_bypass *p, pid_t pid, unsigned *left)
 {
 	struct cop_bypass_process q = {.pid = pid};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What /proc says about one process (proc(5)): when it started, its mounts, and what it has mapped
- * and open. Its paths are those of its own mounts, from their root. */
+/* Reads /proc for one process (proc(5)): its start time, its mounts, and its mapped and open files.
+ * Its paths are relative to the root of its own mounts. */
 #include "node/bypass/bypass_priv.h"
 
 #include <dirent.h>
@@ -64,9 +64,8 @@ bool cop_bypass_is_below(const char *path, const char *dir)
 
 /* ---- views ---- */
 
-/* Whether this is a mount of Copper, other than the node's own, through which something of the
- * source is seen: the view bind, or what lies below the view overlay, or an administrator's bind
- * mount. */
+/* Whether this is a Copper mount, other than the node's own, that shows part of the source: the
+ * view's bind mount, the lower layer of its overlay, or an administrator's bind mount. */
 static int is_a_view(void *arg, const char *dir, const char *type)
 {
 	const struct cop_bypass *p = arg;
@@ -76,8 +75,8 @@ static int is_a_view(void *arg, const char *dir, const char *type)
 		       cop_bypass_is_below(p->conf.source, dir));
 }
 
-/* Checked once for a process, and only if it uses a path of the source. If its mounts cannot be
- * read, nothing of it counts. */
+/* Checked once per process, and only if it uses a path of the source. If its mounts are unreadable,
+ * none of its files count. */
 static bool is_in_a_view(struct cop_bypass *p, struct cop_bypass_process *q)
 {
 	char *text;
@@ -92,7 +91,7 @@ static bool is_in_a_view(struct cop_bypass *p, struct cop_bypass_process *q)
 	return q->in_a_view;
 }
 
-/* Whether the path lies in the source and does not lead back into the mount. */
+/* Whether the path is inside the source and not back inside the mount. */
 static bool is_candidate(const struct cop_bypass *p, const char *path)
 {
 	return cop_bypass_is_below(path, p->conf.source) &&
@@ -101,8 +100,8 @@ static bool is_candidate(const struct cop_bypass *p, const char *path)
 
 /* ---- maps ---- */
 
-/* FROM-TO rwxs OFFSET MAJOR:MINOR INODE PATH; only the path contains a slash. The path of a removed
- * file ends with " (deleted)", and does not count as one of the source. */
+/* FROM-TO rwxs OFFSET MAJOR:MINOR INODE PATH; only the path contains a slash. The path of a deleted
+ * file ends with " (deleted)", and does not count as a source path. */
 static void read_map(struct cop_bypass *p, struct cop_bypass_process *q, const char *line)
 {
 	const char *path = strchr(line, '/');
@@ -131,7 +130,7 @@ unsigned cop_bypass_maps(struct cop_bypass *p, struct cop_bypass_process *q, uns
 			close(fd);
 		return 0;
 	}
-	/* By default the C library would read a kilobyte at a time. */
+	/* By default the C library would read one kilobyte at a time. */
 	setvbuf(in, NULL, _IOFBF, MAPS_AT_ONCE);
 	while (n < max && !q->in_a_view && (len = getline(&line, &size, in)) > 0) {
 		line[len - 1] = '\0';
@@ -145,7 +144,7 @@ unsigned cop_bypass_maps(struct cop_bypass *p, struct cop_bypass_process *q, uns
 
 /* ---- descriptors ---- */
 
-/* A descriptor opened with O_PATH reads nothing. */
+/* A descriptor opened with O_PATH cannot read. */
 static bool is_for_reading(int dir, const char *name)
 {
 	char path[64], text[512];
@@ -172,8 +171,7 @@ static void read_fd(struct cop_bypass *p, struct cop_bypass_process *q, int fds,
 		cop_bypass_found(p, q, path);
 }
 
-/* A link does not name a device, so it says nothing about a process that has other mounts than this
- * one. */
+/* A link contains no device, so it is no evidence for a process in another mount namespace. */
 unsigned cop_bypass_fds(struct cop_bypass *p, struct cop_bypass_process *q, unsigned max)
 {
 	int fd = q->apart || q->in_a_view

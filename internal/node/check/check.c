@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `copper mount --check`, `copper serve --check`: checks one by one what a start needs, with the
- * functions that the start itself uses, so that the sentences are the same. It mounts nothing, and
- * creates only the folder of control sockets; it opens the endpoint and the port and closes them
- * again, and connects to the ports of the other hosts. A check that depends on a failed one is left
- * out. */
+/* `copper mount --check`, `copper serve --check`: checks the requirements of a start one by one,
+ * with the same functions and thus the same messages as the start. It does not mount, and creates
+ * only the folder of control sockets; it opens the endpoint and the port, closes them again, and
+ * probes ports of the other hosts. A check that depends on a failed one is skipped. */
 #include "node/check/check_priv.h"
 #include "mount/view/view.h"
 
@@ -76,7 +75,7 @@ static void check_kernel(struct check *c)
 	cop_buf_free(&lacks);
 }
 
-/* Checks what copper run would show to programs. */
+/* Checks the view that copper run would create for programs. */
 static void check_view(struct check *c)
 {
 	struct cop_view_made made;
@@ -111,7 +110,7 @@ static void check_mountpoint(struct check *c)
 	cop_buf_free(&place);
 }
 
-/* Whether a name is absent that a directory does not list. */
+/* Reports whether absence from a directory listing proves that a name does not exist. */
 static void tell_listings(struct check *c, struct cop_origin *o)
 {
 	bool all = cop_origin_lists_all(o);
@@ -157,7 +156,7 @@ static void check_source(struct check *c)
 
 /* ---- the job ---- */
 
-/* Cuts a path down to its existing part. */
+/* Truncates a path to its existing part. */
 static void cut_to_existing(char *path)
 {
 	while (access(path, F_OK) && errno == ENOENT) {
@@ -219,7 +218,7 @@ static void check_hosts(struct check *c)
 			cop_job_host_name(&c->hosts, c->rank));
 }
 
-/* Rank 0 creates this file when it starts; the check does not. */
+/* Rank 0 creates this file at the start; the check does not. */
 static bool will_be_made(const struct cop_conf *conf)
 {
 	const char *text = getenv("COPPER_SECRET");

@@ -22,14 +22,14 @@ struct check {
 	struct cop_json json; /* written to out with --json */
 	unsigned warnings, failed;
 
-	/* Results of checks that later checks need. */
+	/* Results needed by later checks. */
 	char source[4096];
 	uint32_t nodes; /* 0: the hosts are unknown */
 	struct cop_job_hosts hosts;
 	uint32_t rank;
 	struct cop_job_secret secret;
 	char **book; /* address per rank, or NULL */
-	bool tcp;    /* the fabric's address is one of TCP */
+	bool tcp;    /* the fabric address is a TCP address */
 };
 
 /* Prints one line, or one JSON object. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --check: whether the ports of the other hosts can be reached. Copper need not run there: a host
- * that refuses a connection itself shows that the way is free, and only a firewall is silent. */
+/* --check: whether the ports of the other hosts are reachable. Copper need not run there: a refused
+ * connection proves that the path is open, and only a firewall drops packets silently. */
 #include "base/base/probe.h"
 #include "node/check/check_priv.h"
 
 #include <poll.h>
 
-#define AT_A_TIME 256u  /* connections under way */
-#define PROBE_MS 3000   /* for one: a lost packet is sent again after one second */
-#define ALL_MS 20000    /* for all, but for what the name service takes */
-#define NAMED_MAX 16u   /* ports that are named; the others are counted */
-#define FABRIC_PORTS 16 /* of a range; a host uses one for each of its nodes */
+#define AT_A_TIME 256u  /* concurrent connections */
+#define PROBE_MS 3000   /* per connection: a lost packet is resent after one second */
+#define ALL_MS 20000    /* total, excluding the name service */
+#define NAMED_MAX 16u   /* ports listed by name; others are only counted */
+#define FABRIC_PORTS 16 /* of a range; a host uses one per node */
 
 struct port {
 	struct cop_probe probe;
@@ -23,7 +23,7 @@ struct port {
 struct peers {
 	struct check *check;
 	uint64_t end_ms;
-	uint32_t rank; /* the next one to be asked */
+	uint32_t rank; /* the next rank to probe */
 	uint16_t next; /* its next port */
 	struct port under_way[AT_A_TIME];
 	unsigned n;
@@ -35,9 +35,9 @@ static const char *host_of(const struct peers *p, uint32_t rank)
 	return cop_job_host_name(&p->check->hosts, rank);
 }
 
-/* ---- which ports there are ---- */
+/* ---- the ports ---- */
 
-/* The index-th port of a rank; false: it has no more. */
+/* The index-th port of a rank; false: no more ports. */
 static bool name_port(const struct peers *p, uint32_t rank, uint16_t index, struct port *out)
 {
 	const struct check *c = p->check;
@@ -60,7 +60,7 @@ static bool name_port(const struct peers *p, uint32_t rank, uint16_t index, stru
 	return true;
 }
 
-/* Names the next port to try; a host that has only one rendezvous port has a gap there. */
+/* Sets the next port to probe; skips the gap of a host with only one rendezvous port. */
 static bool next_port(struct peers *p, struct port *out)
 {
 	const struct check *c = p->check;
@@ -87,7 +87,7 @@ static bool next_port(struct peers *p, struct port *out)
 	return false;
 }
 
-/* ---- trying them ---- */
+/* ---- probes ---- */
 
 static void say_port(struct peers *p, const struct port *at)
 {
@@ -106,7 +106,7 @@ static void say_port(struct peers *p, const struct port *at)
 		cop_probe_why(&at->probe));
 }
 
-/* Waits until one has a result, and takes all that have one. */
+/* Waits until at least one probe has a result, and collects all results. */
 static void take_results(struct peers *p)
 {
 	struct pollfd fds[AT_A_TIME];
@@ -138,7 +138,7 @@ static void try_all(struct peers *p)
 		*to = at;
 		cop_probe_begin(
 			&to->probe, &at.ip, at.number, COP_MIN(cop_now_ms() + PROBE_MS, p->end_ms));
-		/* A result that is there at once need not take a place. */
+		/* An immediate result needs no slot. */
 		if (to->probe.state != COP_PROBE_WAITS) {
 			say_port(p, to);
 			p->n--;

@@ -9,13 +9,13 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-#define HEAD_MAX 64 /* the longest line in front of the reply's bytes */
+#define HEAD_MAX 64 /* the longest line before the reply's bytes */
 
 struct call {
 	int fd;
-	int passed;  /* came with the answer; -1: none */
-	bool polled; /* the caller waits for fd, not receive */
-	bool headed; /* the status has been read, and is no longer in in */
+	int passed;  /* received with the reply; -1: none */
+	bool polled; /* the caller polls fd, instead of receive */
+	bool headed; /* the status line has been consumed from in */
 	const char *path, *line;
 	uint32_t timeout_ms;
 	struct cop_err *err;
@@ -42,7 +42,7 @@ static int bad_reply(struct call *c)
 		"what answers at %s is not a Copper process of this version", c->path);
 }
 
-/* A listener that another user put there could send us anything. */
+/* Another user could have put a listener there and send us anything. */
 static int check_server(struct call *c)
 {
 	struct ucred cred;
@@ -108,7 +108,7 @@ static int check_line(struct call *c)
 	return 0;
 }
 
-/* A server that refuses early may have closed its side; its reply can still be read. */
+/* A server that refuses early may have closed its side; its reply is still readable. */
 static int send_line(struct call *c)
 {
 	size_t len = strlen(c->line), sent = 0;
@@ -154,7 +154,7 @@ static int await_reply(struct call *c)
 	}
 }
 
-/* recvmsg(2): keeps the descriptor that comes along; there is no room for a second one. */
+/* recvmsg(2): keeps the received descriptor; there is space for only one. */
 static ssize_t receive_some(struct call *c, void *data, size_t size)
 {
 	union {
@@ -177,7 +177,7 @@ static ssize_t receive_some(struct call *c, void *data, size_t size)
 	return n;
 }
 
-/* Appends what has arrived. -EAGAIN: nothing has arrived, and the caller waits. */
+/* Appends available bytes. -EAGAIN: none, and the caller polls. */
 static int receive_reply(struct call *c)
 {
 	char block[16384];
@@ -201,7 +201,7 @@ static void drop_bytes(struct cop_buf *b, size_t n)
 	b->len -= n;
 }
 
-/* Puts the next line, NUL-terminated, at the beginning of in; *len includes its end. */
+/* Moves the next line, NUL-terminated, to the start of in; *len includes its newline. */
 static int next_line(struct call *c, size_t *len)
 {
 	for (;;) {
@@ -248,7 +248,7 @@ static int read_head(struct call *c, struct cop_ctl_reply *reply)
 	return 0;
 }
 
-/* Continues where it stopped with -EAGAIN. */
+/* Resumes after -EAGAIN. */
 static int read_reply(struct call *c, struct cop_ctl_reply *reply)
 {
 	int rc = c->headed ? 0 : read_head(c, reply);
@@ -270,7 +270,7 @@ static void end_call(struct call *c)
 	c->fd = c->passed = -1;
 }
 
-/* Hands the answer to the caller. */
+/* Hands the reply to the caller. */
 static void take_answer(struct call *c, struct cop_ctl_reply *reply)
 {
 	reply->fd = c->passed;
@@ -310,7 +310,7 @@ int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 	return rc;
 }
 
-/* ---- for callers that also wait for other things ---- */
+/* ---- for callers that poll several descriptors ---- */
 
 struct cop_ctl_question {
 	struct call call;

@@ -87,7 +87,7 @@ static void all_watched(void *arg, struct cop_op_sum *all)
 	cop_command_answer(arg, 0, &out);
 }
 
-/* The counters as numbers, and the rest of the table as text that the client only displays. */
+/* The counters as numbers; the rest of the table as text for display only. */
 static void run_watch(struct asked *q, bool all)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
@@ -101,7 +101,7 @@ static void run_watch(struct asked *q, bool all)
 	cop_command_answer(q, 0, &out);
 }
 
-/* "nodes N", and a line for each node in any order, for a client that draws them. */
+/* "nodes N" and a line per node in any order, for a client that renders them. */
 static void all_lines(void *arg, struct cop_op_sum *all)
 {
 	struct asked *q = arg;
@@ -197,7 +197,7 @@ static void refuse_command(struct asked *q, const char *line)
 	cop_command_answer(q, -EINVAL, &out);
 }
 
-/* ---- recognizing the command ---- */
+/* ---- command parsing ---- */
 
 /* "stop local" is "stop" with an argument. */
 static bool is_command(const char *line, const char *name, bool *more, const char *with)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* command.c recognizes a command and handles those that only read; stop.c and report.c handle the
- * others; asked.c is a command that waits for its reply; listen.c owns the socket. There is no
- * lock, because only one number changes. */
+/* command.c parses the command line and handles the read-only commands; stop.c and report.c handle
+ * the others; asked.c is a command that waits for its reply; listen.c owns the socket. No lock:
+ * only one number changes. */
 #ifndef COP_NODE_CTL_COMMAND_PRIV_H
 #define COP_NODE_CTL_COMMAND_PRIV_H
 
@@ -11,7 +11,7 @@
 
 struct cop_command {
 	struct cop_command_conf conf;
-	struct cop_ctl *ctl; /* NULL: it does not listen */
+	struct cop_ctl *ctl; /* NULL: not listening */
 	_Atomic unsigned stops;
 };
 
@@ -20,13 +20,13 @@ struct asked {
 	struct cop_command *command;
 	struct cop_ctl_conn *conn;
 	struct cop_deferred work;
-	struct cop_op_sum late; /* stop: sums that no node above has written */
+	struct cop_op_sum late; /* stop: sums not written by a node above */
 };
-/* NULL if there is no memory, and then conn has been answered. */
+/* NULL if out of memory; conn has been answered then. */
 struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn);
 /* Replies and frees both. */
 void cop_command_answer(struct asked *q, int status, struct cop_buf *out);
-/* The same with a descriptor, which stays the caller's; -1: none. */
+/* The same with a descriptor, still owned by the caller; -1: none. */
 void cop_command_answer_with(struct asked *q, int status, struct cop_buf *out, int fd);
 
 /* ---- stop.c ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the server share: a running server in a folder of its own, and raw clients. */
+/* Shared by the server's tests: a running server in a folder of its own, and raw clients. */
 #ifndef COP_NODE_CTL_TESTING_H
 #define COP_NODE_CTL_TESTING_H
 
@@ -14,8 +14,7 @@
 
 #include "node/ctl/ctl.h"
 
-/* A server under test, with the requests that its handler got and the connections that it keeps for
- * later. */
+/* A server under test, the requests received by its handler, and connections kept for later. */
 struct server {
 	char dir[64], path[COP_CTL_PATH_SIZE];
 	struct cop_ctl *ctl;
@@ -55,7 +54,7 @@ static inline void handle(void *ctx, struct cop_ctl_conn *conn, char *line)
 	} else if (strcmp(line, "pass") == 0) {
 		int fds[2];
 
-		/* Bytes that are written stay in the pipe for the reader of the other end. */
+		/* Unread bytes stay in the pipe. */
 		assert_int_equal(pipe(fds), 0);
 		assert_int_equal(write(fds[1], "through", 7), 7);
 		text = big_text(3 * COP_MIB);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cleaners of /tmp remove files that were not used for days. systemd-tmpfiles(8) skips directories
- * with an flock(2) (tmpfiles.d(5)), so each node holds a shared lock on the folder of its socket.
- * For cleaners that look at the age alone the node touches its files every day, and it restores
- * files that were removed anyway, including the socket and the folder. */
+/* Cleaners of /tmp remove files unused for days. systemd-tmpfiles(8) skips directories with an
+ * flock(2) (tmpfiles.d(5)), so each node holds a shared lock on the folder of its socket. For
+ * cleaners that check only the age, the node touches its files daily; and it restores removed
+ * files, including the socket and the folder. */
 #include "node/ctl/ctl_priv.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The commands that may wait for a disk or take long: the reports, with or without a reset of the
- * counters, here or on every node; and the contents of the cache. */
+/* Commands that may wait for a disk or take long: the reports, with or without a reset of the
+ * counters, of this node or all nodes; and the contents of the cache. */
 #include "node/ctl/command_priv.h"
 
 /* ---- reports ---- */
@@ -43,7 +43,8 @@ static void all_written(void *arg, struct cop_op_sum *sum)
 	struct asked *q = arg;
 	const struct cop_command_conf *conf = &q->command->conf;
 
-	/* With --rank-files root only one file is written, whichever node was asked. */
+	/* With --rank-files root only one file is written, regardless of the node that received the
+	 * command. */
 	answer_written(q, sum, conf->rank_files == COP_CONF_RANK_FILES_ALL ? conf->topo.nodes : 1);
 }
 
@@ -58,9 +59,9 @@ void cop_command_snapshot(struct asked *q, bool local)
 		cop_op_all(t, &snapshot, all_written, q);
 }
 
-/* ---- counting from zero ---- */
+/* ---- reset ---- */
 
-/* Says where the earlier reports are. All nodes were started with the same options. */
+/* Appends the location of the earlier reports. All nodes were started with the same options. */
 static void say_where(const struct cop_command_conf *conf, bool all, struct cop_buf *out)
 {
 	bool root = conf->rank_files == COP_CONF_RANK_FILES_ROOT;
@@ -113,7 +114,7 @@ void cop_command_reset(struct asked *q, bool all)
 		cop_op_here(conf->treeop, &reset, false, here_reset, q);
 }
 
-/* ---- what the cache holds ---- */
+/* ---- contents of the cache ---- */
 
 static void list_sizes(struct cop_deferred *work)
 {

@@ -9,7 +9,7 @@
 
 #include "base/log/log.h"
 
-/* A node that was stopped a moment ago has unmounted but may not have closed its sockets yet. */
+/* A node that has just stopped has unmounted but may not have closed its sockets yet. */
 #define FREE_MS 3000
 
 void cop_ctl_put(struct cop_ctl *c)
@@ -37,7 +37,7 @@ static bool is_stopping(struct cop_ctl *c)
 	return stop;
 }
 
-/* Whether it is the same user, or root, who could do it anyway. */
+/* Whether the peer is the same user, or root, who has access anyway. */
 static bool is_allowed(int fd)
 {
 	struct ucred cred;
@@ -65,7 +65,7 @@ static void accept_one(struct cop_ctl *c)
 
 	fd = cop_sock_accept(c->socket.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
-		/* Out of descriptors or memory: the client would wake us again at once. */
+		/* Out of descriptors or memory: the client would wake us again immediately. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			usleep(10000);
 		return;
@@ -76,7 +76,7 @@ static void accept_one(struct cop_ctl *c)
 		c->conn[slot] = cop_ctl_conn_new(c, fd);
 }
 
-/* Closes connections that are finished or late; returns when the next one will be late. */
+/* Closes connections that are finished or expired; returns the next expiry time. */
 static uint64_t close_expired(struct cop_ctl *c)
 {
 	uint64_t now = cop_now_ms(), next = UINT64_MAX;
@@ -86,7 +86,7 @@ static uint64_t close_expired(struct cop_ctl *c)
 
 		if (!conn)
 			continue;
-		/* Called because it may set the deadline. */
+		/* Called for its side effect: it may set the deadline. */
 		cop_ctl_conn_wants_write(conn);
 		if (conn->fd >= 0 && now >= conn->deadline_ms)
 			cop_ctl_conn_close(conn);
@@ -118,7 +118,7 @@ static void serve_conn(struct cop_ctl_conn *conn, short events)
 		cop_ctl_conn_write(conn);
 }
 
-/* Sleeps until something happens or until_ms, and handles it. */
+/* Sleeps until an event or until_ms, and handles events. */
 static void serve_once(struct cop_ctl *c, uint64_t until_ms, bool accepting)
 {
 	struct pollfd p[COP_CTL_CLIENTS + 2] = {{.fd = c->wake_fd, .events = POLLIN},
@@ -147,7 +147,7 @@ static void serve_once(struct cop_ctl *c, uint64_t until_ms, bool accepting)
 		accept_one(c);
 }
 
-/* At the end, only replies that have been given still matter. */
+/* At the end, only replies already given still matter. */
 static bool replies_left(struct cop_ctl *c)
 {
 	bool left = false;

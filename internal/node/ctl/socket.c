@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The listening socket. A process that checks whether a socket is alive, and replaces or removes
- * it, holds a lock on a file in the folder. Otherwise two starting processes could both find it
- * dead, and the second would remove the first one's socket. The folder itself is locked by each
- * node while it lives (keep.c). */
+/* The listening socket. A process that tests a socket and replaces or removes it holds a lock on
+ * a file in the folder. Otherwise two starting processes could both find it stale, and the
+ * second would remove the first one's new socket. Each running node also holds a lock on the
+ * folder itself (keep.c). */
 #include "node/ctl/ctl_priv.h"
 #include "base/base/sock.h"
 
@@ -19,7 +19,7 @@ static void lock_path(const char *path, char out[COP_CTL_PATH_SIZE])
 	snprintf(out, COP_CTL_PATH_SIZE, "%.*s/lock", (int)(strrchr(path, '/') - path), path);
 }
 
-/* Whether the file still has this name: the process that held the lock removes it. */
+/* Whether the file still has this name: the holder of the lock removes it. */
 static bool is_named(int fd, const char *name)
 {
 	struct stat held, named;
@@ -28,7 +28,7 @@ static bool is_named(int fd, const char *name)
 	       held.st_ino == named.st_ino;
 }
 
-/* 0: it is locked; -EWOULDBLOCK: somebody else has it. */
+/* 0: locked; -EWOULDBLOCK: held by another process. */
 static int try_lock(const char *name, int *fd)
 {
 	int rc;
@@ -77,7 +77,8 @@ static struct sockaddr_un address_of(const char *path)
 	return sa;
 }
 
-/* 0 if no process listens at path and the file is gone. A full backlog is a sign of life. */
+/* 0 if no process is listening at path and the file has been removed. A full backlog is a sign of
+ * life. */
 static int clear_stale(const char *path, struct cop_err *err)
 {
 	struct sockaddr_un sa = address_of(path);
@@ -107,7 +108,7 @@ int cop_ctl_socket_bind(struct cop_ctl_socket *s, const char *key, struct cop_er
 	int rc;
 
 	cop_ctl_key_path(s->path, key_path);
-	/* The socket's inode passes its mode to its file when it is bound. */
+	/* On bind, the socket's inode passes its mode to the file. */
 	if (fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return cop_err_set(err, errno, "cannot create the control socket %s: %m", s->path);
 	rc = lstat(s->path, &st) || cop_sock_listen(s->fd, COP_CTL_CLIENTS) ? -errno : 0;
@@ -167,7 +168,7 @@ int cop_ctl_clear(const char *path, struct cop_err *err)
 	return rc;
 }
 
-/* Removes the files first, so that any socket that can be found is alive. */
+/* Removes the files first: a socket that can be found is alive. */
 void cop_ctl_socket_close(struct cop_ctl_socket *s)
 {
 	struct stat st;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node says about itself: the JSON of cache-stats, and the same as a table. */
+/* A node's report about itself: the JSON of cache-stats, and the same data as a table. */
 #include "node/ctl/status_priv.h"
 
 #include "base/base/json.h"
 
-/* How many of the things that a node waits for are shown. */
+/* Maximum number of waits shown. */
 #define WAITS 5
-/* A line of the table of all nodes names only what has taken longer than a busy node takes. */
+/* The table of all nodes shows only waits longer than those of a busy node. */
 #define WAIT_SHOWN_MS 100
 
 static void tables_json(const struct cop_cache_usage *u, struct cop_json *j)
@@ -117,7 +117,7 @@ static void total_json(const struct cop_op_sum *g, struct cop_json *j)
 	cop_json_end(j);
 }
 
-/* The texts that the nodes wrote are the elements of the list, with their commas. */
+/* The nodes' texts are the elements of the list, separated by commas. */
 void cop_status_all_json(const struct cop_op_sum *all, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
@@ -133,7 +133,7 @@ void cop_status_all_json(const struct cop_op_sum *all, struct cop_buf *out)
 	cop_json_end(&j);
 }
 
-/* The column between the number and its meaning. */
+/* The column between a number and its description. */
 static const char *rate_column(const struct cop_status_watch *w, unsigned c, char out[40])
 {
 	char rate[24] = "";
@@ -173,8 +173,8 @@ void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *
 	table_counters(w->now, w, out);
 }
 
-/* Names and small files come through the first tree, of which the parent is known; a part of a
- * large file comes through any (tree/fetch). */
+/* Names and small files come through the first tree, with a known parent; a part of a large file
+ * may come through any tree (tree/fetch). */
 static void put_wait(
 	const struct cop_status *s, const struct cop_cache_wait *w, struct cop_buf *out)
 {

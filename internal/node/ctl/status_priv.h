@@ -5,8 +5,8 @@
 
 #include "node/ctl/ctl.h"
 
-/* Appends what the node has waited for the longest, and from whom it comes; *ms: how long. Nothing,
- * and 0, if it has waited for less than a tenth of a second. */
+/* Appends the node's longest current wait and its provider; *ms: its duration. Appends nothing and
+ * sets 0 if it is below a tenth of a second. */
 void cop_status_wait(const struct cop_status *s, uint64_t *ms, struct cop_buf *out);
 
 /* 0 after a reset. */

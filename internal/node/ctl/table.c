@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node's line, and the table of all nodes that is made of such lines. */
+/* A node's line, and the table of all nodes' lines. */
 #include "node/ctl/status_priv.h"
 
 #include "tree/op/op.h"
@@ -73,7 +73,7 @@ static void all_head(struct cop_buf *out)
 		"rejected", "waits");
 }
 
-/* The columns that grow, and their width. */
+/* The columns with a growth rate, and their widths. */
 static const struct {
 	enum cop_nodeline_value value;
 	int width;
@@ -93,7 +93,7 @@ static void put_numbers(const struct cop_nodeline *n, struct cop_buf *out)
 		cop_buf_printf(out, " %*" PRIu64, columns[i].width, n->value[columns[i].value]);
 }
 
-/* Since when, and for what. */
+/* The duration and the object of a wait. */
 static void put_wait(const struct cop_nodeline *n, struct cop_buf *out)
 {
 	uint64_t ms = n->value[COP_NODELINE_OLDEST_MS];
@@ -126,7 +126,7 @@ static int by_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Which nodes were silent, and which left them. A table is for people: it names a few of each. */
+/* The silent nodes and the nodes that left them; at most a few of each, for readability. */
 static void append_lagged(const struct cop_nodeline *line, size_t lines, uint64_t lagged,
 	const char *host, struct cop_buf *out)
 {
@@ -170,7 +170,7 @@ static void all_lagged(const struct cop_nodeline *line, size_t lines, struct cop
 	}
 }
 
-/* Leaves out lines that are not a node's; the sums tell how many nodes there should be. */
+/* Skips lines that are not node lines; the sums contain the expected number of nodes. */
 static void all_rows(char *text, struct cop_buf *out)
 {
 	size_t n = 0, lines = 1;

@@ -15,7 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-/* ---- what others hear ---- */
+/* ---- reports to other processes ---- */
 
 /* Reports to the process that started the command; failure NULL: the tree is ready. */
 static void report_failure(int fd, const struct cop_err *failure)
@@ -39,14 +39,14 @@ void cop_launch_tell_others(const struct cop_conf *conf, const struct cop_err *f
 
 	if (cop_job_find(&want, &hosts, &rank, NULL) == 0 && hosts.count > 1 && dir)
 		cop_startnote_leave(dir, cop_job_host_name(&hosts, rank), rank, failure);
-	/* What rank 0 would do when it ends. */
+	/* Rank 0 would do this when it ends. */
 	if (hosts.count > 1 && dir && !conf->job_dir && rank == 0)
 		cop_startnote_remove(
 			dir, others_fail ? COP_STARTNOTE_STAY : COP_STARTNOTE_STAY_LATE);
 	cop_job_hosts_free(&hosts);
 }
 
-/* ---- the process of the node ---- */
+/* ---- the node's process ---- */
 
 static void detach_stdio(void)
 {
@@ -61,9 +61,9 @@ static void detach_stdio(void)
 		cop_log_warn("cannot change to / error=\"%s\"", strerror(errno));
 }
 
-/* Chunks are allocated and freed by the megabyte, from many threads. glibc would learn to take them
- * from its arenas, where freed memory stays resident between live blocks; as mappings of their own
- * they go back to the system (mallopt(3)). */
+/* Chunks are allocated and freed by the megabyte from many threads. By default glibc raises its
+ * mmap threshold and serves them from its arenas, where freed memory stays resident between live
+ * blocks. Separate mappings return their memory to the system (mallopt(3)). */
 static void tame_malloc(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
@@ -71,7 +71,7 @@ static void tame_malloc(void)
 }
 
 /* Shells set the limit to 1024 for programs that use select. Here each child and each open file of
- * the storage takes a descriptor. */
+ * the storage needs a descriptor. */
 static void raise_file_limit(void)
 {
 	struct rlimit most;
@@ -99,8 +99,8 @@ static void mount_is_gone(void *place)
 static struct cop_mountguard start_guard(const struct cop_conf *conf, struct cop_mountdir *place,
 	const struct cop_launch_users *users)
 {
-	/* In the background this process is a session of its own, and the command's process waits
-	 * above. */
+	/* In the background this process has its own session, and its parent, the command's
+	 * process, waits. */
 	struct cop_mountguard_conf guard = {.mountpoint = place->path,
 		.above = conf->foreground && (cop_slurm_is_node() || cop_slurm_in_a_step()),
 		.session = getsid(conf->foreground ? 0 : getppid()),
@@ -114,8 +114,8 @@ static struct cop_mountguard start_guard(const struct cop_conf *conf, struct cop
 	return cop_mountguard_start(&guard);
 }
 
-/* Runs one node from start to stop. report_fd: -1 in the foreground; users: not NULL if its
- * starter knows them, and stops it. */
+/* Runs one node from start to stop. report_fd: -1 in the foreground; users: not NULL if the starter
+ * supplies the mount's programs and stops the node. */
 static int run_node(const struct cop_conf *conf, struct cop_mountdir *place, int report_fd,
 	const struct cop_launch_users *users, struct cop_err *err)
 {
@@ -160,7 +160,7 @@ static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 	rc = cop_startnote_background(&fd, place.folder_fd, err);
 	if (rc == 1)
 		exit(run_node(conf, &place, fd, NULL, err) ? 1 : 0);
-	/* A node that was killed has not cleaned up. */
+	/* A killed node has not cleaned up. */
 	if (rc)
 		cop_mountdir_leave(&place);
 	return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The directories of a place: their names, creating and removing them, and the lock on the folder
- * of a private one. */
+/* The directories of a place: their names, creation, removal, and the lock on the folder of a
+ * private place. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -62,7 +62,7 @@ static int make_dirs(const char *path, mode_t mode, unsigned *made, unsigned dep
 		(*made)++;
 	else if (!rc && errno != EEXIST)
 		rc = -errno;
-	/* The directory was created here, and a failure must leave nothing behind. */
+	/* The directory was created here, and a failure must have no side effects. */
 	if (rc && *made && rmdir(parent) == 0)
 		(*made)--;
 	return rc;
@@ -83,7 +83,7 @@ void cop_mountdir_remember(struct cop_mountdir *p)
 	}
 }
 
-/* Removes the directories that were created, innermost first, up to one that is not empty. */
+/* Removes the created directories, innermost first, up to one that is not empty. */
 void cop_mountdir_remove_made(const struct cop_mountdir *p)
 {
 	char path[PATH_MAX], parent[PATH_MAX];
@@ -124,7 +124,7 @@ static int open_folder(const char *folder, struct stat *st, struct cop_err *err)
 		folder, (unsigned)st->st_uid, st->st_mode & 07777);
 }
 
-/* Returns a descriptor that holds the lock. -EWOULDBLOCK: a node has it; -ENOENT: the folder has
+/* Returns a descriptor that holds the lock. -EWOULDBLOCK: in use by a node; -ENOENT: the folder has
  * vanished. */
 int cop_mountdir_lock(const char *folder, struct cop_err *err)
 {
@@ -146,9 +146,9 @@ int cop_mountdir_lock(const char *folder, struct cop_err *err)
 	return rc;
 }
 
-/* ---- what killed nodes left ---- */
+/* ---- remains of killed nodes ---- */
 
-/* A node that makes a folder locks it much sooner than this. */
+/* A node locks a folder much sooner than this after creating it. */
 static bool is_old(const char *folder)
 {
 	struct stat st;
@@ -157,7 +157,7 @@ static bool is_old(const char *folder)
 	       st.st_mtim.tv_sec + OLD_S < cop_wall_ns() / (int64_t)COP_NS_PER_S;
 }
 
-/* rmdir fails on a directory that is mounted on or not empty, so that one stays. */
+/* rmdir fails on a mount point or a nonempty directory, which stays. */
 static void remove_empty(const char *folder)
 {
 	int fd = cop_mountdir_lock(folder, NULL);

@@ -13,10 +13,10 @@
 #include "job/hosts/hosts.h"
 
 #define CHECKS 5
-/* How long the process of a killed node may take to end; it holds its locks until then. */
+/* Time limit for a killed node's process to exit; it holds its locks until then. */
 #define END_MS 30000
-#define PLACES_MAX 256 /* most nodes of one job on one machine */
-#define RETRIES 16     /* how often a folder may vanish between two checks */
+#define PLACES_MAX 256 /* maximum number of nodes per job and machine */
+#define RETRIES 16     /* how many times a folder may vanish between two checks */
 #define MISSING                                                                                    \
 	"%s: there is no such directory, and it cannot be created: %s; name a mount point below a directory that you may write to, or none"
 
@@ -35,8 +35,7 @@ static void real_source(const struct cop_conf *conf, char out[PATH_MAX])
 		snprintf(out, PATH_MAX, "%s", conf->source);
 }
 
-/* A number that the nodes of one job share with each other, and with no other job of this user on
- * this machine. */
+/* A number shared by the nodes of one job, and by no other job of this user on this machine. */
 static uint64_t hash_of(const struct cop_conf *conf, const char *source)
 {
 	const char *parts[] = {source, conf->job_dir, conf->hosts};
@@ -82,7 +81,7 @@ int cop_mountdir_name(const struct cop_conf *conf, char out[4096], struct cop_er
 	return rc ? cop_err_set(err, -rc, "%s: %s", conf->mountpoint, strerror(-rc)) : 0;
 }
 
-/* ---- the control socket that belongs to it ---- */
+/* ---- its control socket ---- */
 
 static int socket_of(const struct cop_conf *conf, const char *path, char out[COP_CTL_PATH_SIZE])
 {
@@ -122,8 +121,8 @@ void cop_mountdir_wait_ended(const char *socket)
 	close(ended.fd);
 }
 
-/* Directories that the killed node of that socket created now belong to p's owner, if they are
- * still the same. */
+/* Directories created by the killed node of that socket now belong to p's owner, if they are
+ * unchanged. */
 static void inherit(struct cop_mountdir *p, const char *socket)
 {
 	char words[COP_CTL_NOTE_SIZE];
@@ -139,10 +138,10 @@ static void inherit(struct cop_mountdir *p, const char *socket)
 	p->ino = ino;
 }
 
-/* ---- making and removing ---- */
+/* ---- creation and removal ---- */
 
-/* cop_mountdir_clear removes the note last, so a process that removes the rest now has not touched
- * it. */
+/* cop_mountdir_clear removes the note last, so it is intact while another process removes the
+ * rest. */
 static void remove_dead_mount(struct cop_mountdir *p, const char *mountpoint)
 {
 	char path[PATH_MAX], socket[COP_CTL_PATH_SIZE];
@@ -158,16 +157,16 @@ static void remove_dead_mount(struct cop_mountdir *p, const char *mountpoint)
 		p->made = 0;
 }
 
-/* ---- a place that was named ---- */
+/* ---- a named place ---- */
 
 static mode_t mode_of(const struct cop_conf *conf)
 {
 	return conf->allow_other ? 0755 : 0700;
 }
 
-/* The guard of a killed node removes what that node created once the dead mount is gone, and
- * recognizes the directory by its inode number. So this replaces the directory, atomically under
- * its name, by an empty one with another number. */
+/* After the dead mount is gone, the guard of a killed node removes the directories of that node,
+ * which it identifies by inode. This replaces the directory atomically, under its name, with an
+ * empty one with another inode. */
 static void replace_inherited(struct cop_mountdir *p)
 {
 	char fresh[PATH_MAX + 16];
@@ -190,7 +189,7 @@ static int acquire_named(struct cop_mountdir *p, struct cop_err *err)
 	remove_dead_mount(p, name);
 	rc = cop_mountdir_make_dirs(name, mode_of(p->conf), &made);
 	p->made = COP_MAX(made, p->made);
-	/* If it exists but cannot be accessed, the check below says why. */
+	/* If it exists but is inaccessible, the check below reports the reason. */
 	if (rc && access(name, F_OK) && errno == ENOENT)
 		return cop_err_set(err, -rc, MISSING, name, strerror(-rc));
 	rc = cop_mountdir_resolve(name, p->path, 0);
@@ -203,7 +202,7 @@ static int acquire_named(struct cop_mountdir *p, struct cop_err *err)
 	return 0;
 }
 
-/* ---- a place of the user's own ---- */
+/* ---- a private place ---- */
 
 static bool is_mounted_on(const char *path)
 {
@@ -214,7 +213,7 @@ static bool is_mounted_on(const char *path)
 	return lstat(path, &st) == 0 && lstat(parent, &above) == 0 && st.st_dev != above.st_dev;
 }
 
-/* The folder is locked. -EBUSY: something is mounted there all the same. */
+/* The folder is locked. -EBUSY: it has a mount nevertheless. */
 static int occupy(struct cop_mountdir *p, struct cop_err *err)
 {
 	remove_dead_mount(p, p->path);
@@ -233,7 +232,7 @@ static int try_private(struct cop_mountdir *p, unsigned number, struct cop_err *
 	char folder[PATH_MAX];
 	int rc = private_names(p->conf, number, folder, p->path, err);
 
-	/* A process that gives up the folder removes it. */
+	/* A process that releases the folder removes it. */
 	for (unsigned tries = 0; !rc && p->folder_fd < 0; tries++) {
 		rc = cop_mountdir_make_folder(folder, err);
 		if (!rc)
@@ -262,9 +261,9 @@ static int acquire_private(struct cop_mountdir *p, struct cop_err *err)
 		PLACES_MAX, p->path);
 }
 
-/* ---- what the node calls ---- */
+/* ---- called by the node ---- */
 
-/* The guard of a killed node may be about to remove what that node created. */
+/* The guard of a killed node may be about to remove that node's directories. */
 static int check_taken(struct cop_mountdir *p, struct cop_err *err)
 {
 	const char *name = p->conf->mountpoint ? p->conf->mountpoint : p->path;
@@ -295,7 +294,7 @@ int cop_mountdir_acquire(const struct cop_conf *conf, struct cop_mountdir *p, st
 	return rc;
 }
 
-/* The nearest existing directory decides whether the rest can be created. */
+/* The nearest existing directory determines whether the rest can be created. */
 int cop_mountdir_check(const struct cop_conf *conf, struct cop_buf *out, struct cop_err *err)
 {
 	const char *name = conf->mountpoint;
@@ -345,7 +344,7 @@ void cop_mountdir_leave(struct cop_mountdir *p)
 	p->folder_fd = -1;
 }
 
-/* Holds the lock of a private place's folder while it removes: -EWOULDBLOCK if a node has it. */
+/* Holds the lock of a private place's folder during the removal: -EWOULDBLOCK if a node uses it. */
 static int remove_unless_taken(const struct cop_mountdir *p)
 {
 	char folder[PATH_MAX];
@@ -370,7 +369,7 @@ void cop_mountdir_clear(const struct cop_mountdir *p)
 	if (!p->made || socket_of(p->conf, p->path, socket))
 		return;
 	cop_mountdir_wait_ended(socket);
-	/* Whoever removes a mount that is still there needs the note beside the socket. */
+	/* The note beside the socket is needed to remove a mount that still exists. */
 	if (!cop_fuse_is_dead(p->path) && remove_unless_taken(p) == 0)
 		cop_ctl_clear(socket, NULL);
 }
@@ -386,7 +385,7 @@ int cop_mountdir_remove_dead(const char *mountpoint, const char *socket)
 		inherit(&p, socket);
 	rc = dead ? cop_fuse_unmount_dead(mountpoint) : 0;
 	/* The guard may have removed the directory already; a later mount there has another
-	 * number. */
+	 * inode. */
 	if (p.made && !cop_fuse_is_dead(mountpoint))
 		remove_unless_taken(&p);
 	return rc ? rc : dead;

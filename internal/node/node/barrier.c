@@ -5,7 +5,7 @@
 struct cop_barrier {
 	struct cop_barrier_conf conf;
 	struct cop_start *join;
-	struct cop_net *net; /* fixed once it is open; NULL: this node is alone */
+	struct cop_net *net; /* constant once it is open; NULL: single node */
 };
 
 static void wake(void *ctx)
@@ -111,7 +111,7 @@ int cop_barrier_wait(struct cop_barrier *b, struct cop_op *treeop, struct cop_er
 	return cop_err_set(err, ETIMEDOUT, COP_STARTNOTE_NOT_READY "%s", cop_start_why(b->join));
 }
 
-/* A signal that arrives meanwhile is left to the code that waits for the end. */
+/* A signal that arrives here is handled by the code that waits for the end. */
 void cop_barrier_tell_below(struct cop_barrier *b)
 {
 	struct cop_waker *waker = b->conf.waker;
@@ -133,8 +133,8 @@ void cop_barrier_tell_below(struct cop_barrier *b)
 	cop_start_name_untold(b->join);
 	while (cop_start_blocked_below(b->join, &i, blocked, sizeof(blocked)))
 		cop_joblog_note(blocked);
-	/* Ranks that have had their answer were not told again, so these answers must leave before
-	 * the node ends. */
+	/* Ranks that already have a reply did not receive the result again, so these replies must
+	 * be sent before the node ends. */
 	if (!cop_start_is_ready(b->join))
 		cop_net_flush(b->net);
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How all parts of a node stop, and in which order they are freed. */
+/* The order in which a node's parts are stopped and freed. */
 #include "node/node/node_priv.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How long a node that has answered everyone may take to end. A read that hangs at the storage
+/* Time limit for the end of a node that has answered all requests. A read hanging in the storage
  * cannot be interrupted, and must not keep the process alive. */
 #define END_SECONDS 10
 
-/* Leaving the tree. Three kinds of requests may be outstanding when a node ends: requests of other
- * nodes that a thread is handling right now; requests that wait for the answers of other nodes; and
- * requests that wait for this node itself (its main thread, the end of the start barrier, its own
- * end). The first kind ends by itself, the second ends when this node cancels its own calls, and
- * the third is answered here. The gate counts all of them. */
+/* Leaves the tree. Three kinds of requests may be open when a node ends: requests of other nodes
+ * being handled by a thread; requests waiting for replies of other nodes; and requests waiting for
+ * this node itself (its main thread, the end of the start barrier, its own end). The first kind
+ * completes by itself, the second ends when this node cancels its calls, and the third is answered
+ * here. The gate counts all of them. */
 static void answer_all(struct cop_node *n)
 {
 	cop_net_cancel(n->net);
-	/* If there is no part, the start failed before anybody could wait for this node. */
+	/* Without a part, the start failed before another node could wait for this one. */
 	if (!n->part)
 		return;
 	cop_start_leave(cop_barrier_join(n->barrier));
@@ -26,9 +26,9 @@ static void answer_all(struct cop_node *n)
 	cop_gate_drain(&n->gate);
 }
 
-/* Each thread ends after the threads that could still give it work. If this returns true, no
- * running thread can touch what is freed next; the thread that writes the trace uses only its
- * own memory. False: a worker hangs in a file system, and only the end of the process ends it. */
+/* Joins each thread after the threads that could still give it work. True: no running thread can
+ * access what is freed next; the thread that writes the trace uses only its own memory. False: a
+ * worker hangs in a file system, and only the end of the process ends it. */
 static bool end_threads(struct cop_node *n)
 {
 	bool ended, packed;
@@ -51,8 +51,8 @@ static bool end_threads(struct cop_node *n)
 	return ended;
 }
 
-/* Frees the parts in the reverse order of their start, except for the sampler: it stops after the
- * last part that reports events, and before the counters that it reads are freed. */
+/* Frees the parts in reverse start order, except for the sampler: it stops after the last part that
+ * reports events, and before the counters it reads are freed. */
 static void free_all(struct cop_node *n)
 {
 	cop_follow_free(n->follow);
@@ -84,7 +84,7 @@ static void free_all(struct cop_node *n)
 	cop_waker_fini(&n->waker);
 }
 
-/* What is written at the end although the rest stays for a worker that hangs. */
+/* Final writes when the rest cannot be freed because of a hanging worker. */
 static void leave_all(struct cop_node *n)
 {
 	cop_log_warn(

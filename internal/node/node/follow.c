@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rank 0 writes while the job runs: the job's record in the run store, and the files for
- * OpenTelemetry. */
+/* Rank 0's records of the running job: the job's record in the run store, and the OpenTelemetry
+ * files. */
 #include "node/node/node_priv.h"
 
 #include "writers/otel/otel.h"
@@ -16,7 +16,7 @@ static void add_runlog(struct cop_node *n)
 		.manifest = cop_prefetch_manifest_hash(n->manifest)};
 	char store[COP_RUNLOG_STORE];
 
-	/* A start may have failed before the run was chosen. */
+	/* The start may have failed before the run was chosen. */
 	if (!*n->run_id)
 		(void)cop_runlog_new(n->conf, n->run_id, store);
 	cop_runlog_follow(n->follow, &conf);
@@ -54,7 +54,7 @@ void cop_node_follow(struct cop_node *n)
 		.is_ending = cop_part_is_ending,
 		.ctx = n->part};
 
-	/* Before it has a barrier, the node does not know its rank. */
+	/* Without a barrier, the node does not have its rank yet. */
 	if (!n->barrier || n->rank != 0)
 		return;
 	n->follow = cop_follow_new(&conf);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net: a node's end of the network: opens it (reach), and passes requests of other nodes through
- * the gate to the module that answers them: join, tree/op, sampler or fetch. It also decides which
- * requests are served when. A node that is alone has none. */
+/* net: a node's end of the network: opens it (reach) and passes requests of other nodes through the
+ * gate to the responsible module: join, tree/op, sampler or fetch. It also decides in which state
+ * each request is served. A single node has none. */
 #ifndef COP_NODE_NET_H
 #define COP_NODE_NET_H
 
@@ -20,7 +20,7 @@
 #include "tree/op/op.h"
 #include "fabric/wire/wire.h"
 
-/* The caller owns what this points to, and keeps it as long as the object lives. */
+/* The caller owns the objects it points to, which must outlive the net. */
 struct cop_net_conf {
 	const struct cop_conf *conf;
 	struct cop_topo topo;
@@ -35,22 +35,22 @@ struct cop_net_conf {
 	struct cop_start *join;
 	struct cop_op *treeop;
 	struct cop_sampler *sampler;
-	struct cop_telemetry *telemetry; /* gets the deaths of other nodes; may be NULL */
+	struct cop_telemetry *telemetry; /* receives the deaths of other nodes; may be NULL */
 };
 
 struct cop_net;
 
 /* Copies conf. NULL: out of memory. */
 struct cop_net *cop_net_new(const struct cop_net_conf *conf);
-/* Call these two in this order, on the main thread. The first opens rpc and passes it to join; the
- * second sends this node's address to the other ranks. 0, or -errno with a sentence. */
+/* Main thread, in this order. The first opens rpc and passes it to join; the second starts to send
+ * this node's address to other ranks. 0, or -errno with a sentence. */
 int cop_net_open(struct cop_net *n, struct cop_err *err);
 int cop_net_listen(struct cop_net *n, struct cop_err *err);
-/* Before the gate opens. The caller keeps tree/fetch until the gate has been drained. */
+/* Before the gate opens. The caller keeps fetch until the gate has been drained. */
 void cop_net_use_fetch(struct cop_net *n, struct cop_fetch *fetch);
 
-/* Whether chunks are compressed: as --compress says; with auto, only if the network is slower than
- * compressing. rpc NULL: the node is alone. */
+/* Whether chunks are compressed: according to --compress; with auto, only if the network is slower
+ * than compression. rpc NULL: the node is alone. */
 bool cop_net_compresses(const struct cop_conf *conf, struct cop_rpc *rpc);
 
 /* From here on, n may be NULL. */
@@ -65,9 +65,9 @@ void cop_net_barrier_ended(struct cop_net *n, bool ready);
 /* See cop_reach_close_door and cop_reach_cancel. */
 void cop_net_close_door(struct cop_net *n);
 void cop_net_cancel(struct cop_net *n);
-/* Sends the answers that were already given; waits a second at most. */
+/* Sends pending replies; waits a second at most. */
 void cop_net_flush(struct cop_net *n);
-/* Closes rpc: no request arrives after this. */
+/* Closes rpc: no requests arrive afterwards. */
 void cop_net_close(struct cop_net *n);
 void cop_net_free(struct cop_net *n);
 

@@ -7,7 +7,7 @@
 struct cop_net {
 	struct cop_net_conf conf;
 	struct cop_reach *reach;
-	struct cop_fetch *fetch; /* does not change once the gate is open */
+	struct cop_fetch *fetch; /* constant once the gate is open */
 };
 
 /* On the progress thread: serves a request of another node. net is a struct cop_net. */

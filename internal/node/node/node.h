@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* node: one Copper process. It starts all parts in order, waits, and stops them in reverse order.
- * join handles what the ranks do together while the tree starts; tree/op handles operations on all
- * of them. */
+ * join coordinates the ranks during the start; tree/op runs operations on all of them. */
 #ifndef COP_NODE_H
 #define COP_NODE_H
 
@@ -12,18 +11,18 @@
 /* One node from start to stop, on this thread. */
 struct cop_node_run {
 	const struct cop_conf *conf;
-	struct cop_mountdir *place; /* where it mounts; for a node without a mount, nowhere */
+	struct cop_mountdir *place; /* its mount point; none for a node without a mount */
 	pid_t last_pid;             /* the last process of this node to end */
-	/* The start is abandoned when the reader of this pipe has gone, because then no process
-	 * waits for it; -1: no process is expected to wait. */
+	/* The start is abandoned when the reader of this pipe closes it, because then no process
+	 * waits for the start; -1: no reader. */
 	int report_fd;
-	const char *note; /* printed by rank 0 of several nodes when it is ready; may be NULL */
-	/* Called once: when the node is ready, or, with failure set, when it never will be. */
+	const char *note; /* printed by rank 0 of several nodes when ready; may be NULL */
+	/* Called once: when the node is ready or, with failure set, when it has failed to start. */
 	void (*started)(void *arg, const struct cop_err *failure);
 	void *arg;
 };
 /* Returns when the node has stopped: 0, or -errno with a sentence if it did not start. left_dead:
- * the mount still exists, and no process serves it. */
+ * the mount still exists without a serving process. */
 int cop_node_run(const struct cop_node_run *how, bool *left_dead, struct cop_err *err);
 
 #endif

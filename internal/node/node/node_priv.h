@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run.c calls start.c, end.c and follow.c; they never call back.
  *
- * Threads: the main thread starts and stops everything and sleeps in between. The node itself
- * belongs to that thread alone. What other threads use belongs to the modules that were started;
- * each of them gets what it needs by its own configuration. */
+ * Threads: the main thread starts and stops everything and sleeps in between. Only it uses the node
+ * itself. Data shared between threads belongs to the started modules; each receives its
+ * dependencies by its own configuration. */
 #ifndef COP_NODE_PRIV_H
 #define COP_NODE_PRIV_H
 
@@ -37,23 +37,23 @@
 #include "prof/telemetry/telemetry.h"
 #include "job/topo/topo.h"
 
-/* A member that is NULL has not been started. */
+/* A NULL member has not been started. */
 struct cop_node {
 	const struct cop_node_run *how;
 	const struct cop_conf *conf;
 	uint64_t started_ns;
-	/* who it is */
+	/* its identity */
 	struct cop_job_hosts hosts;
 	uint32_t rank;
 	struct cop_topo topo;
 	char source[4096]; /* absolute */
 	struct cop_joblog log;
 	struct cop_secret secret;
-	/* what its main thread does for others */
+	/* services of its main thread */
 	struct cop_waker waker;
 	struct cop_gate gate;
 	struct cop_defer deferred;
-	/* its parts, in the order in which they start */
+	/* its parts, in start order */
 	struct cop_stats stats;
 	struct cop_barrier *barrier;
 	int view_ns; /* the user namespace of this node's views; -1: views need none */
@@ -63,9 +63,9 @@ struct cop_node {
 	struct cop_telemetry *telemetry; /* NULL: there is no job directory */
 	struct cop_machine *machine;     /* NULL: there is no store, or --telemetry 0 */
 	struct cop_cache *cache;
-	char cache_note[COP_CACHE_NOTE_SIZE]; /* for the user, or "" */
-	struct cop_spill *spill;              /* NULL: there is none */
-	char spill_note[COP_SPILL_NOTE_SIZE]; /* for the user, or "" */
+	char cache_note[COP_CACHE_NOTE_SIZE]; /* message for the user, or "" */
+	struct cop_spill *spill;              /* NULL: none */
+	char spill_note[COP_SPILL_NOTE_SIZE]; /* message for the user, or "" */
 	struct cop_origin *origin;
 	struct cop_record record;
 	struct cop_part *part;
@@ -75,23 +75,23 @@ struct cop_node {
 	char tree[COP_REACH_TREE_SIZE]; /* the tree's name for commands; "-": the node is alone */
 	struct cop_command *commands;
 	struct cop_fuse *fs;
-	struct cop_kernelahead *ahead; /* NULL: nothing is put into the kernel */
+	struct cop_kernelahead *ahead; /* NULL: no pages are pushed into the kernel */
 	struct cop_prefetch *_Atomic prefetch;
-	struct cop_prefetch_pack *pack;     /* writes that of the next job; NULL: none is kept */
-	struct cop_bypass *past;            /* NULL: programs beside the mount are not detected */
-	struct cop_follow *follow;          /* NULL: no run is recorded */
-	const char *ended_by;               /* what ended it; NULL: a stop */
-	int64_t stop_ns;                    /* wall clock: when the stop began */
-	char run_id[COP_RUNREC_ID_LEN + 1]; /* "": it is not recorded, or by another rank */
+	struct cop_prefetch_pack *pack; /* writes the pack for the next job; NULL: none is kept */
+	struct cop_bypass *past;        /* NULL: bypassing programs are not detected */
+	struct cop_follow *follow;      /* NULL: the run is not recorded */
+	const char *ended_by;           /* reason of the end; NULL: a stop */
+	int64_t stop_ns;                /* wall clock: when the stop began */
+	char run_id[COP_RUNREC_ID_LEN + 1]; /* "": not recorded, or recorded by another rank */
 	struct cop_otel_trace *trace;       /* NULL: no spans are written */
-	struct cop_buf environment;         /* of the job's commands */
+	struct cop_buf environment;         /* for the job's commands */
 	struct cop_programs *programs;
 };
 
-/* ---- follow.c: what is written down of the job ---- */
-/* Main thread: the tree is ready, or the start has failed. Nothing, unless this is rank 0. */
+/* ---- follow.c: records of the job ---- */
+/* Main thread: the tree is ready, or the start has failed. Does nothing unless this is rank 0. */
 void cop_node_follow(struct cop_node *n);
-/* Main thread, when the tree has stopped. failure NULL: the start had succeeded. */
+/* Main thread, after the tree has stopped. failure NULL: the start had succeeded. */
 void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_err *failure);
 
 /* ---- run_env.c ---- */
@@ -102,7 +102,7 @@ int cop_node_choose_run(struct cop_node *n, struct cop_err *err);
 int cop_node_start(struct cop_node *n, struct cop_err *err);
 
 /* ---- end.c ---- */
-/* Stops what was started and frees the node, unless a thread that hangs in the storage uses it. */
+/* Stops all started parts and frees the node, unless a thread hanging in the storage uses it. */
 void cop_node_stop(struct cop_node *n);
 
 #endif

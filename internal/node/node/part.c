@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* There is no lock: fields that are set after the start are atomic. */
+/* There is no lock: fields set after the start are atomic. */
 #include "node/node/part_priv.h"
 
 #include "base/log/log.h"
 #include "node/node/programs.h"
 
-/* How the job's files name the tree. */
+/* The tree's identity in the job's files. */
 static struct cop_tally_job tally_job(const struct cop_record *r)
 {
 	return (struct cop_tally_job){
 		.job_dir = r->job_dir, .source = r->source, .topo = r->topo, .hosts = r->hosts};
 }
 
-/* ---- how it is ---- */
+/* ---- status ---- */
 
 static struct cop_status current_status(struct cop_part *p)
 {
@@ -57,15 +57,15 @@ static void own(void *ctx, struct cop_op_sum *out, uint8_t op)
 		cop_status_json(&s, &out->text);
 }
 
-/* ---- forgetting ---- */
+/* ---- invalidation ---- */
 
 static void names_forgotten(void *arg)
 {
 	(void)arg;
 }
 
-/* Returns the mount if the kernel may have cached something of it. If there is no mount yet, this
- * leaves a note for cop_part_use_mount and looks again, so that one of the two sees the other. */
+/* Returns the mount if the kernel may have cached data of it. If there is no mount yet, sets a flag
+ * for cop_part_use_mount and checks again: one of the two sees the other. */
 static struct cop_fuse *find_mount(struct cop_part *p)
 {
 	if (!atomic_load(&p->fs))
@@ -73,8 +73,8 @@ static struct cop_fuse *find_mount(struct cop_part *p)
 	return atomic_load(&p->fs);
 }
 
-/* The tables first, then the kernel. A node that is starting may have neither yet; then it has
- * nothing old to forget. */
+/* First the tables, then the kernel. A starting node may have neither, and then has no stale
+ * data. */
 int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
 {
 	struct cop_part *p = ctx;
@@ -115,7 +115,7 @@ void cop_part_use_fetch(struct cop_part *p, struct cop_fetch *fetch)
 	atomic_store(&p->fetch, fetch);
 }
 
-/* Programs may have used the mount already. */
+/* Programs may already have used the mount. */
 void cop_part_use_mount(struct cop_part *p, struct cop_fuse *fs)
 {
 	atomic_store(&p->fs, fs);
@@ -128,9 +128,9 @@ void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch)
 	atomic_store(&p->prefetch, prefetch);
 }
 
-/* ---- the main thread's ---- */
+/* ---- main thread ---- */
 
-/* Records the counters, as they are now, in the telemetry. */
+/* Records the current counters in the telemetry. */
 static void look(struct cop_part *p)
 {
 	struct cop_cache_usage usage;
@@ -142,8 +142,7 @@ static void look(struct cop_part *p)
 		p->conf.telemetry, p->conf.status.stats, usage.used_bytes, usage.limit_bytes);
 }
 
-/* Writes the current reports, as cop_tally_write does; on rank 0 also the telemetry that it has,
- * which is its own. */
+/* Writes the current reports, like cop_tally_write; on rank 0 also its own telemetry. */
 static int write_snapshot(struct cop_part *p, const char *tag, struct cop_err *err)
 {
 	struct cop_tally_job job = tally_job(p->conf.record);
@@ -188,7 +187,7 @@ int cop_part_tend(struct cop_part *p)
 	return next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms);
 }
 
-/* Done at the end of this node. */
+/* At the end of this node. */
 static void add_telemetry(struct cop_part *p, struct cop_op_sum *sum)
 {
 	int rc;
@@ -226,7 +225,7 @@ static void on_end(void *ctx)
 	cop_waker_end(p->conf.waker);
 }
 
-/* The requester gets the answer without what has been written. */
+/* The requester does not receive the parts already written. */
 static void drop_written(struct cop_op_sum *sum)
 {
 	cop_prof_sum_free(sum->prof);
@@ -235,7 +234,7 @@ static void drop_written(struct cop_op_sum *sum)
 	sum->telemetry = NULL;
 }
 
-/* The end of a short job is its only sample but the one at its start. */
+/* Apart from the one at its start, a short job has only this sample. */
 static void add_machine(struct cop_part *p, struct cop_op_sum *sum)
 {
 	(void)cop_machine_look(p->conf.machine, cop_now_ms(), true);
@@ -308,7 +307,7 @@ static bool view_of(void *ctx, const char **source, int *user_ns)
 	return cop_start_is_ready(p->conf.join) && atomic_load(&p->fs);
 }
 
-/* Requests come after the tree is ready. */
+/* Requests arrive only after the tree is ready. */
 static void program(void *ctx, pid_t pid, struct cop_buf *out)
 {
 	struct cop_part *p = ctx;
@@ -331,7 +330,7 @@ static void ended(void *ctx, pid_t pid, int status)
 	cop_programs_ended(p->conf.programs, pid, status);
 }
 
-/* Commands come by the thousand, and one line for all of them is enough. */
+/* There may be thousands of commands; one line for all is enough. */
 static void fallback(void *ctx, const char *why)
 {
 	struct cop_part *p = ctx;
@@ -351,7 +350,7 @@ static void sizes(void *ctx, struct cop_buf *out)
 	cop_tally_sizes(p->conf.tally, out);
 }
 
-/* The root is dead, so no node above has written the sums or the list of nodes that are left. */
+/* The root is dead: no node above has written the sums or the list of remaining nodes. */
 static int write_late(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
@@ -405,7 +404,7 @@ void cop_part_own_totals(struct cop_part *p)
 {
 	struct cop_op_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
 
-	/* If there is no memory for it, the rest still counts. */
+	/* If memory is short, the rest still counts. */
 	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, p->conf.telemetry, 0) == 0)
 		cop_telemetry_finish(own.telemetry);
 	cop_tally_add(p->conf.tally, &own);

@@ -13,7 +13,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* linux/pidfd.h of Linux 6.15, which few machines have that compile this. */
+/* From linux/pidfd.h of Linux 6.15, missing on most build machines. */
 struct pidfd_info {
 	uint64_t mask, cgroup;
 	uint32_t pid, tgid, ppid, id[8];
@@ -23,18 +23,18 @@ struct pidfd_info {
 #define PIDFD_INFO_EXIT (1u << 3)
 #define PIDFD_GET_INFO _IOWR(0xff, 11, struct pidfd_info)
 
-#define STAT_EXIT_CODE 52 /* the field of /proc/PID/stat, from 1 */
+#define STAT_EXIT_CODE 52 /* field number in /proc/PID/stat, from 1 */
 #define STAT_STATE 3
 
 struct program {
 	pid_t pid;
-	int fd; /* -1: it has ended, and only its caller knows how */
+	int fd; /* -1: it has exited, and only its caller has the status */
 };
 
 struct cop_programs {
-	pthread_mutex_t lock; /* for all of it */
+	pthread_mutex_t lock; /* for all members */
 	uint32_t rank;
-	bool kernel_tells; /* does not change */
+	bool kernel_tells; /* constant */
 	struct program *of;
 	size_t n, room;
 	struct cop_op_exits exits;
@@ -45,7 +45,7 @@ static int open_pid(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* False: it runs, or the kernel does not say how it ended. */
+/* False: still running, or the kernel does not report its status. */
 static bool ask_kernel(int fd, int *status)
 {
 	struct pidfd_info info = {.mask = PIDFD_INFO_EXIT};
@@ -56,7 +56,7 @@ static bool ask_kernel(int fd, int *status)
 	return true;
 }
 
-/* Linux 6.13 has the request without this answer, so only a process that has ended shows it. */
+/* Linux 6.13 has the request without this result, so the probe needs an exited process. */
 static bool try_kernel(void)
 {
 	int hold[2], fd, status;
@@ -113,7 +113,7 @@ static void forget(struct cop_programs *p, size_t i)
 	p->of[i] = p->of[--p->n];
 }
 
-/* A field of /proc/PID/stat; the name before them may contain anything. */
+/* A field of /proc/PID/stat; the preceding name may contain any character. */
 static const char *stat_field(const char *stat, unsigned number)
 {
 	const char *at = strrchr(stat, ')');
@@ -123,7 +123,7 @@ static const char *stat_field(const char *stat, unsigned number)
 	return at ? at + 1 : "";
 }
 
-/* To others the kernel shows 0 (proc(5), PTRACE_MODE_READ_FSCREDS). */
+/* Without this access the kernel shows 0 (proc(5), PTRACE_MODE_READ_FSCREDS). */
 static bool may_see_status(const char *process)
 {
 	struct stat st;
@@ -132,7 +132,7 @@ static bool may_see_status(const char *process)
 	       (!geteuid() || (st.st_uid == geteuid() && st.st_gid == getegid()));
 }
 
-/* Its parent has not waited for it yet, so its process is still there. */
+/* A zombie: its parent has not waited for it yet. */
 static bool ask_zombie(pid_t pid, int *status)
 {
 	char process[24], path[32], *text = NULL;
@@ -149,7 +149,7 @@ static bool ask_zombie(pid_t pid, int *status)
 	return ended;
 }
 
-/* Asks for the ends of all that have ended. */
+/* Reads the status of all exited commands. */
 static void collect(struct cop_programs *p)
 {
 	for (size_t i = p->n; i-- > 0;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a node from start to stop: the events its main thread waits for, and how it ends. */
+/* A node from start to stop: the events that its main thread waits for, and its end. */
 #include "node/node/node_priv.h"
 
 #include <errno.h>
@@ -8,16 +8,15 @@
 #include "job/startnote/startnote.h"
 
 #define STOP_GRACE_MS 2000
-/* The deadline of the last scan for programs at the stop; a job script often stops the tree while
- * programs still run. It takes a few milliseconds if the storage answers, and must not delay the
- * stop further. */
+/* Time limit for the last scan for programs at the stop; a job script often stops the tree while
+ * programs still run. The scan takes a few milliseconds if the storage responds, and must not delay
+ * the stop further. */
 #define LAST_LOOK_MS 2000
-/* How long the answers to a stop command that arrived at this node may still take after it has
- * unmounted. */
+/* Time limit after the unmount for the replies to a stop command that this node received. */
 #define COMMANDS_MS 120000
 
 /* Ends this node after an unmount or a signal. Returns whether the mount still exists without a
- * process that serves it. */
+ * serving process. */
 static bool end_because(struct cop_node *n, unsigned why)
 {
 	bool left_dead = !(why & COP_WAKER_SIGNAL) && cop_fuse_is_dead(n->how->place->path);
@@ -29,8 +28,7 @@ static bool end_because(struct cop_node *n, unsigned why)
 	return left_dead;
 }
 
-/* The periodic work of the main thread. Returns the milliseconds until it is due again; -1: never.
- * */
+/* The main thread's periodic work. Returns the milliseconds until it is due again; -1: never. */
 static int tend(struct cop_node *n)
 {
 	int part_ms = cop_part_tend(n->part), files_ms = cop_command_tend(n->commands);
@@ -38,7 +36,7 @@ static int tend(struct cop_node *n)
 	return part_ms < 0 ? files_ms : files_ms < 0 ? part_ms : COP_MIN(part_ms, files_ms);
 }
 
-/* Sleeps until something asks this node to end. */
+/* Sleeps until an event that ends this node. */
 static bool wait_for_the_end(struct cop_node *n)
 {
 	bool left_dead = false;
@@ -57,7 +55,7 @@ static bool wait_for_the_end(struct cop_node *n)
 	return left_dead;
 }
 
-/* If a stop command came in at this node, the root's answer to it may still be on its way. */
+/* If this node received a stop command, the root's reply to it may still be in flight. */
 static void wait_for_commands(struct cop_node *n)
 {
 	uint64_t end = cop_now_ms() + COMMANDS_MS;
@@ -95,7 +93,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 {
 	struct cop_buf holders = {0};
 	struct cop_err unwritten = {0};
-	/* The kernel has ended the connection by itself; then nothing is left to unmount. */
+	/* The kernel has closed the connection itself: no unmount is needed. */
 	bool cut = cop_waker_wait(&n->waker, COP_WAKER_UNMOUNTED, 0) != 0, stays;
 
 	n->stop_ns = cop_wall_ns();
@@ -122,8 +120,8 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 	cop_op_await_confirmed(cop_part_treeop(n->part));
 }
 
-/* The node has started, but perhaps not as the user intended: a user who forgot to request nodes
- * from the scheduler gets a single node, and must not mistake it for the tree of a job. */
+/* The node has started, but perhaps not as intended: a user who forgot to request nodes from the
+ * scheduler gets a single node, and must not mistake it for a job's tree. */
 static void log_notes(const struct cop_node *n)
 {
 	struct cop_err unwritten;
@@ -137,14 +135,14 @@ static void log_notes(const struct cop_node *n)
 	cop_joblog_note(n->cache_note);
 	cop_joblog_note(n->spill_note);
 	cop_joblog_note(cop_prefetch_manifest_note(n->manifest));
-	/* A node without a log of its own has already said it. */
+	/* A node without its own log has already reported it. */
 	if (!cop_follow_is_good(n->follow, &unwritten) && n->log.path[0])
 		cop_joblog_note(unwritten.text);
 }
 
 /* ---- one node ---- */
 
-/* Whether the other ranks already know why this node does not start: they reported the failure
+/* Whether the other ranks already have the reason for this failed start: they reported the failure
  * themselves, or they have the node that they wait for. */
 static bool is_known(const struct cop_node *n)
 {
@@ -152,7 +150,7 @@ static bool is_known(const struct cop_node *n)
 	       cop_start_is_secondhand(cop_barrier_join(n->barrier));
 }
 
-/* Whether another node may begin so late that it would wait for this one, which failed, in vain. */
+/* Whether another node may start so late that it would wait in vain for this one, which failed. */
 static bool others_may_begin(struct cop_node *n, int rc)
 {
 	return rc && rc != -EINTR && n->barrier &&
@@ -164,10 +162,10 @@ static int start_node(struct cop_node *n, struct cop_err *err)
 	const char *dir = n->conf->job_dir ? n->conf->job_dir : n->conf->step_dir;
 	int rc = cop_node_start(n, err);
 
-	/* A node without a log of its own has already said it. */
+	/* A node without its own log has already reported it. */
 	if (rc && n->log.path[0])
 		cop_log_error("not started: %s", err->text);
-	/* Before it has a barrier, the node does not know its rank. */
+	/* Without a barrier, the node does not have its rank yet. */
 	if (rc && n->barrier && n->hosts.count > 1 && dir && !is_known(n))
 		cop_startnote_leave(dir, cop_job_host_name(&n->hosts, n->rank), n->rank, err);
 	n->secret.others_may_begin = others_may_begin(n, rc);

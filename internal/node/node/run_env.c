@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What commands of this job get in their environment beside the job directory: rank 0 chooses it
- * before the tree is ready, and leaves it in the job directory for the commands of other ranks. */
+/* Environment variables for this job's commands in addition to the job directory: rank 0 chooses
+ * them before the tree is ready, and stores them in the job directory for commands on other
+ * ranks. */
 #include "node/node/node_priv.h"
 
 #include "job/dir/dir.h"
@@ -29,8 +30,8 @@ static void leave_file(const struct cop_node *n)
 			path, strerror(-rc));
 }
 
-/* Whether programs of an earlier job have logged here: without a name of their own, this job's
- * could not be told from them. */
+/* Whether programs of an earlier job have logged here: without a distinct name, this job's programs
+ * would be indistinguishable from them. */
 static bool has_earlier_logs(const struct cop_node *n)
 {
 	char path[4096 + 32];

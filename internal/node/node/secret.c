@@ -14,9 +14,9 @@ void cop_secret_init(
 	s->dir = nodes > 1 && !conf->job_dir ? conf->secret_dir : NULL;
 }
 
-/* How long the other ranks wait for rank 0 before they leave a message that they are waiting. */
+/* After this time without rank 0, the other ranks leave a message that they are waiting. */
 #define COME_MS 3000u
-/* How long rank 0 may start another tree of the step before this node gives up. */
+/* Time that rank 0 may spend starting another tree of the step before this node gives up. */
 #define OTHER_MS 20000u
 static const char elsewhere[] =
 	"the first host of this step waits for the nodes of another tree, and this host for the "
@@ -38,8 +38,8 @@ static int make_dir(const char *dir, struct cop_err *err)
 struct waiting {
 	struct cop_secret *s;
 	const char *dir;
-	uint64_t come_at;  /* when it leaves that message */
-	uint64_t other_at; /* when it gives up if rank 0 waits for another tree */
+	uint64_t come_at;  /* time to leave that message */
+	uint64_t other_at; /* time to give up if rank 0 waits for another tree */
 	bool (*in_vain)(void *ctx, struct cop_err *err);
 	void *ctx;
 };

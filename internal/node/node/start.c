@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which parts start in which order, and what each is given. */
+/* The start order of the parts, and their configuration. */
 #include "node/node/node_priv.h"
 #include "pin.h"
 #include "mount/view/view.h"
@@ -33,13 +33,13 @@ static int ready_main_thread(struct cop_node *n, struct cop_err *err)
 	return cop_waker_init(&n->waker, n->how->report_fd, err);
 }
 
-/* Before any thread, because a new one runs on the processors of the thread that starts it. */
+/* Before any thread is created, because threads inherit the affinity. */
 static int pin_memory(struct cop_node *n, struct cop_err *err)
 {
 	return cop_pin_listed(n->conf->cpus, err);
 }
 
-/* The network card is known only once the endpoint is open. */
+/* The network card is determined only by opening the endpoint. */
 static int pin_near(struct cop_node *n, struct cop_err *err)
 {
 	(void)err;
@@ -47,7 +47,7 @@ static int pin_near(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
-/* ---- who we are ---- */
+/* ---- identity ---- */
 
 static int find_hosts(struct cop_node *n, struct cop_err *err)
 {
@@ -92,7 +92,7 @@ static int open_barrier(struct cop_node *n, struct cop_err *err)
 	return n->barrier ? 0 : no_memory(err);
 }
 
-/* ---- what it says of itself ---- */
+/* ---- log and reports ---- */
 
 static int open_log(struct cop_node *n, struct cop_err *err)
 {
@@ -144,7 +144,7 @@ static int open_tally(struct cop_node *n, struct cop_err *err)
 
 /* ---- the tables and the storage ---- */
 
-/* Only rank 0 reads and writes the manifest. A node without a log of its own has already said on
+/* Only rank 0 reads and writes the manifest. A node without its own log has already printed on
  * standard error what it logs. */
 static int load_manifest(struct cop_node *n, struct cop_err *err)
 {
@@ -308,7 +308,7 @@ static int listen_to_commands(struct cop_node *n, struct cop_err *err)
 			   : no_memory(err);
 }
 
-/* ---- the idea and its mount ---- */
+/* ---- fetch and the mount ---- */
 
 static int open_fetch(struct cop_node *n, struct cop_err *err)
 {
@@ -345,8 +345,8 @@ static int open_fetch(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
-/* All programs started by copper run share one namespace (copper-design(7), Views). If there is
- * none, copper run only rewrites variables, and decides whether that is enough. */
+/* All programs started by copper run share one namespace (copper-design(7), Views). Without one,
+ * copper run only rewrites variables, and decides whether that is sufficient. */
 static int open_view_ns(struct cop_node *n, struct cop_err *err)
 {
 	(void)err;
@@ -389,7 +389,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
-/* If this fails, the job continues without one kind of warning. */
+/* On failure, the job continues without one kind of warning. */
 static void look_past(struct cop_node *n)
 {
 	struct cop_bypass_conf conf = {.proc = "/proc",
@@ -404,12 +404,12 @@ static void look_past(struct cop_node *n)
 			strerror(-rc));
 }
 
-/* ---- what a manifest brings ---- */
+/* ---- data from a manifest ---- */
 
-/* In one of so many jobs that are recorded, nothing is put into the kernel, so that the recording
- * sees what is needed. */
+/* One in this many recorded jobs pushes no pages into the kernel, so its recording contains all
+ * accesses. */
 #define SEEN_JOBS 8
-/* The kernel gets at most this part of what is available. */
+/* Divisor: the share of available memory that the kernel receives. */
 #define AHEAD_PART 4
 
 static bool puts_into_kernel(const struct cop_node *n)
@@ -552,7 +552,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 
 /* ---- all of it ---- */
 
-/* The control socket comes before the mount: a user who sees the mount can stop it. */
+/* The control socket precedes the mount: a user who sees the mount can stop it. */
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static const struct {
@@ -570,7 +570,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		{open_net, COP_TELEMETRY_FABRIC}, {pin_near, COP_TELEMETRY_FABRIC},
 		{listen_to_others, COP_TELEMETRY_FABRIC}, {open_fetch, COP_TELEMETRY_MOUNT},
 		{listen_to_commands, COP_TELEMETRY_MOUNT}, {open_fs, COP_TELEMETRY_MOUNT},
-		{join_tree, COP_TELEMETRY_TELL}, /* and, before, the barrier */
+		{join_tree, COP_TELEMETRY_TELL}, /* and the barrier before it */
 	};
 	int rc = 0;
 

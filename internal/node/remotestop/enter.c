@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a client joins and leaves: the address of this machine at which it is reached, its secret,
- * and its rank. */
+/* A client joins and leaves the tree: its local address, secret and rank. */
 #include "base/base/ip.h"
 #include "node/remotestop/remotestop_priv.h"
 
 #include "fabric/endpoint/endpoint.h"
 
-/* How long leaving may take: the network must not delay the command. */
+/* Time limit for leaving: the network must not delay the command. */
 #define END_SECONDS 10
 #define FLUSH_MS 1000
-#define LOOKED_UP_MAX 8 /* how many hosts' names are tried for a way to the tree */
+#define LOOKED_UP_MAX 8 /* number of host names tried for a route to the tree */
 
-/* ---- who it is ---- */
+/* ---- identity ---- */
 
-/* The nodes answer to this address. A machine's own name often resolves to a loopback address
- * there, which the others do not reach. */
+/* The nodes reply to this address. A machine's own name often resolves locally to a loopback
+ * address, which is unreachable from the others. */
 static int find_way(struct client *g, char self[COP_IP_TEXT_SIZE], struct cop_err *err)
 {
 	const struct cop_job_hosts *h = &g->hosts;
@@ -36,8 +35,7 @@ static int find_way(struct client *g, char self[COP_IP_TEXT_SIZE], struct cop_er
 		h->host[0].name);
 }
 
-/* Takes the secret from where the nodes took it; the scheduler's name of this job is ignored.
- */
+/* Reads the secret from the nodes' source; ignores the scheduler's name of this job. */
 int cop_remotestop_secret(
 	struct client *g, const struct cop_remotestop_stop *what, struct cop_err *err)
 {
@@ -62,7 +60,7 @@ int cop_remotestop_secret(
 	return 0;
 }
 
-/* ---- its end of the network ---- */
+/* ---- network ---- */
 
 static void looked(void *ctx, uint32_t rank, const char *address, const char *why)
 {
@@ -131,7 +129,7 @@ static int make_treeop(struct client *g, struct cop_err *err)
 	return g->treeop ? 0 : cop_err_set(err, ENOMEM, "out of memory");
 }
 
-/* The network's card may have another name here, or not exist. */
+/* The network card may have another name here, or none. */
 static int open_network(struct client *g, const char *self, struct cop_err *err)
 {
 	char *device = strstr(g->tree.net_type, "://");

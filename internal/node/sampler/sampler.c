@@ -8,9 +8,9 @@
 struct cop_sampler {
 	struct cop_gate *gate;
 	const struct cop_stats *stats;
-	struct cop_tracer *tracer; /* NULL: no trace was asked for */
+	struct cop_tracer *tracer; /* NULL: no trace */
 	struct cop_skew *skew;
-	struct cop_cache *cache; /* these do not change once the gate is open */
+	struct cop_cache *cache; /* constant once the gate is open */
 	struct cop_rpc *rpc;
 };
 
@@ -29,7 +29,7 @@ static void note_measured(void *ctx, int64_t offset_us, int64_t rtt_us)
 	cop_log_debug("clock ahead_us=%lld rtt_us=%lld", (long long)offset_us, (long long)rtt_us);
 }
 
-/* The memory of this process, as the kernel counts it. */
+/* The resident memory of this process. */
 static int64_t resident_bytes(void)
 {
 	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -69,7 +69,7 @@ static void count_memory(struct cop_sampler *s)
 	put_counter(s, "memory", args, COP_ARRAY_SIZE(args));
 }
 
-/* Writes sums since the start, so that a missing second hides nothing. */
+/* Writes cumulative sums: a missing second loses nothing. */
 static void count_work(struct cop_sampler *s)
 {
 	static const enum cop_counter requests[] = {COP_FUSE_LOOKUP, COP_FUSE_GETATTR,
@@ -102,8 +102,7 @@ static void count_work(struct cop_sampler *s)
 		4);
 }
 
-/* Once the gate is open, everything that is counted exists; the gate keeps it alive during the
- * call. */
+/* Once the gate is open, all sampled objects exist; the gate keeps them alive during the call. */
 static void second(void *ctx)
 {
 	struct cop_sampler *s = ctx;
@@ -116,7 +115,7 @@ static void second(void *ctx)
 	cop_gate_leave(s->gate);
 }
 
-/* What is counted exists until the tracer has stopped, if the node got that far. */
+/* The sampled objects exist until the tracer has stopped, if the start got that far. */
 static void last(void *ctx)
 {
 	struct cop_sampler *s = ctx;

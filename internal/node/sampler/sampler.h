@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sampler: writes into a node's trace what concerns the node as a whole: its counters once a second
- * and at the end, how far its clock is ahead of rank 0's, and the deaths of other nodes. It opens
- * and closes the trace; the other modules report single events to the tracer themselves. Without
- * --trace it only answers other nodes that ask for the time. */
+/* sampler: records node-wide data in a node's trace: its counters once a second and at the end, its
+ * clock offset from rank 0, and the deaths of other nodes. It opens and closes the trace; the other
+ * modules report single events to the tracer directly. Without --trace it only serves time requests
+ * of other nodes. */
 #ifndef COP_NODE_SAMPLER_H
 #define COP_NODE_SAMPLER_H
 
@@ -15,38 +15,36 @@
 #include "job/topo/topo.h"
 #include "prof/tracer/tracer.h"
 
-/* The operation that cop_sampler_serve answers, by its number in rpc. */
+/* The operation served by cop_sampler_serve, by its number in rpc. */
 #define COP_SAMPLER_OP COP_SKEW_OP
 
 struct cop_sampler_conf {
 	bool traces;
 	uint64_t limit; /* the largest size of the file in bytes, at least COP_TRACER_LIMIT_MIN */
-	const char *job_dir; /* absolute; where the trace is written */
-	const char *host;    /* NULL: the name that this machine gives itself */
+	const char *job_dir; /* absolute; directory of the trace */
+	const char *host;    /* NULL: this machine's host name */
 	const char *source;
 	struct cop_topo topo;
 	uint32_t rank;
-	const struct cop_stats
-		*stats; /* the caller owns these two, and keeps them as long as the object lives */
-	struct cop_gate *gate; /* samples are taken inside it, once it is open */
+	const struct cop_stats *stats; /* these two are the caller's and must outlive the object */
+	struct cop_gate *gate;         /* samples are taken inside it, once it is open */
 };
 
 struct cop_sampler;
 
-/* 0, or -errno with a sentence. *out may be set even after an error. */
+/* 0, or -errno with a sentence. *out may be set even on error. */
 int cop_sampler_start(
 	const struct cop_sampler_conf *conf, struct cop_sampler **out, struct cop_err *err);
-/* Call it when rpc is closed and no more events are reported: writes the rest. NULL is
- * fine. */
+/* Call it after rpc is closed and the last event was reported: writes the rest. NULL is fine. */
 void cop_sampler_stop(struct cop_sampler *s);
-/* For events of other modules; NULL: nothing is traced. */
+/* For events of other modules; NULL: no trace. */
 struct cop_tracer *cop_sampler_tracer(struct cop_sampler *s);
-/* Call it before the gate opens. cache and rpc are sampled, too; rpc NULL: the node is alone. The
- * caller keeps rpc until the gate has been drained, and the cache until cop_sampler_stop. */
+/* Call it before the gate opens. Adds cache and rpc to the samples; rpc NULL: the node is alone.
+ * The caller keeps rpc until the gate has been drained, and the cache until cop_sampler_stop. */
 void cop_sampler_use(struct cop_sampler *s, struct cop_cache *cache, struct cop_rpc *rpc);
-/* Any thread. A node has died, or is back. */
+/* Any thread. A node has died or is connected again. */
 void cop_sampler_peer(struct cop_sampler *s, uint32_t rank, bool lives);
-/* Progress thread. Answers a node that asks for the time. */
+/* Progress thread. Replies to a time request of another node. */
 void cop_sampler_serve(struct cop_sampler *s, struct cop_rpc_req *req);
 
 #endif
