@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes that are never read. The cache and tree/fetch of 100,000 nodes hold terabytes of chunks.
- * Here a chunk is an address in a reserved part of the address space without memory behind it,
- * and its checksum is a constant. The linker replaces cop_cache_alloc, cop_cache_release,
- * cop_hash64 and cop_listing_check with these functions (--wrap); calls for other bytes are
- * forwarded to the real ones.
+ * Here a chunk is an address in a reserved part of the address space without memory behind it, and
+ * its checksum is a constant. The linker replaces cop_cache_alloc, cop_cache_release, cop_hash64
+ * and cop_listing_check with these functions (--wrap); calls for other bytes are forwarded to the
+ * real ones.
  *
- * And tables that are mostly zeros: a cache and a tree/fetch have 270 KB of them, of which a
- * short run writes some pages. Only these pages use memory if the kernel provides the zeros, so
- * calloc and free are wrapped as well. malloc maps such tables only up to a maximum number, and
- * only while its heap has no free piece of that size; otherwise calloc writes all of them. */
+ * Tables that are mostly zeros are also handled here: a cache and a tree/fetch have 270 KB of them,
+ * and a short run writes only a few of their pages. Only these pages use memory if the kernel
+ * provides the zeros, so calloc and free are wrapped as well. malloc maps only a limited number of
+ * such tables, and only if its heap has no free block of that size; otherwise calloc clears them by
+ * writing every page. */
 #include <sys/mman.h>
 
 #include "sim.h"
@@ -76,8 +77,8 @@ void cop_sim_memory_reset(void)
 	base = reserve_addresses(base, BLOBS_BYTES + CHUNKS_BYTES);
 	open_memory(base, BLOBS_BYTES);
 	tables = reserve_addresses(tables, TABLES_BYTES);
-	/* With huge pages nearly all of it would become resident. If this fails, the kernel has
-	 * none. */
+	/* With huge pages, nearly all of it would become resident. Failure is harmless: the kernel
+	 * then has no huge pages. */
 	madvise(tables, TABLES_BYTES, MADV_NOHUGEPAGE);
 	chunks_used = blobs_used = tables_used = tables_open = 0;
 }
@@ -109,7 +110,7 @@ static bool is_table(const char *data)
 	return tables && data >= tables && data < tables + TABLES_BYTES;
 }
 
-/* Tables, and bytes that came with an entry and are not cached, last until the reset. */
+/* Tables and bytes in the reserved address space are kept until the reset. */
 void __wrap_free(void *data)
 {
 	if (!is_table(data) && !cop_sim_memory_shared(data))

@@ -19,7 +19,7 @@ struct sim_prefetch {
 	int32_t next_name, next_chunk;
 	unsigned names, chunks; /* in progress */
 	uint64_t piece;
-	uint8_t *here; /* lines with replies */
+	uint8_t *here; /* by line: whether a reply has arrived */
 };
 
 static void start_fetches(struct sim_node *n);

@@ -14,7 +14,7 @@
 #include "run_warn.h"
 #include "mount/view/view.h"
 
-/* The exit status for own failures, as in env(1), timeout(1) and others. */
+/* Exit status if copper run itself fails, as in env(1), timeout(1) and others. */
 #define FAILED 125
 
 struct args {
@@ -92,7 +92,7 @@ static void init_args(void *into)
 	a->mount.source = NULL;
 }
 
-/* Options of copper mount for nodes that end with their programs. */
+/* The options of copper mount that apply to nodes started by copper run --source. */
 static const char *const of_mount[] = {"source", "job-dir", "cache-size", "spill", "prefetch",
 	"pack-limit", "kernel-ahead", "profile", "profile-top-n", "profile-paths-full",
 	"profile-snapshot-interval", "observe", "max-cacheable-bytes", "enoent-ttl-ms", "chunk",

@@ -21,7 +21,7 @@ void cop_run_node_close(struct cop_run_node *node)
 	node->user_ns = -1;
 }
 
-/* key: of the node */
+/* key: the node's mount point, or its name if it has none. */
 static int ask_view(
 	const char *path, const char *key, struct cop_run_node *out, struct cop_err *err)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processes: each call waits as the parent of its command, so no process outlives those started
- * by the launcher. The first call on a machine has another child, the keeper, in a session of
- * its own. The keeper starts the node and waits until no call of this machine is left, and then
- * for the calls of other machines, because their nodes read through this one. A call that starts
- * in the meantime uses the same node. The root's keeper stops the tree. The last task of a
- * machine exits after the keeper, because Slurm kills the processes that the last one leaves on
- * its machine; if the call that started the keeper has ended earlier, the keeper continues for
- * the others. */
+/* Processes: each call of copper run stays as the parent of its command, so that the launcher's
+ * processes end last. The first call on a machine has another child, the keeper, in a session of
+ * its own. The keeper starts the node, and waits for all calls on this machine to end, and then for
+ * those on other machines, because their nodes read through this one. A call that starts in the
+ * meantime uses the same node. The root's keeper stops the tree. The last task of a machine exits
+ * after the keeper, because Slurm kills the processes that the last one leaves on its machine; if
+ * the call that started the keeper has ended earlier, the keeper continues for the others. */
 #include "run_tree.h"
 
 #include <fcntl.h>
@@ -36,8 +35,8 @@
 #define ANSWER_MS 60000
 /* How long the last task waits if it failed, because often all tasks fail at the same time. */
 #define FAILED_MS 2000
-/* How long a node stopped from another machine may remain, until the requester has its reply
- * (tree/op). */
+/* How long a node that another machine stopped may take to exit: it first delivers its reply to the
+ * requester (tree/op). */
 #define ENDING_MS 130000
 /* Interval at which the keeper checks for new calls while it waits for other machines. */
 #define CALLS_MS 100
@@ -45,7 +44,7 @@
 #define ABSENT_MS 5000
 /* Added to --ready-timeout: the node itself then reports why it is not ready. */
 #define LATE_MS 10000
-/* The ports of a step's trees differ by a number below this one. */
+/* Each tree of a step adds an offset below this number to the step's port. */
 #define STEP_TREES 509
 
 static int report_failure(const struct cop_err *err)
@@ -83,14 +82,15 @@ static int stop_tree(const char *mountpoint, const struct cop_conf *conf, bool l
 	struct cop_err err = {0};
 	int rc = cop_cmd_socket(mountpoint, conf->runtime_dir, socket, &err);
 
-	/* The node was killed, and so was its guard after it had removed the mount. */
+	/* The node was killed; its guard removed the mount, but was then killed as well. */
 	if (rc == -ENOENT)
 		cop_cmd_clear_mount(conf->runtime_dir, mountpoint);
 	if (rc)
 		return rc == -ENOENT ? 0 : report_failure(&err);
 	cop_cmd_ending_begin(&ending, socket, local);
 	rc = cop_ctl_call(socket, local ? "stop local" : "stop", STOP_MS, &reply, &err);
-	/* The node's guard keeps the mount for programs that no longer exist. */
+	/* The node was killed. Its guard still keeps the mount for the programs, but they have all
+	 * exited. */
 	if (rc == -ECONNREFUSED)
 		cop_cmd_clear_away(mountpoint, socket);
 	else if (rc)
@@ -143,8 +143,8 @@ static int await_end(const struct cop_tasks *t, const char *socket, struct cop_c
 	int rc = -EAGAIN, wait_ms = ASK_MS_FIRST;
 
 	*after = STOP_NODE;
-	/* A failed last task waits only briefly, to report to its launcher, and stops the node;
-	 * the other nodes continue without it. */
+	/* If the last task failed, it must report to its launcher soon: wait only briefly, then
+	 * stop this node. The other nodes continue without it. */
 	while (rc == -EAGAIN &&
 		(t->again_came || cop_tasks_is_waited_for(t) || cop_now_ms() < end)) {
 		if (cop_tasks_live(t)) {
@@ -193,7 +193,7 @@ static void block_ends(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-/* A signal to the whole job ends the tasks, and the keeper follows. */
+/* A signal to the whole job must end only the tasks; the keeper exits after them. */
 static void outlive_tasks(void)
 {
 	setsid();
@@ -308,10 +308,9 @@ static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 	conf->rank = 0;
 }
 
-/* The nodes of one step find their common secret by the numbers of the step and the tree, since
- * a step may have several trees at once. A tree with a user-supplied job directory or secret
- * uses the first port of the step unless a job directory distinguishes it from others: a task
- * with another source is then detected. */
+/* The nodes of a tree share a secret in a directory named after the step and a hash of the tree,
+ * since a step may have several trees at once. Trees with a user-supplied secret and no job
+ * directory all use the step's first port, so a task with a different source is detected. */
 static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char step[PATH_MAX],
 	char dir[PATH_MAX + 32])
 {
@@ -334,7 +333,7 @@ static void choose_secret(const struct cop_tasks *t, struct cop_conf *conf, char
 	conf->secret_dir = dir;
 }
 
-/* Calls of one launch that need different trees do not share one. */
+/* Calls of one launch share a tree only if they have the same source, job directory and hosts. */
 static void choose_id(struct cop_tasks *t, const struct cop_conf *conf)
 {
 	char real[PATH_MAX];
@@ -370,7 +369,7 @@ static pid_t await_node(struct cop_tasks *t, const struct cop_conf *conf, const 
 	pid_t keeper = 0;
 
 	while (cop_tasks_await(t, ms, unblocked, mountpoint, 4096, err) == 1) {
-		/* Remains of earlier launches, and of an earlier keeper of this one. */
+		/* Clean up after earlier launches, and after an earlier keeper of this launch. */
 		cop_cmd_sweep(conf->runtime_dir);
 		if (*mountpoint)
 			cop_cmd_clear_mount(conf->runtime_dir, mountpoint);
@@ -399,7 +398,7 @@ int cop_run_tree(
 		return report_failure(&err);
 	choose_hosts(&t, conf);
 	choose_secret(&t, conf, step_dir, secret_dir);
-	/* From here on there are files, which the keeper removes. */
+	/* From here on there are files that the keeper must remove, so signals are blocked. */
 	block_ends(&unblocked);
 	if (join_tasks(&t, conf, &err))
 		return report_failure(&err);

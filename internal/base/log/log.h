@@ -22,13 +22,13 @@ enum cop_log_level {
 
 enum cop_log_type { COP_LOG_FILE, COP_LOG_STDOUT, COP_LOG_BOTH };
 
-/* path is the log file, created with its folder's permissions. It is NULL if type is
+/* path is the log file; a new one gets the permissions of its directory. It is NULL if type is
  * COP_LOG_STDOUT or there is no job directory (then only stderr is used). */
 int cop_log_open(
 	enum cop_log_level level, enum cop_log_type type, const char *path, struct cop_err *err);
 void cop_log_close(void);
-/* Appends this process's later standard error to the log file: final messages of the C library,
- * and libraries without this log. No effect without a file. */
+/* Redirects this process's standard error to the log file, to keep the C library's last words and
+ * the output of libraries that do not use this log. No effect without a file. */
 void cop_log_take_stderr(void);
 bool cop_log_on(enum cop_log_level level);
 /* One event, one line, lower case, key=value. A newline in the text becomes a space. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which tasks of this machine have arrived, and whether a missing one is alive, i.e. whether a
- * process has its number in its environment. */
+/* Which tasks of this machine have arrived, and whether a missing task is alive: some process then
+ * has the task's number in its environment. */
 #include <dirent.h>
 #include <sys/stat.h>
 

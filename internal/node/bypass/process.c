@@ -91,7 +91,8 @@ static bool is_in_a_view(struct cop_bypass *p, struct cop_bypass_process *q)
 	return q->in_a_view;
 }
 
-/* Whether the path is inside the source and not back inside the mount. */
+/* Whether the path is below the source, but not below the mount point, which may itself be below
+ * the source. */
 static bool is_candidate(const struct cop_bypass *p, const char *path)
 {
 	return cop_bypass_is_below(path, p->conf.source) &&
@@ -171,7 +172,8 @@ static void read_fd(struct cop_bypass *p, struct cop_bypass_process *q, int fds,
 		cop_bypass_found(p, q, path);
 }
 
-/* A link contains no device, so it is no evidence for a process in another mount namespace. */
+/* Unlike maps, a link does not show a device number, so it proves nothing for a process in another
+ * mount namespace. */
 unsigned cop_bypass_fds(struct cop_bypass *p, struct cop_bypass_process *q, unsigned max)
 {
 	int fd = q->apart || q->in_a_view

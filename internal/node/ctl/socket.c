@@ -77,8 +77,8 @@ static struct sockaddr_un address_of(const char *path)
 	return sa;
 }
 
-/* 0 if no process is listening at path and the file has been removed. A full backlog is a sign of
- * life. */
+/* 0 if no process is listening at path and the file has been removed. A full backlog means that the
+ * process is alive. */
 static int clear_stale(const char *path, struct cop_err *err)
 {
 	struct sockaddr_un sa = address_of(path);
@@ -168,7 +168,7 @@ int cop_ctl_clear(const char *path, struct cop_err *err)
 	return rc;
 }
 
-/* Removes the files first: a socket that can be found is alive. */
+/* Removes the files before closing the socket, so that any socket found by name has a listener. */
 void cop_ctl_socket_close(struct cop_ctl_socket *s)
 {
 	struct stat st;

@@ -133,8 +133,8 @@ void cop_barrier_tell_below(struct cop_barrier *b)
 	cop_start_name_untold(b->join);
 	while (cop_start_blocked_below(b->join, &i, blocked, sizeof(blocked)))
 		cop_joblog_note(blocked);
-	/* Ranks that already have a reply did not receive the result again, so these replies must
-	 * be sent before the node ends. */
+	/* The result is sent only once to each rank, so replies that are still queued must go out
+	 * before the node ends. */
 	if (!cop_start_is_ready(b->join))
 		cop_net_flush(b->net);
 }

@@ -9,7 +9,7 @@
 struct cop_part {
 	struct cop_part_conf conf;
 	struct cop_op *treeop;
-	struct cop_fetch *_Atomic fetch; /* NULL: not created yet; also for the next two */
+	struct cop_fetch *_Atomic fetch; /* this and the next two: NULL until created */
 	struct cop_fuse *_Atomic fs;
 	struct cop_prefetch *_Atomic prefetch;
 	_Atomic bool forgot_early; /* a path was invalidated before there was a mount */

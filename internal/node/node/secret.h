@@ -13,7 +13,7 @@
 
 /* Stored in the caller's memory. */
 struct cop_secret {
-	struct cop_job_secret job;   /* as found; its note is for the user */
+	struct cop_job_secret job;   /* the secret as found, with a note for the user */
 	struct cop_wire_secret wire; /* zeros: the node is alone, or --insecure */
 	/* The module's own: */
 	const struct cop_conf *conf;
@@ -29,8 +29,9 @@ struct cop_secret {
  * then on. s is all zeros; the caller keeps conf. */
 void cop_secret_init(
 	struct cop_secret *s, const struct cop_conf *conf, uint32_t rank, uint32_t nodes);
-/* Finds or creates the secret. While this waits for rank 0, in_vain reports whether waiting is
- * pointless, with a sentence. 0, or -errno with a sentence. */
+/* Finds or creates the secret. While waiting for rank 0, calls in_vain, which returns whether
+ * further waiting is pointless, and puts the reason into err. Returns 0, or -errno with a
+ * message. */
 int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_err *err),
 	void *ctx, struct cop_err *err);
 /* Call it when the tree is ready: all nodes have read the secret. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVIDIA GPUs, whose driver has no such files, through an nvidia-smi process that prints all of
- * them periodically until the node ends. A thread starts it and reads its output: finding the
- * program, starting it, and the driver may each hang, and samples do not wait for any of them.
+/* NVIDIA GPUs. Their driver has no files with these values, so they come from an nvidia-smi process
+ * that prints all of them periodically until the node ends. A thread starts it and reads its
+ * output: finding the program, starting it, and the driver may each hang, and samples do not wait
+ * for any of them.
  *
  * If nvidia-smi exits, as it does without a driver, it is restarted after a minute, then after two,
  * four etc. up to an hour. If it hangs, there are no values, and it is killed with the node. If the

@@ -25,8 +25,8 @@ struct cop_tracer;
 
 /* Both may be NULL. */
 struct cop_tracer_hooks {
-	/* Called about once a second on the tracer's thread: reports counters by cop_tracer_event,
-	 * and does other periodic work. */
+	/* Called about once a second on the tracer's thread: reports counters with
+	 * cop_tracer_event, and does other periodic work. */
 	void (*second)(void *ctx);
 	/* Called on the same thread during cop_tracer_stop: reports the counters again, so even a
 	 * trace shorter than a second has some, and every trace ends with the final sums. */

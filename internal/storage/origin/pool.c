@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worker pool. It has one thread per job, up to the limit, which also limits the operations in
- * flight, except for those that the storage does not answer. An idle thread ends after idle_ms. A
- * job with parts submits them and returns, and the last part to end continues it, so one thread is
- * enough for any job. Alarms, which end waits, get a thread even if all others hang. */
+/* The worker pool. It has one thread per job, up to a limit. That is also the limit on operations
+ * in flight, not counting those that hang in the storage. An idle thread ends after idle_ms. A job
+ * that consists of parts submits them and returns; the part that ends last continues the job, so
+ * even a single thread can run any job. Alarms end waits, so they get a thread even if all other
+ * threads hang. */
 #include "storage/origin/origin_priv.h"
 
 #include <time.h>
 
-/* This many jobs with waiters run before one that will have a waiter soon. */
+/* After this many jobs with waiters, one job runs that will have a waiter soon. */
 #define PASSED_MAX 16
 /* How long closing the pool waits for operations in flight. */
 #define END_MS 2000
@@ -83,14 +84,15 @@ static bool wait_for_work(struct cop_origin_pool *p)
 	}
 }
 
-/* More workers run than the limit allows, because a lost one returned, or for an alarm. Called with
- * the lock held. */
+/* Whether there are more workers than the limit allows: a lost worker returned, or an alarm needed
+ * an extra one. Called with the lock held. */
 static bool is_surplus(const struct cop_origin_pool *p)
 {
 	return p->threads - p->lost > p->max;
 }
 
-/* Jobs in `soon` are not starved by a queue that is never empty. Called with the lock held. */
+/* Prefers `queue`, but takes from `soon` often enough that it is not starved. Called with the lock
+ * held. */
 static struct cop_list *next_item(struct cop_origin_pool *p)
 {
 	bool background = may_run_background(p), soon = background && !cop_list_empty(&p->soon);
@@ -263,8 +265,8 @@ void cop_origin_pool_submit(struct cop_origin_pool *p, struct cop_origin_job *jo
 		cop_list_push_back(queue, &job->link);
 	p->queued++;
 	rc = cop_origin_pool_call_worker(p);
-	/* Fewer threads only slow the work down, but there must be at least one. pthread_create's
-	 * EAGAIN is a shortage. */
+	/* Having fewer threads only slows the work down, but there must be at least one. EAGAIN
+	 * from pthread_create means a shortage, so it is reported as ENOMEM. */
 	if (rc && p->threads == 0) {
 		rc = -ENOMEM;
 		cop_list_splice(&failed, &p->due);

@@ -62,11 +62,13 @@ void cop_spill_empty(struct cop_spill *s)
 	rewind_if_empty(s);
 }
 
-/* The file is restarted after rejecting this multiple of its size without any read. If a set of
- * files is read cyclically and is larger than that, the part that fits is not worth keeping. */
+/* The file is restarted once this many times its size has been rejected without a single read from
+ * it. If programs cycle through a larger set of files than that, the part that fits is not worth
+ * keeping. */
 #define PASSES 4
 
-/* There is no room for these bytes. Unread contents are eventually dropped. */
+/* Rejects these bytes for lack of room. If too many have been rejected since the last read, the
+ * file is emptied. */
 static void turn_away(struct cop_spill *s, size_t len)
 {
 	s->passed += len;

@@ -3,8 +3,8 @@
  * guessed from its first bytes. A guess may be wrong: these bytes may occur within a member, and
  * even a complete member may follow. The result of a guess is therefore used only if the reader,
  * which proceeds from the end of each member to the next, arrives at exactly that offset; results
- * before the reader are dropped. If there is no result, or the member is damaged, the reader
- * inflates it itself. */
+ * for offsets that the reader has passed are dropped. If there is no result, or the member is
+ * damaged, the reader inflates it itself. */
 #include <zlib.h>
 
 #include "trace/read/inflate_priv.h"
@@ -81,7 +81,8 @@ void cop_ahead_give(struct ahead *a, struct member *m)
 
 /* ---- guessing ---- */
 
-/* Deflate, no reserved flags, a valid compression hint, a known or unknown system (RFC 1952). */
+/* Checks a gzip header (RFC 1952): method deflate, no reserved flags, a valid XFL byte, and an OS
+ * byte that is assigned or 255 (unknown). */
 static bool may_begin(const unsigned char *p)
 {
 	return p[0] == 0x1f && p[1] == 0x8b && p[2] == 8 && !(p[3] & 0xe0) &&

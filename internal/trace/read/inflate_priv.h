@@ -28,8 +28,8 @@ struct ahead {
 
 void cop_ahead_init(struct ahead *a);
 void cop_ahead_fini(struct ahead *a);
-/* The reader is at `start`, where a member may begin: returns that member, owned by the reader
- * until it returns it, or NULL. Waits if a thread is inflating it. */
+/* Returns the member that was inflated ahead from offset `start`, or NULL if there is none. The
+ * reader owns it until it gives it back. Waits if a thread is inflating it. */
 struct member *cop_ahead_take(struct ahead *a, uint64_t start);
 void cop_ahead_give(struct ahead *a, struct member *m);
 /* Implements cop_inflate_ahead. */

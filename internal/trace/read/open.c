@@ -10,7 +10,7 @@ void cop_trace_note_file(struct reader *r, size_t index, const char *why, bool w
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
-/* Reads the file only for names; idle threads inflate ahead. */
+/* Reads the whole file just to collect its names, while idle threads inflate ahead. */
 static int read_names(struct worker *w, struct source *s)
 {
 	int rc;
@@ -38,8 +38,8 @@ void cop_trace_forget_source(struct reader *r, const struct source *s)
 	r->active[i] = r->active[--r->actives];
 }
 
-/* Reads the names from the index, and chooses the chunks. Without names, an index that skips
- * nothing is closed. */
+/* Reads the names from the index, and chooses the chunks. An index that lets no chunk be skipped is
+ * closed. */
 static int follow_index(struct worker *w, struct source *s)
 {
 	const struct cop_trace_pick *pick = w->reader->conf->pick;
@@ -100,8 +100,8 @@ static void note_index(struct reader *r, size_t index, const char *why)
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
-/* Lock held by the caller, and released meanwhile: reads the names, then rewinds. The file is in
- * the list so other threads help to inflate it, but none fills from it. */
+/* Reads the names, then rewinds. Called with the lock held; releases it while reading. The file is
+ * in the list, so that other threads help to inflate it, but none of them takes blocks from it. */
 static int take_names(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -126,7 +126,8 @@ static int take_names(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* Whether to report that a file is no trace: not for other files found below a named directory. */
+/* Whether to report that a file is not a trace. Unrelated files found below a directory that the
+ * user named are skipped silently. */
 static bool is_told(const struct file *file, const char *why)
 {
 	return file->meant || (file->likely && !cop_trace_is_other(why));

@@ -4,9 +4,10 @@
  * on the progress thread.
  *
  * Each of the two requests for a chunk has its own buffer, because the slower answer may be written
- * at any time. A request that loses its flight keeps its buffer until rpc reports its end; the
- * flight has the other buffer. At most two requests to a silent ancestor are hedged before it is
- * abandoned (rpc/lag.c), which limits the orphaned buffers to two chunks per ancestor. */
+ * at any time. When a flight ends, or continues with the other buffer, the losing request keeps its
+ * own buffer until rpc reports that the request has ended. At most two requests to a silent
+ * ancestor are hedged before it is abandoned (rpc/lag.c), which limits the orphaned buffers to two
+ * chunks per ancestor. */
 #include "tree/fetch/fetch_priv.h"
 
 struct second {
@@ -19,8 +20,8 @@ struct second {
 	uint64_t asked_ns;
 };
 
-/* COP_TOPO_NONE after the root: the tree of a large file has lost its root, and only the root's
- * other children can answer. */
+/* The rank to ask after `rank`. COP_TOPO_NONE after the root: if a large file's tree has lost its
+ * root, only the root's other children can answer. */
 static uint32_t next_of(const struct flight *f, uint32_t rank)
 {
 	const struct cop_fetch *c = f->fetch;
@@ -56,14 +57,15 @@ static void free_second(struct second *s)
 	free(s);
 }
 
-/* End of a request without a flight. */
+/* Called at the end of a request whose flight no longer needs it. */
 static void lost_ended(void *arg, const struct cop_rpc_result *r)
 {
 	(void)r;
 	free_second(arg);
 }
 
-/* The flight has the second answer; the first request keeps its buffer until its end. */
+/* The second request was answered first: the flight takes its buffer, and the first request keeps
+ * the flight's old buffer until it ends. */
 static void drop_first(struct flight *f, struct second *s)
 {
 	void *buf = f->buf;

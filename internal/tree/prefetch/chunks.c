@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Selects the next chunk: first those in the manifest, file by file as versions become known, then
- * the rest of the files that their first reader would fetch whole. */
+ * the remaining chunks of small files, which their first reader would fetch whole anyway. */
 #include <sys/stat.h>
 
 #include "tree/prefetch/prefetch_priv.h"

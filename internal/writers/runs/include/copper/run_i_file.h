@@ -25,8 +25,8 @@ COPPER_RUN_I_COLD void copper_run_i_say(const char *what, int error)
 
 /* ---- which run ---- */
 
-/* Processes of one launch share a run: an FNV-1a hash of the launch's identity. A script or shell
- * of a job is no launch. */
+/* Processes of one launch share a run: an FNV-1a hash of the launch's identity. A job script or an
+ * interactive shell of a job does not count as a launch. */
 COPPER_RUN_I_COLD unsigned long long copper_run_i_launch(void)
 {
 	static const char *const names[] = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID",
@@ -192,8 +192,8 @@ static inline int copper_run_i_on(void)
 	return copper_run_i_1.state ? copper_run_i_1.state == 2 : copper_run_i_start();
 }
 
-/* The n-th candidate name: an earlier process with this number, one in another container, or this
- * process before an exec may already have a file. */
+/* Creates the file under its n-th candidate name. Earlier names may be taken by a process that had
+ * the same PID before, or has it in another container, or by this process before an exec. */
 COPPER_RUN_I_COLD int copper_run_i_create(int n)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -221,7 +221,7 @@ COPPER_RUN_I_COLD int copper_run_i_above(int fd)
 	return other;
 }
 
-/* 0, or an error, which r->fd then has, negated. */
+/* Returns 0 or an errno value; on error, r->fd is the negated value. */
 COPPER_RUN_I_COLD int copper_run_i_open(void)
 {
 	struct copper_run_i *r = &copper_run_i_1;
