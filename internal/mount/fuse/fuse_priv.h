@@ -28,11 +28,10 @@ enum place {
 
 /* How this node's programs traverse a large directory (pages.c). */
 struct sweep {
-	_Atomic uint32_t at;  /* the listing entry after the last one looked up or returned with
-				 attributes; 0: none */
-	_Atomic uint32_t run; /* consecutive lookups in listing order */
-	_Atomic uint32_t
-		risen; /* consecutive lookups of a name that sorts after the previous one */
+	_Atomic uint32_t at;     /* the listing entry after the last one looked up or returned with
+				    attributes; 0: none */
+	_Atomic uint32_t run;    /* consecutive lookups in listing order */
+	_Atomic uint32_t risen;  /* consecutive lookups in sorted order */
 	_Atomic uint32_t looked; /* total lookups, */
 	_Atomic uint32_t paged;  /* and pages requested by them */
 	_Atomic uint64_t failed; /* the version whose pages are unavailable; 0: none */

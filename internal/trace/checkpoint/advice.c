@@ -31,7 +31,7 @@ struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run,
 	r->advice[r->advices] = (struct cop_buf){0};
 	cop_ckpt_put_str(s, run->name);
 	cop_ckpt_put_str(s, what);
-	cop_ckpt_put_str(s, ""); /* placeholder until the text is complete */
+	cop_ckpt_put_str(s, ""); /* replaced by the complete text */
 	return &r->advice[r->advices++];
 }
 

@@ -137,7 +137,7 @@ void cop_tab_drop(struct cop_htab *table);
 
 /* ---- late.c: keys known only after all metadata ---- */
 
-/* Writes the placeholder of a late key. */
+/* Writes the provisional bytes of a late key. */
 size_t cop_late_put(const struct cop_trace_event *e, char *to);
 size_t cop_late_room(const struct cop_trace_event *e);
 /* Replaces late keys in the table of the first thread; groups with equal keys are merged.

@@ -94,7 +94,7 @@ struct copper_mark_i_process {
 	long long end; /* of the file, without its closing bracket; 0: no file yet */
 	long long retry_ns, finished_ns;
 	unsigned long long missing; /* of threads that ended, or dropped at exit */
-	char name[1024]; /* of the file; byte 1 is the placeholder of the process number */
+	char name[1024];            /* of the file; byte 1 stands for the process number */
 	char dir[4096], path[5200];
 };
 
