@@ -178,7 +178,7 @@ without_tree_and_reports() {
 }
 
 node_json() { # RANK
-	as_user timeout "$(patient 30)" "$cop_asks" cache-stats --json "$W/mnt/$1"
+	as_user timeout "$(patient 30)" "${cop_asks:-$COPPER}" cache-stats --json "$W/mnt/$1"
 }
 
 # One value of a JSON object on standard input, by its path: budget.used_bytes. Python takes ten
