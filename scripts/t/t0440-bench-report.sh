@@ -5,7 +5,7 @@
 # covers: base
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 14
+plan 15
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cat >"$T/rows.sh" <<EOS
@@ -61,3 +61,16 @@ d = json.load(open(sys.argv[1]))
 print(*sorted(d), len(d["rows"]), d["rows"][0]["bench"])' "$T/bench.json")" \
 	'kernel machine processors revision rows written 2 book'
 fails_with 2 'no measurement is called nothing' "$bench" --json "$T/none.json" nothing
+
+mkdir "$T/source"
+echo text >"$T/source/file"
+cat >"$T/tree.sh" <<EOS
+. "$root/scripts/bench/lib.sh"
+SRC=$T/source
+with_tree 1
+cat "\$W/mnt/0/file" >"$T/text"
+node_stat 0 fuse.read >"$T/reads"
+without_tree
+EOS
+BUILD=$BUILD bash "$T/tree.sh" >/dev/null 2>"$T/err"
+is 'a measurement reads what a node has counted' "$(cat "$T/reads")" 1
