@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Symbolic links. On the bare mount, an absolute target below the source is shown as a relative
  * one, which stays inside the mount at any location, even in a chroot. A view is in the place of
- * the source, and shows every target unchanged.
+ * the source, and shows every target unchanged. So does the bare mount if ".." leads the target
+ * out of the source, since nothing of the storage is above the mount.
  *
  * The kernel itself opens FIFOs and connects sockets, by inode, so those of the mount are
  * distinct from the storage's: the other end of a FIFO would never be opened. The bare mount
@@ -27,13 +28,32 @@ static const char *below_source(const struct cop_fuse *fs, const char *target, s
 	return len == n || target[n] == '/' ? target + n : NULL;
 }
 
+/* Whether ".." leads above the directory in which rest begins. Links on the way are not followed:
+ * one that leads up is rewritten or stays absolute by itself. */
+static bool leads_above(const char *rest, const char *end)
+{
+	int depth = 0;
+
+	while (rest < end && depth >= 0) {
+		const char *slash = memchr(rest, '/', (size_t)(end - rest));
+		size_t n = (size_t)((slash ? slash : end) - rest);
+
+		if (n == 2 && memcmp(rest, "..", 2) == 0)
+			depth--;
+		else if (n > 1 || (n == 1 && *rest != '.'))
+			depth++;
+		rest += n + 1;
+	}
+	return depth < 0;
+}
+
 size_t cop_fuse_rewrite(const struct cop_fuse *fs, unsigned depth, const char *target, size_t len,
 	char out[PATH_BYTES])
 {
 	const char *rest = fs->conf.keep_symlinks ? NULL : below_source(fs, target, len);
 	size_t rest_len, at = 0;
 
-	if (rest) {
+	if (rest && !leads_above(rest, target + len)) {
 		while (rest < target + len && *rest == '/')
 			rest++;
 		rest_len = (size_t)(target + len - rest);

@@ -48,6 +48,19 @@ static void other_targets_stay_as_they_are(void **state)
 	expect("/src", false, 1, "", "");
 }
 
+static void a_target_that_leads_out_of_the_source_stays_as_it_is(void **state)
+{
+	(void)state;
+	expect("/src", false, 1, "/src/..", "/src/..");
+	expect("/src", false, 1, "/src/../src/x", "/src/../src/x");
+	expect("/src", false, 1, "/src//./../else/x", "/src//./../else/x");
+	expect("/src", false, 1, "/src/a/../../src/x", "/src/a/../../src/x");
+	expect("/", false, 2, "/../usr", "/../usr");
+	expect("/src", false, 1, "/src/a/../b", "../a/../b");
+	expect("/src", false, 1, "/src/a/..", "../a/..");
+	expect("/src", false, 1, "/src/..a/...", "../..a/...");
+}
+
 static void a_target_that_would_grow_too_long_stays_as_it_is(void **state)
 {
 	char target[4096], out[PATH_BYTES];
@@ -68,6 +81,7 @@ int main(void)
 		cmocka_unit_test(an_absolute_target_under_the_source_becomes_relative),
 		cmocka_unit_test(with_the_root_as_source_every_absolute_target_is_under_it),
 		cmocka_unit_test(other_targets_stay_as_they_are),
+		cmocka_unit_test(a_target_that_leads_out_of_the_source_stays_as_it_is),
 		cmocka_unit_test(a_target_that_would_grow_too_long_stays_as_it_is),
 	};
 

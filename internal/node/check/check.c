@@ -11,6 +11,7 @@
 
 #include <limits.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 void cop_check_say(struct check *c, const char *name, enum check_state state, const char *fmt, ...)
@@ -327,6 +328,28 @@ static void check_prefetch(struct check *c)
 			path, cop_format_size((uint64_t)st.st_size, size));
 }
 
+int cop_check_file_limit(struct cop_err *err)
+{
+	enum { FEWEST = 64 };
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_NOFILE, &most) || most.rlim_max >= FEWEST)
+		return 0;
+	return cop_err_set(err, EMFILE,
+		"only %ju files may be open here, and a node needs %d: raise the hard limit ('ulimit -Hn')",
+		(uintmax_t)most.rlim_max, FEWEST);
+}
+
+static void check_files(struct check *c)
+{
+	struct cop_err err = {0};
+
+	if (cop_check_file_limit(&err))
+		cop_check_say(c, "files", CHECK_FAILED, "%s", err.text);
+	else
+		cop_check_say(c, "files", CHECK_OK, "enough files may be open");
+}
+
 /* ---- all ---- */
 
 static void run_checks(struct check *c)
@@ -343,6 +366,7 @@ static void run_checks(struct check *c)
 		cop_check_network,
 		cop_check_peers,
 		check_cpus,
+		check_files,
 		cop_check_memory,
 		cop_check_spill,
 		check_prefetch,

@@ -12,6 +12,10 @@
  * instead. Returns the number of failed checks, or -ENOMEM. */
 int cop_check_run(const struct cop_conf *conf, struct cop_buf *out);
 
+/* -EMFILE, with advice, if so few files may be open here that a node could start and then be
+ * unable to accept the command that stops it. */
+int cop_check_file_limit(struct cop_err *err);
+
 /* The libfabric providers available to this program on this machine, comma-separated, for
  * messages. */
 void cop_check_providers(char *out, size_t size);

@@ -5,6 +5,7 @@
 #include "job/hosts/hosts.h"
 #include "base/log/log.h"
 #include "node/node/node.h"
+#include "node/check/check.h"
 #include "job/startnote/startnote.h"
 #include "node/mountdir/mountdir.h"
 #include "job/scheduler/scheduler.h"
@@ -144,14 +145,24 @@ static int run_node(const struct cop_conf *conf, struct cop_mountdir *place, int
 
 /* ---- the command ---- */
 
+static int take_place(const struct cop_conf *conf, struct cop_mountdir *place, struct cop_err *err)
+{
+	int rc = cop_check_file_limit(err);
+
+	if (!rc)
+		rc = cop_mountdir_acquire(conf, place, err);
+	if (rc)
+		cop_launch_tell_others(conf, err);
+	return rc;
+}
+
 static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 {
 	int fd = cop_slurm_is_node() ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
 	struct cop_mountdir place;
-	int rc = cop_mountdir_acquire(conf, &place, err);
+	int rc = take_place(conf, &place, err);
 
 	if (rc) {
-		cop_launch_tell_others(conf, err);
 		report_failure(fd, err);
 		return rc;
 	}
@@ -179,12 +190,10 @@ int cop_launch_here(const struct cop_conf *conf, const struct cop_launch_users *
 {
 	struct cop_mountdir place;
 	pid_t starter = getpid();
-	int fd = -1, rc = cop_mountdir_acquire(conf, &place, err);
+	int fd = -1, rc = take_place(conf, &place, err);
 
-	if (rc) {
-		cop_launch_tell_others(conf, err);
+	if (rc)
 		return rc;
-	}
 	memcpy(mountpoint, place.path, sizeof(place.path));
 	rc = cop_startnote_background(&fd, place.folder_fd, err);
 	if (rc == 1) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,6 +103,23 @@ static void the_command_that_started_a_step_reads_it(void **state)
 	assert_string_equal(line, want);
 }
 
+static void a_node_that_may_open_few_files_does_not_start(void **state)
+{
+	const struct rlimit few = {16, 16};
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0) {
+		if (setrlimit(RLIMIT_NOFILE, &few) || launch() != -EMFILE)
+			_exit(1);
+		_exit(!strstr(err.text, "only 16 files") || !strstr(err.text, "ulimit -Hn"));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -110,6 +128,7 @@ int main(void)
 		TEST(the_nodes_of_other_hosts_need_not_wait_for_one_that_has_no_mount_point),
 		TEST(a_node_alone_leaves_no_note),
 		TEST(the_command_that_started_a_step_reads_it),
+		TEST(a_node_that_may_open_few_files_does_not_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 #include "base/base/hash.h"
 #include "storage/manifest/manifest.h"
 
+#include <fcntl.h>
+
 struct file {
 	char *path;
 	uint64_t size;
@@ -102,11 +104,32 @@ static void count_items(const char *text, size_t len, struct cop_predict_needs *
 	free(r);
 }
 
+/* Not cop_read_file: a FIFO in place of the manifest would block it. */
+static int read_manifest(const char *file, char **text, size_t *len)
+{
+	uint64_t size;
+	int fd = cop_open_regular(AT_FDCWD, file, &size);
+	ssize_t got;
+
+	if (fd < 0)
+		return fd;
+	got = size > COP_MANIFEST_BYTES_MAX ? -EFBIG : 0;
+	*text = got ? NULL : malloc((size_t)size + 1);
+	if (!got)
+		got = *text ? cop_read_full(fd, *text, (size_t)size) : -ENOMEM;
+	close(fd);
+	if (got < 0)
+		return (int)got;
+	(*text)[got] = '\0';
+	*len = (size_t)got;
+	return 0;
+}
+
 int cop_predict_read(const char *file, struct cop_predict_needs *out, struct cop_err *err)
 {
 	char *text = NULL;
 	struct cop_err why = {0};
-	size_t len, body;
+	size_t len = 0, body;
 	int rc;
 
 	*out = (struct cop_predict_needs){0};
@@ -114,9 +137,10 @@ int cop_predict_read(const char *file, struct cop_predict_needs *out, struct cop
 	out->folder = calloc(PREDICT_PATHS, sizeof(*out->folder));
 	if (!out->path || !out->folder)
 		return cop_err_set(err, ENOMEM, "out of memory");
-	rc = cop_read_file(file, COP_MANIFEST_BYTES_MAX, &text, &len);
+	rc = read_manifest(file, &text, &len);
 	if (rc)
-		return cop_err_set(err, -rc, "cannot read %s: %s", file, strerror(-rc));
+		return cop_err_set(err, -rc, "cannot read %s: %s", file,
+			rc == -EINVAL ? "it is not a regular file" : strerror(-rc));
 	rc = cop_manifest_head(text, len, out->source, &body, &why);
 	if (rc)
 		cop_err_set(err, -rc, "%s: %s", file, why.text);

@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include <sys/stat.h>
+
 #include "report/predict/predict_priv.h"
 #include "storage/manifest/manifest.h"
 
@@ -260,6 +262,11 @@ static void what_is_no_recording_is_refused(void **state)
 	cop_predict_free(&n);
 	assert_int_equal(cop_predict_read("/proc/self/cmdline", &n, &err), -EBADMSG);
 	cop_predict_free(&n);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(cop_predict_read(path, &n, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not a regular file"));
+	cop_predict_free(&n);
+	unlink(path);
 	assert_int_equal(write_manifest("end 0\n"), 0);
 	assert_int_equal(cop_predict_read(path, &n, &err), -ENODATA);
 	cop_predict_free(&n);

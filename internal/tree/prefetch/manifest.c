@@ -321,6 +321,10 @@ static int load_named(struct cop_prefetch_manifest *m, struct cop_err *err)
 		return cop_err_set(err, EFBIG,
 			"--prefetch %s: it is larger than a manifest may be (%zu MiB)", path,
 			COP_MANIFEST_BYTES_MAX / COP_MIB);
+	if (rc == -EINVAL)
+		return cop_err_set(err, EINVAL,
+			"--prefetch %s: it is not a regular file; 'copper paths JOBDIR --manifest FILE' writes a manifest",
+			path);
 	if (rc)
 		return cop_err_set(err, -rc,
 			"--prefetch %s: %s; 'copper paths JOBDIR --manifest FILE' writes one, and 'auto' needs none",
