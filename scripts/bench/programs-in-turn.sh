@@ -66,8 +66,8 @@ run_everywhere() { # PROGRAM
 		wait "$pid" || bail "job $1: the program fails on a node"
 	done
 }
-# Leaves asked, fetched and unused: operations at the storage, bytes of files on all nodes, and those
-# of them that no program read.
+# Leaves asked, fetched and unused: operations at the storage, bytes of files on all nodes, and of
+# those what no program read.
 job() { # PROGRAM
 	local before node
 	SRC=/usr
