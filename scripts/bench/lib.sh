@@ -44,6 +44,7 @@ T=$COP_TEST_DIR
 W=$T
 SRC=
 COPPER=${COPPER:-$BUILD/copper}
+cop_asks=$COPPER
 SLOWFS=${SLOWFS:-$BUILD/slowfs}
 BENCH=${BENCH:-$BUILD/bench}
 PYTHON=/usr/bin/python3
@@ -261,6 +262,7 @@ be_ordinary_user() {
 		install -D -m 755 "$program" "$T/bin/${program##*/}"
 	done
 	COPPER=$T/bin/copper
+	cop_asks=$COPPER
 	SLOWFS=$T/bin/slowfs
 	install -m 755 "$BENCH/cputime" "$T/bin"
 	BENCH=$T/bin

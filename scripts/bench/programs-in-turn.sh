@@ -4,22 +4,32 @@
 # and gcc. What each job asks of the storage, beside a job with the manifest that the program
 # leaves when it alone uses the source, and how many of the bytes that were fetched no program read.
 # All are counts: they do not depend on the machine's load. Every job has a fresh mount of the
-# storage, and of the node. BENCH_PACK=yes keeps packs, too.
+# storage, and of the node. BENCH_PACK=yes keeps packs, too. BENCH_NODES=N runs each program on N
+# nodes at once. BENCH_PROGRAMS names others: script, link and module share an interpreter; they are
+# pydoc, the same by another name, and python3 -m json.tool.
 # limit: 900
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 rounds=${BENCH_ROUNDS:-10}
-programs=(numpy npm gcc)
+nodes=${BENCH_NODES:-1}
+read -r -a programs <<<"${BENCH_PROGRAMS:-numpy npm gcc}"
 options=(--prefetch auto --kernel-ahead off)
 [ "${BENCH_PACK:-no}" = yes ] || options+=(--pack-limit 0)
 manifest=$T/.slow.copper-manifest
 pack=$T/.slow.copper-pack
 echo 'int main(void) { return 0; }' >"$T/main.c"
 
-run_program() { # PROGRAM
-	local root=$W/mnt/0 import
+python_at() { # ROOT ARGUMENT…
+	env -i PYTHONDONTWRITEBYTECODE=1 PYTHONHOME="$1" LD_LIBRARY_PATH="$1/lib/x86_64-linux-gnu" \
+		"$1/bin/python3" "${@:2}" </dev/null >/dev/null
+}
+run_program() { # PROGRAM NODE
+	local root=$W/mnt/$2 import
 	case $1 in
+	script) python_at "$root" "$root/bin/pydoc3.11" json ;;
+	link) python_at "$root" "$root/bin/pydoc3" json ;;
+	module) echo '{}' >"$T/in.json" && python_at "$root" -m json.tool "$T/in.json" ;;
 	numpy)
 		import_from "$root"
 		"${import[@]}"
@@ -32,30 +42,48 @@ run_program() { # PROGRAM
 		env -i PATH="$root/bin" LD_LIBRARY_PATH="$root/lib/x86_64-linux-gnu" TMPDIR="$T" \
 			"$root/bin/gcc" -isystem "$root/include" \
 			-isystem "$root/include/x86_64-linux-gnu" -include sys/types.h \
-			-c -o "$T/main.o" "$T/main.c"
+			-c -o "$T/main.o.$2" "$T/main.c"
 		;;
 	esac || bail "$1 fails"
 }
+# On every node.
 prefetched() {
-	case $(node_stat 0 prefetching.state) in
-	done | off) ;;
-	*) return 1 ;;
-	esac
+	local node
+	for ((node = 0; node < nodes; node++)); do
+		case $(node_stat "$node" prefetching.state) in
+		done | off) ;;
+		*) return 1 ;;
+		esac
+	done
 }
-# Leaves asked, fetched and unused: operations at the storage, bytes of files, and those of them
-# that no program read.
+run_everywhere() { # PROGRAM
+	local node pids=() pid
+	for ((node = 0; node < nodes; node++)); do
+		run_program "$1" "$node" &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || bail "job $1: the program fails on a node"
+	done
+}
+# Leaves asked, fetched and unused: operations at the storage, bytes of files on all nodes, and of
+# those what no program read.
 job() { # PROGRAM
-	local before
+	local before node
 	SRC=/usr
 	with_slowfs --meta-us 100 --cache-s 3600
 	before=$(slow_charged)
-	with_tree 1 "${options[@]}"
+	with_tree "$nodes" "${options[@]}"
 	wait_for 60 prefetched || bail "job $1: the prefetch does not end"
-	run_program "$1"
+	run_everywhere "$1"
 	wait_for 60 prefetched || bail "job $1: the prefetch does not end"
 	asked=$(($(slow_charged) - before))
-	fetched=$(node_stat 0 cache.fetched_bytes)
-	unused=$((fetched - $(node_stat 0 cache.used_bytes)))
+	fetched=0 unused=0
+	for ((node = 0; node < nodes; node++)); do
+		fetched=$((fetched + $(node_stat "$node" cache.fetched_bytes)))
+		unused=$((unused - $(node_stat "$node" cache.used_bytes)))
+	done
+	unused=$((fetched + unused))
 	[ "${BENCH_PACK:-no}" = no ] || sleep 4
 	without_tree || bail "job $1: the node does not stop"
 	without_slowfs

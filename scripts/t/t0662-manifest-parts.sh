@@ -7,13 +7,14 @@
 # limit: 180
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
-plan 23
+plan 25
 
 SRC=$T/src
 for program in a b c one two; do
 	numbered_files "$SRC/$program" 20 20000
 done
 numbered_files "$SRC/shared" 12 20000
+numbered_files "$SRC/long" 100 10
 touch -d '1 hour ago' "$SRC"/*/* "$SRC"
 manifest=$T/.slow.copper-manifest
 with_slowfs --meta-us 100 --cache-s 3600
@@ -129,6 +130,22 @@ job one
 is_at_most 'the first of them gets little of the other' "$extra" 100
 job two
 is_at_most 'and the second, too' "$extra" 100
+cp "$manifest" "$T/two-scripts"
+
+# ---- names of a directory without attributes in its listing, which the program lists first
+
+rm "$manifest"
+names=(long/file00{085,071,052,033,014})
+for ((round = 0; round < 5; round++)); do
+	with_tree 1 --prefetch auto --kernel-ahead off --pack-limit 0
+	wait_for 20 prefetched
+	(cd "$W/mnt/0" && cat a/file00000 && ls -U long && stat -c %s "${names[@]}") >"$T/read"
+	without_tree
+done
+is 'names that the manifest brought are needed again' "$(grep -c '^n long/' "$manifest")" \
+	"${#names[@]}"
+is 'and never count as unused' "$(grep -c '^unused ' "$manifest")" 0
+cp "$T/two-scripts" "$manifest"
 
 # ---- the kernel has what was brought, so a recording sees nothing of it
 

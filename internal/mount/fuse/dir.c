@@ -60,10 +60,12 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 }
 
 /* Whether the kernel should look up names after reading them, which records the needed ones. In
- * a large directory it receives attributes only if a program traverses the whole directory. */
+ * a large directory it receives attributes only if a program traverses the whole directory. A
+ * single entry is here because the manifest or a guess brought it, or a program looked it up. */
 static bool is_recorded(const struct fill *f, const struct cop_obj *source)
 {
-	return f->op->fs->conf.record && !f->op->own && source == f->obj;
+	return f->op->fs->conf.record && !f->op->own &&
+	       (source == f->obj || (source == f->attrs.entry && !f->waits));
 }
 
 /* With READDIRPLUS, a name with attributes passes an inode to the kernel, like a successful

@@ -10,9 +10,11 @@
  * whole. */
 #include "tree/prefetch/prefetch_priv.h"
 
-/* A new part requires at least this many items, or this share of the bytes. */
+/* A new part requires at least this many items, and this share of the bytes or of the items: an
+ * item costs the storage operations, however small it is. */
 #define PART_ITEMS 8
 #define PART_SHARE 10
+#define PART_ITEMS_SHARE 20
 /* Weight of an item without bytes. */
 #define ITEM_BYTES 4096
 
@@ -109,6 +111,7 @@ void cop_prefetch_take_begun(struct cop_prefetch *p)
 struct part {
 	struct cop_manifest_set *set, *unseen; /* unseen: not needed although the part began */
 	uint64_t bytes;                        /* total of set and unseen */
+	size_t items;                          /* the same */
 	unsigned idle;
 	char *first;
 };
@@ -148,9 +151,13 @@ static uint64_t set_bytes(struct cop_manifest_set *s)
 	return bytes;
 }
 
-static bool is_much(struct cop_manifest_set *s, uint64_t of)
+/* Compared with parts of this many items and bytes. */
+static bool is_much(struct cop_manifest_set *s, size_t items, uint64_t bytes)
 {
-	return cop_manifest_set_count(s) >= PART_ITEMS && set_bytes(s) >= of / PART_SHARE;
+	size_t count = cop_manifest_set_count(s);
+
+	return count >= PART_ITEMS &&
+	       (count >= items / PART_ITEMS_SHARE || set_bytes(s) >= bytes / PART_SHARE);
 }
 
 static struct cop_manifest_set *new_set(struct next *n)
@@ -180,6 +187,7 @@ static void take_old(struct next *n, const struct cop_manifest_item *item)
 	unsigned unused = item->unused;
 
 	p->bytes += bytes_of(item);
+	p->items++;
 	add(n, n->all, item);
 	if (has_begun(n, item->part) && cop_manifest_set_find(n->record, item, &seen)) {
 		if (n->hidden)
@@ -305,13 +313,15 @@ static void place_beside(struct next *n)
 {
 	struct part *last = NULL;
 	uint64_t bytes = 0;
+	size_t items = 0;
 
 	for (unsigned i = 0; i < n->parts; i++)
 		if (has_begun(n, i)) {
 			last = &n->part[i];
 			bytes += last->bytes;
+			items += last->items;
 		}
-	if (!last || is_much(n->beside, bytes))
+	if (!last || is_much(n->beside, items, bytes))
 		return;
 	cop_manifest_set_each(n->beside, add_item, last->set);
 	cop_manifest_set_free(n->beside);
@@ -323,7 +333,7 @@ static void place_unseen(struct next *n)
 	for (unsigned i = 0; i < n->parts; i++) {
 		struct part *p = &n->part[i];
 
-		if (is_much(p->unseen, p->bytes) && cop_manifest_set_count(p->set))
+		if (is_much(p->unseen, p->items, p->bytes) && cop_manifest_set_count(p->set))
 			continue;
 		cop_manifest_set_each(p->unseen, keep_item, p->set);
 		cop_manifest_set_free(p->unseen);
