@@ -123,7 +123,7 @@ ifndef V
 say = @echo "  $(1) $(2)";
 endif
 
-.PHONY: all old sim demo quick check check-all unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb rpm dist bindist clean help tests FORCE
+.PHONY: all old sim demo quick check check-all unit system soak portability bench bench-tools fuzz fuzz-run lint install uninstall deb rpm dist bindist clean help tests threaded FORCE
 all: $(BUILD)/copper $(BUILD)/slowfs $(BUILD)/copper-sim
 
 $(BUILD)/copper: $(call obj,$(CMD_SRC)) $(OBJ)
@@ -204,6 +204,11 @@ endif
 -include $(ALL_OBJ:.o=.d) $(patsubst %.c,$(BUILD)/old/obj/%.d,$(OLD_SRC))
 
 tests: $(TESTS)
+# The unit tests that concern the thread sanitizer, as far as the objects of the release build tell.
+ifneq ($(filter threaded,$(MAKECMDGOALS)),)
+THREADED := $(shell scripts/threaded.sh build/obj)
+endif
+threaded: $(THREADED:%=$(BUILD)/test/%)
 fuzz: $(FUZZERS)
 bench-tools: $(patsubst scripts/%.c,$(BUILD)/%,$(BENCH_SRC))
 

@@ -122,19 +122,29 @@ sources() {
 	find internal cmd -name '*.[ch]' | LC_ALL=C sort
 }
 
+compiles() { # FILE…
+	cc -std=gnu11 -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -Iinternal -I/usr/include/fuse3 \
+		-Wall -Wextra -Werror -fsyntax-only "$@"
+}
+
+# One compiler for all of them; only if it fails, one for each, which names the header.
 check_headers() {
-	local header
+	local header module units unit
+	units=$(mktemp -d) || exit 2
 	for header in internal/*/*/*.h; do
+		module=${header%/*}
 		case $header in
-		"${header%/*}/$(basename "${header%/*}").h" | internal/base/base/[!_]*) ;;
+		"$module/${module##*/}.h" | internal/base/base/[!_]*) ;;
 		*) continue ;;
 		esac
-		printf '#include "%s"\n' "${header#internal/}" |
-			cc -std=gnu11 -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -Iinternal \
-				-I"${header%/*}" \
-				-I/usr/include/fuse3 -Wall -Wextra -Werror -fsyntax-only -x c - ||
-			fault "$header does not compile alone"
+		printf '#include "%s"\n' "${header#internal/}" >"$units/${header//\//+}.c"
 	done
+	compiles "$units"/*.c 2>/dev/null || for unit in "$units"/*.c; do
+		header=${unit##*/}
+		header=${header//+//}
+		compiles "$unit" || fault "${header%.c} does not compile alone"
+	done
+	rm -rf "$units"
 }
 
 # Looks at the objects of the release build, if it was made. The library names a fuzz target's entry

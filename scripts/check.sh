@@ -99,14 +99,6 @@ unit_one() { # MODE PROGRAM
 	wrapped "$1" timeout -k 5 600 "$2"
 }
 
-# What concerns the thread sanitizer: threads, of ours or of the libraries, and signal handlers. It
-# links only what it needs.
-has_threads() { # PROGRAM
-	nm -D --undefined-only "$1" 2>/dev/null |
-		grep -qE ' (pthread_create|sigaction|signal|fi_[a-z]+|fuse_session_[a-z]+)(@|$)' ||
-		[ ! -x "$1" ]
-}
-
 # Their names, DISTRICT/MODULE/NAME_test: those of one part, or all. The list comes from the
 # sources: a program left over in build/ is not a test of this tree.
 unit_names() {
@@ -118,11 +110,22 @@ unit_names() {
 	done
 }
 
+# The release build knows which tests have threads, and so does the build itself if all of its
+# tests were made.
+threaded_tests() { # BUILD
+	if [ -d build/obj/internal ]; then
+		scripts/threaded.sh build/obj
+	else
+		scripts/threaded.sh "$1/obj"
+	fi
+}
+
 unit_tests() { # BUILD
-	local mode name
+	local mode name threaded=
 	mode=$(mode_of "$1")
+	[ "$mode" != tsan ] || threaded=$(threaded_tests "$1")
 	while read -r name; do
-		if [ "$mode" = tsan ] && ! has_threads "$1/test/$name"; then
+		if [ "$mode" = tsan ] && [[ $'\n'$threaded$'\n' != *$'\n'"$name"$'\n'* ]]; then
 			planned=$((planned - 1))
 			continue
 		fi
@@ -305,9 +308,8 @@ run_all() {
 	make_release
 	# Only the linking differs, so it shares the objects of the release build.
 	make_all shared FABRIC=shared OBJECTS=build/obj all
-	for mode in asan tsan; do
-		make_all "$mode" MODE="$mode" all tests
-	done
+	make_all asan MODE=asan all tests
+	make_all tsan MODE=tsan all threaded
 	! can_fuzz || make_all fuzz MODE=fuzz fuzz
 	launch lint lint scripts/lint.sh --all
 	test_release

@@ -86,39 +86,33 @@ c_files() {
 	texts | grep -E '\.(c|h|def)$'
 }
 
+# Scripts have .sh at the end or a shell in the first line.
 shell_files() {
-	local file
-	while read -r file; do
-		case $file in
-		*.sh) echo "$file" ;;
-		*.*) ;;
-		*) head -c 30 "$file" | head -n 1 | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$file" ;;
-		esac
-	done < <(texts)
+	texts | grep '\.sh$'
+	texts | grep -vE '\.[^/]*$' | LC_ALL=C xargs -r awk '
+		/^#!.*[\/ ](ba)?sh( |$)/ { print FILENAME }
+		{ nextfile }'
 }
 
-check_lengths() {
-	local file lines
-	while read -r file; do
-		lines=$(wc -l <"$file")
-		[ "$lines" -le "$most_file" ] || fault "$file has $lines lines (at most $most_file)"
-	done < <(c_files)
-	# A function reaches from a brace in the first column to the next closing one there.
-	while read -r file; do
-		awk -v most="$most_function" -v file="$file" '
-			/^\{/ { start = NR }
-			/^\}/ {
-				if (start && NR - start - 1 > most)
-					printf "lint: %s:%d: a function of %d lines (at most %d)\n",
-						file, start, NR - start - 1, most
-				start = 0
-			}' "$file"
-	done < <(c_files | grep '\.c$')
-}
-
+# A function reaches from a brace in the first column to the next closing one there.
 check_long() {
 	local long
-	long=$(check_lengths)
+	long=$(c_files | LC_ALL=C xargs -r awk -v most="$most_function" -v most_file="$most_file" '
+		function whole_file() {
+			if (lines > most_file)
+				printf "lint: %s has %d lines (at most %d)\n", file, lines, most_file
+		}
+		FNR == 1 { whole_file(); file = FILENAME; start = 0; is_c = file ~ /\.c$/ }
+		{ lines = FNR }
+		!is_c { next }
+		/^\{/ { start = FNR }
+		/^\}/ {
+			if (start && FNR - start - 1 > most)
+				printf "lint: %s:%d: a function of %d lines (at most %d)\n",
+					file, start, FNR - start - 1, most
+			start = 0
+		}
+		END { whole_file() }')
 	[ -z "$long" ] || {
 		echo "$long"
 		fault "too long"
@@ -136,9 +130,12 @@ found() { # GREP-ARGUMENT…
 check_licences() {
 	local file
 	while read -r file; do
-		head -n 2 "$file" | grep -q 'SPDX-License-Identifier: BSD-3-Clause' ||
-			fault "$file has no SPDX line at its top"
-	done < <(c_files; shell_files | grep '\.sh$')
+		fault "$file has no SPDX line at its top"
+	done < <({ c_files; shell_files | grep '\.sh$'; } | LC_ALL=C xargs -r awk '
+		BEGIN { for (i = 1; i < ARGC; i++) without[ARGV[i]] }
+		FNR > 2 { nextfile }
+		/SPDX-License-Identifier: BSD-3-Clause/ { delete without[FILENAME]; nextfile }
+		END { for (file in without) print file }' | LC_ALL=C sort)
 }
 
 # Open work belongs in the issue tracker, not in the source.
@@ -311,23 +308,41 @@ check_c() {
 # What a system test covers are modules that exist (`rpc`; where two districts have one of that
 # name, `trace/table`), and each module is covered by one.
 check_covers() {
-	local file word words where covered=' '
+	local line
 	[ -n "$(compgen -G 'scripts/t/t[0-9]*.sh')" ] || return 0
-	for file in scripts/t/t[0-9]*.sh; do
-		read -ra words < <(sed -n 's/^# covers: *//p' "$file" | tr '\n' ' ')
-		[ "${#words[@]}" -gt 0 ] || fault "$file names no module in a '# covers:' line"
-		for word in "${words[@]}"; do
-			where=$(cd internal && compgen -G "*/$word/" || compgen -G "$word/" | grep '/.*/')
-			case $where in
-			'') fault "$file covers $word, which is no module: ls -d internal/*/*" ;;
-			*$'\n'*) fault "$file covers $word, which may be ${where//$'\n'/ or }" ;;
-			*) covered="$covered$where " ;;
-			esac
-		done
-	done
-	for file in internal/*/*/; do
-		[[ $covered == *" ${file#internal/} "* ]] || fault "no system test covers $file"
-	done
+	while read -r line; do
+		fault "$line"
+	done < <(awk '
+		BEGIN {
+			for (i = 1; i < ARGC; i++)
+				if (split(ARGV[i], part, "/") == 4) { # internal/DISTRICT/MODULE/
+					module = part[2] "/" part[3]
+					modules[++count] = module
+					which[module] = module
+					other = which[part[3]]
+					which[part[3]] = (other ? other " or " : "") module
+					ARGV[i] = ""
+				} else
+					unnamed[tests[++test_count] = ARGV[i]]
+		}
+		/^# covers:/ {
+			delete unnamed[FILENAME]
+			for (i = 3; i <= NF; i++)
+				if (!($i in which))
+					print FILENAME " covers " $i ", which is no module: ls -d internal/*/*"
+				else if (which[$i] ~ / /)
+					print FILENAME " covers " $i ", which may be " which[$i]
+				else
+					covered[which[$i]]
+		}
+		END {
+			for (i = 1; i <= test_count; i++)
+				if (tests[i] in unnamed)
+					print tests[i] " names no module in a \047# covers:\047 line"
+			for (i = 1; i <= count; i++)
+				if (!(modules[i] in covered))
+					print "no system test covers internal/" modules[i] "/"
+		}' internal/*/*/ scripts/t/t[0-9]*.sh)
 }
 
 check_layers() {
