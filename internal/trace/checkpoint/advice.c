@@ -6,6 +6,7 @@
  * SCR_COPY_TYPE, the redundancy scheme; SINGLE has no redundancy. */
 #include <math.h>
 
+#include "base/base/grow.h"
 #include "trace/checkpoint/checkpoint_priv.h"
 
 struct words cop_ckpt_bytes(double value)
@@ -21,13 +22,11 @@ struct words cop_ckpt_bytes(double value)
 struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run, const char *what)
 {
 	struct sheet *s = &r->sheet[SHEET_ADVICE];
-	struct cop_buf *grown = reallocarray(r->advice, r->advices + 1, sizeof(*grown));
 
-	if (!grown) {
+	if (!COP_GROW_PLAIN(r->advice, r->advices)) {
 		s->failed = true;
 		return NULL;
 	}
-	r->advice = grown;
 	r->advice[r->advices] = (struct cop_buf){0};
 	cop_ckpt_put_str(s, run->name);
 	cop_ckpt_put_str(s, what);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 
+#include "base/base/grow.h"
 #include "trace/diagnose/diagnose_priv.h"
 
 double cop_diagnose_total(const struct cop_diagnose *d)
@@ -11,13 +12,10 @@ double cop_diagnose_total(const struct cop_diagnose *d)
 struct cause *cop_diagnose_cause(
 	struct cop_diagnose *d, const char *name, double seconds, double saves)
 {
-	struct cause *grown = reallocarray(d->cause, d->causes + 1, sizeof(*grown));
-
-	if (!grown) {
+	if (!COP_GROW_PLAIN(d->cause, d->causes)) {
 		d->room.failed = true;
 		return NULL;
 	}
-	d->cause = grown;
 	d->cause[d->causes] = (struct cause){.name = name, .seconds = seconds, .saves = saves};
 	return &d->cause[d->causes++];
 }

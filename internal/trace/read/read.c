@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/base/grow.h"
 #include "trace/read/index_priv.h"
 
 /* ---- reports ---- */
@@ -63,16 +64,8 @@ int cop_trace_deliver(struct worker *w, const struct cop_trace_event *e)
 
 static int keep_half(struct worker *w, const struct record *r)
 {
-	size_t cap = w->half_cap ? 2 * w->half_cap : 256;
-	struct record *grown;
-
-	if (w->halves == w->half_cap) {
-		grown = reallocarray(w->half, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		w->half = grown;
-		w->half_cap = cap;
-	}
+	if (!COP_GROW(w->half, w->halves, w->half_cap))
+		return -ENOMEM;
 	w->half[w->halves++] = *r;
 	return 0;
 }
