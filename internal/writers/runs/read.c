@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base/grow.h"
 #include "writers/runs/store_priv.h"
 
 #define RUN_COLUMNS                                                                                \
@@ -53,14 +54,8 @@ void cop_store_runs_free(struct cop_store_runs *runs)
 
 static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
 {
-	struct cop_runrec *grown = out->at;
-
-	/* Grows the array when its length is a power of two. */
-	if ((out->n & (out->n - 1)) == 0)
-		grown = reallocarray(out->at, out->n ? 2 * out->n : 1, sizeof(*grown));
-	if (!grown)
+	if (!COP_GROW_PLAIN(out->at, out->n))
 		return false;
-	out->at = grown;
 	out->at[out->n] = (struct cop_runrec){0};
 	take_run(q, &out->at[out->n]);
 	return !out->at[out->n++].failed;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Imports programs' logs into the store: the files of one folder, in one transaction. Reading
  * continues where the last import ended, so a job's rank 0 reads every line once. */
+#include "base/base/grow.h"
 #include "writers/runs/store_priv.h"
 
 #include <dirent.h>
@@ -221,7 +222,7 @@ static void take_file(struct round *r, int dir, struct log_file *f)
 static struct log_file *file_of(struct cop_take *t, const char *name)
 {
 	size_t low = 0, high = t->n;
-	struct log_file *grown;
+	char *copy;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -234,18 +235,15 @@ static struct log_file *file_of(struct cop_take *t, const char *name)
 		else
 			high = middle;
 	}
-	grown = reallocarray(t->at, t->n + 1, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	t->at = grown;
-	memmove(grown + low + 1, grown + low, (t->n - low) * sizeof(*grown));
-	grown[low] = (struct log_file){.name = strdup(name)};
-	if (!grown[low].name) {
-		memmove(grown + low, grown + low + 1, (t->n - low) * sizeof(*grown));
+	copy = strdup(name);
+	if (!copy || !COP_GROW_PLAIN(t->at, t->n)) {
+		free(copy);
 		return NULL;
 	}
+	memmove(t->at + low + 1, t->at + low, (t->n - low) * sizeof(*t->at));
+	t->at[low] = (struct log_file){.name = copy};
 	t->n++;
-	return &grown[low];
+	return &t->at[low];
 }
 
 static bool is_log(const char *name)
