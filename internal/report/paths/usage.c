@@ -3,20 +3,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/base/grow.h"
 #include "report/paths/paths_priv.h"
 
 int cop_paths_refs_add(struct path_refs *r, const struct path_ref *ref)
 {
-	size_t cap = r->cap ? 2 * r->cap : 256;
-	struct path_ref *grown;
-
-	if (r->n == r->cap) {
-		grown = reallocarray(r->ref, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		r->ref = grown;
-		r->cap = cap;
-	}
+	if (!COP_GROW(r->ref, r->n, r->cap))
+		return -ENOMEM;
 	r->ref[r->n++] = *ref;
 	return 0;
 }
