@@ -2,6 +2,7 @@
 /* The telemetry of a subtree. The selection of rows for a large job does not depend on the shape of
  * the tree: the nodes with the highest values in the whole job also have the highest values in each
  * part of it. The same applies to events. */
+#include "base/base/grow.h"
 #include "prof/telemetry/telemetry_priv.h"
 
 #include "base/log/log.h"
@@ -112,17 +113,7 @@ void cop_telemetry_numbers(const struct cop_telemetry_node *n, uint64_t out[NUMB
 
 struct cop_telemetry_node *cop_telemetry_sum_slot(struct cop_telemetry_sum *s)
 {
-	size_t capacity = s->capacity ? 2 * s->capacity : 4;
-	struct cop_telemetry_node *node;
-
-	if (s->nodes == s->capacity) {
-		node = reallocarray(s->node, capacity, sizeof(*node));
-		if (!node)
-			return NULL;
-		s->node = node;
-		s->capacity = capacity;
-	}
-	return &s->node[s->nodes];
+	return COP_GROW(s->node, s->nodes, s->capacity) ? &s->node[s->nodes] : NULL;
 }
 
 /* ---- folding ---- */
