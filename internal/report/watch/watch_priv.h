@@ -54,7 +54,4 @@ struct cop_board {
 	uint32_t page; /* rows that fit in the last frame */
 };
 
-/* ---- order.c ---- */
-void cop_board_sort(struct cop_board *b);
-
 #endif
