@@ -116,10 +116,6 @@ struct files {
 	char dir[PATH_MAX];
 	bool made[FILES], complained;
 };
-/* Creates an empty file, replacing an old one. 0 or -errno with a message. */
-int cop_otel_make(struct files *f, enum file which, struct cop_err *err);
-/* Appends a line completely or not at all; a failure is logged once. */
-void cop_otel_append(struct files *f, enum file which, const struct cop_buf *line);
 
 /* ---- otel.c ---- */
 
@@ -154,19 +150,15 @@ struct cop_otel {
 	bool has_latest; /* the latest answer has no line yet */
 	struct cop_follow_numbers latest;
 };
+/* Several lines: events of the nodes, then the end of the job. */
+void cop_otel_end_records(const struct cop_otel *o, const struct cop_otlp_source *from,
+	int64_t now_ns, struct cop_buf *out);
 
 /* ---- spans.c ---- */
 /* The startup; the job and its end, with the activity of the nodes. */
 void cop_otel_start_span(
 	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
 void cop_otel_end_spans(const struct cop_otel *o, const struct cop_otlp_source *from,
-	int64_t now_ns, struct cop_buf *out);
-
-/* ---- records.c ---- */
-void cop_otel_start_record(
-	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
-/* Several lines: events of the nodes, then the end of the job. */
-void cop_otel_end_records(const struct cop_otel *o, const struct cop_otlp_source *from,
 	int64_t now_ns, struct cop_buf *out);
 
 #endif
