@@ -221,7 +221,8 @@ static int add_pipe(struct find *f, const char *path, struct cop_err *err)
 static int add_absent(struct find *f, const char *path, const char *why, struct cop_buf *notes)
 {
 	struct cop_trace_files *files = f->files;
-	char *name = COP_GROW_PLAIN(files->absent, files->absents) ? strdup(path) : NULL;
+	void *grown = COP_GROW_PLAIN(files->absent, files->absents);
+	char *name = grown ? strdup(path) : NULL;
 
 	cop_buf_printf(notes, "%s: %s\n", path, why);
 	if (!name)
