@@ -92,7 +92,7 @@ double cop_ckpt_daly(double cost, double mtbf);
 /* The share of time lost to checkpoints and to recomputation after failures. */
 double cop_ckpt_lost(double cost, double interval, double mtbf);
 
-/* ---- report.c, lists.c, advice.c, advice_scr.c ---- */
+/* ---- report.c, lists.c, advice.c ---- */
 
 enum {
 	SHEET_CASES,

@@ -99,7 +99,6 @@ void cop_diagnose_free(struct cop_diagnose *d)
 		cop_buf_free(&d->cause[i].command);
 		cop_buf_free(&d->cause[i].help);
 	}
-	free(d->cause);
 	free(d->gap);
 	free(d->spanned);
 	cop_buf_free(&d->room);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <math.h>
 
-#include "base/base/grow.h"
 #include "trace/diagnose/diagnose_priv.h"
 
 double cop_diagnose_total(const struct cop_diagnose *d)
@@ -12,10 +12,7 @@ double cop_diagnose_total(const struct cop_diagnose *d)
 struct cause *cop_diagnose_cause(
 	struct cop_diagnose *d, const char *name, double seconds, double saves)
 {
-	if (!COP_GROW_PLAIN(d->cause, d->causes)) {
-		d->room.failed = true;
-		return NULL;
-	}
+	assert(d->causes < CAUSES_MAX);
 	d->cause[d->causes] = (struct cause){.name = name, .seconds = seconds, .saves = saves};
 	return &d->cause[d->causes++];
 }
@@ -75,8 +72,7 @@ int cop_diagnose_finish(struct cop_diagnose *d)
 	if (cop_crew_new(d->seen, d->threads, &d->crew))
 		return -ENOMEM;
 	cop_diagnose_causes(d);
-	if (d->causes)
-		qsort(d->cause, d->causes, sizeof(*d->cause), by_cost);
+	qsort(d->cause, d->causes, sizeof(*d->cause), by_cost);
 	return d->room.failed ? -ENOMEM : 0;
 }
 

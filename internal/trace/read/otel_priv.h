@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files of the OpenTelemetry reader: otel.c walks resources and scopes and reads
- * spans, metrics and logs, otel_value.c reads values. Unescaped and composed strings are in the sink's scratch: valid as long as the block. */
+ * spans, metrics and logs, otel_value.c reads values. Unescaped and composed strings are in the
+ * sink's scratch: valid as long as the block. */
 #ifndef COP_TRACE_OTEL_PRIV_H
 #define COP_TRACE_OTEL_PRIV_H
 
