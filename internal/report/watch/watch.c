@@ -42,7 +42,6 @@ static int compare_nodes(const void *p, const void *q, void *board)
 	return order ? order : (i > k) - (i < k);
 }
 
-/* ---- order.c ---- */
 static void sort_nodes(struct cop_board *b)
 {
 	for (uint32_t i = 0; i < b->nodes; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* watch.c handles answers and keys, order.c sorts, draw.c draws frames. */
+/* watch.c handles answers and keys and sorts, draw.c draws frames. */
 #ifndef COP_REPORT_WATCH_PRIV_H
 #define COP_REPORT_WATCH_PRIV_H
 

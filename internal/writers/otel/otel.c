@@ -6,9 +6,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* ---- records.c ---- */
-static void start_record(
-	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out)
+static void start_record(const struct cop_otel *o, const struct cop_otlp_source *from,
+	int64_t now_ns, struct cop_buf *out)
 {
 	const struct cop_otlp_attribute nodes = {.key = "copper.nodes", .number = o->nodes};
 	struct cop_otlp_record r = {.time_ns = (uint64_t)o->ready_ns,
@@ -19,6 +18,7 @@ static void start_record(
 		.attributes = {&nodes, 1},
 		.at = o->place.job};
 
+	(void)now_ns;
 	cop_otlp_logs(out, from, &r, 1);
 }
 
@@ -205,24 +205,10 @@ static struct cop_otlp_source source_of(const struct cop_otel *o)
 	return (struct cop_otlp_source){{o->resource.at, o->resource.n}, cop_version};
 }
 
-typedef void writer(
-	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
-typedef void end_writer(const struct cop_otel *o, const struct cop_otlp_source *from,
-	int64_t now_ns, struct cop_buf *out);
+typedef void writer(const struct cop_otel *o, const struct cop_otlp_source *from, int64_t now_ns,
+	struct cop_buf *out);
 
-static void put_line(struct cop_otel *o, enum file which, writer *write)
-{
-	struct cop_otlp_source from = source_of(o);
-	struct cop_buf line = {0};
-
-	if (which == TRACES && !cop_otel_is_sampled(&o->place))
-		return;
-	write(o, &from, &line);
-	append(&o->files, which, &line);
-	cop_buf_free(&line);
-}
-
-static void put_end(struct cop_otel *o, enum file which, end_writer *write, int64_t now_ns)
+static void put_line(struct cop_otel *o, enum file which, writer *write, int64_t now_ns)
 {
 	struct cop_otlp_source from = source_of(o);
 	struct cop_buf line = {0};
@@ -259,8 +245,8 @@ static void begin(void *ctx, uint64_t deadline_ms, struct cop_err *err)
 		cop_err_set(err, why.code, "the OpenTelemetry files cannot be written: %.900s",
 			why.text);
 	o->begun = true;
-	put_line(o, TRACES, cop_otel_start_span);
-	put_line(o, LOGS, start_record);
+	put_line(o, TRACES, cop_otel_start_span, 0);
+	put_line(o, LOGS, start_record, 0);
 }
 
 static void take_round(void *ctx, const struct cop_follow_numbers *n)
@@ -282,13 +268,13 @@ static void end(void *ctx, uint64_t deadline_ms)
 	(void)deadline_ms;
 	/* The job never started. */
 	if (!o->begun)
-		put_line(o, TRACES, cop_otel_start_span);
+		put_line(o, TRACES, cop_otel_start_span, now_ns);
 	if (o->totals.has)
 		put_numbers(o, &o->totals.numbers, &o->totals);
 	else if (o->has_latest)
 		put_numbers(o, &o->latest, NULL);
-	put_end(o, LOGS, cop_otel_end_records, now_ns);
-	put_end(o, TRACES, cop_otel_end_spans, now_ns);
+	put_line(o, LOGS, cop_otel_end_records, now_ns);
+	put_line(o, TRACES, cop_otel_end_spans, now_ns);
 }
 
 /* ---- the main thread ---- */
@@ -370,7 +356,7 @@ static int fill_otel(struct cop_otel *o, const struct cop_otel_conf *conf)
 	o->series.start_ns = (uint64_t)conf->started_ns;
 	o->kills = cop_memory_kills("");
 	cop_resource_all(0, add_resource, &o->resource);
-	o->place = conf->trace->place;
+	o->place = *conf->trace;
 	return o->resource.failed ? -ENOMEM : 0;
 }
 

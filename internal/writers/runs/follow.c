@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The main thread's side, which asks the tree and passes the answers on; and the followers' threads,
- * which ask it. Each lock guards the fields below it; no blocking call is made under a lock, and no two are held
- * together. A detached follower does not access struct cop_follow. */
+/* The main thread's side, which asks the tree and passes the answers on; and the followers'
+ * threads, which ask it. Each lock guards the fields below it; no blocking call is made under a
+ * lock, and no two are held together. A detached follower does not access struct cop_follow. */
 #include "base/log/log.h"
 #include "writers/runs/runs.h"
 
@@ -204,7 +204,6 @@ static int follower_start(struct follower *w)
 	return rc;
 }
 
-/* ---- follower.c ---- */
 static void follower_await_first(struct follower *w, uint64_t until_ns, struct cop_err *err)
 {
 	struct timespec until = cop_moment(until_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records a run: follow's callbacks, what is recorded, and where it is stored. Until the thread ends,
- * it owns the record and the fields after it; the main thread passes it the totals and the end. */
+/* Records a run: follow's callbacks, what is recorded, and where it is stored. Until the thread
+ * ends, it owns the record and the fields after it; the main thread passes it the totals and the
+ * end. */
 #include <limits.h>
 #include <sys/wait.h>
 
