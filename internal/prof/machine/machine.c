@@ -136,7 +136,6 @@ static void look_at_disk(const struct cop_machine *m, struct cop_machine_sum *s)
 	cop_machine_set_share(s, COP_MACHINE_DISK_PERCENT, used, used + available);
 }
 
-/* ---- host.c ---- */
 static void look_at_host(struct cop_machine *m, struct cop_machine_sum *s)
 {
 	look_at_processors(m, s);
@@ -187,7 +186,6 @@ static void insert_gpu(struct cop_machine *m, const struct gpu *g)
 	m->gpus++;
 }
 
-/* ---- gpu.c ---- */
 static void find_gpus(struct cop_machine *m)
 {
 	char dir[ROOT_SIZE + 32];

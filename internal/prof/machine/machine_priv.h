@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* machine.c reads /proc and /sys, and schedules the samples; nvidia.c reads nvidia-smi, and sum.c adds
- * up many hosts. A sample is the sum of one host. */
+/* machine.c reads /proc and /sys, and schedules the samples; nvidia.c reads nvidia-smi, and sum.c
+ * adds up many hosts. A sample is the sum of one host. */
 #ifndef COP_PROF_MACHINE_PRIV_H
 #define COP_PROF_MACHINE_PRIV_H
 

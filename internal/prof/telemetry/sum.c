@@ -184,7 +184,7 @@ static uint64_t value_of(const struct cop_telemetry_node *n, unsigned which)
 {
 	switch (which) {
 	case 0:
-		return sat_add(n->total[COP_TELEMETRY_ALL_WAIT_PARENT_US],
+		return cop_add_saturating(n->total[COP_TELEMETRY_ALL_WAIT_PARENT_US],
 			n->total[COP_TELEMETRY_ALL_WAIT_ORIGIN_US]);
 	case 1:
 		return n->total[COP_TELEMETRY_ALL_REQUESTS];
@@ -303,7 +303,7 @@ static void trim_events(struct cop_telemetry_sum *s)
 	if (s->events <= COP_TELEMETRY_EVENTS_JOB)
 		return;
 	qsort(s->event, s->events, sizeof(*s->event), by_class);
-	s->dropped = sat_add(s->dropped, s->events - COP_TELEMETRY_EVENTS_JOB);
+	s->dropped = cop_add_saturating(s->dropped, s->events - COP_TELEMETRY_EVENTS_JOB);
 	free_events(s, COP_TELEMETRY_EVENTS_JOB);
 }
 
@@ -381,7 +381,7 @@ static void move_events(struct cop_telemetry_sum *into, struct cop_telemetry_sum
 		from->events * sizeof(*from->event));
 	into->events += from->events;
 	from->events = 0;
-	into->dropped = sat_add(into->dropped, from->dropped);
+	into->dropped = cop_add_saturating(into->dropped, from->dropped);
 	trim_events(into);
 }
 
