@@ -269,8 +269,8 @@ int cop_cmd_stop(int argc, char **argv)
 	if (!cop_opt_start(&table, argc, argv, &a, &code))
 		return code;
 	if (a.job_dir) {
-		code = stop_job(&(struct stop_job){a.job_dir, a.secret_file,
-						a.runtime_dir, a.mountpoint, a.timeout_ms},
+		code = stop_job(&(struct stop_job){a.job_dir, a.secret_file, a.runtime_dir,
+					a.mountpoint, a.timeout_ms},
 			path);
 		if (!path[0])
 			return code;

@@ -74,8 +74,8 @@ static void look_at_memory(const struct cop_machine *m, struct cop_machine_sum *
 	char text[TEXT_SIZE];
 	uint64_t all, available;
 
-	if (!read_text(m->root, "/proc/meminfo", text) ||
-		!read_line(text, "MemTotal", &all) || !read_line(text, "MemAvailable", &available))
+	if (!read_text(m->root, "/proc/meminfo", text) || !read_line(text, "MemTotal", &all) ||
+		!read_line(text, "MemAvailable", &available))
 		return;
 	available = COP_MIN(available, all);
 	set_bytes(s, COP_MACHINE_MEMORY_MB, all - available);

@@ -29,8 +29,8 @@ struct spans_chart {
 #define ROW 18.0
 #define LEAST 1.0 /* minimum width of a span */
 
-static void draw_span(struct cop_buf *out, const struct spans_chart *c,
-	const struct spans_span *s, double scale)
+static void draw_span(
+	struct cop_buf *out, const struct spans_chart *c, const struct spans_span *s, double scale)
 {
 	char from[COP_HTML_NUMBER], length[COP_HTML_NUMBER];
 	double x = CHART_LEFT + s->from_s * scale;

@@ -275,8 +275,7 @@ static int sort_answers(struct usage *u, const struct ask *a)
 		else if (ref->type == DT_UNKNOWN)
 			rc = cop_paths_refs_add(&u->missing, ref);
 		else
-			rc = cop_paths_refs_add(&u->beyond, ref)
-				     ?: keep(u, ref->text, ref->len);
+			rc = cop_paths_refs_add(&u->beyond, ref) ?: keep(u, ref->text, ref->len);
 	}
 	return rc;
 }

@@ -242,7 +242,6 @@ static void deliver_log(struct otel_reader *r, struct cop_trace_str record)
 	r->e = common;
 }
 
-
 static void take_resource(struct otel_reader *r, struct cop_trace_str list)
 {
 	struct cop_trace_str all = cop_trace_otel_object(r->sink, list);
@@ -306,9 +305,8 @@ static void one_span(struct otel_reader *r, struct cop_trace_str span)
 		return;
 	}
 	e->name = cop_trace_otel_plain(r->sink, cop_trace_otel_either(span, "name", "Name"));
-	take_args(
-		r, cop_trace_otel_object(
-			   r->sink, cop_trace_otel_either(span, "attributes", "Attributes")));
+	take_args(r, cop_trace_otel_object(
+			     r->sink, cop_trace_otel_either(span, "attributes", "Attributes")));
 	if (!cop_trace_otel_time(end.len ? end : cop_trace_otel_member(span, "EndTime"), &end_ns))
 		end_ns = e->ts_ns;
 	e->dur_ns = end_ns < e->ts_ns ? 0 : (uint64_t)end_ns - (uint64_t)e->ts_ns;
@@ -333,8 +331,7 @@ static const struct signal signals[] = {
 	{F_RESOURCE_SPANS, "scopeSpans", "instrumentationLibrarySpans", "spans", one_span},
 	{F_RESOURCE_METRICS, "scopeMetrics", "instrumentationLibraryMetrics", "metrics",
 		deliver_metric},
-	{F_RESOURCE_LOGS, "scopeLogs", "instrumentationLibraryLogs", "logRecords",
-		deliver_log},
+	{F_RESOURCE_LOGS, "scopeLogs", "instrumentationLibraryLogs", "logRecords", deliver_log},
 };
 
 static void one_scope(

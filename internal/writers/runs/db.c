@@ -155,8 +155,7 @@ int cop_store_db_change(const char *path, uint64_t deadline_ms, sqlite3 **db, st
 	int rc = cop_store_look(path, err);
 
 	rc = rc < 0 ? rc : cop_store_try_lock(path, true, err);
-	return rc ? rc
-		  : cop_store_db_open(path, SQLITE_OPEN_READWRITE, NULL, deadline_ms, db, err);
+	return rc ? rc : cop_store_db_open(path, SQLITE_OPEN_READWRITE, NULL, deadline_ms, db, err);
 }
 
 int cop_store_db_transact(sqlite3 *db, const char *name,

@@ -168,8 +168,9 @@ static int name_runs(struct import *i, struct cop_err *err)
 		s.code = sqlite3_step(s.stmt);
 		if (s.code == SQLITE_ROW)
 			i->each(i->arg,
-				&(struct cop_mlflow_run){cop_step_column(s.stmt, 0), cop_step_column(s.stmt, 1),
-					cop_step_column(s.stmt, 2), cop_step_column(s.stmt, 3)});
+				&(struct cop_mlflow_run){cop_step_column(s.stmt, 0),
+					cop_step_column(s.stmt, 1), cop_step_column(s.stmt, 2),
+					cop_step_column(s.stmt, 3)});
 	}
 	if (s.code != SQLITE_DONE)
 		return cop_store_fail(i->m.db, i->m.name, cop_step_finish(&s), err);

@@ -231,8 +231,8 @@ static int load_points(struct cop_store *s, struct cop_runrec *r, struct cop_err
 		if (code != SQLITE_ROW)
 			break;
 		r->step = (uint64_t)sqlite3_column_int64(q, 1);
-		cop_runrec_point(
-			r, cop_step_column(q, 0), sqlite3_column_double(q, 2), sqlite3_column_double(q, 3));
+		cop_runrec_point(r, cop_step_column(q, 0), sqlite3_column_double(q, 2),
+			sqlite3_column_double(q, 3));
 	}
 	return finish_query(s, q, code, r->failed, err);
 }
