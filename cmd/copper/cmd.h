@@ -30,7 +30,4 @@ int cop_cmd_predict(int argc, char **argv);
  * NULL, what exists nevertheless. */
 int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides);
 
-/* The part of `copper paths` that writes a manifest. */
-int cop_cmd_paths_manifest(const char *job_dir, const char *file, bool json);
-
 #endif

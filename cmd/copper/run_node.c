@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base/grow.h"
 #include "run_node.h"
 
 #include <libgen.h>
@@ -62,16 +63,14 @@ struct all {
 static void add_node(void *ctx, const char *key, const char *path)
 {
 	struct all *all = ctx;
-	struct cop_run_node one, *more;
+	struct cop_run_node one;
 
 	if (key[0] != '/' || ask_view(path, key, &one, &all->err))
 		return;
-	more = reallocarray(all->node, all->n + 1, sizeof(*more));
-	if (!more) {
+	if (!COP_GROW_PLAIN(all->node, all->n)) {
 		all->failed = true;
 		return;
 	}
-	all->node = more;
 	all->node[all->n++] = one;
 	cop_buf_printf(&all->names, "%s%s (%s)", all->n > 1 ? ", " : "", key, one.source);
 }

@@ -40,10 +40,6 @@ int cop_cmd_runs_fail(const struct cop_opt_table *table, const struct cop_err *e
 int cop_cmd_runs_load(
 	struct cop_store *s, const char *ref, struct cop_runrec *r, struct cop_err *err);
 
-/* Fills r, which must be empty and which the caller frees in any case, from the directory of a
- * job without a recorded run (runs_found.c). */
-int cop_cmd_runs_found(const char *job_dir, struct cop_runrec *r, struct cop_err *err);
-
 /* Queries Slurm's accounting for a run's job, and adds the result to the tags of r and, once the
  * job has ended, to those in the store (runs_sacct.c). 0, or -errno with a sentence. */
 int cop_cmd_runs_account(

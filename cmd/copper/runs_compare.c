@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 
+#include "base/base/grow.h"
 #include "base/base/json.h"
 #include "cmd.h"
 #include "runs.h"
@@ -433,17 +434,10 @@ struct steps {
 static void add_point(void *arg, const struct cop_runrec_point *point)
 {
 	struct points *p = arg;
-	struct cop_runrec_point *grown = p->point;
 
-	if (p->n == p->cap) {
-		p->cap = p->cap ? 2 * p->cap : 64;
-		grown = p->failed ? NULL : reallocarray(p->point, p->cap, sizeof(*grown));
-	}
-	p->failed |= !grown;
-	if (p->failed)
-		return;
-	p->point = grown;
-	p->point[p->n++] = *point;
+	p->failed |= !COP_GROW(p->point, p->n, p->cap);
+	if (!p->failed)
+		p->point[p->n++] = *point;
 }
 
 /* Finds the next step of any run. */

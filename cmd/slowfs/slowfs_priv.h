@@ -150,45 +150,14 @@ void cop_slowfs_inode_forget(struct cop_slowfs *fs, fuse_ino_t ino, uint64_t loo
 /* "/proc/self/fd/N", to open or examine an O_PATH descriptor. */
 void cop_slowfs_inode_proc_path(struct cop_slowfs *fs, fuse_ino_t ino, char out[64]);
 
-/* ---- ops.c, ops_file.c ---- */
+/* ---- ops.c ---- */
 
 extern const struct fuse_lowlevel_ops cop_slowfs_ops;
-
-void cop_slowfs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void cop_slowfs_op_read(
-	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void cop_slowfs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void cop_slowfs_op_lseek(
-	fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
-void cop_slowfs_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void cop_slowfs_op_readdir(
-	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void cop_slowfs_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
 /* ---- loop.c ---- */
 
 /* Serves with this many threads until the mount is removed or a signal arrives; libfuse before
  * 3.12 chooses the number. 0, that signal, or -errno. */
 int cop_slowfs_loop(struct fuse_session *session, unsigned threads);
-
-/* ---- options.c ---- */
-
-enum cop_slowfs_mode { SLOWFS_MOUNT, SLOWFS_PRINT, SLOWFS_RESET, SLOWFS_FAULT };
-
-struct cop_slowfs_options {
-	enum cop_slowfs_mode mode;
-	const char *file, *fault; /* the values of --print, --reset, --fault */
-	const char *source, *mountpoint, *share, *counters;
-	struct cop_slowfs_costs costs;
-	double cache_s;
-	int64_t tick_s;
-	bool direct_io, keep_pages, allow_other, foreground, help;
-	struct cop_slowfs_names hidden;
-	uint32_t threads;
-};
-
-int cop_slowfs_options_parse(
-	int argc, char **argv, struct cop_slowfs_options *o, struct cop_err *err);
-extern const char cop_slowfs_usage[];
 
 #endif

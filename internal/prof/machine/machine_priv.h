@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* machine.c stores the sample and schedules it; host.c reads /proc, gpu.c reads /sys, nvidia.c
- * reads nvidia-smi, and sum.c adds up many hosts. A sample is the sum of one host. */
+/* machine.c reads /proc and /sys, and schedules the samples; nvidia.c reads nvidia-smi, and sum.c
+ * adds up many hosts. A sample is the sum of one host. */
 #ifndef COP_PROF_MACHINE_PRIV_H
 #define COP_PROF_MACHINE_PRIV_H
 
@@ -39,15 +39,6 @@ struct cop_machine {
 void cop_machine_set(struct cop_machine_sum *s, unsigned metric, uint64_t thousandths);
 /* Sets used / all, in thousandths of a percent. */
 void cop_machine_set_share(struct cop_machine_sum *s, unsigned metric, uint64_t used, uint64_t all);
-/* Reads the beginning of a file below root. False: it does not exist or is empty. */
-bool cop_machine_text(const char *root, const char *name, char text[TEXT_SIZE]);
-
-/* ---- host.c ---- */
-void cop_machine_look_at_host(struct cop_machine *m, struct cop_machine_sum *s);
-
-/* ---- gpu.c ---- */
-void cop_machine_find_gpus(struct cop_machine *m);
-void cop_machine_look_at_gpus(const struct cop_machine *m, struct cop_machine_sum *s);
 
 /* ---- nvidia.c ---- */
 enum cop_nvidia_field {

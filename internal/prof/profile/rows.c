@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base/grow.h"
 #include "prof/profile/profile_priv.h"
 
 int cop_prof_rows_push(struct rows *rows, const struct row *row)
 {
-	if (rows->n == rows->cap) {
-		size_t cap = rows->cap ? rows->cap * 2 : 256;
-		struct row *grown = reallocarray(rows->row, cap, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		rows->row = grown;
-		rows->cap = cap;
-	}
+	if (!COP_GROW(rows->row, rows->n, rows->cap))
+		return -ENOMEM;
 	rows->row[rows->n++] = *row;
 	return 0;
 }

@@ -93,12 +93,6 @@ static void name_of(const struct report *r, const struct file *f, char *out, siz
 		snprintf(out, size, "%s", f->name);
 }
 
-/* Creates the directory on first use: a level without tables creates none. */
-static int make_folder(const char *path, struct cop_err *err)
-{
-	return cop_make_dirs_said(path, 0755, err);
-}
-
 static int write_file(const struct report *r, const struct file *f, struct cop_err *err)
 {
 	const char *tag = r->tag ? r->tag : "final";
@@ -113,7 +107,8 @@ static int write_file(const struct report *r, const struct file *f, struct cop_e
 		free(folder);
 		return no_memory(err);
 	}
-	rc = make_folder(folder, err);
+	/* Created on first use: a level without tables creates none. */
+	rc = cop_make_dirs_said(folder, 0755, err);
 	if (!rc)
 		rc = write_report(r, f, path, err);
 	free(path);
@@ -121,15 +116,33 @@ static int write_file(const struct report *r, const struct file *f, struct cop_e
 	return rc;
 }
 
-/* Reports only the first failure. */
-static int write_reports(const struct report *r, struct cop_err *err)
+static int write_of_sums(const struct report *r, const struct file *f, const char *dir,
+	const char *prefix, struct cop_err *err)
+{
+	char *path;
+	int rc;
+
+	if (asprintf(&path, "%s/%s-%s", dir, prefix, f->name) < 0)
+		return no_memory(err);
+	rc = write_report(r, f, path, err);
+	free(path);
+	return rc;
+}
+
+/* dir: for a job's sums; NULL: for the files of this rank. Reports only the first failure. */
+static int write_reports(
+	const struct report *r, const char *dir, const char *prefix, struct cop_err *err)
 {
 	int first = 0;
 
 	for (size_t i = 0; i < COP_ARRAY_SIZE(files); i++) {
 		struct cop_err one = {0};
-		int rc = is_wanted(r, files[i].wanted) ? write_file(r, &files[i], &one) : 0;
+		int rc;
 
+		if (!is_wanted(r, files[i].wanted) || (dir && !files[i].of_sums))
+			continue;
+		rc = dir ? write_of_sums(r, &files[i], dir, prefix, &one)
+			 : write_file(r, &files[i], &one);
 		if (rc && !first) {
 			first = rc;
 			if (err)
@@ -198,7 +211,7 @@ int cop_prof_snapshot(struct cop_prof *p, const char *tag, const struct cop_prof
 	r.top_paths_name = name;
 	cop_prof_sum_counts(sum, p);
 	rc = collect_top(&r);
-	rc = rc ? no_memory(err) : write_reports(&r, err);
+	rc = rc ? no_memory(err) : write_reports(&r, NULL, NULL, err);
 out:
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		cop_prof_rows_free(&r.top[c]);
@@ -206,40 +219,6 @@ out:
 	free(name);
 	free(clean);
 	return rc;
-}
-
-static int write_of_sums(const struct report *r, const struct file *f, const char *dir,
-	const char *prefix, struct cop_err *err)
-{
-	char *path;
-	int rc;
-
-	if (asprintf(&path, "%s/%s-%s", dir, prefix, f->name) < 0)
-		return no_memory(err);
-	rc = write_report(r, f, path, err);
-	free(path);
-	return rc;
-}
-
-/* The counterpart of write_all for a job's sums. */
-static int write_sums(
-	const struct report *r, const char *dir, const char *prefix, struct cop_err *err)
-{
-	int first = 0;
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(files); i++) {
-		struct cop_err one = {0};
-		int rc = files[i].of_sums && is_wanted(r, files[i].wanted)
-				 ? write_of_sums(r, &files[i], dir, prefix, &one)
-				 : 0;
-
-		if (rc && !first) {
-			first = rc;
-			if (err)
-				*err = one;
-		}
-	}
-	return first;
 }
 
 int cop_prof_write_sums(const struct cop_prof_sum *s, const char *dir, const char *prefix,
@@ -257,7 +236,7 @@ int cop_prof_write_sums(const struct cop_prof_sum *s, const char *dir, const cha
 		rc = cop_prof_sketch_rows(&s->top[c], &r.top[c]);
 		cop_prof_rows_busiest(&r.top[c], r.top_n);
 	}
-	rc = rc ? no_memory(err) : write_sums(&r, dir, prefix, err);
+	rc = rc ? no_memory(err) : write_reports(&r, dir, prefix, err);
 	for (unsigned c = 0; c < CATEGORIES; c++)
 		cop_prof_rows_free(&r.top[c]);
 	free(root);

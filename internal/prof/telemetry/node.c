@@ -178,8 +178,8 @@ void cop_telemetry_event(
 static void add_counters(struct cop_telemetry *t, const uint64_t now[SUMS])
 {
 	for (unsigned i = 0; i < SUMS; i++) {
-		t->total[i] =
-			sat_add(t->total[i], now[i] < t->last[i] ? now[i] : now[i] - t->last[i]);
+		t->total[i] = cop_add_saturating(
+			t->total[i], now[i] < t->last[i] ? now[i] : now[i] - t->last[i]);
 		t->last[i] = now[i];
 	}
 }
@@ -216,8 +216,9 @@ static void add_point(struct cop_telemetry *t, uint64_t now_ns, uint64_t used, u
 	struct point p = {.at_us = (now_ns - t->started_ns) / 1000,
 		.value = {[COP_TELEMETRY_REQUESTS] = all[COP_TELEMETRY_ALL_REQUESTS],
 			[COP_TELEMETRY_READ_BYTES] = all[COP_TELEMETRY_ALL_READ_BYTES],
-			[COP_TELEMETRY_WAIT_US] = sat_add(all[COP_TELEMETRY_ALL_WAIT_PARENT_US],
-				all[COP_TELEMETRY_ALL_WAIT_ORIGIN_US]),
+			[COP_TELEMETRY_WAIT_US] =
+				cop_add_saturating(all[COP_TELEMETRY_ALL_WAIT_PARENT_US],
+					all[COP_TELEMETRY_ALL_WAIT_ORIGIN_US]),
 			[COP_TELEMETRY_PARENT_BYTES] = all[COP_TELEMETRY_ALL_PARENT_BYTES],
 			[COP_TELEMETRY_ORIGIN_OPERATIONS] =
 				all[COP_TELEMETRY_ALL_ORIGIN_OPERATIONS],

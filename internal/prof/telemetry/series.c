@@ -89,7 +89,7 @@ static void spread_over(const struct point *a, const struct point *b, int64_t be
 		int64_t to = i == last ? INT64_MAX : began_us + (i + 1) * length_us;
 
 		for (unsigned m = 0; m < COP_TELEMETRY_FIRST_PEAK; m++)
-			rows[i][m] = sat_add(
+			rows[i][m] = cop_add_saturating(
 				rows[i][m], counted_in(a, b, m, to) - counted_in(a, b, m, from));
 		for (unsigned m = COP_TELEMETRY_FIRST_PEAK; m < METRICS; m++)
 			rows[i][m] = COP_MAX(rows[i][m], b->value[m]);

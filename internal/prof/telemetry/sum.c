@@ -2,6 +2,7 @@
 /* The telemetry of a subtree. The selection of rows for a large job does not depend on the shape of
  * the tree: the nodes with the highest values in the whole job also have the highest values in each
  * part of it. The same applies to events. */
+#include "base/base/grow.h"
 #include "prof/telemetry/telemetry_priv.h"
 
 #include "base/log/log.h"
@@ -112,17 +113,7 @@ void cop_telemetry_numbers(const struct cop_telemetry_node *n, uint64_t out[NUMB
 
 struct cop_telemetry_node *cop_telemetry_sum_slot(struct cop_telemetry_sum *s)
 {
-	size_t capacity = s->capacity ? 2 * s->capacity : 4;
-	struct cop_telemetry_node *node;
-
-	if (s->nodes == s->capacity) {
-		node = reallocarray(s->node, capacity, sizeof(*node));
-		if (!node)
-			return NULL;
-		s->node = node;
-		s->capacity = capacity;
-	}
-	return &s->node[s->nodes];
+	return COP_GROW(s->node, s->nodes, s->capacity) ? &s->node[s->nodes] : NULL;
 }
 
 /* ---- folding ---- */
@@ -193,7 +184,7 @@ static uint64_t value_of(const struct cop_telemetry_node *n, unsigned which)
 {
 	switch (which) {
 	case 0:
-		return sat_add(n->total[COP_TELEMETRY_ALL_WAIT_PARENT_US],
+		return cop_add_saturating(n->total[COP_TELEMETRY_ALL_WAIT_PARENT_US],
 			n->total[COP_TELEMETRY_ALL_WAIT_ORIGIN_US]);
 	case 1:
 		return n->total[COP_TELEMETRY_ALL_REQUESTS];
@@ -312,7 +303,7 @@ static void trim_events(struct cop_telemetry_sum *s)
 	if (s->events <= COP_TELEMETRY_EVENTS_JOB)
 		return;
 	qsort(s->event, s->events, sizeof(*s->event), by_class);
-	s->dropped = sat_add(s->dropped, s->events - COP_TELEMETRY_EVENTS_JOB);
+	s->dropped = cop_add_saturating(s->dropped, s->events - COP_TELEMETRY_EVENTS_JOB);
 	free_events(s, COP_TELEMETRY_EVENTS_JOB);
 }
 
@@ -390,7 +381,7 @@ static void move_events(struct cop_telemetry_sum *into, struct cop_telemetry_sum
 		from->events * sizeof(*from->event));
 	into->events += from->events;
 	from->events = 0;
-	into->dropped = sat_add(into->dropped, from->dropped);
+	into->dropped = cop_add_saturating(into->dropped, from->dropped);
 	trim_events(into);
 }
 

@@ -16,13 +16,9 @@
 #define INTERVALS COP_TELEMETRY_INTERVALS
 #define LEVEL_MAX 40u /* an interval is 2^level seconds */
 
-static inline uint64_t sat_add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
 static inline uint64_t metric_add(unsigned metric, uint64_t a, uint64_t b)
 {
-	return metric >= COP_TELEMETRY_FIRST_PEAK ? COP_MAX(a, b) : sat_add(a, b);
+	return metric >= COP_TELEMETRY_FIRST_PEAK ? COP_MAX(a, b) : cop_add_saturating(a, b);
 }
 
 /* ---- series.c: samples ---- */

@@ -64,7 +64,7 @@ static void put_rows(struct cop_buf *out, const struct cop_telemetry_sum *s,
 		put_interval(out, s, i);
 		for (unsigned c = 0; c < METRICS; c++) {
 			unsigned m = columns[c];
-			uint64_t now = sat_add(so_far[m], n->series[i][m]);
+			uint64_t now = cop_add_saturating(so_far[m], n->series[i][m]);
 
 			cop_buf_printf(out, ",%" PRIu64,
 				is_time(m) ? now / 1000 - so_far[m] / 1000 : n->series[i][m]);

@@ -52,28 +52,6 @@ struct cop_chart_bars {
 };
 void cop_chart_bars(struct cop_buf *out, const struct cop_chart_bars *b);
 
-/* ---- spans over time ---- */
-
-#define COP_CHART_SPAN_KINDS 24
-struct cop_chart_span {
-	const char *text;
-	double from_s, for_s;
-	unsigned row, kind;
-};
-struct cop_chart_spans {
-	const char *title;
-	double seconds; /* length of the axis, above 0; every span begins on it */
-	unsigned rows;
-	const char *const *name; /* one per row, may be "" */
-	const struct cop_chart_span *span;
-	size_t n;
-	const char *class[COP_CHART_SPAN_KINDS]; /* colour class of each kind */
-	const char *key[COP_CHART_SPAN_KINDS];   /* names of the first kinds */
-	unsigned keys;
-};
-/* Leaves the figure open: the caller adds the numbers and closes it. */
-void cop_chart_spans(struct cop_buf *out, const struct cop_chart_spans *c);
-
 /* ---- logarithmic ranges, without a table ---- */
 
 struct cop_chart_range {

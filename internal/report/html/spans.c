@@ -6,6 +6,63 @@
 #include "report/html/html_priv.h"
 #include "report/html/chart_priv.h"
 
+#define SPAN_KINDS 24
+struct spans_span {
+	const char *text;
+	double from_s, for_s;
+	unsigned row, kind;
+};
+struct spans_chart {
+	const char *title;
+	double seconds; /* length of the axis, above 0; every span begins on it */
+	unsigned rows;
+	const char *const *name; /* one per row, may be "" */
+	const struct spans_span *span;
+	size_t n;
+	const char *class[SPAN_KINDS]; /* colour class of each kind */
+	const char *key[SPAN_KINDS];   /* names of the first kinds */
+	unsigned keys;
+};
+
+/* Spans along a common axis of time, each row with its name. */
+
+#define ROW 18.0
+#define LEAST 1.0 /* minimum width of a span */
+
+static void draw_span(
+	struct cop_buf *out, const struct spans_chart *c, const struct spans_span *s, double scale)
+{
+	char from[COP_HTML_NUMBER], length[COP_HTML_NUMBER];
+	double x = CHART_LEFT + s->from_s * scale;
+	double width = fmin(fmax(s->for_s * scale, LEAST), CHART_WIDTH - CHART_RIGHT - x);
+
+	cop_buf_printf(out,
+		"<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>",
+		c->class[s->kind], x, s -> row *ROW + 2, fmax(width, LEAST), ROW - 3);
+	cop_html_printf(out, "%s: %s from %s on", s->text, cop_html_time(s->for_s, length),
+		cop_html_time(s->from_s, from));
+	cop_buf_str(out, "</title></rect>\n");
+}
+
+/* Leaves the figure open: the caller adds the numbers and closes it. */
+static void draw_spans(struct cop_buf *out, const struct spans_chart *c)
+{
+	double width = CHART_WIDTH - CHART_LEFT - CHART_RIGHT;
+
+	cop_chart_open(out, c->title, CHART_WIDTH, ROW * c->rows + 22);
+	for (unsigned r = 0; r < c->rows; r++)
+		if (*c->name[r])
+			cop_chart_row_name(out, CHART_LEFT, (r + 0.5) * ROW + 4, c->name[r]);
+	for (size_t i = 0; i < c->n; i++)
+		draw_span(out, c, &c->span[i], width / c->seconds);
+	cop_chart_time_axis(out, CHART_LEFT, width, ROW * c->rows + 14, c->seconds);
+	cop_chart_close_image(out);
+	cop_buf_str(out, "<p class=\"keys\">");
+	for (unsigned i = 0; i < c->keys; i++)
+		cop_chart_key(out, c->class[i], c -> key[i]);
+	cop_buf_str(out, "</p>\n");
+}
+
 #define NAMES 8u     /* span names with a colour */
 #define DEPTH 6u     /* maximum rows per process */
 #define PROCESSES 8u /* maximum number of processes drawn */
@@ -13,7 +70,7 @@
 #define ROWS (2u + PROCESSES * DEPTH)
 /* Kinds in the chart: names, other names, Copper, reads by level. */
 enum { OTHER = NAMES, COPPER, READS, KINDS = READS + CHART_LEVELS + 1 };
-_Static_assert((int)KINDS <= COP_CHART_SPAN_KINDS, "each kind has a class");
+_Static_assert((int)KINDS <= SPAN_KINDS, "each kind has a class");
 
 /* The sum of all spans with one name. */
 struct total {
@@ -27,7 +84,7 @@ struct drawing {
 	const struct cop_page_spans *s;
 	struct total *total; /* longest sum first */
 	size_t totals;
-	struct cop_chart_span *span;
+	struct spans_span *span;
 	size_t n;
 	const char *name[ROWS];
 	unsigned rows;
@@ -93,7 +150,7 @@ static unsigned kind_of(const struct drawing *d, const char *name)
 static void add_span(struct drawing *d, const char *text, double from_s, double for_s, unsigned row,
 	unsigned kind)
 {
-	d->span[d->n++] = (struct cop_chart_span){text, from_s, for_s, row, kind};
+	d->span[d->n++] = (struct spans_span){text, from_s, for_s, row, kind};
 }
 
 /* Copper's start and stop events; other events have their own sections. */
@@ -206,7 +263,7 @@ static void draw(const struct drawing *d, struct cop_buf *out)
 	static const char *const level[] = {"q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8"};
 	const struct total *most = &d->total[0];
 	char title[COP_PAGE_SPAN_NAME + 160], a[COP_HTML_NUMBER], b[COP_HTML_NUMBER];
-	struct cop_chart_spans c = {.title = title,
+	struct spans_chart c = {.title = title,
 		.seconds = d->s->seconds,
 		.rows = d->rows,
 		.name = d->name,
@@ -225,7 +282,7 @@ static void draw(const struct drawing *d, struct cop_buf *out)
 	c.keys = (unsigned)COP_MIN(d->totals, NAMES);
 	for (unsigned i = 0; i < c.keys; i++)
 		c.key[i] = d->total[i].name;
-	cop_chart_spans(out, &c);
+	draw_spans(out, &c);
 }
 
 static void write_numbers(const struct drawing *d, struct cop_buf *out)

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <math.h>
 
+#include "base/base/grow.h"
 #include "report/jobdata/jobdata_priv.h"
 
 /* Returns whether the header has any of the columns. */
@@ -152,18 +153,15 @@ char *cop_jobdata_copy(const char *text, size_t len)
 /* array is the address of a pointer of any type. Doubles the capacity when n is a power of two. */
 void *cop_jobdata_more(void *array, size_t *n, size_t size, size_t max)
 {
-	char *old, *grown;
+	char *grown;
 
 	if (*n >= max)
 		return NULL;
-	memcpy(&old, array, sizeof(old));
-	grown = old;
-	if ((*n & (*n - 1)) == 0) {
-		grown = realloc(old, (*n ? *n * 2 : 1) * size);
-		if (!grown)
-			return NULL;
-		memcpy(array, &grown, sizeof(grown));
-	}
+	memcpy(&grown, array, sizeof(grown));
+	grown = cop_grown_plain(grown, *n, size);
+	if (!grown)
+		return NULL;
+	memcpy(array, &grown, sizeof(grown));
 	memset(grown + *n * size, 0, size);
 	return grown + (*n)++ * size;
 }

@@ -39,13 +39,13 @@ static int find_place(const struct cop_jobdata *j, const char *folder, const cha
 
 static int take_ops(struct cop_jobdata *j, const struct cop_report_cluster *c)
 {
-	size_t n = COP_MIN(cop_report_cluster_op_count(c), (size_t)COP_JOBDATA_OPS_MAX);
+	struct cop_report_op sums;
+	const char *name;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0;
+		i < COP_JOBDATA_OPS_MAX && (name = cop_report_cluster_op_at(c, i, &sums)); i++) {
 		struct cop_jobdata_op *op =
 			cop_jobdata_more(&j->op, &j->ops, sizeof(*op), COP_JOBDATA_OPS_MAX);
-		struct cop_report_op sums;
-		const char *name = cop_report_cluster_op_at(c, i, &sums);
 
 		if (!op)
 			return -ENOMEM;
@@ -63,14 +63,12 @@ static int take_ops(struct cop_jobdata *j, const struct cop_report_cluster *c)
 
 static int take_metrics(struct cop_jobdata *j, const struct cop_report_cluster *c)
 {
+	const char *name;
+	double value;
 	int rc = 0;
 
-	for (size_t i = 0; i < cop_report_cluster_metric_count(c) && !rc; i++) {
-		double value;
-		const char *name = cop_report_cluster_metric_at(c, i, &value);
-
+	for (size_t i = 0; !rc && (name = cop_report_cluster_metric_at(c, i, &value)); i++)
 		rc = cop_jobdata_add_value(&j->metrics, name, value);
-	}
 	return rc;
 }
 

@@ -5,8 +5,95 @@
  * at a newline or carriage return. Names with one are only in keep.nul and prune_candidates.nul,
  * which are written only if there is such a name and then contain all names. */
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "report/paths/paths_priv.h"
+
+#define BUFFER (256 * COP_KIB)
+
+/* ---- buffered files, renamed when complete ---- */
+
+struct out {
+	char *path, *tmp; /* tmp: temporary name until finished */
+	struct cop_dir at;
+	char *data;
+	size_t len;
+	int fd, rc; /* rc: the first error, after which writes do nothing */
+};
+
+static int out_open(struct out *o, const char *dir, const char *name)
+{
+	*o = (struct out){.fd = -1, .at = {.fd = -1}};
+	if (asprintf(&o->path, "%s/%s", dir, name) < 0)
+		o->path = NULL;
+	o->data = malloc(BUFFER);
+	if (!o->path || !o->data)
+		return o->rc = -ENOMEM;
+	o->rc = cop_dir_of(o->path, &o->at);
+	if (o->rc)
+		return o->rc;
+	o->fd = cop_open_temp(&o->at, &o->tmp);
+	if (o->fd < 0)
+		o->rc = o->fd;
+	else if (fchmod(o->fd, 0644))
+		o->rc = -errno;
+	return o->rc;
+}
+
+static void flush_output(struct out *o)
+{
+	ssize_t n = o->rc ? 0 : cop_write_full(o->fd, o->data, o->len);
+
+	if (n < 0)
+		o->rc = (int)n;
+	o->len = 0;
+}
+
+static void out_add(struct out *o, const char *data, size_t len)
+{
+	while (len && !o->rc) {
+		size_t n = COP_MIN(len, BUFFER - o->len);
+
+		memcpy(o->data + o->len, data, n);
+		o->len += n;
+		data += n;
+		len -= n;
+		if (o->len == BUFFER)
+			flush_output(o);
+	}
+}
+
+/* Flushes the buffer; the file keeps its temporary name. */
+static int out_finish(struct out *o)
+{
+	flush_output(o);
+	if (o->fd >= 0 && close(o->fd) && !o->rc)
+		o->rc = -errno;
+	if (o->fd < 0 && !o->rc)
+		o->rc = -EBADF;
+	o->fd = -1;
+	return o->rc;
+}
+
+/* Renames the file if it was finished without errors, else removes it. */
+static int out_close(struct out *o, bool keep)
+{
+	int rc = o->rc;
+
+	if (o->fd >= 0)
+		close(o->fd);
+	if (keep && !rc && renameat(o->at.fd, o->tmp, o->at.fd, o->at.name))
+		rc = -errno;
+	if ((!keep || rc) && o->tmp)
+		unlinkat(o->at.fd, o->tmp, 0);
+	cop_dir_done(&o->at);
+	free(o->path);
+	free(o->tmp);
+	free(o->data);
+	*o = (struct out){.fd = -1, .at = {.fd = -1}};
+	return rc;
+}
 
 const char *const cop_paths_list_name[LISTS] = {
 	[LIST_ALL] = "all_possible_existing_paths.txt",
@@ -54,12 +141,12 @@ static void put_escaped(
 			return;
 		}
 	}
-	cop_paths_out_add(&w->out[list], path, len);
-	cop_paths_out_add(&w->out[list], "\n", 1);
+	out_add(&w->out[list], path, len);
+	out_add(&w->out[list], "\n", 1);
 	if (other == list)
 		return;
-	cop_paths_out_add(&w->out[other], path, len);
-	cop_paths_out_add(&w->out[other], "\n", 1);
+	out_add(&w->out[other], path, len);
+	out_add(&w->out[other], "\n", 1);
 }
 
 /* rsync treats a leading # or ; as a comment, so ./ is prepended. The base itself is omitted,
@@ -75,14 +162,14 @@ static void put_relative(struct writing *w, enum path_list list, const char *pat
 	comment = path[0] == '#' || path[0] == ';';
 	w->l->odd_names += odd;
 	if (!odd) {
-		cop_paths_out_add(&w->out[list], "./", comment ? 2 : 0);
-		cop_paths_out_add(&w->out[list], path, len);
-		cop_paths_out_add(&w->out[list], "\n", 1);
+		out_add(&w->out[list], "./", comment ? 2 : 0);
+		out_add(&w->out[list], path, len);
+		out_add(&w->out[list], "\n", 1);
 	}
 	if (w->with_nul) {
-		cop_paths_out_add(&w->nul[list], "./", comment ? 2 : 0);
-		cop_paths_out_add(&w->nul[list], path, len);
-		cop_paths_out_add(&w->nul[list], "", 1);
+		out_add(&w->nul[list], "./", comment ? 2 : 0);
+		out_add(&w->nul[list], path, len);
+		out_add(&w->nul[list], "", 1);
 	}
 }
 
@@ -197,9 +284,9 @@ static int open_all(struct writing *w, const char *dir)
 	int rc = 0;
 
 	for (unsigned i = 0; !rc && i < LISTS; i++) {
-		rc = cop_paths_out_open(&w->out[i], dir, cop_paths_list_name[i]);
+		rc = out_open(&w->out[i], dir, cop_paths_list_name[i]);
 		if (!rc && w->with_nul && nul_name[i])
-			rc = cop_paths_out_open(&w->nul[i], dir, nul_name[i]);
+			rc = out_open(&w->nul[i], dir, nul_name[i]);
 	}
 	return rc;
 }
@@ -230,9 +317,9 @@ static int write_lists(struct writing *w)
 	for (unsigned i = 0; i < COP_ARRAY_SIZE(w->pass_rc); i++)
 		rc = rc ? rc : w->pass_rc[i];
 	for (unsigned i = 0; i < LISTS; i++) {
-		rc = rc ? rc : cop_paths_out_finish(&w->out[i]);
+		rc = rc ? rc : out_finish(&w->out[i]);
 		if (!rc && w->with_nul && nul_name[i])
-			rc = cop_paths_out_finish(&w->nul[i]);
+			rc = out_finish(&w->nul[i]);
 	}
 	return rc;
 }
@@ -243,9 +330,9 @@ static int close_all(struct writing *w, bool keep)
 	int rc = 0;
 
 	for (unsigned i = 0; i < LISTS; i++) {
-		rc = cop_paths_out_close(&w->out[i], keep && !rc) ?: rc;
+		rc = out_close(&w->out[i], keep && !rc) ?: rc;
 		if (w->with_nul && nul_name[i])
-			rc = cop_paths_out_close(&w->nul[i], keep && !rc) ?: rc;
+			rc = out_close(&w->nul[i], keep && !rc) ?: rc;
 	}
 	return rc;
 }

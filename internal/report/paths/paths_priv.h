@@ -41,12 +41,6 @@ struct usage {
 int cop_paths_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg);
 void cop_paths_usage_free(struct usage *u);
 
-/* ---- keep.c ---- */
-
-/* Marks everything an existing path needs: itself, its parents, and links on the way with their
- * targets. -ENOMEM. */
-int cop_paths_keep(struct usage *u, const char *path, size_t len);
-
 /* ---- prune.c: prune candidates ---- */
 
 #define PRUNE_ROWS 20u
@@ -100,22 +94,6 @@ extern const char *const cop_paths_list_name[LISTS];
 int cop_paths_lists_write(
 	const struct usage *u, const char *dir, struct lists *out, struct cop_err *err);
 void cop_paths_lists_free(struct lists *l);
-
-/* ---- out.c: buffered files, renamed when complete ---- */
-
-struct out {
-	char *path, *tmp; /* tmp: temporary name until finished */
-	struct cop_dir at;
-	char *data;
-	size_t len;
-	int fd, rc; /* rc: the first error, after which writes do nothing */
-};
-int cop_paths_out_open(struct out *o, const char *dir, const char *name);
-void cop_paths_out_add(struct out *o, const char *data, size_t len);
-/* Flushes the buffer; the file keeps its temporary name. */
-int cop_paths_out_finish(struct out *o);
-/* Renames the file if it was finished without errors, else removes it. */
-int cop_paths_out_close(struct out *o, bool keep);
 
 /* ---- paths.c ---- */
 

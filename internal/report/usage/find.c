@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/base/grow.h"
 #include "report/usage/usage.h"
 #include "writers/cluster/cluster.h"
 
@@ -81,19 +82,10 @@ static int add_find(
 {
 	struct found f = {.path = strdup(path), .table = table};
 
-	if (f.path && all->n == all->cap) {
-		size_t cap = all->cap ? 2 * all->cap : 64;
-		struct found *grown = reallocarray(all->file, cap, sizeof(*grown));
-
-		if (!grown) {
-			free(f.path);
-			return -ENOMEM;
-		}
-		all->file = grown;
-		all->cap = cap;
-	}
-	if (!f.path)
+	if (!f.path || !COP_GROW(all->file, all->n, all->cap)) {
+		free(f.path);
 		return -ENOMEM;
+	}
 	find_node(&f, base, len);
 	all->file[all->n++] = f;
 	return 0;

@@ -1,6 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/watch/watch_priv.h"
 
+#include <math.h>
+
+/* When sorting by wait, unresponsive nodes come first. */
+static double weight_of(const struct cop_board *b, const struct row *r)
+{
+	static const enum rate of[] = {[SORT_WAIT] = RATE_WAIT,
+		[SORT_REQUESTS] = RATE_REQUESTS,
+		[SORT_BYTES] = RATE_BYTES,
+		[SORT_STORAGE] = RATE_STORAGE};
+
+	if (!r->known || r->state != COP_NODELINE_OK)
+		return b->sort == SORT_WAIT ? INFINITY : -1;
+	return r->rate[of[b->sort]];
+}
+
+static int by_weight(const struct cop_board *b, const struct row *x, const struct row *y)
+{
+	double wx = weight_of(b, x), wy = weight_of(b, y);
+	uint64_t nx = x->value[COP_NODELINE_WAITING], ny = y->value[COP_NODELINE_WAITING];
+
+	if (wx != wy)
+		return wx < wy ? 1 : -1;
+	return b->sort == SORT_WAIT ? (nx < ny) - (nx > ny) : 0;
+}
+
+static int compare_nodes(const void *p, const void *q, void *board)
+{
+	const struct cop_board *b = board;
+	uint32_t i = *(const uint32_t *)p, k = *(const uint32_t *)q;
+	const struct row *x = &b->row[i], *y = &b->row[k];
+	int order = 0;
+
+	if (b->sort == SORT_NAME)
+		order = strcmp(x->host ? x->host : "", y->host ? y->host : "");
+	else if (b->sort != SORT_RANK)
+		order = by_weight(b, x, y);
+	if (b->reversed)
+		order = -order;
+	return order ? order : (i > k) - (i < k);
+}
+
+static void sort_nodes(struct cop_board *b)
+{
+	for (uint32_t i = 0; i < b->nodes; i++)
+		b->order[i] = i;
+	if (b->nodes)
+		qsort_r(b->order, b->nodes, sizeof(*b->order), compare_nodes, b);
+}
+
 /* The intervals selected by + and -. */
 static const uint32_t intervals[] = {
 	1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1800, 3600, 86400};
@@ -199,7 +248,7 @@ int cop_board_update(struct cop_board *b, char *answer)
 	forget_nodes(b);
 	rc = take_lines(b, end + 1);
 	sum_nodes(b);
-	cop_board_sort(b);
+	sort_nodes(b);
 	return rc;
 }
 
@@ -254,7 +303,7 @@ static bool sort_by(struct cop_board *b, int key)
 	b->reversed = at && sort == b->sort && !b->reversed;
 	b->sort = sort;
 	b->top = 0;
-	cop_board_sort(b);
+	sort_nodes(b);
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* watch.c handles answers and keys, order.c sorts, draw.c draws frames. */
+/* watch.c handles answers and keys and sorts, draw.c draws frames. */
 #ifndef COP_REPORT_WATCH_PRIV_H
 #define COP_REPORT_WATCH_PRIV_H
 
@@ -53,8 +53,5 @@ struct cop_board {
 	uint32_t top;  /* first position shown */
 	uint32_t page; /* rows that fit in the last frame */
 };
-
-/* ---- order.c ---- */
-void cop_board_sort(struct cop_board *b);
 
 #endif

@@ -92,7 +92,7 @@ double cop_ckpt_daly(double cost, double mtbf);
 /* The share of time lost to checkpoints and to recomputation after failures. */
 double cop_ckpt_lost(double cost, double interval, double mtbf);
 
-/* ---- report.c, lists.c, advice.c, advice_scr.c ---- */
+/* ---- report.c, lists.c, advice.c ---- */
 
 enum {
 	SHEET_CASES,
@@ -125,7 +125,6 @@ void cop_ckpt_list_sizes(struct cop_ckpt_report *r, struct run *run, unsigned ti
 double cop_ckpt_size_of(const struct cop_row *row);
 bool cop_ckpt_holds(struct cop_trace_str s, const char *word);
 void cop_ckpt_advise(struct cop_ckpt_report *r);
-void cop_ckpt_advise_scr(struct cop_ckpt_report *r, const struct run *run);
 /* "33554432 bytes (32.0 MiB)" */
 struct words {
 	char text[64];

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 
+#include "base/base/grow.h"
 #include "trace/checkpoint/checkpoint_priv.h"
 
 void cop_ckpt_sheet_col(struct sheet *s, const char *name, enum cop_grid_kind kind)
 {
-	struct cop_grid_col *grown = reallocarray(s->col, s->cols + 1, sizeof(*grown));
 	char *copy = strdup(name);
 
-	if (grown)
-		s->col = grown;
-	if (!grown || !copy) {
+	if (!copy || !COP_GROW_PLAIN(s->col, s->cols)) {
 		free(copy);
 		s->failed = true;
 		return;
@@ -49,19 +47,10 @@ void cop_ckpt_sheet_cols(struct sheet *s, const char *cols)
 
 static void put(struct sheet *s, struct cop_grid_cell cell)
 {
-	size_t cap = s->cap ? 2 * s->cap : 64;
-	struct cop_grid_cell *grown;
-
-	if (s->n == s->cap) {
-		grown = reallocarray(s->cell, cap, sizeof(*grown));
-		if (!grown) {
-			s->failed = true;
-			return;
-		}
-		s->cell = grown;
-		s->cap = cap;
-	}
-	s->cell[s->n++] = cell;
+	if (COP_GROW(s->cell, s->n, s->cap))
+		s->cell[s->n++] = cell;
+	else
+		s->failed = true;
 }
 
 void cop_ckpt_put_str(struct sheet *s, const char *text)

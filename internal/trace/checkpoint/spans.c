@@ -7,6 +7,7 @@
 #include <math.h>
 #include <pthread.h>
 
+#include "base/base/grow.h"
 #include "base/base/htab.h"
 #include "trace/checkpoint/checkpoint_priv.h"
 
@@ -191,21 +192,15 @@ static void drop_nested(struct timeline *t)
 static int add_match(struct shard *shard, struct timeline *t, const struct cop_trace_event *e)
 {
 	struct name *name = name_of(&shard->names, e->name);
-	struct match *grown;
+	size_t full;
 
 	if (!name)
 		return -ENOMEM;
 	if (t->n == t->cap) {
 		drop_nested(t);
-		if (t->n >= t->cap / 2) {
-			size_t cap = COP_MAX(2 * t->cap, (size_t)64);
-
-			grown = reallocarray(t->match, cap, sizeof(*grown));
-			if (!grown)
-				return -ENOMEM;
-			t->match = grown;
-			t->cap = cap;
-		}
+		full = t->n < t->cap / 2 ? t->n : t->cap;
+		if (!COP_GROW(t->match, full, t->cap))
+			return -ENOMEM;
 	}
 	t->match[t->n++] =
 		(struct match){e->ts_ns, e->ts_ns + (int64_t)e->dur_ns, e->size, e->has_size, name};

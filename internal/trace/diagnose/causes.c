@@ -53,8 +53,6 @@ static void small(struct cop_diagnose *d)
 	calls = ceil((double)c->bytes / GOOD_BYTES);
 	saves = s * (1 - COP_MIN(calls / (double)c->n, 1.0));
 	cause = cop_diagnose_cause(d, "small transfers", s, saves);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"%llu of %llu reads and writes move less than 64 KiB, %.0f bytes each on average, and take %.3f s of all threads",
 		(unsigned long long)c->n, (unsigned long long)(c->n + large->n), mean,
@@ -75,8 +73,6 @@ static void random_access(struct cop_diagnose *d)
 	if (c->n < 50 || 2 * c->n < d->random_of || !matters(d, s))
 		return;
 	cause = cop_diagnose_cause(d, "random access", s, s / 2);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"%llu of %llu reads and writes do not begin where the one before in their file ended, at changing distances",
 		(unsigned long long)c->n, (unsigned long long)d->random_of);
@@ -95,8 +91,6 @@ static void unaligned(struct cop_diagnose *d)
 	if (c->n < 50 || 4 * c->n < d->unaligned_of || !matters(d, s))
 		return;
 	cause = cop_diagnose_cause(d, "unaligned transfers", s, s / 4);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"%llu of %llu reads and writes of files that processes share, or that are not read in order, begin or end off a page of 4096 bytes",
 		(unsigned long long)c->n, (unsigned long long)d->unaligned_of);
@@ -122,8 +116,6 @@ static void metadata(struct cop_diagnose *d, const struct calls *again)
 		return;
 	cause = cop_diagnose_cause(
 		d, "metadata storm", s, s * (1 - COP_MIN(files / (double)c->n, 1.0)));
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"%llu calls open, close, stat or list, %.1f for each read or write, on %.0f files; %.6f s each",
 		(unsigned long long)c->n, (double)c->n / (double)COP_MAX(moved, (uint64_t)1), files,
@@ -144,8 +136,6 @@ static void failing(struct cop_diagnose *d)
 	if (c->n < 100 || 3 * c->n < d->meta.n || !matters(d, s))
 		return;
 	cause = cop_diagnose_cause(d, "failing lookups", s, s);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"%llu of %llu opens and stats fail, %.6f s each: something is searched for in many places",
 		(unsigned long long)c->n, (unsigned long long)d->meta.n, each(c));
@@ -177,8 +167,6 @@ static struct calls reopened(struct cop_diagnose *d)
 	if (again.n < 100 || 2 * again.n < all.n || !matters(d, s))
 		return (struct calls){0};
 	cause = cop_diagnose_cause(d, "repeated opens", s, s);
-	if (!cause)
-		return again;
 	cop_buf_printf(&cause->evidence,
 		"%llu of %llu opens are of a file that the process opened before; one opens %.*s %llu times",
 		(unsigned long long)again.n, (unsigned long long)all.n, (int)worst->file->thing.len,
@@ -199,8 +187,6 @@ static void syncing(struct cop_diagnose *d)
 	if (c->n < 50 || 2 * c->n < d->write.n || !matters(d, s))
 		return;
 	cause = cop_diagnose_cause(d, "sync after each write", s, s * 0.9);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"%llu calls of fsync and the like for %llu writes, %.6f s each",
 		(unsigned long long)c->n, (unsigned long long)d->write.n, each(c));
@@ -232,8 +218,6 @@ static void reread(struct cop_diagnose *d)
 	if (!worst || 2 * again < read || !matters(d, s))
 		return;
 	cause = cop_diagnose_cause(d, "data read again", s, s);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"%llu of %llu bytes were read before by the same process; %.*s, of at least %llu bytes, is read %.1f times",
 		(unsigned long long)again, (unsigned long long)read, (int)worst->file->thing.len,
@@ -263,8 +247,6 @@ static void unoverlapped(struct cop_diagnose *d)
 		return;
 	saves = COP_MIN(alone, seconds(cop_union_alone(&d->compute, &d->io)));
 	cause = cop_diagnose_cause(d, "input and output beside no computing", alone, saves);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"of %.3f s with input or output, nothing computes in %.3f s; %.3f s are spent computing",
 		io, alone, compute);
@@ -307,8 +289,6 @@ static void idle(struct cop_diagnose *d)
 	if (!n || s < 2 * SHARE_MIN * total)
 		return;
 	cause = cop_diagnose_cause(d, "idle gaps", s, s);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"no process does anything in %zu gap%s; the longest is from %.3f s to %.3f s", n,
 		n == 1 ? "" : "s", seconds((uint64_t)(longest->from - d->first)),
@@ -339,8 +319,6 @@ static void unfinished(struct cop_diagnose *d)
 		return;
 	s = seconds((uint64_t)(COP_MAX(d->last, oldest->since) - oldest->since));
 	cause = cop_diagnose_cause(d, "a begin that never ended", s, NAN);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence, "%llu span%s never ended; the first is %.*s of ",
 		(unsigned long long)n, n == 1 ? "" : "s", (int)oldest->any.name.len,
 		oldest->any.name.at);
@@ -364,8 +342,6 @@ static void clock_step(struct cop_diagnose *d)
 		return;
 	s = seconds(step.back_ns);
 	cause = cop_diagnose_cause(d, "clock step", s, NAN);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence, "in %s the time goes back by %.6f s at line %llu",
 		cop_trace_files_name(d->files, step.source), s, (unsigned long long)step.line);
 	cop_buf_str(&cause->command, "copper trace events --csv");

@@ -3,6 +3,7 @@
  * position in the file, which lseek and open set. */
 #include <math.h>
 
+#include "base/base/grow.h"
 #include "trace/diagnose/diagnose_priv.h"
 
 /* ---- things ---- */
@@ -98,7 +99,6 @@ void cop_diagnose_free(struct cop_diagnose *d)
 		cop_buf_free(&d->cause[i].command);
 		cop_buf_free(&d->cause[i].help);
 	}
-	free(d->cause);
 	free(d->gap);
 	free(d->spanned);
 	cop_buf_free(&d->room);
@@ -309,15 +309,8 @@ static int add_posix(struct cop_diagnose *d, struct actor *p, const struct cop_t
 
 static int add_gap(struct cop_diagnose *d, int64_t from, int64_t to)
 {
-	struct gap *grown;
-
-	if (d->gaps == d->gaps_cap) {
-		d->gaps_cap = COP_MAX(2 * d->gaps_cap, (size_t)64);
-		grown = reallocarray(d->gap, d->gaps_cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		d->gap = grown;
-	}
+	if (!COP_GROW(d->gap, d->gaps, d->gaps_cap))
+		return -ENOMEM;
 	d->gap[d->gaps++] = (struct gap){from, to};
 	return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <math.h>
 
 #include "trace/diagnose/diagnose_priv.h"
@@ -11,13 +12,7 @@ double cop_diagnose_total(const struct cop_diagnose *d)
 struct cause *cop_diagnose_cause(
 	struct cop_diagnose *d, const char *name, double seconds, double saves)
 {
-	struct cause *grown = reallocarray(d->cause, d->causes + 1, sizeof(*grown));
-
-	if (!grown) {
-		d->room.failed = true;
-		return NULL;
-	}
-	d->cause = grown;
+	assert(d->causes < CAUSES_MAX);
 	d->cause[d->causes] = (struct cause){.name = name, .seconds = seconds, .saves = saves};
 	return &d->cause[d->causes++];
 }
@@ -77,8 +72,7 @@ int cop_diagnose_finish(struct cop_diagnose *d)
 	if (cop_crew_new(d->seen, d->threads, &d->crew))
 		return -ENOMEM;
 	cop_diagnose_causes(d);
-	if (d->causes)
-		qsort(d->cause, d->causes, sizeof(*d->cause), by_cost);
+	qsort(d->cause, d->causes, sizeof(*d->cause), by_cost);
 	return d->room.failed ? -ENOMEM : 0;
 }
 

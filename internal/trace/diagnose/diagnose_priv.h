@@ -71,6 +71,14 @@ enum { SMALL, LARGE, SIZES };
 #define SMALL_BYTES 65536u
 #define PAGE 4096
 
+#define CAUSES_MAX 16 /* each is found at most once */
+struct cause {
+	const char *name;
+	double seconds; /* upper bound of its cost */
+	double saves;   /* estimated gain of the remedy; NAN: not known */
+	struct cop_buf evidence, command, help;
+};
+
 struct cop_diagnose {
 	const struct cop_trace_files *files;
 	const char *paths;
@@ -88,7 +96,7 @@ struct cop_diagnose {
 	size_t gaps, gaps_cap;
 	struct gap *spanned; /* per file: from its first event to its last one */
 	struct cop_buf room;
-	struct cause *cause;
+	struct cause cause[CAUSES_MAX];
 	size_t causes;
 };
 struct thing *cop_diagnose_next(const struct things *t, const struct thing *before);
@@ -109,13 +117,7 @@ bool cop_diagnose_clock_step(const struct clock_part *c, unsigned threads, struc
 
 /* ---- causes.c, spread.c ---- */
 
-struct cause {
-	const char *name;
-	double seconds; /* upper bound of its cost */
-	double saves;   /* estimated gain of the remedy; NAN: not known */
-	struct cop_buf evidence, command, help;
-};
-/* A new cause; the caller prints its texts. NULL: out of memory. */
+/* A new cause; the caller prints its texts. */
 struct cause *cop_diagnose_cause(
 	struct cop_diagnose *d, const char *name, double seconds, double saves);
 /* "copper trace WORDS PATHS" */

@@ -120,8 +120,6 @@ void cop_diagnose_slow_process(struct cop_diagnose *d)
 	if (!worst.part || worst.excess < 0.05 * cop_diagnose_total(d))
 		return;
 	cause = cop_diagnose_cause(d, "one slow process", worst.excess, worst.excess);
-	if (!cause)
-		return;
 	cop_diagnose_who(d, &worst.part->process->any, &cause->evidence);
 	cop_buf_printf(&cause->evidence,
 		" takes %.6f s for each of %llu %.*s, %.1f times the median of %zu processes, %.6f s",
@@ -225,8 +223,6 @@ void cop_diagnose_slow_files(struct cop_diagnose *d)
 	if (!s.n || cost < 0.05 * cop_diagnose_total(d))
 		return;
 	cause = cop_diagnose_cause(d, "slow file server", cost, cost);
-	if (!cause)
-		return;
 	cop_buf_printf(&cause->evidence,
 		"%zu of %zu files take up to %.1f times as long for each byte as the median, for several processes: %.*s%s",
 		s.n, s.of, s.speed / s.typical, (int)s.common, s.any->thing.key,
@@ -261,8 +257,6 @@ void cop_diagnose_one_writer(struct cop_diagnose *d)
 		return;
 	cause = cop_diagnose_cause(
 		d, "one process moves the data of all", s, s * (1 - 1 / (double)n));
-	if (!cause)
-		return;
 	cop_diagnose_who(d, &most->any, &cause->evidence);
 	cop_buf_printf(&cause->evidence, " moves %llu of %llu bytes, while there are %zu processes",
 		(unsigned long long)most->moved.bytes, (unsigned long long)bytes, n);

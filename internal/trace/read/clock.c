@@ -14,6 +14,7 @@
  * pass over the files with an event of Copper's or an offset in their first bytes. */
 #include <stdatomic.h>
 
+#include "base/base/grow.h"
 #include "trace/read/read_priv.h"
 
 #define TOLD_MAX 20u
@@ -66,17 +67,9 @@ static struct host *host_of(struct clocks *c, struct cop_trace_str name)
 static int add_point(struct clocks *c, struct cop_trace_str name, struct point point)
 {
 	struct host *h = host_of(c, name);
-	struct point *grown;
 
-	if (!h)
+	if (!h || !COP_GROW(h->point, h->n, h->cap))
 		return -ENOMEM;
-	if (h->n == h->cap) {
-		grown = reallocarray(h->point, h->cap ? 2 * h->cap : 8, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		h->point = grown;
-		h->cap = h->cap ? 2 * h->cap : 8;
-	}
 	h->point[h->n++] = point;
 	return 0;
 }
@@ -144,18 +137,13 @@ static bool is_clock(const struct fields *f, const struct cop_trace_event *e, st
 static int on_record(struct sink *s, const struct fields *f, struct record *r)
 {
 	struct pass *p = COP_CONTAINER_OF(s, struct pass, sink);
-	struct found found, *grown;
+	struct found found;
 	char *copy;
 
 	if (!is_clock(f, &r->e, &found))
 		return cop_trace_names_take(&p->names, f, &r->e);
-	if (p->n == p->cap) {
-		grown = reallocarray(p->found, p->cap ? 2 * p->cap : 64, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		p->found = grown;
-		p->cap = p->cap ? 2 * p->cap : 64;
-	}
+	if (!COP_GROW(p->found, p->n, p->cap))
+		return -ENOMEM;
 	copy = malloc(found.host.len);
 	if (!copy)
 		return -ENOMEM;

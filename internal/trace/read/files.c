@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/base/grow.h"
 #include "trace/read/read_priv.h"
 #include "base/walk/walk.h"
 
@@ -43,19 +44,9 @@ static int is_new(struct find *f, const struct stat *st)
 
 static int grow_files(struct cop_trace_files *files)
 {
-	size_t cap = files->cap ? 2 * files->cap : 64;
-	struct file *grown;
-
-	if (files->n < files->cap)
-		return 0;
 	if (files->n >= COP_TRACE_FILES_MAX)
 		return -E2BIG;
-	grown = reallocarray(files->file, cap, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	files->file = grown;
-	files->cap = cap;
-	return 0;
+	return COP_GROW(files->file, files->n, files->cap) ? 0 : -ENOMEM;
 }
 
 static bool ends_in(const char *name, size_t len, const char *end)
@@ -230,15 +221,13 @@ static int add_pipe(struct find *f, const char *path, struct cop_err *err)
 static int add_absent(struct find *f, const char *path, const char *why, struct cop_buf *notes)
 {
 	struct cop_trace_files *files = f->files;
-	struct file *grown = reallocarray(files->absent, files->absents + 1, sizeof(*grown));
+	void *grown = COP_GROW_PLAIN(files->absent, files->absents);
 	char *name = grown ? strdup(path) : NULL;
 
 	cop_buf_printf(notes, "%s: %s\n", path, why);
-	if (grown)
-		files->absent = grown;
 	if (!name)
 		return -ENOMEM;
-	grown[files->absents++] = (struct file){.name = name, .why = why, .whole = true};
+	files->absent[files->absents++] = (struct file){.name = name, .why = why, .whole = true};
 	return 0;
 }
 

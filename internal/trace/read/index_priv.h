@@ -121,8 +121,6 @@ struct index *cop_index_open(const char *file, int fd, char **place, enum index_
 void cop_index_free(struct index *x);
 /* The blob's bytes, which the caller frees; NULL if damaged or out of memory. */
 char *cop_index_blob(const struct index *x, const struct index_blob *b);
-/* Parses the last part, inflated. Also used by tests. */
-struct index *cop_index_parse(char *text, size_t len, uint64_t file_size);
 
 /* ---- index_write.c ---- */
 

@@ -184,7 +184,8 @@ static void take_chunks(struct reading *r, struct index *x)
 	}
 }
 
-struct index *cop_index_parse(char *data, size_t len, uint64_t file_size)
+/* Parses the last part, inflated. */
+static struct index *parse_index(char *data, size_t len, uint64_t file_size)
 {
 	struct reading r = {
 		.at = (const unsigned char *)data, .end = (const unsigned char *)data + len};
@@ -302,7 +303,7 @@ static struct index *open_at(const char *path, int of, enum index_fault *fault)
 			 : INDEX_FOREIGN;
 	if (*fault == INDEX_FINE) {
 		data = read_blob(fd, &head.rest);
-		x = data ? cop_index_parse(data, head.rest.raw, size) : NULL;
+		x = data ? parse_index(data, head.rest.raw, size) : NULL;
 		*fault = x ? INDEX_FINE : INDEX_DAMAGED;
 	}
 	if (x)

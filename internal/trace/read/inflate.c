@@ -270,19 +270,6 @@ static int copy_some(struct cop_inflate *in)
 	return next_member(in);
 }
 
-static ssize_t read_gzip(struct cop_inflate *in, void *data, size_t len)
-{
-	int rc = 0;
-
-	len = COP_MIN(len, (size_t)1 << 30);
-	in->z.next_out = data;
-	in->z.avail_out = (unsigned)len;
-	in->out = data;
-	while (!rc && !in->ended && in->z.avail_out)
-		rc = in->member ? copy_some(in) : inflate_some(in);
-	return rc ? rc : (ssize_t)(len - in->z.avail_out);
-}
-
 /* ---- zip ---- */
 
 /* A zip file is read sequentially, by its local headers (APPNOTE 6.3, 4.3.7); the central directory
@@ -422,19 +409,24 @@ static int some_zip(struct cop_inflate *in)
 	return 0;
 }
 
-static ssize_t read_zip(struct cop_inflate *in, void *data, size_t len)
+/* ---- all formats ---- */
+
+static ssize_t read_packed(struct cop_inflate *in, void *data, size_t len)
 {
 	int rc = 0;
 
 	len = COP_MIN(len, (size_t)1 << 30);
 	in->z.next_out = data;
 	in->z.avail_out = (unsigned)len;
-	while (!rc && !in->ended && in->z.avail_out)
-		rc = in->zip.inside ? some_zip(in) : begin_member(in);
+	in->out = data;
+	while (!rc && !in->ended && in->z.avail_out) {
+		if (in->form == ZIP)
+			rc = in->zip.inside ? some_zip(in) : begin_member(in);
+		else
+			rc = in->member ? copy_some(in) : inflate_some(in);
+	}
 	return rc ? rc : (ssize_t)(len - in->z.avail_out);
 }
-
-/* ---- all formats ---- */
 
 /* The start of a plain file is in the buffer. */
 static ssize_t read_plain(struct cop_inflate *in, void *data, size_t len)
@@ -461,9 +453,7 @@ ssize_t cop_inflate_read(struct cop_inflate *in, void *data, size_t len)
 			return n;
 		in->form = has_magic(in) ? GZIP : is_zip(in) ? ZIP : PLAIN;
 	}
-	n = in->form == ZIP    ? read_zip(in, data, len)
-	    : in->form == GZIP ? read_gzip(in, data, len)
-			       : read_plain(in, data, len);
+	n = in->form == PLAIN ? read_plain(in, data, len) : read_packed(in, data, len);
 	in->given += n > 0 ? (uint64_t)n : 0;
 	return n;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files of the OpenTelemetry reader: otel.c walks resources and scopes and reads
- * spans, otel_data.c reads metrics and logs, otel_value.c reads values. Unescaped and composed
- * strings are in the sink's scratch: valid as long as the block. */
+ * spans, metrics and logs, otel_value.c reads values. Unescaped and composed strings are in the
+ * sink's scratch: valid as long as the block. */
 #ifndef COP_TRACE_OTEL_PRIV_H
 #define COP_TRACE_OTEL_PRIV_H
 
@@ -43,19 +43,5 @@ struct cop_trace_str cop_trace_otel_args(
 	struct sink *s, const struct otel_member *first, size_t n, struct cop_trace_str list);
 /* A list of attributes as text: "operation=read,state=ok". */
 struct cop_trace_str cop_trace_otel_labels(struct sink *s, struct cop_trace_str list);
-
-/* ---- otel.c ---- */
-
-/* Delivers an event. */
-void cop_trace_otel_deliver(struct otel_reader *r, const struct cop_trace_event *e);
-/* Sets the args, and the thread, host and rank found in them. */
-void cop_trace_otel_take_args(struct otel_reader *r, struct cop_trace_str args);
-
-/* ---- otel_data.c ---- */
-
-/* Delivers each data point of a metric as a counter. */
-void cop_trace_otel_metric(struct otel_reader *r, struct cop_trace_str metric);
-/* Delivers a log record as an instant. */
-void cop_trace_otel_log(struct otel_reader *r, struct cop_trace_str record);
 
 #endif

@@ -2,7 +2,64 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/base/grow.h"
 #include "trace/read/index_priv.h"
+#include "trace/read/read_priv.h"
+
+/* Blocks of one file are parsed in parallel, but begins and ends are paired in file order: each
+ * parsed block waits for its turn. A block without halves does not wait; its turn is skipped. The
+ * thread that took a block always takes its turn, and a turn waits only for earlier blocks, so
+ * there is no deadlock. */
+
+#define AHEAD 64u /* bits of source.done */
+
+static void wait_for_turn(struct source *s, uint64_t seq, uint64_t ahead)
+{
+	pthread_mutex_lock(&s->lock);
+	while (seq - s->turn >= ahead)
+		pthread_cond_wait(&s->turned, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void end_turn(struct source *s, uint64_t seq)
+{
+	pthread_mutex_lock(&s->lock);
+	s->done |= UINT64_C(1) << (seq - s->turn);
+	while (s->done & 1) {
+		s->done >>= 1;
+		s->turn++;
+	}
+	pthread_cond_broadcast(&s->turned);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static int pair_all(struct worker *w)
+{
+	struct open_span *used = NULL;
+	int rc = 0;
+
+	for (size_t i = 0; i < w->halves && !rc; i++)
+		if (cop_trace_pair(&w->source->pairs, &w->half[i], &used))
+			rc = cop_trace_deliver(w, &w->half[i].e);
+	if (!rc)
+		rc = cop_trace_flush(w);
+	cop_trace_spans_free(used);
+	w->halves = w->n = 0;
+	return rc;
+}
+
+/* Call after parsing a block: pairs its halves when it is the block's turn. */
+static int trace_turn(struct worker *w)
+{
+	uint64_t seq = w->block.seq;
+	int rc = 0;
+
+	wait_for_turn(w->source, seq, w->halves ? 1 : AHEAD);
+	if (w->halves)
+		rc = pair_all(w);
+	end_turn(w->source, seq);
+	return rc;
+}
 
 /* ---- reports ---- */
 
@@ -63,16 +120,8 @@ int cop_trace_deliver(struct worker *w, const struct cop_trace_event *e)
 
 static int keep_half(struct worker *w, const struct record *r)
 {
-	size_t cap = w->half_cap ? 2 * w->half_cap : 256;
-	struct record *grown;
-
-	if (w->halves == w->half_cap) {
-		grown = reallocarray(w->half, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		w->half = grown;
-		w->half_cap = cap;
-	}
+	if (!COP_GROW(w->half, w->halves, w->half_cap))
+		return -ENOMEM;
 	w->half[w->halves++] = *r;
 	return 0;
 }
@@ -125,7 +174,7 @@ static int parse_block(struct worker *w)
 		rc = cop_trace_flush(w);
 	if (rc)
 		w->halves = w->n = 0;
-	turn = cop_trace_turn(w);
+	turn = trace_turn(w);
 	return rc ? rc : turn;
 }
 

@@ -4,7 +4,7 @@
  * (begins and ends) -> batch of a worker (read.c).
  *
  * Locks: the one in struct reader protects the ownership of files and the end; the one in struct
- * source protects the turn of its blocks (turn.c). Neither is held during reading, parsing or
+ * source protects the turn of its blocks (read.c). Neither is held during reading, parsing or
  * delivery. */
 #ifndef COP_TRACE_READ_PRIV_H
 #define COP_TRACE_READ_PRIV_H
@@ -300,7 +300,7 @@ struct source {
 	bool seeks_base;
 	int64_t tail_base_ns; /* base time found after the events */
 	struct names names;
-	/* For the turn of its blocks (turn.c): */
+	/* For the turn of its blocks: */
 	pthread_mutex_t lock;
 	pthread_cond_t turned;
 	uint64_t turn;
@@ -395,7 +395,7 @@ struct cop_trace_files {
 /* Counts an event with an unsupported phase. */
 void cop_trace_omit(struct cop_trace_result *r, char phase);
 
-/* ---- read.c, turn.c: threads ---- */
+/* ---- read.c: threads ---- */
 
 #define THREADS_MAX 64u
 #define BATCH 128
@@ -433,8 +433,6 @@ struct reader {
 int cop_trace_flush(struct worker *w);
 /* Adds an event to the batch. */
 int cop_trace_deliver(struct worker *w, const struct cop_trace_event *e);
-/* Call after parsing a block: pairs its halves when it is the block's turn. */
-int cop_trace_turn(struct worker *w);
 
 /* ---- open.c ---- */
 

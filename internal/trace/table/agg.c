@@ -2,6 +2,7 @@
 /* Sums are integers, so the result does not depend on which thread received an event. */
 #include <math.h>
 
+#include "base/base/grow.h"
 #include "trace/table/table_priv.h"
 
 /* Maximum number of spans per group for `busy`. */
@@ -129,20 +130,12 @@ int cop_agg_add(
 int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, long double v)
 {
 	struct values *all = a->values;
-	struct value *grown;
 
 	between(a, e->ts_ns, e->ts_ns, has_any(a));
 	if (!all)
 		all = a->values = calloc(1, sizeof(*all));
-	if (!all)
+	if (!all || !COP_GROW(all->at, all->n, all->cap))
 		return -ENOMEM;
-	if (all->n == all->cap) {
-		grown = reallocarray(all->at, COP_MAX(2 * all->cap, (size_t)8), sizeof(*all->at));
-		if (!grown)
-			return -ENOMEM;
-		all->at = grown;
-		all->cap = COP_MAX(2 * all->cap, (size_t)8);
-	}
 	all->at[all->n++] =
 		(struct value){.v = v, .ts_ns = e->ts_ns, .source = e->source, .line = e->line};
 	all->sorted = false;

@@ -36,7 +36,8 @@ bool cop_tab_is_late(enum cop_tab_key key)
 
 /* ---- words ---- */
 
-bool cop_tab_next_word(const char **at, char word[COP_TAB_WORD_MAX])
+/* The next word of a list; false at the end. Truncates an overlong word. */
+static bool next_word(const char **at, char word[COP_TAB_WORD_MAX])
 {
 	size_t n = strcspn(*at, ",");
 
@@ -68,7 +69,7 @@ int cop_tab_keys(const char *list, bool per, struct cop_tab_conf *conf, struct c
 	const char *option = per ? "per" : "by";
 	char word[COP_TAB_WORD_MAX];
 
-	while (cop_tab_next_word(&list, word)) {
+	while (next_word(&list, word)) {
 		enum cop_tab_key key = key_of(word, per);
 		unsigned n = conf->keys + conf->pers;
 
@@ -122,7 +123,7 @@ int cop_tab_cols(const char *list, struct cop_tab_conf *conf, struct cop_err *er
 {
 	char word[COP_TAB_WORD_MAX];
 
-	while (cop_tab_next_word(&list, word)) {
+	while (next_word(&list, word)) {
 		unsigned i = find_col(word);
 
 		if (i == cop_tab_col_count)
@@ -176,7 +177,7 @@ static int show_named(const char *list, struct cop_tab_conf *conf, struct cop_er
 	char word[COP_TAB_WORD_MAX], *equals;
 	int rc = 0;
 
-	while (!rc && cop_tab_next_word(&list, word)) {
+	while (!rc && next_word(&list, word)) {
 		equals = strchr(word, '=');
 		if (!equals)
 			continue;
@@ -192,7 +193,7 @@ int cop_tab_thens(const char *list, struct cop_tab_conf *conf, struct cop_err *e
 	char word[COP_TAB_WORD_MAX], *equals;
 	int rc = conf->cols ? 0 : show_named(list, conf, err);
 
-	while (!rc && cop_tab_next_word(&list, word)) {
+	while (!rc && next_word(&list, word)) {
 		equals = strchr(word, '=');
 		then = then_of(equals ? equals + 1 : word);
 		if (!then)

@@ -6,9 +6,9 @@
  * + a)/(1 - a), with its middle within a relative error of a. */
 #include <math.h>
 
+#include "base/base/grow.h"
 #include "trace/table/table.h"
 
-#define BUFFER_MIN 64u
 #define ALPHA 0.008   /* leaves room for interpolation between two values */
 #define BUCKETS 2800u /* up to 2^64 */
 
@@ -110,19 +110,11 @@ static int become_sketch(struct cop_quant *q)
 /* Reserves space for one more pair. */
 static int reserve_pair(struct cop_quant *q)
 {
-	size_t cap;
-	struct pair *grown;
 	int rc = compact(q);
 
 	if (rc || (q->cap && q->sorted <= q->cap / 2))
 		return rc;
-	cap = COP_MAX(2 * q->cap, (size_t)BUFFER_MIN);
-	grown = reallocarray(q->pair, cap, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	q->pair = grown;
-	q->cap = cap;
-	return 0;
+	return COP_GROW(q->pair, q->cap, q->cap) ? 0 : -ENOMEM;
 }
 
 static int add_value(struct cop_quant *q, uint64_t v, uint64_t n)

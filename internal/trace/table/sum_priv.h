@@ -14,16 +14,4 @@ const char *cop_classes_name(const struct cop_classes *c, unsigned i);
 bool cop_classes_test(
 	const struct cop_classes *c, unsigned i, unsigned worker, const struct cop_trace_event *e);
 
-/* ---- devices.c ---- */
-
-struct devices {
-	struct device *first;
-};
-/* Takes a device's event; ignores other events. -ENOMEM. */
-int cop_devices_add(struct devices *all, const struct cop_trace_event *e);
-bool cop_devices_is_kernel(const struct cop_trace_event *e);
-int cop_devices_merge(struct devices *to, struct devices *from);
-int cop_devices_finish(struct devices *all, struct cop_sum_result *out);
-void cop_devices_free(struct devices *all);
-
 #endif

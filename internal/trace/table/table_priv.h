@@ -89,8 +89,6 @@ long double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct 
 
 /* ---- keys.c ---- */
 
-/* The next word of a list; false at the end. Truncates an overlong word. */
-bool cop_tab_next_word(const char **at, char word[COP_TAB_WORD_MAX]);
 struct part;
 struct cop_tab;
 /* Writes all keys of an event into the part's scratch; returns their length, or -ENOMEM. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* New spans are appended to an array, which is sorted when full; overlapping spans are merged.
  * While more than half of the array remains in use, increasingly long gaps are closed. */
+#include "base/base/grow.h"
 #include "trace/table/table.h"
-
-#define CAP_MIN ((size_t)1024)
 
 static int by_begin(const void *a, const void *b)
 {
@@ -50,20 +49,11 @@ static void coalesce(struct cop_union *u)
 
 static int reserve_span(struct cop_union *u)
 {
-	size_t cap = COP_MAX(2 * u->cap, CAP_MIN);
-	struct cop_union_span *grown;
-
 	coalesce(u);
 	if (u->cap && u->n <= u->cap / 2)
 		return 0;
-	if (u->cap < (u->max ? u->max : COP_UNION_MAX)) {
-		grown = reallocarray(u->at, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		u->at = grown;
-		u->cap = cap;
-		return 0;
-	}
+	if (u->cap < (u->max ? u->max : COP_UNION_MAX))
+		return COP_GROW(u->at, u->cap, u->cap) ? 0 : -ENOMEM;
 	while (u->n > u->cap / 2) {
 		u->gap = u->gap ? 2 * u->gap : 1000;
 		fold(u);

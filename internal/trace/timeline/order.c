@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/base/grow.h"
 #include "trace/timeline/timeline.h"
 
 #define BUFFER_BYTES (32 * COP_MIB)
@@ -172,19 +173,14 @@ static int temp_file(const char *dir)
 
 static int add_run(struct cop_order *o, struct run run)
 {
-	struct run *grown;
-	int rc = 0;
+	void *grown;
 
 	pthread_mutex_lock(&o->lock);
-	grown = reallocarray(o->run, o->runs + 1, sizeof(*grown));
-	if (grown) {
-		o->run = grown;
+	grown = COP_GROW_PLAIN(o->run, o->runs);
+	if (grown)
 		o->run[o->runs++] = run;
-	} else {
-		rc = -ENOMEM;
-	}
 	pthread_mutex_unlock(&o->lock);
-	return rc;
+	return grown ? 0 : -ENOMEM;
 }
 
 static int write_items(struct part *p)
@@ -225,8 +221,6 @@ static int spill(struct cop_order *o, struct part *p)
 
 static int reserve_item(struct cop_order *o, struct part *p, size_t bytes)
 {
-	size_t cap = COP_MAX(2 * p->cap, (size_t)1024);
-	uint64_t *grown;
 	int rc;
 
 	if (!p->data)
@@ -240,14 +234,7 @@ static int reserve_item(struct cop_order *o, struct part *p, size_t bytes)
 		if (p->used + bytes > o->conf.buffer_bytes)
 			return -EFBIG;
 	}
-	if (p->n < p->cap)
-		return 0;
-	grown = reallocarray(p->index, cap, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	p->index = grown;
-	p->cap = cap;
-	return 0;
+	return COP_GROW(p->index, p->n, p->cap) ? 0 : -ENOMEM;
 }
 
 int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_event *e)

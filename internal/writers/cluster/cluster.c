@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums by name. They saturate at 2^64-1 and latencies are integral microseconds, so the result does
  * not depend on the order or grouping of the ranks. */
+#include "base/base/grow.h"
 #include "writers/cluster/cluster_priv.h"
 
 struct cop_report_cluster *cop_report_cluster_new(void)
@@ -74,15 +75,8 @@ static int insert_row(struct rows *rows, size_t at, const char *name)
 
 	if (rows->n == CLUSTER_NAMES_MAX || !*name || strlen(name) > CLUSTER_NAME_BYTES)
 		return -ENOBUFS;
-	if (rows->n == rows->cap) {
-		size_t cap = rows->cap ? rows->cap * 2 : 32;
-		struct row *grown = reallocarray(rows->row, cap, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		rows->row = grown;
-		rows->cap = cap;
-	}
+	if (!COP_GROW(rows->row, rows->n, rows->cap))
+		return -ENOMEM;
 	copy = strdup(name);
 	if (!copy)
 		return -ENOMEM;

@@ -74,12 +74,11 @@ int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir
 int cop_report_cluster_write_paths(const struct cop_report_cluster *c, const char *dir,
 	const char *prefix, struct cop_err *err);
 
-/* The sums: the number of ranks, and the rows sorted by name. The names are owned by the sums. */
+/* The sums: the number of ranks, and the rows sorted by name: its name, which is owned by the sums,
+ * or NULL after the last one. */
 uint64_t cop_report_cluster_rank_count(const struct cop_report_cluster *c);
-size_t cop_report_cluster_op_count(const struct cop_report_cluster *c);
 const char *cop_report_cluster_op_at(
 	const struct cop_report_cluster *c, size_t i, struct cop_report_op *out);
-size_t cop_report_cluster_metric_count(const struct cop_report_cluster *c);
 const char *cop_report_cluster_metric_at(
 	const struct cop_report_cluster *c, size_t i, double *value);
 

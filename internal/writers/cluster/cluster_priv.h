@@ -216,9 +216,4 @@ void cop_report_ranks_fini(struct ranks_result *out);
 int cop_report_coverage(const struct cop_report_aggregate *what, const char *tables,
 	const struct cop_pathset *top, struct cop_buf *out, struct cop_err *err);
 
-/* ---- warnings.c ---- */
-
-/* Appends the section with the warnings written when the job stopped, if any. */
-void cop_report_warnings(const char *job_dir, struct cop_buf *out);
-
 #endif

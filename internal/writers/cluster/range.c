@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The spread across the ranks of a job: minimum, median and maximum of a few metrics, and the ranks
  * with the extremes. */
+#include "base/base/grow.h"
 #include "base/base/json.h"
 #include "base/table/table.h"
 #include "writers/cluster/cluster_priv.h"
@@ -20,15 +21,8 @@ static int add(
 {
 	struct rank_values *to;
 
-	if (c->by_rank.n == c->by_rank.cap) {
-		size_t cap = c->by_rank.cap ? 2 * c->by_rank.cap : 16;
-		struct rank_values *grown = reallocarray(c->by_rank.at, cap, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		c->by_rank.at = grown;
-		c->by_rank.cap = cap;
-	}
+	if (!COP_GROW(c->by_rank.at, c->by_rank.n, c->by_rank.cap))
+		return -ENOMEM;
 	to = &c->by_rank.at[c->by_rank.n];
 	*to = *v;
 	to->name = strndup(name, len);

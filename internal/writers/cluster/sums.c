@@ -9,16 +9,13 @@ uint64_t cop_report_cluster_rank_count(const struct cop_report_cluster *c)
 	return c->ranks;
 }
 
-size_t cop_report_cluster_op_count(const struct cop_report_cluster *c)
-{
-	return c->ops.n;
-}
-
 const char *cop_report_cluster_op_at(
 	const struct cop_report_cluster *c, size_t i, struct cop_report_op *out)
 {
-	const struct row *row = &c->ops.row[i];
+	const struct row *row = i < c->ops.n ? &c->ops.row[i] : NULL;
 
+	if (!row)
+		return NULL;
 	*out = (struct cop_report_op){.calls = row->count[0],
 		.hits = row->count[1],
 		.misses = row->count[2],
@@ -27,14 +24,11 @@ const char *cop_report_cluster_op_at(
 	return row->name;
 }
 
-size_t cop_report_cluster_metric_count(const struct cop_report_cluster *c)
-{
-	return c->metrics.n;
-}
-
 const char *cop_report_cluster_metric_at(
 	const struct cop_report_cluster *c, size_t i, double *value)
 {
+	if (i >= c->metrics.n)
+		return NULL;
 	*value = (double)c->metrics.row[i].sum / COP_NUMBER_UNIT;
 	return c->metrics.row[i].name;
 }

@@ -5,7 +5,7 @@
 #include "base/log/log.h"
 
 /* An invalid parent is ignored, together with its tracestate. */
-static void take_parent(struct place *p)
+static void take_parent(struct cop_otel_trace *p)
 {
 	const char *parent = getenv("TRACEPARENT"), *state = getenv("TRACESTATE");
 
@@ -24,7 +24,8 @@ static void take_parent(struct place *p)
 			"no spans are written: TRACEPARENT says that nobody records its trace");
 }
 
-int cop_otel_place(struct place *p)
+/* From the environment, or a new trace. 0 or -errno. */
+static int fill_trace(struct cop_otel_trace *p)
 {
 	int rc = 0;
 
@@ -40,7 +41,7 @@ int cop_otel_place(struct place *p)
 	return rc ? rc : cop_otlp_new_span(p->stop);
 }
 
-bool cop_otel_is_sampled(const struct place *p)
+bool cop_otel_is_sampled(const struct cop_otel_trace *p)
 {
 	return p->job.flags & COP_OTLP_SAMPLED;
 }
@@ -48,7 +49,7 @@ bool cop_otel_is_sampled(const struct place *p)
 struct cop_otel_trace *cop_otel_trace_new(void)
 {
 	struct cop_otel_trace *t = calloc(1, sizeof(*t));
-	int rc = t ? cop_otel_place(&t->place) : -ENOMEM;
+	int rc = t ? fill_trace(t) : -ENOMEM;
 
 	if (!rc)
 		return t;
@@ -64,7 +65,7 @@ void cop_otel_trace_free(struct cop_otel_trace *t)
 
 void cop_otel_trace_parent(const struct cop_otel_trace *t, char out[COP_OTEL_PARENT_SIZE])
 {
-	const struct cop_otlp_context *job = &t->place.job;
+	const struct cop_otlp_context *job = &t->job;
 	char *to = out + snprintf(out, COP_OTEL_PARENT_SIZE, "00-");
 
 	for (size_t i = 0; i < sizeof(job->trace); i++)

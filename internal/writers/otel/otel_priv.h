@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* otel.c implements follow's callbacks and calls the other files: facts.c stores the nodes' final
- * reports; context.c finds the job's trace; spans.c, records.c and numbers.c format lines; file.c
- * writes them.
+ * reports; context.c finds the job's trace; spans.c and numbers.c format lines.
  *
- * Until the end, the main thread owns `end` and the totals, and the follower's thread the rest.
- *
- * */
+ * Until the end, the main thread owns `end` and the totals, and the follower's thread the rest. */
 #ifndef COP_WRITERS_OTEL_PRIV_H
 #define COP_WRITERS_OTEL_PRIV_H
 
@@ -96,30 +93,19 @@ bool cop_otel_is_trouble(enum cop_telemetry_kind kind);
 
 /* ---- context.c ---- */
 
-struct place {
+struct cop_otel_trace {
 	struct cop_otlp_context job; /* the job's own span */
 	uint8_t start[COP_OTLP_SPAN_SIZE], stop[COP_OTLP_SPAN_SIZE];
 	uint8_t parent[COP_OTLP_SPAN_SIZE]; /* the job's parent; all zeros: none */
 	bool has_parent;
 	char state[COP_OTLP_STATE_MAX + 1]; /* "": none */
 };
-struct cop_otel_trace {
-	struct place place;
-};
-/* From the environment, or a new trace. 0 or -errno. */
-int cop_otel_place(struct place *p);
-bool cop_otel_is_sampled(const struct place *p);
-
-/* ---- file.c ---- */
+bool cop_otel_is_sampled(const struct cop_otel_trace *p);
 
 struct files {
 	char dir[PATH_MAX];
 	bool made[FILES], complained;
 };
-/* Creates an empty file, replacing an old one. 0 or -errno with a message. */
-int cop_otel_make(struct files *f, enum file which, struct cop_err *err);
-/* Appends a line completely or not at all; a failure is logged once. */
-void cop_otel_append(struct files *f, enum file which, const struct cop_buf *line);
 
 /* ---- otel.c ---- */
 
@@ -132,7 +118,7 @@ struct resource {
 struct cop_otel {
 	struct files files;
 	struct resource resource;
-	struct place place;
+	struct cop_otel_trace place;
 	char source[PATH_MAX];
 	uint32_t nodes;
 	int64_t started_ns, ready_ns;
@@ -154,19 +140,15 @@ struct cop_otel {
 	bool has_latest; /* the latest answer has no line yet */
 	struct cop_follow_numbers latest;
 };
+/* Several lines: events of the nodes, then the end of the job. */
+void cop_otel_end_records(const struct cop_otel *o, const struct cop_otlp_source *from,
+	int64_t now_ns, struct cop_buf *out);
 
 /* ---- spans.c ---- */
 /* The startup; the job and its end, with the activity of the nodes. */
-void cop_otel_start_span(
-	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
-void cop_otel_end_spans(const struct cop_otel *o, const struct cop_otlp_source *from,
+void cop_otel_start_span(const struct cop_otel *o, const struct cop_otlp_source *from,
 	int64_t now_ns, struct cop_buf *out);
-
-/* ---- records.c ---- */
-void cop_otel_start_record(
-	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out);
-/* Several lines: events of the nodes, then the end of the job. */
-void cop_otel_end_records(const struct cop_otel *o, const struct cop_otlp_source *from,
+void cop_otel_end_spans(const struct cop_otel *o, const struct cop_otlp_source *from,
 	int64_t now_ns, struct cop_buf *out);
 
 #endif

@@ -17,13 +17,14 @@ static struct cop_otlp_span child_span(const struct cop_otel *o,
 	return s;
 }
 
-void cop_otel_start_span(
-	const struct cop_otel *o, const struct cop_otlp_source *from, struct cop_buf *out)
+void cop_otel_start_span(const struct cop_otel *o, const struct cop_otlp_source *from,
+	int64_t now_ns, struct cop_buf *out)
 {
 	struct cop_otlp_span s =
 		child_span(o, o->place.job.span, "copper.start", o->started_ns, o->ready_ns);
 	bool failed = o->start_failed;
 
+	(void)now_ns;
 	memcpy(s.at.span, o->place.start, sizeof(s.at.span));
 	s.status = failed ? COP_OTLP_ERROR : COP_OTLP_UNSET;
 	s.message = failed ? o->reason : NULL;

@@ -139,7 +139,6 @@ int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err)
 			form, COP_STORE_FORM);
 	if (!code)
 		code = sqlite3_exec(db, schema, NULL, NULL, NULL);
-	snprintf(form, sizeof(form), "%d", STORE_APPLICATION);
 	if (!code) {
 		char pragma[96];
 
@@ -151,7 +150,39 @@ int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err)
 	return code ? cop_store_fail(db, name, code, err) : 0;
 }
 
+int cop_store_db_change(const char *path, uint64_t deadline_ms, sqlite3 **db, struct cop_err *err)
+{
+	int rc = cop_store_look(path, err);
+
+	rc = rc < 0 ? rc : cop_store_try_lock(path, true, err);
+	return rc ? rc : cop_store_db_open(path, SQLITE_OPEN_READWRITE, NULL, deadline_ms, db, err);
+}
+
+int cop_store_db_transact(sqlite3 *db, const char *name,
+	int (*work)(void *arg, sqlite3 *db, struct cop_err *err), void *arg, struct cop_err *err)
+{
+	int code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	int rc = code ? cop_store_fail(db, name, code, err) : cop_store_db_tables(db, name, err);
+
+	if (!rc)
+		rc = work(arg, db, err);
+	if (!rc) {
+		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+		rc = code ? cop_store_fail(db, name, code, err) : 0;
+	}
+	if (rc)
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	return rc;
+}
+
 /* ---- statements ---- */
+
+const char *cop_step_column(sqlite3_stmt *q, int col)
+{
+	const char *t = (const char *)sqlite3_column_text(q, col);
+
+	return t ? t : "";
+}
 
 struct step cop_step_prepare(sqlite3 *db, const char *sql)
 {

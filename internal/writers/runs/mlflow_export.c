@@ -248,13 +248,6 @@ struct run {
 	bool own;
 };
 
-static const char *text_at(sqlite3_stmt *q, int col)
-{
-	const char *t = (const char *)sqlite3_column_text(q, col);
-
-	return t ? t : "";
-}
-
 /* Doubles the ID of a Copper run: MLflow's IDs are twice as long. */
 static int look_at_run(struct writing *e, struct run *r)
 {
@@ -264,8 +257,8 @@ static int look_at_run(struct writing *e, struct run *r)
 	if (!code)
 		code = sqlite3_step(e->look);
 	if (code == SQLITE_ROW) {
-		snprintf(r->status, sizeof(r->status), "%s", text_at(e->look, 0));
-		group = text_at(e->look, 1);
+		snprintf(r->status, sizeof(r->status), "%s", cop_step_column(e->look, 0));
+		group = cop_step_column(e->look, 1);
 		snprintf(r->experiment, sizeof(r->experiment), "%s",
 			e->what->experiment ? e->what->experiment
 			: *group            ? group
@@ -273,7 +266,7 @@ static int look_at_run(struct writing *e, struct run *r)
 		if (sqlite3_column_type(e->look, 2) == SQLITE_NULL)
 			snprintf(r->uuid, sizeof(r->uuid), "%.16s%.16s", r->id, r->id);
 		else
-			snprintf(r->uuid, sizeof(r->uuid), "%s", text_at(e->look, 2));
+			snprintf(r->uuid, sizeof(r->uuid), "%s", cop_step_column(e->look, 2));
 		r->own = sqlite3_column_int(e->look, 3) != 0;
 		code = 0;
 	}
@@ -355,7 +348,7 @@ static int put_all(struct writing *e, struct cop_err *err)
 	while (!code && !rc && (code = sqlite3_step(q)) == SQLITE_ROW) {
 		char id[COP_RUNREC_ID_LEN + 1];
 
-		snprintf(id, sizeof(id), "%s", text_at(q, 0));
+		snprintf(id, sizeof(id), "%s", cop_step_column(q, 0));
 		rc = put_run(e, id, err);
 		code = 0;
 	}

@@ -122,13 +122,6 @@ struct import {
 	void *arg;
 };
 
-static const char *text_at(sqlite3_stmt *q, int col)
-{
-	const char *t = (const char *)sqlite3_column_text(q, col);
-
-	return t ? t : "";
-}
-
 /* Detects runs that would have the same ID in a store. */
 static int check_ids(struct import *i, struct cop_err *err)
 {
@@ -142,7 +135,7 @@ static int check_ids(struct import *i, struct cop_err *err)
 	if (s.code == SQLITE_ROW)
 		rc = cop_err_set(err, EEXIST,
 			"%s: the runs %.40s and %.40s would have the same ID in a run store: delete one of them with mlflow gc",
-			i->m.name, text_at(s.stmt, 0), text_at(s.stmt, 1));
+			i->m.name, cop_step_column(s.stmt, 0), cop_step_column(s.stmt, 1));
 	else if (s.code != SQLITE_DONE)
 		rc = cop_store_fail(i->m.db, i->m.name, s.code, err);
 	cop_step_finish(&s);
@@ -175,8 +168,9 @@ static int name_runs(struct import *i, struct cop_err *err)
 		s.code = sqlite3_step(s.stmt);
 		if (s.code == SQLITE_ROW)
 			i->each(i->arg,
-				&(struct cop_mlflow_run){text_at(s.stmt, 0), text_at(s.stmt, 1),
-					text_at(s.stmt, 2), text_at(s.stmt, 3)});
+				&(struct cop_mlflow_run){cop_step_column(s.stmt, 0),
+					cop_step_column(s.stmt, 1), cop_step_column(s.stmt, 2),
+					cop_step_column(s.stmt, 3)});
 	}
 	if (s.code != SQLITE_DONE)
 		return cop_store_fail(i->m.db, i->m.name, cop_step_finish(&s), err);
@@ -184,35 +178,20 @@ static int name_runs(struct import *i, struct cop_err *err)
 	return 0;
 }
 
-static int put_in_transaction(struct import *i, struct cop_err *err)
+static int put_all(void *arg, sqlite3 *db, struct cop_err *err)
 {
-	int code = sqlite3_exec(i->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-	int rc = code ? cop_store_fail(i->db, i->store, code, err)
-		      : cop_store_db_tables(i->db, i->store, err);
+	struct import *i = arg;
+	int code = cop_mlflow_side_tables(db, false);
 
-	if (!rc) {
-		code = cop_mlflow_side_tables(i->db, false);
-		rc = code ? cop_store_fail(i->db, i->store, code, err) : put_rows(i, err);
-	}
-	if (!rc) {
-		code = sqlite3_exec(i->db, "COMMIT", NULL, NULL, NULL);
-		rc = code ? cop_store_fail(i->db, i->store, code, err) : 0;
-	}
-	if (rc)
-		sqlite3_exec(i->db, "ROLLBACK", NULL, NULL, NULL);
-	return rc;
+	return code ? cop_store_fail(db, i->store, code, err) : put_rows(i, err);
 }
 
 static int put_into_store(struct import *i, uint64_t deadline_ms, struct cop_err *err)
 {
-	int rc = cop_store_look(i->store, err);
+	int rc = cop_store_db_change(i->store, deadline_ms, &i->db, err);
 
-	rc = rc < 0 ? rc : cop_store_try_lock(i->store, true, err);
 	if (!rc)
-		rc = cop_store_db_open(
-			i->store, SQLITE_OPEN_READWRITE, NULL, deadline_ms, &i->db, err);
-	if (!rc)
-		rc = put_in_transaction(i, err);
+		rc = cop_store_db_transact(i->db, i->store, put_all, i, err);
 	sqlite3_close(i->db);
 	return rc;
 }

@@ -142,6 +142,7 @@ int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec 
 /* ---- the transaction ---- */
 
 struct work {
+	const char *path;
 	const struct cop_runrec *record; /* NULL: write only tags */
 	uint64_t from_step;
 	const char *id;
@@ -164,45 +165,24 @@ static int put_tags(sqlite3 *db, const struct work *w)
 	return cop_step_finish(&s);
 }
 
-static int put_work(sqlite3 *db, const char *path, const struct work *w, struct cop_err *err)
+static int put_work(void *arg, sqlite3 *db, struct cop_err *err)
 {
+	const struct work *w = arg;
 	int code;
 
 	if (w->record)
-		return cop_store_put_record(db, path, w->record, w->from_step, err);
+		return cop_store_put_record(db, w->path, w->record, w->from_step, err);
 	code = put_tags(db, w);
-	return code ? cop_store_fail(db, path, code, err) : 0;
+	return code ? cop_store_fail(db, w->path, code, err) : 0;
 }
 
-static int put_in_transaction(
-	sqlite3 *db, const char *path, const struct work *w, struct cop_err *err)
-{
-	int code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-	int rc = code ? cop_store_fail(db, path, code, err) : cop_store_db_tables(db, path, err);
-
-	if (!rc)
-		rc = put_work(db, path, w, err);
-	if (!rc) {
-		code = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-		rc = code ? cop_store_fail(db, path, code, err) : 0;
-	}
-	if (rc)
-		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-	return rc;
-}
-
-static int put(const char *path, const struct work *w, uint64_t deadline_ms, struct cop_err *err)
+static int put(struct work *w, uint64_t deadline_ms, struct cop_err *err)
 {
 	sqlite3 *db = NULL;
-	int rc = cop_store_look(path, err);
+	int rc = cop_store_db_change(w->path, deadline_ms, &db, err);
 
-	if (rc < 0)
-		return rc;
-	rc = cop_store_try_lock(path, true, err);
 	if (!rc)
-		rc = cop_store_db_open(path, SQLITE_OPEN_READWRITE, NULL, deadline_ms, &db, err);
-	if (!rc)
-		rc = put_in_transaction(db, path, w, err);
+		rc = cop_store_db_transact(db, w->path, put_work, w, err);
 	sqlite3_close(db);
 	return rc;
 }
@@ -210,11 +190,12 @@ static int put(const char *path, const struct work *w, uint64_t deadline_ms, str
 int cop_store_put(const char *path, const struct cop_runrec *r, uint64_t from_step,
 	uint64_t deadline_ms, struct cop_err *err)
 {
-	return put(path, &(struct work){.record = r, .from_step = from_step}, deadline_ms, err);
+	return put(&(struct work){.path = path, .record = r, .from_step = from_step}, deadline_ms,
+		err);
 }
 
 int cop_store_put_tags(const char *path, const char *id, const struct cop_runrec_pairs *tags,
 	uint64_t deadline_ms, struct cop_err *err)
 {
-	return put(path, &(struct work){.id = id, .tags = tags}, deadline_ms, err);
+	return put(&(struct work){.path = path, .id = id, .tags = tags}, deadline_ms, err);
 }

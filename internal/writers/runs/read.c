@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base/grow.h"
 #include "writers/runs/store_priv.h"
 
 #define RUN_COLUMNS                                                                                \
 	"id, name, \"group\", version, exit_reason, status, start, coalesce(\"end\", 0), seen, beat, nodes"
-
-static const char *text_at(sqlite3_stmt *q, int col)
-{
-	const char *t = (const char *)sqlite3_column_text(q, col);
-
-	return t ? t : "";
-}
 
 /* Users may have edited rows: converts values of other types where possible. */
 static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
@@ -17,10 +11,10 @@ static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 	static const enum cop_runrec_field fields[] = {
 		COP_RUNREC_NAME, COP_RUNREC_GROUP, COP_RUNREC_VERSION, COP_RUNREC_REASON};
 
-	snprintf(r->id, sizeof(r->id), "%s", text_at(q, 0));
+	snprintf(r->id, sizeof(r->id), "%s", cop_step_column(q, 0));
 	for (unsigned f = 0; f < COP_ARRAY_SIZE(fields); f++)
-		cop_runrec_put(r, fields[f], text_at(q, (int)f + 1));
-	if (cop_runrec_status_of(text_at(q, 5), &r->status))
+		cop_runrec_put(r, fields[f], cop_step_column(q, (int)f + 1));
+	if (cop_runrec_status_of(cop_step_column(q, 5), &r->status))
 		r->status = COP_RUNREC_LOST;
 	r->start_s = sqlite3_column_double(q, 6);
 	r->end_s = sqlite3_column_double(q, 7);
@@ -53,14 +47,8 @@ void cop_store_runs_free(struct cop_store_runs *runs)
 
 static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
 {
-	struct cop_runrec *grown = out->at;
-
-	/* Grows the array when its length is a power of two. */
-	if ((out->n & (out->n - 1)) == 0)
-		grown = reallocarray(out->at, out->n ? 2 * out->n : 1, sizeof(*grown));
-	if (!grown)
+	if (!COP_GROW_PLAIN(out->at, out->n))
 		return false;
-	out->at = grown;
 	out->at[out->n] = (struct cop_runrec){0};
 	take_run(q, &out->at[out->n]);
 	return !out->at[out->n++].failed;
@@ -180,7 +168,7 @@ int cop_store_find(
 	while (!code || code == SQLITE_ROW) {
 		code = sqlite3_step(q);
 		if (code == SQLITE_ROW && found++ == 0)
-			snprintf(id, COP_RUNREC_ID_LEN + 1, "%s", text_at(q, 0));
+			snprintf(id, COP_RUNREC_ID_LEN + 1, "%s", cop_step_column(q, 0));
 	}
 	if (finish_query(s, q, code, false, err))
 		return -EIO;
@@ -224,7 +212,7 @@ static int load_list(
 	while (!code || code == SQLITE_ROW) {
 		code = sqlite3_step(q);
 		if (code == SQLITE_ROW)
-			cop_runrec_pair(r, l, text_at(q, 0), text_at(q, 1));
+			cop_runrec_pair(r, l, cop_step_column(q, 0), cop_step_column(q, 1));
 	}
 	return finish_query(s, q, code, r->failed, err);
 }
@@ -243,8 +231,8 @@ static int load_points(struct cop_store *s, struct cop_runrec *r, struct cop_err
 		if (code != SQLITE_ROW)
 			break;
 		r->step = (uint64_t)sqlite3_column_int64(q, 1);
-		cop_runrec_point(
-			r, text_at(q, 0), sqlite3_column_double(q, 2), sqlite3_column_double(q, 3));
+		cop_runrec_point(r, cop_step_column(q, 0), sqlite3_column_double(q, 2),
+			sqlite3_column_double(q, 3));
 	}
 	return finish_query(s, q, code, r->failed, err);
 }

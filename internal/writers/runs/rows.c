@@ -62,7 +62,7 @@ static void put_row(struct rows *r, struct step *s)
 	r->code = r->code ? r->code : s->code;
 }
 
-static void put_text(struct rows *r, enum rows_statement which, const char *id, const char *value)
+void cop_rows_text(struct rows *r, enum rows_statement which, const char *id, const char *value)
 {
 	struct step *s = &r->step[which];
 
@@ -71,33 +71,13 @@ static void put_text(struct rows *r, enum rows_statement which, const char *id, 
 	put_row(r, s);
 }
 
-static void put_time(struct rows *r, enum rows_statement which, const char *id, double time_s)
+void cop_rows_time(struct rows *r, enum rows_statement which, const char *id, double time_s)
 {
 	struct step *s = &r->step[which];
 
 	cop_step_text(s, 1, id);
 	cop_step_real(s, 2, time_s);
 	put_row(r, s);
-}
-
-void cop_rows_run(struct rows *r, const char *id, double start_s)
-{
-	put_time(r, ROWS_RUN, id, start_s);
-}
-
-void cop_rows_seen(struct rows *r, const char *id, double seen_s)
-{
-	put_time(r, ROWS_SEEN, id, seen_s);
-}
-
-void cop_rows_name(struct rows *r, const char *id, const char *name)
-{
-	put_text(r, ROWS_NAME, id, name);
-}
-
-void cop_rows_failed(struct rows *r, const char *id, const char *reason)
-{
-	put_text(r, ROWS_JOB_FAILED, id, reason);
 }
 
 void cop_rows_status(struct rows *r, const char *id, enum cop_runrec_status status,
@@ -117,7 +97,7 @@ void cop_rows_status(struct rows *r, const char *id, enum cop_runrec_status stat
 	cop_step_real(s, 3, time_s);
 	put_row(r, s);
 	if (failed)
-		cop_rows_failed(r, id, *reason ? reason : "the program failed");
+		cop_rows_text(r, ROWS_JOB_FAILED, id, *reason ? reason : "the program failed");
 }
 
 /* ---- pairs and points ---- */
@@ -155,9 +135,9 @@ void cop_rows_pair(
 	cop_step_text(s, 3, value);
 	put_row(r, s);
 	if (l == COP_RUNREC_TAG && strcmp(key, "name") == 0 && *value)
-		put_text(r, ROWS_RENAME, id, value);
+		cop_rows_text(r, ROWS_RENAME, id, value);
 	if (l == COP_RUNREC_TAG && strcmp(key, "group") == 0)
-		put_text(r, ROWS_REGROUP, id, value);
+		cop_rows_text(r, ROWS_REGROUP, id, value);
 }
 
 void cop_rows_point(

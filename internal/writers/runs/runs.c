@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base/grow.h"
 #include "writers/runs/runs.h"
 
 #include <math.h>
@@ -132,15 +133,12 @@ static bool find_pair(const struct cop_runrec_pairs *p, const char *key, size_t 
 static void insert_pair(
 	struct cop_runrec *r, struct cop_runrec_pairs *p, size_t at, char *key, char *value)
 {
-	struct cop_runrec_pair *grown = reallocarray(p->at, p->n + 1, sizeof(*grown));
-
-	if (!grown) {
+	if (!COP_GROW_PLAIN(p->at, p->n)) {
 		r->failed = true;
 		free(key);
 		free(value);
 		return;
 	}
-	p->at = grown;
 	memmove(p->at + at + 1, p->at + at, (p->n - at) * sizeof(*p->at));
 	p->at[at] = (struct cop_runrec_pair){key, value};
 	p->n++;
@@ -189,7 +187,6 @@ const struct cop_runrec_series *cop_runrec_find(const struct cop_runrec *r, cons
 
 static struct cop_runrec_series *series_of(struct cop_runrec *r, const char *key)
 {
-	struct cop_runrec_series *grown;
 	size_t at;
 	char *k;
 
@@ -198,17 +195,15 @@ static struct cop_runrec_series *series_of(struct cop_runrec *r, const char *key
 	if (!*key || strlen(key) > COP_RUNREC_KEY_MAX || r->series_n == COP_RUNREC_SERIES_MAX)
 		return NULL;
 	k = copy_text(r, key, COP_RUNREC_KEY_MAX);
-	grown = k ? reallocarray(r->series, r->series_n + 1, sizeof(*grown)) : NULL;
-	if (!grown) {
+	if (!k || !COP_GROW_PLAIN(r->series, r->series_n)) {
 		r->failed = true;
 		free(k);
 		return NULL;
 	}
-	r->series = grown;
-	memmove(grown + at + 1, grown + at, (r->series_n - at) * sizeof(*grown));
+	memmove(r->series + at + 1, r->series + at, (r->series_n - at) * sizeof(*r->series));
 	r->series_n++;
-	grown[at] = (struct cop_runrec_series){.key = k};
-	return &grown[at];
+	r->series[at] = (struct cop_runrec_series){.key = k};
+	return &r->series[at];
 }
 
 static uint64_t stride_of(const struct cop_runrec *r)
@@ -282,18 +277,10 @@ void cop_runrec_point(struct cop_runrec *r, const char *key, double time_s, doub
 		return;
 	s->most = s->points ? fmax(s->most, value) : value;
 	s->points++;
-	if (s->n == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 1;
-		struct cop_runrec_point *grown = reallocarray(s->point, cap, sizeof(*grown));
-
-		if (!grown) {
-			r->failed = true;
-			return;
-		}
-		s->point = grown;
-		s->cap = cap;
-	}
-	s->point[s->n++] = (struct cop_runrec_point){r->step, time_s, value};
+	if (COP_GROW_PLAIN(s->point, s->n))
+		s->point[s->n++] = (struct cop_runrec_point){r->step, time_s, value};
+	else
+		r->failed = true;
 }
 
 bool cop_runrec_is_own_metric(const char *key)

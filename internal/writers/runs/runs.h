@@ -58,7 +58,7 @@ struct cop_runrec_point {
 struct cop_runrec_series {
 	char *key;
 	struct cop_runrec_point *point; /* in ascending order of step */
-	size_t n, cap;
+	size_t n;
 	uint64_t points; /* points added; one in `every` is kept, plus the last */
 	uint64_t every;  /* 0 means 1 */
 	double most;     /* maximum of all points added */

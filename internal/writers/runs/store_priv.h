@@ -29,8 +29,13 @@ int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 /* vfs: NULL, or "unix-none", which takes no locks. The caller closes *db in any case. */
 int cop_store_db_open(const char *path, int flags, const char *vfs, uint64_t deadline_ms,
 	sqlite3 **db, struct cop_err *err);
+/* Opens the store for changes, and creates it if missing. The caller closes *db in any case. */
+int cop_store_db_change(const char *path, uint64_t deadline_ms, sqlite3 **db, struct cop_err *err);
 /* Within a transaction. Creates missing tables. */
 int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err);
+/* Creates missing tables and calls work in a transaction, which is undone if work fails. */
+int cop_store_db_transact(sqlite3 *db, const char *name,
+	int (*work)(void *arg, sqlite3 *db, struct cop_err *err), void *arg, struct cop_err *err);
 
 /* A statement executed for many rows. After an error, stored in code, all calls do nothing. */
 struct step {
@@ -38,6 +43,8 @@ struct step {
 	sqlite3_stmt *stmt;
 	int code;
 };
+/* A column of a row as text; "" instead of NULL. */
+const char *cop_step_column(sqlite3_stmt *q, int col);
 struct step cop_step_prepare(sqlite3 *db, const char *sql);
 void cop_step_text(struct step *s, int at, const char *value);
 void cop_step_real(struct step *s, int at, double value);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Imports programs' logs into the store: the files of one folder, in one transaction. Reading
  * continues where the last import ended, so a job's rank 0 reads every line once. */
+#include "base/base/grow.h"
 #include "writers/runs/store_priv.h"
 
 #include <dirent.h>
@@ -83,7 +84,7 @@ static void take_head(struct round *r, struct log_file *f, const struct logline 
 	f->foreign = r->job ? !is_of_job(r, f, l->key) : *id == '-';
 	snprintf(f->id, sizeof(f->id), "%s", f->foreign ? "" : id);
 	if (!f->foreign && !r->job)
-		cop_rows_run(&r->rows, f->id, l->time_s);
+		cop_rows_time(&r->rows, ROWS_RUN, f->id, l->time_s);
 }
 
 static void take_status(struct round *r, struct log_file *f, const struct logline *l)
@@ -104,7 +105,7 @@ static void take_line(struct round *r, struct log_file *f, const struct logline 
 		take_head(r, f, l);
 		break;
 	case LOGLINE_NAME:
-		cop_rows_name(&r->rows, f->id, l->value);
+		cop_rows_text(&r->rows, ROWS_NAME, f->id, l->value);
 		break;
 	case LOGLINE_PAIR:
 		cop_rows_pair(&r->rows, f->id, l->list, l->key, l->value);
@@ -210,7 +211,7 @@ static void take_file(struct round *r, int dir, struct log_file *f)
 		f->written_s = (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
 		read_file(r, f, fd);
 		if (!r->job && *f->id)
-			cop_rows_seen(&r->rows, f->id, (double)st.st_mtime);
+			cop_rows_time(&r->rows, ROWS_SEEN, f->id, (double)st.st_mtime);
 		f->ended = is_over(f, &st);
 	}
 	close(fd);
@@ -221,7 +222,7 @@ static void take_file(struct round *r, int dir, struct log_file *f)
 static struct log_file *file_of(struct cop_take *t, const char *name)
 {
 	size_t low = 0, high = t->n;
-	struct log_file *grown;
+	char *copy;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -234,18 +235,15 @@ static struct log_file *file_of(struct cop_take *t, const char *name)
 		else
 			high = middle;
 	}
-	grown = reallocarray(t->at, t->n + 1, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	t->at = grown;
-	memmove(grown + low + 1, grown + low, (t->n - low) * sizeof(*grown));
-	grown[low] = (struct log_file){.name = strdup(name)};
-	if (!grown[low].name) {
-		memmove(grown + low, grown + low + 1, (t->n - low) * sizeof(*grown));
+	copy = strdup(name);
+	if (!copy || !COP_GROW_PLAIN(t->at, t->n)) {
+		free(copy);
 		return NULL;
 	}
+	memmove(t->at + low + 1, t->at + low, (t->n - low) * sizeof(*t->at));
+	t->at[low] = (struct log_file){.name = copy};
 	t->n++;
-	return &grown[low];
+	return &t->at[low];
 }
 
 static bool is_log(const char *name)
@@ -310,7 +308,7 @@ static void take_files(struct round *r, int dir)
 			take_file(r, dir, f);
 	}
 	if (r->job && *r->take->failed)
-		cop_rows_failed(&r->rows, r->job, r->take->failed);
+		cop_rows_text(&r->rows, ROWS_JOB_FAILED, r->job, r->take->failed);
 }
 
 /* Files of a job are kept. Lines appended before the removal are read here; for later ones, the
@@ -362,21 +360,30 @@ static bool any_ended(const struct cop_take *t)
 	return any;
 }
 
-static int in_transaction(struct round *r, int dir, sqlite3 *db, const char *store,
-	void (*work)(struct round *r, int dir), struct cop_err *err)
-{
-	int code = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-	int rc = code ? cop_store_fail(db, store, code, err) : cop_store_db_tables(db, store, err);
+struct work {
+	struct round *r;
+	int dir;
+	const char *store;
+	void (*put)(struct round *r, int dir);
+};
 
-	if (!rc) {
-		cop_rows_open(&r->rows, db);
-		work(r, dir);
-		code = cop_rows_close(&r->rows);
-		code = code ? code : sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-		rc = code ? cop_store_fail(db, store, code, err) : 0;
-	}
-	if (rc)
-		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+static int put_rows(void *arg, sqlite3 *db, struct cop_err *err)
+{
+	struct work *w = arg;
+	int code;
+
+	cop_rows_open(&w->r->rows, db);
+	w->put(w->r, w->dir);
+	code = cop_rows_close(&w->r->rows);
+	return code ? cop_store_fail(db, w->store, code, err) : 0;
+}
+
+static int in_transaction(struct round *r, int dir, sqlite3 *db, const char *store,
+	void (*put)(struct round *r, int dir), struct cop_err *err)
+{
+	int rc =
+		cop_store_db_transact(db, store, put_rows, &(struct work){r, dir, store, put}, err);
+
 	for (size_t i = 0; i < r->take->n && !rc; i++) {
 		r->take->at[i].taken = r->take->at[i].next;
 		r->take->at[i].lines = r->take->at[i].next_lines;
@@ -387,12 +394,8 @@ static int in_transaction(struct round *r, int dir, sqlite3 *db, const char *sto
 static int take_all(struct round *r, int dir, const char *store, struct cop_err *err)
 {
 	sqlite3 *db = NULL;
-	int rc = cop_store_look(store, err);
+	int rc = cop_store_db_change(store, r->deadline_ms, &db, err);
 
-	rc = rc < 0 ? rc : cop_store_try_lock(store, true, err);
-	if (!rc)
-		rc = cop_store_db_open(
-			store, SQLITE_OPEN_READWRITE, NULL, r->deadline_ms, &db, err);
 	if (!rc)
 		rc = in_transaction(r, dir, db, store, take_files, err);
 	if (!rc && !r->job && any_ended(r->take))

@@ -30,16 +30,13 @@ struct rows {
 /* Within a transaction. */
 void cop_rows_open(struct rows *r, sqlite3 *db);
 int cop_rows_close(struct rows *r);
-/* A run outside of a Copper job has no version; the next four functions change only such runs,
- * except for the end of cop_rows_status. */
-void cop_rows_run(struct rows *r, const char *id, double start_s);
-void cop_rows_seen(struct rows *r, const char *id, double seen_s);
-void cop_rows_name(struct rows *r, const char *id, const char *name);
+/* A run outside of a Copper job has no version; the next three functions change only such runs,
+ * except for ROWS_JOB_FAILED, which is for a finished job, and the end of cop_rows_status. */
+void cop_rows_time(struct rows *r, enum rows_statement which, const char *id, double time_s);
+void cop_rows_text(struct rows *r, enum rows_statement which, const char *id, const char *value);
 /* FAILED is sticky; for a finished job, it means that the program failed. */
 void cop_rows_status(struct rows *r, const char *id, enum cop_runrec_status status,
 	const char *reason, double time_s);
-/* For a finished job. */
-void cop_rows_failed(struct rows *r, const char *id, const char *reason);
 /* A key that would conflict with the job's own data gets the prefix "program.". */
 void cop_rows_pair(
 	struct rows *r, const char *id, enum cop_runrec_list l, const char *key, const char *value);
