@@ -26,7 +26,7 @@
 # what the test started, and fails it if something was left.
 set -u
 
-cop_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cop_root=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 cop_t=$cop_root/scripts/t
 BUILD=${BUILD:-$cop_root/build}
 case $BUILD in
@@ -166,8 +166,16 @@ is() { # DESCRIPTION GOT WANTED
 	fi
 }
 
+at_most() { # NUMBER NUMBER
+	if [[ "$1 $2" =~ ^-?[0-9]{1,18}\ -?[0-9]{1,18}$ ]]; then
+		[ "$1" -le "$2" ]
+	else
+		awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }'
+	fi
+}
+
 is_at_most() { # DESCRIPTION GOT MOST (decimals allowed)
-	if [ -n "$2" ] && awk -v a="$2" -v b="$3" 'BEGIN { exit !(a <= b) }'; then
+	if [ -n "$2" ] && at_most "$2" "$3"; then
 		pass "$1"
 	else
 		fail "$1" "got: $2" "at most: $3"
@@ -175,7 +183,7 @@ is_at_most() { # DESCRIPTION GOT MOST (decimals allowed)
 }
 
 matches() { # DESCRIPTION TEXT REGEX
-	if printf '%s\n' "$2" | grep -Eq -- "$3"; then
+	if grep -Eq -- "$3" <<<"$2"; then
 		pass "$1"
 	else
 		fail "$1" "got: $2" "wanted: /$3/"
@@ -185,12 +193,16 @@ matches() { # DESCRIPTION TEXT REGEX
 # One point: the command ends with that exit status (`any` is 1 or 2) and gives the reason on
 # standard error in one line.
 fails_with() { # EXIT REGEX COMMAND…
-	local want=$1 regex=$2 status text lines
+	local want=$1 regex=$2 status text lines line
 	shift 2
-	timeout "$(patient 60)" "$@" </dev/null >"$T/.out" 2>"$T/.err"
+	look_around
+	timeout $((60 * cop_slower * CROWD)) "$@" </dev/null >"$T/.out" 2>"$T/.err"
 	status=$?
-	text=$(tr -d '\0' <"$T/.err")
-	lines=$(grep -c . "$T/.err")
+	{ text=$(<"$T/.err"); } 2>/dev/null # a warning of a NUL
+	lines=0
+	while read -r line; do
+		[ -z "$line" ] || lines=$((lines + 1))
+	done <<<"$text"
 	[ "$want" != any ] || [ "$status" -ne 1 ] || want=1
 	[ "$want" != any ] || want=2
 	if [ "$status" -eq "$want" ] && [ "$lines" -eq 1 ] && grep -Eq -- "$regex" "$T/.err"; then

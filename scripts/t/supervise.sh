@@ -8,18 +8,26 @@
 # nothing else has that value. Nothing is ever ended by its name.
 # shellcheck disable=SC2154
 
-header_value() { # KEY DEFAULT: the rest of a `# KEY: …` line of the script
-	local line
-	line=$(sed -n "s/^# $1: *//p" "$script" | head -n 1)
-	printf '%s' "${line:-$2}"
+header_value() { # KEY DEFAULT: the rest of a `# KEY: …` line at the head of the script
+	local line value=
+	while read -r line && [[ $line == '#'* ]]; do
+		[[ ! $line =~ ^"# $1:"\ *(.*) ]] || { value=${BASH_REMATCH[1]} && break; }
+	done <"$script"
+	printf '%s' "${value:-$2}"
 }
 
 started_pids() {
 	grep -lzFx "COP_TEST_DIR=$test_dir" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
 }
 
+# The last one first.
 left_mounts() {
-	awk -v dir="$test_dir/" 'index($5, dir) == 1 { print $5 }' /proc/self/mountinfo | tac
+	local lines i
+	mapfile -t lines </proc/self/mountinfo
+	lines=("${lines[@]#* * * * }")
+	for ((i = ${#lines[@]} - 1; i >= 0; i--)); do
+		[[ ${lines[i]} != "$test_dir/"* ]] || echo "${lines[i]%% *}"
+	done
 }
 
 # Files of the machine that the test has covered with its own, as t0815 does with /etc: userdel
@@ -53,16 +61,17 @@ killed() {
 # Daemons need a moment to end after they were told to; if they take longer, that is a fault of
 # theirs.
 is_clean() {
-	[ -z "$(started_pids)" ] && [ -z "$(left_mounts)" ]
+	[ -z "$(left_mounts)" ] && [ -z "$(started_pids)" ]
 }
 
 sweep() {
-	local mount
+	local mount mounts
 	wait_for 5 killed
-	for mount in $(left_mounts) $(covered_files); do
+	mounts=$(left_mounts && covered_files)
+	for mount in $mounts; do
 		umount -l "$mount" 2>/dev/null || fusermount3 -u -z "$mount" 2>/dev/null
 	done
-	wait_for 5 killed
+	[ -z "$mounts" ] || wait_for 5 killed
 	[ ! -e "$test_dir/user" ] || alone_with_users userdel "$(cat "$test_dir/user")" 2>/dev/null
 }
 
@@ -107,7 +116,7 @@ sanitizer_options() {
 # namespace with such a device, and nothing outside it changes. A test that says `# apart: yes` gets
 # one in any case, because others must not change what is mounted in it.
 namespace_for_user() {
-	[ -z "${COP_TEST_NAMESPACE:-}" ] && [ "$(id -u)" -eq 0 ] || return 0
+	[ -z "${COP_TEST_NAMESPACE:-}" ] && [ "$EUID" -eq 0 ] || return 0
 	[ -n "$(header_value user '')" ] && [ -e /dev/fuse ] || return 0
 	case $(stat -c %a /dev/fuse) in
 	*6) [ -n "$(header_value apart '')" ] || return 0 ;;
@@ -133,7 +142,7 @@ export -f forget_other_tests
 # Copper's default one. As root it gets a network of its own, with the loopback's addresses and one
 # other, without which the C library resolves no address for Slurm.
 network_of_its_own() {
-	[ -n "$(header_value network '')" ] && [ "$(id -u)" -eq 0 ] || return 0
+	[ -n "$(header_value network '')" ] && [ "$EUID" -eq 0 ] || return 0
 	if [ -z "${COP_TEST_NETWORK:-}" ]; then
 		! unshare --net true 2>/dev/null ||
 			COP_TEST_NETWORK=1 exec unshare --net bash "$script" "$@"
@@ -184,6 +193,8 @@ supervise() {
 	chmod 755 "$test_dir"
 	mkdir -m 1777 "$test_dir/san"
 	mkdir -m 700 "$test_dir/run"
+	export COP_NEVER=$test_dir/never
+	mkfifo -m 600 "$COP_NEVER"
 	trap 'judge 1 0' INT TERM HUP
 	open_device || echo "# no /dev/fuse for ordinary users"
 	sanitizer_options

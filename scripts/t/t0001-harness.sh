@@ -109,7 +109,6 @@ wait_for 60 test -e "$T/begun"
 kill -TERM "$supervisor"
 wait "$supervisor"
 is 'a test that is ended from outside fails' $? 1
-# The timer's last sleep of a second may outlive it.
 is 'and its timer ends with it' "$(pgrep -cf "^bash $T/ended.sh")" 0
 
 # Like a test that makes a mount namespace while another test's slowfs is mounted.
