@@ -85,7 +85,7 @@ static void count_dropped(struct cop_cache *c, const struct node *n)
 {
 	cop_stats_add(c->stats, COP_CACHE_EVICTIONS, 1);
 	cop_stats_add(c->stats, COP_CACHE_EVICTED_BYTES, n->charged);
-	if (cop_cache_keeps_for_root(&n->obj.key))
+	if (cop_cache_keeps_for_root(n))
 		cop_stats_add(c->stats, COP_CACHE_EVICTED_HOME_BYTES, n->charged);
 	else
 		cop_cache_gone(c, n);
@@ -196,11 +196,6 @@ size_t cop_cache_room_for_copies(struct cop_cache *c)
 	return COP_MAX(c->limit - COP_MIN(others, c->limit), c->limit / 8);
 }
 
-bool cop_cache_is_full(struct cop_cache *c, size_t bytes)
-{
-	return used_by_others(c) + bytes > c->limit - c->limit / 8;
-}
-
 /* The sum, in addition to c->flying, that includes the flight's reservation. */
 static _Atomic uint64_t *flying_with(struct cop_cache *c, const struct node *n)
 {
@@ -232,6 +227,11 @@ static bool share_left(struct cop_cache *c, size_t bytes, bool local)
 	if (local && mine + bytes > c->limit / 2)
 		return false;
 	return all + bytes <= c->limit / 4 * 3;
+}
+
+bool cop_cache_is_full(struct cop_cache *c, size_t bytes)
+{
+	return used_by_others(c) + bytes > c->limit - c->limit / 8 || !share_left(c, bytes, false);
 }
 
 /* Whether only local flights in progress prevent this one from starting: it then waits for them and
@@ -437,8 +437,11 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 	n->reserve_arg = arg;
 	pthread_mutex_lock(&c->reserve_lock);
 	waits = has_to_queue(c, n, local) || !try_reserve(c, n, bytes, local);
-	if (waits)
+	if (waits) {
+		/* The waiting flight itself has bytes as well. */
+		cop_cache_evict_for(c, 0);
 		queue_reservation(c, n, local);
+	}
 	pthread_mutex_unlock(&c->reserve_lock);
 	if (!waits) {
 		start(arg);

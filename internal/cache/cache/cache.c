@@ -201,6 +201,20 @@ bool cop_cache_has(struct cop_cache *c, const struct cop_key *key)
 	return cop_cache_look(c, key, NULL) != COP_HELD_NOT;
 }
 
+bool cop_cache_has_soon(struct cop_cache *c, const struct cop_key *key)
+{
+	uint64_t hash = key_hash(key);
+	struct shard *s = shard_of(c, hash);
+	struct node *n;
+	bool has;
+
+	pthread_mutex_lock(&s->lock);
+	n = find_node(s, hash, key);
+	has = n && (n->state == COMPLETE || atomic_load(&n->obj.reading));
+	pthread_mutex_unlock(&s->lock);
+	return has;
+}
+
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key)
 {
 	struct cop_obj *obj;
@@ -327,7 +341,7 @@ static void count_part(struct cop_cache *c, const struct node *n, bool is_data)
 	cop_stats_add(c->stats, COP_CACHE_FETCHED_BYTES, n->obj.len);
 	if (is_data)
 		cop_cache_distinct_add(&c->data, n->link.hash, n->charged);
-	if (!cop_cache_keeps_for_root(&n->obj.key))
+	if (!cop_cache_keeps_for_root(n))
 		cop_cache_distinct_add(&c->needed, n->link.hash, n->charged);
 }
 

@@ -38,7 +38,7 @@ enum cop_facet {
 	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
 	COP_FACET_NEWER,    /* tree: a directory that changed after this version */
 	COP_FACET_PAGE,     /* tree: attributes of some names of a large directory */
-	COP_FACET_HOME,     /* a chunk kept for the root, which has no room */
+	COP_FACET_HOME,     /* a chunk of a root without room, kept by its home, or a copy of it */
 };
 
 /* Everything that an object depends on: the answer to one request with this key is valid for all
@@ -94,6 +94,8 @@ struct cop_obj {
 	_Atomic bool missed;        /* listing: a program looked up a name that is not in it */
 	_Atomic bool bundled; /* prefetched next to another file and unused; set by the leader of
 				 its flight at once */
+	_Atomic bool reading; /* flight: waits for this node's read of the storage, no longer for
+				 bytes, and for no other node; set by its leader */
 	_Atomic bool
 		first; /* chunk: arrived with an entry requested by a program; set like `bundled`;
 			  entry: another node was also requested to send its first bytes */
@@ -170,6 +172,8 @@ enum cop_held { COP_HELD_NOT, COP_HELD_FLYING, COP_HELD_COMPLETE };
 enum cop_held cop_cache_look(struct cop_cache *c, const struct cop_key *key, struct cop_obj **obj);
 /* Whether the key has an object or a flight. */
 bool cop_cache_has(struct cop_cache *c, const struct cop_key *key);
+/* Whether the key has an object, or a flight with `reading`. */
+bool cop_cache_has_soon(struct cop_cache *c, const struct cop_key *key);
 /* The complete object with a reference, or NULL. */
 struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 
@@ -202,7 +206,8 @@ bool cop_cache_can_copy(struct cop_cache *c, size_t bytes);
 /* The same for parts of large files with this node as home, and without evicting other objects for
  * good. */
 bool cop_cache_can_home(struct cop_cache *c, size_t bytes);
-/* Whether this many more bytes would leave less than an eighth of the budget for copies. */
+/* Whether this many more bytes would leave less than an eighth of the budget for copies, or would
+ * have to wait for the bytes of flights. */
 bool cop_cache_is_full(struct cop_cache *c, size_t bytes);
 /* The bytes currently available to copies. */
 size_t cop_cache_room_for_copies(struct cop_cache *c);

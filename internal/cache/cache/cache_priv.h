@@ -138,11 +138,12 @@ void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n);
 void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes);
 /* Drops a reference without starting waiting flights that would fit now. */
 void cop_cache_unref(struct cop_cache *c, struct node *n);
-/* Whether this chunk is kept for a root without room. Local programs use a chunk of their own, and
- * with a larger cache at the root, no such chunk would exist. */
-static inline bool cop_cache_keeps_for_root(const struct cop_key *key)
+/* Whether this chunk is kept for a root without room: with a larger cache there, this node would
+ * not have it. */
+static inline bool cop_cache_keeps_for_root(const struct node *n)
 {
-	return key->table == COP_TABLE_DATA && key->facet == COP_FACET_HOME;
+	return n->obj.key.table == COP_TABLE_DATA && n->obj.key.facet == COP_FACET_HOME &&
+	       n->duty == COP_DUTY_HOME;
 }
 /* ghost.c: records an evicted object; counts a new flight for a recorded one. */
 void cop_cache_gone(struct cop_cache *c, const struct node *n);

@@ -258,6 +258,7 @@ static void a_chunk_kept_for_a_root_is_not_counted_as_fetched_again(void **state
 
 		key.facet = COP_FACET_HOME;
 		if (cop_cache_find(c, &key, NULL, &obj) == COP_FOUND_LEAD) {
+			cop_cache_set_duty(c, obj, COP_DUTY_HOME);
 			reserve(c, obj, 100000);
 			cop_cache_complete(c, obj,
 				&(struct cop_completion){

@@ -99,6 +99,8 @@ bool cop_fetch_is_striped(const struct cop_fetch *c, uint64_t size)
  * group in one piece, and keeps it for the job (COP_DUTY_HOME), and every node forwards a share. */
 uint32_t cop_fetch_tree_of(const struct cop_fetch *c, const struct cop_ask *ask)
 {
+	if (ask->home)
+		return cop_fetch_home_of(c, ask);
 	if (ask->kind != COP_ASK_CHUNK || !cop_fetch_is_striped(c, ask->size))
 		return 0;
 	return cop_topo_tree_of(&c->conf.topo, cop_hash64(ask->path, strlen(ask->path), 0),
@@ -114,7 +116,8 @@ size_t cop_fetch_request(const struct cop_ask *ask, uint8_t when, void *payload,
 	cop_wr_u64(&w, ask->version);
 	cop_wr_u64(&w, ask->size);
 	cop_wr_u64(&w, ask->index);
-	cop_wr_u8(&w, (uint8_t)(when | (ask->first ? ASK_FIRST : 0) | (ask->home ? ASK_HOME : 0)));
+	cop_wr_u8(&w, (uint8_t)(when | (ask->first ? ASK_FIRST : 0) | (ask->home ? ASK_HOME : 0) |
+				(ask->peek ? ASK_PEEK : 0)));
 	cop_wr_str(&w, ask->path, strlen(ask->path));
 	return cop_wr_len(&w);
 }
@@ -141,7 +144,8 @@ bool cop_fetch_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, 
 	when = cop_rd_u8(&r);
 	ask->first = (when & ASK_FIRST) != 0;
 	ask->home = (when & ASK_HOME) != 0;
-	when &= (uint8_t) ~(ASK_FIRST | ASK_HOME);
+	ask->peek = (when & ASK_PEEK) != 0;
+	when &= (uint8_t) ~(ASK_FIRST | ASK_HOME | ASK_PEEK);
 	ask->background = when == ASK_BACKGROUND || when == ASK_GUESS ||
 			  (ask->first && ask->kind == COP_ASK_CHUNK);
 	ask->guess = when == ASK_GUESS;
@@ -156,5 +160,6 @@ bool cop_fetch_decode(struct cop_rpc_req *req, char *path, struct cop_ask *ask, 
 	ask->path = path;
 	return cop_fetch_is_proper(ask) && (!ask->guess || ask->kind == COP_ASK_LISTING) &&
 	       (!ask->first || may_be_first(ask, when)) &&
-	       (!ask->home || ask->kind == COP_ASK_CHUNK);
+	       ((!ask->home && !ask->peek) || ask->kind == COP_ASK_CHUNK) &&
+	       !(ask->peek && (ask->home || ask->first || *raise));
 }

@@ -30,6 +30,8 @@ struct cop_fetch *cop_fetch_new(const struct cop_fetch_conf *conf)
 	c->started_ns = cop_now_ns();
 	cop_cache_pool(conf->cache, conf->chunk_bytes);
 	atomic_init(&c->parent, cop_topo_parent(&conf->topo, 0, conf->rank));
+	c->homes = conf->topo;
+	c->homes.trees = conf->topo.nodes;
 	return c;
 }
 
@@ -192,8 +194,8 @@ void cop_fetch_complete(struct flight *f, const struct cop_completion *completio
 	else if (f->was_absent)
 		cop_stats_add(c->conf.stats, COP_ENOENT_CLEARS, 1);
 	l.keep = keeps(f, l.rc);
-	/* The root has the object under the same key, even if a home keeps it. */
-	l.is_data = !f->ask.home && cop_fetch_is_root(f);
+	/* What a home has from the root was counted there. */
+	l.is_data = cop_fetch_is_root(f) && !cop_fetch_peeks(f);
 	cop_fetch_trace_complete(f, &l);
 	cop_fetch_pass(f, FLIGHT_COMPLETE);
 	cop_cache_complete(c->conf.cache, f->obj, &l);
@@ -213,7 +215,8 @@ bool cop_fetch_is_root(const struct flight *f)
 {
 	const struct cop_fetch_conf *conf = &f->fetch->conf;
 
-	return f->ask.home || cop_topo_parent(&conf->topo, f->tree, conf->rank) == COP_TOPO_NONE;
+	return cop_topo_parent(cop_fetch_topo(f->fetch, &f->ask), f->tree, conf->rank) ==
+	       COP_TOPO_NONE;
 }
 
 static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_ask *ask,
@@ -227,7 +230,8 @@ static void init_flight(struct flight *f, struct cop_fetch *c, const struct cop_
 	if (c->conf.tracer)
 		f->led_ns = cop_now_ns();
 	f->tree = cop_fetch_tree_of(c, ask);
-	f->spread = ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size);
+	f->upstream = COP_TOPO_NONE;
+	f->spread = ask->home || (ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size));
 	atomic_store(&obj->background, ask->background);
 	atomic_store(&obj->first, ask->along && cop_fetch_is_first_chunk(ask));
 	atomic_store(&obj->bundled, ask->along && (ask->kind == COP_ASK_CHUNK || ask->guess));
@@ -250,6 +254,12 @@ struct flight *cop_fetch_new_flight(
 	return f;
 }
 
+/* Whether the flight's read may contain other chunks. A full root reads no more than it must. */
+static bool may_group(const struct flight *f)
+{
+	return !f->spilled && cop_fetch_is_root(f) && (f->spread || !atomic_load(&f->fetch->lends));
+}
+
 /* Finds the object, joins its flight, or leads a new one. *f is the new flight, or NULL if it
  * failed or was answered at once. */
 static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct cop_waiter *waiter,
@@ -267,7 +277,7 @@ static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct c
 	checked = found == COP_FOUND_LEAD && cop_fetch_was_checked(c, ask, local);
 	if (found == COP_FOUND_LEAD && !checked)
 		*f = cop_fetch_new_flight(c, ask, *obj, local);
-	if (grouped && *f && !(*f)->lent && !(*f)->spilled && cop_fetch_is_root(*f))
+	if (grouped && *f && may_group(*f))
 		cop_fetch_lead_group(*f);
 	if (grouped)
 		cop_fetch_unlock_groups(c);
@@ -312,9 +322,11 @@ static void hit(struct cop_fetch *c, const struct cop_ask *ask, bool local, stru
 		cop_stats_add(c->conf.stats, COP_ENOENT_SERVES, 1);
 }
 
-int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *ask, struct cop_waiter *waiter,
+int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *asked, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj)
 {
+	struct cop_ask routed = *asked;
+	const struct cop_ask *ask = &routed;
 	bool was_absent = false;
 	struct flight *f;
 	int found;
@@ -328,7 +340,8 @@ int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *ask, struct cop
 		return 1;
 	if (ask->kind == COP_ASK_PAGE && cop_fetch_doubts_pages(c, ask))
 		return -ESTALE;
-	if ((*obj = cop_fetch_kept_for_root(c, ask)))
+	cop_fetch_route(c, &routed, local);
+	if ((*obj = cop_fetch_other_copy(c, ask)))
 		return 1;
 	for (;;) {
 		found = find_or_lead(c, ask, waiter, local, obj, &f);
@@ -372,8 +385,8 @@ struct flight *cop_fetch_lead_member(struct cop_fetch *c, const struct cop_ask *
 	struct cop_obj *obj;
 	struct flight *f;
 
-	if (cop_fetch_chunk_len(c, ask->size, ask->index) == 0 ||
-		cop_cache_has(c->conf.cache, &key) || cop_spill_has(c->conf.spill, &key))
+	if (cop_fetch_chunk_len(c, ask->size, ask->index) == 0 || cop_fetch_has(c, ask) ||
+		cop_spill_has(c->conf.spill, &key))
 		return NULL;
 	f = calloc(1, sizeof(*f));
 	/* group_lock excludes other leaders, so this caller leads. */
@@ -450,14 +463,13 @@ void cop_fetch_prefetched(struct cop_fetch *c)
 void cop_fetch_ahead(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	size_t len = cop_fetch_chunk_len(c, ask->size, ask->index);
+	bool spread = cop_fetch_is_striped(c, ask->size) || atomic_load(&c->lends);
 	struct cop_cache *cache = c->conf.cache;
-	struct cop_key key = cop_fetch_key(ask);
 	struct cop_obj *obj;
 
 	if (len == 0 ||
-		!(cop_fetch_is_striped(c, ask->size) ? cop_cache_can_copy(cache, len)
-						     : cop_cache_can_reserve(cache, len)) ||
-		cop_cache_has(cache, &key))
+		!(spread ? cop_cache_can_copy(cache, len) : cop_cache_can_reserve(cache, len)) ||
+		cop_fetch_has(c, ask))
 		return;
 	if (cop_fetch_get(c, ask, NULL, &obj) == 1)
 		cop_obj_put(cache, obj);
@@ -466,10 +478,12 @@ void cop_fetch_ahead(struct cop_fetch *c, const struct cop_ask *ask)
 struct cop_obj *cop_fetch_peek(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	struct cop_key key = cop_fetch_key(ask);
+	struct cop_obj *obj;
 
 	if (ask->kind == COP_ASK_PAGE && cop_fetch_doubts_pages(c, ask))
 		return NULL;
-	return cop_cache_peek(c->conf.cache, &key);
+	obj = cop_cache_peek(c->conf.cache, &key);
+	return obj ? obj : cop_fetch_other_copy(c, ask);
 }
 
 bool cop_fetch_dir_attr(struct cop_fetch *c, const char *path, struct cop_attr *attr)
@@ -488,8 +502,12 @@ bool cop_fetch_dir_attr(struct cop_fetch *c, const char *path, struct cop_attr *
 enum cop_held cop_fetch_held(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	struct cop_key key = cop_fetch_key(ask);
+	enum cop_held held = cop_cache_look(c->conf.cache, &key, NULL), other;
 
-	return cop_cache_look(c->conf.cache, &key, NULL);
+	if (!cop_fetch_has_two_facets(c, ask, &key))
+		return held;
+	other = cop_cache_look(c->conf.cache, &key, NULL);
+	return COP_MAX(held, other);
 }
 
 bool cop_fetch_has(struct cop_fetch *c, const struct cop_ask *ask)

@@ -16,7 +16,8 @@
  *	LED       the first requester         the requester's      a place in a group, or in the
  *	                                                           queue for bytes
  *	MEMBER    the flight that leads its   that flight's        the read for all of the group:
- *	          group, at a root                                 group_read()
+ *	          group, at a root                                 group_read(), or a request of
+ *	                                                           its own: cop_fetch_peeked()
  *	RESERVE   the cache's queue for       none                 enough free bytes: start()
  *	          bytes of the budget
  *	ACTIVE    fetch, in one of the calls  the requester's, one a call, a job, the queue again
@@ -95,7 +96,8 @@ struct cop_ask {
 	bool mentioned;   /* file: its path occurs in another file; local only */
 	bool first; /* entry: with the bytes of a small file (first.c); chunk: no reader yet, but a
 		       waiter for the entry with these bytes */
-	bool home;  /* chunk: the root has no room, this node is the home (lend.c) */
+	bool home;  /* chunk: the root has no room; up the tree of the chunk's home (lend.c) */
+	bool peek;  /* chunk: only if the answering node, the root, has it; from its home */
 	uint32_t from; /* requester, for the trace only: a local thread or a rank */
 };
 

@@ -25,8 +25,11 @@ enum {
 };
 /* Flag in the same byte: with the first bytes. */
 #define ASK_FIRST 0x80u
-/* Flag in the same byte: the answering node is the chunk's home. */
+/* Flag in the same byte: the request goes up the tree of the chunk's home (lend.c). */
 #define ASK_HOME 0x40u
+/* Flag in the same byte: from the chunk's home to the root, which waits for no other node: it
+ * answers with the bytes, or ENODATA if it does not have them. */
+#define ASK_PEEK 0x20u
 
 /* How long an answer to a child waits until this node's kernel has forgotten names. The kernel
  * takes less than a millisecond, unless a local program is looking up a name in the same directory
@@ -75,12 +78,13 @@ struct cop_fetch {
 	pthread_mutex_t group_lock;
 	_Atomic bool closing;
 	uint64_t started_ns;
-	_Atomic bool heard;          /* a parent has answered */
-	_Atomic bool prefetched;     /* the prefetch has ended */
-	_Atomic bool unpacked;       /* the pack is not used, or not any longer */
-	_Atomic uint32_t parent;     /* the last ancestor in the first tree that answered */
-	_Atomic bool has_lent;       /* was full once, as a root */
-	_Atomic bool keeps_for_root; /* chunks with COP_FACET_HOME may be cached here */
+	_Atomic bool heard;      /* a parent has answered */
+	_Atomic bool prefetched; /* the prefetch has ended */
+	_Atomic bool unpacked;   /* the pack is not used, or not any longer */
+	_Atomic uint32_t parent; /* the last ancestor in the first tree that answered */
+	struct cop_topo homes;   /* the same nodes with a tree for each (lend.c) */
+	_Atomic bool lends;      /* the root of the first tree is full, as far as is known here */
+	_Atomic bool uses_homes; /* chunks with COP_FACET_HOME may be cached here */
 	/* By rank: ranks (plus 1) skipped in the other trees. */
 	_Atomic uint32_t passed[PASSED_SLOTS];
 };
@@ -101,11 +105,12 @@ struct flight {
 	struct cop_obj *obj;
 	struct cop_ask ask; /* path points into obj */
 	uint32_t tree;
-	bool spread;       /* part of a large file, in any tree */
+	bool spread;       /* in any tree: part of a large file, or lent (ask.home) */
 	bool spilled;      /* on the local disk */
 	bool heir;         /* upstream stands in for the dead root of the tree */
-	uint8_t lent;      /* at the root: 1 for the first home tried, 2 for the next */
-	uint32_t upstream; /* the ancestor that this request is sent to */
+	bool peeks;        /* in place of reading a lent chunk from the storage, asks or has asked
+			      whether the root has it */
+	uint32_t upstream; /* the ancestor that this request is sent to, or that root */
 	unsigned tries;    /* number of tries at this upstream rank */
 	bool local;
 	bool was_absent; /* refetch of an absent entry that expired */
@@ -138,7 +143,7 @@ static inline void cop_fetch_pass(struct flight *f, enum flight_state to)
 #define MAY(state) (1u << FLIGHT_##state)
 	static const unsigned next[] = {
 		[FLIGHT_LED] = MAY(MEMBER) | MAY(RESERVE) | MAY(COMPLETE),
-		[FLIGHT_MEMBER] = MAY(COMPLETE),
+		[FLIGHT_MEMBER] = MAY(ACTIVE) | MAY(COMPLETE),
 		[FLIGHT_RESERVE] = MAY(ACTIVE),
 		[FLIGHT_ACTIVE] = MAY(RESERVE) | MAY(ASKING) | MAY(READING) | MAY(COMPLETE),
 		[FLIGHT_ASKING] = MAY(ACTIVE),
@@ -156,6 +161,7 @@ static inline void cop_fetch_pass(struct flight *f, enum flight_state to)
 #define ANSWER_AT_HAND 2u /* it was cached when requested */
 /* The third part is the requested entry; body, sum and the first flag describe its bytes. */
 #define ANSWER_FIRST 4u
+#define ANSWER_LENDS 8u /* the root of the first tree is full */
 /* Size of the two preceding parts. The entry of a file has no target and fits after them. */
 #define ANSWER_HEAD 9u
 
@@ -254,13 +260,45 @@ bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool 
 
 /* ---- lend.c ---- */
 
-/* Sets the duty of the object of a chunk's flight; decides whether the flight requests it from a
- * home. */
+/* Sets the duty of the object of a chunk's flight. At the root, notes that the cache is full. */
 void cop_fetch_set_duty(struct flight *f);
-/* The first (1) or next home to try; COP_TOPO_NONE: this node reads the origin. */
-uint32_t cop_fetch_home_of(const struct flight *f, unsigned which);
-/* The chunk, with a reference, if this node is its home; else NULL. */
-struct cop_obj *cop_fetch_kept_for_root(struct cop_fetch *c, const struct cop_ask *ask);
+/* The rank of a lent chunk's home, which is also the number of its tree. */
+uint32_t cop_fetch_home_of(const struct cop_fetch *c, const struct cop_ask *ask);
+/* The trees that a request goes up in. */
+static inline const struct cop_topo *cop_fetch_topo(
+	const struct cop_fetch *c, const struct cop_ask *ask)
+{
+	return ask->home ? &c->homes : &c->conf.topo;
+}
+/* The first rank that a request up this tree is sent to; COP_TOPO_NONE at its root. */
+uint32_t cop_fetch_first_up(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t tree);
+/* The rank after `silent`, as cop_topo_next. */
+uint32_t cop_fetch_next_up(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t tree,
+	uint32_t silent, bool *heir);
+/* Whether requests up this tree pass this rank over. */
+bool cop_fetch_spares(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t rank);
+/* Sets ask->home if this node requests the chunk from its home. local: as in cop_fetch_get_for. */
+void cop_fetch_route(struct cop_fetch *c, struct cop_ask *ask, bool local);
+/* Whether this node may have the object under another facet as well; then sets the key to it. */
+bool cop_fetch_has_two_facets(
+	const struct cop_fetch *c, const struct cop_ask *ask, struct cop_key *key);
+/* The same chunk, complete and with a reference, under the other facet; else NULL. */
+struct cop_obj *cop_fetch_other_copy(struct cop_fetch *c, const struct cop_ask *ask);
+/* An answer says that the root is full. */
+void cop_fetch_hear_of_lending(struct cop_fetch *c);
+/* Whether this node has the chunk that its home asks for, in memory or on its disk, or is reading
+ * it: the home must not wait for a flight that waits for other nodes. */
+bool cop_fetch_can_show(struct cop_fetch *c, const struct cop_ask *peek);
+/* Whether the flight's request goes to the root, which may have the lent chunk. */
+static inline bool cop_fetch_peeks(const struct flight *f)
+{
+	return f->peeks && f->upstream != COP_TOPO_NONE;
+}
+/* The flight has come to read the storage. Whether it asks the root first; then sets its upstream.
+ */
+bool cop_fetch_peeks_first(struct flight *f);
+/* The root had the chunk: the rest of the group asks it as well. */
+void cop_fetch_peeked(struct flight *f);
 
 /* ---- reserve.c ---- */
 

@@ -159,13 +159,11 @@ bool cop_fetch_follow_first(
 {
 	struct cop_obj *obj;
 	struct cop_ask ask;
-	struct cop_key key;
 	int rc;
 
 	if (!cop_fetch_first_of(c, entry, &ask))
 		return false;
-	key = cop_fetch_key(&ask);
-	if (cop_cache_has(c->conf.cache, &key) || !cop_cache_has_headroom(c->conf.cache, ask.size))
+	if (cop_fetch_has(c, &ask) || !cop_cache_has_headroom(c->conf.cache, ask.size))
 		return false;
 	ask.background = true;
 	ask.along = true;
@@ -218,9 +216,7 @@ bool cop_fetch_has_first(struct cop_fetch *c, const char *path)
 
 	if (!entry)
 		return held == COP_HELD_FLYING;
-	has = !cop_fetch_first_of(c, entry, &ask);
-	key = cop_fetch_key(&ask);
-	has = has || cop_cache_has(c->conf.cache, &key);
+	has = !cop_fetch_first_of(c, entry, &ask) || cop_fetch_has(c, &ask);
 	cop_obj_put(c->conf.cache, entry);
 	return has;
 }

@@ -30,20 +30,13 @@ static uint32_t next_of(const struct flight *f, uint32_t rank)
 
 	if (!f->spread)
 		return cop_topo_parent(&c->conf.topo, f->tree, rank);
-	next = cop_topo_next(&c->conf.topo, f->tree, c->conf.rank, rank, &heir);
+	next = cop_fetch_next_up(c, &f->ask, f->tree, rank, &heir);
 	return heir ? COP_TOPO_NONE : next;
 }
 
 uint32_t cop_fetch_above(struct flight *f, uint32_t rank)
 {
-	if (f->lent) {
-		uint32_t next = cop_fetch_home_of(f, f->lent + 1u);
-
-		return next == rank || next == COP_TOPO_NONE || cop_fetch_rests(f->fetch, next)
-			       ? COP_TOPO_NONE
-			       : next;
-	}
-	if (f->heir)
+	if (f->heir || cop_fetch_peeks(f))
 		return COP_TOPO_NONE;
 	do
 		rank = next_of(f, rank);

@@ -1,63 +1,202 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files below 64 MiB have one root, which reads them for the whole job. With all of them in its
  * cache, the job could use no more than that node's memory, and would reread evicted chunks.
- * Therefore a full root keeps its contents and requests all other chunks from their homes, nodes
- * selected by hash. The home reads the storage and keeps the chunk; the root and the nodes below
- * have copies. A root with free memory does not lend.
+ * Therefore a full root keeps its contents and lends all other chunks to homes, nodes selected by
+ * hash. As for large files, each home is the root of a tree of its own, reads the storage, and
+ * keeps the chunk; all other nodes have copies. A root with free memory does not lend.
  *
- * Chunks at a home have a separate facet: the home may itself wait for the same chunk from the
- * root, and a request from the root that joined this flight would deadlock. */
+ * The root's answers tell that it lends, and the nodes pass this on with theirs. A node that knows
+ * sends the requests of its own programs up the homes' trees, so that no chunk passes the root
+ * because it is lent. Until then it requests them from its parent, and the root itself goes to the
+ * home. The home asks the root once whether it has the chunk from before, and the root answers at
+ * once. A root that restarts is empty, which the homes make good: there is nothing to tell.
+ *
+ * Lent chunks have a separate facet. A flight for one waits only for nodes further up in the tree
+ * of its home, and a flight up the first tree may wait for one at the root; a request up a home's
+ * tree that joined a flight up the first tree could deadlock. */
 #include "tree/fetch/fetch_priv.h"
 
-/* Number of homes to try before the root reads the storage itself. */
-#define HOMES 2
+#include "base/log/log.h"
 
-/* Sticky: once a chunk is at a home, the root must not reread it when memory is free for a moment.
- * */
-static bool may_lend(const struct flight *f)
+static bool is_first_root(const struct cop_fetch *c)
+{
+	return c->conf.rank == cop_topo_root(&c->conf.topo, 0);
+}
+
+void cop_fetch_hear_of_lending(struct cop_fetch *c)
+{
+	if (!atomic_load_explicit(&c->lends, memory_order_relaxed))
+		atomic_store(&c->lends, true);
+}
+
+/* Sticky: once chunks are at their homes, the root must not reread them when memory is free for a
+ * moment. */
+static void lend_if_full(const struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;
 
-	if (!c->conf.rpc || c->conf.topo.nodes == 1)
-		return false;
-	if (cop_cache_is_full(c->conf.cache, f->buf_len))
-		atomic_store(&c->has_lent, true);
-	return atomic_load(&c->has_lent);
+	if (!c->conf.rpc || c->conf.topo.nodes == 1 || atomic_load(&c->lends) ||
+		!is_first_root(c) || !cop_cache_is_full(c->conf.cache, f->buf_len))
+		return;
+	atomic_store(&c->lends, true);
+	cop_log_info("the cache is full: other nodes read and keep the other small files");
 }
 
 void cop_fetch_set_duty(struct flight *f)
 {
 	enum cop_duty duty = COP_DUTY_COPY;
 
-	if (f->ask.home) {
-		atomic_store(&f->fetch->keeps_for_root, true);
-		duty = COP_DUTY_HOME;
-	} else if (cop_fetch_is_root(f)) {
-		f->lent = !f->spread && !f->spilled && may_lend(f);
-		duty = f->spread ? COP_DUTY_HOME : f->lent ? COP_DUTY_COPY : COP_DUTY_NONE;
+	if (f->ask.home)
+		atomic_store(&f->fetch->uses_homes, true);
+	if (cop_fetch_is_root(f)) {
+		if (!f->spread && !f->spilled)
+			lend_if_full(f);
+		duty = f->spread ? COP_DUTY_HOME : COP_DUTY_NONE;
 	}
 	cop_cache_set_duty(f->fetch->conf.cache, f->obj, duty);
 }
 
-uint32_t cop_fetch_home_of(const struct flight *f, unsigned which)
+uint32_t cop_fetch_home_of(const struct cop_fetch *c, const struct cop_ask *ask)
 {
-	const struct cop_topo *t = &f->fetch->conf.topo;
-	uint64_t hash = cop_hash64(f->ask.path, strlen(f->ask.path), 0) +
-			f->ask.index / cop_fetch_group_chunks(f->fetch);
-	uint32_t others = t->nodes - 1;
+	uint64_t group = ask->index / cop_fetch_group_chunks(c);
+	uint64_t hash = cop_hash64(ask->path, strlen(ask->path), group);
+	uint32_t nodes = c->conf.topo.nodes;
 
-	if (which > COP_MIN(HOMES, others))
-		return COP_TOPO_NONE;
-	return (f->fetch->conf.rank + 1 + (uint32_t)((hash + which - 1) % others)) % t->nodes;
+	return (cop_topo_root(&c->conf.topo, 0) + 1 + (uint32_t)(hash % (nodes - 1))) % nodes;
 }
 
-struct cop_obj *cop_fetch_kept_for_root(struct cop_fetch *c, const struct cop_ask *ask)
+/* Whether this node has the chunk, or a flight for it, as one that is not lent. */
+static bool has_unlent(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	struct cop_ask kept = *ask;
+	struct cop_key key = cop_fetch_key(ask);
 
-	if (ask->kind != COP_ASK_CHUNK || ask->home ||
-		!atomic_load_explicit(&c->keeps_for_root, memory_order_relaxed))
-		return NULL;
-	kept.home = true;
-	return cop_fetch_peek(c, &kept);
+	return cop_cache_has(c->conf.cache, &key) || cop_spill_has(c->conf.spill, &key);
+}
+
+/* A request of a node below that does not know yet continues up the first tree: should the storage
+ * have another version of the file, each node on this path drops the names before it answers. */
+void cop_fetch_route(struct cop_fetch *c, struct cop_ask *ask, bool local)
+{
+	if (ask->kind != COP_ASK_CHUNK || ask->home || ask->peek ||
+		!atomic_load_explicit(&c->lends, memory_order_relaxed) ||
+		!(local || is_first_root(c)) || cop_fetch_is_striped(c, ask->size))
+		return;
+	ask->home = !has_unlent(c, ask);
+}
+
+bool cop_fetch_has_two_facets(
+	const struct cop_fetch *c, const struct cop_ask *ask, struct cop_key *key)
+{
+	struct cop_ask other = *ask;
+
+	if (ask->kind != COP_ASK_CHUNK ||
+		!(ask->home || atomic_load_explicit(&c->uses_homes, memory_order_relaxed)))
+		return false;
+	other.home = !ask->home;
+	*key = cop_fetch_key(&other);
+	return true;
+}
+
+struct cop_obj *cop_fetch_other_copy(struct cop_fetch *c, const struct cop_ask *ask)
+{
+	struct cop_key key;
+
+	return cop_fetch_has_two_facets(c, ask, &key) ? cop_cache_peek(c->conf.cache, &key) : NULL;
+}
+
+/* ---- the trees of the homes ---- */
+
+/* The root of the first tree has sent each of its chunks once, sends them to their homes, and has
+ * all names. It relays nothing for others, as if it did not answer. */
+bool cop_fetch_spares(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t rank)
+{
+	return ask->home && rank == cop_topo_root(&c->conf.topo, 0);
+}
+
+/* The node that stands in for a dead home, or for the one that did: the home's children in order,
+ * before this node's own ancestor among them. Nodes below the root of the first tree have none
+ * there, and may ask all of them: no other node asks a node below it. */
+static uint32_t next_heir(
+	const struct cop_fetch *c, const struct cop_ask *ask, uint32_t tree, uint32_t silent)
+{
+	uint32_t child[COP_TOPO_MAX_FANOUT];
+	uint32_t n = cop_topo_children(&c->homes, tree, cop_topo_root(&c->homes, tree), child);
+	uint32_t i = 0;
+
+	while (i < n && child[i] != silent)
+		i++;
+	for (i = i < n ? i + 1 : 0; i < n; i++)
+		if (!cop_fetch_spares(c, ask, child[i]))
+			return cop_topo_below(&c->homes, tree, child[i], c->conf.rank)
+				       ? COP_TOPO_NONE
+				       : child[i];
+	return COP_TOPO_NONE;
+}
+
+uint32_t cop_fetch_next_up(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t tree,
+	uint32_t silent, bool *heir)
+{
+	if (!ask->home)
+		return cop_topo_next(&c->conf.topo, tree, c->conf.rank, silent, heir);
+	while (!*heir && silent != cop_topo_root(&c->homes, tree)) {
+		silent = cop_topo_next(&c->homes, tree, c->conf.rank, silent, heir);
+		if (!cop_fetch_spares(c, ask, silent))
+			return silent;
+	}
+	*heir = true;
+	return next_heir(c, ask, tree, silent);
+}
+
+uint32_t cop_fetch_first_up(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t tree)
+{
+	uint32_t up = cop_topo_parent(cop_fetch_topo(c, ask), tree, c->conf.rank);
+	bool heir = false;
+
+	return cop_fetch_spares(c, ask, up) ? cop_fetch_next_up(c, ask, tree, up, &heir) : up;
+}
+
+/* ---- what the root has from before ---- */
+
+bool cop_fetch_peeks_first(struct flight *f)
+{
+	struct cop_fetch *c = f->fetch;
+	uint32_t root = cop_topo_root(&c->conf.topo, 0);
+
+	if (f->peeks || !f->ask.home || !c->conf.rpc || is_first_root(c) ||
+		cop_fetch_rests(c, root))
+		return false;
+	f->peeks = true;
+	f->upstream = root;
+	f->tries = 0;
+	return true;
+}
+
+bool cop_fetch_can_show(struct cop_fetch *c, const struct cop_ask *peek)
+{
+	struct cop_key key = cop_fetch_key(peek);
+
+	return cop_cache_has_soon(c->conf.cache, &key) || cop_spill_has(c->conf.spill, &key) ||
+	       (cop_fetch_has_two_facets(c, peek, &key) &&
+		       cop_cache_look(c->conf.cache, &key, NULL) == COP_HELD_COMPLETE);
+}
+
+/* The root keeps what it has, so a home without room need not. */
+void cop_fetch_peeked(struct flight *f)
+{
+	struct flight *g = f->group, *next;
+
+	struct cop_cache *cache = f->fetch->conf.cache;
+
+	cop_cache_set_duty(
+		cache, f->obj, cop_cache_is_full(cache, 0) ? COP_DUTY_COPY : COP_DUTY_HOME);
+	f->group = NULL;
+	for (; g; g = next) {
+		next = g->group_next;
+		g->group_next = NULL;
+		if (g == f)
+			continue;
+		cop_fetch_pass(g, FLIGHT_ACTIVE);
+		g->reserved = g->buf_len;
+		cop_fetch_send(g);
+	}
 }

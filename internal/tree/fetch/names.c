@@ -24,6 +24,9 @@ void cop_fetch_forget_name(struct cop_fetch *c, const char *path)
 	forget(c, COP_TABLE_TREE, path, at.dir_len);
 	cop_cache_drop_facet(c->conf.cache, COP_TABLE_TREE, COP_FACET_PAGE, path, at.dir_len);
 	cop_fetch_trust_pages(c);
+	/* All is forgotten, here and on the nodes below, so the root has room again. */
+	if (!*path)
+		atomic_store(&c->lends, false);
 }
 
 /* The cached object of this path, with a reference; NULL if none or an error. */
@@ -172,9 +175,10 @@ void cop_fetch_doubt(struct cop_fetch *c, const char *path, uint64_t version)
 		cop_obj_put(c->conf.cache, obj);
 }
 
-/* The bytes do not match the requested version. Those of a large file may have arrived by another
- * path than the name. The request then continues along the path of names, as a request for holes,
- * which depends only on the version. */
+/* The bytes do not match the requested version. Those of a large file and of a lent chunk may have
+ * arrived by another path than the name. The request then continues along the path of names, as a
+ * request for holes, which depends only on the version. The root has the names of all nodes, and
+ * answers nodes below it that wait along that path. */
 static void bytes_gone(struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;
@@ -182,7 +186,7 @@ static void bytes_gone(struct flight *f)
 	if (f->local)
 		cop_telemetry_event(
 			c->conf.telemetry, COP_TELEMETRY_FILE_CHANGED, "/%s", f->ask.path);
-	if (f->tree == 0)
+	if (f->ask.home ? c->conf.rank == cop_topo_root(&c->conf.topo, 0) : f->tree == 0)
 		disprove(c, &f->ask);
 	else if (f->local)
 		cop_fetch_doubt(c, f->ask.path, f->ask.version);

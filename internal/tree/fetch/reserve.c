@@ -71,12 +71,7 @@ static void fetch_it(struct flight *f)
 		fail_all(f, -ENOMEM);
 		return;
 	}
-	if (f->lent)
-		f->upstream = cop_fetch_home_of(f, f->lent);
-	else if (cop_fetch_is_root(f))
-		f->upstream = COP_TOPO_NONE;
-	else
-		f->upstream = cop_topo_parent(&f->fetch->conf.topo, f->tree, f->fetch->conf.rank);
+	f->upstream = cop_fetch_first_up(f->fetch, &f->ask, f->tree);
 	cop_fetch_send(f);
 }
 

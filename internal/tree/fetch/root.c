@@ -217,8 +217,10 @@ void cop_fetch_read_origin(struct flight *f)
 	else if (background && !cop_fetch_is_first_chunk(&f->ask))
 		o = cop_origin_background(o);
 	/* Instead of a dead home. */
-	if (f->spread || f->lent)
+	if (f->spread)
 		cop_cache_set_duty(f->fetch->conf.cache, f->obj, COP_DUTY_HOME);
+	for (struct flight *g = cop_fetch_group(f); g; g = g->group_next)
+		atomic_store(&g->obj->reading, true);
 	f->asked_ns = cop_now_ns();
 	cop_fetch_pass(f, FLIGHT_READING);
 	cop_fetch_trace_origin(f);

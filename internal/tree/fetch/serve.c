@@ -42,7 +42,8 @@ static void put_head(struct cop_wr *w, const struct served *s, const struct cop_
 {
 	cop_wr_u64(w, body->sum);
 	cop_wr_u8(w, (body->packed ? ANSWER_PACKED : 0) | (s->at_hand ? ANSWER_AT_HAND : 0) |
-			     (s->bytes ? ANSWER_FIRST : 0));
+			     (s->bytes ? ANSWER_FIRST : 0) |
+			     (atomic_load(&s->fetch->lends) ? ANSWER_LENDS : 0));
 	if (s->bytes)
 		cop_wr_bytes(w, s->obj->data, s->obj->len);
 }
@@ -233,9 +234,9 @@ static void get_for_child(struct cop_fetch *c, struct cop_rpc_req *req, const st
 	}
 	cop_list_init(&s->at);
 	s->waiter.completed = served_completed;
-	/* For part of a large file, the requester can try another node. */
-	s->waiter.guesses =
-		ask->guess || (ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size));
+	/* For part of a large file and a lent chunk, the requester can try another node. */
+	s->waiter.guesses = ask->guess || ask->home ||
+			    (ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size));
 	s->fetch = c;
 	s->req = req;
 	s->trace = *trace;
@@ -272,6 +273,8 @@ bool cop_fetch_serve(struct cop_fetch *c, struct cop_rpc_req *req)
 		return true;
 	}
 	ask.from = cop_rpc_req_rank(req);
+	if (ask.home)
+		cop_fetch_hear_of_lending(c);
 	if (raise) {
 		cop_fetch_raise_priority(c, &ask, true);
 		if (ask.kind == COP_ASK_ENTRY)
@@ -282,6 +285,10 @@ bool cop_fetch_serve(struct cop_fetch *c, struct cop_rpc_req *req)
 	trace = cop_fetch_trace_arrived(c, req);
 	if (ask.kind == COP_ASK_CHECK && cop_fetch_fresh(c, &ask)) {
 		answer_plain(c, req, &ask, &trace, 0);
+		return true;
+	}
+	if (ask.peek && !cop_fetch_can_show(c, &ask)) {
+		answer_plain(c, req, &ask, &trace, -ENODATA);
 		return true;
 	}
 	cop_log_debug("serving kind=%s path=\"/%s\" index=%llu", cop_fetch_kind_name(ask.kind),

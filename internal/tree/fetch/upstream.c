@@ -10,21 +10,19 @@
 
 #define TRIES_PER_UPSTREAM 3
 
-/* For names and small files, the nodes below a dead root become roots. For a large file, one node
- * takes over the dead root's share, because the memory of the others is for their own shares. */
+/* For names and small files, the nodes below a dead root become roots. For a large file and a lent
+ * chunk, one node takes over the dead root's share, because the memory of the others is for their
+ * own shares. */
 static void pass_over(struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;
 
-	if (f->lent) {
-		f->lent++;
-		f->upstream = cop_fetch_home_of(f, f->lent);
-	} else if (f->spread) {
-		f->upstream =
-			cop_topo_next(&c->conf.topo, f->tree, c->conf.rank, f->upstream, &f->heir);
-	} else {
+	if (cop_fetch_peeks(f))
+		f->upstream = COP_TOPO_NONE;
+	else if (f->spread)
+		f->upstream = cop_fetch_next_up(c, &f->ask, f->tree, f->upstream, &f->heir);
+	else
 		f->upstream = cop_topo_parent(&c->conf.topo, f->tree, f->upstream);
-	}
 	f->tries = 0;
 }
 
@@ -32,8 +30,12 @@ static void pass_over(struct flight *f)
  * better off, so the next candidate is its own parent. */
 static void pass_over_busy(struct flight *f)
 {
-	uint32_t above = cop_topo_parent(&f->fetch->conf.topo, f->tree, f->upstream);
+	const struct cop_topo *topo = cop_fetch_topo(f->fetch, &f->ask);
+	uint32_t above = f->upstream;
 
+	do
+		above = cop_topo_parent(topo, f->tree, above);
+	while (cop_fetch_spares(f->fetch, &f->ask, above));
 	if (f->heir || above == COP_TOPO_NONE) {
 		pass_over(f);
 		return;
@@ -45,7 +47,7 @@ static void pass_over_busy(struct flight *f)
 /* Whether the request takes the path of names, up the first tree. */
 static bool goes_with_names(const struct flight *f)
 {
-	return !f->spread && !f->lent;
+	return !f->spread;
 }
 
 /* Whether this is the first request that skips this rank. */
@@ -215,6 +217,8 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 	l.from = flags & ANSWER_AT_HAND ? COP_FROM_NODES : COP_FROM_PASSED;
 	if (flags & ANSWER_AT_HAND)
 		count_at_hand(f);
+	if (flags & ANSWER_LENDS)
+		cop_fetch_hear_of_lending(f->fetch);
 	if (cop_fetch_wants_first(&f->ask))
 		atomic_store(&f->obj->first, true);
 	/* A body inside the message may also exceed the reservation. */
@@ -232,6 +236,8 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 		if (!f->by_second)
 			note_answer(f);
 		note_first(f);
+		if (cop_fetch_peeks(f))
+			cop_fetch_peeked(f);
 		shrink(f, &l);
 		cop_fetch_complete(f, &l);
 	}
@@ -243,6 +249,7 @@ static void ask_nobody(struct flight *f)
 {
 	cop_stats_add(f->fetch->conf.stats, COP_FABRIC_RETRIES, 1);
 	f->upstream = COP_TOPO_NONE;
+	f->peeks = true;
 	cop_fetch_send(f);
 }
 
@@ -312,6 +319,9 @@ void cop_fetch_take_answer(struct flight *f, const struct cop_rpc_result *r)
 		if (r->unable)
 			cop_fetch_rest(f->fetch, f->upstream);
 		next_ancestor(f, r->status);
+	} else if (r->status && cop_fetch_peeks(f)) {
+		pass_over(f);
+		cop_fetch_send(f);
 	} else if (r->status == -EBUSY && f->spread) {
 		pass_over_busy(f);
 		cop_fetch_send(f);
@@ -345,7 +355,8 @@ struct cop_rpc_call cop_fetch_call(const struct flight *f, uint32_t rank, uint8_
 {
 	struct cop_ask ask = f->ask;
 
-	ask.home = f->lent > 0;
+	ask.peek = cop_fetch_peeks(f);
+	ask.home = ask.home && !ask.peek;
 	return (struct cop_rpc_call){.rank = rank,
 		.op = (uint8_t)ask.kind,
 		.payload = payload,
@@ -368,7 +379,7 @@ void cop_fetch_send(struct flight *f)
 	}
 	while (f->upstream != COP_TOPO_NONE && cop_fetch_rests(c, f->upstream))
 		pass_over(f);
-	if (f->upstream == COP_TOPO_NONE || !c->conf.rpc) {
+	if ((f->upstream == COP_TOPO_NONE && !cop_fetch_peeks_first(f)) || !c->conf.rpc) {
 		if (!cop_fetch_is_root(f))
 			cop_stats_add(c->conf.stats, COP_ORIGIN_FALLBACKS, 1);
 		cop_fetch_read_origin(f);
@@ -410,31 +421,33 @@ static uint32_t parent_for(const struct cop_fetch *c, const struct cop_ask *ask)
 {
 	uint32_t tree = cop_fetch_tree_of(c, ask);
 
-	return tree ? cop_topo_parent(&c->conf.topo, tree, c->conf.rank) : cop_fetch_parent(c);
+	return tree || ask->home ? cop_fetch_first_up(c, ask, tree) : cop_fetch_parent(c);
 }
 
 bool cop_fetch_reads_itself(struct cop_fetch *c, const struct cop_ask *ask)
 {
-	return !c->conf.rpc || ask->home || parent_for(c, ask) == COP_TOPO_NONE;
+	return !c->conf.rpc || parent_for(c, ask) == COP_TOPO_NONE;
 }
 
-void cop_fetch_raise_priority(struct cop_fetch *c, const struct cop_ask *ask, bool tell)
+void cop_fetch_raise_priority(struct cop_fetch *c, const struct cop_ask *asked, bool tell)
 {
-	uint32_t parent = parent_for(c, ask);
+	struct cop_ask ask = *asked;
 	uint8_t payload[COP_FETCH_REQUEST_MAX];
-	struct cop_rpc_call call = {
-		.rank = parent, .op = (uint8_t)ask->kind, .payload = payload, .done = ignore};
-	struct cop_key key = cop_fetch_key(ask);
+	struct cop_rpc_call call = {.op = (uint8_t)ask.kind, .payload = payload, .done = ignore};
+	struct cop_key key;
 
+	cop_fetch_route(c, &ask, true);
+	key = cop_fetch_key(&ask);
 	if (!cop_cache_raise_priority(c->conf.cache, &key) || atomic_load(&c->closing))
 		return;
-	if (cop_fetch_reads_itself(c, ask)) {
-		cop_origin_raise_priority(c->conf.origin, ask->path,
-			ask->kind == COP_ASK_CHUNK ? ask->index * c->conf.chunk_bytes : 0);
+	if (cop_fetch_reads_itself(c, &ask)) {
+		cop_origin_raise_priority(c->conf.origin, ask.path,
+			ask.kind == COP_ASK_CHUNK ? ask.index * c->conf.chunk_bytes : 0);
 		return;
 	}
 	if (!tell)
 		return;
-	call.payload_len = cop_fetch_request(ask, ASK_RAISE_PRIORITY, payload, sizeof(payload));
+	call.rank = parent_for(c, &ask);
+	call.payload_len = cop_fetch_request(&ask, ASK_RAISE_PRIORITY, payload, sizeof(payload));
 	cop_rpc_call(c->conf.rpc, &call);
 }

@@ -95,7 +95,7 @@ void cop_guess_note_libraries(struct cop_guess *g, const struct cop_obj *obj)
 		cop_fetch_chunk_len(g->fetch, obj->key.size, 0), (size_t)COP_MENTION_ELF_BYTES);
 	void *raw = NULL;
 
-	if (!g->conf->bundle || obj->key.facet != COP_FACET_MAIN || obj->key.index)
+	if (!g->conf->bundle || obj->key.index)
 		return;
 	if (obj->packed) {
 		raw = malloc(len);

@@ -96,8 +96,7 @@ void cop_guess_looked_for(struct cop_guess *g, const char *name, size_t len)
 
 bool cop_guess_may_mention(const struct cop_guess *g, const struct cop_key *key)
 {
-	return g->conf->bundle && key->table == COP_TABLE_DATA && key->facet == COP_FACET_MAIN &&
-	       key->index == 0 &&
+	return g->conf->bundle && key->table == COP_TABLE_DATA && key->index == 0 &&
 	       key->size <= COP_MIN((uint64_t)COP_BUNDLE_FILE_BYTES, g->conf->chunk_bytes) &&
 	       is_compiled(key->path, key->path_len);
 }
