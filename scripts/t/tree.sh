@@ -207,8 +207,8 @@ for key in sys.argv[1].split("."):
 print(json.dumps(value) if isinstance(value, (bool, dict, list)) else value)' "$1" <<<"$text"
 }
 
-# Sets cop_value. Another process is most of what a question costs, so this finds by itself what nodes
-# write: objects in objects, and nothing between the signs.
+# Sets cop_value. Another process is most of what a question costs, so this finds by itself what
+# nodes write: objects in objects, and nothing between the signs.
 value_of_objects() { # PATH TEXT
 	local LC_ALL=C keys rest=${2#"{"} depth=0 part
 	[ "$rest" != "$2" ] || return 1
