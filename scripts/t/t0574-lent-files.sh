@@ -5,13 +5,13 @@
 # covers: cache fetch
 # modes: release
 # limit: 300
-# takes: 40
+# takes: 20
 # shellcheck source=harness.sh
 . "$(dirname "$0")/harness.sh"
 plan 8
 
-count=2000
-size=33000
+count=800
+size=82500
 bytes=$((count * size))
 SRC=$T/src
 numbered_files "$SRC/set" $count $size

@@ -160,12 +160,29 @@ memory_off() { # TRACE
 		}
 		END { print runs + 0, "runs" }'
 }
-if [ "$(getconf PAGESIZE)" = 4096 ]; then
+# Some kernels give memory to a page that is only read, in place of the zeros that all share.
+reads_cost_memory() {
+	"$PYTHON" - <<'PY'
+import mmap, re, sys
+def kib():
+    return int(re.search(r"RssAnon:\s+(\d+)", open("/proc/self/status").read())[1])
+pages = mmap.mmap(-1, 16 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+pages.madvise(mmap.MADV_NOHUGEPAGE)
+before = kib()
+for at in range(0, len(pages), 4096):
+    pages[at]
+sys.exit(kib() - before < 8 << 10)
+PY
+}
+skips=
+[ "$(getconf PAGESIZE)" = 4096 ] || skips='pages are larger than 4 KiB'
+! reads_cost_memory || skips='a page that is only read takes memory here'
+if [ -z "$skips" ]; then
 	is 'a node takes the expected memory' "$(memory_off "$DATA/numpy.txt")" '4 runs'
 	is 'with another trace as well' "$(memory_off "$DATA/gcc.txt")" '4 runs'
 else
-	pass 'a node takes the expected memory # SKIP pages are larger than 4 KiB'
-	pass 'with another trace as well # SKIP pages are larger than 4 KiB'
+	pass "a node takes the expected memory # SKIP $skips"
+	pass "with another trace as well # SKIP $skips"
 fi
 
 # ---- bad input

@@ -23,23 +23,30 @@ static bool is_first_root(const struct cop_fetch *c)
 	return c->conf.rank == cop_topo_root(&c->conf.topo, 0);
 }
 
+static bool lends(const struct cop_fetch *c)
+{
+	return atomic_load_explicit(&c->lends, memory_order_relaxed);
+}
+
 void cop_fetch_hear_of_lending(struct cop_fetch *c)
 {
-	if (!atomic_load_explicit(&c->lends, memory_order_relaxed))
+	if (!lends(c))
 		atomic_store(&c->lends, true);
+}
+
+/* Whether this node is the root of the first tree and its cache too full for this many bytes. */
+static bool is_full_root(const struct cop_fetch *c, uint64_t bytes)
+{
+	return c->conf.rpc && c->conf.topo.nodes > 1 && is_first_root(c) &&
+	       cop_cache_is_full(c->conf.cache, (size_t)bytes);
 }
 
 /* Sticky: once chunks are at their homes, the root must not reread them when memory is free for a
  * moment. */
-static void lend_if_full(const struct flight *f)
+static void lend(struct cop_fetch *c)
 {
-	struct cop_fetch *c = f->fetch;
-
-	if (!c->conf.rpc || c->conf.topo.nodes == 1 || atomic_load(&c->lends) ||
-		!is_first_root(c) || !cop_cache_is_full(c->conf.cache, f->buf_len))
-		return;
-	atomic_store(&c->lends, true);
-	cop_log_info("the cache is full: other nodes read and keep the other small files");
+	if (!atomic_exchange(&c->lends, true) && is_first_root(c))
+		cop_log_info("the cache is full: other nodes read and keep the other small files");
 }
 
 void cop_fetch_set_duty(struct flight *f)
@@ -49,8 +56,8 @@ void cop_fetch_set_duty(struct flight *f)
 	if (f->ask.home)
 		atomic_store(&f->fetch->uses_homes, true);
 	if (cop_fetch_is_root(f)) {
-		if (!f->spread && !f->spilled)
-			lend_if_full(f);
+		if (!f->spread && !f->spilled && is_full_root(f->fetch, f->buf_len))
+			lend(f->fetch);
 		duty = f->spread ? COP_DUTY_HOME : COP_DUTY_NONE;
 	}
 	cop_cache_set_duty(f->fetch->conf.cache, f->obj, duty);
@@ -74,14 +81,18 @@ static bool has_unlent(struct cop_fetch *c, const struct cop_ask *ask)
 }
 
 /* A request of a node below that does not know yet continues up the first tree: should the storage
- * have another version of the file, each node on this path drops the names before it answers. */
+ * have another version of the file, each node on this path drops the names before it answers. The
+ * request for which the root has no room is the first that is lent: if the root read it once it has
+ * room, the home, which reads what the root is not reading yet, would read the same. */
 void cop_fetch_route(struct cop_fetch *c, struct cop_ask *ask, bool local)
 {
-	if (ask->kind != COP_ASK_CHUNK || ask->home || ask->peek ||
-		!atomic_load_explicit(&c->lends, memory_order_relaxed) ||
-		!(local || is_first_root(c)) || cop_fetch_is_striped(c, ask->size))
+	if (ask->kind != COP_ASK_CHUNK || ask->home || ask->peek || !(local || is_first_root(c)) ||
+		cop_fetch_is_striped(c, ask->size) ||
+		!(lends(c) || is_full_root(c, COP_MIN(ask->size, COP_FETCH_GROUP_BYTES))) ||
+		has_unlent(c, ask))
 		return;
-	ask->home = !has_unlent(c, ask);
+	lend(c);
+	ask->home = true;
 }
 
 bool cop_fetch_has_two_facets(
