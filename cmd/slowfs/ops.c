@@ -56,6 +56,17 @@ static ssize_t read_at(int fd, char *data, size_t size, off_t off)
 	return (ssize_t)got;
 }
 
+/* Ends the request, and frees its data. */
+static void answer_data(struct cop_slowfs *fs, fuse_req_t req, int rc, char *data, size_t n)
+{
+	cop_slowfs_done(fs);
+	if (rc)
+		cop_slowfs_reply_err(fs, req, rc);
+	else
+		fuse_reply_buf(req, data, n);
+	free(data);
+}
+
 static void op_read(
 	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
@@ -71,12 +82,7 @@ static void op_read(
 		rc = n < 0 ? (int)-n : 0;
 		cop_slowfs_charge_read(fs, n > 0 ? (uint64_t)n : 0);
 	}
-	cop_slowfs_done(fs);
-	if (rc)
-		cop_slowfs_reply_err(fs, req, rc);
-	else
-		fuse_reply_buf(req, data, (size_t)n);
-	free(data);
+	answer_data(fs, req, rc, data, (size_t)n);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -214,12 +220,7 @@ static void op_readdir(
 		pthread_mutex_unlock(&d->lock);
 		rc = n < 0 ? (int)-n : 0;
 	}
-	cop_slowfs_done(fs);
-	if (rc)
-		cop_slowfs_reply_err(fs, req, rc);
-	else
-		fuse_reply_buf(req, data, (size_t)n);
-	free(data);
+	answer_data(fs, req, rc, data, (size_t)n);
 }
 
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -7,273 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/base/safedir.h"
-#include "base/base/grow.h"
-#include "trace/read/index_priv.h"
-
-/* A word being counted. */
-struct entry {
-	struct cop_hlink link;
-	struct index_word word;
-	uint32_t id;
-	size_t chunk;  /* the last chunk with this word, plus one */
-	uint64_t kept; /* bytes of its kept events */
-	bool common;
-	char bytes[];
-};
-/* A kept event: this header, then its text. */
-struct kept {
-	size_t chunk, len;
-	uint32_t name; /* UINT32_MAX: metadata */
-	uint8_t kind;
-};
-struct build {
-	struct sink sink; /* must be first */
-	struct block block;
-	struct source *s;
-	int fd; /* the index */
-	double share;
-	uint64_t at, windows, file_size, chunk_bytes;
-	int rc;
-	struct index x;
-	size_t point_cap, chunk_cap, id_cap, group_cap;
-	struct cop_htab table[COP_TRACE_WORDS];
-	struct entry **entry[COP_TRACE_WORDS], *last[COP_TRACE_WORDS];
-	size_t entry_cap[COP_TRACE_WORDS];
-	struct cop_buf kept;
-	uint64_t kept_most;
-	uint64_t events;
-	struct {
-		uint32_t *at;
-		size_t n, cap;
-	} now[COP_TRACE_WORDS]; /* of the current chunk */
-};
-
-/* COP_GROW; the build fails if memory runs out. */
-#define GROW(b, array, n, cap)                                                                     \
-	({                                                                                         \
-		void *room = COP_GROW(array, n, cap);                                              \
-		if (!room)                                                                         \
-			(b)->rc = -ENOMEM;                                                         \
-		room;                                                                              \
-	})
-
-/* Writes an index: the digests of the chunks, then words and tables, within its maximum size. */
-
-/* Maximum share of digests in the index. */
-#define DIGESTS 0.4
-
-static int end_group(struct build *b, struct cop_buf *text)
-{
-	int rc = text->failed || !GROW(b, b->x.group, b->x.groups, b->group_cap) ? -ENOMEM : 0;
-
-	if (!rc)
-		rc = cop_index_put_blob(
-			b->fd, &b->at, text->data, text->len, &b->x.group[b->x.groups]);
-	b->x.groups += !rc;
-	text->len = 0;
-	return rc;
-}
-
-/* Appends the kept events of chunk c to text; returns the start of the next chunk's. */
-static size_t digest(struct build *b, size_t c, size_t from, struct cop_buf *text)
-{
-	struct index_chunk *chunk = &b->x.chunk[c];
-	struct kept k;
-
-	chunk->group = b->x.groups;
-	chunk->digest = text->len;
-	for (; from < b->kept.len; from += sizeof(k) + k.len) {
-		memcpy(&k, b->kept.data + from, sizeof(k));
-		if (k.chunk != c)
-			break;
-		if (k.name != UINT32_MAX && chunk->always)
-			continue;
-		chunk->digested[k.kind]++;
-		cop_buf_add(text, b->kept.data + from + sizeof(k), k.len);
-		cop_buf_str(text, "\n");
-	}
-	chunk->digest_len = text->len - chunk->digest;
-	return from;
-}
-
-static int put_digests(struct build *b)
-{
-	struct cop_buf text = {0};
-	size_t from = 0;
-	int rc = 0;
-
-	for (size_t c = 0; c < b->x.chunks && !rc; c++) {
-		from = digest(b, c, from, &text);
-		if (text.len >= INDEX_GROUP_BYTES)
-			rc = text.len > BLOCK_MAX ? -E2BIG : end_group(b, &text);
-	}
-	if (!rc && text.len)
-		rc = end_group(b, &text);
-	cop_buf_free(&text);
-	return rc;
-}
-
-/* Removes rare names from the lists of the chunks. */
-static void drop_rare(struct build *b)
-{
-	struct index_words *names = &b->x.words[COP_TRACE_WORD_NAME];
-
-	for (size_t i = 0; i < names->n; i++)
-		names->at[i].rare = !b->entry[COP_TRACE_WORD_NAME][i]->common;
-	for (size_t c = 0; c < b->x.chunks; c++) {
-		struct index_ids *ids = &b->x.chunk[c].word[COP_TRACE_WORD_NAME];
-		uint32_t *id = b->x.ids + ids->at;
-		size_t n = 0;
-
-		for (size_t i = 0; i < ids->n; i++)
-			if (!names->at[id[i]].rare || b->x.chunk[c].always)
-				id[n++] = id[i];
-		ids->n = n;
-	}
-}
-
-static int copy_words(struct build *b)
-{
-	for (unsigned f = 0; f < COP_TRACE_WORDS; f++) {
-		struct index_words *w = &b->x.words[f];
-
-		w->at = calloc(w->n + 1, sizeof(*w->at));
-		if (!w->at)
-			return -ENOMEM;
-		for (size_t i = 0; i < w->n; i++)
-			w->at[i] = b->entry[f][i]->word;
-	}
-	return 0;
-}
-
-static void forget_words(struct build *b, unsigned f)
-{
-	b->x.words[f].lost = true;
-	b->x.words[f].n = 0;
-	for (size_t c = 0; c < b->x.chunks; c++)
-		b->x.chunk[c].word[f].n = 0;
-}
-
-/* Writes the rest; drops some of it if the file would become too large. */
-static int put_rest(struct build *b, const struct index_key *key)
-{
-	static const unsigned less[] = {
-		COP_TRACE_WORD_FILE, COP_TRACE_WORD_TID, COP_TRACE_WORD_HOST, COP_TRACE_WORDS};
-	uint64_t start = b->at, most = (uint64_t)(b->share * (double)b->file_size);
-	int rc = -E2BIG;
-
-	for (size_t i = 0; i < COP_ARRAY_SIZE(less) && rc == -E2BIG; i++) {
-		b->at = start;
-		if (lseek(b->fd, (off_t)start, SEEK_SET) < 0 || ftruncate(b->fd, (off_t)start))
-			return -errno;
-		rc = cop_index_finish(b->fd, &b->at, &b->x, key);
-		if (!rc && b->at > most)
-			rc = -E2BIG;
-		if (rc == -E2BIG && less[i] < COP_TRACE_WORDS)
-			forget_words(b, less[i]);
-	}
-	return rc;
-}
-
-/* Whether the event must still be kept. */
-static bool is_kept(const struct build *b, const struct kept *k)
-{
-	return k->name == UINT32_MAX || !b->entry[COP_TRACE_WORD_NAME][k->name]->common;
-}
-
-static uint64_t kept_now(const struct build *b)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < b->x.words[COP_TRACE_WORD_NAME].n; i++)
-		if (!b->entry[COP_TRACE_WORD_NAME][i]->common)
-			sum += b->entry[COP_TRACE_WORD_NAME][i]->kept;
-	return sum;
-}
-
-/* Makes the names with the most bytes common, until the others have at most `most` bytes. */
-static void make_common(struct build *b, uint64_t most)
-{
-	uint64_t sum = kept_now(b);
-
-	while (sum > most) {
-		struct entry *largest = NULL;
-
-		for (size_t i = 0; i < b->x.words[COP_TRACE_WORD_NAME].n; i++) {
-			struct entry *e = b->entry[COP_TRACE_WORD_NAME][i];
-
-			if (!e->common && (!largest || e->kept > largest->kept))
-				largest = e;
-		}
-		if (!largest)
-			return;
-		largest->common = true;
-		sum -= largest->kept;
-	}
-}
-
-/* Drops the events of common names. */
-static void squeeze(struct build *b)
-{
-	size_t to = 0, from = 0;
-
-	while (from < b->kept.len) {
-		struct kept k;
-		size_t len;
-
-		memcpy(&k, b->kept.data + from, sizeof(k));
-		len = sizeof(k) + k.len;
-		if (is_kept(b, &k)) {
-			memmove(b->kept.data + to, b->kept.data + from, len);
-			to += len;
-		}
-		from += len;
-	}
-	b->kept.len = to;
-}
-
-/* Drops kept events until the digests are small enough; metadata remain. */
-static int put_digests_within(struct build *b, uint64_t most)
-{
-	uint64_t start = b->at;
-	int rc;
-
-	for (;; b->kept_most = b->kept_most < 4096 ? 0 : b->kept_most / 2) {
-		make_common(b, b->kept_most);
-		squeeze(b);
-		rc = put_digests(b);
-		if (rc || b->at - start <= most || !b->kept_most)
-			return rc;
-		b->at = start;
-		b->x.groups = 0;
-		for (size_t c = 0; c < b->x.chunks; c++)
-			memset(b->x.chunk[c].digested, 0, sizeof(b->x.chunk[c].digested));
-		if (lseek(b->fd, (off_t)start, SEEK_SET) < 0)
-			return -errno;
-	}
-}
-
-/* Writes everything except the head. 0, -E2BIG if the index is too large, or -errno. */
-static int put_all(struct build *b, const struct index_key *key)
-{
-	int rc;
-
-	for (unsigned f = 0; f < COP_TRACE_WORDS; f++)
-		if (b->x.words[f].lost && f != COP_TRACE_WORD_NAME)
-			forget_words(b, f);
-	if (b->x.words[COP_TRACE_WORD_NAME].lost)
-		b->kept_most = 0;
-	rc = put_digests_within(b, (uint64_t)(DIGESTS * b->share * (double)b->file_size));
-	if (!rc)
-		rc = copy_words(b);
-	if (rc)
-		return rc;
-	if (b->x.words[COP_TRACE_WORD_NAME].lost)
-		forget_words(b, COP_TRACE_WORD_NAME);
-	else
-		drop_rare(b);
-	return put_rest(b, key);
-}
+#include "trace/read/index_build_priv.h"
 
 #define KEPT_MAX (64 * COP_MIB)
 /* Maximum size of an index as a share of its file; of that: windows; kept events before
@@ -368,6 +102,63 @@ static void keep(struct build *b, uint32_t name, const struct cop_trace_event *e
 	cop_buf_add(&b->kept, e->raw.at, e->raw.len);
 }
 
+/* Whether the event must still be kept. */
+static bool is_kept(const struct build *b, const struct kept *k)
+{
+	return k->name == UINT32_MAX || !b->entry[COP_TRACE_WORD_NAME][k->name]->common;
+}
+
+static uint64_t kept_now(const struct build *b)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < b->x.words[COP_TRACE_WORD_NAME].n; i++)
+		if (!b->entry[COP_TRACE_WORD_NAME][i]->common)
+			sum += b->entry[COP_TRACE_WORD_NAME][i]->kept;
+	return sum;
+}
+
+/* Makes the names with the most bytes common, until the others have at most `most` bytes. */
+void cop_index_make_common(struct build *b, uint64_t most)
+{
+	uint64_t sum = kept_now(b);
+
+	while (sum > most) {
+		struct entry *largest = NULL;
+
+		for (size_t i = 0; i < b->x.words[COP_TRACE_WORD_NAME].n; i++) {
+			struct entry *e = b->entry[COP_TRACE_WORD_NAME][i];
+
+			if (!e->common && (!largest || e->kept > largest->kept))
+				largest = e;
+		}
+		if (!largest)
+			return;
+		largest->common = true;
+		sum -= largest->kept;
+	}
+}
+
+/* Drops the events of common names. */
+void cop_index_squeeze(struct build *b)
+{
+	size_t to = 0, from = 0;
+
+	while (from < b->kept.len) {
+		struct kept k;
+		size_t len;
+
+		memcpy(&k, b->kept.data + from, sizeof(k));
+		len = sizeof(k) + k.len;
+		if (is_kept(b, &k)) {
+			memmove(b->kept.data + to, b->kept.data + from, len);
+			to += len;
+		}
+		from += len;
+	}
+	b->kept.len = to;
+}
+
 static void keep_rare(struct build *b, struct entry *name, const struct cop_trace_event *e)
 {
 	if (name->common)
@@ -380,8 +171,8 @@ static void keep_rare(struct build *b, struct entry *name, const struct cop_trac
 	keep(b, name->id, e);
 	if (b->kept.len < 2 * b->kept_most)
 		return;
-	make_common(b, b->kept_most / 2);
-	squeeze(b);
+	cop_index_make_common(b, b->kept_most / 2);
+	cop_index_squeeze(b);
 }
 
 /* ---- one event ---- */
@@ -600,7 +391,7 @@ int cop_index_build(struct source *s, int fd, const struct index_key *key,
 	if (!rc && !b.events)
 		rc = -ENODATA;
 	if (!rc)
-		rc = put_all(&b, key);
+		rc = cop_index_put_all(&b, key);
 	out->bytes = b.at;
 	out->events = b.events;
 	out->chunks = b.x.chunks;

@@ -434,57 +434,6 @@ static void a_part_is_fetched_when_its_first_file_is_opened(void **state)
 	close_world(w);
 }
 
-#define OLD_ITEMS 200
-
-static struct cop_manifest_item small_file(char path[16], unsigned i)
-{
-	struct cop_manifest_item item = {.kind = COP_MANIFEST_FILE, .path = path, .size = 9};
-
-	item.len = (size_t)sprintf(path, "d/%03u", i);
-	cop_manifest_range_add(&item, 0, i ? 9 : 4 << 20);
-	return item;
-}
-
-/* The number of parts after a job that did not need the last items of a part with a large file. */
-static unsigned parts_without(unsigned unneeded)
-{
-	struct cop_manifest_set *old = cop_manifest_set_new(UINT64_MAX);
-	struct cop_manifest_set *record = cop_manifest_set_new(UINT64_MAX);
-	struct cop_buf body = {0}, next = {0};
-	unsigned unused = 0, parts = 0;
-	uint64_t items = 0;
-	char path[16];
-
-	for (unsigned i = 0; i < OLD_ITEMS; i++) {
-		struct cop_manifest_item item = small_file(path, i);
-
-		assert_int_equal(cop_manifest_set_add(old, &item, 0), 0);
-		if (i < OLD_ITEMS - unneeded)
-			assert_int_equal(cop_manifest_set_add(record, &item, 0), 0);
-	}
-	assert_int_equal(cop_manifest_set_write(old, &body, &items, &unused), 0);
-	items = 0;
-	assert_int_equal(
-		cop_prefetch_next_parts(body.data, body.len, record, 1, false, &next, &items), 0);
-	assert_int_equal(items, OLD_ITEMS);
-	cop_buf_add(&next, "", 1);
-	for (const char *at = next.data; (at = strstr(at, "part ")); at++)
-		parts++;
-	cop_buf_free(&body);
-	cop_buf_free(&next);
-	cop_manifest_set_free(old);
-	cop_manifest_set_free(record);
-	return parts;
-}
-
-static void many_small_items_that_a_job_does_not_need_become_a_part(void **state)
-{
-	(void)state;
-	assert_int_equal(parts_without(0), 0);
-	assert_int_equal(parts_without(OLD_ITEMS / 20 - 1), 0);
-	assert_int_equal(parts_without(OLD_ITEMS / 20), 2);
-}
-
 /* The program may begin before the node has the manifest. */
 static void a_file_that_was_opened_early_begins_its_part(void **state)
 {
@@ -619,7 +568,6 @@ int main(void)
 		cmocka_unit_test(garbage_does_nothing),
 		cmocka_unit_test(a_long_manifest_comes_in_pieces),
 		cmocka_unit_test(a_part_is_fetched_when_its_first_file_is_opened),
-		cmocka_unit_test(many_small_items_that_a_job_does_not_need_become_a_part),
 		cmocka_unit_test(a_file_that_was_opened_early_begins_its_part),
 		cmocka_unit_test(what_the_manifest_names_is_reported_when_it_is_here),
 		cmocka_unit_test(until_the_tree_is_formed_only_names_are_requested),
