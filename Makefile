@@ -39,7 +39,9 @@ else
 BUILD := build/$(MODE)
 endif
 
-LINKAGE := $(if $(filter release,$(MODE)),$(if $(filter shared,$(FABRIC)),shared libfabric,static),shared libraries)
+# Only the thread sanitizer has to tell the libraries' code from ours (scripts/tsan.supp).
+ARCHIVES := $(if $(filter tsan,$(MODE)),,$(filter static,$(FABRIC)))
+LINKAGE := $(if $(filter releasestatic,$(MODE)$(FABRIC)),static,$(if $(filter release,$(MODE)),shared libfabric,$(if $(ARCHIVES),archives,shared libraries)))
 CPPFLAGS_ALL := -D_GNU_SOURCE -DFUSE_USE_VERSION=314 -Iinternal -idirafter /usr/include/fuse3
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef $(WERROR)
 CFLAGS_ALL := -std=gnu11 -pthread -g -fno-omit-frame-pointer $(WARN)
@@ -62,7 +64,8 @@ LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 
 # How the libraries are linked, and why: vendor/README.md
 comma := ,
-STATIC_ONLY := internal/fabric/endpoint/absent_providers.c internal/base/base/static_link.c
+NO_PROVIDERS := internal/fabric/endpoint/absent_providers.c
+STATIC_ONLY := $(NO_PROVIDERS) internal/base/base/static_link.c
 LIBS_SIM = $(DEPS) -llz4 -lxxhash -lsodium -lz -lm
 LIBS_SLOWFS = $(DEPS) -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -lsqlite3 -lm
@@ -72,19 +75,18 @@ LIBS_STATIC = $(DEPS) -static $(NO_LOADER) -Wl,--start-group -lfuse3 -lfabric -l
 # Those that have no archive here are shared as well (SLES, RHEL).
 archive = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
 LIBS_MIXED = $(foreach l,fuse3 lz4 xxhash sodium z sqlite3,$(call archive,$(l))) -lfabric -lm -ldl -lrt
-ifeq ($(MODE),release)
-LIBS = $(if $(filter shared,$(FABRIC)),$(LIBS_MIXED),$(LIBS_STATIC))
-else
-LIBS := $(LIBS_SHARED)
-endif
+# A program of the shared libfabric loads twenty more, some of which wait as it starts.
+LIBS_TEST = $(if $(ARCHIVES),$(DEPS) -no-pie -Wl$(comma)-Bstatic -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -lsqlite3 -luuid -Wl$(comma)-Bdynamic -latomic -lm -ldl -lrt,$(LIBS_SHARED))
+LIBS = $(if $(filter-out release,$(MODE)),$(LIBS_TEST),$(if $(filter shared,$(FABRIC)),$(LIBS_MIXED),$(LIBS_STATIC)))
 
 INTERNAL := $(wildcard internal/*/*/*.c)
 # What stands for the network and the storage in tests.
 FAKES := $(filter %_fake.c %_fake_ops.c,$(INTERNAL))
 SRC := $(filter-out %_test.c %_fuzz.c $(FAKES),$(INTERNAL))
 ifneq ($(MODE)$(FABRIC),releasestatic)
-SRC := $(filter-out $(STATIC_ONLY),$(SRC))
-else ifneq ($(wildcard $(UNPACKED)),)
+SRC := $(filter-out $(if $(ARCHIVES),$(filter-out $(NO_PROVIDERS),$(STATIC_ONLY)),$(STATIC_ONLY)),$(SRC))
+endif
+ifneq ($(and $(filter static,$(FABRIC)),$(wildcard $(UNPACKED))),)
 CPPFLAGS_ALL += -idirafter $(UNPACKED)/include -idirafter $(UNPACKED)/include/fuse3
 DEPS := -L$(UNPACKED)/lib
 endif
@@ -106,8 +108,10 @@ SIM_USES := base/base base/log base/opt base/table job/topo prof/tracer prof/sta
 # The nodes' own code, but what is behind rpc.h and origin.h; some functions have another one before them (cmd/copper-sim/memory.c).
 SIM_OBJ := $(call obj,$(SIM_SRC) $(filter $(patsubst %,internal/%/%,$(SIM_USES)),$(filter-out $(STATIC_ONLY),$(SRC))))
 SIM_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,calloc free $(addprefix cop_,cache_alloc cache_release hash64 listing_check))
-# Unit tests always link the shared libraries, so the objects that are made for the static link stay out.
+# Unit tests are linked with archives but for the C library, whose modules they may load.
 TEST_OBJ := $(filter-out $(call obj,$(STATIC_ONLY)),$(OBJ)) $(call obj,$(FAKES))
+# An object by itself comes before what libfabric's archive has of the same name.
+ABSENT := $(if $(ARCHIVES),$(call obj,$(NO_PROVIDERS)))
 # Each takes from an archive only what it needs. What a fuzz target can need is in the modules that its own may include, and so on downwards.
 TEST_LIB := $(BUILD)/test.a
 FUZZ_LIB := $(BUILD)/fuzz.a
@@ -141,17 +145,20 @@ $(FUZZ_LIB): $(FUZZ_OBJ)
 $(TEST_LIB) $(FUZZ_LIB):
 	$(call say,AR,$@)rm -f $@ && $(shell $(CC) -print-prog-name=ar) rcs $@ $^
 
-$(BUILD)/test/%: $(BUILD)/obj/internal/%.o $(TEST_LIB)
+$(BUILD)/test/%: $(BUILD)/obj/internal/%.o $(ABSENT) $(TEST_LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SHARED) -lcmocka
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_TEST) -lcmocka
 
-$(BUILD)/fuzz/%: $(BUILD)/obj/internal/%.o $(FUZZ_LIB)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_SHARED) -ljson-c
+# These define functions of libfuse themselves.
+$(patsubst %,$(BUILD)/test/mount/fuse/%_test,answers local pages requests): LIBS_TEST = $(LIBS_SHARED)
 
-$(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(TEST_LIB)
+$(BUILD)/fuzz/%: $(BUILD)/obj/internal/%.o $(ABSENT) $(FUZZ_LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_SHARED)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_TEST) -ljson-c
+
+$(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(ABSENT) $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_TEST)
 
 $(BUILD)/obj/%.o: %.c Makefile | $(BUILD)/needed
 	@mkdir -p $(@D)
