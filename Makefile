@@ -115,13 +115,20 @@ ABSENT := $(if $(ARCHIVES),$(call obj,$(NO_PROVIDERS)))
 # Each takes from an archive only what it needs. What a fuzz target can need is in the modules that its own may include, and so on downwards.
 TEST_LIB := $(BUILD)/test.a
 FUZZ_LIB := $(BUILD)/fuzz.a
-TESTS := $(patsubst internal/%.c,$(BUILD)/test/%,$(TEST_SRC))
+# All unit tests are one program (cmd/unit), but those that define functions of the libraries. M: those of a module or district.
+ifneq ($(filter threaded,$(MAKECMDGOALS)),)
+TESTS := $(shell scripts/threaded.sh build/obj)
+else
+TESTS := $(patsubst internal/%.c,%,$(if $(M),$(filter internal/$(M)/%,$(TEST_SRC)) $(wildcard internal/*/$(M)/*_test.c),$(TEST_SRC)))
+endif
+APART := $(patsubst %,mount/fuse/%_test,answers local pages requests) storage/origin/end_test storage/origin/unanswered_test job/rendezvous/resolve_test
+TOGETHER := $(filter-out $(APART),$(TESTS))
 FUZZERS := $(patsubst internal/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 ifeq ($(MODE),fuzz)
 BELOW := $(shell scripts/reachable.sh $(FUZZ_SRC))
 FUZZ_OBJ := $(foreach m,$(BELOW),$(filter $(BUILD)/obj/internal/$(m)/%,$(TEST_OBJ)))
 endif
-ALL_OBJ := $(OBJ) $(call obj,$(FAKES) $(CMD_SRC) $(SLOWFS_SRC) $(SIM_SRC) $(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
+ALL_OBJ := $(OBJ) $(call obj,$(FAKES) $(CMD_SRC) $(SLOWFS_SRC) $(SIM_SRC) cmd/unit/main.c $(TEST_SRC) $(FUZZ_SRC) $(BENCH_SRC))
 
 ifndef V
 say = @echo "  $(1) $(2)";
@@ -145,9 +152,20 @@ $(FUZZ_LIB): $(FUZZ_OBJ)
 $(TEST_LIB) $(FUZZ_LIB):
 	$(call say,AR,$@)rm -f $@ && $(shell $(CC) -print-prog-name=ar) rcs $@ $^
 
-$(BUILD)/test/%: $(BUILD)/obj/internal/%.o $(ABSENT) $(TEST_LIB)
+$(BUILD)/test/unit: $(BUILD)/obj/cmd/unit/main.o $(TOGETHER:%=$(BUILD)/obj/internal/%.o)
+$(APART:%=$(BUILD)/test/%): $(BUILD)/test/%: $(BUILD)/obj/internal/%.o
+$(BUILD)/test/unit $(APART:%=$(BUILD)/test/%): $(ABSENT) $(TEST_LIB)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS_TEST) -lcmocka
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(TEST_LIB) $(LIBS_TEST) -lcmocka
+
+# main of DISTRICT/MODULE/NAME_test.c is DISTRICT_MODULE_NAME_test there.
+$(TOGETHER:%=$(BUILD)/obj/internal/%.o): MAIN = -Dmain=$(subst /,_,$(*:internal/%=%)) -Wno-missing-prototypes
+$(BUILD)/obj/cmd/unit/main.o: CPPFLAGS_ALL += -I$(BUILD)/test
+$(BUILD)/obj/cmd/unit/main.o: $(BUILD)/test/unit.list
+$(BUILD)/test/unit.list: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(foreach t,$(TOGETHER),'TEST("$(t)", $(subst /,_,$(t)))') | cmp -s - $@ || \
+		printf '%s\n' $(foreach t,$(TOGETHER),'TEST("$(t)", $(subst /,_,$(t)))') >$@
 
 # These define functions of libfuse themselves.
 $(patsubst %,$(BUILD)/test/mount/fuse/%_test,answers local pages requests): LIBS_TEST = $(LIBS_SHARED)
@@ -162,7 +180,7 @@ $(BUILD)/bench/%: $(BUILD)/obj/scripts/bench/%.o $(ABSENT) $(TEST_LIB)
 
 $(BUILD)/obj/%.o: %.c Makefile | $(BUILD)/needed
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS) $(CFLAGS_ALL) $(MAIN) -MMD -MP $(CFLAGS) -c -o $@ $<
 
 # A compiler and libraries that lack or are too old are named before anything is compiled.
 HOW_TO_GET := on Debian and Ubuntu scripts/install-deps.sh build installs what is missing (root, or sudo); elsewhere install
@@ -210,12 +228,8 @@ endif
 
 -include $(ALL_OBJ:.o=.d) $(patsubst %.c,$(BUILD)/old/obj/%.d,$(OLD_SRC))
 
-tests: $(TESTS)
-# The unit tests that concern the thread sanitizer, as far as the objects of the release build tell.
-ifneq ($(filter threaded,$(MAKECMDGOALS)),)
-THREADED := $(shell scripts/threaded.sh build/obj)
-endif
-threaded: $(THREADED:%=$(BUILD)/test/%)
+# threaded: those that concern the thread sanitizer, as far as the objects of the release build tell.
+tests threaded: $(BUILD)/test/unit $(patsubst %,$(BUILD)/test/%,$(filter $(APART),$(TESTS)))
 fuzz: $(FUZZERS)
 bench-tools: $(patsubst scripts/%.c,$(BUILD)/%,$(BENCH_SRC))
 

@@ -92,11 +92,11 @@ wrapped() { # MODE COMMAND…
 	esac
 }
 
-unit_one() { # MODE PROGRAM
+unit_one() { # MODE PROGRAM NAME
 	export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 	export LSAN_OPTIONS="suppressions=$root/scripts/lsan.supp:print_suppressions=0"
 	export TSAN_OPTIONS="suppressions=$root/scripts/tsan.supp:second_deadlock_stack=1"
-	wrapped "$1" timeout -k 5 600 "$2"
+	wrapped "$1" timeout -k 5 600 "$2" "$3"
 }
 
 # Their names, DISTRICT/MODULE/NAME_test: those of one part, or all. The list comes from the
@@ -129,7 +129,7 @@ unit_tests() { # BUILD
 			planned=$((planned - 1))
 			continue
 		fi
-		launch "$mode" "unit $name" unit_one "$mode" "$1/test/$name"
+		launch "$mode" "unit $name" unit_one "$mode" "$1/test/unit" "$name"
 	done < <(unit_names)
 }
 
@@ -290,11 +290,9 @@ run_check() {
 }
 
 run_quick() {
-	local targets=(tests)
-	[ -z "$part" ] || mapfile -t targets < <(unit_names | sed 's|^|build/test/|')
 	plan_unit 1
 	plan_system release
-	make_all release all "${targets[@]}"
+	make_all release all tests ${part:+"M=$part"}
 	is_made release || return
 	unit_tests build
 	system_tests build

@@ -366,11 +366,16 @@ step_unit() { # ENVIRONMENT
 	[ "$1" = aarch64 ] || { checked "$1" --unit-only; return; }
 	inside "$1" bash -c '
 		cd /var/tmp/copper || exit 1
-		for program in build/test/*/*/*_test; do
-			if timeout -k 5 900 qemu-aarch64-static "$program"; then
+		for file in internal/*/*/*_test.c; do
+			name=${file#internal/}
+			name=${name%.c}
+			program=build/test/$name
+			[ -e "$program" ] || program="build/test/unit $name"
+			# shellcheck disable=SC2086
+			if timeout -k 5 900 qemu-aarch64-static $program; then
 				passed=$((passed + 1))
 			else
-				failed="$failed ${program##*/}"
+				failed="$failed ${name##*/}"
 			fi
 		done
 		echo "$((passed)) programs passed by qemu-user${failed:+; not:$failed}" >&3
