@@ -76,7 +76,7 @@ read -r most twice < <(awk -v once="$(((NODES - 1) * bytes))" '
 	END { print most, sum - once }' "$T/sent")
 note "sent by the busiest node: $most, by all of them twice: $twice"
 is_at_most 'the busiest node forwards at most 1.1 times its share, but for what is sent twice' \
-	$((most - twice)) $(((NODES - 1) * bytes / NODES * 11 / 10))
+	$((most - twice)) $(((NODES - 1) * bytes * 11 / (NODES * 10)))
 is 'the small files are right on node 5' "$(checksums "$W/mnt/5" | grep -v ' large$')" "$small"
 of_each origin.lists >"$T/read"
 is 'only rank 0 has read directories' "$(roots)" 0
