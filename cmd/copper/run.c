@@ -31,7 +31,6 @@ static bool is_first_task(void)
 
 /* Outputs in the working directory would fail with EROFS during the run: it was writable before
  * the view was created and is no longer. */
-/* The working directory was writable before the view was created, and is read-only now. */
 static void warn_outputs(bool was_writable)
 {
 	char cwd[PATH_MAX];

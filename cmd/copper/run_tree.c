@@ -124,13 +124,15 @@ static int ask_node(const char *socket, const char *line)
 }
 
 /* 0: no machine needs the tree, and this node must stop it; -EAGAIN: not yet, or not this node;
- * other errors: the node is being stopped, or is dead. */
-static int release_node(const char *socket)
+ * other errors: the node is being stopped, or is dead. late: the last answer was 0, but took too
+ * long, as when dead nodes had to be found out. They are known then, so the next one is fast. */
+static int release_node(const char *socket, bool *late)
 {
 	uint64_t began = cop_now_ms();
-	int rc = ask_node(socket, "release");
+	int rc = ask_node(socket, *late ? "release again" : "release");
 
-	return !rc && cop_now_ms() - began > COP_OP_RELEASED_MS ? -EAGAIN : rc;
+	*late = !rc && cop_now_ms() - began > COP_OP_RELEASED_MS;
+	return *late ? -EAGAIN : rc;
 }
 
 enum after { STOP_NODE, STOP_TREE, CALLED_AGAIN };
@@ -141,6 +143,7 @@ static int await_end(const struct cop_tasks *t, const char *socket, struct cop_c
 {
 	uint64_t end = cop_now_ms() + FAILED_MS, ask_at = 0;
 	int rc = -EAGAIN, wait_ms = ASK_MS_FIRST;
+	bool late = false;
 
 	*after = STOP_NODE;
 	/* If the last task failed, it must report to its launcher soon: wait only briefly, then
@@ -152,7 +155,8 @@ static int await_end(const struct cop_tasks *t, const char *socket, struct cop_c
 			rc = ask_node(socket, "hold");
 		} else if (cop_now_ms() >= ask_at) {
 			*after = STOP_TREE;
-			rc = release_node(socket);
+			rc = release_node(socket, &late);
+			wait_ms = late ? ASK_MS_FIRST : wait_ms;
 			ask_at = cop_now_ms() + (uint64_t)wait_ms;
 			wait_ms = COP_MIN(2 * wait_ms, ASK_MS_MOST);
 		}

@@ -58,8 +58,8 @@ wait_for() { # SECONDS COMMAND…
 # ended. A test that is run by hand can be given a lane.
 take_lane() {
 	local dir=/tmp/copper-lanes lock
-	[ -z "${COP_LANE:-}" ] || return 0
 	[ -d "$dir" ] || mkdir -m 1777 "$dir" 2>/dev/null
+	[ -z "${COP_LANE:-}" ] || return 0
 	for ((COP_LANE = 0; COP_LANE < 65; COP_LANE++)); do
 		[ -e "$dir/$COP_LANE" ] || (umask 022 && : >"$dir/$COP_LANE") 2>/dev/null
 		{ exec {lock}<"$dir/$COP_LANE"; } 2>/dev/null || continue

@@ -60,10 +60,23 @@ is_at_most 'in as many reads, in one piece each' "$(tree_sum origin.reads)" "$re
 # On a busy machine the reads of a root's groups may meet, and then each opens the file by itself.
 is_at_most 'with as many operations, but for what a root looks up and opens first' \
 	"$(tree_sum origin.operations)" $((operations + 7 * 4 + 8))
-balance=$(awk '{ if ($2 > most) most = $2; sum += $2 } END { printf "%.2f", most / (sum / NR) }' \
-		"$T/sent")
-note "busiest node / mean: $balance"
-is_at_most 'the busiest node forwards at most 1.1 times the mean' "$balance" 1.1
+# On a busy machine a node may be silent for so long that another one is asked as well, and both
+# answer. One that stays silent is left for 10 s, and others forward its share: then another tree is
+# judged.
+tries=3
+while [ "$(tree_sum fabric.lags)" -gt 0 ] && [ $((tries -= 1)) -gt 0 ]; do
+	note 'a node was left because it was silent'
+	without_tree || bail 'the tree does not stop'
+	with_tree $NODES --compress off
+	[ "$(read_by_all)" = "$sum" ] || bail 'the file is not what it was'
+	of_each fabric.bytes_out >"$T/sent"
+done
+read -r most twice < <(awk -v once="$(((NODES - 1) * bytes))" '
+	{ if ($2 > most) most = $2; sum += $2 }
+	END { print most, sum - once }' "$T/sent")
+note "sent by the busiest node: $most, by all of them twice: $twice"
+is_at_most 'the busiest node forwards at most 1.1 times its share, but for what is sent twice' \
+	$((most - twice)) $(((NODES - 1) * bytes * 11 / (NODES * 10)))
 is 'the small files are right on node 5' "$(checksums "$W/mnt/5" | grep -v ' large$')" "$small"
 of_each origin.lists >"$T/read"
 is 'only rank 0 has read directories' "$(roots)" 0

@@ -13,7 +13,7 @@ plan 64
 
 SRC=$T/src
 small_tree "$SRC"
-mkdir "$SRC/tools" "$SRC/old"
+mkdir "$SRC/tools" "$SRC/old" "$SRC/out"
 ln -s "$PYTHON" "$SRC/tools/python"
 printf '#!%s/tools/python\nimport sys\nprint(sys.executable, sys.argv[1:])\n' \
 	"$SRC" >"$SRC/tools/script"
@@ -28,8 +28,11 @@ run() {
 requests() {
 	node_json 0 | "$PYTHON" -c 'import json, sys; print(sum(v for k, v in json.load(sys.stdin)["fuse"].items() if k in ("lookup", "getattr", "readdir", "readdirplus", "read", "readlink")))'
 }
+# The directory for results is there, and the user's, before the node is: one that has found the
+# source unchanged for some seconds need not know a new name yet.
 all_views() { # WHO
 	local view before
+	[ -z "$cop_user" ] || chown "$cop_user" "$SRC/out"
 	with_tree 1
 	matches "$1: --check tells the view" "$(run --check)" '^ok +view +overlay$'
 	for view in overlay bind; do
@@ -76,8 +79,6 @@ all_views() { # WHO
 	is "$1: who it is" "$(run id)" "$(as_user id)"
 
 	# ---- what the user has below the source
-	mkdir -p "$SRC/out"
-	[ -z "$cop_user" ] || chown "$cop_user" "$SRC/out"
 	matches "$1: a working directory that will be read-only is named" \
 		"$(cd "$SRC/out" && run true 2>&1)" \
 		"^copper run: warning: the working directory $SRC/out is read-only .*--direct $SRC/out"

@@ -237,8 +237,8 @@ static void run_command(struct asked *q, const char *line)
 		run_ended(q, line + 6);
 	else if (strncmp(line, "fallback ", 9) == 0)
 		run_fallback(q, line + 9);
-	else if (strcmp(line, "release") == 0)
-		cop_command_release(q);
+	else if (is_command(line, "release", &more, "again"))
+		cop_command_release(q, more);
 	else if (strcmp(line, "hold") == 0)
 		cop_command_hold(q);
 	else if (strcmp(line, "sizes") == 0)

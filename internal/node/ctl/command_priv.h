@@ -31,7 +31,7 @@ void cop_command_answer_with(struct asked *q, int status, struct cop_buf *out, i
 
 /* ---- stop.c ---- */
 void cop_command_stop(struct asked *q, bool local);
-void cop_command_release(struct asked *q);
+void cop_command_release(struct asked *q, bool again);
 void cop_command_hold(struct asked *q);
 
 /* ---- report.c ---- */

@@ -325,6 +325,8 @@ static void a_node_describes_itself(void **state)
 	assert_string_equal(n->why, "this machine refuses");
 	pthread_mutex_unlock(&n->why_lock);
 	expect(n, "release", 0, "1 of 1 nodes are not needed any more\n");
+	expect(n, "release", -EAGAIN, "there is nothing to do here yet\n");
+	expect(n, "release again", 0, "1 of 1 nodes are not needed any more\n");
 	expect(n, "invalidate //lib/x", 0, "invalidated on 1/1 nodes\n");
 	assert_int_equal(n->forgot, 1);
 }

@@ -137,7 +137,7 @@ void cop_ctl_question_free(struct cop_ctl_question *q);
  *
  *     stats [all] | table [all] | watch [all] | lines | stop [local] | snapshot [local] |
  *     reset [all] | sizes | process | view | program PID | ended PID STATUS | fallback WHY |
- *     release | hold | invalidate PATH
+ *     release [again] | hold | invalidate PATH
  *
  * The reply to "view" is the source and, if views need one, a descriptor of the user namespace.
  *

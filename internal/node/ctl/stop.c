@@ -102,7 +102,9 @@ void cop_command_hold(struct asked *q)
 	cop_command_answer(q, rc, &out);
 }
 
-void cop_command_release(struct asked *q)
+void cop_command_release(struct asked *q, bool again)
 {
+	if (again)
+		cop_op_release_again(q->command->conf.treeop);
 	cop_op_release(q->command->conf.treeop, cop_now_ms(), stop_released, q);
 }

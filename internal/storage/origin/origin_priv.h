@@ -15,6 +15,8 @@
 #define COP_ORIGIN_KEPT_FDS 64
 #define COP_ORIGIN_KEPT_MS 2000
 #define COP_ORIGIN_IDLE_MS 30000
+/* How long closing the pool waits for operations in flight. */
+#define COP_ORIGIN_END_MS 2000
 #define COP_ORIGIN_CLOCK_MS 200
 /* Timeouts for attributes, and for other requests, after which the node stops waiting for the
  * storage. */
@@ -113,7 +115,7 @@ struct cop_origin_pool {
 	pthread_t clock; /* checks every COP_ORIGIN_CLOCK_MS while a job runs, otherwise sleeps */
 	pthread_cond_t tick;
 	bool has_clock, clock_sleeps;
-	unsigned idle_ms;
+	unsigned idle_ms, end_ms;
 	/* Called by an idle worker without the lock. Returns the ms until the next call; 0: only
 	 * after more work. */
 	unsigned (*expire_idle)(void *ctx);
@@ -122,8 +124,8 @@ struct cop_origin_pool {
 
 int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max);
 /* Cancels queued jobs and waits for running ones. Jobs submitted by a running job in the meantime
- * are cancelled. False: a worker hangs in the storage; nothing was freed, and its threads end with
- * the process. */
+ * are cancelled. False: a worker hangs in the storage; nothing was freed, and a worker that is
+ * still running is detached: it ends with the process, or before. */
 bool cop_origin_pool_fini(struct cop_origin_pool *p);
 /* Called by a worker after a system call, before it accesses memory that the pool's owner may have
  * freed: does not return if the pool was closed without this worker. */

@@ -10,8 +10,6 @@
 
 /* After this many jobs with waiters, one job runs that will have a waiter soon. */
 #define PASSED_MAX 16
-/* How long closing the pool waits for operations in flight. */
-#define END_MS 2000
 
 /* The current thread's worker. */
 static _Thread_local struct cop_origin_worker *me;
@@ -23,6 +21,7 @@ int cop_origin_pool_init(struct cop_origin_pool *p, unsigned max)
 		return -ENOMEM;
 	p->max = max;
 	p->idle_ms = COP_ORIGIN_IDLE_MS;
+	p->end_ms = COP_ORIGIN_END_MS;
 	cop_list_init(&p->due);
 	cop_list_init(&p->queue);
 	cop_list_init(&p->soon);
@@ -370,13 +369,29 @@ static void remove_all(struct cop_origin_pool *p, struct cop_list *jobs)
 /* Waits until all workers have ended or are about to end. Called with the lock held. */
 static bool await_end(struct cop_origin_pool *p)
 {
-	uint64_t until_ns = cop_now_ns() + END_MS * COP_NS_PER_MS;
+	uint64_t until_ns = cop_now_ns() + p->end_ms * COP_NS_PER_MS;
 	struct timespec until = cop_moment(until_ns);
 
 	while (p->threads && cop_now_ns() < until_ns)
 		pthread_cond_timedwait(&p->wake, &p->lock, &until);
 	atomic_store(&p->left, p->threads > 0);
 	return !p->threads;
+}
+
+/* Joins the workers that have ended; such a join is short. Nothing will join those that hang, so
+ * the system frees them when they end. Called with the lock held. */
+static void release_workers(struct cop_origin_pool *p)
+{
+	for (unsigned i = 0; i < COP_ORIGIN_WORKERS(p->max); i++) {
+		struct cop_origin_worker *w = &p->worker[i];
+
+		if (w->state == COP_ORIGIN_ALIVE)
+			pthread_detach(w->thread);
+		if (w->state != COP_ORIGIN_ENDED)
+			continue;
+		pthread_join(w->thread, NULL);
+		w->state = COP_ORIGIN_FREE;
+	}
 }
 
 void cop_origin_pool_park(struct cop_origin_pool *p)
@@ -404,18 +419,10 @@ bool cop_origin_pool_fini(struct cop_origin_pool *p)
 		pthread_join(p->clock, NULL);
 	pthread_mutex_lock(&p->lock);
 	ended = await_end(p);
+	release_workers(p);
 	pthread_mutex_unlock(&p->lock);
 	if (!ended)
 		return false;
-	for (unsigned i = 0; i < COP_ORIGIN_WORKERS(p->max); i++) {
-		bool started;
-
-		pthread_mutex_lock(&p->lock);
-		started = p->worker[i].state != COP_ORIGIN_FREE;
-		pthread_mutex_unlock(&p->lock);
-		if (started)
-			pthread_join(p->worker[i].thread, NULL);
-	}
 	pthread_cond_destroy(&p->tick);
 	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);

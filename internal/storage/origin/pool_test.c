@@ -79,6 +79,13 @@ static unsigned threads(struct cop_origin_pool *p)
 	return n;
 }
 
+static void wait_for_threads(struct cop_origin_pool *p, unsigned wanted)
+{
+	for (int i = 0; i < 5000 && threads(p) > wanted; i++)
+		usleep(1000);
+	assert_int_equal(threads(p), wanted);
+}
+
 static void no_thread_runs_before_there_is_work(void **state)
 {
 	struct cop_origin_pool p;
@@ -132,9 +139,7 @@ static void threads_end_when_they_are_idle_and_come_back(void **state)
 	for (int i = 0; i < 4; i++)
 		cop_origin_pool_submit(&p, &c[i].job, false);
 	wait_until(&done, 4);
-	for (int i = 0; i < 3000 && threads(&p); i++)
-		usleep(1000);
-	assert_int_equal(threads(&p), 0);
+	wait_for_threads(&p, 0);
 	for (int i = 4; i < 8; i++)
 		cop_origin_pool_submit(&p, &c[i].job, false);
 	wait_until(&done, 8);
@@ -345,6 +350,49 @@ static void closing_cancels_background_work_too(void **state)
 	assert_int_equal(cancelled, 4);
 }
 
+static int detach_state(pthread_t thread)
+{
+	pthread_attr_t attr;
+	int detached;
+
+	assert_int_equal(pthread_getattr_np(thread, &attr), 0);
+	assert_int_equal(pthread_attr_getdetachstate(&attr, &detached), 0);
+	pthread_attr_destroy(&attr);
+	return detached;
+}
+
+static unsigned in_state(const struct cop_origin_pool *p, int state)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < COP_ORIGIN_WORKERS(p->max); i++)
+		n += (int)p->worker[i].state == state;
+	return n;
+}
+
+/* The thread sanitizer also reports each thread that has ended and that nothing has joined. */
+static void closing_joins_what_has_ended_and_lets_go_what_hangs(void **state)
+{
+	static struct cop_origin_pool p;
+	static struct counted c[2];
+	static _Atomic int answered;
+
+	(void)state;
+	prepare_jobs(&p, 2, c, 2, 0);
+	p.idle_ms = p.end_ms = 1;
+	c[0].gate = &answered;
+	cop_origin_pool_submit(&p, &c[0].job, false);
+	wait_until(&now, 1);
+	cop_origin_pool_submit(&p, &c[1].job, false);
+	wait_until(&done, 1);
+	wait_for_threads(&p, 1);
+	assert_false(cop_origin_pool_fini(&p));
+	assert_int_equal(in_state(&p, COP_ORIGIN_ENDED), 0);
+	assert_int_equal(detach_state(p.worker[0].thread), PTHREAD_CREATE_DETACHED);
+	answered = 1;
+	wait_for_threads(&p, 0);
+}
+
 static _Atomic int expired;
 
 static unsigned expire_idle(void *ctx)
@@ -384,6 +432,7 @@ int main(void)
 		cmocka_unit_test(what_is_needed_soon_comes_between_the_others),
 		cmocka_unit_test(what_is_needed_soon_has_its_turn_however_much_is_needed_now),
 		cmocka_unit_test(closing_cancels_background_work_too),
+		cmocka_unit_test(closing_joins_what_has_ended_and_lets_go_what_hangs),
 		cmocka_unit_test(an_idle_thread_expires_kept_descriptors_until_none_is_left),
 	};
 

@@ -196,8 +196,9 @@ void cop_op_serve(struct cop_op *t, struct cop_rpc_req *req);
  * nothing. */
 void cop_op_release(struct cop_op *t, uint64_t now_ms, cop_op_done *done, void *arg);
 /* The receiver of a sum with all nodes released must stop the tree within this time after the call,
- * or repeat the query. */
+ * or repeat the query: after cop_op_release_again, the next call is due. */
 #define COP_OP_RELEASED_MS 1500
+void cop_op_release_again(struct cop_op *t);
 /* Any thread. This node is needed on its host again. -EAGAIN: it has just reported its release, and
  * the tree may be stopping; retry until this succeeds or the node ends. */
 int cop_op_hold(struct cop_op *t, uint64_t now_ms);

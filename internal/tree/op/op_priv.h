@@ -38,7 +38,7 @@ struct cop_op {
 	_Atomic bool released;                 /* changes under the lock, as do the six below */
 	bool again; /* this node or one below was held after reporting its release */
 	uint64_t promised_until_ms; /* until then, cop_op_hold fails */
-	bool look_now;              /* a report from below triggers an early check */
+	bool look_now; /* triggers an early check: a report from below, a late answer */
 	uint64_t complete_children; /* children released with all nodes below them, by position */
 	uint64_t look_at_ms;
 	uint32_t look_wait_ms;      /* 0: not released */

@@ -189,6 +189,13 @@ void cop_op_release(struct cop_op *t, uint64_t now_ms, cop_op_done *done, void *
 		done(arg, &nobody);
 }
 
+void cop_op_release_again(struct cop_op *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->look_now = true;
+	pthread_mutex_unlock(&t->lock);
+}
+
 int cop_op_hold(struct cop_op *t, uint64_t now_ms)
 {
 	int rc = 0;

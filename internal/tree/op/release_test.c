@@ -160,6 +160,31 @@ static void dead_nodes_do_not_delay_the_end(void **state)
 	t_free(t);
 }
 
+/* Dead nodes may take longer to find out than an answer is valid. */
+static void a_root_whose_answer_came_too_late_asks_again_at_once(void **state)
+{
+	struct t_tree *t = t_new();
+	unsigned before;
+
+	(void)state;
+	ask(t, 0);
+	release_from(t, 2, T_NODES - 1);
+	t_cut(t, 1);
+	ask_later(t, 0);
+	assert_true(cop_op_all_released(&h.sum));
+	before = requests(t);
+	ask(t, 0);
+	assert_int_equal(h.sum.nodes, 0);
+	cop_op_release_again(t->node[0].op);
+	ask(t, 0);
+	t_advance(t, 2 * T_TIMEOUT_MS);
+	assert_int_equal(h.times, 1);
+	assert_true(cop_op_all_released(&h.sum));
+	assert_int_equal(requests(t) - before, T_NODES - 2);
+	t_forget_heard(&h);
+	t_free(t);
+}
+
 static void who_is_below_a_dead_node_tells_the_one_above_it(void **state)
 {
 	struct t_tree *t = t_new();
@@ -273,6 +298,7 @@ int main(void)
 		cmocka_unit_test(a_root_that_waits_asks_again_less_and_less_often),
 		cmocka_unit_test(a_node_below_a_live_one_leaves_the_stop_to_it),
 		cmocka_unit_test(dead_nodes_do_not_delay_the_end),
+		cmocka_unit_test(a_root_whose_answer_came_too_late_asks_again_at_once),
 		cmocka_unit_test(who_is_below_a_dead_node_tells_the_one_above_it),
 		cmocka_unit_test(if_the_root_is_dead_its_children_stop_the_tree),
 		cmocka_unit_test(a_node_that_is_held_is_needed_until_its_next_release),
