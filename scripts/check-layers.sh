@@ -150,12 +150,14 @@ check_headers() {
 # Looks at the objects of the release build, if it was made. The library names a fuzz target's entry
 # point; accept replaces the C library's function, and so do the calls of a test's own storage.
 check_symbols() {
-	local object name source
+	local object name source main
 	[ -d build/obj ] || return 0
 	while read -r object name; do
 		source=${object#build/obj/}
 		source=${source%.o}.c
 		[ -e "$source" ] || continue # left by a file that is gone
+		main=${source#internal/}
+		main=${main%.c}
 		case $source:$name in
 		internal/fabric/endpoint/portguard_in.c:accept) ;;
 		internal/fabric/endpoint/portguard_in.c:listen) ;;
@@ -168,6 +170,8 @@ check_symbols() {
 		internal/storage/origin/end_test.c:statx) ;;
 		internal/job/rendezvous/resolve_test.c:getaddrinfo) ;;
 		internal/storage/origin/end_test.c:getdents64) ;;
+		# main of a test in the program of all of them (Makefile).
+		internal/*_test.c:"${main//\//_}") ;;
 		*:accept | *:listen | *:connect | *:send | *:recv | *:fuse_re[qp]* | *:statx)
 			fault "$source has $name of its own"
 			;;
