@@ -93,7 +93,7 @@ wrapped() { # MODE COMMAND…
 }
 
 unit_one() { # MODE PROGRAM NAME
-	export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+	export ASAN_OPTIONS=detect_leaks=1:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
 	export LSAN_OPTIONS="suppressions=$root/scripts/lsan.supp:print_suppressions=0"
 	export TSAN_OPTIONS="suppressions=$root/scripts/tsan.supp:second_deadlock_stack=1"
 	wrapped "$1" timeout -k 5 600 "$2" "$3"

@@ -106,7 +106,7 @@ remove_dir() {
 }
 
 sanitizer_options() {
-	export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0:log_path=$test_dir/san/asan"
+	export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0:quarantine_size_mb=16:log_path=$test_dir/san/asan"
 	export LSAN_OPTIONS="suppressions=$cop_root/scripts/lsan.supp:print_suppressions=0"
 	export UBSAN_OPTIONS="print_stacktrace=1:log_path=$test_dir/san/ubsan"
 	export TSAN_OPTIONS="suppressions=$cop_root/scripts/tsan.supp:log_path=$test_dir/san/tsan:second_deadlock_stack=1"

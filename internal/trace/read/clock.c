@@ -221,22 +221,14 @@ struct search {
 	int rc;
 };
 
-static int pass_init(struct pass *p)
-{
-	p->sink.record = on_record;
-	p->sink.broken = on_broken;
-	p->sink.names_only = true;
-	p->sink.scratch.at = malloc(BLOCK_MAX);
-	p->sink.scratch.size = BLOCK_MAX;
-	p->block.memory = malloc(BLOCK_MAX + COP_JSON_PAD);
-	return p->sink.scratch.at && p->block.memory ? 0 : -ENOMEM;
-}
-
 static void *work(void *arg)
 {
 	struct search *s = arg;
-	struct pass p = {0};
-	int rc = pass_init(&p);
+	struct pass p = {.sink = {.record = on_record,
+				 .broken = on_broken,
+				 .names_only = true,
+				 .scratch.size = BLOCK_MAX}};
+	int rc = 0;
 	size_t i;
 
 	while (!rc && (i = atomic_fetch_add(&s->next, 1)) < s->files->n)

@@ -14,12 +14,14 @@ static const char too_far[] = "the time (ts) is out of range";
 
 char *cop_trace_scratch(struct scratch *s, size_t len)
 {
-	char *at = s->at + s->used;
-
-	if (len > s->size - s->used)
+	if (!s->at) {
+		s->at = malloc(s->size);
+		s->size = s->at ? s->size : 0;
+	}
+	if (len > s->size - s->used || !s->at)
 		return NULL;
 	s->used += len;
-	return at;
+	return s->at + s->used - len;
 }
 
 bool cop_trace_undo(struct cop_trace_str text, struct scratch *s, struct cop_trace_str *out)

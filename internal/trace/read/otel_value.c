@@ -265,5 +265,7 @@ struct cop_trace_str cop_trace_otel_labels(struct sink *s, struct cop_trace_str 
 			!put_text(&s->scratch, "=") || !put_label(s, value))
 			return none;
 	}
+	if (s->scratch.used == from)
+		return none;
 	return (struct cop_trace_str){s->scratch.at + from, s->scratch.used - from};
 }

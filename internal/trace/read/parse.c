@@ -191,8 +191,11 @@ static int names(struct sink *s, const struct block *b)
 
 int cop_trace_parse(struct sink *s, const struct block *b)
 {
+	int rc;
+
 	s->line = b->line;
 	s->at = b->data;
 	s->block = b;
-	return s->names_only ? names(s, b) : objects(s, b->data, b->data + b->len);
+	rc = s->names_only ? names(s, b) : objects(s, b->data, b->data + b->len);
+	return rc || s->scratch.size ? rc : -ENOMEM;
 }

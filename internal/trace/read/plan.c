@@ -76,12 +76,12 @@ static const char *group_text(struct plan *p, size_t group)
 	return p->digest;
 }
 
-/* Fills a block with a chunk's digest. False if the index is damaged. */
+/* Fills a block with a chunk's digest. False if the index is damaged, or without memory. */
 static bool fill_digest(struct plan *p, const struct index_chunk *c, struct block *b)
 {
 	const char *text = c->digest_len ? group_text(p, c->group) : "";
 
-	if (!text)
+	if (!text || cop_trace_room(&b->memory, &b->room, c->digest_len))
 		return false;
 	memcpy(b->memory, text + (c->digest_len ? c->digest : 0), c->digest_len);
 	cop_json_pad(b->memory + c->digest_len);

@@ -416,7 +416,7 @@ static void worker_fini(struct worker *w)
 	free(w->half);
 }
 
-static int worker_init(struct worker *w, struct reader *r, unsigned index)
+static void worker_init(struct worker *w, struct reader *r, unsigned index)
 {
 	w->reader = r;
 	w->index = index;
@@ -424,10 +424,7 @@ static int worker_init(struct worker *w, struct reader *r, unsigned index)
 	w->r.last_ns = INT64_MIN;
 	w->sink.record = on_record;
 	w->sink.broken = on_broken;
-	w->sink.scratch.at = malloc(BLOCK_MAX);
 	w->sink.scratch.size = BLOCK_MAX;
-	w->block.memory = malloc(BLOCK_MAX + COP_JSON_PAD);
-	return w->sink.scratch.at && w->block.memory ? 0 : -ENOMEM;
 }
 
 static void add_result(struct cop_trace_result *to, const struct cop_trace_result *r)
@@ -509,8 +506,8 @@ int cop_trace_read(struct cop_trace_files *f, const struct cop_trace_conf *conf,
 		return cop_err_set(err, ENOMEM, "no memory to read the traces");
 	pthread_mutex_init(&r.lock, NULL);
 	pthread_cond_init(&r.changed, NULL);
-	for (unsigned i = 0; i < r.threads && !r.rc; i++)
-		r.rc = worker_init(&w[i], &r, i);
+	for (unsigned i = 0; i < r.threads; i++)
+		worker_init(&w[i], &r, i);
 	if (!r.rc)
 		run_workers(w, r.threads);
 	for (unsigned i = 0; i < r.threads; i++) {

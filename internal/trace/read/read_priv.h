@@ -113,7 +113,8 @@ unsigned cop_trace_field_for_test(const char *key, size_t len, bool args);
  * strings. */
 const char *cop_trace_skip(const char *p, const char *end);
 
-/* Memory for the unescaped strings of a block. */
+/* Memory for the unescaped strings of a block: most traces have none, so it is allocated at the
+ * first. size is 0 after there was no memory for it. */
 struct scratch {
 	char *at;
 	size_t used, size;
@@ -267,7 +268,8 @@ bool cop_trace_is_other(const char *why);
 #define SNIFF_MAX (SNIFF_BYTES + COP_TRACE_RECORD_MAX) /* for a longer first event */
 
 struct block {
-	char *memory; /* BLOCK_MAX and COP_JSON_PAD */
+	char *memory; /* room and COP_JSON_PAD; grows with its events, up to BLOCK_MAX */
+	size_t room;
 	const char *data;
 	size_t len;
 	uint64_t line; /* of data, from 1 */
@@ -276,6 +278,9 @@ struct block {
 	char rank[12];   /* of the writing process, if known */
 	size_t rank_len;
 };
+
+/* Makes room for len bytes and COP_JSON_PAD at *at, which is NULL or from malloc. -ENOMEM. */
+int cop_trace_room(char **at, size_t *room, size_t len);
 
 struct plan;
 struct source {
@@ -293,7 +298,7 @@ struct source {
 	struct split split;
 	struct first first;
 	char *carry; /* bytes read but not yet delivered */
-	size_t carried, carry_size;
+	size_t carried, carry_room;
 	uint64_t line, blocks;
 	bool ended, pending; /* pending: no part of a trace seen yet */
 	/* The base time may come after the events, known only after reading to the end. */

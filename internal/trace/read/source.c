@@ -20,6 +20,20 @@ static uint64_t count_lines(const char *p, const char *end)
 	return n;
 }
 
+int cop_trace_room(char **at, size_t *room, size_t len)
+{
+	char *grown;
+
+	if (*at && len <= *room)
+		return 0;
+	grown = realloc(*at, len + COP_JSON_PAD);
+	if (!grown)
+		return -ENOMEM;
+	*at = grown;
+	*room = len;
+	return 0;
+}
+
 /* ---- opening ---- */
 
 static struct source *source_new(int fd, size_t index, bool meant)
@@ -31,10 +45,10 @@ static struct source *source_new(int fd, size_t index, bool meant)
 	s->fd = fd;
 	s->index = index;
 	s->meant = meant;
-	s->carry = malloc(BLOCK_MAX + COP_JSON_PAD);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->turned, NULL);
-	if (s->carry && !cop_inflate_open(fd, &s->in))
+	if (!cop_trace_room(&s->carry, &s->carry_room, SNIFF_BYTES) &&
+		!cop_inflate_open(fd, &s->in))
 		return s;
 	cop_trace_source_free(s);
 	return NULL;
@@ -58,13 +72,15 @@ void cop_trace_source_free(struct source *s)
 /* Reads up to this many bytes in total, and recognizes their format. -errno. */
 static int sniff_upto(struct source *s, size_t upto, const char **why)
 {
-	struct beginning b = {.data = s->carry, .anywhere = s->meant};
-	ssize_t n = cop_inflate_read(s->in, s->carry + s->carried, upto - s->carried);
+	struct beginning b = {.anywhere = s->meant};
+	ssize_t n = cop_trace_room(&s->carry, &s->carry_room, upto);
 
+	n = n ? n : cop_inflate_read(s->in, s->carry + s->carried, upto - s->carried);
 	if (n < 0)
 		return (int)n;
 	s->carried += (size_t)n;
 	cop_json_pad(s->carry + s->carried);
+	b.data = s->carry;
 	b.len = s->carried;
 	b.whole = s->carried < upto;
 	*why = cop_trace_look(&b, &s->first);
@@ -240,7 +256,8 @@ static int more(struct source *s, struct block *b)
 	ssize_t n;
 
 	upto = stops ? (size_t)(s->stop - s->raw) : upto;
-	n = cop_inflate_read(s->in, b->memory + b->len, upto - b->len);
+	n = cop_trace_room(&b->memory, &b->room, upto);
+	n = n ? n : cop_inflate_read(s->in, b->memory + b->len, upto - b->len);
 	if (n < 0)
 		return (int)n;
 	b->len += (size_t)n;
@@ -317,10 +334,13 @@ static int fill(struct source *s, struct block *b)
 {
 	enum cut next = CUT_NONE;
 	bool need = false;
-	int rc = 0, where = s->split.where;
+	int rc, where = s->split.where;
 	size_t n = 0;
 
 	b->len = (size_t)COP_MIN((uint64_t)s->carried, s->stop - s->raw);
+	rc = cop_trace_room(&b->memory, &b->room, b->len);
+	if (rc)
+		return rc;
 	s->ended |= b->len < s->carried;
 	memcpy(b->memory, s->carry, b->len);
 	cop_json_pad(b->memory + b->len);
@@ -342,6 +362,9 @@ static int fill(struct source *s, struct block *b)
 	s->block_raw = s->raw;
 	s->raw += n;
 	take_document(s, where, b);
+	rc = cop_trace_room(&s->carry, &s->carry_room, b->len - n);
+	if (rc)
+		return rc;
 	s->carried = b->len - n;
 	memcpy(s->carry, b->memory + n, s->carried);
 	b->data = b->memory;

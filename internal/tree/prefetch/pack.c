@@ -538,7 +538,7 @@ static void end(struct cop_prefetch_pack *p, int state)
 {
 	pthread_mutex_lock(&p->lock);
 	p->state = state;
-	p->end_ms = cop_now_ms() + FINISH_MS;
+	p->end_ms = cop_now_ms() + (p->conf.finish_ms ? p->conf.finish_ms : FINISH_MS);
 	pthread_cond_signal(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -553,7 +553,7 @@ bool cop_prefetch_pack_join(struct cop_prefetch_pack *p)
 {
 	if (!p || p->joined || p->left)
 		return !p || p->joined;
-	p->joined = cop_thread_join_within(p->thread, JOIN_MS);
+	p->joined = cop_thread_join_within(p->thread, JOIN_MS + p->conf.finish_ms);
 	p->left = !p->joined;
 	if (p->left)
 		cop_log_warn(

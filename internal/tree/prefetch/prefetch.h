@@ -126,12 +126,13 @@ struct cop_prefetch_pack_conf {
 	struct cop_origin *origin;
 	uint64_t (*begun)(void *arg); /* bit mask of the parts begun by programs */
 	void *arg;
+	uint32_t finish_ms; /* for the rest at the end of the job; 0: half a second */
 };
 
 /* NULL without recording or without a pack; also if the thread cannot start, with a line in the
  * log. */
 struct cop_prefetch_pack *cop_prefetch_pack_start(const struct cop_prefetch_pack_conf *conf);
-/* Starts writing the remaining objects, and gives up after half a second. p may be NULL, here and
+/* Starts writing the remaining objects, and gives up after finish_ms. p may be NULL, here and
  * below. */
 void cop_prefetch_pack_finish(struct cop_prefetch_pack *p);
 /* Waits for the thread to end, after which nothing in conf is used. False: the thread hangs in a
