@@ -323,7 +323,7 @@ static int show_growth(
 	const char *text = cop_stats_read_lines(reply, &now);
 
 	if (!text) {
-		fputs("copper cache-stats: the answer is not one of this version; use the copper that started the node\n",
+		fputs("copper cache-stats: the answer comes from another version; use the copper that started the node\n",
 			stderr);
 		return 1;
 	}
@@ -383,7 +383,7 @@ static int check_options(const struct args *a, struct cop_err *err)
 	if (a->job_dir &&
 		(a->mountpoint || a->watch_s || a->invalidate || a->snapshot || a->reset || files))
 		return cop_err_set(err, EINVAL,
-			"--job-dir only shows how all nodes are, with --json or as a table; for the rest, give MOUNTPOINT on a machine of the job");
+			"--job-dir only shows the state of all nodes, with --json or as a table; for the rest, give MOUNTPOINT on a machine of the job");
 	if (a->from && a->mountpoint)
 		return cop_err_set(
 			err, EINVAL, "--from reads files and asks no node: leave MOUNTPOINT out");

@@ -14,7 +14,7 @@ int cop_cmd_runs_check(void *common, struct cop_err *err)
 		c->store = getenv("COPPER_STORE");
 	if (!c->store || !*c->store)
 		return cop_err_set(err, EINVAL,
-			"no run store is named: give --store FILE, or set $COPPER_STORE, as for copper mount; copper runs import --store FILE JOBDIR... makes a store from job directories afterwards");
+			"no run store: give --store FILE, or set $COPPER_STORE, as for copper mount; copper runs import --store FILE JOBDIR... makes a store from job directories afterwards");
 	return 0;
 }
 

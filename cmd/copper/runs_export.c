@@ -16,7 +16,7 @@ static int check(void *into, struct cop_err *err)
 	const struct args *a = into;
 
 	if (!a->mlflow)
-		return cop_err_set(err, EINVAL, "where to is not said: give --mlflow FILE.db");
+		return cop_err_set(err, EINVAL, "no destination: give --mlflow FILE.db");
 	if (a->experiment && !*a->experiment)
 		return cop_err_set(err, EINVAL, "--experiment: a name is needed");
 	return cop_cmd_runs_check(into, err);

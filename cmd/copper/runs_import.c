@@ -164,10 +164,10 @@ static int check(void *into, struct cop_err *err)
 
 	if (!a->dirs.n && !a->mlflow && !a->sacct)
 		return cop_err_set(err, EINVAL,
-			"what to import is not said: give job directories, --mlflow FILE.db or --sacct JOBID");
+			"nothing to import: give job directories, --mlflow FILE.db or --sacct JOBID");
 	if (a->sacct && (!*a->sacct || a->sacct[strspn(a->sacct, "0123456789")]))
 		return cop_err_set(
-			err, EINVAL, "--sacct: '%s' is not the number of a job", a->sacct);
+			err, EINVAL, "--sacct: '%s' is not a job number", a->sacct);
 	return cop_cmd_runs_check(into, err);
 }
 

@@ -78,7 +78,7 @@ static void show_reply(struct watch *w, struct cop_ctl_reply *reply)
 		cop_err_set(&w->err, -rc,
 			rc == -ENOMEM
 				? "out of memory"
-				: "the answer is not one of this version; use the copper that started the node");
+				: "the answer comes from another version; use the copper that started the node");
 		end_watch(w, 1);
 	}
 	w->changed = w->heard = true;

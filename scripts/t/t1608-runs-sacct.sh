@@ -90,7 +90,7 @@ is 'copper runs import --sacct asks about all runs of a job' \
 	"$(for n in 1 2; do echo "00000000 $(field "$again_job" 2 $n) (job $again_job)"; done | sort)"
 is 'and keeps it' "$(tag 00000000000000a5 state)" "$(field "$again_job" 2 2)"
 fails_with 1 "no run in .* is of Slurm's job 99999" "$COPPER" runs import --store "$STORE" --sacct 99999
-fails_with 2 "'7_1' is not the number of a job" "$COPPER" runs import --store "$STORE" --sacct 7_1
+fails_with 2 "'7_1' is not a job number" "$COPPER" runs import --store "$STORE" --sacct 7_1
 
 # ---- one that harms nothing
 

@@ -27,25 +27,31 @@ static int temp(void)
 	return fd;
 }
 
-/* Reads the file with zlib's own reader; *members is the number of members that begin in it. */
+#define IN_MAX (4U << 20)
+#define OUT_MAX (8U << 20)
+
+/* Reads the file with zlib's own reader; *members is the number of members that begin in it. The
+ * content is that of the last call. */
 static char *content(int fd, size_t *len, unsigned *members)
 {
-	static unsigned char in[4 << 20];
-	static char out[8 << 20];
-	ssize_t n = pread(fd, in, sizeof(in), 0);
+	static char *out;
+	unsigned char *in = malloc(IN_MAX);
+	ssize_t n = pread(fd, in, IN_MAX, 0);
 	z_stream z = {.next_in = in, .avail_in = (unsigned)n};
 
-	assert_true(n >= 0);
+	out = out ? out : malloc(OUT_MAX);
+	assert_true(in && out && n >= 0);
 	*len = *members = 0;
 	while (z.avail_in) {
 		assert_int_equal(inflateInit2(&z, 16 + MAX_WBITS), Z_OK);
 		z.next_out = (unsigned char *)out + *len;
-		z.avail_out = (unsigned)(sizeof(out) - *len);
+		z.avail_out = (unsigned)(OUT_MAX - *len);
 		assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
 		*len = (size_t)((char *)z.next_out - out);
 		inflateEnd(&z);
 		++*members;
 	}
+	free(in);
 	return out;
 }
 

@@ -43,7 +43,8 @@ void cop_report_aggregated_table(const struct cop_report_aggregated *a, struct c
 	const struct rows *ops = &a->cluster->ops;
 	const struct row total = total_of(ops);
 
-	cop_buf_printf(out, "%" PRIu64 " ranks in %s\n\n", a->cluster->ranks, a->input);
+	cop_buf_printf(out, "%" PRIu64 " rank%s in %s\n\n", a->cluster->ranks,
+		a->cluster->ranks == 1 ? "" : "s", a->input);
 	cop_buf_printf(out, "%-20s %12s %12s %10s %10s %10s %12s\n", "operation", "calls", "hits",
 		"misses", "negative", "avg us", "total s");
 	for (size_t i = 0; i < ops->n; i++)
