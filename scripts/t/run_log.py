@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A program that logs its run, for t1606: run_log.py WHAT."""
+import builtins
 import os
 import sys
 import threading
@@ -40,6 +41,16 @@ elif what == "beginnings":  # eight threads begin the file of a process, 50 time
             os._exit(0)
         os.wait()
     run.metric("end", 1)
+elif what == "imports":  # prints what is imported while it logs
+    imported = []
+    real_import = builtins.__import__
+    builtins.__import__ = lambda name, *args: imported.append(name) or real_import(name, *args)
+    run.metric("x", 1, 1)
+    run.param("p", 1)
+    if os.fork() == 0:
+        run.metric("child", 1, 1)
+        os._exit(len(imported))
+    print(*imported, os.WEXITSTATUS(os.wait()[1]))
 elif what == "cost":
     best = [9e9, 9e9]
     values = {"m%d" % i: i / 3 for i in range(10)}

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/harness.sh"
 comma=0
 localedef -i de_DE -f UTF-8 "$T/de_DE.UTF-8" 2>/dev/null && comma=2
-plan $((61 + comma))
+plan $((62 + comma))
 # shellcheck source=runs.sh
 . "$cop_t/runs.sh"
 export PYTHONPATH=$cop_root/internal/writers/runs/python
@@ -89,6 +89,8 @@ is 'a child that is forked in the middle of the first metric logs, and ends' \
 rm -r "$T/begin.db.d"
 python beginnings
 is 'threads that begin a file together lose nothing (Python)' "$(runs list >/dev/null; count begin)" 400
+# A child of fork waits for ever for what another thread of its parent was importing.
+is 'logging imports nothing' "$(python imports)" 0
 # C logs no end: the run is open.
 runs log --run "$(judge "SELECT id FROM run WHERE status = 'RUNNING'")" --status FINISHED >/dev/null
 "$T/log" closed

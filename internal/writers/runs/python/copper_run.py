@@ -18,6 +18,7 @@ that is so at the end of the process, unless somebody called status(). Errors ar
 standard error and never stop the program."""
 import atexit
 import errno
+import fcntl
 import os
 import sys
 import threading
@@ -177,7 +178,6 @@ class Run:
                 self._dir = None
             raise
         if fd < 200:
-            import fcntl
             try:
                 high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
             except OSError:
