@@ -166,8 +166,7 @@ static int check(void *into, struct cop_err *err)
 		return cop_err_set(err, EINVAL,
 			"nothing to import: give job directories, --mlflow FILE.db or --sacct JOBID");
 	if (a->sacct && (!*a->sacct || a->sacct[strspn(a->sacct, "0123456789")]))
-		return cop_err_set(
-			err, EINVAL, "--sacct: '%s' is not a job number", a->sacct);
+		return cop_err_set(err, EINVAL, "--sacct: '%s' is not a job number", a->sacct);
 	return cop_cmd_runs_check(into, err);
 }
 
