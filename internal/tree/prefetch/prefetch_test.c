@@ -470,18 +470,24 @@ static void note(
 		(unsigned long long)start, (unsigned long long)end);
 }
 
-/* The rest of a file is fetched after what the manifest names, and is not reported. */
+/* The rest of a file is fetched after what the manifest names, and is not reported. What is
+ * requested at the same time arrives in any order. */
 static void what_the_manifest_names_is_reported_when_it_is_here(void **state)
 {
+	static const char *const records[] = {"d d 0-0;", "n d/gone 0-0;", "f d/a 10-20;",
+		"f d/a 4194300-4194304;", "f d/a 4194304-4194400;"};
 	struct world *w = open_world(COP_GIB);
+	size_t len = 0;
 
 	(void)state;
 	put_file(w, "d/a", 2 * CHUNK);
 	w->have = note;
 	run_manifest(w, "d d\nn d/gone\nf 8388608 0 10-20,4194300-4194400 d/a\nf 1 0 0-1 d/gone\n");
 	assert_string_equal(chunks(w, "d", "a"), "11");
-	assert_string_equal(w->had,
-		"d d 0-0;n d/gone 0-0;f d/a 10-20;f d/a 4194300-4194304;f d/a 4194304-4194400;");
+	for (size_t i = 0; i < COP_ARRAY_SIZE(records); len += strlen(records[i++]))
+		if (!strstr(w->had, records[i]))
+			fail_msg("no %s in %s", records[i], w->had);
+	assert_int_equal(strlen(w->had), len);
 	close_world(w);
 }
 
