@@ -65,7 +65,8 @@ LDFLAGS_ALL += $(OPT_$(MODE)) $(LINK_$(MODE))
 # How the libraries are linked, and why: vendor/README.md
 comma := ,
 NO_PROVIDERS := internal/fabric/endpoint/absent_providers.c
-STATIC_ONLY := $(NO_PROVIDERS) internal/base/base/static_link.c
+NO_LOADER_SRC := internal/base/base/static_link.c
+STATIC_ONLY := $(NO_PROVIDERS) $(NO_LOADER_SRC)
 LIBS_SIM = $(DEPS) -llz4 -lxxhash -lsodium -lz -lm
 LIBS_SLOWFS = $(DEPS) -lfuse3 -lxxhash
 LIBS_SHARED := -lfuse3 -lfabric -llz4 -lxxhash -lsodium -lz -lsqlite3 -lm
@@ -84,7 +85,7 @@ INTERNAL := $(wildcard internal/*/*/*.c)
 FAKES := $(filter %_fake.c %_fake_ops.c,$(INTERNAL))
 SRC := $(filter-out %_test.c %_fuzz.c $(FAKES),$(INTERNAL))
 ifneq ($(MODE)$(FABRIC),releasestatic)
-SRC := $(filter-out $(if $(ARCHIVES),$(filter-out $(NO_PROVIDERS),$(STATIC_ONLY)),$(STATIC_ONLY)),$(SRC))
+SRC := $(filter-out $(if $(ARCHIVES),$(NO_LOADER_SRC),$(STATIC_ONLY)),$(SRC))
 endif
 ifneq ($(and $(filter static,$(FABRIC)),$(wildcard $(UNPACKED))),)
 CPPFLAGS_ALL += -idirafter $(UNPACKED)/include -idirafter $(UNPACKED)/include/fuse3
@@ -121,7 +122,8 @@ TESTS := $(shell scripts/threaded.sh build/obj)
 else
 TESTS := $(patsubst internal/%.c,%,$(if $(M),$(filter internal/$(M)/%,$(TEST_SRC)) $(wildcard internal/*/$(M)/*_test.c),$(TEST_SRC)))
 endif
-APART := $(patsubst %,mount/fuse/%_test,answers local pages requests) storage/origin/end_test storage/origin/unanswered_test job/rendezvous/resolve_test
+OWN_FUSE := $(patsubst %,mount/fuse/%_test,answers local pages requests)
+APART := $(OWN_FUSE) storage/origin/end_test storage/origin/unanswered_test job/rendezvous/resolve_test
 TOGETHER := $(filter-out $(APART),$(TESTS))
 FUZZERS := $(patsubst internal/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 ifeq ($(MODE),fuzz)
@@ -164,11 +166,11 @@ $(BUILD)/obj/cmd/unit/main.o: CPPFLAGS_ALL += -I$(BUILD)/test
 $(BUILD)/obj/cmd/unit/main.o: $(BUILD)/test/unit.list
 $(BUILD)/test/unit.list: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' $(foreach t,$(TOGETHER),'TEST("$(t)", $(subst /,_,$(t)))') | cmp -s - $@ || \
-		printf '%s\n' $(foreach t,$(TOGETHER),'TEST("$(t)", $(subst /,_,$(t)))') >$@
+	@printf '%s\n' $(foreach t,$(TOGETHER),'TEST("$(t)", $(subst /,_,$(t)))') >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-# These define functions of libfuse themselves.
-$(patsubst %,$(BUILD)/test/mount/fuse/%_test,answers local pages requests): LIBS_TEST = $(LIBS_SHARED)
+# Those of an archive would be defined twice.
+$(OWN_FUSE:%=$(BUILD)/test/%): LIBS_TEST = $(LIBS_SHARED)
 
 $(BUILD)/fuzz/%: $(BUILD)/obj/internal/%.o $(ABSENT) $(FUZZ_LIB)
 	@mkdir -p $(@D)
