@@ -141,12 +141,13 @@ static void run_write(struct cop_spill *s, struct spill_write *w)
 		rc = write_all(s->fd, w->obj->data, len, w->offset);
 	if (wanted && !rc)
 		cop_stats_add(s->conf.stats, COP_SPILL_WRITTEN_BYTES, len);
+	/* Until here the part is read from memory. */
+	if (rc)
+		fail(s, "cannot write", rc);
 	pthread_mutex_lock(&s->lock);
 	cop_spill_written(s, w);
 	pthread_mutex_unlock(&s->lock);
 	drop_write(s, w);
-	if (rc)
-		fail(s, "cannot write", rc);
 	pthread_mutex_lock(&s->lock);
 }
 

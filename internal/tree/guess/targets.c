@@ -58,7 +58,9 @@ void cop_guess_bring_target(struct cop_guess *g, const struct cop_fetch_name *li
 }
 
 /* A program that looks up a directory will enter it. If its attributes are not in the parent's
- * listing, its own listing is requested together with them. */
+ * listing because that is large, its own listing is requested together with them. Attributes
+ * missing from a small listing did not arrive in time: the storage may never answer for this
+ * name, and a second operation would occupy a second worker. */
 static void bring_listing(struct cop_guess *g, const struct cop_fetch_name *dir)
 {
 	struct cop_ask ask = {.kind = COP_ASK_LISTING, .path = dir->path, .along = true};
@@ -68,7 +70,8 @@ static void bring_listing(struct cop_guess *g, const struct cop_fetch_name *dir)
 
 	if (!names)
 		return;
-	is_dir = cop_listing_find(names->data, dir->name, dir->name_len, &e) && e.type == DT_DIR &&
+	is_dir = cop_listing_count(names->data) > COP_ORIGIN_LISTING_ATTRS &&
+		 cop_listing_find(names->data, dir->name, dir->name_len, &e) && e.type == DT_DIR &&
 		 !e.has_attr;
 	cop_obj_put(g->conf->cache, names);
 	if (is_dir && !cop_fetch_has(g->fetch, &ask))

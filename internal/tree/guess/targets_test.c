@@ -141,6 +141,39 @@ static void in_a_very_large_directory_a_link_comes_alone(void **state)
 	assert_int_equal(looked_at_in(*state, "more", 8193), 1);
 }
 
+/* How many directories the root lists if one is looked at in a directory of this many names, of
+ * which none has attributes. */
+static size_t listed_with_one_of(struct tree *t, const char *dir, unsigned names)
+{
+	size_t before;
+	char path[32];
+
+	for (unsigned i = 1; i < names; i++) {
+		snprintf(path, sizeof(path), "%s/%u", dir, i);
+		put_file(t, path, "x", 1);
+	}
+	snprintf(path, sizeof(path), "%s/sub/f", dir);
+	put_file(t, path, "x", 1);
+	*strrchr(path, '/') = '\0';
+	assert_int_equal(
+		ask_and_forget(t, LEAF, (struct cop_ask){.kind = COP_ASK_NAMES, .path = dir}), 0);
+	before = cop_origin_fake_counts(t->node[0].origin).lists;
+	look(t, path);
+	return cop_origin_fake_counts(t->node[0].origin).lists - before;
+}
+
+static void a_directory_in_a_large_one_comes_with_its_names(void **state)
+{
+	assert_int_equal(listed_with_one_of(*state, "large", 65), 1);
+}
+
+/* Its attributes are missing because the storage did not answer, and may never do so: each
+ * operation more would occupy a worker. */
+static void a_directory_that_was_not_answered_for_comes_alone(void **state)
+{
+	assert_int_equal(listed_with_one_of(*state, "small", 64), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +185,8 @@ int main(void)
 		T(without_the_option_a_link_comes_alone),
 		T(a_link_with_attributes_comes_alone),
 		T(in_a_very_large_directory_a_link_comes_alone),
+		T(a_directory_in_a_large_one_comes_with_its_names),
+		T(a_directory_that_was_not_answered_for_comes_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
