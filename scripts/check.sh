@@ -11,9 +11,9 @@
 #   scripts/check.sh --build DIR --system-only [NAME…]   system tests (t0100, t02*) with one build
 #
 # COP_LANES tests run at a time (default: five per processor, with a sanitizer three, at most 20 and
-# one for each 400 MB of available memory, since most of a test is waiting). Those with a `# takes:`
-# line start first, the longest before all others; those with an `# alone:` line come last, one
-# after another.
+# one for each 400 MB of available memory, since most of a test is waiting), fewer while more than
+# four processes want each processor. Those with a `# takes:` line start first, the longest before
+# all others; those with an `# alone:` line come last, one after another.
 #
 # By default: the release build, its unit tests, and the system tests whose `# modes:` line has
 # release. --quick runs the unit tests and the system tests with a `# quick:` line; of a module or
